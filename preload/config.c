@@ -1,0 +1,212 @@
+/*
+ * Parses MPI_WAIT_CONFIG. Invariant: strict; what is not wholly understood makes the library inert, so that a library
+ * and a plugin of different releases never half understand each other.
+ */
+#include "preload/config.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "preload/rung.h"
+
+#define SPAN_NS     UINT64_C(3600000000000) /* no time in a policy is longer than an hour */
+#define TSC_KHZ_MAX UINT64_C(100000000)     /* 100 GHz */
+
+/* A piece of the text, not terminated. */
+struct span {
+	const char *at;
+	size_t length;
+};
+
+static struct span span_until(const char **cursor, const char *end, char separator)
+{
+	const char *at = *cursor;
+	const char *stop = memchr(at, separator, (size_t)(end - at));
+
+	if (!stop)
+		stop = end;
+	*cursor = stop < end ? stop + 1 : end;
+	return (struct span){at, (size_t)(stop - at)};
+}
+
+static bool span_is(struct span span, const char *text)
+{
+	return strlen(text) == span.length && memcmp(span.at, text, span.length) == 0;
+}
+
+static bool number_parse(struct span span, uint64_t max, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (span.length == 0 || span.length > 19)
+		return false;
+	for (size_t i = 0; i < span.length; i++) {
+		if (span.at[i] < '0' || span.at[i] > '9')
+			return false;
+		value = value * 10 + (uint64_t)(span.at[i] - '0');
+	}
+	if (value > max)
+		return false;
+	*ret = value;
+	return true;
+}
+
+static bool flag_parse(struct span span, bool *ret)
+{
+	uint64_t value;
+
+	if (!number_parse(span, 1, &value))
+		return false;
+	*ret = value == 1;
+	return true;
+}
+
+static bool rungs_parse(struct span span, uint32_t *ret)
+{
+	const char *cursor = span.at, *end = span.at + span.length;
+	uint32_t rungs = 0;
+
+	if (span_is(span, "none")) {
+		*ret = 0;
+		return true;
+	}
+	if (span.length == 0 || end[-1] == '+')
+		return false;
+	while (cursor < end) {
+		struct span name = span_until(&cursor, end, '+');
+		int rung = rung_by_name(name.at, name.length);
+
+		if (rung < 0 || rungs & (1u << rung))
+			return false;
+		rungs |= 1u << rung;
+	}
+	*ret = rungs;
+	return true;
+}
+
+static bool segment_parse(struct span span, struct config *config)
+{
+	const char *cursor = span.at, *end = span.at + span.length;
+	uint64_t fd, dev, ino;
+
+	if (!number_parse(span_until(&cursor, end, ':'), INT32_MAX, &fd) ||
+	    !number_parse(span_until(&cursor, end, ':'), INT64_MAX, &dev) ||
+	    !number_parse((struct span){cursor, (size_t)(end - cursor)}, INT64_MAX, &ino))
+		return false;
+	config->segment_fd = (int)fd;
+	config->segment_dev = dev;
+	config->segment_ino = ino;
+	return true;
+}
+
+enum field {
+	VERSION,
+	RUNGS,
+	SPIN,
+	RELATIVE,
+	ABSOLUTE,
+	MAX,
+	RMA,
+	SHARED,
+	PROFILE,
+	TSC,
+	UMWAIT_MAX,
+	UMWAIT_C02,
+	SEGMENT,
+	TASK,
+	FIELDS
+};
+
+static const char *const field_names[FIELDS] = {
+        [VERSION] = "v",
+        [RUNGS] = "rungs",
+        [SPIN] = "spin_ns",
+        [RELATIVE] = "relative_ppm",
+        [ABSOLUTE] = "absolute_ns",
+        [MAX] = "max_ns",
+        [RMA] = "rma_ns",
+        [SHARED] = "shared",
+        [PROFILE] = "profile",
+        [TSC] = "tsc_khz",
+        [UMWAIT_MAX] = "umwait_max_ns",
+        [UMWAIT_C02] = "umwait_c02",
+        [SEGMENT] = "segment",
+        [TASK] = "task",
+};
+
+static bool field_parse(enum field field, struct span value, struct config *config)
+{
+	uint64_t number;
+
+	switch (field) {
+	case VERSION:
+		return span_is(value, "1");
+	case RUNGS:
+		return rungs_parse(value, &config->rungs);
+	case SPIN:
+		return number_parse(value, SPAN_NS, &config->spin_ns);
+	case RELATIVE:
+		return number_parse(value, 1000000, &config->relative_ppm);
+	case ABSOLUTE:
+		return number_parse(value, SPAN_NS, &config->absolute_ns);
+	case MAX:
+		return number_parse(value, SPAN_NS, &config->max_ns);
+	case RMA:
+		return number_parse(value, SPAN_NS, &config->rma_ns);
+	case SHARED:
+		return flag_parse(value, &config->shared);
+	case PROFILE:
+		return flag_parse(value, &config->profile);
+	case TSC:
+		return number_parse(value, TSC_KHZ_MAX, &config->tsc_khz);
+	case UMWAIT_MAX:
+		return number_parse(value, SPAN_NS, &config->umwait_max_ns);
+	case UMWAIT_C02:
+		return flag_parse(value, &config->umwait_c02);
+	case SEGMENT:
+		return segment_parse(value, config);
+	case TASK:
+		if (!number_parse(value, INT32_MAX, &number))
+			return false;
+		config->task_pid = (int32_t)number;
+		return number > 0;
+	case FIELDS:
+		break;
+	}
+	return false;
+}
+
+static int field_by_name(struct span name)
+{
+	for (int field = 0; field < FIELDS; field++)
+		if (span_is(name, field_names[field]))
+			return field;
+	return -1;
+}
+
+int config_parse(const char *text, struct config *ret_config)
+{
+	const char *cursor = text, *end = text + strlen(text);
+	struct config config = {.segment_fd = -1};
+	uint32_t seen = 0;
+
+	while (cursor < end) {
+		struct span value = span_until(&cursor, end, ';');
+		const char *inside = value.at, *stop = value.at + value.length;
+		struct span name = span_until(&inside, stop, '=');
+		int field = field_by_name(name);
+
+		if (field < 0 || name.length == value.length || seen & (1u << field) ||
+		    (seen == 0) != (field == VERSION))
+			return -EINVAL;
+		value = (struct span){inside, (size_t)(stop - inside)};
+		if (!field_parse((enum field)field, value, &config))
+			return -EINVAL;
+		seen |= 1u << field;
+	}
+	if (!(seen & 1u << VERSION) || !(seen & 1u << RUNGS) || (seen & 1u << TASK && config.segment_fd < 0))
+		return -EINVAL;
+	*ret_config = config;
+	return 0;
+}

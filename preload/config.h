@@ -1,0 +1,57 @@
+/*
+ * The one environment variable that makes the library act: the resolved policy and where the stats segment is.
+ *
+ * MPI_WAIT_CONFIG is written by root's side (spank/policy.c is the only parser of policies) and is flat, so that the
+ * program's half needs no JSON. Fields are KEY=VALUE, separated by ';', in any order, each at most once; numbers are
+ * decimal; "v" comes first. An unknown key, a bad number or another version makes the library inert.
+ *
+ *     v=1                      format
+ *     rungs=pause+nap          rungs that may be used, by the names of rung.h; "none": measure only
+ *     spin_ns=20000            no budget before this much of a wait (B(w) = 0)
+ *     relative_ppm=62500       B(w) = min(relative * w + absolute, max)
+ *     absolute_ns=0
+ *     max_ns=100000
+ *     rma_ns=10000             max inside MPI_Win_lock*, when below max_ns
+ *     shared=0|1               the task shares its cores: really yield in the spin phase
+ *     profile=0|1              read the clock at entry and exit of every call too
+ *     tsc_khz=2600000          optional: ticks per millisecond of a TSC that is fit to be the clock
+ *     umwait_max_ns=38000      optional: the operating system's limit for TPAUSE, 0: none
+ *     umwait_c02=0|1           optional: whether it allows C0.2
+ *     segment=FD:DEV:INO       optional: the inherited memfd and what fstat must say of it
+ *     task=PID                 with segment: the task that surely holds FD (/proc/PID/fd/FD is the way back to it)
+ *
+ * Without tsc_khz the clock is the kernel's, and umwait and mwaitx are not done.
+ */
+#ifndef MPIWAIT_PRELOAD_CONFIG_H
+#define MPIWAIT_PRELOAD_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MPIWAIT_CONFIG_VARIABLE "MPI_WAIT_CONFIG"
+
+struct config {
+	uint32_t rungs; /* bit per enum mpiwait_rung */
+	uint64_t spin_ns;
+	uint64_t relative_ppm;
+	uint64_t absolute_ns;
+	uint64_t max_ns;
+	uint64_t rma_ns;
+	bool shared;
+	bool profile;
+	bool umwait_c02;
+	uint64_t tsc_khz; /* 0: the TSC is not the clock */
+	uint64_t umwait_max_ns;
+	int segment_fd; /* -1: none */
+	uint64_t segment_dev;
+	uint64_t segment_ino;
+	int32_t task_pid;
+};
+
+/*
+ * Parses the value of MPI_WAIT_CONFIG into *ret_config. Neither allocates nor touches errno.
+ * Returns 0, or -EINVAL with *ret_config untouched.
+ */
+int config_parse(const char *text, struct config *ret_config);
+
+#endif

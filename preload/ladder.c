@@ -1,0 +1,113 @@
+/*
+ * The budget law and the choice of a rung. Pure; its invariant stands in ladder.h.
+ */
+#include "preload/ladder.h"
+
+#define STRIKE         8u
+#define STRIKES_OUT    64u
+#define REST_NS        UINT64_C(10000000)
+#define REST_DOUBLINGS 7u
+#define PPM            UINT64_C(1000000)
+#define GAP_LEAST_NS   UINT64_C(1500)
+
+uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns)
+{
+	uint64_t budget;
+
+	if (waited_ns < policy->spin_ns)
+		return 0;
+	if (policy->relative_ppm && waited_ns > (UINT64_MAX - policy->absolute_ns) / policy->relative_ppm)
+		return policy->max_ns;
+	budget = waited_ns * policy->relative_ppm / PPM + policy->absolute_ns;
+	return budget < policy->max_ns ? budget : policy->max_ns;
+}
+
+enum ladder_sign ladder_gap(struct ladder_pace *pace, uint64_t gap_ns)
+{
+	uint64_t usual_ns = pace->usual_ns, unit = usual_ns / 16 + 1;
+
+	pace->recent = pace->recent << 1 & pace->window;
+	if (gap_ns > GAP_LEAST_NS && gap_ns / pace->factor > usual_ns) {
+		pace->usual_ns += usual_ns / 256 + 1;
+		pace->recent |= 1;
+		return pace->recent > 1 ? LADDER_PROGRESS : LADDER_GAP;
+	}
+	if (gap_ns > usual_ns)
+		pace->usual_ns += unit;
+	else if (usual_ns > 3 * unit)
+		pace->usual_ns -= 3 * unit;
+	return LADDER_QUIET;
+}
+
+static bool rung_rests(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t now_ns)
+{
+	if (latency->back_ns == 0)
+		return false;
+	if (now_ns < latency->back_ns)
+		return true;
+	latency->back_ns = 0;
+	latency->strikes = STRIKES_OUT / 2;
+	if (latency->exit_ns > policy->max_ns / 4)
+		latency->exit_ns = policy->max_ns / 4;
+	return false;
+}
+
+struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_policy *policy, struct ladder_moment moment)
+{
+	struct ladder_action action = {moment.shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+	uint64_t budget_ns = ladder_budget(policy, moment.waited_ns);
+
+	action.budget_ns = budget_ns < moment.cap_ns ? budget_ns : moment.cap_ns;
+	if (action.budget_ns == 0)
+		return action;
+	for (int i = moment.locked ? (int)MPIWAIT_RUNG_YIELD : (int)MPIWAIT_RUNG_COUNT - 1; i > (int)action.rung; i--) {
+		struct ladder_latency *latency = &ladder->rung[i];
+
+		if (!(policy->rungs & (1u << i)) || rung_rests(latency, policy, moment.now_ns) ||
+		    (moment.shared && latency->holds_core) || latency->exit_ns > action.budget_ns / 2)
+			continue;
+		action.rung = (enum mpiwait_rung)i;
+		action.ask_ns = latency->timed ? action.budget_ns - latency->exit_ns : 0;
+		if (latency->most_ns && action.ask_ns > latency->most_ns)
+			action.ask_ns = latency->most_ns;
+		break;
+	}
+	return action;
+}
+
+/* Up nine units or down one: in balance where one in ten is above. A unit is a 256th: steady, yet
+ * it follows the node within some hundred naps. */
+static void percentile_move(struct ladder_latency *latency, uint64_t sample_ns)
+{
+	uint64_t unit = latency->exit_ns / 256 + 1;
+
+	if (sample_ns > latency->exit_ns)
+		latency->exit_ns += 9 * unit;
+	else if (latency->exit_ns > unit)
+		latency->exit_ns -= unit;
+}
+
+static void rung_rest(struct ladder_latency *latency, uint64_t now_ns)
+{
+	latency->back_ns = now_ns + (REST_NS << latency->rests);
+	if (latency->rests < REST_DOUBLINGS)
+		latency->rests++;
+}
+
+uint64_t ladder_learn(struct ladder *ladder, const struct ladder_policy *policy, struct ladder_action action,
+                      uint64_t actual_ns, uint64_t now_ns)
+{
+	struct ladder_latency *latency = &ladder->rung[action.rung];
+	uint64_t late_ns = actual_ns > action.budget_ns ? actual_ns - action.budget_ns : 0;
+
+	if (!latency->timed)
+		return 0;
+	percentile_move(latency, actual_ns > action.ask_ns ? actual_ns - action.ask_ns : 0);
+	if (late_ns > action.budget_ns)
+		latency->strikes += STRIKE;
+	else if (latency->strikes > 0 && --latency->strikes == 0)
+		latency->rests = 0;
+	if (latency->strikes >= STRIKES_OUT || latency->exit_ns > policy->max_ns / 2)
+		rung_rest(latency, now_ns);
+	return late_ns;
+}

@@ -1,0 +1,97 @@
+/*
+ * The ladder: how long may a wait look away, and by which rung?
+ *
+ * A wait that has lasted w may be prolonged by the budget
+ *
+ *     B(w) = 0                                   while w < spin
+ *            min(relative * w + absolute, max)   after that
+ *
+ * Invariant: what is asked for plus the rung's measured exit latency never exceeds B(w), and the exit latency alone
+ * never exceeds half of it. Pure: elapsed time, policy and measurements in, action out; no clock, no I/O.
+ */
+#ifndef MPIWAIT_PRELOAD_LADDER_H
+#define MPIWAIT_PRELOAD_LADDER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/stats.h"
+
+struct ladder_policy {
+	uint32_t rungs; /* bit per enum mpiwait_rung: allowed, and possible on this node */
+	uint64_t spin_ns;
+	uint64_t relative_ppm;
+	uint64_t absolute_ns;
+	uint64_t max_ns;
+};
+
+/* What is known of one rung's exit latency. */
+struct ladder_latency {
+	bool timed;       /* it asks for a time, so it can be late */
+	bool holds_core;  /* nobody else gets the core meanwhile */
+	uint64_t exit_ns; /* running 90th percentile of (actual - asked) */
+	uint64_t most_ns; /* it cannot be asked for more, 0: for anything */
+	uint64_t back_ns; /* resting until then; 0: in use */
+	uint32_t strikes; /* see ladder_learn */
+	uint32_t rests;   /* in a row: each is twice as long */
+};
+
+struct ladder {
+	struct ladder_latency rung[MPIWAIT_RUNG_COUNT];
+};
+
+struct ladder_action {
+	enum mpiwait_rung rung;
+	uint64_t ask_ns;    /* how long to doze; 0 for rungs that take no time */
+	uint64_t budget_ns; /* B(w): what is later than this is late */
+};
+
+/* A moment of a wait, at which it is asked what to do. */
+struct ladder_moment {
+	uint64_t now_ns;
+	uint64_t waited_ns; /* w: since the call was entered, or since the last sign of progress in it */
+	uint64_t cap_ns;    /* of the budget, for this call; UINT64_MAX: none of its own */
+	bool shared;        /* somebody else may want this core */
+	bool locked;        /* other threads wait for a lock meanwhile: no rung below yield */
+};
+
+/* What is known of the time between two idle calls of a thread. */
+struct ladder_pace {
+	uint64_t usual_ns; /* running 25th percentile */
+	uint32_t factor;   /* so many times the usual is far above it */
+	uint32_t window;   /* how many gaps two of them must lie within: that many low bits */
+	uint32_t recent;   /* bit per gap, the latest lowest: far above the usual */
+};
+
+enum ladder_sign { LADDER_QUIET, LADDER_GAP, LADDER_PROGRESS };
+
+/*
+ * Learns that gap_ns lay between two idle calls. One that is far above the usual, and more than 1.5 us,
+ * is a LADDER_GAP: it may be an interrupt, or the runtime at work though it does not say so; better poll once more.
+ * The second one within the window is LADDER_PROGRESS: the wait begins anew. Such gaps hardly teach: a transfer in
+ * which every poll works must not come to look like waiting.
+ */
+enum ladder_sign ladder_gap(struct ladder_pace *pace, uint64_t gap_ns);
+
+/* B(w) under this policy. Saturates instead of overflowing. */
+uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns);
+
+/*
+ * What to do now: the deepest rung that fits the budget. A rung whose rest is over is taken back into use. Otherwise
+ * pause, or yield where the core is shared: there, spinning keeps away the very process that is waited for, and so do
+ * rungs that hold the core.
+ */
+struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_policy *policy,
+                                 struct ladder_moment moment);
+
+/*
+ * Learns that the action took actual_ns and ended at now_ns. Moves the percentile. A rung that is late by more than
+ * the budget, so often that this is no accident (more than one in nine), or whose exit latency no budget of this
+ * policy allows, rests for 10 ms, then 20 ms, up to 1.28 s; after that it is on probation: half the strikes, and an
+ * exit latency of at most a quarter of the largest budget, until measured again.
+ * Returns by how much the action was late, 0: not at all.
+ */
+uint64_t ladder_learn(struct ladder *ladder, const struct ladder_policy *policy, struct ladder_action action,
+                      uint64_t actual_ns, uint64_t now_ns);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * Maps the stats segment and claims a slot. Its invariant stands in segment.h.
+ *
+ * A descriptor's number proves nothing: a shell or a launcher between slurmstepd and the rank may have closed it and
+ * opened something else there. Device and inode do.
+ */
+#include "preload/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FD_FIRST 200 /* the plugin hands descriptors out from here on: a lower one is somebody else's */
+
+static struct mpiwait_slot slot_private;
+
+/* System call: fstat itself is either newer than glibc 2.17 or, before 2.33, no function at all. */
+static int fd_stat(int fd, struct stat *ret_status)
+{
+	return (int)syscall(SYS_fstat, fd, ret_status);
+}
+
+static bool fd_is_segment(int fd, const struct config *config)
+{
+	struct stat status;
+
+	return fd_stat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_dev == config->segment_dev &&
+	       status.st_ino == config->segment_ino;
+}
+
+static char *decimal_put(char *at, unsigned int value)
+{
+	char digits[10];
+	int count = 0;
+
+	do
+		digits[count++] = (char)('0' + value % 10);
+	while (value /= 10);
+	while (count > 0)
+		*at++ = digits[--count];
+	return at;
+}
+
+static int segment_reopen(const struct config *config)
+{
+	char path[48];
+	char *at = path;
+
+	at = decimal_put(stpcpy(at, "/proc/"), (unsigned int)config->task_pid);
+	at = decimal_put(stpcpy(at, "/fd/"), (unsigned int)config->segment_fd);
+	*at = '\0';
+	return open(path, O_RDWR | O_CLOEXEC);
+}
+
+static bool header_is_good(int fd, struct mpiwait_header *ret_header)
+{
+	struct stat status;
+
+	if (pread(fd, ret_header, sizeof(*ret_header), 0) != (ssize_t)sizeof(*ret_header))
+		return false;
+	return ret_header->magic == MPIWAIT_MAGIC && ret_header->version == MPIWAIT_VERSION &&
+	       ret_header->header_size == sizeof(struct mpiwait_header) &&
+	       ret_header->slot_size == sizeof(struct mpiwait_slot) && ret_header->slot_count >= MPIWAIT_SLOTS_MIN &&
+	       ret_header->slot_count <= MPIWAIT_SLOTS_MAX && fd_stat(fd, &status) == 0 && status.st_size > 0 &&
+	       (uint64_t)status.st_size >= mpiwait_segment_size(ret_header->slot_count);
+}
+
+/* A slot that is not free any more, though just handed out, was written by somebody who does not keep the rules. */
+static struct mpiwait_slot *slot_claim(char *segment, uint32_t slot_count)
+{
+	struct mpiwait_header *header = (struct mpiwait_header *)segment;
+	uint32_t index = __atomic_fetch_add(&header->claimed, 1, __ATOMIC_ACQ_REL);
+	uint32_t expected = MPIWAIT_SLOT_FREE;
+	struct mpiwait_slot *slot;
+
+	if (index >= slot_count)
+		return NULL;
+	slot = (struct mpiwait_slot *)(segment + MPIWAIT_SLOTS_OFFSET + index * sizeof(struct mpiwait_slot));
+	if (!__atomic_compare_exchange_n(&slot->state, &expected, MPIWAIT_SLOT_CLAIMED, false, __ATOMIC_ACQ_REL,
+	                                 __ATOMIC_RELAXED))
+		return NULL;
+	return slot;
+}
+
+static struct mpiwait_slot *segment_map(int fd)
+{
+	struct mpiwait_header header;
+	struct mpiwait_slot *slot;
+	size_t size;
+	char *segment;
+
+	if (!header_is_good(fd, &header))
+		return NULL;
+	size = (size_t)mpiwait_segment_size(header.slot_count);
+	segment = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (segment == MAP_FAILED)
+		return NULL;
+	slot = slot_claim(segment, header.slot_count);
+	if (!slot)
+		munmap(segment, size);
+	return slot;
+}
+
+static struct mpiwait_slot *segment_find(const struct config *config)
+{
+	struct mpiwait_slot *slot = NULL;
+	int fd = config->segment_fd;
+
+	if (fd < 0)
+		return NULL;
+	if (fd_is_segment(fd, config)) {
+		if (fd >= FD_FIRST)
+			ioctl(fd, FIOCLEX); /* fcntl is newer than glibc 2.17 where file offsets have 64 bits */
+		return segment_map(fd);
+	}
+	if (config->task_pid <= 0)
+		return NULL;
+	fd = segment_reopen(config);
+	if (fd < 0)
+		return NULL;
+	if (fd_is_segment(fd, config))
+		slot = segment_map(fd);
+	close(fd);
+	return slot;
+}
+
+struct mpiwait_slot *segment_claim(const struct config *config)
+{
+	int saved = errno;
+	struct mpiwait_slot *slot = segment_find(config);
+
+	errno = saved;
+	return slot ? slot : segment_private();
+}
+
+struct mpiwait_slot *segment_private(void)
+{
+	return &slot_private;
+}

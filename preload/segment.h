@@ -1,0 +1,23 @@
+/*
+ * The stats segment, seen by the rank: finds it, checks it, claims one slot of it.
+ *
+ * Invariant: there always is a slot to write to. Without a segment, with a bad one or with a full one it is a private
+ * one that nobody reads, so that waiting stays cheap and only the count is lost.
+ */
+#ifndef MPIWAIT_PRELOAD_SEGMENT_H
+#define MPIWAIT_PRELOAD_SEGMENT_H
+
+#include "preload/config.h"
+#include "preload/stats.h"
+
+/*
+ * Claims a slot: in the segment that the configuration names, where its descriptor still is that segment or can be
+ * opened again through the task that surely holds it. The inherited descriptor, if it is ours, is closed on exec from
+ * now on. Called once per process. Keeps errno. The mapping is never undone.
+ */
+struct mpiwait_slot *segment_claim(const struct config *config);
+
+/* The private slot. */
+struct mpiwait_slot *segment_private(void);
+
+#endif

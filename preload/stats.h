@@ -1,0 +1,141 @@
+/*
+ * The stats segment: how a rank tells root how long it waited.
+ *
+ * slurmstepd makes one sealed memfd per step and node, the ranks of the step write their slots, root reads them with
+ * pread. It is the only file that both halves of the project include. Fixed width, native byte order, never shrinks
+ * or grows, owned by the job's user: to root every number in it is a claim.
+ *
+ *     offset 0                       struct mpiwait_header
+ *     MPIWAIT_SLOTS_OFFSET + i*size  struct mpiwait_slot i, i < header.slot_count
+ *
+ * One rank owns one slot; one thread of that rank owns one lane and is its only writer, so that plain 8-byte stores
+ * do. All times are nanoseconds. Rows of mpi_calls.def are only ever appended: a row's index is part of this layout.
+ */
+#ifndef MPIWAIT_PRELOAD_STATS_H
+#define MPIWAIT_PRELOAD_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
+#define MPIWAIT_VERSION      1u
+#define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
+#define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
+#define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
+#define MPIWAIT_SLOTS_OFFSET 4096u
+#define MPIWAIT_SLOTS_MIN    64u
+#define MPIWAIT_SLOTS_MAX    1024u
+
+enum mpiwait_rung {
+	MPIWAIT_RUNG_PAUSE,
+	MPIWAIT_RUNG_YIELD,
+	MPIWAIT_RUNG_UMWAIT,
+	MPIWAIT_RUNG_MWAITX,
+	MPIWAIT_RUNG_NAP,
+	MPIWAIT_RUNG_EVENT,
+	MPIWAIT_RUNG_PSTATE,
+	MPIWAIT_RUNG_COUNT
+};
+
+/* Both halves are built by one compiler, so that root knows what the program's half can do. */
+#if defined(__x86_64__) && (defined(__clang__) || __GNUC__ >= 9)
+#define MPIWAIT_HAS_WAITPKG
+#define MPIWAIT_RUNG_BIT_WAITPKG (1u << MPIWAIT_RUNG_UMWAIT)
+#else
+#define MPIWAIT_RUNG_BIT_WAITPKG 0u
+#endif
+#ifdef __x86_64__
+#define MPIWAIT_HAS_MWAITX
+#define MPIWAIT_RUNG_BIT_MWAITX (1u << MPIWAIT_RUNG_MWAITX)
+#else
+#define MPIWAIT_RUNG_BIT_MWAITX 0u
+#endif
+
+/* The rungs that this release can do where the node can; the others are names that policies may use already. */
+#define MPIWAIT_RUNGS_BUILT                                                                                        \
+	(1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_NAP | MPIWAIT_RUNG_BIT_WAITPKG | \
+	 MPIWAIT_RUNG_BIT_MWAITX)
+
+enum mpiwait_family { MPIWAIT_FAMILY_UNKNOWN, MPIWAIT_FAMILY_OPENMPI, MPIWAIT_FAMILY_MPICH, MPIWAIT_FAMILY_ABI };
+
+enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNING, MPIWAIT_SLOT_FINALIZED };
+
+/* Bits of mpiwait_slot.hooks: where idle calls of waits came from. */
+#define MPIWAIT_HOOK_OPAL  (1u << 0) /* opal_progress with sched_yield inside */
+#define MPIWAIT_HOOK_YIELD (1u << 1) /* sched_yield alone */
+#define MPIWAIT_HOOK_UCP   (1u << 2) /* ucp_worker_progress */
+
+/* Bits of mpiwait_slot.flags: why a rank was passed through, wholly or in part. */
+#define MPIWAIT_FLAG_TWO_MPIS     (1u << 0) /* more than one provider of PMPI_Init */
+#define MPIWAIT_FLAG_NO_HOOK      (1u << 1) /* this MPI has no idle hook that we know */
+#define MPIWAIT_FLAG_LANES_FULL   (1u << 2) /* threads beyond MPIWAIT_LANES are not counted */
+#define MPIWAIT_FLAG_SHARED_CORES (1u << 3) /* the spin phase gives the core away */
+#define MPIWAIT_FLAG_LOCKED       (1u << 4) /* several threads, one runtime lock: no naps where it is held */
+
+struct mpiwait_header {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t header_size; /* sizeof(struct mpiwait_header) */
+	uint32_t slot_size;   /* sizeof(struct mpiwait_slot) */
+	uint32_t slot_count;
+	uint32_t claimed; /* atomic: slots asked for; more than slot_count: the rest found none */
+	uint32_t reserved[9];
+};
+
+/* One MPI function, its large-count variant included. */
+struct mpiwait_call_stats {
+	uint64_t calls;      /* outermost calls, whether they waited or not */
+	uint64_t waits;      /* calls that found nothing to do for 64 polls or more */
+	uint64_t wait_ns;    /* time in those, from the 64th idle poll to the last */
+	uint64_t longest_ns; /* the longest of them */
+	uint64_t time_ns;    /* entry to exit, under profile only */
+};
+
+struct mpiwait_lane {
+	uint32_t tid;
+	uint32_t open_call;     /* row index + 1 of the call that waits now, 0: none */
+	uint64_t open_since_ns; /* first clock reading of that wait, arbitrary epoch */
+	uint64_t open_last_ns;  /* the latest one, same epoch: a killed rank's last wait is the difference */
+	uint64_t idle_polls;
+	uint64_t late;           /* naps that ended past the budget */
+	uint64_t late_ns;        /* by how much, summed */
+	uint64_t sampled_ns;     /* part of the waits beyond their first millisecond ... */
+	uint64_t sampled_cpu_ns; /* ... and the thread's CPU time in that part */
+	uint64_t reserved[8];
+	uint64_t naps[MPIWAIT_RUNGS];
+	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time inside the rung */
+	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
+} __attribute__((aligned(128)));
+
+struct mpiwait_slot {
+	uint32_t pid; /* the claiming process; a forked child never writes */
+	uint32_t state;
+	int32_t rank; /* in MPI_COMM_WORLD; -1: not known (Sessions) */
+	int32_t size;
+	uint32_t family;
+	uint32_t hooks;
+	uint32_t flags;
+	uint32_t lanes;    /* atomic: lanes asked for */
+	uint64_t start_ns; /* CLOCK_MONOTONIC after Init returned */
+	uint64_t end_ns;   /* CLOCK_MONOTONIC at Finalize, 0: not reached */
+	uint64_t reserved[10];
+	struct mpiwait_lane lane[MPIWAIT_LANES];
+} __attribute__((aligned(128)));
+
+_Static_assert(sizeof(struct mpiwait_header) == 64, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_call_stats) == 40, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_lane, naps) == 128, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_lane, calls) == 256, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_lane) == 256 + 40 * MPIWAIT_CALLS, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_slot, lane) == 128, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_slot) == 128 + MPIWAIT_LANES * sizeof(struct mpiwait_lane),
+               "layout of the stats segment");
+_Static_assert((int)MPIWAIT_RUNG_COUNT <= (int)MPIWAIT_RUNGS, "room for the rungs");
+
+/* Bytes of a segment of that many slots. */
+static inline uint64_t mpiwait_segment_size(uint32_t slot_count)
+{
+	return MPIWAIT_SLOTS_OFFSET + (uint64_t)slot_count * sizeof(struct mpiwait_slot);
+}
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * The wait of one thread: which blocking call it is in, since when it has had nothing to do, and the accounting.
+ *
+ * Invariant: only the outermost call counts, and only its own thread writes its lane. A call that found its message
+ * soon never reads a clock; the first WAIT_FREE_POLLS idle polls of every call only count.
+ *
+ * The outermost frame's stack address stands for the depth. A frame at or above it means that the call it stood for
+ * was left without returning (longjmp, exception); an inner call that is really a later one after such an exit, from
+ * deeper down, is not counted, but restarts the wait, so it is not napped in too early.
+ */
+#ifndef MPIWAIT_PRELOAD_WAIT_H
+#define MPIWAIT_PRELOAD_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/calls.h"
+#include "preload/clock.h"
+#include "preload/ladder.h"
+#include "preload/process.h"
+#include "preload/rung.h"
+
+#define WAIT_FREE_POLLS 64u
+
+struct wait {
+	uintptr_t outer;           /* stack address of the outermost call, 0: in none */
+	struct mpiwait_lane *lane; /* NULL until the thread's first call */
+	uint32_t kind;             /* enum call_kind of the open call; CALL_NONE inside a MARK call */
+	uint32_t row;              /* of the outermost call */
+	uint32_t rma_lock;         /* the open call is under the tighter cap */
+	uint32_t polls;            /* idle polls of the open call */
+	uint32_t progressed;       /* a sign of progress since the last idle poll */
+	uint64_t entered_ns;       /* under profile */
+	uint64_t first_ns;         /* first clock reading of this wait */
+	uint64_t last_ns;          /* latest one */
+	uint64_t origin_ns;        /* of w: first reading, or the one after the last sign of progress */
+	uint32_t quiet;            /* idle polls since the last doze or sign of progress */
+	uint32_t dozed;            /* time was spent after the last idle poll: what follows runs on cold caches */
+	uint64_t sample_ns;        /* when the CPU clock was read, 0: not yet */
+	uint64_t sample_cpu_ns;
+	uint32_t waits;         /* to probe every so many of them whether the core is shared */
+	uint32_t shared_credit; /* yields until the core counts as the thread's own again */
+	struct rung_thread rung;
+	struct ladder ladder;
+	struct ladder_pace pace[2]; /* by dozed */
+};
+
+extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
+
+/* The first call of a thread, or one that found the remains of a call that never returned. */
+void wait_prepare(struct wait *wait);
+
+/* The end of a wait that read the clock. */
+void wait_close(struct wait *wait);
+
+/* Counts a call that was entered before the library acted. */
+void wait_count(enum call_row row);
+
+/*
+ * An idle poll past the first WAIT_FREE_POLLS of the open call, seen by that MPIWAIT_HOOK_*. Reads the clock, accounts,
+ * and in a WAIT call of a policy that has rungs spends some time. Returns false where it spent none, and the caller
+ * should do what would have happened without the library. Keeps errno.
+ */
+bool wait_idle(struct wait *wait, uint32_t hook);
+
+/*
+ * Enters a WAIT or TIME call. Returns the mode to leave with: PROCESS_INERT for calls that do not count, which are
+ * not left at all.
+ */
+static inline __attribute__((always_inline)) uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock,
+                                                                 uintptr_t here)
+{
+	struct wait *wait = &wait_self;
+	uint32_t mode = process_mode();
+
+	if (mode == PROCESS_INERT)
+		return PROCESS_INERT;
+	if (here < wait->outer) {
+		wait->progressed = 1;
+		return PROCESS_INERT;
+	}
+	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0))
+		wait_prepare(wait);
+	wait->outer = here;
+	wait->kind = kind;
+	wait->row = row;
+	wait->rma_lock = rma_lock;
+	wait->polls = 0;
+	wait->lane->calls[row].calls++;
+	if (__builtin_expect(mode & PROCESS_PROFILES, 0))
+		wait->entered_ns = clock_now_ns();
+	return mode;
+}
+
+static inline __attribute__((always_inline)) void wait_leave(uint32_t mode)
+{
+	struct wait *wait = &wait_self;
+
+	if (mode == PROCESS_INERT)
+		return;
+	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
+		wait_close(wait);
+	if (__builtin_expect(mode & PROCESS_PROFILES, 0))
+		wait->lane->calls[wait->row].time_ns += clock_now_ns() - wait->entered_ns;
+	wait->kind = CALL_NONE;
+	wait->outer = 0;
+}
+
+/* Enters a MARK call. Returns what to leave it with: the kind of the blocking call that it is inside of. */
+static inline __attribute__((always_inline)) uint32_t wait_mark(enum call_row row, uintptr_t here)
+{
+	struct wait *wait = &wait_self;
+	uint32_t kind = wait->kind;
+
+	if (process_mode() == PROCESS_INERT)
+		return kind;
+	wait->kind = CALL_NONE;
+	if (here < wait->outer)
+		return kind;
+	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0))
+		wait_prepare(wait);
+	wait->lane->calls[row].calls++;
+	return CALL_NONE;
+}
+
+static inline void wait_unmark(uint32_t kind)
+{
+	wait_self.kind = kind;
+}
+
+#endif
