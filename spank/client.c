@@ -1,0 +1,64 @@
+#include "spank/client.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spank/cleanup.h"
+#include "spank/log.h"
+#include "spank/options.h"
+#include "spank/policy.h"
+
+static void refuse(const char *source, const struct error *error)
+{
+	log_error("%s: %s; nothing was submitted", source, error->text);
+	exit(EXIT_FAILURE);
+}
+
+/* Shipped policies and the site's own, or NULL without memory. What does not parse is the administrator's to hear of.
+ */
+static struct policy_set *load_policies(const struct site *site)
+{
+	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
+	struct policy_set *set = calloc(1, sizeof(*set));
+
+	if (set)
+		policy_load(directories, 2, set, NULL);
+	return set;
+}
+
+void client_help(const struct site *site)
+{
+	cleanup_free struct policy_set *set = load_policies(site);
+	struct policy_support support;
+	struct cpu cpu;
+	char text[8192] = "";
+
+	cpu_probe(&cpu);
+	policy_probe(&cpu, &support);
+	if (set)
+		options_help(set, site, &support, text, sizeof(text));
+	fputs(text, stdout);
+	fflush(stdout);
+	exit(EXIT_SUCCESS);
+}
+
+void client_resolve(spank_t spank, const struct site *site, const char *option)
+{
+	const char *text = option ? option : getenv(CLIENT_VARIABLE);
+	const char *source = option ? "--mpi-wait-policy" : "the environment's " CLIENT_VARIABLE;
+	cleanup_free struct policy_set *set = NULL;
+	struct options options;
+	struct error error = {""};
+
+	if (!text || (!option && !text[0]))
+		return;
+	set = load_policies(site);
+	if (!set)
+		return;
+	if (options_parse(text, &options, &error) < 0 || options_check(&options, set, site, &error) < 0)
+		refuse(source, &error);
+	if (site_is_switched_off(site))
+		log_info("%s: the site has switched wait policies off, the job runs without", source);
+	spank_job_control_setenv(spank, CLIENT_VARIABLE, text, 1);
+}

@@ -1,0 +1,74 @@
+/*
+ * Energy: one accumulator per node that never wraps, and windows cut out of it.
+ *
+ * Whoever samples (the sampler of any stepd, the prolog, the epilog) adds what the counters advanced since the last
+ * sample of anybody, under a lock: jobs and steps take differences of it, so nothing is counted twice. An interval in
+ * which a counter may have gone round unseen is counted as a gap and adds nothing.
+ */
+#ifndef MPIWAIT_SPANK_ENERGY_H
+#define MPIWAIT_SPANK_ENERGY_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spank/error.h"
+#include "spank/rapl.h"
+
+#define ENERGY_BOOT_ID_MAX 40
+#define ENERGY_FILE_MAX    (64 * 1024)
+
+struct energy_zone {
+	char name[RAPL_NAME_MAX];
+	enum rapl_kind kind;
+	uint32_t instance;
+	uint64_t counter_uj; /* the counter at the last sample */
+	uint64_t total_uj;   /* what it advanced since the accumulator began */
+	uint32_t gaps;       /* intervals that are missing from total_uj */
+};
+
+struct energy_snapshot {
+	char boot_id[ENERGY_BOOT_ID_MAX];
+	char source[16];   /* rapl_source() */
+	uint64_t begun_ns; /* CLOCK_MONOTONIC when the accumulator began: with boot_id, which accumulator it is */
+	uint64_t at_ns;    /* CLOCK_MONOTONIC of the sample */
+	uint64_t wrap_ns;  /* the shortest time in which a zone can go round */
+	uint32_t zone_count;
+	struct energy_zone zone[RAPL_ZONES_MAX];
+};
+
+/* The energy between two snapshots. */
+struct energy_window {
+	char source[16];
+	bool has[RAPL_KIND_COUNT];
+	uint64_t kind_uj[RAPL_KIND_COUNT]; /* summed over instances */
+	uint32_t gaps;                     /* of the zone that has most */
+};
+
+/*
+ * Samples: reads the zones and brings <directory>/energy up to date under the lock <directory>/energy.lock. A file
+ * that is absent, damaged or of another boot is begun anew, which counts as a gap. *ret_snapshot is the result.
+ * Returns 0, -EBUSY (lock not had within two seconds), -ENODEV or -errno.
+ */
+int energy_update(int directory, const struct rapl *rapl, struct energy_snapshot *ret_snapshot, struct error *error);
+
+/*
+ * Pure: adds one sample to the accumulator, which is begun where zone_count is 0. elapsed is now_ns - at_ns; a zone of
+ * power P and range R that was not looked at for R/P or longer has a gap.
+ */
+void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zones[], size_t count, uint64_t now_ns);
+
+/* What lies between two snapshots. If to belongs to another accumulator than from: what it has, and one gap more. */
+void energy_between(const struct energy_snapshot *from, const struct energy_snapshot *to,
+                    struct energy_window *ret_window);
+
+/* The kinds that make up a node's energy: packages + dram, or psys where there is no package. */
+bool energy_kind_counts(const bool has[RAPL_KIND_COUNT], enum rapl_kind kind);
+
+/* NULL only without memory. */
+json_t *energy_to_json(const struct energy_snapshot *snapshot);
+
+/* Strict. Returns 0 or -EINVAL, *ret_snapshot untouched. */
+int energy_from_json(const json_t *json, struct energy_snapshot *ret_snapshot);
+
+#endif

@@ -1,0 +1,108 @@
+#include "spank/inject.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "preload/config.h"
+#include "spank/cleanup.h"
+
+#define LIBRARY_NAME "libmpiwait.so"
+#define PRELOAD_MAX  (1u << 20)
+
+void inject_strip(const char *value, const char *library_name, char *ret_value)
+{
+	size_t name_length = strlen(library_name), used = 0;
+
+	while (*(value += strspn(value, ": "))) {
+		size_t length = strcspn(value, ": ");
+		bool ours = length >= name_length &&
+		            strncmp(value + length - name_length, library_name, name_length) == 0 &&
+		            (length == name_length || value[length - name_length - 1] == '/');
+
+		if (!ours) {
+			if (used)
+				ret_value[used++] = ':';
+			memcpy(ret_value + used, value, length);
+			used += length;
+		}
+		value += length;
+	}
+	ret_value[used] = '\0';
+}
+
+/* *ret_value is the caller's; NULL where the task has no LD_PRELOAD. */
+static int get_preload(spank_t spank, char **ret_value)
+{
+	for (size_t size = 4096; size <= PRELOAD_MAX; size *= 16) {
+		cleanup_free char *value = malloc(size);
+		spank_err_t rc;
+
+		if (!value)
+			return -ENOMEM;
+		rc = spank_getenv(spank, "LD_PRELOAD", value, (int)size);
+		if (rc == ESPANK_NOSPACE)
+			continue;
+		*ret_value = rc == ESPANK_SUCCESS ? take_pointer(value) : NULL;
+		return 0;
+	}
+	return -E2BIG;
+}
+
+int inject_clean(spank_t spank, struct error *error)
+{
+	cleanup_free char *value = NULL;
+	cleanup_free char *stripped = NULL;
+	int rc = get_preload(spank, &value);
+
+	spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
+	if (rc < 0)
+		return error_set(error, rc, "LD_PRELOAD is left alone: %s", strerror(-rc));
+	if (!value || !strstr(value, LIBRARY_NAME))
+		return 0;
+	stripped = malloc(strlen(value) + 1);
+	if (!stripped)
+		return error_set(error, -ENOMEM, "LD_PRELOAD is left alone: no memory");
+	inject_strip(value, LIBRARY_NAME, stripped);
+	if (stripped[0])
+		spank_setenv(spank, "LD_PRELOAD", stripped, 1);
+	else
+		spank_unsetenv(spank, "LD_PRELOAD");
+	return 0;
+}
+
+static int set_config(spank_t spank, const char *flat, const struct segment *segment)
+{
+	char config[1024];
+	int length = snprintf(config, sizeof(config), "%s", flat);
+
+	if (segment->descriptor >= 0 && length > 0 && (size_t)length < sizeof(config))
+		length += snprintf(config + length, sizeof(config) - (size_t)length, ";segment=%d:%llu:%llu;task=%d",
+		                   segment->descriptor, (unsigned long long)segment->device,
+		                   (unsigned long long)segment->inode, (int)getpid());
+	if (length < 0 || (size_t)length >= sizeof(config))
+		return -ENOSPC;
+	return spank_setenv(spank, MPIWAIT_CONFIG_VARIABLE, config, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
+}
+
+int inject_task(spank_t spank, const char *library, const char *flat, const struct segment *segment,
+                struct error *error)
+{
+	cleanup_free char *value = NULL;
+	cleanup_free char *preload = NULL;
+	int rc = get_preload(spank, &value);
+
+	if (rc == 0 && asprintf(&preload, "%s%s%s", library, value && value[0] ? ":" : "", value ? value : "") < 0) {
+		preload = NULL;
+		rc = -ENOMEM;
+	}
+	if (rc == 0)
+		rc = set_config(spank, flat, segment);
+	if (rc == 0 && spank_setenv(spank, "LD_PRELOAD", preload, 1) != ESPANK_SUCCESS) {
+		spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
+		rc = -ENOMEM;
+	}
+	return rc < 0 ? error_set(error, rc, "the task runs without the library: %s", strerror(-rc)) : 0;
+}

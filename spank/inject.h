@@ -1,0 +1,30 @@
+/*
+ * What a task finds in its environment: our library in front of LD_PRELOAD, and MPI_WAIT_CONFIG. Nothing else of ours,
+ * and nothing that an outer step of ours left.
+ */
+#ifndef MPIWAIT_SPANK_INJECT_H
+#define MPIWAIT_SPANK_INJECT_H
+
+#include <slurm/spank.h>
+
+#include "spank/error.h"
+#include "spank/segment.h"
+
+/* Removes our entries from the task's LD_PRELOAD, and MPI_WAIT_CONFIG. Returns 0 or negative errno. */
+int inject_clean(spank_t spank, struct error *error);
+
+/*
+ * Prepends library to LD_PRELOAD and sets MPI_WAIT_CONFIG to flat plus where the segment is (descriptor -1: none). To
+ * be called in the task itself, after inject_clean. Returns 0, or negative errno with the environment untouched or
+ * clean.
+ */
+int inject_task(spank_t spank, const char *library, const char *flat, const struct segment *segment,
+                struct error *error);
+
+/*
+ * Copies an LD_PRELOAD value without the entries whose file name is library_name; other entries keep their order and
+ * separators become ':'. ret_value has room for strlen(value) + 1 bytes. Pure.
+ */
+void inject_strip(const char *value, const char *library_name, char *ret_value);
+
+#endif

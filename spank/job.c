@@ -1,0 +1,105 @@
+/* SPANK items to plain numbers. */
+#include "spank/job.h"
+
+#include <errno.h>
+#include <slurm/slurm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum step_kind kind_of(uint32_t step_id)
+{
+	switch (step_id) {
+	case SLURM_BATCH_SCRIPT:
+		return STEP_BATCH;
+	case SLURM_EXTERN_CONT:
+		return STEP_EXTERN;
+	case SLURM_INTERACTIVE_STEP:
+		return STEP_INTERACTIVE;
+	default:
+		return STEP_SRUN;
+	}
+}
+
+static void read_cores(spank_t spank, enum spank_item item, char ret_cores[JOB_CORES_MAX])
+{
+	char *cores = NULL;
+
+	ret_cores[0] = '\0';
+	/* A list that fills Slurm's own buffer may have been cut: as good as none. */
+	if (spank_get_item(spank, item, &cores) == ESPANK_SUCCESS && cores && strlen(cores) < JOB_CORES_MAX - 1)
+		snprintf(ret_cores, JOB_CORES_MAX, "%s", cores);
+}
+
+static uint32_t read_number(spank_t spank, enum spank_item item)
+{
+	uint32_t number = 0;
+
+	return spank_get_item(spank, item, &number) == ESPANK_SUCCESS ? number : 0;
+}
+
+static bool is_user_bound(spank_t spank)
+{
+	char type[256] = "";
+
+	/* Set by srun only when a binding was asked for; later, in task_init, it would be the final one. */
+	return spank_getenv(spank, "SLURM_CPU_BIND_TYPE", type, sizeof(type)) != ESPANK_ENV_NOEXIST && type[0] &&
+	       strcmp(type, "quiet") != 0 && strcmp(type, "verbose") != 0;
+}
+
+/*
+ * Slurm tells it in the environment, which is the user's; the item stays 0 in 22.05. A wrong number puts the job's own
+ * record under another key of its own, no more.
+ */
+static uint32_t count_restarts(spank_t spank)
+{
+	uint32_t count = read_number(spank, S_SLURM_RESTART_COUNT);
+	char text[16] = "";
+	char *end = text;
+	unsigned long told;
+
+	if (spank_getenv(spank, "SLURM_RESTART_COUNT", text, sizeof(text)) != ESPANK_SUCCESS || text[0] < '0' ||
+	    text[0] > '9')
+		return count;
+	told = strtoul(text, &end, 10);
+	return !*end && told > count && told < 1000000 ? (uint32_t)told : count;
+}
+
+int job_read(spank_t spank, struct job *ret_job, struct error *error)
+{
+	struct job job = {.cpus_per_task = 1};
+	uid_t uid;
+	gid_t gid;
+
+	if (spank_get_item(spank, S_JOB_ID, &job.job_id) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_STEPID, &job.step_id) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_UID, &uid) != ESPANK_SUCCESS ||
+	    spank_get_item(spank, S_JOB_GID, &gid) != ESPANK_SUCCESS)
+		return error_set(error, -EINVAL, "Slurm does not say which job, step and user this is");
+	job.uid = uid;
+	job.gid = gid;
+	job.kind = kind_of(job.step_id);
+	job.array_job = read_number(spank, S_JOB_ARRAY_ID);
+	job.array_task = job.array_job ? read_number(spank, S_JOB_ARRAY_TASK_ID) : 0;
+	job.restarts = count_restarts(spank);
+	job.nodes = read_number(spank, S_JOB_NNODES);
+	job.node_index = read_number(spank, S_JOB_NODEID);
+	job.local_tasks = read_number(spank, S_JOB_LOCAL_TASK_COUNT);
+	job.cpus_per_task = read_number(spank, S_STEP_CPUS_PER_TASK);
+	read_cores(spank, S_JOB_ALLOC_CORES, job.job_cores);
+	read_cores(spank, S_STEP_ALLOC_CORES, job.step_cores);
+	job.user_bound = is_user_bound(spank);
+	*ret_job = job;
+	return 0;
+}
+
+void job_step_name(const struct job *job, char *buffer, size_t size)
+{
+	static const char *const names[] = {
+	        [STEP_BATCH] = "batch", [STEP_EXTERN] = "extern", [STEP_INTERACTIVE] = "interactive"};
+
+	if (job->kind == STEP_SRUN)
+		snprintf(buffer, size, "%u", job->step_id);
+	else
+		snprintf(buffer, size, "%s", names[job->kind]);
+}

@@ -1,0 +1,126 @@
+#include "spank/node_job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spank/cleanup.h"
+#include "spank/decision.h"
+#include "spank/log.h"
+#include "spank/node_record.h"
+#include "spank/state.h"
+
+static uint32_t environment_number(const char *name, uint32_t missing)
+{
+	const char *text = getenv(name);
+	char *end = NULL;
+	unsigned long long number;
+
+	if (!text || text[0] < '0' || text[0] > '9')
+		return missing;
+	number = strtoull(text, &end, 10);
+	return *end || number > UINT32_MAX ? missing : (uint32_t)number;
+}
+
+static const char *environment_text(const char *name, const char *other)
+{
+	const char *text = getenv(name);
+
+	if (!text && other)
+		text = getenv(other);
+	return text ? text : "";
+}
+
+/* What slurmd tells a prolog or an epilog of the job. Returns 0 or -EINVAL. */
+static int read_environment(struct state_job *ret_facts)
+{
+	uint32_t job_id = environment_number("SLURM_JOB_ID", 0);
+
+	if (!job_id)
+		return -EINVAL;
+	state_job_init(job_id, ret_facts);
+	ret_facts->uid = environment_number("SLURM_JOB_UID", ret_facts->uid);
+	ret_facts->gid = environment_number("SLURM_JOB_GID", ret_facts->gid);
+	ret_facts->het_job_id = environment_number("SLURM_HET_JOB_ID", STATE_NONE);
+	ret_facts->het_offset = environment_number("SLURM_HET_JOB_OFFSET", 0);
+	snprintf(ret_facts->cluster, sizeof(ret_facts->cluster), "%s", environment_text("SLURM_CLUSTER_NAME", NULL));
+	return 0;
+}
+
+/*
+ * Whether there is something to remember: a policy, or that the job refused the site's default (a step whose option
+ * was lost on the way would fall back to it).
+ */
+static bool decide(const struct site *site, const char *words, struct state_job *facts)
+{
+	struct decision_sources sources = {.job = words};
+	struct decision decision = {.text = ""};
+	struct error error = {""};
+	bool holds = decision_make(site, &sources, &decision, &error) > 0;
+
+	if (error.text[0])
+		log_error("job %u: %s", facts->job_id, error.text);
+	if (holds) {
+		facts->policy = decision.use;
+		snprintf(facts->words, sizeof(facts->words), "%s", words ? decision.text : "");
+		return true;
+	}
+	snprintf(facts->words, sizeof(facts->words), "off");
+	return words && words[0] && strcmp(site->default_policy, "off") != 0;
+}
+
+void node_job_prolog(const struct site *site, const char *words)
+{
+	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
+	cleanup_free struct state_place *place = malloc(sizeof(*place));
+	struct error error = {""};
+
+	if (!facts || !place || state_place_init(NULL, place) < 0 || read_environment(facts) < 0)
+		return;
+	/* Right here; in the epilog of a run that is requeued it is one higher. */
+	facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", 0);
+	if (decide(site, words, facts) && state_job_begin(place, facts, true, &error) < 0)
+		log_error("job %u: %s", facts->job_id, error.text);
+}
+
+/*
+ * What only the epilog is told: the job's nodes (a prolog that runs for a step is told that step's), and, where no
+ * prolog made the state, cluster and ids. Where there is no state at all, but a policy for the job, it is made now.
+ */
+static void complete_state(const struct site *site, const struct state_place *place, const char *words,
+                           struct error *error)
+{
+	const char *nodes = environment_text("SLURM_JOB_NODELIST", "SLURM_NODELIST");
+	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
+	cleanup_free struct state_job *state = malloc(sizeof(*state));
+
+	if (!facts || !state || read_environment(facts) < 0)
+		return;
+	if (strlen(nodes) < sizeof(facts->nodes))
+		snprintf(facts->nodes, sizeof(facts->nodes), "%s", nodes);
+	if (state_job_read(place, facts->job_id, state) < 0) {
+		facts->too_late = true;
+		facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", 0);
+		if (!decide(site, words, facts) || !facts->policy.asked[0])
+			return;
+	}
+	state_job_begin(place, facts, false, error);
+}
+
+void node_job_epilog(const struct site *site, const char *words, int argument_count, char *const arguments[])
+{
+	struct node_record_end end = {
+	        .job_id = environment_number("SLURM_JOB_ID", 0),
+	        .keep = site->record != SITE_RECORD_NONE,
+	        .helper = site->writer == SITE_WRITER_NODE ? MPIWAIT_HELPER : NULL,
+	        .argument_count = argument_count,
+	        .arguments = arguments,
+	};
+	struct error error = {""};
+
+	if (!end.job_id || state_place_init(NULL, &end.place) < 0)
+		return;
+	complete_state(site, &end.place, words, &error);
+	if (node_record_finish(&end, &error) < 0)
+		log_error("job %u: %s", end.job_id, error.text);
+}

@@ -1,0 +1,218 @@
+#include "spank/node_record.h"
+
+#include "spank/cleanup.h"
+#include "spank/files.h"
+#include "spank/outbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#define RECORD_NOT_WANTED 1 /* the job refused every policy */
+
+static json_t *window_to_json(const struct energy_window *window)
+{
+	json_t *zones = json_object();
+
+	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)
+		if (window->has[kind])
+			json_object_set_new(zones, rapl_kind_name((enum rapl_kind)kind),
+			                    json_integer((json_int_t)window->kind_uj[kind]));
+	return json_pack("{s:s, s:I, s:o}", "source", window->source, "gaps", (json_int_t)window->gaps, "zones_uj",
+	                 zones);
+}
+
+/* [rank, wait_us] of the first rank of a list that waits less (sign 1) or more (sign -1) than all others. */
+static json_t *extreme(const json_t *ranks, int sign)
+{
+	const json_t *rank, *best = json_array_get(ranks, 0);
+	size_t i;
+
+	json_array_foreach(ranks, i, rank)
+	{
+		json_int_t difference =
+		        json_integer_value(json_array_get(rank, 1)) - json_integer_value(json_array_get(best, 1));
+
+		if (difference * sign < 0)
+			best = rank;
+	}
+	return json_pack("[O, O]", json_array_get(best, 0), json_array_get(best, 1));
+}
+
+/* Replaces the list of ranks by what can still be merged when it is gone. */
+static void ranks_summarise(json_t *wait)
+{
+	json_t *ranks = json_object_get(wait, "ranks"), *rank;
+	json_int_t wait_us = 0, asleep_us = 0;
+	size_t i;
+
+	json_array_foreach(ranks, i, rank)
+	{
+		wait_us += json_integer_value(json_array_get(rank, 1));
+		asleep_us += json_integer_value(json_array_get(rank, 2));
+	}
+	json_object_set_new(wait, "omitted",
+	                    json_pack("{s:I, s:I, s:I, s:o, s:o}", "count", (json_int_t)json_array_size(ranks),
+	                              "wait_us", wait_us, "asleep_us", asleep_us, "min", extreme(ranks, 1), "max",
+	                              extreme(ranks, -1)));
+	json_object_set_new(wait, "ranks", json_array());
+}
+
+static json_t *step_record(const struct state_step *step, json_t *wait, size_t *ranks_listed)
+{
+	char id[16];
+	json_t *json;
+
+	state_step_name(step->step_id, id);
+	json = json_pack("{s:s, s:f, s:f, s:O?}", "id", id, "start_s", step->start_s, "end_s", step->end_s, "wait",
+	                 wait);
+	if (step->policy.asked[0])
+		json_object_set_new(json, "policy", state_policy_to_json(&step->policy));
+	if (step->has_energy) {
+		struct energy_window window;
+
+		energy_between(&step->from, &step->to, &window);
+		json_object_set_new(json, "energy", window_to_json(&window));
+	}
+	*ranks_listed += json_array_size(json_object_get(wait, "ranks"));
+	if (*ranks_listed > NODE_RECORD_RANKS_MAX && json_array_size(json_object_get(wait, "ranks")) > 0)
+		ranks_summarise(wait);
+	return json;
+}
+
+json_t *node_record_steps(int job_directory, uint32_t *ret_left_out)
+{
+	int copy = openat(job_directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_closedir DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *entry;
+	json_t *steps = json_array();
+	size_t ranks_listed = 0;
+
+	if (!entries && copy >= 0)
+		close(copy);
+	*ret_left_out = 0;
+	while (entries && (entry = readdir(entries))) {
+		json_auto_t *json = NULL;
+		struct state_step step;
+		json_t *wait = NULL;
+
+		if (strncmp(entry->d_name, "step.", 5) != 0)
+			continue;
+		if (json_array_size(steps) < NODE_RECORD_STEPS_MAX &&
+		    files_read_json(job_directory, entry->d_name, STATE_STEP_FILE_MAX, &json) == 0 &&
+		    state_step_from_json(json, &step, &wait) == 0)
+			json_array_append_new(steps, step_record(&step, wait, &ranks_listed));
+		else
+			(*ret_left_out)++;
+	}
+	return steps;
+}
+
+static json_t *id_or_null(uint32_t id)
+{
+	return id == STATE_NONE ? json_null() : json_integer((json_int_t)id);
+}
+
+json_t *node_record_build(const struct state_job *job, const char *node, double end_s,
+                          const struct energy_window *energy, json_t *steps, uint32_t steps_left_out)
+{
+	json_t *json =
+	        json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s}", "v", 1, "kind", "node",
+	                  "node", node, "cluster", job->cluster, "job_id", (json_int_t)job->job_id, "array_job_id",
+	                  id_or_null(job->array_job_id), "array_task_id", id_or_null(job->array_task_id), "het_job_id",
+	                  id_or_null(job->het_job_id), "het_offset", id_or_null(job->het_offset), "restart_count",
+	                  (json_int_t)job->restart_count, "uid", (json_int_t)job->uid, "gid", (json_int_t)job->gid,
+	                  "nodes", job->nodes);
+
+	if (!json)
+		return NULL;
+	json_object_set_new(json, "policy", state_policy_to_json(&job->policy));
+	json_object_set_new(json, "start_s", json_real(job->start_s));
+	json_object_set_new(json, "end_s", json_real(end_s));
+	json_object_set_new(json, "cores", json_integer((json_int_t)job->cores));
+	json_object_set_new(json, "cores_total", json_integer((json_int_t)job->cores_total));
+	json_object_set_new(json, "energy", energy ? window_to_json(energy) : json_null());
+	json_object_set_new(json, "energy_why", json_string(energy ? "" : job->energy_why));
+	json_object_set(json, "steps", steps);
+	json_object_set_new(json, "steps_left_out", json_integer((json_int_t)steps_left_out));
+	return json;
+}
+
+/* Returns whether there is a window from the job's begin until now; if not, why is filled in. */
+static bool window_take(const struct state_place *place, struct state_job *job, struct energy_window *ret_window)
+{
+	cleanup_close int node = state_open_node(place);
+	struct energy_snapshot now;
+	struct error error = {0};
+	struct rapl *rapl = NULL;
+	bool taken;
+
+	if (!job->has_baseline && !job->energy_why[0])
+		strcpy(job->energy_why, "no sample at the job's begin");
+	if (!job->has_baseline)
+		return false;
+	taken = node >= 0 && rapl_open(&rapl, &error) == 0 && energy_update(node, rapl, &now, &error) == 0;
+	rapl_close(rapl);
+	if (taken)
+		energy_between(&job->baseline, &now, ret_window);
+	else
+		snprintf(job->energy_why, sizeof(job->energy_why), "%.*s", STATE_WHY_MAX - 1, error.text);
+	return taken;
+}
+
+/* What readers would refuse for its size goes without the functions: only thousands of steps come near. */
+static void record_shrink(json_t *record)
+{
+	json_t *step;
+	size_t i;
+
+	if (json_dumpb(record, NULL, 0, JSON_COMPACT | JSON_REAL_PRECISION(15)) <= NODE_RECORD_MAX)
+		return;
+	json_array_foreach(json_object_get(record, "steps"), i, step)
+	        json_object_clear(json_object_get(json_object_get(step, "wait"), "calls"));
+}
+
+static int record_put(const struct node_record_end *end, int directory, char key[OUTBOX_KEY_MAX], struct error *error)
+{
+	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
+	struct energy_window window;
+	json_auto_t *steps = NULL, *record = NULL;
+	uint32_t left_out = 0;
+	bool has_window;
+	int result = job ? state_job_read(&end->place, end->job_id, job) : -ENOMEM;
+
+	if (result)
+		return error_set(error, result, "state of job %u: %s", end->job_id, strerror(-result));
+	result = outbox_key(job->cluster, job->job_id, job->restart_count, key, error);
+	if (result)
+		return result;
+	has_window = window_take(&end->place, job, &window);
+	steps = node_record_steps(directory, &left_out);
+	if (!job->policy.asked[0] && json_array_size(steps) == 0)
+		return RECORD_NOT_WANTED;
+	record = node_record_build(job, end->place.node, clock_wall_s(), has_window ? &window : NULL, steps, left_out);
+	if (!record)
+		return error_set(error, -ENOMEM, "out of memory");
+	record_shrink(record);
+	return outbox_put(end->outbox, key, end->place.node, record, error);
+}
+
+int node_record_finish(const struct node_record_end *end, struct error *error)
+{
+	cleanup_close int directory = state_open_job(&end->place, end->job_id);
+	char key[OUTBOX_KEY_MAX];
+	int result = 0;
+
+	if (directory == -ENOENT)
+		return 0;
+	if (directory < 0)
+		return error_set(error, directory, "state of job %u: %s", end->job_id, strerror(-directory));
+	if (end->keep)
+		result = record_put(end, directory, key, error);
+	if (result < 0)
+		return result;
+	state_job_remove(&end->place, end->job_id);
+	if (end->keep && end->helper && result != RECORD_NOT_WANTED)
+		return outbox_writer_start(end->helper, key, end->argument_count, end->arguments, error);
+	return 0;
+}

@@ -1,0 +1,45 @@
+/*
+ * Node record: what one node knows of one job when the job has ended there.
+ *
+ * Built from the node's state and one last energy sample, written to the outbox; record.h makes the job's record out of
+ * one or many of them. {"v": 1, "kind": "node", "node": ..., the job's ids, "energy": ..., "steps": [...]}.
+ */
+#ifndef MPIWAIT_SPANK_NODE_RECORD_H
+#define MPIWAIT_SPANK_NODE_RECORD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spank/error.h"
+#include "spank/state.h"
+
+#define NODE_RECORD_MAX       (4 * 1024 * 1024) /* bytes */
+#define NODE_RECORD_STEPS_MAX 4096
+#define NODE_RECORD_RANKS_MAX 65536 /* ranks that are listed singly, over all steps */
+
+struct node_record_end {
+	struct state_place place;
+	uint32_t job_id;
+	bool keep;          /* false: no record is wanted, only the state is removed */
+	const char *outbox; /* NULL: OUTBOX_DIRECTORY */
+	const char *helper; /* path of mpi-wait-node; NULL: no writer is started (the sweep will find the record) */
+	int argument_count; /* the site's arguments, handed on to the writer */
+	char *const *arguments;
+};
+
+/*
+ * The job ended on this node: last energy sample, record to the outbox, state removed, writer started. A job without
+ * state costs one failed open. Where the outbox cannot be written the state stays. Returns 0 or -errno with the reason,
+ * to be logged; the epilog succeeds in any case. Takes the time of a few small local files.
+ */
+int node_record_finish(const struct node_record_end *end, struct error *error);
+
+/* The record of a job as its state is now. energy may be NULL (then job->energy_why). NULL only without memory. */
+json_t *node_record_build(const struct state_job *job, const char *node, double end_s,
+                          const struct energy_window *energy, json_t *steps, uint32_t steps_left_out);
+
+/* The steps' part, from the files in the job's directory; never NULL but without memory. */
+json_t *node_record_steps(int job_directory, uint32_t *ret_left_out);
+
+#endif

@@ -1,0 +1,16 @@
+/* A job's node list, expanded by Slurm's own library: only in mpi-wait-node, because the plugin does not link it. */
+#ifndef MPIWAIT_SPANK_NODELIST_H
+#define MPIWAIT_SPANK_NODELIST_H
+
+struct nodelist;
+
+/* NULL where the text is no node list, or names nobody. */
+struct nodelist *nodelist_new(const char *text);
+void nodelist_free(struct nodelist *list);
+
+int nodelist_count(const struct nodelist *list);
+
+/* The node's place in the list, from 0, or -1. */
+int nodelist_find(const struct nodelist *list, const char *node);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * The option's value, NAME[,KEY=VALUE...], and the words in which it is refused. Pure.
+ */
+#ifndef MPIWAIT_SPANK_OPTIONS_H
+#define MPIWAIT_SPANK_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "spank/error.h"
+#include "spank/policy.h"
+#include "spank/site.h"
+
+#define OPTIONS_TEXT_MAX 256 /* bytes of a value, its NUL included */
+
+struct options {
+	char policy[POLICY_NAME_MAX]; /* as typed: known only after options_check */
+	bool has_slowdown;            /* slowdown=PERCENT */
+	uint32_t slowdown_ppm;
+	bool has_pin; /* pin=cores|none */
+	enum site_pin pin;
+	bool profile; /* profile */
+};
+
+/*
+ * Splits text. Returns 0, or -EINVAL with the offending part, the accepted keys and the nearest one in error.
+ * The policy's name is only checked for its characters.
+ */
+int options_parse(const char *text, struct options *ret_options, struct error *error);
+
+/*
+ * Whether that policy exists and the site allows it. Returns 0, -ENOENT (unknown; error names the valid ones and the
+ * nearest match) or -EPERM (known, not allowed; error names the allowed ones).
+ */
+int options_check(const struct options *options, const struct policy_set *set, const struct site *site,
+                  struct error *error);
+
+/* Applies slowdown= to a copy of the policy. */
+void options_apply(const struct options *options, struct policy *policy);
+
+/* Writes the answer to "help", a line per policy. Returns its length; cut at size. */
+size_t options_help(const struct policy_set *set, const struct site *site, const struct policy_support *support,
+                    char *buffer, size_t size);
+
+/* The candidate with the fewest edits (insert, delete, change, swap neighbours) from text, or NULL if none is near. */
+const char *options_nearest(const char *text, const char *const candidates[], size_t candidate_count);
+
+#endif

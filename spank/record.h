@@ -1,0 +1,38 @@
+/*
+ * Record: what sacct shows of a job, made of its nodes' records. Pure.
+ *
+ * One line of JSON that validates against record.schema.json and is at most RECORD_MAX bytes, because the column is
+ * 65 535 and cut silently. Where it would be longer, detail goes in this order: the lists of ranks (quantiles instead),
+ * steps beyond the first 256, 64, 16, all (steps_left_out), functions beyond the first 8.
+ */
+#ifndef MPIWAIT_SPANK_RECORD_H
+#define MPIWAIT_SPANK_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "spank/error.h"
+#include "spank/record_node.h"
+
+#define RECORD_MAX 60000
+
+/*
+ * Merges the records of count >= 1 nodes of one job of nodes_of nodes, in the order of its node list. why (may be NULL)
+ * says what became of the others. *ret_line is the caller's to free. Returns 0, -EINVAL or -ENOMEM.
+ */
+int record_merge(const struct record_node *const nodes[], size_t count, uint32_t nodes_of, const char *why,
+                 char **ret_line, struct error *error);
+
+/* Whether any of the nodes saw an MPI rank, and the time from the first begin to the last end. */
+bool record_has_ranks(const struct record_node *const nodes[], size_t count);
+double record_elapsed_s(const struct record_node *const nodes[], size_t count);
+
+/*
+ * Puts our record into what a field of the job holds already. Empty: the record; a JSON object: the object with our
+ * key "mpi_wait" set; -EEXIST: somebody else's text, to be left alone; -EALREADY: there is a record of at least as
+ * many nodes; -EFBIG: the result would not fit. *ret_text is the caller's to free.
+ */
+int record_combine(const char *held, const char *line, char **ret_text);
+
+#endif

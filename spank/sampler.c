@@ -1,0 +1,216 @@
+#include "spank/sampler.h"
+
+#include "spank/cleanup.h"
+#include "spank/files.h"
+#include "spank/log.h"
+#include "spank/slots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+
+#define SECOND_NS         UINT64_C(1000000000)
+#define INTERVAL_NS       (10 * SECOND_NS)
+#define INTERVAL_LEAST_NS (SECOND_NS / 10)
+#define STACK_BYTES       (512 * 1024)
+
+struct sampler {
+	struct sampler_config config;
+	struct state_step step;
+	struct rapl *rapl; /* NULL: no zones */
+	int node_directory;
+	int job_directory;
+	int segment;
+	uint64_t begun_ns;
+	bool complained;
+	pthread_t thread;
+	pthread_mutex_t mutex; /* guards stop */
+	pthread_cond_t changed;
+	bool stop;
+};
+
+/* Said once per step: a tick that fails will mostly fail again. */
+static void complain(struct sampler *sampler, const char *what)
+{
+	if (!sampler->complained)
+		log_error("job %u: %s; the record will lack it", sampler->config.job_id, what);
+	sampler->complained = true;
+}
+
+static json_t *wait_read(struct sampler *sampler)
+{
+	cleanup_free struct slots *slots = NULL;
+	struct error error = {0};
+
+	if (sampler->segment < 0)
+		return NULL;
+	if (slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &slots, &error)) {
+		complain(sampler, error.text);
+		return NULL;
+	}
+	return slots->count || slots->unseen ? slots_to_json(slots) : NULL;
+}
+
+static void tick(struct sampler *sampler)
+{
+	struct state_step *step = &sampler->step;
+	struct error error = {0};
+	json_auto_t *wait = wait_read(sampler);
+	int result;
+
+	if (sampler->rapl && energy_update(sampler->node_directory, sampler->rapl, &step->to, &error) == 0) {
+		if (!step->has_energy)
+			step->from = step->to;
+		step->has_energy = true;
+	} else if (sampler->rapl) {
+		complain(sampler, error.text);
+	}
+	step->end_s = clock_wall_s();
+	result = state_step_write(sampler->job_directory, step, wait);
+	if (result)
+		complain(sampler, strerror(-result));
+}
+
+static uint64_t interval_ns(const struct sampler *sampler)
+{
+	uint64_t interval = sampler->config.fast ? SECOND_NS : INTERVAL_NS;
+
+	if (sampler->step.has_energy && sampler->step.to.wrap_ns / 3 < interval)
+		interval = sampler->step.to.wrap_ns / 3;
+	return interval < INTERVAL_LEAST_NS ? INTERVAL_LEAST_NS : interval;
+}
+
+/* Returns whether it was told to stop before the time was up. */
+static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
+{
+	const struct timespec deadline = {
+	        .tv_sec = (time_t)(deadline_ns / SECOND_NS),
+	        .tv_nsec = (long)(deadline_ns % SECOND_NS),
+	};
+	bool stop;
+
+	pthread_mutex_lock(&sampler->mutex);
+	while (!sampler->stop && pthread_cond_timedwait(&sampler->changed, &sampler->mutex, &deadline) == 0)
+		;
+	stop = sampler->stop;
+	pthread_mutex_unlock(&sampler->mutex);
+	return stop;
+}
+
+static void *sampler_main(void *argument)
+{
+	struct sampler *sampler = argument;
+	uint64_t interval = interval_ns(sampler);
+
+	if (interval > SECOND_NS)
+		interval = SECOND_NS;
+	while (!wait_until(sampler, clock_monotonic_ns() + interval)) {
+		tick(sampler);
+		interval = interval_ns(sampler);
+	}
+	return NULL;
+}
+
+static void sampler_free(struct sampler *sampler)
+{
+	const int descriptors[] = {sampler->node_directory, sampler->job_directory, sampler->segment};
+
+	for (size_t i = 0; i < sizeof(descriptors) / sizeof(descriptors[0]); i++)
+		if (descriptors[i] >= 0)
+			close(descriptors[i]);
+	rapl_close(sampler->rapl);
+	pthread_cond_destroy(&sampler->changed);
+	pthread_mutex_destroy(&sampler->mutex);
+	free(sampler);
+}
+
+static void synchronisation_init(struct sampler *sampler)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&sampler->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	pthread_mutex_init(&sampler->mutex, NULL);
+}
+
+static int sampler_open(struct sampler *sampler, struct error *error)
+{
+	const struct sampler_config *config = &sampler->config;
+	struct error no_zones = {0};
+
+	sampler->node_directory = state_open_node(&config->place);
+	sampler->job_directory = state_open_job(&config->place, config->job_id);
+	if (sampler->node_directory < 0 || sampler->job_directory < 0)
+		return error_set(error, -ENOENT, "no state of job %u under \"%s/%s\"", config->job_id,
+		                 config->place.root, config->place.node);
+	if (config->segment >= 0) {
+		sampler->segment = fcntl(config->segment, F_DUPFD_CLOEXEC, 3);
+		if (sampler->segment < 0)
+			return error_set(error, -errno, "stats segment: %s", strerror(errno));
+	}
+	if (rapl_open(&sampler->rapl, &no_zones))
+		sampler->rapl = NULL;
+	return 0;
+}
+
+/* The thread inherits the mask: no signal of slurmstepd's is ever delivered to it. */
+static int thread_start(struct sampler *sampler)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	int result;
+
+	sigfillset(&all);
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, STACK_BYTES);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	result = pthread_create(&sampler->thread, &attributes, sampler_main, sampler);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	return -result;
+}
+
+int sampler_start(const struct sampler_config *config, struct sampler **ret_sampler, struct error *error)
+{
+	struct sampler *sampler = calloc(1, sizeof(*sampler));
+	int result;
+
+	if (!sampler)
+		return error_set(error, -ENOMEM, "out of memory");
+	sampler->config = *config;
+	sampler->segment = -1;
+	sampler->begun_ns = clock_monotonic_ns();
+	sampler->step.step_id = config->step_id;
+	sampler->step.policy = config->policy;
+	sampler->step.cores = config->cores;
+	sampler->step.start_s = clock_wall_s();
+	synchronisation_init(sampler);
+	result = sampler_open(sampler, error);
+	if (!result) {
+		tick(sampler);
+		result = thread_start(sampler);
+	}
+	if (result) {
+		sampler_free(sampler);
+		return error_set(error, result, "sampler thread: %s", strerror(-result));
+	}
+	*ret_sampler = sampler;
+	return 0;
+}
+
+void sampler_stop(struct sampler *sampler)
+{
+	if (!sampler)
+		return;
+	pthread_mutex_lock(&sampler->mutex);
+	sampler->stop = true;
+	pthread_cond_signal(&sampler->changed);
+	pthread_mutex_unlock(&sampler->mutex);
+	pthread_join(sampler->thread, NULL);
+	tick(sampler);
+	sampler_free(sampler);
+}

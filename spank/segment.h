@@ -1,0 +1,24 @@
+/*
+ * Makes the stats segment of a step (preload/stats.h): a memfd that is owned by the job's user, sealed against changing
+ * its size, and inherited by the step's tasks on a high descriptor number.
+ */
+#ifndef MPIWAIT_SPANK_SEGMENT_H
+#define MPIWAIT_SPANK_SEGMENT_H
+
+#include <stdint.h>
+
+#include "spank/error.h"
+
+struct segment {
+	int descriptor; /* >= 200, inherited across exec */
+	uint64_t device;
+	uint64_t inode;
+};
+
+/*
+ * Creates a segment with room for twice the machine's CPUs, within MPIWAIT_SLOTS_MIN and _MAX.
+ * Returns 0 with ret_segment->descriptor owned by the caller, or negative errno.
+ */
+int segment_create(uint32_t cpus, uint32_t uid, uint32_t gid, struct segment *ret_segment, struct error *error);
+
+#endif

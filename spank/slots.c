@@ -1,0 +1,258 @@
+#include "spank/slots.h"
+
+#include "spank/cleanup.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define COUNT_MAX  UINT64_C(1000000000000000)
+#define SUM_MAX    (UINT64_C(1) << 62)
+#define UNSEEN_MAX 1000000u
+
+/* Counts and times of one reading are bounded by these. */
+struct bounds {
+	uint64_t begun_ns;
+	uint64_t now_ns;
+	bool exceeded;
+};
+
+static const char *const call_names[] = {
+#define CALL(name, ...) "MPI_" #name,
+#include "preload/mpi_calls.def"
+#undef CALL
+};
+
+const char *slots_call_name(size_t row)
+{
+	return row < sizeof(call_names) / sizeof(call_names[0]) ? call_names[row] : "other";
+}
+
+static uint64_t bounded(struct bounds *bounds, uint64_t value, uint64_t most)
+{
+	if (value <= most)
+		return value;
+	bounds->exceeded = true;
+	return most;
+}
+
+static uint64_t bounded_ns(struct bounds *bounds, uint64_t value)
+{
+	return bounded(bounds, value, bounds->now_ns - bounds->begun_ns);
+}
+
+static void add(uint64_t *sum, uint64_t value)
+{
+	*sum = value > SUM_MAX - *sum ? SUM_MAX : *sum + value;
+}
+
+static int read_at(int segment, void *buffer, size_t size, uint64_t offset)
+{
+	ssize_t got = pread(segment, buffer, size, (off_t)offset);
+
+	if (got < 0)
+		return -errno;
+	return (size_t)got == size ? 0 : -EINVAL;
+}
+
+static int header_read(int segment, struct mpiwait_header *header, uint32_t *ret_count, struct error *error)
+{
+	struct stat status;
+	uint64_t room;
+	int result = read_at(segment, header, sizeof(*header), 0);
+
+	if (result || fstat(segment, &status))
+		return error_set(error, result ? result : -errno, "stats segment cannot be read");
+	if (header->magic != MPIWAIT_MAGIC || header->version != MPIWAIT_VERSION ||
+	    header->header_size != sizeof(*header) || header->slot_size != sizeof(struct mpiwait_slot))
+		return error_set(error, -EINVAL, "stats segment is not one of version %u", MPIWAIT_VERSION);
+	if (status.st_size < (off_t)mpiwait_segment_size(1))
+		return error_set(error, -EINVAL, "stats segment of %lld bytes has no slot", (long long)status.st_size);
+	room = ((uint64_t)status.st_size - MPIWAIT_SLOTS_OFFSET) / sizeof(struct mpiwait_slot);
+	if (room > MPIWAIT_SLOTS_MAX)
+		room = MPIWAIT_SLOTS_MAX;
+	*ret_count = header->slot_count < room ? header->slot_count : (uint32_t)room;
+	return 0;
+}
+
+static bool rung_rests(unsigned rung)
+{
+	return rung == MPIWAIT_RUNG_UMWAIT || rung == MPIWAIT_RUNG_MWAITX || rung == MPIWAIT_RUNG_NAP ||
+	       rung == MPIWAIT_RUNG_EVENT;
+}
+
+static void call_add(struct slots_call *sum, struct slots_rank *rank, const struct mpiwait_call_stats *call,
+                     struct bounds *bounds)
+{
+	uint64_t wait_ns = bounded_ns(bounds, call->wait_ns);
+	uint64_t longest_ns = bounded_ns(bounds, call->longest_ns);
+
+	add(&sum->calls, bounded(bounds, call->calls, COUNT_MAX));
+	add(&sum->waits, bounded(bounds, call->waits, COUNT_MAX));
+	add(&sum->wait_ns, wait_ns);
+	add(&rank->wait_ns, wait_ns);
+	if (longest_ns > sum->longest_ns)
+		sum->longest_ns = longest_ns;
+}
+
+/* The wait that a rank without Finalize is still in, or died in. */
+static void open_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane,
+                     struct bounds *bounds)
+{
+	struct mpiwait_call_stats open = {.waits = 1};
+
+	if (lane->open_call == 0 || lane->open_call > MPIWAIT_CALLS || lane->open_last_ns <= lane->open_since_ns)
+		return;
+	open.wait_ns = open.longest_ns = lane->open_last_ns - lane->open_since_ns;
+	call_add(&slots->call[lane->open_call - 1], rank, &open, bounds);
+}
+
+static void lane_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane, bool open,
+                     struct bounds *bounds)
+{
+	uint64_t sampled_ns = bounded_ns(bounds, lane->sampled_ns);
+
+	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
+		call_add(&slots->call[row], rank, &lane->calls[row], bounds);
+	if (open)
+		open_add(slots, rank, lane, bounds);
+	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
+		if (!rung_rests(rung))
+			continue;
+		add(&rank->asleep_ns, bounded_ns(bounds, lane->asleep_ns[rung]));
+		add(&slots->naps, bounded(bounds, lane->naps[rung], COUNT_MAX));
+	}
+	add(&slots->late, bounded(bounds, lane->late, COUNT_MAX));
+	add(&slots->late_ns, bounded_ns(bounds, lane->late_ns));
+	add(&slots->sampled_ns, sampled_ns);
+	add(&slots->sampled_cpu_ns, bounded(bounds, lane->sampled_cpu_ns, sampled_ns));
+}
+
+static uint64_t span_ns(const struct mpiwait_slot *slot, struct bounds *bounds)
+{
+	uint64_t end_ns = slot->state == MPIWAIT_SLOT_FINALIZED ? slot->end_ns : bounds->now_ns;
+
+	if (slot->start_ns >= bounds->begun_ns && slot->start_ns <= end_ns && end_ns <= bounds->now_ns)
+		return end_ns - slot->start_ns;
+	bounds->exceeded = true;
+	return bounds->now_ns - bounds->begun_ns;
+}
+
+/* What the slot's head says of the rank; the numbers that MPI gave are kept only where they can be true. */
+static void head_add(struct slots_rank *rank, const struct mpiwait_slot *head, struct bounds *bounds)
+{
+	rank->rank = head->rank;
+	rank->size = head->size;
+	rank->pid = head->pid;
+	rank->span_ns = span_ns(head, bounds);
+	if (head->size < 0 || head->size >= SLOTS_RANK_MAX) {
+		rank->size = 0;
+		bounds->exceeded = true;
+	}
+	if (head->rank < -1 || head->rank >= SLOTS_RANK_MAX || (rank->size > 0 && head->rank >= rank->size)) {
+		rank->rank = -1;
+		bounds->exceeded = true;
+	}
+}
+
+static int slot_add(struct slots *slots, int segment, uint32_t index, struct bounds bounds)
+{
+	uint64_t offset = MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(struct mpiwait_slot);
+	const size_t head_size = offsetof(struct mpiwait_slot, lane);
+	cleanup_free struct mpiwait_slot *slot = aligned_alloc(128, sizeof(*slot));
+	struct slots_rank *rank = &slots->rank[slots->count];
+	uint32_t lanes;
+	int result;
+
+	if (!slot)
+		return -ENOMEM;
+	result = read_at(segment, slot, head_size, offset);
+	if (result || (slot->state != MPIWAIT_SLOT_RUNNING && slot->state != MPIWAIT_SLOT_FINALIZED))
+		return result;
+	lanes = slot->lanes < MPIWAIT_LANES ? slot->lanes : MPIWAIT_LANES;
+	result = read_at(segment, slot->lane, lanes * sizeof(slot->lane[0]), offset + head_size);
+	if (result)
+		return result;
+	head_add(rank, slot, &bounds);
+	for (uint32_t i = 0; i < lanes; i++)
+		lane_add(slots, rank, &slot->lane[i], slot->state == MPIWAIT_SLOT_RUNNING, &bounds);
+	if (rank->asleep_ns > rank->wait_ns)
+		rank->asleep_ns = rank->wait_ns;
+	rank->doubtful = bounds.exceeded;
+	slots->count++;
+	return 0;
+}
+
+int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **ret_slots, struct error *error)
+{
+	const struct bounds bounds = {.begun_ns = begun_ns, .now_ns = now_ns};
+	cleanup_free struct slots *slots = NULL;
+	struct mpiwait_header header;
+	uint32_t count = 0;
+	int result = header_read(segment, &header, &count, error);
+
+	if (result)
+		return result;
+	slots = calloc(1, sizeof(*slots) + count * sizeof(slots->rank[0]));
+	if (!slots)
+		return error_set(error, -ENOMEM, "out of memory");
+	if (header.claimed > count)
+		slots->unseen = header.claimed - count < UNSEEN_MAX ? header.claimed - count : UNSEEN_MAX;
+	for (uint32_t i = 0; i < count && !result; i++)
+		result = slot_add(slots, segment, i, bounds);
+	if (result)
+		return error_set(error, result, "stats segment: %s", strerror(-result));
+	*ret_slots = take_pointer(slots);
+	return 0;
+}
+
+static json_int_t microseconds(uint64_t ns)
+{
+	return (json_int_t)(ns / 1000);
+}
+
+static json_t *calls_to_json(const struct slots *slots)
+{
+	struct slots_call other = {0};
+	json_t *calls = json_object();
+
+	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
+		const struct slots_call *call = &slots->call[row];
+
+		if (call->waits == 0 && call->wait_ns == 0)
+			continue;
+		if (row >= sizeof(call_names) / sizeof(call_names[0])) {
+			add(&other.calls, call->calls);
+			add(&other.waits, call->waits);
+			add(&other.wait_ns, call->wait_ns);
+			other.longest_ns = call->longest_ns > other.longest_ns ? call->longest_ns : other.longest_ns;
+			call = &other;
+		}
+		json_object_set_new(calls, slots_call_name(row),
+		                    json_pack("[I, I, I, I]", (json_int_t)call->calls, (json_int_t)call->waits,
+		                              microseconds(call->wait_ns), microseconds(call->longest_ns)));
+	}
+	return calls;
+}
+
+json_t *slots_to_json(const struct slots *slots)
+{
+	json_t *ranks = json_array();
+	json_int_t size = 0, doubtful = 0;
+	uint64_t span = 0;
+
+	for (size_t i = 0; i < slots->count; i++) {
+		const struct slots_rank *rank = &slots->rank[i];
+
+		json_array_append_new(ranks, json_pack("[i, I, I]", rank->rank, microseconds(rank->wait_ns),
+		                                       microseconds(rank->asleep_ns)));
+		size = rank->size > size ? rank->size : size;
+		doubtful += rank->doubtful;
+		add(&span, rank->span_ns);
+	}
+	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ranks", ranks, "size", size,
+	                 "unseen", (json_int_t)slots->unseen, "doubtful", doubtful, "span_us", microseconds(span),
+	                 "naps", (json_int_t)slots->naps, "late", (json_int_t)slots->late, "late_us",
+	                 microseconds(slots->late_ns), "sampled_us", microseconds(slots->sampled_ns), "sampled_cpu_us",
+	                 microseconds(slots->sampled_cpu_ns), "calls", calls_to_json(slots));
+}

@@ -1,0 +1,67 @@
+/*
+ * Slots: what the ranks of one step and node say about their waits, read from the stats segment.
+ *
+ * The job's user can write anything there. Sizes come from the sealed file, not from its header; what is read is copied
+ * first; a time longer than the step has lasted is cut to that and the rank marked. The sums cannot overflow.
+ */
+#ifndef MPIWAIT_SPANK_SLOTS_H
+#define MPIWAIT_SPANK_SLOTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/stats.h"
+#include "spank/error.h"
+
+#define SLOTS_RANK_MAX (1 << 24) /* a rank or a world size is below this */
+
+struct slots_rank {
+	int32_t rank; /* -1: not known */
+	int32_t size; /* of MPI_COMM_WORLD, 0: not known */
+	uint32_t pid;
+	bool doubtful;      /* a number was out of range */
+	uint64_t wait_ns;   /* summed over threads, the wait in which it was killed included */
+	uint64_t asleep_ns; /* of that, in a rung in which the core rests or serves others */
+	uint64_t span_ns;   /* from Init to Finalize, or until now */
+};
+
+struct slots_call {
+	uint64_t calls;
+	uint64_t waits;
+	uint64_t wait_ns;
+	uint64_t longest_ns;
+};
+
+struct slots {
+	size_t count;
+	uint32_t unseen; /* ranks that found no slot */
+	uint64_t naps;   /* rests of any kind */
+	uint64_t late;
+	uint64_t late_ns;
+	uint64_t sampled_ns;
+	uint64_t sampled_cpu_ns;
+	struct slots_call call[MPIWAIT_CALLS]; /* by row of mpi_calls.def */
+	struct slots_rank rank[];
+};
+
+/*
+ * Reads the segment behind the descriptor. begun_ns: CLOCK_MONOTONIC when the step began, now_ns: now. *ret_slots is
+ * the caller's to free. Returns 0, -EINVAL with what is wrong with the header, -ENOMEM or -errno.
+ */
+int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **ret_slots, struct error *error);
+
+/*
+ * One step's waits on one node as JSON, times in microseconds:
+ *   {"ranks": [[rank, wait_us, asleep_us], ...], "size": N, "unseen": N, "doubtful": N, "span_us": N, "naps": N,
+ *    "late": N, "late_us": N, "sampled_us": N, "sampled_cpu_us": N,
+ *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]}}
+ * NULL only without memory.
+ */
+json_t *slots_to_json(const struct slots *slots);
+
+/* The MPI function of a row ("MPI_Recv"), "other" for one that this release does not know. */
+const char *slots_call_name(size_t row);
+
+#endif

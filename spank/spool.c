@@ -1,0 +1,235 @@
+#include "spank/spool.h"
+
+#include "spank/cleanup.h"
+#include "spank/files.h"
+#include "spank/log.h"
+#include "spank/node_record.h"
+#include "spank/outbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void spool_enter(const struct spool *spool)
+{
+	/* stays root where it cannot change: then the checks decide, not the identity */
+	if (spool->user != 0 && getuid() == 0 && seteuid(spool->user))
+		log_error("cannot act as uid %u: %s", (unsigned)spool->user, strerror(errno));
+}
+
+void spool_leave(const struct spool *spool)
+{
+	if (spool->user != 0 && getuid() == 0 && seteuid(0))
+		log_error("cannot act as root again: %s", strerror(errno));
+}
+
+static int user_find(const struct site *site, uid_t *ret_user, struct error *error)
+{
+	const struct passwd *user;
+
+	*ret_user = 0;
+	if (!site->spool_user[0])
+		return 0;
+	user = getpwnam(site->spool_user);
+	if (!user)
+		return error_set(error, -EINVAL, "spool_user \"%s\" is no user of this host", site->spool_user);
+	*ret_user = user->pw_uid;
+	return 0;
+}
+
+static int shared_check(const struct site *site, int directory, uid_t user, struct error *error)
+{
+	const char *owner = site->spool_user[0] ? site->spool_user : "root";
+	struct stat status;
+
+	if (fstat(directory, &status))
+		return error_set(error, -errno, "spool \"%s\": %s", site->spool, strerror(errno));
+	if (status.st_uid != 0 && status.st_uid != user)
+		return error_set(error, -EPERM, "spool \"%s\" belongs to uid %u, not to %s: not used; chown %s \"%s\"",
+		                 site->spool, (unsigned)status.st_uid, owner, owner, site->spool);
+	if (status.st_mode & (S_IWGRP | S_IWOTH))
+		return error_set(error, -EPERM,
+		                 "spool \"%s\" has mode %04o, writable by others than %s: not used; chmod go-w \"%s\"",
+		                 site->spool, (unsigned)(status.st_mode & 07777), owner, site->spool);
+	return 0;
+}
+
+static int shared_open(const struct site *site, struct spool *spool, struct error *error)
+{
+	int result = user_find(site, &spool->user, error);
+
+	if (result || !site->spool[0])
+		return result;
+	snprintf(spool->shared_path, sizeof(spool->shared_path), "%s", site->spool);
+	spool_enter(spool);
+	spool->shared = open(site->spool, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (spool->shared < 0)
+		result = error_set(error, -errno, "spool \"%s\": %s%s", site->spool, strerror(errno),
+		                   errno == ENOTDIR || errno == ELOOP ? " (it must be a directory and no link)" : "");
+	else
+		result = shared_check(site, spool->shared, spool->user, error);
+	spool_leave(spool);
+	return result;
+}
+
+int spool_open(const struct site *site, const char *outbox, struct spool *ret_spool, struct error *error)
+{
+	struct spool spool = {.outbox = -1, .shared = -1};
+	int result;
+
+	snprintf(spool.outbox_path, sizeof(spool.outbox_path), "%s", outbox ? outbox : OUTBOX_DIRECTORY);
+	spool.outbox = files_directory_path(spool.outbox_path, 0700);
+	if (spool.outbox < 0)
+		return error_set(error, spool.outbox, "outbox \"%s\": %s", spool.outbox_path, strerror(-spool.outbox));
+	result = shared_open(site, &spool, error);
+	if (result) {
+		spool_close(&spool);
+		return result;
+	}
+	*ret_spool = spool;
+	return 0;
+}
+
+void spool_close(struct spool *spool)
+{
+	if (spool->outbox >= 0)
+		close(spool->outbox);
+	if (spool->shared >= 0)
+		close(spool->shared);
+	spool->outbox = spool->shared = -1;
+}
+
+static int shared_put(struct spool *spool, const char *key, const char *node, const char *text, size_t length)
+{
+	cleanup_close int directory = files_directory(spool->shared, key, 0700);
+	char name[FILES_NAME_MAX + 1];
+
+	if (directory < 0)
+		return directory;
+	snprintf(name, sizeof(name), "%s.json", node);
+	return files_write(directory, name, 0600, text, length, true);
+}
+
+int spool_move(struct spool *spool, const char *key, const char *node, struct error *error)
+{
+	cleanup_free char *text = NULL;
+	char name[FILES_NAME_MAX + 1];
+	size_t length = 0;
+	int result;
+
+	if ((size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
+		return error_set(error, -ENAMETOOLONG, "\"%s\" of node \"%s\": name too long", key, node);
+	result = files_read(spool->outbox, name, NODE_RECORD_MAX, &text, &length);
+	if (result == -ENOENT)
+		return 0; /* a sweep was faster */
+	if (result)
+		return error_set(error, result, "\"%s/%s\": %s", spool->outbox_path, name, strerror(-result));
+	spool_enter(spool);
+	result = shared_put(spool, key, node, text, length);
+	spool_leave(spool);
+	if (result)
+		return error_set(error, result, "spool \"%s/%s\": %s; the record stays in \"%s\"", spool->shared_path,
+		                 key, strerror(-result), spool->outbox_path);
+	unlinkat(spool->outbox, name, 0);
+	return 0;
+}
+
+/* Every entry of a directory that is a name of ours. */
+static int each_name(int directory, int (*visit)(struct spool *spool, const char *name, spool_visit, void *context),
+                     struct spool *spool, spool_visit inner, void *context)
+{
+	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_closedir DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+	const struct dirent *entry;
+	int result = 0;
+
+	if (!entries && copy >= 0)
+		close(copy);
+	while (entries && result == 0 && (entry = readdir(entries)))
+		if (files_name_ok(entry->d_name))
+			result = visit(spool, entry->d_name, inner, context);
+	return result;
+}
+
+static int outbox_name(struct spool *spool, const char *name, spool_visit visit, void *context)
+{
+	char key[FILES_NAME_MAX + 1], cluster[64], *node, *suffix;
+	uint32_t job_id, restart_count;
+	size_t offset;
+
+	(void)spool;
+	strcpy(key, name);
+	suffix = key + strlen(key) - strlen(".json");
+	if (suffix <= key || strcmp(suffix, ".json") != 0)
+		return 0;
+	*suffix = '\0';
+	/* a cluster's name and a node's may both contain dots: the key ends at the first one after which it parses */
+	for (offset = 0; (node = strchr(key + offset, '.')); offset = (size_t)(node - key) + 1) {
+		*node = '\0';
+		if (outbox_key_parse(key, cluster, &job_id, &restart_count) == 0)
+			return visit(context, key, node + 1);
+		*node = '.';
+	}
+	return 0;
+}
+
+static int shared_name(struct spool *spool, const char *name, spool_visit visit, void *context)
+{
+	char cluster[64];
+	uint32_t job_id, restart_count;
+
+	(void)spool;
+	return outbox_key_parse(name, cluster, &job_id, &restart_count) ? 0 : visit(context, name, NULL);
+}
+
+int spool_each_outbox(struct spool *spool, spool_visit visit, void *context)
+{
+	return each_name(spool->outbox, outbox_name, spool, visit, context);
+}
+
+int spool_each_shared(struct spool *spool, spool_visit visit, void *context)
+{
+	int result, copy;
+
+	if (spool->shared < 0)
+		return 0;
+	spool_enter(spool);
+	copy = fcntl(spool->shared, F_DUPFD_CLOEXEC, 3);
+	spool_leave(spool);
+	result = each_name(copy, shared_name, spool, visit, context);
+	close(copy);
+	return result;
+}
+
+/* The file system decides who may give a file away: where it refuses, the file stays with its writer's group. */
+static void group_set(int directory, const char *name, gid_t group)
+{
+	cleanup_close int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (file >= 0 && fchown(file, (uid_t)-1, group))
+		log_debug("\"%s\" could not be given to group %u: %s", name, (unsigned)group, strerror(errno));
+}
+
+int spool_keep(struct spool *spool, const char *key, gid_t group, const char *line, struct error *error)
+{
+	char path[PATH_MAX + 16], name[FILES_NAME_MAX + 1];
+	cleanup_close int directory = -1;
+	int result;
+
+	if (spool->shared >= 0)
+		snprintf(path, sizeof(path), "%s/done", spool->shared_path);
+	else
+		snprintf(path, sizeof(path), "%s/../done", spool->outbox_path);
+	snprintf(name, sizeof(name), "%s.json", key);
+	spool_enter(spool);
+	directory = files_directory(AT_FDCWD, path, 0711);
+	result = directory < 0 ? directory : files_write(directory, name, 0640, line, strlen(line), true);
+	spool_leave(spool);
+	if (result < 0)
+		return error_set(error, result, "\"%s/%s\": %s", path, name, strerror(-result));
+	group_set(directory, name, group);
+	return 0;
+}

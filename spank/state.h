@@ -1,0 +1,102 @@
+/*
+ * State: what a node knows about a job while it runs, in <root>/<node>/<job id>/ (0700, root).
+ *
+ * job.json is written when the job begins here, step.<id>.json by every sampler tick, so that whoever is killed, the
+ * epilog finds all but the last interval. Files are versioned; one that is damaged or of another version counts as
+ * absent. Nothing in them was chosen by a user but words that options.h has parsed and numbers that slots.h has
+ * bounded.
+ */
+#ifndef MPIWAIT_SPANK_STATE_H
+#define MPIWAIT_SPANK_STATE_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spank/energy.h"
+#include "spank/error.h"
+#include "spank/options.h"
+#include "spank/policy.h"
+
+#define STATE_ROOT          "/run/mpi-wait"
+#define STATE_NODES_MAX     (32 * 1024) /* bytes of a node list in Slurm's notation */
+#define STATE_STEP_FILE_MAX (1024 * 1024)
+#define STATE_WHY_MAX       64
+#define STATE_NONE          UINT32_MAX
+
+struct state_place {
+	char root[PATH_MAX];
+	char node[64];
+};
+
+struct state_job {
+	uint32_t job_id;
+	uint32_t array_job_id; /* STATE_NONE: no array */
+	uint32_t array_task_id;
+	uint32_t het_job_id; /* STATE_NONE: no heterogeneous job */
+	uint32_t het_offset;
+	uint32_t restart_count; /* as the prolog or a stepd saw it; in the epilog's environment it is one too high */
+	uint32_t uid;
+	uint32_t gid;
+	uint32_t cores;       /* the job's on this node, 0: not known */
+	uint32_t cores_total; /* the node's */
+	char cluster[64];
+	char nodes[STATE_NODES_MAX];
+	char words[OPTIONS_TEXT_MAX]; /* the job's own option as given, "off" too; "": the site's default holds */
+	struct policy_use policy;     /* asked "": none for the whole job */
+	bool too_late;                /* the job has ended: a sample now is none of its begin. Not stored */
+	/* the rest is filled in by state_job_begin */
+	double start_s;                 /* since the epoch */
+	bool has_baseline;              /* else energy_why */
+	char energy_why[STATE_WHY_MAX]; /* "no powercap zones" */
+	struct energy_snapshot baseline;
+};
+
+struct state_step {
+	uint32_t step_id;         /* Slurm's, with its numbers for batch, extern and interactive */
+	struct policy_use policy; /* asked "": none of its own */
+	uint32_t cores;
+	double start_s;
+	double end_s; /* of the last tick */
+	bool has_energy;
+	struct energy_snapshot from;
+	struct energy_snapshot to;
+};
+
+/* root NULL: STATE_ROOT. The node is SLURMD_NODENAME, outside Slurm the host's short name. -EINVAL: no usable name. */
+int state_place_init(const char *root, struct state_place *ret_place);
+
+/* A job's facts, with nothing known but its id. */
+void state_job_init(uint32_t job_id, struct state_job *ret_job);
+
+/*
+ * A job begins on this node: anew from job_prolog (what is there is an earlier run's), and from every stepd, in case
+ * job_prolog did not run or knew no policy. The first makes the state, takes the energy baseline and sweeps what
+ * earlier jobs left; later ones only fill in facts that were not known. Returns 0 or -errno; the job does not care.
+ */
+int state_job_begin(const struct state_place *place, const struct state_job *facts, bool anew, struct error *error);
+
+/* Reads job.json. Returns 0, -ENOENT (no state: the job has no policy), -EBADMSG or -errno. */
+int state_job_read(const struct state_place *place, uint32_t job_id, struct state_job *ret_job);
+
+/* Descriptors of <root>/<node> (made if missing) and of the job's directory; -ENOENT, -EPERM or -errno. */
+int state_open_node(const struct state_place *place);
+int state_open_job(const struct state_place *place, uint32_t job_id);
+
+/* "batch", "extern", "interactive" or the number. */
+void state_step_name(uint32_t step_id, char name[16]);
+
+/* Writes the step's file; wait (slots_to_json) may be NULL. Returns 0 or -errno. */
+int state_step_write(int job_directory, const struct state_step *step, json_t *wait);
+
+/* From a step's file; *ret_wait is borrowed from json, NULL if there is none. Returns 0 or -EBADMSG. */
+int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t **ret_wait);
+
+json_t *state_job_to_json(const struct state_job *job);
+int state_job_from_json(const json_t *json, struct state_job *ret_job);
+json_t *state_policy_to_json(const struct policy_use *use);
+
+/* Removes the job's state. A journal that was not undone stays, and the directory with it. */
+void state_job_remove(const struct state_place *place, uint32_t job_id);
+
+#endif

@@ -1,0 +1,157 @@
+/* The files of state.h as JSON, both ways. */
+#include "spank/state.h"
+
+#include "spank/cleanup.h"
+#include "spank/files.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#define FORMAT_VERSION   1
+#define STEP_EXTERN      0xfffffffcu
+#define STEP_BATCH       0xfffffffbu
+#define STEP_INTERACTIVE 0xfffffffau
+
+void state_step_name(uint32_t step_id, char name[16])
+{
+	if (step_id == STEP_EXTERN)
+		strcpy(name, "extern");
+	else if (step_id == STEP_BATCH)
+		strcpy(name, "batch");
+	else if (step_id == STEP_INTERACTIVE)
+		strcpy(name, "interactive");
+	else
+		snprintf(name, 16, "%" PRIu32, step_id);
+}
+
+/* Copies a string that fits; a longer one is a file that we did not write. */
+static bool text_get(const json_t *object, const char *key, char *buffer, size_t size)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	if (!text || strlen(text) >= size)
+		return false;
+	strcpy(buffer, text);
+	return true;
+}
+
+static bool number_get(const json_t *object, const char *key, uint32_t *ret_number)
+{
+	const json_t *value = json_object_get(object, key);
+	json_int_t number = json_integer_value(value);
+
+	if (!json_is_integer(value) || number < 0 || number > UINT32_MAX)
+		return false;
+	*ret_number = (uint32_t)number;
+	return true;
+}
+
+static bool seconds_get(const json_t *object, const char *key, double *ret_seconds)
+{
+	const json_t *value = json_object_get(object, key);
+	double seconds = json_number_value(value);
+
+	if (!json_is_number(value) || !(seconds >= 0 && seconds < 1e12))
+		return false;
+	*ret_seconds = seconds;
+	return true;
+}
+
+json_t *state_policy_to_json(const struct policy_use *use)
+{
+	return json_pack("{s:s, s:s, s:s, s:s}", "asked", use->asked, "used", use->used, "why", use->why, "by",
+	                 use->by);
+}
+
+static bool policy_get(const json_t *object, struct policy_use *ret_use)
+{
+	const json_t *policy = json_object_get(object, "policy");
+
+	return text_get(policy, "asked", ret_use->asked, sizeof(ret_use->asked)) &&
+	       text_get(policy, "used", ret_use->used, sizeof(ret_use->used)) &&
+	       text_get(policy, "why", ret_use->why, sizeof(ret_use->why)) &&
+	       text_get(policy, "by", ret_use->by, sizeof(ret_use->by));
+}
+
+/* The numbers of job.json, in one table for both ways. */
+#define JOB_NUMBERS(row)                                                                                             \
+	row(job_id) row(array_job_id) row(array_task_id) row(het_job_id) row(het_offset) row(restart_count) row(uid) \
+	        row(gid) row(cores) row(cores_total)
+
+json_t *state_job_to_json(const struct state_job *job)
+{
+	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:o, s:f, s:s}", "v", FORMAT_VERSION, "cluster", job->cluster,
+	                         "nodes", job->nodes, "words", job->words, "policy", state_policy_to_json(&job->policy),
+	                         "start_s", job->start_s, "energy_why", job->energy_why);
+
+	if (!json)
+		return NULL;
+#define SET(field) json_object_set_new(json, #field, json_integer((json_int_t)job->field));
+	JOB_NUMBERS(SET)
+#undef SET
+	if (job->has_baseline)
+		json_object_set_new(json, "baseline", energy_to_json(&job->baseline));
+	return json;
+}
+
+int state_job_from_json(const json_t *json, struct state_job *ret_job)
+{
+	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
+	const json_t *baseline = json_object_get(json, "baseline");
+	uint32_t version = 0;
+
+	if (!job)
+		return -ENOMEM;
+	if (!number_get(json, "v", &version) || version != FORMAT_VERSION)
+		return -EBADMSG;
+#define GET(field)                                  \
+	if (!number_get(json, #field, &job->field)) \
+		return -EBADMSG;
+	JOB_NUMBERS(GET)
+#undef GET
+	if (!text_get(json, "cluster", job->cluster, sizeof(job->cluster)) ||
+	    !text_get(json, "nodes", job->nodes, sizeof(job->nodes)) ||
+	    !text_get(json, "words", job->words, sizeof(job->words)) || !policy_get(json, &job->policy) ||
+	    !seconds_get(json, "start_s", &job->start_s) ||
+	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why)))
+		return -EBADMSG;
+	job->has_baseline = baseline && energy_from_json(baseline, &job->baseline) == 0;
+	*ret_job = *job;
+	return 0;
+}
+
+int state_step_write(int job_directory, const struct state_step *step, json_t *wait)
+{
+	char id[16], name[32];
+	json_auto_t *json = NULL;
+
+	state_step_name(step->step_id, id);
+	snprintf(name, sizeof(name), "step.%s.json", id);
+	json = json_pack("{s:i, s:I, s:o, s:I, s:f, s:f, s:O?}", "v", FORMAT_VERSION, "id", (json_int_t)step->step_id,
+	                 "policy", state_policy_to_json(&step->policy), "cores", (json_int_t)step->cores, "start_s",
+	                 step->start_s, "end_s", step->end_s, "wait", wait);
+	if (!json)
+		return -ENOMEM;
+	if (step->has_energy) {
+		json_object_set_new(json, "from", energy_to_json(&step->from));
+		json_object_set_new(json, "to", energy_to_json(&step->to));
+	}
+	return files_write_json(job_directory, name, 0600, json, false);
+}
+
+int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t **ret_wait)
+{
+	const json_t *from = json_object_get(json, "from"), *to = json_object_get(json, "to");
+	struct state_step step = {0};
+	uint32_t version = 0;
+
+	if (!number_get(json, "v", &version) || version != FORMAT_VERSION || !number_get(json, "id", &step.step_id) ||
+	    !policy_get(json, &step.policy) || !number_get(json, "cores", &step.cores) ||
+	    !seconds_get(json, "start_s", &step.start_s) || !seconds_get(json, "end_s", &step.end_s))
+		return -EBADMSG;
+	step.has_energy = from && to && energy_from_json(from, &step.from) == 0 && energy_from_json(to, &step.to) == 0;
+	*ret_step = step;
+	*ret_wait = json_object_get(json, "wait");
+	return 0;
+}

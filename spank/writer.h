@@ -1,0 +1,38 @@
+/*
+ * Writer: brings records from the outbox to where they are seen, as mpi-wait-node's "write", "sweep" and "flush".
+ *
+ * Nothing leaves outbox or spool before slurmdbd has committed it (or, with sink=file, before it lies in <spool>/done).
+ * No connection is held while it waits for anything.
+ */
+#ifndef MPIWAIT_SPANK_WRITER_H
+#define MPIWAIT_SPANK_WRITER_H
+
+#include <stdbool.h>
+
+#include "spank/error.h"
+#include "spank/site.h"
+
+struct writer_config {
+	const struct site *site;
+	const char *outbox;     /* NULL: OUTBOX_DIRECTORY */
+	unsigned first_delay_s; /* from the job's end to the first try, jitter of half of it added */
+	unsigned collect_s;     /* how long the first node waits for the others */
+	bool at_once;           /* flush: no regard to age, and again until nothing is left or flush_s have passed */
+	bool partial;           /* take jobs of which nodes are missing too, whatever their age */
+	unsigned flush_s;
+};
+
+#define WRITER_DEFAULTS                                            \
+	{                                                          \
+		.first_delay_s = 8, .collect_s = 60, .flush_s = 20 \
+	}
+
+#define WRITER_LEFT 1 /* something was left for the next sweep */
+
+/* One job, right after its end on this node. Returns 0, WRITER_LEFT or -errno. */
+int writer_write(const struct writer_config *config, const char *key, const char *node, struct error *error);
+
+/* Everything that is old enough, with one connection, many jobs per commit. Returns 0, WRITER_LEFT or -errno. */
+int writer_sweep(const struct writer_config *config, struct error *error);
+
+#endif
