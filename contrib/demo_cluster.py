@@ -1,0 +1,139 @@
+"""The second half of contrib/demo: the cluster, the job, sacct and the report. Runs as root."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.cluster import (  # noqa: E402  (the path above comes first)
+    Cluster,
+    ClusterError,
+    MissingRequirements,
+    project_cluster_arguments,
+)
+
+PROGRAM = "/opt/mpi-wait-tests/unbalanced"
+PREFIX = "/opt/mpi-wait"
+SRUN = ["srun", "-N2", "-n4", "--mpi-wait-policy=nap", PROGRAM, "20", "20", "3"]
+RECORD_TIMEOUT_S = 30
+STEP_WIDTH = 26
+
+
+class Failure(Exception):
+    """The demonstration cannot go on; the text is for the person who started it."""
+
+
+def progress(line: str) -> None:
+    print(f"  {line}", flush=True)
+
+
+def command(words: list[str]) -> None:
+    print(f"\n$ {' '.join(words)}", flush=True)
+
+
+def width() -> int:
+    return min(100, shutil.get_terminal_size((80, 24)).columns)
+
+
+def run_job(cluster: Cluster) -> str:
+    """Runs the MPI program as a user; returns the job's id."""
+    command(SRUN)
+    result = cluster.run(SRUN, timeout=120)
+    print(result.stdout + result.stderr, end="", flush=True)
+    if result.returncode:
+        raise Failure(f"srun ended with {result.returncode}")
+    listed = cluster.run(["scontrol", "-o", "show", "job"], check=True).stdout
+    ids = re.findall(r"^JobId=(\d+) ", listed, re.M)
+    if not ids:
+        raise Failure("the controller knows no job")
+    return ids[-1]
+
+
+def await_record(cluster: Cluster, job: str) -> str:
+    """Has the nodes store their records now rather than in some seconds; returns AdminComment."""
+    start = time.monotonic()
+    cluster.wait_job(job)
+    comment = ""
+    while not comment and time.monotonic() - start < RECORD_TIMEOUT_S:
+        for node in reversed(cluster.nodes):  # the first one collects what the others hand in
+            cluster.node_run(
+                node, [f"{PREFIX}/sbin/mpi-wait-node", "flush", f"spool={cluster.spool}"]
+            )
+        rows = cluster.sacct(job, ["AdminComment"], ["-X"])
+        comment = rows[0]["AdminComment"] if rows else ""
+        if not comment:
+            time.sleep(0.3)
+    if not comment:
+        raise Failure(
+            f"job {job} has no record after {RECORD_TIMEOUT_S} s; the nodes' logs say:\n"
+            + log_tail(cluster)
+        )
+    print(f"\n  {'record stored ...':<{STEP_WIDTH}}{time.monotonic() - start:6.1f} s", flush=True)
+    return comment
+
+
+def log_tail(cluster: Cluster) -> str:
+    lines = [
+        f"  {node}: {line}"
+        for node in cluster.nodes
+        for line in cluster.logs(f"slurmd-{node}").splitlines()
+        if "mpi-wait" in line
+    ]
+    return "\n".join(lines[-12:]) or "  nothing about mpi-wait"
+
+
+def show_row(cluster: Cluster, job: str) -> None:
+    """The row as sacct prints it; the record, one long line, is wrapped."""
+    words = ["sacct", "-X", "-P", "-j", job, "-o", "JobID,State,Elapsed,AdminComment"]
+    command(words)
+    for line in cluster.run(words, check=True).stdout.splitlines():
+        print("\n".join(textwrap.wrap(line, width(), break_on_hyphens=False)))
+
+
+def show_report(cluster: Cluster, job: str) -> None:
+    words = ["mpi-wait", "report", job]
+    command(words)
+    sys.stdout.flush()
+    argv = [f"{PREFIX}/bin/mpi-wait", *words[1:], "--width", str(width())]
+    status = cluster.popen(argv, stdout=sys.stdout, stderr=sys.stderr).wait(60)
+    if status:
+        raise Failure(f"mpi-wait report ended with {status}")
+
+
+def demonstrate() -> None:
+    arguments = project_cluster_arguments()
+    if not arguments["plugstack"]:
+        raise Failure("the build has no plugin (build/stage): run contrib/demo, which builds it")
+    with Cluster(nodes=2, progress=progress, **arguments) as cluster:
+        job = run_job(cluster)
+        await_record(cluster, job)
+        show_row(cluster, job)
+        show_report(cluster, job)
+        start = time.monotonic()
+    print(f"\n  {'cluster gone ...':<{STEP_WIDTH}}{time.monotonic() - start:6.1f} s")
+    print(
+        "\nThe waiting and the naps are real. The nodes are simulated, as is every joule above:\n"
+        "it comes from a model, not from a counter, and says nothing about savings."
+    )
+
+
+def main() -> int:
+    try:
+        demonstrate()
+        return 0
+    except (Failure, ClusterError, MissingRequirements) as error:
+        print(f"\ncontrib/demo: {error}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("\ncontrib/demo: interrupted; the cluster is gone", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,51 @@
+"""The command line: picks the subcommand; an ending is an exit code and at most a line on stderr.
+
+Exit codes: 0 done, 1 cannot be answered (the line says why), 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import signal
+import sys
+
+from . import __version__
+from .errors import Refusal
+from .units import safe
+
+# A subcommand is a module of this package with SUMMARY, add_arguments(parser) and run(arguments).
+COMMANDS = ("report",)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="mpi-wait",
+        description="What a job's MPI ranks waited for, and the energy that it used.",
+    )
+    parser.add_argument("--version", action="version", version=f"mpi-wait {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        module = importlib.import_module(f".{name}", __package__)
+        command = commands.add_parser(name, help=module.SUMMARY, description=module.SUMMARY)
+        module.add_arguments(command)
+        command.set_defaults(run=module.run, refuse_usage=command.error)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    arguments = build_parser().parse_args(argv)
+    try:
+        status = arguments.run(arguments)
+        sys.stdout.flush()
+        return status
+    except Refusal as refusal:
+        print(f"mpi-wait: {safe(str(refusal), 2000)}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader has gone (a pager, head). Python would complain about it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT

@@ -1,0 +1,155 @@
+"""What the numbers of a record mean, in sentences. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .record import Policy, RankWait, Record, Step, Wait
+from .units import plural, safe
+
+EVEN = 0.8  # least over most, from which on the ranks wait alike
+SMALL = 0.01  # share of the ranks' time below which there is little to say
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One rank's wait; asleep is None where the record does not tell it apart."""
+
+    label: str
+    seconds: float
+    asleep: float | None
+
+
+def ranks_of(record: Record, step: Step | None) -> list[Rank]:
+    """
+    The ranks of the job, or of one step of it, with the labels they are shown under: "3", or "1.3"
+    where several steps ran MPI. Empty where the record has no list of them, or one that cannot be
+    told apart by step.
+    """
+    wait = record.wait
+    if wait is None:
+        return []
+    ran = [item for item in record.steps if item.ranks > 0]
+    labels = [
+        (item.id, rank) for item in ran for rank in range(min(item.ranks, len(wait.per_rank)))
+    ]
+    if len(labels) != len(wait.per_rank):
+        if step is not None:
+            return []
+        labels = [("", rank) for rank in range(len(wait.per_rank))]
+    asleep: list[float | None] = [*wait.per_rank_asleep] or [None] * len(wait.per_rank)
+    several = step is None and len(ran) > 1
+    return [
+        Rank(f"{name}.{rank}" if several and name else str(rank), seconds, part)
+        for (name, rank), seconds, part in zip(labels, wait.per_rank, asleep)
+        if step is None or name == step.id
+    ]
+
+
+def policy_line(policy: Policy) -> str:
+    by = {
+        "job": ", asked for by the job",
+        "step": ", asked for by the step",
+        "site": ", the site's default",
+    }.get(policy.by, "")
+    if policy.asked == policy.used:
+        return policy.used + by
+    why = f" ({safe(policy.why)})" if policy.why else ""
+    return f"{policy.asked} became {policy.used}{why}{by}"
+
+
+def energy_scope(record: Record) -> str:
+    energy = record.energy
+    if energy is None:
+        return ""
+    return (
+        "whole nodes, the job had every core"
+        if energy.scope == "node"
+        else "the job's share, by its part of the cores"
+    )
+
+
+def rank_name(wait: RankWait) -> str:
+    return f"rank {wait.rank}" if wait.rank >= 0 else "one rank"
+
+
+def imbalance(
+    ranks: int, mean: float, least: tuple[str, float], most: tuple[str, float], below: int
+) -> str:
+    """
+    The reading of who waits: least and most are (name, seconds), below is how many ranks wait less
+    than half the mean (negative: some, but not how many).
+    """
+    if ranks < 2:
+        return "a single rank: nobody to compare it with"
+    if mean <= 0:
+        return "no rank waited"
+    factor = f"max/mean {most[1] / mean:.2f}: "
+    if most[1] <= 0 or least[1] / most[1] >= EVEN:
+        return factor + "the ranks wait about alike, none of them holds the others up for long"
+    if below > ranks // 2:
+        return factor + f"few ranks wait, {most[0]} most: they are done before the others"
+    if below > 1 or below < 0:
+        others = plural(below - 1, "other") if below > 0 else "some others"
+        return (
+            factor
+            + f"{least[0]} and {others} wait least: they compute longest, the rest waits for them"
+        )
+    others = "the other waits for it" if ranks == 2 else "the others wait for it"
+    return factor + f"{least[0]} waits least: it computes longest, {others}"
+
+
+def imbalance_of(wait: Wait, ranks: list[Rank], step: Step | None) -> str:
+    if ranks:
+        mean = sum(rank.seconds for rank in ranks) / len(ranks)
+        least, most = (
+            min(ranks, key=lambda rank: rank.seconds),
+            max(ranks, key=lambda rank: rank.seconds),
+        )
+        below = sum(rank.seconds < mean / 2 for rank in ranks)
+        ends = [(f"rank {one.label}", one.seconds) for one in (least, most)]
+        return imbalance(len(ranks), mean, ends[0], ends[1], below)
+    if step is not None:
+        return ""
+    below = sum(value < wait.mean / 2 for value in wait.quantiles)
+    below = below if below < 2 else -1 if below <= len(wait.quantiles) // 2 else wait.ranks
+    least_pair, most_pair = (
+        (rank_name(wait.least), wait.least.seconds),
+        (rank_name(wait.most), wait.most.seconds),
+    )
+    return imbalance(wait.ranks, wait.mean, least_pair, most_pair, below)
+
+
+def notes(record: Record, field: str) -> list[str]:
+    """What a reader must know before trusting the figures, one sentence each."""
+    found = []
+    if record.nodes_reported < record.nodes_of:
+        why = f" ({safe(record.nodes_why)})" if record.nodes_why else ""
+        found.append(
+            f"Incomplete: {record.nodes_reported} of {plural(record.nodes_of, 'node')} "
+            f"reported{why}."
+        )
+    if record.energy is not None and record.energy.gaps:
+        gaps = plural(record.energy.gaps, "interval")
+        found.append(
+            f"Energy is too low: in {gaps} a counter may have wrapped unseen; those are left out."
+        )
+    if (
+        record.energy is not None
+        and record.energy.nodes
+        and record.energy.nodes < record.nodes_reported
+    ):
+        found.append(
+            f"Energy is from {record.energy.nodes} of {plural(record.nodes_reported, 'node')}: "
+            "the others had no counters."
+        )
+    if record.wait is not None and record.wait.unseen:
+        found.append(
+            f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "
+            "and are not counted."
+        )
+    if record.steps_left_out:
+        found.append(f"{plural(record.steps_left_out, 'step')} had no room in the record.")
+    if field == "Extra":
+        found.append("The record stands in Extra, which the job's owner can change.")
+    return found

@@ -1,0 +1,327 @@
+"""Reads the accounting record (spank/record.schema.json) out of text that anybody may have written.
+
+The numbers under "wait" are the ranks' own claim and the text may be cut, merged or forged, so
+nothing is believed: every value is checked for its type and range here, and the rest of the program
+meets only the classes below. Keys that are not known are passed over: within one version they may
+be added.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any, Callable, TypeVar
+
+from .errors import Refusal
+
+VERSION = 1
+SECONDS_MAX = 1e12
+NUMBER_MAX = 1e18
+ITEMS_MAX = 100_000
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
+_CALL = re.compile(r"MPI_[A-Za-z_]{1,60}|other")
+_STEP = re.compile(r"batch|extern|interactive|[0-9]{1,10}")
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Policy:
+    asked: str
+    used: str
+    why: str
+    by: str
+
+
+@dataclass(frozen=True)
+class Energy:
+    joules: float
+    scope: str
+    source: str
+    zones: dict[str, float]
+    node_joules: float | None
+    nodes: int | None
+    gaps: int
+
+
+@dataclass(frozen=True)
+class RankWait:
+    rank: int
+    seconds: float
+    node: str
+
+
+@dataclass(frozen=True)
+class Call:
+    name: str
+    calls: int
+    waits: int
+    seconds: float
+    longest: float | None
+
+
+@dataclass(frozen=True)
+class Wait:
+    ranks: int
+    total: float
+    mean: float
+    least: RankWait
+    most: RankWait
+    calls: list[Call]
+    per_rank: list[float]
+    per_rank_asleep: list[float]
+    quantiles: list[float]
+    share: float | None
+    asleep: float | None
+    cpu_share: float | None
+    late: int | None
+    late_seconds: float | None
+    unseen: int
+
+
+@dataclass(frozen=True)
+class Step:
+    id: str
+    ranks: int
+    wait: float
+    policy: Policy | None
+    nodes: int | None
+    elapsed: float | None
+    joules: float | None
+
+
+@dataclass(frozen=True)
+class Record:
+    policy: Policy
+    nodes_reported: int
+    nodes_of: int
+    nodes_why: str
+    elapsed: float
+    energy: Energy | None
+    energy_why: str
+    wait: Wait | None
+    steps: list[Step]
+    steps_left_out: int
+    raw: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
+
+
+def _damaged(where: str, what: str) -> Refusal:
+    return Refusal(f"the record is damaged: {where} {what}")
+
+
+class Reader:
+    """One JSON object, and where it stands in the record: a refusal names what is wrong."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise _damaged(where, "is not an object")
+        self.value, self.where = value, where
+
+    def _get(self, key: str, required: bool) -> Any:
+        if key not in self.value and required:
+            raise _damaged(self.path(key), "is missing")
+        return self.value.get(key)
+
+    def path(self, key: str) -> str:
+        return f"{self.where}.{key}"
+
+    def number(self, key: str, most: float = NUMBER_MAX) -> float:
+        return _number(self._get(key, True), self.path(key), most)
+
+    def maybe_number(self, key: str, most: float = NUMBER_MAX) -> float | None:
+        return self.number(key, most) if key in self.value else None
+
+    def integer(self, key: str, least: int = 0) -> int:
+        value = self._get(key, True)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int)
+            or not least <= value <= NUMBER_MAX
+        ):
+            raise _damaged(self.path(key), "is not a whole number in range")
+        return value
+
+    def maybe_integer(self, key: str) -> int | None:
+        return self.integer(key) if key in self.value else None
+
+    def text(self, key: str, pattern: re.Pattern[str] | None = None) -> str:
+        value = self._get(key, pattern is not None)
+        if value is None and key not in self.value:
+            return ""
+        if not isinstance(value, str):
+            raise _damaged(self.path(key), "is not a string")
+        if pattern is not None and not pattern.fullmatch(value):
+            raise _damaged(self.path(key), "is not one of the possible values")
+        return value
+
+    def numbers(self, key: str, required: bool = True) -> list[float]:
+        return self.items(key, lambda value, where: _number(value, where, SECONDS_MAX), required)
+
+    def items(self, key: str, read: Callable[[Any, str], T], required: bool = True) -> list[T]:
+        value = self._get(key, required)
+        if value is None and not required:
+            return []
+        if not isinstance(value, list) or len(value) > ITEMS_MAX:
+            raise _damaged(self.path(key), "is not a list of possible length")
+        return [read(item, f"{self.path(key)}[{index}]") for index, item in enumerate(value)]
+
+    def object(self, key: str) -> Reader:
+        return Reader(self._get(key, True), self.path(key))
+
+    def maybe_object(self, key: str) -> Reader | None:
+        return None if self.value.get(key) is None else self.object(key)
+
+
+def _number(value: Any, where: str, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _damaged(where, "is not a number")
+    if not (math.isfinite(value) if isinstance(value, float) else True) or not 0 <= value <= most:
+        raise _damaged(where, "is out of range")
+    return float(value)
+
+
+def _policy(reader: Reader) -> Policy:
+    by = reader.text("by")
+    if by not in ("", "job", "step", "site"):
+        raise _damaged(reader.path("by"), "is not one of the possible values")
+    return Policy(reader.text("asked", _NAME), reader.text("used", _NAME), reader.text("why"), by)
+
+
+def _energy(reader: Reader) -> Energy:
+    zones = reader.object("zones_j")
+    return Energy(
+        joules=reader.number("joules"),
+        scope=reader.text("scope", re.compile("node|share")),
+        source=reader.text("source", re.compile("rapl|simulated")),
+        zones={
+            name: zones.number(name)
+            for name in ("package", "core", "uncore", "dram", "psys")
+            if name in zones.value
+        },
+        node_joules=reader.maybe_number("node_joules"),
+        nodes=reader.maybe_integer("nodes"),
+        gaps=reader.maybe_integer("gaps") or 0,
+    )
+
+
+def _rank_wait(reader: Reader) -> RankWait:
+    return RankWait(
+        reader.integer("rank", -1), reader.number("s", SECONDS_MAX), reader.text("node")
+    )
+
+
+def _calls(reader: Reader) -> list[Call]:
+    calls = []
+    for name in reader.value:
+        if not _CALL.fullmatch(name):
+            raise _damaged(reader.where, "names something that is no MPI function")
+        call = reader.object(name)
+        waited, longest = (
+            call.number("wait_s", SECONDS_MAX),
+            call.maybe_number("longest_s", SECONDS_MAX),
+        )
+        calls.append(Call(name, call.integer("calls"), call.integer("waits"), waited, longest))
+    return sorted(calls, key=lambda call: (call.name == "other", -call.seconds, call.name))
+
+
+def _wait(reader: Reader) -> Wait:
+    per_rank, asleep = reader.numbers("per_rank_s"), reader.numbers("per_rank_asleep_s")
+    if asleep and len(asleep) != len(per_rank):
+        raise _damaged(reader.path("per_rank_asleep_s"), "and per_rank_s differ in length")
+    quantiles = reader.numbers("quantiles_s", required=False)
+    if quantiles and (len(quantiles) < 2 or quantiles != sorted(quantiles)):
+        raise _damaged(reader.path("quantiles_s"), "is not in ascending order")
+    return Wait(
+        ranks=reader.integer("ranks", 1),
+        total=reader.number("total_s", SECONDS_MAX),
+        mean=reader.number("mean_s", SECONDS_MAX),
+        least=_rank_wait(reader.object("min")),
+        most=_rank_wait(reader.object("max")),
+        calls=_calls(reader.object("by_call")),
+        per_rank=per_rank,
+        per_rank_asleep=asleep,
+        quantiles=quantiles,
+        share=reader.maybe_number("share", 1),
+        asleep=reader.maybe_number("asleep_s", SECONDS_MAX),
+        cpu_share=reader.maybe_number("cpu_share", 1),
+        late=reader.maybe_integer("late"),
+        late_seconds=reader.maybe_number("late_s", SECONDS_MAX),
+        unseen=reader.maybe_integer("unseen") or 0,
+    )
+
+
+def _step(value: Any, where: str) -> Step:
+    reader = Reader(value, where)
+    policy = reader.maybe_object("policy")
+    return Step(
+        id=reader.text("id", _STEP),
+        ranks=reader.integer("ranks"),
+        wait=reader.number("wait_s", SECONDS_MAX),
+        policy=_policy(policy) if policy else None,
+        nodes=reader.maybe_integer("nodes"),
+        elapsed=reader.maybe_number("elapsed_s", SECONDS_MAX),
+        joules=reader.maybe_number("joules"),
+    )
+
+
+def parse_record(body: Any) -> Record:
+    """Reads the value of "mpi_wait". Raises Refusal where this release does not understand it."""
+    reader = Reader(body, "mpi_wait")
+    version = reader.integer("v")
+    if version != VERSION:
+        raise Refusal(
+            f"the record has version {version}, this mpi-wait reads version {VERSION}: "
+            "use the mpi-wait of the release that the cluster runs"
+        )
+    nodes, energy, wait = (
+        reader.object("nodes"),
+        reader.maybe_object("energy"),
+        reader.maybe_object("wait"),
+    )
+    return Record(
+        policy=_policy(reader.object("policy")),
+        nodes_reported=nodes.integer("reported", 1),
+        nodes_of=nodes.integer("of", 1),
+        nodes_why=nodes.text("why"),
+        elapsed=reader.number("elapsed_s", SECONDS_MAX),
+        energy=_energy(energy) if energy else None,
+        energy_why=reader.text("energy_why"),
+        wait=_wait(wait) if wait else None,
+        steps=reader.items("steps", _step),
+        steps_left_out=reader.maybe_integer("steps_left_out") or 0,
+        raw=body,
+    )
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def find_body(text: str) -> Any:
+    """
+    The value of "mpi_wait" in text: an object of ours, one that other tools' keys were merged into,
+    or one in the middle of other text. None where the text does not mention us. Raises Refusal
+    where what stands there is broken.
+    """
+    if '"mpi_wait"' not in text:
+        return None
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
+    starts = [0] + [match.start() for match in re.finditer(r'\{\s*"mpi_wait"', text)][:8]
+    why = "it is no JSON object"
+    for start in starts:
+        try:
+            value, _ = decoder.raw_decode(text[start:].lstrip())
+        except (ValueError, RecursionError) as error:
+            why = (
+                "it is nested too deeply"
+                if isinstance(error, RecursionError)
+                else str(error).split(":")[0]
+            )
+            continue
+        if isinstance(value, dict) and "mpi_wait" in value:
+            return value["mpi_wait"]
+    size = len(text.encode("utf-8", "replace"))
+    cut = ", cut where the field ends" if size >= 65_535 else ""
+    raise Refusal(f"the record is damaged ({why} in {size} bytes{cut})")

@@ -1,0 +1,159 @@
+"""Asks sacct for one job.
+
+The text fields may hold anything (quotes, newlines, delimiters), so rows are cut by counting.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+
+from .errors import Refusal
+from .units import safe
+
+DELIMITER = "\x1f"
+PLAIN = (
+    "JobID",
+    "State",
+    "Elapsed",
+    "ElapsedRaw",
+    "End",
+    "NNodes",
+    "AllocCPUS",
+    "ConsumedEnergyRaw",
+)
+TEXTS = (
+    "JobName",
+    "AdminComment",
+    "SystemComment",
+    "Extra",
+)  # in the order in which a record is looked for
+RECORD_FIELDS = TEXTS[1:]
+LAST = "JobIDRaw"  # a number after the texts: where it stands, the row ends
+TIMEOUT_S = 60
+_JOB_ID = re.compile(
+    r"([1-9][0-9]{0,9}(?:_[0-9]{1,10}|\+[0-9]{1,5})?)(?:\.(batch|extern|interactive|[0-9]{1,10}))?"
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A job as sacct knows it ("123", "123_4", "123+1"), and perhaps one step of it."""
+
+    job: str
+    step: str | None
+
+
+@dataclass(frozen=True)
+class Job:
+    """One row of sacct: a run of a job."""
+
+    fields: dict[str, str]
+
+    @property
+    def id(self) -> str:
+        return self.fields["JobID"]
+
+    @property
+    def state(self) -> str:
+        """The state's word: "CANCELLED by 1000" is CANCELLED."""
+        return (self.fields["State"].split() or ["UNKNOWN"])[0].rstrip("+")
+
+    @property
+    def ended_s_ago(self) -> float | None:
+        try:
+            return time.time() - time.mktime(time.strptime(self.fields["End"], "%Y-%m-%dT%H:%M:%S"))
+        except (ValueError, OverflowError):
+            return None
+
+
+def parse_target(text: str) -> Target | None:
+    """123, 123_4 (array), 123+1 (heterogeneous), 123.0, 123.batch (steps); None: none of them."""
+    match = _JOB_ID.fullmatch(text)
+    return Target(match.group(1), match.group(2)) if match else None
+
+
+def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if not key.startswith(("SACCT_", "SLURM_TIME_"))
+    }
+    try:
+        return subprocess.run(
+            ["sacct", *arguments],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise Refusal(
+            "sacct was not found: run this where Slurm's commands are, or read a file with --record"
+        ) from None
+    except OSError as error:
+        raise Refusal(f"sacct cannot be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise Refusal(
+            f"sacct did not answer within {TIMEOUT_S} s: the accounting database may be busy"
+        ) from None
+
+
+def _text_fields() -> list[str]:
+    """The text fields that this sacct has: Extra came with Slurm 23.02."""
+    known = set(_run(["--helpformat"]).stdout.split())
+    return [name for name in TEXTS if name in known or name != "Extra"]
+
+
+def split_rows(output: str, plain: int, texts: int) -> list[list[str]]:
+    """
+    Cuts sacct's output into rows of plain + texts + 1 fields. A text may hold newlines; one that
+    holds the delimiter too makes the last text longer, and the row is still the right one because
+    its last field is a number.
+    """
+    rows: list[list[str]] = []
+    pending = ""
+    for line in output.split("\n"):
+        pending += ("\n" if pending else "") + line
+        cells = pending.split(DELIMITER)
+        if len(cells) > plain + texts and re.fullmatch("[0-9]+", cells[-1]):
+            middle = cells[plain : plain + texts - 1] + [
+                DELIMITER.join(cells[plain + texts - 1 : -1])
+            ]
+            rows.append(cells[:plain] + middle + [cells[-1]])
+            pending = ""
+    return rows
+
+
+def read_jobs(target: Target, duplicates: bool) -> list[Job]:
+    """The job's rows, oldest first; without duplicates, its latest run. Refusal: none."""
+    texts = _text_fields()
+    names = [*PLAIN, *texts, LAST]
+    arguments = [
+        "-j",
+        target.job,
+        "-X",
+        "-P",
+        "-n",
+        f"--delimiter={DELIMITER}",
+        "--format=" + ",".join(names),
+    ]
+    result = _run(arguments + (["--duplicates"] if duplicates else []))
+    if result.returncode != 0:
+        lines = [line for line in result.stderr.splitlines() if line.strip()] or [
+            f"exit status {result.returncode}"
+        ]
+        raise Refusal(f"sacct failed: {safe(lines[0].replace('sacct: error: ', ''), 200)}")
+    jobs = [Job(dict(zip(names, row))) for row in split_rows(result.stdout, len(PLAIN), len(texts))]
+    if not jobs:
+        raise Refusal(
+            f"sacct knows no job {target.job}: "
+            "it may be another cluster's, too old, or somebody else's"
+        )
+    return jobs

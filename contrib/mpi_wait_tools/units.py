@@ -1,0 +1,87 @@
+"""Numbers and foreign text for people.
+
+Three significant digits, a unit with every number, and no character that a terminal obeys.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"))
+
+
+def digits(value: float) -> str:
+    """Three significant digits without an exponent: 0.0123, 1.23, 12.3, 123, 1234."""
+    if value == 0:
+        return "0"
+    size = abs(value)
+    decimals = 0 if size >= 99.95 else 1 if size >= 9.995 else 2 if size >= 0.9995 else 3
+    return f"{value:.{decimals}f}"
+
+
+def scaled(value: float, unit: str) -> str:
+    """1234 J is "1.23 kJ". Beyond the prefixes the number grows."""
+    if value == 0:
+        return f"0 {unit}"
+    for factor, prefix in _PREFIXES:
+        if abs(value) >= factor * 0.9995:
+            return f"{digits(value / factor)} {prefix}{unit}"
+    return f"{digits(value / 1e-3)} m{unit}"
+
+
+def watt_hours(joules: float) -> str:
+    """0.132 Wh rather than 132 mWh, as electricity is billed."""
+    hours = joules / 3600
+    return f"{digits(hours)} Wh" if 0.01 <= hours < 1 else scaled(hours, "Wh")
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it: 850 µs, 12.3 ms, 42.0 s, 3 min 25 s, 2 h 05 min, 3 d 04 h."""
+    if seconds == 0:
+        return "0 s"
+    if seconds < 0.9995e-3:
+        return f"{digits(seconds * 1e6)} µs"
+    if seconds < 0.9995:
+        return f"{digits(seconds * 1e3)} ms"
+    if seconds < 99.95:
+        return f"{digits(seconds)} s"
+    whole = round(seconds)
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    minutes = whole // 60
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h {minutes % 60:02d} min"
+    hours = minutes // 60
+    return f"{hours // 24} d {hours % 24:02d} h"
+
+
+def percent(fraction: float) -> str:
+    """A share of 1. Something small is not "0 %"."""
+    value = fraction * 100
+    if value == 0:
+        return "0 %"
+    if value < 0.1:
+        return "< 0.1 %"
+    return f"{value:.1f} %" if value < 9.95 else f"{value:.0f} %"
+
+
+def count(number: int) -> str:
+    """12345678 is "12.3 M"; up to five digits are written out."""
+    return str(number) if abs(number) < 100_000 else scaled(float(number), "").strip()
+
+
+def plural(number: int, noun: str) -> str:
+    return f"{count(number)} {noun}" if number == 1 else f"{count(number)} {noun}s"
+
+
+def safe(text: str, limit: int = 64) -> str:
+    """Foreign text that controls no terminal: control and format characters are spelled out."""
+    cut = text[:limit]
+    shown = "".join(
+        char if _harmless(char) else char.encode("unicode_escape").decode() for char in cut
+    )
+    return shown if len(text) <= limit else shown + "..."
+
+
+def _harmless(char: str) -> bool:
+    return char == " " or unicodedata.category(char)[0] in "LNPSM"
