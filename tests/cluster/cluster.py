@@ -1,0 +1,314 @@
+"""A complete Slurm cluster for one test run or one demonstration, and nothing left of it after."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.cluster import cgroups, config, daemons, processes, requirements, sandbox
+from tests.cluster.errors import ClusterError, MissingRequirements, ProfileUnavailable
+from tests.cluster.inside import Sandbox
+from tests.cluster.sandbox import ROOT, SUBMIT
+
+FINISHED = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",
+            "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
+USABLE_NODE_STATES = ("idle", "mixed", "allocated", "completing")
+
+
+class Cluster:
+    """munge, MariaDB, slurmdbd, slurmctld and several slurmd in namespaces of their own.
+
+    Everything lives in one set of PID, mount, network, IPC and UTS namespaces whose files are in
+    memory: nothing is written to the machine, no port is opened on it, and its users do not change.
+    When `stop` is called or this process ends, however it ends, a keeper process kills all of it.
+
+    Commands run on the host "submit" (srun, sbatch, sacct, slurmctld) or on a node. All hosts share
+    /srv/cluster (`spool`, `share`, the homes); /tmp, /var/tmp, /run, /var/spool and /dev/shm are
+    each host's own.
+    """
+
+    spool = str(ROOT / "spool")
+    """The directory, root's and 0755, that all hosts see at the same path."""
+    share = str(ROOT / "share")
+    """A directory that all hosts see and everybody may write, like /tmp."""
+
+    def __init__(
+        self, nodes: int = 2, profile: str = "linuxproc", plugstack: str = "",
+        simulated: bool = True, binds: Mapping[str, Path] | None = None,
+        slurm_conf: Mapping[str, str] | None = None,
+        progress: Callable[[str], None] | None = None, model: Mapping[str, Any] | None = None,
+        slurmd_arguments: Sequence[str] = (),
+    ) -> None:
+        """Describes a cluster; `start` makes it.
+
+        binds: path in the cluster to the file or directory of this machine that is shown there (not
+        below /tmp, /var/tmp, /run, /var/spool or /dev/shm). slurm_conf: keys to set, or with ""
+        to leave out. model: the simulated node's knobs (see tests.simnode.model.Options).
+        progress: called with a short line at the end of each stage. slurmd_arguments: more for
+        every slurmd's command line.
+        """
+        if profile not in config.PROFILES:
+            raise ValueError(f"no profile '{profile}' (there are {', '.join(config.PROFILES)})")
+        self.nodes = [f"c{number}" for number in range(1, nodes + 1)]
+        self.profile = profile
+        self.simulated = simulated
+        self._plugstack = plugstack
+        self._binds = {target: str(source) for target, source in (binds or {}).items()}
+        self._slurm_conf = dict(slurm_conf or {})
+        self._progress = progress or (lambda line: None)
+        self._model = dict(model or {})
+        self._slurmd_arguments = list(slurmd_arguments)
+        self._inside: Sandbox | None = None
+        self._daemons: daemons.Daemons | None = None
+        self._last_logs: dict[str, str] = {}
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.stop()
+
+    @property
+    def inside(self) -> Sandbox:
+        if self._inside is None:
+            raise ClusterError("the cluster is not running")
+        return self._inside
+
+    @property
+    def daemons(self) -> daemons.Daemons:
+        if self._daemons is None:
+            raise ClusterError("the cluster is not running")
+        return self._daemons
+
+    @property
+    def root(self) -> Path:
+        """The cluster's shared directory as this process can read and write it, while it runs."""
+        return self.inside.path(ROOT)
+
+    # --- life ---------------------------------------------------------------------------------
+
+    def start(self) -> Cluster:
+        """Boots; returns when all nodes are idle.
+
+        Raises MissingRequirements, ProfileUnavailable, or ClusterError with the log concerned.
+        """
+        if missing := requirements.missing_requirements(self.simulated):
+            raise MissingRequirements("the throw-away cluster needs " + "; ".join(missing))
+        if self.profile == "cgroup" and (reason := cgroups.unavailable_reason()):
+            raise ProfileUnavailable(f"profile cgroup: {reason}")
+        try:
+            self._boot()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Tears all down and returns when nothing is left; the logs stay readable. Repeatable."""
+        if self._inside is None:
+            return
+        with suppress(OSError, ClusterError):
+            self._last_logs = self.all_logs()
+        inside, self._inside, self._daemons = self._inside, None, None
+        inside.stop()
+
+    def _boot(self) -> None:
+        binds = {f"{ROOT}/lib/tests": str(Path(__file__).resolve().parents[1]), **self._binds}
+        spec = sandbox.Spec(f"mpi-wait-{secrets.token_hex(4)}", self.nodes,
+                            self.profile == "cgroup", binds)
+        with self._stage("namespaces, users"):
+            self._inside = Sandbox(spec)
+            self._write_configuration()
+        slurmds = [daemons.slurmd(node, index, self._slurmd_arguments)
+                   for index, node in enumerate(self.nodes)]
+        simnodes = [daemons.simnode(node, self._model) for node in self.nodes if self.simulated]
+        self._daemons = daemons.Daemons(self._inside, [
+            daemons.munge(), daemons.mariadb(), daemons.slurmdbd(), daemons.slurmctld(),
+            *simnodes, *slurmds])
+        with self._stage("munge, mariadb"):
+            self._start_all(["mariadb", "munge"])
+        for simulated in simnodes:
+            self._daemons.start(simulated.name)
+        with self._stage("slurmdbd"):
+            self._start_all(["slurmdbd"])
+            self.node_run(SUBMIT, ["sh", "-c", config.ACCOUNTS_SCRIPT], check=True)
+        with self._stage("slurmctld"):
+            self._start_all(["slurmctld"])
+        with self._stage(f"{len(self.nodes)} nodes" + (", simulated" if self.simulated else "")):
+            for simulated in simnodes:
+                self._daemons.wait(simulated.name)
+            self._start_all([slurmd.name for slurmd in slurmds])
+            self.wait_nodes()
+
+    @contextmanager
+    def _stage(self, name: str) -> Iterator[None]:
+        start = time.monotonic()
+        yield
+        self._progress(f"{name + ' ...':<26}{time.monotonic() - start:6.1f} s")
+
+    def _start_all(self, names: list[str]) -> None:
+        with ThreadPoolExecutor(max_workers=4) as pool:
+            list(pool.map(self.daemons.start, names))
+        for name in names:
+            self.daemons.wait(name)
+
+    def _write_configuration(self) -> None:
+        folder = self.root / "etc"
+        (folder / "slurm.conf").write_text(
+            config.slurm_conf(self.nodes, self.profile, self._slurm_conf))
+        (folder / "cgroup.conf").write_text(config.CGROUP_CONF)
+        (folder / "plugstack.conf").write_text(self._plugstack)
+        for name, content in (("slurmdbd.conf", config.slurmdbd_conf().encode()),
+                              ("munge.key", secrets.token_bytes(128))):
+            with open(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+                file.write(content)
+
+    # --- commands -----------------------------------------------------------------------------
+
+    def run(
+        self, argv: Sequence[str], user: str = "alice", env: Mapping[str, str] | None = None,
+        cwd: str | None = None, timeout: float | None = 60, input: str | None = None,
+        check: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs a command on the submit host with the user's clean environment plus `env`.
+
+        Text in and out. cwd: the user's home unless given. Past the timeout the command gets
+        SIGTERM, then SIGKILL, and subprocess.TimeoutExpired is raised. check: raises ClusterError.
+        """
+        return self.inside.run(argv, user=user, env=env, cwd=cwd, timeout=timeout, input=input,
+                               check=check)
+
+    def popen(
+        self, argv: Sequence[str], user: str = "alice", env: Mapping[str, str] | None = None,
+        cwd: str | None = None, **files: Any,
+    ) -> subprocess.Popen[str]:
+        """Like `run`, in the background. Signals that the object gets reach the command, and if
+        it is killed, the command is too. files: stdin (default /dev/null), stdout, stderr (pipes);
+        terminal=True for a command that talks to the caller's terminal."""
+        return self.inside.popen(argv, user=user, env=env, cwd=cwd, **files)
+
+    def node_run(
+        self, node: str, argv: Sequence[str], user: str = "root",
+        env: Mapping[str, str] | None = None, cwd: str | None = None, timeout: float | None = 60,
+        input: str | None = None, check: bool = False,
+    ) -> subprocess.CompletedProcess[str]:
+        """Like `run`, in a node's namespaces and, unless told otherwise, as root."""
+        return self.inside.run(argv, host=node, user=user, env=env, cwd=cwd, timeout=timeout,
+                               input=input, check=check)
+
+    # --- files --------------------------------------------------------------------------------
+
+    def read(self, node: str, path: str | Path) -> str:
+        """A file's text as root on that node reads it."""
+        return self.node_run(node, ["cat", "--", str(path)], check=True).stdout
+
+    def put(self, source: Path, name: str | None = None, mode: int = 0o755) -> str:
+        """Copies a file of this machine into `share`; returns its path inside the cluster."""
+        target = self.root / "share" / (name or source.name)
+        target.write_bytes(source.read_bytes())
+        target.chmod(mode)
+        return f"{self.share}/{target.name}"
+
+    # --- daemons ------------------------------------------------------------------------------
+
+    def logs(self, name: str) -> str:
+        """A daemon's log: munge, mariadb, slurmdbd, slurmctld, slurmd-c1, simnode-c1, ...
+
+        After `stop`, as it was at the end.
+        """
+        if self._inside is None:
+            return self._last_logs.get(name, "")
+        return self.daemons.log(name)
+
+    def all_logs(self) -> dict[str, str]:
+        if self._inside is None:
+            return self._last_logs
+        names = {path.stem for path in (self.root / "log").iterdir()}
+        return {name: self.daemons.log(name) for name in sorted(names)}
+
+    def kill(self, daemon: str, sig: int = signal.SIGTERM) -> None:
+        """Signals a daemon; with SIGTERM or SIGKILL, returns when it is gone."""
+        self.daemons.kill(daemon, sig)
+
+    def restart(self, daemon: str) -> None:
+        """Ends the daemon if it still runs, and starts it; returns when it serves again."""
+        self.kill(daemon)
+        self._start_all([daemon])
+        if daemon.startswith(("slurmd-", "slurmctld")):
+            self.wait_nodes()
+
+    def set_plugstack(self, text: str) -> None:
+        """Replaces plugstack.conf and restarts the slurmds, which read it only when they start."""
+        (self.root / "etc/plugstack.conf").write_text(text)
+        names = [f"slurmd-{node}" for node in self.nodes]
+        for name in names:
+            self.kill(name)
+        self._start_all(names)
+        self.wait_nodes()
+
+    def pids(self, node: str) -> list[int]:
+        """The processes in a node's mount namespace but its holder, with their pids outside."""
+        holder = self.inside.holders[node]
+        return sorted(set(processes.in_namespace("mnt", holder)) - {holder})
+
+    # --- Slurm --------------------------------------------------------------------------------
+
+    def wait_nodes(self, timeout: float = 30) -> None:
+        """Returns when every node answers and takes jobs."""
+        def usable() -> bool:
+            lines = self.node_run(SUBMIT, ["sinfo", "-h", "-N", "-o", "%N %T"]).stdout.split("\n")
+            states = dict(line.split() for line in lines if line)
+            return all(states.get(node) in USABLE_NODE_STATES for node in self.nodes)
+        self._poll(usable, timeout, lambda: "nodes are not usable: " + self.node_run(
+            SUBMIT, ["sinfo", "-N", "-l"]).stdout + self.logs("slurmctld")[-2000:])
+
+    def wait_job(
+        self, jobid: int | str, states: Sequence[str] = FINISHED, timeout: float = 60
+    ) -> str:
+        """Waits until slurmctld has the job in one of the states (by default: over, its epilogs
+        included); returns that state. Of an array, all tasks must be there."""
+        seen: list[str] = []
+
+        def arrived() -> bool:
+            shown = self.node_run(SUBMIT, ["scontrol", "-o", "show", "job", str(jobid)]).stdout
+            seen[:] = [word.removeprefix("JobState=") for word in shown.split()
+                       if word.startswith("JobState=")]
+            return bool(seen) and all(state in states for state in seen)
+        self._poll(arrived, timeout, lambda: f"job {jobid} is {seen}, not one of {list(states)}")
+        return seen[0]
+
+    def sacct(
+        self, jobid: int | str, fields: Sequence[str], extra: Sequence[str] = ()
+    ) -> list[dict[str, str]]:
+        """The job's rows, steps included, as root sees them; `extra` goes to sacct as it is."""
+        argv = ["sacct", "-n", "-P", "--delimiter=\x1f", "-j", str(jobid), "-o", ",".join(fields)]
+        lines = self.node_run(SUBMIT, [*argv, *extra], check=True).stdout.splitlines()
+        names = [field.split("%")[0] for field in fields]
+        return [dict(zip(names, line.split("\x1f"), strict=True)) for line in lines]
+
+    def wait_accounted(self, jobid: int | str, timeout: float = 30) -> None:
+        """Returns when slurmdbd too has the job as over: seconds after `wait_job`, because
+        slurmctld sends its records in batches."""
+        def accounted() -> bool:
+            states = [row["State"].split()[0] for row in self.sacct(jobid, ["State"])]
+            return bool(states) and all(state in FINISHED for state in states)
+        self._poll(accounted, timeout, lambda: f"job {jobid} is not over in slurmdbd: "
+                   f"{self.sacct(jobid, ['JobID', 'State'])}")
+
+    def _poll(self, question: Callable[[], bool], timeout: float,
+              complaint: Callable[[], str]) -> None:
+        deadline = time.monotonic() + timeout
+        while not question():
+            if time.monotonic() > deadline:
+                raise ClusterError(f"after {timeout:.0f} s {complaint()}")
+            time.sleep(0.1)

@@ -1,0 +1,115 @@
+"""The configuration files of the throw-away cluster, as text. Pure: no I/O but `slurmd -C`."""
+
+from __future__ import annotations
+
+import subprocess
+from functools import cache
+
+from tests.cluster.sandbox import ADDRESS, ROOT, SUBMIT, USERS
+
+DATABASE_SOCKET = "/run/mysqld/mysqld.sock"
+MUNGE_SOCKET = "/run/munge/munge.socket.2"
+SLURMCTLD_PORT = 6817
+SLURMDBD_PORT = 6819
+FIRST_SLURMD_PORT = 17001
+CLUSTER_NAME = "throwaway"
+ACCOUNTS_SCRIPT = f"""\
+sacctmgr -i add cluster {CLUSTER_NAME} &&
+sacctmgr -i add account users &&
+sacctmgr -i add user {','.join(USERS)} account=users
+"""
+
+COMMON = {
+    "ClusterName": CLUSTER_NAME,
+    "SlurmctldHost": f"{SUBMIT}({ADDRESS})",
+    "SlurmUser": "root",
+    "SlurmdUser": "root",
+    "AuthType": "auth/munge",
+    "SlurmctldPort": SLURMCTLD_PORT,
+    "SlurmctldPidFile": "/run/slurmctld.pid",
+    "SlurmdPidFile": "/run/slurmd.pid",
+    "SlurmdSpoolDir": "/var/spool/slurmd",
+    "StateSaveLocation": ROOT / "state",
+    "SlurmctldLogFile": ROOT / "log/slurmctld.log",
+    "SlurmdLogFile": ROOT / "log/slurmd-%n.log",
+    "SlurmctldDebug": "info",
+    "SlurmdDebug": "verbose",
+    "LogTimeFormat": "iso8601_ms",
+    "PlugStackConfig": ROOT / "etc/plugstack.conf",
+    "MpiDefault": "pmix",
+    "SelectType": "select/cons_tres",
+    "SelectTypeParameters": "CR_Core",
+    "SchedulerType": "sched/backfill",
+    "SchedulerParameters": "batch_sched_delay=0,sched_interval=2,bf_interval=2",
+    "AccountingStorageType": "accounting_storage/slurmdbd",
+    "AccountingStorageHost": "localhost",
+    "AccountingStoragePort": SLURMDBD_PORT,
+    "JobAcctGatherType": "jobacct_gather/linux",
+    "JobAcctGatherFrequency": "task=1",
+    "JobRequeue": 1,
+    "MailProg": "/bin/true",
+    "ReturnToService": 2,
+    "KillWait": 2,
+    "InactiveLimit": 0,
+    "EpilogMsgTime": 0,
+    "MinJobAge": 300,
+    "MessageTimeout": 20,
+    "SlurmctldTimeout": 30,
+    "SlurmdTimeout": 60,
+    "UnkillableStepTimeout": 20,
+}
+PROFILES = {
+    "linuxproc": {"ProctrackType": "proctrack/linuxproc", "TaskPlugin": "task/affinity"},
+    "cgroup": {"ProctrackType": "proctrack/cgroup", "TaskPlugin": "task/cgroup,task/affinity",
+               "PrologFlags": "Contain"},
+}
+CGROUP_CONF = """\
+CgroupPlugin=cgroup/v1
+CgroupMountpoint=/sys/fs/cgroup
+ConstrainCores=yes
+"""
+
+
+@cache
+def machine_topology() -> str:
+    """CPUs, sockets, cores and threads of this machine in slurm.conf's words, from `slurmd -C`."""
+    output = subprocess.run(["slurmd", "-C"], capture_output=True, text=True, check=True).stdout
+    words = output.splitlines()[0].split()
+    return " ".join(word for word in words if not word.startswith(("NodeName=", "RealMemory=")))
+
+
+def slurm_conf(nodes: list[str], profile: str, changes: dict[str, str]) -> str:
+    """slurm.conf; `changes` replaces or adds keys, and an empty value removes one."""
+    settings = {**COMMON, **PROFILES[profile], **changes}
+    lines = [f"{key}={value}" for key, value in settings.items() if str(value)]
+    for port, node in enumerate(nodes, FIRST_SLURMD_PORT):
+        lines.append(f"NodeName={node} NodeHostname={node} NodeAddr={ADDRESS} Port={port} "
+                     f"{machine_topology()} RealMemory=1000 State=UNKNOWN")
+    lines.append(f"PartitionName=all Nodes={','.join(nodes)} Default=YES MaxTime=INFINITE State=UP")
+    return "\n".join(lines) + "\n"
+
+
+def slurmdbd_conf() -> str:
+    return f"""\
+DbdHost=localhost
+DbdPort={SLURMDBD_PORT}
+SlurmUser=root
+AuthType=auth/munge
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=root
+StorageLoc=slurm
+LogFile={ROOT}/log/slurmdbd.log
+PidFile=/run/slurmdbd.pid
+DebugLevel=info
+"""
+
+
+def mariadb_arguments() -> list[str]:
+    """Options of both the data directory's initialisation and the server: fast, not durable."""
+    return [
+        "--no-defaults", "--user=root", f"--datadir={ROOT}/database/data", "--skip-name-resolve",
+        "--innodb-flush-log-at-trx-commit=0", "--innodb-log-file-size=16M",
+        "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-doublewrite=0",
+        "--innodb-use-native-aio=0",
+    ]

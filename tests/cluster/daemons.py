@@ -1,0 +1,149 @@
+"""The daemons of the cluster: how each is started, when it is ready, how it is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tests.cluster import config, processes
+from tests.cluster.errors import ClusterError
+from tests.cluster.inside import Sandbox
+from tests.cluster.requirements import DEBIAN_PYTHON
+from tests.cluster.sandbox import ROOT, SUBMIT
+
+POLL_S = 0.02
+READY_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A program that stays: where it runs, and the question whose yes means that it serves."""
+
+    name: str
+    argv: list[str]
+    is_ready: Callable[[Sandbox], bool]
+    host: str = SUBMIT
+    cwd: str = "/"
+    socket: str = ""
+    """A file that says "ready", and that a killed daemon leaves behind."""
+
+
+def munge() -> Daemon:
+    argv = ["munged", "--foreground", f"--key-file={ROOT}/etc/munge.key",
+            f"--socket={config.MUNGE_SOCKET}", f"--log-file={ROOT}/log/munge.log",
+            "--pid-file=/run/munge/munged.pid", f"--seed-file={ROOT}/state/munge.seed"]
+    return Daemon("munge", argv, lambda inside: inside.path(config.MUNGE_SOCKET).is_socket(),
+                  socket=config.MUNGE_SOCKET)
+
+
+def mariadb() -> Daemon:
+    """Initialises its data directory and serves it, on a socket only."""
+    options = config.mariadb_arguments()
+    install = ["mariadb-install-db", *options, "--auth-root-authentication-method=socket",
+               "--auth-root-socket-user=root", "--skip-test-db"]
+    serve = ["mariadbd", *options, "--skip-networking", f"--socket={config.DATABASE_SOCKET}"]
+    script = ('test -d "$0/mysql" || {} >&2 || exit 1; exec {}'.format(
+        " ".join(install), " ".join(serve)))
+    argv = ["sh", "-c", script, f"{ROOT}/database/data"]
+    return Daemon("mariadb", argv, lambda inside: inside.path(config.DATABASE_SOCKET).is_socket(),
+                  socket=config.DATABASE_SOCKET)
+
+
+def slurmdbd() -> Daemon:
+    return Daemon("slurmdbd", ["slurmdbd", "-D"], lambda inside: processes.is_listening(
+        inside.init, config.SLURMDBD_PORT))
+
+
+def slurmctld() -> Daemon:
+    return Daemon("slurmctld", ["slurmctld", "-D"], lambda inside: processes.is_listening(
+        inside.init, config.SLURMCTLD_PORT))
+
+
+def slurmd(node: str, index: int, arguments: Sequence[str] = ()) -> Daemon:
+    port = config.FIRST_SLURMD_PORT + index
+    return Daemon(f"slurmd-{node}", ["slurmd", "-D", "-N", node, *arguments],
+                  lambda inside: processes.is_listening(inside.init, port), host=node)
+
+
+def simnode(node: str, model: dict[str, Any]) -> Daemon:
+    """The simulated hardware of a node; ready when its marker can be read there."""
+    argv = [DEBIAN_PYTHON, "-m", "tests.simnode", json.dumps(model)]
+    return Daemon(f"simnode-{node}", argv, lambda inside: inside.path(
+        "/sys/class/powercap/SIMULATED", node).exists(), host=node, cwd=f"{ROOT}/lib")
+
+
+class Daemons:
+    """The running daemons of one cluster, by name."""
+
+    def __init__(self, inside: Sandbox, daemons: list[Daemon]) -> None:
+        self._inside = inside
+        self._daemons = {daemon.name: daemon for daemon in daemons}
+
+    def start(self, name: str) -> None:
+        """Starts it without waiting for it; its own output goes to log/NAME.out."""
+        daemon = self._daemons[name]
+        pid_file = f"{ROOT}/pid/{name}"
+        for stale in filter(None, (pid_file, daemon.socket)):
+            self._inside.path(stale).unlink(missing_ok=True)
+        starter = self._inside.popen(
+            daemon.argv, host=daemon.host, cwd=daemon.cwd, detach=pid_file,
+            output=f"{ROOT}/log/{name}.out")
+        _, complaint = starter.communicate(timeout=READY_TIMEOUT_S)
+        if starter.returncode:
+            raise ClusterError(f"{name} could not be started: {complaint}")
+
+    def wait(self, name: str, timeout_s: float = READY_TIMEOUT_S) -> None:
+        """Returns when it serves; raises ClusterError when it ends instead, or takes too long."""
+        deadline = time.monotonic() + timeout_s
+        while not self._daemons[name].is_ready(self._inside):
+            if not self.is_running(name):
+                raise ClusterError(f"{name} ended at once:\n{self.log(name)[-3000:]}")
+            if time.monotonic() > deadline:
+                raise ClusterError(f"{name} is not ready after {timeout_s:.0f} s:\n"
+                                   f"{self.log(name)[-3000:]}")
+            time.sleep(POLL_S)
+
+    def pid(self, name: str) -> int | None:
+        """The daemon's pid inside the cluster, once its starter has written it."""
+        try:
+            return int(self._inside.path(f"{ROOT}/pid/{name}").read_text())
+        except FileNotFoundError:
+            return None
+
+    def is_running(self, name: str) -> bool:
+        """True also between the start and the moment that the pid is known."""
+        pid = self.pid(name)
+        if pid is None:
+            return True
+        try:
+            status = self._inside.path(f"/proc/{pid}/stat").read_text()
+        except OSError:
+            return False
+        return status.rsplit(")", 1)[1].split()[0] != "Z"
+
+    def kill(self, name: str, number: int = signal.SIGTERM) -> None:
+        """Sends a signal; with a fatal one, returns when the daemon is gone."""
+        if name not in self._daemons:
+            raise ClusterError(f"no daemon '{name}' (there are {', '.join(self._daemons)})")
+        outside = processes.host_pids(self._inside.init).get(self.pid(name) or 0)
+        if outside is None:
+            return
+        os.kill(outside, number)
+        deadline = time.monotonic() + 15
+        while number in (signal.SIGTERM, signal.SIGKILL) and self.is_running(name):
+            if time.monotonic() > deadline:
+                raise ClusterError(f"{name} is still there 15 s after signal {number}")
+            time.sleep(POLL_S)
+
+    def log(self, name: str) -> str:
+        """The daemon's log, or its own output where it keeps none."""
+        for ending in ("log", "out"):
+            path = self._inside.path(f"{ROOT}/log/{name}.{ending}")
+            if path.exists() and path.stat().st_size:
+                return path.read_text(errors="replace")
+        return ""

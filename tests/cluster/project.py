@@ -1,0 +1,30 @@
+"""What of this project a cluster should show: the staged installation and the test programs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from tests.cluster.cluster import Cluster
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PREFIX = "/opt/mpi-wait"
+PROGRAMS = "/opt/mpi-wait-tests"
+
+
+def project_cluster_arguments() -> dict[str, Any]:
+    """`plugstack` and `binds` for `Cluster`, from what has been built so far.
+
+    The staged installation is $MPI_WAIT_STAGE, or build/stage/opt/mpi-wait in the repository.
+    Without one the cluster is plain Slurm.
+    """
+    stage = Path(os.environ.get("MPI_WAIT_STAGE", REPOSITORY / "build/stage/opt/mpi-wait"))
+    programs = REPOSITORY / "build/tests/programs"
+    binds = {target: source for target, source in ((PREFIX, stage), (PROGRAMS, programs))
+             if source.is_dir()}
+    plugin = "lib/slurm/mpi_wait.so"
+    plugstack = ""
+    if (stage / plugin).exists():
+        plugstack = f"optional {PREFIX}/{plugin} spool={Cluster.spool}\n"
+    return {"plugstack": plugstack, "binds": binds}

@@ -1,0 +1,50 @@
+"""What the throw-away cluster needs of the machine, and what of it is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+PROGRAMS = {
+    "munged": "munge", "mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server",
+    "slurmctld": "slurmctld", "slurmd": "slurmd", "slurmdbd": "slurmdbd", "srun": "slurm-client",
+}
+NAMESPACES = ("mnt", "uts", "ipc", "pid", "net")
+DEBIAN_PYTHON = "/usr/bin/python3"
+
+
+def plugin_folders() -> list[Path]:
+    return [folder for folder in Path("/usr/lib").glob("*/slurm*") if folder.is_dir()] + [
+        folder for folder in (Path("/usr/lib64/slurm"), Path("/usr/lib/slurm")) if folder.is_dir()]
+
+
+def missing_requirements(simulated: bool = True) -> list[str]:
+    """One line per thing that is missing, saying how to get it; empty when a cluster can run."""
+    missing = []
+    if os.geteuid() != 0:
+        missing.append("root: namespaces and mounts need it (use sudo)")
+    for program, package in PROGRAMS.items():
+        if not shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
+            missing.append(f"{program}: install the package {package}")
+    for plugin in ("mpi_pmix", "accounting_storage_mysql", "accounting_storage_slurmdbd"):
+        if not any((folder / f"{plugin}.so").exists() for folder in plugin_folders()):
+            missing.append(f"Slurm's plugin {plugin}.so: install slurm-wlm-basic-plugins and "
+                           "slurm-wlm-mysql-plugin")
+    missing += [f"{name} namespaces in the kernel" for name in NAMESPACES
+                if not Path(f"/proc/self/ns/{name}").exists()]
+    filesystems = Path("/proc/filesystems").read_text().split()
+    if "overlay" not in filesystems:
+        missing.append("overlayfs in the kernel (modprobe overlay)")
+    if not Path("/srv").is_dir():
+        missing.append("the directory /srv (an empty one will do)")
+    return missing + (missing_for_simulation(filesystems) if simulated else [])
+
+
+def missing_for_simulation(filesystems: list[str]) -> list[str]:
+    missing = []
+    if "fuse" not in filesystems or not Path("/dev/fuse").exists():
+        missing.append("FUSE in the kernel (modprobe fuse)")
+    if not any(Path("/usr/lib/python3/dist-packages").glob("pyfuse3*")):
+        missing.append(f"pyfuse3 for {DEBIAN_PYTHON}: install the package python3-pyfuse3")
+    return missing

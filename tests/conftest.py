@@ -1,0 +1,90 @@
+"""Fixtures and reporting for all tests: the shared clusters, and no silent skip."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.cluster import (  # noqa: E402
+    Cluster,
+    MissingRequirements,
+    ProfileUnavailable,
+    project_cluster_arguments,
+)
+
+MARKERS = {
+    "cluster": "needs the throw-away Slurm cluster (root, Slurm, MariaDB)",
+    "slow": "boots a cluster of its own",
+}
+LOG_TAIL = 3000
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name, text in MARKERS.items():
+        config.addinivalue_line("markers", f"{name}: {text}")
+
+
+def start_or_skip(cluster: Cluster) -> Cluster:
+    """Starts it; a machine or kernel that cannot run it makes the test a skip with the reason."""
+    try:
+        return cluster.start()
+    except (MissingRequirements, ProfileUnavailable) as error:
+        pytest.skip(str(error))
+
+
+def project_cluster(profile: str) -> Iterator[Cluster]:
+    cluster = start_or_skip(Cluster(nodes=2, profile=profile, **project_cluster_arguments()))
+    yield cluster
+    cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Two simulated nodes, proctrack/linuxproc, with the staged project if there is one."""
+    yield from project_cluster("linuxproc")
+
+
+@pytest.fixture(scope="session")
+def cluster_cgroup() -> Iterator[Cluster]:
+    """The same with proctrack/cgroup, task/cgroup, ConstrainCores and PrologFlags=Contain."""
+    yield from project_cluster("cgroup")
+
+
+@pytest.fixture(scope="session")
+def unbinding_cluster() -> Iterator[Cluster]:
+    """One node on which Slurm binds nothing: TaskPlugin=task/none."""
+    conf = {"TaskPlugin": "task/none"}
+    cluster = Cluster(nodes=1, slurm_conf=conf, **project_cluster_arguments())
+    yield start_or_skip(cluster)
+    cluster.stop()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """With a failed test, the ends of the daemons' logs of the clusters that it used."""
+    outcome = yield
+    report = outcome.get_result()
+    if not report.failed:
+        return
+    for value in getattr(item, "funcargs", {}).values():
+        if isinstance(value, Cluster):
+            for name, text in value.all_logs().items():
+                if text:
+                    report.sections.append((f"log of {name}", text[-LOG_TAIL:]))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Names every reason for which something was skipped, so that a green run cannot mislead."""
+    reasons: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[text] = reasons.get(text, 0) + 1
+    if reasons:
+        terminalreporter.section("NOT TESTED on this machine", yellow=True, bold=True)
+        for text, count in sorted(reasons.items()):
+            terminalreporter.line(f"{count} tests: {text.removeprefix('Skipped: ')}", yellow=True)

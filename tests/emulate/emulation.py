@@ -1,0 +1,81 @@
+"""Runs programs under the emulated wait instructions, and reads what they executed."""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+FIELDS = (
+    "tpause",
+    "umonitor",
+    "umwait",
+    "monitorx",
+    "mwaitx",
+    "c01_ns",
+    "c02_ns",
+    "c1_ns",
+    "c0_ns",
+    "limited",
+    "woken",
+    "longest_ticks",
+    "longest_timer_ticks",
+)
+COUNTERS = struct.Struct(f"={len(FIELDS)}Q")
+MAX_TIME = 100000
+CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+
+
+def clock_reason() -> str:
+    """Why no rung that needs the TSC can run here, emulated or not; "" if it can."""
+    if not re.search(r"^flags.* nonstop_tsc", Path("/proc/cpuinfo").read_text(), re.M):
+        return "the TSC of this machine is not invariant"
+    source = CLOCKSOURCE.read_text().strip()
+    return "" if source == "tsc" else f"the kernel's clocksource is {source}, not tsc"
+
+
+@cache
+def sites(file: Path) -> str:
+    """Where the file has instructions that would not trap on this processor, for EMULATE_SITES.
+
+    Disassembled, because the bytes alone may be part of others. CPUID and the pair of MWAITX are
+    always among them: the one never traps, the other is passed over by hypervisors that hide it.
+    """
+    mnemonics = "cpuid|monitorx|mwaitx"
+    if re.search(r"^flags.* waitpkg", Path("/proc/cpuinfo").read_text(), re.M):
+        mnemonics += "|tpause|umonitor|umwait"
+    text = subprocess.run(["objdump", "-d", file], capture_output=True, text=True, check=True).stdout
+    found = re.findall(rf"^\s*([0-9a-f]+):\t[0-9a-f ]+\t(?:{mnemonics})\b", text, re.M)
+    return f"{file.name}:{','.join(found)}"
+
+
+@cache
+def undisturbed() -> tuple[str, ...]:
+    """A command's prefix that keeps others off its cores: a rank that shares one yields, and rests not at all."""
+    prefix = ("chrt", "--fifo", "1")
+    try:
+        subprocess.run([*prefix, "true"], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return ()
+    return prefix
+
+
+def environment(features: str, counters: Path | str, files: Iterable[Path]) -> dict[str, str]:
+    """What a program needs besides LD_PRELOAD. features: "waitpkg", "monitorx", both, "none", "@FILE"."""
+    return {
+        "EMULATE": features,
+        "EMULATE_COUNTERS": str(counters),
+        "EMULATE_SITES": ";".join(sites(file) for file in files),
+        "EMULATE_MAX_TIME": str(MAX_TIME),
+    }
+
+
+def counters_read(directory: Path) -> dict[int, dict[str, int]]:
+    """By process id, of all that executed a wait instruction."""
+    return {
+        int(path.name): dict(zip(FIELDS, COUNTERS.unpack_from(path.read_bytes()), strict=True))
+        for path in directory.iterdir()
+    }

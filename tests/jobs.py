@@ -1,0 +1,109 @@
+"""What the end-to-end tests share: run a job on the throw-away cluster, and get its record."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from tests.cluster import Cluster
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
+PROGRAMS = "/opt/mpi-wait-tests"
+HELPER = "/opt/mpi-wait/sbin/mpi-wait-node"
+LIBRARY = "libmpiwait.so"
+
+
+def srun(
+    cluster: Cluster, argv: Sequence[str], *, check: bool = True, timeout: float = 120, **how: Any
+) -> tuple[int, subprocess.CompletedProcess[str]]:
+    """Runs srun under a name of its own; returns the job's id (0: none was made) and what it printed."""
+    name = f"t{secrets.token_hex(6)}"
+    done = cluster.run(["srun", f"--job-name={name}", *argv], timeout=timeout, **how)
+    if check:
+        assert done.returncode == 0, done.stdout + done.stderr
+    return job_named(cluster, name), done
+
+
+def job_named(cluster: Cluster, name: str) -> int:
+    listed = cluster.run(["scontrol", "-o", "show", "job"]).stdout
+    ids = [
+        line.split()[0].removeprefix("JobId=")
+        for line in listed.splitlines()
+        if f"JobName={name} " in line
+    ]
+    return int(ids[-1]) if ids else 0
+
+
+def sbatch(cluster: Cluster, script: str, argv: Sequence[str] = (), **how: Any) -> int:
+    """Submits a script; returns the job's id."""
+    done = cluster.run(
+        ["sbatch", "--parsable", f"--output={cluster.share}/%j.out", *argv],
+        input="#!/bin/bash\n" + script,
+        **how,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return int(done.stdout)
+
+
+def output(cluster: Cluster, job: int) -> str:
+    """What a batch script printed, without srun's remarks on waiting for a step."""
+    text = cluster.node_run("submit", ["cat", f"{cluster.share}/{job}.out"], check=True).stdout
+    return "".join(line for line in text.splitlines(True) if not line.startswith("srun: "))
+
+
+def comment(cluster: Cluster, job: int | str, field: str = "AdminComment") -> str:
+    return cluster.sacct(job, [field], extra=["-X"])[0][field]
+
+
+def comments_of_all_runs(cluster: Cluster, job: int) -> list[str]:
+    """AdminComment of every run of a job that was requeued, the first run first."""
+    rows = cluster.sacct(job, ["Start", "AdminComment"], extra=["-X", "-D"])
+    return [row["AdminComment"] for row in sorted(rows, key=lambda row: row["Start"])]
+
+
+def flush(cluster: Cluster) -> None:
+    """Has every node hand in what it has, without the writer's courtesy to slurmdbd."""
+    for node in reversed(cluster.nodes):
+        done = cluster.node_run(node, [HELPER, "flush", f"spool={cluster.spool}"])
+        assert done.returncode in (0, 2), done.stderr
+
+
+def record(cluster: Cluster, job: int | str, timeout: float = 40) -> dict[str, Any]:
+    """The job's record as sacct has it, validated; waits for the job's end and for slurmdbd."""
+    cluster.wait_job(job, timeout=timeout)
+    deadline = time.monotonic() + timeout
+    while not (text := comment(cluster, job)):
+        assert time.monotonic() < deadline, f"job {job} has no record after {timeout} s"
+        flush(cluster)
+        time.sleep(0.3)
+    document = json.loads(text)
+    jsonschema.validate(document, SCHEMA)
+    result: dict[str, Any] = document["mpi_wait"]
+    return result
+
+
+def has_no_record(cluster: Cluster, job: int) -> bool:
+    """Whether, after everything has been handed in, the job's row holds nothing and no node keeps anything of it."""
+    cluster.wait_job(job)
+    flush(cluster)
+    left = [
+        cluster.node_run(
+            node,
+            [
+                "sh",
+                "-c",
+                f"ls -d /run/mpi-wait/*/{job} 2>/dev/null; ls /var/spool/mpi-wait/out"
+                f" 2>/dev/null | grep -- '-{job}-'",
+            ],
+        ).stdout
+        for node in cluster.nodes
+    ]
+    return comment(cluster, job) == "" and not any(left)

@@ -1,0 +1,91 @@
+/*
+ * MPI_WAIT_CONFIG: what is good is read exactly, what is not wholly understood is refused and leaves the result alone.
+ */
+#include "preload/config.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "tests/preload/expect.h"
+
+#include "preload/stats.h"
+
+static const char *const bad[] = {
+        "",
+        "v",
+        "v=",
+        "v=1",
+        "v=2;rungs=nap",
+        "v=01;rungs=nap",
+        "rungs=nap;v=1",
+        "rungs=nap",
+        "v=1;v=1;rungs=nap",
+        "v=1;rungs=",
+        "v=1;rungs=nap+",
+        "v=1;rungs=+nap",
+        "v=1;rungs=nap+nap",
+        "v=1;rungs=doze",
+        "v=1;rungs=none+nap",
+        "v=1;rungs=nap;spin_ns=",
+        "v=1;rungs=nap;spin_ns=-1",
+        "v=1;rungs=nap;spin_ns=+1",
+        "v=1;rungs=nap;spin_ns= 1",
+        "v=1;rungs=nap;spin_ns=1x",
+        "v=1;rungs=nap;spin_ns=3600000000001",
+        "v=1;rungs=nap;spin_ns=99999999999999999999999",
+        "v=1;rungs=nap;relative_ppm=1000001",
+        "v=1;rungs=nap;shared=2",
+        "v=1;rungs=nap;profile=yes",
+        "v=1;rungs=nap;colour=blue",
+        "v=1;rungs=nap;tsc_khz=100000001",
+        "v=1;rungs=nap;umwait_max_ns=",
+        "v=1;rungs=nap;umwait_c02=2",
+        "v=1;rungs=nap;;spin_ns=1",
+        "v=1;rungs=nap;segment=210",
+        "v=1;rungs=nap;segment=210:1",
+        "v=1;rungs=nap;segment=210:1:",
+        "v=1;rungs=nap;segment=210:1:2:3",
+        "v=1;rungs=nap;segment=3000000000:1:2",
+        "v=1;rungs=nap;task=5",
+        "v=1;rungs=nap;segment=210:1:2;task=0",
+};
+
+static void test_bad(void)
+{
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct config config, before;
+
+		memset(&config, 0x5a, sizeof(config));
+		memcpy(&before, &config, sizeof(config));
+		EXPECT(config_parse(bad[i], &config) == -EINVAL, "\"%s\" was taken", bad[i]);
+		EXPECT(memcmp(&before, &config, sizeof(config)) == 0, "\"%s\" changed the result", bad[i]);
+	}
+}
+
+static void test_good(void)
+{
+	struct config config;
+
+	EXPECT(config_parse(
+	               "v=1;task=77;segment=210:12:345;shared=1;profile=0;rma_ns=10000;max_ns=100000;absolute_ns=7;"
+	               "relative_ppm=62500;spin_ns=20000;rungs=pause+nap+umwait;tsc_khz=2600000;umwait_max_ns=38000;"
+	               "umwait_c02=1",
+	               &config) == 0,
+	       "refused");
+	EXPECT(config.rungs == (1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_UMWAIT),
+	       "rungs");
+	EXPECT(config.spin_ns == 20000 && config.relative_ppm == 62500 && config.absolute_ns == 7, "budget");
+	EXPECT(config.max_ns == 100000 && config.rma_ns == 10000, "caps");
+	EXPECT(config.shared && !config.profile, "flags");
+	EXPECT(config.tsc_khz == 2600000 && config.umwait_max_ns == 38000 && config.umwait_c02, "clock and limits");
+	EXPECT(config.segment_fd == 210 && config.segment_dev == 12 && config.segment_ino == 345, "segment");
+	EXPECT(config.task_pid == 77, "task");
+	EXPECT(config_parse("v=1;rungs=none;", &config) == 0 && config.rungs == 0 && config.segment_fd == -1, "none");
+}
+
+int main(void)
+{
+	test_bad();
+	test_good();
+	return expect_result();
+}

@@ -1,0 +1,242 @@
+/*
+ * A program on top of the fake MPI, one scene per argument. Prints "key value" lines; what the library noted about it
+ * is read from the stats segment by the test.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef uintptr_t word;
+
+int MPI_Init(int *, char ***);
+int MPI_Finalize(void);
+int MPI_Recv(word, word, word, word, word, word, word);
+int MPI_Allreduce(word, word, word, word, word, word);
+int MPI_Barrier(word);
+int MPI_Wait(word, word);
+int MPI_Win_lock(word, word, word, word);
+int MPI_Test(word, word, word);
+void opal_progress(void);
+extern void (*fake_callback)(void);
+extern int fake_polls;
+extern int fake_work_us;
+
+static jmp_buf out;
+
+static int receive(word microseconds, word every)
+{
+	return MPI_Recv(1, microseconds, 3, every, 5, 6, 7);
+}
+
+static double cpu_s(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void scene_wait(void)
+{
+	double cpu = cpu_s(CLOCK_THREAD_CPUTIME_ID);
+
+	errno = 4711;
+	printf("code %d\n", receive(200000, 0));
+	printf("errno %d\n", errno);
+	printf("cpu_share %.4f\n", (cpu_s(CLOCK_THREAD_CPUTIME_ID) - cpu) / 0.2);
+	printf("slack %d\n", prctl(PR_GET_TIMERSLACK));
+}
+
+static void scene_short(void)
+{
+	for (int i = 0; i < 1000; i++)
+		MPI_Barrier(0);
+}
+
+static void scene_short_more(void)
+{
+	for (int i = 0; i < 11; i++)
+		scene_short();
+}
+
+static void scene_progress(void)
+{
+	receive(100000, 50);
+}
+
+static void scene_work(void)
+{
+	fake_work_us = 100;
+	receive(100000, 3);
+}
+
+static void scene_inner(void)
+{
+	MPI_Allreduce(0, 0, 50000, 0, 0, 0);
+}
+
+static void scene_lock(void)
+{
+	MPI_Win_lock(0, 50000, 0, 0);
+}
+
+static void leave(void)
+{
+	longjmp(out, 1);
+}
+
+static void scene_longjmp(void)
+{
+	fake_callback = leave;
+	for (volatile int i = 0; i < 3; i++)
+		if (setjmp(out) == 0)
+			MPI_Wait(0, 0);
+	fake_callback = NULL;
+	printf("slack_before %d\n", prctl(PR_GET_TIMERSLACK));
+	MPI_Barrier(0);
+	printf("slack %d\n", prctl(PR_GET_TIMERSLACK));
+	receive(5000, 0);
+}
+
+static void scene_fork(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		receive(50000, 0);
+		MPI_Barrier(0);
+		MPI_Test(0, 0, 0);
+		MPI_Finalize();
+		_exit(0);
+	}
+	waitpid(child, NULL, 0);
+	MPI_Barrier(0);
+}
+
+static void scene_poll(void)
+{
+	double began, cpu;
+
+	MPI_Test(0, 0, 0);
+	began = cpu_s(CLOCK_MONOTONIC);
+	cpu = cpu_s(CLOCK_THREAD_CPUTIME_ID);
+	for (int i = 0; i < 1000000; i++)
+		MPI_Test(0, 0, 0);
+	printf("poll_ns %.1f\n", (cpu_s(CLOCK_MONOTONIC) - began) * 1e3);
+	printf("poll_cpu_ns %.1f\n", (cpu_s(CLOCK_THREAD_CPUTIME_ID) - cpu) * 1e3);
+	printf("polls %d\n", fake_polls);
+}
+
+static void scene_yield(void)
+{
+	printf("yield %d\n", sched_yield());
+}
+
+static void polling_callback(void)
+{
+	for (int i = 0; i < 20000; i++)
+		MPI_Test(0, 0, 0);
+}
+
+static void scene_mark_inside(void)
+{
+	fake_callback = polling_callback;
+	MPI_Wait(0, 0);
+}
+
+static void *thread_wait(void *argument)
+{
+	(void)argument;
+	receive(20000, 0);
+	return NULL;
+}
+
+static void scene_threads(void)
+{
+	pthread_t thread[10];
+
+	for (int i = 0; i < 10; i++)
+		pthread_create(&thread[i], NULL, thread_wait, NULL);
+	for (int i = 0; i < 10; i++)
+		pthread_join(thread[i], NULL);
+}
+
+static void scene_absent(void)
+{
+	int (*missing)(word) = (int (*)(word))dlsym(RTLD_DEFAULT, "MPI_Session_finalize");
+
+	printf("missing %d\n", missing ? missing(0) : -1);
+}
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+static void scene_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	timer_t timer;
+	struct itimerspec often = {{0, 300000}, {0, 300000}};
+
+	sigaction(SIGALRM, &action, NULL);
+	timer_create(CLOCK_MONOTONIC, NULL, &timer);
+	timer_settime(timer, 0, &often, NULL);
+	errno = 4711;
+	receive(50000, 0);
+	printf("errno %d\n", errno);
+	timer_delete(timer);
+}
+
+static void scene_die(void)
+{
+	alarm(1);
+	receive(10000000, 0);
+}
+
+static const struct {
+	const char *name;
+	void (*play)(void);
+} scenes[] = {
+        {"short_more", scene_short_more},
+        {"wait", scene_wait},
+        {"short", scene_short},
+        {"progress", scene_progress},
+        {"inner", scene_inner},
+        {"lock", scene_lock},
+        {"longjmp", scene_longjmp},
+        {"fork", scene_fork},
+        {"poll", scene_poll},
+        {"yield", scene_yield},
+        {"mark", scene_mark_inside},
+        {"threads", scene_threads},
+        {"absent", scene_absent},
+        {"signals", scene_signals},
+        {"die", scene_die},
+        {"work", scene_work},
+};
+
+int main(int argc, char **argv)
+{
+	if (argc < 2)
+		return 2;
+	if (argc > 2)
+		close(atoi(argv[2]));
+	MPI_Init(NULL, NULL);
+	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
+		if (strcmp(scenes[i].name, argv[1]) == 0)
+			scenes[i].play();
+	MPI_Finalize();
+	return 0;
+}

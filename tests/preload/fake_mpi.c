@@ -1,0 +1,173 @@
+/*
+ * A double of Open MPI's libmpi: calls that block as told, by a wait loop that is shaped like Open MPI 4.1's.
+ *
+ * Arguments are read as the caller wants them blocked, not as messages:
+ *     MPI_Recv(buffer, microseconds, type, progress_every, tag, comm, status)
+ *         polls until the time is over; every progress_every-th poll finds something (0: none)
+ *     MPI_Allreduce    the same through PMPI_Recv, as an inner call: (unused, unused, microseconds, ...)
+ *     MPI_Wait         calls *fake_callback from inside, which may leave by longjmp
+ *     MPI_Win_lock     blocks for "rank" microseconds
+ *     MPI_Test         one poll; MPI_Barrier returns at once
+ */
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#define ALIAS(name) __attribute__((weak, alias(#name)))
+
+typedef uintptr_t word;
+
+char ompi_mpi_comm_world[256];
+void (*fake_callback)(void);
+int fake_polls;
+int fake_work_us; /* progress is work that takes so long, and is not reported */
+
+static bool yields;
+static int events; /* what the next poll finds */
+
+void opal_progress(void);
+void opal_progress(void)
+{
+	fake_polls++;
+	if (events > 0) {
+		events--;
+		return;
+	}
+	if (yields)
+		sched_yield();
+}
+
+bool opal_progress_set_yield_when_idle(bool yield);
+bool opal_progress_set_yield_when_idle(bool yield)
+{
+	bool before = yields;
+
+	yields = yield;
+	return before;
+}
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+static void work(int microseconds)
+{
+	uint64_t end = now_us() + (uint64_t)microseconds;
+
+	while (now_us() < end)
+		continue;
+}
+
+static void block(uint64_t microseconds, int progress_every)
+{
+	uint64_t end = now_us() + microseconds;
+
+	for (int poll = 1; now_us() < end; poll++) {
+		if (progress_every > 0 && poll % progress_every == 0 && fake_work_us == 0)
+			events = 1;
+		else if (progress_every > 0 && poll % progress_every == 0)
+			work(fake_work_us);
+		opal_progress();
+	}
+}
+
+/* A runtime that was told to yield (mpi_yield_when_idle=1) does so from Init on. */
+extern char *getenv(const char *);
+
+int PMPI_Init(int *, char ***);
+int PMPI_Init(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	yields = getenv("FAKE_YIELDS") != 0;
+	for (int i = 0; i < 200; i++)
+		opal_progress();
+	return 0;
+}
+int MPI_Init(int *, char ***) ALIAS(PMPI_Init);
+
+int PMPI_Initialized(int *);
+int PMPI_Initialized(int *flag)
+{
+	*flag = 1;
+	return 0;
+}
+int MPI_Initialized(int *) ALIAS(PMPI_Initialized);
+
+int PMPI_Comm_rank(word, int *);
+int PMPI_Comm_rank(word comm, int *rank)
+{
+	*rank = 3;
+	return comm == (word)ompi_mpi_comm_world ? 0 : 5;
+}
+int PMPI_Comm_size(word, int *);
+int PMPI_Comm_size(word comm, int *size)
+{
+	*size = 7;
+	return comm == (word)ompi_mpi_comm_world ? 0 : 5;
+}
+
+int PMPI_Recv(word, word, word, word, word, word, word);
+int PMPI_Recv(word buffer, word microseconds, word type, word every, word tag, word comm, word status)
+{
+	block(microseconds, (int)every);
+	return buffer == 1 && type == 3 && tag == 5 && comm == 6 && status == 7 ? 0 : 1;
+}
+int MPI_Recv(word, word, word, word, word, word, word) ALIAS(PMPI_Recv);
+
+int PMPI_Allreduce(word, word, word, word, word, word);
+int PMPI_Allreduce(word a, word b, word microseconds, word c, word d, word e)
+{
+	(void)a, (void)b, (void)c, (void)d, (void)e;
+	return PMPI_Recv(1, microseconds, 3, 0, 5, 6, 7);
+}
+int MPI_Allreduce(word, word, word, word, word, word) ALIAS(PMPI_Allreduce);
+
+int PMPI_Barrier(word);
+int PMPI_Barrier(word comm)
+{
+	(void)comm;
+	return 0;
+}
+int MPI_Barrier(word) ALIAS(PMPI_Barrier);
+
+int PMPI_Wait(word, word);
+int PMPI_Wait(word request, word status)
+{
+	(void)request, (void)status;
+	block(300, 0);
+	if (fake_callback)
+		fake_callback();
+	return 0;
+}
+int MPI_Wait(word, word) ALIAS(PMPI_Wait);
+
+int PMPI_Win_lock(word, word, word, word);
+int PMPI_Win_lock(word type, word microseconds, word assert, word window)
+{
+	(void)type, (void)assert, (void)window;
+	block(microseconds, 0);
+	return 0;
+}
+int MPI_Win_lock(word, word, word, word) ALIAS(PMPI_Win_lock);
+
+int PMPI_Test(word, word, word);
+int PMPI_Test(word request, word flag, word status)
+{
+	(void)request, (void)flag, (void)status;
+	opal_progress();
+	return 0;
+}
+int MPI_Test(word, word, word) ALIAS(PMPI_Test);
+
+int PMPI_Finalize(void);
+int PMPI_Finalize(void)
+{
+	return 0;
+}
+int MPI_Finalize(void) ALIAS(PMPI_Finalize);

@@ -1,0 +1,238 @@
+/*
+ * The budget law under a simulated clock: whatever the waits and the node are like, what is asked for plus the exit
+ * latency stays within B(w), and a rung that does not keep its promise is given up and tried again later.
+ */
+#include "preload/ladder.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "tests/preload/expect.h"
+
+#define WAITS     100000
+#define BIT(rung) (1u << (rung))
+
+static const struct ladder_policy nap_policy = {
+        .rungs = BIT(MPIWAIT_RUNG_PAUSE) | BIT(MPIWAIT_RUNG_NAP),
+        .spin_ns = 20000,
+        .relative_ppm = 62500,
+        .max_ns = 100000,
+};
+
+static uint64_t random_state = 42;
+
+static uint64_t random_next(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state;
+}
+
+static struct ladder ladder_make(uint64_t exit_ns)
+{
+	struct ladder ladder = {0};
+
+	ladder.rung[MPIWAIT_RUNG_YIELD].exit_ns = 300;
+	ladder.rung[MPIWAIT_RUNG_NAP].exit_ns = exit_ns;
+	ladder.rung[MPIWAIT_RUNG_NAP].timed = true;
+	return ladder;
+}
+
+static struct ladder_moment moment_make(uint64_t now_ns, uint64_t waited_ns)
+{
+	return (struct ladder_moment){now_ns, waited_ns, UINT64_MAX, false, false};
+}
+
+static void test_budget(void)
+{
+	struct ladder_policy policy = nap_policy;
+
+	EXPECT(ladder_budget(&policy, 19999) == 0, "no budget while spinning");
+	EXPECT(ladder_budget(&policy, 160000) == 10000, "relative");
+	EXPECT(ladder_budget(&policy, UINT64_MAX) == 100000, "saturates");
+	policy.absolute_ns = 500;
+	EXPECT(ladder_budget(&policy, 160000) == 10500, "absolute");
+	policy.relative_ppm = 0;
+	EXPECT(ladder_budget(&policy, UINT64_MAX) == 500, "absolute only");
+}
+
+/* Pareto with alpha 1: most waits are short, some are a thousand times as long. */
+static uint64_t heavy_tail(uint64_t least_ns)
+{
+	uint64_t divisor = random_next() % 100000 + 1;
+
+	return least_ns * 100000 / divisor;
+}
+
+/* One wait on a node whose naps are late by the given typical time, more in one of ten. Returns the overshoot. */
+static uint64_t wait_play(struct ladder *ladder, uint64_t *now_ns, uint64_t length_ns, uint64_t late_ns)
+{
+	uint64_t began_ns = *now_ns, end_ns = began_ns + length_ns;
+
+	while (*now_ns < end_ns) {
+		struct ladder_moment moment = moment_make(*now_ns, *now_ns - began_ns);
+		uint64_t exit_ns = ladder->rung[MPIWAIT_RUNG_NAP].exit_ns;
+		struct ladder_action action = ladder_next(ladder, &nap_policy, moment);
+		uint64_t actual_ns = 100;
+
+		EXPECT(action.budget_ns == ladder_budget(&nap_policy, moment.waited_ns), "budget");
+		if (action.rung == MPIWAIT_RUNG_NAP) {
+			exit_ns = ladder->rung[MPIWAIT_RUNG_NAP].exit_ns;
+			EXPECT(action.ask_ns + exit_ns <= action.budget_ns, "%" PRIu64 " + %" PRIu64, action.ask_ns,
+			       exit_ns);
+			EXPECT(exit_ns <= action.budget_ns / 2, "%" PRIu64, exit_ns);
+			actual_ns = action.ask_ns + late_ns / 2 + random_next() % (late_ns / 2 + 1);
+			if (random_next() % 10 == 0)
+				actual_ns += late_ns;
+		} else {
+			EXPECT(action.rung == MPIWAIT_RUNG_PAUSE && action.ask_ns == 0, "rung %d", (int)action.rung);
+		}
+		*now_ns += actual_ns;
+		ladder_learn(ladder, &nap_policy, action, actual_ns, *now_ns);
+	}
+	return *now_ns - end_ns;
+}
+
+static void test_law(void)
+{
+	struct ladder ladder = ladder_make(10000);
+	uint64_t now_ns = 1000000000, over_ns = 0, total_ns = 0;
+
+	for (int i = 0; i < WAITS; i++) {
+		uint64_t length_ns = heavy_tail(2000);
+		uint64_t late_ns = wait_play(&ladder, &now_ns, length_ns, 5000);
+
+		EXPECT(late_ns <= 100000 + 10000, "a wait of %" PRIu64 " ended %" PRIu64 " late", length_ns, late_ns);
+		EXPECT(length_ns >= 20000 || late_ns <= 100, "a short wait ended %" PRIu64 " late", late_ns);
+		over_ns += late_ns;
+		total_ns += length_ns;
+	}
+	EXPECT(over_ns * 16 <= total_ns, "all in all %" PRIu64 " of %" PRIu64, over_ns, total_ns);
+	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].exit_ns > 4000 && ladder.rung[MPIWAIT_RUNG_NAP].exit_ns < 10500,
+	       "the percentile went to %" PRIu64, ladder.rung[MPIWAIT_RUNG_NAP].exit_ns);
+}
+
+static int naps_play(struct ladder *ladder, uint64_t *now_ns, uint64_t late_ns, int looks)
+{
+	int naps = 0;
+
+	for (int i = 0; i < looks; i++) {
+		struct ladder_action action = ladder_next(ladder, &nap_policy, moment_make(*now_ns, 10000000));
+		uint64_t actual_ns = action.rung == MPIWAIT_RUNG_NAP ? action.ask_ns + late_ns : 1000;
+
+		naps += action.rung == MPIWAIT_RUNG_NAP;
+		*now_ns += actual_ns;
+		ladder_learn(ladder, &nap_policy, action, actual_ns, *now_ns);
+	}
+	return naps;
+}
+
+static void test_late_rung_rests(void)
+{
+	struct ladder ladder = ladder_make(10000);
+	uint64_t now_ns = 1000000000;
+	int naps;
+
+	EXPECT(naps_play(&ladder, &now_ns, 5000, 1000) == 1000, "a punctual rung is always used");
+	naps = naps_play(&ladder, &now_ns, 4000000, 100000);
+	EXPECT(naps > 4 && naps < 80, "a rung that is late by 4 ms was used %d times in 100 ms of looks", naps);
+	now_ns += UINT64_C(1300000000);
+	EXPECT(naps_play(&ladder, &now_ns, 5000, 1000) == 1000, "it comes back when its rest is over");
+	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].rests == 0, "and is trusted again");
+}
+
+static void test_slow_exit_rests(void)
+{
+	struct ladder ladder = ladder_make(10000);
+	uint64_t now_ns = 1000000000;
+
+	naps_play(&ladder, &now_ns, 70000, 1000);
+	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].back_ns > 0, "no budget allows an exit latency of 70 us");
+	now_ns += UINT64_C(1300000000);
+	EXPECT(naps_play(&ladder, &now_ns, 5000, 100) == 100, "but it is looked at again");
+}
+
+static void test_choice(void)
+{
+	struct ladder ladder = ladder_make(10000);
+	struct ladder_policy policy = nap_policy;
+	struct ladder_moment moment = moment_make(1, 10000);
+
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_PAUSE, "spins at first");
+	moment.shared = true;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_YIELD, "yields on shared cores");
+	moment.waited_ns = 1000000;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_NAP, "naps there too, later");
+	moment.cap_ns = 10000;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_YIELD, "the cap is too tight for the nap");
+	EXPECT(ladder_next(&ladder, &policy, moment).budget_ns == 10000, "capped");
+	moment.shared = false;
+	policy.rungs = BIT(MPIWAIT_RUNG_PAUSE) | BIT(MPIWAIT_RUNG_YIELD);
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_YIELD, "the yield policy yields");
+	moment.waited_ns = 10000;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_PAUSE, "after its spin phase");
+	moment.waited_ns = 1000000;
+	moment.locked = true;
+	policy.rungs |= BIT(MPIWAIT_RUNG_NAP);
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_YIELD, "nothing deeper under a lock");
+	EXPECT(ladder_next(&ladder, &nap_policy, moment).rung == MPIWAIT_RUNG_PAUSE, "no nap under a lock");
+	moment.locked = false;
+	policy.rungs = BIT(MPIWAIT_RUNG_PAUSE) | BIT(MPIWAIT_RUNG_UMWAIT);
+	ladder.rung[MPIWAIT_RUNG_UMWAIT] = (struct ladder_latency){.timed = true, .holds_core = true, .most_ns = 3000};
+	moment.waited_ns = 1000000;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_UMWAIT, "rests on its own core");
+	EXPECT(ladder_next(&ladder, &policy, moment).ask_ns == 3000, "no longer than the rung can");
+	moment.shared = true;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_YIELD, "a shared core is not held");
+	moment.shared = false;
+	policy.rungs = 0;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_PAUSE, "nothing else is allowed");
+}
+
+static int gaps_play(struct ladder_pace *pace, uint64_t gap_ns, int count)
+{
+	int restarts = 0;
+
+	for (int i = 0; i < count; i++)
+		restarts += ladder_gap(pace, gap_ns) == LADDER_PROGRESS;
+	return restarts;
+}
+
+static void test_gap(void)
+{
+	struct ladder_pace pace = {.usual_ns = 1000, .factor = 8, .window = 0xff};
+
+	EXPECT(gaps_play(&pace, 100, 1000) == 0, "the usual");
+	EXPECT(pace.usual_ns < 150, "the usual is %" PRIu64, pace.usual_ns);
+	EXPECT(ladder_gap(&pace, 5000) == LADDER_GAP, "one may be an interrupt");
+	EXPECT(gaps_play(&pace, 100, 7) == 0 && gaps_play(&pace, 5000, 1) == 0, "and one later too");
+	EXPECT(gaps_play(&pace, 100, 6) == 0 && gaps_play(&pace, 5000, 1) == 1, "the second within eight is work");
+	EXPECT(gaps_play(&pace, 1400, 100) == 0, "nothing below 1.5 us is");
+	pace = (struct ladder_pace){.usual_ns = 1000, .factor = 8, .window = 0xff};
+	EXPECT(gaps_play(&pace, 20000, 200) == 199, "polls that all work do not look like waiting");
+	pace = (struct ladder_pace){.usual_ns = 1000, .factor = 8, .window = 0xff};
+	EXPECT(gaps_play(&pace, 7000, 1000) == 0, "slow polls are no work");
+}
+
+static void test_late_is_counted(void)
+{
+	struct ladder ladder = ladder_make(10000);
+	struct ladder_action action = {MPIWAIT_RUNG_NAP, 40000, 50000};
+
+	EXPECT(ladder_learn(&ladder, &nap_policy, action, 50000, 1) == 0, "just in time");
+	EXPECT(ladder_learn(&ladder, &nap_policy, action, 50001, 1) == 1, "late by one");
+	EXPECT(ladder_learn(&ladder, &nap_policy, action, 5, 1) == 0, "woken early by a signal");
+}
+
+int main(void)
+{
+	test_budget();
+	test_choice();
+	test_gap();
+	test_late_is_counted();
+	test_law();
+	test_late_rung_rests();
+	test_slow_exit_rests();
+	return expect_result();
+}

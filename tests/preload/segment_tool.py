@@ -1,0 +1,162 @@
+#!/usr/bin/python3
+"""Plays slurmstepd's part: makes a stats segment, runs a command with it, and prints what the ranks wrote as JSON.
+
+    segment_tool.py --preload libmpiwait.so --config "rungs=pause+nap;spin_ns=20000;..." -- COMMAND...
+
+The layout repeats preload/stats.h on purpose: a change there that nobody announced makes the tests fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+MAGIC = 0x315441545357504D
+SLOTS_OFFSET = 4096
+LANES, RUNGS, CALLS = 8, 8, 256
+HEADER = struct.Struct("=Q6I32x")
+SLOT = struct.Struct("=IIiiIIIIQQ80x")
+LANE = struct.Struct("=II7Q64x8Q8Q")
+CALL = struct.Struct("=5Q")
+LANE_SIZE = LANE.size + CALLS * CALL.size
+SLOT_SIZE = SLOT.size + LANES * LANE_SIZE
+RUNG_NAMES = ["pause", "yield", "umwait", "mwaitx", "nap", "event", "pstate"]
+FAMILIES = ["unknown", "openmpi", "mpich", "abi"]
+FD = 210
+ROOT = Path(__file__).resolve().parents[2]
+
+NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=400000;rma_ns=10000"
+
+
+def row_names() -> list[str]:
+    table = (ROOT / "preload/mpi_calls.def").read_text()
+    return re.findall(r"^CALL\((\w+),", table, re.M)
+
+
+def segment_make(slots: int = 64, **overrides: int) -> int:
+    """A sealed memfd with a good header, or with the fields that the overrides spoil."""
+    fields = {
+        "magic": MAGIC,
+        "version": 1,
+        "header_size": HEADER.size,
+        "slot_size": SLOT_SIZE,
+        "slot_count": slots,
+        "claimed": 0,
+        "size": SLOTS_OFFSET + slots * SLOT_SIZE,
+    }
+    fields.update(overrides)
+    made = os.memfd_create("mpi-wait", os.MFD_ALLOW_SEALING)
+    os.ftruncate(made, fields.pop("size"))
+    os.pwrite(made, HEADER.pack(*fields.values(), 0), 0)
+    fcntl.fcntl(
+        made, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+    )
+    os.dup2(made, FD, inheritable=True)
+    os.close(made)
+    return FD
+
+
+def segment_field(fd: int, task: int | None = None, number: int | None = None) -> str:
+    status = os.fstat(fd)
+    shown = fd if number is None else number
+    return f"segment={shown}:{status.st_dev}:{status.st_ino};task={task or os.getpid()}"
+
+
+def lane_read(data: bytes, names: list[str]) -> dict:
+    values = LANE.unpack_from(data)
+    lane = dict(
+        zip(
+            (
+                "tid",
+                "open_call",
+                "open_since_ns",
+                "open_last_ns",
+                "idle_polls",
+                "late",
+                "late_ns",
+                "sampled_ns",
+                "sampled_cpu_ns",
+            ),
+            values,
+        )
+    )
+    lane["open_call"] = names[lane["open_call"] - 1] if lane["open_call"] else None
+    lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[9:17]) if v}
+    lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[17:25]) if v}
+    lane["calls"] = {}
+    for row, name in enumerate(names):
+        call = CALL.unpack_from(data, LANE.size + row * CALL.size)
+        if any(call):
+            lane["calls"][name] = dict(
+                zip(("calls", "waits", "wait_ns", "longest_ns", "time_ns"), call)
+            )
+    return lane
+
+
+def segment_read(fd: int) -> dict:
+    """Header and all slots that were claimed, ordered by rank."""
+    header = HEADER.unpack(os.pread(fd, HEADER.size, 0))
+    names = row_names()
+    slots = []
+    for index in range(min(header[4], 1024)):
+        data = os.pread(fd, SLOT_SIZE, SLOTS_OFFSET + index * SLOT_SIZE)
+        if len(data) < SLOT_SIZE:
+            break
+        values = SLOT.unpack_from(data)
+        if not values[0]:
+            continue
+        slot = dict(
+            zip(
+                (
+                    "pid",
+                    "state",
+                    "rank",
+                    "size",
+                    "family",
+                    "hooks",
+                    "flags",
+                    "lanes",
+                    "start_ns",
+                    "end_ns",
+                ),
+                values,
+            )
+        )
+        slot["family"] = FAMILIES[slot["family"]]
+        slot["lane"] = [
+            lane_read(data[SLOT.size + i * LANE_SIZE : SLOT.size + (i + 1) * LANE_SIZE], names)
+            for i in range(min(slot["lanes"], LANES))
+        ]
+        slots.append(slot)
+    return {"claimed": header[5], "slots": sorted(slots, key=lambda slot: slot["rank"])}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--preload", required=True)
+    parser.add_argument("--config", default=NAP)
+    parser.add_argument("command", nargs="+")
+    options = parser.parse_args()
+    fd = segment_make()
+    environment = dict(
+        os.environ,
+        LD_PRELOAD=str(Path(options.preload).resolve()),
+        MPI_WAIT_CONFIG=f"v=1;{options.config};{segment_field(fd)}",
+    )
+    code = subprocess.run(
+        options.command, env=environment, pass_fds=[fd], stdout=sys.stderr
+    ).returncode
+    json.dump(dict(segment_read(fd), exit=code), sys.stdout, indent=1)
+    print()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,28 @@
+/*
+ * A program that ends badly: rank 0 is away for N milliseconds and then dies by a segmentation fault, while the others
+ * wait for it in Barrier. Killed from outside before that, it just ends.
+ *
+ *     crash [milliseconds]
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+int main(int argc, char **argv)
+{
+	int milliseconds = argc > 1 ? atoi(argv[1]) : 1000;
+	struct timespec away = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
+	int rank;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	if (rank == 0) {
+		nanosleep(&away, NULL);
+		signal(SIGSEGV, SIG_DFL);
+		raise(SIGSEGV);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Finalize();
+	return 0;
+}

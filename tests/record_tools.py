@@ -1,0 +1,191 @@
+"""What the tests of energy, record and spool share: the driver, mpi-wait-node, node records, fake counters."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
+FLAGS = [
+    "-std=gnu11",
+    "-D_GNU_SOURCE",
+    "-I",
+    str(REPOSITORY),
+    "-g",
+    "-O1",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=undefined",
+    '-DMPIWAIT_RELEASE="test"',
+    '-DMPIWAIT_HELPER="/bin/true"',
+    '-DMPIWAIT_POLICIES="/nonexistent"',
+    '-DMPIWAIT_LIBRARY="/nonexistent"',
+    '-DMPIWAIT_BREAK=""',
+]
+LIBRARIES = ["-lslurm", "-lpowercap", "-ljansson", "-lm", "-lpthread"]
+PLUGIN_ONLY = ("slurm/spank.h", "hwloc.h")
+
+
+def helper_sources() -> list[Path]:
+    """Every module that mpi-wait-node may link: those that include neither SPANK nor hwloc."""
+    sources = []
+    for source in sorted((REPOSITORY / "spank").glob("*.c")):
+        needs = subprocess.run(
+            ["gcc", "-M", *FLAGS, str(source)], capture_output=True, text=True, check=True
+        ).stdout
+        if not any(header in needs for header in PLUGIN_ONLY) and source.name != "jansson_static.c":
+            sources.append(source)
+    return sources
+
+
+@functools.cache
+def binaries() -> dict[str, Path]:
+    """The driver and mpi-wait-node, under AddressSanitizer and UndefinedBehaviorSanitizer; built once per session."""
+    folder = Path(tempfile.mkdtemp(prefix="record-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    objects = []
+    for source in [*helper_sources(), REPOSITORY / "tests/spank/record_driver.c"]:
+        target = folder / f"{source.stem}.o"
+        subprocess.run(["gcc", *FLAGS, "-c", str(source), "-o", str(target)], check=True)
+        objects.append(target)
+    built = {}
+    for program, main, other in (
+        ("driver", "record_driver", "node"),
+        ("mpi-wait-node", "node", "record_driver"),
+    ):
+        parts = [str(item) for item in objects if item.stem != other]
+        built[program] = folder / program
+        subprocess.run(["gcc", *FLAGS, *parts, "-o", str(built[program]), *LIBRARIES], check=True)
+        assert main in {item.stem for item in objects}
+    return built
+
+
+def run(
+    program: str,
+    *words: object,
+    namespace: str = "",
+    node: str = "c1",
+    environment: dict[str, str] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Runs it; namespace is a shell line that prepares a mount namespace for it alone."""
+    command = [str(binaries()[program]), *map(str, words)]
+    if namespace:
+        command = ["unshare", "-m", "sh", "-ec", f'{namespace}\nexec "$@"', "sh", *command]
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "SLURMD_NODENAME": node, **(environment or {})},
+    )
+
+
+def driver(*words: object, namespace: str = "", node: str = "c1") -> Any:
+    done = run("driver", *words, namespace=namespace, node=node)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def show_powercap(tree: Path) -> str:
+    """The shell line that puts a tree in the place of /sys/class/powercap."""
+    return f"mount -t tmpfs none /sys/class && mkdir /sys/class/powercap && mount --bind {tree} /sys/class/powercap"
+
+
+def no_powercap() -> str:
+    return "mount -t tmpfs none /sys/class"
+
+
+def write_zone(
+    folder: Path,
+    name: str,
+    energy_uj: int,
+    range_uj: int = 262_143_328_850,
+    power_uw: int | None = 100_000_000,
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    files: dict[str, object] = {
+        "name": name,
+        "energy_uj": energy_uj,
+        "max_energy_range_uj": range_uj,
+        "enabled": 1,
+    }
+    if power_uw is not None:
+        files |= {
+            "constraint_0_name": "long_term",
+            "constraint_0_max_power_uw": power_uw,
+            "constraint_0_power_limit_uw": power_uw,
+            "constraint_0_time_window_us": 999424,
+        }
+    for file, value in files.items():
+        (folder / file).write_text(f"{value}\n")
+
+
+def node_record(
+    node: str = "c1",
+    nodes: str = "c1",
+    ranks: list[list[int]] | None = None,
+    job: int = 7,
+    **changes: Any,
+) -> dict[str, Any]:
+    """A node record as node_record.c writes it; ranks are [rank, wait_us, asleep_us]."""
+    ranks = [[0, 1_500_000, 1_000_000], [1, 250_000, 0]] if ranks is None else ranks
+    wait = {
+        "ranks": ranks,
+        "size": len(ranks),
+        "unseen": 0,
+        "doubtful": 0,
+        "span_us": 10_000_000 * len(ranks),
+        "naps": 30,
+        "late": 1,
+        "late_us": 20,
+        "sampled_us": 1000,
+        "sampled_cpu_us": 100,
+        "calls": {"MPI_Recv": [100, 5, sum(rank[1] for rank in ranks), 900_000]},
+    }
+    energy = {
+        "source": "simulated",
+        "gaps": 0,
+        "zones_uj": {"package": 200_000_000, "core": 90_000_000, "dram": 10_000_000},
+    }
+    policy = {"asked": "nap", "used": "nap", "why": "", "by": "job"}
+    record = {
+        "v": 1,
+        "kind": "node",
+        "node": node,
+        "cluster": "test",
+        "job_id": job,
+        "array_job_id": None,
+        "array_task_id": None,
+        "het_job_id": None,
+        "het_offset": None,
+        "restart_count": 0,
+        "uid": 1000,
+        "gid": 1000,
+        "nodes": nodes,
+        "policy": policy,
+        "start_s": 1_700_000_000.0,
+        "end_s": 1_700_000_010.5,
+        "cores": 4,
+        "cores_total": 4,
+        "energy": energy,
+        "energy_why": "",
+        "steps_left_out": 0,
+        "steps": [
+            {
+                "id": "0",
+                "start_s": 1_700_000_001.0,
+                "end_s": 1_700_000_010.0,
+                "energy": energy,
+                "wait": wait,
+            }
+        ],
+    }
+    return {**record, **changes}

@@ -1,0 +1,1 @@
+"""The simulated node: powercap, cpufreq and throttle files under /sys, for one mount namespace."""

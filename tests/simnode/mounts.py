@@ -1,0 +1,68 @@
+"""Shows the simulated files under /sys of this mount namespace, and nowhere else.
+
+Small overlays make room for the directories that the machine lacks; the file system's parts are
+bound there. The rest of /sys, the topology above all, stays the machine's own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from tests.cluster import kernel
+
+HOME = Path("/run/simnode")
+FILES = HOME / "fs"
+"""Where the whole simulated file system is mounted; `truth` and `control` are here."""
+
+CPU = Path("/sys/devices/system/cpu")
+OVERLAID = {"class": Path("/sys/class"), "virtual": Path("/sys/devices/virtual"), "cpu": CPU}
+
+
+def in_own_namespace() -> bool:
+    """Whether this process has mounts of its own, not those of kthreadd or of process 1."""
+    for pid, name in ((2, "kthreadd"), (1, "")):
+        try:
+            if Path(f"/proc/{pid}/comm").read_text().strip().startswith(name):
+                return os.readlink(f"/proc/{pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
+        except OSError:
+            continue
+    return True
+
+
+def prepare() -> None:
+    """Before the file system is mounted: a place for it, private to this mount namespace."""
+    kernel.make_mounts_private()
+    HOME.mkdir(exist_ok=True)
+    kernel.tmpfs(HOME)
+    FILES.mkdir()
+
+
+def show(policies: dict[int, int]) -> None:
+    """Once the file system answers. policies: CPU to the first CPU of its frequency domain.
+
+    The class directory comes last: its marker says that all the rest is in place.
+    """
+    for name, target in OVERLAID.items():
+        kernel.overlay(target, HOME / "overlay" / name)
+    bind("powercap", Path("/sys/devices/virtual/powercap"))
+    bind("cpufreq", CPU / "cpufreq")
+    for cpu, first in policies.items():
+        bind(f"cpu/cpu{cpu}/thermal_throttle", CPU / f"cpu{cpu}/thermal_throttle")
+        link(CPU / f"cpu{cpu}/cpufreq", f"../cpufreq/policy{first}")
+    bind("class", Path("/sys/class/powercap"))
+
+
+def bind(part: str, target: Path) -> None:
+    target.mkdir(exist_ok=True)
+    kernel.bind(FILES / part, target)
+
+
+def link(path: Path, target: str) -> None:
+    """A symbolic link in place of whatever the machine has there."""
+    if path.is_symlink():
+        path.unlink()
+    elif path.exists():
+        shutil.rmtree(path)
+    os.symlink(target, path)

@@ -1,0 +1,148 @@
+"""The files of a simulated node and the clockwork behind them.
+
+Layout of the file system, whose parts `mounts` shows under /sys: `powercap` (the devices),
+`class` (/sys/class/powercap), `cpufreq` (policyN), `cpu` (cpuN/thermal_throttle), and for tests
+`truth` (JSON, see Model.truth) and `control` (write JSON, see Node.control).
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from typing import Any
+
+from tests.simnode.cpufreq import DRIVERS, Policy
+from tests.simnode.cputime import CpuTime
+from tests.simnode.model import Model, Options, Zone
+from tests.simnode.tree import Directory, File, Link, constant, variable
+
+THROTTLE_COUNTERS = ("core_throttle_count", "package_throttle_count", "core_power_limit_count",
+                     "package_power_limit_count")
+CONSTRAINTS = {"long_term": (125_000_000, 27_983_872), "short_term": (150_000_000, 2_440)}
+FRESH_S = 0.005
+"""A counter that was advanced less than this ago is shown as it is."""
+
+
+class Node:
+    """State, files and controls of one node. `advance` is called by the ticker and by reads."""
+
+    def __init__(self, options: Options, cpus: list[int]) -> None:
+        if options.driver not in DRIVERS:
+            raise ValueError(f"no driver '{options.driver}' (there are {', '.join(DRIVERS)})")
+        self.model = Model(options)
+        self.cpus = cpus
+        size = options.domain_size or len(cpus)
+        self.policies = [Policy(DRIVERS[options.driver], tuple(cpus[first:first + size]))
+                         for first in range(0, len(cpus), size)]
+        self.policy_of = {cpu: policy for policy in self.policies for cpu in policy.cpus}
+        self.throttle = {cpu: dict.fromkeys(THROTTLE_COUNTERS, 0) for cpu in cpus}
+        self._cpu_time = CpuTime({os.getpid()})
+        self._advanced_at = time.monotonic()
+        self.root = self._files()
+
+    def advance(self) -> None:
+        """Brings the counters up to now."""
+        now = time.monotonic()
+        if now - self._advanced_at < FRESH_S:
+            return
+        busy = {}
+        for cpu, seconds in self._cpu_time.seconds().items():
+            policy = self.policy_of.get(cpu)
+            clock = policy.current_khz / policy.driver.max_khz if policy else 1.0
+            busy[cpu] = (seconds, clock)
+        self.model.advance(now - self._advanced_at, busy)
+        self._advanced_at = now
+
+    def control(self, text: str) -> None:
+        """{"speed": X} {"hold": true} {"reset": ZONE} {"remove": ZONE}
+        {"throttle": {"cpu0": {"core_throttle_count": 3}}}; EINVAL for anything else."""
+        try:
+            for name, value in json.loads(text).items():
+                self._apply(name, value)
+        except (ValueError, KeyError, AttributeError, TypeError) as error:
+            raise OSError(errno.EINVAL, f"control: {error}") from error
+
+    def _apply(self, name: str, value: Any) -> None:
+        self.advance()
+        if name == "speed":
+            self.model.speed = float(value)
+        elif name == "hold":
+            self.model.held = bool(value)
+        elif name == "reset":
+            self.model.reset(value)
+        elif name == "remove":
+            self._remove(value)
+        elif name == "throttle":
+            for cpu, counters in value.items():
+                self.throttle[int(cpu.removeprefix("cpu"))].update(counters)
+        else:
+            raise ValueError(f"no control '{name}'")
+
+    def _remove(self, zone: str) -> None:
+        if zone not in self.model.zones:
+            raise KeyError(zone)
+        top = ":".join(zone.split(":")[:2])
+        parent = self.root.directory("powercap/intel-rapl")
+        if zone != top:
+            parent = parent.directory(top)
+        del parent.entries[zone]
+        self.model.remove(zone)
+        links = self.root.directory("class").entries
+        for name in [name for name in links if (name + ":").startswith(zone + ":")]:
+            del links[name]
+
+    def _truth(self) -> str:
+        self.advance()
+        return json.dumps(self.model.truth())
+
+    def _files(self) -> Directory:
+        root = Directory()
+        root.entries["truth"] = File(self._truth)
+        root.entries["control"] = File(lambda: json.dumps(
+            {"speed": self.model.speed, "hold": self.model.held}), self.control, 0o600)
+        self._add_powercap(root)
+        for policy in self.policies:
+            root.directory("cpufreq").entries[f"policy{policy.cpus[0]}"] = policy.entries
+        for cpu, counters in self.throttle.items():
+            folder = root.directory(f"cpu/cpu{cpu}/thermal_throttle")
+            folder.entries.update({name: variable(counters, name, 0o444) for name in counters})
+        return root
+
+    def _add_powercap(self, root: Directory) -> None:
+        control_type = root.directory("powercap/intel-rapl")
+        control_type.entries["enabled"] = variable({"enabled": 1}, "enabled")
+        links = root.directory("class").entries
+        devices = "../../devices/virtual/powercap/intel-rapl"
+        links["SIMULATED"] = constant("simulated by tests/simnode")
+        links["intel-rapl"] = Link(devices)
+        for name, zone in self.model.zones.items():
+            top = ":".join(name.split(":")[:2])
+            path = name if name == top else f"{top}/{name}"
+            control_type.directory(path).entries.update(self._zone_files(zone))
+            links[name] = Link(f"{devices}/{path}")
+
+    def _zone_files(self, zone: Zone) -> dict[str, Directory | Link | File]:
+        range_uj = self.model.options.range_uj
+
+        def energy() -> int:
+            self.advance()
+            return zone.shown_uj(range_uj)
+        zone.settings = {"enabled": 1}
+        files: dict[str, Directory | Link | File] = {
+            "name": constant(zone.name), "energy_uj": File(energy, mode=0o400),
+            "max_energy_range_uj": constant(range_uj),
+            "enabled": variable(zone.settings, "enabled"),
+        }
+        for number, (name, (limit_uw, window_us)) in enumerate(CONSTRAINTS.items()):
+            if number and not zone.name.startswith(("package", "psys")):
+                continue
+            prefix = f"constraint_{number}"
+            zone.settings[f"{prefix}_power_limit_uw"] = limit_uw
+            zone.settings[f"{prefix}_time_window_us"] = window_us
+            files[f"{prefix}_name"] = constant(name)
+            files[f"{prefix}_max_power_uw"] = constant(limit_uw)
+            for setting in ("power_limit_uw", "time_window_us"):
+                files[f"{prefix}_{setting}"] = variable(zone.settings, f"{prefix}_{setting}")
+        return files

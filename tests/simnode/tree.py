@@ -1,0 +1,68 @@
+"""The shape of a simulated /sys: directories, links and files whose text is made when read.
+
+Knows neither FUSE nor what the files mean.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+Node = "Directory | Link | File"
+
+
+@dataclass
+class File:
+    """An attribute. `read` gives the text, without the newline; `write` gets it stripped, and
+    raises OSError for what the kernel would refuse."""
+
+    read: Callable[[], object]
+    write: Callable[[str], None] | None = None
+    mode: int = 0
+    uid: int = 0
+    gid: int = 0
+
+    def __post_init__(self) -> None:
+        self.mode = self.mode or (0o644 if self.write else 0o444)
+
+
+@dataclass
+class Link:
+    target: str
+
+
+@dataclass
+class Directory:
+    entries: dict[str, Directory | Link | File] = field(default_factory=dict)
+    mode: int = 0o755
+    uid: int = 0
+    gid: int = 0
+
+    def directory(self, path: str) -> Directory:
+        """The directory at a relative path, made where it is missing."""
+        node = self
+        for name in path.split("/"):
+            child = node.entries.setdefault(name, Directory())
+            if not isinstance(child, Directory):
+                raise NotADirectoryError(name)
+            node = child
+        return node
+
+
+def constant(value: object, mode: int = 0o444) -> File:
+    return File(lambda: value, mode=mode)
+
+
+def parse_number(text: str) -> int:
+    """As the kernel's kstrtoul does for sysfs: EINVAL for all that is no plain number."""
+    if not text.isascii() or not text.isdigit():
+        raise OSError(errno.EINVAL, f"not a number: '{text}'")
+    return int(text)
+
+
+def variable(holder: dict[str, int], key: str, mode: int = 0o644) -> File:
+    """A number in a dictionary that the file shows and, if it may be written, sets."""
+    def write(text: str) -> None:
+        holder[key] = parse_number(text)
+    return File(lambda: holder[key], write if mode & 0o222 else None, mode)

@@ -1,0 +1,28 @@
+/* The smallest test harness: a failed check prints where and what, and main returns CHECK_RESULT. */
+#ifndef MPIWAIT_TESTS_CHECK_H
+#define MPIWAIT_TESTS_CHECK_H
+
+#include <stdio.h>
+#include <string.h>
+
+static int check_failures;
+
+#define CHECK(condition)                                                                        \
+	do {                                                                                    \
+		if (!(condition)) {                                                             \
+			fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
+			check_failures++;                                                       \
+		}                                                                               \
+	} while (0)
+
+#define CHECK_CONTAINS(text, part)                                                                           \
+	do {                                                                                                 \
+		if (!strstr((text), (part))) {                                                               \
+			fprintf(stderr, "%s:%d: '%s' is not in '%s'\n", __FILE__, __LINE__, (part), (text)); \
+			check_failures++;                                                                    \
+		}                                                                                            \
+	} while (0)
+
+#define CHECK_RESULT (check_failures != 0)
+
+#endif

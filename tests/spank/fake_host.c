@@ -1,0 +1,201 @@
+#include "tests/spank/fake_host.h"
+
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define VARIABLES 32
+
+struct fake_host fake_host;
+
+static struct {
+	char *name;
+	char *value;
+} variables[VARIABLES];
+static struct spank_option registered;
+static void *plugin_handle;
+
+typedef int (*hook_function)(spank_t, int, char **);
+
+static int slot_of(const char *name)
+{
+	for (int i = 0; i < VARIABLES; i++)
+		if (variables[i].name && strcmp(variables[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+void fake_host_reset(enum spank_context context)
+{
+	for (int i = 0; i < VARIABLES; i++) {
+		free(variables[i].name);
+		free(variables[i].value);
+		variables[i].name = variables[i].value = NULL;
+	}
+	memset(&fake_host, 0, sizeof(fake_host));
+	fake_host.context = context;
+	fake_host.job_id = 7;
+	fake_host.local_tasks = 1;
+	fake_host.cpus_per_task = 1;
+	fake_host.cores = "0";
+}
+
+const char *fake_host_getenv(const char *name)
+{
+	int slot = slot_of(name);
+
+	return slot < 0 ? NULL : variables[slot].value;
+}
+
+void fake_host_load(const char *plugin, const char *option, int argument_count, char **arguments)
+{
+	if (plugin_handle)
+		dlclose(plugin_handle);
+	plugin_handle = dlopen(plugin, RTLD_LAZY | RTLD_LOCAL);
+	if (!plugin_handle) {
+		fprintf(stderr, "%s\n", dlerror());
+		exit(1);
+	}
+	fake_host_call("init", argument_count, arguments);
+	if (option)
+		registered.cb(registered.val, option, fake_host.context == S_CTX_REMOTE);
+}
+
+int fake_host_call(const char *hook, int argument_count, char **arguments)
+{
+	char name[64];
+	hook_function function;
+
+	snprintf(name, sizeof(name), "slurm_spank_%s", hook);
+	*(void **)&function = dlsym(plugin_handle, name);
+	if (!function) {
+		fprintf(stderr, "the plugin has no %s\n", name);
+		exit(1);
+	}
+	return function(NULL, argument_count, arguments);
+}
+
+spank_context_t spank_context(void)
+{
+	return fake_host.context;
+}
+
+spank_err_t spank_option_register(spank_t spank, struct spank_option *option)
+{
+	(void)spank;
+	registered = *option;
+	return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_option_getopt(spank_t spank, struct spank_option *option, char **text)
+{
+	(void)spank;
+	(void)option;
+	*text = (char *)fake_host.option;
+	return fake_host.option ? ESPANK_SUCCESS : ESPANK_ERROR;
+}
+
+spank_err_t spank_getenv(spank_t spank, const char *name, char *buffer, int size)
+{
+	int slot = slot_of(name);
+
+	(void)spank;
+	if (slot < 0)
+		return ESPANK_ENV_NOEXIST;
+	if (strlen(variables[slot].value) >= (size_t)size)
+		return ESPANK_NOSPACE;
+	strcpy(buffer, variables[slot].value);
+	return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_unsetenv(spank_t spank, const char *name)
+{
+	int slot = slot_of(name);
+
+	(void)spank;
+	if (slot >= 0) {
+		free(variables[slot].name);
+		free(variables[slot].value);
+		variables[slot].name = variables[slot].value = NULL;
+	}
+	return ESPANK_SUCCESS;
+}
+
+spank_err_t spank_setenv(spank_t spank, const char *name, const char *value, int overwrite)
+{
+	if (!overwrite && slot_of(name) >= 0)
+		return ESPANK_ENV_EXISTS;
+	spank_unsetenv(spank, name);
+	for (int i = 0; i < VARIABLES; i++) {
+		if (variables[i].name)
+			continue;
+		variables[i].name = strdup(name);
+		variables[i].value = strdup(value);
+		return ESPANK_SUCCESS;
+	}
+	return ESPANK_NOSPACE;
+}
+
+spank_err_t spank_job_control_setenv(spank_t spank, const char *name, const char *value, int overwrite)
+{
+	(void)spank;
+	(void)overwrite;
+	snprintf(fake_host.promoted, sizeof(fake_host.promoted), "%s=%s", name, value);
+	return ESPANK_SUCCESS;
+}
+
+static uint32_t number_of(spank_item_t item)
+{
+	switch (item) {
+	case S_JOB_ID:
+		return fake_host.job_id;
+	case S_JOB_STEPID:
+		return fake_host.step_id;
+	case S_JOB_LOCAL_TASK_COUNT:
+		return fake_host.local_tasks;
+	case S_STEP_CPUS_PER_TASK:
+		return fake_host.cpus_per_task;
+	case S_JOB_NNODES:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
+{
+	va_list arguments;
+	void *target;
+
+	(void)spank;
+	va_start(arguments, item);
+	target = va_arg(arguments, void *);
+	va_end(arguments);
+	if (item == S_JOB_ALLOC_CORES || item == S_STEP_ALLOC_CORES)
+		*(const char **)target = fake_host.cores;
+	else if (item == S_TASK_PID)
+		*(pid_t *)target = getpid();
+	else
+		*(uint32_t *)target = number_of(item);
+	return ESPANK_SUCCESS;
+}
+
+#define LOG_DOUBLE(name)                                                                              \
+	void name(const char *format, ...);                                                           \
+	void name(const char *format, ...)                                                            \
+	{                                                                                             \
+		size_t used = strlen(fake_host.log);                                                  \
+		va_list arguments;                                                                    \
+                                                                                                      \
+		va_start(arguments, format);                                                          \
+		vsnprintf(fake_host.log + used, sizeof(fake_host.log) - used - 1, format, arguments); \
+		va_end(arguments);                                                                    \
+		strcat(fake_host.log, "\n");                                                          \
+	}
+
+LOG_DOUBLE(slurm_error)
+LOG_DOUBLE(slurm_info)
+LOG_DOUBLE(slurm_debug)

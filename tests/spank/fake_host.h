@@ -1,0 +1,37 @@
+/*
+ * A double of the process that loads a SPANK plugin: enough of Slurm's API to drive mpi_wait.so through its callbacks,
+ * with the environment, the items and the log under the test's eyes.
+ */
+#ifndef MPIWAIT_TESTS_FAKE_HOST_H
+#define MPIWAIT_TESTS_FAKE_HOST_H
+
+#include <slurm/spank.h>
+#include <stdint.h>
+
+struct fake_host {
+	enum spank_context context;
+	uint32_t job_id;
+	uint32_t step_id;
+	uint32_t local_tasks;
+	uint16_t cpus_per_task;
+	const char *cores;  /* of job and step */
+	const char *option; /* what spank_option_getopt finds, NULL: nothing */
+	char log[8192];     /* every line, with its newline */
+	char promoted[256]; /* NAME=VALUE of the last spank_job_control_setenv */
+};
+
+extern struct fake_host fake_host;
+
+/* Forgets the environment, the log and the option. */
+void fake_host_reset(enum spank_context context);
+
+/* The task's environment: NULL for none. */
+const char *fake_host_getenv(const char *name);
+
+/* Loads the plugin anew (its static state too); gives the option to its callback where text is not NULL. */
+void fake_host_load(const char *plugin, const char *option, int argument_count, char **arguments);
+
+/* Calls slurm_spank_<hook>; returns its result. */
+int fake_host_call(const char *hook, int argument_count, char **arguments);
+
+#endif

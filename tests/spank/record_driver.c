@@ -1,0 +1,248 @@
+/*
+ * Lets the tests call the modules between energy counters and record: one subcommand per entry point, arguments as
+ * words, results as JSON on standard output. What fails is said as {"error": ..., "code": ...}.
+ */
+#include "spank/cleanup.h"
+#include "spank/files.h"
+#include "spank/node_record.h"
+#include "spank/outbox.h"
+#include "spank/record.h"
+#include "spank/sampler.h"
+#include "spank/slots.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static int show(json_t *json)
+{
+	int result = json ? json_dumpf(json, stdout, JSON_COMPACT | JSON_REAL_PRECISION(15)) : -1;
+
+	putchar('\n');
+	json_decref(json);
+	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int show_result(int code, const struct error *error)
+{
+	return show(json_pack("{s:i, s:s}", "code", code, "error", error->text));
+}
+
+static uint64_t number(const char *text)
+{
+	return strtoull(text, NULL, 0);
+}
+
+static struct state_place place_of(const char *root)
+{
+	struct state_place place;
+
+	if (state_place_init(root, &place))
+		exit(EXIT_FAILURE);
+	return place;
+}
+
+/* add RANGE_UJ POWER_UW [AT_S ENERGY_UJ]...: one zone sampled at those times */
+static int run_add(int count, char *words[])
+{
+	struct energy_snapshot snapshot = {0};
+	struct rapl_zone zone = {.name = "package-0", .range_uj = number(words[0]), .power_max_uw = number(words[1])};
+
+	for (int i = 2; i + 1 < count; i += 2) {
+		zone.energy_uj = number(words[i + 1]);
+		energy_add(&snapshot, &zone, 1, (uint64_t)(strtod(words[i], NULL) * 1e9));
+	}
+	return show(energy_to_json(&snapshot));
+}
+
+/* update ROOT: samples the zones of /sys into the node's accumulator */
+static int run_update(int count, char *words[])
+{
+	struct state_place place = place_of(words[0]);
+	struct energy_snapshot snapshot;
+	struct error error = {0};
+	struct rapl *rapl = NULL;
+	cleanup_close int node = state_open_node(&place);
+	int result = rapl_open(&rapl, &error);
+
+	(void)count;
+	if (!result)
+		result = energy_update(node, rapl, &snapshot, &error);
+	rapl_close(rapl);
+	return result ? show_result(result, &error) : show(energy_to_json(&snapshot));
+}
+
+/* leaks: whether a program started while the zones are open gets their descriptors */
+static int run_leaks(int count, char *words[])
+{
+	struct error error = {0};
+	struct rapl *rapl = NULL;
+
+	(void)count;
+	(void)words;
+	if (rapl_open(&rapl, &error))
+		return show_result(-1, &error);
+	fflush(stdout);
+	return execlp("ls", "ls", "-l", "/proc/self/fd", NULL);
+}
+
+/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART */
+static int run_begin(int count, char *words[])
+{
+	struct state_place place = place_of(words[0]);
+	struct state_job job;
+	struct error error = {0};
+
+	(void)count;
+	state_job_init((uint32_t)number(words[1]), &job);
+	job.cores = (uint32_t)number(words[2]);
+	job.cores_total = (uint32_t)number(words[3]);
+	snprintf(job.cluster, sizeof(job.cluster), "%s", words[4]);
+	snprintf(job.nodes, sizeof(job.nodes), "%s", words[5]);
+	job.restart_count = (uint32_t)number(words[7]);
+	if (words[6][0])
+		job.policy = (struct policy_use){.by = "job"};
+	snprintf(job.policy.asked, sizeof(job.policy.asked), "%s", words[6]);
+	snprintf(job.policy.used, sizeof(job.policy.used), "%s", words[6]);
+	return show_result(state_job_begin(&place, &job, false, &error), &error);
+}
+
+static int threads_of_self(void)
+{
+	cleanup_closedir DIR *tasks = opendir("/proc/self/task");
+	int count = 0;
+
+	while (tasks && readdir(tasks))
+		count++;
+	return count - 2;
+}
+
+/* step ROOT JOB STEP MILLISECONDS FAST [SEGMENT]: a whole step; how many threads there were meanwhile and after */
+static int run_step(int count, char *words[])
+{
+	cleanup_close int segment = count > 5 ? open(words[5], O_RDONLY | O_CLOEXEC) : -1;
+	struct sampler_config config = {
+	        .place = place_of(words[0]),
+	        .job_id = (uint32_t)number(words[1]),
+	        .step_id = (uint32_t)number(words[2]),
+	        .fast = number(words[4]) != 0,
+	        .segment = segment,
+	};
+	struct timespec pause = {.tv_sec = (time_t)(number(words[3]) / 1000),
+	                         .tv_nsec = (long)(number(words[3]) % 1000) * 1000000};
+	struct sampler *sampler = NULL;
+	struct error error = {0};
+	int result = sampler_start(&config, &sampler, &error), meanwhile;
+
+	if (result)
+		return show_result(result, &error);
+	meanwhile = threads_of_self();
+	nanosleep(&pause, NULL);
+	if (config.step_id == 666)
+		raise(SIGKILL);
+	sampler_stop(sampler);
+	return show(json_pack("{s:i, s:i}", "meanwhile", meanwhile, "after", threads_of_self()));
+}
+
+/* finish ROOT JOB OUTBOX HELPER [ARGUMENT...]: the epilog; whether it left a child */
+static int run_finish(int count, char *words[])
+{
+	struct node_record_end end = {
+	        .place = place_of(words[0]),
+	        .job_id = (uint32_t)number(words[1]),
+	        .keep = true,
+	        .outbox = words[2],
+	        .helper = words[3][0] ? words[3] : NULL,
+	        .argument_count = count - 4,
+	        .arguments = words + 4,
+	};
+	struct error error = {0};
+	int result = node_record_finish(&end, &error);
+	bool child = waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
+
+	return show(json_pack("{s:i, s:s, s:b}", "code", result, "error", error.text, "child", child));
+}
+
+/* slots FILE BEGUN_NS NOW_NS */
+static int run_slots(int count, char *words[])
+{
+	cleanup_close int segment = open(words[0], O_RDONLY | O_CLOEXEC);
+	cleanup_free struct slots *slots = NULL;
+	struct error error = {0};
+	int result = slots_read(segment, number(words[1]), number(words[2]), &slots, &error);
+
+	(void)count;
+	return result ? show_result(result, &error) : show(slots_to_json(slots));
+}
+
+/* merge NODES_OF WHY FILE...: the job's record of node records that are trusted no more than in the spool */
+static int run_merge(int count, char *words[])
+{
+	cleanup_free struct record_node **nodes = calloc((size_t)count, sizeof(*nodes));
+	json_auto_t *keep = json_array(); /* nodes borrow from what they were parsed from */
+	cleanup_free char *line = NULL;
+	struct error error = {0};
+	size_t good = 0;
+	int result = 0;
+
+	for (int i = 2; i < count && !result; i++) {
+		json_t *json = json_load_file(words[i], 0, NULL);
+
+		json_array_append_new(keep, json);
+		result = json ? record_node_parse(json, &nodes[good], &error) : -EBADMSG;
+		good += !result;
+	}
+	if (!result)
+		result = record_merge((const struct record_node *const *)nodes, good, (uint32_t)number(words[0]),
+		                      words[1][0] ? words[1] : NULL, &line, &error);
+	for (size_t i = 0; i < good; i++)
+		record_node_free(nodes[i]);
+	if (result)
+		return show_result(result, &error);
+	puts(line);
+	return EXIT_SUCCESS;
+}
+
+/* combine HELD LINE */
+static int run_combine(int count, char *words[])
+{
+	cleanup_free char *text = NULL;
+	struct error error = {0};
+	int result = record_combine(words[0], words[1], &text);
+
+	(void)count;
+	return result ? show_result(result, &error) : show(json_pack("{s:i, s:s}", "code", 0, "text", text));
+}
+
+/* key TEXT */
+static int run_key(int count, char *words[])
+{
+	char cluster[64] = "";
+	uint32_t job_id = 0, restart_count = 0;
+	int result = outbox_key_parse(words[0], cluster, &job_id, &restart_count);
+
+	(void)count;
+	return show(json_pack("{s:i, s:s, s:I, s:I}", "code", result, "cluster", cluster, "job", (json_int_t)job_id,
+	                      "restart", (json_int_t)restart_count));
+}
+
+static const struct {
+	const char *name;
+	int words;
+	int (*run)(int count, char *words[]);
+} commands[] = {
+        {"add", 2, run_add},         {"update", 1, run_update}, {"leaks", 0, run_leaks}, {"begin", 8, run_begin},
+        {"step", 5, run_step},       {"finish", 4, run_finish}, {"slots", 3, run_slots}, {"merge", 3, run_merge},
+        {"combine", 2, run_combine}, {"key", 1, run_key},
+};
+
+int main(int count, char *words[])
+{
+	for (size_t i = 0; count > 1 && i < sizeof(commands) / sizeof(commands[0]); i++)
+		if (strcmp(words[1], commands[i].name) == 0 && count - 2 >= commands[i].words)
+			return commands[i].run(count - 2, words + 2);
+	fprintf(stderr, "record_driver: no such command\n");
+	return 64;
+}

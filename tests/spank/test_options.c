@@ -1,0 +1,142 @@
+/* The option's value, its refusals, and the hint for a typo. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "spank/options.h"
+#include "tests/spank/check.h"
+
+static struct policy_set *shipped(void)
+{
+	const char *directories[] = {"", MPIWAIT_POLICIES};
+	struct policy_set *set = calloc(1, sizeof(*set));
+	struct error error = {""};
+
+	policy_load(directories, 2, set, &error);
+	CHECK(error.text[0] == '\0');
+	CHECK(set->count >= 6);
+	return set;
+}
+
+static void parses(void)
+{
+	struct error error = {""};
+	struct options options;
+
+	CHECK(options_parse("nap,slowdown=2.5,pin=none,profile", &options, &error) == 0);
+	CHECK(strcmp(options.policy, "nap") == 0 && options.slowdown_ppm == 25000 && options.pin == SITE_PIN_NONE);
+	CHECK(options.has_slowdown && options.has_pin && options.profile);
+	CHECK(options_parse("umwait", &options, &error) == 0);
+	CHECK(!options.has_slowdown && !options.has_pin && !options.profile);
+	CHECK(options_parse("nap,slowdown=4%", &options, &error) == 0 && options.slowdown_ppm == 40000);
+}
+
+static void refuses(void)
+{
+	static const struct {
+		const char *text;
+		const char *message;
+	} cases[] = {
+	        {"", "the policy is missing"},
+	        {"nap,slodown=3", "did you mean 'slowdown'?"},
+	        {"nap,slodown=3", "accepted: slowdown, pin, profile"},
+	        {"nap,slowdown=0", "over 0 to 100"},
+	        {"nap,slowdown=101", "over 0 to 100"},
+	        {"nap,slowdown=nan", "over 0 to 100"},
+	        {"nap,slowdown", "over 0 to 100"},
+	        {"nap,pin=socket", "pin=cores|none"},
+	        {"nap,profile=yes", "without a value"},
+	        {"nap,", "'' is not a key"},
+	        {"nap\n", "not printable ASCII"},
+	        {"na'p", "a quote"},
+	        {"a-name-that-is-longer-than-any-policy-may-be", "is not the name of a policy"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error error = {""};
+		struct options options = {.policy = "x"};
+
+		CHECK(options_parse(cases[i].text, &options, &error) == -EINVAL);
+		CHECK_CONTAINS(error.text, cases[i].message);
+		CHECK(strcmp(options.policy, "x") == 0);
+	}
+}
+
+static void bounds_the_length(void)
+{
+	char text[4096];
+	struct error error = {""};
+	struct options options;
+
+	memset(text, 'a', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	CHECK(options_parse(text, &options, &error) == -EINVAL);
+	CHECK_CONTAINS(error.text, "longer than");
+}
+
+static void hints(const struct policy_set *set)
+{
+	static const char *const cases[][2] = {{"umwiat", "'umwait'"}, {"umwai", "'umwait'"}, {"nop", "'nap'"},
+	                                       {"atuo", "'auto'"},     {"yeild", "'yield'"},  {"of", "'off'"}};
+	struct site site = {.default_policy = "off"};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct options options = {0};
+		struct error error = {""};
+
+		snprintf(options.policy, sizeof(options.policy), "%s", cases[i][0]);
+		CHECK(options_check(&options, set, &site, &error) == -ENOENT);
+		CHECK_CONTAINS(error.text, "did you mean");
+		CHECK_CONTAINS(error.text, cases[i][1]);
+	}
+	struct options far = {.policy = "zzzzzzzz"};
+	struct error error = {""};
+
+	CHECK(options_check(&far, set, &site, &error) == -ENOENT);
+	CHECK(!strstr(error.text, "did you mean"));
+	CHECK_CONTAINS(error.text, "umwait");
+}
+
+static void respects_the_site(const struct policy_set *set)
+{
+	struct site list = {.default_policy = "nap", .allow = "nap"};
+	struct site enforced = {.default_policy = "nap", .enforce = true};
+	struct site killed = {.default_policy = "off", .allow = "off"};
+	struct options yield = {.policy = "yield"}, off = {.policy = "off"};
+	struct error error = {""}, second = {""}, third = {""};
+
+	CHECK(options_check(&yield, set, &list, &error) == -EPERM);
+	CHECK_CONTAINS(error.text, "not allowed at this site (allowed: nap, off)");
+	CHECK(options_check(&off, set, &enforced, &second) == -EPERM);
+	CHECK(options_check(&yield, set, &killed, &third) == 0);
+}
+
+static void helps(const struct policy_set *set)
+{
+	struct site site = {.default_policy = "nap", .allow = "umwait"};
+	struct policy_support support = {.rungs = 1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_NAP |
+	                                          1u << MPIWAIT_RUNG_YIELD};
+	char text[8192], small[40];
+
+	support.why[MPIWAIT_RUNG_UMWAIT] = "no waitpkg";
+	CHECK(options_help(set, &site, &support, text, sizeof(text)) == strlen(text));
+	for (size_t i = 0; i < set->count; i++)
+		CHECK_CONTAINS(text, set->policy[i].name);
+	CHECK_CONTAINS(text, "(site default)");
+	CHECK_CONTAINS(text, "(on this host 'nap': no waitpkg)");
+	CHECK_CONTAINS(text, "(not allowed at this site)");
+	CHECK(options_help(set, &site, &support, small, sizeof(small)) < sizeof(small));
+}
+
+int main(void)
+{
+	struct policy_set *set = shipped();
+
+	parses();
+	refuses();
+	bounds_the_length();
+	hints(set);
+	respects_the_site(set);
+	helps(set);
+	free(set);
+	return CHECK_RESULT;
+}

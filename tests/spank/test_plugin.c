@@ -1,0 +1,204 @@
+/*
+ * The plugin, driven through its callbacks by a double of Slurm: what it does to a task's environment, and what it
+ * logs. Runs in a mount namespace of its own with an empty /run; without the right to make one it is skipped (exit 77).
+ */
+#include "tests/spank/fake_host.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/spank/check.h"
+
+static const char *plugin;
+static char policies[PATH_MAX + 16]; /* "policies=DIRECTORY": the tree's own, nothing is installed yet */
+static char *no_arguments[] = {policies};
+
+static void enter_private_run(void)
+{
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+	    mount("tmpfs", "/run", "tmpfs", 0, "mode=755") < 0) {
+		fprintf(stderr, "skipped: no mount namespace: %s\n", strerror(errno));
+		exit(77);
+	}
+	setenv("SLURMD_NODENAME", "c1", 1);
+	setenv("SLURM_CLUSTER_NAME", "test", 1);
+}
+
+/* One task of one step, from option to environment. */
+static void run_task(const char *option, int argument_count, char **arguments)
+{
+	fake_host_load(plugin, option, argument_count, arguments);
+	CHECK(fake_host_call("init_post_opt", argument_count, arguments) == 0);
+	CHECK(fake_host_call("task_post_fork", argument_count, arguments) == 0);
+	CHECK(fake_host_call("task_init", argument_count, arguments) == 0);
+	CHECK(fake_host_call("exit", argument_count, arguments) == 0);
+}
+
+static void injects_in_front(void)
+{
+	fake_host_reset(S_CTX_REMOTE);
+	spank_setenv(NULL, "LD_PRELOAD", "libother.so /x/libthird.so", 1);
+	run_task("nap,slowdown=5", 1, no_arguments);
+	CHECK(fake_host_getenv("LD_PRELOAD") && strstr(fake_host_getenv("LD_PRELOAD"), "/libmpiwait.so:libother.so"));
+	CHECK(fake_host_getenv("MPI_WAIT_CONFIG") && strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "rungs=pause+nap;"));
+	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "relative_ppm=50000;"));
+	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), ";segment=2"));
+	CHECK(fake_host.log[0] == '\0');
+}
+
+static void leaves_others_alone(void)
+{
+	fake_host_reset(S_CTX_REMOTE);
+	fake_host.job_id = 8;
+	spank_setenv(NULL, "LD_PRELOAD", "libother.so", 1);
+	run_task(NULL, 1, no_arguments);
+	CHECK(strcmp(fake_host_getenv("LD_PRELOAD"), "libother.so") == 0);
+	CHECK(!fake_host_getenv("MPI_WAIT_CONFIG"));
+	CHECK(access("/run/mpi-wait/c1/8", F_OK) < 0);
+	CHECK(fake_host.log[0] == '\0');
+}
+
+static void removes_what_was_inherited(void)
+{
+	static const char *const cases[][2] = {
+	        {"/opt/x/libmpiwait.so", NULL},
+	        {"libmpiwait.so", NULL},
+	        {"/a/libmpiwait.so:libother.so", "libother.so"},
+	        {"libfirst.so /a/libmpiwait.so:libother.so", "libfirst.so:libother.so"},
+	        {"libnotmpiwait.so", "libnotmpiwait.so"},
+	        {"/a/libmpiwait.so.bak", "/a/libmpiwait.so.bak"},
+	        {"/a/libmpiwait.so /b/libmpiwait.so", NULL},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *left;
+
+		fake_host_reset(S_CTX_REMOTE);
+		spank_setenv(NULL, "LD_PRELOAD", cases[i][0], 1);
+		spank_setenv(NULL, "MPI_WAIT_CONFIG", "v=1;rungs=nap", 1);
+		run_task("off", 1, no_arguments);
+		left = fake_host_getenv("LD_PRELOAD");
+		CHECK(cases[i][1] ? left && strcmp(left, cases[i][1]) == 0 : !left);
+		CHECK(!fake_host_getenv("MPI_WAIT_CONFIG"));
+	}
+}
+
+static void survives_a_huge_preload(void)
+{
+	size_t size = (size_t)4 << 20;
+	char *huge = malloc(size);
+
+	memset(huge, 'x', size - 1);
+	huge[size - 1] = '\0';
+	fake_host_reset(S_CTX_REMOTE);
+	spank_setenv(NULL, "LD_PRELOAD", huge, 1);
+	run_task("nap", 1, no_arguments);
+	CHECK(strcmp(fake_host_getenv("LD_PRELOAD"), huge) == 0);
+	CHECK_CONTAINS(fake_host.log, "LD_PRELOAD is left alone");
+	free(huge);
+}
+
+static void follows_precedence(void)
+{
+	char *site_nap[] = {policies, "default=nap"};
+
+	fake_host_reset(S_CTX_REMOTE);
+	run_task(NULL, 2, site_nap);
+	CHECK(fake_host_getenv("LD_PRELOAD"));
+	fake_host_reset(S_CTX_REMOTE);
+	spank_setenv(NULL, "MPI_WAIT_POLICY", "yield", 1);
+	run_task(NULL, 2, site_nap);
+	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "rungs=pause+yield;"));
+	fake_host_reset(S_CTX_REMOTE);
+	spank_setenv(NULL, "MPI_WAIT_POLICY", "yield", 1);
+	run_task("off", 2, site_nap);
+	CHECK(!fake_host_getenv("MPI_WAIT_CONFIG"));
+	fake_host_reset(S_CTX_REMOTE);
+	run_task("no-such-policy", 2, site_nap); /* forged: the site's default holds */
+	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "rungs=pause+nap;"));
+	CHECK_CONTAINS(fake_host.log, "unknown policy 'no-such-policy'");
+}
+
+static void respects_enforcement(void)
+{
+	char *enforced[] = {policies, "default=nap", "enforce=yes"};
+	char *killed[] = {policies, "default=off", "allow=off"};
+
+	fake_host_reset(S_CTX_REMOTE);
+	run_task("off", 3, enforced);
+	CHECK(fake_host_getenv("MPI_WAIT_CONFIG"));
+	fake_host_reset(S_CTX_REMOTE);
+	run_task("nap", 3, killed);
+	CHECK(!fake_host_getenv("MPI_WAIT_CONFIG"));
+}
+
+static void is_inert_on_a_bad_line(void)
+{
+	char *wrong[] = {policies, "default=nap", "colour=red"};
+
+	fake_host_reset(S_CTX_REMOTE);
+	run_task("nap", 3, wrong);
+	CHECK(!fake_host_getenv("LD_PRELOAD"));
+	CHECK_CONTAINS(fake_host.log, "'colour=red' (no such argument); the plugin does nothing");
+}
+
+/* A job's words are found in the node state by a step that sees no option. */
+static void remembers_the_job(void)
+{
+	char *site_nap[] = {policies, "default=nap"};
+
+	fake_host_reset(S_CTX_JOB_SCRIPT);
+	setenv("SLURM_JOB_ID", "7", 1);
+	setenv("SLURM_JOB_NODELIST", "c1", 1);
+	fake_host.option = "yield";
+	fake_host_load(plugin, NULL, 2, site_nap);
+	CHECK(fake_host_call("job_prolog", 2, site_nap) == 0);
+	fake_host_reset(S_CTX_REMOTE);
+	run_task(NULL, 2, site_nap);
+	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "rungs=pause+yield;"));
+	fake_host_reset(S_CTX_JOB_SCRIPT);
+	fake_host_load(plugin, NULL, 2, site_nap);
+	CHECK(fake_host_call("job_epilog", 2, site_nap) == 0);
+	CHECK(access("/run/mpi-wait/c1/7", F_OK) < 0);
+	fake_host.option = "off";
+	CHECK(fake_host_call("job_prolog", 2, site_nap) == 0);
+	fake_host_reset(S_CTX_REMOTE);
+	run_task(NULL, 2, site_nap);
+	CHECK(!fake_host_getenv("MPI_WAIT_CONFIG"));
+}
+
+static void promotes_at_submit(void)
+{
+	fake_host_reset(S_CTX_LOCAL);
+	fake_host_load(plugin, "nap,slowdown=3", 1, no_arguments);
+	CHECK(fake_host_call("init_post_opt", 1, no_arguments) == 0);
+	CHECK(strcmp(fake_host.promoted, "MPI_WAIT_POLICY=nap,slowdown=3") == 0);
+}
+
+int main(int argument_count, char **arguments)
+{
+	if (argument_count != 2)
+		return 2;
+	plugin = arguments[1];
+	snprintf(policies, sizeof(policies), "policies=%s", MPIWAIT_POLICIES);
+	enter_private_run();
+	/* The outbox is below /var/spool; nothing of this test belongs there. */
+	if (mount("tmpfs", "/var/spool", "tmpfs", 0, "mode=755") < 0)
+		return 77;
+	injects_in_front();
+	leaves_others_alone();
+	removes_what_was_inherited();
+	survives_a_huge_preload();
+	follows_precedence();
+	respects_enforcement();
+	is_inert_on_a_bad_line();
+	remembers_the_job();
+	promotes_at_submit();
+	return CHECK_RESULT;
+}

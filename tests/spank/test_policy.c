@@ -1,0 +1,173 @@
+/* Policies: the strict parser, and the choice of what a host can serve. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "spank/options.h"
+#include "spank/policy.h"
+#include "tests/spank/check.h"
+
+#define PAUSE  (1u << MPIWAIT_RUNG_PAUSE)
+#define NAP    (1u << MPIWAIT_RUNG_NAP)
+#define UMWAIT (1u << MPIWAIT_RUNG_UMWAIT)
+#define MWAITX (1u << MPIWAIT_RUNG_MWAITX)
+
+static int parse(const char *text, struct policy *ret_policy, struct error *error)
+{
+	return policy_parse(text, strlen(text), "x", ret_policy, error);
+}
+
+static void parses(void)
+{
+	struct error error = {""};
+	struct policy policy;
+	struct cpu cpu = {.waitpkg = true, .mwaitx = true, .tsc_khz = 2600000, .umwait_max_ns = 38461};
+	char flat[POLICY_FLAT_MAX], tiny[16];
+
+	CHECK(parse("{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[\"pause\",\"nap\"],\"needs\":[\"nap\"],"
+	            "\"budget\":{\"spin_us\":20,\"relative\":0.0625,\"absolute_us\":1.5,\"max_us\":100,\"rma_us\":10},"
+	            "\"fallback\":\"profile\"}",
+	            &policy, &error) == 0);
+	CHECK(policy.inject && policy.rungs == (PAUSE | NAP) && policy.needs == NAP);
+	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
+	CHECK(strcmp(flat,
+	             "v=1;rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=1500;max_ns=100000;rma_ns=10000;"
+	             "shared=1;profile=0") == 0);
+	CHECK(policy_flatten(&policy, &cpu, true, false, tiny, sizeof(tiny)) == -ENOSPC);
+	policy.rungs |= UMWAIT;
+	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
+	CHECK_CONTAINS(flat, ";profile=0;tsc_khz=2600000;umwait_max_ns=38461;umwait_c02=0");
+	policy.rungs = MWAITX;
+	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
+	CHECK(strcmp(strstr(flat, ";profile="), ";profile=0;tsc_khz=2600000") == 0);
+}
+
+static void probes(void)
+{
+	struct cpu cpu = {.tsc_khz = 0};
+	struct policy_support support;
+
+	policy_probe(&cpu, &support);
+	CHECK(support.rungs == (PAUSE | NAP | 1u << MPIWAIT_RUNG_YIELD));
+	CHECK(strcmp(support.why[MPIWAIT_RUNG_UMWAIT], "no waitpkg") == 0);
+	CHECK(strcmp(support.why[MPIWAIT_RUNG_MWAITX], "no mwaitx") == 0);
+	CHECK(strcmp(support.why[MPIWAIT_RUNG_EVENT], "rung not in this release") == 0);
+	cpu.waitpkg = cpu.mwaitx = true;
+	policy_probe(&cpu, &support);
+	CHECK(!(support.rungs & (UMWAIT | MWAITX)));
+	CHECK(strcmp(support.why[MPIWAIT_RUNG_UMWAIT], "TSC not usable") == 0);
+	CHECK(strcmp(support.why[MPIWAIT_RUNG_MWAITX], "TSC not usable") == 0);
+	cpu.tsc_khz = 1;
+	policy_probe(&cpu, &support);
+	CHECK(support.rungs & UMWAIT && support.rungs & MWAITX);
+}
+
+static void refuses(void)
+{
+	static const struct {
+		const char *text;
+		const char *message;
+	} cases[] = {
+	        {"", "line"},
+	        {"[]", "not a JSON object"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"colour\":1}", "unknown key 'colour'"},
+	        {"{\"version\":2,\"name\":\"x\",\"summary\":\"s\"}", "'version' is not 1"},
+	        {"{\"name\":\"x\",\"summary\":\"s\"}", "'version' is missing"},
+	        {"{\"version\":1,\"name\":\"x\"}", "'summary' is missing"},
+	        {"{\"version\":1,\"name\":\"y\",\"summary\":\"s\",\"rungs\":[]}", "the file is called 'x.json'"},
+	        {"{\"version\":1,\"name\":\"X/..\",\"summary\":\"s\"}", "not the name of a policy"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"a\\u001bb\"}", "control character"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[\"sleep\"]}",
+	         "'rungs' has 'sleep' (accepted: pause"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"needs\":[\"nap\"]}",
+	         "'needs' has a rung that 'rungs' lacks"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"budget\":{\"relative\":1.5}}",
+	         "not a number from 0 to 1"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"budget\":{\"max_us\":-1}}", "not a number"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"budget\":{\"maximum\":1}}",
+	         "'budget' has 'maximum'"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"name\":\"x\"}", "duplicate"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"inject\":1}", "'inject' is not true or false"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"choose\":[]}", "'choose' is not a list"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\"}", "'rungs' is missing"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[\"nap\"]}", "'budget' is missing"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[\"nap\",\"nap\"]}", "'nap' twice"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"budget\":{\"spin_us\":1}}",
+	         "'budget' lacks"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"\",\"rungs\":[]}", "1 to 95 bytes"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"inject\":false,\"fallback\":\"nap\"}",
+	         "'inject' false has no"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct error error = {""};
+		struct policy policy = {.rungs = 77};
+
+		CHECK(parse(cases[i].text, &policy, &error) == -EINVAL);
+		CHECK_CONTAINS(error.text, cases[i].message);
+		CHECK(policy.rungs == 77);
+	}
+}
+
+static void resolves(const struct policy_set *set)
+{
+	struct policy_support lacking = {.rungs = PAUSE | NAP | 1u << MPIWAIT_RUNG_YIELD};
+	struct policy_support full = {.rungs = ~0u};
+	struct policy_use use;
+
+	lacking.why[MPIWAIT_RUNG_UMWAIT] = "no waitpkg";
+	lacking.why[MPIWAIT_RUNG_MWAITX] = "no mwaitx";
+	CHECK(policy_resolve(set, "nap", &lacking, &use) && strcmp(use.used, "nap") == 0 && !use.why[0]);
+	CHECK(policy_resolve(set, "umwait", &lacking, &use) && strcmp(use.used, "nap") == 0);
+	CHECK(strcmp(use.asked, "umwait") == 0 && strcmp(use.why, "no waitpkg") == 0);
+	CHECK(policy_resolve(set, "umwait", &full, &use) && strcmp(use.used, "umwait") == 0);
+	CHECK(policy_resolve(set, "auto", &full, &use) && strcmp(use.used, "umwait") == 0);
+	full.rungs = ~UMWAIT;
+	full.why[MPIWAIT_RUNG_UMWAIT] = "no waitpkg";
+	CHECK(policy_resolve(set, "auto", &full, &use) && strcmp(use.used, "mwaitx") == 0 && !use.why[0]);
+	CHECK(policy_resolve(set, "mwaitx", &lacking, &use) && strcmp(use.used, "nap") == 0);
+	CHECK(policy_resolve(set, "auto", &lacking, &use) && strcmp(use.used, "nap") == 0);
+	CHECK(policy_resolve(set, "nothing", &full, &use) == NULL);
+}
+
+/* A site's own policies may point at each other; the choice ends all the same, at measuring only. */
+static void survives_a_circle(void)
+{
+	struct policy_set *set = calloc(1, sizeof(*set));
+	struct policy_support none = {.rungs = 0};
+	struct policy_use use;
+
+	set->count = 3;
+	set->policy[0] = (struct policy){.name = "a", .needs = NAP, .rungs = NAP, .fallback = "b"};
+	set->policy[1] = (struct policy){.name = "b", .needs = NAP, .rungs = NAP, .fallback = "a"};
+	set->policy[2] = (struct policy){.name = "profile", .inject = true};
+	none.why[MPIWAIT_RUNG_NAP] = "no nap";
+	CHECK(policy_resolve(set, "a", &none, &use) && strcmp(use.used, "profile") == 0 &&
+	      strcmp(use.why, "no nap") == 0);
+	free(set);
+}
+
+static void applies_the_slowdown(void)
+{
+	struct policy policy = {.relative_ppm = 1};
+	struct options options = {.has_slowdown = true, .slowdown_ppm = 30000};
+
+	options_apply(&options, &policy);
+	CHECK(policy.relative_ppm == 30000);
+}
+
+int main(void)
+{
+	const char *directories[] = {"/nonexistent", MPIWAIT_POLICIES};
+	struct policy_set *set = calloc(1, sizeof(*set));
+	struct error error = {""};
+
+	policy_load(directories, 2, set, &error);
+	parses();
+	probes();
+	refuses();
+	resolves(set);
+	survives_a_circle();
+	applies_the_slowdown();
+	free(set);
+	return CHECK_RESULT;
+}

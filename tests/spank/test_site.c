@@ -1,0 +1,96 @@
+/* The arguments in plugstack.conf: what is accepted, what is refused and in which words. */
+#include "spank/site.h"
+#include "tests/spank/check.h"
+
+static void accepts(void)
+{
+	char *arguments[] = {"default=nap",      "allow=nap,umwait", "enforce=yes",    "policies=/etc/p",
+	                     "pin=none",         "grant=fd",         "min_khz=800000", "spool=/shared/spool",
+	                     "spool_user=slurm", "writer=sweep",     "sink=file",      "field=system_comment",
+	                     "record=mpi",       "record_min_s=10",  "energy_tres=on"};
+	struct error error = {""};
+	struct site site;
+
+	CHECK(site_parse(15, arguments, &site, &error) == 0);
+	CHECK(strcmp(site.default_policy, "nap") == 0 && strcmp(site.allow, "nap,umwait") == 0 && site.enforce);
+	CHECK(site.pin == SITE_PIN_NONE && site.grant == SITE_GRANT_FD && site.min_khz == 800000);
+	CHECK(strcmp(site.spool, "/shared/spool") == 0 && strcmp(site.spool_user, "slurm") == 0);
+	CHECK(site.writer == SITE_WRITER_SWEEP && site.sink == SITE_SINK_FILE &&
+	      site.field == SITE_FIELD_SYSTEM_COMMENT);
+	CHECK(site.record == SITE_RECORD_MPI && site.record_min_s == 10 && site.energy_tres);
+}
+
+static void defaults(void)
+{
+	struct error error = {""};
+	struct site site;
+
+	CHECK(site_parse(0, NULL, &site, &error) == 0);
+	CHECK(strcmp(site.default_policy, "off") == 0 && !site.allow[0] && !site.enforce && site.pin == SITE_PIN_CORES);
+	CHECK(site.grant == SITE_GRANT_LEASE && site.writer == SITE_WRITER_NODE && site.record == SITE_RECORD_ALL);
+}
+
+static void refuses(void)
+{
+	static const struct {
+		char *argument;
+		const char *message;
+	} cases[] = {
+	        {"colour=red", "'colour=red' (no such argument)"},
+	        {"default=", "a policy's name"},
+	        {"default=../x", "a policy's name"},
+	        {"enforce=maybe", "enforce=no|yes"},
+	        {"enforce", "'enforce' (accepted: enforce=no|yes)"},
+	        {"pin=sockets", "pin=cores|none"},
+	        {"spool=relative/path", "an absolute path"},
+	        {"min_khz=-1", "a whole number"},
+	        {"min_khz=99999999999", "a whole number"},
+	        {"record_min_s=1e3", "a whole number"},
+	        {"spool_user=a b", "a user's name"},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *arguments[] = {cases[i].argument};
+		struct error error = {""};
+		struct site site = {.min_khz = 7};
+
+		CHECK(site_parse(1, arguments, &site, &error) < 0);
+		CHECK_CONTAINS(error.text, cases[i].message);
+		CHECK(site.min_khz == 7);
+	}
+}
+
+static void names_every_problem(void)
+{
+	char *arguments[] = {"wrong=1", "default=nap", "pin=x"};
+	struct error error = {""};
+	struct site site;
+
+	CHECK(site_parse(3, arguments, &site, &error) < 0);
+	CHECK_CONTAINS(error.text, "wrong=1");
+	CHECK_CONTAINS(error.text, "pin=x");
+}
+
+static void allows(void)
+{
+	struct site open_site = {.default_policy = "off"};
+	struct site list = {.default_policy = "nap", .allow = "umwait,nap"};
+	struct site enforced = {.default_policy = "nap", .enforce = true};
+	struct site killed = {.default_policy = "off", .allow = "off"};
+
+	CHECK(site_allows(&open_site, "nap") && site_allows(&open_site, "off"));
+	CHECK(site_allows(&list, "umwait") && site_allows(&list, "off") && !site_allows(&list, "yield"));
+	CHECK(!site_allows(&list, "um") && !site_allows(&list, "umwait,nap"));
+	CHECK(site_allows(&enforced, "nap") && !site_allows(&enforced, "off") && !site_allows(&enforced, "yield"));
+	CHECK(site_is_switched_off(&killed) && !site_is_switched_off(&open_site) && !site_is_switched_off(&list));
+}
+
+int main(void)
+{
+	accepts();
+	defaults();
+	refuses();
+	names_every_problem();
+	allows();
+	return CHECK_RESULT;
+}

@@ -1,0 +1,97 @@
+"""Where ranks land and who is seen: binding, and launchers other than srun."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests import jobs
+from tests.cluster import Cluster
+from tests.jobs import LIBRARY, PROGRAMS
+
+pytestmark = pytest.mark.cluster
+CORES = os.cpu_count() or 1
+
+
+def affinities(text: str) -> list[str]:
+    return sorted(
+        line.split("affinity=")[1].split()[0] for line in text.splitlines() if "affinity=" in line
+    )
+
+
+def test_mpirun_in_sbatch(cluster: Cluster) -> None:
+    """Ranks that mpirun starts run on different cores and are in the record."""
+    job = jobs.sbatch(
+        cluster,
+        f"mpirun.openmpi -n 2 {PROGRAMS}/where\nmpirun.openmpi -n 2 {PROGRAMS}/unbalanced 5 20 2\n",
+        ["-N1", "-n2", "--mpi-wait-policy=nap"],
+    )
+    record = jobs.record(cluster, job)
+    where = jobs.output(cluster, job)
+    assert len(set(affinities(where))) == 2, where
+    assert where.count(LIBRARY) >= 2
+    assert record["wait"]["ranks"] >= 2 and record["wait"]["by_call"]["MPI_Allreduce"]["waits"] > 0
+    assert [step["id"] for step in record["steps"]] == ["batch"]
+
+
+def test_mpirun_on_two_nodes(cluster: Cluster) -> None:
+    """The other node's ranks are children of a launcher's daemon in a step of srun's."""
+    job = jobs.sbatch(
+        cluster,
+        f"mpirun.openmpi -n 4 {PROGRAMS}/unbalanced 5 20 2\n",
+        ["-N2", "-n4", "--mpi-wait-policy=nap"],
+    )
+    record = jobs.record(cluster, job)
+    assert record["wait"]["ranks"] == 4, jobs.output(cluster, job)
+    assert record["nodes"] == {"reported": 2, "of": 2}
+
+
+def test_a_single_task_keeps_its_cores(cluster: Cluster) -> None:
+    _, done = jobs.srun(
+        cluster, ["-N1", "-n1", f"-c{CORES}", "--mpi-wait-policy=nap", f"{PROGRAMS}/where"]
+    )
+    _, bare = jobs.srun(cluster, ["-N1", "-n1", f"-c{CORES}", f"{PROGRAMS}/where"])
+    assert affinities(done.stdout) == affinities(bare.stdout)
+
+
+@pytest.mark.slow
+def test_tasks_are_bound_where_slurm_does_not(unbinding_cluster: Cluster) -> None:
+    """TaskPlugin=task/none leaves every task on every CPU: ours get a core each, unless somebody says no."""
+    cluster = unbinding_cluster
+    tasks = ["-N1", f"-n{CORES}"]
+    _, bare = jobs.srun(cluster, [*tasks, f"{PROGRAMS}/where"])
+    _, bound = jobs.srun(cluster, [*tasks, "--mpi-wait-policy=nap", f"{PROGRAMS}/where"])
+    _, unpinned = jobs.srun(
+        cluster, [*tasks, "--mpi-wait-policy=nap,pin=none", f"{PROGRAMS}/where"]
+    )
+    _, single = jobs.srun(
+        cluster, ["-N1", "-n1", f"-c{CORES}", "--mpi-wait-policy=nap", f"{PROGRAMS}/where"]
+    )
+    assert len(set(affinities(bare.stdout))) == 1
+    assert len(set(affinities(bound.stdout))) == CORES and len(affinities(bound.stdout)) == CORES
+    assert (
+        set(affinities(unpinned.stdout))
+        == set(affinities(bare.stdout))
+        == set(affinities(single.stdout))
+    )
+    batch = jobs.sbatch(
+        cluster, "grep Cpus_allowed_list /proc/self/status\n", ["-n2", "--mpi-wait-policy=nap"]
+    )
+    plain = jobs.sbatch(cluster, "grep Cpus_allowed_list /proc/self/status\n", ["-n2"])
+    for job in (batch, plain):
+        cluster.wait_job(job)
+    assert jobs.output(cluster, batch) == jobs.output(cluster, plain)
+
+
+@pytest.mark.slow
+def test_constrained_nodes_and_the_extern_step(cluster_cgroup: Cluster) -> None:
+    """proctrack/cgroup, ConstrainCores, PrologFlags=Contain: the same record, and an extern step."""
+    job, _ = jobs.srun(
+        cluster_cgroup,
+        ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "10", "20", "3"],
+    )
+    record = jobs.record(cluster_cgroup, job)
+    assert record["nodes"] == {"reported": 2, "of": 2} and record["wait"]["ranks"] == 4
+    assert record["energy"]["joules"] > 0
+    assert {"extern", "0"} == {step["id"] for step in record["steps"]}

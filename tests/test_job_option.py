@@ -1,0 +1,161 @@
+"""The option and the site's line: who decides, what is refused, and what a job without it notices."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import jobs
+from tests.cluster import Cluster
+from tests.jobs import LIBRARY, PROGRAMS
+
+pytestmark = pytest.mark.cluster
+
+ENVIRONMENT = ["sh", "-c", "env | grep -E '^(LD_PRELOAD|MPI_WAIT_)' || echo clean"]
+
+
+@pytest.mark.parametrize("command", [["srun"], ["sbatch", "--wrap=true"], ["salloc", "true"]])
+def test_a_typo_is_refused_at_submit(cluster: Cluster, command: list[str]) -> None:
+    before = cluster.run(["squeue", "-h", "-t", "all"]).stdout
+    done = cluster.run(
+        [command[0], "--mpi-wait-policy=umwiat", *command[1:]]
+        + (["true"] if command == ["srun"] else [])
+    )
+    assert done.returncode != 0
+    assert "unknown policy 'umwiat'" in done.stderr and "did you mean 'umwait'" in done.stderr
+    assert cluster.run(["squeue", "-h", "-t", "all"]).stdout == before
+
+
+def test_a_wrong_key_and_a_wrong_variable_are_refused(cluster: Cluster) -> None:
+    key = cluster.run(["srun", "--mpi-wait-policy=nap,slodown=3", "true"])
+    assert key.returncode != 0 and "did you mean 'slowdown'" in key.stderr
+    variable = cluster.run(["srun", "true"], env={"MPI_WAIT_POLICY": "nope"})
+    assert variable.returncode != 0 and "MPI_WAIT_POLICY" in variable.stderr
+
+
+def test_help(cluster: Cluster) -> None:
+    done = cluster.run(["srun", "--mpi-wait-policy=help"])
+    assert done.returncode == 0
+    for name in ("off", "profile", "nap", "yield", "auto", "umwait", "mwaitx"):
+        assert f"\n  {name} " in done.stdout
+    assert "--mpi-wait-policy=NAME" in cluster.run(["srun", "--help"]).stdout
+
+
+def test_without_the_option_nothing_happens(cluster: Cluster) -> None:
+    plain = [
+        "sh",
+        "-c",
+        "env | grep -E '^(LD_PRELOAD|MPI_WAIT_)'; ls -l /proc/self/fd | grep -c memfd;"
+        "grep Cpus_allowed_list /proc/self/status",
+    ]
+    job, done = jobs.srun(cluster, ["-N1", "-n2", "-l", *plain])
+    plugstack = cluster.root / "etc/plugstack.conf"
+    text = plugstack.read_text()
+    plugstack.write_text("")
+    try:
+        _, bare = jobs.srun(cluster, ["-N1", "-n2", "-l", *plain])
+    finally:
+        plugstack.write_text(text)
+    assert sorted(done.stdout.splitlines()) == sorted(bare.stdout.splitlines())
+    assert jobs.has_no_record(cluster, job)
+
+
+def test_site_default_and_off(cluster: Cluster) -> None:
+    text = (cluster.root / "etc/plugstack.conf").read_text()
+    cluster.set_plugstack(text.rstrip() + " default=nap\n")
+    try:
+        job, _ = jobs.srun(cluster, ["-N1", "-n2", f"{PROGRAMS}/unbalanced", "3", "10", "2"])
+        assert jobs.record(cluster, job)["policy"] == {"asked": "nap", "used": "nap", "by": "site"}
+        off, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", *ENVIRONMENT])
+        assert done.stdout == "clean\n"
+        assert jobs.has_no_record(cluster, off)
+        batch = jobs.sbatch(
+            cluster,
+            "env | grep -E '^(LD_PRELOAD|MPI_WAIT_CONFIG)' || echo clean\n",
+            ["--mpi-wait-policy=off", "--export=NONE"],
+        )
+        assert jobs.has_no_record(cluster, batch)
+        assert jobs.output(cluster, batch) == "clean\n"
+    finally:
+        cluster.set_plugstack(text)
+
+
+def test_malformed_arguments_make_it_inert(cluster: Cluster) -> None:
+    text = (cluster.root / "etc/plugstack.conf").read_text()
+    cluster.set_plugstack(text.rstrip() + " default=nap colour=red\n")
+    try:
+        job, done = jobs.srun(cluster, ["-n1", *ENVIRONMENT])
+        assert done.stdout == "clean\n" and jobs.has_no_record(cluster, job)
+        assert (
+            "'colour=red' (no such argument)"
+            in cluster.logs("slurmd-c1") + cluster.logs("slurmd-c2") + done.stderr
+        )
+    finally:
+        cluster.set_plugstack(text)
+
+
+def test_the_environments_default(cluster: Cluster) -> None:
+    _, done = jobs.srun(cluster, ["-n1", *ENVIRONMENT], env={"MPI_WAIT_POLICY": "nap"})
+    assert LIBRARY in done.stdout and "rungs=pause+nap" in done.stdout
+    _, beaten = jobs.srun(
+        cluster, ["-n1", "--mpi-wait-policy=yield", *ENVIRONMENT], env={"MPI_WAIT_POLICY": "nap"}
+    )
+    assert "rungs=pause+yield" in beaten.stdout
+
+
+def test_sbatch_reaches_srun_and_srun_overrides(cluster: Cluster) -> None:
+    script = "\n".join(
+        f"echo {name}; srun -n1 {option} sh -c \"env | grep -E '^(LD_PRELOAD|MPI_WAIT_CONFIG)' || echo clean\""
+        for name, option in (
+            ("inherited", ""),
+            ("own", "--mpi-wait-policy=yield"),
+            ("none", "--mpi-wait-policy=off"),
+        )
+    )
+    job = jobs.sbatch(
+        cluster, "env | grep -c LD_PRELOAD\n" + script, ["-N1", "-n1", "--mpi-wait-policy=nap"]
+    )
+    cluster.wait_job(job)
+    _, inherited = jobs.output(cluster, job).split("inherited\n")
+    inherited, own = inherited.split("own\n")
+    own, none = own.split("none\n")
+    assert "rungs=pause+nap" in inherited and inherited.count(LIBRARY) == 1
+    assert "rungs=pause+yield" in own and own.count(LIBRARY) == 1
+    assert none == "clean\n"
+    record = jobs.record(cluster, job)
+    assert record["policy"] == {"asked": "nap", "used": "nap", "by": "job"}
+    assert {step["id"]: step.get("policy", record["policy"])["used"] for step in record["steps"]} == {
+        "batch": "nap",
+        "0": "nap",
+        "1": "yield",
+    }
+
+
+def test_only_an_inner_srun_asks(cluster: Cluster) -> None:
+    job = jobs.sbatch(
+        cluster,
+        f"srun true\nsrun --mpi-wait-policy=nap {PROGRAMS}/unbalanced 3 10 2\n",
+        ["-N1", "-n2"],
+    )
+    record = jobs.record(cluster, job)
+    assert record["policy"]["asked"] == "nap" and record["policy"]["by"] == "step"
+    assert [step["id"] for step in record["steps"]] == ["1"] and record["wait"]["ranks"] == 2
+
+
+def test_what_the_user_preloads_stays(cluster: Cluster) -> None:
+    _, done = jobs.srun(
+        cluster,
+        ["-n1", "--mpi-wait-policy=nap", "sh", "-c", "echo $LD_PRELOAD"],
+        env={"LD_PRELOAD": "libm.so.6"},
+    )
+    ours, _, theirs = done.stdout.strip().partition(":")
+    assert ours.endswith(LIBRARY) and theirs == "libm.so.6"
+
+
+def test_a_forged_option_counts_for_nothing(cluster: Cluster) -> None:
+    """The client checks for kindness; the node checks because users can set these variables themselves."""
+    _, done = jobs.srun(
+        cluster,
+        ["-n1", *ENVIRONMENT],
+        env={"_SLURM_SPANK_OPTION_mpi_wait_mpi_wait_policy": "../../etc/passwd"},
+    )
+    assert LIBRARY not in done.stdout

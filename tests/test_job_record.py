@@ -1,0 +1,223 @@
+"""One job from option to sacct: what a user sees, on a real cluster with simulated energy counters."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+
+import jsonschema
+import pytest
+
+from tests import jobs
+from tests.cluster import Cluster
+from tests.jobs import PROGRAMS, SCHEMA
+
+pytestmark = pytest.mark.cluster
+
+
+def test_two_nodes_four_ranks(cluster: Cluster) -> None:
+    """One record with both nodes' energy and all ranks' waits; who computes longest waits least."""
+    job, done = jobs.srun(
+        cluster, ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "20", "20", "3"]
+    )
+    record = jobs.record(cluster, job)
+    assert record["nodes"] == {"reported": 2, "of": 2}
+    assert record["policy"] == {"asked": "nap", "used": "nap", "by": "job"}
+    wait = record["wait"]
+    assert wait["ranks"] == 4 and len(wait["per_rank_s"]) == 4
+    assert wait["min"]["rank"] == 3 and min(wait["per_rank_s"]) == wait["per_rank_s"][3]
+    assert wait["by_call"]["MPI_Allreduce"]["waits"] > 0
+    energy = record["energy"]
+    assert energy["source"] == "simulated" and energy["scope"] == "node"
+    assert energy["joules"] > 0 and "nodes" not in energy
+    assert set(energy["zones_j"]) >= {"package", "dram"}
+    assert [step["id"] for step in record["steps"]] == ["0"]
+    assert "mpi-wait" not in done.stderr and "mpi-wait" not in done.stdout
+
+
+def test_sacct_json_parses(cluster: Cluster) -> None:
+    job, _ = jobs.srun(
+        cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "3", "10", "2"]
+    )
+    jobs.record(cluster, job)
+    shown = json.loads(cluster.run(["sacct", "--json", "-j", str(job)], user="root").stdout)
+    text = shown["jobs"][0]["comment"]["administrator"]
+    document = json.loads(text)
+    jsonschema.validate(document, SCHEMA)
+    assert "\n" not in text and len(text) <= 60000
+
+
+@pytest.mark.parametrize("end", ["scancel", "segfault", "kill"])
+def test_killed_programs_count(cluster: Cluster, end: str) -> None:
+    """The waits up to the end are there, whatever the end."""
+    program = [f"{PROGRAMS}/crash", "1500" if end == "segfault" else "600000"]
+    background = cluster.popen(
+        ["srun", f"--job-name=end-{end}", "-N1", "-n2", "--mpi-wait-policy=nap", *program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    job = 0
+    while not job:
+        job = jobs.job_named(cluster, f"end-{end}")
+    if end != "segfault":
+        cluster.wait_job(job, states=["RUNNING"])
+        cluster.node_run(
+            "c1",
+            [
+                "sh",
+                "-c",
+                "for i in $(seq 100); do pgrep -x crash >/dev/null && break; sleep 0.1; done;"
+                "sleep 2",
+            ],
+        )
+        if end == "scancel":
+            cluster.run(["scancel", str(job)], check=True)
+        else:
+            for node in cluster.nodes:
+                cluster.node_run(node, ["pkill", "-KILL", "-x", "crash"])
+    background.communicate(timeout=60)
+    wait = jobs.record(cluster, job)["wait"]
+    assert wait["ranks"] == 2
+    assert wait["max"]["s"] > 0.9
+    assert "MPI_Barrier" in wait["by_call"]
+
+
+def test_a_killed_slurmstepd_costs_an_interval(cluster: Cluster) -> None:
+    """Under profile the sampler writes each second: what it wrote is in the record, and the node stays usable."""
+    program = [f"{PROGRAMS}/crash", "600000"]
+    background = cluster.popen(
+        ["srun", "--job-name=stepd", "-N1", "-n2", "--mpi-wait-policy=nap,profile", *program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    while not (job := jobs.job_named(cluster, "stepd")):
+        pass
+    cluster.wait_job(job, states=["RUNNING"])
+    time.sleep(6)
+    for node in cluster.nodes:
+        cluster.node_run(node, ["pkill", "-KILL", "slurmstepd"])
+    cluster.run(["scancel", str(job)])
+    background.communicate(timeout=60)
+    wait = jobs.record(cluster, job, timeout=60)["wait"]
+    assert wait["ranks"] == 2 and wait["max"]["s"] > 2
+    cluster.wait_nodes()
+
+
+@pytest.mark.slow
+def test_time_limit_counts(cluster: Cluster) -> None:
+    """Slurm's shortest limit is a minute."""
+    job = jobs.sbatch(
+        cluster,
+        f"srun {PROGRAMS}/crash 600000\n",
+        ["-N1", "-n2", "-t", "1", "--mpi-wait-policy=nap"],
+    )
+    assert cluster.wait_job(job, timeout=180) == "TIMEOUT"
+    wait = jobs.record(cluster, job)["wait"]
+    assert wait["ranks"] == 2 and wait["max"]["s"] > 40
+
+
+@pytest.mark.parametrize(
+    "program", [["late_sender"], ["late_sender_f08"], ["late_sender_mpi4py.py"]]
+)
+def test_every_language_shows_its_waits(cluster: Cluster, program: list[str]) -> None:
+    python = ["/usr/bin/python3"] if program[0].endswith(".py") else []
+    job, _ = jobs.srun(
+        cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", *python, f"{PROGRAMS}/{program[0]}", "700"]
+    )
+    wait = jobs.record(cluster, job)["wait"]
+    assert wait["ranks"] == 2
+    assert 0.5 < wait["max"]["s"] < 3 and wait["max"]["rank"] == 1
+    assert any(name in wait["by_call"] for name in ("MPI_Recv", "MPI_Mrecv", "MPI_Mprobe"))
+
+
+def test_the_waiter_sleeps_and_the_result_is_the_same(cluster: Cluster) -> None:
+    """A second of waiting costs under a tenth of the core, by our count and by the program's own."""
+    results = {}
+    for policy in ("off", "nap"):
+        job, done = jobs.srun(
+            cluster,
+            ["-N1", "-n2", f"--mpi-wait-policy={policy}", f"{PROGRAMS}/late_sender", "1000"],
+        )
+        results[policy] = dict(word.split("=") for word in done.stdout.split() if "=" in word)
+        if policy == "nap":
+            wait = jobs.record(cluster, job)["wait"]
+    assert results["off"]["checksum"] == results["nap"]["checksum"]
+    assert float(results["off"]["cpu_share"]) > 3 * float(results["nap"]["cpu_share"])
+    assert float(results["nap"]["cpu_share"]) < 0.10
+    assert wait["cpu_share"] < 0.10
+    assert wait["per_rank_asleep_s"][1] > 0.8 * wait["per_rank_s"][1]
+
+
+BYSTANDERS = r"""
+run() {
+    local start=$EPOCHREALTIME
+    for _ in {1..100}; do "$@" /bin/true; done
+    echo $(( ${EPOCHREALTIME/./} - ${start/./} ))
+}
+for _ in {1..5}; do echo "pair $(run env) $(run env -u LD_PRELOAD -u MPI_WAIT_CONFIG)"; done
+/usr/bin/python3 -c 'print("python", sum(range(1000)))' | tee /dev/null
+"""
+
+
+def test_bystanders_show_nothing(cluster: Cluster) -> None:
+    """bash, tee and python beside the program leave no trace, and starting them costs no more than noise."""
+    job, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=nap", "bash", "-c", BYSTANDERS])
+    assert jobs.record(cluster, job)["wait"] is None
+    assert "python 499500" in done.stdout
+    pairs = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("pair")]
+    ratios = sorted(int(preloaded) / int(bare) for preloaded, bare in pairs)
+    assert ratios[len(ratios) // 2] < 1.5, ratios
+
+
+def test_a_node_without_a_step_is_in_the_record(cluster: Cluster) -> None:
+    """Without PrologFlags it has had no prolog either: its energy is missing, and that is said."""
+    job = jobs.sbatch(cluster, "sleep 1\n", ["-N2", "-n2", "--mpi-wait-policy=nap"])
+    record = jobs.record(cluster, job)
+    assert record["nodes"] == {"reported": 2, "of": 2}
+    assert record["energy"]["nodes"] == 1 and record["wait"] is None
+
+
+def test_each_run_of_a_requeued_job_has_its_record(cluster: Cluster) -> None:
+    script = f"srun {PROGRAMS}/unbalanced 40 20 2\n"
+    job = jobs.sbatch(cluster, script, ["-N2", "-n4", "--requeue", "--mpi-wait-policy=nap"])
+    cluster.wait_job(job, states=["RUNNING"])
+    time.sleep(2)
+    cluster.node_run("submit", ["scontrol", "requeue", str(job)], check=True)
+    cluster.wait_job(job, states=["PENDING"])
+    cluster.node_run("submit", ["scontrol", "update", f"jobid={job}", "starttime=now"])
+    jobs.record(cluster, job, timeout=150)
+    deadline = time.monotonic() + 30
+    while not all(texts := jobs.comments_of_all_runs(cluster, job)) and time.monotonic() < deadline:
+        jobs.flush(cluster)
+        time.sleep(0.5)
+    elapsed = [json.loads(text)["mpi_wait"]["elapsed_s"] for text in texts]
+    assert len(elapsed) == 2 and elapsed[0] < elapsed[1]
+    assert all(json.loads(text)["mpi_wait"]["nodes"]["reported"] == 2 for text in texts)
+
+
+def test_fallback_is_said(cluster: Cluster) -> None:
+    job, _ = jobs.srun(
+        cluster,
+        ["-N1", "-n2", "--mpi-wait-policy=umwait", f"{PROGRAMS}/unbalanced", "3", "10", "2"],
+    )
+    policy = jobs.record(cluster, job)["policy"]
+    assert policy["asked"] == "umwait"
+    if policy["used"] != "umwait":
+        assert policy["used"] == "nap" and policy["why"]
+
+
+def test_the_report(cluster: Cluster) -> None:
+    job, _ = jobs.srun(
+        cluster, ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "10", "20", "3"]
+    )
+    jobs.record(cluster, job)
+    shown = cluster.run(["/opt/mpi-wait/bin/mpi-wait", "report", str(job)], user="root")
+    assert shown.returncode == 0, shown.stderr
+    assert "simulated" in shown.stdout and "MPI_Allreduce" in shown.stdout
+    parsed = json.loads(
+        cluster.run(
+            ["/opt/mpi-wait/bin/mpi-wait", "report", "--json", str(job)], user="root"
+        ).stdout
+    )
+    assert parsed["mpi_wait"]["wait"]["ranks"] == 4

@@ -1,0 +1,88 @@
+"""The manual pages and the plugstack snippet explain every option, argument, policy and key."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "packaging" / "man").glob("*.[1-8]"))
+
+
+def rendered(name: str) -> str:
+    page = next(page for page in PAGES if page.name == name)
+    environment = {**os.environ, "LC_ALL": "C.UTF-8", "MANWIDTH": "200", "MAN_KEEP_FORMATTING": ""}
+    result = subprocess.run(
+        ["man", "-l", "--warnings", "--nh", "--nj", str(page)],
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=True,
+    )
+    assert result.stderr == ""
+    return result.stdout
+
+
+def words(text: str, pattern: str) -> set[str]:
+    found = set(re.findall(pattern, text, re.M))
+    assert found, f"nothing matches {pattern}"
+    return found
+
+
+def missing(names: set[str], text: str) -> set[str]:
+    return {name for name in names if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w])", text)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_renders_without_warnings(page: pathlib.Path) -> None:
+    assert "NAME" in rendered(page.name)
+
+
+def test_every_option_of_report_is_in_its_page() -> None:
+    command = [str(ROOT / "contrib" / "mpi-wait"), "report", "--help"]
+    usage = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=True)
+    options = words(usage.stdout, r"--[a-z][a-z-]+") - {"--help"}
+    assert not missing(options, rendered("mpi-wait.1"))
+
+
+def test_every_argument_of_the_plugin_is_explained() -> None:
+    source = (ROOT / "spank" / "site.c").read_text()
+    arguments = words(source, r'^\s+\{"([a-z_]+)", KIND_')
+    assert not missing(arguments, rendered("spank-mpi-wait.8"))
+    later = {"grant", "min_khz", "energy_tres"}
+    snippet = (ROOT / "packaging" / "plugstack.d" / "mpi-wait.conf").read_text()
+    assert not missing(arguments - later, snippet)
+
+
+def test_every_key_of_the_option_and_every_policy_is_explained() -> None:
+    source = (ROOT / "spank" / "options.c").read_text()
+    keys = words(source, r'^\s+\{"([a-z]+)", "[^"]*", set_')
+    policies = {path.stem for path in (ROOT / "policies").glob("*.json") if "." not in path.stem}
+    for text in (rendered("mpi-wait-policy.7"), (ROOT / "README.md").read_text()):
+        assert not missing(keys | policies, text)
+
+
+def test_the_links_of_the_readme_lead_somewhere() -> None:
+    targets = words((ROOT / "README.md").read_text(), r"\]\(([^)#:]+)\)")
+    assert not {target for target in targets if not (ROOT / target).exists()}
+
+
+def test_every_command_and_option_of_the_helper_is_explained() -> None:
+    source = (ROOT / "spank" / "node.c").read_text()
+    commands = words(source, r'^\s+\{"([a-z]+)", (?:NULL|"[A-Z]+"), run_')
+    options = words(source, r'"(--[a-z-]+)"')
+    assert not missing(commands | (options - {"--help"}), rendered("mpi-wait-node.8"))
+
+
+def test_the_versions_agree() -> None:
+    release = words((ROOT / "meson.build").read_text(), r"^  version: '([0-9.]+)'")
+    command = [str(ROOT / "contrib" / "mpi-wait"), "--version"]
+    shown = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=True)
+    assert {shown.stdout.split()[-1]} == release
+    for page in PAGES:
+        assert words(page.read_text(), r'"spank-mpi-wait ([0-9.]+)"') == release

@@ -1,0 +1,219 @@
+"""The preload library on the fake MPI, where every call blocks as told."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "preload"))
+from support import BUILD, LIBRARY, NAP, ROOT, run, values  # noqa: E402
+
+DRIVER = BUILD / "tests/preload/preload_driver"
+pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason=f"not built: {DRIVER}")
+
+
+def play(scene: str, config: str | None = NAP, **options):
+    done, segment = run([DRIVER, scene], config, **options)
+    assert done.returncode == 0, done.stderr
+    return values(done), segment
+
+
+def lane(segment: dict) -> dict:
+    return segment["slots"][0]["lane"][0]
+
+
+def test_a_wait_is_napped_counted_and_undone():
+    seen, segment = play("wait")
+    slot, thread = segment["slots"][0], lane(segment)
+    assert seen["code"] == 0 and seen["errno"] == 4711 and seen["slack"] == 50000
+    assert seen["cpu_share"] < 0.7
+    assert (slot["rank"], slot["size"], slot["family"], slot["hooks"], slot["state"]) == (3, 7, "openmpi", 1, 3)
+    call = thread["calls"]["Recv"]
+    assert call["calls"] == call["waits"] == 1 and 0.19e9 < call["wait_ns"] < 0.21e9
+    assert thread["naps"]["nap"] > 100 and thread["open_call"] is None
+    assert 0.18e9 < thread["sampled_ns"] < 0.2e9 and thread["sampled_cpu_ns"] < thread["sampled_ns"] / 2
+    assert thread["calls"]["Init"]["calls"] == thread["calls"]["Finalize"]["calls"] == 1
+
+
+def test_calls_that_do_not_wait_are_only_counted():
+    _, segment = play("short")
+    assert lane(segment)["calls"]["Barrier"] == {"calls": 1000, "waits": 0, "wait_ns": 0, "longest_ns": 0, "time_ns": 0}
+    assert lane(segment)["naps"] == {}
+
+
+def test_measuring_only_spends_no_time():
+    _, segment = play("wait", "rungs=none;profile=1")
+    call = lane(segment)["calls"]["Recv"]
+    assert lane(segment)["naps"] == {} and call["wait_ns"] > 0.19e9 and call["time_ns"] >= call["wait_ns"]
+
+
+def test_yield_policy_yields():
+    _, segment = play("wait", "rungs=pause+yield;spin_ns=20000;relative_ppm=62500;max_ns=100000")
+    naps = lane(segment)["naps"]
+    assert naps["yield"] > naps.get("pause", 0) and "nap" not in naps
+
+
+def test_progress_restarts_the_wait():
+    _, segment = play("progress")
+    naps = lane(segment)["naps"]
+    assert naps.get("nap", 0) * 100 < naps["pause"], "50 polls are less than the wait that a nap needs, but for hiccups"
+    assert lane(segment)["calls"]["Recv"]["wait_ns"] > 0.09e9, "but all of it counts"
+
+
+def test_progress_that_is_not_reported_restarts_the_wait_too():
+    _, segment = play("work")
+    assert lane(segment)["naps"].get("nap", 0) < 60, "every third of about 900 polls works, and the others are no wait"
+
+
+def test_inner_calls_are_not_counted():
+    _, segment = play("inner")
+    calls = lane(segment)["calls"]
+    assert "Recv" not in calls and calls["Allreduce"]["waits"] == 1
+
+
+def test_window_lock_is_capped():
+    _, segment = play("lock")
+    thread = lane(segment)
+    naps = thread["naps"].get("nap", 0)
+    assert naps == 0 or (thread["asleep_ns"]["nap"] - thread["late_ns"]) / naps <= 10000
+
+
+def test_a_call_left_by_longjmp_is_over():
+    seen, segment = play("longjmp")
+    calls = lane(segment)["calls"]
+    assert calls["Wait"]["calls"] == 3 and calls["Wait"]["waits"] == 3
+    assert calls["Barrier"]["calls"] == 1 and calls["Recv"]["waits"] == 1
+    assert seen["slack"] == 50000
+
+
+def test_a_forked_child_never_writes():
+    _, segment = play("fork")
+    slot = segment["slots"][0]
+    assert len(segment["slots"]) == 1 and slot["lanes"] == 1
+    assert set(lane(segment)["calls"]) == {"Init", "Barrier", "Finalize"}
+    assert lane(segment)["calls"]["Barrier"]["calls"] == 1
+
+
+def test_a_polling_loop_is_not_slowed():
+    quiet = min(play("poll", None)[0]["poll_cpu_ns"] for _ in range(3))
+    napping = []
+    for _ in range(3):
+        seen, segment = play("poll")
+        napping.append(seen["poll_cpu_ns"])
+        assert lane(segment)["naps"] == {} and lane(segment)["calls"]["Test"]["calls"] == 1000001
+    print(f"poll: {quiet} ns inert, {min(napping)} ns with naps")
+    assert min(napping) < quiet + 25
+
+
+def test_polling_inside_a_blocking_call_never_naps():
+    _, segment = play("mark")
+    assert "Test" not in lane(segment)["calls"]
+    assert lane(segment)["idle_polls"] < 20000, "the callback's polls are not the wait's"
+
+
+def test_a_runtime_that_yields_by_itself_shares_its_cores():
+    _, segment = play("wait", FAKE_YIELDS="1")
+    assert segment["slots"][0]["flags"] & 8 and lane(segment)["naps"].get("pause", 0) == 0
+
+
+def test_more_threads_than_lanes():
+    _, segment = play("threads")
+    slot = segment["slots"][0]
+    assert slot["flags"] & 4 and len(slot["lane"]) == 8 and len({thread["tid"] for thread in slot["lane"]}) == 8
+
+
+def test_a_function_that_the_mpi_lacks_returns_an_error():
+    assert play("absent")[0]["missing"] == 16
+
+
+def test_signals_end_naps_early_and_keep_errno():
+    assert play("signals")[0]["errno"] == 4711
+
+
+def test_the_last_wait_of_a_killed_rank_is_there():
+    done, segment = run([DRIVER, "die"])
+    assert done.returncode == -14
+    thread = lane(segment)
+    assert thread["open_call"] == "Recv" and 0.8e9 < thread["open_last_ns"] - thread["open_since_ns"] < 1.1e9
+
+
+def test_other_yields_reach_the_kernel():
+    assert play("yield")[0]["yield"] == 0
+    if not shutil.which("strace"):
+        pytest.skip("no strace: the system call itself was not seen")
+
+
+def test_without_configuration_everything_is_forwarded():
+    seen, segment = play("wait", None)
+    assert seen["code"] == 0 and seen["cpu_share"] > 0.5 and segment["claimed"] == 0
+
+
+@pytest.mark.parametrize("spoilt", [{"magic": 1}, {"version": 2}, {"header_size": 63}, {"slot_size": 1},
+                                    {"slot_count": 63}, {"slot_count": 1025}, {"slot_count": 1024}, {"size": 4096},
+                                    {"size": 10}, {"claimed": 64}, {"claimed": 0xFFFFFFFF}])
+def test_a_bad_or_full_segment_costs_the_count_only(spoilt):
+    seen, segment = play("wait", segment=spoilt)
+    assert seen["code"] == 0 and seen["cpu_share"] < 0.7 and segment["slots"] == []
+
+
+def test_a_closed_descriptor_is_opened_again_through_the_task():
+    done, segment = run([DRIVER, "short", "210"])
+    assert done.returncode == 0 and lane(segment)["calls"]["Barrier"]["calls"] == 1000
+
+
+def test_programs_without_mpi_do_nothing():
+    for command in (["bash", "-c", "true"], ["tee", "/dev/null"], ["/usr/bin/python3", "-c", "pass"]):
+        done, segment = run(command + [])
+        assert done.returncode == 0 and done.stderr == "" and segment["claimed"] == 0
+
+
+def test_nothing_newer_than_glibc_2_17_and_nothing_else_exported():
+    table = subprocess.run(["objdump", "-T", LIBRARY], capture_output=True, text=True, check=True).stdout
+    for version in re.findall(r"UND.*GLIBC_([\d.]+)", table):
+        assert tuple(map(int, version.split("."))) <= (2, 17), version
+    names = re.findall(r"^\S+ g .*\s(\S+)$", table, re.M)
+    assert {"MPI_Recv", "PMPI_Recv", "MPI_Recv_c", "PMPI_Recv_c", "opal_progress", "sched_yield",
+            "ucp_worker_progress"} <= set(names)
+    ours = re.compile(r"P?MPI_|(opal_progress|sched_yield|ucp_worker_progress)$")
+    assert [name for name in names if not ours.match(name)] == []
+    needed = subprocess.run(["objdump", "-p", LIBRARY], capture_output=True, text=True, check=True).stdout
+    assert re.findall(r"NEEDED\s+(\S+)", needed) == ["libc.so.6"]
+
+
+def test_the_check_of_the_table_finds_what_is_wrong(tmp_path):
+    check = ROOT / "preload/check_calls.py"
+    text = (ROOT / "preload/mpi_calls.def").read_text()
+    bad = tmp_path / "bad.def"
+    bad.write_text(re.sub(r"CALL\(Allreduce,.*\n", "", text).replace("CALL(Recv, 7", "CALL(Recv, 6"))
+    done = subprocess.run([sys.executable, check, bad], capture_output=True, text=True, timeout=30, check=False)
+    if done.returncode == 77:
+        pytest.skip("no mpi.h")
+    assert done.returncode == 1
+    assert "MPI_Recv has 7 arguments, the table says 6" in done.stderr
+    assert "MPI_Allreduce may block and is not in the table" in done.stderr
+
+
+def test_a_call_that_does_not_wait_costs_few_instructions(tmp_path):
+    if not shutil.which("valgrind"):
+        pytest.skip("no valgrind: the instructions of a call were NOT counted")
+
+    def count(scene: str, environment: dict[str, str]) -> int:
+        out = tmp_path / "callgrind.out"
+        subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", DRIVER, scene], check=True,
+                       env=dict(os.environ, **environment), capture_output=True, timeout=120)
+        return int(re.search(r"^(?:summary|totals): (\d+)", out.read_text(), re.M)[1])
+
+    def per_call(environment: dict[str, str]) -> float:
+        return (count("short_more", environment) - count("short", environment)) / 10000
+
+    bare = per_call({})
+    inert = per_call({"LD_PRELOAD": str(LIBRARY)}) - bare
+    acting = per_call({"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": "v=1;" + NAP}) - bare
+    print(f"added instructions per call: {inert:.1f} inert, {acting:.1f} acting")
+    assert inert <= 30 and acting <= 60

@@ -1,0 +1,314 @@
+"""Nodes' records to one job's record: every line that is printed validates, fits, and says what it left out."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.record_tools import SCHEMA, driver, node_record, run
+
+
+def merge(
+    tmp_path: Path, records: list[dict[str, Any]], nodes_of: int | None = None, why: str = ""
+) -> dict[str, Any]:
+    """Merges them by the real code, and checks what holds for every record."""
+    files = []
+    for index, record in enumerate(records):
+        files.append(tmp_path / f"{index}.json")
+        files[-1].write_text(json.dumps(record))
+    done = run("driver", "merge", nodes_of or len(records), why, *files)
+    assert done.returncode == 0, done.stderr
+    line = done.stdout.removesuffix("\n")
+    assert "\n" not in line and len(line) <= 60_000 and line.isascii()
+    document = json.loads(line)
+    jsonschema.validate(document, SCHEMA)
+    return document["mpi_wait"]
+
+
+def refuse(tmp_path: Path, record: Any) -> str:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(record))
+    return driver("merge", 1, "", path)["error"]
+
+
+def test_one_node(tmp_path: Path) -> None:
+    record = merge(tmp_path, [node_record()])
+    assert record["nodes"] == {"reported": 1, "of": 1} and record["elapsed_s"] == 10.5
+    assert record["energy"] == {
+        "joules": 210,
+        "scope": "node",
+        "source": "simulated",
+        "zones_j": {"package": 200, "core": 90, "dram": 10},
+    }
+    wait = record["wait"]
+    assert wait["per_rank_s"] == [1.5, 0.25] and wait["per_rank_asleep_s"] == [1, 0]
+    assert (wait["ranks"], wait["total_s"], wait["mean_s"], wait["share"], wait["cpu_share"]) == (
+        2,
+        1.75,
+        0.875,
+        0.088,
+        0.1,
+    )
+    assert wait["min"] == {"rank": 1, "s": 0.25, "node": "c1"} and wait["max"] == {
+        "rank": 0,
+        "s": 1.5,
+        "node": "c1",
+    }
+    assert wait["by_call"] == {
+        "MPI_Recv": {"calls": 100, "waits": 5, "wait_s": 1.75, "longest_s": 0.9}
+    }
+    assert record["steps"] == [
+        {"id": "0", "nodes": 1, "ranks": 2, "elapsed_s": 9, "wait_s": 1.75, "joules": 210}
+    ]
+
+
+def test_two_nodes_are_listed_by_rank(tmp_path: Path) -> None:
+    """Ranks spread cyclically over nodes come out in order of rank."""
+    first = node_record("c1", "c[1-2]", [[0, 10**6, 0], [2, 3 * 10**6, 0]])
+    second = node_record("c2", "c[1-2]", [[1, 2 * 10**6, 0], [3, 4 * 10**6, 0]])
+    for record in (first, second):
+        record["steps"][0]["wait"]["size"] = 4
+    record = merge(tmp_path, [first, second])
+    assert record["wait"]["per_rank_s"] == [1, 2, 3, 4]
+    assert record["energy"]["joules"] == 420 and record["steps"][0]["nodes"] == 2
+    assert record["wait"]["max"] == {"rank": 3, "s": 4, "node": "c2"}
+
+
+def test_one_world_over_several_steps_is_listed_by_rank(tmp_path: Path) -> None:
+    """A launcher's daemons may be one step per node."""
+    records = []
+    for node in (0, 1):
+        records.append(node_record(f"c{node + 1}", "c[1-2]", [[1 - node, 10**6 * (2 - node), 0]]))
+        records[-1]["steps"][0]["id"] = str(node)
+        records[-1]["steps"][0]["wait"]["size"] = 2
+    assert merge(tmp_path, records)["wait"]["per_rank_s"] == [1, 2]
+
+
+def test_several_worlds_are_listed_step_after_step(tmp_path: Path) -> None:
+    record = node_record(ranks=[[1, 10**6, 0], [0, 2 * 10**6, 0]])
+    later = copy.deepcopy(record["steps"][0]) | {
+        "id": "1",
+        "start_s": record["steps"][0]["start_s"] + 5,
+    }
+    later["wait"]["ranks"] = [[0, 3 * 10**6, 0], [1, 4 * 10**6, 0]]
+    record["steps"].insert(0, later)
+    merged = merge(tmp_path, [record])
+    assert [step["id"] for step in merged["steps"]] == ["0", "1"]
+    assert merged["wait"]["per_rank_s"] == [2, 1, 3, 4]
+
+
+def test_share_of_a_node(tmp_path: Path) -> None:
+    energy = merge(tmp_path, [node_record(cores=1)])["energy"]
+    assert (energy["scope"], energy["joules"], energy["node_joules"]) == ("share", 52.5, 210)
+
+
+def test_psys_counts_only_without_packages(tmp_path: Path) -> None:
+    zones = {"psys": 400_000_000}
+    energy = {"source": "rapl", "gaps": 2, "zones_uj": zones}
+    assert merge(tmp_path, [node_record(energy=energy)])["energy"] == {
+        "joules": 400,
+        "scope": "node",
+        "source": "rapl",
+        "zones_j": {"psys": 400},
+        "gaps": 2,
+    }
+    both = energy | {"zones_uj": zones | {"package": 100_000_000}}
+    assert merge(tmp_path, [node_record(energy=both)])["energy"]["joules"] == 100
+
+
+def test_nodes_without_energy(tmp_path: Path) -> None:
+    without = node_record("c2", "c[1-2]", energy=None, energy_why="no powercap zones")
+    record = merge(tmp_path, [node_record("c1", "c[1-2]"), without])
+    assert record["energy"]["nodes"] == 1 and record["energy_why"] == "no powercap zones"
+    assert merge(tmp_path, [without])["energy"] is None
+    unknown = merge(tmp_path, [node_record(cores=0)])
+    assert unknown["energy"] is None and unknown["energy_why"] == "the job's cores are not known"
+
+
+def test_missing_nodes_and_no_ranks(tmp_path: Path) -> None:
+    record = node_record(nodes="c[1-3]")
+    del record["steps"][0]["wait"]
+    merged = merge(tmp_path, [record], 3, "spool not shared")
+    assert merged["nodes"] == {"reported": 1, "of": 3, "why": "spool not shared"}
+    assert merged["wait"] is None and merged["steps"][0]["ranks"] == 0
+
+
+def test_fallback_of_any_node_is_said(tmp_path: Path) -> None:
+    fell = {"asked": "umwait", "used": "nap", "why": "no waitpkg", "by": "site"}
+    good = {"asked": "umwait", "used": "umwait", "why": "", "by": "site"}
+    merged = merge(
+        tmp_path,
+        [node_record("c1", "c[1-2]", policy=good), node_record("c2", "c[1-2]", policy=fell)],
+    )
+    assert merged["policy"] == fell
+    record = node_record(policy={"asked": "", "used": "", "why": "", "by": ""})
+    record["steps"][0]["policy"] = good | {"by": "step"}
+    merged = merge(tmp_path, [record])
+    assert (
+        merged["policy"] == {"asked": "umwait", "used": "umwait", "by": "step"}
+        and "policy" not in merged["steps"][0]
+    )
+
+
+def test_thousand_nodes(tmp_path: Path) -> None:
+    """128 000 ranks: quantiles for the lists, everything else exact."""
+    records = []
+    for node in range(1000):
+        ranks = [[node * 128 + i, (node * 128 + i) * 1000, 0] for i in range(128)]
+        records.append(node_record(f"n{node:04}", "n[0000-0999]", ranks))
+    wait = merge(tmp_path, records)["wait"]
+    assert wait["ranks"] == 128_000 and wait["per_rank_s"] == [] and wait["per_rank_asleep_s"] == []
+    assert (
+        len(wait["quantiles_s"]) == 101
+        and wait["quantiles_s"][0] == 0
+        and wait["quantiles_s"][100] == 127.999
+    )
+    assert abs(wait["quantiles_s"][50] - 64) < 0.01
+    assert wait["max"] == {"rank": 127_999, "s": 127.999, "node": "n0999"}
+
+
+def test_many_steps(tmp_path: Path) -> None:
+    record = node_record()
+    step = record["steps"][0]
+    record["steps"] = [
+        copy.deepcopy(step) | {"id": str(i), "start_s": step["start_s"] + i / 1000}
+        for i in range(4000)
+    ]
+    record["steps_left_out"] = 3
+    merged = merge(tmp_path, [record])
+    assert len(merged["steps"]) == 256 and merged["steps_left_out"] == 3744 + 3
+    assert merged["wait"]["ranks"] == 8000 and merged["wait"]["total_s"] == 7000
+
+
+def test_omitted_ranks_are_in_the_sums(tmp_path: Path) -> None:
+    record = node_record(ranks=[])
+    record["steps"][0]["wait"]["omitted"] = {
+        "count": 3,
+        "wait_us": 6_000_000,
+        "asleep_us": 1_000_000,
+        "min": [2, 500_000],
+        "max": [1, 4_000_000],
+    }
+    wait = merge(tmp_path, [record])["wait"]
+    assert (wait["ranks"], wait["total_s"], wait["asleep_s"]) == (3, 6, 1)
+    assert wait["naps"] == 30
+    assert wait["min"]["rank"] == 2 and wait["max"]["s"] == 4 and wait["per_rank_s"] == []
+
+
+def test_calls_beyond_the_first_are_other(tmp_path: Path) -> None:
+    record = node_record()
+    letters = "abcdefghijklmnopqrstuvwxyzABCD"
+    record["steps"][0]["wait"]["calls"] = {
+        f"MPI_F{letter}": [1, 1, 1000 * (i + 1), 10] for i, letter in enumerate(letters)
+    }
+    calls = merge(tmp_path, [record])["wait"]["by_call"]
+    assert len(calls) == 25 and next(iter(calls)) == "MPI_FD"
+    assert calls["other"]["calls"] == 6 and calls["other"]["wait_s"] == 0.021
+
+
+HOSTILE = [
+    ("v", 2, "version 1"),
+    ("kind", "job", "version 1"),
+    ("node", "../x", "no name"),
+    ("node", "", "no name"),
+    ("cluster", "a b", "no name"),
+    ("job_id", -1, "no number"),
+    ("job_id", 2**32, "no number"),
+    ("job_id", "7", "no number"),
+    ("nodes", "c1;reboot", "node list"),
+    ("nodes", None, "node list"),
+    ("start_s", -1, "start_s"),
+    ("end_s", 1e300, "end_s"),
+    ("cores", -4, "cores"),
+    ("cores_total", 10**9, "cores"),
+    ("steps", {}, "steps"),
+    ("steps", [7], "steps"),
+    ("steps", [{}] * 5000, "steps"),
+    ("energy", {"zones_uj": {}}, "energy"),
+    ("energy", {"source": "rapl", "gaps": 0, "zones_uj": {"gpu": 1}}, "energy"),
+    ("energy", {"source": "rapl", "gaps": 0, "zones_uj": {"package": -1}}, "energy"),
+    ("policy", {"asked": "<b>", "used": "x", "why": "", "by": ""}, "policy"),
+    ("policy", {"asked": "nap", "used": "nap", "why": "", "by": "me"}, "policy"),
+    ("policy", None, "policy"),
+    ("steps_left_out", -1, "steps_left_out"),
+]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"), HOSTILE, ids=[f"{i}-{row[0]}" for i, row in enumerate(HOSTILE)]
+)
+def test_hostile_fields_are_refused(tmp_path: Path, field: str, value: Any, message: str) -> None:
+    assert message in refuse(tmp_path, node_record(**{field: value}))
+
+
+WAITS = [
+    {"ranks": [[0, -1, 0]]},
+    {"ranks": [[0, 1]]},
+    {"ranks": [[2**24, 1, 1]]},
+    {"ranks": [["0", 1, 1]]},
+    {"ranks": "no"},
+    {"ranks": [[0, 1, 1]] * 1025},
+    {"calls": {"MPI_Re cv": [1, 1, 1, 1]}},
+    {"calls": {"evil": [1, 1, 1, 1]}},
+    {"calls": {"MPI_Recv": [1, 1]}},
+    {"size": -1},
+    {"span_us": 2 * 10**18},
+    {"omitted": {"count": 0}},
+    {"late": None},
+    {"naps": -1},
+]
+
+
+@pytest.mark.parametrize("change", WAITS, ids=range(len(WAITS)))
+def test_hostile_waits_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    record = node_record()
+    record["steps"][0]["wait"] |= change
+    assert "wait" in refuse(tmp_path, record)
+
+
+def test_largest_numbers_still_validate(tmp_path: Path) -> None:
+    record = node_record(ranks=[[i, 10**18, 10**18] for i in range(1024)])
+    numbers = ("span_us", "naps", "late", "late_us", "sampled_us", "sampled_cpu_us")
+    record["steps"][0]["wait"] |= dict.fromkeys(numbers, 10**18)
+    record["steps"][0]["wait"]["calls"] = {"MPI_Recv": [10**18] * 4}
+    merge(tmp_path, [record])
+
+
+def test_why_is_cleaned(tmp_path: Path) -> None:
+    record = node_record(energy=None, energy_why='bad "quote" <script> \u00e9')
+    assert '"' not in merge(tmp_path, [record])["energy_why"]
+
+
+def test_combining_with_what_a_field_holds() -> None:
+    line = json.dumps({"mpi_wait": {"nodes": {"reported": 1}}})
+    assert driver("combine", "", line)["text"] == line
+    assert driver("combine", " \n", line)["text"] == line
+    kept = json.loads(
+        driver("combine", '{"site":{"a":1.5},"mpi_wait":{"nodes":{"reported":0}}}', line)["text"]
+    )
+    assert kept == {"site": {"a": 1.5}, "mpi_wait": {"nodes": {"reported": 1}}}
+    assert driver("combine", "JS1:H4sIAAAA", line)["code"] == -17
+    assert driver("combine", '["list"]', line)["code"] == -17
+    assert driver("combine", line, line)["code"] == -114
+    assert driver("combine", json.dumps({"x": "y" * 65530}), line)["code"] == -27
+
+
+@pytest.mark.parametrize(
+    ("key", "cluster"),
+    [("a-7-0", "a"), ("my-big-cluster-7-0", "my-big-cluster"), ("x.y-7-0", "x.y")],
+)
+def test_keys(key: str, cluster: str) -> None:
+    assert driver("key", key) == {"code": 0, "cluster": cluster, "job": 7, "restart": 0}
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "a", "a-7", "-7-0", "a-7-", "a-x-0", "a-7-0x", "../a-7-0", "a-99999999999-0", "a-7--1"],
+)
+def test_bad_keys(key: str) -> None:
+    assert driver("key", key)["code"] == -22

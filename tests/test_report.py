@@ -1,0 +1,344 @@
+"""mpi-wait report against a fake sacct: what it shows."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pathlib
+import re
+import subprocess
+from typing import Any, Callable
+
+import jsonschema
+import pytest
+from report_double import (
+    COMMAND,
+    DELIMITER,
+    FIELDS,
+    POLICY,
+    SCHEMA,
+    Report,
+    make_record,
+    make_row,
+    refused,
+    shown,
+)
+
+
+@pytest.fixture
+def report(tmp_path: pathlib.Path) -> Report:
+    return Report(tmp_path)
+
+
+def section(text: str, heading: str) -> list[str]:
+    lines = text.splitlines()
+    start = next(index for index, line in enumerate(lines) if line.startswith(heading))
+    rest = lines[start + 1 :]
+    return rest[
+        : next(
+            (index for index, line in enumerate(rest) if re.match(r"[A-Z].* ─", line)), len(rest)
+        )
+    ]
+
+
+def test_the_test_record_is_what_the_plugin_writes() -> None:
+    jsonschema.Draft7Validator(SCHEMA).validate(make_record())
+
+
+def test_the_report_answers_the_questions(report: Report) -> None:
+    text = shown(report("123", rows=[make_row(json.dumps(make_record()))]))
+    assert re.match(r"Job 123  solver +COMPLETED after 00:00:25\n", text)
+    assert "umwait became nap (no waitpkg), asked for by the job" in text
+    assert "2 nodes, 4 CPUs, 4 MPI ranks" in text
+    assert "4.50 kJ = 1.25 Wh, 180 W on average  simulated, not measured" in text
+    assert "the job's share, by its part of the cores; whole nodes: 9.00 kJ" in text
+    assert "zones: package 8.00 kJ (of it core 5.00 kJ) · dram 1.00 kJ" in text
+    assert "29.0 s, 29 % of the ranks' time" in text
+    assert "500 ms least · 7.25 s mean · 10.0 s most" in text
+    assert "26.1 s (90 % of the waiting); long waits used 6.0 % of a CPU" in text
+    assert "40 naps ended past the budget, by 50.0 µs on average" in text
+    assert "rank 3 waits least: it computes longest" in text
+    assert "Steps" not in text and "Mind" not in text
+    assert "saved" not in text.lower() and "saving" not in text.lower()
+
+
+def test_measured_energy_is_not_called_simulated(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["energy"].update(source="rapl", scope="node")
+    text = shown(report("123", rows=[make_row(json.dumps(record))]))
+    assert "simulated" not in text and "whole nodes, the job had every core" in text
+
+
+def test_energy_that_is_not_known_says_why(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"].update(energy=None, energy_why="no powercap zones")
+    text = shown(report("123", rows=[make_row(json.dumps(record))]))
+    assert "not known: no powercap zones" in text and " J" not in text
+
+
+def test_bars_are_aligned_and_in_proportion(report: Report) -> None:
+    lines = section(
+        shown(report("123", rows=[make_row(json.dumps(make_record()))])), "Waiting in MPI"
+    )
+    bars = [line for line in lines if re.match(r"  rank \d", line)]
+    starts = {re.search("[█░]", line).start() for line in bars}  # type: ignore[union-attr]
+    lengths = [len(re.findall("[█░▏▎▍▌▋▊▉]", line)) for line in bars]
+    assert len(bars) == 4 and len(starts) == 1
+    assert lengths[1] == max(lengths) and lengths[3] < lengths[0] / 10
+    assert all("█" in line and "░" in line for line in bars[:3])
+
+
+def test_calls_are_in_order_of_waiting_and_other_is_last(report: Report) -> None:
+    lines = section(shown(report("123", rows=[make_row(json.dumps(make_record()))])), "Calls")
+    assert [line.split()[0] for line in lines if line.strip()] == [
+        "call",
+        "MPI_Allreduce",
+        "MPI_Barrier",
+        "other",
+    ]
+    assert re.search(r"MPI_Allreduce +12000 +11000 +26\.0 s +90 % +12\.1 ms", "\n".join(lines))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+@pytest.mark.parametrize("ranks", [1, 4, 500])
+def test_no_line_is_wider_than_the_width(report: Report, width: int, ranks: int) -> None:
+    waits = [5.0 + rank % 7 for rank in range(ranks)]
+    text = shown(
+        report("123", "--width", str(width), rows=[make_row(json.dumps(make_record(waits)))])
+    )
+    assert max(len(line) for line in text.splitlines()) <= width
+
+
+def test_many_ranks_are_the_extremes_and_a_distribution(report: Report) -> None:
+    rows = [make_row(json.dumps(make_record([5.0 + rank % 7 / 10 for rank in range(500)] + [0.1])))]
+    text = shown(report("123", rows=rows))
+    bars = [line for line in text.splitlines() if re.match(r"  rank +\d", line)]
+    assert len(bars) == 8 and "rank 500" in bars[-1]
+    assert (
+        "493 ranks between (--all-ranks shows them)" in text
+        and "How many ranks wait how long:" in text
+    )
+    assert (
+        len(re.findall(r"^  rank +\d", shown(report("123", "--all-ranks", rows=rows)), re.M)) == 501
+    )
+
+
+def test_quantiles_stand_in_for_ranks_that_did_not_fit(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"].update(
+        per_rank_s=[], per_rank_asleep_s=[], quantiles_s=[i / 10 for i in range(101)]
+    )
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    text = shown(report("123", rows=[make_row(json.dumps(record))]))
+    assert re.search(r"median +5\.00 s +█", text) and not re.search(r"^  rank \d", text, re.M)
+
+
+def two_steps() -> dict[str, Any]:
+    record = make_record([1.0, 2.0, 3.0, 0.1])
+    record["mpi_wait"]["steps"] = [
+        {"id": "batch", "ranks": 0, "wait_s": 0, "elapsed_s": 25.0},
+        {
+            "id": "0",
+            "policy": dict(POLICY),
+            "ranks": 2,
+            "wait_s": 3.0,
+            "elapsed_s": 10.0,
+            "joules": 1000.0,
+        },
+        {
+            "id": "1",
+            "policy": {"asked": "nap", "used": "nap", "by": "step"},
+            "ranks": 2,
+            "wait_s": 3.1,
+            "elapsed_s": 10.0,
+        },
+    ]
+    return record
+
+
+def test_several_steps_get_a_table_and_ranks_their_step(report: Report) -> None:
+    text = shown(report("123", rows=[make_row(json.dumps(two_steps()))]))
+    assert "3 steps" in text and "rank 1.1 waits least" in text
+    assert re.findall(r"^  rank (\S+)", text, re.M) == ["0.0", "0.1", "1.0", "1.1"]
+    assert [line.split()[0] for line in section(text, "Steps") if line.strip()] == [
+        "step",
+        "batch",
+        "0",
+        "1",
+    ]
+
+
+def test_one_step_is_shown_alone(report: Report) -> None:
+    rows = [make_row(json.dumps(two_steps()))]
+    text = shown(report("123.1", rows=rows))
+    assert text.startswith("Job 123, step 1") and "nap, asked for by the step" in text
+    assert re.findall(r"^  rank (\S+)", text, re.M) == ["0", "1"]
+    assert "not known for this step" in text and "1.00 kJ = 0.278 Wh, 100 W" in shown(
+        report("123.0", rows=rows)
+    )
+    assert "no MPI rank" in shown(report("123.batch", rows=rows))
+    assert report.asked()[:2] == ["-j", "123"]
+    assert "the record of job 123 has no step 7 (it has: batch, 0, 1)" in refused(
+        report("123.7", rows=rows)
+    )
+
+
+READINGS = [
+    ([9.5, 10.0, 9.0, 0.5], "rank 3 waits least: it computes longest, the others wait for it"),
+    ([10.0, 0.1], "rank 1 waits least: it computes longest, the other waits for it"),
+    ([5.0, 5.1, 4.9, 5.0], "the ranks wait about alike"),
+    ([9.0, 9.0, 9.0, 0.1, 0.2], "rank 3 and 1 other wait least"),
+    ([0.1, 0.1, 0.1, 9.0], "few ranks wait, rank 3 most"),
+    ([3.0], "a single rank"),
+    ([0.0, 0.0], "no rank waited"),
+]
+
+
+@pytest.mark.parametrize("waits,reading", READINGS, ids=[reading for _, reading in READINGS])
+def test_the_reading_of_the_balance(report: Report, waits: list[float], reading: str) -> None:
+    text = shown(report("123", "--width", "200", rows=[make_row(json.dumps(make_record(waits)))]))
+    assert reading in text
+
+
+def test_what_limits_the_figures_is_said(report: Report) -> None:
+    record = make_record()
+    body = record["mpi_wait"]
+    body["nodes"].update(reported=2, of=3, why="spool not shared")
+    body["energy"].update(gaps=2, nodes=1)
+    body["wait"]["unseen"] = 7
+    body["steps_left_out"] = 4
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    text = shown(report("123", "--width", "200", rows=[make_row("", Extra=json.dumps(record))]))
+    for words in (
+        "2 of 3 nodes reported (spool not shared)",
+        "too low: in 2 intervals",
+        "from 1 of 2 nodes",
+        "7 ranks",
+        "4 steps had no room",
+        "Extra, which the job's owner can change",
+    ):
+        assert words in text
+
+
+FINDS: dict[str, Callable[[str], dict[str, str]]] = {
+    "merged with another tool's keys": lambda text: make_row(
+        json.dumps({"site": {"a": 1}, **json.loads(text)})
+    ),
+    "in the middle of other text": lambda text: make_row(f"JS1:abc {text} and more"),
+    "behind text with newlines and delimiters": lambda text: make_row(
+        f"one\ntwo\n{text}", JobName="a\nb", Extra=f"x{DELIMITER}y"
+    ),
+    "in SystemComment, AdminComment being taken": lambda text: make_row(
+        "JS1:H4sI", SystemComment=text
+    ),
+    "in Extra": lambda text: make_row("", Extra=text),
+}
+
+
+@pytest.mark.parametrize("row", FINDS.values(), ids=FINDS.keys())
+def test_the_record_is_found(report: Report, row: Callable[[str], dict[str, str]]) -> None:
+    assert "4.50 kJ" in shown(report("123", rows=[row(json.dumps(make_record()))]))
+
+
+def test_an_old_sacct_is_not_asked_for_extra(report: Report) -> None:
+    rows = [make_row(json.dumps(make_record()))]
+    shown(report("123", rows=rows, helpformat=FIELDS[:11]))
+    assert "Extra" not in " ".join(report.asked())
+    shown(report("123", rows=rows))
+    assert "Extra" in " ".join(report.asked())
+
+
+def test_a_raw_record(report: Report, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(make_record()))
+    from_file, from_stdin = (
+        shown(report("--record", str(path))),
+        shown(report("-", stdin=path.read_text())),
+    )
+    assert from_file == from_stdin and from_file.startswith("A record without its job")
+    assert "cannot be read: No such file" in refused(report("--record", str(tmp_path / "none")))
+    assert "there is no record in" in refused(report("-", stdin="hello"))
+    assert "larger than" in refused(report("-", stdin="x" * (1 << 21)))
+
+
+def test_json_is_the_record_and_the_row(report: Report) -> None:
+    record = make_record()
+    answer = json.loads(shown(report("123", "--json", rows=[make_row(json.dumps(record))])))
+    assert answer["mpi_wait"] == record["mpi_wait"] and answer["field"] == "AdminComment"
+    assert answer["job"]["JobID"] == "123" and answer["job"]["State"] == "COMPLETED"
+    assert "AdminComment" not in answer["job"]
+
+
+def test_duplicates_are_every_run(report: Report) -> None:
+    later = make_record()
+    later["mpi_wait"]["energy"]["joules"] = 9000.0
+    rows = [
+        make_row(json.dumps(make_record()), State="REQUEUED"),
+        make_row(),
+        make_row(json.dumps(later)),
+    ]
+    assert (
+        "9.00 kJ = 2.50 Wh" in shown(report("123", rows=rows))
+        and "--duplicates" not in report.asked()
+    )
+    text = shown(report("123", "--duplicates", rows=rows))
+    assert text.index("4.50 kJ = ") < text.index("9.00 kJ = 2.50 Wh") and text.count("Job 123") == 2
+    assert len(json.loads(shown(report("123", "--duplicates", "--json", rows=rows)))) == 2
+
+
+def test_ascii_where_the_output_is_not_utf8(report: Report) -> None:
+    environment = {
+        "LC_ALL": "C",
+        "PYTHONUTF8": "0",
+        "PYTHONCOERCECLOCALE": "0",
+        "PYTHONIOENCODING": "ascii",
+    }
+    text = shown(
+        report(
+            "123", rows=[make_row(json.dumps(make_record()), JobName="caf\u00e9")], env=environment
+        )
+    )
+    assert text.isascii() and re.search(r"rank 1  10\.0 s  #+\.+\n", text) and "50.0 us" in text
+
+
+def on_a_terminal(report: Report, *argv: str, **environment: str) -> str:
+    record = report.folder / "record.json"
+    record.write_text(json.dumps(make_record()))
+    command = " ".join([str(COMMAND), "report", "--record", str(record), *argv])
+    result = subprocess.run(
+        ["script", "-qec", command, "/dev/null"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        env={"PATH": "/usr/bin:/bin", "TERM": "xterm", "LC_ALL": "C.UTF-8", **environment},
+        check=True,
+    )
+    return result.stdout
+
+
+def test_colour_is_for_terminals_only(report: Report) -> None:
+    assert "\x1b[" in on_a_terminal(report)
+    assert "\x1b[" not in on_a_terminal(report, "--no-color")
+    assert "\x1b[" not in on_a_terminal(report, NO_COLOR="1")
+    assert "\x1b[" not in on_a_terminal(report, TERM="dumb")
+    assert "\x1b" not in shown(report("123", rows=[make_row(json.dumps(make_record()))]))
+
+
+def test_a_reader_that_leaves_is_no_error(report: Report) -> None:
+    record = copy.deepcopy(make_record([1.0 + rank % 9 for rank in range(20000)]))
+    path = report.folder / "many.json"
+    path.write_text(json.dumps(record))
+    command = f"'{COMMAND}' report --all-ranks --record '{path}' | head -1"
+    result = subprocess.run(
+        ["bash", "-c", command], capture_output=True, encoding="utf-8", timeout=60, check=True
+    )
+    assert result.stdout.startswith("A record") and result.stderr == ""
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["report", "--help"]])
+def test_help(argv: list[str]) -> None:
+    result = subprocess.run(
+        [str(COMMAND), *argv], capture_output=True, encoding="utf-8", timeout=60, check=True
+    )
+    assert "report" in result.stdout and result.stderr == ""

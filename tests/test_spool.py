@@ -1,0 +1,287 @@
+"""mpi-wait-node between outbox, shared spool and sink=file; slurmdbd itself is tested in the cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.record_tools import SCHEMA, binaries, node_record, run
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
+
+KEY = "test-7-0"
+
+
+class Site:
+    """An outbox per node and one spool, as a site with sink=file has them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.spool = folder, folder / "spool"
+        self.spool.mkdir(mode=0o755)
+        folder.chmod(0o755)
+
+    def outbox(self, node: str) -> Path:
+        return self.folder / node / "out"
+
+    def put(self, record: Any, node: str = "c1", key: str = KEY) -> Path:
+        self.outbox(node).mkdir(parents=True, exist_ok=True)
+        path = self.outbox(node) / f"{key}.{node}.json"
+        path.write_text(record if isinstance(record, str) else json.dumps(record))
+        return path
+
+    def node(
+        self, *words: str, node: str = "c1", spool: bool = True
+    ) -> subprocess.CompletedProcess[str]:
+        """What it logs goes to a terminal of its own, where it is read."""
+        site = [f"spool={self.spool}"] if spool else []
+        command = [
+            "script",
+            "-qec",
+            " ".join(
+                [
+                    str(binaries()["mpi-wait-node"]),
+                    words[0],
+                    "--outbox",
+                    str(self.outbox(node)),
+                    *words[1:],
+                    *site,
+                    "sink=file",
+                ]
+            ),
+            "/dev/null",
+        ]
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "SLURMD_NODENAME": node},
+        )
+
+    def done(self, key: str = KEY, spool: bool = True, node: str = "c1") -> dict[str, Any]:
+        folder = self.spool / "done" if spool else self.outbox(node).parent / "done"
+        path = folder / f"{key}.json"
+        assert path.stat().st_mode & 0o777 == 0o640 and path.stat().st_gid == 1000
+        document = json.loads(path.read_text())
+        jsonschema.validate(document, SCHEMA)
+        return document["mpi_wait"]
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """Not under pytest's own folder, which only root may enter: the spool's user must reach it."""
+    with tempfile.TemporaryDirectory(prefix="spool-") as folder:
+        yield Site(Path(folder))
+
+
+def test_one_node_without_a_spool(site: Site) -> None:
+    left = site.put(node_record())
+    assert site.node("write", KEY, spool=False).returncode == 0
+    assert site.done(spool=False)["nodes"] == {"reported": 1, "of": 1}
+    assert not left.exists() and os.listdir(site.outbox("c1")) == []
+
+
+def test_two_nodes_without_a_spool(site: Site) -> None:
+    """The first writes what it has; the other's record can never be merged."""
+    for node in ("c1", "c2"):
+        left = site.put(node_record(node, "c[1-2]"), node)
+        assert site.node("write", KEY, node=node, spool=False).returncode == 0
+        assert not left.exists()
+    assert site.done(spool=False)["nodes"] == {"reported": 1, "of": 2, "why": "no shared spool"}
+    assert not (site.outbox("c2").parent / "done").exists()
+
+
+def test_two_nodes_meet_in_the_spool(site: Site) -> None:
+    site.put(node_record("c2", "c[1-2]"), "c2")
+    assert site.node("write", KEY, node="c2").returncode == 0
+    assert [entry.name for entry in (site.spool / KEY).iterdir()] == ["c2.json"]
+    assert (site.spool / KEY).stat().st_mode & 0o777 == 0o700
+    site.put(node_record("c1", "c[1-2]"), "c1")
+    assert site.node("write", KEY, node="c1").returncode == 0
+    assert site.done()["nodes"] == {"reported": 2, "of": 2}
+    assert not (site.spool / KEY).exists()
+
+
+def test_first_node_waits_for_the_other(site: Site) -> None:
+    site.put(node_record("c1", "c[1-2]"), "c1")
+    site.put(node_record("c2", "c[1-2]"), "c2")
+    command = [
+        str(binaries()["mpi-wait-node"]),
+        "write",
+        "--outbox",
+        str(site.outbox("c1")),
+        KEY,
+        f"spool={site.spool}",
+        "sink=file",
+    ]
+    with subprocess.Popen(command, env={**os.environ, "SLURMD_NODENAME": "c1"}) as first:
+        assert site.node("write", KEY, node="c2").returncode == 0
+        assert first.wait(timeout=30) == 0
+    assert site.done()["nodes"] == {"reported": 2, "of": 2}
+
+
+def test_spool_that_is_not_shared(site: Site) -> None:
+    site.put(node_record("c1", "c[1-3]"))
+    assert site.node("write", "--collect", "1", KEY).returncode == 0
+    assert site.done()["nodes"] == {"reported": 1, "of": 3, "why": "spool not shared"}
+
+
+def test_missing_nodes_are_left_to_the_sweep(site: Site) -> None:
+    for node in ("c2", "c1"):
+        site.put(node_record(node, "c[1-3]"), node)
+        last = site.node("write", "--collect", "1", KEY, node=node)
+    assert last.returncode == 2
+    assert site.node("sweep").returncode == 2
+    for path in (site.spool / KEY).iterdir():
+        os.utime(path, (0, path.stat().st_mtime - 1000))
+    assert site.node("sweep").returncode == 0
+    assert site.done()["nodes"] == {"reported": 2, "of": 3, "why": "nodes missing"}
+
+
+def test_sweep_leaves_what_is_young_and_flush_does_not(site: Site) -> None:
+    for job in (7, 8, 9):
+        site.put(node_record(job=job), key=f"test-{job}-0")
+    assert site.node("sweep").returncode == 0
+    assert len(os.listdir(site.outbox("c1"))) == 3
+    assert site.node("flush").returncode == 0
+    assert os.listdir(site.outbox("c1")) == [] and [
+        entry.name for entry in site.spool.iterdir()
+    ] == ["done"]
+    assert len(list((site.spool / "done").iterdir())) == 3
+
+
+def test_writer_sweep_only_moves(site: Site) -> None:
+    site.put(node_record())
+    assert site.node("write", KEY, "writer=sweep").returncode == 0
+    assert (site.spool / KEY / "c1.json").exists() and not (site.spool / "done").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [("record=mpi", False), ("record_min_s=11", False), ("record_min_s=10", True)],
+)
+def test_records_that_the_site_does_not_want(site: Site, words: str, kept: bool) -> None:
+    record = node_record()
+    if words == "record=mpi":
+        del record["steps"][0]["wait"]
+    site.put(record)
+    assert site.node("write", KEY, words).returncode == 0
+    assert (site.spool / "done").exists() == kept and not (site.spool / KEY).exists()
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
+def test_writable_spool_is_refused(site: Site, mode: int) -> None:
+    left = site.put(node_record())
+    site.spool.chmod(mode)
+    done = site.node("write", KEY)
+    assert done.returncode == 1 and left.exists()
+    assert f'spool "{site.spool}" has mode 0{mode:o}' in done.stdout and "chmod go-w" in done.stdout
+
+
+def test_foreign_spool_is_refused(site: Site) -> None:
+    left = site.put(node_record())
+    os.chown(site.spool, 65534, 0)
+    done = site.node("write", KEY)
+    assert done.returncode == 1 and left.exists()
+    assert "belongs to uid 65534, not to root" in done.stdout and "chown root" in done.stdout
+    assert site.node("write", KEY, "spool_user=nobody").returncode == 0
+    assert (site.spool / "done" / f"{KEY}.json").stat().st_uid == 65534
+
+
+def test_linked_and_missing_spools_are_refused(site: Site) -> None:
+    left = site.put(node_record())
+    site.spool.rmdir()
+    assert "No such file" in site.node("write", KEY).stdout
+    (site.folder / "elsewhere").mkdir()
+    site.spool.symlink_to(site.folder / "elsewhere")
+    done = site.node("write", KEY)
+    assert (
+        done.returncode == 1 and "must be a directory and no link" in done.stdout and left.exists()
+    )
+
+
+HOSTILE = {
+    "other node": node_record("c9", "c[1-9]"),
+    "not in the list": node_record("c2", "c1"),
+    "other job": node_record("c2", "c[1-2]", job=8),
+    "other list": node_record("c2", "c[1-9]"),
+    "no JSON": "{",
+    "no object": "[]",
+    "too large": "x" * (5 * 1024 * 1024),
+    "deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("case", list(HOSTILE))
+def test_hostile_files_are_left_out(site: Site, case: str) -> None:
+    """The first node's own record is written all the same."""
+    folder = site.spool / KEY
+    folder.mkdir(mode=0o700)
+    content = HOSTILE[case]
+    (folder / "c2.json").write_text(content if isinstance(content, str) else json.dumps(content))
+    site.put(node_record("c1", "c[1-2]"))
+    done = site.node("write", "--collect", "1", KEY)
+    assert done.returncode == 0, done.stdout
+    assert site.done()["nodes"] == {"reported": 1, "of": 2, "why": "spool not shared"}
+    assert '"c2.json"' in done.stdout and "left out" in done.stdout
+
+
+def test_links_and_fifos_in_the_spool(site: Site) -> None:
+    folder = site.spool / KEY
+    folder.mkdir(mode=0o700)
+    (site.folder / "secret").write_text(json.dumps(node_record("c2", "c[1-3]")))
+    (folder / "c2.json").symlink_to(site.folder / "secret")
+    os.mkfifo(folder / "c3.json")
+    site.put(node_record("c1", "c[1-3]"))
+    assert site.node("write", "--collect", "1", KEY).returncode == 0
+    assert site.done()["nodes"]["reported"] == 1
+
+
+def test_held_lock_means_somebody_else_merges(site: Site) -> None:
+    site.put(node_record())
+    site.node("write", KEY, "writer=sweep")
+    lock = site.spool / KEY / ".job.lock"
+    with subprocess.Popen(["flock", str(lock), "sleep", "60"]) as holder:
+        while (
+            not lock.exists()
+            or subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode == 0
+        ):
+            pass
+        assert site.node("sweep", "--partial").returncode == 2
+        subprocess.run(["pkill", "-P", str(holder.pid)], check=False)
+        holder.wait()
+    assert site.node("sweep", "--partial").returncode == 0
+    assert site.done()["nodes"]["reported"] == 1
+
+
+def test_key_that_is_not_there(site: Site) -> None:
+    assert site.node("write", "test-99-0").returncode == 0
+
+
+def test_usage() -> None:
+    assert run("mpi-wait-node", "--version").stdout == "mpi-wait-node test\n"
+    assert "sweep" in run("mpi-wait-node", "--help").stdout
+    for words in (
+        [],
+        ["fly"],
+        ["write"],
+        ["write", "--what", KEY],
+        ["sweep", "spool"],
+        ["sweep", "--first-delay", "x"],
+    ):
+        done = run("mpi-wait-node", *words)
+        assert done.returncode == 64 and done.stderr.startswith("mpi-wait-node: "), words
+
+
+def test_show_of_a_job_that_is_not_here(tmp_path: Path) -> None:
+    assert run("mpi-wait-node", "show", "--state", tmp_path / "run", "7").returncode == 1
