@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
-#define MPIWAIT_VERSION      1u
+#define MPIWAIT_VERSION      2u
 #define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
 #define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
 #define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
@@ -64,6 +64,8 @@ enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNI
 #define MPIWAIT_HOOK_OPAL  (1u << 0) /* opal_progress with sched_yield inside */
 #define MPIWAIT_HOOK_YIELD (1u << 1) /* sched_yield alone */
 #define MPIWAIT_HOOK_UCP   (1u << 2) /* ucp_worker_progress */
+#define MPIWAIT_HOOK_LOOP  (1u << 3) /* our own loop before the call, where the runtime has no idle call */
+#define MPIWAIT_HOOKS      4u
 
 /* Bits of mpiwait_slot.flags: why a rank was passed through, wholly or in part. */
 #define MPIWAIT_FLAG_TWO_MPIS     (1u << 0) /* more than one provider of PMPI_Init */
@@ -84,11 +86,14 @@ struct mpiwait_header {
 
 /* One MPI function, its large-count variant included. */
 struct mpiwait_call_stats {
-	uint64_t calls;      /* outermost calls, whether they waited or not */
-	uint64_t waits;      /* calls that found nothing to do for 64 polls or more */
-	uint64_t wait_ns;    /* time in those, from the 64th idle poll to the last */
-	uint64_t longest_ns; /* the longest of them */
-	uint64_t time_ns;    /* entry to exit, under profile only */
+	uint64_t calls;         /* outermost calls, whether they waited or not */
+	uint64_t waits;         /* calls that found nothing to do for 64 polls or more */
+	uint64_t wait_ns;       /* time in those, from the 64th idle poll to the last */
+	uint64_t longest_ns;    /* the longest of them */
+	uint64_t time_ns;       /* entry to exit, under profile only */
+	uint64_t burned_ns;     /* entry to exit of the long calls that were looked at and made no idle call ... */
+	uint64_t burned_cpu_ns; /* ... and the thread's CPU time in those */
+	uint64_t bytes;         /* handed to the calls that succeeded, under profile only */
 };
 
 struct mpiwait_lane {
@@ -97,11 +102,13 @@ struct mpiwait_lane {
 	uint64_t open_since_ns; /* first clock reading of that wait, arbitrary epoch */
 	uint64_t open_last_ns;  /* the latest one, same epoch: a killed rank's last wait is the difference */
 	uint64_t idle_polls;
-	uint64_t late;           /* naps that ended past the budget */
-	uint64_t late_ns;        /* by how much, summed */
-	uint64_t sampled_ns;     /* part of the waits beyond their first millisecond ... */
-	uint64_t sampled_cpu_ns; /* ... and the thread's CPU time in that part */
-	uint64_t reserved[8];
+	uint64_t late;                      /* naps that ended past the budget */
+	uint64_t late_ns;                   /* by how much, summed */
+	uint64_t sampled_ns;                /* part of the waits beyond their first millisecond ... */
+	uint64_t sampled_cpu_ns;            /* ... and the thread's CPU time in that part */
+	uint64_t hook_polls[MPIWAIT_HOOKS]; /* idle polls looked at, by bit of MPIWAIT_HOOK_* */
+	uint64_t transitions;               /* of the core's frequency, both ways */
+	uint64_t reserved[3];
 	uint64_t naps[MPIWAIT_RUNGS];
 	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time inside the rung */
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
@@ -123,10 +130,10 @@ struct mpiwait_slot {
 } __attribute__((aligned(128)));
 
 _Static_assert(sizeof(struct mpiwait_header) == 64, "layout of the stats segment");
-_Static_assert(sizeof(struct mpiwait_call_stats) == 40, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_call_stats) == 64, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, naps) == 128, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, calls) == 256, "layout of the stats segment");
-_Static_assert(sizeof(struct mpiwait_lane) == 256 + 40 * MPIWAIT_CALLS, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_lane) == 256 + 64 * MPIWAIT_CALLS, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_slot, lane) == 128, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_slot) == 128 + MPIWAIT_LANES * sizeof(struct mpiwait_lane),
                "layout of the stats segment");

@@ -198,6 +198,7 @@ bool wait_idle(struct wait *wait, uint32_t hook)
 		return false;
 	if (__builtin_expect(!(process.slot->hooks & hook), 0))
 		process_hook(hook);
+	wait->lane->hook_polls[__builtin_ctz(hook)]++;
 	wait_clock(wait, clock_now_ns());
 	if (wait->kind != CALL_WAIT || process.policy.rungs == 0)
 		return false;

@@ -43,7 +43,8 @@ def test_a_wait_is_napped_counted_and_undone():
 
 def test_calls_that_do_not_wait_are_only_counted():
     _, segment = play("short")
-    assert lane(segment)["calls"]["Barrier"] == {"calls": 1000, "waits": 0, "wait_ns": 0, "longest_ns": 0, "time_ns": 0}
+    barrier = lane(segment)["calls"]["Barrier"]
+    assert barrier.pop("calls") == 1000 and not any(barrier.values())
     assert lane(segment)["naps"] == {}
 
 
@@ -154,7 +155,7 @@ def test_without_configuration_everything_is_forwarded():
     assert seen["code"] == 0 and seen["cpu_share"] > 0.5 and segment["claimed"] == 0
 
 
-@pytest.mark.parametrize("spoilt", [{"magic": 1}, {"version": 2}, {"header_size": 63}, {"slot_size": 1},
+@pytest.mark.parametrize("spoilt", [{"magic": 1}, {"version": 1}, {"header_size": 63}, {"slot_size": 1},
                                     {"slot_count": 63}, {"slot_count": 1025}, {"slot_count": 1024}, {"size": 4096},
                                     {"size": 10}, {"claimed": 64}, {"claimed": 0xFFFFFFFF}])
 def test_a_bad_or_full_segment_costs_the_count_only(spoilt):

@@ -23,12 +23,16 @@ SLOTS_OFFSET = 4096
 LANES, RUNGS, CALLS = 8, 8, 256
 HEADER = struct.Struct("=Q6I32x")
 SLOT = struct.Struct("=IIiiIIIIQQ80x")
-LANE = struct.Struct("=II7Q64x8Q8Q")
-CALL = struct.Struct("=5Q")
+LANE = struct.Struct("=II7Q5Q24x8Q8Q")
+CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
 SLOT_SIZE = SLOT.size + LANES * LANE_SIZE
 RUNG_NAMES = ["pause", "yield", "umwait", "mwaitx", "nap", "event", "pstate"]
+HOOK_NAMES = ["opal", "yield", "ucp", "loop"]
 FAMILIES = ["unknown", "openmpi", "mpich", "abi"]
+CALL_FIELDS = (
+    "calls", "waits", "wait_ns", "longest_ns", "time_ns", "burned_ns", "burned_cpu_ns", "bytes"
+)
 FD = 210
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -44,7 +48,7 @@ def segment_make(slots: int = 64, **overrides: int) -> int:
     """A sealed memfd with a good header, or with the fields that the overrides spoil."""
     fields = {
         "magic": MAGIC,
-        "version": 1,
+        "version": 2,
         "header_size": HEADER.size,
         "slot_size": SLOT_SIZE,
         "slot_count": slots,
@@ -88,14 +92,16 @@ def lane_read(data: bytes, names: list[str]) -> dict:
         )
     )
     lane["open_call"] = names[lane["open_call"] - 1] if lane["open_call"] else None
-    lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[9:17]) if v}
-    lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[17:25]) if v}
+    lane["hook_polls"] = {n: v for n, v in zip(HOOK_NAMES, values[9:13]) if v}
+    lane["transitions"] = values[13]
+    lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[14:22]) if v}
+    lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[22:30]) if v}
     lane["calls"] = {}
     for row, name in enumerate(names):
         call = CALL.unpack_from(data, LANE.size + row * CALL.size)
         if any(call):
             lane["calls"][name] = dict(
-                zip(("calls", "waits", "wait_ns", "longest_ns", "time_ns"), call)
+                zip(CALL_FIELDS, call)
             )
     return lane
 
