@@ -191,12 +191,14 @@ def test_the_check_of_the_table_finds_what_is_wrong(tmp_path):
     check = ROOT / "preload/check_calls.py"
     text = (ROOT / "preload/mpi_calls.def").read_text()
     bad = tmp_path / "bad.def"
-    bad.write_text(re.sub(r"CALL\(Allreduce,.*\n", "", text).replace("CALL(Recv, 7", "CALL(Recv, 6"))
+    bad.write_text(re.sub(r"CALL\(Allreduce,.*\n", "", text).replace("CALL(Recv, 7, WAIT, LARGE, P2P, \"b", "CALL(Recv, 6, WAIT, LARGE, P2P, \"")
+                   .replace('COLLECTIVE, "bntpc"', 'COLLECTIVE, "bnttc"'))
     done = subprocess.run([sys.executable, check, bad], capture_output=True, text=True, timeout=30, check=False)
     if done.returncode == 77:
         pytest.skip("no mpi.h")
     assert done.returncode == 1
     assert "MPI_Recv has 7 arguments, the table says 6" in done.stderr
+    assert "argument 3 of MPI_Bcast is int: not what 't' in its signature means" in done.stderr
     assert "MPI_Allreduce may block and is not in the table" in done.stderr
 
 
