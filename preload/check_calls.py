@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 VOLUMES = "NONE|FIRST|SECOND|EACH|LOCAL|NEIGHBOR|NEIGHBOR_EACH|ONE"
 ROW = re.compile(
-    r'^CALL\((\w+), (\d+), (?:WAIT|TIME|MARK), (LARGE|PLAIN), \w+, "([bnNVotTpcwfrRqkQ.]*)", (%s)\)$' % VOLUMES, re.M)
+    rf'^CALL\((\w+), (\d+), (?:WAIT|TIME|MARK), (LARGE|PLAIN), \w+, "([bnNVotTpcwfrRqkQ.]*)", ({VOLUMES})\)$', re.M)
 PROTOTYPE = re.compile(r"\bint\s+(MPI_\w+)\s*\(")
 COMPILERS = ["mpicc", "mpicc.openmpi", "mpicc.mpich", "mpicc_abi"]
 # What a letter of a signature stands for: the argument's type, and its type in name_c.

@@ -143,11 +143,18 @@ int query_is_root(uintptr_t comm, int root, bool *ret_is_root)
 	return code;
 }
 
-uint64_t query_type_size(uintptr_t type)
+static int type_size_unknown(uintptr_t type, int *ret_size)
 {
-	int size = 0;
+	(void)type;
+	(void)ret_size;
+	return query_values()->err_count;
+}
 
-	return ask(TYPE_SIZE, type, &size) == 0 && size > 0 ? (uint64_t)size : 0;
+int (*query_type_size(void))(uintptr_t, int *)
+{
+	void *function = functions[TYPE_SIZE];
+
+	return function ? (int (*)(uintptr_t, int *))function : type_size_unknown;
 }
 
 uintptr_t query_handle(const void *array, size_t index)

@@ -42,8 +42,8 @@ int query_lengths(uintptr_t comm, enum call_volume volume, int ret_lengths[CALL_
 /* Whether this process is the root of a collective that names that one. Returns an MPI error code. */
 int query_is_root(uintptr_t comm, int root, bool *ret_is_root);
 
-/* Bytes of one element of that datatype; 0 where they are not known. */
-uint64_t query_type_size(uintptr_t type);
+/* PMPI_Type_size, or a function that returns an error. */
+int (*query_type_size(void))(uintptr_t type, int *ret_size);
 
 /* The element of an array of handles. */
 uintptr_t query_handle(const void *array, size_t index);
