@@ -12,6 +12,9 @@
 #include <link.h>
 #include <string.h>
 
+#include "preload/large.h"
+#include "preload/query.h"
+
 #define ERR_OTHER       16 /* MPI_ERR_OTHER of Open MPI and of the standard ABI */
 #define ERR_OTHER_MPICH 15
 #define LIBRARIES       8
@@ -41,7 +44,7 @@ void *next_table[CALL_ROWS * CALL_NAMES];
 
 /* An array of arrays: pointers would be relocated in every process that the library is preloaded into. */
 static const char call_names[CALL_ROWS][NAME_MAX_BYTES] = {
-#define CALL(name, arguments, kind, large, group) #name,
+#define CALL(name, ...) #name,
 #include "preload/mpi_calls.def"
 #undef CALL
 };
@@ -227,10 +230,13 @@ static void row_resolve(size_t row, void *missing)
 	        [NAME_PMPI_LARGE] = {"PMPI_", "_c"},
 	};
 
-	for (size_t i = 0; i < CALL_NAMES; i++) {
-		void *next = name_find(names[i].prefix, call_names[row], names[i].suffix);
+	void *found[CALL_NAMES];
 
-		__atomic_store_n(&next_table[row * CALL_NAMES + i], next ? next : missing, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < CALL_NAMES; i++) {
+		found[i] = name_find(names[i].prefix, call_names[row], names[i].suffix);
+		if (!found[i] && i >= NAME_MPI_LARGE && found[i - NAME_MPI_LARGE])
+			found[i] = (void *)large_stand_in;
+		__atomic_store_n(&next_table[row * CALL_NAMES + i], found[i] ? found[i] : missing, __ATOMIC_RELAXED);
 	}
 }
 
@@ -251,6 +257,7 @@ void next_resolve(void)
 		mpi.reference = loader_open(path, RTLD_LAZY | RTLD_NOLOAD);
 	}
 	mpi.family = family_of(path);
+	query_resolve();
 	for (size_t row = 0; row < CALL_ROWS; row++)
 		row_resolve(row, mpi.family == MPIWAIT_FAMILY_MPICH ? (void *)absent_mpich : (void *)absent);
 	__atomic_store_n(&mpi.found, true, __ATOMIC_RELEASE);

@@ -14,6 +14,7 @@
 #include "preload/next.h"
 #include "preload/rung.h"
 #include "preload/segment.h"
+#include "preload/sizes.h"
 #include "preload/wait.h"
 
 #ifndef MADV_WIPEONFORK
@@ -117,7 +118,8 @@ static void slot_fill(struct mpiwait_slot *slot)
 
 static void process_start(enum call_row row)
 {
-	struct mpiwait_slot *slot = guard_make() ? segment_claim(&process.config) : segment_private();
+	struct mpiwait_sizes *sizes = NULL;
+	struct mpiwait_slot *slot = guard_make() ? segment_claim(&process.config, &sizes) : segment_private();
 
 	clock_use_tsc(process.config.tsc_khz);
 	process.slot = slot;
@@ -125,6 +127,8 @@ static void process_start(enum call_row row)
 	if (row != ROW_Session_init)
 		rank_find(slot);
 	policy_set();
+	if (process.config.profile)
+		sizes_prepare(sizes);
 	if (process.config.shared)
 		process_flag(MPIWAIT_FLAG_SHARED_CORES);
 	__atomic_store_n(&slot->state, MPIWAIT_SLOT_RUNNING, __ATOMIC_RELEASE);

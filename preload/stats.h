@@ -7,9 +7,11 @@
  *
  *     offset 0                       struct mpiwait_header
  *     MPIWAIT_SLOTS_OFFSET + i*size  struct mpiwait_slot i, i < header.slot_count
+ *     mpiwait_sizes_offset(n, i)     struct mpiwait_sizes of slot i, n = header.slot_count; written under profile only
  *
  * One rank owns one slot; one thread of that rank owns one lane and is its only writer, so that plain 8-byte stores
- * do. All times are nanoseconds. Rows of mpi_calls.def are only ever appended: a row's index is part of this layout.
+ * do; the sizes are counted by all of them, atomically. All times are nanoseconds. Rows of mpi_calls.def are only ever
+ * appended: a row's index is part of this layout.
  */
 #ifndef MPIWAIT_PRELOAD_STATS_H
 #define MPIWAIT_PRELOAD_STATS_H
@@ -22,6 +24,7 @@
 #define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
 #define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
 #define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
+#define MPIWAIT_SIZES        40u  /* classes of message sizes: 0 bytes, then by powers of two, the last one open */
 #define MPIWAIT_SLOTS_OFFSET 4096u
 #define MPIWAIT_SLOTS_MIN    64u
 #define MPIWAIT_SLOTS_MAX    1024u
@@ -80,8 +83,9 @@ struct mpiwait_header {
 	uint32_t header_size; /* sizeof(struct mpiwait_header) */
 	uint32_t slot_size;   /* sizeof(struct mpiwait_slot) */
 	uint32_t slot_count;
-	uint32_t claimed; /* atomic: slots asked for; more than slot_count: the rest found none */
-	uint32_t reserved[9];
+	uint32_t claimed;    /* atomic: slots asked for; more than slot_count: the rest found none */
+	uint32_t sizes_size; /* sizeof(struct mpiwait_sizes) */
+	uint32_t reserved[8];
 };
 
 /* One MPI function, its large-count variant included. */
@@ -129,6 +133,11 @@ struct mpiwait_slot {
 	struct mpiwait_lane lane[MPIWAIT_LANES];
 } __attribute__((aligned(128)));
 
+/* How many calls handed over so many bytes: class 0 none, class i from 2^(i-1) to less than 2^i. */
+struct mpiwait_sizes {
+	uint64_t calls[MPIWAIT_CALLS][MPIWAIT_SIZES];
+};
+
 _Static_assert(sizeof(struct mpiwait_header) == 64, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_call_stats) == 64, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, naps) == 128, "layout of the stats segment");
@@ -137,12 +146,30 @@ _Static_assert(sizeof(struct mpiwait_lane) == 256 + 64 * MPIWAIT_CALLS, "layout 
 _Static_assert(offsetof(struct mpiwait_slot, lane) == 128, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_slot) == 128 + MPIWAIT_LANES * sizeof(struct mpiwait_lane),
                "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_sizes) == 8 * 40 * 256, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_sizes) % 4096 == 0, "one slot's sizes share no page with another's");
 _Static_assert((int)MPIWAIT_RUNG_COUNT <= (int)MPIWAIT_RUNGS, "room for the rungs");
+
+/* Where the sizes of a slot are, in a segment of that many slots: from a page's start on. */
+static inline uint64_t mpiwait_sizes_offset(uint32_t slot_count, uint32_t slot)
+{
+	uint64_t slots_end = MPIWAIT_SLOTS_OFFSET + (uint64_t)slot_count * sizeof(struct mpiwait_slot);
+
+	return (slots_end + 4095) / 4096 * 4096 + (uint64_t)slot * sizeof(struct mpiwait_sizes);
+}
 
 /* Bytes of a segment of that many slots. */
 static inline uint64_t mpiwait_segment_size(uint32_t slot_count)
 {
-	return MPIWAIT_SLOTS_OFFSET + (uint64_t)slot_count * sizeof(struct mpiwait_slot);
+	return mpiwait_sizes_offset(slot_count, slot_count);
+}
+
+/* The class of a size in bytes. */
+static inline uint32_t mpiwait_size_class(uint64_t bytes)
+{
+	uint32_t class = bytes ? 64 - (uint32_t)__builtin_clzll(bytes) : 0;
+
+	return class < MPIWAIT_SIZES ? class : MPIWAIT_SIZES - 1;
 }
 
 #endif

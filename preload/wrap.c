@@ -8,8 +8,11 @@
 #include <stdint.h>
 
 #include "preload/calls.h"
+#include "preload/keep.h"
+#include "preload/large.h"
 #include "preload/next.h"
 #include "preload/process.h"
+#include "preload/sizes.h"
 #include "preload/wait.h"
 
 typedef uintptr_t word;
@@ -49,45 +52,90 @@ typedef uintptr_t word;
 #define NEXT_INDEX(name, variant) ((size_t)ROW_##name * CALL_NAMES + (variant))
 #define HERE                      ((uintptr_t)__builtin_frame_address(0))
 
-#define BODY_WAIT(name, call, group) BODY_BLOCKING(name, CALL_WAIT, call, group)
-#define BODY_TIME(name, call, group) BODY_BLOCKING(name, CALL_TIME, call, group)
+/* With something before it, so that it is never empty. */
+#define ARGUMENT_ARRAY(arguments) (((const word[]){0, ARGUMENTS_##arguments}) + 1)
 
-#define BODY_BLOCKING(name, kind, call, group)                                       \
-	uint32_t mode = wait_enter(ROW_##name, kind, group == GROUP_RMA_LOCK, HERE); \
-	int code;                                                                    \
-                                                                                     \
-	if (group == GROUP_INIT)                                                     \
-		process_call_begins(ROW_##name);                                     \
-	code = call;                                                                 \
-	wait_leave(mode);                                                            \
-	if (group == GROUP_INIT)                                                     \
-		process_call_ended(ROW_##name, code);                                \
-	return code;
+#define COMPLETES(signature) ((signature)[0] == 'q' || (signature)[0] == 'k')
+#define IS_LARGE(variant)    ((variant) >= NAME_MPI_LARGE)
 
-#define BODY_MARK(name, call, group)                 \
-	uint32_t kind = wait_mark(ROW_##name, HERE); \
-	int code = call;                             \
-                                                     \
-	wait_unmark(kind);                           \
-	return code;
+#define BODY_WAIT(name, call, group, arguments, volume, variant) \
+	BODY_BLOCKING(name, CALL_WAIT, call, group, arguments, volume, variant)
+#define BODY_TIME(name, call, group, arguments, volume, variant) \
+	BODY_BLOCKING(name, CALL_TIME, call, group, arguments, volume, variant)
 
-#define WRAPPER(symbol, name, arguments, kind, group, variant)                                \
-	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);            \
-	int symbol(PARAMETERS_##arguments)                                                    \
-	{                                                                                     \
-		int (*next)(PARAMETERS_##arguments) =                                         \
-		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant)); \
-		BODY_##kind(name, next(ARGUMENTS_##arguments), GROUP_##group)                 \
+/* The arguments are set aside under profile only: else they would have to survive every call. */
+#define SET_ASIDE(sized, arguments)                      \
+	if (sized)                                       \
+		aside = (__typeof__(aside))              \
+		{                                        \
+			{                                \
+				0, ARGUMENTS_##arguments \
+			}                                \
+		}
+
+#define BODY_BLOCKING(name, kind, call, group, arguments, volume, variant)                    \
+	uint32_t mode = wait_enter(ROW_##name, kind, group == GROUP_RMA_LOCK, HERE);          \
+	bool sized = __builtin_expect(volume != VOLUME_NONE && (mode & PROCESS_PROFILES), 0); \
+	struct {                                                                              \
+		word at[(arguments) + 1];                                                     \
+	} aside;                                                                              \
+	int code;                                                                             \
+                                                                                              \
+	SET_ASIDE(sized, arguments);                                                          \
+	if (group == GROUP_INIT)                                                              \
+		process_call_begins(ROW_##name);                                              \
+	code = call;                                                                          \
+	wait_leave(mode);                                                                     \
+	if (sized && code == 0)                                                               \
+		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);                     \
+	if (group == GROUP_INIT)                                                              \
+		process_call_ended(ROW_##name, code);
+
+#define BODY_MARK(name, call, group, arguments, volume, variant)                                       \
+	uint32_t kind = wait_mark(ROW_##name, HERE);                                                   \
+	bool sized = __builtin_expect(                                                                 \
+	        volume != VOLUME_NONE && kind == CALL_NONE && (process_mode() & PROCESS_PROFILES), 0); \
+	struct {                                                                                       \
+		word at[(arguments) + 1];                                                              \
+	} aside;                                                                                       \
+	int code;                                                                                      \
+                                                                                                       \
+	SET_ASIDE(sized, arguments);                                                                   \
+	code = call;                                                                                   \
+	wait_unmark(kind);                                                                             \
+	if (sized && code == 0)                                                                        \
+		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);
+
+#define CALL_PLAIN(index, next, arguments) next(ARGUMENTS_##arguments)
+
+#define CALL_LARGE(index, next, arguments)                                                                          \
+	(__builtin_expect((void *)next == (void *)large_stand_in, 0) ? large_call(index, ARGUMENT_ARRAY(arguments)) \
+	                                                             : next(ARGUMENTS_##arguments))
+
+#define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant, how)                              \
+	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);                                  \
+	int symbol(PARAMETERS_##arguments)                                                                          \
+	{                                                                                                           \
+		int (*next)(PARAMETERS_##arguments) =                                                               \
+		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant));                       \
+                                                                                                                    \
+		if (COMPLETES(signature) && keep_any())                                                             \
+			keep_look(signature, ARGUMENT_ARRAY(arguments));                                            \
+		BODY_##kind(name, CALL_##how(NEXT_INDEX(name, variant), next, arguments), GROUP_##group, arguments, \
+		            VOLUME_##volume, variant);                                                              \
+		if (COMPLETES(signature) && keep_any())                                                             \
+			keep_release();                                                                             \
+		return code;                                                                                        \
 	}
 
-#define LARGE(name, arguments, kind, group)                                   \
-	WRAPPER(MPI_##name##_c, name, arguments, kind, group, NAME_MPI_LARGE) \
-	WRAPPER(PMPI_##name##_c, name, arguments, kind, group, NAME_PMPI_LARGE)
-#define PLAIN(name, arguments, kind, group)
+#define LARGE(name, arguments, kind, group, signature, volume)                                          \
+	WRAPPER(MPI_##name##_c, name, arguments, kind, group, signature, volume, NAME_MPI_LARGE, LARGE) \
+	WRAPPER(PMPI_##name##_c, name, arguments, kind, group, signature, volume, NAME_PMPI_LARGE, LARGE)
+#define PLAIN(name, arguments, kind, group, signature, volume)
 
-#define CALL(name, arguments, kind, large, group)                     \
-	WRAPPER(MPI_##name, name, arguments, kind, group, NAME_MPI)   \
-	WRAPPER(PMPI_##name, name, arguments, kind, group, NAME_PMPI) \
-	large(name, arguments, kind, group)
+#define CALL(name, arguments, kind, large, group, signature, volume)                            \
+	WRAPPER(MPI_##name, name, arguments, kind, group, signature, volume, NAME_MPI, PLAIN)   \
+	WRAPPER(PMPI_##name, name, arguments, kind, group, signature, volume, NAME_PMPI, PLAIN) \
+	large(name, arguments, kind, group, signature, volume)
 
 #include "preload/mpi_calls.def"

@@ -169,7 +169,10 @@ static void record_shrink(json_t *record)
 	if (json_dumpb(record, NULL, 0, JSON_COMPACT | JSON_REAL_PRECISION(15)) <= NODE_RECORD_MAX)
 		return;
 	json_array_foreach(json_object_get(record, "steps"), i, step)
-	        json_object_clear(json_object_get(json_object_get(step, "wait"), "calls"));
+	{
+		json_object_clear(json_object_get(json_object_get(step, "wait"), "calls"));
+		json_object_del(json_object_get(step, "wait"), "profile");
+	}
 }
 
 static int record_put(const struct node_record_end *end, int directory, char key[OUTBOX_KEY_MAX], struct error *error)

@@ -15,11 +15,12 @@
 /* How much is printed; each row leaves out more than the one before. */
 static const struct detail {
 	bool ranks;
+	bool sizes;
 	size_t steps;
 	size_t calls;
 } details[] = {
-        {true, SIZE_MAX, CALLS_SHOWN}, {false, SIZE_MAX, CALLS_SHOWN}, {false, 256, CALLS_SHOWN},
-        {false, 64, CALLS_SHOWN},      {false, 16, CALLS_SHOWN},       {false, 0, 8},
+        {true, true, SIZE_MAX, CALLS_SHOWN}, {false, true, SIZE_MAX, CALLS_SHOWN}, {false, false, 256, CALLS_SHOWN},
+        {false, false, 64, CALLS_SHOWN},     {false, false, 16, CALLS_SHOWN},      {false, false, 0, 8},
 };
 
 /* Everything that the printer needs. */
@@ -191,6 +192,8 @@ static json_t *wait_print(const struct job *job, const struct detail *detail)
 	json_object_set_new(json, "min", rank_print(job, &sum->min));
 	json_object_set_new(json, "max", rank_print(job, &sum->max));
 	json_object_set_new(json, "by_call", calls_print(sum, detail->calls));
+	if (sum->profile->count > 0)
+		json_object_set_new(json, "profile", profile_print(sum->profile, detail->calls, detail->sizes));
 	ranks_print(json, sum, detail->ranks);
 	return json;
 }

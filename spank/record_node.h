@@ -58,6 +58,7 @@ struct record_wait {
 	uint64_t sampled_cpu_us;
 	size_t call_count;
 	struct record_call *call;
+	const json_t *profile; /* checked, borrowed; NULL: none */
 };
 
 struct record_step {

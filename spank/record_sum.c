@@ -110,6 +110,7 @@ static void wait_add(struct sum *sum, uint32_t step_index, const struct record_w
 	omitted_add(sum, step, wait, node);
 	for (size_t i = 0; i < wait->call_count; i++)
 		call_add(sum, &wait->call[i]);
+	profile_add(sum->profile, wait->profile);
 	sum->span_s += seconds(wait->span_us);
 	sum->naps += (double)wait->naps;
 	sum->late += (double)wait->late;
@@ -246,7 +247,8 @@ static int sum_allocate(struct sum *sum, const struct record_node *const nodes[]
 	}
 	sum->step = calloc(steps + 1, sizeof(*sum->step));
 	sum->rank = calloc(ranks + 1, sizeof(*sum->rank));
-	return sum->step && sum->rank ? 0 : -ENOMEM;
+	sum->profile = calloc(1, sizeof(*sum->profile));
+	return sum->step && sum->rank && sum->profile ? 0 : -ENOMEM;
 }
 
 int sum_make(const struct record_node *const nodes[], size_t count, struct sum **ret_sum, struct error *error)
@@ -280,5 +282,6 @@ void sum_free(struct sum *sum)
 		return;
 	free(sum->step);
 	free(sum->rank);
+	free(sum->profile);
 	free(sum);
 }

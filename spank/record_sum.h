@@ -10,6 +10,7 @@
 
 #include "preload/stats.h"
 #include "spank/error.h"
+#include "spank/profile.h"
 #include "spank/record_node.h"
 
 struct sum_rank {
@@ -48,6 +49,7 @@ struct sum {
 	struct sum_rank *rank;
 	size_t call_count; /* most waiting first */
 	struct sum_call call[MPIWAIT_CALLS + 2];
+	struct profile *profile;
 	double omitted; /* ranks that are in the sums but not in the list */
 	double total_s, asleep_s, span_s, naps, late, late_s, sampled_s, sampled_cpu_s, unseen, world;
 	struct sum_rank min, max;

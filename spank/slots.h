@@ -32,12 +32,16 @@ struct slots_call {
 	uint64_t waits;
 	uint64_t wait_ns;
 	uint64_t longest_ns;
+	uint64_t time_ns; /* under profile, as are the next two */
+	uint64_t bytes;
+	uint64_t sizes[MPIWAIT_SIZES]; /* calls by class of size */
 };
 
 struct slots {
 	size_t count;
 	uint32_t unseen; /* ranks that found no slot */
-	uint64_t naps;   /* rests of any kind */
+	bool profiled;
+	uint64_t naps; /* rests of any kind */
 	uint64_t late;
 	uint64_t late_ns;
 	uint64_t sampled_ns;
@@ -56,7 +60,9 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  * One step's waits on one node as JSON, times in microseconds:
  *   {"ranks": [[rank, wait_us, asleep_us], ...], "size": N, "unseen": N, "doubtful": N, "span_us": N, "naps": N,
  *    "late": N, "late_us": N, "sampled_us": N, "sampled_cpu_us": N,
- *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]}}
+ *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]},
+ *    "profile": {"MPI_Recv": [calls, time_us, wait_us, bytes, [calls of size class 0, 1, ...]]}}
+ * the last one under profile only.
  * NULL only without memory.
  */
 json_t *slots_to_json(const struct slots *slots);

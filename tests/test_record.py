@@ -211,6 +211,27 @@ def test_calls_beyond_the_first_are_other(tmp_path: Path) -> None:
     assert calls["other"]["calls"] == 6 and calls["other"]["wait_s"] == 0.021
 
 
+def test_the_profile_is_summed_and_bounded(tmp_path: Path) -> None:
+    first, second = node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")
+    first["steps"][0]["wait"]["profile"] = {"MPI_Send": [10, 3_000_000, 1_000_000, 4096, [1, 0, 9]]}
+    second["steps"][0]["wait"]["profile"] = {
+        "MPI_Send": [5, 1_000_000, 0, 4096, [0, 0, 0, 0, 5]],
+        "MPI_Isend": [2, 0, 0, 100, [0, 2]],
+    }
+    profile = merge(tmp_path, [first, second])["wait"]["profile"]
+    assert list(profile) == ["MPI_Send", "MPI_Isend"]
+    sizes = {"0": 1, "2": 9, "8": 5}
+    assert profile["MPI_Send"] == {
+        "calls": 15, "time_s": 4, "wait_s": 1, "bytes": 8192, "sizes": sizes
+    }
+    letters = "abcdefghijklmnopqrstuvwxyzABCD"
+    first["steps"][0]["wait"]["profile"] = {
+        f"MPI_F{letter}": [2**62, 2**62, 2**62, 2**62, [2**62] * 40] for letter in letters
+    }
+    profile = merge(tmp_path, [first])["wait"]["profile"]
+    assert len(profile) == 25 and profile["other"]["calls"] > 5.99 * 2**62
+
+
 HOSTILE = [
     ("v", 2, "version 1"),
     ("kind", "job", "version 1"),
@@ -256,6 +277,14 @@ WAITS = [
     {"calls": {"MPI_Re cv": [1, 1, 1, 1]}},
     {"calls": {"evil": [1, 1, 1, 1]}},
     {"calls": {"MPI_Recv": [1, 1]}},
+    {"profile": []},
+    {"profile": {"other": [1, 1, 1, 1, []]}},
+    {"profile": {"MPI_Send": [1, 1, 1, 1]}},
+    {"profile": {"MPI_Send": [1, 1, -1, 1, []]}},
+    {"profile": {"MPI_Send": [1, 1, 1, 2**63 - 1, []]}},
+    {"profile": {"MPI_Send": [1, 1, 1, 1, ["1"]]}},
+    {"profile": {"MPI_Send": [1, 1, 1, 1, [0] * 41]}},
+    {"profile": {f"MPI_{'x' * 44}": [1, 1, 1, 1, []]}},
     {"size": -1},
     {"span_us": 2 * 10**18},
     {"omitted": {"count": 0}},

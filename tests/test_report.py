@@ -99,6 +99,35 @@ def test_calls_are_in_order_of_waiting_and_other_is_last(report: Report) -> None
     assert re.search(r"MPI_Allreduce +12000 +11000 +26\.0 s +90 % +12\.1 ms", "\n".join(lines))
 
 
+PROFILE = {
+    "MPI_Isend": {"calls": 40, "time_s": 0, "wait_s": 0, "bytes": 40960, "sizes": {"1024": 40}},
+    "MPI_Allreduce": {
+        "calls": 12000, "time_s": 40.0, "wait_s": 26.0, "bytes": 96000, "sizes": {"8": 11000, "1048576": 1000}
+    },
+    "other": {"calls": 1e19, "time_s": 1e-5, "wait_s": 0, "bytes": 1e20},
+}
+
+
+def test_a_profile_shows_times_bytes_and_sizes(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"]["profile"] = PROFILE
+    text = shown(report("123", "--width", "100", rows=[make_row(json.dumps(record))]))
+    lines = section(text, "Profile")
+    assert [line.split()[0] for line in lines[1:4]] == ["MPI_Allreduce", "MPI_Isend", "other"]
+    assert re.search(r"MPI_Allreduce +12000 +40\.0 s +65 % +96\.0 kB +8 B to 2 MiB", text)
+    assert re.search(r"MPI_Isend +40 +41\.0 kB +1 to 2 KiB", text)
+    assert re.search(r" 8 to 15 B +11000 calls +█+", text) and "1 to 2 MiB" in text
+    narrow = shown(report("123", "--width", "60", rows=[make_row(json.dumps(record))]))
+    assert max(len(line) for line in narrow.splitlines()) <= 60
+
+
+@pytest.mark.parametrize("spoilt", [{"calls": -1}, {"sizes": {"x": 1}}, {"sizes": []}, {"bytes": "1"}])
+def test_a_spoilt_profile_is_refused(report: Report, spoilt: dict[str, object]) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"]["profile"] = {"MPI_Isend": PROFILE["MPI_Isend"] | spoilt}
+    assert "damaged" in report("123", rows=[make_row(json.dumps(record))]).stderr
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 @pytest.mark.parametrize("ranks", [1, 4, 500])
 def test_no_line_is_wider_than_the_width(report: Report, width: int, ranks: int) -> None:

@@ -19,9 +19,11 @@ from .errors import Refusal
 VERSION = 1
 SECONDS_MAX = 1e12
 NUMBER_MAX = 1e18
+PROFILE_MAX = 1e26
 ITEMS_MAX = 100_000
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 _CALL = re.compile(r"MPI_[A-Za-z_]{1,60}|other")
+_SIZE = re.compile(r"0|[1-9][0-9]{0,11}")
 _STEP = re.compile(r"batch|extern|interactive|[0-9]{1,10}")
 
 T = TypeVar("T")
@@ -63,6 +65,16 @@ class Call:
 
 
 @dataclass(frozen=True)
+class ProfiledCall:
+    name: str
+    calls: int
+    time: float
+    wait: float
+    bytes: float
+    sizes: dict[int, float]  # calls by the least number of bytes of their class
+
+
+@dataclass(frozen=True)
 class Wait:
     ranks: int
     total: float
@@ -70,6 +82,7 @@ class Wait:
     least: RankWait
     most: RankWait
     calls: list[Call]
+    profile: list[ProfiledCall]
     per_rank: list[float]
     per_rank_asleep: list[float]
     quantiles: list[float]
@@ -226,6 +239,38 @@ def _calls(reader: Reader) -> list[Call]:
     return sorted(calls, key=lambda call: (call.name == "other", -call.seconds, call.name))
 
 
+def _sizes(reader: Reader | None) -> dict[int, float]:
+    sizes: dict[int, float] = {}
+    if reader is None:
+        return sizes
+    for key in reader.value:
+        if not _SIZE.fullmatch(key):
+            raise _damaged(reader.where, "has a size that is no number of bytes")
+        sizes[int(key)] = reader.number(key, PROFILE_MAX)
+    return dict(sorted(sizes.items()))
+
+
+def _profile(reader: Reader | None) -> list[ProfiledCall]:
+    calls: list[ProfiledCall] = []
+    if reader is None:
+        return calls
+    for name in reader.value:
+        if not _CALL.fullmatch(name):
+            raise _damaged(reader.where, "names something that is no MPI function")
+        call = reader.object(name)
+        calls.append(
+            ProfiledCall(
+                name=name,
+                calls=round(call.number("calls", PROFILE_MAX)),
+                time=call.number("time_s", SECONDS_MAX),
+                wait=call.number("wait_s", SECONDS_MAX),
+                bytes=call.number("bytes", PROFILE_MAX),
+                sizes=_sizes(call.maybe_object("sizes")),
+            )
+        )
+    return sorted(calls, key=lambda call: (call.name == "other", -call.time, -call.bytes, call.name))
+
+
 def _wait(reader: Reader) -> Wait:
     per_rank, asleep = reader.numbers("per_rank_s"), reader.numbers("per_rank_asleep_s")
     if asleep and len(asleep) != len(per_rank):
@@ -240,6 +285,7 @@ def _wait(reader: Reader) -> Wait:
         least=_rank_wait(reader.object("min")),
         most=_rank_wait(reader.object("max")),
         calls=_calls(reader.object("by_call")),
+        profile=_profile(reader.maybe_object("profile")),
         per_rank=per_rank,
         per_rank_asleep=asleep,
         quantiles=quantiles,

@@ -17,9 +17,9 @@ from rich.text import Text
 
 from .bars import ASCII, bar, histogram, quantile, split_bar
 from .reading import Rank, energy_scope, imbalance_of, notes, policy_line, ranks_of
-from .record import Call, Energy, Record, Step, Wait
+from .record import Call, Energy, ProfiledCall, Record, Step, Wait
 from .sacct import Job
-from .units import count, duration, percent, plural, safe, scaled, watt_hours
+from .units import bytes_class, count, duration, percent, plural, safe, scaled, sizes_line, watt_hours
 
 RANKS_SHOWN = 16  # more ranks than this are shown as the extremes and a distribution
 EXTREMES = 4
@@ -291,6 +291,36 @@ class View:
             more += f" (--calls {len(calls)} shows them)"
             self.console.print(Text(more, style="dim"))
 
+    def profile(self, calls: list[ProfiledCall], limit: int) -> None:
+        """Every call, whether it waited or not. What is not waiting is transfer and the MPI's own work."""
+        self.heading("Profile")
+        columns = ["call", "calls", "time", "of it waiting", "bytes", "sizes"]
+        rows = [
+            [
+                call.name,
+                count(call.calls),
+                duration(call.time) if call.time else "",
+                percent(min(1.0, call.wait / call.time)) if call.time else "",
+                scaled(call.bytes, "B") if call.bytes else "",
+                sizes_line(call.sizes),
+            ]
+            for call in calls[:limit]
+        ]
+        self.table(columns, rows)
+        if len(calls) > limit:
+            more = f"  {len(calls) - limit} more (--calls {len(calls)} shows them)"
+            self.console.print(Text(more, style="dim"))
+        shown = [call for call in calls[:limit] if len(call.sizes) > 1]
+        if shown:
+            self._sizes(shown[0])
+
+    def _sizes(self, call: ProfiledCall) -> None:
+        rows = [
+            (f"{bytes_class(least)}", number, f"{count(round(number))} calls")
+            for least, number in call.sizes.items()
+        ]
+        self._distribution(f"How many bytes {call.name} hands over:", rows)
+
     def steps(self, steps: list[Step]) -> None:
         self.heading("Steps")
         rows = []
@@ -331,6 +361,8 @@ def show(
             view.quantiles(wait)
         if wait.calls and step is None:
             view.calls(wait.calls, wait.total, calls)
+        if wait.profile and step is None:
+            view.profile(wait.profile, calls)
     if step is None and len(record.steps) > 1:
         view.steps(record.steps)
     remarks = notes(record, field)

@@ -24,6 +24,7 @@ int MPI_Finalize(void);
 int MPI_Recv(word, word, word, word, word, word, word);
 int MPI_Allreduce(word, word, word, word, word, word);
 int MPI_Barrier(word);
+int MPI_Send(word, word, word, word, word, word);
 int MPI_Wait(word, word);
 int MPI_Win_lock(word, word, word, word);
 int MPI_Test(word, word, word);
@@ -68,6 +69,18 @@ static void scene_short_more(void)
 {
 	for (int i = 0; i < 11; i++)
 		scene_short();
+}
+
+static void scene_sends(void)
+{
+	for (word i = 0; i < 1000; i++)
+		MPI_Send(0, i, 8, 1, 0, 0);
+}
+
+static void scene_sends_more(void)
+{
+	for (int i = 0; i < 11; i++)
+		scene_sends();
 }
 
 static void scene_progress(void)
@@ -212,6 +225,8 @@ static const struct {
         {"short_more", scene_short_more},
         {"wait", scene_wait},
         {"short", scene_short},
+        {"sends", scene_sends},
+        {"sends_more", scene_sends_more},
         {"progress", scene_progress},
         {"inner", scene_inner},
         {"lock", scene_lock},
