@@ -12,6 +12,7 @@
  *     absolute_ns=0
  *     max_ns=100000
  *     rma_ns=10000             max inside MPI_Win_lock*, when below max_ns
+ *     event_ns=10000000        optional: the longest sleep from which a message wakes the rank, 10 ms if not given
  *     shared=0|1               the task shares its cores: really yield in the spin phase
  *     profile=0|1              read the clock at entry and exit of every call too
  *     tsc_khz=2600000          optional: ticks per millisecond of a TSC that is fit to be the clock
@@ -37,6 +38,7 @@ struct config {
 	uint64_t absolute_ns;
 	uint64_t max_ns;
 	uint64_t rma_ns;
+	uint64_t event_ns;
 	bool shared;
 	bool profile;
 	bool umwait_c02;
