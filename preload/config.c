@@ -112,6 +112,7 @@ enum field {
 	EVENT,
 	SHARED,
 	PROFILE,
+	IBARRIER,
 	TSC,
 	UMWAIT_MAX,
 	UMWAIT_C02,
@@ -131,6 +132,7 @@ static const char *const field_names[FIELDS] = {
         [EVENT] = "event_ns",
         [SHARED] = "shared",
         [PROFILE] = "profile",
+        [IBARRIER] = "ibarrier",
         [TSC] = "tsc_khz",
         [UMWAIT_MAX] = "umwait_max_ns",
         [UMWAIT_C02] = "umwait_c02",
@@ -163,6 +165,8 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 		return flag_parse(value, &config->shared);
 	case PROFILE:
 		return flag_parse(value, &config->profile);
+	case IBARRIER:
+		return flag_parse(value, &config->ibarrier);
 	case TSC:
 		return number_parse(value, TSC_KHZ_MAX, &config->tsc_khz);
 	case UMWAIT_MAX:

@@ -12,6 +12,7 @@
 #include "preload/clock.h"
 #include "preload/idle.h"
 #include "preload/next.h"
+#include "preload/prewait.h"
 #include "preload/rung.h"
 #include "preload/segment.h"
 #include "preload/wait.h"
@@ -136,6 +137,7 @@ static void process_start(enum call_row row)
 	}
 	if (idle_switch_on() == 0)
 		process_flag(MPIWAIT_FLAG_NO_HOOK);
+	prewait_start();
 	__atomic_store_n(&process_guard->mode, PROCESS_ACTS | (process.config.profile ? PROCESS_PROFILES : 0),
 	                 __ATOMIC_RELEASE);
 	wait_count(row);

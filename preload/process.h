@@ -14,7 +14,8 @@
 #include "preload/config.h"
 #include "preload/ladder.h"
 
-enum { PROCESS_INERT = 0, PROCESS_ACTS = 1, PROCESS_PROFILES = 2 };
+/* PROCESS_PREWAITS is of a single call: see prewait.h. */
+enum { PROCESS_INERT = 0, PROCESS_ACTS = 1, PROCESS_PROFILES = 2, PROCESS_PREWAITS = 4 };
 
 /* Lives on a page that the kernel hands to a forked child as zeros: so a child is inert without being asked. */
 struct process_guard {

@@ -93,8 +93,8 @@ struct mpiwait_call_stats {
 	uint64_t wait_ns;       /* time in those, from the 64th idle poll to the last */
 	uint64_t longest_ns;    /* the longest of them */
 	uint64_t time_ns;       /* entry to exit, under profile only */
-	uint64_t burned_ns;     /* entry to exit of the long calls that were looked at and made no idle call ... */
-	uint64_t burned_cpu_ns; /* ... and the thread's CPU time in those */
+	uint64_t burned_ns;     /* entry to exit of the long calls that were looked at, made no idle call ... */
+	uint64_t burned_cpu_ns; /* ... and kept the CPU busy for more than a quarter of that: so long */
 	uint64_t bytes;         /* handed to the calls that succeeded, under profile only */
 };
 

@@ -62,14 +62,22 @@ static void thread_prepare(struct wait *wait)
 	wait->lane = lane_claim();
 }
 
-void wait_prepare(struct wait *wait)
+static void wait_close(struct wait *wait);
+
+bool wait_prepare(struct wait *wait, uintptr_t here)
 {
+	if (here < wait->outer) {
+		wait->progressed = 1;
+		return false;
+	}
 	if (!wait->lane)
 		thread_prepare(wait);
 	if (wait->outer != 0 && wait->polls >= WAIT_FREE_POLLS)
 		wait_close(wait);
+	wait->looked = 0;
 	wait->polls = 0;
 	wait->outer = 0;
+	return true;
 }
 
 void wait_count(enum call_row row)
@@ -77,7 +85,7 @@ void wait_count(enum call_row row)
 	struct wait *wait = &wait_self;
 
 	if (!wait->lane)
-		wait_prepare(wait);
+		wait_prepare(wait, 0);
 	wait->lane->calls[row].calls++;
 }
 
@@ -142,7 +150,7 @@ static void wait_clock(struct wait *wait, uint64_t now_ns)
 	}
 }
 
-void wait_close(struct wait *wait)
+static void wait_close(struct wait *wait)
 {
 	struct mpiwait_lane *lane = wait->lane;
 	struct mpiwait_call_stats *call = &lane->calls[wait->row];
@@ -162,6 +170,14 @@ void wait_close(struct wait *wait)
 		lane->sampled_cpu_ns += clock_thread_cpu_ns() - wait->sample_cpu_ns;
 	}
 	__atomic_store_n(&lane->open_call, 0, __ATOMIC_RELEASE);
+}
+
+void wait_finish(struct wait *wait)
+{
+	if (wait->polls >= WAIT_FREE_POLLS)
+		wait_close(wait);
+	if (wait->looked)
+		watch_close(wait);
 }
 
 static void shared_learn(struct wait *wait, uint64_t actual_ns)

@@ -9,6 +9,7 @@
 
 #include "preload/calls.h"
 #include "preload/next.h"
+#include "preload/prewait.h"
 #include "preload/process.h"
 #include "preload/wait.h"
 
@@ -71,13 +72,25 @@ typedef uintptr_t word;
 	wait_unmark(kind);                           \
 	return code;
 
+/* The call itself, after the loop before it, where that has not done the call's work. */
+#define INVOKE_WAIT(name, arguments, variant)                                                       \
+	({                                                                                          \
+		int64_t done = PREWAIT_NOT_DONE;                                                    \
+                                                                                                    \
+		if (PREWAIT_CAN(ROW_##name) && __builtin_expect(mode & PROCESS_PREWAITS, 0))        \
+			done = prewait(ROW_##name, variant, (const word[]){ARGUMENTS_##arguments}); \
+		done == PREWAIT_NOT_DONE ? next(ARGUMENTS_##arguments) : (int)done;                 \
+	})
+#define INVOKE_TIME(name, arguments, variant) next(ARGUMENTS_##arguments)
+#define INVOKE_MARK(name, arguments, variant) next(ARGUMENTS_##arguments)
+
 #define WRAPPER(symbol, name, arguments, kind, group, variant)                                \
 	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);            \
 	int symbol(PARAMETERS_##arguments)                                                    \
 	{                                                                                     \
 		int (*next)(PARAMETERS_##arguments) =                                         \
 		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant)); \
-		BODY_##kind(name, next(ARGUMENTS_##arguments), GROUP_##group)                 \
+		BODY_##kind(name, INVOKE_##kind(name, arguments, variant), GROUP_##group)     \
 	}
 
 #define LARGE(name, arguments, kind, group)                                   \

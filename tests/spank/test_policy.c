@@ -47,10 +47,10 @@ static void probes(void)
 	struct policy_support support;
 
 	policy_probe(&cpu, &support);
-	CHECK(support.rungs == (PAUSE | NAP | 1u << MPIWAIT_RUNG_YIELD));
+	CHECK(support.rungs == (PAUSE | NAP | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_EVENT));
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_UMWAIT], "no waitpkg") == 0);
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_MWAITX], "no mwaitx") == 0);
-	CHECK(strcmp(support.why[MPIWAIT_RUNG_EVENT], "rung not in this release") == 0);
+	CHECK(strcmp(support.why[MPIWAIT_RUNG_PSTATE], "rung not in this release") == 0);
 	cpu.waitpkg = cpu.mwaitx = true;
 	policy_probe(&cpu, &support);
 	CHECK(!(support.rungs & (UMWAIT | MWAITX)));
