@@ -14,6 +14,7 @@
 #include "spank/error.h"
 #include "spank/policy.h"
 #include "spank/rapl.h"
+#include "spank/service.h"
 
 #define RECORD_NODE_NAME_MAX  64
 #define RECORD_NODE_NONE      UINT32_MAX
@@ -58,6 +59,7 @@ struct record_wait {
 	uint64_t sampled_cpu_us;
 	size_t call_count;
 	struct record_call *call;
+	struct service service;
 };
 
 struct record_step {

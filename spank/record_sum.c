@@ -110,6 +110,7 @@ static void wait_add(struct sum *sum, uint32_t step_index, const struct record_w
 	omitted_add(sum, step, wait, node);
 	for (size_t i = 0; i < wait->call_count; i++)
 		call_add(sum, &wait->call[i]);
+	service_add(&sum->service, &wait->service);
 	sum->span_s += seconds(wait->span_us);
 	sum->naps += (double)wait->naps;
 	sum->late += (double)wait->late;

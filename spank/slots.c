@@ -86,11 +86,14 @@ static void call_add(struct slots_call *sum, struct slots_rank *rank, const stru
 {
 	uint64_t wait_ns = bounded_ns(bounds, call->wait_ns);
 	uint64_t longest_ns = bounded_ns(bounds, call->longest_ns);
+	uint64_t burned_ns = bounded_ns(bounds, call->burned_ns);
 
 	add(&sum->calls, bounded(bounds, call->calls, COUNT_MAX));
 	add(&sum->waits, bounded(bounds, call->waits, COUNT_MAX));
 	add(&sum->wait_ns, wait_ns);
 	add(&rank->wait_ns, wait_ns);
+	add(&sum->burned_ns, burned_ns);
+	add(&sum->burned_cpu_ns, bounded(bounds, call->burned_cpu_ns, burned_ns));
 	if (longest_ns > sum->longest_ns)
 		sum->longest_ns = longest_ns;
 }
@@ -116,6 +119,8 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 		call_add(&slots->call[row], rank, &lane->calls[row], bounds);
 	if (open)
 		open_add(slots, rank, lane, bounds);
+	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
+		add(&slots->polls[hook], bounded(bounds, lane->hook_polls[hook], COUNT_MAX));
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
 		if (!rung_rests(rung))
 			continue;
@@ -176,6 +181,8 @@ static int slot_add(struct slots *slots, int segment, uint32_t index, struct bou
 	head_add(rank, slot, &bounds);
 	for (uint32_t i = 0; i < lanes; i++)
 		lane_add(slots, rank, &slot->lane[i], slot->state == MPIWAIT_SLOT_RUNNING, &bounds);
+	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
+		slots->flagged[flag] += slot->flags >> flag & 1;
 	if (rank->asleep_ns > rank->wait_ns)
 		rank->asleep_ns = rank->wait_ns;
 	rank->doubtful = bounds.exceeded;
@@ -235,11 +242,31 @@ static json_t *calls_to_json(const struct slots *slots)
 	return calls;
 }
 
+/* A row that mostly waited by a hook or a loop has no need to be named for the calls before that was found out. */
+static bool call_spun(const struct slots_call *call)
+{
+	return call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4;
+}
+
+static void service_set(const struct slots *slots, json_t *json)
+{
+	struct service service = {.spun_count = 0};
+
+	memcpy(service.polls, slots->polls, sizeof(service.polls));
+	memcpy(service.ranks, slots->flagged, sizeof(service.ranks));
+	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
+		if (call_spun(&slots->call[row]))
+			service_add_spun(&service, slots_call_name(row), slots->call[row].burned_ns / 1000,
+			                 slots->call[row].burned_cpu_ns / 1000);
+	service_to_json(&service, json);
+}
+
 json_t *slots_to_json(const struct slots *slots)
 {
 	json_t *ranks = json_array();
 	json_int_t size = 0, doubtful = 0;
 	uint64_t span = 0;
+	json_t *json;
 
 	for (size_t i = 0; i < slots->count; i++) {
 		const struct slots_rank *rank = &slots->rank[i];
@@ -250,9 +277,12 @@ json_t *slots_to_json(const struct slots *slots)
 		doubtful += rank->doubtful;
 		add(&span, rank->span_ns);
 	}
-	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ranks", ranks, "size", size,
+	json = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ranks", ranks, "size", size,
 	                 "unseen", (json_int_t)slots->unseen, "doubtful", doubtful, "span_us", microseconds(span),
 	                 "naps", (json_int_t)slots->naps, "late", (json_int_t)slots->late, "late_us",
 	                 microseconds(slots->late_ns), "sampled_us", microseconds(slots->sampled_ns), "sampled_cpu_us",
 	                 microseconds(slots->sampled_cpu_ns), "calls", calls_to_json(slots));
+	if (json)
+		service_set(slots, json);
+	return json;
 }

@@ -14,7 +14,7 @@ from tests.record_tools import driver, no_powercap, run, show_powercap, write_zo
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
 
-HEADER, SLOTS, LANE, CALLS = 64, 4096, 256 + 40 * 256, 256
+HEADER, SLOTS, LANE, CALLS = 64, 4096, 256 + 64 * 256, 256
 SLOT = 128 + 8 * LANE
 MAGIC = 0x315441545357504D
 
@@ -45,7 +45,7 @@ def set_energy(powercap: Path, zone: str, energy_uj: int) -> None:
 def segment(*ranks: bytes, claimed: int | None = None, slots: int = 64, **header: int) -> bytes:
     fields = {
         "magic": MAGIC,
-        "version": 1,
+        "version": 2,
         "header_size": HEADER,
         "slot_size": SLOT,
         "slot_count": slots,
@@ -75,16 +75,20 @@ def slot(
     open_ns: int = 0,
     lanes: int = 1,
     row: int = 9,
+    flags: int = 0,
+    loop_polls: int = 0,
+    burned_ns: int = 0,
+    burned_cpu_ns: int = 0,
 ) -> bytes:
-    head = struct.pack("<IIiiIIIIQQ", 4711, state, rank, size, 1, 1, 0, lanes, start, end).ljust(
+    head = struct.pack("<IIiiIIIIQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end).ljust(
         128, b"\0"
     )
-    lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40).ljust(
-        192, b"\0"
-    )
+    lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40)
+    lane = (lane + struct.pack("<4Q", 0, 0, 0, loop_polls)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
-    calls = bytearray(40 * CALLS)
-    struct.pack_into("<5Q", calls, 40 * row, 10, 3, wait_ns, wait_ns // 2, 0)
+    calls = bytearray(64 * CALLS)
+    call = (10, 3, wait_ns, wait_ns // 2, 0, burned_ns, burned_cpu_ns)
+    struct.pack_into("<7Q", calls, 64 * row, *call)
     return (head + lane + bytes(calls)).ljust(SLOT, b"\0")
 
 
@@ -268,6 +272,19 @@ def test_open_wait_of_a_killed_rank_counts(tmp_path: Path) -> None:
     assert finalised["ranks"] == [[0, 1000, 0]] and finalised["span_us"] == 1_000_000
 
 
+def test_what_served_and_what_burned(tmp_path: Path) -> None:
+    ranks = [
+        slot(0, 2, 10**6, start=1, end=10**9, flags=2 | 64 | 1 << 31, loop_polls=7),
+        slot(1, 2, 10**6, start=1, end=10**9, flags=2, burned_ns=5 * 10**9, burned_cpu_ns=2**63),
+    ]
+    wait = read_slots(tmp_path, segment(*ranks))
+    assert wait["hooks"] == {"loop": 7} and wait["flags"] == {"no_hook": 2, "loops": 1}
+    assert wait["spun"] == {"MPI_Recv": [5 * 10**6, 5 * 10**6]} and wait["doubtful"] == 1
+    quiet = slot(0, 2, 10**9, start=1, end=10**9, burned_ns=10**7, burned_cpu_ns=10**7)
+    wait = read_slots(tmp_path, segment(quiet))
+    assert not {"hooks", "flags", "spun"} & set(wait), "mostly it waited as it should"
+
+
 @pytest.mark.parametrize(
     ("changes", "rank"),
     [
@@ -308,9 +325,9 @@ def test_every_number_at_its_largest(tmp_path: Path) -> None:
     ("header", "length", "message"),
     [
         ({}, 0, "cannot be read"),
-        ({"magic": 1}, None, "not one of version 1"),
-        ({"version": 2}, None, "not one of version 1"),
-        ({"slot_size": 8}, None, "not one of version 1"),
+        ({"magic": 1}, None, "not one of version 2"),
+        ({"version": 1}, None, "not one of version 2"),
+        ({"slot_size": 8}, None, "not one of version 2"),
         ({}, SLOTS + 100, "has no slot"),
     ],
 )
