@@ -188,3 +188,15 @@ def test_a_thread_that_polls_beside_one_that_waits_keeps_its_rate(mpi: Mpi) -> N
 def test_no_child_sees_what_was_switched_on(mpi: Mpi) -> None:
     output, _ = mpi.launch("environment", "MPIR_CVAR_CH4_PROGRESS_THROTTLE", "I_MPI_WAIT_MODE")
     assert "is there" not in output and output.count("I_MPI_WAIT_MODE unset") == 2
+
+
+@pytest.mark.parametrize("mpi", [mpi for mpi in MPIS if mpi.name in ("openmpi", "mpich", "mpich-5-abi", "intel")],
+                         ids=lambda mpi: mpi.name)
+def test_a_barrier_before_collectives_changes_no_result(mpi: Mpi) -> None:
+    calls = ("Barrier", "Alltoall", "Allreduce", "Bcast")
+    _, expected = calls_read(mpi.launch("late_calls", "2", "3", *calls, config=None)[0])
+    output, segment = mpi.launch("late_calls", "20", "3", *calls, config=NAP + ";ibarrier=1")
+    assert calls_read(output)[1] == expected and set(expected) == set(calls)
+    assert hooks_seen(segment) & LOOP
+    for name in ("Barrier", "Alltoall", "Allreduce"):
+        assert segment["slots"][1]["lane"][0]["calls"][name]["wait_ns"] > 3 * 0.015e9
