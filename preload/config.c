@@ -11,7 +11,8 @@
 #include "preload/rung.h"
 
 #define SPAN_NS     UINT64_C(3600000000000) /* no time in a policy is longer than an hour */
-#define TSC_KHZ_MAX UINT64_C(100000000)     /* 100 GHz */
+#define EVENT_NS    UINT64_C(10000000)
+#define TSC_KHZ_MAX UINT64_C(100000000) /* 100 GHz */
 
 /* A piece of the text, not terminated. */
 struct span {
@@ -108,8 +109,10 @@ enum field {
 	ABSOLUTE,
 	MAX,
 	RMA,
+	EVENT,
 	SHARED,
 	PROFILE,
+	IBARRIER,
 	TSC,
 	UMWAIT_MAX,
 	UMWAIT_C02,
@@ -126,8 +129,10 @@ static const char *const field_names[FIELDS] = {
         [ABSOLUTE] = "absolute_ns",
         [MAX] = "max_ns",
         [RMA] = "rma_ns",
+        [EVENT] = "event_ns",
         [SHARED] = "shared",
         [PROFILE] = "profile",
+        [IBARRIER] = "ibarrier",
         [TSC] = "tsc_khz",
         [UMWAIT_MAX] = "umwait_max_ns",
         [UMWAIT_C02] = "umwait_c02",
@@ -154,10 +159,14 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 		return number_parse(value, SPAN_NS, &config->max_ns);
 	case RMA:
 		return number_parse(value, SPAN_NS, &config->rma_ns);
+	case EVENT:
+		return number_parse(value, SPAN_NS, &config->event_ns);
 	case SHARED:
 		return flag_parse(value, &config->shared);
 	case PROFILE:
 		return flag_parse(value, &config->profile);
+	case IBARRIER:
+		return flag_parse(value, &config->ibarrier);
 	case TSC:
 		return number_parse(value, TSC_KHZ_MAX, &config->tsc_khz);
 	case UMWAIT_MAX:
@@ -188,7 +197,7 @@ static int field_by_name(struct span name)
 int config_parse(const char *text, struct config *ret_config)
 {
 	const char *cursor = text, *end = text + strlen(text);
-	struct config config = {.segment_fd = -1};
+	struct config config = {.segment_fd = -1, .event_ns = EVENT_NS};
 	uint32_t seen = 0;
 
 	while (cursor < end) {

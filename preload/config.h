@@ -12,7 +12,9 @@
  *     absolute_ns=0
  *     max_ns=100000
  *     rma_ns=10000             max inside MPI_Win_lock*, when below max_ns
+ *     event_ns=10000000        optional: the longest sleep from which a message wakes the rank, 10 ms if not given
  *     shared=0|1               the task shares its cores: really yield in the spin phase
+ *     ibarrier=0|1             optional: an Ibarrier before some collectives, see prewait.h
  *     profile=0|1              read the clock at entry and exit of every call too
  *     tsc_khz=2600000          optional: ticks per millisecond of a TSC that is fit to be the clock
  *     umwait_max_ns=38000      optional: the operating system's limit for TPAUSE, 0: none
@@ -37,8 +39,10 @@ struct config {
 	uint64_t absolute_ns;
 	uint64_t max_ns;
 	uint64_t rma_ns;
+	uint64_t event_ns;
 	bool shared;
 	bool profile;
+	bool ibarrier;
 	bool umwait_c02;
 	uint64_t tsc_khz; /* 0: the TSC is not the clock */
 	uint64_t umwait_max_ns;

@@ -52,10 +52,30 @@ static bool rung_rests(struct ladder_latency *latency, const struct ladder_polic
 	return false;
 }
 
+/* The deepest rung that the message ends, where that is proven. A capped call holds something that others wait for. */
+static bool woken_choose(struct ladder *ladder, const struct ladder_policy *policy, const struct ladder_moment *moment,
+                         struct ladder_action *ret_action)
+{
+	for (int i = (int)MPIWAIT_RUNG_COUNT - 1; i > (int)MPIWAIT_RUNG_YIELD; i--) {
+		struct ladder_latency *latency = &ladder->rung[i];
+
+		if (!latency->woken || !(policy->rungs & (1u << i)) || moment->waited_ns < policy->spin_ns ||
+		    moment->waited_ns < latency->exit_ns || rung_rests(latency, policy, moment->now_ns))
+			continue;
+		*ret_action = (struct ladder_action){(enum mpiwait_rung)i, moment->woken_ns, UINT64_MAX};
+		return true;
+	}
+	return false;
+}
+
 struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_policy *policy, struct ladder_moment moment)
 {
 	struct ladder_action action = {moment.shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
 	uint64_t budget_ns = ladder_budget(policy, moment.waited_ns);
+
+	if (moment.woken_ns > 0 && !moment.locked && moment.cap_ns == UINT64_MAX &&
+	    woken_choose(ladder, policy, &moment, &action))
+		return action;
 
 	action.budget_ns = budget_ns < moment.cap_ns ? budget_ns : moment.cap_ns;
 	if (action.budget_ns == 0)
@@ -100,7 +120,7 @@ uint64_t ladder_learn(struct ladder *ladder, const struct ladder_policy *policy,
 	struct ladder_latency *latency = &ladder->rung[action.rung];
 	uint64_t late_ns = actual_ns > action.budget_ns ? actual_ns - action.budget_ns : 0;
 
-	if (!latency->timed)
+	if (!latency->timed || (latency->woken && actual_ns < action.ask_ns))
 		return 0;
 	percentile_move(latency, actual_ns > action.ask_ns ? actual_ns - action.ask_ns : 0);
 	if (late_ns > action.budget_ns)

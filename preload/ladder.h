@@ -7,7 +7,10 @@
  *            min(relative * w + absolute, max)   after that
  *
  * Invariant: what is asked for plus the rung's measured exit latency never exceeds B(w), and the exit latency alone
- * never exceeds half of it. Pure: elapsed time, policy and measurements in, action out; no clock, no I/O.
+ * never exceeds half of it. One exception: a rung that has proven that the message ends it is late by its exit latency
+ * alone, whatever it was asked for. It is taken once w >= spin, and w is at least that exit latency (spinning for as
+ * long as waking takes is at most twice what the best choice costs). Pure: elapsed time, policy and measurements in,
+ * action out; no clock, no I/O.
  */
 #ifndef MPIWAIT_PRELOAD_LADDER_H
 #define MPIWAIT_PRELOAD_LADDER_H
@@ -29,6 +32,7 @@ struct ladder_policy {
 struct ladder_latency {
 	bool timed;       /* it asks for a time, so it can be late */
 	bool holds_core;  /* nobody else gets the core meanwhile */
+	bool woken;       /* the message ends it */
 	uint64_t exit_ns; /* running 90th percentile of (actual - asked) */
 	uint64_t most_ns; /* it cannot be asked for more, 0: for anything */
 	uint64_t back_ns; /* resting until then; 0: in use */
@@ -52,6 +56,7 @@ struct ladder_moment {
 	uint64_t waited_ns; /* w: since the call was entered, or since the last sign of progress in it */
 	uint64_t cap_ns;    /* of the budget, for this call; UINT64_MAX: none of its own */
 	bool shared;        /* somebody else may want this core */
+	uint64_t woken_ns;  /* how long a rung may sleep that the message ends: proven; 0: as any other */
 	bool locked;        /* other threads wait for a lock meanwhile: no rung below yield */
 };
 

@@ -12,6 +12,7 @@
 #include "preload/clock.h"
 #include "preload/idle.h"
 #include "preload/next.h"
+#include "preload/prewait.h"
 #include "preload/rung.h"
 #include "preload/segment.h"
 #include "preload/sizes.h"
@@ -131,6 +132,8 @@ static void process_start(enum call_row row)
 		sizes_prepare(sizes);
 	if (process.config.shared)
 		process_flag(MPIWAIT_FLAG_SHARED_CORES);
+	if (process.config.rungs & ~process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT)
+		process_flag(MPIWAIT_FLAG_NO_EVENT);
 	__atomic_store_n(&slot->state, MPIWAIT_SLOT_RUNNING, __ATOMIC_RELEASE);
 	if (next_is_ambiguous()) {
 		process_flag(MPIWAIT_FLAG_TWO_MPIS);
@@ -138,6 +141,7 @@ static void process_start(enum call_row row)
 	}
 	if (idle_switch_on() == 0)
 		process_flag(MPIWAIT_FLAG_NO_HOOK);
+	prewait_start();
 	__atomic_store_n(&process_guard->mode, PROCESS_ACTS | (process.config.profile ? PROCESS_PROFILES : 0),
 	                 __ATOMIC_RELEASE);
 	wait_count(row);
@@ -164,16 +168,20 @@ void process_call_begins(enum call_row row)
 	static bool begun;
 
 	if (configured && row_starts(row) && !next_is_ambiguous() &&
-	    !__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL))
+	    !__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL)) {
+		process.starting = true;
 		idle_prepare(next_family(), row == ROW_Init_thread);
+	}
 }
 
 void process_call_ended(enum call_row row, int code)
 {
 	bool starts = row_starts(row);
 
-	if (starts)
+	if (starts) {
+		process.starting = false;
 		idle_restore();
+	}
 	if (!configured || code != 0)
 		return;
 	if (starts && !__atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
@@ -187,6 +195,14 @@ void process_call_ended(enum call_row row, int code)
 void process_flag(uint32_t flag)
 {
 	__atomic_fetch_or(&process.slot->flags, flag, __ATOMIC_RELAXED);
+}
+
+void process_event_end(void)
+{
+	uint32_t before = __atomic_fetch_and(&process.policy.rungs, ~(1u << MPIWAIT_RUNG_EVENT), __ATOMIC_RELAXED);
+
+	if (before & 1u << MPIWAIT_RUNG_EVENT)
+		process_flag(MPIWAIT_FLAG_NO_EVENT);
 }
 
 void process_hook(uint32_t hook)

@@ -34,7 +34,12 @@ const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
                               .timed = true,
                               .doze = rung_nap_doze,
                               .leave = rung_nap_leave},
-        [MPIWAIT_RUNG_EVENT] = {.name = "event"},
+        [MPIWAIT_RUNG_EVENT] = {.name = "event",
+                                .probe = rung_event_probe,
+                                .exit_ns = 10000,
+                                .timed = true,
+                                .woken = true,
+                                .doze = rung_event_doze},
         [MPIWAIT_RUNG_PSTATE] = {.name = "pstate"},
 };
 

@@ -56,8 +56,8 @@ enum mpiwait_rung {
 
 /* The rungs that this release can do where the node can; the others are names that policies may use already. */
 #define MPIWAIT_RUNGS_BUILT                                                                                        \
-	(1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_NAP | MPIWAIT_RUNG_BIT_WAITPKG | \
-	 MPIWAIT_RUNG_BIT_MWAITX)
+	(1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_EVENT | \
+	 MPIWAIT_RUNG_BIT_WAITPKG | MPIWAIT_RUNG_BIT_MWAITX)
 
 enum mpiwait_family { MPIWAIT_FAMILY_UNKNOWN, MPIWAIT_FAMILY_OPENMPI, MPIWAIT_FAMILY_MPICH, MPIWAIT_FAMILY_ABI };
 
@@ -76,6 +76,8 @@ enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNI
 #define MPIWAIT_FLAG_LANES_FULL   (1u << 2) /* threads beyond MPIWAIT_LANES are not counted */
 #define MPIWAIT_FLAG_SHARED_CORES (1u << 3) /* the spin phase gives the core away */
 #define MPIWAIT_FLAG_LOCKED       (1u << 4) /* several threads, one runtime lock: no naps where it is held */
+#define MPIWAIT_FLAG_NO_EVENT     (1u << 5) /* nothing wakes this rank: the policy's event rung is not used (any more) */
+#define MPIWAIT_FLAG_PREWAITS     (1u << 6) /* loops before some calls, whose waits made no idle call */
 
 struct mpiwait_header {
 	uint64_t magic;
@@ -95,8 +97,8 @@ struct mpiwait_call_stats {
 	uint64_t wait_ns;       /* time in those, from the 64th idle poll to the last */
 	uint64_t longest_ns;    /* the longest of them */
 	uint64_t time_ns;       /* entry to exit, under profile only */
-	uint64_t burned_ns;     /* entry to exit of the long calls that were looked at and made no idle call ... */
-	uint64_t burned_cpu_ns; /* ... and the thread's CPU time in those */
+	uint64_t burned_ns;     /* entry to exit of the long calls that were looked at, made no idle call ... */
+	uint64_t burned_cpu_ns; /* ... and kept the CPU busy for more than a quarter of that: so long */
 	uint64_t bytes;         /* handed to the calls that succeeded, under profile only */
 };
 
@@ -112,7 +114,9 @@ struct mpiwait_lane {
 	uint64_t sampled_cpu_ns;            /* ... and the thread's CPU time in that part */
 	uint64_t hook_polls[MPIWAIT_HOOKS]; /* idle polls looked at, by bit of MPIWAIT_HOOK_* */
 	uint64_t transitions;               /* of the core's frequency, both ways */
-	uint64_t reserved[3];
+	uint64_t event_wakes;               /* sleeps that a message ended */
+	uint64_t event_lost;                /* sleeps that should have been, and ran into their timeout */
+	uint64_t reserved[1];
 	uint64_t naps[MPIWAIT_RUNGS];
 	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time inside the rung */
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];

@@ -12,9 +12,20 @@
 #define SHARED_CREDIT   64   /* quick yields in a row after which the core counts as ours again */
 #define PACE_NS         1000 /* between idle polls, and after a doze, to begin with */
 #define PACE_DOZED_NS   2000
+#define TRY_EVERY       8
 #define PROBE_EVERY     16 /* waits: a yield costs a quarter of a microsecond, a shared core everything */
 
 __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
+
+/* One-sided waits and files may move by other ways than messages: no message need end them. */
+static const bool by_messages[CALL_ROWS] = {
+#define CALL(name, arguments, kind, large, group, ...) GROUP_##group == GROUP_P2P || GROUP_##group == GROUP_COLLECTIVE,
+#include "preload/mpi_calls.def"
+#undef CALL
+};
+
+/* Of the process: only a single thread sleeps so. */
+static struct event_trust event_trust;
 
 /* For the threads beyond MPIWAIT_LANES: written by all of them, read by nobody. */
 static struct mpiwait_lane lane_overflow;
@@ -24,8 +35,10 @@ static struct mpiwait_lane *lane_claim(void)
 	struct mpiwait_slot *slot = process.slot;
 	uint32_t index = __atomic_fetch_add(&slot->lanes, 1, __ATOMIC_ACQ_REL);
 
-	if (index > 0)
+	if (index > 0) {
 		__atomic_store_n(&process.threaded, true, __ATOMIC_RELAXED);
+		process_event_end();
+	}
 	if (index >= MPIWAIT_LANES) {
 		process_flag(MPIWAIT_FLAG_LANES_FULL);
 		return &lane_overflow;
@@ -40,6 +53,7 @@ static void thread_prepare(struct wait *wait)
 		wait->ladder.rung[i] = (struct ladder_latency){
 		        .timed = rung_table[i].timed,
 		        .holds_core = rung_table[i].holds_core,
+		        .woken = rung_table[i].woken,
 		        .exit_ns = rung_table[i].exit_ns,
 		        .most_ns = rung_table[i].most_ns ? rung_table[i].most_ns() : 0,
 		};
@@ -48,14 +62,22 @@ static void thread_prepare(struct wait *wait)
 	wait->lane = lane_claim();
 }
 
-void wait_prepare(struct wait *wait)
+static void wait_close(struct wait *wait);
+
+bool wait_prepare(struct wait *wait, uintptr_t here)
 {
+	if (here < wait->outer) {
+		wait->progressed = 1;
+		return false;
+	}
 	if (!wait->lane)
 		thread_prepare(wait);
 	if (wait->outer != 0 && wait->polls >= WAIT_FREE_POLLS)
 		wait_close(wait);
+	wait->looked = 0;
 	wait->polls = 0;
 	wait->outer = 0;
+	return true;
 }
 
 void wait_count(enum call_row row)
@@ -63,8 +85,24 @@ void wait_count(enum call_row row)
 	struct wait *wait = &wait_self;
 
 	if (!wait->lane)
-		wait_prepare(wait);
+		wait_prepare(wait, 0);
 	wait->lane->calls[row].calls++;
+}
+
+/* What the latest sleep for an event was worth, now that the polls after it have shown what there was. */
+static void event_judge(struct wait *wait, bool found)
+{
+	enum event_end end = wait->rung.event;
+
+	if (end == EVENT_NONE)
+		return;
+	wait->rung.event = EVENT_NONE;
+	if (end == EVENT_WOKEN && found)
+		wait->lane->event_wakes++;
+	if (end == EVENT_TIMEOUT && found)
+		wait->lane->event_lost++;
+	if (event_learn(&event_trust, end, found))
+		process_event_end();
 }
 
 static void wait_open(struct wait *wait, uint64_t now_ns)
@@ -73,6 +111,7 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 
 	wait->first_ns = wait->origin_ns = wait->last_ns = now_ns;
 	wait->sample_ns = 0;
+	wait->rung.event = EVENT_NONE;
 	wait->quiet = 0;
 	wait->dozed = 0;
 	wait->waits++;
@@ -100,6 +139,7 @@ static void wait_clock(struct wait *wait, uint64_t now_ns)
 		wait_open(wait, now_ns);
 	else
 		wait_look(wait, now_ns);
+	event_judge(wait, wait->progressed);
 	wait->progressed = 0;
 	wait->dozed = 0;
 	wait->last_ns = now_ns;
@@ -110,7 +150,7 @@ static void wait_clock(struct wait *wait, uint64_t now_ns)
 	}
 }
 
-void wait_close(struct wait *wait)
+static void wait_close(struct wait *wait)
 {
 	struct mpiwait_lane *lane = wait->lane;
 	struct mpiwait_call_stats *call = &lane->calls[wait->row];
@@ -119,6 +159,7 @@ void wait_close(struct wait *wait)
 	rung_leave(&wait->rung);
 	if (process_mode() == PROCESS_INERT)
 		return;
+	event_judge(wait, true);
 	call->waits++;
 	call->wait_ns += wait_ns;
 	if (wait_ns > call->longest_ns)
@@ -129,6 +170,14 @@ void wait_close(struct wait *wait)
 		lane->sampled_cpu_ns += clock_thread_cpu_ns() - wait->sample_cpu_ns;
 	}
 	__atomic_store_n(&lane->open_call, 0, __ATOMIC_RELEASE);
+}
+
+void wait_finish(struct wait *wait)
+{
+	if (wait->polls >= WAIT_FREE_POLLS)
+		wait_close(wait);
+	if (wait->looked)
+		watch_close(wait);
 }
 
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
@@ -151,12 +200,26 @@ static bool hook_is_locked(uint32_t hook)
 	return true;
 }
 
+/*
+ * How long a sleep may last that a message ends. Until that is proven, one wait in TRY_EVERY tries it, and is late by
+ * the largest budget if it was wrong to.
+ */
+static uint64_t woken_most_ns(const struct wait *wait)
+{
+	if (!by_messages[wait->row])
+		return 0;
+	if (event_is_trusted(&event_trust))
+		return process.config.event_ns;
+	return wait->waits % TRY_EVERY == 0 ? process.policy.max_ns : 0;
+}
+
 static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 {
 	struct ladder_moment moment = {
 	        .now_ns = wait->last_ns,
 	        .waited_ns = wait->last_ns - wait->origin_ns,
 	        .cap_ns = wait->rma_lock ? process.config.rma_ns : UINT64_MAX,
+	        .woken_ns = woken_most_ns(wait),
 	        .shared = process.config.shared || wait->shared_credit > 0,
 	        .locked = hook_is_locked(hook),
 	};

@@ -30,13 +30,15 @@ struct wait {
 	uint32_t rma_lock;         /* the open call is under the tighter cap */
 	uint32_t polls;            /* idle polls of the open call */
 	uint32_t progressed;       /* a sign of progress since the last idle poll */
-	uint64_t entered_ns;       /* under profile */
-	uint64_t first_ns;         /* first clock reading of this wait */
-	uint64_t last_ns;          /* latest one */
-	uint64_t origin_ns;        /* of w: first reading, or the one after the last sign of progress */
-	uint32_t quiet;            /* idle polls since the last doze or sign of progress */
-	uint32_t dozed;            /* time was spent after the last idle poll: what follows runs on cold caches */
-	uint64_t sample_ns;        /* when the CPU clock was read, 0: not yet */
+	uint32_t looked;           /* the call's entry was looked at: the clock, and perhaps the thread's CPU time */
+	uint64_t entered_ns;
+	uint64_t entered_cpu_ns; /* 0: not read */
+	uint64_t first_ns;       /* first clock reading of this wait */
+	uint64_t last_ns;        /* latest one */
+	uint64_t origin_ns;      /* of w: first reading, or the one after the last sign of progress */
+	uint32_t quiet;          /* idle polls since the last doze or sign of progress */
+	uint32_t dozed;          /* time was spent after the last idle poll: what follows runs on cold caches */
+	uint64_t sample_ns;      /* when the CPU clock was read, 0: not yet */
 	uint64_t sample_cpu_ns;
 	uint32_t waits;         /* to probe every so many of them whether the core is shared */
 	uint32_t shared_credit; /* yields until the core counts as the thread's own again */
@@ -47,11 +49,34 @@ struct wait {
 
 extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
 
-/* The first call of a thread, or one that found the remains of a call that never returned. */
-void wait_prepare(struct wait *wait);
+/*
+ * How closely the calls of a row are looked at, by all threads. The first 16, then one in 32, and every one under
+ * profile; all again once a call lasted longer than a millisecond without having waited, until 16 in a row did not:
+ * such calls burn CPU that no idle hook sees.
+ */
+struct watch {
+	uint8_t mask;  /* a call whose number has none of these bits is looked at */
+	uint8_t clean; /* such in a row that did not burn; below WATCH_CLEAN the thread's CPU time is read too */
+	uint8_t burns; /* calls that did, on more than a quarter of a CPU: not asleep */
+	bool prewaits; /* there is a loop before these calls: every one is looked at */
+};
 
-/* The end of a wait that read the clock. */
-void wait_close(struct wait *wait);
+#define WATCH_CLEAN 16
+
+extern struct watch watch_table[CALL_ROWS];
+
+/* Opens the look at a call. Returns the mode to leave it with. */
+uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode);
+void watch_close(struct wait *wait);
+
+/*
+ * The first call of a thread, or one that found the remains of a call that never returned. Returns false for a call
+ * from inside the open one, in which it is a sign of progress.
+ */
+bool wait_prepare(struct wait *wait, uintptr_t here);
+
+/* The end of a call that read the clock. */
+void wait_finish(struct wait *wait);
 
 /* Counts a call that was entered before the library acted. */
 void wait_count(enum call_row row);
@@ -75,21 +100,16 @@ static inline __attribute__((always_inline)) uint32_t wait_enter(enum call_row r
 
 	if (mode == PROCESS_INERT)
 		return PROCESS_INERT;
-	if (here < wait->outer) {
-		wait->progressed = 1;
+	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0) && !wait_prepare(wait, here))
 		return PROCESS_INERT;
-	}
-	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0))
-		wait_prepare(wait);
 	wait->outer = here;
 	wait->kind = kind;
 	wait->row = row;
 	wait->rma_lock = rma_lock;
 	wait->polls = 0;
-	wait->lane->calls[row].calls++;
-	if (__builtin_expect(mode & PROCESS_PROFILES, 0))
-		wait->entered_ns = clock_now_ns();
-	return mode;
+	if (__builtin_expect((++wait->lane->calls[row].calls & watch_table[row].mask) == 0, 0))
+		return watch_open(wait, row, mode);
+	return PROCESS_ACTS | (mode & PROCESS_PROFILES);
 }
 
 static inline __attribute__((always_inline)) void wait_leave(uint32_t mode)
@@ -98,10 +118,8 @@ static inline __attribute__((always_inline)) void wait_leave(uint32_t mode)
 
 	if (mode == PROCESS_INERT)
 		return;
-	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
-		wait_close(wait);
-	if (__builtin_expect(mode & PROCESS_PROFILES, 0))
-		wait->lane->calls[wait->row].time_ns += clock_now_ns() - wait->entered_ns;
+	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS || wait->looked != 0, 0))
+		wait_finish(wait);
 	wait->kind = CALL_NONE;
 	wait->outer = 0;
 }
@@ -118,7 +136,7 @@ static inline __attribute__((always_inline)) uint32_t wait_mark(enum call_row ro
 	if (here < wait->outer)
 		return kind;
 	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0))
-		wait_prepare(wait);
+		wait_prepare(wait, here);
 	wait->lane->calls[row].calls++;
 	return CALL_NONE;
 }

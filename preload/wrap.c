@@ -11,6 +11,7 @@
 #include "preload/keep.h"
 #include "preload/large.h"
 #include "preload/next.h"
+#include "preload/prewait.h"
 #include "preload/process.h"
 #include "preload/sizes.h"
 #include "preload/wait.h"
@@ -112,20 +113,35 @@ typedef uintptr_t word;
 	(__builtin_expect((void *)next == (void *)large_stand_in, 0) ? large_call(index, ARGUMENT_ARRAY(arguments)) \
 	                                                             : next(ARGUMENTS_##arguments))
 
-#define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant, how)                              \
-	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);                                  \
-	int symbol(PARAMETERS_##arguments)                                                                          \
-	{                                                                                                           \
-		int (*next)(PARAMETERS_##arguments) =                                                               \
-		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant));                       \
-                                                                                                                    \
-		if (COMPLETES(signature) && keep_any())                                                             \
-			keep_look(signature, ARGUMENT_ARRAY(arguments));                                            \
-		BODY_##kind(name, CALL_##how(NEXT_INDEX(name, variant), next, arguments), GROUP_##group, arguments, \
-		            VOLUME_##volume, variant);                                                              \
-		if (COMPLETES(signature) && keep_any())                                                             \
-			keep_release();                                                                             \
-		return code;                                                                                        \
+/* The call itself, after the loop before it, where that has not done the call's work. */
+#define INVOKE_WAIT(name, call, arguments, variant)                                                                \
+	({                                                                                                         \
+		int64_t done = PREWAIT_NOT_DONE;                                                                   \
+                                                                                                                   \
+		if (PREWAIT_CAN(ROW_##name) && __builtin_expect(mode & PROCESS_PREWAITS, 0) &&                     \
+		    !(PREWAIT_REPLACE(ROW_##name) && IS_LARGE(variant) && (void *)next == (void *)large_stand_in)) \
+			done = prewait(ROW_##name, variant, ARGUMENT_ARRAY(arguments));                            \
+		done == PREWAIT_NOT_DONE ? (call) : (int)done;                                                     \
+	})
+#define INVOKE_TIME(name, call, arguments, variant) (call)
+#define INVOKE_MARK(name, call, arguments, variant) (call)
+
+#define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant, how)                             \
+	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);                                 \
+	int symbol(PARAMETERS_##arguments)                                                                         \
+	{                                                                                                          \
+		int (*next)(PARAMETERS_##arguments) =                                                              \
+		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant));                      \
+                                                                                                                   \
+		if (COMPLETES(signature) && keep_any())                                                            \
+			keep_look(signature, ARGUMENT_ARRAY(arguments));                                           \
+		BODY_##kind(name,                                                                                  \
+		            INVOKE_##kind(name, CALL_##how(NEXT_INDEX(name, variant), next, arguments), arguments, \
+		                          variant),                                                                \
+		            GROUP_##group, arguments, VOLUME_##volume, variant);                                   \
+		if (COMPLETES(signature) && keep_any())                                                            \
+			keep_release();                                                                            \
+		return code;                                                                                       \
 	}
 
 #define LARGE(name, arguments, kind, group, signature, volume)                                          \

@@ -34,6 +34,7 @@ struct policy {
 	uint64_t absolute_ns;
 	uint64_t max_ns;
 	uint64_t rma_ns;
+	bool ibarrier; /* an Ibarrier before some collectives: the option's, no file's */
 	char choose[POLICY_CHOICES_MAX][POLICY_NAME_MAX]; /* "auto": the first of these that the host supports */
 	size_t choose_count;
 	char fallback[POLICY_NAME_MAX]; /* "": none, then profile */

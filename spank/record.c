@@ -189,6 +189,7 @@ static json_t *wait_print(const struct job *job, const struct detail *detail)
 	json_object_set_new(json, "late_s", seconds(sum->late_s));
 	if (sum->unseen > 0)
 		json_object_set_new(json, "unseen", number(sum->unseen, 0));
+	service_print(&sum->service, json);
 	json_object_set_new(json, "min", rank_print(job, &sum->min));
 	json_object_set_new(json, "max", rank_print(job, &sum->max));
 	json_object_set_new(json, "by_call", calls_print(sum, detail->calls));

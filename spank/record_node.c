@@ -218,7 +218,8 @@ static bool wait_get(const json_t *step, struct record_wait *ret_wait)
 		return true;
 	ret_wait->profile = json_object_get(wait, "profile");
 	return profile_is_good(ret_wait->profile) && ranks_get(wait, ret_wait) && omitted_get(wait, ret_wait) &&
-	       calls_get(wait, ret_wait) && integer_get(wait, "size", RANK_MAX, &ret_wait->size) &&
+	       calls_get(wait, ret_wait) && service_parse(wait, &ret_wait->service) &&
+	       integer_get(wait, "size", RANK_MAX, &ret_wait->size) &&
 	       integer_get(wait, "unseen", RANK_MAX, &ret_wait->unseen) &&
 	       integer_get(wait, "span_us", MICROSECONDS_MAX, &ret_wait->span_us) &&
 	       (!json_object_get(wait, "naps") || integer_get(wait, "naps", MICROSECONDS_MAX, &ret_wait->naps)) &&

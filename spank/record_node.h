@@ -14,6 +14,7 @@
 #include "spank/error.h"
 #include "spank/policy.h"
 #include "spank/rapl.h"
+#include "spank/service.h"
 
 #define RECORD_NODE_NAME_MAX  64
 #define RECORD_NODE_NONE      UINT32_MAX
@@ -59,6 +60,7 @@ struct record_wait {
 	size_t call_count;
 	struct record_call *call;
 	const json_t *profile; /* checked, borrowed; NULL: none */
+	struct service service;
 };
 
 struct record_step {

@@ -111,6 +111,7 @@ static void wait_add(struct sum *sum, uint32_t step_index, const struct record_w
 	for (size_t i = 0; i < wait->call_count; i++)
 		call_add(sum, &wait->call[i]);
 	profile_add(sum->profile, wait->profile);
+	service_add(&sum->service, &wait->service);
 	sum->span_s += seconds(wait->span_us);
 	sum->naps += (double)wait->naps;
 	sum->late += (double)wait->late;

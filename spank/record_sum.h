@@ -12,6 +12,7 @@
 #include "spank/error.h"
 #include "spank/profile.h"
 #include "spank/record_node.h"
+#include "spank/service.h"
 
 struct sum_rank {
 	int32_t rank;
@@ -53,6 +54,7 @@ struct sum {
 	double omitted; /* ranks that are in the sums but not in the list */
 	double total_s, asleep_s, span_s, naps, late, late_s, sampled_s, sampled_cpu_s, unseen, world;
 	struct sum_rank min, max;
+	struct service service;
 	double steps_left_out;
 	/* energy */
 	uint32_t energy_nodes; /* nodes whose energy is in the sums */

@@ -88,6 +88,7 @@ static void call_add(struct slots_call *sum, struct slots_rank *rank, const stru
 {
 	uint64_t wait_ns = bounded_ns(bounds, call->wait_ns);
 	uint64_t longest_ns = bounded_ns(bounds, call->longest_ns);
+	uint64_t burned_ns = bounded_ns(bounds, call->burned_ns);
 
 	add(&sum->calls, bounded(bounds, call->calls, COUNT_MAX));
 	add(&sum->waits, bounded(bounds, call->waits, COUNT_MAX));
@@ -95,6 +96,8 @@ static void call_add(struct slots_call *sum, struct slots_rank *rank, const stru
 	add(&rank->wait_ns, wait_ns);
 	add(&sum->time_ns, bounded_ns(bounds, call->time_ns));
 	add(&sum->bytes, bounded(bounds, call->bytes, BYTES_MAX));
+	add(&sum->burned_ns, burned_ns);
+	add(&sum->burned_cpu_ns, bounded(bounds, call->burned_cpu_ns, burned_ns));
 	if (longest_ns > sum->longest_ns)
 		sum->longest_ns = longest_ns;
 }
@@ -120,6 +123,8 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 		call_add(&slots->call[row], rank, &lane->calls[row], bounds);
 	if (open)
 		open_add(slots, rank, lane, bounds);
+	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
+		add(&slots->polls[hook], bounded(bounds, lane->hook_polls[hook], COUNT_MAX));
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
 		if (!rung_rests(rung))
 			continue;
@@ -205,6 +210,8 @@ static int slot_add(struct slots *slots, int segment, uint32_t index, uint32_t r
 	if (profiled)
 		result = sizes_add(slots, segment, mpiwait_sizes_offset(room, index), &bounds);
 	slots->profiled |= profiled;
+	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
+		slots->flagged[flag] += slot->flags >> flag & 1;
 	if (rank->asleep_ns > rank->wait_ns)
 		rank->asleep_ns = rank->wait_ns;
 	rank->doubtful = bounds.exceeded;
@@ -296,6 +303,25 @@ static json_t *profile_to_json(const struct slots *slots)
 	return profile;
 }
 
+/* A row that mostly waited by a hook or a loop has no need to be named for the calls before that was found out. */
+static bool call_spun(const struct slots_call *call)
+{
+	return call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4;
+}
+
+static void service_set(const struct slots *slots, json_t *json)
+{
+	struct service service = {.spun_count = 0};
+
+	memcpy(service.polls, slots->polls, sizeof(service.polls));
+	memcpy(service.ranks, slots->flagged, sizeof(service.ranks));
+	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
+		if (call_spun(&slots->call[row]))
+			service_add_spun(&service, slots_call_name(row), slots->call[row].burned_ns / 1000,
+			                 slots->call[row].burned_cpu_ns / 1000);
+	service_to_json(&service, json);
+}
+
 json_t *slots_to_json(const struct slots *slots)
 {
 	json_t *ranks = json_array(), *json;
@@ -318,5 +344,7 @@ json_t *slots_to_json(const struct slots *slots)
 	                 microseconds(slots->sampled_cpu_ns), "calls", calls_to_json(slots));
 	if (json && slots->profiled)
 		json_object_set_new(json, "profile", profile_to_json(slots));
+	if (json)
+		service_set(slots, json);
 	return json;
 }

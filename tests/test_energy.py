@@ -83,16 +83,20 @@ def slot(
     row: int = 9,
     time_ns: int = 0,
     handed: int = 0,
+    flags: int = 0,
+    loop_polls: int = 0,
+    burned_ns: int = 0,
+    burned_cpu_ns: int = 0,
 ) -> bytes:
-    head = struct.pack("<IIiiIIIIQQ", 4711, state, rank, size, 1, 1, 0, lanes, start, end).ljust(
+    head = struct.pack("<IIiiIIIIQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end).ljust(
         128, b"\0"
     )
-    lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40).ljust(
-        192, b"\0"
-    )
+    lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40)
+    lane = (lane + struct.pack("<4Q", 0, 0, 0, loop_polls)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
     calls = bytearray(CALL * CALLS)
-    struct.pack_into("<8Q", calls, CALL * row, 10, 3, wait_ns, wait_ns // 2, time_ns, 0, 0, handed)
+    call = (10, 3, wait_ns, wait_ns // 2, time_ns, burned_ns, burned_cpu_ns, handed)
+    struct.pack_into("<8Q", calls, CALL * row, *call)
     return (head + lane + bytes(calls)).ljust(SLOT, b"\0")
 
 
@@ -274,6 +278,19 @@ def test_open_wait_of_a_killed_rank_counts(tmp_path: Path) -> None:
         segment(slot(0, 2, 10**6, start=10**9, end=2 * 10**9, open_call=10, open_ns=10**6)),
     )
     assert finalised["ranks"] == [[0, 1000, 0]] and finalised["span_us"] == 1_000_000
+
+
+def test_what_served_and_what_burned(tmp_path: Path) -> None:
+    ranks = [
+        slot(0, 2, 10**6, start=1, end=10**9, flags=2 | 64 | 1 << 31, loop_polls=7),
+        slot(1, 2, 10**6, start=1, end=10**9, flags=2, burned_ns=5 * 10**9, burned_cpu_ns=2**63),
+    ]
+    wait = read_slots(tmp_path, segment(*ranks))
+    assert wait["hooks"] == {"loop": 7} and wait["flags"] == {"no_hook": 2, "loops": 1}
+    assert wait["spun"] == {"MPI_Recv": [5 * 10**6, 5 * 10**6]} and wait["doubtful"] == 1
+    quiet = slot(0, 2, 10**9, start=1, end=10**9, burned_ns=10**7, burned_cpu_ns=10**7)
+    wait = read_slots(tmp_path, segment(quiet))
+    assert not {"hooks", "flags", "spun"} & set(wait), "mostly it waited as it should"
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,55 @@ def test_one_node(tmp_path: Path) -> None:
     ]
 
 
+def test_what_served_is_added_up(tmp_path: Path) -> None:
+    service = {
+        "hooks": {"opal": 5, "loop": 1, "later": 9},
+        "flags": {"no_event": 2},
+        "spun": {"MPI_Probe": [3_200_000, 3_100_000], "other": [1000, 900]},
+    }
+    records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
+    records[0]["steps"][0]["wait"] |= service
+    records[1]["steps"][0]["wait"] |= service
+    wait = merge(tmp_path, records)["wait"]
+    assert wait["hooks"] == {"opal": 10, "loop": 2} and wait["flags"] == {"no_event": 4}
+    assert wait["spun"] == {
+        "MPI_Probe": {"s": 6.4, "cpu_s": 6.2},
+        "other": {"s": 0.002, "cpu_s": 0.002},
+    }
+    assert not set(service) & set(merge(tmp_path, [node_record()])["wait"])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"hooks": []},
+        {"hooks": {"opal": -1}},
+        {"flags": {"locked": 10**16}},
+        {"flags": {"locked": 0.5}},
+        {"spun": {"/etc/passwd": [1, 1]}},
+        {"spun": {"MPI_Recv": [1]}},
+        {"spun": {"MPI_Recv": [1, -1]}},
+        {"spun": {"MPI_" + "a" * 60: [1, 1]}},
+        {"spun": {f"MPI_{chr(97 + i)}": [1, 1] for i in range(17)}},
+    ],
+    ids=str,
+)
+def test_damaged_service_is_refused(tmp_path: Path, damage: dict[str, Any]) -> None:
+    record = node_record()
+    record["steps"][0]["wait"] |= damage
+    assert "wait" in refuse(tmp_path, record)
+
+
+def test_no_more_functions_than_there_is_room_for(tmp_path: Path) -> None:
+    records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
+    for node, record in enumerate(records):
+        names = [f"MPI_{chr(97 + i)}{'xy'[node]}" for i in range(16)]
+        spun = {name: [1000 * (i + 1), 0] for i, name in enumerate(names)}
+        record["steps"][0]["wait"]["spun"] = spun
+    spun = merge(tmp_path, records)["wait"]["spun"]
+    assert len(spun) == 16 and min(call["s"] for call in spun.values()) == 0.009
+
+
 def test_two_nodes_are_listed_by_rank(tmp_path: Path) -> None:
     """Ranks spread cyclically over nodes come out in order of rank."""
     first = node_record("c1", "c[1-2]", [[0, 10**6, 0], [2, 3 * 10**6, 0]])

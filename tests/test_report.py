@@ -45,6 +45,24 @@ def test_the_test_record_is_what_the_plugin_writes() -> None:
     jsonschema.Draft7Validator(SCHEMA).validate(make_record())
 
 
+def test_where_nothing_could_be_saved_is_said(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"] |= {
+        "hooks": {"opal": 7},
+        "flags": {"no_event": 1, "no_hook": 4, "shared_cores": 2},
+        "spun": {
+            "MPI_Win_fence": {"s": 0.5, "cpu_s": 0.5},
+            "MPI_Probe": {"s": 3.25, "cpu_s": 3.2},
+        },
+    }
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    text = " ".join(shown(report("123", rows=[make_row(json.dumps(record))])).split())
+    probe = "MPI_Probe kept the CPU busy for 3.20 s: this MPI made no idle call there"
+    assert probe in text and text.index(probe) < text.index("MPI_Win_fence kept")
+    assert "1 rank was not woken by messages, and napped instead." in text
+    assert "4 ranks use an MPI whose waits make no idle call that is known." in text
+
+
 def test_the_report_answers_the_questions(report: Report) -> None:
     text = shown(report("123", rows=[make_row(json.dumps(make_record()))]))
     assert re.match(r"Job 123  solver +COMPLETED after 00:00:25\n", text)

@@ -21,6 +21,7 @@ SECONDS_MAX = 1e12
 NUMBER_MAX = 1e18
 PROFILE_MAX = 1e26
 ITEMS_MAX = 100_000
+COUNTS_MAX = 32
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 _CALL = re.compile(r"MPI_[A-Za-z_]{1,60}|other")
 _SIZE = re.compile(r"0|[1-9][0-9]{0,11}")
@@ -75,6 +76,13 @@ class ProfiledCall:
 
 
 @dataclass(frozen=True)
+class Spun:
+    name: str
+    seconds: float
+    cpu: float
+
+
+@dataclass(frozen=True)
 class Wait:
     ranks: int
     total: float
@@ -92,6 +100,9 @@ class Wait:
     late: int | None
     late_seconds: float | None
     unseen: int
+    hooks: dict[str, int]
+    flags: dict[str, int]
+    spun: list[Spun]
 
 
 @dataclass(frozen=True)
@@ -271,6 +282,24 @@ def _profile(reader: Reader | None) -> list[ProfiledCall]:
     return sorted(calls, key=lambda call: (call.name == "other", -call.time, -call.bytes, call.name))
 
 
+def _counts(reader: Reader | None) -> dict[str, int]:
+    if reader is None:
+        return {}
+    if len(reader.value) > COUNTS_MAX or not all(map(_NAME.fullmatch, reader.value)):
+        raise _damaged(reader.where, "has names that are not possible")
+    return {name: reader.integer(name) for name in reader.value}
+
+
+def _spun(reader: Reader | None) -> list[Spun]:
+    if reader is None:
+        return []
+    if not all(map(_CALL.fullmatch, reader.value)):
+        raise _damaged(reader.where, "names something that is no MPI function")
+    calls = [(name, reader.object(name)) for name in reader.value]
+    spun = [Spun(name, c.number("s", SECONDS_MAX), c.number("cpu_s", SECONDS_MAX)) for name, c in calls]
+    return sorted(spun, key=lambda call: (-call.seconds, call.name))
+
+
 def _wait(reader: Reader) -> Wait:
     per_rank, asleep = reader.numbers("per_rank_s"), reader.numbers("per_rank_asleep_s")
     if asleep and len(asleep) != len(per_rank):
@@ -295,6 +324,9 @@ def _wait(reader: Reader) -> Wait:
         late=reader.maybe_integer("late"),
         late_seconds=reader.maybe_number("late_s", SECONDS_MAX),
         unseen=reader.maybe_integer("unseen") or 0,
+        hooks=_counts(reader.maybe_object("hooks")),
+        flags=_counts(reader.maybe_object("flags")),
+        spun=_spun(reader.maybe_object("spun")),
     )
 
 

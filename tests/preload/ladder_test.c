@@ -41,7 +41,7 @@ static struct ladder ladder_make(uint64_t exit_ns)
 
 static struct ladder_moment moment_make(uint64_t now_ns, uint64_t waited_ns)
 {
-	return (struct ladder_moment){now_ns, waited_ns, UINT64_MAX, false, false};
+	return (struct ladder_moment){.now_ns = now_ns, .waited_ns = waited_ns, .cap_ns = UINT64_MAX};
 }
 
 static void test_budget(void)
@@ -225,6 +225,39 @@ static void test_late_is_counted(void)
 	EXPECT(ladder_learn(&ladder, &nap_policy, action, 5, 1) == 0, "woken early by a signal");
 }
 
+static void test_woken(void)
+{
+	struct ladder ladder = ladder_make(6000);
+	struct ladder_policy policy = nap_policy;
+	struct ladder_moment moment = moment_make(0, 19999);
+	struct ladder_action action;
+
+	policy.rungs |= BIT(MPIWAIT_RUNG_EVENT);
+	ladder.rung[MPIWAIT_RUNG_EVENT] = (struct ladder_latency){.timed = true, .woken = true, .exit_ns = 30000};
+	moment.woken_ns = 10000000;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_PAUSE, "in the spin phase");
+	moment.waited_ns = 29999;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung != MPIWAIT_RUNG_EVENT, "before waking pays");
+	moment.waited_ns = 30000;
+	action = ladder_next(&ladder, &policy, moment);
+	EXPECT(action.rung == MPIWAIT_RUNG_EVENT && action.ask_ns == 10000000, "proven");
+	EXPECT(ladder_learn(&ladder, &policy, action, 40000, 0) == 0, "woken early is not late");
+	EXPECT(ladder.rung[MPIWAIT_RUNG_EVENT].exit_ns == 30000, "and says nothing of the timer");
+	ladder_learn(&ladder, &policy, action, 10000000, 0);
+	EXPECT(ladder.rung[MPIWAIT_RUNG_EVENT].exit_ns < 30000, "a timeout does");
+	moment.cap_ns = 10000;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung != MPIWAIT_RUNG_EVENT, "others wait for this call");
+	moment.cap_ns = UINT64_MAX;
+	moment.woken_ns = 0;
+	moment.waited_ns = 10000000;
+	action = ladder_next(&ladder, &policy, moment);
+	EXPECT(action.rung == MPIWAIT_RUNG_EVENT && action.ask_ns <= 100000 - ladder.rung[action.rung].exit_ns,
+	       "unproven, it keeps the budget");
+	moment.locked = true;
+	moment.woken_ns = 10000000;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung < MPIWAIT_RUNG_NAP, "others wait for the lock");
+}
+
 int main(void)
 {
 	test_budget();
@@ -234,5 +267,6 @@ int main(void)
 	test_law();
 	test_late_rung_rests();
 	test_slow_exit_rests();
+	test_woken();
 	return expect_result();
 }

@@ -24,7 +24,7 @@ LANES, RUNGS, CALLS = 8, 8, 256
 HEADER = struct.Struct("=Q6I32x")
 SIZES = struct.Struct("=40Q")
 SLOT = struct.Struct("=IIiiIIIIQQ80x")
-LANE = struct.Struct("=II7Q5Q24x8Q8Q")
+LANE = struct.Struct("=II7Q7Q8x8Q8Q")
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
 SLOT_SIZE = SLOT.size + LANES * LANE_SIZE
@@ -99,9 +99,9 @@ def lane_read(data: bytes, names: list[str]) -> dict:
     )
     lane["open_call"] = names[lane["open_call"] - 1] if lane["open_call"] else None
     lane["hook_polls"] = {n: v for n, v in zip(HOOK_NAMES, values[9:13]) if v}
-    lane["transitions"] = values[13]
-    lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[14:22]) if v}
-    lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[22:30]) if v}
+    lane["transitions"], lane["event_wakes"], lane["event_lost"] = values[13:16]
+    lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[16:24]) if v}
+    lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[24:32]) if v}
     lane["calls"] = {}
     for row, name in enumerate(names):
         call = CALL.unpack_from(data, LANE.size + row * CALL.size)

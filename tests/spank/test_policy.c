@@ -33,6 +33,10 @@ static void parses(void)
 	             "v=1;rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=1500;max_ns=100000;rma_ns=10000;"
 	             "shared=1;profile=0") == 0);
 	CHECK(policy_flatten(&policy, &cpu, true, false, tiny, sizeof(tiny)) == -ENOSPC);
+	policy.ibarrier = true;
+	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
+	CHECK_CONTAINS(flat, ";profile=0;ibarrier=1");
+	policy.ibarrier = false;
 	policy.rungs |= UMWAIT;
 	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
 	CHECK_CONTAINS(flat, ";profile=0;tsc_khz=2600000;umwait_max_ns=38461;umwait_c02=0");
@@ -47,10 +51,10 @@ static void probes(void)
 	struct policy_support support;
 
 	policy_probe(&cpu, &support);
-	CHECK(support.rungs == (PAUSE | NAP | 1u << MPIWAIT_RUNG_YIELD));
+	CHECK(support.rungs == (PAUSE | NAP | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_EVENT));
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_UMWAIT], "no waitpkg") == 0);
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_MWAITX], "no mwaitx") == 0);
-	CHECK(strcmp(support.why[MPIWAIT_RUNG_EVENT], "rung not in this release") == 0);
+	CHECK(strcmp(support.why[MPIWAIT_RUNG_PSTATE], "rung not in this release") == 0);
 	cpu.waitpkg = cpu.mwaitx = true;
 	policy_probe(&cpu, &support);
 	CHECK(!(support.rungs & (UMWAIT | MWAITX)));

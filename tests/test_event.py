@@ -1,0 +1,68 @@
+"""The event rung: ranks that the message itself wakes, under Open MPI with its pml ucx over shared memory."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "preload"))
+from support import BUILD, run, values  # noqa: E402
+
+PROGRAMS = BUILD / "tests/programs"
+MPIRUN = shutil.which("mpirun.openmpi")
+UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
+OB1 = ("--mca", "pml", "ob1")
+EVENT = "rungs=pause+nap+event;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=400000;rma_ns=10000"
+SHARED_CORES, NO_EVENT = 8, 32
+TIMEOUT_S = 5
+CPU_SHARE = 0.08
+TRIES = 6
+
+pytestmark = [
+    pytest.mark.skipif(not MPIRUN, reason="no mpirun.openmpi"),
+    pytest.mark.skipif(not (PROGRAMS / "mixed_messages").exists(), reason="the MPI programs are not built"),
+]
+
+
+def ranks_run(program: str, *arguments: str, pml: tuple[str, ...] = UCX, config: str = EVENT, **variables: str):
+    command = [MPIRUN, "--oversubscribe", *pml, "-n", "2", PROGRAMS / program, *arguments]
+    done, segment = run(command, config, **variables)
+    assert done.returncode == 0, done.stderr
+    return done, [slot["flags"] for slot in segment["slots"]], [slot["lane"][0] for slot in segment["slots"]]
+
+
+def test_a_rank_that_is_woken_by_its_message_hardly_costs_cpu() -> None:
+    shares = []
+    for _ in range(TRIES):
+        done, flags, (_, lane) = ranks_run("late_sender", "1", "400")
+        shares.append(float(re.search(r"cpu_share=([\d.]+)", done.stdout)[1]))
+        assert flags[1] & NO_EVENT == 0
+        assert lane["event_wakes"] > 200 and lane["asleep_ns"]["event"] > 0.5 * lane["calls"]["Recv"]["wait_ns"]
+        if shares[-1] <= CPU_SHARE:
+            break
+    print("CPU share, 1 ms late:", shares)
+    assert min(shares) <= CPU_SHARE
+
+
+def test_no_wake_up_is_lost_in_ten_thousand_sleeps() -> None:
+    """A sleep that is not ended by its message lasts five seconds here."""
+    done, _, lanes = ranks_run("mixed_messages", "14000", "300", config=f"{EVENT};event_ns={TIMEOUT_S}000000000")
+    seen = values(done)
+    wakes = sum(lane["event_wakes"] for lane in lanes)
+    print(f"{wakes} wake-ups, longest step {seen['longest_s']} s, lost", [lane["event_lost"] for lane in lanes])
+    assert wakes >= 10000 and seen["wrong"] == 0
+    assert seen["longest_s"] < TIMEOUT_S / 2
+    assert all(lane["event_lost"] <= 3 for lane in lanes), "arrivals at the end of a short sleep, before it is trusted"
+
+
+@pytest.mark.parametrize(("pml", "variables"), [(OB1, {}), (UCX, {"UCX_TLS": "self,tcp"})], ids=["ob1", "ucx-tcp"])
+def test_where_nothing_wakes_it_naps_and_says_so(pml: tuple[str, ...], variables: dict[str, str]) -> None:
+    """A user who chose transports keeps them all: wake-up support would take away those that lack it."""
+    _, flags, lanes = ranks_run("late_sender", "3", "30", pml=pml, **variables)
+    assert all(flag & NO_EVENT for flag in flags)
+    assert all("event" not in lane["naps"] and lane["event_wakes"] == 0 for lane in lanes)
+    assert lanes[1]["naps"]["nap"] > 30
