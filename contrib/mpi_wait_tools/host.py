@@ -1,0 +1,146 @@
+"""The machine as check looks at it: files with a bound, commands with a time limit. Changes nothing.
+
+Everything is below root, so that a tree of files can stand for a machine.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .units import safe
+
+TEXT_MAX = 1 << 20
+OUTPUT_MAX = 16 << 20
+TIMEOUT_S = 10
+SIMULATED = "/sys/class/powercap/SIMULATED"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended. problem is "" or says why it did not run to its end; missing: there is no such command."""
+
+    status: int
+    out: str
+    problem: str = ""
+    missing: bool = False
+
+    @property
+    def done(self) -> bool:
+        return self.status == 0 and not self.problem
+
+
+class Host:
+    def __init__(self, root: str = "/", user: int | None = None) -> None:
+        self.root = root.rstrip("/")
+        self.user = os.geteuid() if user is None else user
+
+    @property
+    def is_root(self) -> bool:
+        return self.user == 0
+
+    @property
+    def name(self) -> str:
+        return socket.gethostname()
+
+    @property
+    def simulated(self) -> bool:
+        return os.path.exists(self.at(SIMULATED))
+
+    def at(self, path: str) -> str:
+        return self.root + path
+
+    def text(self, path: str) -> str | None:
+        """A file's text, cut at TEXT_MAX; None where there is no such file. PermissionError goes to the caller."""
+        try:
+            descriptor = os.open(self.at(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            return None
+        with os.fdopen(descriptor, "rb") as file:
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                return None
+            try:
+                return file.read(TEXT_MAX).decode("utf-8", "replace")
+            except PermissionError:
+                raise
+            except OSError:  # attributes of the kernel's may have nothing to say
+                return None
+
+    def line(self, path: str) -> str | None:
+        text = self.text(path)
+        return None if text is None else text.split("\n", 1)[0].strip()
+
+    def number(self, path: str) -> int | None:
+        line = self.line(path) or ""
+        return int(line) if line.isascii() and line.isdigit() and len(line) < 20 else None
+
+    def names(self, path: str) -> list[str] | None:
+        """What a directory holds; None where there is none. PermissionError goes to the caller."""
+        try:
+            return sorted(os.listdir(self.at(path)))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def status(self, path: str) -> os.stat_result | None:
+        """Of the path itself, not of what a link points to."""
+        try:
+            return os.lstat(self.at(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def run(self, argv: Sequence[str], timeout: float = TIMEOUT_S) -> Ran:
+        """Runs a command, without Slurm's variables that change formats. Its output is cut at OUTPUT_MAX."""
+        environment = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("SACCT_", "SLURM_TIME_", "SINFO_", "SQUEUE_"))
+        }
+        environment["PATH"] = environment.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+        command = os.path.basename(argv[0])
+        try:
+            done = subprocess.run(
+                argv,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=timeout,
+                check=False,
+            )
+        except FileNotFoundError:
+            return Ran(127, "", f"{command} was not found", True)
+        except OSError as error:
+            return Ran(126, "", f"{command} cannot be run: {error.strerror}")
+        except subprocess.TimeoutExpired:
+            return Ran(124, "", f"{command} did not answer within {timeout:.0f} s")
+        problem = ""
+        if done.returncode != 0:
+            lines = [line for line in done.stderr.splitlines() if line.strip()]
+            lines = [line for line in lines if "fatal" in line] or lines
+            problem = safe(lines[0] if lines else f"{command}: exit status {done.returncode}", 500)
+        return Ran(done.returncode, done.stdout[:OUTPUT_MAX], problem)
+
+
+def writable_by_others(host: Host, path: str) -> str:
+    """
+    Who else than root could change what stands at path, in words; "" for nobody. Links are followed as the loader
+    follows them, and every folder above counts, but not those whose sticky bit protects what is in them.
+    """
+    resolved = os.path.realpath(host.at(path))
+    while len(resolved) > len(host.root) and resolved != "/":
+        try:
+            status = os.stat(resolved)
+        except FileNotFoundError:
+            return ""
+        shown = safe(resolved[len(host.root) :], 400)
+        if status.st_uid != 0:
+            return f"'{shown}' belongs to uid {status.st_uid}"
+        if status.st_mode & 0o022 and not (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX):
+            return f"'{shown}' has mode {stat.S_IMODE(status.st_mode):04o}"
+        resolved = os.path.dirname(resolved)
+    return ""
