@@ -132,35 +132,35 @@ def _flags(host: Host) -> set[str]:
 
 def _umwait(host: Host, flags: set[str]) -> Finding:
     if "waitpkg" not in flags:
-        return ok("umwait", "this processor has no waitpkg: policy umwait falls back")
+        return ok("waitpkg (Intel)", "not in this processor: policy umwait falls back")
     limit, c02 = host.number(f"{UMWAIT_CONTROL}/max_time"), host.number(f"{UMWAIT_CONTROL}/enable_c02")
     if limit is None or c02 is None:
         return warn(
-            "umwait",
-            "waitpkg, but the kernel shows no umwait_control",
+            "waitpkg (Intel)",
+            "there, but the kernel shows no umwait_control",
             "its default limit is assumed, and that the deeper state C0.2 is not allowed",
             "nothing, or use Linux 5.4 or later",
         )
     if c02 != 1:
         return warn(
-            "umwait",
-            f"waitpkg, C0.1 only, at most {limit} ticks",
+            "waitpkg (Intel)",
+            f"there, C0.1 only, at most {limit} ticks",
             "a waiting core rests less deeply than it could",
             f"echo 1 > {UMWAIT_CONTROL}/enable_c02 (at every boot)",
         )
     if 0 < limit < UMWAIT_SHORT:
         return warn(
-            "umwait",
-            f"waitpkg, C0.2 allowed, at most {limit} ticks",
+            "waitpkg (Intel)",
+            f"there, C0.2 allowed, at most {limit} ticks",
             "the kernel wakes a waiting core so often that it hardly rests",
             f"echo 100000 > {UMWAIT_CONTROL}/max_time, the kernel's default (at every boot)",
         )
-    return ok("umwait", f"waitpkg, C0.2 allowed, at most {limit} ticks")
+    return ok("waitpkg (Intel)", f"there, C0.2 allowed, at most {limit} ticks")
 
 
 def _mwaitx(flags: set[str]) -> Finding:
     there = "mwaitx" in flags
-    return ok("mwaitx", "there" if there else "this processor has no mwaitx: policy mwaitx falls back")
+    return ok("mwaitx (AMD)", "there" if there else "not in this processor: policy mwaitx falls back")
 
 
 def _clock(host: Host, flags: set[str]) -> Finding:

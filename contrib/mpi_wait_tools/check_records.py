@@ -18,6 +18,7 @@ OUTBOX = "/var/spool/mpi-wait/out"
 STATE = "/run/mpi-wait"
 LATE_S = 3600
 SPACE_LEAST = 16 << 20
+LEFT = 2  # the helper's exit status where something is left
 WINDOW = "now-24hours"
 AS_ROOT = "run 'mpi-wait check' as root"
 
@@ -191,21 +192,20 @@ def _journals(host: Host, helper: str) -> Finding:
     if usage is None or not re.search(r"^\s+restore\s", usage.out, re.M):
         return not_seen(name, "mpi-wait-node has no 'restore' in this release: it changes no clock either", "nothing")
     ran = host.run([host.at(helper), "restore", "--dry-run"])
-    lines = [line.strip() for line in ran.out.split("\n") if line.strip()]
-    if ran.done and not lines:
+    if ran.done:
         return ok(name, "nothing is left to be undone")
-    if not ran.done:
-        return fail(
+    if ran.status == LEFT:
+        return warn(
             name,
-            f"mpi-wait-node restore --dry-run: {safe(lines[0], 200) if lines else ran.problem}",
-            "what was changed on this node for earlier jobs may not have been undone",
-            "run mpi-wait-node restore as root, and see what it says",
+            "changes that were made for earlier jobs are still to be undone",
+            "a core may run at a clock that nobody wants, or a file may belong to a user",
+            "mpi-wait-node restore; with --dry-run on a terminal it only says which",
         )
-    return warn(
+    return fail(
         name,
-        f"{plural(len(lines), 'change')} of earlier jobs still to be undone ({safe(lines[0], 200)})",
-        "a core may run at a clock that nobody wants",
-        "mpi-wait-node restore",
+        f"mpi-wait-node restore --dry-run: {ran.problem}",
+        "what was changed on this node for earlier jobs may not have been undone",
+        "run it on a terminal as root, and see what it says",
     )
 
 

@@ -92,7 +92,7 @@ class Host:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def run(self, argv: Sequence[str], timeout: float = TIMEOUT_S) -> Ran:
+    def run(self, argv: Sequence[str]) -> Ran:
         """Runs a command, without Slurm's variables that change formats. Its output is cut at OUTPUT_MAX."""
         environment = {
             key: value
@@ -109,7 +109,7 @@ class Host:
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
-                timeout=timeout,
+                timeout=TIMEOUT_S,
                 check=False,
             )
         except FileNotFoundError:
@@ -117,7 +117,7 @@ class Host:
         except OSError as error:
             return Ran(126, "", f"{command} cannot be run: {error.strerror}")
         except subprocess.TimeoutExpired:
-            return Ran(124, "", f"{command} did not answer within {timeout:.0f} s")
+            return Ran(124, "", f"{command} did not answer within {TIMEOUT_S} s")
         problem = ""
         if done.returncode != 0:
             lines = [line for line in done.stderr.splitlines() if line.strip()]
@@ -129,9 +129,10 @@ class Host:
 def writable_by_others(host: Host, path: str) -> str:
     """
     Who else than root could change what stands at path, in words; "" for nobody. Links are followed as the loader
-    follows them, and every folder above counts, but not those whose sticky bit protects what is in them.
+    follows them, and every folder above counts, but not those whose sticky bit protects what is in them: of path itself
+    it protects nothing, as files can be added there.
     """
-    resolved = os.path.realpath(host.at(path))
+    itself = resolved = os.path.realpath(host.at(path))
     while len(resolved) > len(host.root) and resolved != "/":
         try:
             status = os.stat(resolved)
@@ -140,7 +141,7 @@ def writable_by_others(host: Host, path: str) -> str:
         shown = safe(resolved[len(host.root) :], 400)
         if status.st_uid != 0:
             return f"'{shown}' belongs to uid {status.st_uid}"
-        if status.st_mode & 0o022 and not (stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX):
+        if status.st_mode & 0o022 and not (resolved != itself and status.st_mode & stat.S_ISVTX):
             return f"'{shown}' has mode {stat.S_IMODE(status.st_mode):04o}"
         resolved = os.path.dirname(resolved)
     return ""
