@@ -8,6 +8,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 from typing import Any, Callable
 
 import pytest
@@ -196,7 +197,7 @@ BROKEN: dict[str, tuple[Break, str]] = {
     ),
     "a file that includes itself": (
         lambda m: m.plugstack(f"optional {PLUGIN} spool={SPOOL}", "include plugstack.conf"),
-        f"FAIL plugstack line: {PLUGSTACK} is included more than once",
+        f"FAIL plugstack line: {PLUGSTACK} is included by itself",
     ),
     "a plugstack.conf that others write": (
         chmod(PLUGSTACK, 0o666),
@@ -358,6 +359,37 @@ def test_an_included_line_is_found(machine: Machine) -> None:
     machine.plugstack("include plugstack.conf.d/*.conf")
     machine.write("/etc/slurm/plugstack.conf.d/wait.conf", f"optional {PLUGIN} spool={SPOOL}\n")
     assert machine.named("plugstack line")[0].what.startswith("/etc/slurm/plugstack.conf.d/wait.conf:1")
+
+
+def test_a_foreign_file_that_is_included_twice_is_no_fault(machine: Machine) -> None:
+    machine.plugstack("include other.conf", "include other.conf", f"optional {PLUGIN} spool={SPOOL}")
+    machine.write("/etc/slurm/other.conf", "required /usr/lib/other.so a b\n")
+    assert [one.status.value for one in machine.named("plugstack line")] == ["OK"]
+
+
+def test_includes_without_end_are_given_up(machine: Machine) -> None:
+    for number in range(80):
+        machine.write(f"/etc/slurm/{number}.conf", f"include {number + 1}.conf\n")
+    machine.plugstack(f"optional {PLUGIN} spool={SPOOL}", "include 0.conf")
+    assert any("is one of too many includes" in line for line in machine.unwell())
+
+
+def test_the_kill_switch_is_named(machine: Machine) -> None:
+    machine.plugstack(f"optional {PLUGIN} spool={SPOOL} default=off allow=off")
+    assert "switched wait policies off" in machine.named("kill switch")[0].what
+
+
+def test_a_command_that_leaves_a_child_behind_is_not_waited_for(machine: Machine) -> None:
+    machine.write("/x", "#!/bin/sh\nsleep 30 &\n", 0o755)
+    begin = time.monotonic()
+    assert "did not answer" in host.Host().run([str(machine.at("/x"))]).problem
+    assert time.monotonic() - begin < 10
+
+
+def test_a_flood_is_cut(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "OUTPUT_MAX", 100_000)
+    ran = host.Host().run(["/usr/bin/yes"])
+    assert ran.done and len(ran.out) == 100_000
 
 
 def test_without_slurm_it_says_so_and_goes_on(machine: Machine) -> None:

@@ -66,6 +66,8 @@ def _named(probe: dict[str, Any], site: dict[str, str]) -> list[Finding]:
     known = {policy["name"] for policy in probe["policies"]}
     found = []
     default = site.get("default", "off")
+    if default == "off" and site.get("allow") == "off":
+        found.append(ok("kill switch", "default=off allow=off: the site has switched wait policies off"))
     if default not in known:
         found.append(
             fail(

@@ -6,10 +6,13 @@ Everything is below root, so that a tree of files can stand for a machine.
 from __future__ import annotations
 
 import os
+import selectors
 import socket
 import stat
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from .units import safe
@@ -102,28 +105,68 @@ class Host:
         environment["PATH"] = environment.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
         command = os.path.basename(argv[0])
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 argv,
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=TIMEOUT_S,
-                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             )
         except FileNotFoundError:
             return Ran(127, "", f"{command} was not found", True)
         except OSError as error:
             return Ran(126, "", f"{command} cannot be run: {error.strerror}")
-        except subprocess.TimeoutExpired:
+        with _ended(process):
+            taken = _drain(process, TIMEOUT_S)
+        if taken is None:
             return Ran(124, "", f"{command} did not answer within {TIMEOUT_S} s")
-        problem = ""
-        if done.returncode != 0:
-            lines = [line for line in done.stderr.splitlines() if line.strip()]
-            lines = [line for line in lines if "fatal" in line] or lines
-            problem = safe(lines[0] if lines else f"{command}: exit status {done.returncode}", 500)
-        return Ran(done.returncode, done.stdout[:OUTPUT_MAX], problem)
+        status, out, said = taken
+        lines = [line for line in said.splitlines() if line.strip()]
+        lines = [line for line in lines if "fatal" in line] or lines or [f"{command}: exit status {status}"]
+        return Ran(status, out, safe(lines[0], 500) if status else "")
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Leaves nothing of the process: not itself, and no pipe that a child of it may still hold."""
+    try:
+        yield
+    finally:
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        process.kill()
+        process.wait()
+
+
+def _drain(process: subprocess.Popen[bytes], seconds: float) -> tuple[int, str, str] | None:
+    """
+    Exit status and what the process wrote, once it has ended; None: it did not in that time. More than OUTPUT_MAX is
+    enough: then the status is 0.
+    """
+    deadline = time.monotonic() + seconds
+    taken: dict[int, bytearray] = {}
+    with selectors.DefaultSelector() as selector:
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                taken[stream.fileno()] = bytearray()
+                selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map() and max(map(len, taken.values())) <= OUTPUT_MAX:
+            ready = selector.select(max(0.0, deadline - time.monotonic()))
+            if not ready:
+                return None
+            for key, _ in ready:
+                chunk = os.read(key.fd, 1 << 16)
+                taken[key.fd] += chunk
+                if not chunk:
+                    selector.unregister(key.fileobj)
+        flooded = bool(selector.get_map())
+    try:
+        status = 0 if flooded else process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return None
+    out, said = (text[:OUTPUT_MAX].decode("utf-8", "replace") for text in taken.values())
+    return status, out, said
 
 
 def writable_by_others(host: Host, path: str) -> str:

@@ -58,7 +58,9 @@ def _included(host: Host, file: str, pattern: str) -> list[str]:
     return sorted(path[len(host.root) :] for path in glob.glob(glob.escape(host.root) + pattern))
 
 
-def _read_line(host: Host, found: Plugstack, file: str, number: int, text: str) -> None:
+def _read_line(host: Host, found: Plugstack, files: tuple[str, ...], number: int, text: str) -> None:
+    """A line of the last of the files, each of which was included by the one before it."""
+    file = files[-1]
     place = f"{file}:{number}"
     if len(text.encode("utf-8", "replace")) > LINE_MAX and NAME in text:
         found.problems.append((place, f"is longer than {LINE_MAX} bytes: Slurm cuts it there"))
@@ -68,14 +70,14 @@ def _read_line(host: Host, found: Plugstack, file: str, number: int, text: str) 
             found.problems.append((place, parsed))
     elif parsed is not None and parsed[0] == "include":
         for included in _included(host, file, parsed[1]):
-            _read_file(host, found, included)
+            _read_file(host, found, included, files)
     elif parsed is not None and os.path.basename(parsed[1]) == NAME:
         found.lines.append(Line(file, number, *parsed))
 
 
-def _read_file(host: Host, found: Plugstack, file: str) -> None:
-    if file in found.files or len(found.files) >= FILES_MAX:
-        found.problems.append((file, "is included more than once, or by itself"))
+def _read_file(host: Host, found: Plugstack, file: str, above: tuple[str, ...]) -> None:
+    if file in above or len(found.files) >= FILES_MAX:
+        found.problems.append((file, "is included by itself" if file in above else "is one of too many includes"))
         return
     found.files.append(file)
     try:
@@ -84,11 +86,11 @@ def _read_file(host: Host, found: Plugstack, file: str) -> None:
         found.problems.append((file, f"cannot be read: {error.strerror}"))
         return
     for number, line in enumerate((text or "").split("\n"), 1):
-        _read_line(host, found, file, number, line)
+        _read_line(host, found, (*above, file), number, line)
 
 
 def read_plugstack(host: Host, file: str) -> Plugstack:
     """Our lines of that file and of what it includes."""
     found = Plugstack()
-    _read_file(host, found, file)
+    _read_file(host, found, file, ())
     return found
