@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
-import re
-import subprocess
-import sys
-import time
 from typing import Any, Callable
 
 import pytest
@@ -19,7 +14,6 @@ from check_double import (
     OUTBOX,
     PLUGIN,
     PLUGSTACK,
-    ROOT,
     SHIPPED,
     SPOOL,
     ZONE,
@@ -27,7 +21,6 @@ from check_double import (
     host,
     policy,
 )
-from report_double import make_record
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
 
@@ -218,6 +211,11 @@ BROKEN: dict[str, tuple[Break, str]] = {
         write("/proc/700/maps", ""),
         "FAIL slurmd: has not loaded the plugin",
     ),
+    "a plugin that users cannot read": (chmod(PLUGIN, 0o750), f"FAIL plugin: '{PLUGIN}' has mode 0750: users cannot"),
+    "a library in a folder that users cannot enter": (
+        chmod(os.path.dirname(LIBRARY), 0o700),
+        f"FAIL library: '{os.path.dirname(LIBRARY)}' has mode 0700: users cannot read it",
+    ),
     "no library": (lambda m: m.remove(LIBRARY), f"FAIL library: '{LIBRARY}' does not exist"),
     "a library of another release": (
         other_note(LIBRARY, b"release=0.1.0", b"release=0.0.9"),
@@ -291,6 +289,14 @@ BROKEN: dict[str, tuple[Break, str]] = {
         f"WARN outbox: 1 record in {OUTBOX}, the oldest 1 d 01 h old (test-8-0.n1.json)",
     ),
     "an outbox that others write": (lambda m: m.make(OUTBOX, 0o777), f"FAIL outbox: '{OUTBOX}' has mode 0777"),
+    "a sacct that fails": (
+        lambda m: m.answers("sacct", "", 1, "sacct: error: no\n"),
+        "NOT SEEN stored: sacct: error: no",
+    ),
+    "a squeue that fails": (
+        each(lambda m: m.make("/run/mpi-wait/n1/77"), lambda m: m.answers("squeue", "", 1)),
+        "NOT SEEN job states: 1 job; Slurm did not say which run",
+    ),
     "state of a job that is gone": (
         lambda m: m.make("/run/mpi-wait/n1/77"),
         "WARN job states: 1 job left a state but no longer run here (job 77)",
@@ -307,201 +313,3 @@ def test_what_is_wrong_is_said(machine: Machine, change: Break, message: str) ->
     for one in findings:
         if one.status.value in ("WARN", "FAIL"):
             assert one.means and one.do, one
-
-
-ARGUMENTS = [
-    ("tuesday=yes", "'tuesday=yes' (no such argument)"),
-    ("spool=relative", "'spool=relative' (accepted: spool=an absolute path)"),
-    ("writer=nobody", "'writer=nobody' (accepted: writer=node|sweep)"),
-    ("--state=/etc", "'--state=/etc' (no such argument)"),
-    ("--partial", "'--partial' (no such argument)"),
-    ("--", "'--' (no such argument)"),
-    ("$(touch${IFS}/tmp/x)", "'$(touch${IFS}/tmp/x)' (no such argument)"),
-    ("default=off;reboot", "'default=off;reboot' (accepted: default=a policy's name)"),
-    ("a\x1b[2Jb", "'a\\x1b[2Jb' (no such argument)"),
-]
-
-
-@pytest.mark.parametrize("word,message", ARGUMENTS, ids=[repr(word) for word, _ in ARGUMENTS])
-def test_arguments_are_judged_by_the_plugins_own_parser(machine: Machine, word: str, message: str) -> None:
-    machine.real_helper()
-    machine.plugstack(f"optional {PLUGIN} spool={SPOOL} {word}")
-    (found,) = machine.named("arguments")
-    assert found.status.value == "FAIL" and found.what == message
-    assert "does nothing at all" in found.means
-    assert [one.status.value for one in machine.named("spool")] == ["NOT SEEN"]
-
-
-LINES = [
-    (f"optional {PLUGIN} # spool=/x", ""),
-    (f"  optional\t{PLUGIN}\tspool={SPOOL}", f"spool={SPOOL}"),
-    (f'optional {PLUGIN} "spool={SPOOL}"', None),
-    (f"# optional {PLUGIN}\noptional {PLUGIN} spool={SPOOL}", f"spool={SPOOL}"),
-]
-
-
-@pytest.mark.parametrize("text,words", LINES, ids=[repr(text) for text, _ in LINES])
-def test_lines_are_cut_as_slurm_cuts_them(machine: Machine, text: str, words: str | None) -> None:
-    machine.real_helper()
-    machine.plugstack(text)
-    (found,) = machine.named("arguments")
-    assert found.status.value == "FAIL" if words is None else found.what == (words or "none")
-
-
-def test_a_relative_plugin_is_looked_for_in_plugindir(machine: Machine) -> None:
-    machine.config(PluginDir=os.path.dirname(PLUGIN))
-    machine.plugstack(f"optional mpi_wait.so spool={SPOOL}")
-    assert any("which is no absolute path" in line for line in machine.unwell())
-    assert machine.named("plugin")[0].status.value == "OK"
-
-
-def test_an_included_line_is_found(machine: Machine) -> None:
-    machine.plugstack("include plugstack.conf.d/*.conf")
-    machine.write("/etc/slurm/plugstack.conf.d/wait.conf", f"optional {PLUGIN} spool={SPOOL}\n")
-    assert machine.named("plugstack line")[0].what.startswith("/etc/slurm/plugstack.conf.d/wait.conf:1")
-
-
-def test_a_foreign_file_that_is_included_twice_is_no_fault(machine: Machine) -> None:
-    machine.plugstack("include other.conf", "include other.conf", f"optional {PLUGIN} spool={SPOOL}")
-    machine.write("/etc/slurm/other.conf", "required /usr/lib/other.so a b\n")
-    assert [one.status.value for one in machine.named("plugstack line")] == ["OK"]
-
-
-def test_includes_without_end_are_given_up(machine: Machine) -> None:
-    for number in range(80):
-        machine.write(f"/etc/slurm/{number}.conf", f"include {number + 1}.conf\n")
-    machine.plugstack(f"optional {PLUGIN} spool={SPOOL}", "include 0.conf")
-    assert any("is one of too many includes" in line for line in machine.unwell())
-
-
-def test_the_kill_switch_is_named(machine: Machine) -> None:
-    machine.plugstack(f"optional {PLUGIN} spool={SPOOL} default=off allow=off")
-    assert "switched wait policies off" in machine.named("kill switch")[0].what
-
-
-def test_a_command_that_leaves_a_child_behind_is_not_waited_for(machine: Machine) -> None:
-    machine.write("/x", "#!/bin/sh\nsleep 30 &\n", 0o755)
-    begin = time.monotonic()
-    assert "did not answer" in host.Host().run([str(machine.at("/x"))]).problem
-    assert time.monotonic() - begin < 10
-
-
-def test_a_flood_is_cut(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "OUTPUT_MAX", 100_000)
-    ran = host.Host().run(["/usr/bin/yes"])
-    assert ran.done and len(ran.out) == 100_000
-
-
-def test_without_slurm_it_says_so_and_goes_on(machine: Machine) -> None:
-    machine.without_slurm()
-    for path in (PLUGSTACK, HELPER, PLUGIN):
-        machine.remove(path)
-    unwell = machine.unwell()
-    assert "WARN Slurm: there is none here: scontrol was not found" in unwell
-    assert not [line for line in unwell if line.startswith("FAIL")], unwell
-    assert machine.named("governors")[0].status.value == "OK"
-
-
-def test_slurm_conf_names_the_plugstack_while_slurmctld_is_away(machine: Machine) -> None:
-    machine.answers("scontrol", "slurm 22.05.8\n", 1)
-    machine.write("/etc/slurm/slurm.conf", "ClusterName=test\nPlugStackConfig=/etc/slurm/other.conf # ours\n")
-    machine.write("/etc/slurm/other.conf", f"optional {PLUGIN} spool={SPOOL}\n")
-    assert machine.named("plugstack line")[0].what.startswith("/etc/slurm/other.conf:1")
-
-
-def test_run_in_job_with_our_scripts_is_well(machine: Machine) -> None:
-    machine.config(PrologFlags="Contain,RunInJob", Prolog="/etc/pro", Epilog="/etc/epi")
-    machine.write("/etc/pro", "/opt/mpi-wait/sbin/mpi-wait-node prolog\n")
-    machine.write("/etc/epi", "/opt/mpi-wait/sbin/mpi-wait-node epilog\n")
-    assert [one.status.value for one in machine.named("PrologFlags")] == ["OK"]
-
-
-def test_partial_records_of_the_last_day_are_counted(machine: Machine) -> None:
-    whole, partial = make_record(), make_record()
-    partial["mpi_wait"]["nodes"] = {"reported": 1, "of": 2, "why": "spool not shared"}
-    lines = [json.dumps(whole), json.dumps(partial), "JS1:other", '{"mpi_wait": 7', ""]
-    machine.answers("sacct", "\n".join(lines))
-    (found,) = machine.named("stored")
-    assert found.status.value == "WARN"
-    assert found.what == "2 records of this node's jobs in the last 24 h, 1 of them 'spool not shared'"
-
-
-RESTORE = "#!/bin/sh\ncase $1 in --help) echo '  restore        undo' ;; restore) {} ;; *) cat '{}' ;; esac\n"
-
-
-@pytest.mark.parametrize(
-    "script,status,message",
-    [
-        ("exit 0", "OK", "nothing is left"),
-        ("exit 2", "WARN", "changes that were made for earlier jobs are still to be undone"),
-        ("echo damaged >&2; exit 1", "FAIL", "mpi-wait-node restore --dry-run: damaged"),
-    ],
-)
-def test_journals_are_asked_for_where_there_are_any(
-    machine: Machine, script: str, status: str, message: str
-) -> None:
-    text = machine.at(HELPER).read_text().split("\n")[2]
-    machine.helper(RESTORE.format(script, machine.write("/answer", text)))
-    (found,) = machine.named("journals")
-    assert found.status.value == status and found.what.startswith(message)
-    machine.user = 1000
-    (found,) = machine.named("journals")
-    assert found.status.value == "NOT SEEN" and "only root" in found.what
-
-
-HOSTILE_OBJECTS = {
-    "empty": b"",
-    "cut header": b"\x7fELF\x02\x01" + b"\0" * 40,
-    "endless table": b"\x7fELF\x02\x01" + b"\xff" * 4000,
-    "notes that end nowhere": None,
-}
-
-
-@pytest.mark.parametrize("data", HOSTILE_OBJECTS.values(), ids=HOSTILE_OBJECTS.keys())
-def test_an_object_that_is_damaged_is_not_ours(machine: Machine, data: bytes | None) -> None:
-    if data is None:
-        built = machine.at(PLUGIN).read_bytes()
-        place = built.index(b"mpiwait\0") - 12
-        data = built[: place + 4] + b"\xff\xff\xff\x7f" + built[place + 8 :]
-    machine.write(PLUGIN, data, 0o755)
-    (found,) = machine.named("plugin")
-    assert found.status.value == "FAIL" and "is not ours" in found.what
-
-
-def test_nothing_is_changed(machine: Machine) -> None:
-    def state() -> list[tuple[str, int, int, int]]:
-        paths = sorted(machine.root.rglob("*"))
-        return [(str(path), (s := path.lstat()).st_mode, s.st_uid, s.st_mtime_ns) for path in paths]
-
-    machine.real_helper()
-    before = state()
-    machine.findings()
-    assert state() == before
-
-
-def command(*argv: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / "contrib" / "mpi-wait"), "check", *argv],
-        capture_output=True,
-        encoding="utf-8",
-        timeout=60,
-        check=False,
-        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **environment},
-    )
-
-
-@pytest.mark.parametrize("width", [40, 80, 120])
-def test_lines_are_aligned_and_fit(width: int) -> None:
-    lines = command("--width", str(width)).stdout.split("\n")
-    heads = [line for line in lines if re.match(r"  (OK|WARN|FAIL|NOT SEEN) ", line)]
-    assert heads and len({len(re.match(r"  [A-Z ]{8}  [^ ]+(?: [^ ]+)*  +", line).group()) for line in heads}) <= 2
-    assert not [line for line in lines if len(line) > max(width, 60)]
-
-
-def test_ascii_and_no_colour_where_there_is_no_terminal() -> None:
-    text = command(LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0", PYTHONIOENCODING="ascii").stdout
-    assert text.isascii() and "\x1b" not in text
-
-
-def test_wrong_usage() -> None:
-    assert command("now").returncode == 2

@@ -155,6 +155,32 @@ def test_a_policy_that_does_not_parse_is_named(breakable: Cluster) -> None:
 
 
 @pytest.mark.slow
+def test_a_plugstack_that_users_may_not_read(breakable: Cluster) -> None:
+    plugstack = breakable.root / "etc/plugstack.conf"
+    plugstack.write_text(f"optional {PLUGIN}\n")
+    plugstack.chmod(0o600)
+    try:
+        found = check(breakable, user="alice")
+        assert found["Plugin/plugstack line"]["status"] == "NOT SEEN"
+        assert "cannot be read: Permission denied" in found["Plugin/plugstack line"]["what"]
+        assert found["Records/spool"]["status"] == "NOT SEEN"
+    finally:
+        plugstack.chmod(0o644)
+
+
+@pytest.mark.slow
+def test_what_users_may_not_enter(breakable: Cluster) -> None:
+    for folder in ("hidden", "own"):
+        (breakable.root / "etc" / folder).mkdir(mode=0o700)
+    line = f"optional {PLUGIN} spool=/srv/cluster/etc/own\n"
+    (breakable.root / "etc/plugstack.conf").write_text(line)
+    assert "may not be entered by uid" in check(breakable, user="alice")["Records/spool"]["what"]
+    (breakable.root / "etc/plugstack.conf").write_text("optional /srv/cluster/etc/hidden/mpi_wait.so\n")
+    found = check(breakable, user="alice", status=1)["Plugin/plugin"]
+    assert found["what"] == "'/srv/cluster/etc/hidden/mpi_wait.so' cannot be read: Permission denied"
+
+
+@pytest.mark.slow
 def test_daemons_that_are_away(breakable: Cluster) -> None:
     breakable.kill("slurmdbd")
     (breakable.root / "etc/plugstack.conf").write_text(f"optional {PLUGIN} spool={breakable.spool}\n")

@@ -10,7 +10,7 @@ from typing import Any
 from . import __version__
 from .elf_note import read_note
 from .finding import Finding, fail, not_seen, ok, warn
-from .host import Host, writable_by_others
+from .host import Host, hidden_from_users, writable_by_others
 from .plugstack import NAME, Line, Plugstack, read_plugstack
 from .slurm import Slurm
 from .units import safe
@@ -114,6 +114,9 @@ def _object(host: Host, name: str, path: str, means: str) -> tuple[list[Finding]
         return [fail(name, f"'{safe(path, 400)}' does not exist", means, do)], {}
     if note is None:
         return [fail(name, f"'{safe(path, 400)}' is not ours: it says no release", means, do)], {}
+    hidden = hidden_from_users(host, path)
+    if hidden:
+        return [fail(name, f"{hidden}: users cannot read it", means, "chmod 0755 it")], note
     changeable = _changeable(host, name, path)
     return [changeable or ok(name, f"{safe(note.get('release', '?'))}, '{safe(path, 400)}'")], note
 

@@ -142,7 +142,7 @@ def _stored(host: Host, slurm: Slurm, node: str) -> list[Finding]:
         return []
     asked = host.run(["sacct", "-a", "-X", "-n", "-P", "-N", node, "-S", WINDOW, "-o", "AdminComment"])
     if not asked.done:
-        return [not_seen("stored", f"sacct: {asked.problem}", "see 'slurmdbd' above; is this host a node?")]
+        return [not_seen("stored", asked.problem, "see 'slurmdbd' above; is this host a node?")]
     records = _records_of(asked.out)
     partial = [record for record in records if record.nodes_why == "spool not shared"]
     what = f"{plural(len(records), 'record')} of this node's jobs in the last 24 h"

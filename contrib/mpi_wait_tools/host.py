@@ -188,3 +188,14 @@ def writable_by_others(host: Host, path: str) -> str:
             return f"'{shown}' has mode {stat.S_IMODE(status.st_mode):04o}"
         resolved = os.path.dirname(resolved)
     return ""
+
+
+def hidden_from_users(host: Host, path: str) -> str:
+    """What keeps users from reading the file at path, in words; "" for nothing."""
+    resolved, needed = os.path.realpath(host.at(path)), 0o004
+    while len(resolved) > len(host.root) and resolved != "/":
+        mode = stat.S_IMODE(os.stat(resolved).st_mode)
+        if not mode & needed:
+            return f"'{safe(resolved[len(host.root) :], 400)}' has mode {mode:04o}"
+        resolved, needed = os.path.dirname(resolved), 0o001
+    return ""
