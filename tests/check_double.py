@@ -159,7 +159,7 @@ class Machine:
     def _slurm(self) -> None:
         self.config()
         self.answers("sinfo", "n1\nn2\n")
-        self.answers("sacctmgr", "test\nother\n")
+        self.answers("sacctmgr", "test\nother\nSLURMDBD_VERSION = 22.05.8\n")
         self.answers("sacct", "")
         self.answers("squeue", "")
 

@@ -167,6 +167,10 @@ BROKEN: dict[str, tuple[Break, str]] = {
         each(lambda m: m.answers("sacctmgr", "", 1), plug(f"optional {PLUGIN} spool={SPOOL} writer=sweep")),
         "WARN slurmdbd: does not serve this host: sacctmgr: exit status 1",
     ),
+    "a slurmdbd that is older": (
+        lambda m: m.answers("sacctmgr", "test\nSLURMDBD_VERSION = 21.08.1\n"),
+        "WARN slurmdbd: 21.08.1, answered in",
+    ),
     "no PrologFlags": (config(PrologFlags=""), "WARN PrologFlags: none, without Alloc and Contain"),
     "Alloc alone": (config(PrologFlags="Alloc"), "WARN PrologFlags: Alloc, without Contain"),
     "RunInJob without our prolog": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +13,7 @@ from .elf_note import read_note
 from .finding import Finding, fail, not_seen, ok, warn
 from .host import Host, hidden_from_users, writable_by_others
 from .plugstack import NAME, Line, Plugstack, read_plugstack
-from .slurm import Slurm
+from .slurm import Slurm, major
 from .units import safe
 
 HELPER = "mpi-wait-node"
@@ -124,10 +125,10 @@ def _object(host: Host, name: str, path: str, means: str) -> tuple[list[Finding]
 def _built_for(slurm: Slurm, note: dict[str, str]) -> list[Finding]:
     """An optional plugin of another Slurm release is passed over with one debug line."""
     number = note.get("slurm", "")
-    if not slurm.release or not number.startswith("0x") or len(number) > 10:
+    if not slurm.release or not re.fullmatch("0x[0-9a-fA-F]{1,8}", number):
         return []
     built = f"{int(number, 16) >> 16 & 255:02d}.{int(number, 16) >> 8 & 255:02d}"
-    if slurm.release.split(".")[:2] == built.split("."):
+    if major(slurm.release) == major(built):
         return [ok("built for", f"Slurm {built}")]
     return [
         fail(

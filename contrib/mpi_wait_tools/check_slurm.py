@@ -6,7 +6,7 @@ import time
 
 from .finding import Finding, fail, not_seen, ok, warn
 from .host import Host
-from .slurm import Slurm
+from .slurm import Slurm, major, parse_settings
 from .units import duration, safe
 
 HOOKS = (("prolog", "Prolog"), ("epilog", "Epilog"))
@@ -24,10 +24,28 @@ def _controller(slurm: Slurm) -> Finding:
     )
 
 
+def _reached(host: Host, slurm: Slurm) -> Finding | str:
+    """What is to be said of a slurmdbd that serves this cluster; a string says why it does not."""
+    begin = time.monotonic()
+    asked = host.run(["sacctmgr", "-n", "-P", "list", "cluster", "format=cluster"])
+    took = time.monotonic() - begin
+    if not asked.done or slurm.cluster not in asked.out.split():
+        return asked.problem or f"it knows no cluster '{safe(slurm.cluster)}'"
+    release = parse_settings(host.run(["sacctmgr", "show", "config"]).out, "=").get("slurmdbd_version", "")
+    what = f"{safe(release) or 'of unknown release'}, answered in {duration(took)}"
+    if not release or not slurm.release or major(release) >= major(slurm.release):
+        return ok("slurmdbd", what)
+    return warn(
+        "slurmdbd",
+        f"{what}, but Slurm here is {slurm.release}",
+        "Slurm does not promise that a newer release can store anything in an older slurmdbd",
+        "upgrade slurmdbd first",
+    )
+
+
 def _database(host: Host, slurm: Slurm, site: dict[str, str]) -> Finding:
     storage = slurm.settings.get("accountingstoragetype", "")
-    kept = site.get("sink") == "file"
-    if kept:
+    if site.get("sink") == "file":
         return ok("slurmdbd", "not needed: sink=file keeps the records in the spool")
     if storage != "accounting_storage/slurmdbd":
         return fail(
@@ -36,22 +54,19 @@ def _database(host: Host, slurm: Slurm, site: dict[str, str]) -> Finding:
             "there is no accounting database in which records could be stored: they pile up in the spool",
             "set up slurmdbd, or write sink=file on the plugstack line",
         )
-    begin = time.monotonic()
-    asked = host.run(["sacctmgr", "-n", "-P", "list", "cluster", "format=cluster"])
-    took = time.monotonic() - begin
-    if asked.done and slurm.cluster in asked.out.split():
-        return ok("slurmdbd", f"answered in {duration(took)}")
-    why = asked.problem or f"it knows no cluster '{safe(slurm.cluster)}'"
+    answer = _reached(host, slurm)
+    if isinstance(answer, Finding):
+        return answer
     if site.get("writer") == "sweep":
         return warn(
             "slurmdbd",
-            f"does not serve this host: {why}",
+            f"does not serve this host: {answer}",
             "with writer=sweep nodes need not reach it, but the host where the sweep runs must",
             "run 'mpi-wait check' there",
         )
     return fail(
         "slurmdbd",
-        f"does not serve this host: {why}",
+        f"does not serve this host: {answer}",
         "records of jobs wait in the outbox and the spool until it does",
         "see 'sacctmgr show cluster' and slurmdbd's log; nodes that shall never ask it: writer=sweep",
     )

@@ -58,6 +58,11 @@ def parse_release(text: str) -> str:
     return match.group() if match else ""
 
 
+def major(release: str) -> list[int]:
+    """What two releases of Slurm must share to be of one: "22.05.8" is [22, 5]."""
+    return [int(part) for part in re.findall("[0-9]{1,4}", release)[:2]]
+
+
 def _configuration(host: Host, settings: dict[str, str]) -> str:
     candidates = [settings.get("slurm_conf", ""), os.environ.get("SLURM_CONF", ""), *CONFIGURATIONS]
     return next((path for path in candidates if path and host.status(path) is not None), "")
