@@ -13,8 +13,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "contrib"))
 
-from mpi_wait_tools import __version__, check, host  # noqa: E402  (the path above comes first)
+from mpi_wait_tools import __version__, check, host, trust  # noqa: E402  (the path above comes first)
 from mpi_wait_tools.finding import Finding  # noqa: E402
+
+__all__ = ["Machine", "host", "policy", "trust"]
 
 PREFIX = "/opt/mpi-wait"
 PLUGIN = f"{PREFIX}/lib/slurm/mpi_wait.so"

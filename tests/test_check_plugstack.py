@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import pathlib
+from collections.abc import Callable
 
 import pytest
-from check_double import PLUGIN, SPOOL, Machine, host
+from check_double import PLUGIN, SPOOL, Machine, host, trust
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
 
@@ -99,3 +100,55 @@ def test_an_object_that_is_damaged_is_not_ours(machine: Machine, data: bytes | N
     machine.write(PLUGIN, data, 0o755)
     (found,) = machine.named("plugin")
     assert found.status.value == "FAIL" and "is not ours" in found.what
+
+
+def link_in_a_folder_of_others(machine: Machine) -> None:
+    machine.make("/home/u")
+    os.chown(machine.at("/home/u"), 1000, 1000)
+    machine.at("/home/u/mpi_wait.so").symlink_to(PLUGIN)
+
+
+def link_of_others(machine: Machine) -> None:
+    machine.make("/tmp", 0o1777)
+    machine.at("/tmp/mpi_wait.so").symlink_to(PLUGIN)
+    os.chown(machine.at("/tmp/mpi_wait.so"), 1000, 1000, follow_symlinks=False)
+
+
+def folder_of_a_group(machine: Machine) -> None:
+    machine.make("/usr/local/lib", 0o2775)
+    os.chown(machine.at("/usr/local/lib"), 0, 50)
+    machine.at("/usr/local/lib").chmod(0o2775)
+    machine.at("/usr/local/lib/mpi_wait.so").symlink_to(PLUGIN)
+
+
+def folder_of_roots_group(machine: Machine) -> None:
+    machine.make("/srv/lib", 0o775)
+    machine.at("/srv/lib/mpi_wait.so").symlink_to("../../" + PLUGIN.lstrip("/"))
+
+
+def circle(machine: Machine) -> None:
+    machine.make("/srv")
+    machine.at("/srv/mpi_wait.so").symlink_to("mpi_wait.so")
+
+
+WAYS = [
+    (link_in_a_folder_of_others, "/home/u/mpi_wait.so", "'/home/u' belongs to uid 1000"),
+    (link_of_others, "/tmp/mpi_wait.so", "'/tmp/mpi_wait.so' belongs to uid 1000"),
+    (folder_of_a_group, "/usr/local/lib/mpi_wait.so", "'/usr/local/lib' has mode 2775, of group 50"),
+    (folder_of_roots_group, "/srv/lib/mpi_wait.so", ""),
+]
+
+
+@pytest.mark.parametrize("make,path,message", WAYS, ids=[make.__name__ for make, _, _ in WAYS])
+def test_every_step_to_the_plugin_counts(
+    machine: Machine, make: Callable[[Machine], None], path: str, message: str
+) -> None:
+    make(machine)
+    assert trust.writable_by_others(host.Host(str(machine.root)), path) == message
+
+
+def test_a_circle_of_links_is_no_plugin(machine: Machine) -> None:
+    circle(machine)
+    machine.plugstack("optional /srv/mpi_wait.so")
+    (found,) = machine.named("plugin")
+    assert found.status.value == "FAIL" and "cannot be read: Too many levels" in found.what

@@ -11,9 +11,10 @@ from typing import Any
 from . import __version__
 from .elf_note import read_note
 from .finding import Finding, fail, not_seen, ok, warn
-from .host import Host, hidden_from_users, writable_by_others
+from .host import Host
 from .plugstack import NAME, Line, Plugstack, read_plugstack
 from .slurm import Slurm, major
+from .trust import hidden_from_users, writable_by_others
 from .units import safe
 
 HELPER = "mpi-wait-node"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .finding import Finding, fail, not_seen, ok, warn
-from .host import Host, writable_by_others
+from .host import Host
+from .trust import writable_by_others
 from .units import safe
 
 FILES_SHOWN = 4

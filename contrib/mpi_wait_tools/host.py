@@ -167,35 +167,3 @@ def _drain(process: subprocess.Popen[bytes], seconds: float) -> tuple[int, str, 
         return None
     out, said = (text[:OUTPUT_MAX].decode("utf-8", "replace") for text in taken.values())
     return status, out, said
-
-
-def writable_by_others(host: Host, path: str) -> str:
-    """
-    Who else than root could change what stands at path, in words; "" for nobody. Links are followed as the loader
-    follows them, and every folder above counts, but not those whose sticky bit protects what is in them: of path itself
-    it protects nothing, as files can be added there.
-    """
-    itself = resolved = os.path.realpath(host.at(path))
-    while len(resolved) > len(host.root) and resolved != "/":
-        try:
-            status = os.stat(resolved)
-        except FileNotFoundError:
-            return ""
-        shown = safe(resolved[len(host.root) :], 400)
-        if status.st_uid != 0:
-            return f"'{shown}' belongs to uid {status.st_uid}"
-        if status.st_mode & 0o022 and not (resolved != itself and status.st_mode & stat.S_ISVTX):
-            return f"'{shown}' has mode {stat.S_IMODE(status.st_mode):04o}"
-        resolved = os.path.dirname(resolved)
-    return ""
-
-
-def hidden_from_users(host: Host, path: str) -> str:
-    """What keeps users from reading the file at path, in words; "" for nothing."""
-    resolved, needed = os.path.realpath(host.at(path)), 0o004
-    while len(resolved) > len(host.root) and resolved != "/":
-        mode = stat.S_IMODE(os.stat(resolved).st_mode)
-        if not mode & needed:
-            return f"'{safe(resolved[len(host.root) :], 400)}' has mode {mode:04o}"
-        resolved, needed = os.path.dirname(resolved), 0o001
-    return ""
