@@ -83,8 +83,8 @@ RESTORE = "#!/bin/sh\ncase $1 in --help) echo '  restore        undo' ;; restore
     "script,status,message",
     [
         ("exit 0", "OK", "nothing is left"),
-        ("exit 2", "WARN", "changes that were made for earlier jobs are still to be undone"),
-        ("echo damaged >&2; exit 1", "FAIL", "mpi-wait-node restore --dry-run: damaged"),
+        ("echo policy0 >&2; exit 2", "WARN", "changes that were made for earlier jobs are still to be undone (policy0)"),
+        ("echo damaged >&2; exit 1", "FAIL", "restore --dry-run: damaged"),
     ],
 )
 def test_journals_are_asked_for_where_there_are_any(

@@ -197,13 +197,13 @@ def _journals(host: Host, helper: str) -> Finding:
     if ran.status == LEFT:
         return warn(
             name,
-            "changes that were made for earlier jobs are still to be undone",
+            f"changes that were made for earlier jobs are still to be undone ({ran.problem})",
             "a core may run at a clock that nobody wants, or a file may belong to a user",
-            "mpi-wait-node restore; with --dry-run on a terminal it only says which",
+            "mpi-wait-node restore; with --dry-run it only says which",
         )
     return fail(
         name,
-        f"mpi-wait-node restore --dry-run: {ran.problem}",
+        f"restore --dry-run: {ran.problem}",
         "what was changed on this node for earlier jobs may not have been undone",
         "run it on a terminal as root, and see what it says",
     )
