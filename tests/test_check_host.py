@@ -83,7 +83,7 @@ RESTORE = "#!/bin/sh\ncase $1 in --help) echo '  restore        undo' ;; restore
     "script,status,message",
     [
         ("exit 0", "OK", "nothing is left"),
-        ("echo policy0 >&2; exit 2", "WARN", "changes that were made for earlier jobs are still to be undone (policy0)"),
+        ("echo p0 >&2; exit 2", "WARN", "changes that were made for earlier jobs are still to be undone (p0)"),
         ("echo damaged >&2; exit 1", "FAIL", "restore --dry-run: damaged"),
     ],
 )
