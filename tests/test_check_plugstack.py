@@ -7,7 +7,7 @@ import pathlib
 from collections.abc import Callable
 
 import pytest
-from check_double import PLUGIN, SPOOL, Machine, host, trust
+from check_double import PLUGIN, PLUGSTACK, SPOOL, Machine, host, trust
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
 
@@ -44,6 +44,7 @@ def test_arguments_are_judged_by_the_plugins_own_parser(machine: Machine, word: 
 LINES = [
     (f"optional {PLUGIN} # spool=/x", ""),
     (f"  optional\t{PLUGIN}\tspool={SPOOL}", f"spool={SPOOL}"),
+    (f"optional {PLUGIN} spool={SPOOL}\0 tuesday=1", f"spool={SPOOL}"),
     (f'optional {PLUGIN} "spool={SPOOL}"', None),
     (f"# optional {PLUGIN}\noptional {PLUGIN} spool={SPOOL}", f"spool={SPOOL}"),
 ]
@@ -62,6 +63,20 @@ def test_a_relative_plugin_is_looked_for_in_plugindir(machine: Machine) -> None:
     machine.plugstack(f"optional mpi_wait.so spool={SPOOL}")
     assert any("which is no absolute path" in line for line in machine.unwell())
     assert machine.named("plugin")[0].status.value == "OK"
+
+
+def test_without_files_on_the_nodes_slurms_cache_is_read(machine: Machine) -> None:
+    machine.config(PlugStackConfig="", SLURM_CONF="/etc/slurm/slurm.conf")
+    machine.write("/run/slurm/conf/slurm.conf", "")
+    machine.write("/run/slurm/conf/plugstack.conf", f"optional {PLUGIN} spool={SPOOL}\n")
+    assert machine.named("plugstack line")[0].what.startswith("/run/slurm/conf/plugstack.conf:1")
+
+
+def test_bytes_that_are_no_text_are_shown_as_such(machine: Machine) -> None:
+    machine.real_helper()
+    machine.write(PLUGSTACK, b"optional " + PLUGIN.encode() + b" spool=\xff\x1b[31m\n")
+    (found,) = machine.named("arguments")
+    assert found.status.value == "FAIL" and "\x1b" not in found.what
 
 
 def test_an_included_line_is_found(machine: Machine) -> None:

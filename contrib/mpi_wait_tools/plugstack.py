@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from dataclasses import dataclass, field
 
 from .host import Host
@@ -38,10 +39,11 @@ class Plugstack:
 
 def parse_line(text: str) -> tuple[str, str, list[str]] | str | None:
     """
-    (kind, path, arguments) of one line as Slurm cuts it: at blanks and tabs, without quotes, nothing after a '#'.
+    (kind, path, arguments) of one line as Slurm cuts it: at blanks and tabs, without quotes, nothing after a '#' or a
+    zero byte.
     None for an empty line, a string for what is wrong with it.
     """
-    words = text.split("#", 1)[0].replace("\t", " ").replace("\n", " ").split(" ")
+    words = re.split("[#\0]", text, maxsplit=1)[0].replace("\t", " ").replace("\n", " ").split(" ")
     words = [word for word in words if word]
     if not words:
         return None
