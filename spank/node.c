@@ -12,6 +12,7 @@
 #include "spank/node_job.h"
 #include "spank/node_record.h"
 #include "spank/outbox.h"
+#include "spank/probe.h"
 #include "spank/site.h"
 #include "spank/state.h"
 #include "spank/writer.h"
@@ -28,6 +29,7 @@
 struct arguments {
 	const char *operand; /* KEY or JOBID, NULL where the command takes none */
 	const char *state_root;
+	bool options_ended; /* after "--", whatever a word looks like it is the site's */
 	struct writer_config writer;
 	struct site site;
 	int site_count;
@@ -139,6 +141,16 @@ static int run_show(struct arguments *arguments)
 	return EXIT_SUCCESS;
 }
 
+static int run_probe(struct arguments *arguments)
+{
+	json_auto_t *json = probe_json(&arguments->site);
+
+	if (!json || json_dumpf(json, stdout, JSON_INDENT(2)))
+		return report(-EIO, &(struct error){""});
+	putchar('\n');
+	return EXIT_SUCCESS;
+}
+
 static const struct command {
 	const char *name;
 	const char *operand; /* NULL: none */
@@ -152,11 +164,13 @@ static const struct command {
         {"prolog", NULL, run_prolog, "for Prolog=, where Slurm calls no SPANK prolog: node state and energy baseline"},
         {"epilog", NULL, run_epilog, "for Epilog=, likewise: the node's record to the outbox, and 'write' started"},
         {"show", "JOBID", run_show, "what this node knows of a running job, as JSON"},
+        {"probe", NULL, run_probe,
+         "what it makes of the site arguments and of this host, as JSON (for mpi-wait check)"},
 };
 
 static void help_print(void)
 {
-	puts("usage: mpi-wait-node COMMAND [OPTION...] [OPERAND] [SITE-ARGUMENT...]\n");
+	puts("usage: mpi-wait-node COMMAND [OPTION...] [OPERAND] [--] [SITE-ARGUMENT...]\n");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		printf("  %-6s %-6s %s\n", commands[i].name, commands[i].operand ? commands[i].operand : "",
 		       commands[i].help);
@@ -184,13 +198,17 @@ static bool number_parse(const char *text, unsigned *ret_number)
 	return true;
 }
 
-/* Takes one option off the front. Returns how many words it was, 0 for none, -EINVAL. */
+/* Takes one option off the front. Returns how many words it was, 0 for none or after "--", -EINVAL. */
 static int option_take(int count, char *words[], struct arguments *arguments)
 {
 	const char *value = count > 1 ? words[1] : NULL;
 
-	if (strncmp(words[0], "--", 2) != 0)
+	if (arguments->options_ended || strncmp(words[0], "--", 2) != 0)
 		return 0;
+	if (strcmp(words[0], "--") == 0) {
+		arguments->options_ended = true;
+		return 1;
+	}
 	if (strcmp(words[0], "--partial") == 0) {
 		arguments->writer.partial = true;
 		return 1;

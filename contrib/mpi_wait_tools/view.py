@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -373,7 +372,3 @@ def show(
         for remark in remarks:
             view.console.print(Text("  " + remark, style="yellow"))
     return view.text()
-
-
-def output_is_utf8() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
