@@ -35,12 +35,12 @@ static void pass_fail(struct pass *pass, int result)
 		pass->first = result;
 }
 
-static void refuse(struct pass *pass, int result, uint32_t job_id, const char *name, const struct error *error)
+static void refuse(struct pass *pass, int result, const char *directory, const char *name, const struct error *error)
 {
 	pass->undo.count.refused++;
 	pass_fail(pass, result);
-	log_error("\"%" PRIu32 "/%s\": %s; refused, nothing of it is undone", job_id, name,
-	          error->text[0] ? error->text : strerror(-result));
+	log_error("\"%s/%s\": %s; refused, nothing of it is undone", directory, name,
+	          error && error->text[0] ? error->text : strerror(-result));
 }
 
 /* Whether an entry is the last of its policy: each policy is undone once, the last changed first. */
@@ -104,6 +104,7 @@ static void journal_visit(struct pass *pass, const struct found *found)
 {
 	struct journal_text text = {.entries = NULL};
 	struct error error = {""};
+	char job[16];
 	cleanup_close int file = journal_file_open(found->directory, found->name, &error);
 	int result = file < 0 ? file : journal_file_lock(file);
 
@@ -112,7 +113,8 @@ static void journal_visit(struct pass *pass, const struct found *found)
 	if (!result)
 		result = journal_file_read(file, found->name, found->job_id, &text, &error);
 	if (result) {
-		refuse(pass, result, found->job_id, found->name, &error);
+		snprintf(job, sizeof(job), "%" PRIu32, found->job_id);
+		refuse(pass, result, job, found->name, &error);
 		return;
 	}
 	journal_undo(pass, found, &text);
@@ -176,44 +178,58 @@ static void directory_remove(const struct pass *pass, int directory, const char 
 		unlinkat(pass->node, name, AT_REMOVEDIR);
 }
 
-/* The node's directory if there is one: looking makes nothing. */
-static int open_node(const struct state_place *place)
+static void node_visit(struct pass *pass)
 {
-	cleanup_close int root = files_directory(AT_FDCWD, place->root, 0);
-
-	return root < 0 ? root : files_directory(root, place->node, 0);
-}
-
-int restore_orphans(const struct state_place *place, const char *sysfs, bool dry_run, struct restore_count *ret_count)
-{
-	struct pass pass = {.undo = {.sysfs = sysfs, .dry_run = dry_run}};
-	cleanup_close int node = open_node(place);
-	cleanup_closedir DIR *entries = node < 0 ? NULL : list(node);
+	cleanup_closedir DIR *entries = list(pass->node);
 	const struct dirent *entry;
 	uint32_t job_id;
 
-	if (node == -ENOENT)
-		return 0;
-	if (!entries) {
-		log_error("\"%s/%s\": %s", place->root, place->node, strerror(node < 0 ? -node : errno));
-		return node < 0 ? node : -EIO;
-	}
-	pass.node = node;
-	while ((entry = readdir(entries))) {
+	while (entries && (entry = readdir(entries))) {
 		cleanup_close int directory = -1;
 
 		if (!job_parse(entry->d_name, &job_id))
 			continue;
-		directory = files_directory(node, entry->d_name, 0);
+		directory = files_directory(pass->node, entry->d_name, 0);
 		if (directory == -ENOENT)
 			continue;
 		if (directory < 0) {
-			refuse(&pass, directory, job_id, "", &(struct error){""});
+			refuse(pass, directory, entry->d_name, "", NULL);
 			continue;
 		}
-		job_visit(&pass, directory, job_id);
-		directory_remove(&pass, directory, entry->d_name);
+		job_visit(pass, directory, job_id);
+		directory_remove(pass, directory, entry->d_name);
 	}
+}
+
+static void nodes_visit(struct pass *pass, int root)
+{
+	cleanup_closedir DIR *entries = list(root);
+	const struct dirent *entry;
+
+	while (entries && (entry = readdir(entries))) {
+		cleanup_close int node = -1;
+
+		if (!files_name_ok(entry->d_name))
+			continue;
+		node = files_directory(root, entry->d_name, 0);
+		if (node < 0) {
+			refuse(pass, node, entry->d_name, "", NULL);
+			continue;
+		}
+		pass->node = node;
+		node_visit(pass);
+	}
+}
+
+int restore_host(const char *root, const char *sysfs, bool dry_run, struct restore_count *ret_count)
+{
+	struct pass pass = {.undo = {.sysfs = sysfs, .dry_run = dry_run}};
+	cleanup_close int directory = files_directory(AT_FDCWD, root, 0);
+
+	if (directory >= 0)
+		nodes_visit(&pass, directory);
+	else if (directory != -ENOENT)
+		refuse(&pass, directory, root, "", NULL);
 	*ret_count = pass.undo.count;
 	return pass.first;
 }
