@@ -43,6 +43,19 @@ static void refuse(struct pass *pass, int result, const char *directory, const c
 	          error && error->text[0] ? error->text : strerror(-result));
 }
 
+/* A number as we write it into names. */
+static bool number_parse(const char *text, uint32_t *ret_number)
+{
+	size_t length = strlen(text);
+	unsigned long long number;
+
+	if (length == 0 || length > 10 || strspn(text, "0123456789") != length || (text[0] == '0' && length > 1))
+		return false;
+	number = strtoull(text, NULL, 10);
+	*ret_number = (uint32_t)number;
+	return number < STATE_NONE;
+}
+
 /* Whether an entry is the last of its policy: each policy is undone once, the last changed first. */
 static bool is_last(const struct journal_text *text, size_t i)
 {
@@ -52,18 +65,57 @@ static bool is_last(const struct journal_text *text, size_t i)
 	return true;
 }
 
-static int undo_all(struct pass *pass, const struct journal_text *text)
+static bool has_entries(const struct journal_text *text, uint32_t policy)
 {
+	for (size_t i = 0; i < text->count; i++)
+		if (text->entries[i].policy == policy)
+			return true;
+	return false;
+}
+
+static DIR *list(int directory)
+{
+	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+
+	if (!entries && copy >= 0)
+		close(copy);
+	return entries;
+}
+
+/* Claims that name the journal though it has no entry of theirs: given up, or found to have had entries. */
+static int undo_others(struct pass *pass, const struct journal_text *text)
+{
+	cleanup_close int directory = files_directory(pass->node, "cpu", 0);
+	cleanup_closedir DIR *entries = directory < 0 ? NULL : list(directory);
+	const struct dirent *entry;
 	int first = 0;
 
-	for (size_t i = text->count; i-- > 0;) {
-		int result =
-		        is_last(text, i) ? undo_claimed(&pass->undo, pass->node, text, text->entries[i].policy) : 0;
+	while (entries && (entry = readdir(entries))) {
+		uint32_t policy;
+		int result;
 
+		if (strncmp(entry->d_name, "policy", 6) != 0 || !number_parse(entry->d_name + 6, &policy) ||
+		    has_entries(text, policy))
+			continue;
+		result = undo_claimed(&pass->undo, pass->node, text, policy);
 		if (result && !first)
 			first = result;
 	}
 	return first;
+}
+
+static int undo_all(struct pass *pass, const struct journal_text *text)
+{
+	int first = 0, result;
+
+	for (size_t i = text->count; i-- > 0;) {
+		result = is_last(text, i) ? undo_claimed(&pass->undo, pass->node, text, text->entries[i].policy) : 0;
+		if (result && !first)
+			first = result;
+	}
+	result = undo_others(pass, text);
+	return first ? first : result;
 }
 
 static void journal_remove(struct pass *pass, const struct found *found)
@@ -121,16 +173,6 @@ static void journal_visit(struct pass *pass, const struct found *found)
 	journal_text_free(&text);
 }
 
-static DIR *list(int directory)
-{
-	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-
-	if (!entries && copy >= 0)
-		close(copy);
-	return entries;
-}
-
 static void job_visit(struct pass *pass, int directory, uint32_t job_id)
 {
 	cleanup_closedir DIR *entries = list(directory);
@@ -158,19 +200,6 @@ int restore_job(const struct state_place *place, const char *sysfs, uint32_t job
 	return pass.first;
 }
 
-/* Names of jobs are numbers as we write them. */
-static bool job_parse(const char *name, uint32_t *ret_job_id)
-{
-	size_t length = strlen(name);
-	unsigned long long number;
-
-	if (length == 0 || length > 10 || strspn(name, "0123456789") != length || name[0] == '0')
-		return false;
-	number = strtoull(name, NULL, 10);
-	*ret_job_id = (uint32_t)number;
-	return number < STATE_NONE;
-}
-
 /* A job that has ended leaves its directory behind only for a journal. */
 static void directory_remove(const struct pass *pass, int directory, const char *name)
 {
@@ -187,7 +216,7 @@ static void node_visit(struct pass *pass)
 	while (entries && (entry = readdir(entries))) {
 		cleanup_close int directory = -1;
 
-		if (!job_parse(entry->d_name, &job_id))
+		if (!number_parse(entry->d_name, &job_id))
 			continue;
 		directory = files_directory(pass->node, entry->d_name, 0);
 		if (directory == -ENOENT)
