@@ -319,3 +319,30 @@ def test_no_installed_object_can_be_told_to_die() -> None:
     for path in (helper(), helper().parents[1] / "lib/slurm/mpi_wait.so"):
         assert b"MPIWAIT_KILL" not in path.read_bytes()
     assert b"MPIWAIT_KILL" in DRIVER.read_bytes()
+
+
+def test_the_health_check_restores_logs_and_never_fails(node: Node) -> None:
+    before = node.snapshot()
+    text = (helper().parent / "mpi-wait-health").read_text()
+    assert "/opt/mpi-wait/sbin/mpi-wait-node restore" in text
+    script_ = "logger() { cat >>/run/logged; }\n" + text.replace("/opt/mpi-wait/sbin", str(helper().parent))
+    logged = node.path("/run/logged")
+    assert node.run("sh", "-c", script_).returncode == 0 and not logged.exists()
+    holder = node.holder(7)
+    holder.do(*script(SPEED))
+    holder.stop(kill=True)
+    assert node.run("sh", "-c", script_).returncode == 0
+    assert '"userspace" put back to "schedutil"' in logged.read_text()
+    assert node.snapshot() == before
+    node.path(f"{STATE}/9").symlink_to("7")
+    assert node.run("sh", "-c", script_).returncode == 0 and "refused" in logged.read_text()
+    assert node.run("sh", "-c", script_, "sh", "--strict").returncode == 1
+    node.path(f"{STATE}/9").unlink()
+    assert node.run("sh", "-c", script_, "sh", "--strict").returncode == 0
+
+
+def test_the_unit_restores_before_slurmd() -> None:
+    unit = (helper().parents[1] / "lib/systemd/system/mpi-wait-restore.service").read_text().splitlines()
+    for line in ("Before=slurmd.service", "Type=oneshot", "ExecStart=/opt/mpi-wait/sbin/mpi-wait-node restore",
+                 "WantedBy=slurmd.service"):
+        assert line in unit
