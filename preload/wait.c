@@ -62,8 +62,6 @@ static void thread_prepare(struct wait *wait)
 	wait->lane = lane_claim();
 }
 
-static void wait_close(struct wait *wait);
-
 bool wait_prepare(struct wait *wait, uintptr_t here)
 {
 	if (here < wait->outer) {
@@ -74,7 +72,8 @@ bool wait_prepare(struct wait *wait, uintptr_t here)
 		thread_prepare(wait);
 	if (wait->outer != 0 && wait->polls >= WAIT_FREE_POLLS)
 		wait_close(wait);
-	wait->looked = 0;
+	wait->entered_ns = 0;
+	wait->entered_cpu_ns = 0;
 	wait->polls = 0;
 	wait->outer = 0;
 	return true;
@@ -150,7 +149,7 @@ static void wait_clock(struct wait *wait, uint64_t now_ns)
 	}
 }
 
-static void wait_close(struct wait *wait)
+void wait_close(struct wait *wait)
 {
 	struct mpiwait_lane *lane = wait->lane;
 	struct mpiwait_call_stats *call = &lane->calls[wait->row];
@@ -170,14 +169,6 @@ static void wait_close(struct wait *wait)
 		lane->sampled_cpu_ns += clock_thread_cpu_ns() - wait->sample_cpu_ns;
 	}
 	__atomic_store_n(&lane->open_call, 0, __ATOMIC_RELEASE);
-}
-
-void wait_finish(struct wait *wait)
-{
-	if (wait->polls >= WAIT_FREE_POLLS)
-		wait_close(wait);
-	if (wait->looked)
-		watch_close(wait);
 }
 
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
