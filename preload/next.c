@@ -54,6 +54,9 @@ static const char *const prefixes[] = {
         "libmpi_intel", "libmpi-",     "libmpich-",     "libmpi_abi-", NULL,
 };
 
+/* Libraries that stand between one ABI and another: MPItrampoline, Wi4MPI, Mukautuva. There are two MPIs then. */
+static const char *const translators[] = {"libmpitrampoline", "libmpiwrapper", "libwi4mpi", "libmuk.", NULL};
+
 static struct {
 	void *reference; /* on the MPI, and the scope of one that is RTLD_LOCAL */
 	enum mpiwait_family family;
@@ -78,9 +81,9 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool is_mpi_library(const char *name)
+static bool begins_so(const char *name, const char *const *prefix)
 {
-	for (const char *const *prefix = prefixes; *prefix; prefix++)
+	for (; *prefix; prefix++)
 		if (strncmp(name, *prefix, strlen(*prefix)) == 0)
 			return true;
 	return false;
@@ -89,6 +92,7 @@ static bool is_mpi_library(const char *name)
 struct libraries {
 	const char *path[LIBRARIES];
 	int count;
+	bool translated;
 };
 
 /* Only notes the names: the loader must not be asked to open anything from inside its own iteration. */
@@ -96,8 +100,11 @@ static int library_note(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct libraries *libraries = context;
 
+	const char *name = info->dlpi_name ? base_name(info->dlpi_name) : "";
+
 	(void)size;
-	if (info->dlpi_name && libraries->count < LIBRARIES && is_mpi_library(base_name(info->dlpi_name)))
+	libraries->translated |= begins_so(name, translators);
+	if (libraries->count < LIBRARIES && begins_so(name, prefixes))
 		libraries->path[libraries->count++] = info->dlpi_name;
 	return 0;
 }
@@ -110,6 +117,7 @@ static const char *libraries_scan(void)
 	void *provider = NULL;
 
 	dl_iterate_phdr(library_note, &libraries);
+	mpi.ambiguous |= libraries.translated;
 	for (int i = 0; i < libraries.count; i++) {
 		void *library = loader_open(libraries.path[i], RTLD_LAZY | RTLD_NOLOAD);
 		void *init = library ? loader_sym(library, "PMPI_Init") : NULL;

@@ -242,6 +242,7 @@ void prewait_begin(enum call_row row)
 	if (!PREWAIT_CAN(row) || PREWAIT_BARRIER(row) || process.policy.rungs == 0 || abi.stride == 0)
 		return;
 	watch_table[row].mask = 0;
+	watch_table[row].short_ns = 0;
 	watch_table[row].prewaits = true;
 	process_flag(MPIWAIT_FLAG_PREWAITS);
 }

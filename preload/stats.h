@@ -71,7 +71,7 @@ enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNI
 #define MPIWAIT_HOOKS      4u
 
 /* Bits of mpiwait_slot.flags: why a rank was passed through, wholly or in part. */
-#define MPIWAIT_FLAG_TWO_MPIS     (1u << 0) /* more than one provider of PMPI_Init */
+#define MPIWAIT_FLAG_TWO_MPIS     (1u << 0) /* more than one provider of PMPI_Init, or a translator before it */
 #define MPIWAIT_FLAG_NO_HOOK      (1u << 1) /* this MPI has no idle hook that we know */
 #define MPIWAIT_FLAG_LANES_FULL   (1u << 2) /* threads beyond MPIWAIT_LANES are not counted */
 #define MPIWAIT_FLAG_SHARED_CORES (1u << 3) /* the spin phase gives the core away */

@@ -62,8 +62,6 @@ static void thread_prepare(struct wait *wait)
 	wait->lane = lane_claim();
 }
 
-static void wait_close(struct wait *wait);
-
 bool wait_prepare(struct wait *wait, uintptr_t here)
 {
 	if (here < wait->outer) {
@@ -74,7 +72,8 @@ bool wait_prepare(struct wait *wait, uintptr_t here)
 		thread_prepare(wait);
 	if (wait->outer != 0 && wait->polls >= WAIT_FREE_POLLS)
 		wait_close(wait);
-	wait->looked = 0;
+	wait->entered_ns = 0;
+	wait->entered_cpu_ns = 0;
 	wait->polls = 0;
 	wait->outer = 0;
 	return true;
@@ -119,6 +118,28 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 	__atomic_store_n(&lane->open_call, wait->row + 1, __ATOMIC_RELEASE);
 }
 
+/*
+ * Whether the clock has jumped since the last reading. A clock that went backwards makes all readings worthless; over
+ * an hour ahead, it jumped or the process was stopped: nobody waited meanwhile.
+ */
+static bool clock_jumped(struct wait *wait, uint64_t now_ns)
+{
+	uint64_t gap_ns = now_ns - wait->last_ns;
+
+	if (now_ns < wait->last_ns) {
+		wait_open(wait, now_ns);
+		return true;
+	}
+	if (gap_ns <= HOUR_NS)
+		return false;
+	wait->first_ns += gap_ns;
+	wait->origin_ns += gap_ns;
+	wait->lane->open_since_ns += gap_ns;
+	wait->last_ns = now_ns;
+	wait->sample_ns = 0;
+	return true;
+}
+
 /* Signs of progress: w begins anew at each, and a mere hint of one costs the polls of another burst. */
 static void wait_look(struct wait *wait, uint64_t now_ns)
 {
@@ -132,12 +153,11 @@ static void wait_look(struct wait *wait, uint64_t now_ns)
 		wait->quiet = 0;
 }
 
-/* A clock that went backwards makes all readings worthless; one that jumped ahead only the waited time. */
 static void wait_clock(struct wait *wait, uint64_t now_ns)
 {
-	if (wait->polls == WAIT_FREE_POLLS || now_ns < wait->last_ns)
+	if (wait->polls == WAIT_FREE_POLLS)
 		wait_open(wait, now_ns);
-	else
+	else if (!clock_jumped(wait, now_ns))
 		wait_look(wait, now_ns);
 	event_judge(wait, wait->progressed);
 	wait->progressed = 0;
@@ -150,7 +170,7 @@ static void wait_clock(struct wait *wait, uint64_t now_ns)
 	}
 }
 
-static void wait_close(struct wait *wait)
+void wait_close(struct wait *wait)
 {
 	struct mpiwait_lane *lane = wait->lane;
 	struct mpiwait_call_stats *call = &lane->calls[wait->row];
@@ -170,14 +190,6 @@ static void wait_close(struct wait *wait)
 		lane->sampled_cpu_ns += clock_thread_cpu_ns() - wait->sample_cpu_ns;
 	}
 	__atomic_store_n(&lane->open_call, 0, __ATOMIC_RELEASE);
-}
-
-void wait_finish(struct wait *wait)
-{
-	if (wait->polls >= WAIT_FREE_POLLS)
-		wait_close(wait);
-	if (wait->looked)
-		watch_close(wait);
 }
 
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
@@ -234,7 +246,7 @@ static void wait_act(struct wait *wait, uint32_t hook)
 	struct ladder_action action = action_choose(wait, hook);
 	const struct rung *rung = &rung_table[action.rung];
 	struct mpiwait_lane *lane = wait->lane;
-	uint64_t began_ns = wait->last_ns, actual_ns, late_ns;
+	uint64_t began_ns = wait->last_ns, now_ns, actual_ns, late_ns;
 
 	rung->doze(action.ask_ns, &wait->rung);
 	lane->naps[action.rung]++;
@@ -242,8 +254,10 @@ static void wait_act(struct wait *wait, uint32_t hook)
 		return;
 	wait->dozed = 1;
 	wait->quiet = 0;
-	wait->last_ns = clock_now_ns();
-	lane->open_last_ns = wait->last_ns;
+	now_ns = clock_now_ns();
+	if (clock_jumped(wait, now_ns))
+		return;
+	wait->last_ns = lane->open_last_ns = now_ns;
 	actual_ns = wait->last_ns - began_ns;
 	lane->asleep_ns[action.rung] += actual_ns;
 	late_ns = ladder_learn(&wait->ladder, &process.policy, action, actual_ns, wait->last_ns);

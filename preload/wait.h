@@ -30,15 +30,14 @@ struct wait {
 	uint32_t rma_lock;         /* the open call is under the tighter cap */
 	uint32_t polls;            /* idle polls of the open call */
 	uint32_t progressed;       /* a sign of progress since the last idle poll */
-	uint32_t looked;           /* the call's entry was looked at: the clock, and perhaps the thread's CPU time */
-	uint64_t entered_ns;
-	uint64_t entered_cpu_ns; /* 0: not read */
-	uint64_t first_ns;       /* first clock reading of this wait */
-	uint64_t last_ns;        /* latest one */
-	uint64_t origin_ns;      /* of w: first reading, or the one after the last sign of progress */
-	uint32_t quiet;          /* idle polls since the last doze or sign of progress */
-	uint32_t dozed;          /* time was spent after the last idle poll: what follows runs on cold caches */
-	uint64_t sample_ns;      /* when the CPU clock was read, 0: not yet */
+	uint64_t entered_ns;       /* 0: the clock was not looked at */
+	uint64_t entered_cpu_ns;   /* the thread's, 0: likewise */
+	uint64_t first_ns;         /* first clock reading of this wait */
+	uint64_t last_ns;          /* latest one */
+	uint64_t origin_ns;        /* of w: first reading, or the one after the last sign of progress */
+	uint32_t quiet;            /* idle polls since the last doze or sign of progress */
+	uint32_t dozed;            /* time was spent after the last idle poll: what follows runs on cold caches */
+	uint64_t sample_ns;        /* when the CPU clock was read, 0: not yet */
 	uint64_t sample_cpu_ns;
 	uint32_t waits;         /* to probe every so many of them whether the core is shared */
 	uint32_t shared_credit; /* yields until the core counts as the thread's own again */
@@ -55,19 +54,30 @@ extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")))
  * such calls burn CPU that no idle hook sees.
  */
 struct watch {
-	uint8_t mask;  /* a call whose number has none of these bits is looked at */
-	uint8_t clean; /* such in a row that did not burn; below WATCH_CLEAN the thread's CPU time is read too */
-	uint8_t burns; /* calls that did, on more than a quarter of a CPU: not asleep */
-	bool prewaits; /* there is a loop before these calls: every one is looked at */
+	uint32_t short_ns; /* calls that took no longer are looked at no further; 0: all are */
+	uint8_t mask;      /* a call whose number has none of these bits is looked at */
+	uint8_t clean;     /* calls in a row that did not burn */
+	uint8_t burns;     /* calls that did, on more than a quarter of a CPU: not asleep */
+	bool prewaits;     /* there is a loop before these calls: every one is looked at */
 };
-
-#define WATCH_CLEAN 16
 
 extern struct watch watch_table[CALL_ROWS];
 
-/* Opens the look at a call. Returns the mode to leave it with. */
+/* What there is to do besides the clock, at entry: returns the mode to leave the call with; and at exit. */
 uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode);
-void watch_close(struct wait *wait);
+void watch_learn(struct wait *wait, uint64_t lasted_ns);
+
+/* The exit of a call that was looked at. */
+static inline __attribute__((always_inline)) void watch_close(struct wait *wait)
+{
+	uint64_t lasted_ns = clock_now_ns() - wait->entered_ns;
+
+	wait->entered_ns = 0;
+	if (__builtin_expect(lasted_ns > watch_table[wait->row].short_ns, 0))
+		watch_learn(wait, lasted_ns);
+	else if (process_mode() & PROCESS_PROFILES)
+		wait->lane->calls[wait->row].time_ns += lasted_ns;
+}
 
 /*
  * The first call of a thread, or one that found the remains of a call that never returned. Returns false for a call
@@ -75,8 +85,8 @@ void watch_close(struct wait *wait);
  */
 bool wait_prepare(struct wait *wait, uintptr_t here);
 
-/* The end of a call that read the clock. */
-void wait_finish(struct wait *wait);
+/* The end of a wait that read the clock. */
+void wait_close(struct wait *wait);
 
 /* Counts a call that was entered before the library acted. */
 void wait_count(enum call_row row);
@@ -107,8 +117,10 @@ static inline __attribute__((always_inline)) uint32_t wait_enter(enum call_row r
 	wait->row = row;
 	wait->rma_lock = rma_lock;
 	wait->polls = 0;
-	if (__builtin_expect((++wait->lane->calls[row].calls & watch_table[row].mask) == 0, 0))
-		return watch_open(wait, row, mode);
+	if (__builtin_expect((++wait->lane->calls[row].calls & watch_table[row].mask) == 0, 0)) {
+		wait->entered_ns = clock_now_ns();
+		return watch_table[row].short_ns ? mode : watch_open(wait, row, mode);
+	}
 	return PROCESS_ACTS | (mode & PROCESS_PROFILES);
 }
 
@@ -118,8 +130,10 @@ static inline __attribute__((always_inline)) void wait_leave(uint32_t mode)
 
 	if (mode == PROCESS_INERT)
 		return;
-	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS || wait->looked != 0, 0))
-		wait_finish(wait);
+	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
+		wait_close(wait);
+	if (__builtin_expect(wait->entered_ns != 0, 0))
+		watch_close(wait);
 	wait->kind = CALL_NONE;
 	wait->outer = 0;
 }

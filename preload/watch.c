@@ -5,10 +5,11 @@
 #include "preload/prewait.h"
 #include "preload/wait.h"
 
-#define SAMPLE_MASK 31
-#define LONG_NS     UINT64_C(1000000)
-#define HOUR_NS     UINT64_C(3600000000000)
-#define BURNS_SURE  3 /* long calls at full CPU that it takes to believe that the row has no idle call */
+#define SAMPLE_MASK  31
+#define CLEAN_ENOUGH 16
+#define LONG_NS      UINT32_C(1000000)
+#define HOUR_NS      UINT64_C(3600000000000)
+#define BURNS_SURE   3 /* long calls at full CPU that it takes to believe that the row has no idle call */
 
 struct watch watch_table[CALL_ROWS];
 
@@ -16,9 +17,8 @@ uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode)
 {
 	const struct watch *watch = &watch_table[row];
 
-	wait->looked = 1;
-	wait->entered_ns = clock_now_ns();
-	wait->entered_cpu_ns = watch->clean < WATCH_CLEAN ? clock_thread_cpu_ns() : 0;
+	if (watch->clean < CLEAN_ENOUGH)
+		wait->entered_cpu_ns = clock_thread_cpu_ns();
 	return watch->prewaits ? mode | PROCESS_PREWAITS : mode;
 }
 
@@ -38,30 +38,21 @@ static void burn_add(const struct wait *wait, struct watch *watch, uint64_t last
 		prewait_begin((enum call_row)wait->row);
 }
 
-static void watch_learn(const struct wait *wait, struct watch *watch, uint64_t lasted_ns)
+/* A clock that went back makes the longest time of all. */
+void watch_learn(struct wait *wait, uint64_t lasted_ns)
 {
-	bool burned = lasted_ns > LONG_NS && lasted_ns < HOUR_NS && wait->polls < WAIT_FREE_POLLS;
+	struct watch *watch = &watch_table[wait->row];
 
-	if (burned && wait->entered_cpu_ns != 0)
-		burn_add(wait, watch, lasted_ns);
-	if (burned) {
-		watch->clean = 0;
-		watch->mask = 0;
-	} else if (watch->clean < WATCH_CLEAN && ++watch->clean == WATCH_CLEAN) {
-		bool all = watch->prewaits || idle.hooks == 0 || process_mode() & PROCESS_PROFILES;
-
-		watch->mask = all ? 0 : SAMPLE_MASK;
-	}
-}
-
-void watch_close(struct wait *wait)
-{
-	uint64_t lasted_ns = clock_now_ns() - wait->entered_ns;
-
-	wait->looked = 0;
-	if ((int64_t)lasted_ns < 0)
-		return; /* the clock went back */
-	if (process_mode() & PROCESS_PROFILES)
+	if (process_mode() & PROCESS_PROFILES && (int64_t)lasted_ns > 0)
 		wait->lane->calls[wait->row].time_ns += lasted_ns;
-	watch_learn(wait, &watch_table[wait->row], lasted_ns);
+	if (lasted_ns > LONG_NS && lasted_ns < HOUR_NS && wait->polls < WAIT_FREE_POLLS) {
+		if (wait->entered_cpu_ns != 0)
+			burn_add(wait, watch, lasted_ns);
+		watch->clean = watch->mask = 0;
+		watch->short_ns = 0;
+	} else if (watch->clean < CLEAN_ENOUGH && ++watch->clean == CLEAN_ENOUGH && !watch->prewaits) {
+		watch->short_ns = LONG_NS;
+		watch->mask = idle.hooks == 0 || process_mode() & PROCESS_PROFILES ? 0 : SAMPLE_MASK;
+	}
+	wait->entered_cpu_ns = 0;
 }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ALIAS(name) __attribute__((weak, alias(#name)))
 
@@ -180,6 +181,15 @@ int PMPI_Test(word request, word flag, word status)
 	return 0;
 }
 int MPI_Test(word, word, word) ALIAS(PMPI_Test);
+
+int PMPI_Abort(word, int);
+int PMPI_Abort(word comm, int code)
+{
+	(void)comm;
+	block(100000, 0);
+	_exit(code);
+}
+int MPI_Abort(word, int) ALIAS(PMPI_Abort);
 
 int PMPI_Finalize(void);
 int PMPI_Finalize(void)
