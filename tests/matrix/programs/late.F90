@@ -308,6 +308,8 @@ contains
       call MPI_Request_free(requests(1), ierr)
     case ('Comm_dup', 'Comm_split', 'Intercomm_create')
       call MPI_Comm_free(made, ierr)
+    case ('Win_lock') ! or rank 0 would have it again before rank 1 had seen it free
+      call MPI_Barrier(MPI_COMM_WORLD, ierr)
     case ('Win_fence', 'Win_wait')
       theirs(1:COUNT) = shown
     case ('File_open', 'File_sync')

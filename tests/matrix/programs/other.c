@@ -59,6 +59,12 @@ static void lock_call(void)
 	MPI_Win_unlock(0, window);
 }
 
+/* Or rank 0 would have the lock again before rank 1 had seen it free. */
+static void lock_release(void)
+{
+	MPI_Barrier(WORLD);
+}
+
 /* Rank 1 exposes its window; rank 0's access epoch ends late. */
 static void post_prepare(void)
 {
@@ -146,7 +152,7 @@ void other_clean(void)
 
 const struct cell cells_other[] = {
         {"Win_fence", fence_prepare, fence_call, shown_release},
-        {"Win_lock", lock_prepare, lock_call, NULL},
+        {"Win_lock", lock_prepare, lock_call, lock_release},
         {"Win_wait", post_prepare, post_call, shown_release},
         {"File_open", file_prepare, file_open_call, file_release},
         {"File_sync", opened_prepare, sync_call, file_release},
