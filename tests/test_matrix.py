@@ -73,6 +73,7 @@ def row_of(policy: str, *functions: str) -> plan.Row:
 
 def test_a_policy_that_spins_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(play, "JUDGED", "profile")
+    monkeypatch.setattr(play, "SPINS", 0.2)  # whatever else this machine does meanwhile
     report = play.Report()
     play.row_judge(row_of("profile", "Recv"), play.References(2), report, 2)
     if report.unavailable:
