@@ -60,23 +60,27 @@ struct ladder_moment {
 	bool locked;        /* other threads wait for a lock meanwhile: no rung below yield */
 };
 
-/* What is known of the time between two idle calls of a thread. */
+/* What is known of the time between two idle calls of a thread, apart for those after a doze: on cold caches. */
+struct ladder_usual {
+	uint64_t ns;  /* running 25th percentile */
+	uint32_t far; /* bit per gap, the latest lowest: far above the usual */
+};
+
 struct ladder_pace {
-	uint64_t usual_ns; /* running 25th percentile */
-	uint32_t factor;   /* so many times the usual is far above it */
-	uint32_t window;   /* how many gaps two of them must lie within: that many low bits */
-	uint32_t recent;   /* bit per gap, the latest lowest: far above the usual */
+	struct ladder_usual polled, dozed;
+	uint32_t near; /* bit per gap of either kind, the latest lowest: well above the usual */
 };
 
 enum ladder_sign { LADDER_QUIET, LADDER_GAP, LADDER_PROGRESS };
 
 /*
- * Learns that gap_ns lay between two idle calls. One that is far above the usual, and more than 1.5 us,
- * is a LADDER_GAP: it may be an interrupt, or the runtime at work though it does not say so; better poll once more.
- * The second one within the window is LADDER_PROGRESS: the wait begins anew. Such gaps hardly teach: a transfer in
- * which every poll works must not come to look like waiting.
+ * Learns that gap_ns lay between two idle calls, the first of which dozed or not. One that is well above the usual is a
+ * LADDER_GAP: it may be an interrupt, or the runtime at work though it does not say so; better poll once more. Of such
+ * gaps the second within four is LADDER_PROGRESS, and of those far above the usual the second within 32: the wait
+ * begins anew. (A transfer in small pieces works at every second or third poll; one in a hundred idle polls is well
+ * above the usual.) They hardly teach: a transfer in which every poll works must not come to look like waiting.
  */
-enum ladder_sign ladder_gap(struct ladder_pace *pace, uint64_t gap_ns);
+enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t gap_ns);
 
 /* B(w) under this policy. Saturates instead of overflowing. */
 uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns);

@@ -57,8 +57,7 @@ static void thread_prepare(struct wait *wait)
 		        .exit_ns = rung_table[i].exit_ns,
 		        .most_ns = rung_table[i].most_ns ? rung_table[i].most_ns() : 0,
 		};
-	wait->pace[0] = (struct ladder_pace){.usual_ns = PACE_NS, .factor = 8, .window = UINT32_MAX};
-	wait->pace[1] = (struct ladder_pace){.usual_ns = PACE_DOZED_NS, .factor = 2, .window = 0xf};
+	wait->pace = (struct ladder_pace){.polled = {.ns = PACE_NS}, .dozed = {.ns = PACE_DOZED_NS}};
 	wait->lane = lane_claim();
 }
 
@@ -143,7 +142,7 @@ static bool clock_jumped(struct wait *wait, uint64_t now_ns)
 /* Signs of progress: w begins anew at each, and a mere hint of one costs the polls of another burst. */
 static void wait_look(struct wait *wait, uint64_t now_ns)
 {
-	enum ladder_sign sign = ladder_gap(&wait->pace[wait->dozed], now_ns - wait->last_ns);
+	enum ladder_sign sign = ladder_gap(&wait->pace, wait->dozed, now_ns - wait->last_ns);
 
 	if (wait->progressed || now_ns - wait->origin_ns > HOUR_NS)
 		sign = LADDER_PROGRESS;

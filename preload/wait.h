@@ -43,7 +43,7 @@ struct wait {
 	uint32_t shared_credit; /* yields until the core counts as the thread's own again */
 	struct rung_thread rung;
 	struct ladder ladder;
-	struct ladder_pace pace[2]; /* by dozed */
+	struct ladder_pace pace;
 };
 
 extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));

@@ -23,6 +23,7 @@ int MPI_Init(int *, char ***);
 int MPI_Finalize(void);
 int MPI_Recv(word, word, word, word, word, word, word);
 int MPI_Allreduce(word, word, word, word, word, word);
+int MPI_Bcast(word, word, word, word, word);
 int MPI_Barrier(word);
 int MPI_Send(word, word, word, word, word, word);
 int MPI_Wait(word, word);
@@ -32,6 +33,7 @@ void opal_progress(void);
 extern void (*fake_callback)(void);
 extern int fake_polls;
 extern int fake_work_us;
+extern int fake_step_polls, fake_step_late_us;
 
 static jmp_buf out;
 
@@ -97,6 +99,22 @@ static void scene_work(void)
 static void scene_inner(void)
 {
 	MPI_Allreduce(0, 0, 50000, 0, 0, 0);
+}
+
+static void steps(word visible)
+{
+	MPI_Bcast(0, 100, 100, visible, 0);
+	printf("step_polls %d\nstep_late_us %d\n", fake_step_polls, fake_step_late_us);
+}
+
+static void scene_visible_steps(void)
+{
+	steps(1);
+}
+
+static void scene_hidden_steps(void)
+{
+	steps(0);
 }
 
 static void scene_lock(void)
@@ -240,6 +258,8 @@ static const struct {
         {"signals", scene_signals},
         {"die", scene_die},
         {"work", scene_work},
+        {"visible_steps", scene_visible_steps},
+        {"hidden_steps", scene_hidden_steps},
 };
 
 int main(int argc, char **argv)
