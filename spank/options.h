@@ -19,7 +19,8 @@ struct options {
 	uint32_t slowdown_ppm;
 	bool has_pin; /* pin=cores|none */
 	enum site_pin pin;
-	bool profile; /* profile */
+	bool profile;               /* profile, or csv= */
+	char csv[OPTIONS_TEXT_MAX]; /* csv=DIR, "": none */
 };
 
 /*
