@@ -2,6 +2,7 @@
 #include "spank/job.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +92,21 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	job.user_bound = is_user_bound(spank);
 	*ret_job = job;
 	return 0;
+}
+
+void job_groups(spank_t spank, gid_t **ret_groups, size_t *ret_count)
+{
+	gid_t *groups = NULL;
+	int count = 0;
+
+	if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) != ESPANK_SUCCESS || !groups ||
+	    count <= 0 || count > NGROUPS_MAX)
+		return;
+	free(*ret_groups);
+	*ret_groups = malloc((size_t)count * sizeof(gid_t));
+	*ret_count = *ret_groups ? (size_t)count : 0;
+	if (*ret_groups)
+		memcpy(*ret_groups, groups, (size_t)count * sizeof(gid_t));
 }
 
 void job_step_name(const struct job *job, char *buffer, size_t size)

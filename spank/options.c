@@ -55,11 +55,22 @@ static int set_collectives(const char *value, struct options *options)
 	return 0;
 }
 
+/* Any path that fits: it is the user who opens it. Nothing can be counted for it without profile. */
+static int set_csv(const char *value, struct options *options)
+{
+	if (!value || !value[0])
+		return -EINVAL;
+	snprintf(options->csv, sizeof(options->csv), "%s", value);
+	options->profile = true;
+	return 0;
+}
+
 static const struct key keys[] = {
         {"slowdown", "slowdown=PERCENT, over 0 to 100", set_slowdown},
         {"pin", "pin=cores|none", set_pin},
         {"profile", "profile, without a value", set_profile},
         {"collectives", "collectives=ibarrier", set_collectives},
+        {"csv", "csv=DIR, without commas", set_csv},
 };
 
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))

@@ -19,8 +19,9 @@ struct options {
 	uint32_t slowdown_ppm;
 	bool has_pin; /* pin=cores|none */
 	enum site_pin pin;
-	bool profile;  /* profile */
-	bool ibarrier; /* collectives=ibarrier */
+	bool profile;               /* profile, or csv= */
+	bool ibarrier;              /* collectives=ibarrier */
+	char csv[OPTIONS_TEXT_MAX]; /* csv=DIR, "": none */
 };
 
 /*

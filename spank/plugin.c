@@ -1,14 +1,16 @@
 /*
  * The SPANK callbacks: which stages run where, in which order and as whom. What a stage does is in its own file.
  *
- *     callback               process                          identity     stages
- *     init                   all                              -            register the option
- *     init_post_opt          srun, sbatch, salloc             the user     client: refuse, help, promote
- *     init_post_opt          slurmstepd                       root         step: job, policy, topology, segment,
- * sampler task_post_fork         slurmstepd, tasks still blocked  root         bind task_init              the task,
- * last before exec       the user     inject exit                   slurmstepd, the job still runs   root         step:
- * sums, sampler stopped job_prolog             a process of its own             root         node state, energy
- * baseline job_epilog             a process of its own             root         node record, detached writer
+ *     callback       process                         identity   stages
+ *     init           all                             -          register the option
+ *     init_post_opt  srun, sbatch, salloc            the user   client: refuse, help, promote
+ *     init_post_opt  slurmstepd                      root       step: job, policy, topology, segment, sampler
+ *     user_init      slurmstepd, the job's directory the user   step: directory and groups, for csv=
+ *     task_post_fork slurmstepd, tasks still blocked root       bind
+ *     task_init      the task, last before exec      the user   inject
+ *     exit           slurmstepd, the job still runs  root       step: sums, sampler stopped, csv= as the user
+ *     job_prolog     a process of its own            root       node state, energy baseline
+ *     job_epilog     a process of its own            root       node record, detached writer
  *
  * Nothing here fails a job or a node: every remote callback returns ESPANK_SUCCESS whatever happens.
  */
@@ -108,6 +110,15 @@ int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **argument
 	default:
 		break;
 	}
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_user_init(spank_t spank, int argument_count, char **arguments)
+{
+	(void)argument_count;
+	(void)arguments;
+	if (current_step)
+		step_note_user(current_step, spank);
 	return ESPANK_SUCCESS;
 }
 

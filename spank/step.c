@@ -10,6 +10,7 @@
 #include "spank/cleanup.h"
 #include "spank/client.h"
 #include "spank/decision.h"
+#include "spank/export.h"
 #include "spank/inject.h"
 #include "spank/job.h"
 #include "spank/log.h"
@@ -19,6 +20,8 @@
 #include "spank/state.h"
 #include "spank/topology.h"
 
+#define CSV_MOST_NS UINT64_C(10000000000)
+
 struct step {
 	struct job job;
 	struct decision decision;
@@ -27,6 +30,9 @@ struct step {
 	struct segment segment;    /* descriptor -1: none */
 	struct sampler *sampler;   /* NULL: not measured */
 	char flat[POLICY_FLAT_MAX];
+	char directory[PATH_MAX]; /* the job's, "": not known */
+	gid_t *groups;            /* the user's supplementary groups */
+	size_t group_count;
 };
 
 static void log_problem(const struct job *job, const struct error *error)
@@ -222,11 +228,49 @@ void step_inject_task(const struct step *step, spank_t spank)
 		log_error("%s", error.text);
 }
 
+void step_note_user(struct step *step, spank_t spank)
+{
+	if (!step->decision.options.csv[0])
+		return;
+	job_groups(spank, &step->groups, &step->group_count);
+	if (!getcwd(step->directory, sizeof(step->directory)))
+		step->directory[0] = '\0';
+}
+
+/* As the user, by a process of its own: see export.h. */
+static void write_csv(struct step *step)
+{
+	const char *node = getenv("SLURMD_NODENAME");
+	char job[16], name[16];
+	char *words[] = {"mpi-wait-csv", job, name, (char *)node, step->decision.options.csv, NULL};
+	struct export export = {
+	        .program = MPIWAIT_CSV,
+	        .words = words,
+	        .segment = step->segment.descriptor,
+	        .uid = step->job.uid,
+	        .gid = step->job.gid,
+	        .groups = step->groups,
+	        .group_count = step->group_count,
+	        .directory = step->directory,
+	        .most_ns = CSV_MOST_NS,
+	};
+	struct error error = {""};
+
+	if (!step->decision.options.csv[0] || step->segment.descriptor < 0 || !step->directory[0] || !node)
+		return;
+	snprintf(job, sizeof(job), "%u", step->job.job_id);
+	job_step_name(&step->job, name, sizeof(name));
+	if (export_run(&export, &error) < 0)
+		log_problem(&step->job, &error);
+}
+
 void step_end(struct step *step)
 {
 	if (!step)
 		return;
 	sampler_stop(step->sampler);
+	write_csv(step);
+	free(step->groups);
 	if (step->segment.descriptor >= 0)
 		close(step->segment.descriptor);
 	topology_free(step->topology);

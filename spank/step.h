@@ -18,6 +18,9 @@ struct step;
  */
 struct step *step_begin(spank_t spank, const struct site *site, const char *option);
 
+/* In slurmstepd while it acts as the user, in the job's working directory: notes what csv= needs of the two. */
+void step_note_user(struct step *step, spank_t spank);
+
 /* In slurmstepd, for the task that spank speaks of, which is blocked before its exec: binds it if the plan says so. */
 void step_bind_task(struct step *step, spank_t spank);
 
@@ -25,7 +28,10 @@ void step_bind_task(struct step *step, spank_t spank);
  * NULL. */
 void step_inject_task(const struct step *step, spank_t spank);
 
-/* Stops the sampler, which writes the step's sums, and frees everything. step may be NULL. */
+/*
+ * Stops the sampler, which writes the step's sums, has the user's files of csv= written, for which it may wait ten
+ * seconds, and frees everything. step may be NULL.
+ */
 void step_end(struct step *step);
 
 #endif

@@ -15,6 +15,7 @@ PRELOAD = BUILD / "preload/libmpiwait.so"
 CALLBACKS = {
     "init",
     "init_post_opt",
+    "user_init",
     "task_post_fork",
     "task_init",
     "exit",
