@@ -216,8 +216,7 @@ static bool wait_get(const json_t *step, struct record_wait *ret_wait)
 	if (!wait || json_is_null(wait))
 		return true;
 	return ranks_get(wait, ret_wait) && omitted_get(wait, ret_wait) && calls_get(wait, ret_wait) &&
-	       service_parse(wait, &ret_wait->service) &&
-	       integer_get(wait, "size", RANK_MAX, &ret_wait->size) &&
+	       service_parse(wait, &ret_wait->service) && integer_get(wait, "size", RANK_MAX, &ret_wait->size) &&
 	       integer_get(wait, "unseen", RANK_MAX, &ret_wait->unseen) &&
 	       integer_get(wait, "span_us", MICROSECONDS_MAX, &ret_wait->span_us) &&
 	       (!json_object_get(wait, "naps") || integer_get(wait, "naps", MICROSECONDS_MAX, &ret_wait->naps)) &&
