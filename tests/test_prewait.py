@@ -17,7 +17,7 @@ from support import BUILD, NAP, ROOT, run, values  # noqa: E402
 ABIS = {"mpi-hookless": "mpich", "mpi_abi-hookless": "abi", "mpi-hookless-ompi": "openmpi"}
 LOOP, NO_HOOK, PREWAITS = 8, 2, 64
 CALLS = 6
-TRIES = 4
+TRIES = 12
 # What the last of the calls asked of the MPI: i Irecv, c its large-count variant, R Recv, P Probe, m Improbe.
 ASKED = {"Wait": "i", "Waitall": "iii", "Waitany": "i", "Waitsome": "i", "Recv": "i", "Recv_c": "ic", "Probe": "P",
          "Mprobe": "m"}
