@@ -35,7 +35,7 @@ const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
                               .doze = rung_nap_doze,
                               .leave = rung_nap_leave},
         [MPIWAIT_RUNG_EVENT] = {.name = "event"},
-        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate"},
+        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate", .probe = rung_pstate_probe, .leave = rung_pstate_leave},
 };
 
 int rung_by_name(const char *name, size_t length)

@@ -52,9 +52,9 @@ enum mpiwait_rung {
 #endif
 
 /* The rungs that this release can do where the node can; the others are names that policies may use already. */
-#define MPIWAIT_RUNGS_BUILT                                                                                        \
-	(1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_NAP | MPIWAIT_RUNG_BIT_WAITPKG | \
-	 MPIWAIT_RUNG_BIT_MWAITX)
+#define MPIWAIT_RUNGS_BUILT                                                                                         \
+	(1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_PSTATE | \
+	 MPIWAIT_RUNG_BIT_WAITPKG | MPIWAIT_RUNG_BIT_MWAITX)
 
 enum mpiwait_family { MPIWAIT_FAMILY_UNKNOWN, MPIWAIT_FAMILY_OPENMPI, MPIWAIT_FAMILY_MPICH, MPIWAIT_FAMILY_ABI };
 
@@ -73,6 +73,7 @@ enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNI
 #define MPIWAIT_FLAG_LANES_FULL   (1u << 2) /* threads beyond MPIWAIT_LANES are not counted */
 #define MPIWAIT_FLAG_SHARED_CORES (1u << 3) /* the spin phase gives the core away */
 #define MPIWAIT_FLAG_LOCKED       (1u << 4) /* several threads, one runtime lock: no naps where it is held */
+#define MPIWAIT_FLAG_NO_GRANT     (1u << 8) /* pstate was configured, and what was granted is not here, or ended */
 
 struct mpiwait_header {
 	uint64_t magic;
@@ -110,7 +111,7 @@ struct mpiwait_lane {
 	uint64_t transitions;               /* of the core's frequency, both ways */
 	uint64_t reserved[3];
 	uint64_t naps[MPIWAIT_RUNGS];
-	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time inside the rung */
+	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time inside the rung; of PSTATE: at low frequency, polling */
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
 } __attribute__((aligned(128)));
 
