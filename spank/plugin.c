@@ -160,6 +160,9 @@ int slurm_spank_job_epilog(spank_t spank, int argument_count, char **arguments)
 {
 	struct site site;
 
+	/* whatever the site's arguments say by now: what was granted under older ones is to be undone too */
+	log_set_sink(log_to_slurm);
+	node_job_revoke();
 	if (read_site(argument_count, arguments, &site) && stage_runs("record"))
 		node_job_epilog(&site, job_words(spank), argument_count, arguments);
 	return ESPANK_SUCCESS;
