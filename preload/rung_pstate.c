@@ -11,7 +11,6 @@
 
 #include "preload/clock.h"
 #include "preload/lease.h"
-#include "preload/process.h"
 
 #define REFUSED_NS UINT64_C(100000000)
 
@@ -40,8 +39,6 @@ static void give_up(struct rung_thread *thread, uint64_t not_before_ns)
 {
 	thread->pstate.asked = thread->pstate.sure = false;
 	__atomic_store_n(&pstate.not_before_ns, not_before_ns, __ATOMIC_RELAXED);
-	if (not_before_ns == UINT64_MAX)
-		process_flag(MPIWAIT_FLAG_NO_GRANT);
 	__atomic_store_n(&pstate.taken, false, __ATOMIC_RELEASE);
 }
 

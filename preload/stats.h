@@ -73,7 +73,7 @@ enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNI
 #define MPIWAIT_FLAG_LANES_FULL   (1u << 2) /* threads beyond MPIWAIT_LANES are not counted */
 #define MPIWAIT_FLAG_SHARED_CORES (1u << 3) /* the spin phase gives the core away */
 #define MPIWAIT_FLAG_LOCKED       (1u << 4) /* several threads, one runtime lock: no naps where it is held */
-#define MPIWAIT_FLAG_NO_GRANT     (1u << 8) /* pstate was configured, and what was granted is not here, or ended */
+#define MPIWAIT_FLAG_NO_GRANT     (1u << 8) /* pstate was configured, and what was granted is not here */
 
 struct mpiwait_header {
 	uint64_t magic;

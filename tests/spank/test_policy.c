@@ -46,18 +46,18 @@ static void probes(void)
 	struct cpu cpu = {.tsc_khz = 0};
 	struct policy_support support;
 
-	policy_probe(&cpu, &support);
+	policy_probe(&cpu, SITE_GRANT_LEASE, &support);
 	CHECK(support.rungs == (PAUSE | NAP | 1u << MPIWAIT_RUNG_YIELD));
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_UMWAIT], "no waitpkg") == 0);
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_MWAITX], "no mwaitx") == 0);
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_EVENT], "rung not in this release") == 0);
 	cpu.waitpkg = cpu.mwaitx = true;
-	policy_probe(&cpu, &support);
+	policy_probe(&cpu, SITE_GRANT_LEASE, &support);
 	CHECK(!(support.rungs & (UMWAIT | MWAITX)));
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_UMWAIT], "TSC not usable") == 0);
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_MWAITX], "TSC not usable") == 0);
 	cpu.tsc_khz = 1;
-	policy_probe(&cpu, &support);
+	policy_probe(&cpu, SITE_GRANT_LEASE, &support);
 	CHECK(support.rungs & UMWAIT && support.rungs & MWAITX);
 }
 
