@@ -38,6 +38,8 @@ struct slots {
 	size_t count;
 	uint32_t unseen; /* ranks that found no slot */
 	uint64_t naps;   /* rests of any kind */
+	uint64_t low_ns; /* at low frequency, polling */
+	uint64_t transitions;
 	uint64_t late;
 	uint64_t late_ns;
 	uint64_t sampled_ns;
@@ -56,6 +58,7 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  * One step's waits on one node as JSON, times in microseconds:
  *   {"ranks": [[rank, wait_us, asleep_us], ...], "size": N, "unseen": N, "doubtful": N, "span_us": N, "naps": N,
  *    "late": N, "late_us": N, "sampled_us": N, "sampled_cpu_us": N,
+ *    "low_us": N, "transitions": N,
  *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]}}
  * NULL only without memory.
  */
