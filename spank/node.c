@@ -99,15 +99,12 @@ static int run_epilog(struct arguments *arguments)
 
 static int run_restore(struct arguments *arguments)
 {
+	const char *root = arguments->state_root ? arguments->state_root : STATE_ROOT;
 	struct restore_count count = {0};
-	struct state_place place;
-	int result;
+	int result = restore_host(root, CPUFREQ_SYSFS, arguments->dry_run, &count);
 
-	if (state_place_init(arguments->state_root, &place))
-		return report(-EINVAL, &(struct error){"SLURMD_NODENAME is no node name"});
-	result = restore_orphans(&place, CPUFREQ_SYSFS, arguments->dry_run, &count);
-	log_info("%u orphaned journals%s: %u files %s, %u left alone, %u failed, %u refused; %u journals are in use",
-	         count.journals, arguments->dry_run ? " (nothing is changed)" : "", count.files,
+	log_info("%u orphaned journals%s: %u settings %s, %u left alone, %u failed, %u refused; %u journals are in use",
+	         count.journals, arguments->dry_run ? " (nothing is changed)" : "", count.settings,
 	         arguments->dry_run ? "would be put back" : "put back", count.left, count.failed, count.refused,
 	         count.live);
 	if (result)

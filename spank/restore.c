@@ -35,12 +35,25 @@ static void pass_fail(struct pass *pass, int result)
 		pass->first = result;
 }
 
-static void refuse(struct pass *pass, int result, uint32_t job_id, const char *name, const struct error *error)
+static void refuse(struct pass *pass, int result, const char *directory, const char *name, const struct error *error)
 {
 	pass->undo.count.refused++;
 	pass_fail(pass, result);
-	log_error("\"%" PRIu32 "/%s\": %s; refused, nothing of it is undone", job_id, name,
-	          error->text[0] ? error->text : strerror(-result));
+	log_error("\"%s/%s\": %s; refused, nothing of it is undone", directory, name,
+	          error && error->text[0] ? error->text : strerror(-result));
+}
+
+/* A number as we write it into names. */
+static bool number_parse(const char *text, uint32_t *ret_number)
+{
+	size_t length = strlen(text);
+	unsigned long long number;
+
+	if (length == 0 || length > 10 || strspn(text, "0123456789") != length || (text[0] == '0' && length > 1))
+		return false;
+	number = strtoull(text, NULL, 10);
+	*ret_number = (uint32_t)number;
+	return number < STATE_NONE;
 }
 
 /* Whether an entry is the last of its policy: each policy is undone once, the last changed first. */
@@ -52,18 +65,57 @@ static bool is_last(const struct journal_text *text, size_t i)
 	return true;
 }
 
-static int undo_all(struct pass *pass, const struct journal_text *text)
+static bool has_entries(const struct journal_text *text, uint32_t policy)
 {
+	for (size_t i = 0; i < text->count; i++)
+		if (text->entries[i].policy == policy)
+			return true;
+	return false;
+}
+
+static DIR *list(int directory)
+{
+	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+
+	if (!entries && copy >= 0)
+		close(copy);
+	return entries;
+}
+
+/* Claims that name the journal though it has no entry of theirs: given up, or found to have had entries. */
+static int undo_others(struct pass *pass, const struct journal_text *text)
+{
+	cleanup_close int directory = files_directory(pass->node, "cpu", 0);
+	cleanup_closedir DIR *entries = directory < 0 ? NULL : list(directory);
+	const struct dirent *entry;
 	int first = 0;
 
-	for (size_t i = text->count; i-- > 0;) {
-		int result =
-		        is_last(text, i) ? undo_claimed(&pass->undo, pass->node, text, text->entries[i].policy) : 0;
+	while (entries && (entry = readdir(entries))) {
+		uint32_t policy;
+		int result;
 
+		if (strncmp(entry->d_name, "policy", 6) != 0 || !number_parse(entry->d_name + 6, &policy) ||
+		    has_entries(text, policy))
+			continue;
+		result = undo_claimed(&pass->undo, pass->node, text, policy);
 		if (result && !first)
 			first = result;
 	}
 	return first;
+}
+
+static int undo_all(struct pass *pass, const struct journal_text *text)
+{
+	int first = 0, result;
+
+	for (size_t i = text->count; i-- > 0;) {
+		result = is_last(text, i) ? undo_claimed(&pass->undo, pass->node, text, text->entries[i].policy) : 0;
+		if (result && !first)
+			first = result;
+	}
+	result = undo_others(pass, text);
+	return first ? first : result;
 }
 
 static void journal_remove(struct pass *pass, const struct found *found)
@@ -104,6 +156,7 @@ static void journal_visit(struct pass *pass, const struct found *found)
 {
 	struct journal_text text = {.entries = NULL};
 	struct error error = {""};
+	char job[16];
 	cleanup_close int file = journal_file_open(found->directory, found->name, &error);
 	int result = file < 0 ? file : journal_file_lock(file);
 
@@ -112,21 +165,12 @@ static void journal_visit(struct pass *pass, const struct found *found)
 	if (!result)
 		result = journal_file_read(file, found->name, found->job_id, &text, &error);
 	if (result) {
-		refuse(pass, result, found->job_id, found->name, &error);
+		snprintf(job, sizeof(job), "%" PRIu32, found->job_id);
+		refuse(pass, result, job, found->name, &error);
 		return;
 	}
 	journal_undo(pass, found, &text);
 	journal_text_free(&text);
-}
-
-static DIR *list(int directory)
-{
-	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *entries = copy < 0 ? NULL : fdopendir(copy);
-
-	if (!entries && copy >= 0)
-		close(copy);
-	return entries;
 }
 
 static void job_visit(struct pass *pass, int directory, uint32_t job_id)
@@ -156,19 +200,6 @@ int restore_job(const struct state_place *place, const char *sysfs, uint32_t job
 	return pass.first;
 }
 
-/* Names of jobs are numbers as we write them. */
-static bool job_parse(const char *name, uint32_t *ret_job_id)
-{
-	size_t length = strlen(name);
-	unsigned long long number;
-
-	if (length == 0 || length > 10 || strspn(name, "0123456789") != length || name[0] == '0')
-		return false;
-	number = strtoull(name, NULL, 10);
-	*ret_job_id = (uint32_t)number;
-	return number < STATE_NONE;
-}
-
 /* A job that has ended leaves its directory behind only for a journal. */
 static void directory_remove(const struct pass *pass, int directory, const char *name)
 {
@@ -176,44 +207,58 @@ static void directory_remove(const struct pass *pass, int directory, const char 
 		unlinkat(pass->node, name, AT_REMOVEDIR);
 }
 
-/* The node's directory if there is one: looking makes nothing. */
-static int open_node(const struct state_place *place)
+static void node_visit(struct pass *pass)
 {
-	cleanup_close int root = files_directory(AT_FDCWD, place->root, 0);
-
-	return root < 0 ? root : files_directory(root, place->node, 0);
-}
-
-int restore_orphans(const struct state_place *place, const char *sysfs, bool dry_run, struct restore_count *ret_count)
-{
-	struct pass pass = {.undo = {.sysfs = sysfs, .dry_run = dry_run}};
-	cleanup_close int node = open_node(place);
-	cleanup_closedir DIR *entries = node < 0 ? NULL : list(node);
+	cleanup_closedir DIR *entries = list(pass->node);
 	const struct dirent *entry;
 	uint32_t job_id;
 
-	if (node == -ENOENT)
-		return 0;
-	if (!entries) {
-		log_error("\"%s/%s\": %s", place->root, place->node, strerror(node < 0 ? -node : errno));
-		return node < 0 ? node : -EIO;
-	}
-	pass.node = node;
-	while ((entry = readdir(entries))) {
+	while (entries && (entry = readdir(entries))) {
 		cleanup_close int directory = -1;
 
-		if (!job_parse(entry->d_name, &job_id))
+		if (!number_parse(entry->d_name, &job_id))
 			continue;
-		directory = files_directory(node, entry->d_name, 0);
+		directory = files_directory(pass->node, entry->d_name, 0);
 		if (directory == -ENOENT)
 			continue;
 		if (directory < 0) {
-			refuse(&pass, directory, job_id, "", &(struct error){""});
+			refuse(pass, directory, entry->d_name, "", NULL);
 			continue;
 		}
-		job_visit(&pass, directory, job_id);
-		directory_remove(&pass, directory, entry->d_name);
+		job_visit(pass, directory, job_id);
+		directory_remove(pass, directory, entry->d_name);
 	}
+}
+
+static void nodes_visit(struct pass *pass, int root)
+{
+	cleanup_closedir DIR *entries = list(root);
+	const struct dirent *entry;
+
+	while (entries && (entry = readdir(entries))) {
+		cleanup_close int node = -1;
+
+		if (!files_name_ok(entry->d_name))
+			continue;
+		node = files_directory(root, entry->d_name, 0);
+		if (node < 0) {
+			refuse(pass, node, entry->d_name, "", NULL);
+			continue;
+		}
+		pass->node = node;
+		node_visit(pass);
+	}
+}
+
+int restore_host(const char *root, const char *sysfs, bool dry_run, struct restore_count *ret_count)
+{
+	struct pass pass = {.undo = {.sysfs = sysfs, .dry_run = dry_run}};
+	cleanup_close int directory = files_directory(AT_FDCWD, root, 0);
+
+	if (directory >= 0)
+		nodes_visit(&pass, directory);
+	else if (directory != -ENOENT)
+		refuse(&pass, directory, root, "", NULL);
 	*ret_count = pass.undo.count;
 	return pass.first;
 }

@@ -15,11 +15,11 @@
 
 struct restore_count {
 	uint32_t journals; /* that were undone, or, with dry_run, would be */
-	uint32_t files;    /* that were put back, or would be */
-	uint32_t left;     /* files that somebody else has changed since */
+	uint32_t settings; /* values, and owners with modes, that were put back, or would be */
+	uint32_t left;     /* settings that somebody else has changed since */
 	uint32_t live;     /* journals whose holder is alive */
 	uint32_t refused;  /* journals, claims or directories that were refused */
-	uint32_t failed;   /* files that could not be put back */
+	uint32_t failed;   /* settings that could not be put back */
 };
 
 /*
@@ -29,10 +29,11 @@ struct restore_count {
 int restore_job(const struct state_place *place, const char *sysfs, uint32_t job_id);
 
 /*
- * Undoes every orphaned journal of the node: of which the stepd is gone (process number and start time), or, for a
- * job's own journal, the job's state. A live holder's is never touched; one of an earlier boot is only removed.
- * dry_run: changes nothing and says what would be done. Returns 0 or -errno if something was refused or is left.
+ * Undoes every orphaned journal under a state root, whatever the node is called: of which the stepd is gone (process
+ * number and start time), or, for a job's own journal, the job's state. A live holder's is never touched; one of an
+ * earlier boot is only removed. dry_run: changes nothing and says what would be done. Logs.
+ * Returns 0 or -errno if something was refused or is left.
  */
-int restore_orphans(const struct state_place *place, const char *sysfs, bool dry_run, struct restore_count *ret_count);
+int restore_host(const char *root, const char *sysfs, bool dry_run, struct restore_count *ret_count);
 
 #endif

@@ -84,7 +84,7 @@ static int undo_owner(struct undo *undo, const struct target *target)
 	}
 	target_say(undo, target, "owner %u:%u mode %04o %s %u:%u %04o", now.uid, now.gid, now.mode,
 	           undo->dry_run ? "would be put back to" : "put back to", found->uid, found->gid, found->mode);
-	undo->count.files++;
+	undo->count.settings++;
 	result = undo->dry_run ? 0 : cpufreq_set_owner(target->file, found);
 	point_pass("undone");
 	return result ? target_fail(undo, target, result, "owner") : 0;
@@ -132,7 +132,8 @@ static enum verdict judge(const struct target *target, bool last_pass)
 	uint32_t now, wanted;
 	enum verdict verdict;
 
-	if (!found[0] || (!change->governor[0] && !change->low_khz))
+	/* scaling_setspeed has no value but under the governor userspace */
+	if (!found[0] || strcmp(target->now, CPUFREQ_UNSUPPORTED) == 0 || (!change->governor[0] && !change->low_khz))
 		return VERDICT_DONE;
 	if (change->file == CPUFREQ_GOVERNOR) {
 		if (strcmp(target->now, found) == 0)
@@ -158,7 +159,7 @@ static int hidden_settle(struct undo *undo, const struct target *target, const c
 		return 0;
 	}
 	target_leave(undo, target, "its value");
-	undo->count.files--;
+	undo->count.settings--;
 	return cpufreq_put(target->file, target->now);
 }
 
@@ -183,7 +184,7 @@ static int value_write(struct undo *undo, const struct target *target, bool hidd
 	int result;
 
 	if (strcmp(target->now, found) != 0) {
-		undo->count.files++;
+		undo->count.settings++;
 		target_say(undo, target, "\"%s\" %s \"%s\"", target->now,
 		           undo->dry_run ? "would be put back to" : "put back to", found);
 	}

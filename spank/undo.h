@@ -21,7 +21,7 @@ struct undo {
 	const char *sysfs;
 	bool dry_run;               /* say, do not do */
 	bool quiet;                 /* what is put back is for the debug log only */
-	struct restore_count count; /* files, left and failed are added to */
+	struct restore_count count; /* settings, left, failed and refused are added to */
 };
 
 /*

@@ -38,7 +38,8 @@ class Node:
         self.model = Model(options)
         self.cpus = cpus
         size = options.domain_size or len(cpus)
-        self.policies = [Policy(DRIVERS[options.driver], tuple(cpus[first:first + size]))
+        self.policies = [Policy(DRIVERS[options.driver], tuple(cpus[first:first + size]),
+                                strict=options.strict_limits)
                          for first in range(0, len(cpus), size)]
         self.policy_of = {cpu: policy for policy in self.policies for cpu in policy.cpus}
         self.throttle = {cpu: dict.fromkeys(THROTTLE_COUNTERS, 0) for cpu in cpus}
@@ -62,7 +63,8 @@ class Node:
 
     def control(self, text: str) -> None:
         """{"speed": X} {"hold": true} {"reset": ZONE} {"remove": ZONE}
-        {"throttle": {"cpu0": {"core_throttle_count": 3}}}; EINVAL for anything else."""
+        {"throttle": {"cpu0": {"core_throttle_count": 3}}} {"cap": {"0": KHZ}} and {"firmware": {"0":
+        KHZ}} by the domain's first CPU, 0 for none; EINVAL for anything else."""
         try:
             for name, value in json.loads(text).items():
                 self._apply(name, value)
@@ -82,6 +84,9 @@ class Node:
         elif name == "throttle":
             for cpu, counters in value.items():
                 self.throttle[int(cpu.removeprefix("cpu"))].update(counters)
+        elif name in ("cap", "firmware"):
+            for cpu, khz in value.items():
+                setattr(self.policy_of[int(cpu)], f"{name}_khz", int(khz))
         else:
             raise ValueError(f"no control '{name}'")
 
