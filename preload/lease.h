@@ -39,9 +39,10 @@ struct mpiwait_lease_reply {
 	uint32_t magic;
 	uint32_t serial;
 	uint32_t answer;
+	uint32_t changes; /* of frequencies that the request has caused */
 };
 
 _Static_assert(sizeof(struct mpiwait_lease_request) == 20, "layout of the lease's packets");
-_Static_assert(sizeof(struct mpiwait_lease_reply) == 12, "layout of the lease's packets");
+_Static_assert(sizeof(struct mpiwait_lease_reply) == 16, "layout of the lease's packets");
 
 #endif

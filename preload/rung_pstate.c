@@ -47,10 +47,8 @@ static void learn(struct rung_thread *thread, enum pstate_outcome outcome, uint6
 	if (outcome == PSTATE_LOW && !thread->pstate.sure) {
 		thread->pstate.sure = true;
 		thread->pstate.counted_ns = thread->pstate.asked_ns;
-		thread->lane->transitions++;
 		thread->lane->naps[MPIWAIT_RUNG_PSTATE]++;
 	} else if (outcome == PSTATE_REFUSED) {
-		thread->lane->transitions += thread->pstate.sure;
 		time_count(thread, now_ns);
 		give_up(thread, now_ns + REFUSED_NS);
 	} else if (outcome == PSTATE_OVER) {
@@ -89,8 +87,6 @@ static void restore(struct rung_thread *thread, uint64_t now_ns, bool waits)
 		return;
 	outcome = pstate.way->restore(thread, waits);
 	time_count(thread, now_ns);
-	if (thread->pstate.sure)
-		thread->lane->transitions++;
 	give_up(thread, outcome == PSTATE_OVER ? UINT64_MAX : 0);
 }
 

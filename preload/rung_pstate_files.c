@@ -65,10 +65,11 @@ static bool cpu_write(uint32_t cpu, uint32_t khz)
 	return done;
 }
 
-static bool core_write(uint32_t khz)
+static bool core_write(struct rung_thread *thread, uint32_t khz)
 {
 	bool done = true;
 
+	thread->lane->transitions++;
 	if (limits->cpufreq == CONFIG_CPUFREQ_FD)
 		return khz_write(limits->cpufreq_fd, khz);
 	for (uint32_t i = 0; i < lowered.count; i++)
@@ -83,9 +84,8 @@ static bool core_is_granted(void)
 
 static enum pstate_outcome files_restore(struct rung_thread *thread, bool waits)
 {
-	(void)thread;
 	(void)waits;
-	return core_write(limits->cpufreq_high_khz) ? PSTATE_FOUND : PSTATE_OVER;
+	return core_write(thread, limits->cpufreq_high_khz) ? PSTATE_FOUND : PSTATE_OVER;
 }
 
 static enum pstate_outcome files_lower(struct rung_thread *thread)
@@ -101,9 +101,9 @@ static enum pstate_outcome files_lower(struct rung_thread *thread)
 	lowered = now;
 	if (!own || !core_is_granted())
 		return PSTATE_REFUSED;
-	if (core_write(limits->cpufreq_low_khz))
+	if (core_write(thread, limits->cpufreq_low_khz))
 		return PSTATE_LOW;
-	core_write(limits->cpufreq_high_khz);
+	core_write(thread, limits->cpufreq_high_khz);
 	return PSTATE_OVER;
 }
 

@@ -76,6 +76,7 @@ static enum pstate_outcome lease_look(struct rung_thread *thread)
 			return errno == EAGAIN || errno == EINTR ? PSTATE_UNKNOWN : PSTATE_OVER;
 		if (got != (long)sizeof(reply) || reply.magic != MPIWAIT_LEASE_MAGIC)
 			return PSTATE_OVER;
+		thread->lane->transitions += reply.changes;
 		if (reply.serial == thread->pstate.serial)
 			return outcome_of(&reply);
 	}

@@ -82,7 +82,8 @@ static int packet_receive(int descriptor, struct packet *packet)
 	return 1;
 }
 
-static enum mpiwait_lease_answer answer_to(struct broker *broker, uint32_t task, const struct packet *packet)
+static enum mpiwait_lease_answer answer_to(struct broker *broker, uint32_t task, const struct packet *packet,
+                                           uint32_t *ret_changes)
 {
 	struct lease *lease = &broker->lease[task];
 
@@ -92,8 +93,8 @@ static enum mpiwait_lease_answer answer_to(struct broker *broker, uint32_t task,
 		lease->process = packet->from.pid;
 	}
 	if (packet->request.verb == MPIWAIT_LEASE_LOW)
-		return broker->calls->lower(broker->context, task, packet->from.pid, &packet->request);
-	return broker->calls->restore(broker->context, task, &packet->request);
+		return broker->calls->lower(broker->context, task, packet->from.pid, &packet->request, ret_changes);
+	return broker->calls->restore(broker->context, task, &packet->request, ret_changes);
 }
 
 /* Returns whether there may be more. */
@@ -119,7 +120,7 @@ static bool lease_serve(struct broker *broker, uint32_t task)
 		return false;
 	}
 	reply.serial = packet.request.serial;
-	reply.answer = answer_to(broker, task, &packet);
+	reply.answer = answer_to(broker, task, &packet, &reply.changes);
 	send(lease->descriptor, &reply, sizeof(reply), MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
 }

@@ -18,8 +18,9 @@
 /* What the broker decides nothing about. Called by its thread, one at a time. */
 struct broker_calls {
 	enum mpiwait_lease_answer (*lower)(void *context, uint32_t task, pid_t process,
-	                                   const struct mpiwait_lease_request *request);
-	enum mpiwait_lease_answer (*restore)(void *context, uint32_t task, const struct mpiwait_lease_request *request);
+	                                   const struct mpiwait_lease_request *request, uint32_t *ret_changes);
+	enum mpiwait_lease_answer (*restore)(void *context, uint32_t task, const struct mpiwait_lease_request *request,
+	                                     uint32_t *ret_changes);
 	void (*drop)(void *context, uint32_t task);         /* the lease has ended */
 	uint64_t (*expire)(void *context, uint64_t now_ns); /* when to call again, UINT64_MAX: after the next lower */
 };

@@ -136,14 +136,15 @@ static enum mpiwait_lease_answer answer_of(int rc)
 }
 
 static enum mpiwait_lease_answer call_lower(void *context, uint32_t task, pid_t process,
-                                            const struct mpiwait_lease_request *request)
+                                            const struct mpiwait_lease_request *request, uint32_t *ret_changes)
 {
 	struct grant *grant = context;
 	struct holdings *holdings = &grant->allotment.holdings;
 	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_NOT_YOURS;
-	uint64_t now_ns = clock_monotonic_ns();
+	uint64_t now_ns = clock_monotonic_ns(), before;
 
 	pthread_mutex_lock(&grant->mutex);
+	before = holdings->transitions;
 	if (allotment_find_core(&grant->allotment, task, request->cpu, grant->core, grant->domains)) {
 		if (sender_has_core(process, (pid_t)request->tid, grant->core, grant->domains)) {
 			answer = answer_of(
@@ -153,19 +154,24 @@ static enum mpiwait_lease_answer call_lower(void *context, uint32_t task, pid_t 
 			answer = MPIWAIT_LEASE_NOT_NOW;
 		}
 	}
+	*ret_changes = (uint32_t)(holdings->transitions - before);
 	pthread_mutex_unlock(&grant->mutex);
 	return answer;
 }
 
-static enum mpiwait_lease_answer call_restore(void *context, uint32_t task, const struct mpiwait_lease_request *request)
+static enum mpiwait_lease_answer call_restore(void *context, uint32_t task, const struct mpiwait_lease_request *request,
+                                              uint32_t *ret_changes)
 {
 	struct grant *grant = context;
+	struct holdings *holdings = &grant->allotment.holdings;
 	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_NOT_YOURS;
+	uint64_t before;
 
 	pthread_mutex_lock(&grant->mutex);
+	before = holdings->transitions;
 	if (allotment_find_core(&grant->allotment, task, request->cpu, grant->core, grant->domains))
-		answer = answer_of(
-		        holdings_restore(&grant->allotment.holdings, task, grant->core, clock_monotonic_ns()));
+		answer = answer_of(holdings_restore(holdings, task, grant->core, clock_monotonic_ns()));
+	*ret_changes = (uint32_t)(holdings->transitions - before);
 	pthread_mutex_unlock(&grant->mutex);
 	return answer;
 }
