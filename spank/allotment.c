@@ -111,6 +111,55 @@ static void domain_bitmap(const struct allotment *allotment, int32_t domain, hwl
 			hwloc_bitmap_set(ret_cpus, i);
 }
 
+static bool domain_is_one_core(const struct allotment *allotment, unsigned cpu)
+{
+	for (unsigned i = 0; i < allotment->cpu_count; i++)
+		if (allotment->cpu[i].domain == allotment->cpu[cpu].domain &&
+		    allotment->cpu[i].core != allotment->cpu[cpu].core)
+			return false;
+	return true;
+}
+
+static bool task_has_one_domain(const struct allotment *allotment, unsigned cpu)
+{
+	for (unsigned i = 0; i < allotment->cpu_count; i++)
+		if (allotment->cpu[i].owner == allotment->cpu[cpu].owner &&
+		    (allotment->cpu[i].core != allotment->cpu[cpu].core ||
+		     allotment->cpu[i].domain != allotment->cpu[cpu].domain))
+			return false;
+	return true;
+}
+
+/* A task is told of one pair of limits. */
+static bool limits_agree(const struct holdings *holdings, int32_t task, const struct domain_use *use)
+{
+	for (size_t i = 0; i < holdings->count; i++) {
+		const struct holding *holding = &holdings->item[i];
+
+		if (holding->task == (uint32_t)task &&
+		    (holding->use.file != use->file || holding->use.low_khz != use->low_khz ||
+		     holding->use.high_khz != use->high_khz))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * What a rank that writes itself cannot be asked to do; NULL: nothing. One descriptor goes to a task. And who runs in
+ * the rest of a domain, only the broker looks.
+ */
+static const char *mode_lacks(const struct allotment *allotment, enum site_grant grant, unsigned cpu,
+                              const struct domain_use *use)
+{
+	if (grant == SITE_GRANT_FD && !task_has_one_domain(allotment, cpu))
+		return "grant=fd is for tasks of one core";
+	if (grant == SITE_GRANT_FILE && !domain_is_one_core(allotment, cpu))
+		return "grant=file is for domains of one core";
+	if (grant == SITE_GRANT_FILE && !limits_agree(&allotment->holdings, allotment->cpu[cpu].owner, use))
+		return "limits differ between the task's cores";
+	return NULL;
+}
+
 static int claim(struct allotment *allotment, const struct allotment_rules *rules, int cpus, unsigned first,
                  hwloc_const_bitmap_t domain_cpus, char why[DOMAIN_WHY_MAX], struct error *error)
 {
@@ -120,6 +169,7 @@ static int claim(struct allotment *allotment, const struct allotment_rules *rule
 	bool gives = rules->domain.grant == SITE_GRANT_FILE;
 	struct domain domain;
 	struct domain_use use;
+	const char *lacks;
 
 	if (directory < 0 || domain_read(directory, &domain) < 0) {
 		snprintf(why, DOMAIN_WHY_MAX, "cpufreq files make no sense");
@@ -127,6 +177,11 @@ static int claim(struct allotment *allotment, const struct allotment_rules *rule
 	}
 	if (domain_decide(&domain, &rules->domain, &use, why) < 0)
 		return -EPERM;
+	lacks = mode_lacks(allotment, rules->domain.grant, first, &use);
+	if (lacks) {
+		snprintf(why, DOMAIN_WHY_MAX, "%s", lacks);
+		return -EPERM;
+	}
 	return holdings_claim(&allotment->holdings, policy, (uint32_t)allotment->cpu[first].owner, domain_cpus, &use,
 	                      gives ? &user : NULL, why, error);
 }

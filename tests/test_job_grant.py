@@ -226,22 +226,25 @@ def stepd_of(cluster: Cluster, job: int) -> int:
     return int(found[0]) if found else 0
 
 
+def kill(cluster: Cluster, job: int, how: str) -> None:
+    stepd = stepd_of(cluster, job)
+    assert stepd
+    if how == "ranks":
+        ranks = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split()
+        cluster.node_run(NODE, ["kill", "-9", *ranks], check=True)
+    if how == "slurmstepd":
+        cluster.node_run(NODE, ["kill", "-9", str(stepd)], check=True)
+    if how != "ranks":
+        cluster.run(["scancel", str(job)])
+
+
 @pytest.mark.parametrize("how", ["scancel", "ranks", "slurmstepd"])
 def test_whatever_dies_the_files_are_as_before(start: grants.Start, how: str) -> None:
     cluster = start()
     before = files(cluster)
     job, process = begin(cluster, ["-N1", "-n2", *LONG])
     assert wait_for(lambda: lows(cluster)) == ["policy0"]
-    stepd = stepd_of(cluster, job)
-    assert stepd
-    if how == "scancel":
-        cluster.run(["scancel", str(job)], check=True)
-    elif how == "ranks":
-        ranks = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split()
-        cluster.node_run(NODE, ["kill", "-9", *ranks], check=True)
-    else:
-        cluster.node_run(NODE, ["kill", "-9", str(stepd)], check=True)
-        cluster.run(["scancel", str(job)])
+    kill(cluster, job, how)
     process.communicate(timeout=60)
     cluster.wait_job(job)
     assert is_clean(cluster, before)
@@ -255,9 +258,7 @@ def test_two_jobs_share_a_node(start: grants.Start) -> None:
     low_one = wait_for(lambda: lows(cluster))
     two, second = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "6"], user="bob")
     wait_for(lambda: len(lows(cluster)) == 2)
-    stepd = stepd_of(cluster, one)
-    cluster.node_run(NODE, ["kill", "-9", str(stepd)], check=True)
-    cluster.run(["scancel", str(one)])
+    kill(cluster, one, "slurmstepd")
     first.communicate(timeout=60)
     cluster.wait_job(one)
     assert len(low := lows(cluster)) == 1 and low != low_one
@@ -349,3 +350,93 @@ def test_a_batch_step_gets_no_lease(start: grants.Start) -> None:
     job = jobs.sbatch(cluster, "env | grep cpufreq; true\n", ["-n2", PSTATE])
     cluster.wait_job(job)
     assert "cpufreq=" not in jobs.output(cluster, job)
+
+
+def test_a_descriptor_is_handed_down(start: grants.Start) -> None:
+    cluster = start("grant=fd governor=userspace")
+    before = files(cluster)
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    record = jobs.record(cluster, job)
+    writes = take_writes(cluster)
+    assert ("policy0", "scaling_setspeed", "1000000") in writes
+    assert {file for _, file, _ in writes} == {"scaling_governor", "scaling_setspeed"}
+    assert record["grant"] == {"mode": "fd", "cores": 2}
+    assert record["wait"]["transitions"] >= 8 and record["wait"]["low_s"] > 0.5 * record["wait"]["per_rank_s"][0]
+    assert files(cluster) == before
+
+
+def test_a_descriptor_cannot_be_opened_again(start: grants.Start) -> None:
+    cluster = start("grant=fd governor=userspace")
+    tried = hostile(cluster, "by_path")
+    assert len(tried) == 9 and set(tried.values()) == {"PermissionError"}, "eight paths, one descriptor"
+
+
+def test_a_descriptor_needs_the_userspace_governor(start: grants.Start) -> None:
+    cluster = start("grant=fd")
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    assert jobs.record(cluster, job)["grant"] == {
+        "mode": "fd", "cores": 0, "refused": {"governor is not userspace": 2}
+    }
+    assert take_writes(cluster) == []
+
+
+def test_a_descriptor_needs_a_driver_that_has_it(start: grants.Start) -> None:
+    cluster = start("grant=fd governor=userspace", driver="intel_pstate")
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", PSTATE, "true"])
+    assert jobs.record(cluster, job)["grant"]["refused"] == {"no userspace governor": 2}
+
+
+def test_a_descriptor_is_for_a_task_of_one_core(start: grants.Start) -> None:
+    cluster = start("grant=fd governor=userspace")
+    job, done = jobs.srun(cluster, ["-N1", "-n1", "-c2", PSTATE, "env"])
+    assert "cpufreq=" not in done.stdout
+    assert jobs.record(cluster, job)["grant"]["refused"] == {"grant=fd is for tasks of one core": 2}
+
+
+def test_files_are_given_for_the_jobs_time(start: grants.Start) -> None:
+    """Also to ranks that mpirun started; and nobody else gets them."""
+    cluster = start("grant=file")
+    before = files(cluster)
+    job = jobs.sbatch(
+        cluster,
+        f"stat -c %U:%a {grants.CPUFREQ}/policy0/scaling_m??_freq\n"
+        f"mpirun.openmpi -n 2 {PROGRAMS}/unbalanced 4 30 3\n",
+        ["-N1", "-n2", PSTATE],
+    )
+    record = jobs.record(cluster, job)
+    assert "alice:644" in jobs.output(cluster, job) and "root:644" in jobs.output(cluster, job)
+    assert record["grant"] == {"mode": "file", "cores": 2}
+    assert record["wait"]["transitions"] >= 8
+    assert {file for _, file, _ in take_writes(cluster)} == {"scaling_max_freq"}
+    assert is_clean(cluster, before)
+
+
+@pytest.mark.parametrize("arguments", ["grant=file", "grant=fd governor=userspace"])
+@pytest.mark.parametrize("how", ["ranks", "slurmstepd"])
+def test_other_grants_are_undone_too(start: grants.Start, arguments: str, how: str) -> None:
+    cluster = start(arguments)
+    before = files(cluster)
+    job, process = begin(cluster, ["-N1", "-n2", *LONG])
+    wait_for(lambda: [write for write in take_writes(cluster) if write[2] == "1000000"])
+    kill(cluster, job, how)
+    process.communicate(timeout=60)
+    cluster.wait_job(job)
+    assert is_clean(cluster, before)
+
+
+def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
+    """A second job on that core runs at the found frequency; after resume the first goes on, at whatever it then has."""
+    cluster = start()
+    before = files(cluster)
+    job, process = begin(cluster, ["-N1", "-n2", *LONG[:-2], "700", "14"])
+    assert wait_for(lambda: lows(cluster)) == ["policy0"]
+    cluster.run(["scontrol", "suspend", str(job)], user="root", check=True)
+    wait_for(lambda: not lows(cluster), timeout_s=3)
+    other, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", "sleep", "1"])
+    assert not lows(cluster)
+    cluster.run(["scontrol", "resume", str(job)], user="root", check=True)
+    assert process.wait(timeout=60) == 0
+    cluster.wait_job(job)
+    cluster.wait_job(other)
+    assert is_clean(cluster, before)
+    assert jobs.record(cluster, job)["grant"]["low_s"] < 10
