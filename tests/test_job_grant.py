@@ -439,4 +439,22 @@ def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
     cluster.wait_job(job)
     cluster.wait_job(other)
     assert is_clean(cluster, before)
-    assert jobs.record(cluster, job)["grant"]["low_s"] < 10
+    record = jobs.record(cluster, job)
+    assert record["grant"]["low_s"] < record["elapsed_s"] - 1, "suspended time is not low time"
+
+
+def test_a_later_step_takes_over(start: grants.Start) -> None:
+    """The first loses its lease of the core that both have, and neither restores what is the other's."""
+    cluster = start()
+    before = files(cluster)
+    job, first = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "12"], stdout=subprocess.PIPE)
+    own = wait_for(lambda: lows(cluster))
+    _, done = jobs.srun(
+        cluster, [f"--jobid={job}", "--overlap", "-n1", PSTATE, *HOSTILE, "low"]
+    )
+    assert json.loads(done.stdout)["low"] == json.loads(done.stdout)["restore"] == "done"
+    assert own and not lows(cluster)
+    out, _ = first.communicate(timeout=30)
+    assert json.loads(out)["last"] == "over"
+    cluster.wait_job(job)
+    assert is_clean(cluster, before)

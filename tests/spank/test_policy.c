@@ -94,6 +94,10 @@ static void refuses(void)
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"budget\":{\"spin_us\":1}}",
 	         "'budget' lacks"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"\",\"rungs\":[]}", "1 to 95 bytes"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"pstate_after_us\":999}",
+	         "'pstate_after_us' is not a number from 1000 to 1000000"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"pstate_after_us\":2000}",
+	         "'pstate_after_us' without the rung 'pstate'"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"inject\":false,\"fallback\":\"nap\"}",
 	         "'inject' false has no"},
 	};
