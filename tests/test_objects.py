@@ -15,8 +15,10 @@ PRELOAD = BUILD / "preload/libmpiwait.so"
 CALLBACKS = {
     "init",
     "init_post_opt",
+    "task_init_privileged",
     "task_post_fork",
     "task_init",
+    "task_exit",
     "exit",
     "job_prolog",
     "job_epilog",
