@@ -434,6 +434,8 @@ def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
     wait_for(lambda: not lows(cluster), timeout_s=3)
     other, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", "sleep", "1"])
     assert not lows(cluster)
+    claims = hostile(cluster, "low")
+    assert claims == {"own": "0", "low": "done", "restore": "done"} and not lows(cluster)
     cluster.run(["scontrol", "resume", str(job)], user="root", check=True)
     assert process.wait(timeout=60) == 0
     cluster.wait_job(job)
