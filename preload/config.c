@@ -13,6 +13,8 @@
 #define SPAN_NS     UINT64_C(3600000000000) /* no time in a policy is longer than an hour */
 #define EVENT_NS    UINT64_C(10000000)
 #define TSC_KHZ_MAX UINT64_C(100000000) /* 100 GHz */
+#define KHZ_MAX     UINT64_C(100000000)
+#define CPU_MAX     UINT64_C(65535)
 
 /* A piece of the text, not terminated. */
 struct span {
@@ -101,6 +103,63 @@ static bool segment_parse(struct span span, struct config *config)
 	return true;
 }
 
+/* The next number of a list with colons. A list that has been read to its end has none. */
+static bool next_number(const char **cursor, const char *end, uint64_t max, uint64_t *ret)
+{
+	return *cursor < end && number_parse(span_until(cursor, end, ':'), max, ret);
+}
+
+static bool limits_parse(const char **cursor, const char *end, struct config *config)
+{
+	uint64_t low, high;
+
+	if (!next_number(cursor, end, KHZ_MAX, &low) || !next_number(cursor, end, KHZ_MAX, &high) || low == 0 ||
+	    low > high)
+		return false;
+	config->cpufreq_low_khz = (uint32_t)low;
+	config->cpufreq_high_khz = (uint32_t)high;
+	return true;
+}
+
+static bool descriptor_parse(const char **cursor, const char *end, struct config *config)
+{
+	uint64_t fd;
+
+	if (!next_number(cursor, end, INT32_MAX, &fd) || !next_number(cursor, end, INT64_MAX, &config->cpufreq_dev) ||
+	    !next_number(cursor, end, INT64_MAX, &config->cpufreq_ino))
+		return false;
+	config->cpufreq_fd = (int)fd;
+	return true;
+}
+
+static bool cpufreq_parse(struct span span, struct config *config)
+{
+	const char *cursor = span.at, *end = span.at + span.length;
+	struct span mode = span_until(&cursor, end, ':'), file;
+	uint64_t cpu;
+	bool good = false;
+
+	if (span.length == 0 || end[-1] == ':')
+		return false;
+	if (span_is(mode, "lease")) {
+		config->cpufreq = CONFIG_CPUFREQ_LEASE;
+		good = descriptor_parse(&cursor, end, config);
+	} else if (span_is(mode, "fd")) {
+		config->cpufreq = CONFIG_CPUFREQ_FD;
+		good = descriptor_parse(&cursor, end, config) &&
+		       next_number(&cursor, end, INT64_MAX, &config->cpufreq_magic) &&
+		       next_number(&cursor, end, CPU_MAX, &cpu) && limits_parse(&cursor, end, config);
+		config->cpufreq_cpu = good ? (uint32_t)cpu : 0;
+	} else if (span_is(mode, "file")) {
+		config->cpufreq = CONFIG_CPUFREQ_FILE;
+		file = span_until(&cursor, end, ':');
+		config->cpufreq_setspeed = span_is(file, "scaling_setspeed");
+		good = (config->cpufreq_setspeed || span_is(file, "scaling_max_freq")) &&
+		       limits_parse(&cursor, end, config);
+	}
+	return good && cursor == end;
+}
+
 enum field {
 	VERSION,
 	RUNGS,
@@ -118,6 +177,8 @@ enum field {
 	UMWAIT_C02,
 	SEGMENT,
 	TASK,
+	PSTATE_AFTER,
+	CPUFREQ,
 	FIELDS
 };
 
@@ -138,6 +199,8 @@ static const char *const field_names[FIELDS] = {
         [UMWAIT_C02] = "umwait_c02",
         [SEGMENT] = "segment",
         [TASK] = "task",
+        [PSTATE_AFTER] = "pstate_after_ns",
+        [CPUFREQ] = "cpufreq",
 };
 
 static bool field_parse(enum field field, struct span value, struct config *config)
@@ -180,6 +243,10 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 			return false;
 		config->task_pid = (int32_t)number;
 		return number > 0;
+	case PSTATE_AFTER:
+		return number_parse(value, SPAN_NS, &config->pstate_after_ns);
+	case CPUFREQ:
+		return cpufreq_parse(value, config);
 	case FIELDS:
 		break;
 	}
@@ -197,7 +264,7 @@ static int field_by_name(struct span name)
 int config_parse(const char *text, struct config *ret_config)
 {
 	const char *cursor = text, *end = text + strlen(text);
-	struct config config = {.segment_fd = -1, .event_ns = EVENT_NS};
+	struct config config = {.segment_fd = -1, .event_ns = EVENT_NS, .cpufreq_fd = -1};
 	uint32_t seen = 0;
 
 	while (cursor < end) {

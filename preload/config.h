@@ -21,8 +21,15 @@
  *     umwait_c02=0|1           optional: whether it allows C0.2
  *     segment=FD:DEV:INO       optional: the inherited memfd and what fstat must say of it
  *     task=PID                 with segment: the task that surely holds FD (/proc/PID/fd/FD is the way back to it)
+ *     pstate_after_ns=5000000  pstate: a wait that has lasted this long goes on at the lowest frequency
+ *     cpufreq=lease:FD:DEV:INO pstate, optional: the task's end of the pair to slurmstepd (lease.h)
+ *     cpufreq=fd:FD:DEV:INO:MAGIC:CPU:LOW_KHZ:HIGH_KHZ
+ *                              or CPU's open scaling_setspeed, with what fstatfs must say of it
+ *     cpufreq=file:FILE:LOW_KHZ:HIGH_KHZ
+ *                              or the file's name, scaling_setspeed or scaling_max_freq, that is the user's for now
  *
- * Without tsc_khz the clock is the kernel's, and umwait and mwaitx are not done.
+ * Without tsc_khz the clock is the kernel's, and umwait and mwaitx are not done. Without cpufreq or pstate_after_ns
+ * pstate is not done.
  */
 #ifndef MPIWAIT_PRELOAD_CONFIG_H
 #define MPIWAIT_PRELOAD_CONFIG_H
@@ -31,6 +38,8 @@
 #include <stdint.h>
 
 #define MPIWAIT_CONFIG_VARIABLE "MPI_WAIT_CONFIG"
+
+enum config_cpufreq { CONFIG_CPUFREQ_NONE, CONFIG_CPUFREQ_LEASE, CONFIG_CPUFREQ_FD, CONFIG_CPUFREQ_FILE };
 
 struct config {
 	uint32_t rungs; /* bit per enum mpiwait_rung */
@@ -50,6 +59,16 @@ struct config {
 	uint64_t segment_dev;
 	uint64_t segment_ino;
 	int32_t task_pid;
+	uint64_t pstate_after_ns; /* 0: never */
+	enum config_cpufreq cpufreq;
+	bool cpufreq_setspeed; /* with FILE: scaling_setspeed, else scaling_max_freq */
+	int cpufreq_fd;        /* with LEASE and FD, and its identity */
+	uint64_t cpufreq_dev;
+	uint64_t cpufreq_ino;
+	uint64_t cpufreq_magic;
+	uint32_t cpufreq_cpu; /* with FD */
+	uint32_t cpufreq_low_khz;
+	uint32_t cpufreq_high_khz;
 };
 
 /*

@@ -98,9 +98,13 @@ static void rank_find(struct mpiwait_slot *slot)
 static void policy_set(void)
 {
 	const struct config *config = &process.config;
+	uint32_t rungs = rung_available(config), pstate = 1u << MPIWAIT_RUNG_PSTATE;
 
+	process.pstate_after_ns = rungs & pstate ? config->pstate_after_ns : UINT64_MAX;
+	if (config->rungs & pstate && !(rungs & pstate))
+		process_flag(MPIWAIT_FLAG_NO_GRANT);
 	process.policy = (struct ladder_policy){
-	        .rungs = rung_available(config),
+	        .rungs = rungs & pstate ? (rungs & ~pstate) | 1u << MPIWAIT_RUNG_PAUSE : rungs,
 	        .spin_ns = config->spin_ns,
 	        .relative_ppm = config->relative_ppm,
 	        .absolute_ns = config->absolute_ns,

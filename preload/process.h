@@ -26,10 +26,11 @@ struct process {
 	struct config config;
 	struct ladder_policy policy;
 	struct mpiwait_slot *slot;
-	uint32_t locked_hooks; /* MPIWAIT_HOOK_* that the runtime calls under its lock */
-	uint32_t burst;        /* quiet polls that it takes before time may be spent */
-	bool threaded;         /* a second thread has called MPI */
-	bool starting;         /* inside the first Init */
+	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
+	uint32_t burst;           /* quiet polls that it takes before time may be spent */
+	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
+	bool threaded;            /* a second thread has called MPI */
+	bool starting;            /* inside the first Init */
 };
 
 extern struct process_guard *process_guard;

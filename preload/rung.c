@@ -40,7 +40,7 @@ const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
                                 .timed = true,
                                 .woken = true,
                                 .doze = rung_event_doze},
-        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate"},
+        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate", .probe = rung_pstate_probe, .leave = rung_pstate_leave},
 };
 
 int rung_by_name(const char *name, size_t length)

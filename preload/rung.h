@@ -20,6 +20,15 @@ struct rung_thread {
 	bool slack_changed;
 	unsigned long slack_ns; /* the thread's own timer slack */
 	enum event_end event;   /* how the latest sleep ended, until that is judged */
+	struct mpiwait_lane *lane;
+	struct {
+		bool asked;      /* to be lowered, and not yet to be restored */
+		bool sure;       /* it is known to be low */
+		uint32_t cpu;    /* of the core that was lowered */
+		uint32_t serial; /* of the latest request */
+		uint64_t asked_ns;
+		uint64_t counted_ns; /* time at low frequency is counted up to here */
+	} pstate;
 };
 
 struct rung {
@@ -63,5 +72,18 @@ void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread);
 
 /* For rungs that sleep in the kernel: lowers the thread's timer slack, until the wait ends. */
 void rung_slack_lower(struct rung_thread *thread);
+bool rung_pstate_probe(const struct config *config);
+void rung_pstate_leave(struct rung_thread *thread);
+
+/*
+ * pstate is no doze but a state: the wait goes on with the other rungs, at low frequency. Called at an idle poll of a
+ * wait at now_ns: lowers, keeps or restores the core's frequency. Never waits for anybody.
+ */
+void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low);
+
+static inline bool rung_pstate_is_low(const struct rung_thread *thread)
+{
+	return thread->pstate.asked;
+}
 
 #endif

@@ -57,7 +57,7 @@ enum mpiwait_rung {
 /* The rungs that this release can do where the node can; the others are names that policies may use already. */
 #define MPIWAIT_RUNGS_BUILT                                                                                        \
 	(1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_EVENT | \
-	 MPIWAIT_RUNG_BIT_WAITPKG | MPIWAIT_RUNG_BIT_MWAITX)
+	 1u << MPIWAIT_RUNG_PSTATE | MPIWAIT_RUNG_BIT_WAITPKG | MPIWAIT_RUNG_BIT_MWAITX)
 
 enum mpiwait_family { MPIWAIT_FAMILY_UNKNOWN, MPIWAIT_FAMILY_OPENMPI, MPIWAIT_FAMILY_MPICH, MPIWAIT_FAMILY_ABI };
 
@@ -78,6 +78,7 @@ enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNI
 #define MPIWAIT_FLAG_LOCKED       (1u << 4) /* several threads, one runtime lock: no naps where it is held */
 #define MPIWAIT_FLAG_NO_EVENT     (1u << 5) /* nothing wakes this rank: the policy's event rung is not used (any more) */
 #define MPIWAIT_FLAG_PREWAITS     (1u << 6) /* loops before some calls, whose waits made no idle call */
+#define MPIWAIT_FLAG_NO_GRANT     (1u << 7) /* pstate was configured, and what was granted is not here */
 
 struct mpiwait_header {
 	uint64_t magic;
@@ -118,7 +119,7 @@ struct mpiwait_lane {
 	uint64_t event_lost;                /* sleeps that should have been, and ran into their timeout */
 	uint64_t reserved[1];
 	uint64_t naps[MPIWAIT_RUNGS];
-	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time inside the rung */
+	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time inside the rung; of PSTATE: at low frequency, polling */
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
 } __attribute__((aligned(128)));
 

@@ -59,6 +59,7 @@ static void thread_prepare(struct wait *wait)
 		};
 	wait->pace = (struct ladder_pace){.polled = {.ns = PACE_NS}, .dozed = {.ns = PACE_DOZED_NS}};
 	wait->lane = lane_claim();
+	wait->rung.lane = wait->lane;
 }
 
 bool wait_prepare(struct wait *wait, uintptr_t here)
@@ -268,6 +269,15 @@ static void wait_act(struct wait *wait, uint32_t hook)
 		shared_learn(wait, actual_ns);
 }
 
+/* At low frequency for the rest of the wait, or until there is a sign of progress; never under the cap for locks. */
+static void wait_lower(struct wait *wait)
+{
+	bool lasts = wait->last_ns - wait->origin_ns >= process.pstate_after_ns && !wait->rma_lock;
+
+	if (lasts || rung_pstate_is_low(&wait->rung))
+		rung_pstate_hold(&wait->rung, wait->last_ns, lasts);
+}
+
 bool wait_idle(struct wait *wait, uint32_t hook)
 {
 	if (process_mode() == PROCESS_INERT)
@@ -278,6 +288,8 @@ bool wait_idle(struct wait *wait, uint32_t hook)
 	wait_clock(wait, clock_now_ns());
 	if (wait->kind != CALL_WAIT || process.policy.rungs == 0)
 		return false;
+	if (process.pstate_after_ns != UINT64_MAX)
+		wait_lower(wait);
 	if (++wait->quiet >= process.burst)
 		wait_act(wait, hook);
 	return true;

@@ -48,6 +48,14 @@ static bool is_user_bound(spank_t spank)
 	       strcmp(type, "quiet") != 0 && strcmp(type, "verbose") != 0;
 }
 
+/* Whether srun was told one: the frequency and the governor are the user's, within what Slurm has set already. */
+static bool has_frequency(spank_t spank)
+{
+	char request[128] = "";
+
+	return spank_getenv(spank, "SLURM_CPU_FREQ_REQ", request, sizeof(request)) != ESPANK_ENV_NOEXIST && request[0];
+}
+
 /*
  * Slurm tells it in the environment, which is the user's; the item stays 0 in 22.05. A wrong number puts the job's own
  * record under another key of its own, no more.
@@ -90,6 +98,7 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	read_cores(spank, S_JOB_ALLOC_CORES, job.job_cores);
 	read_cores(spank, S_STEP_ALLOC_CORES, job.step_cores);
 	job.user_bound = is_user_bound(spank);
+	job.user_frequency = has_frequency(spank);
 	*ret_job = job;
 	return 0;
 }

@@ -33,6 +33,7 @@ struct job {
 	char job_cores[JOB_CORES_MAX];  /* abstract core indices, "0-3,8" */
 	char step_cores[JOB_CORES_MAX]; /* likewise */
 	bool user_bound;                /* --cpu-bind or something that implies it */
+	bool user_frequency;            /* --cpu-freq */
 };
 
 /* Reads the facts in a remote context. Returns 0, or -EINVAL when a fact that every step has is missing. */

@@ -58,7 +58,7 @@ static void ranks_summarise(json_t *wait)
 	json_object_set_new(wait, "ranks", json_array());
 }
 
-static json_t *step_record(const struct state_step *step, json_t *wait, size_t *ranks_listed)
+static json_t *step_record(const struct state_step *step, json_t *wait, json_t *grant, size_t *ranks_listed)
 {
 	char id[16];
 	json_t *json;
@@ -66,6 +66,8 @@ static json_t *step_record(const struct state_step *step, json_t *wait, size_t *
 	state_step_name(step->step_id, id);
 	json = json_pack("{s:s, s:f, s:f, s:O?}", "id", id, "start_s", step->start_s, "end_s", step->end_s, "wait",
 	                 wait);
+	if (grant)
+		json_object_set(json, "grant", grant);
 	if (step->policy.asked[0])
 		json_object_set_new(json, "policy", state_policy_to_json(&step->policy));
 	if (step->has_energy) {
@@ -101,7 +103,8 @@ json_t *node_record_steps(int job_directory, uint32_t *ret_left_out)
 		if (json_array_size(steps) < NODE_RECORD_STEPS_MAX &&
 		    files_read_json(job_directory, entry->d_name, STATE_STEP_FILE_MAX, &json) == 0 &&
 		    state_step_from_json(json, &step, &wait) == 0)
-			json_array_append_new(steps, step_record(&step, wait, &ranks_listed));
+			json_array_append_new(steps,
+			                      step_record(&step, wait, json_object_get(json, "grant"), &ranks_listed));
 		else
 			(*ret_left_out)++;
 	}

@@ -76,7 +76,7 @@ json_t *probe_json(const struct site *site)
 	if (!set)
 		return NULL;
 	cpu_probe(&cpu);
-	policy_probe(&cpu, &support);
+	policy_probe(&cpu, site->grant, &support);
 	policy_load(directories, 2, set, &left_out);
 	if (state_place_init(NULL, &place))
 		place.node[0] = '\0';

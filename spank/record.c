@@ -185,6 +185,10 @@ static json_t *wait_print(const struct job *job, const struct detail *detail)
 	if (sum->sampled_s > 0)
 		json_object_set_new(json, "cpu_share", ratio(sum->sampled_cpu_s, sum->sampled_s));
 	json_object_set_new(json, "naps", number(sum->naps, 0));
+	if (sum->transitions > 0) {
+		json_object_set_new(json, "transitions", number(sum->transitions, 0));
+		json_object_set_new(json, "low_s", seconds(sum->low_s));
+	}
 	json_object_set_new(json, "late", number(sum->late, 0));
 	json_object_set_new(json, "late_s", seconds(sum->late_s));
 	if (sum->unseen > 0)
@@ -239,6 +243,8 @@ static char *job_print(const struct job *job, const struct detail *detail)
 		json_object_set_new(nodes, "why", json_string(job->why));
 	if (job->sum->energy_nodes < job->count)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
+	if (job->sum->grant.mode[0])
+		json_object_set_new(json, "grant", record_grant_print(&job->sum->grant));
 	json_object_set_new(json, "wait", wait_print(job, detail));
 	json_object_set_new(json, "steps", steps_print(job, detail->steps));
 	if (job->sum->step_count > detail->steps)

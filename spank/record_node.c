@@ -223,6 +223,9 @@ static bool wait_get(const json_t *step, struct record_wait *ret_wait)
 	       integer_get(wait, "unseen", RANK_MAX, &ret_wait->unseen) &&
 	       integer_get(wait, "span_us", MICROSECONDS_MAX, &ret_wait->span_us) &&
 	       (!json_object_get(wait, "naps") || integer_get(wait, "naps", MICROSECONDS_MAX, &ret_wait->naps)) &&
+	       (!json_object_get(wait, "low_us") || integer_get(wait, "low_us", MICROSECONDS_MAX, &ret_wait->low_us)) &&
+	       (!json_object_get(wait, "transitions") ||
+	        integer_get(wait, "transitions", MICROSECONDS_MAX, &ret_wait->transitions)) &&
 	       integer_get(wait, "late", MICROSECONDS_MAX, &ret_wait->late) &&
 	       integer_get(wait, "late_us", MICROSECONDS_MAX, &ret_wait->late_us) &&
 	       integer_get(wait, "sampled_us", MICROSECONDS_MAX, &ret_wait->sampled_us) &&
@@ -256,6 +259,8 @@ static int steps_get(const json_t *json, struct record_node *node, struct error 
 			return error_set(error, -EINVAL, "\"steps\"[%zu]: policy", i);
 		if (!energy_get(value, &step->energy))
 			return error_set(error, -EINVAL, "\"steps\"[%zu]: energy", i);
+		if (!record_grant_get(value, &step->grant))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: grant", i);
 		if (!wait_get(value, &step->wait))
 			return error_set(error, -EINVAL, "\"steps\"[%zu]: wait", i);
 	}

@@ -14,6 +14,7 @@
 #include "spank/error.h"
 #include "spank/policy.h"
 #include "spank/rapl.h"
+#include "spank/record_grant.h"
 #include "spank/service.h"
 
 #define RECORD_NODE_NAME_MAX  64
@@ -53,6 +54,8 @@ struct record_wait {
 	uint64_t unseen;
 	uint64_t span_us;
 	uint64_t naps;
+	uint64_t low_us;
+	uint64_t transitions;
 	uint64_t late;
 	uint64_t late_us;
 	uint64_t sampled_us;
@@ -69,6 +72,7 @@ struct record_step {
 	double start_s;
 	double end_s;
 	struct record_energy energy;
+	struct record_grant grant;
 	struct record_wait wait;
 };
 

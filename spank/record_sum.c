@@ -114,6 +114,8 @@ static void wait_add(struct sum *sum, uint32_t step_index, const struct record_w
 	service_add(&sum->service, &wait->service);
 	sum->span_s += seconds(wait->span_us);
 	sum->naps += (double)wait->naps;
+	sum->low_s += seconds(wait->low_us);
+	sum->transitions += (double)wait->transitions;
 	sum->late += (double)wait->late;
 	sum->late_s += seconds(wait->late_us);
 	sum->sampled_s += seconds(wait->sampled_us);
@@ -157,6 +159,7 @@ static void step_add(struct sum *sum, json_t *index, const struct record_node *n
 		step->has_joules = true;
 		step->joules += share * joules_of(&from->energy);
 	}
+	record_grant_add(&sum->grant, &from->grant);
 	wait_add(sum, step_index, &from->wait, node_index);
 }
 

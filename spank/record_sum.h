@@ -55,6 +55,8 @@ struct sum {
 	double total_s, asleep_s, span_s, naps, late, late_s, sampled_s, sampled_cpu_s, unseen, world;
 	struct sum_rank min, max;
 	struct service service;
+	double low_s, transitions; /* as the ranks say */
+	struct record_grant grant; /* as root says */
 	double steps_left_out;
 	/* energy */
 	uint32_t energy_nodes; /* nodes whose energy is in the sums */

@@ -7,7 +7,7 @@
 
 static const char *const hook_names[MPIWAIT_HOOKS] = {"opal", "yield", "ucp", "loop"};
 static const char *const flag_names[SERVICE_FLAGS] = {"two_mpis", "no_hook",  "lanes_full", "shared_cores",
-                                                      "locked",   "no_event", "loops"};
+                                                      "locked",   "no_event", "loops",      "no_grant"};
 
 const char *service_hook_name(unsigned bit)
 {

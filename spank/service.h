@@ -12,7 +12,7 @@
 
 #include "preload/stats.h"
 
-#define SERVICE_FLAGS     7  /* bits of mpiwait_slot.flags that have a word */
+#define SERVICE_FLAGS     8  /* bits of mpiwait_slot.flags that have a word */
 #define SERVICE_SPUN_MAX  16 /* functions, those that burned most */
 #define SERVICE_NAME_MAX  48
 #define SERVICE_COUNT_MAX INT64_C(1000000000000000)

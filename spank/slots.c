@@ -131,6 +131,8 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 		add(&rank->asleep_ns, bounded_ns(bounds, lane->asleep_ns[rung]));
 		add(&slots->naps, bounded(bounds, lane->naps[rung], COUNT_MAX));
 	}
+	add(&slots->low_ns, bounded_ns(bounds, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
+	add(&slots->transitions, bounded(bounds, lane->transitions, COUNT_MAX));
 	add(&slots->late, bounded(bounds, lane->late, COUNT_MAX));
 	add(&slots->late_ns, bounded_ns(bounds, lane->late_ns));
 	add(&slots->sampled_ns, sampled_ns);
@@ -337,11 +339,12 @@ json_t *slots_to_json(const struct slots *slots)
 		doubtful += rank->doubtful;
 		add(&span, rank->span_ns);
 	}
-	json = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ranks", ranks, "size", size,
-	                 "unseen", (json_int_t)slots->unseen, "doubtful", doubtful, "span_us", microseconds(span),
+	json = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ranks", ranks, "size",
+	                 size, "unseen", (json_int_t)slots->unseen, "doubtful", doubtful, "span_us", microseconds(span),
 	                 "naps", (json_int_t)slots->naps, "late", (json_int_t)slots->late, "late_us",
 	                 microseconds(slots->late_ns), "sampled_us", microseconds(slots->sampled_ns), "sampled_cpu_us",
-	                 microseconds(slots->sampled_cpu_ns), "calls", calls_to_json(slots));
+	                 microseconds(slots->sampled_cpu_ns), "low_us", microseconds(slots->low_ns), "transitions",
+	                 (json_int_t)slots->transitions, "calls", calls_to_json(slots));
 	if (json && slots->profiled)
 		json_object_set_new(json, "profile", profile_to_json(slots));
 	if (json)

@@ -44,7 +44,9 @@ struct slots {
 	size_t count;
 	uint32_t unseen; /* ranks that found no slot */
 	bool profiled;
-	uint64_t naps; /* rests of any kind */
+	uint64_t naps;   /* rests of any kind */
+	uint64_t low_ns; /* at low frequency, polling */
+	uint64_t transitions;
 	uint64_t late;
 	uint64_t late_ns;
 	uint64_t sampled_ns;
@@ -65,6 +67,7 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  * One step's waits on one node as JSON, times in microseconds:
  *   {"ranks": [[rank, wait_us, asleep_us], ...], "size": N, "unseen": N, "doubtful": N, "span_us": N, "naps": N,
  *    "late": N, "late_us": N, "sampled_us": N, "sampled_cpu_us": N,
+ *    "low_us": N, "transitions": N,
  *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]},
  *    "profile": {"MPI_Recv": [calls, time_us, wait_us, bytes, [calls of size class 0, 1, ...]]},
  *    "hooks": {"opal": polls}, "flags": {"no_hook": ranks}, "spun": {"MPI_Probe": [burned_us, cpu_us]}}

@@ -126,6 +126,7 @@ FLAGS = {
     "lanes_full": "called MPI from more threads than are counted",
     "locked": "polled all the time: several threads, and one lock in the MPI library",
     "no_event": "{was} not woken by messages, and napped instead",
+    "no_grant": "did not find the frequency grant that was announced",
 }
 SPUN_SHOWN = 4
 

@@ -99,10 +99,21 @@ class Wait:
     cpu_share: float | None
     late: int | None
     late_seconds: float | None
+    transitions: int
+    low: float
     unseen: int
     hooks: dict[str, int]
     flags: dict[str, int]
     spun: list[Spun]
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Whose frequency the tasks had a say in, counted by root."""
+
+    mode: str
+    cores: int
+    refused: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -125,6 +136,7 @@ class Record:
     elapsed: float
     energy: Energy | None
     energy_why: str
+    grant: Grant | None
     wait: Wait | None
     steps: list[Step]
     steps_left_out: int
@@ -230,6 +242,15 @@ def _energy(reader: Reader) -> Energy:
     )
 
 
+def _grant(reader: Reader) -> Grant:
+    refused = reader.maybe_object("refused")
+    return Grant(
+        mode=reader.text("mode", re.compile("lease|fd|file")),
+        cores=reader.integer("cores"),
+        refused={why: refused.integer(why) for why in refused.value} if refused else {},
+    )
+
+
 def _rank_wait(reader: Reader) -> RankWait:
     return RankWait(
         reader.integer("rank", -1), reader.number("s", SECONDS_MAX), reader.text("node")
@@ -323,6 +344,8 @@ def _wait(reader: Reader) -> Wait:
         cpu_share=reader.maybe_number("cpu_share", 1),
         late=reader.maybe_integer("late"),
         late_seconds=reader.maybe_number("late_s", SECONDS_MAX),
+        transitions=reader.maybe_integer("transitions") or 0,
+        low=reader.maybe_number("low_s", SECONDS_MAX) or 0.0,
         unseen=reader.maybe_integer("unseen") or 0,
         hooks=_counts(reader.maybe_object("hooks")),
         flags=_counts(reader.maybe_object("flags")),
@@ -353,9 +376,10 @@ def parse_record(body: Any) -> Record:
             f"the record has version {version}, this mpi-wait reads version {VERSION}: "
             "use the mpi-wait of the release that the cluster runs"
         )
-    nodes, energy, wait = (
+    nodes, energy, grant, wait = (
         reader.object("nodes"),
         reader.maybe_object("energy"),
+        reader.maybe_object("grant"),
         reader.maybe_object("wait"),
     )
     return Record(
@@ -366,6 +390,7 @@ def parse_record(body: Any) -> Record:
         elapsed=reader.number("elapsed_s", SECONDS_MAX),
         energy=_energy(energy) if energy else None,
         energy_why=reader.text("energy_why"),
+        grant=_grant(grant) if grant else None,
         wait=_wait(wait) if wait else None,
         steps=reader.items("steps", _step),
         steps_left_out=reader.maybe_integer("steps_left_out") or 0,

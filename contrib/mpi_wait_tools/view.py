@@ -16,13 +16,14 @@ from rich.text import Text
 
 from .bars import ASCII, bar, histogram, quantile, split_bar
 from .reading import Rank, energy_scope, imbalance_of, notes, policy_line, ranks_of
-from .record import Call, Energy, ProfiledCall, Record, Step, Wait
+from .record import Call, Energy, Grant, ProfiledCall, Record, Step, Wait
 from .sacct import Job
 from .units import bytes_class, count, duration, percent, plural, safe, scaled, sizes_line, watt_hours
 
 RANKS_SHOWN = 16  # more ranks than this are shown as the extremes and a distribution
 EXTREMES = 4
 LABEL_WIDTH = 9
+GRANTS = {"lease": "lease", "fd": "descriptor", "file": "ownership"}
 JOINT = "\ue000"  # a space at which no line is broken, between a number and its unit
 STATE_STYLES = {"COMPLETED": "green", "RUNNING": "cyan", "PENDING": "cyan"}
 
@@ -160,6 +161,7 @@ class View:
         self.line("Per rank", spread if values or step is None else f"{duration(mean)} mean")
         if step is None:
             self._rungs(wait, total)
+            self._lowered(wait, total)
         reading = imbalance_of(wait, ranks, step)
         if reading:
             self.line("Balance", reading)
@@ -182,6 +184,17 @@ class View:
                 else ""
             )
             self.line("Late", f"{plural(wait.late, 'nap')} ended past the budget{by}")
+
+    def _lowered(self, wait: Wait, total: float) -> None:
+        if wait.transitions:
+            share = f" ({percent(min(1.0, wait.low / total))} of the waiting)" if total > 0 else ""
+            changes = plural(wait.transitions, "change")
+            self.line("Lowered", f"{duration(wait.low)} at low frequency{share}; {changes}")
+
+    def grant(self, grant: Grant) -> None:
+        self.line("Frequency", f"{plural(grant.cores, 'core')} granted by {GRANTS[grant.mode]}")
+        for why, cores in sorted(grant.refused.items(), key=lambda item: -item[1])[:4]:
+            self.line("", f"{plural(cores, 'core')} not granted: {safe(why)}", "yellow")
 
     def ranks(self, ranks: list[Rank], everything: bool) -> None:
         ordered = sorted(ranks, key=lambda rank: -rank.seconds)
@@ -350,6 +363,8 @@ def show(
     view.header(f"{what}, step {step.id}" if step is not None else what, job, record)
     view.facts(job, record, step)
     view.energy(job, record, step)
+    if record.grant is not None and step is None:
+        view.grant(record.grant)
     wait, ranks = record.wait, ranks_of(record, step)
     if wait is not None and (step is None or step.ranks):
         view.heading("Waiting in MPI")

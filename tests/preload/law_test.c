@@ -178,6 +178,11 @@ const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
         [MPIWAIT_RUNG_PSTATE] = {.name = "pstate"},
 };
 
+void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low)
+{
+	(void)thread, (void)now_ns, (void)low;
+}
+
 int rung_by_name(const char *name, size_t length)
 {
 	for (int i = 0; i < (int)MPIWAIT_RUNG_COUNT; i++)
@@ -298,6 +303,7 @@ int main(int argc, char **argv)
 
 	process.slot = &slot;
 	process.burst = 1;
+	process.pstate_after_ns = UINT64_MAX;
 	policy_load(directories, 1, &set, &error);
 	EXPECT(set.count >= 7 && error.text[0] == '\0', "%zu policies, %s", set.count, error.text);
 	for (size_t i = 0; i < set.count; i++)

@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 	struct cpu cpu;
 
 	cpu_probe(&cpu);
-	policy_probe(&cpu, &support);
+	policy_probe(&cpu, SITE_GRANT_OFF, &support);
 	policy_load(directories, 1, &set, &error);
 	for (size_t i = 0; i < set.count; i++)
 		print_policy(&set.policy[i], &cpu, &support);
