@@ -8,42 +8,20 @@
 #include "preload/query.h"
 #include "preload/wait.h"
 
-/* One message, one count, at most one peer: most calls of most programs, and the short way through here. */
-struct simple {
-	uint8_t is_simple;
-	int8_t count;
-	int8_t type;
-	int8_t peer; /* the count itself where there is none: what is equal to MPI_PROC_NULL is no count either */
-};
+struct sizes_short sizes_short;
 
-static struct simple simples[CALL_ROWS];
 static struct call_shape shapes[CALL_ROWS];
 static struct mpiwait_sizes nowhere;
-static struct mpiwait_sizes *classes = &nowhere;
 static struct query_values abi;
-static int (*type_size)(uintptr_t, int *);
-
-static struct simple simple_of(const struct call_shape *shape)
-{
-	const struct call_message *message = &shape->message[0];
-	bool is_simple = shape->volume == VOLUME_FIRST && shape->messages == 1 && message->count >= 0 &&
-	                 !message->counts && !message->types && message->source < 0;
-
-	return (struct simple){is_simple, message->count, message->type,
-	                       message->peer < 0 ? message->count : message->peer};
-}
 
 void sizes_prepare(struct mpiwait_sizes *sizes)
 {
 	abi = *query_values();
-	type_size = query_type_size();
-	if (sizes)
-		classes = sizes;
+	sizes_short = (struct sizes_short){query_type_size(), sizes ? sizes : &nowhere, abi.proc_null};
 	for (int row = 0; row < CALL_ROWS; row++) {
 		call_shape_get((enum call_row)row, &shapes[row]);
 		if (shapes[row].persistent)
 			shapes[row].volume = VOLUME_NONE;
-		simples[row] = simple_of(&shapes[row]);
 	}
 }
 
@@ -86,7 +64,7 @@ static inline uint64_t bytes_of(int64_t count, uintptr_t type)
 	int size = 0;
 
 	if (count > 0)
-		type_size(type, &size); /* leaves 0 where it fails */
+		sizes_short.type_size(type, &size); /* leaves 0 where it fails */
 	return size > 0 ? (uint64_t)count * (uint64_t)size : 0;
 }
 
@@ -137,31 +115,14 @@ static uint64_t call_bytes(const struct call_shape *shape, bool large, const uin
 	return bytes_of(count, arguments[message->type]) * times(shape, arguments);
 }
 
-static inline __attribute__((always_inline)) void count(enum call_row row, uint64_t bytes)
-{
-	struct mpiwait_lane *lane = wait_self.lane;
-
-	if (!lane)
-		return;
-	lane->calls[row].bytes += bytes;
-	__atomic_fetch_add(&classes->calls[row][mpiwait_size_class(bytes)], 1, __ATOMIC_RELAXED);
-}
-
-static __attribute__((noinline, cold)) void count_any(enum call_row row, bool large, const uintptr_t *arguments)
-{
-	if (shapes[row].volume != VOLUME_NONE)
-		count(row, call_bytes(&shapes[row], large, arguments));
-}
-
 void sizes_count(enum call_row row, bool large, const uintptr_t *arguments)
 {
-	struct simple simple = simples[row];
-	int64_t elements;
+	struct mpiwait_lane *lane = wait_self.lane;
+	uint64_t bytes;
 
-	if (__builtin_expect(!simple.is_simple, 0)) {
-		count_any(row, large, arguments);
+	if (!lane || shapes[row].volume == VOLUME_NONE)
 		return;
-	}
-	elements = large ? (int64_t)arguments[simple.count] : (int)arguments[simple.count];
-	count(row, (int)arguments[simple.peer] == abi.proc_null ? 0 : bytes_of(elements, arguments[simple.type]));
+	bytes = call_bytes(&shapes[row], large, arguments);
+	lane->calls[row].bytes += bytes;
+	__atomic_fetch_add(&sizes_short.classes->calls[row][mpiwait_size_class(bytes)], 1, __ATOMIC_RELAXED);
 }

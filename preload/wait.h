@@ -98,6 +98,64 @@ void wait_count(enum call_row row);
  */
 bool wait_idle(struct wait *wait, uint32_t hook);
 
+/* Whether a call of that row can do with wait_begin and wait_end. */
+static inline __attribute__((always_inline)) bool wait_is_short(enum call_row row)
+{
+	const struct wait *wait = &wait_self;
+
+	return process_mode() == PROCESS_ACTS && wait->outer == 0 && wait->lane &&
+	       ((wait->lane->calls[row].calls + 1) & watch_table[row].mask) != 0;
+}
+
+static inline __attribute__((always_inline)) void wait_begin(enum call_row row, enum call_kind kind, bool rma_lock,
+                                                             uintptr_t here)
+{
+	struct wait *wait = &wait_self;
+
+	wait->outer = here;
+	wait->kind = kind;
+	wait->row = row;
+	wait->rma_lock = rma_lock;
+	wait->polls = 0;
+	wait->lane->calls[row].calls++;
+}
+
+static inline __attribute__((always_inline)) void wait_end(void)
+{
+	struct wait *wait = &wait_self;
+
+	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
+		wait_close(wait);
+	wait->kind = CALL_NONE;
+	wait->outer = 0;
+}
+
+/* Whether that holds under profile, where every call is looked at, but this row's need no closer look. */
+static inline __attribute__((always_inline)) bool watch_is_short(enum call_row row)
+{
+	return wait_self.outer == 0 && wait_self.lane && watch_table[row].short_ns != 0;
+}
+
+/* The exit of such a call, before wait_end. */
+static inline __attribute__((always_inline)) void watch_time(enum call_row row, uint64_t lasted_ns)
+{
+	if (__builtin_expect(lasted_ns > watch_table[row].short_ns, 0))
+		watch_learn(&wait_self, lasted_ns);
+	else
+		wait_self.lane->calls[row].time_ns += lasted_ns;
+}
+
+static inline __attribute__((always_inline)) bool mark_is_timed(void)
+{
+	return wait_self.outer == 0 && wait_self.lane;
+}
+
+/* Whether a MARK call only counts: outside of any other, the thread's kind is CALL_NONE already. */
+static inline __attribute__((always_inline)) bool mark_is_short(void)
+{
+	return process_mode() == PROCESS_ACTS && wait_self.outer == 0 && wait_self.lane;
+}
+
 /*
  * Enters a WAIT or TIME call. Returns the mode to leave with: PROCESS_INERT for calls that do not count, which are
  * not left at all.

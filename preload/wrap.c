@@ -126,9 +126,87 @@ typedef uintptr_t word;
 #define INVOKE_TIME(name, call, arguments, variant) (call)
 #define INVOKE_MARK(name, call, arguments, variant) (call)
 
-#define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant, how)                             \
-	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);                                 \
-	int symbol(PARAMETERS_##arguments)                                                                         \
+/* Most calls: the library acts, and has nothing to prepare, to look at or to set aside for this one. */
+#define SHORT_WAIT(name, arguments, kind, group)                                    \
+	if (wait_is_short(ROW_##name)) {                                            \
+		int code;                                                           \
+                                                                                    \
+		wait_begin(ROW_##name, CALL_##kind, group == GROUP_RMA_LOCK, HERE); \
+		code = next(ARGUMENTS_##arguments);                                 \
+		wait_end();                                                         \
+		return code;                                                        \
+	}
+#define SHORT_TIME(name, arguments, kind, group) SHORT_WAIT(name, arguments, kind, group)
+#define SHORT_MARK(name, arguments, kind, group)           \
+	if (mark_is_short()) {                             \
+		wait_self.lane->calls[ROW_##name].calls++; \
+		return next(ARGUMENTS_##arguments);        \
+	}
+
+/* The same under profile. */
+#define TIMED_WAIT(name, arguments, kind, group)                            \
+	wait_begin(ROW_##name, CALL_##kind, group == GROUP_RMA_LOCK, HERE); \
+	began_ns = clock_now_ns();                                          \
+	code = next(ARGUMENTS_##arguments);                                 \
+	watch_time(ROW_##name, clock_now_ns() - began_ns);                  \
+	wait_end();
+#define TIMED_TIME(name, arguments, kind, group) TIMED_WAIT(name, arguments, kind, group)
+#define TIMED_MARK(name, arguments, kind, group)   \
+	began_ns = 0;                              \
+	(void)began_ns;                            \
+	wait_self.lane->calls[ROW_##name].calls++; \
+	code = next(ARGUMENTS_##arguments);
+
+#define IS_TIMED_WAIT(name) watch_is_short(ROW_##name)
+#define IS_TIMED_TIME(name) watch_is_short(ROW_##name)
+#define IS_TIMED_MARK(name) mark_is_timed()
+
+#define TIMED(symbol, name, arguments, kind, group, signature, volume, variant)                                   \
+	static __attribute__((noinline)) int symbol##_timed(PARAMETERS_##arguments)                               \
+	{                                                                                                         \
+		int (*next)(PARAMETERS_##arguments) =                                                             \
+		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                    \
+		const word given[] = {0, ARGUMENTS_##arguments};                                                  \
+		const size_t count = sizes_at(signature, 'n'), type = sizes_at(signature, 't');                   \
+		const size_t peer = __builtin_strchr(signature, 'p') ? sizes_at(signature, 'p') : count;          \
+		uint64_t began_ns;                                                                                \
+		int code;                                                                                         \
+                                                                                                                  \
+		if (!IS_TIMED_##kind(name))                                                                       \
+			return symbol##_long(ARGUMENTS_##arguments);                                              \
+		TIMED_##kind(name, arguments, kind, GROUP_##group) if (code == 0)                                 \
+		        sizes_count_simple(wait_self.lane, ROW_##name,                                            \
+		                           IS_LARGE(variant) ? (int64_t)given[count + 1] : (int)given[count + 1], \
+		                           given[type + 1], given[peer + 1]);                                     \
+		return code;                                                                                      \
+	}
+
+#define IS_SPECIAL(group, signature, variant, next)                              \
+	(group == GROUP_INIT || !next || (COMPLETES(signature) && keep_any()) || \
+	 (IS_LARGE(variant) && (void *)next == (void *)large_stand_in))
+
+/* All have the same signature, so that the ways to symbol_timed and symbol_long are mere jumps. */
+#define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant, how)                          \
+	LONG(symbol, name, arguments, kind, group, signature, volume, variant, how)                             \
+	TIMED(symbol, name, arguments, kind, group, signature, volume, variant)                                 \
+	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);                              \
+	int symbol(PARAMETERS_##arguments)                                                                      \
+	{                                                                                                       \
+		int (*next)(PARAMETERS_##arguments) =                                                           \
+		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                  \
+                                                                                                                \
+		if (__builtin_expect(!(IS_SPECIAL(GROUP_##group, signature, variant, next)), 1)) {              \
+			if (process_mode() == PROCESS_INERT)                                                    \
+				return next(ARGUMENTS_##arguments);                                             \
+			SHORT_##kind(name, arguments, kind, GROUP_##group) if (                                 \
+			        sizes_is_simple(signature,                                                      \
+			                        VOLUME_##volume)) return symbol##_timed(ARGUMENTS_##arguments); \
+		}                                                                                               \
+		return symbol##_long(ARGUMENTS_##arguments);                                                    \
+	}
+
+#define LONG(symbol, name, arguments, kind, group, signature, volume, variant, how)                                \
+	static __attribute__((noinline)) int symbol##_long(PARAMETERS_##arguments)                                 \
 	{                                                                                                          \
 		int (*next)(PARAMETERS_##arguments) =                                                              \
 		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant));                      \
