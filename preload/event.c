@@ -26,6 +26,7 @@ bool event_learn(struct event_trust *trust, enum event_end end, bool found)
 	else if (end == EVENT_TIMEOUT && found)
 		trust->strikes += STRIKES_LOST;
 	trust->busy = end == EVENT_BUSY && !found ? trust->busy + 1 : 0;
-	trust->given_up = end == EVENT_BROKEN || trust->strikes >= STRIKES_OUT || trust->busy >= BUSY_OUT;
+	trust->given_up = end == EVENT_BROKEN || trust->strikes >= STRIKES_OUT ||
+	                  (trust->busy >= BUSY_OUT && trust->wakes < EVENT_PROVEN);
 	return trust->given_up;
 }

@@ -37,9 +37,19 @@ static inline bool event_is_trusted(const struct event_trust *trust)
 
 /*
  * Learns how a sleep ended, and whether the poll after it found something. A timeout with something to find is a lost
- * wake-up: 16 strikes; a wake-up for nothing: one; a wake-up with something to find takes one back. 64 strikes, 4096
- * refusals in a row or one broken worker end it for good. Returns whether it has just ended.
+ * wake-up: 16 strikes; a wake-up for nothing: one; a wake-up with something to find takes one back. 64 strikes, one
+ * broken worker, or 4096 refusals in a row of one that has not proven itself end it for good. Returns whether it has
+ * just ended.
  */
 bool event_learn(struct event_trust *trust, enum event_end end, bool found);
+
+/*
+ * Whether to let it be for a while: every 16th refusal in a row. UCX refuses as long as it has something under way that
+ * only polls bring forward.
+ */
+static inline bool event_is_refused(const struct event_trust *trust)
+{
+	return trust->busy > 0 && trust->busy % 16 == 0;
+}
 
 #endif

@@ -31,7 +31,7 @@
 #define SIGSET_BYTES        8
 
 /* ucp_params_t is this far known: eight bytes for each bit of its mask, and for the mask. */
-#define PARAMS_FIELDS 9
+#define PARAMS_FIELDS 10 /* up to UCX 1.20 */
 
 /* Of struct mca_base_component_t, the same in Open MPI 2 to 5. */
 #define COMPONENT_TYPE 40
@@ -116,13 +116,14 @@ EXPORT int ucp_init_version(unsigned major, unsigned minor, const uint64_t *para
 	return next(major, minor, params, config, ret_context);
 }
 
+/* Newer releases succeed with -1 where the context has no wake-up support, and print an error at the arming. */
 static void worker_note(void *worker)
 {
 	int (*get)(void *, int *) = (int (*)(void *, int *))ucx_symbol("ucp_worker_get_efd");
-	int descriptor;
+	int descriptor = -1;
 
 	arm = (int (*)(void *))ucx_symbol("ucp_worker_arm");
-	if (!get || !arm || get(worker, &descriptor) != 0) {
+	if (!get || !arm || get(worker, &descriptor) != 0 || descriptor < 0) {
 		mute = true;
 		return;
 	}

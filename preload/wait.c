@@ -12,6 +12,7 @@
 #define SHARED_CREDIT   64   /* quick yields in a row after which the core counts as ours again */
 #define PACE_NS         1000 /* between idle polls, and after a doze, to begin with */
 #define PACE_DOZED_NS   2000
+#define EVENT_REST_NS   UINT64_C(1000000)
 #define TRY_EVERY       8
 #define PROBE_EVERY     16 /* waits: a yield costs a quarter of a microsecond, a shared core everything */
 
@@ -102,6 +103,8 @@ static void event_judge(struct wait *wait, bool found)
 		wait->lane->event_lost++;
 	if (event_learn(&event_trust, end, found))
 		process_event_end();
+	else if (event_is_refused(&event_trust))
+		wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns = wait->last_ns + EVENT_REST_NS;
 }
 
 static void wait_open(struct wait *wait, uint64_t now_ns)

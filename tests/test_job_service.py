@@ -48,3 +48,24 @@ def test_a_barrier_before_collectives_runs_on_all_nodes(cluster: Cluster) -> Non
     )
     wait = jobs.record(cluster, job)["wait"]
     assert wait["hooks"]["loop"] > 0 and wait["by_call"]["MPI_Allreduce"]["waits"] > 0
+
+
+def test_ranks_that_ucx_wakes(cluster: Cluster) -> None:
+    variables = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
+    exports = ",".join(f"OMPI_MCA_{name}={value}" for name, value in variables.items())
+    job, _ = jobs.srun(
+        cluster,
+        [
+            "-N1",
+            "-n2",
+            f"--export=ALL,{exports}",
+            "--mpi-wait-policy=event",
+            f"{PROGRAMS}/unbalanced",
+            "20",
+            "20",
+            "2",
+        ],
+    )
+    wait = jobs.record(cluster, job)["wait"]
+    assert "no_event" not in wait.get("flags", {})
+    assert wait["asleep_s"] > 0.5 * wait["total_s"]

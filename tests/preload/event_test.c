@@ -34,7 +34,8 @@ static void test_end(void)
 
 	EXPECT(until_given_up(trust, EVENT_TIMEOUT, true, 10) == 4, "lost wake-ups");
 	EXPECT(until_given_up(trust, EVENT_WOKEN, false, 100) == 64, "a descriptor that is always readable");
-	EXPECT(until_given_up(trust, EVENT_BUSY, false, 10000) == 4096, "a worker that never arms");
+	EXPECT(until_given_up(trust, EVENT_BUSY, false, 10000) == 0, "one that was good comes back");
+	EXPECT(until_given_up((struct event_trust){0}, EVENT_BUSY, false, 10000) == 4096, "a worker that never arms");
 	EXPECT(until_given_up(trust, EVENT_BROKEN, false, 2) == 1, "a worker that cannot wake");
 	EXPECT(until_given_up(trust, EVENT_TIMEOUT, false, 10000) == 0, "a long wait is no fault");
 	EXPECT(until_given_up(trust, EVENT_BUSY, true, 10000) == 0, "nor is traffic");
