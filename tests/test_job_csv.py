@@ -84,6 +84,21 @@ def test_ranks_that_were_killed_are_there(cluster: Cluster) -> None:
     assert max(waited) > 0.5
 
 
+def test_a_cancelled_job_on_two_nodes_has_its_files(cluster: Cluster) -> None:
+    place = f"{cluster.share}/csv-cancelled"
+    cluster.node_run("submit", ["install", "-d", "-o", "alice", place], check=True)
+    argv = ["-N2", "-n2", f"--mpi-wait-policy=nap,csv={place}"]
+    job = jobs.sbatch(cluster, f"srun {PROGRAMS}/late_sender 60000\n", argv)
+    cluster.wait_job(job, states=["RUNNING"])
+    time.sleep(3)
+    cluster.run(["scancel", str(job)], check=True)
+    assert not complained(cluster, job)
+    rows = [row for node in ("c1", "c2") for row in table(cluster, place, "time", job, node)]
+    assert {(row["rank"], row["end"]) for row in rows} == {("0", "died"), ("1", "died")}
+    waited = [float(row["wait_s"]) for row in rows if (row["rank"], row["function"]) == ("1", "MPI_Recv")]
+    assert waited and waited[0] > 1
+
+
 @pytest.mark.parametrize(("make", "words"), [
     ("mkdir -m 700 {}", "Permission denied"),
     ("mkdir -m 700 {0}-target; ln -s {0}-target {0}", "Permission denied"),
