@@ -86,10 +86,12 @@ static struct mpiwait_slot *slot_claim(char *segment, uint32_t slot_count, struc
 	if (!__atomic_compare_exchange_n(&slot->state, &expected, MPIWAIT_SLOT_CLAIMED, false, __ATOMIC_ACQ_REL,
 	                                 __ATOMIC_RELAXED))
 		return NULL;
-	*ret_sizes = (struct mpiwait_sizes *)(segment + mpiwait_sizes_offset(slot_count, index));
+	if (ret_sizes)
+		*ret_sizes = (struct mpiwait_sizes *)(segment + mpiwait_sizes_offset(slot_count, index));
 	return slot;
 }
 
+/* With the sizes only where they are wanted: address space may be limited. */
 static struct mpiwait_slot *segment_map(int fd, struct mpiwait_sizes **ret_sizes)
 {
 	struct mpiwait_header header;
@@ -99,7 +101,8 @@ static struct mpiwait_slot *segment_map(int fd, struct mpiwait_sizes **ret_sizes
 
 	if (!header_is_good(fd, &header))
 		return NULL;
-	size = (size_t)mpiwait_segment_size(header.slot_count);
+	size = (size_t)(ret_sizes ? mpiwait_segment_size(header.slot_count)
+	                          : mpiwait_sizes_offset(header.slot_count, 0));
 	segment = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (segment == MAP_FAILED)
 		return NULL;
@@ -135,7 +138,7 @@ static struct mpiwait_slot *segment_find(const struct config *config, struct mpi
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes)
 {
 	int saved = errno;
-	struct mpiwait_slot *slot = segment_find(config, ret_sizes);
+	struct mpiwait_slot *slot = segment_find(config, config->profile ? ret_sizes : NULL);
 
 	errno = saved;
 	return slot ? slot : segment_private();

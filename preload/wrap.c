@@ -92,19 +92,20 @@ typedef uintptr_t word;
 	if (group == GROUP_INIT)                                                              \
 		process_call_ended(ROW_##name, code);
 
-#define BODY_MARK(name, call, group, arguments, volume, variant)                                       \
-	uint32_t kind = wait_mark(ROW_##name, HERE);                                                   \
-	bool sized = __builtin_expect(                                                                 \
-	        volume != VOLUME_NONE && kind == CALL_NONE && (process_mode() & PROCESS_PROFILES), 0); \
-	struct {                                                                                       \
-		word at[(arguments) + 1];                                                              \
-	} aside;                                                                                       \
-	int code;                                                                                      \
-                                                                                                       \
-	SET_ASIDE(sized, arguments);                                                                   \
-	code = call;                                                                                   \
-	wait_unmark(kind);                                                                             \
-	if (sized && code == 0)                                                                        \
+/* Sized if it is not inside of a blocking call, as wait_mark counts it. */
+#define BODY_MARK(name, call, group, arguments, volume, variant)                                             \
+	uint32_t kind = wait_mark(ROW_##name, HERE);                                                         \
+	bool sized = __builtin_expect(                                                                       \
+	        volume != VOLUME_NONE && (process_mode() & PROCESS_PROFILES) && wait_self.outer <= HERE, 0); \
+	struct {                                                                                             \
+		word at[(arguments) + 1];                                                                    \
+	} aside;                                                                                             \
+	int code;                                                                                            \
+                                                                                                             \
+	SET_ASIDE(sized, arguments);                                                                         \
+	code = call;                                                                                         \
+	wait_unmark(kind);                                                                                   \
+	if (sized && code == 0)                                                                              \
 		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);
 
 #define CALL_PLAIN(index, next, arguments) next(ARGUMENTS_##arguments)

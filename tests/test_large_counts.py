@@ -57,12 +57,13 @@ def test_the_wheel_of_mpi4py_gives_the_same(mpi: Mpi) -> None:
 @pytest.mark.parametrize("mpi", [mpi for mpi in MPIS if mpi.name in ("openmpi", "openmpi-5", "mpich", "mpich-5")],
                          ids=lambda mpi: mpi.name)
 def test_large_counts_called_at_run_time(mpi: Mpi) -> None:
-    """MPICH has its own: there the same calls only pass through. Nothing stays allocated once requests are complete."""
+    """MPICH has its own: there the same calls only pass through. Nothing of ours stays allocated once requests are
+    complete."""
     output, _ = mpi.launch("large_calls")
     lines = [line.split() for line in output.splitlines()]
     refusals = [line[1] for line in lines if line[0] in ("too_many", "handler_called", "negative")]
     flags = [line for line in lines if line[0] in ("gatherv", "in_place", "detached")]
     assert len(flags) == 1 + 2 * 2 and all(line[1] == "1" for line in flags), output
-    assert all(float(line[1]) < 1 for line in lines if line[0] == "kept_bytes_per_call"), output
     if mpi.name.startswith("openmpi"):
+        assert all(float(line[1]) < 1 for line in lines if line[0] == "kept_bytes_per_call"), output
         assert refusals == ["1"] * 6, output
