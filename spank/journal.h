@@ -72,7 +72,7 @@ int journal_record(struct journal *journal, uint32_t policy, const struct journa
                    struct journal_found *ret_found, struct error *error);
 
 /*
- * Writes a value that was recorded: of the range, or the found one. Four system calls, no allocation: the lease's own
+ * Writes a value that was recorded: of the range, or the found one. Five system calls, no allocation: the lease's own
  * path. Returns 0, -ESTALE (the claim is lost: nothing was written), -EINVAL (not recorded, or no value of the range),
  * or -errno of the kernel.
  */
