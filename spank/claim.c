@@ -20,16 +20,71 @@
 #define LOCK_WAITS   2000
 #define LOCK_WAIT_NS 1000000
 
-int claim_lock(int descriptor)
+static bool lock_try(int descriptor)
+{
+	return flock(descriptor, LOCK_EX | LOCK_NB) == 0;
+}
+
+/*
+ * Who waits for a claim's lock holds its turn, a lock of the first byte, so that a holder who writes again and again
+ * lets them in. A kernel that has no such lock (before 3.15) is only less fair.
+ */
+static bool turn_try(int descriptor)
+{
+	struct flock turn = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+	return fcntl(descriptor, F_OFD_SETLK, &turn) == 0 || (errno != EAGAIN && errno != EACCES);
+}
+
+static void turn_end(int descriptor)
+{
+	struct flock turn = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+	fcntl(descriptor, F_OFD_SETLK, &turn);
+}
+
+static bool lock_try_politely(int descriptor)
+{
+	struct flock turn = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+
+	if (fcntl(descriptor, F_OFD_GETLK, &turn) == 0 && turn.l_type != F_UNLCK) {
+		errno = EWOULDBLOCK;
+		return false;
+	}
+	return lock_try(descriptor);
+}
+
+static int wait_for(bool (*try)(int descriptor), int descriptor)
 {
 	for (int i = 0; i < LOCK_WAITS; i++) {
-		if (flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+		if (try(descriptor))
 			return 0;
-		if (errno != EWOULDBLOCK && errno != EINTR)
+		if (errno != EWOULDBLOCK && errno != EINTR && errno != EACCES)
 			return -errno;
 		nanosleep(&(struct timespec){0, LOCK_WAIT_NS}, NULL);
 	}
 	return -EBUSY;
+}
+
+int claim_lock(int descriptor)
+{
+	return wait_for(lock_try, descriptor);
+}
+
+int claim_lock_again(int descriptor)
+{
+	return wait_for(lock_try_politely, descriptor);
+}
+
+static int lock_in_turn(int descriptor)
+{
+	int result = wait_for(turn_try, descriptor);
+
+	if (result)
+		return result;
+	result = wait_for(lock_try, descriptor);
+	turn_end(descriptor);
+	return result;
 }
 
 void claim_unlock(int descriptor)
@@ -152,6 +207,6 @@ int claim_open(int node_directory, uint32_t policy, bool make, struct error *err
 	}
 	if (file < 0)
 		return error_set(error, file, "%s", strerror(-file));
-	result = claim_lock(file);
+	result = lock_in_turn(file);
 	return result ? error_set(error, result, "locked by another for too long") : take_descriptor(&file);
 }

@@ -24,8 +24,12 @@ struct claim {
  */
 int claim_open(int node_directory, uint32_t policy, bool make, struct error *error);
 
-/* The lock again, and without it. Returns 0, -EBUSY or -errno. */
+/*
+ * The lock of any file of ours, for two seconds at most; that of a claim again, after those who wait for it in
+ * claim_open; and without it. Return 0, -EBUSY or -errno.
+ */
 int claim_lock(int descriptor);
+int claim_lock_again(int descriptor);
 void claim_unlock(int descriptor);
 
 /* Reads a claim. Returns 0, -EBADMSG or -errno. */

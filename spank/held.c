@@ -55,7 +55,7 @@ int held_write(struct held *held, const struct claim *claim)
 
 int held_lock(const struct held *held)
 {
-	int result = claim_lock(held->descriptor);
+	int result = claim_lock_again(held->descriptor);
 
 	if (result)
 		return result;

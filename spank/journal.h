@@ -45,8 +45,10 @@ struct journal_found {
 
 /*
  * Makes the journal of this process for a step (step_id STATE_NONE: the job's own, made by a prolog, which holds until
- * the job's epilog). The job's state must have begun (state_job_begin). sysfs: CPUFREQ_SYSFS but in tests.
- * Returns 0 with *ret_journal to be freed by journal_end, or -errno (-ENOSPC: a full disk): then change nothing.
+ * the job's epilog). The caller's process is the holder, so that in slurmstepd it is slurmstepd itself that calls, not
+ * the short-lived child in which contain_spank (24.05+) runs some callbacks. The job's state must have begun
+ * (state_job_begin). sysfs: CPUFREQ_SYSFS but in tests. Returns 0 with *ret_journal to be freed by journal_end, or
+ * -errno (-ENOSPC: a full disk): then change nothing.
  */
 int journal_open(const struct state_place *place, const char *sysfs, uint32_t job_id, uint32_t step_id,
                  struct journal **ret_journal, struct error *error);
@@ -70,7 +72,7 @@ int journal_record(struct journal *journal, uint32_t policy, const struct journa
                    struct journal_found *ret_found, struct error *error);
 
 /*
- * Writes a value that was recorded: of the range, or the found one. Four system calls, no allocation: the lease's own
+ * Writes a value that was recorded: of the range, or the found one. Five system calls, no allocation: the lease's own
  * path. Returns 0, -ESTALE (the claim is lost: nothing was written), -EINVAL (not recorded, or no value of the range),
  * or -errno of the kernel.
  */

@@ -146,6 +146,30 @@ def test_a_later_claim_undoes_the_earlier_first(node: Node, alive: bool) -> None
     assert node.snapshot() == before
 
 
+def test_a_claim_in_the_middle_of_writes(node: Node) -> None:
+    """From the claim on not one write of the earlier holder arrives, however many are under way."""
+    before = node.snapshot()
+    writes = 400
+    interrupted = 0
+    for _ in range(5):
+        first, second = node.holder(7), node.holder(8)
+        first.do(*script(SPEED))
+        assert first.process.stdin and first.process.stdout
+        first.process.stdin.write("set 0 scaling_setspeed 1200000\nset 0 scaling_setspeed 2000000\n" * (writes // 2))
+        first.process.stdin.flush()
+        second.do("claim 0")
+        at_once = node.snapshot()
+        answers = [int(first.process.stdout.readline().split()[0]) for _ in range(writes)]
+        assert (at_once, node.snapshot()) == (before, before)
+        assert sorted(set(answers)) in ([-116], [-116, 0]) and answers == sorted(answers, reverse=True)
+        interrupted += answers[0] == 0
+        for holder in (second, first):
+            holder.do("end")
+            holder.stop()
+        assert node.snapshot() == before
+    assert interrupted
+
+
 def test_the_epilog_ends_a_lease_that_is_alive(node: Node) -> None:
     before = node.snapshot()
     holder = node.holder(7)
@@ -296,7 +320,7 @@ def with_sums(text: str, claim: bool) -> str:
 def test_a_released_core_is_found_anew(node: Node) -> None:
     """What was found at an earlier claim of the same step is not put back at the end of a later one."""
     before = node.snapshot()
-    lower = ("claim 0", "record 0 scaling_max_freq khz=1000000-1000000", "set 0 scaling_max_freq 1000000")
+    lower = ("claim 0", "record 0 scaling_max_freq khz=1000000-2400000", "set 0 scaling_max_freq 1000000")
     for killed in (True, False):
         holder = node.holder(7)
         holder.do(*lower, "release 0")
