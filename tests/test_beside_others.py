@@ -44,7 +44,8 @@ def built(mpi: Mpi, name: str, *options: str) -> Path:
 def launched(mpi: Mpi, words: list, variables: dict[str, str], ranks: int = 2, prefix: tuple[str, ...] = ()) -> str:
     try:
         environment = dict(os.environ, **mpi.environment("C"))
-        command = [*prefix, *mpi.launcher(), "-n", str(ranks), "env", *(f"{k}={v}" for k, v in variables.items()), *words]
+        set_by = [f"{name}={value}" for name, value in variables.items()]
+        command = [*prefix, *mpi.launcher(), "-n", str(ranks), "env", *set_by, *words]
     except Unavailable as reason:
         pytest.skip(str(reason))
     status, output, errors = execute([str(word) for word in command], environment, 120)
