@@ -3,7 +3,7 @@
  * prints one line per delay: the share of CPU that the waits took its thread, and how long after rank 0's arrival each
  * of them ended, in microseconds.
  *
- *     late-sender CALL BYTES DELAY[xCOUNT]...
+ *     late-sender CALL BYTES DELAY[:COUNT]...
  *
  * CALL is recv, send (rank 1 sends, rank 0 receives late), allreduce or pingpong (no delay; the figures are half a
  * round trip each). Both ranks must run on one node: their clock is CLOCK_MONOTONIC.
@@ -109,8 +109,8 @@ static double wait_once(void (*play)(void), double delay_us, double *cpu_us, dou
 
 static void measure(const char *name, void (*play)(void), const char *argument)
 {
-	const char *times = strchr(argument, 'x');
-	int count = times ? atoi(times + 1) : COUNT, rounds = play == call_pingpong ? 2 * ROUNDS : 1;
+	const char *colon = strchr(argument, ':');
+	int count = colon ? atoi(colon + 1) : COUNT, rounds = play == call_pingpong ? 2 * ROUNDS : 1;
 	double delay_us = atof(argument), cpu_us = 0, wall_us = 0, warm_us = 0;
 	double *after_us = calloc((size_t)count, sizeof(*after_us));
 
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	bytes = play ? atoi(argv[2]) : 0;
 	if (!play || bytes <= 0 || size != 2) {
 		if (rank == 0)
-			fprintf(stderr, "usage: late-sender recv|send|allreduce|pingpong BYTES DELAY_US[xCOUNT]..., on "
+			fprintf(stderr, "usage: late-sender recv|send|allreduce|pingpong BYTES DELAY_US[:COUNT]..., on "
 			                "2 ranks\n");
 		MPI_Abort(WORLD, 2);
 	}

@@ -1,4 +1,4 @@
-"""The law by counts, through the real library: dependent steps in one call, and a runtime that yields under its lock."""
+"""The law by counts, through the real library: dependent steps, and a runtime that yields under its lock."""
 
 from __future__ import annotations
 

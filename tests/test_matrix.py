@@ -46,7 +46,7 @@ def test_the_cover_has_every_pair() -> None:
 
 def test_coverage_names_what_there_is() -> None:
     known = {"functions": {*plan.coverage()["functions"], plan.LAST}, "mpis": set(NAMES), "bindings": set(BINDINGS)}
-    for kind in ("spins", "returns", "absent"):
+    for kind in ("spins", "unjudged", "returns", "absent"):
         for entry in plan.coverage()[kind]:
             assert len(entry["reason"]) > 20 and set(entry) <= {*known, "reason"}
             for key, names in known.items():

@@ -174,13 +174,13 @@ def execute(command: list[str], environment: dict[str, str], timeout_s: float) -
 
 
 def launch(mpi: Mpi, binding: str, arguments: list[str], variables: dict[str, str], timeout_s: float,
-           ranks: int = 2) -> tuple[int | None, str, str]:
-    """Runs the binding's program. `variables` reach the ranks only, so that the launcher itself is left alone."""
+           prefix: tuple[str, ...] = ()) -> tuple[int | None, str, str]:
+    """Runs the binding's program. `variables` and `prefix` reach the ranks only: the launcher itself is left alone."""
     command = mpi.command(binding)
     environment = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "MPI_WAIT_CONFIG")}
     environment.update(mpi.environment(binding), MATRIX_FOLDER=str(BUILD / "tests/matrix"), MATRIX_PROGRAM=command[0])
-    rank = ["env", *(f"{key}={value}" for key, value in variables.items())]
-    return execute([*mpi.launcher(), "-n", str(ranks), *rank, *command, *arguments], environment, timeout_s)
+    rank = [*prefix, "env", *(f"{key}={value}" for key, value in variables.items())]
+    return execute([*mpi.launcher(), "-n", "2", *rank, *command, *arguments], environment, timeout_s)
 
 
 def version_of(command: list[str]) -> str:

@@ -13,15 +13,18 @@ from tests.matrix.libraries import BINDINGS, MPIS, Mpi, Unavailable, version_of
 from tests.matrix.plan import coverage, lists, policies, policy_reasons
 from tests.matrix.play import SPINS, WAIT_MS, Report, cells_judge, columns, exceeding, median
 
+KINDS = {"spins": "Spins", "unjudged": "Not judged", "returns": "Does not wait", "absent": "Absent"}
+
 HEAD = """# What a wait costs: the matrix
 
 Written by `tests/matrix/run --all --results tests/RESULTS.md`; do not edit.
 
-One of two ranks comes {wait} ms late to a call; the other waits in it, single-threaded, under the policy `nap`. A figure
-is the **share of CPU time** that the wait took the waiting thread, in per cent, read by the program itself
+One of two ranks comes {wait} ms late to a call; the other waits in it, single-threaded, under the policy `nap`. A
+figure is the **share of CPU time** that the wait took the waiting thread, in per cent, read by the program itself
 (`CLOCK_THREAD_CPUTIME_ID` around the call): the median of {count} waits or more. Without the library every one of them
-is 100. The aim is at most {aim:.0f}; what misses it is **bold**. `spins` is a cell that `tests/coverage.json` lists, and
-`returns` a call in which this library does not wait for the other rank.
+is 100. The ranks have a real-time priority, so that nobody else on this machine takes part. The aim is at most
+{aim:.0f}; what misses it is **bold**. `spins` is a cell that `tests/coverage.json` lists, and `returns` a call in
+which this library does not wait for the other rank.
 
 The other policies ran the same cells: no hang, and the same results to the bit as without the library.
 """
@@ -90,7 +93,7 @@ def write(path: Path, report: Report, seconds: float, repetitions: int) -> None:
     over = exceeding(report)
     lines += ["## Above the aim, and not listed", ""]
     lines += [f"- {', '.join(cell)}: {100 * share:.0f} %" for cell, share in sorted(over.items())] or ["None."]
-    for kind, title in (("spins", "Spins"), ("returns", "Does not wait"), ("absent", "Absent")):
+    for kind, title in KINDS.items():
         lines += ["", f"## {title}", "", *listed(kind)]
     lines += [f"- {where}: {reason}" for where, reason in sorted(report.unavailable.items())]
     wrong = [*report.problems, *cells_judge(report)]
