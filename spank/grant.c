@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -45,7 +46,6 @@ struct grant {
 	struct allotment allotment;
 	struct task *task;
 	uint32_t tasks_seen;
-	uint32_t tasks_ended;
 	struct shared *shared; /* by local task */
 	struct broker *broker;
 	hwloc_bitmap_t core; /* for the broker's calls */
@@ -69,11 +69,20 @@ static size_t shared_size(const struct grant *grant)
 	return grant->config.local_tasks * sizeof(struct shared);
 }
 
+/* The pairs are not to make slurmstepd short of descriptors for the tasks' own pipes. */
+static bool has_room(uint32_t tasks)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && tasks <= limit.rlim_cur / 8;
+}
+
 static int make_tasks(struct grant *grant, struct error *error)
 {
 	uint32_t count = grant->config.local_tasks;
 	void *page = mmap(NULL, shared_size(grant), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int rc = 0;
+	bool pairs = grant->config.rules.domain.grant == SITE_GRANT_LEASE;
+	int rc = pairs && !has_room(count) ? -EMFILE : 0;
 
 	grant->shared = page == MAP_FAILED ? NULL : page;
 	grant->task = calloc(count, sizeof(grant->task[0]));
@@ -83,7 +92,7 @@ static int make_tasks(struct grant *grant, struct error *error)
 		return error_set(error, -ENOMEM, "no grant: no memory");
 	for (uint32_t i = 0; i < count; i++)
 		grant->task[i] = (struct task){.broker_end = -1, .task_end = -1};
-	for (uint32_t i = 0; i < count && rc == 0 && grant->config.rules.domain.grant == SITE_GRANT_LEASE; i++)
+	for (uint32_t i = 0; i < count && rc == 0 && pairs; i++)
 		rc = pair_make(&grant->task[i]);
 	return rc < 0 ? error_set(error, rc, "no grant: no socket pairs for %u tasks: %s", count, strerror(-rc)) : 0;
 }
@@ -108,7 +117,7 @@ int grant_prepare(const struct grant_config *config, struct grant **ret_grant, s
 		return rc;
 	}
 	*ret_grant = grant;
-	return 0;
+	return allotment_take(&grant->allotment, &config->rules, error);
 }
 
 /* A task whose domains differ in their limits is told of the first kind only. */
@@ -241,7 +250,12 @@ int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error
 	if (rc < 0)
 		return error_set(error, rc, "no grant: affinity of task %u: %s", local_task, strerror(-rc));
 	grant->task[local_task].pid = pid;
-	return ++grant->tasks_seen == grant->config.local_tasks ? begin(grant, error) : 0;
+	if (++grant->tasks_seen < grant->config.local_tasks)
+		return 0;
+	pthread_mutex_lock(&grant->mutex);
+	rc = begin(grant, error);
+	pthread_mutex_unlock(&grant->mutex);
+	return rc;
 }
 
 /* Kept across exec, high enough that no shell uses it by number. Returns the new descriptor or -1. */

@@ -96,21 +96,6 @@ def test_results_are_the_same(start: grants.Start) -> None:
     assert lowered.stdout == bare.stdout and "checksum" in bare.stdout
 
 
-def test_the_report_says_it(start: grants.Start) -> None:
-    cluster = start()
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
-    text = json.dumps({"mpi_wait": jobs.record(cluster, job)})
-    path = cluster.root / "share" / "grant.json"
-    path.write_text(text)
-    report = subprocess.run(
-        ["/usr/bin/python3", str(jobs.REPOSITORY / "contrib/mpi-wait"), "report", "--file", str(path)],
-        capture_output=True, text=True,
-    )
-    if report.returncode == 2:
-        pytest.skip("mpi-wait report reads no files")
-    assert "at low frequency" in report.stdout and "2 cores granted by lease" in report.stdout
-
-
 def test_nothing_can_be_opened(start: grants.Start) -> None:
     cluster = start()
     tried = hostile(cluster, "by_path")
@@ -289,6 +274,23 @@ def test_the_users_own_frequency_is_the_ceiling(start: grants.Start, driver: str
     assert before.count("\n") == bare.count("\n")
 
 
+def test_a_later_steps_own_frequency_survives_the_takeover(start: grants.Start) -> None:
+    """What the first step has low is put back before Slurm looks: neither ceiling nor Slurm's reset are ours."""
+    cluster = start()
+    before = files(cluster)
+    job, first = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "12"])
+    wait_for(lambda: lows(cluster))
+    show = f"cat {grants.CPUFREQ}/policy0/scaling_setspeed"
+    _, done = jobs.srun(
+        cluster, [f"--jobid={job}", "--overlap", "-n1", "--cpu-freq=1600000", PSTATE, "sh", "-c", show]
+    )
+    assert done.stdout.strip() == "1600000"
+    first.communicate(timeout=30)
+    cluster.wait_job(job)
+    wait_for(lambda: not grants.left(cluster))
+    assert files(cluster).replace("userspace", "schedutil") == before or files(cluster) == before
+
+
 def test_a_domain_of_several_tasks_is_refused(start: grants.Start) -> None:
     cluster = start(domain_size=4)
     before = files(cluster)
@@ -425,7 +427,7 @@ def test_other_grants_are_undone_too(start: grants.Start, arguments: str, how: s
 
 
 def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
-    """A second job on that core runs at the found frequency; after resume the first goes on, at whatever it then has."""
+    """A second job on that core runs at the found frequency, and may have a lease; after resume the first goes on."""
     cluster = start()
     before = files(cluster)
     job, process = begin(cluster, ["-N1", "-n2", *LONG[:-2], "700", "14"])
@@ -434,6 +436,8 @@ def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
     wait_for(lambda: not lows(cluster), timeout_s=3)
     other, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", "sleep", "1"])
     assert not lows(cluster)
+    claims = hostile(cluster, "low")
+    assert claims == {"own": "0", "low": "done", "restore": "done"} and not lows(cluster)
     cluster.run(["scontrol", "resume", str(job)], user="root", check=True)
     assert process.wait(timeout=60) == 0
     cluster.wait_job(job)
