@@ -293,6 +293,42 @@ def with_sums(text: str, claim: bool) -> str:
     return "".join(f"{zlib.crc32(line.encode()):08x} {line}\n" for line in lines)
 
 
+def test_a_released_core_is_found_anew(node: Node) -> None:
+    """What was found at an earlier claim of the same step is not put back at the end of a later one."""
+    before = node.snapshot()
+    lower = ("claim 0", "record 0 scaling_max_freq khz=1000000-1000000", "set 0 scaling_max_freq 1000000")
+    for killed in (True, False):
+        holder = node.holder(7)
+        holder.do(*lower, "release 0")
+        assert node.snapshot() == before
+        node.write(0, "scaling_max_freq", 1_800_000)
+        holder.do(*lower)
+        if not killed:
+            holder.do("end")
+        holder.stop(kill=True)
+        assert node.restore().returncode == 0
+        assert node.read(0, "scaling_max_freq") == "1800000"
+        node.write(0, "scaling_max_freq", 2_400_000)
+    assert node.snapshot() == before
+
+
+def test_a_minimum_waits_for_its_maximum(start: Callable[..., Node]) -> None:
+    """Before Linux 5.4 a minimum above the maximum is refused, in whatever order the two were recorded."""
+    for first, second in (("min", "max"), ("max", "min")):
+        node = start(driver="intel_pstate", strict_limits=True)
+        node.write(0, "scaling_min_freq", 1_200_000)
+        node.write(0, "scaling_max_freq", 1_400_000)
+        before = node.snapshot()
+        for value in ("800000", "3500000"):
+            order = ("min", "max") if value == "800000" else ("max", "min")
+            holder = node.holder(7)
+            holder.do("claim 0", *(f"record 0 scaling_{name}_freq khz=800000-3500000" for name in (first, second)))
+            holder.do(*(f"set 0 scaling_{name}_freq {value}" for name in order))
+            holder.stop(kill=True)
+            done = node.restore()
+            assert (done.returncode, node.snapshot()) == (0, before), done.stderr
+
+
 def test_a_full_disk_means_no_change(node: Node) -> None:
     before = node.snapshot()
     holder = node.holder(7)

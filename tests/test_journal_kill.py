@@ -16,13 +16,15 @@ REPEATS = 20
 AT_RANDOM = 300
 KINDS = {"acpi-cpufreq": SPEED, "intel_pstate": LIMITS}
 POINTS = {
-    # name: (points at which the holder is killed, whether it is killed when it ends, points in the restore)
-    "journalled": (("journalled",), False, ()),
-    "half applied": (("change", "changed", "owned"), False, ()),
-    "half restored": (("undone", "owned"), True, ()),
-    "claim freed": (("freed",), True, ()),
-    "in restore": ((), False, ("undone", "owned", "freed", "undone-all", "removed")),
+    # name: (points, who is killed there: the holder, the holder with its end, or what undoes for it)
+    "journalled": (("written", "journalled"), "holder"),
+    "half applied": (("change", "changed", "owned"), "holder"),
+    "half restored": (("undone", "owned"), "end"),
+    "claim freed": (("freed",), "end"),
+    "in restore": (("undone", "owned", "freed", "undone-all", "removed"), "restore"),
+    "in the epilog": (("undone", "owned", "freed", "undone-all", "removed"), "epilog"),
 }
+UNDOING = {"restore": ("restore",), "epilog": ("epilog", 7)}
 
 
 @pytest.fixture(scope="module")
@@ -43,36 +45,35 @@ def restored(node: Node, before: Snapshot, what: object) -> None:
     assert (what, node.journals()) == (what, [])
 
 
-def passes(node: Node, text: str, point: str, restores: bool = False) -> int:
+def die(node: Node, text: str, who: str, kill: str) -> bool:
+    """A step is told all that, and who is killed there. Whether it was."""
+    if who in UNDOING:
+        node.driver("hold", 7, 0, text=text)
+        return node.driver(*UNDOING[who], kill=kill).returncode in KILLED
+    return node.driver("hold", 7, 0, text=text + ("end\n" if who == "end" else ""), kill=kill).returncode in KILLED
+
+
+def passes(node: Node, text: str, who: str, point: str) -> int:
     """How often a point is passed by the whole of it: the first number at which nobody dies, less one."""
-    number = 0
-    died = True
-    while died:
-        number += 1
-        if restores:
-            node.driver("hold", 7, 0, text=text)
-        done = node.driver("restore", kill=f"{point}:{number}") if restores else node.driver(
-            "hold", 7, 0, text=text, kill=f"{point}:{number}")
-        died = done.returncode in KILLED
+    number = 1
+    while die(node, text, who, f"{point}:{number}"):
         node.restore()
+        number += 1
+    node.restore()
     return number - 1
 
 
 @pytest.mark.parametrize("name", POINTS)
 def test_killed_at_a_point(case: tuple[Node, Snapshot, str], name: str) -> None:
     node, before, text = case
-    points, ends, in_restore = POINTS[name]
-    text += "end\n" if ends else ""
+    points, who = POINTS[name]
+    last = {point: passes(node, text, who, point) for point in points}
+    assert all(last.values()), last
     killed = 0
     while killed < REPEATS:
-        for point in points or in_restore:
-            last = passes(node, text, point, bool(in_restore))
-            assert last > 0, point
-            for number in range(1, last + 1):
-                done = node.driver("hold", 7, 0, text=text, kill=f"{point}:{number}" if points else "")
-                if in_restore:
-                    done = node.driver("restore", kill=f"{point}:{number}")
-                assert done.returncode in KILLED, (point, number)
+        for point in points:
+            for number in range(1, last[point] + 1):
+                assert die(node, text, who, f"{point}:{number}"), (point, number)
                 killed += 1
                 restored(node, before, (point, number))
 
@@ -80,8 +81,8 @@ def test_killed_at_a_point(case: tuple[Node, Snapshot, str], name: str) -> None:
 def test_killed_at_every_point_in_turn(case: tuple[Node, Snapshot, str]) -> None:
     """The holder's whole life, its end included; then a restore that is killed at each of its own points in turn."""
     node, before, text = case
-    holder_points = passes(node, text + "end\n", "any")
-    restore_points = passes(node, text, "any", restores=True)
+    holder_points = passes(node, text, "end", "any")
+    restore_points = passes(node, text, "restore", "any")
     assert holder_points > 30 and restore_points > 10
     for number in range(1, holder_points + 1):
         assert node.driver("hold", 7, 0, text=text + "end\n", kill=f"any:{number}").returncode in KILLED
