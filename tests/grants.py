@@ -26,13 +26,16 @@ def clusters() -> Iterator[Start]:
     """Starts one-node clusters, one per set of options, and stops them all at the end."""
     known: dict[str, Cluster] = {}
 
-    def start(arguments: str = "", **model: Any) -> Cluster:
-        key = json.dumps([arguments, model], sort_keys=True)
+    def start(
+        arguments: str = "", *, conf: dict[str, str] | None = None, simulated: bool = True, **model: Any
+    ) -> Cluster:
+        key = json.dumps([arguments, conf, simulated, model], sort_keys=True)
         if key not in known:
             project = project_cluster_arguments()
             project["plugstack"] = project["plugstack"].rstrip("\n") + f" {arguments}\n"
-            known[key] = start_or_skip(Cluster(nodes=1, model=model, **project))
-        take_writes(known[key])
+            known[key] = start_or_skip(Cluster(nodes=1, model=model, slurm_conf=conf, simulated=simulated, **project))
+        if simulated:
+            take_writes(known[key])
         return known[key]
 
     yield start
@@ -58,3 +61,16 @@ def set_file(cluster: Cluster, policy: int, file: str, value: object) -> None:
 def left(cluster: Cluster) -> str:
     """What the node's /run still holds of jobs."""
     return cluster.node_run(NODE, ["sh", "-c", "ls -d /run/mpi-wait/*/[0-9]* 2>/dev/null"]).stdout
+
+
+def fill_run(cluster: Cluster) -> None:
+    """No room is left below /run/mpi-wait."""
+    script = (
+        "mkdir -p /run/mpi-wait && mount -t tmpfs -o size=64k,mode=755 none /run/mpi-wait &&"
+        " dd if=/dev/zero of=/run/mpi-wait/full bs=4k 2>/dev/null; true"
+    )
+    cluster.node_run(NODE, ["sh", "-c", script], check=True)
+
+
+def empty_run(cluster: Cluster) -> None:
+    cluster.node_run(NODE, ["umount", "-l", "/run/mpi-wait"], check=True)

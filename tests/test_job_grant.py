@@ -462,3 +462,66 @@ def test_a_later_step_takes_over(start: grants.Start) -> None:
     assert json.loads(out)["last"] == "over"
     cluster.wait_job(job)
     assert is_clean(cluster, before)
+
+
+def refused(cluster: Cluster, argv: list[str]) -> dict[str, int]:
+    job, _ = jobs.srun(cluster, ["-N1", *argv, PSTATE, "true"])
+    reasons: dict[str, int] = jobs.record(cluster, job)["grant"].get("refused", {})
+    return reasons
+
+
+def test_a_task_that_may_run_elsewhere_gets_nothing(start: grants.Start) -> None:
+    cluster = start("pin=none", conf={"TaskPlugin": "task/none"})
+    assert refused(cluster, ["-n1"]) == {"the task may run outside the step's cores": 1}
+
+
+def test_a_core_without_a_task_is_nobodys(start: grants.Start) -> None:
+    assert refused(start(), ["-n1", "-c2", "--cpu-bind=map_cpu:0"]) == {"no task runs there": 1}
+
+
+def test_a_file_is_for_a_domain_of_one_core(start: grants.Start) -> None:
+    cluster = start("grant=file", domain_size=4)
+    assert refused(cluster, ["-n1", "-c2"]) == {"grant=file is for domains of one core": 2}
+
+
+def test_files_of_different_limits_are_not_given_together(start: grants.Start) -> None:
+    cluster = start("grant=file")
+    grants.set_file(cluster, 1, "scaling_max_freq", 1_800_000)
+    try:
+        assert refused(cluster, ["-n1", "-c2"]) == {"limits differ between the task's cores": 1}
+    finally:
+        grants.set_file(cluster, 1, "scaling_max_freq", 2_400_000)
+
+
+def test_a_full_disk_means_no_grant(start: grants.Start) -> None:
+    """Nothing is changed that could not be written down; the job runs."""
+    cluster = start()
+    before = files(cluster)
+    grants.fill_run(cluster)
+    try:
+        job, done = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+        assert "checksum" in done.stdout and take_writes(cluster) == []
+        log = cluster.logs(f"slurmd-{NODE}")
+    finally:
+        grants.empty_run(cluster)
+    cluster.wait_job(job)
+    assert "No space left" in log or "no grant" in log
+    assert files(cluster) == before
+
+
+def test_a_node_without_cpufreq_falls_back(start: grants.Start) -> None:
+    cluster = start(simulated=False)
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    assert jobs.record(cluster, job)["policy"] == {
+        "asked": "pstate", "used": "nap", "by": "job", "why": "no cpufreq"
+    }
+
+
+def test_help_says_whether_the_host_can(start: grants.Start) -> None:
+    show = ["srun", "--mpi-wait-policy=help"]
+    plain = start(simulated=False)
+    assert "no cpufreq" in plain.run(show).stdout
+    cluster = start()
+    done = cluster.node_run(NODE, show)
+    assert "pstate" in done.stdout and "no cpufreq" not in done.stdout
+    assert "grant=off" in start("grant=off").node_run(NODE, show).stdout
