@@ -45,8 +45,10 @@ struct journal_found {
 
 /*
  * Makes the journal of this process for a step (step_id STATE_NONE: the job's own, made by a prolog, which holds until
- * the job's epilog). The job's state must have begun (state_job_begin). sysfs: CPUFREQ_SYSFS but in tests.
- * Returns 0 with *ret_journal to be freed by journal_end, or -errno (-ENOSPC: a full disk): then change nothing.
+ * the job's epilog). The caller's process is the holder, so that in slurmstepd it is slurmstepd itself that calls, not
+ * the short-lived child in which contain_spank (24.05+) runs some callbacks. The job's state must have begun
+ * (state_job_begin). sysfs: CPUFREQ_SYSFS but in tests. Returns 0 with *ret_journal to be freed by journal_end, or
+ * -errno (-ENOSPC: a full disk): then change nothing.
  */
 int journal_open(const struct state_place *place, const char *sysfs, uint32_t job_id, uint32_t step_id,
                  struct journal **ret_journal, struct error *error);

@@ -79,6 +79,8 @@ void node_job_prolog(const struct site *site, const char *words)
 
 	if (!facts || !place || state_place_init(NULL, place) < 0 || read_environment(facts) < 0)
 		return;
+	/* of an earlier run of the job, whose epilog could not put everything back */
+	restore_job(place, CPUFREQ_SYSFS, facts->job_id);
 	/* Right here; in the epilog of a run that is requeued it is one higher. */
 	facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", 0);
 	if (decide(site, words, facts) && state_job_begin(place, facts, true, &error) < 0)

@@ -296,7 +296,7 @@ def with_sums(text: str, claim: bool) -> str:
 def test_a_released_core_is_found_anew(node: Node) -> None:
     """What was found at an earlier claim of the same step is not put back at the end of a later one."""
     before = node.snapshot()
-    lower = ("claim 0", "record 0 scaling_max_freq khz=1000000-1000000", "set 0 scaling_max_freq 1000000")
+    lower = ("claim 0", "record 0 scaling_max_freq khz=1000000-2400000", "set 0 scaling_max_freq 1000000")
     for killed in (True, False):
         holder = node.holder(7)
         holder.do(*lower, "release 0")

@@ -281,3 +281,20 @@ def test_the_governor_userspace_is_not_left(shared: Node) -> None:
     finish(holder)
     shared.write(0, "scaling_governor", "schedutil")
     assert shared.snapshot() == before
+
+
+def test_what_cannot_be_put_back_stays_in_the_journal(orphan: tuple[Node, Path]) -> None:
+    node, journal = orphan
+    good = journal.read_bytes()
+    changed(1, found="unheard-of")(journal)
+    for _ in range(2):
+        done = node.restore()
+        assert done.returncode == 1 and "1 failed" in done.stderr
+        assert "policy0/scaling_governor: its value: Invalid argument; it stays in the journal" in done.stderr
+        assert node.read(0, "scaling_governor") == "userspace" and node.read(1, "scaling_governor") == "schedutil"
+    later = node.holder(8)
+    assert later.tell("claim 0") == (-22, "policy0: job 7 step 0 holds it and cannot be undone; not claimed")
+    finish(later)
+    journal.write_bytes(good)
+    assert node.restore().returncode == 0
+    assert node.journals() == []

@@ -4,6 +4,7 @@
 #include <ftw.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -254,13 +255,16 @@ static void test_claims(void)
 
 static void test_holders(void)
 {
-	struct holder holder, other;
+	struct holder holder, other,
+	        *zombie = mmap(NULL, sizeof(*zombie), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t child = fork();
 	int result, directory = files_directory_path(at("jobs"), 0700);
+	siginfo_t ended;
 
 	if (child == 0)
-		_exit(holder_init(1, 0, &holder) != 0);
-	usleep(50000); /* a zombie by now, or soon: both are looked at below */
+		_exit(holder_init(1, 0, zombie) != 0);
+	CHECK(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT) == 0);
+	CHECK(zombie->process == (uint32_t)child && !holder_is_alive(zombie, -1));
 	CHECK(holder_init(1, 0, &holder) == 0 && holder_is_alive(&holder, -1));
 	other = holder;
 	other.start++;
@@ -268,11 +272,9 @@ static void test_holders(void)
 	other = holder;
 	other.boot[0] = other.boot[0] == 'x' ? 'y' : 'x';
 	CHECK(!holder_is_alive(&other, -1));
-	other = holder;
-	other.process = (uint32_t)child;
-	CHECK(!holder_is_alive(&other, -1));
 	CHECK(waitpid(child, &result, 0) == child && result == 0);
-	CHECK(!holder_is_alive(&other, -1));
+	CHECK(!holder_is_alive(zombie, -1));
+	munmap(zombie, sizeof(*zombie));
 	CHECK(holder_init(1, STATE_NONE, &holder) == 0 && holder.process == 0);
 	CHECK(!holder_is_alive(&holder, directory));
 	put(at("jobs/job.json"), "{}");
