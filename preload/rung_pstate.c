@@ -69,6 +69,9 @@ static void lower(struct rung_thread *thread, uint64_t now_ns)
 			learn(thread, pstate.way->look(thread), now_ns);
 		return;
 	} else if (pstate.way->look) {
+		/* Suspended, or long inside the runtime: the core came back by itself meanwhile. */
+		if (now_ns - thread->pstate.asked_ns > MPIWAIT_LEASE_HOLD_NS)
+			thread->pstate.counted_ns = now_ns;
 		learn(thread, pstate.way->look(thread), now_ns);
 		if (!thread->pstate.asked)
 			return;

@@ -41,7 +41,7 @@ static enum pstate_outcome ask(struct rung_thread *thread, enum mpiwait_lease_ve
 	        .magic = MPIWAIT_LEASE_MAGIC,
 	        .verb = verb,
 	        .cpu = thread->pstate.cpu,
-	        .tid = thread->lane->tid,
+	        .tid = (uint32_t)syscall(SYS_gettid),
 	        .serial = ++thread->pstate.serial,
 	};
 

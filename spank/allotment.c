@@ -248,37 +248,77 @@ static void refuse_all(struct allotment *allotment, const char *why)
 	free(reasons);
 }
 
-static int open_journal(struct allotment *allotment, const struct allotment_rules *rules, struct error *error)
+static bool domain_is_within_step(const struct allotment *allotment, int32_t domain)
 {
-	int rc = journal_open(&rules->place, CPUFREQ_SYSFS, rules->job_id, rules->step_id, &allotment->holdings.journal,
-	                      error);
+	for (unsigned i = 0; i < allotment->cpu_count; i++)
+		if (allotment->cpu[i].domain == domain && allotment->cpu[i].core < 0)
+			return false;
+	return true;
+}
 
+int allotment_take(struct allotment *allotment, const struct allotment_rules *rules, struct error *error)
+{
+	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
+	int rc;
+
+	if (cpus < 0)
+		return 0;
+	rc = journal_open(&rules->place, CPUFREQ_SYSFS, rules->job_id, rules->step_id, &allotment->holdings.journal,
+	                  error);
 	if (rc < 0)
-		refuse_all(allotment, rc == -ENOSPC ? "no room for the journal" : "no journal");
-	return rc;
+		return rc;
+	read_domains(allotment, cpus);
+	for (unsigned i = 0; i < allotment->cpu_count; i++)
+		if (allotment->cpu[i].domain >= 0 && domain_is_within_step(allotment, allotment->cpu[i].domain))
+			journal_claim(allotment->holdings.journal, (uint32_t)allotment->cpu[i].domain, error);
+	return 0;
+}
+
+static bool is_held(const struct holdings *holdings, uint32_t policy)
+{
+	for (size_t i = 0; i < holdings->count; i++)
+		if (holdings->item[i].policy == policy)
+			return true;
+	return false;
+}
+
+/* What was taken, and granted to nobody. */
+static void give_up_the_rest(struct allotment *allotment, struct error *error)
+{
+	for (unsigned i = 0; i < allotment->cpu_count; i++) {
+		int32_t domain = allotment->cpu[i].domain;
+
+		if (domain >= 0 && domain_is_within_step(allotment, domain) &&
+		    !is_held(&allotment->holdings, (uint32_t)domain))
+			journal_release(allotment->holdings.journal, (uint32_t)domain, error);
+	}
 }
 
 int allotment_claim(struct allotment *allotment, const struct allotment_rules *rules, struct error *error)
 {
 	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
 	cleanup_free char(*why)[DOMAIN_WHY_MAX] = calloc(allotment->cpu_count + 1, DOMAIN_WHY_MAX);
+	const char *none = NULL;
 	int rc;
 
 	allotment->holdings.item = calloc(allotment->cpu_count + 1, sizeof(allotment->holdings.item[0]));
 	if (!why || !allotment->holdings.item)
 		return error_set(error, -ENOMEM, "no grant: no memory");
-	if (allotment->is_doubtful || cpus < 0) {
-		refuse_all(allotment, cpus < 0 ? "no cpufreq" : "Slurm's cores and the tasks' affinity disagree");
+	if (cpus < 0)
+		none = "no cpufreq";
+	else if (!allotment->holdings.journal)
+		none = "no journal";
+	else if (allotment->is_doubtful)
+		none = "Slurm's cores and the tasks' affinity disagree";
+	if (none) {
+		refuse_all(allotment, none);
 		return 0;
 	}
-	rc = open_journal(allotment, rules, error);
-	if (rc < 0)
-		return rc;
-	read_domains(allotment, cpus);
 	rc = plan_share(allotment->cpu, allotment->cpu_count);
 	if (rc < 0)
 		return error_set(error, rc, "no grant: no memory");
 	claim_all(allotment, rules, cpus, why, error);
+	give_up_the_rest(allotment, error);
 	count_cores(allotment, why);
 	return 0;
 }

@@ -47,6 +47,13 @@ struct allotment {
 int allotment_init(struct allotment *allotment, const struct topology *topology, const char *step_cores,
                    struct error *error);
 
+/*
+ * Before Slurm reads or sets a frequency of this step: opens the journal, and takes the domains that lie within the
+ * step's cores from whoever had them, so that what Slurm and we find is what nobody of ours has changed. Returns 0, or
+ * negative errno where there is no journal: nothing will be granted then.
+ */
+int allotment_take(struct allotment *allotment, const struct allotment_rules *rules, struct error *error);
+
 /* A task's affinity, as it will begin with. */
 void allotment_add_task(struct allotment *allotment, uint32_t local_task, hwloc_const_bitmap_t affinity);
 

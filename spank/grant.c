@@ -117,7 +117,7 @@ int grant_prepare(const struct grant_config *config, struct grant **ret_grant, s
 		return rc;
 	}
 	*ret_grant = grant;
-	return 0;
+	return allotment_take(&grant->allotment, &config->rules, error);
 }
 
 /* A task whose domains differ in their limits is told of the first kind only. */

@@ -27,7 +27,11 @@ struct grant_config {
 
 struct grant;
 
-/* Before the tasks are forked: what they must inherit. Changes nothing. Returns 0 or negative errno. */
+/*
+ * Before the tasks are forked, and before Slurm's --cpu-freq: what the tasks must inherit; and the step's cores are
+ * taken from whoever had them. Returns 0 with *ret_grant to be freed by grant_end, or negative errno; *ret_grant may be
+ * there all the same, and will say why nothing is granted.
+ */
 int grant_prepare(const struct grant_config *config, struct grant **ret_grant, struct error *error);
 
 /* In the task's child, still root, with grant=fd only: opens what it may turn out to be granted. */

@@ -205,7 +205,6 @@ static int read_inject(const json_t *value, struct policy *policy, struct error 
 	return 0;
 }
 
-/* Below a millisecond the processor has hardly begun to change its clock when the wait is over. */
 static int read_pstate_after(const json_t *value, struct policy *policy, struct error *error)
 {
 	double number = json_number_value(value);

@@ -6,65 +6,34 @@ import json
 import secrets
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests import grants, jobs
-from tests.cluster import Cluster
-from tests.grants import NODE, files, take_writes
-from tests.jobs import PROGRAMS
+from tests.grants import (
+    HOSTILE,
+    LONG,
+    PSTATE,
+    UNBALANCED,
+    begin,
+    files,
+    hostile,
+    is_clean,
+    kill,
+    lows,
+    take_writes,
+    wait_for,
+)
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-PSTATE = "--mpi-wait-policy=pstate"
-UNBALANCED = [PSTATE, f"{PROGRAMS}/unbalanced", "4", "30", "3"]
-LONG = [PSTATE, f"{PROGRAMS}/unbalanced", "1", "500", "60"]
-HOSTILE = ["/usr/bin/python3", "/srv/cluster/lib/tests/programs/hostile.py"]
 DRIVERS = ["acpi-cpufreq", "intel_cpufreq", "intel_pstate", "amd-pstate-epp"]
-REACHES_OUT = "frequency domain reaches outside the task's cores"
 
 
 @pytest.fixture(scope="module")
 def start() -> Iterator[grants.Start]:
     yield from grants.clusters()
-
-
-def hostile(cluster: Cluster, *command: str, argv: list[str] | None = None, **how: Any) -> dict[str, Any]:
-    """Runs one task that tries something; returns what it printed."""
-    _, done = jobs.srun(cluster, ["-N1", "-n1", *(argv or []), PSTATE, *HOSTILE, *command], **how)
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
-
-
-def wait_for(question: Callable[[], Any], timeout_s: float = 20) -> Any:
-    deadline = time.monotonic() + timeout_s
-    while not (answer := question()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return answer
-
-
-def lows(cluster: Cluster) -> list[str]:
-    """The domains whose maximum is the lowest frequency now."""
-    return [
-        line.split("/")[0]
-        for line in files(cluster).splitlines()
-        if "scaling_max_freq" in line and line.endswith(" 1000000")
-    ]
-
-
-def begin(cluster: Cluster, argv: list[str], **how: Any) -> tuple[int, subprocess.Popen[str]]:
-    """Starts a job in the background; returns its id."""
-    name = f"t{secrets.token_hex(6)}"
-    process = cluster.popen(["srun", f"--job-name={name}", *argv], **how)
-    return wait_for(lambda: jobs.job_named(cluster, name)), process
-
-
-def is_clean(cluster: Cluster, before: str) -> bool:
-    wait_for(lambda: not grants.left(cluster))
-    return files(cluster) == before
 
 
 @pytest.mark.parametrize("driver", DRIVERS)
@@ -94,21 +63,6 @@ def test_results_are_the_same(start: grants.Start) -> None:
     _, lowered = jobs.srun(cluster, argv)
     _, bare = jobs.srun(cluster, [word for word in argv if word != PSTATE])
     assert lowered.stdout == bare.stdout and "checksum" in bare.stdout
-
-
-def test_the_report_says_it(start: grants.Start) -> None:
-    cluster = start()
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
-    text = json.dumps({"mpi_wait": jobs.record(cluster, job)})
-    path = cluster.root / "share" / "grant.json"
-    path.write_text(text)
-    report = subprocess.run(
-        ["/usr/bin/python3", str(jobs.REPOSITORY / "contrib/mpi-wait"), "report", "--file", str(path)],
-        capture_output=True, text=True,
-    )
-    if report.returncode == 2:
-        pytest.skip("mpi-wait report reads no files")
-    assert "at low frequency" in report.stdout and "2 cores granted by lease" in report.stdout
 
 
 def test_nothing_can_be_opened(start: grants.Start) -> None:
@@ -220,24 +174,6 @@ def test_a_kept_end_is_worth_nothing(start: grants.Start) -> None:
     cluster.wait_job(keeper_job)
 
 
-def stepd_of(cluster: Cluster, job: int) -> int:
-    """The process id of the job's first step's slurmstepd, in the cluster."""
-    found = cluster.node_run(NODE, ["pgrep", "-f", rf"slurmstepd: \[{job}\.0\]"]).stdout.split()
-    return int(found[0]) if found else 0
-
-
-def kill(cluster: Cluster, job: int, how: str) -> None:
-    stepd = stepd_of(cluster, job)
-    assert stepd
-    if how == "ranks":
-        ranks = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split()
-        cluster.node_run(NODE, ["kill", "-9", *ranks], check=True)
-    if how == "slurmstepd":
-        cluster.node_run(NODE, ["kill", "-9", str(stepd)], check=True)
-    if how != "ranks":
-        cluster.run(["scancel", str(job)])
-
-
 @pytest.mark.parametrize("how", ["scancel", "ranks", "slurmstepd"])
 def test_whatever_dies_the_files_are_as_before(start: grants.Start, how: str) -> None:
     cluster = start()
@@ -267,165 +203,8 @@ def test_two_jobs_share_a_node(start: grants.Start) -> None:
     assert is_clean(cluster, before)
 
 
-@pytest.mark.parametrize("driver", ["acpi-cpufreq", "intel_pstate"])
-def test_the_users_own_frequency_is_the_ceiling(start: grants.Start, driver: str) -> None:
-    cluster = start(driver=driver)
-    before = files(cluster)
-    argv = ["-N1", "-n2", "--cpu-freq=1500000"]
-    job, _ = jobs.srun(cluster, [*argv, f"{PROGRAMS}/unbalanced", "1", "10", "3"])
-    cluster.wait_job(job)
-    bare, touched = files(cluster), take_writes(cluster)
-    job, _ = jobs.srun(cluster, [*argv, *UNBALANCED])
-    record = jobs.record(cluster, job)
-    writes = take_writes(cluster)
-    print(touched, writes, sep="\n")
-    assert files(cluster) == bare
-    ours = writes[len(touched) // 2 : len(writes) - len(touched) // 2]
-    found = {line.split("/")[1].split()[0]: line.split()[-1] for line in before.splitlines()}
-    # Slurm itself limits nothing with intel_pstate.
-    ceiling = 1_600_000 if driver == "acpi-cpufreq" else int(found["scaling_max_freq"])
-    assert all(int(khz) <= ceiling for _, file, khz in ours if "freq" in file or "speed" in file)
-    assert record["grant"]["cores"] == 2
-    assert before.count("\n") == bare.count("\n")
-
-
-def test_a_domain_of_several_tasks_is_refused(start: grants.Start) -> None:
-    cluster = start(domain_size=4)
-    before = files(cluster)
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
-    assert jobs.record(cluster, job)["grant"]["refused"] == {REACHES_OUT: 2}
-    assert take_writes(cluster) == [] and files(cluster) == before
-    assert hostile(cluster, "every_cpu", argv=["-c2"])["0"] == "done"
-
-
-def test_a_domain_that_reaches_into_another_job_is_refused(start: grants.Start) -> None:
-    cluster = start(domain_size=4)
-    job, _ = jobs.srun(cluster, ["-N1", "-n1", PSTATE, "env"])
-    assert jobs.record(cluster, job)["grant"] == {
-        "mode": "lease", "cores": 0, "refused": {REACHES_OUT: 1}, "transitions": 0, "low_s": 0,
-    }
-
-
-def test_tasks_that_share_cores_are_refused(start: grants.Start) -> None:
-    cluster = start()
-    job, done = jobs.srun(cluster, ["-N1", "-n4", "--overcommit", PSTATE, "env"])
-    assert "cpufreq=" not in done.stdout
-    assert jobs.record(cluster, job)["grant"]["refused"].keys() == {"tasks share the core"}
-
-
-def test_the_sites_least_frequency_holds(start: grants.Start) -> None:
-    cluster = start("min_khz=1400000")
-    jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
-    assert {khz for _, _, khz in take_writes(cluster)} == {"1400000", "2400000"}
-
-
-def test_nothing_below_the_present_frequency(start: grants.Start) -> None:
-    cluster = start("min_khz=2400000")
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", PSTATE, "true"])
-    why = "no frequency below the present one is allowed"
-    assert jobs.record(cluster, job)["grant"]["refused"] == {why: 2}
-
-
-def test_the_governor_is_set_where_the_site_allows_it(start: grants.Start) -> None:
-    cluster = start("governor=userspace")
-    before = files(cluster)
-    jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
-    writes = take_writes(cluster)
-    assert {file for _, file, _ in writes} == {"scaling_governor", "scaling_setspeed"}
-    assert ("policy0", "scaling_setspeed", "1000000") in writes
-    wait_for(lambda: not grants.left(cluster))
-    assert files(cluster) == before
-
-
-def test_grant_off_falls_back(start: grants.Start) -> None:
-    cluster = start("grant=off")
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
-    record = jobs.record(cluster, job)
-    assert record["policy"] == {"asked": "pstate", "used": "nap", "by": "job", "why": "grant=off"}
-    assert "grant" not in record and take_writes(cluster) == []
-
-
-def test_a_batch_step_gets_no_lease(start: grants.Start) -> None:
-    cluster = start()
-    job = jobs.sbatch(cluster, "env | grep cpufreq; true\n", ["-n2", PSTATE])
-    cluster.wait_job(job)
-    assert "cpufreq=" not in jobs.output(cluster, job)
-
-
-def test_a_descriptor_is_handed_down(start: grants.Start) -> None:
-    cluster = start("grant=fd governor=userspace")
-    before = files(cluster)
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
-    record = jobs.record(cluster, job)
-    writes = take_writes(cluster)
-    assert ("policy0", "scaling_setspeed", "1000000") in writes
-    assert {file for _, file, _ in writes} == {"scaling_governor", "scaling_setspeed"}
-    assert record["grant"] == {"mode": "fd", "cores": 2}
-    assert record["wait"]["transitions"] >= 8 and record["wait"]["low_s"] > 0.5 * record["wait"]["per_rank_s"][0]
-    assert files(cluster) == before
-
-
-def test_a_descriptor_cannot_be_opened_again(start: grants.Start) -> None:
-    cluster = start("grant=fd governor=userspace")
-    tried = hostile(cluster, "by_path")
-    assert len(tried) == 9 and set(tried.values()) == {"PermissionError"}, "eight paths, one descriptor"
-
-
-def test_a_descriptor_needs_the_userspace_governor(start: grants.Start) -> None:
-    cluster = start("grant=fd")
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
-    assert jobs.record(cluster, job)["grant"] == {
-        "mode": "fd", "cores": 0, "refused": {"governor is not userspace": 2}
-    }
-    assert take_writes(cluster) == []
-
-
-def test_a_descriptor_needs_a_driver_that_has_it(start: grants.Start) -> None:
-    cluster = start("grant=fd governor=userspace", driver="intel_pstate")
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", PSTATE, "true"])
-    assert jobs.record(cluster, job)["grant"]["refused"] == {"no userspace governor": 2}
-
-
-def test_a_descriptor_is_for_a_task_of_one_core(start: grants.Start) -> None:
-    cluster = start("grant=fd governor=userspace")
-    job, done = jobs.srun(cluster, ["-N1", "-n1", "-c2", PSTATE, "env"])
-    assert "cpufreq=" not in done.stdout
-    assert jobs.record(cluster, job)["grant"]["refused"] == {"grant=fd is for tasks of one core": 2}
-
-
-def test_files_are_given_for_the_jobs_time(start: grants.Start) -> None:
-    """Also to ranks that mpirun started; and nobody else gets them."""
-    cluster = start("grant=file")
-    before = files(cluster)
-    job = jobs.sbatch(
-        cluster,
-        f"stat -c %U:%a {grants.CPUFREQ}/policy0/scaling_m??_freq\n"
-        f"mpirun.openmpi -n 2 {PROGRAMS}/unbalanced 4 30 3\n",
-        ["-N1", "-n2", PSTATE],
-    )
-    record = jobs.record(cluster, job)
-    assert "alice:644" in jobs.output(cluster, job) and "root:644" in jobs.output(cluster, job)
-    assert record["grant"] == {"mode": "file", "cores": 2}
-    assert record["wait"]["transitions"] >= 8
-    assert {file for _, file, _ in take_writes(cluster)} == {"scaling_max_freq"}
-    assert is_clean(cluster, before)
-
-
-@pytest.mark.parametrize("arguments", ["grant=file", "grant=fd governor=userspace"])
-@pytest.mark.parametrize("how", ["ranks", "slurmstepd"])
-def test_other_grants_are_undone_too(start: grants.Start, arguments: str, how: str) -> None:
-    cluster = start(arguments)
-    before = files(cluster)
-    job, process = begin(cluster, ["-N1", "-n2", *LONG])
-    wait_for(lambda: [write for write in take_writes(cluster) if write[2] == "1000000"])
-    kill(cluster, job, how)
-    process.communicate(timeout=60)
-    cluster.wait_job(job)
-    assert is_clean(cluster, before)
-
-
 def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
-    """A second job on that core runs at the found frequency; after resume the first goes on, at whatever it then has."""
+    """A second job on that core runs at the found frequency, and may have a lease; after resume the first goes on."""
     cluster = start()
     before = files(cluster)
     job, process = begin(cluster, ["-N1", "-n2", *LONG[:-2], "700", "14"])

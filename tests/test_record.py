@@ -339,6 +339,8 @@ WAITS = [
     {"omitted": {"count": 0}},
     {"late": None},
     {"naps": -1},
+    {"low_us": -1},
+    {"transitions": "many"},
 ]
 
 
@@ -349,9 +351,68 @@ def test_hostile_waits_are_refused(tmp_path: Path, change: dict[str, Any]) -> No
     assert "wait" in refuse(tmp_path, record)
 
 
+GRANT = {
+    "mode": "lease",
+    "cores": 3,
+    "refused": {"frequency domain reaches outside the task's cores": 1},
+    "transitions": 8,
+    "low_us": 1_234_567,
+}
+
+
+def test_grants_are_summed_over_nodes(tmp_path: Path) -> None:
+    records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
+    for record in records:
+        record["steps"][0]["grant"] = GRANT
+    records[1]["steps"][0]["grant"] = {**GRANT, "refused": {"no cpufreq": 2}}
+    assert merge(tmp_path, records, 2)["grant"] == {
+        "mode": "lease",
+        "cores": 6,
+        "refused": {"frequency domain reaches outside the task's cores": 1, "no cpufreq": 2},
+        "transitions": 16,
+        "low_s": 2.469,
+    }
+    assert "grant" not in merge(tmp_path, [node_record()])
+
+
+def test_more_reasons_than_there_is_room_for(tmp_path: Path) -> None:
+    record = node_record()
+    step = record["steps"][0]
+    record["steps"] = [
+        {**step, "id": str(i), "grant": {**GRANT, "refused": {f"reason {i} {j}": 1 for j in range(4)}}}
+        for i in range(8)
+    ]
+    refused = merge(tmp_path, [record])["grant"]["refused"]
+    assert len(refused) == 12 and sum(refused.values()) == 32
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": "loan"},
+        {"mode": None},
+        {"cores": -1},
+        {"transitions": 1.5},
+        {"low_us": 10**16},
+        {"refused": []},
+        {"refused": {"<script>": 1}},
+        {"refused": {"x" * 65: 1}},
+        {"refused": {"": 1}},
+        {"refused": {"no cpufreq": -1}},
+        {"refused": {f"reason {i}": 1 for i in range(13)}},
+    ],
+    ids=range(11),
+)
+def test_hostile_grants_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    record = node_record()
+    record["steps"][0]["grant"] = {**GRANT, **change}
+    assert "grant" in refuse(tmp_path, record)
+
+
 def test_largest_numbers_still_validate(tmp_path: Path) -> None:
     record = node_record(ranks=[[i, 10**18, 10**18] for i in range(1024)])
-    numbers = ("span_us", "naps", "late", "late_us", "sampled_us", "sampled_cpu_us")
+    numbers = ("span_us", "naps", "late", "late_us", "sampled_us", "sampled_cpu_us", "low_us")
+    numbers += ("transitions",)
     record["steps"][0]["wait"] |= dict.fromkeys(numbers, 10**18)
     record["steps"][0]["wait"]["calls"] = {"MPI_Recv": [10**18] * 4}
     merge(tmp_path, [record])

@@ -80,6 +80,22 @@ def test_the_report_answers_the_questions(report: Report) -> None:
     assert "saved" not in text.lower() and "saving" not in text.lower()
 
 
+def test_frequencies_are_reported(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["grant"] = {
+        "mode": "lease",
+        "cores": 3,
+        "refused": {"tasks share the core": 1},
+        "transitions": 12,
+        "low_s": 20.0,
+    }
+    record["mpi_wait"]["wait"].update(transitions=12, low_s=20.3)
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    text = shown(report("123", rows=[make_row(json.dumps(record))]))
+    assert "3 cores granted by lease" in text and "1 core not granted: tasks share the core" in text
+    assert "20.3 s at low frequency (70 % of the waiting); 12 changes" in text
+
+
 def test_measured_energy_is_not_called_simulated(report: Report) -> None:
     record = make_record()
     record["mpi_wait"]["energy"].update(source="rapl", scope="node")

@@ -174,6 +174,10 @@ HOSTILE = {
         change("energy", "source", value="guess"),
         "mpi_wait.energy.source is not one of the possible",
     ),
+    "an unknown grant": (
+        change("grant", value={"mode": "loan", "cores": 1}),
+        "mpi_wait.grant.mode is not one of the possible",
+    ),
     "a list as a reason": (
         change("policy", "why", value=["x"]),
         "mpi_wait.policy.why is not a string",
