@@ -14,7 +14,7 @@ from tests.journal_tools import CPUFREQ, DRIVER, ENVIRONMENT, LIMITS, SPEED, STA
 DRIVERS = {"acpi-cpufreq": SPEED, "intel_cpufreq": SPEED, "intel_pstate": LIMITS, "amd-pstate-epp": LIMITS}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def start() -> Iterator[Callable[..., Node]]:
     yield from nodes()
 
