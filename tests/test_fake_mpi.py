@@ -48,4 +48,4 @@ def test_nobody_naps_under_the_lock_once_a_second_thread_has_called():
     seen, slot = play([LOCKED, "threads"])
     assert slot["flags"] & LOCKED_FLAG and len(slot["lane"]) == 2
     assert all(thread["naps"].get("nap", 0) <= 1 for thread in slot["lane"])
-    assert seen["yields"] > 1000 and seen["polls"] > 10000
+    assert seen["yields"] + seen["polls"] > 10000, "one of them may have the lock most of the time"
