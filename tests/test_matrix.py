@@ -98,7 +98,7 @@ def test_another_result_and_a_hang_are_noticed(monkeypatch: pytest.MonkeyPatch) 
 def test_the_results_say_what_is_above_the_aim(tmp_path: Path) -> None:
     shares = {("Recv", "openmpi", "C"): [0.05, 0.06, 0.07], ("Bcast", "mpich", "C"): [0.3, 0.31],
               ("Finalize", "intel", "C"): [0.97], ("File_sync", "mpich", "C"): [None]}
-    results.write(tmp_path / "RESULTS.md", play.Report(shares=shares), 60, 5)
+    results.write(tmp_path / "RESULTS.md", play.Report(shares=shares), 60, 5, ["nap", "umwait"])
     text = (tmp_path / "RESULTS.md").read_text()
     assert "| Recv | 6 |  |  |" in text and "| Bcast |  | **31** |  |" in text
     assert "- Bcast, mpich, C: 31 %" in text and "returns" in text and "| spins |" in text

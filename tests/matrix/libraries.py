@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -184,10 +185,9 @@ def launch(mpi: Mpi, binding: str, arguments: list[str], variables: dict[str, st
 
 
 def version_of(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    except OSError:
-        return "none"
-    return (done.stdout or done.stderr).splitlines()[0].strip() if done.stdout or done.stderr else "unknown"
+    """The first line that has a version number in it."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    lines = [" ".join(line.split()) for line in (done.stdout + done.stderr).splitlines()]
+    return next((line for line in lines if re.search(r"\d+\.\d+", line)), "version unknown")
 
 

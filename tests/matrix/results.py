@@ -37,19 +37,21 @@ def processor() -> str:
 
 def library_version(mpi: Mpi) -> str:
     try:
-        return version_of([mpi.tool("mpirun", mpi.wheel), "--version"])
+        return version_of(["env", f"LD_LIBRARY_PATH={mpi.libraries() if mpi.wheel else ''}",
+                           mpi.tool("mpirun", mpi.wheel), "--version"])
     except Unavailable as reason:
         return str(reason)
 
 
-def machine(seconds: float, report: Report) -> list[str]:
+def machine(seconds: float, report: Report, played: Iterable[str]) -> list[str]:
     virtual = " hypervisor " in Path("/proc/cpuinfo").read_text()
     lines = ["## Where", "",
              f"- {processor()}, Linux {platform.release()}{', a virtual machine' if virtual else ''}",
              f"- {datetime.date.today()}, {report.launches} launches in {seconds / 60:.0f} min",
-             f"- policies that ran: none, {', '.join(policies())}"]
-    lines += [f"- `{name}` did not: {reason}" for name, reason in policy_reasons().items() if name not in policies()]
-    lines += [f"- {mpi.title}: {library_version(mpi)}" for mpi in MPIS]
+             f"- policies that ran: none, {', '.join(played)}"]
+    lines += [f"- `{name}` did not: {reason}" for name, reason in policy_reasons().items() if name not in played]
+    lines += [f"- `{name}` by emulated instructions, in C" for name in played if name not in policies()]
+    lines += [f"- {mpi.title}; of its launcher: {library_version(mpi)}" for mpi in MPIS]
     return [*lines, ""]
 
 
@@ -85,9 +87,9 @@ def listed(kind: str) -> Iterable[str]:
         yield f"- {'; '.join(where)}: {entry['reason']}"
 
 
-def write(path: Path, report: Report, seconds: float, repetitions: int) -> None:
+def write(path: Path, report: Report, seconds: float, repetitions: int, played: Iterable[str]) -> None:
     aim = coverage()["aim"]
-    lines = [HEAD.format(wait=WAIT_MS, count=repetitions, aim=100 * aim), *machine(seconds, report)]
+    lines = [HEAD.format(wait=WAIT_MS, count=repetitions, aim=100 * aim), *machine(seconds, report, played)]
     for binding in BINDINGS:
         lines += table(report, binding)
     over = exceeding(report)

@@ -80,6 +80,8 @@ int PMPI_Iprobe(word source, word tag, word comm, word flag, word status)
 	(void)source, (void)tag, (void)comm, (void)flag, (void)status;
 	pthread_mutex_lock(&lock);
 	pthread_mutex_unlock(&lock);
+	for (uint64_t end = now_us() + 3; now_us() < end;) /* the lock is not fair */
+		continue;
 	return 0;
 }
 int MPI_Iprobe(word, word, word, word, word) ALIAS(PMPI_Iprobe);

@@ -18,26 +18,26 @@ extern int fake_yields;
 #define WAIT_US 300000
 
 static int done;
+static long count;
 
 static void *polls(void *argument)
 {
-	long *count = argument;
-
-	for (; !__atomic_load_n(&done, __ATOMIC_RELAXED); (*count)++)
+	for (; !__atomic_load_n(&done, __ATOMIC_RELAXED); __atomic_add_fetch(&count, 1, __ATOMIC_RELEASE))
 		MPI_Iprobe(0, 0, 0, 0, 0);
-	return NULL;
+	return argument;
 }
 
 int main(int argc, char **argv)
 {
 	int threaded = argc > 1 && strcmp(argv[1], "threads") == 0, provided;
 	pthread_t thread;
-	long count = 0;
 
 	MPI_Init_thread(NULL, NULL, 3, &provided);
 	MPI_Iprobe(0, 0, 0, 0, 0);
 	if (threaded)
-		pthread_create(&thread, NULL, polls, &count);
+		pthread_create(&thread, NULL, polls, NULL);
+	while (threaded && __atomic_load_n(&count, __ATOMIC_ACQUIRE) == 0)
+		continue;
 	MPI_Recv(0, WAIT_US, 0, 0, 0, 0, 0);
 	__atomic_store_n(&done, 1, __ATOMIC_RELAXED);
 	if (threaded)
