@@ -175,10 +175,11 @@ typedef uintptr_t word;
                                                                                                                   \
 		if (!IS_TIMED_##kind(name))                                                                       \
 			return symbol##_long(ARGUMENTS_##arguments);                                              \
-		TIMED_##kind(name, arguments, kind, GROUP_##group) if (code == 0)                                 \
-		        sizes_count_simple(wait_self.lane, ROW_##name,                                            \
-		                           IS_LARGE(variant) ? (int64_t)given[count + 1] : (int)given[count + 1], \
-		                           given[type + 1], given[peer + 1]);                                     \
+		TIMED_##kind(name, arguments, kind, GROUP_##group);                                               \
+		if (code == 0)                                                                                    \
+			sizes_count_simple(wait_self.lane, ROW_##name,                                            \
+			                   IS_LARGE(variant) ? (int64_t)given[count + 1] : (int)given[count + 1], \
+			                   given[type + 1], given[peer + 1]);                                     \
 		return code;                                                                                      \
 	}
 
@@ -186,24 +187,26 @@ typedef uintptr_t word;
 	(group == GROUP_INIT || !next || (COMPLETES(signature) && keep_any()) || \
 	 (IS_LARGE(variant) && (void *)next == (void *)large_stand_in))
 
+#define IS_TIMED(signature, volume) (process_mode() == PROCESS_TIMES && sizes_is_simple(signature, volume))
+
 /* All have the same signature, so that the ways to symbol_timed and symbol_long are mere jumps. */
-#define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant, how)                          \
-	LONG(symbol, name, arguments, kind, group, signature, volume, variant, how)                             \
-	TIMED(symbol, name, arguments, kind, group, signature, volume, variant)                                 \
-	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);                              \
-	int symbol(PARAMETERS_##arguments)                                                                      \
-	{                                                                                                       \
-		int (*next)(PARAMETERS_##arguments) =                                                           \
-		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                  \
-                                                                                                                \
-		if (__builtin_expect(!(IS_SPECIAL(GROUP_##group, signature, variant, next)), 1)) {              \
-			if (process_mode() == PROCESS_INERT)                                                    \
-				return next(ARGUMENTS_##arguments);                                             \
-			SHORT_##kind(name, arguments, kind, GROUP_##group) if (                                 \
-			        sizes_is_simple(signature,                                                      \
-			                        VOLUME_##volume)) return symbol##_timed(ARGUMENTS_##arguments); \
-		}                                                                                               \
-		return symbol##_long(ARGUMENTS_##arguments);                                                    \
+#define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant, how)         \
+	LONG(symbol, name, arguments, kind, group, signature, volume, variant, how)            \
+	TIMED(symbol, name, arguments, kind, group, signature, volume, variant)                \
+	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);             \
+	int symbol(PARAMETERS_##arguments)                                                     \
+	{                                                                                      \
+		int (*next)(PARAMETERS_##arguments) =                                          \
+		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant)); \
+                                                                                               \
+		if (__builtin_expect(IS_SPECIAL(GROUP_##group, signature, variant, next), 0))  \
+			return symbol##_long(ARGUMENTS_##arguments);                           \
+		if (process_mode() == PROCESS_INERT)                                           \
+			return next(ARGUMENTS_##arguments);                                    \
+		SHORT_##kind(name, arguments, kind, GROUP_##group);                            \
+		if (IS_TIMED(signature, VOLUME_##volume))                                      \
+			return symbol##_timed(ARGUMENTS_##arguments);                          \
+		return symbol##_long(ARGUMENTS_##arguments);                                   \
 	}
 
 #define LONG(symbol, name, arguments, kind, group, signature, volume, variant, how)                                \
