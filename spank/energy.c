@@ -192,6 +192,16 @@ bool energy_kind_counts(const bool has[RAPL_KIND_COUNT], enum rapl_kind kind)
 	return has[RAPL_PSYS] ? kind == RAPL_PSYS : kind == RAPL_DRAM;
 }
 
+uint64_t energy_window_uj(const struct energy_window *window)
+{
+	uint64_t sum_uj = 0;
+
+	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)
+		if (window->has[kind] && energy_kind_counts(window->has, (enum rapl_kind)kind))
+			sum_uj += window->kind_uj[kind];
+	return sum_uj;
+}
+
 json_t *energy_to_json(const struct energy_snapshot *snapshot)
 {
 	json_t *zones = json_array();

@@ -65,6 +65,9 @@ void energy_between(const struct energy_snapshot *from, const struct energy_snap
 /* The kinds that make up a node's energy: packages + dram, or psys where there is no package. */
 bool energy_kind_counts(const bool has[RAPL_KIND_COUNT], enum rapl_kind kind);
 
+/* The sum over those kinds: the whole node's energy in the window. */
+uint64_t energy_window_uj(const struct energy_window *window);
+
 /* NULL only without memory. */
 json_t *energy_to_json(const struct energy_snapshot *snapshot);
 
