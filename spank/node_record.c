@@ -138,6 +138,23 @@ json_t *node_record_build(const struct state_job *job, const char *node, double 
 	return json;
 }
 
+/* null where there are no counters. */
+static json_t *throttle_now(const struct state_job *job)
+{
+	uint64_t events[THROTTLE_KIND_COUNT];
+	struct throttle now;
+	json_t *json;
+
+	throttle_read(&now);
+	if (!throttle_between(&job->throttle, &now, job->cpus, events))
+		return json_null();
+	json = json_object();
+	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
+		json_object_set_new(json, throttle_kind_name((enum throttle_kind)kind),
+		                    json_integer((json_int_t)events[kind]));
+	return json;
+}
+
 /* Returns whether there is a window from the job's begin until now; if not, why is filled in. */
 static bool window_take(const struct state_place *place, struct state_job *job, struct energy_window *ret_window)
 {
@@ -193,6 +210,7 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	record = node_record_build(job, end->place.node, clock_wall_s(), has_window ? &window : NULL, steps, left_out);
 	if (!record)
 		return error_set(error, -ENOMEM, "out of memory");
+	json_object_set_new(record, "throttle", throttle_now(job));
 	record_shrink(record);
 	return outbox_put(end->outbox, key, end->place.node, record, error);
 }

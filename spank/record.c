@@ -84,6 +84,18 @@ static json_t *energy_print(const struct sum *sum, size_t reported)
 	return json;
 }
 
+static json_t *throttle_print(const struct job *job)
+{
+	const struct sum *sum = job->sum;
+	json_t *json = json_object();
+
+	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
+		json_object_set_new(json, throttle_kind_name((enum throttle_kind)kind), number(sum->throttle[kind], 0));
+	if (sum->throttle_most_events > 0)
+		json_object_set_new(json, "most", json_string(job->nodes[sum->throttle_most]->node));
+	return json;
+}
+
 static const char *energy_why(const struct job *job)
 {
 	for (size_t i = 0; i < job->count; i++)
@@ -235,6 +247,8 @@ static char *job_print(const struct job *job, const struct detail *detail)
 		json_object_set_new(nodes, "why", json_string(job->why));
 	if (job->sum->energy_nodes < job->count)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
+	if (job->sum->throttle_nodes > 0)
+		json_object_set_new(json, "throttle", throttle_print(job));
 	json_object_set_new(json, "wait", wait_print(job, detail));
 	json_object_set_new(json, "steps", steps_print(job, detail->steps));
 	if (job->sum->step_count > detail->steps)

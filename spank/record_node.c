@@ -137,6 +137,21 @@ static bool energy_get(const json_t *object, struct record_energy *ret_energy)
 	return true;
 }
 
+/* A node that is older than this key, or has no counters, has none. */
+static bool throttle_get(const json_t *object, struct record_node *node)
+{
+	const json_t *throttle = json_object_get(object, "throttle");
+
+	if (!throttle || json_is_null(throttle))
+		return true;
+	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
+		if (!integer_get(throttle, throttle_kind_name((enum throttle_kind)kind), COUNT_MAX,
+		                 &node->throttle[kind]))
+			return false;
+	node->has_throttle = true;
+	return true;
+}
+
 /* [rank, wait_us] or [rank, wait_us, asleep_us] */
 static bool rank_of(const json_t *value, size_t numbers, struct record_rank *ret_rank)
 {
@@ -295,6 +310,8 @@ static int facts_get(const json_t *json, struct record_node *node, struct error 
 	if (!energy_get(json, &node->energy) ||
 	    !reason_get(json, "energy_why", node->energy_why, sizeof(node->energy_why)))
 		return error_set(error, -EINVAL, "\"energy\" or \"energy_why\"");
+	if (!throttle_get(json, node))
+		return error_set(error, -EINVAL, "\"throttle\"");
 	if (!integer_get(json, "steps_left_out", COUNT_MAX, &node->steps_left_out))
 		return error_set(error, -EINVAL, "\"steps_left_out\"");
 	return 0;

@@ -30,6 +30,23 @@ static double joules_of(const struct record_energy *energy)
 	return joules;
 }
 
+static void throttle_add_node(struct sum *sum, const struct record_node *node, uint32_t index)
+{
+	double events = 0;
+
+	if (!node->has_throttle)
+		return;
+	sum->throttle_nodes++;
+	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++) {
+		events += (double)node->throttle[kind];
+		sum->throttle[kind] += (double)node->throttle[kind];
+	}
+	if (events > sum->throttle_most_events) {
+		sum->throttle_most_events = events;
+		sum->throttle_most = index;
+	}
+}
+
 static void energy_add_node(struct sum *sum, const struct record_node *node)
 {
 	double share = share_of(node);
@@ -260,6 +277,7 @@ int sum_make(const struct record_node *const nodes[], size_t count, struct sum *
 	}
 	for (size_t i = 0; i < count; i++) {
 		energy_add_node(sum, nodes[i]);
+		throttle_add_node(sum, nodes[i], (uint32_t)i);
 		sum->steps_left_out += (double)nodes[i]->steps_left_out;
 		for (size_t j = 0; j < nodes[i]->step_count; j++)
 			step_add(sum, index, nodes[i], &nodes[i]->step[j], (uint32_t)i);

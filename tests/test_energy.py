@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -325,3 +327,62 @@ def test_segment_says_more_slots_than_it_has(tmp_path: Path) -> None:
         tmp_path, segment(slot(0, 1, 5000, start=1, end=2), slot_count=2**32 - 1, claimed=70)
     )
     assert len(wait["ranks"]) == 1 and wait["unseen"] == 6
+
+
+def show_processors(tree: Path) -> str:
+    return f"mount --bind {tree} /sys/devices/system/cpu"
+
+
+@pytest.fixture
+def processors(tmp_path: Path) -> Path:
+    """Two packages of two cores with two threads each, whose counters begin at ten times the package's number."""
+    tree = tmp_path / "cpu"
+    for cpu in range(8):
+        package, core = cpu // 2 % 2, cpu % 4
+        (tree / f"cpu{cpu}/topology").mkdir(parents=True)
+        (tree / f"cpu{cpu}/topology/physical_package_id").write_text(f"{package}\n")
+        (tree / f"cpu{cpu}/topology/thread_siblings_list").write_text(f"{core},{core + 4}\n")
+        (tree / f"cpu{cpu}/thermal_throttle").mkdir()
+        for kind in THROTTLE:
+            set_throttle(tree, cpu, kind, 10 * package)
+    (tree / "online").write_text("0-7\n")
+    return tree
+
+
+THROTTLE = ("core_throttle", "package_throttle", "core_power_limit", "package_power_limit")
+
+
+def set_throttle(tree: Path, cpu: int, kind: str, count: int) -> None:
+    (tree / f"cpu{cpu}/thermal_throttle/{kind}_count").write_text(f"{count}\n")
+
+
+def throttle_of(tmp_path: Path, processors: Path, cpus: str, *changes: tuple[int, str, int]) -> Any:
+    """What the node record says when the counts change while the job runs."""
+    root, namespace = tmp_path / "run", show_processors(processors)
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, cpus, namespace=namespace)
+    for cpu, kind, count in changes:
+        set_throttle(processors, cpu, kind, count)
+    driver("finish", root, 7, tmp_path / "out", "", namespace=namespace)
+    return json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["throttle"]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "expected"), [("0-1,4-5", [5, 2, 0, 0]), ("2", [4, 0, 0, 1]), ("", [9, 2, 0, 1])]
+)
+def test_throttling_on_the_jobs_packages(
+    tmp_path: Path, processors: Path, cpus: str, expected: list[int]
+) -> None:
+    """Threads show their core's count, cores their package's: each is counted once."""
+    changes = [(cpu, "core_throttle", 5) for cpu in (0, 4)]
+    changes += [(cpu, "package_throttle", 2) for cpu in (0, 1, 4, 5)]
+    changes += [(cpu, "core_throttle", 14) for cpu in (2, 6)]
+    changes += [(cpu, "package_power_limit", 11) for cpu in (2, 3, 6, 7)]
+    assert throttle_of(tmp_path, processors, cpus, *changes) == dict(zip(THROTTLE, expected))
+
+
+def test_throttle_counters_that_went_back_or_are_missing(tmp_path: Path, processors: Path) -> None:
+    changes = [(cpu, "package_power_limit", 3) for cpu in (2, 3, 6, 7)]
+    assert throttle_of(tmp_path, processors, "2-3", *changes)["package_power_limit"] == 3
+    for folder in processors.glob("cpu*/thermal_throttle"):
+        shutil.rmtree(folder)
+    assert throttle_of(tmp_path, processors, "2-3") is None

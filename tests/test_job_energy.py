@@ -129,6 +129,26 @@ def test_the_node_shows_its_watts(accounting: Cluster) -> None:
         time.sleep(0.5)
 
 
+def test_throttling_reaches_the_record(accounting: Cluster) -> None:
+    name = f"t{secrets.token_hex(4)}"
+    script = f"touch {accounting.share}/{name}.$SLURM_PROCID; sleep 2"
+    running = accounting.popen(
+        ["srun", "-N2", "-n2", f"--job-name={name}", "--mpi-wait-policy=nap", "sh", "-c", script]
+    )
+    until(accounting, f"{name}.[0-9]", 2)
+    words = {"throttle": {"cpu0": {"core_throttle_count": 3, "package_power_limit_count": 1}}}
+    accounting.node_run("c2", ["tee", f"{FILES}/control"], input=json.dumps(words), check=True)
+    assert running.wait(30) == 0
+    record = jobs.record(accounting, jobs.job_named(accounting, name))
+    assert record["throttle"] == {
+        "core_throttle": 3,
+        "package_throttle": 0,
+        "core_power_limit": 0,
+        "package_power_limit": 1,
+        "most": "c2",
+    }
+
+
 def test_slurmctld_opens_nothing(accounting: Cluster) -> None:
     assert "mpi-wait" not in accounting.logs("slurmctld")
     assert accounting.node_run("submit", ["find", "/run/mpi-wait", "-mindepth", "1"]).stdout == ""

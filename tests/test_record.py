@@ -130,6 +130,19 @@ def test_nodes_without_energy(tmp_path: Path) -> None:
     assert unknown["energy"] is None and unknown["energy_why"] == "the job's cores are not known"
 
 
+def test_throttling_is_added_up_and_the_worst_node_named(tmp_path: Path) -> None:
+    kinds = ("core_throttle", "package_throttle", "core_power_limit", "package_power_limit")
+    nodes = [
+        node_record("c1", "c[1-3]", throttle=dict(zip(kinds, (1, 0, 0, 0)))),
+        node_record("c2", "c[1-3]", throttle=dict(zip(kinds, (2, 0, 3, 1)))),
+        node_record("c3", "c[1-3]", throttle=None),
+    ]
+    assert merge(tmp_path, nodes)["throttle"] == dict(zip(kinds, (3, 0, 3, 1))) | {"most": "c2"}
+    assert "throttle" not in merge(tmp_path, [node_record(throttle=None)])
+    nothing = merge(tmp_path, [node_record(throttle=dict.fromkeys(kinds, 0))])
+    assert nothing["throttle"] == dict.fromkeys(kinds, 0)
+
+
 def test_missing_nodes_and_no_ranks(tmp_path: Path) -> None:
     record = node_record(nodes="c[1-3]")
     del record["steps"][0]["wait"]

@@ -206,6 +206,13 @@ def test_what_limits_the_figures_is_said(report: Report) -> None:
     body["nodes"].update(reported=2, of=3, why="spool not shared")
     body["energy"].update(gaps=2, nodes=1)
     body["wait"]["unseen"] = 7
+    body["throttle"] = {
+        "core_throttle": 3,
+        "package_throttle": 1,
+        "core_power_limit": 0,
+        "package_power_limit": 2,
+        "most": "c2",
+    }
     body["steps_left_out"] = 4
     jsonschema.Draft7Validator(SCHEMA).validate(record)
     text = shown(report("123", "--width", "200", rows=[make_row("", Extra=json.dumps(record))]))
@@ -213,6 +220,7 @@ def test_what_limits_the_figures_is_said(report: Report) -> None:
         "2 of 3 nodes reported (spool not shared)",
         "too low: in 2 intervals",
         "from 1 of 2 nodes",
+        "slowed down: 4 times by heat, 2 by a power limit, most on c2",
         "7 ranks",
         "4 steps had no room",
         "Extra, which the job's owner can change",

@@ -143,6 +143,13 @@ def notes(record: Record, field: str) -> list[str]:
             f"Energy is from {record.energy.nodes} of {plural(record.nodes_reported, 'node')}: "
             "the others had no counters."
         )
+    throttle = record.throttle
+    if throttle is not None and (throttle.heat or throttle.power):
+        most = f", most on {safe(throttle.node)}" if throttle.node else ""
+        found.append(
+            f"Processors were slowed down: {plural(throttle.heat, 'time')} by heat, "
+            f"{throttle.power} by a power limit{most}. Ranks there make the others wait."
+        )
     if record.wait is not None and record.wait.unseen:
         found.append(
             f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "

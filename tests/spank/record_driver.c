@@ -88,15 +88,15 @@ static int run_leaks(int count, char *words[])
 	return execlp("ls", "ls", "-l", "/proc/self/fd", NULL);
 }
 
-/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART */
+/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART [CPUS] */
 static int run_begin(int count, char *words[])
 {
 	struct state_place place = place_of(words[0]);
 	struct state_job job;
 	struct error error = {0};
 
-	(void)count;
 	state_job_init((uint32_t)number(words[1]), &job);
+	snprintf(job.cpus, sizeof(job.cpus), "%s", count > 8 ? words[8] : "");
 	job.cores = (uint32_t)number(words[2]);
 	job.cores_total = (uint32_t)number(words[3]);
 	snprintf(job.cluster, sizeof(job.cluster), "%s", words[4]);
