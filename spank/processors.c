@@ -95,15 +95,22 @@ int processors_online(struct processors *ret_processors)
 	return result ? result : processors_parse(text, ret_processors);
 }
 
-static struct package *package_of(struct packages *packages, int32_t id)
+static struct package *package_of(struct packages *packages, int32_t id, int32_t die)
 {
 	for (uint32_t i = 0; i < packages->count; i++)
-		if (packages->package[i].id == id)
+		if (packages->package[i].id == id && packages->package[i].die == die)
 			return &packages->package[i];
 	if (packages->count == PACKAGES_MAX)
 		return NULL;
-	packages->package[packages->count] = (struct package){.id = id};
+	packages->package[packages->count] = (struct package){.id = id, .die = die};
 	return &packages->package[packages->count++];
+}
+
+static int32_t die_of(uint32_t cpu)
+{
+	uint64_t die;
+
+	return processors_number(cpu, "topology/die_id", &die) && die <= INT32_MAX ? (int32_t)die : 0;
 }
 
 int packages_read(const char *list, struct packages *ret_packages)
@@ -121,7 +128,7 @@ int packages_read(const char *list, struct packages *ret_packages)
 			return -EINVAL;
 		if (!processors_has(&online, cpu))
 			continue;
-		package = package_of(&packages, processors_package(cpu));
+		package = package_of(&packages, processors_package(cpu), die_of(cpu));
 		if (!package)
 			return -E2BIG;
 		package->cpus++;
@@ -132,10 +139,19 @@ int packages_read(const char *list, struct packages *ret_packages)
 	return result;
 }
 
-const struct package *packages_find(const struct packages *packages, int32_t id)
+bool packages_sum(const struct packages *packages, int32_t id, int32_t die, struct package *ret_package)
 {
-	for (uint32_t i = 0; i < packages->count; i++)
-		if (packages->package[i].id == id)
-			return &packages->package[i];
-	return NULL;
+	struct package sum = {.id = id, .die = die};
+
+	for (uint32_t i = 0; i < packages->count; i++) {
+		const struct package *package = &packages->package[i];
+
+		if (package->id != id || (die >= 0 && package->die != die))
+			continue;
+		sum.cpus += package->cpus;
+		sum.own += package->own;
+	}
+	if (sum.cpus)
+		*ret_package = sum;
+	return sum.cpus > 0;
 }

@@ -18,9 +18,10 @@ struct processors {
 	uint64_t word[PROCESSORS_MAX / 64];
 };
 
-/* One package, and how many of its processors are the job's. */
+/* One die of a package (most packages have one), and how many of its processors are the job's. */
 struct package {
 	int32_t id; /* the kernel's physical_package_id */
+	int32_t die;
 	uint32_t cpus;
 	uint32_t own;
 };
@@ -51,12 +52,12 @@ bool processors_is_first_thread(uint32_t cpu);
 int processors_online(struct processors *ret_processors);
 
 /*
- * The packages of the processors that are online, in order of appearance. list: the job's, "" for not known (own is 0
+ * The dies of the processors that are online, in order of appearance. list: the job's, "" for not known (own is 0
  * everywhere). Returns 0 or -errno; -EINVAL where the list is malformed or names a processor that is not online.
  */
 int packages_read(const char *list, struct packages *ret_packages);
 
-/* The entry of that id, NULL if there is none. */
-const struct package *packages_find(const struct packages *packages, int32_t id);
+/* A package's processors: of one die, or with die -1 of all. false where there are none. */
+bool packages_sum(const struct packages *packages, int32_t id, int32_t die, struct package *ret_package);
 
 #endif

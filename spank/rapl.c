@@ -52,16 +52,24 @@ static void close_on_exec(powercap_rapl_pkg *package)
 			fcntl(descriptor[i], F_SETFD, FD_CLOEXEC);
 }
 
+/* The library counts instances up to the first that is missing, but one that went leaves a hole. */
+static bool is_there(uint32_t instance)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/sys/class/powercap/intel-rapl/intel-rapl:%u", instance);
+	return access(path, F_OK) == 0;
+}
+
 int rapl_open(struct rapl **ret_rapl, struct error *error)
 {
-	/* asked for first: with no zones at all the library's answer depends on its version */
-	bool there = access("/sys/class/powercap/intel-rapl", F_OK) == 0 && stage_runs("energy");
-	uint32_t count = there ? powercap_rapl_get_num_instances() : 0;
 	struct rapl *rapl = calloc(1, sizeof(*rapl));
 
 	if (!rapl)
 		return error_set(error, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < count && i < INSTANCES_MAX; i++) {
+	for (uint32_t i = 0; i < INSTANCES_MAX && stage_runs("energy"); i++) {
+		if (!is_there(i))
+			continue;
 		if (powercap_rapl_init(i, &rapl->instance[i], 1))
 			memset(&rapl->instance[i], 0, sizeof(rapl->instance[i]));
 		close_on_exec(&rapl->instance[i]);

@@ -40,6 +40,9 @@ struct record_energy {
 	uint32_t gaps;
 	bool has[RAPL_KIND_COUNT];
 	double zone_j[RAPL_KIND_COUNT];
+	bool has_own; /* else the part of the cores holds */
+	double own_j;
+	const json_t *dropped; /* [[zone, why], ...], borrowed from the JSON value; NULL: none */
 };
 
 struct record_wait {

@@ -30,6 +30,12 @@ static double joules_of(const struct record_energy *energy)
 	return joules;
 }
 
+/* The job's: as its node counted it, or by its part of the cores. */
+static double own_of(const struct record_energy *energy, double share)
+{
+	return energy->has_own && share < 1 ? energy->own_j : share * joules_of(energy);
+}
+
 static void throttle_add_node(struct sum *sum, const struct record_node *node, uint32_t index)
 {
 	double events = 0;
@@ -57,7 +63,7 @@ static void energy_add_node(struct sum *sum, const struct record_node *node)
 	sum->share |= share < 1;
 	sum->simulated |= node->energy.simulated;
 	sum->gaps += node->energy.gaps;
-	sum->joules += share * joules_of(&node->energy);
+	sum->joules += own_of(&node->energy, share);
 	sum->node_joules += joules_of(&node->energy);
 	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++) {
 		sum->has[kind] |= node->energy.has[kind];
@@ -170,7 +176,7 @@ static void step_add(struct sum *sum, json_t *index, const struct record_node *n
 		step->policy = from->policy;
 	if (from->energy.present && share >= 0) {
 		step->has_joules = true;
-		step->joules += share * joules_of(&from->energy);
+		step->joules += own_of(&from->energy, share);
 	}
 	wait_add(sum, step_index, &from->wait, node_index);
 }

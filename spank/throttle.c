@@ -82,9 +82,9 @@ bool throttle_between(const struct throttle *from, const struct throttle *to, co
 	memset(ret_events, 0, THROTTLE_KIND_COUNT * sizeof(*ret_events));
 	for (uint32_t i = 0; i < to->count; i++) {
 		const struct throttle_package *end = &to->package[i], *start = package_find(from, end->id);
-		const struct package *package = known ? packages_find(&packages, end->id) : NULL;
+		struct package package = {0};
 
-		if (!start || (known && (!package || package->own == 0)))
+		if (!start || (known && (!packages_sum(&packages, end->id, -1, &package) || package.own == 0)))
 			continue;
 		for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++) {
 			bool went_back = end->events[kind] < start->events[kind];

@@ -178,6 +178,8 @@ def test_one_job_from_begin_to_end(powercap: Path, tmp_path: Path) -> None:
         "source": "simulated",
         "gaps": 0,
         "zones_uj": {"package": 4_000_000, "dram": 0, "psys": 0},
+        "dropped": [],
+        "own_uj": 2_000_000,
     }
     assert (record["cores"], record["cores_total"], record["node"]) == (2, 4, "c1")
     assert record["steps"][0]["wait"]["ranks"] == [[1, 2000, 1000]]
@@ -194,6 +196,21 @@ def test_killed_stepd_loses_one_interval(powercap: Path, tmp_path: Path) -> None
     step = json.loads((root / "c1/7/step.666.json").read_text())
     assert step["wait"]["ranks"] == [[0, 2000, 0]]
     assert step["end_s"] - step["start_s"] > 0.9
+
+
+def test_zones_that_vanish_are_named(powercap: Path, tmp_path: Path) -> None:
+    """Package 1 goes for good; package 0's instance is asked for too although a number before psys is missing."""
+    root, namespace = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, namespace=namespace)
+    set_energy(powercap, "intel-rapl:0", 3_000_000)
+    set_energy(powercap, "intel-rapl:2", 12_000_000)
+    shutil.rmtree(powercap / "intel-rapl/intel-rapl:1")
+    driver("finish", root, 7, tmp_path / "out", "", namespace=namespace)
+    energy = json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["energy"]
+    assert energy["dropped"] == [["package-1", "vanished"], ["package-1/dram", "vanished"]]
+    assert energy["gaps"] == 1
+    assert energy["zones_uj"] == {"package": 2_000_000, "dram": 0, "psys": 3_000_000}
+    assert energy["own_uj"] == 2_000_000
 
 
 def test_second_begin_fills_in_and_keeps_the_baseline(powercap: Path, tmp_path: Path) -> None:

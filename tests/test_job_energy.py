@@ -20,6 +20,7 @@ CONF = {
     "AcctGatherNodeFreq": "1",
     "PluginDir": "/usr/lib/x86_64-linux-gnu/slurm-wlm:/opt/mpi-wait/lib/slurm/energy",
 }
+WRAPPING = {"speed": 5.0, "range_uj": 2_000_000_000, "start_uj": 1_950_000_000}
 FILES = "/run/simnode/fs"
 MISSING = "acct_gather_energy/mpi_wait: no powercap zones"
 
@@ -31,7 +32,7 @@ def energy_cluster(nodes: int, profile: str, simulated: bool) -> Iterator[Cluste
     stage = arguments["binds"].get("/opt/mpi-wait")
     if not stage or not (stage / PLUGIN).exists():
         pytest.skip("the energy plugin is not staged")
-    model = {"speed": 5.0} if simulated else {}
+    model = WRAPPING if simulated else {}
     cluster = Cluster(
         nodes, profile, simulated=simulated, model=model, slurm_conf=CONF, **arguments
     )
@@ -78,7 +79,8 @@ def test_sacct_shows_the_models_joules(accounting: Cluster, nodes: int) -> None:
     flag = f"{accounting.share}/{name}"
     script = f"touch {flag}.$SLURM_PROCID; until test -e {flag}.go; do sleep .1; done"
     running = accounting.popen(
-        ["srun", f"-N{nodes}", f"-n{nodes}", "--exclusive", f"--job-name={name}", "sh", "-c", script]
+        ["srun", f"-N{nodes}", f"-n{nodes}", "--exclusive", f"--job-name={name}"]
+        + ["--mpi-wait-policy=nap", "sh", "-c", script]
     )
     until(accounting, f"{name}.[0-9]", nodes)
     time.sleep(0.5)
@@ -106,6 +108,9 @@ def test_sacct_shows_the_models_joules(accounting: Cluster, nodes: int) -> None:
     assert rows[f"{job}.0"] == pytest.approx(sum(used), abs=1 + nodes)
     assert rows[str(job)] == pytest.approx(sum(used), abs=1 + nodes)
     assert int(live.strip() or 0) == pytest.approx(sum(used), abs=1 + nodes)
+    energy = jobs.record(accounting, job)["energy"]
+    assert energy["joules"] == pytest.approx(sum(used), abs=1)
+    assert energy["scope"] == "node" and "gaps" not in energy and "dropped" not in energy
     control(accounting, hold=False)
 
 

@@ -107,6 +107,20 @@ def test_share_of_a_node(tmp_path: Path) -> None:
     assert (energy["scope"], energy["joules"], energy["node_joules"]) == ("share", 52.5, 210)
 
 
+def test_share_as_the_node_counted_it(tmp_path: Path) -> None:
+    """A node that knows where the job's cores are says so; one that lost a counter names it."""
+    energy = {
+        "source": "simulated",
+        "gaps": 1,
+        "zones_uj": {"package": 200_000_000, "dram": 10_000_000},
+        "own_uj": 150_000_000,
+        "dropped": [["package-1/dram", "vanished"]],
+    }
+    merged = merge(tmp_path, [node_record(cores=2, energy=energy)])["energy"]
+    assert (merged["scope"], merged["joules"], merged["node_joules"]) == ("share", 150, 210)
+    assert merged["dropped"] == [{"node": "c1", "zone": "package-1/dram", "why": "vanished"}]
+
+
 def test_psys_counts_only_without_packages(tmp_path: Path) -> None:
     zones = {"psys": 400_000_000}
     energy = {"source": "rapl", "gaps": 2, "zones_uj": zones}

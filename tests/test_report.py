@@ -204,7 +204,8 @@ def test_what_limits_the_figures_is_said(report: Report) -> None:
     record = make_record()
     body = record["mpi_wait"]
     body["nodes"].update(reported=2, of=3, why="spool not shared")
-    body["energy"].update(gaps=2, nodes=1)
+    lost = {"node": "c2", "zone": "package-1/dram", "why": "vanished"}
+    body["energy"].update(gaps=2, nodes=1, dropped=[lost])
     body["wait"]["unseen"] = 7
     body["throttle"] = {
         "core_throttle": 3,
@@ -220,6 +221,8 @@ def test_what_limits_the_figures_is_said(report: Report) -> None:
         "2 of 3 nodes reported (spool not shared)",
         "too low: in 2 intervals",
         "from 1 of 2 nodes",
+        "counters were lost (package-1/dram of c2 vanished)",
+        "whole nodes: 9.00 kJ, of which 4.50 kJ idle or others'",
         "slowed down: 4 times by heat, 2 by a power limit, most on c2",
         "7 ranks",
         "4 steps had no room",

@@ -134,6 +134,9 @@ def notes(record: Record, field: str) -> list[str]:
         found.append(
             f"Energy is too low: in {gaps} a counter may have wrapped unseen; those are left out."
         )
+    if record.energy is not None and record.energy.dropped:
+        zones = ", ".join(safe(zone) for zone in record.energy.dropped)
+        found.append(f"Energy is too low: counters were lost ({zones}).")
     if (
         record.energy is not None
         and record.energy.nodes

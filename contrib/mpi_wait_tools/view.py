@@ -126,7 +126,9 @@ class View:
     def _whole_nodes(energy: Energy, step: Step | None) -> str:
         if energy.scope == "node" or energy.node_joules is None or step is not None:
             return ""
-        return f"; whole nodes: {scaled(energy.node_joules, 'J')}"
+        rest = max(0.0, energy.node_joules - energy.joules)
+        whole = f"; whole nodes: {scaled(energy.node_joules, 'J')}"
+        return f"{whole}, of which {scaled(rest, 'J')} idle or others'"
 
     @staticmethod
     def _zones(energy: Energy) -> str:

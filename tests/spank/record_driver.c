@@ -57,6 +57,76 @@ static int run_add(int count, char *words[])
 	return show(energy_to_json(&snapshot));
 }
 
+static struct rapl_zone zone_of(const json_t *json)
+{
+	struct rapl_zone zone = {0};
+	const char *name = "", *kind = "";
+	json_int_t instance = 0, energy = 0, range = 0, power = 0;
+
+	json_unpack((json_t *)json, "{s:s, s:s, s:I, s:I, s:I, s:I}", "name", &name, "kind", &kind, "instance",
+	            &instance, "energy_uj", &energy, "range_uj", &range, "power_max_uw", &power);
+	snprintf(zone.name, sizeof(zone.name), "%s", name);
+	zone.kind = (enum rapl_kind)rapl_kind_find(kind);
+	zone.instance = (uint32_t)instance;
+	zone.energy_uj = (uint64_t)energy;
+	zone.range_uj = (uint64_t)range;
+	zone.power_max_uw = (uint64_t)power;
+	return zone;
+}
+
+static json_t *window_show(const struct energy_window *window, const struct energy_share *share)
+{
+	json_t *zones = json_object(), *json;
+	uint64_t own_uj = 0;
+
+	for (uint32_t i = 0; i < window->zone_count; i++) {
+		const struct energy_window_zone *zone = &window->zone[i];
+		const char *why = energy_problem_name(zone->problem);
+		char name[64];
+
+		snprintf(name, sizeof(name), "%u/%s", zone->instance, zone->name);
+		json_object_set_new(zones, name,
+		                    json_pack("{s:I, s:i, s:s, s:f}", "used_uj", (json_int_t)zone->used_uj, "gaps",
+		                              (int)zone->gaps, "why", why ? why : "", "share",
+		                              energy_share_of(share, window, zone)));
+	}
+	json = json_pack("{s:o, s:I}", "zones", zones, "all_uj", (json_int_t)energy_window_uj(window));
+	if (energy_share_uj(share, window, &own_uj))
+		json_object_set_new(json, "own_uj", json_integer((json_int_t)own_uj));
+	return json;
+}
+
+/* samples FILE CORES TOTAL CPUS: [{"at_s": T, "zones": [...]}, ...] into an accumulator; the window from the first */
+static int run_samples(int count, char *words[])
+{
+	json_auto_t *samples = json_load_file(words[0], 0, NULL);
+	struct energy_snapshot snapshot = {0}, first = {0};
+	struct energy_window window;
+	struct energy_share share;
+	json_t *sample;
+	size_t i, j;
+
+	(void)count;
+	json_array_foreach(samples, i, sample)
+	{
+		struct rapl_zone zones[RAPL_ZONES_MAX];
+		json_t *list = json_object_get(sample, "zones"), *zone;
+		json_auto_t *stored = NULL;
+
+		json_array_foreach(list, j, zone) zones[j] = zone_of(zone);
+		energy_add(&snapshot, zones, json_array_size(list),
+		           (uint64_t)(json_number_value(json_object_get(sample, "at_s")) * 1e9) + 1);
+		stored = energy_to_json(&snapshot); /* as between two processes that sample */
+		if (energy_from_json(stored, &snapshot))
+			return EXIT_FAILURE;
+		if (i == 0)
+			first = snapshot;
+	}
+	energy_between(&first, &snapshot, &window);
+	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], &share);
+	return show(window_show(&window, &share));
+}
+
 /* update ROOT: samples the zones of /sys into the node's accumulator */
 static int run_update(int count, char *words[])
 {
@@ -233,9 +303,9 @@ static const struct {
 	int words;
 	int (*run)(int count, char *words[]);
 } commands[] = {
-        {"add", 2, run_add},         {"update", 1, run_update}, {"leaks", 0, run_leaks}, {"begin", 8, run_begin},
-        {"step", 5, run_step},       {"finish", 4, run_finish}, {"slots", 3, run_slots}, {"merge", 3, run_merge},
-        {"combine", 2, run_combine}, {"key", 1, run_key},
+        {"samples", 4, run_samples}, {"add", 2, run_add},         {"update", 1, run_update}, {"leaks", 0, run_leaks},
+        {"begin", 8, run_begin},     {"step", 5, run_step},       {"finish", 4, run_finish}, {"slots", 3, run_slots},
+        {"merge", 3, run_merge},     {"combine", 2, run_combine}, {"key", 1, run_key},
 };
 
 int main(int count, char *words[])
