@@ -109,7 +109,16 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 	return json;
 }
 
-json_t *node_record_steps(int job_directory, const struct energy_share *share, uint32_t *ret_left_out)
+static void watts_take(const json_t *step, struct watts *watts)
+{
+	struct watts of_step;
+
+	if (watts_from_json(json_object_get(step, "watts"), &of_step) == 0)
+		watts_merge(watts, &of_step);
+}
+
+json_t *node_record_steps(int job_directory, const struct energy_share *share, struct watts *ret_watts,
+                          uint32_t *ret_left_out)
 {
 	int copy = openat(job_directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_closedir DIR *entries = copy < 0 ? NULL : fdopendir(copy);
@@ -120,6 +129,7 @@ json_t *node_record_steps(int job_directory, const struct energy_share *share, u
 	if (!entries && copy >= 0)
 		close(copy);
 	*ret_left_out = 0;
+	memset(ret_watts, 0, sizeof(*ret_watts));
 	while (entries && (entry = readdir(entries))) {
 		json_auto_t *json = NULL;
 		struct state_step step;
@@ -129,10 +139,12 @@ json_t *node_record_steps(int job_directory, const struct energy_share *share, u
 			continue;
 		if (json_array_size(steps) < NODE_RECORD_STEPS_MAX &&
 		    files_read_json(job_directory, entry->d_name, STATE_STEP_FILE_MAX, &json) == 0 &&
-		    state_step_from_json(json, &step, &wait) == 0)
+		    state_step_from_json(json, &step, &wait) == 0) {
 			json_array_append_new(steps, step_record(&step, share, wait, &ranks_listed));
-		else
+			watts_take(json, ret_watts);
+		} else {
 			(*ret_left_out)++;
+		}
 	}
 	return steps;
 }
@@ -224,6 +236,7 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
 	struct energy_window window;
 	struct energy_share share;
+	struct watts watts;
 	json_auto_t *steps = NULL, *record = NULL;
 	uint32_t left_out = 0;
 	bool has_window;
@@ -236,7 +249,7 @@ static int record_put(const struct node_record_end *end, int directory, char key
 		return result;
 	has_window = window_take(&end->place, job, &window);
 	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
-	steps = node_record_steps(directory, &share, &left_out);
+	steps = node_record_steps(directory, &share, &watts, &left_out);
 	if (!job->policy.asked[0] && json_array_size(steps) == 0)
 		return RECORD_NOT_WANTED;
 	record = node_record_build(job, end->place.node, clock_wall_s(), has_window ? &window : NULL, &share, steps,
@@ -244,6 +257,7 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	if (!record)
 		return error_set(error, -ENOMEM, "out of memory");
 	json_object_set_new(record, "throttle", throttle_now(job));
+	json_object_set_new(record, "watts", watts_fit(&watts, &share));
 	record_shrink(record);
 	return outbox_put(end->outbox, key, end->place.node, record, error);
 }

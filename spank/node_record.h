@@ -14,6 +14,7 @@
 #include "spank/energy_share.h"
 #include "spank/error.h"
 #include "spank/state.h"
+#include "spank/watts.h"
 
 #define NODE_RECORD_MAX       (4 * 1024 * 1024) /* bytes */
 #define NODE_RECORD_STEPS_MAX 4096
@@ -42,6 +43,7 @@ json_t *node_record_build(const struct state_job *job, const char *node, double 
                           uint32_t steps_left_out);
 
 /* The steps' part, from the files in the job's directory; never NULL but without memory. */
-json_t *node_record_steps(int job_directory, const struct energy_share *share, uint32_t *ret_left_out);
+json_t *node_record_steps(int job_directory, const struct energy_share *share, struct watts *ret_watts,
+                          uint32_t *ret_left_out);
 
 #endif

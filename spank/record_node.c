@@ -336,6 +336,8 @@ static int facts_get(const json_t *json, struct record_node *node, struct error 
 	if (!energy_get(json, &node->energy) ||
 	    !reason_get(json, "energy_why", node->energy_why, sizeof(node->energy_why)))
 		return error_set(error, -EINVAL, "\"energy\" or \"energy_why\"");
+	if (!record_watts_get(json_object_get(json, "watts"), &node->watts))
+		return error_set(error, -EINVAL, "\"watts\"");
 	if (!throttle_get(json, node))
 		return error_set(error, -EINVAL, "\"throttle\"");
 	if (!integer_get(json, "steps_left_out", COUNT_MAX, &node->steps_left_out))

@@ -14,6 +14,7 @@
 #include "spank/error.h"
 #include "spank/policy.h"
 #include "spank/rapl.h"
+#include "spank/record_watts.h"
 #include "spank/throttle.h"
 
 #define RECORD_NODE_NAME_MAX  64
@@ -91,6 +92,7 @@ struct record_node {
 	double cores_total;
 	struct record_energy energy;
 	char energy_why[65];
+	struct record_watts watts;
 	bool has_throttle;
 	uint64_t throttle[THROTTLE_KIND_COUNT];
 	uint64_t steps_left_out;

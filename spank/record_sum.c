@@ -283,6 +283,7 @@ int sum_make(const struct record_node *const nodes[], size_t count, struct sum *
 	}
 	for (size_t i = 0; i < count; i++) {
 		energy_add_node(sum, nodes[i]);
+		record_watts_add(&sum->watts, &nodes[i]->watts);
 		throttle_add_node(sum, nodes[i], (uint32_t)i);
 		sum->steps_left_out += (double)nodes[i]->steps_left_out;
 		for (size_t j = 0; j < nodes[i]->step_count; j++)

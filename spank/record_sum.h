@@ -59,6 +59,7 @@ struct sum {
 	double joules;
 	double node_joules;
 	double gaps;
+	struct record_watts watts;
 	uint32_t throttle_nodes; /* nodes that have the counters */
 	double throttle[THROTTLE_KIND_COUNT];
 	uint32_t throttle_most; /* index of the node with most events, if there are any */

@@ -4,6 +4,7 @@
 #include "spank/files.h"
 #include "spank/log.h"
 #include "spank/slots.h"
+#include "spank/watts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@ struct sampler {
 	int job_directory;
 	int segment;
 	uint64_t begun_ns;
+	struct watts_feed *feed; /* NULL: no ranks to be seen */
 	bool complained;
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards stop */
@@ -39,7 +41,8 @@ static void complain(struct sampler *sampler, const char *what)
 	sampler->complained = true;
 }
 
-static json_t *wait_read(struct sampler *sampler)
+/* NULL where no rank was seen. */
+static struct slots *wait_read(struct sampler *sampler)
 {
 	cleanup_free struct slots *slots = NULL;
 	struct error error = {0};
@@ -50,25 +53,31 @@ static json_t *wait_read(struct sampler *sampler)
 		complain(sampler, error.text);
 		return NULL;
 	}
-	return slots->count || slots->unseen ? slots_to_json(slots) : NULL;
+	return slots->count || slots->unseen ? take_pointer(slots) : NULL;
 }
 
 static void tick(struct sampler *sampler)
 {
 	struct state_step *step = &sampler->step;
 	struct error error = {0};
-	json_auto_t *wait = wait_read(sampler);
+	cleanup_free struct slots *slots = wait_read(sampler);
+	json_auto_t *wait = slots ? slots_to_json(slots) : NULL;
+	json_auto_t *watts = NULL;
 	int result;
 
 	if (sampler->rapl && energy_update(sampler->node_directory, sampler->rapl, &step->to, &error) == 0) {
 		if (!step->has_energy)
 			step->from = step->to;
 		step->has_energy = true;
+		if (slots && sampler->feed)
+			watts_feed_add(sampler->feed, &step->to, slots);
 	} else if (sampler->rapl) {
 		complain(sampler, error.text);
 	}
 	step->end_s = clock_wall_s();
-	result = state_step_write(sampler->job_directory, step, wait);
+	if (sampler->feed)
+		watts = watts_to_json(watts_feed_sums(sampler->feed));
+	result = state_step_write(sampler->job_directory, step, wait, watts);
 	if (result)
 		complain(sampler, strerror(-result));
 }
@@ -121,6 +130,7 @@ static void sampler_free(struct sampler *sampler)
 		if (descriptors[i] >= 0)
 			close(descriptors[i]);
 	rapl_close(sampler->rapl);
+	watts_feed_free(sampler->feed);
 	pthread_cond_destroy(&sampler->changed);
 	pthread_mutex_destroy(&sampler->mutex);
 	free(sampler);
@@ -154,6 +164,8 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	}
 	if (rapl_open(&sampler->rapl, &no_zones))
 		sampler->rapl = NULL;
+	if (sampler->rapl && sampler->segment >= 0)
+		sampler->feed = watts_feed_new();
 	return 0;
 }
 

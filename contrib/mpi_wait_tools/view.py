@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .bars import ASCII, bar, histogram, quantile, split_bar
+from .power import power_lines
 from .reading import Rank, energy_scope, imbalance_of, notes, policy_line, ranks_of
 from .record import Call, Energy, Record, Step, Wait
 from .sacct import Job
@@ -121,6 +122,10 @@ class View:
         consumed = job.fields["ConsumedEnergyRaw"] if job is not None and step is None else ""
         if consumed.isdigit() and 0 < int(consumed[:19]) < 10**15:
             self.line("", f"Slurm's own ConsumedEnergy: {scaled(float(consumed), 'J')}", "dim")
+
+    def power(self, record: Record) -> None:
+        for index, text in enumerate(power_lines(record)):
+            self.line("" if index else "Model", text, "dim" if index == 2 else "")
 
     @staticmethod
     def _whole_nodes(energy: Energy, step: Step | None) -> str:
@@ -323,6 +328,8 @@ def show(
     view.header(f"{what}, step {step.id}" if step is not None else what, job, record)
     view.facts(job, record, step)
     view.energy(job, record, step)
+    if step is None:
+        view.power(record)
     wait, ranks = record.wait, ranks_of(record, step)
     if wait is not None and (step is None or step.ranks):
         view.heading("Waiting in MPI")

@@ -9,6 +9,7 @@
 #include "spank/record.h"
 #include "spank/sampler.h"
 #include "spank/slots.h"
+#include "spank/watts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -125,6 +126,51 @@ static int run_samples(int count, char *words[])
 	energy_between(&first, &snapshot, &window);
 	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], &share);
 	return show(window_show(&window, &share));
+}
+
+static uint64_t nanoseconds(const json_t *row, size_t index)
+{
+	return (uint64_t)(json_number_value(json_array_get(row, index)) * 1e9);
+}
+
+/* watts FILE CORES TOTAL CPUS: [{"at_s": T, "zones": [...], "ranks": [[pid, wait_s, asleep_s, span_s]]}, ...] */
+static int run_watts(int count, char *words[])
+{
+	json_auto_t *samples = json_load_file(words[0], 0, NULL), *stored = NULL;
+	struct watts_feed *feed = watts_feed_new();
+	struct energy_snapshot snapshot = {0};
+	struct energy_share share;
+	struct watts read = {0}, job = {0};
+	json_t *sample, *item;
+	size_t i, j;
+
+	(void)count;
+	json_array_foreach(samples, i, sample)
+	{
+		json_t *list = json_object_get(sample, "zones"), *ranks = json_object_get(sample, "ranks");
+		cleanup_free struct slots *slots =
+		        calloc(1, sizeof(*slots) + json_array_size(ranks) * sizeof(slots->rank[0]));
+		struct rapl_zone zones[RAPL_ZONES_MAX];
+
+		json_array_foreach(list, j, item) zones[j] = zone_of(item);
+		energy_add(&snapshot, zones, json_array_size(list),
+		           (uint64_t)(json_number_value(json_object_get(sample, "at_s")) * 1e9) + 1);
+		slots->count = json_array_size(ranks);
+		json_array_foreach(ranks, j, item) slots->rank[j] = (struct slots_rank){
+		        .pid = (uint32_t)json_integer_value(json_array_get(item, 0)),
+		        .wait_ns = nanoseconds(item, 1),
+		        .asleep_ns = nanoseconds(item, 2),
+		        .span_ns = nanoseconds(item, 3),
+		};
+		watts_feed_add(feed, &snapshot, slots);
+	}
+	stored = watts_to_json(watts_feed_sums(feed));
+	watts_feed_free(feed);
+	if (watts_from_json(stored, &read))
+		return EXIT_FAILURE;
+	watts_merge(&job, &read);
+	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], &share);
+	return show(json_pack("{s:o, s:O}", "fit", watts_fit(&job, &share), "sums", stored));
 }
 
 /* update ROOT: samples the zones of /sys into the node's accumulator */
@@ -303,9 +349,9 @@ static const struct {
 	int words;
 	int (*run)(int count, char *words[]);
 } commands[] = {
-        {"samples", 4, run_samples}, {"add", 2, run_add},         {"update", 1, run_update}, {"leaks", 0, run_leaks},
-        {"begin", 8, run_begin},     {"step", 5, run_step},       {"finish", 4, run_finish}, {"slots", 3, run_slots},
-        {"merge", 3, run_merge},     {"combine", 2, run_combine}, {"key", 1, run_key},
+        {"samples", 4, run_samples}, {"watts", 4, run_watts}, {"add", 2, run_add},         {"update", 1, run_update},
+        {"leaks", 0, run_leaks},     {"begin", 8, run_begin}, {"step", 5, run_step},       {"finish", 4, run_finish},
+        {"slots", 3, run_slots},     {"merge", 3, run_merge}, {"combine", 2, run_combine}, {"key", 1, run_key},
 };
 
 int main(int count, char *words[])
