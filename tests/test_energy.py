@@ -403,3 +403,15 @@ def test_throttle_counters_that_went_back_or_are_missing(tmp_path: Path, process
     for folder in processors.glob("cpu*/thermal_throttle"):
         shutil.rmtree(folder)
     assert throttle_of(tmp_path, processors, "2-3") is None
+
+
+def test_many_zones_need_few_descriptors(tmp_path: Path) -> None:
+    """200 zones with few open files, although libpowercap opens ten for each and writes instance 10 as "a"."""
+    tree = tmp_path / "powercap"
+    for package in range(50):
+        folder = tree / f"intel-rapl/intel-rapl:{package}"
+        write_zone(folder, f"package-{package}", 1_000_000)
+        for index, name in enumerate(("core", "uncore", "dram")):
+            write_zone(folder / f"intel-rapl:{package}:{index}", name, 1_000_000, power_uw=None)
+    namespace = show_powercap(tree) + "\nulimit -n 300"
+    assert driver("ticks", tmp_path / "run", 2, namespace=namespace)["zones"] == 200

@@ -154,6 +154,21 @@ def test_throttling_reaches_the_record(accounting: Cluster) -> None:
     }
 
 
+def test_the_fit_reaches_the_record(accounting: Cluster) -> None:
+    """On a machine that others load it may find nothing significant; it must have seen the ranks, and say so."""
+    job, _ = jobs.srun(
+        accounting,
+        ["-N1", "-n2", "--mpi-wait-policy=nap", f"{jobs.PROGRAMS}/unbalanced", "8", "200", "3"],
+    )
+    watts = jobs.record(accounting, job)["watts"]
+    assert watts["packages"] >= 1
+    assert watts["known"] == watts["packages"] or watts["why"] in (
+        "too few samples",
+        "not significant",
+        "the ranks' states did not vary",
+    )
+
+
 def test_slurmctld_opens_nothing(accounting: Cluster) -> None:
     assert "mpi-wait" not in accounting.logs("slurmctld")
     assert accounting.node_run("submit", ["find", "/run/mpi-wait", "-mindepth", "1"]).stdout == ""

@@ -21,7 +21,7 @@ class Estimate:
     interval: float
 
     def watts(self) -> str:
-        return f"{digits(self.value)} ± {digits(self.interval)} W"
+        return f"{digits(self.value)} ± {digits(self.interval)}"
 
     def joules(self) -> str:
         return f"{scaled(self.value, 'J')} ± {scaled(self.interval, 'J')}"
@@ -50,15 +50,15 @@ def power_lines(record: Record) -> list[str]:
     if known == 0:
         return [f"unknown what a waiting rank draws: {safe(reader.text('why'))}"]
     states = [(name, _estimate(reader, name)) for name in STATES]
-    drawn = ", ".join(f"{value.watts()} {name}" for name, value in states if value)
+    drawn = ", ".join(f"{name} {value.watts()}" for name, value in states if value)
     waiting, saved, could = (
         _estimate(reader, key) for key in ("waiting_j", "saved_j", "could_save_j")
     )
     joules = [f"waiting took {waiting.joules()}" if waiting else "waiting took an unknown part"]
-    joules.append(f"sleeping saved {saved.joules()}" if saved else "what sleeping saved is unknown")
+    joules.append(f"sleeping saved {saved.joules()}" if saved else "saved by sleeping: unknown")
     if could:
         joules.append(f"more sleep could save {could.joules()}")
     of = f"{known} of {plural(packages, 'package')}" if known < packages else plural(packages, "package")
     simulated = record.energy is not None and record.energy.source == "simulated"
-    model = f"a model, not a measurement: least squares of {of} on the ranks' states, 95 % intervals"
-    return [f"a rank drew {drawn}", "; ".join(joules), model + ("; simulated" if simulated else "")]
+    model = f"a fitted model of {of}, not measured; 95 % intervals"
+    return [f"W per rank: {drawn}", "; ".join(joules), model + ("; simulated" if simulated else "")]

@@ -65,7 +65,7 @@ def energy_scope(record: Record) -> str:
     return (
         "whole nodes, the job had every core"
         if energy.scope == "node"
-        else "the job's share, by its part of each package's cores"
+        else "the job's share, by its part of the cores"
     )
 
 

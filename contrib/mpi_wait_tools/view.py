@@ -117,6 +117,9 @@ class View:
             )
             self.line("Energy", f"{scaled(joules, 'J')} = {watt_hours(joules)}{power}", tail=tail)
             self.line("", energy_scope(record) + self._whole_nodes(energy, step))
+            rest = (energy.node_joules or 0.0) - energy.joules
+            if step is None and energy.scope == "share" and rest > 0:
+                self.line("", f"the nodes' other {scaled(rest, 'J')}: idle, or other jobs'", "dim")
             if step is None and energy.zones:
                 self.line("", self._zones(energy))
         consumed = job.fields["ConsumedEnergyRaw"] if job is not None and step is None else ""
@@ -131,9 +134,7 @@ class View:
     def _whole_nodes(energy: Energy, step: Step | None) -> str:
         if energy.scope == "node" or energy.node_joules is None or step is not None:
             return ""
-        rest = max(0.0, energy.node_joules - energy.joules)
-        whole = f"; whole nodes: {scaled(energy.node_joules, 'J')}"
-        return f"{whole}, of which {scaled(rest, 'J')} idle or others'"
+        return f"; whole nodes: {scaled(energy.node_joules, 'J')}"
 
     @staticmethod
     def _zones(energy: Energy) -> str:
