@@ -204,12 +204,12 @@ static char *job_print(const struct job *job, const struct detail *detail)
 		return NULL;
 	if (job->why)
 		json_object_set_new(nodes, "why", json_string(job->why));
-	if (job->sum->energy_nodes < job->count)
-		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
 	if (job->sum->watts.packages > 0)
 		json_object_set_new(json, "watts", record_watts_print(&job->sum->watts));
 	if (job->sum->throttle_nodes > 0)
 		json_object_set_new(json, "throttle", record_throttle_print(job->sum, job->nodes));
+	if (job->sum->energy_nodes < job->count)
+		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
 	json_object_set_new(json, "wait", wait_print(job, detail));
 	json_object_set_new(json, "steps", steps_print(job, detail->steps));
 	if (job->sum->step_count > detail->steps)

@@ -25,6 +25,7 @@ struct sampler {
 	int job_directory;
 	int segment;
 	uint64_t begun_ns;
+	struct slots *slots;     /* of this tick, NULL: none */
 	struct watts_feed *feed; /* NULL: no ranks to be seen */
 	bool complained;
 	pthread_t thread;
@@ -41,43 +42,50 @@ static void complain(struct sampler *sampler, const char *what)
 	sampler->complained = true;
 }
 
-/* NULL where no rank was seen. */
-static struct slots *wait_read(struct sampler *sampler)
+static json_t *wait_read(struct sampler *sampler)
 {
-	cleanup_free struct slots *slots = NULL;
 	struct error error = {0};
 
+	free(sampler->slots);
+	sampler->slots = NULL;
 	if (sampler->segment < 0)
 		return NULL;
-	if (slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &slots, &error)) {
+	if (slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &sampler->slots, &error)) {
 		complain(sampler, error.text);
 		return NULL;
 	}
-	return slots->count || slots->unseen ? take_pointer(slots) : NULL;
+	return sampler->slots->count || sampler->slots->unseen ? slots_to_json(sampler->slots) : NULL;
+}
+
+/* What the ranks did since the last tick, beside what their packages used. */
+static void watts_update(struct sampler *sampler)
+{
+	json_decref(sampler->step.watts);
+	sampler->step.watts = NULL;
+	if (!sampler->feed)
+		return;
+	if (sampler->slots && sampler->step.has_energy)
+		watts_feed_add(sampler->feed, &sampler->step.to, sampler->slots);
+	sampler->step.watts = watts_to_json(watts_feed_sums(sampler->feed));
 }
 
 static void tick(struct sampler *sampler)
 {
 	struct state_step *step = &sampler->step;
 	struct error error = {0};
-	cleanup_free struct slots *slots = wait_read(sampler);
-	json_auto_t *wait = slots ? slots_to_json(slots) : NULL;
-	json_auto_t *watts = NULL;
+	json_auto_t *wait = wait_read(sampler);
 	int result;
 
 	if (sampler->rapl && energy_update(sampler->node_directory, sampler->rapl, &step->to, &error) == 0) {
 		if (!step->has_energy)
 			step->from = step->to;
 		step->has_energy = true;
-		if (slots && sampler->feed)
-			watts_feed_add(sampler->feed, &step->to, slots);
+		watts_update(sampler);
 	} else if (sampler->rapl) {
 		complain(sampler, error.text);
 	}
 	step->end_s = clock_wall_s();
-	if (sampler->feed)
-		watts = watts_to_json(watts_feed_sums(sampler->feed));
-	result = state_step_write(sampler->job_directory, step, wait, watts);
+	result = state_step_write(sampler->job_directory, step, wait);
 	if (result)
 		complain(sampler, strerror(-result));
 }
@@ -131,6 +139,8 @@ static void sampler_free(struct sampler *sampler)
 			close(descriptors[i]);
 	rapl_close(sampler->rapl);
 	watts_feed_free(sampler->feed);
+	json_decref(sampler->step.watts);
+	free(sampler->slots);
 	pthread_cond_destroy(&sampler->changed);
 	pthread_mutex_destroy(&sampler->mutex);
 	free(sampler);

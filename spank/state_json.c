@@ -126,7 +126,7 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	return 0;
 }
 
-int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *watts)
+int state_step_write(int job_directory, const struct state_step *step, json_t *wait)
 {
 	char id[16], name[32];
 	json_auto_t *json = NULL;
@@ -138,8 +138,8 @@ int state_step_write(int job_directory, const struct state_step *step, json_t *w
 	                 step->start_s, "end_s", step->end_s, "wait", wait);
 	if (!json)
 		return -ENOMEM;
-	if (watts)
-		json_object_set(json, "watts", watts);
+	if (step->watts)
+		json_object_set(json, "watts", step->watts);
 	if (step->has_energy) {
 		json_object_set_new(json, "from", energy_to_json(&step->from));
 		json_object_set_new(json, "to", energy_to_json(&step->to));

@@ -1,4 +1,4 @@
-"""Where the joules went: the record's fit of watts to what ranks did, in sentences. Pure."""
+"""Where the joules went, and what slowed the processors down, in sentences. Pure."""
 
 from __future__ import annotations
 
@@ -62,3 +62,20 @@ def power_lines(record: Record) -> list[str]:
     simulated = record.energy is not None and record.energy.source == "simulated"
     model = f"a fitted model of {of}, not measured; 95 % intervals"
     return [f"W per rank: {drawn}", "; ".join(joules), model + ("; simulated" if simulated else "")]
+
+
+def throttle_notes(record: Record) -> list[str]:
+    """A warning where processors were slowed down: a slow node explains ranks that wait."""
+    if not isinstance(record.raw.get("throttle"), dict):
+        return []
+    reader = Reader(record.raw["throttle"], "mpi_wait.throttle")
+    heat = reader.integer("core_throttle") + reader.integer("package_throttle")
+    power = reader.integer("core_power_limit") + reader.integer("package_power_limit")
+    if not heat and not power:
+        return []
+    node = safe(reader.text("most"))
+    most = f", most on {node}" if node else ""
+    return [
+        f"Processors were slowed down: {plural(heat, 'time')} by heat, "
+        f"{power} by a power limit{most}. Ranks there make the others wait."
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .power import throttle_notes
 from .record import Policy, RankWait, Record, Step, Wait
 from .units import plural, safe
 
@@ -146,13 +147,7 @@ def notes(record: Record, field: str) -> list[str]:
             f"Energy is from {record.energy.nodes} of {plural(record.nodes_reported, 'node')}: "
             "the others had no counters."
         )
-    throttle = record.throttle
-    if throttle is not None and (throttle.heat or throttle.power):
-        most = f", most on {safe(throttle.node)}" if throttle.node else ""
-        found.append(
-            f"Processors were slowed down: {plural(throttle.heat, 'time')} by heat, "
-            f"{throttle.power} by a power limit{most}. Ranks there make the others wait."
-        )
+    found += throttle_notes(record)
     if record.wait is not None and record.wait.unseen:
         found.append(
             f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "

@@ -48,15 +48,6 @@ class Energy:
 
 
 @dataclass(frozen=True)
-class Throttle:
-    """Events while the job was on its nodes, and the node that had most of them."""
-
-    heat: int
-    power: int
-    node: str
-
-
-@dataclass(frozen=True)
 class RankWait:
     rank: int
     seconds: float
@@ -111,7 +102,6 @@ class Record:
     elapsed: float
     energy: Energy | None
     energy_why: str
-    throttle: Throttle | None
     wait: Wait | None
     steps: list[Step]
     steps_left_out: int
@@ -223,14 +213,6 @@ def _energy(reader: Reader) -> Energy:
     )
 
 
-def _throttle(reader: Reader) -> Throttle:
-    return Throttle(
-        heat=reader.integer("core_throttle") + reader.integer("package_throttle"),
-        power=reader.integer("core_power_limit") + reader.integer("package_power_limit"),
-        node=reader.text("most"),
-    )
-
-
 def _rank_wait(reader: Reader) -> RankWait:
     return RankWait(
         reader.integer("rank", -1), reader.number("s", SECONDS_MAX), reader.text("node")
@@ -305,7 +287,6 @@ def parse_record(body: Any) -> Record:
         reader.maybe_object("energy"),
         reader.maybe_object("wait"),
     )
-    throttle = reader.maybe_object("throttle")
     return Record(
         policy=_policy(reader.object("policy")),
         nodes_reported=nodes.integer("reported", 1),
@@ -314,7 +295,6 @@ def parse_record(body: Any) -> Record:
         elapsed=reader.number("elapsed_s", SECONDS_MAX),
         energy=_energy(energy) if energy else None,
         energy_why=reader.text("energy_why"),
-        throttle=_throttle(throttle) if throttle else None,
         wait=_wait(wait) if wait else None,
         steps=reader.items("steps", _step),
         steps_left_out=reader.maybe_integer("steps_left_out") or 0,

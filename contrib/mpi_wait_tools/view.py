@@ -125,6 +125,8 @@ class View:
         consumed = job.fields["ConsumedEnergyRaw"] if job is not None and step is None else ""
         if consumed.isdigit() and 0 < int(consumed[:19]) < 10**15:
             self.line("", f"Slurm's own ConsumedEnergy: {scaled(float(consumed), 'J')}", "dim")
+        if step is None:
+            self.power(record)
 
     def power(self, record: Record) -> None:
         for index, text in enumerate(power_lines(record)):
@@ -329,8 +331,6 @@ def show(
     view.header(f"{what}, step {step.id}" if step is not None else what, job, record)
     view.facts(job, record, step)
     view.energy(job, record, step)
-    if step is None:
-        view.power(record)
     wait, ranks = record.wait, ranks_of(record, step)
     if wait is not None and (step is None or step.ranks):
         view.heading("Waiting in MPI")

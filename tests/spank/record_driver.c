@@ -373,10 +373,11 @@ static const struct {
 	int words;
 	int (*run)(int count, char *words[]);
 } commands[] = {
-        {"samples", 4, run_samples}, {"watts", 4, run_watts}, {"add", 2, run_add},     {"update", 1, run_update},
-        {"ticks", 2, run_ticks},     {"leaks", 0, run_leaks}, {"begin", 8, run_begin}, {"step", 5, run_step},
-        {"finish", 4, run_finish},   {"slots", 3, run_slots}, {"merge", 3, run_merge}, {"combine", 2, run_combine},
-        {"key", 1, run_key},
+        {"samples", 4, run_samples}, {"watts", 4, run_watts},   {"ticks", 2, run_ticks},
+
+        {"add", 2, run_add},         {"update", 1, run_update}, {"leaks", 0, run_leaks}, {"begin", 8, run_begin},
+        {"step", 5, run_step},       {"finish", 4, run_finish}, {"slots", 3, run_slots}, {"merge", 3, run_merge},
+        {"combine", 2, run_combine}, {"key", 1, run_key},
 };
 
 int main(int count, char *words[])
