@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Compares mpi_calls.def with the mpi.h of every MPI that is installed.
 
-Fails when a row's number of arguments differs from the prototype, when a large-count variant exists that the row does
-not have, and when a function that may block is missing. A function is local only if LOCAL says so: whatever a new
-mpi.h brings is reported until somebody has looked at it.
+Fails when a row's number of arguments or its signature differs from the prototype, when a large-count variant exists
+that the row does not have, and when a function that may block is missing. A function is local only if LOCAL says so:
+whatever a new mpi.h brings is reported until somebody has looked at it.
 
     check_calls.py [--build] mpi_calls.def [mpi.h ...]
 
-With --build, as every build runs it, only a wrong number of arguments fails: it would corrupt calls. What a newer MPI
-has in addition is passed by, and fails the tests alone.
+With --build, as every build runs it, only a wrong number of arguments or a wrong signature fails: it would corrupt
+calls. What a newer MPI has in addition is passed by, and fails the tests alone.
 """
 
 from __future__ import annotations
@@ -19,10 +19,21 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
-ROW = re.compile(r"^CALL\((\w+), (\d+), (WAIT|TIME|MARK), (LARGE|PLAIN), (\w+)\)$", re.M)
+VOLUMES = "NONE|FIRST|SECOND|EACH|LOCAL|NEIGHBOR|NEIGHBOR_EACH|ONE"
+ROW = re.compile(
+    rf'^CALL\((\w+), (\d+), (?:WAIT|TIME|MARK), (LARGE|PLAIN), \w+, "([bnNVotTpcwfrRqkQ.]*)", ({VOLUMES})\)$', re.M)
 PROTOTYPE = re.compile(r"\bint\s+(MPI_\w+)\s*\(")
 COMPILERS = ["mpicc", "mpicc.openmpi", "mpicc.mpich", "mpicc_abi"]
+# What a letter of a signature stands for: the argument's type, and its type in name_c.
+LETTERS = {
+    "b": ("void*", "void*"), "n": ("int", "MPI_Count"), "N": ("int*", "MPI_Count*"), "V": ("int*", "MPI_Aint*"),
+    "o": ("int*", "MPI_Count*"), "t": ("MPI_Datatype", "MPI_Datatype"), "T": ("MPI_Datatype*", "MPI_Datatype*"),
+    "p": ("int", "int"), "c": ("MPI_Comm", "MPI_Comm"), "w": ("MPI_Win", "MPI_Win"), "f": ("MPI_File", "MPI_File"),
+    "r": ("MPI_Request*", "MPI_Request*"), "R": ("MPI_Request*", "MPI_Request*"), "k": ("int", "int"),
+    "q": ("MPI_Request*", "MPI_Request*"), "Q": ("MPI_Request*", "MPI_Request*"),
+}
 PLACES = ["/usr/lib/*/openmpi/include", "/usr/include/*/mpich", "/usr/lib64/*/include", "/usr/include/*-x86_64"]
 
 # Functions that never wait for another rank nor for a disk. File_read_at and its like are no such thing.
@@ -34,7 +45,7 @@ LOCAL = [
     r"Add_error_\w+", r"Remove_error_\w+", r"Error_(class|string)", r"(Pack|Unpack)(_external)?(_size)?(_c)?",
     r"(Alloc|Free)_mem", r"Address", r"Get_(address|count|elements|version|library_version|processor_name)(_c|_x)?",
     r"Get_hw_resource_info", r"Aint_\w+", r"(Buffer|Comm|Session)_attach(_buffer)?(_c)?", r"Cancel", r"Test_cancelled",
-    r"Request_free", r"Grequest_(start|complete)", r"Cart_(coords|get|map|rank|shift)", r"Cartdim_get", r"Dims_create",
+    r"Grequest_(start|complete)", r"Cart_(coords|get|map|rank|shift)", r"Cartdim_get", r"Dims_create",
     r"Graph_(get|map|neighbors|neighbors_count)", r"Graphdims_get", r"Dist_graph_neighbors(_count)?", r"Topo_test",
     r"Comm_(compare|group|rank|size|remote_group|remote_size|test_inter|get_parent)", r"Win_(attach|detach)",
     r"Win_(get_group|shared_query)(_c)?", r"File_get_(amode|atomicity|byte_offset|group|info|position|size|view)",
@@ -47,12 +58,25 @@ LOCAL_PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in LOCAL))
 NOT_CALLS = re.compile(r"\w+_function(_c)?|\w+_FN|\w+_fn")
 
 
-def table_read(path: Path) -> dict[str, tuple[int, bool]]:
+class Row(NamedTuple):
+    count: int
+    large: bool
+    signature: str
+    volume: str
+
+
+def table_read(path: Path) -> dict[str, Row]:
     text = path.read_text()
-    rows = {name: (int(count), large == "LARGE") for name, count, _, large, _ in ROW.findall(text)}
+    rows = {name: Row(int(count), large == "LARGE", signature, volume)
+            for name, count, large, signature, volume in ROW.findall(text)}
     written = len(re.findall(r"^CALL\(", text, re.M))
     if written != len(rows):
         sys.exit(f"{path}: {written} rows, but {len(rows)} different ones that can be read")
+    for name, row in rows.items():
+        if len(row.signature) not in (row.count, 0) or (row.large and not row.signature):
+            sys.exit(f"{path}: {name} has {row.count} arguments and a signature of {len(row.signature)}")
+        if row.volume != "NONE" and not re.search("[tT]", row.signature):
+            sys.exit(f"{path}: {name} has a volume, but no datatype")
     return rows
 
 
@@ -68,7 +92,17 @@ def headers_find() -> list[Path]:
     return sorted(found)
 
 
-def prototypes_read(path: Path) -> dict[str, int]:
+def type_of(parameter: str) -> str:
+    """Without the name, const, blanks: "const int sendcounts[]" is "int*"."""
+    match = re.fullmatch(r"(?:const\s+)?(\w+)((?:\s|\*|const\b)*)(\w*)\s*((?:\[\w*\])*)", parameter.strip())
+    if not match:
+        return parameter
+    # MPICH 4's name for the same.
+    name = "MPI_Request" if match[1] == "MPIO_Request" else match[1]
+    return name + "*" * (match[2].count("*") + match[4].count("["))
+
+
+def prototypes_read(path: Path) -> dict[str, list[str]]:
     # MPICH declares its functions in the second, and those of MPI-IO in the third.
     parts = [path, path.with_name("mpi_proto.h"), path.with_name("mpio.h")]
     text = "".join(part.read_text(errors="replace") for part in parts if part.exists())
@@ -76,30 +110,54 @@ def prototypes_read(path: Path) -> dict[str, int]:
     text = re.sub(r"^[ \t]*#.*$", "", text.replace("\\\n", " "), flags=re.M)
     calls = {}
     for match in PROTOTYPE.finditer(text):
-        depth, count, at = 1, 1, match.end()
+        depth, commas, at = 1, [match.end() - 1], match.end()
         while depth and at < len(text):
             depth += {"(": 1, ")": -1}.get(text[at], 0)
-            count += depth == 1 and text[at] == ","
+            if depth == 1 and text[at] == ",":
+                commas.append(at)
             at += 1
+        parameters = [text[start + 1:end] for start, end in zip(commas, [*commas[1:], at - 1])]
         nothing = text[match.end():at - 1].strip() in ("", "void")
-        calls[match[1][4:]] = 0 if nothing else count
+        calls[match[1][4:]] = [] if nothing else [type_of(parameter) for parameter in parameters]
     return calls
 
 
-def arguments_check(calls: dict[str, int], rows: dict[str, tuple[int, bool]]) -> list[str]:
+def arguments_check(calls: dict[str, list[str]], rows: dict[str, Row]) -> list[str]:
     return [
-        f"MPI_{variant} has {calls[variant]} arguments, the table says {count}"
-        for name, (count, _) in rows.items()
+        f"MPI_{variant} has {len(calls[variant])} arguments, the table says {row.count}"
+        for name, row in rows.items()
         for variant in (name, name + "_c")
-        if calls.get(variant, count) != count
+        if variant in calls and len(calls[variant]) != row.count
     ]
 
 
-def completeness_check(calls: dict[str, int], rows: dict[str, tuple[int, bool]]) -> list[str]:
+def letter_is_wrong(letter: str, plain: str, large: str | None) -> bool:
+    if letter == ".":
+        return large is not None and plain != large
+    wanted, wanted_large = LETTERS[letter]
+    # Displacement units and the sizes of windows that are MPI_Aint already.
+    accepted = {wanted_large, "MPI_Aint"} if letter == "n" else {wanted_large}
+    return plain != wanted or (large is not None and large not in accepted)
+
+
+def signature_check(calls: dict[str, list[str]], rows: dict[str, Row]) -> list[str]:
+    wrong = []
+    for name, row in rows.items():
+        plain, large = calls.get(name), calls.get(name + "_c")
+        if not row.signature or not plain or len(plain) != row.count or (large and len(large) != row.count):
+            continue
+        for i, letter in enumerate(row.signature):
+            if letter_is_wrong(letter, plain[i], large[i] if large else None):
+                seen = f"{plain[i]}, in MPI_{name}_c {large[i]}" if large else plain[i]
+                wrong.append(f"argument {i} of MPI_{name} is {seen}: not what {letter!r} in its signature means")
+    return wrong
+
+
+def completeness_check(calls: dict[str, list[str]], rows: dict[str, Row]) -> list[str]:
     wrong = [
         f"MPI_{name}_c exists, the table says PLAIN"
-        for name, (_, large) in rows.items()
-        if name + "_c" in calls and not large
+        for name, row in rows.items()
+        if name + "_c" in calls and not row.large
     ]
     for name in calls:
         row = name[:-2] if name.endswith("_c") and name[:-2] in rows else name
@@ -108,12 +166,12 @@ def completeness_check(calls: dict[str, int], rows: dict[str, tuple[int, bool]])
     return wrong
 
 
-def header_check(path: Path, rows: dict[str, tuple[int, bool]], building: bool) -> list[str]:
+def header_check(path: Path, rows: dict[str, Row], building: bool) -> list[str]:
     calls = prototypes_read(path)
     if len(calls) < 300:
         print(f"{path}: only {len(calls)} prototypes could be read")
         return [] if building else [f"{path} could not be read"]
-    wrong = arguments_check(calls, rows)
+    wrong = arguments_check(calls, rows) + signature_check(calls, rows)
     if not building:
         wrong += completeness_check(calls, rows)
     unknown = [name for name in rows if name not in calls]

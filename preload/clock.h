@@ -33,7 +33,7 @@ static inline bool clock_is_tsc(void)
 
 static inline uint64_t clock_read_ns(clockid_t clock)
 {
-	struct timespec now = {0, 0};
+	struct timespec now; /* the clocks that are read here cannot fail */
 
 	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;

@@ -11,7 +11,10 @@
 #include "preload/rung.h"
 
 #define SPAN_NS     UINT64_C(3600000000000) /* no time in a policy is longer than an hour */
-#define TSC_KHZ_MAX UINT64_C(100000000)     /* 100 GHz */
+#define EVENT_NS    UINT64_C(10000000)
+#define TSC_KHZ_MAX UINT64_C(100000000) /* 100 GHz */
+#define KHZ_MAX     UINT64_C(100000000)
+#define CPU_MAX     UINT64_C(65535)
 
 /* A piece of the text, not terminated. */
 struct span {
@@ -100,6 +103,63 @@ static bool segment_parse(struct span span, struct config *config)
 	return true;
 }
 
+/* The next number of a list with colons. A list that has been read to its end has none. */
+static bool next_number(const char **cursor, const char *end, uint64_t max, uint64_t *ret)
+{
+	return *cursor < end && number_parse(span_until(cursor, end, ':'), max, ret);
+}
+
+static bool limits_parse(const char **cursor, const char *end, struct config *config)
+{
+	uint64_t low, high;
+
+	if (!next_number(cursor, end, KHZ_MAX, &low) || !next_number(cursor, end, KHZ_MAX, &high) || low == 0 ||
+	    low > high)
+		return false;
+	config->cpufreq_low_khz = (uint32_t)low;
+	config->cpufreq_high_khz = (uint32_t)high;
+	return true;
+}
+
+static bool descriptor_parse(const char **cursor, const char *end, struct config *config)
+{
+	uint64_t fd;
+
+	if (!next_number(cursor, end, INT32_MAX, &fd) || !next_number(cursor, end, INT64_MAX, &config->cpufreq_dev) ||
+	    !next_number(cursor, end, INT64_MAX, &config->cpufreq_ino))
+		return false;
+	config->cpufreq_fd = (int)fd;
+	return true;
+}
+
+static bool cpufreq_parse(struct span span, struct config *config)
+{
+	const char *cursor = span.at, *end = span.at + span.length;
+	struct span mode = span_until(&cursor, end, ':'), file;
+	uint64_t cpu;
+	bool good = false;
+
+	if (span.length == 0 || end[-1] == ':')
+		return false;
+	if (span_is(mode, "lease")) {
+		config->cpufreq = CONFIG_CPUFREQ_LEASE;
+		good = descriptor_parse(&cursor, end, config);
+	} else if (span_is(mode, "fd")) {
+		config->cpufreq = CONFIG_CPUFREQ_FD;
+		good = descriptor_parse(&cursor, end, config) &&
+		       next_number(&cursor, end, INT64_MAX, &config->cpufreq_magic) &&
+		       next_number(&cursor, end, CPU_MAX, &cpu) && limits_parse(&cursor, end, config);
+		config->cpufreq_cpu = good ? (uint32_t)cpu : 0;
+	} else if (span_is(mode, "file")) {
+		config->cpufreq = CONFIG_CPUFREQ_FILE;
+		file = span_until(&cursor, end, ':');
+		config->cpufreq_setspeed = span_is(file, "scaling_setspeed");
+		good = (config->cpufreq_setspeed || span_is(file, "scaling_max_freq")) &&
+		       limits_parse(&cursor, end, config);
+	}
+	return good && cursor == end;
+}
+
 enum field {
 	VERSION,
 	RUNGS,
@@ -108,13 +168,17 @@ enum field {
 	ABSOLUTE,
 	MAX,
 	RMA,
+	EVENT,
 	SHARED,
 	PROFILE,
+	IBARRIER,
 	TSC,
 	UMWAIT_MAX,
 	UMWAIT_C02,
 	SEGMENT,
 	TASK,
+	PSTATE_AFTER,
+	CPUFREQ,
 	FIELDS
 };
 
@@ -126,13 +190,17 @@ static const char *const field_names[FIELDS] = {
         [ABSOLUTE] = "absolute_ns",
         [MAX] = "max_ns",
         [RMA] = "rma_ns",
+        [EVENT] = "event_ns",
         [SHARED] = "shared",
         [PROFILE] = "profile",
+        [IBARRIER] = "ibarrier",
         [TSC] = "tsc_khz",
         [UMWAIT_MAX] = "umwait_max_ns",
         [UMWAIT_C02] = "umwait_c02",
         [SEGMENT] = "segment",
         [TASK] = "task",
+        [PSTATE_AFTER] = "pstate_after_ns",
+        [CPUFREQ] = "cpufreq",
 };
 
 static bool field_parse(enum field field, struct span value, struct config *config)
@@ -154,10 +222,14 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 		return number_parse(value, SPAN_NS, &config->max_ns);
 	case RMA:
 		return number_parse(value, SPAN_NS, &config->rma_ns);
+	case EVENT:
+		return number_parse(value, SPAN_NS, &config->event_ns);
 	case SHARED:
 		return flag_parse(value, &config->shared);
 	case PROFILE:
 		return flag_parse(value, &config->profile);
+	case IBARRIER:
+		return flag_parse(value, &config->ibarrier);
 	case TSC:
 		return number_parse(value, TSC_KHZ_MAX, &config->tsc_khz);
 	case UMWAIT_MAX:
@@ -171,6 +243,10 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 			return false;
 		config->task_pid = (int32_t)number;
 		return number > 0;
+	case PSTATE_AFTER:
+		return number_parse(value, SPAN_NS, &config->pstate_after_ns);
+	case CPUFREQ:
+		return cpufreq_parse(value, config);
 	case FIELDS:
 		break;
 	}
@@ -188,7 +264,7 @@ static int field_by_name(struct span name)
 int config_parse(const char *text, struct config *ret_config)
 {
 	const char *cursor = text, *end = text + strlen(text);
-	struct config config = {.segment_fd = -1};
+	struct config config = {.segment_fd = -1, .event_ns = EVENT_NS, .cpufreq_fd = -1};
 	uint32_t seen = 0;
 
 	while (cursor < end) {

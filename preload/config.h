@@ -12,15 +12,24 @@
  *     absolute_ns=0
  *     max_ns=100000
  *     rma_ns=10000             max inside MPI_Win_lock*, when below max_ns
+ *     event_ns=10000000        optional: the longest sleep from which a message wakes the rank, 10 ms if not given
  *     shared=0|1               the task shares its cores: really yield in the spin phase
+ *     ibarrier=0|1             optional: an Ibarrier before some collectives, see prewait.h
  *     profile=0|1              read the clock at entry and exit of every call too
  *     tsc_khz=2600000          optional: ticks per millisecond of a TSC that is fit to be the clock
  *     umwait_max_ns=38000      optional: the operating system's limit for TPAUSE, 0: none
  *     umwait_c02=0|1           optional: whether it allows C0.2
  *     segment=FD:DEV:INO       optional: the inherited memfd and what fstat must say of it
  *     task=PID                 with segment: the task that surely holds FD (/proc/PID/fd/FD is the way back to it)
+ *     pstate_after_ns=5000000  pstate: a wait that has lasted this long goes on at the lowest frequency
+ *     cpufreq=lease:FD:DEV:INO pstate, optional: the task's end of the pair to slurmstepd (lease.h)
+ *     cpufreq=fd:FD:DEV:INO:MAGIC:CPU:LOW_KHZ:HIGH_KHZ
+ *                              or CPU's open scaling_setspeed, with what fstatfs must say of it
+ *     cpufreq=file:FILE:LOW_KHZ:HIGH_KHZ
+ *                              or the file's name, scaling_setspeed or scaling_max_freq, that is the user's for now
  *
- * Without tsc_khz the clock is the kernel's, and umwait and mwaitx are not done.
+ * Without tsc_khz the clock is the kernel's, and umwait and mwaitx are not done. Without cpufreq or pstate_after_ns
+ * pstate is not done.
  */
 #ifndef MPIWAIT_PRELOAD_CONFIG_H
 #define MPIWAIT_PRELOAD_CONFIG_H
@@ -30,6 +39,8 @@
 
 #define MPIWAIT_CONFIG_VARIABLE "MPI_WAIT_CONFIG"
 
+enum config_cpufreq { CONFIG_CPUFREQ_NONE, CONFIG_CPUFREQ_LEASE, CONFIG_CPUFREQ_FD, CONFIG_CPUFREQ_FILE };
+
 struct config {
 	uint32_t rungs; /* bit per enum mpiwait_rung */
 	uint64_t spin_ns;
@@ -37,8 +48,10 @@ struct config {
 	uint64_t absolute_ns;
 	uint64_t max_ns;
 	uint64_t rma_ns;
+	uint64_t event_ns;
 	bool shared;
 	bool profile;
+	bool ibarrier;
 	bool umwait_c02;
 	uint64_t tsc_khz; /* 0: the TSC is not the clock */
 	uint64_t umwait_max_ns;
@@ -46,6 +59,16 @@ struct config {
 	uint64_t segment_dev;
 	uint64_t segment_ino;
 	int32_t task_pid;
+	uint64_t pstate_after_ns; /* 0: never */
+	enum config_cpufreq cpufreq;
+	bool cpufreq_setspeed; /* with FILE: scaling_setspeed, else scaling_max_freq */
+	int cpufreq_fd;        /* with LEASE and FD, and its identity */
+	uint64_t cpufreq_dev;
+	uint64_t cpufreq_ino;
+	uint64_t cpufreq_magic;
+	uint32_t cpufreq_cpu; /* with FD */
+	uint32_t cpufreq_low_khz;
+	uint32_t cpufreq_high_khz;
 };
 
 /*

@@ -27,6 +27,7 @@ struct runtime {
 	uint32_t locked; /* hooks that are called under the runtime's lock */
 	uint32_t burst;
 	bool yields_natively;
+	bool probes_spin; /* Probe and Mprobe make no idle call */
 };
 
 /* The first row that fits is the runtime's. */
@@ -37,7 +38,8 @@ static const struct runtime runtimes[] = {
          .variables = {{"I_MPI_WAIT_MODE", "1"}},
          .hooks = MPIWAIT_HOOK_YIELD,
          .locked = MPIWAIT_HOOK_YIELD,
-         .burst = BURST},
+         .burst = BURST,
+         .probes_spin = true},
         {.families = FAMILY(MPICH) | FAMILY(ABI),
          .marker = "PMPI_Abi_get_version", /* MPICH 5 */
          .variables = {{"MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1"},
@@ -97,6 +99,8 @@ uint32_t idle_switch_on(void)
 {
 	uint32_t hooks = runtime ? runtime->hooks : 0;
 
+	process.burst = runtime ? runtime->burst : BURST;
+	idle.probes_spin = runtime && runtime->probes_spin;
 	if (hooks & MPIWAIT_HOOK_OPAL && !idle_opal_switch_on())
 		hooks &= ~MPIWAIT_HOOK_OPAL;
 	if (hooks & MPIWAIT_HOOK_UCP && !idle_ucx_switch_on())
@@ -105,7 +109,6 @@ uint32_t idle_switch_on(void)
 		return 0;
 	if (hooks & MPIWAIT_HOOK_YIELD)
 		next_text(&idle.text, &idle.text_size);
-	process.burst = runtime->burst;
 	idle.yields_natively = runtime->yields_natively;
 	process.locked_hooks = runtime->locked;
 	__atomic_store_n(&idle.hooks, hooks, __ATOMIC_RELEASE);

@@ -22,6 +22,7 @@ struct idle {
 	uint32_t hooks;       /* MPIWAIT_HOOK_* that may spend time */
 	bool yields_for_us;   /* yielding is on because of us */
 	bool yields_natively; /* in blocking calls, and would without us */
+	bool probes_spin;     /* Probe and Mprobe make no idle call */
 };
 
 extern struct idle idle;

@@ -6,7 +6,8 @@
  * sched_yield where the runtime has that.
  *
  * Under Open MPI only progress is noted: its UCX loops poll this function 99 times for each opal_progress, so naps
- * here would starve everything else that opal_progress drives. Its yields serve.
+ * here would starve everything else that opal_progress drives. Its yields serve, and what it polls here in vain counts
+ * among the first idle polls of a call.
  */
 #include <stddef.h>
 
@@ -57,6 +58,8 @@ EXPORT unsigned int ucp_worker_progress(void *worker)
 	events = next(worker);
 	if (events > 0)
 		wait->progressed = 1;
+	else if (!(idle.hooks & MPIWAIT_HOOK_UCP))
+		wait->polls += wait->polls < WAIT_FREE_POLLS - 1;
 	else if (wait->kind >= CALL_TIME && hook_serves() && ++wait->polls >= WAIT_FREE_POLLS &&
 	         (!process.threaded || (wait->polls & IDLE_LOCKED_POLLS) == 0))
 		wait_idle(wait, MPIWAIT_HOOK_UCP);

@@ -8,7 +8,7 @@
 #define REST_NS        UINT64_C(10000000)
 #define REST_DOUBLINGS 7u
 #define PPM            UINT64_C(1000000)
-#define GAP_LEAST_NS   UINT64_C(1500)
+#define NEAR_WINDOW    0xfu
 
 uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns)
 {
@@ -22,21 +22,40 @@ uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns)
 	return budget < policy->max_ns ? budget : policy->max_ns;
 }
 
-enum ladder_sign ladder_gap(struct ladder_pace *pace, uint64_t gap_ns)
-{
-	uint64_t usual_ns = pace->usual_ns, unit = usual_ns / 16 + 1;
+/* What is well above the usual, and far above it: so many times as long, and longer than that. */
+struct gap_rule {
+	uint64_t near_factor, near_ns, far_factor, far_ns;
+	uint32_t far_window;
+};
 
-	pace->recent = pace->recent << 1 & pace->window;
-	if (gap_ns > GAP_LEAST_NS && gap_ns / pace->factor > usual_ns) {
-		pace->usual_ns += usual_ns / 256 + 1;
-		pace->recent |= 1;
-		return pace->recent > 1 ? LADDER_PROGRESS : LADDER_GAP;
-	}
-	if (gap_ns > usual_ns)
-		pace->usual_ns += unit;
-	else if (usual_ns > 3 * unit)
-		pace->usual_ns -= 3 * unit;
-	return LADDER_QUIET;
+static const struct gap_rule rule_polled = {3, 900, 8, 1500, UINT32_MAX};
+static const struct gap_rule rule_dozed = {2, 1200, 2, 1500, 0xf};
+
+static void usual_learn(struct ladder_usual *usual, uint64_t gap_ns, bool work)
+{
+	uint64_t unit = usual->ns / 16 + 1;
+
+	if (work)
+		usual->ns += usual->ns / 256 + 1;
+	else if (gap_ns > usual->ns)
+		usual->ns += unit;
+	else if (usual->ns > 3 * unit)
+		usual->ns -= 3 * unit;
+}
+
+enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t gap_ns)
+{
+	const struct gap_rule *rule = dozed ? &rule_dozed : &rule_polled;
+	struct ladder_usual *usual = dozed ? &pace->dozed : &pace->polled;
+	bool near = gap_ns > rule->near_ns && gap_ns / rule->near_factor > usual->ns;
+	bool far = gap_ns > rule->far_ns && gap_ns / rule->far_factor > usual->ns;
+
+	pace->near = (pace->near << 1 & NEAR_WINDOW) | near;
+	usual->far = (usual->far << 1 & rule->far_window) | far;
+	usual_learn(usual, gap_ns, near);
+	if (!near)
+		return LADDER_QUIET;
+	return pace->near > 1 || (far && usual->far > 1) ? LADDER_PROGRESS : LADDER_GAP;
 }
 
 static bool rung_rests(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t now_ns)
@@ -52,10 +71,30 @@ static bool rung_rests(struct ladder_latency *latency, const struct ladder_polic
 	return false;
 }
 
+/* The deepest rung that the message ends, where that is proven. A capped call holds something that others wait for. */
+static bool woken_choose(struct ladder *ladder, const struct ladder_policy *policy, const struct ladder_moment *moment,
+                         struct ladder_action *ret_action)
+{
+	for (int i = (int)MPIWAIT_RUNG_COUNT - 1; i > (int)MPIWAIT_RUNG_YIELD; i--) {
+		struct ladder_latency *latency = &ladder->rung[i];
+
+		if (!latency->woken || !(policy->rungs & (1u << i)) || moment->waited_ns < policy->spin_ns ||
+		    moment->waited_ns < latency->exit_ns || rung_rests(latency, policy, moment->now_ns))
+			continue;
+		*ret_action = (struct ladder_action){(enum mpiwait_rung)i, moment->woken_ns, UINT64_MAX};
+		return true;
+	}
+	return false;
+}
+
 struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_policy *policy, struct ladder_moment moment)
 {
 	struct ladder_action action = {moment.shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
 	uint64_t budget_ns = ladder_budget(policy, moment.waited_ns);
+
+	if (moment.woken_ns > 0 && !moment.locked && moment.cap_ns == UINT64_MAX &&
+	    woken_choose(ladder, policy, &moment, &action))
+		return action;
 
 	action.budget_ns = budget_ns < moment.cap_ns ? budget_ns : moment.cap_ns;
 	if (action.budget_ns == 0)
@@ -100,7 +139,7 @@ uint64_t ladder_learn(struct ladder *ladder, const struct ladder_policy *policy,
 	struct ladder_latency *latency = &ladder->rung[action.rung];
 	uint64_t late_ns = actual_ns > action.budget_ns ? actual_ns - action.budget_ns : 0;
 
-	if (!latency->timed)
+	if (!latency->timed || (latency->woken && actual_ns < action.ask_ns))
 		return 0;
 	percentile_move(latency, actual_ns > action.ask_ns ? actual_ns - action.ask_ns : 0);
 	if (late_ns > action.budget_ns)

@@ -7,7 +7,10 @@
  *            min(relative * w + absolute, max)   after that
  *
  * Invariant: what is asked for plus the rung's measured exit latency never exceeds B(w), and the exit latency alone
- * never exceeds half of it. Pure: elapsed time, policy and measurements in, action out; no clock, no I/O.
+ * never exceeds half of it. One exception: a rung that has proven that the message ends it is late by its exit latency
+ * alone, whatever it was asked for. It is taken once w >= spin, and w is at least that exit latency (spinning for as
+ * long as waking takes is at most twice what the best choice costs). Pure: elapsed time, policy and measurements in,
+ * action out; no clock, no I/O.
  */
 #ifndef MPIWAIT_PRELOAD_LADDER_H
 #define MPIWAIT_PRELOAD_LADDER_H
@@ -29,6 +32,7 @@ struct ladder_policy {
 struct ladder_latency {
 	bool timed;       /* it asks for a time, so it can be late */
 	bool holds_core;  /* nobody else gets the core meanwhile */
+	bool woken;       /* the message ends it */
 	uint64_t exit_ns; /* running 90th percentile of (actual - asked) */
 	uint64_t most_ns; /* it cannot be asked for more, 0: for anything */
 	uint64_t back_ns; /* resting until then; 0: in use */
@@ -52,26 +56,31 @@ struct ladder_moment {
 	uint64_t waited_ns; /* w: since the call was entered, or since the last sign of progress in it */
 	uint64_t cap_ns;    /* of the budget, for this call; UINT64_MAX: none of its own */
 	bool shared;        /* somebody else may want this core */
+	uint64_t woken_ns;  /* how long a rung may sleep that the message ends: proven; 0: as any other */
 	bool locked;        /* other threads wait for a lock meanwhile: no rung below yield */
 };
 
-/* What is known of the time between two idle calls of a thread. */
+/* What is known of the time between two idle calls of a thread, apart for those after a doze: on cold caches. */
+struct ladder_usual {
+	uint64_t ns;  /* running 25th percentile */
+	uint32_t far; /* bit per gap, the latest lowest: far above the usual */
+};
+
 struct ladder_pace {
-	uint64_t usual_ns; /* running 25th percentile */
-	uint32_t factor;   /* so many times the usual is far above it */
-	uint32_t window;   /* how many gaps two of them must lie within: that many low bits */
-	uint32_t recent;   /* bit per gap, the latest lowest: far above the usual */
+	struct ladder_usual polled, dozed;
+	uint32_t near; /* bit per gap of either kind, the latest lowest: well above the usual */
 };
 
 enum ladder_sign { LADDER_QUIET, LADDER_GAP, LADDER_PROGRESS };
 
 /*
- * Learns that gap_ns lay between two idle calls. One that is far above the usual, and more than 1.5 us,
- * is a LADDER_GAP: it may be an interrupt, or the runtime at work though it does not say so; better poll once more.
- * The second one within the window is LADDER_PROGRESS: the wait begins anew. Such gaps hardly teach: a transfer in
- * which every poll works must not come to look like waiting.
+ * Learns that gap_ns lay between two idle calls, the first of which dozed or not. One that is well above the usual is a
+ * LADDER_GAP: it may be an interrupt, or the runtime at work though it does not say so; better poll once more. Of such
+ * gaps the second within four is LADDER_PROGRESS, and of those far above the usual the second within 32: the wait
+ * begins anew. (A transfer in small pieces works at every second or third poll; one in a hundred idle polls is well
+ * above the usual.) They hardly teach: a transfer in which every poll works must not come to look like waiting.
  */
-enum ladder_sign ladder_gap(struct ladder_pace *pace, uint64_t gap_ns);
+enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t gap_ns);
 
 /* B(w) under this policy. Saturates instead of overflowing. */
 uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns);

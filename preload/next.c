@@ -12,6 +12,9 @@
 #include <link.h>
 #include <string.h>
 
+#include "preload/large.h"
+#include "preload/query.h"
+
 #define ERR_OTHER       16 /* MPI_ERR_OTHER of Open MPI and of the standard ABI */
 #define ERR_OTHER_MPICH 15
 #define LIBRARIES       8
@@ -41,7 +44,7 @@ void *next_table[CALL_ROWS * CALL_NAMES];
 
 /* An array of arrays: pointers would be relocated in every process that the library is preloaded into. */
 static const char call_names[CALL_ROWS][NAME_MAX_BYTES] = {
-#define CALL(name, arguments, kind, large, group) #name,
+#define CALL(name, ...) #name,
 #include "preload/mpi_calls.def"
 #undef CALL
 };
@@ -50,6 +53,9 @@ static const char *const prefixes[] = {
         "libmpi.so",    "libmpich.so", "libmpi_abi.so", "libmpi_cray", "libmpi_gnu",
         "libmpi_intel", "libmpi-",     "libmpich-",     "libmpi_abi-", NULL,
 };
+
+/* Libraries that stand between one ABI and another: MPItrampoline, Wi4MPI, Mukautuva. There are two MPIs then. */
+static const char *const translators[] = {"libmpitrampoline", "libmpiwrapper", "libwi4mpi", "libmuk.", NULL};
 
 static struct {
 	void *reference; /* on the MPI, and the scope of one that is RTLD_LOCAL */
@@ -75,9 +81,9 @@ static const char *base_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-static bool is_mpi_library(const char *name)
+static bool begins_so(const char *name, const char *const *prefix)
 {
-	for (const char *const *prefix = prefixes; *prefix; prefix++)
+	for (; *prefix; prefix++)
 		if (strncmp(name, *prefix, strlen(*prefix)) == 0)
 			return true;
 	return false;
@@ -86,6 +92,7 @@ static bool is_mpi_library(const char *name)
 struct libraries {
 	const char *path[LIBRARIES];
 	int count;
+	bool translated;
 };
 
 /* Only notes the names: the loader must not be asked to open anything from inside its own iteration. */
@@ -93,8 +100,11 @@ static int library_note(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct libraries *libraries = context;
 
+	const char *name = info->dlpi_name ? base_name(info->dlpi_name) : "";
+
 	(void)size;
-	if (info->dlpi_name && libraries->count < LIBRARIES && is_mpi_library(base_name(info->dlpi_name)))
+	libraries->translated |= begins_so(name, translators);
+	if (libraries->count < LIBRARIES && begins_so(name, prefixes))
 		libraries->path[libraries->count++] = info->dlpi_name;
 	return 0;
 }
@@ -107,6 +117,7 @@ static const char *libraries_scan(void)
 	void *provider = NULL;
 
 	dl_iterate_phdr(library_note, &libraries);
+	mpi.ambiguous |= libraries.translated;
 	for (int i = 0; i < libraries.count; i++) {
 		void *library = loader_open(libraries.path[i], RTLD_LAZY | RTLD_NOLOAD);
 		void *init = library ? loader_sym(library, "PMPI_Init") : NULL;
@@ -227,10 +238,13 @@ static void row_resolve(size_t row, void *missing)
 	        [NAME_PMPI_LARGE] = {"PMPI_", "_c"},
 	};
 
-	for (size_t i = 0; i < CALL_NAMES; i++) {
-		void *next = name_find(names[i].prefix, call_names[row], names[i].suffix);
+	void *found[CALL_NAMES];
 
-		__atomic_store_n(&next_table[row * CALL_NAMES + i], next ? next : missing, __ATOMIC_RELAXED);
+	for (size_t i = 0; i < CALL_NAMES; i++) {
+		found[i] = name_find(names[i].prefix, call_names[row], names[i].suffix);
+		if (!found[i] && i >= NAME_MPI_LARGE && found[i - NAME_MPI_LARGE])
+			found[i] = (void *)large_stand_in;
+		__atomic_store_n(&next_table[row * CALL_NAMES + i], found[i] ? found[i] : missing, __ATOMIC_RELAXED);
 	}
 }
 
@@ -251,6 +265,7 @@ void next_resolve(void)
 		mpi.reference = loader_open(path, RTLD_LAZY | RTLD_NOLOAD);
 	}
 	mpi.family = family_of(path);
+	query_resolve();
 	for (size_t row = 0; row < CALL_ROWS; row++)
 		row_resolve(row, mpi.family == MPIWAIT_FAMILY_MPICH ? (void *)absent_mpich : (void *)absent);
 	__atomic_store_n(&mpi.found, true, __ATOMIC_RELEASE);

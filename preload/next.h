@@ -25,10 +25,16 @@ void next_resolve(void);
 /* The slow way of next_get. */
 void *next_find(size_t index);
 
+/* The successor with that index, NULL: not looked for yet. */
+static inline void *next_look(size_t index)
+{
+	return __atomic_load_n(&next_table[index], __ATOMIC_RELAXED);
+}
+
 /* The successor with that index. */
 static inline void *next_get(size_t index)
 {
-	void *next = __atomic_load_n(&next_table[index], __ATOMIC_RELAXED);
+	void *next = next_look(index);
 
 	return __builtin_expect(next != NULL, 1) ? next : next_find(index);
 }

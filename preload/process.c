@@ -12,8 +12,10 @@
 #include "preload/clock.h"
 #include "preload/idle.h"
 #include "preload/next.h"
+#include "preload/prewait.h"
 #include "preload/rung.h"
 #include "preload/segment.h"
+#include "preload/sizes.h"
 #include "preload/wait.h"
 
 #ifndef MADV_WIPEONFORK
@@ -96,9 +98,13 @@ static void rank_find(struct mpiwait_slot *slot)
 static void policy_set(void)
 {
 	const struct config *config = &process.config;
+	uint32_t rungs = rung_available(config), pstate = 1u << MPIWAIT_RUNG_PSTATE;
 
+	process.pstate_after_ns = rungs & pstate ? config->pstate_after_ns : UINT64_MAX;
+	if (config->rungs & pstate && !(rungs & pstate))
+		process_flag(MPIWAIT_FLAG_NO_GRANT);
 	process.policy = (struct ladder_policy){
-	        .rungs = rung_available(config),
+	        .rungs = rungs & pstate ? (rungs & ~pstate) | 1u << MPIWAIT_RUNG_PAUSE : rungs,
 	        .spin_ns = config->spin_ns,
 	        .relative_ppm = config->relative_ppm,
 	        .absolute_ns = config->absolute_ns,
@@ -117,7 +123,8 @@ static void slot_fill(struct mpiwait_slot *slot)
 
 static void process_start(enum call_row row)
 {
-	struct mpiwait_slot *slot = guard_make() ? segment_claim(&process.config) : segment_private();
+	struct mpiwait_sizes *sizes = NULL;
+	struct mpiwait_slot *slot = guard_make() ? segment_claim(&process.config, &sizes) : segment_private();
 
 	clock_use_tsc(process.config.tsc_khz);
 	process.slot = slot;
@@ -125,8 +132,12 @@ static void process_start(enum call_row row)
 	if (row != ROW_Session_init)
 		rank_find(slot);
 	policy_set();
+	if (process.config.profile)
+		sizes_prepare(sizes);
 	if (process.config.shared)
 		process_flag(MPIWAIT_FLAG_SHARED_CORES);
+	if (process.config.rungs & ~process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT)
+		process_flag(MPIWAIT_FLAG_NO_EVENT);
 	__atomic_store_n(&slot->state, MPIWAIT_SLOT_RUNNING, __ATOMIC_RELEASE);
 	if (next_is_ambiguous()) {
 		process_flag(MPIWAIT_FLAG_TWO_MPIS);
@@ -134,6 +145,7 @@ static void process_start(enum call_row row)
 	}
 	if (idle_switch_on() == 0)
 		process_flag(MPIWAIT_FLAG_NO_HOOK);
+	prewait_start();
 	__atomic_store_n(&process_guard->mode, PROCESS_ACTS | (process.config.profile ? PROCESS_PROFILES : 0),
 	                 __ATOMIC_RELEASE);
 	wait_count(row);
@@ -160,16 +172,20 @@ void process_call_begins(enum call_row row)
 	static bool begun;
 
 	if (configured && row_starts(row) && !next_is_ambiguous() &&
-	    !__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL))
+	    !__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL)) {
+		process.starting = true;
 		idle_prepare(next_family(), row == ROW_Init_thread);
+	}
 }
 
 void process_call_ended(enum call_row row, int code)
 {
 	bool starts = row_starts(row);
 
-	if (starts)
+	if (starts) {
+		process.starting = false;
 		idle_restore();
+	}
 	if (!configured || code != 0)
 		return;
 	if (starts && !__atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
@@ -183,6 +199,14 @@ void process_call_ended(enum call_row row, int code)
 void process_flag(uint32_t flag)
 {
 	__atomic_fetch_or(&process.slot->flags, flag, __ATOMIC_RELAXED);
+}
+
+void process_event_end(void)
+{
+	uint32_t before = __atomic_fetch_and(&process.policy.rungs, ~(1u << MPIWAIT_RUNG_EVENT), __ATOMIC_RELAXED);
+
+	if (before & 1u << MPIWAIT_RUNG_EVENT)
+		process_flag(MPIWAIT_FLAG_NO_EVENT);
 }
 
 void process_hook(uint32_t hook)

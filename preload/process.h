@@ -14,7 +14,14 @@
 #include "preload/config.h"
 #include "preload/ladder.h"
 
-enum { PROCESS_INERT = 0, PROCESS_ACTS = 1, PROCESS_PROFILES = 2 };
+/* PROCESS_PREWAITS is of a single call: see prewait.h. */
+enum {
+	PROCESS_INERT = 0,
+	PROCESS_ACTS = 1,
+	PROCESS_PROFILES = 2,
+	PROCESS_TIMES = PROCESS_ACTS | PROCESS_PROFILES,
+	PROCESS_PREWAITS = 4
+};
 
 /* Lives on a page that the kernel hands to a forked child as zeros: so a child is inert without being asked. */
 struct process_guard {
@@ -25,9 +32,11 @@ struct process {
 	struct config config;
 	struct ladder_policy policy;
 	struct mpiwait_slot *slot;
-	uint32_t locked_hooks; /* MPIWAIT_HOOK_* that the runtime calls under its lock */
-	uint32_t burst;        /* quiet polls that it takes before time may be spent */
-	bool threaded;         /* a second thread has called MPI */
+	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
+	uint32_t burst;           /* quiet polls that it takes before time may be spent */
+	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
+	bool threaded;            /* a second thread has called MPI */
+	bool starting;            /* inside the first Init */
 };
 
 extern struct process_guard *process_guard;
@@ -47,5 +56,8 @@ void process_call_ended(enum call_row row, int code);
 /* Sets a MPIWAIT_FLAG_* in the slot, or a MPIWAIT_HOOK_*: that hook has served. */
 void process_flag(uint32_t flag);
 void process_hook(uint32_t hook);
+
+/* From now on waits do not rely on being woken. */
+void process_event_end(void);
 
 #endif

@@ -34,8 +34,13 @@ const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
                               .timed = true,
                               .doze = rung_nap_doze,
                               .leave = rung_nap_leave},
-        [MPIWAIT_RUNG_EVENT] = {.name = "event"},
-        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate"},
+        [MPIWAIT_RUNG_EVENT] = {.name = "event",
+                                .probe = rung_event_probe,
+                                .exit_ns = 10000,
+                                .timed = true,
+                                .woken = true,
+                                .doze = rung_event_doze},
+        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate", .probe = rung_pstate_probe, .leave = rung_pstate_leave},
 };
 
 int rung_by_name(const char *name, size_t length)

@@ -12,12 +12,23 @@
 #include <stdint.h>
 
 #include "preload/config.h"
+#include "preload/event.h"
 #include "preload/stats.h"
 
 /* Per thread: what a rung changed in the thread, to be put back when the wait ends. */
 struct rung_thread {
 	bool slack_changed;
 	unsigned long slack_ns; /* the thread's own timer slack */
+	enum event_end event;   /* how the latest sleep ended, until that is judged */
+	struct mpiwait_lane *lane;
+	struct {
+		bool asked;      /* to be lowered, and not yet to be restored */
+		bool sure;       /* it is known to be low */
+		uint32_t cpu;    /* of the core that was lowered */
+		uint32_t serial; /* of the latest request */
+		uint64_t asked_ns;
+		uint64_t counted_ns; /* time at low frequency is counted up to here */
+	} pstate;
 };
 
 struct rung {
@@ -28,6 +39,7 @@ struct rung {
 	bool timed;                /* takes a duration: its exit latency is measured, and it can be late */
 	bool instant;              /* so short that its own time is not looked at */
 	bool holds_core;           /* nobody else gets the core meanwhile: not for shared ones */
+	bool woken;                /* the message ends it */
 	uint64_t (*most_ns)(void); /* the longest duration that it takes, 0: any. NULL: any. After the probe */
 	void (*doze)(uint64_t ask_ns, struct rung_thread *thread);
 	void (*leave)(struct rung_thread *thread); /* NULL: nothing to put back */
@@ -55,5 +67,23 @@ bool rung_mwaitx_probe(const struct config *config);
 void rung_mwaitx_doze(uint64_t ask_ns, struct rung_thread *thread);
 void rung_nap_doze(uint64_t ask_ns, struct rung_thread *thread);
 void rung_nap_leave(struct rung_thread *thread);
+bool rung_event_probe(const struct config *config);
+void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread);
+
+/* For rungs that sleep in the kernel: lowers the thread's timer slack, until the wait ends. */
+void rung_slack_lower(struct rung_thread *thread);
+bool rung_pstate_probe(const struct config *config);
+void rung_pstate_leave(struct rung_thread *thread);
+
+/*
+ * pstate is no doze but a state: the wait goes on with the other rungs, at low frequency. Called at an idle poll of a
+ * wait at now_ns: lowers, keeps or restores the core's frequency. Never waits for anybody.
+ */
+void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low);
+
+static inline bool rung_pstate_is_low(const struct rung_thread *thread)
+{
+	return thread->pstate.asked;
+}
 
 #endif

@@ -14,10 +14,13 @@
 
 #include "preload/clock.h"
 
-static void slack_lower(struct rung_thread *thread)
+void rung_slack_lower(struct rung_thread *thread)
 {
-	int slack_ns = prctl(PR_GET_TIMERSLACK);
+	int slack_ns;
 
+	if (thread->slack_changed)
+		return;
+	slack_ns = prctl(PR_GET_TIMERSLACK);
 	thread->slack_changed = true;
 	thread->slack_ns = slack_ns > 0 ? (unsigned long)slack_ns : 0;
 	if (slack_ns > 0)
@@ -29,8 +32,7 @@ void rung_nap_doze(uint64_t ask_ns, struct rung_thread *thread)
 	struct timespec ask = {(time_t)(ask_ns / NS_PER_S), (long)(ask_ns % NS_PER_S)};
 	int saved = errno;
 
-	if (!thread->slack_changed)
-		slack_lower(thread);
+	rung_slack_lower(thread);
 	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &ask, NULL);
 	errno = saved;
 }

@@ -66,13 +66,14 @@ static bool header_is_good(int fd, struct mpiwait_header *ret_header)
 		return false;
 	return ret_header->magic == MPIWAIT_MAGIC && ret_header->version == MPIWAIT_VERSION &&
 	       ret_header->header_size == sizeof(struct mpiwait_header) &&
-	       ret_header->slot_size == sizeof(struct mpiwait_slot) && ret_header->slot_count >= MPIWAIT_SLOTS_MIN &&
+	       ret_header->slot_size == sizeof(struct mpiwait_slot) &&
+	       ret_header->sizes_size == sizeof(struct mpiwait_sizes) && ret_header->slot_count >= MPIWAIT_SLOTS_MIN &&
 	       ret_header->slot_count <= MPIWAIT_SLOTS_MAX && fd_stat(fd, &status) == 0 && status.st_size > 0 &&
 	       (uint64_t)status.st_size >= mpiwait_segment_size(ret_header->slot_count);
 }
 
 /* A slot that is not free any more, though just handed out, was written by somebody who does not keep the rules. */
-static struct mpiwait_slot *slot_claim(char *segment, uint32_t slot_count)
+static struct mpiwait_slot *slot_claim(char *segment, uint32_t slot_count, struct mpiwait_sizes **ret_sizes)
 {
 	struct mpiwait_header *header = (struct mpiwait_header *)segment;
 	uint32_t index = __atomic_fetch_add(&header->claimed, 1, __ATOMIC_ACQ_REL);
@@ -85,10 +86,13 @@ static struct mpiwait_slot *slot_claim(char *segment, uint32_t slot_count)
 	if (!__atomic_compare_exchange_n(&slot->state, &expected, MPIWAIT_SLOT_CLAIMED, false, __ATOMIC_ACQ_REL,
 	                                 __ATOMIC_RELAXED))
 		return NULL;
+	if (ret_sizes)
+		*ret_sizes = (struct mpiwait_sizes *)(segment + mpiwait_sizes_offset(slot_count, index));
 	return slot;
 }
 
-static struct mpiwait_slot *segment_map(int fd)
+/* With the sizes only where they are wanted: address space may be limited. */
+static struct mpiwait_slot *segment_map(int fd, struct mpiwait_sizes **ret_sizes)
 {
 	struct mpiwait_header header;
 	struct mpiwait_slot *slot;
@@ -97,17 +101,18 @@ static struct mpiwait_slot *segment_map(int fd)
 
 	if (!header_is_good(fd, &header))
 		return NULL;
-	size = (size_t)mpiwait_segment_size(header.slot_count);
+	size = (size_t)(ret_sizes ? mpiwait_segment_size(header.slot_count)
+	                          : mpiwait_sizes_offset(header.slot_count, 0));
 	segment = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (segment == MAP_FAILED)
 		return NULL;
-	slot = slot_claim(segment, header.slot_count);
+	slot = slot_claim(segment, header.slot_count, ret_sizes);
 	if (!slot)
 		munmap(segment, size);
 	return slot;
 }
 
-static struct mpiwait_slot *segment_find(const struct config *config)
+static struct mpiwait_slot *segment_find(const struct config *config, struct mpiwait_sizes **ret_sizes)
 {
 	struct mpiwait_slot *slot = NULL;
 	int fd = config->segment_fd;
@@ -117,7 +122,7 @@ static struct mpiwait_slot *segment_find(const struct config *config)
 	if (fd_is_segment(fd, config)) {
 		if (fd >= FD_FIRST)
 			ioctl(fd, FIOCLEX); /* fcntl is newer than glibc 2.17 where file offsets have 64 bits */
-		return segment_map(fd);
+		return segment_map(fd, ret_sizes);
 	}
 	if (config->task_pid <= 0)
 		return NULL;
@@ -125,15 +130,15 @@ static struct mpiwait_slot *segment_find(const struct config *config)
 	if (fd < 0)
 		return NULL;
 	if (fd_is_segment(fd, config))
-		slot = segment_map(fd);
+		slot = segment_map(fd, ret_sizes);
 	close(fd);
 	return slot;
 }
 
-struct mpiwait_slot *segment_claim(const struct config *config)
+struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes)
 {
 	int saved = errno;
-	struct mpiwait_slot *slot = segment_find(config);
+	struct mpiwait_slot *slot = segment_find(config, config->profile ? ret_sizes : NULL);
 
 	errno = saved;
 	return slot ? slot : segment_private();

@@ -14,8 +14,10 @@
  * Claims a slot: in the segment that the configuration names, where its descriptor still is that segment or can be
  * opened again through the task that surely holds it. The inherited descriptor, if it is ours, is closed on exec from
  * now on. Called once per process. Keeps errno. The mapping is never undone.
+ * *ret_sizes: under profile, where the slot's message sizes are counted; untouched with the private slot, which has
+ * none.
  */
-struct mpiwait_slot *segment_claim(const struct config *config);
+struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes);
 
 /* The private slot. */
 struct mpiwait_slot *segment_private(void);

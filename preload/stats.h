@@ -7,9 +7,11 @@
  *
  *     offset 0                       struct mpiwait_header
  *     MPIWAIT_SLOTS_OFFSET + i*size  struct mpiwait_slot i, i < header.slot_count
+ *     mpiwait_sizes_offset(n, i)     struct mpiwait_sizes of slot i, n = header.slot_count; written under profile only
  *
  * One rank owns one slot; one thread of that rank owns one lane and is its only writer, so that plain 8-byte stores
- * do. All times are nanoseconds. Rows of mpi_calls.def are only ever appended: a row's index is part of this layout.
+ * do; the sizes are counted by all of them, atomically. All times are nanoseconds. Rows of mpi_calls.def are only ever
+ * appended: a row's index is part of this layout.
  */
 #ifndef MPIWAIT_PRELOAD_STATS_H
 #define MPIWAIT_PRELOAD_STATS_H
@@ -22,6 +24,7 @@
 #define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
 #define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
 #define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
+#define MPIWAIT_SIZES        40u  /* classes of message sizes: 0 bytes, then by powers of two, the last one open */
 #define MPIWAIT_SLOTS_OFFSET 4096u
 #define MPIWAIT_SLOTS_MIN    64u
 #define MPIWAIT_SLOTS_MAX    1024u
@@ -53,8 +56,8 @@ enum mpiwait_rung {
 
 /* The rungs that this release can do where the node can; the others are names that policies may use already. */
 #define MPIWAIT_RUNGS_BUILT                                                                                        \
-	(1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_NAP | MPIWAIT_RUNG_BIT_WAITPKG | \
-	 MPIWAIT_RUNG_BIT_MWAITX)
+	(1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_EVENT | \
+	 1u << MPIWAIT_RUNG_PSTATE | MPIWAIT_RUNG_BIT_WAITPKG | MPIWAIT_RUNG_BIT_MWAITX)
 
 enum mpiwait_family { MPIWAIT_FAMILY_UNKNOWN, MPIWAIT_FAMILY_OPENMPI, MPIWAIT_FAMILY_MPICH, MPIWAIT_FAMILY_ABI };
 
@@ -68,11 +71,14 @@ enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNI
 #define MPIWAIT_HOOKS      4u
 
 /* Bits of mpiwait_slot.flags: why a rank was passed through, wholly or in part. */
-#define MPIWAIT_FLAG_TWO_MPIS     (1u << 0) /* more than one provider of PMPI_Init */
+#define MPIWAIT_FLAG_TWO_MPIS     (1u << 0) /* more than one provider of PMPI_Init, or a translator before it */
 #define MPIWAIT_FLAG_NO_HOOK      (1u << 1) /* this MPI has no idle hook that we know */
 #define MPIWAIT_FLAG_LANES_FULL   (1u << 2) /* threads beyond MPIWAIT_LANES are not counted */
 #define MPIWAIT_FLAG_SHARED_CORES (1u << 3) /* the spin phase gives the core away */
 #define MPIWAIT_FLAG_LOCKED       (1u << 4) /* several threads, one runtime lock: no naps where it is held */
+#define MPIWAIT_FLAG_NO_EVENT     (1u << 5) /* nothing wakes this rank: the policy's event rung is not used (any more) */
+#define MPIWAIT_FLAG_PREWAITS     (1u << 6) /* loops before some calls, whose waits made no idle call */
+#define MPIWAIT_FLAG_NO_GRANT     (1u << 7) /* pstate was configured, and what was granted is not here */
 
 struct mpiwait_header {
 	uint64_t magic;
@@ -80,8 +86,9 @@ struct mpiwait_header {
 	uint32_t header_size; /* sizeof(struct mpiwait_header) */
 	uint32_t slot_size;   /* sizeof(struct mpiwait_slot) */
 	uint32_t slot_count;
-	uint32_t claimed; /* atomic: slots asked for; more than slot_count: the rest found none */
-	uint32_t reserved[9];
+	uint32_t claimed;    /* atomic: slots asked for; more than slot_count: the rest found none */
+	uint32_t sizes_size; /* sizeof(struct mpiwait_sizes) */
+	uint32_t reserved[8];
 };
 
 /* One MPI function, its large-count variant included. */
@@ -91,8 +98,8 @@ struct mpiwait_call_stats {
 	uint64_t wait_ns;       /* time in those, from the 64th idle poll to the last */
 	uint64_t longest_ns;    /* the longest of them */
 	uint64_t time_ns;       /* entry to exit, under profile only */
-	uint64_t burned_ns;     /* entry to exit of the long calls that were looked at and made no idle call ... */
-	uint64_t burned_cpu_ns; /* ... and the thread's CPU time in those */
+	uint64_t burned_ns;     /* entry to exit of the long calls that were looked at, made no idle call ... */
+	uint64_t burned_cpu_ns; /* ... and kept the CPU busy for more than a quarter of that: so long */
 	uint64_t bytes;         /* handed to the calls that succeeded, under profile only */
 };
 
@@ -108,9 +115,11 @@ struct mpiwait_lane {
 	uint64_t sampled_cpu_ns;            /* ... and the thread's CPU time in that part */
 	uint64_t hook_polls[MPIWAIT_HOOKS]; /* idle polls looked at, by bit of MPIWAIT_HOOK_* */
 	uint64_t transitions;               /* of the core's frequency, both ways */
-	uint64_t reserved[3];
+	uint64_t event_wakes;               /* sleeps that a message ended */
+	uint64_t event_lost;                /* sleeps that should have been, and ran into their timeout */
+	uint64_t reserved[1];
 	uint64_t naps[MPIWAIT_RUNGS];
-	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time inside the rung */
+	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time inside the rung; of PSTATE: at low frequency, polling */
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
 } __attribute__((aligned(128)));
 
@@ -129,6 +138,11 @@ struct mpiwait_slot {
 	struct mpiwait_lane lane[MPIWAIT_LANES];
 } __attribute__((aligned(128)));
 
+/* How many calls handed over so many bytes: class 0 none, class i from 2^(i-1) to less than 2^i. */
+struct mpiwait_sizes {
+	uint64_t calls[MPIWAIT_CALLS][MPIWAIT_SIZES];
+};
+
 _Static_assert(sizeof(struct mpiwait_header) == 64, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_call_stats) == 64, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, naps) == 128, "layout of the stats segment");
@@ -137,12 +151,30 @@ _Static_assert(sizeof(struct mpiwait_lane) == 256 + 64 * MPIWAIT_CALLS, "layout 
 _Static_assert(offsetof(struct mpiwait_slot, lane) == 128, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_slot) == 128 + MPIWAIT_LANES * sizeof(struct mpiwait_lane),
                "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_sizes) == 8 * 40 * 256, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_sizes) % 4096 == 0, "one slot's sizes share no page with another's");
 _Static_assert((int)MPIWAIT_RUNG_COUNT <= (int)MPIWAIT_RUNGS, "room for the rungs");
+
+/* Where the sizes of a slot are, in a segment of that many slots: from a page's start on. */
+static inline uint64_t mpiwait_sizes_offset(uint32_t slot_count, uint32_t slot)
+{
+	uint64_t slots_end = MPIWAIT_SLOTS_OFFSET + (uint64_t)slot_count * sizeof(struct mpiwait_slot);
+
+	return (slots_end + 4095) / 4096 * 4096 + (uint64_t)slot * sizeof(struct mpiwait_sizes);
+}
 
 /* Bytes of a segment of that many slots. */
 static inline uint64_t mpiwait_segment_size(uint32_t slot_count)
 {
-	return MPIWAIT_SLOTS_OFFSET + (uint64_t)slot_count * sizeof(struct mpiwait_slot);
+	return mpiwait_sizes_offset(slot_count, slot_count);
+}
+
+/* The class of a size in bytes. */
+static inline uint32_t mpiwait_size_class(uint64_t bytes)
+{
+	uint32_t class = bytes ? 64 - (uint32_t)__builtin_clzll(bytes) : 0;
+
+	return class < MPIWAIT_SIZES ? class : MPIWAIT_SIZES - 1;
 }
 
 #endif

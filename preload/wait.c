@@ -12,9 +12,21 @@
 #define SHARED_CREDIT   64   /* quick yields in a row after which the core counts as ours again */
 #define PACE_NS         1000 /* between idle polls, and after a doze, to begin with */
 #define PACE_DOZED_NS   2000
+#define EVENT_REST_NS   UINT64_C(1000000)
+#define TRY_EVERY       8
 #define PROBE_EVERY     16 /* waits: a yield costs a quarter of a microsecond, a shared core everything */
 
 __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
+
+/* One-sided waits and files may move by other ways than messages: no message need end them. */
+static const bool by_messages[CALL_ROWS] = {
+#define CALL(name, arguments, kind, large, group, ...) GROUP_##group == GROUP_P2P || GROUP_##group == GROUP_COLLECTIVE,
+#include "preload/mpi_calls.def"
+#undef CALL
+};
+
+/* Of the process: only a single thread sleeps so. */
+static struct event_trust event_trust;
 
 /* For the threads beyond MPIWAIT_LANES: written by all of them, read by nobody. */
 static struct mpiwait_lane lane_overflow;
@@ -24,8 +36,10 @@ static struct mpiwait_lane *lane_claim(void)
 	struct mpiwait_slot *slot = process.slot;
 	uint32_t index = __atomic_fetch_add(&slot->lanes, 1, __ATOMIC_ACQ_REL);
 
-	if (index > 0)
+	if (index > 0) {
 		__atomic_store_n(&process.threaded, true, __ATOMIC_RELAXED);
+		process_event_end();
+	}
 	if (index >= MPIWAIT_LANES) {
 		process_flag(MPIWAIT_FLAG_LANES_FULL);
 		return &lane_overflow;
@@ -40,22 +54,30 @@ static void thread_prepare(struct wait *wait)
 		wait->ladder.rung[i] = (struct ladder_latency){
 		        .timed = rung_table[i].timed,
 		        .holds_core = rung_table[i].holds_core,
+		        .woken = rung_table[i].woken,
 		        .exit_ns = rung_table[i].exit_ns,
 		        .most_ns = rung_table[i].most_ns ? rung_table[i].most_ns() : 0,
 		};
-	wait->pace[0] = (struct ladder_pace){.usual_ns = PACE_NS, .factor = 8, .window = UINT32_MAX};
-	wait->pace[1] = (struct ladder_pace){.usual_ns = PACE_DOZED_NS, .factor = 2, .window = 0xf};
+	wait->pace = (struct ladder_pace){.polled = {.ns = PACE_NS}, .dozed = {.ns = PACE_DOZED_NS}};
 	wait->lane = lane_claim();
+	wait->rung.lane = wait->lane;
 }
 
-void wait_prepare(struct wait *wait)
+bool wait_prepare(struct wait *wait, uintptr_t here)
 {
+	if (here < wait->outer) {
+		wait->progressed = 1;
+		return false;
+	}
 	if (!wait->lane)
 		thread_prepare(wait);
 	if (wait->outer != 0 && wait->polls >= WAIT_FREE_POLLS)
 		wait_close(wait);
+	wait->entered_ns = 0;
+	wait->entered_cpu_ns = 0;
 	wait->polls = 0;
 	wait->outer = 0;
+	return true;
 }
 
 void wait_count(enum call_row row)
@@ -63,8 +85,26 @@ void wait_count(enum call_row row)
 	struct wait *wait = &wait_self;
 
 	if (!wait->lane)
-		wait_prepare(wait);
+		wait_prepare(wait, 0);
 	wait->lane->calls[row].calls++;
+}
+
+/* What the latest sleep for an event was worth, now that the polls after it have shown what there was. */
+static void event_judge(struct wait *wait, bool found)
+{
+	enum event_end end = wait->rung.event;
+
+	if (end == EVENT_NONE)
+		return;
+	wait->rung.event = EVENT_NONE;
+	if (end == EVENT_WOKEN && found)
+		wait->lane->event_wakes++;
+	if (end == EVENT_TIMEOUT && found)
+		wait->lane->event_lost++;
+	if (event_learn(&event_trust, end, found))
+		process_event_end();
+	else if (event_is_refused(&event_trust))
+		wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns = wait->last_ns + EVENT_REST_NS;
 }
 
 static void wait_open(struct wait *wait, uint64_t now_ns)
@@ -73,6 +113,7 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 
 	wait->first_ns = wait->origin_ns = wait->last_ns = now_ns;
 	wait->sample_ns = 0;
+	wait->rung.event = EVENT_NONE;
 	wait->quiet = 0;
 	wait->dozed = 0;
 	wait->waits++;
@@ -80,10 +121,32 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 	__atomic_store_n(&lane->open_call, wait->row + 1, __ATOMIC_RELEASE);
 }
 
+/*
+ * Whether the clock has jumped since the last reading. A clock that went backwards makes all readings worthless; over
+ * an hour ahead, it jumped or the process was stopped: nobody waited meanwhile.
+ */
+static bool clock_jumped(struct wait *wait, uint64_t now_ns)
+{
+	uint64_t gap_ns = now_ns - wait->last_ns;
+
+	if (now_ns < wait->last_ns) {
+		wait_open(wait, now_ns);
+		return true;
+	}
+	if (gap_ns <= HOUR_NS)
+		return false;
+	wait->first_ns += gap_ns;
+	wait->origin_ns += gap_ns;
+	wait->lane->open_since_ns += gap_ns;
+	wait->last_ns = now_ns;
+	wait->sample_ns = 0;
+	return true;
+}
+
 /* Signs of progress: w begins anew at each, and a mere hint of one costs the polls of another burst. */
 static void wait_look(struct wait *wait, uint64_t now_ns)
 {
-	enum ladder_sign sign = ladder_gap(&wait->pace[wait->dozed], now_ns - wait->last_ns);
+	enum ladder_sign sign = ladder_gap(&wait->pace, wait->dozed, now_ns - wait->last_ns);
 
 	if (wait->progressed || now_ns - wait->origin_ns > HOUR_NS)
 		sign = LADDER_PROGRESS;
@@ -93,13 +156,13 @@ static void wait_look(struct wait *wait, uint64_t now_ns)
 		wait->quiet = 0;
 }
 
-/* A clock that went backwards makes all readings worthless; one that jumped ahead only the waited time. */
 static void wait_clock(struct wait *wait, uint64_t now_ns)
 {
-	if (wait->polls == WAIT_FREE_POLLS || now_ns < wait->last_ns)
+	if (wait->polls == WAIT_FREE_POLLS)
 		wait_open(wait, now_ns);
-	else
+	else if (!clock_jumped(wait, now_ns))
 		wait_look(wait, now_ns);
+	event_judge(wait, wait->progressed);
 	wait->progressed = 0;
 	wait->dozed = 0;
 	wait->last_ns = now_ns;
@@ -119,6 +182,7 @@ void wait_close(struct wait *wait)
 	rung_leave(&wait->rung);
 	if (process_mode() == PROCESS_INERT)
 		return;
+	event_judge(wait, true);
 	call->waits++;
 	call->wait_ns += wait_ns;
 	if (wait_ns > call->longest_ns)
@@ -151,12 +215,26 @@ static bool hook_is_locked(uint32_t hook)
 	return true;
 }
 
+/*
+ * How long a sleep may last that a message ends. Until that is proven, one wait in TRY_EVERY tries it, and is late by
+ * the largest budget if it was wrong to.
+ */
+static uint64_t woken_most_ns(const struct wait *wait)
+{
+	if (!by_messages[wait->row])
+		return 0;
+	if (event_is_trusted(&event_trust))
+		return process.config.event_ns;
+	return wait->waits % TRY_EVERY == 0 ? process.policy.max_ns : 0;
+}
+
 static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 {
 	struct ladder_moment moment = {
 	        .now_ns = wait->last_ns,
 	        .waited_ns = wait->last_ns - wait->origin_ns,
 	        .cap_ns = wait->rma_lock ? process.config.rma_ns : UINT64_MAX,
+	        .woken_ns = woken_most_ns(wait),
 	        .shared = process.config.shared || wait->shared_credit > 0,
 	        .locked = hook_is_locked(hook),
 	};
@@ -171,7 +249,7 @@ static void wait_act(struct wait *wait, uint32_t hook)
 	struct ladder_action action = action_choose(wait, hook);
 	const struct rung *rung = &rung_table[action.rung];
 	struct mpiwait_lane *lane = wait->lane;
-	uint64_t began_ns = wait->last_ns, actual_ns, late_ns;
+	uint64_t began_ns = wait->last_ns, now_ns, actual_ns, late_ns;
 
 	rung->doze(action.ask_ns, &wait->rung);
 	lane->naps[action.rung]++;
@@ -179,8 +257,10 @@ static void wait_act(struct wait *wait, uint32_t hook)
 		return;
 	wait->dozed = 1;
 	wait->quiet = 0;
-	wait->last_ns = clock_now_ns();
-	lane->open_last_ns = wait->last_ns;
+	now_ns = clock_now_ns();
+	if (clock_jumped(wait, now_ns))
+		return;
+	wait->last_ns = lane->open_last_ns = now_ns;
 	actual_ns = wait->last_ns - began_ns;
 	lane->asleep_ns[action.rung] += actual_ns;
 	late_ns = ladder_learn(&wait->ladder, &process.policy, action, actual_ns, wait->last_ns);
@@ -190,6 +270,15 @@ static void wait_act(struct wait *wait, uint32_t hook)
 	}
 	if (action.rung == MPIWAIT_RUNG_YIELD)
 		shared_learn(wait, actual_ns);
+}
+
+/* At low frequency for the rest of the wait, or until there is a sign of progress; never under the cap for locks. */
+static void wait_lower(struct wait *wait)
+{
+	bool lasts = wait->last_ns - wait->origin_ns >= process.pstate_after_ns && !wait->rma_lock;
+
+	if (lasts || rung_pstate_is_low(&wait->rung))
+		rung_pstate_hold(&wait->rung, wait->last_ns, lasts);
 }
 
 bool wait_idle(struct wait *wait, uint32_t hook)
@@ -202,6 +291,8 @@ bool wait_idle(struct wait *wait, uint32_t hook)
 	wait_clock(wait, clock_now_ns());
 	if (wait->kind != CALL_WAIT || process.policy.rungs == 0)
 		return false;
+	if (process.pstate_after_ns != UINT64_MAX)
+		wait_lower(wait);
 	if (++wait->quiet >= process.burst)
 		wait_act(wait, hook);
 	return true;

@@ -30,7 +30,8 @@ struct wait {
 	uint32_t rma_lock;         /* the open call is under the tighter cap */
 	uint32_t polls;            /* idle polls of the open call */
 	uint32_t progressed;       /* a sign of progress since the last idle poll */
-	uint64_t entered_ns;       /* under profile */
+	uint64_t entered_ns;       /* 0: the clock was not looked at */
+	uint64_t entered_cpu_ns;   /* the thread's, 0: likewise */
 	uint64_t first_ns;         /* first clock reading of this wait */
 	uint64_t last_ns;          /* latest one */
 	uint64_t origin_ns;        /* of w: first reading, or the one after the last sign of progress */
@@ -42,13 +43,47 @@ struct wait {
 	uint32_t shared_credit; /* yields until the core counts as the thread's own again */
 	struct rung_thread rung;
 	struct ladder ladder;
-	struct ladder_pace pace[2]; /* by dozed */
+	struct ladder_pace pace;
 };
 
 extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
 
-/* The first call of a thread, or one that found the remains of a call that never returned. */
-void wait_prepare(struct wait *wait);
+/*
+ * How closely the calls of a row are looked at, by all threads. The first 16, then one in 32, and every one under
+ * profile; all again once a call lasted longer than a millisecond without having waited, until 16 in a row did not:
+ * such calls burn CPU that no idle hook sees.
+ */
+struct watch {
+	uint32_t short_ns; /* calls that took no longer are looked at no further; 0: all are */
+	uint8_t mask;      /* a call whose number has none of these bits is looked at */
+	uint8_t clean;     /* calls in a row that did not burn */
+	uint8_t burns;     /* calls that did, on more than a quarter of a CPU: not asleep */
+	bool prewaits;     /* there is a loop before these calls: every one is looked at */
+};
+
+extern struct watch watch_table[CALL_ROWS];
+
+/* What there is to do besides the clock, at entry: returns the mode to leave the call with; and at exit. */
+uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode);
+void watch_learn(struct wait *wait, uint64_t lasted_ns);
+
+/* The exit of a call that was looked at. */
+static inline __attribute__((always_inline)) void watch_close(struct wait *wait)
+{
+	uint64_t lasted_ns = clock_now_ns() - wait->entered_ns;
+
+	wait->entered_ns = 0;
+	if (__builtin_expect(lasted_ns > watch_table[wait->row].short_ns, 0))
+		watch_learn(wait, lasted_ns);
+	else if (process_mode() & PROCESS_PROFILES)
+		wait->lane->calls[wait->row].time_ns += lasted_ns;
+}
+
+/*
+ * The first call of a thread, or one that found the remains of a call that never returned. Returns false for a call
+ * from inside the open one, in which it is a sign of progress.
+ */
+bool wait_prepare(struct wait *wait, uintptr_t here);
 
 /* The end of a wait that read the clock. */
 void wait_close(struct wait *wait);
@@ -63,6 +98,64 @@ void wait_count(enum call_row row);
  */
 bool wait_idle(struct wait *wait, uint32_t hook);
 
+/* Whether a call of that row can do with wait_begin and wait_end. */
+static inline __attribute__((always_inline)) bool wait_is_short(enum call_row row)
+{
+	const struct wait *wait = &wait_self;
+
+	return process_mode() == PROCESS_ACTS && wait->outer == 0 && wait->lane &&
+	       ((wait->lane->calls[row].calls + 1) & watch_table[row].mask) != 0;
+}
+
+static inline __attribute__((always_inline)) void wait_begin(enum call_row row, enum call_kind kind, bool rma_lock,
+                                                             uintptr_t here)
+{
+	struct wait *wait = &wait_self;
+
+	wait->outer = here;
+	wait->kind = kind;
+	wait->row = row;
+	wait->rma_lock = rma_lock;
+	wait->polls = 0;
+	wait->lane->calls[row].calls++;
+}
+
+static inline __attribute__((always_inline)) void wait_end(void)
+{
+	struct wait *wait = &wait_self;
+
+	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
+		wait_close(wait);
+	wait->kind = CALL_NONE;
+	wait->outer = 0;
+}
+
+/* Whether that holds under profile, where every call is looked at, but this row's need no closer look. */
+static inline __attribute__((always_inline)) bool watch_is_short(enum call_row row)
+{
+	return wait_self.outer == 0 && wait_self.lane && watch_table[row].short_ns != 0;
+}
+
+/* The exit of such a call, before wait_end. */
+static inline __attribute__((always_inline)) void watch_time(enum call_row row, uint64_t lasted_ns)
+{
+	if (__builtin_expect(lasted_ns > watch_table[row].short_ns, 0))
+		watch_learn(&wait_self, lasted_ns);
+	else
+		wait_self.lane->calls[row].time_ns += lasted_ns;
+}
+
+static inline __attribute__((always_inline)) bool mark_is_timed(void)
+{
+	return wait_self.outer == 0 && wait_self.lane;
+}
+
+/* Whether a MARK call only counts: outside of any other, the thread's kind is CALL_NONE already. */
+static inline __attribute__((always_inline)) bool mark_is_short(void)
+{
+	return process_mode() == PROCESS_ACTS && wait_self.outer == 0 && wait_self.lane;
+}
+
 /*
  * Enters a WAIT or TIME call. Returns the mode to leave with: PROCESS_INERT for calls that do not count, which are
  * not left at all.
@@ -75,21 +168,18 @@ static inline __attribute__((always_inline)) uint32_t wait_enter(enum call_row r
 
 	if (mode == PROCESS_INERT)
 		return PROCESS_INERT;
-	if (here < wait->outer) {
-		wait->progressed = 1;
+	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0) && !wait_prepare(wait, here))
 		return PROCESS_INERT;
-	}
-	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0))
-		wait_prepare(wait);
 	wait->outer = here;
 	wait->kind = kind;
 	wait->row = row;
 	wait->rma_lock = rma_lock;
 	wait->polls = 0;
-	wait->lane->calls[row].calls++;
-	if (__builtin_expect(mode & PROCESS_PROFILES, 0))
+	if (__builtin_expect((++wait->lane->calls[row].calls & watch_table[row].mask) == 0, 0)) {
 		wait->entered_ns = clock_now_ns();
-	return mode;
+		return watch_table[row].short_ns ? mode : watch_open(wait, row, mode);
+	}
+	return PROCESS_ACTS | (mode & PROCESS_PROFILES);
 }
 
 static inline __attribute__((always_inline)) void wait_leave(uint32_t mode)
@@ -100,8 +190,8 @@ static inline __attribute__((always_inline)) void wait_leave(uint32_t mode)
 		return;
 	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
 		wait_close(wait);
-	if (__builtin_expect(mode & PROCESS_PROFILES, 0))
-		wait->lane->calls[wait->row].time_ns += clock_now_ns() - wait->entered_ns;
+	if (__builtin_expect(wait->entered_ns != 0, 0))
+		watch_close(wait);
 	wait->kind = CALL_NONE;
 	wait->outer = 0;
 }
@@ -118,7 +208,7 @@ static inline __attribute__((always_inline)) uint32_t wait_mark(enum call_row ro
 	if (here < wait->outer)
 		return kind;
 	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0))
-		wait_prepare(wait);
+		wait_prepare(wait, here);
 	wait->lane->calls[row].calls++;
 	return CALL_NONE;
 }

@@ -8,8 +8,12 @@
 #include <stdint.h>
 
 #include "preload/calls.h"
+#include "preload/keep.h"
+#include "preload/large.h"
 #include "preload/next.h"
+#include "preload/prewait.h"
 #include "preload/process.h"
+#include "preload/sizes.h"
 #include "preload/wait.h"
 
 typedef uintptr_t word;
@@ -49,45 +53,184 @@ typedef uintptr_t word;
 #define NEXT_INDEX(name, variant) ((size_t)ROW_##name * CALL_NAMES + (variant))
 #define HERE                      ((uintptr_t)__builtin_frame_address(0))
 
-#define BODY_WAIT(name, call, group) BODY_BLOCKING(name, CALL_WAIT, call, group)
-#define BODY_TIME(name, call, group) BODY_BLOCKING(name, CALL_TIME, call, group)
+/* With something before it, so that it is never empty. */
+#define ARGUMENT_ARRAY(arguments) (((const word[]){0, ARGUMENTS_##arguments}) + 1)
 
-#define BODY_BLOCKING(name, kind, call, group)                                       \
-	uint32_t mode = wait_enter(ROW_##name, kind, group == GROUP_RMA_LOCK, HERE); \
-	int code;                                                                    \
-                                                                                     \
-	if (group == GROUP_INIT)                                                     \
-		process_call_begins(ROW_##name);                                     \
-	code = call;                                                                 \
-	wait_leave(mode);                                                            \
-	if (group == GROUP_INIT)                                                     \
-		process_call_ended(ROW_##name, code);                                \
-	return code;
+#define COMPLETES(signature) ((signature)[0] == 'q' || (signature)[0] == 'k')
+#define IS_LARGE(variant)    ((variant) >= NAME_MPI_LARGE)
 
-#define BODY_MARK(name, call, group)                 \
-	uint32_t kind = wait_mark(ROW_##name, HERE); \
-	int code = call;                             \
-                                                     \
-	wait_unmark(kind);                           \
-	return code;
+#define BODY_WAIT(name, call, group, arguments, volume, variant) \
+	BODY_BLOCKING(name, CALL_WAIT, call, group, arguments, volume, variant)
+#define BODY_TIME(name, call, group, arguments, volume, variant) \
+	BODY_BLOCKING(name, CALL_TIME, call, group, arguments, volume, variant)
 
-#define WRAPPER(symbol, name, arguments, kind, group, variant)                                \
-	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);            \
-	int symbol(PARAMETERS_##arguments)                                                    \
-	{                                                                                     \
-		int (*next)(PARAMETERS_##arguments) =                                         \
-		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant)); \
-		BODY_##kind(name, next(ARGUMENTS_##arguments), GROUP_##group)                 \
+/* The arguments are set aside under profile only: else they would have to survive every call. */
+#define SET_ASIDE(sized, arguments)                      \
+	if (sized)                                       \
+		aside = (__typeof__(aside))              \
+		{                                        \
+			{                                \
+				0, ARGUMENTS_##arguments \
+			}                                \
+		}
+
+#define BODY_BLOCKING(name, kind, call, group, arguments, volume, variant)                    \
+	uint32_t mode = wait_enter(ROW_##name, kind, group == GROUP_RMA_LOCK, HERE);          \
+	bool sized = __builtin_expect(volume != VOLUME_NONE && (mode & PROCESS_PROFILES), 0); \
+	struct {                                                                              \
+		word at[(arguments) + 1];                                                     \
+	} aside;                                                                              \
+	int code;                                                                             \
+                                                                                              \
+	SET_ASIDE(sized, arguments);                                                          \
+	if (group == GROUP_INIT)                                                              \
+		process_call_begins(ROW_##name);                                              \
+	code = call;                                                                          \
+	wait_leave(mode);                                                                     \
+	if (sized && code == 0)                                                               \
+		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);                     \
+	if (group == GROUP_INIT)                                                              \
+		process_call_ended(ROW_##name, code);
+
+/* Sized if it is not inside of a blocking call, as wait_mark counts it. */
+#define BODY_MARK(name, call, group, arguments, volume, variant)                                             \
+	uint32_t kind = wait_mark(ROW_##name, HERE);                                                         \
+	bool sized = __builtin_expect(                                                                       \
+	        volume != VOLUME_NONE && (process_mode() & PROCESS_PROFILES) && wait_self.outer <= HERE, 0); \
+	struct {                                                                                             \
+		word at[(arguments) + 1];                                                                    \
+	} aside;                                                                                             \
+	int code;                                                                                            \
+                                                                                                             \
+	SET_ASIDE(sized, arguments);                                                                         \
+	code = call;                                                                                         \
+	wait_unmark(kind);                                                                                   \
+	if (sized && code == 0)                                                                              \
+		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);
+
+#define CALL_PLAIN(index, next, arguments) next(ARGUMENTS_##arguments)
+
+#define CALL_LARGE(index, next, arguments)                                                                          \
+	(__builtin_expect((void *)next == (void *)large_stand_in, 0) ? large_call(index, ARGUMENT_ARRAY(arguments)) \
+	                                                             : next(ARGUMENTS_##arguments))
+
+/* The call itself, after the loop before it, where that has not done the call's work. */
+#define INVOKE_WAIT(name, call, arguments, variant)                                                                \
+	({                                                                                                         \
+		int64_t done = PREWAIT_NOT_DONE;                                                                   \
+                                                                                                                   \
+		if (PREWAIT_CAN(ROW_##name) && __builtin_expect(mode & PROCESS_PREWAITS, 0) &&                     \
+		    !(PREWAIT_REPLACE(ROW_##name) && IS_LARGE(variant) && (void *)next == (void *)large_stand_in)) \
+			done = prewait(ROW_##name, variant, ARGUMENT_ARRAY(arguments));                            \
+		done == PREWAIT_NOT_DONE ? (call) : (int)done;                                                     \
+	})
+#define INVOKE_TIME(name, call, arguments, variant) (call)
+#define INVOKE_MARK(name, call, arguments, variant) (call)
+
+/* Most calls: the library acts, and has nothing to prepare, to look at or to set aside for this one. */
+#define SHORT_WAIT(name, arguments, kind, group)                                    \
+	if (wait_is_short(ROW_##name)) {                                            \
+		int code;                                                           \
+                                                                                    \
+		wait_begin(ROW_##name, CALL_##kind, group == GROUP_RMA_LOCK, HERE); \
+		code = next(ARGUMENTS_##arguments);                                 \
+		wait_end();                                                         \
+		return code;                                                        \
+	}
+#define SHORT_TIME(name, arguments, kind, group) SHORT_WAIT(name, arguments, kind, group)
+#define SHORT_MARK(name, arguments, kind, group)           \
+	if (mark_is_short()) {                             \
+		wait_self.lane->calls[ROW_##name].calls++; \
+		return next(ARGUMENTS_##arguments);        \
 	}
 
-#define LARGE(name, arguments, kind, group)                                   \
-	WRAPPER(MPI_##name##_c, name, arguments, kind, group, NAME_MPI_LARGE) \
-	WRAPPER(PMPI_##name##_c, name, arguments, kind, group, NAME_PMPI_LARGE)
-#define PLAIN(name, arguments, kind, group)
+/* The same under profile. */
+#define TIMED_WAIT(name, arguments, kind, group)                            \
+	wait_begin(ROW_##name, CALL_##kind, group == GROUP_RMA_LOCK, HERE); \
+	began_ns = clock_now_ns();                                          \
+	code = next(ARGUMENTS_##arguments);                                 \
+	watch_time(ROW_##name, clock_now_ns() - began_ns);                  \
+	wait_end();
+#define TIMED_TIME(name, arguments, kind, group) TIMED_WAIT(name, arguments, kind, group)
+#define TIMED_MARK(name, arguments, kind, group)   \
+	began_ns = 0;                              \
+	(void)began_ns;                            \
+	wait_self.lane->calls[ROW_##name].calls++; \
+	code = next(ARGUMENTS_##arguments);
 
-#define CALL(name, arguments, kind, large, group)                     \
-	WRAPPER(MPI_##name, name, arguments, kind, group, NAME_MPI)   \
-	WRAPPER(PMPI_##name, name, arguments, kind, group, NAME_PMPI) \
-	large(name, arguments, kind, group)
+#define IS_TIMED_WAIT(name) watch_is_short(ROW_##name)
+#define IS_TIMED_TIME(name) watch_is_short(ROW_##name)
+#define IS_TIMED_MARK(name) mark_is_timed()
+
+#define TIMED(symbol, name, arguments, kind, group, signature, volume, variant)                                   \
+	static __attribute__((noinline)) int symbol##_timed(PARAMETERS_##arguments)                               \
+	{                                                                                                         \
+		int (*next)(PARAMETERS_##arguments) =                                                             \
+		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                    \
+		const word given[] = {0, ARGUMENTS_##arguments};                                                  \
+		const size_t count = sizes_at(signature, 'n'), type = sizes_at(signature, 't');                   \
+		const size_t peer = __builtin_strchr(signature, 'p') ? sizes_at(signature, 'p') : count;          \
+		uint64_t began_ns;                                                                                \
+		int code;                                                                                         \
+                                                                                                                  \
+		if (!IS_TIMED_##kind(name))                                                                       \
+			return symbol##_long(ARGUMENTS_##arguments);                                              \
+		TIMED_##kind(name, arguments, kind, GROUP_##group) if (code == 0)                                 \
+		        sizes_count_simple(wait_self.lane, ROW_##name,                                            \
+		                           IS_LARGE(variant) ? (int64_t)given[count + 1] : (int)given[count + 1], \
+		                           given[type + 1], given[peer + 1]);                                     \
+		return code;                                                                                      \
+	}
+
+#define IS_SPECIAL(group, signature, variant, next)                              \
+	(group == GROUP_INIT || !next || (COMPLETES(signature) && keep_any()) || \
+	 (IS_LARGE(variant) && (void *)next == (void *)large_stand_in))
+
+/* All have the same signature, so that the ways to symbol_timed and symbol_long are mere jumps. */
+#define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant, how)                          \
+	LONG(symbol, name, arguments, kind, group, signature, volume, variant, how)                             \
+	TIMED(symbol, name, arguments, kind, group, signature, volume, variant)                                 \
+	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);                              \
+	int symbol(PARAMETERS_##arguments)                                                                      \
+	{                                                                                                       \
+		int (*next)(PARAMETERS_##arguments) =                                                           \
+		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                  \
+                                                                                                                \
+		if (__builtin_expect(!(IS_SPECIAL(GROUP_##group, signature, variant, next)), 1)) {              \
+			if (process_mode() == PROCESS_INERT)                                                    \
+				return next(ARGUMENTS_##arguments);                                             \
+			SHORT_##kind(name, arguments, kind, GROUP_##group) if (                                 \
+			        sizes_is_simple(signature,                                                      \
+			                        VOLUME_##volume)) return symbol##_timed(ARGUMENTS_##arguments); \
+		}                                                                                               \
+		return symbol##_long(ARGUMENTS_##arguments);                                                    \
+	}
+
+#define LONG(symbol, name, arguments, kind, group, signature, volume, variant, how)                                \
+	static __attribute__((noinline)) int symbol##_long(PARAMETERS_##arguments)                                 \
+	{                                                                                                          \
+		int (*next)(PARAMETERS_##arguments) =                                                              \
+		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant));                      \
+                                                                                                                   \
+		if (COMPLETES(signature) && keep_any())                                                            \
+			keep_look(signature, ARGUMENT_ARRAY(arguments));                                           \
+		BODY_##kind(name,                                                                                  \
+		            INVOKE_##kind(name, CALL_##how(NEXT_INDEX(name, variant), next, arguments), arguments, \
+		                          variant),                                                                \
+		            GROUP_##group, arguments, VOLUME_##volume, variant);                                   \
+		if (COMPLETES(signature) && keep_any())                                                            \
+			keep_release();                                                                            \
+		return code;                                                                                       \
+	}
+
+#define LARGE(name, arguments, kind, group, signature, volume)                                          \
+	WRAPPER(MPI_##name##_c, name, arguments, kind, group, signature, volume, NAME_MPI_LARGE, LARGE) \
+	WRAPPER(PMPI_##name##_c, name, arguments, kind, group, signature, volume, NAME_PMPI_LARGE, LARGE)
+#define PLAIN(name, arguments, kind, group, signature, volume)
+
+#define CALL(name, arguments, kind, large, group, signature, volume)                            \
+	WRAPPER(MPI_##name, name, arguments, kind, group, signature, volume, NAME_MPI, PLAIN)   \
+	WRAPPER(PMPI_##name, name, arguments, kind, group, signature, volume, NAME_PMPI, PLAIN) \
+	large(name, arguments, kind, group, signature, volume)
 
 #include "preload/mpi_calls.def"

@@ -35,7 +35,7 @@ void client_help(const struct site *site)
 	char text[8192] = "";
 
 	cpu_probe(&cpu);
-	policy_probe(&cpu, &support);
+	policy_probe(&cpu, site->grant, &support);
 	if (set)
 		options_help(set, site, &support, text, sizeof(text));
 	fputs(text, stdout);

@@ -1,5 +1,9 @@
 #include "spank/cpu.h"
 
+#include <unistd.h>
+
+#define CPUFREQ "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq"
+
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <fcntl.h>
@@ -7,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <x86intrin.h>
 
 #include "spank/cleanup.h"
@@ -113,7 +116,9 @@ static void umwait_limits(struct cpu *cpu)
 
 void cpu_probe(struct cpu *ret_cpu)
 {
-	struct cpu cpu = {.waitpkg = has_bit(7, 'c', 5), .mwaitx = has_bit(0x80000001, 'c', 29)};
+	struct cpu cpu = {.waitpkg = has_bit(7, 'c', 5),
+	                  .mwaitx = has_bit(0x80000001, 'c', 29),
+	                  .cpufreq = access(CPUFREQ, F_OK) == 0};
 
 	if ((cpu.waitpkg || cpu.mwaitx) && tsc_is_fit())
 		cpu.tsc_khz = tsc_measure_khz();
@@ -126,6 +131,6 @@ void cpu_probe(struct cpu *ret_cpu)
 
 void cpu_probe(struct cpu *ret_cpu)
 {
-	*ret_cpu = (struct cpu){0};
+	*ret_cpu = (struct cpu){.cpufreq = access(CPUFREQ, F_OK) == 0};
 }
 #endif

@@ -16,6 +16,7 @@ struct cpu {
 	uint64_t tsc_khz;       /* 0: the TSC is not fit to be the clock, or nothing here needs it */
 	uint64_t umwait_max_ns; /* the kernel's limit for TPAUSE, rounded down; 0: none */
 	bool umwait_c02;        /* the kernel allows C0.2 */
+	bool cpufreq;           /* the kernel shows files for the CPUs' frequencies */
 };
 
 /*

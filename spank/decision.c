@@ -60,7 +60,7 @@ int decision_make(const struct site *site, const struct decision_sources *source
 	if (!text)
 		return 0;
 	cpu_probe(&decision.cpu);
-	policy_probe(&decision.cpu, &support);
+	policy_probe(&decision.cpu, site->grant, &support);
 	policy = policy_resolve(set, decision.options.policy, &support, &decision.use);
 	if (!policy || !policy->inject)
 		return 0;

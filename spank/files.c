@@ -54,6 +54,21 @@ int files_directory_path(const char *path, mode_t mode)
 	return files_directory(AT_FDCWD, path, mode);
 }
 
+const char *files_refusal(int file)
+{
+	struct stat status;
+
+	if (fstat(file, &status))
+		return strerror(errno);
+	if (!S_ISREG(status.st_mode))
+		return "no regular file";
+	if (status.st_uid != 0 && status.st_uid != geteuid())
+		return "another's";
+	if (status.st_mode & (S_IWGRP | S_IWOTH))
+		return "writable by others";
+	return status.st_nlink > 1 ? "a second name" : NULL;
+}
+
 /* Reads to the end of the file or to max + 1 bytes. Returns how many, or -errno. */
 static ssize_t read_bounded(int file, char *buffer, size_t max)
 {

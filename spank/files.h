@@ -29,6 +29,12 @@ int files_directory(int parent, const char *name, mode_t mode);
 int files_directory_path(const char *path, mode_t mode);
 
 /*
+ * Why an open file is not one that only we can have written: "no regular file", "another's", "writable by others",
+ * "a second name" (a hard link); NULL if it is. Its directory is files_directory's.
+ */
+const char *files_refusal(int file);
+
+/*
  * Reads a regular file of at most max bytes into *ret_text (NUL-terminated, the caller's to free).
  * Returns 0, -EFBIG, -EINVAL (no regular file), -ENOMEM or -errno.
  */

@@ -73,10 +73,10 @@ int inject_clean(spank_t spank, struct error *error)
 	return 0;
 }
 
-static int set_config(spank_t spank, const char *flat, const struct segment *segment)
+static int set_config(spank_t spank, const char *flat, const char *granted, const struct segment *segment)
 {
 	char config[1024];
-	int length = snprintf(config, sizeof(config), "%s", flat);
+	int length = snprintf(config, sizeof(config), "%s%s", flat, granted);
 
 	if (segment->descriptor >= 0 && length > 0 && (size_t)length < sizeof(config))
 		length += snprintf(config + length, sizeof(config) - (size_t)length, ";segment=%d:%llu:%llu;task=%d",
@@ -87,8 +87,8 @@ static int set_config(spank_t spank, const char *flat, const struct segment *seg
 	return spank_setenv(spank, MPIWAIT_CONFIG_VARIABLE, config, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
 }
 
-int inject_task(spank_t spank, const char *library, const char *flat, const struct segment *segment,
-                struct error *error)
+int inject_task(spank_t spank, const char *library, const char *flat, const char *granted,
+                const struct segment *segment, struct error *error)
 {
 	cleanup_free char *value = NULL;
 	cleanup_free char *preload = NULL;
@@ -99,7 +99,7 @@ int inject_task(spank_t spank, const char *library, const char *flat, const stru
 		rc = -ENOMEM;
 	}
 	if (rc == 0)
-		rc = set_config(spank, flat, segment);
+		rc = set_config(spank, flat, granted, segment);
 	if (rc == 0 && spank_setenv(spank, "LD_PRELOAD", preload, 1) != ESPANK_SUCCESS) {
 		spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
 		rc = -ENOMEM;

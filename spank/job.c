@@ -2,6 +2,7 @@
 #include "spank/job.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <slurm/slurm.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,14 @@ static bool is_user_bound(spank_t spank)
 	       strcmp(type, "quiet") != 0 && strcmp(type, "verbose") != 0;
 }
 
+/* Whether srun was told one: the frequency and the governor are the user's, within what Slurm has set already. */
+static bool has_frequency(spank_t spank)
+{
+	char request[128] = "";
+
+	return spank_getenv(spank, "SLURM_CPU_FREQ_REQ", request, sizeof(request)) != ESPANK_ENV_NOEXIST && request[0];
+}
+
 /*
  * Slurm tells it in the environment, which is the user's; the item stays 0 in 22.05. A wrong number puts the job's own
  * record under another key of its own, no more.
@@ -89,8 +98,24 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	read_cores(spank, S_JOB_ALLOC_CORES, job.job_cores);
 	read_cores(spank, S_STEP_ALLOC_CORES, job.step_cores);
 	job.user_bound = is_user_bound(spank);
+	job.user_frequency = has_frequency(spank);
 	*ret_job = job;
 	return 0;
+}
+
+void job_groups(spank_t spank, gid_t **ret_groups, size_t *ret_count)
+{
+	gid_t *groups = NULL;
+	int count = 0;
+
+	if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) != ESPANK_SUCCESS || !groups ||
+	    count <= 0 || count > NGROUPS_MAX)
+		return;
+	free(*ret_groups);
+	*ret_groups = malloc((size_t)count * sizeof(gid_t));
+	*ret_count = *ret_groups ? (size_t)count : 0;
+	if (*ret_groups)
+		memcpy(*ret_groups, groups, (size_t)count * sizeof(gid_t));
 }
 
 void job_step_name(const struct job *job, char *buffer, size_t size)

@@ -10,6 +10,7 @@
 #include <slurm/spank.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "spank/error.h"
 #include "spank/plan.h"
@@ -32,10 +33,14 @@ struct job {
 	char job_cores[JOB_CORES_MAX];  /* abstract core indices, "0-3,8" */
 	char step_cores[JOB_CORES_MAX]; /* likewise */
 	bool user_bound;                /* --cpu-bind or something that implies it */
+	bool user_frequency;            /* --cpu-freq */
 };
 
 /* Reads the facts in a remote context. Returns 0, or -EINVAL when a fact that every step has is missing. */
 int job_read(spank_t spank, struct job *ret_job, struct error *error);
+
+/* The user's supplementary groups, the caller's to free; none where Slurm does not say. */
+void job_groups(spank_t spank, gid_t **ret_groups, size_t *ret_count);
 
 /* The name of the step in sacct and in file names: "batch", "extern", "interactive" or its number. */
 void job_step_name(const struct job *job, char *buffer, size_t size);

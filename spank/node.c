@@ -1,17 +1,20 @@
 /*
- * mpi-wait-node: what happens to records when Slurm is not waiting for us. Runs as root on a node, or as a timer on any
- * host that reaches slurmdbd and the spool.
+ * mpi-wait-node: what happens to records when Slurm is not waiting for us, and to frequencies when nobody is left to
+ * put them back. Runs as root on a node, or as a timer on any host that reaches slurmdbd and the spool.
  *
  * The epilog starts "write" for each job; "sweep" brings what was left. Standard error is the log where it is a
- * terminal, else syslog (daemon).
+ * terminal, else syslog (daemon); for "restore", whose callers read it, it always is.
  */
 #include "spank/cleanup.h"
+#include "spank/cpufreq.h"
 #include "spank/energy.h"
 #include "spank/files.h"
 #include "spank/log.h"
 #include "spank/node_job.h"
 #include "spank/node_record.h"
 #include "spank/outbox.h"
+#include "spank/probe.h"
+#include "spank/restore.h"
 #include "spank/site.h"
 #include "spank/state.h"
 #include "spank/writer.h"
@@ -28,6 +31,8 @@
 struct arguments {
 	const char *operand; /* KEY or JOBID, NULL where the command takes none */
 	const char *state_root;
+	bool options_ended; /* after "--", whatever a word looks like it is the site's */
+	bool dry_run;
 	struct writer_config writer;
 	struct site site;
 	int site_count;
@@ -89,8 +94,24 @@ static int run_prolog(struct arguments *arguments)
 
 static int run_epilog(struct arguments *arguments)
 {
+	node_job_revoke();
 	node_job_epilog(&arguments->site, job_words(), arguments->site_count, arguments->site_words);
 	return EXIT_SUCCESS;
+}
+
+static int run_restore(struct arguments *arguments)
+{
+	const char *root = arguments->state_root ? arguments->state_root : STATE_ROOT;
+	struct restore_count count = {0};
+	int result = restore_host(root, CPUFREQ_SYSFS, arguments->dry_run, &count);
+
+	log_info("%u orphaned journals%s: %u settings %s, %u left alone, %u failed, %u refused; %u journals are in use",
+	         count.journals, arguments->dry_run ? " (nothing is changed)" : "", count.settings,
+	         arguments->dry_run ? "would be put back" : "put back", count.left, count.failed, count.refused,
+	         count.live);
+	if (result)
+		return EXIT_FAILURE;
+	return arguments->dry_run && count.journals ? EXIT_LEFT : EXIT_SUCCESS;
 }
 
 /* The window until the newest step's sample: showing a job must not change anything. */
@@ -143,6 +164,16 @@ static int run_show(struct arguments *arguments)
 	return EXIT_SUCCESS;
 }
 
+static int run_probe(struct arguments *arguments)
+{
+	json_auto_t *json = probe_json(&arguments->site);
+
+	if (!json || json_dumpf(json, stdout, JSON_INDENT(2)))
+		return report(-EIO, &(struct error){""});
+	putchar('\n');
+	return EXIT_SUCCESS;
+}
+
 static const struct command {
 	const char *name;
 	const char *operand; /* NULL: none */
@@ -155,25 +186,30 @@ static const struct command {
         {"flush", NULL, run_flush, "the same at once, for 20 s at most, whatever its age"},
         {"prolog", NULL, run_prolog, "for Prolog=, where Slurm calls no SPANK prolog: node state and energy baseline"},
         {"epilog", NULL, run_epilog, "for Epilog=, likewise: the node's record to the outbox, and 'write' started"},
+        {"restore", NULL, run_restore,
+         "puts back what a dead slurmstepd has left changed in cpufreq (at boot, for health checks)"},
         {"show", "JOBID", run_show, "what this node knows of a running job, as JSON"},
+        {"probe", NULL, run_probe,
+         "what it makes of the site arguments and of this host, as JSON (for mpi-wait check)"},
 };
 
 static void help_print(void)
 {
-	puts("usage: mpi-wait-node COMMAND [OPTION...] [OPERAND] [SITE-ARGUMENT...]\n");
+	puts("usage: mpi-wait-node COMMAND [OPTION...] [OPERAND] [--] [SITE-ARGUMENT...]\n");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		printf("  %-6s %-6s %s\n", commands[i].name, commands[i].operand ? commands[i].operand : "",
+		printf("  %-7s %-6s %s\n", commands[i].name, commands[i].operand ? commands[i].operand : "",
 		       commands[i].help);
 	puts("\nSite arguments are those of the line in plugstack.conf: spool=DIR spool_user=NAME sink=... field=...\n"
 	     "\n"
 	     "  --first-delay S   seconds from a job's end to the first try (8, plus jitter)\n"
 	     "  --collect S       seconds for which the first node waits for the others (60)\n"
 	     "  --partial         with sweep and flush: jobs of which nodes are missing too\n"
+	     "  --dry-run         with restore: say what would be done, exit 2 if there is something\n"
 	     "  --outbox DIR      instead of " OUTBOX_DIRECTORY "\n"
 	     "  --state DIR       instead of " STATE_ROOT "\n"
 	     "\n"
 	     "It writes, as root: the outbox, and through slurmdbd the comment field of the job; as spool_user: the "
-	     "spool.\n"
+	     "spool; restore: cpufreq's files under " CPUFREQ_SYSFS ".\n"
 	     "Exit status: 0 done, 1 failed (see the log), 2 something was left for the next sweep, 64 wrong usage.");
 }
 
@@ -188,15 +224,23 @@ static bool number_parse(const char *text, unsigned *ret_number)
 	return true;
 }
 
-/* Takes one option off the front. Returns how many words it was, 0 for none, -EINVAL. */
+/* Takes one option off the front. Returns how many words it was, 0 for none or after "--", -EINVAL. */
 static int option_take(int count, char *words[], struct arguments *arguments)
 {
 	const char *value = count > 1 ? words[1] : NULL;
 
-	if (strncmp(words[0], "--", 2) != 0)
+	if (arguments->options_ended || strncmp(words[0], "--", 2) != 0)
 		return 0;
+	if (strcmp(words[0], "--") == 0) {
+		arguments->options_ended = true;
+		return 1;
+	}
 	if (strcmp(words[0], "--partial") == 0) {
 		arguments->writer.partial = true;
+		return 1;
+	}
+	if (strcmp(words[0], "--dry-run") == 0) {
+		arguments->dry_run = true;
 		return 1;
 	}
 	if (!value)
@@ -250,10 +294,6 @@ int main(int count, char *words[])
 	const struct command *command;
 	struct error error = {0};
 
-	if (!isatty(STDERR_FILENO)) {
-		openlog("mpi-wait-node", LOG_PID, LOG_DAEMON);
-		log_set_sink(log_to_syslog);
-	}
 	signal(SIGPIPE, SIG_IGN);
 	if (count == 2 && strcmp(words[1], "--version") == 0)
 		return puts("mpi-wait-node " MPIWAIT_RELEASE) < 0;
@@ -262,6 +302,10 @@ int main(int count, char *words[])
 		return EXIT_SUCCESS;
 	}
 	command = count > 1 ? command_find(words[1]) : NULL;
+	if (!isatty(STDERR_FILENO) && (!command || command->run != run_restore)) {
+		openlog("mpi-wait-node", LOG_PID, LOG_DAEMON);
+		log_set_sink(log_to_syslog);
+	}
 	if (!command || arguments_parse(command, count - 2, words + 2, &arguments, &error)) {
 		fprintf(stderr, "mpi-wait-node: %s; see mpi-wait-node --help\n",
 		        error.text[0] ? error.text : "no such command");

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "spank/cleanup.h"
+#include "spank/cpufreq.h"
 #include "spank/decision.h"
 #include "spank/log.h"
 #include "spank/node_record.h"
+#include "spank/restore.h"
 #include "spank/state.h"
 
 static uint32_t environment_number(const char *name, uint32_t missing)
@@ -77,6 +79,8 @@ void node_job_prolog(const struct site *site, const char *words)
 
 	if (!facts || !place || state_place_init(NULL, place) < 0 || read_environment(facts) < 0)
 		return;
+	/* of an earlier run of the job, whose epilog could not put everything back */
+	restore_job(place, CPUFREQ_SYSFS, facts->job_id);
 	/* Right here; in the epilog of a run that is requeued it is one higher. */
 	facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", 0);
 	if (decide(site, words, facts) && state_job_begin(place, facts, true, &error) < 0)
@@ -105,6 +109,15 @@ static void complete_state(const struct site *site, const struct state_place *pl
 			return;
 	}
 	state_job_begin(place, facts, false, error);
+}
+
+void node_job_revoke(void)
+{
+	cleanup_free struct state_place *place = malloc(sizeof(*place));
+	uint32_t job_id = environment_number("SLURM_JOB_ID", 0);
+
+	if (place && job_id && state_place_init(NULL, place) == 0)
+		restore_job(place, CPUFREQ_SYSFS, job_id);
 }
 
 void node_job_epilog(const struct site *site, const char *words, int argument_count, char *const arguments[])

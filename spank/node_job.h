@@ -12,6 +12,9 @@
 /* words: the job's own option, NULL for none. Makes the node state if a policy holds for the job. */
 void node_job_prolog(const struct site *site, const char *words);
 
+/* First of all in the epilog: what the job's journals say is undone, whether its slurmstepds are alive or not. Logs. */
+void node_job_revoke(void);
+
 /*
  * Writes the node's record and starts the detached writer, which gets the same arguments. words as for the prolog: a
  * node on which no step ran may have had no prolog either, and still belongs to the job.

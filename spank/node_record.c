@@ -86,7 +86,7 @@ static void ranks_summarise(json_t *wait)
 	json_object_set_new(wait, "ranks", json_array());
 }
 
-static json_t *step_record(const struct state_step *step, const struct energy_share *share, json_t *wait,
+static json_t *step_record(const struct state_step *step, const struct energy_share *share, json_t *wait, json_t *grant,
                            size_t *ranks_listed)
 {
 	char id[16];
@@ -95,6 +95,8 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 	state_step_name(step->step_id, id);
 	json = json_pack("{s:s, s:f, s:f, s:O?}", "id", id, "start_s", step->start_s, "end_s", step->end_s, "wait",
 	                 wait);
+	if (grant)
+		json_object_set(json, "grant", grant);
 	if (step->policy.asked[0])
 		json_object_set_new(json, "policy", state_policy_to_json(&step->policy));
 	if (step->has_energy) {
@@ -140,7 +142,8 @@ json_t *node_record_steps(int job_directory, const struct energy_share *share, s
 		if (json_array_size(steps) < NODE_RECORD_STEPS_MAX &&
 		    files_read_json(job_directory, entry->d_name, STATE_STEP_FILE_MAX, &json) == 0 &&
 		    state_step_from_json(json, &step, &wait) == 0) {
-			json_array_append_new(steps, step_record(&step, share, wait, &ranks_listed));
+			json_array_append_new(
+			        steps, step_record(&step, share, wait, json_object_get(json, "grant"), &ranks_listed));
 			watts_take(json, ret_watts);
 		} else {
 			(*ret_left_out)++;
@@ -228,7 +231,10 @@ static void record_shrink(json_t *record)
 	if (json_dumpb(record, NULL, 0, JSON_COMPACT | JSON_REAL_PRECISION(15)) <= NODE_RECORD_MAX)
 		return;
 	json_array_foreach(json_object_get(record, "steps"), i, step)
-	        json_object_clear(json_object_get(json_object_get(step, "wait"), "calls"));
+	{
+		json_object_clear(json_object_get(json_object_get(step, "wait"), "calls"));
+		json_object_del(json_object_get(step, "wait"), "profile");
+	}
 }
 
 static int record_put(const struct node_record_end *end, int directory, char key[OUTBOX_KEY_MAX], struct error *error)

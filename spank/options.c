@@ -47,10 +47,30 @@ static int set_profile(const char *value, struct options *options)
 	return value ? -EINVAL : 0;
 }
 
+static int set_collectives(const char *value, struct options *options)
+{
+	if (!value || strcmp(value, "ibarrier") != 0)
+		return -EINVAL;
+	options->ibarrier = true;
+	return 0;
+}
+
+/* Any path that fits: it is the user who opens it. Nothing can be counted for it without profile. */
+static int set_csv(const char *value, struct options *options)
+{
+	if (!value || !value[0])
+		return -EINVAL;
+	snprintf(options->csv, sizeof(options->csv), "%s", value);
+	options->profile = true;
+	return 0;
+}
+
 static const struct key keys[] = {
         {"slowdown", "slowdown=PERCENT, over 0 to 100", set_slowdown},
         {"pin", "pin=cores|none", set_pin},
         {"profile", "profile, without a value", set_profile},
+        {"collectives", "collectives=ibarrier", set_collectives},
+        {"csv", "csv=DIR, without commas", set_csv},
 };
 
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
@@ -211,6 +231,7 @@ void options_apply(const struct options *options, struct policy *policy)
 {
 	if (options->has_slowdown)
 		policy->relative_ppm = options->slowdown_ppm;
+	policy->ibarrier = options->ibarrier;
 }
 
 /* What a user should know of that policy here and now; "" for nothing. */

@@ -19,7 +19,9 @@ struct options {
 	uint32_t slowdown_ppm;
 	bool has_pin; /* pin=cores|none */
 	enum site_pin pin;
-	bool profile; /* profile */
+	bool profile;               /* profile, or csv= */
+	bool ibarrier;              /* collectives=ibarrier */
+	char csv[OPTIONS_TEXT_MAX]; /* csv=DIR, "": none */
 };
 
 /*
@@ -35,7 +37,7 @@ int options_parse(const char *text, struct options *ret_options, struct error *e
 int options_check(const struct options *options, const struct policy_set *set, const struct site *site,
                   struct error *error);
 
-/* Applies slowdown= to a copy of the policy. */
+/* Applies slowdown= and collectives= to a copy of the policy. */
 void options_apply(const struct options *options, struct policy *policy);
 
 /* Writes the answer to "help", a line per policy. Returns its length; cut at size. */

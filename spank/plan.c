@@ -5,12 +5,26 @@
  */
 #include "spank/plan.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 static bool fills_the_cores(const struct plan_facts *facts)
 {
 	uint64_t cpus = (uint64_t)facts->local_tasks * facts->cpus_per_task;
 
 	return facts->step_cores > 0 && facts->step_cores % facts->local_tasks == 0 &&
 	       (cpus == facts->step_cores || cpus == facts->step_cpus);
+}
+
+/*
+ * Where ranks are children of a launcher's daemon, as they are in a batch step, a lease or a descriptor would not reach
+ * them: only files that are the user's do.
+ */
+static bool is_granted(const struct plan_facts *facts)
+{
+	if (!(facts->policy->rungs & 1u << MPIWAIT_RUNG_PSTATE) || facts->grant == SITE_GRANT_OFF)
+		return false;
+	return facts->kind == STEP_SRUN || facts->grant == SITE_GRANT_FILE;
 }
 
 void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
@@ -24,5 +38,50 @@ void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
 	plan.shared =
 	        plan.inject && facts->kind == STEP_SRUN && facts->step_cpus > 0 &&
 	        (uint64_t)facts->local_tasks * (facts->cpus_per_task ? facts->cpus_per_task : 1) > facts->step_cpus;
+	plan.grant = plan.inject && is_granted(facts);
+	plan.grant_opens = plan.grant && facts->grant == SITE_GRANT_FD;
 	*ret_plan = plan;
+}
+
+/* The task whose core it is, by all of the core's CPUs. */
+static int32_t core_owner(const struct plan_cpu cpus[], size_t count, int32_t core)
+{
+	int32_t owner = PLAN_NOBODY;
+
+	for (size_t i = 0; i < count; i++) {
+		if (cpus[i].core != core || cpus[i].task == PLAN_NOBODY)
+			continue;
+		if (owner != PLAN_NOBODY && owner != cpus[i].task)
+			return PLAN_SEVERAL;
+		owner = cpus[i].task;
+	}
+	return owner;
+}
+
+static bool domain_is_of(const struct plan_cpu cpus[], const int32_t owners[], size_t count, int32_t domain,
+                         int32_t task)
+{
+	for (size_t i = 0; i < count; i++)
+		if (cpus[i].domain == domain && owners[i] != task)
+			return false;
+	return true;
+}
+
+int plan_share(struct plan_cpu cpus[], size_t count)
+{
+	int32_t *owners = malloc(count * sizeof(*owners));
+
+	if (!owners)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		owners[i] = cpus[i].core < 0 ? PLAN_NOBODY : core_owner(cpus, count, cpus[i].core);
+	for (size_t i = 0; i < count; i++) {
+		cpus[i].owner = owners[i];
+		if (owners[i] >= 0 && cpus[i].domain < 0)
+			cpus[i].owner = PLAN_NO_CPUFREQ;
+		else if (owners[i] >= 0 && !domain_is_of(cpus, owners, count, cpus[i].domain, owners[i]))
+			cpus[i].owner = PLAN_REACHES_OUT;
+	}
+	free(owners);
+	return 0;
 }

@@ -1,14 +1,19 @@
 /*
  * The SPANK callbacks: which stages run where, in which order and as whom. What a stage does is in its own file.
  *
- *     callback               process                          identity     stages
- *     init                   all                              -            register the option
- *     init_post_opt          srun, sbatch, salloc             the user     client: refuse, help, promote
- *     init_post_opt          slurmstepd                       root         step: job, policy, topology, segment,
- * sampler task_post_fork         slurmstepd, tasks still blocked  root         bind task_init              the task,
- * last before exec       the user     inject exit                   slurmstepd, the job still runs   root         step:
- * sums, sampler stopped job_prolog             a process of its own             root         node state, energy
- * baseline job_epilog             a process of its own             root         node record, detached writer
+ *     callback             process                   as        stages
+ *     init                 all                       -         register the option
+ *     init_post_opt        srun, sbatch, salloc      the user  client: refuse, help, promote
+ *     init_post_opt        slurmstepd                root      step: job, policy, topology, segment, grant, sampler
+ *     user_init            slurmstepd, in the job's  the user  step: directory and groups, for csv=
+ *                          directory
+ *     task_init_privileged the task's child          root      with grant=fd: open frequency files
+ *     task_post_fork       slurmstepd, tasks block   root      bind, grant
+ *     task_init            the task, before exec     the user  inject
+ *     task_exit            slurmstepd                root      the task's part of the grant ends
+ *     exit                 slurmstepd, job runs      root      step: sums, sampler stopped, grant ended, csv=
+ *     job_prolog           a process of its own      root      node state, energy baseline
+ *     job_epilog           a process of its own      root      grants undone, node record, detached writer
  *
  * Nothing here fails a job or a node: every remote callback returns ESPANK_SUCCESS whatever happens.
  */
@@ -111,12 +116,38 @@ int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **argument
 	return ESPANK_SUCCESS;
 }
 
+int slurm_spank_user_init(spank_t spank, int argument_count, char **arguments)
+{
+	(void)argument_count;
+	(void)arguments;
+	if (current_step)
+		step_note_user(current_step, spank);
+	return ESPANK_SUCCESS;
+}
+
 int slurm_spank_task_post_fork(spank_t spank, int argument_count, char **arguments)
 {
 	(void)argument_count;
 	(void)arguments;
-	if (current_step && stage_runs("bind"))
+	if (current_step)
 		step_bind_task(current_step, spank);
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_task_init_privileged(spank_t spank, int argument_count, char **arguments)
+{
+	(void)spank;
+	(void)argument_count;
+	(void)arguments;
+	step_open_for_task(current_step);
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_task_exit(spank_t spank, int argument_count, char **arguments)
+{
+	(void)argument_count;
+	(void)arguments;
+	step_end_task(current_step, spank);
 	return ESPANK_SUCCESS;
 }
 
@@ -160,6 +191,9 @@ int slurm_spank_job_epilog(spank_t spank, int argument_count, char **arguments)
 {
 	struct site site;
 
+	/* whatever the site's arguments say by now: what was granted under older ones is to be undone too */
+	log_set_sink(log_to_slurm);
+	node_job_revoke();
 	if (read_site(argument_count, arguments, &site) && stage_runs("record"))
 		node_job_epilog(&site, job_words(spank), argument_count, arguments);
 	return ESPANK_SUCCESS;

@@ -12,8 +12,9 @@
 
 #include "spank/cleanup.h"
 
-#define POLICY_FORMAT 1
-#define RUNGS_BY_TSC  (1u << MPIWAIT_RUNG_UMWAIT | 1u << MPIWAIT_RUNG_MWAITX)
+#define POLICY_FORMAT   1
+#define PSTATE_AFTER_NS 5000000 /* without pstate_after_us */
+#define RUNGS_BY_TSC    (1u << MPIWAIT_RUNG_UMWAIT | 1u << MPIWAIT_RUNG_MWAITX)
 
 static const char *const rung_names[MPIWAIT_RUNG_COUNT] = {
         [MPIWAIT_RUNG_PAUSE] = "pause",   [MPIWAIT_RUNG_YIELD] = "yield", [MPIWAIT_RUNG_UMWAIT] = "umwait",
@@ -35,7 +36,7 @@ int policy_rung_find(const char *name)
 }
 
 /* Why the rung cannot be done on that processor; NULL: it can. */
-static const char *rung_lacks(enum mpiwait_rung rung, const struct cpu *cpu)
+static const char *rung_lacks(enum mpiwait_rung rung, const struct cpu *cpu, enum site_grant grant)
 {
 	if (!(MPIWAIT_RUNGS_BUILT & 1u << rung))
 		return "rung not in this release";
@@ -43,15 +44,19 @@ static const char *rung_lacks(enum mpiwait_rung rung, const struct cpu *cpu)
 		return "no waitpkg";
 	if (rung == MPIWAIT_RUNG_MWAITX && !cpu->mwaitx)
 		return "no mwaitx";
+	if (rung == MPIWAIT_RUNG_PSTATE && grant == SITE_GRANT_OFF)
+		return "grant=off";
+	if (rung == MPIWAIT_RUNG_PSTATE && !cpu->cpufreq)
+		return "no cpufreq";
 	return RUNGS_BY_TSC & 1u << rung && !cpu->tsc_khz ? "TSC not usable" : NULL;
 }
 
-void policy_probe(const struct cpu *cpu, struct policy_support *ret_support)
+void policy_probe(const struct cpu *cpu, enum site_grant grant, struct policy_support *ret_support)
 {
 	struct policy_support support = {.rungs = 0};
 
 	for (unsigned i = 0; i < MPIWAIT_RUNG_COUNT; i++) {
-		const char *lacks = rung_lacks((enum mpiwait_rung)i, cpu);
+		const char *lacks = rung_lacks((enum mpiwait_rung)i, cpu, grant);
 
 		support.why[i] = lacks ? lacks : "";
 		if (!lacks)
@@ -200,6 +205,16 @@ static int read_inject(const json_t *value, struct policy *policy, struct error 
 	return 0;
 }
 
+static int read_pstate_after(const json_t *value, struct policy *policy, struct error *error)
+{
+	double number = json_number_value(value);
+
+	if (!json_is_number(value) || !(number >= 1e3) || number > 1e6)
+		return error_set(error, -EINVAL, "'pstate_after_us' is not a number from 1000 to 1000000");
+	policy->pstate_after_ns = (uint64_t)(number * 1e3 + 0.5);
+	return 0;
+}
+
 static int read_key(const char *key, const json_t *value, struct policy *policy, struct error *error)
 {
 	if (strcmp(key, "$schema") == 0)
@@ -220,13 +235,16 @@ static int read_key(const char *key, const json_t *value, struct policy *policy,
 		return read_rungs(value, key, &policy->needs, error);
 	if (strcmp(key, "budget") == 0)
 		return read_budget(value, policy, error);
+	if (strcmp(key, "pstate_after_us") == 0)
+		return read_pstate_after(value, policy, error);
 	if (strcmp(key, "choose") == 0)
 		return read_choose(value, policy, error);
 	if (strcmp(key, "fallback") == 0)
 		return read_name(value, key, policy->fallback, error);
 	return error_set(
 	        error, -EINVAL,
-	        "unknown key '%s' (accepted: version, name, summary, inject, rungs, needs, budget, choose, fallback)",
+	        "unknown key '%s' (accepted: version, name, summary, inject, rungs, needs, budget, pstate_after_us, "
+	        "choose, fallback)",
 	        key);
 }
 
@@ -242,6 +260,8 @@ static int check_whole(const json_t *root, const struct policy *policy, struct e
 		return error_set(error, -EINVAL, "'needs' has a rung that 'rungs' lacks");
 	if (policy->rungs && !json_object_get(root, "budget"))
 		return error_set(error, -EINVAL, "'budget' is missing: a policy with rungs needs one");
+	if (json_object_get(root, "pstate_after_us") && !(policy->rungs & 1u << MPIWAIT_RUNG_PSTATE))
+		return error_set(error, -EINVAL, "'pstate_after_us' without the rung 'pstate'");
 	if (policy->rungs && policy->choose_count)
 		return error_set(error, -EINVAL, "'choose' and rungs exclude each other");
 	if (!policy->inject && (policy->rungs || policy->choose_count || policy->fallback[0]))
@@ -251,7 +271,7 @@ static int check_whole(const json_t *root, const struct policy *policy, struct e
 
 int policy_parse(const char *text, size_t length, const char *name, struct policy *ret_policy, struct error *error)
 {
-	struct policy policy = {.inject = true};
+	struct policy policy = {.inject = true, .pstate_after_ns = PSTATE_AFTER_NS};
 	json_error_t problem;
 	json_auto_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &problem);
 	const char *key;
@@ -347,7 +367,7 @@ static size_t flatten_rungs(uint32_t rungs, char *buffer, size_t size)
 	return used;
 }
 
-static void flatten_cpu(const struct policy *policy, const struct cpu *cpu, char *buffer, size_t size)
+static void flatten_needs(const struct policy *policy, const struct cpu *cpu, char *buffer, size_t size)
 {
 	int used = 0;
 
@@ -355,23 +375,27 @@ static void flatten_cpu(const struct policy *policy, const struct cpu *cpu, char
 	if (policy->rungs & RUNGS_BY_TSC && cpu->tsc_khz)
 		used = snprintf(buffer, size, ";tsc_khz=%llu", (unsigned long long)cpu->tsc_khz);
 	if (used > 0 && policy->rungs & 1u << MPIWAIT_RUNG_UMWAIT && cpu->waitpkg)
-		snprintf(buffer + used, size - (size_t)used, ";umwait_max_ns=%llu;umwait_c02=%d",
-		         (unsigned long long)cpu->umwait_max_ns, cpu->umwait_c02);
+		used += snprintf(buffer + used, size - (size_t)used, ";umwait_max_ns=%llu;umwait_c02=%d",
+		                 (unsigned long long)cpu->umwait_max_ns, cpu->umwait_c02);
+	if (policy->rungs & 1u << MPIWAIT_RUNG_PSTATE)
+		snprintf(buffer + used, size - (size_t)used, ";pstate_after_ns=%llu",
+		         (unsigned long long)policy->pstate_after_ns);
 }
 
 int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shared, bool profile, char *buffer,
                    size_t size)
 {
-	char rungs[96], processor[96];
+	char rungs[96], needs[128];
 	int length;
 
 	flatten_rungs(policy->rungs, rungs, sizeof(rungs));
-	flatten_cpu(policy, cpu, processor, sizeof(processor));
+	flatten_needs(policy, cpu, needs, sizeof(needs));
 	length = snprintf(buffer, size,
 	                  "v=1;rungs=%s;spin_ns=%llu;relative_ppm=%llu;absolute_ns=%llu;max_ns=%llu;rma_ns=%llu;shared="
-	                  "%d;profile=%d%s",
+	                  "%d;profile=%d%s%s",
 	                  rungs, (unsigned long long)policy->spin_ns, (unsigned long long)policy->relative_ppm,
 	                  (unsigned long long)policy->absolute_ns, (unsigned long long)policy->max_ns,
-	                  (unsigned long long)policy->rma_ns, shared, profile, processor);
+	                  (unsigned long long)policy->rma_ns, shared, profile, policy->ibarrier ? ";ibarrier=1" : "",
+	                  needs);
 	return length >= 0 && (size_t)length < size ? length : -ENOSPC;
 }

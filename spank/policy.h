@@ -34,6 +34,8 @@ struct policy {
 	uint64_t absolute_ns;
 	uint64_t max_ns;
 	uint64_t rma_ns;
+	bool ibarrier;            /* an Ibarrier before some collectives: the option's, no file's */
+	uint64_t pstate_after_ns; /* of a wait, from which on the rung pstate holds */
 	char choose[POLICY_CHOICES_MAX][POLICY_NAME_MAX]; /* "auto": the first of these that the host supports */
 	size_t choose_count;
 	char fallback[POLICY_NAME_MAX]; /* "": none, then profile */
@@ -79,8 +81,8 @@ const struct policy *policy_find(const struct policy_set *set, const char *name)
 const struct policy *policy_resolve(const struct policy_set *set, const char *asked,
                                     const struct policy_support *support, struct policy_use *ret_use);
 
-/* What a host with that processor and our build support. */
-void policy_probe(const struct cpu *cpu, struct policy_support *ret_support);
+/* What a host with that processor, our build and the site's grant support. */
+void policy_probe(const struct cpu *cpu, enum site_grant grant, struct policy_support *ret_support);
 
 /* The name of a rung ("nap"), and the other way round: an index, or -1. */
 const char *policy_rung_name(unsigned rung);

@@ -17,11 +17,12 @@
 /* How much is printed; each row leaves out more than the one before. */
 static const struct detail {
 	bool ranks;
+	bool sizes;
 	size_t steps;
 	size_t calls;
 } details[] = {
-        {true, SIZE_MAX, CALLS_SHOWN}, {false, SIZE_MAX, CALLS_SHOWN}, {false, 256, CALLS_SHOWN},
-        {false, 64, CALLS_SHOWN},      {false, 16, CALLS_SHOWN},       {false, 0, 8},
+        {true, true, SIZE_MAX, CALLS_SHOWN}, {false, true, SIZE_MAX, CALLS_SHOWN}, {false, false, 256, CALLS_SHOWN},
+        {false, false, 64, CALLS_SHOWN},     {false, false, 16, CALLS_SHOWN},      {false, false, 0, 8},
 };
 
 /* Everything that the printer needs. */
@@ -155,13 +156,20 @@ static json_t *wait_print(const struct job *job, const struct detail *detail)
 	if (sum->sampled_s > 0)
 		json_object_set_new(json, "cpu_share", ratio(sum->sampled_cpu_s, sum->sampled_s));
 	json_object_set_new(json, "naps", number(sum->naps, 0));
+	if (sum->transitions > 0) {
+		json_object_set_new(json, "transitions", number(sum->transitions, 0));
+		json_object_set_new(json, "low_s", seconds(sum->low_s));
+	}
 	json_object_set_new(json, "late", number(sum->late, 0));
 	json_object_set_new(json, "late_s", seconds(sum->late_s));
 	if (sum->unseen > 0)
 		json_object_set_new(json, "unseen", number(sum->unseen, 0));
+	service_print(&sum->service, json);
 	json_object_set_new(json, "min", rank_print(job, &sum->min));
 	json_object_set_new(json, "max", rank_print(job, &sum->max));
 	json_object_set_new(json, "by_call", calls_print(sum, detail->calls));
+	if (sum->profile->count > 0)
+		json_object_set_new(json, "profile", profile_print(sum->profile, detail->calls, detail->sizes));
 	ranks_print(json, sum, detail->ranks);
 	return json;
 }
@@ -210,6 +218,8 @@ static char *job_print(const struct job *job, const struct detail *detail)
 		json_object_set_new(json, "throttle", record_throttle_print(job->sum, job->nodes));
 	if (job->sum->energy_nodes < job->count)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
+	if (job->sum->grant.mode[0])
+		json_object_set_new(json, "grant", record_grant_print(&job->sum->grant));
 	json_object_set_new(json, "wait", wait_print(job, detail));
 	json_object_set_new(json, "steps", steps_print(job, detail->steps));
 	if (job->sum->step_count > detail->steps)

@@ -2,6 +2,7 @@
 
 #include "preload/stats.h"
 #include "spank/cleanup.h"
+#include "spank/profile.h"
 
 #include <errno.h>
 #include <string.h>
@@ -256,11 +257,16 @@ static bool wait_get(const json_t *step, struct record_wait *ret_wait)
 
 	if (!wait || json_is_null(wait))
 		return true;
-	return ranks_get(wait, ret_wait) && omitted_get(wait, ret_wait) && calls_get(wait, ret_wait) &&
+	ret_wait->profile = json_object_get(wait, "profile");
+	return profile_is_good(ret_wait->profile) && ranks_get(wait, ret_wait) && omitted_get(wait, ret_wait) &&
+	       calls_get(wait, ret_wait) && service_parse(wait, &ret_wait->service) &&
 	       integer_get(wait, "size", RANK_MAX, &ret_wait->size) &&
 	       integer_get(wait, "unseen", RANK_MAX, &ret_wait->unseen) &&
 	       integer_get(wait, "span_us", MICROSECONDS_MAX, &ret_wait->span_us) &&
 	       (!json_object_get(wait, "naps") || integer_get(wait, "naps", MICROSECONDS_MAX, &ret_wait->naps)) &&
+	       (!json_object_get(wait, "low_us") || integer_get(wait, "low_us", MICROSECONDS_MAX, &ret_wait->low_us)) &&
+	       (!json_object_get(wait, "transitions") ||
+	        integer_get(wait, "transitions", MICROSECONDS_MAX, &ret_wait->transitions)) &&
 	       integer_get(wait, "late", MICROSECONDS_MAX, &ret_wait->late) &&
 	       integer_get(wait, "late_us", MICROSECONDS_MAX, &ret_wait->late_us) &&
 	       integer_get(wait, "sampled_us", MICROSECONDS_MAX, &ret_wait->sampled_us) &&
@@ -294,6 +300,8 @@ static int steps_get(const json_t *json, struct record_node *node, struct error 
 			return error_set(error, -EINVAL, "\"steps\"[%zu]: policy", i);
 		if (!energy_get(value, &step->energy))
 			return error_set(error, -EINVAL, "\"steps\"[%zu]: energy", i);
+		if (!record_grant_get(value, &step->grant))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: grant", i);
 		if (!wait_get(value, &step->wait))
 			return error_set(error, -EINVAL, "\"steps\"[%zu]: wait", i);
 	}

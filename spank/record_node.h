@@ -14,7 +14,9 @@
 #include "spank/error.h"
 #include "spank/policy.h"
 #include "spank/rapl.h"
+#include "spank/record_grant.h"
 #include "spank/record_watts.h"
+#include "spank/service.h"
 #include "spank/throttle.h"
 
 #define RECORD_NODE_NAME_MAX  64
@@ -57,12 +59,16 @@ struct record_wait {
 	uint64_t unseen;
 	uint64_t span_us;
 	uint64_t naps;
+	uint64_t low_us;
+	uint64_t transitions;
 	uint64_t late;
 	uint64_t late_us;
 	uint64_t sampled_us;
 	uint64_t sampled_cpu_us;
 	size_t call_count;
 	struct record_call *call;
+	const json_t *profile; /* checked, borrowed; NULL: none */
+	struct service service;
 };
 
 struct record_step {
@@ -71,6 +77,7 @@ struct record_step {
 	double start_s;
 	double end_s;
 	struct record_energy energy;
+	struct record_grant grant;
 	struct record_wait wait;
 };
 

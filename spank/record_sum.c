@@ -133,8 +133,12 @@ static void wait_add(struct sum *sum, uint32_t step_index, const struct record_w
 	omitted_add(sum, step, wait, node);
 	for (size_t i = 0; i < wait->call_count; i++)
 		call_add(sum, &wait->call[i]);
+	profile_add(sum->profile, wait->profile);
+	service_add(&sum->service, &wait->service);
 	sum->span_s += seconds(wait->span_us);
 	sum->naps += (double)wait->naps;
+	sum->low_s += seconds(wait->low_us);
+	sum->transitions += (double)wait->transitions;
 	sum->late += (double)wait->late;
 	sum->late_s += seconds(wait->late_us);
 	sum->sampled_s += seconds(wait->sampled_us);
@@ -178,6 +182,7 @@ static void step_add(struct sum *sum, json_t *index, const struct record_node *n
 		step->has_joules = true;
 		step->joules += own_of(&from->energy, share);
 	}
+	record_grant_add(&sum->grant, &from->grant);
 	wait_add(sum, step_index, &from->wait, node_index);
 }
 
@@ -269,7 +274,8 @@ static int sum_allocate(struct sum *sum, const struct record_node *const nodes[]
 	}
 	sum->step = calloc(steps + 1, sizeof(*sum->step));
 	sum->rank = calloc(ranks + 1, sizeof(*sum->rank));
-	return sum->step && sum->rank ? 0 : -ENOMEM;
+	sum->profile = calloc(1, sizeof(*sum->profile));
+	return sum->step && sum->rank && sum->profile ? 0 : -ENOMEM;
 }
 
 int sum_make(const struct record_node *const nodes[], size_t count, struct sum **ret_sum, struct error *error)
@@ -305,5 +311,6 @@ void sum_free(struct sum *sum)
 		return;
 	free(sum->step);
 	free(sum->rank);
+	free(sum->profile);
 	free(sum);
 }

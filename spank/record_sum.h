@@ -10,7 +10,9 @@
 
 #include "preload/stats.h"
 #include "spank/error.h"
+#include "spank/profile.h"
 #include "spank/record_node.h"
+#include "spank/service.h"
 
 struct sum_rank {
 	int32_t rank;
@@ -48,9 +50,13 @@ struct sum {
 	struct sum_rank *rank;
 	size_t call_count; /* most waiting first */
 	struct sum_call call[MPIWAIT_CALLS + 2];
+	struct profile *profile;
 	double omitted; /* ranks that are in the sums but not in the list */
 	double total_s, asleep_s, span_s, naps, late, late_s, sampled_s, sampled_cpu_s, unseen, world;
 	struct sum_rank min, max;
+	struct service service;
+	double low_s, transitions; /* as the ranks say */
+	struct record_grant grant; /* as root says */
 	double steps_left_out;
 	/* energy */
 	uint32_t energy_nodes; /* nodes whose energy is in the sums */

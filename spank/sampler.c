@@ -74,6 +74,8 @@ static void tick(struct sampler *sampler)
 	struct state_step *step = &sampler->step;
 	struct error error = {0};
 	json_auto_t *wait = wait_read(sampler);
+	json_auto_t *grant =
+	        sampler->config.grant_read ? sampler->config.grant_read(sampler->config.grant_context) : NULL;
 	int result;
 
 	if (sampler->rapl && energy_update(sampler->node_directory, sampler->rapl, &step->to, &error) == 0) {
@@ -85,7 +87,7 @@ static void tick(struct sampler *sampler)
 		complain(sampler, error.text);
 	}
 	step->end_s = clock_wall_s();
-	result = state_step_write(sampler->job_directory, step, wait);
+	result = state_step_write(sampler->job_directory, step, wait, grant);
 	if (result)
 		complain(sampler, strerror(-result));
 }

@@ -21,6 +21,10 @@ struct sampler_config {
 	struct policy_use policy; /* asked "": none of its own */
 	int segment;              /* stats segment, borrowed (duplicated); -1: none */
 	bool fast;                /* under profile: every second */
+	/* What the step's file says of the grant, a new reference, NULL for nothing; and its argument, which outlives
+	 * the sampler */
+	json_t *(*grant_read)(void *context);
+	void *grant_context;
 };
 
 struct sampler;

@@ -19,6 +19,7 @@ static int fill(int descriptor, uint32_t slot_count, uint32_t uid, uint32_t gid)
 	        .header_size = sizeof(struct mpiwait_header),
 	        .slot_size = sizeof(struct mpiwait_slot),
 	        .slot_count = slot_count,
+	        .sizes_size = sizeof(struct mpiwait_sizes),
 	};
 
 	if (ftruncate(descriptor, (off_t)mpiwait_segment_size(slot_count)) < 0 ||

@@ -19,6 +19,8 @@ static const struct word grants[] = {{"lease", SITE_GRANT_LEASE},
                                      {"file", SITE_GRANT_FILE},
                                      {"off", SITE_GRANT_OFF},
                                      {NULL, 0}};
+static const struct word governors[] = {
+        {"keep", SITE_GOVERNOR_KEEP}, {"userspace", SITE_GOVERNOR_USERSPACE}, {NULL, 0}};
 static const struct word writers[] = {{"node", SITE_WRITER_NODE}, {"sweep", SITE_WRITER_SWEEP}, {NULL, 0}};
 static const struct word sinks[] = {{"slurmdbd", SITE_SINK_SLURMDBD}, {"file", SITE_SINK_FILE}, {NULL, 0}};
 static const struct word fields[] = {{"admin_comment", SITE_FIELD_ADMIN_COMMENT},
@@ -47,6 +49,7 @@ static const struct argument arguments_known[] = {
         {"policies", KIND_PATH, FIELD(policies), NULL},
         {"pin", KIND_WORD, FIELD(pin), pins},
         {"grant", KIND_WORD, FIELD(grant), grants},
+        {"governor", KIND_WORD, FIELD(governor), governors},
         {"min_khz", KIND_NUMBER, FIELD(min_khz), NULL},
         {"spool", KIND_PATH, FIELD(spool), NULL},
         {"spool_user", KIND_USER, FIELD(spool_user), NULL},

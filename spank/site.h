@@ -16,6 +16,7 @@
 
 enum site_pin { SITE_PIN_CORES, SITE_PIN_NONE };
 enum site_grant { SITE_GRANT_LEASE, SITE_GRANT_FD, SITE_GRANT_FILE, SITE_GRANT_OFF };
+enum site_governor { SITE_GOVERNOR_KEEP, SITE_GOVERNOR_USERSPACE };
 enum site_writer { SITE_WRITER_NODE, SITE_WRITER_SWEEP };
 enum site_sink { SITE_SINK_SLURMDBD, SITE_SINK_FILE };
 enum site_field { SITE_FIELD_ADMIN_COMMENT, SITE_FIELD_SYSTEM_COMMENT, SITE_FIELD_EXTRA };
@@ -25,18 +26,19 @@ struct site {
 	char default_policy[POLICY_NAME_MAX]; /* default=, "off" */
 	char allow[512];                      /* allow=, comma-separated names; "": every policy there is */
 	bool enforce;                         /* enforce=yes|no */
-	char policies[PATH_MAX]; /* policies=, directory of the site's own policies, before the shipped ones */
-	enum site_pin pin;       /* pin=cores|none */
-	enum site_grant grant;   /* grant=lease|fd|file|off */
-	uint32_t min_khz;        /* min_khz=, 0: the hardware's */
-	char spool[PATH_MAX];    /* spool=, shared by the nodes; "": the local outbox serves (one-node jobs) */
-	char spool_user[64];     /* spool_user=, "": root */
-	enum site_writer writer; /* writer=node|sweep */
-	enum site_sink sink;     /* sink=slurmdbd|file */
-	enum site_field field;   /* field=admin_comment|system_comment|extra */
-	enum site_record record; /* record=all|mpi|none: of jobs under a policy, all, those with MPI ranks, none */
-	uint32_t record_min_s;   /* record_min_s=, shorter jobs leave no record */
-	bool energy_tres;        /* energy_tres=on|off */
+	char policies[PATH_MAX];     /* policies=, directory of the site's own policies, before the shipped ones */
+	enum site_pin pin;           /* pin=cores|none */
+	enum site_grant grant;       /* grant=lease|fd|file|off */
+	enum site_governor governor; /* governor=keep|userspace */
+	uint32_t min_khz;            /* min_khz=, 0: the hardware's */
+	char spool[PATH_MAX];        /* spool=, shared by the nodes; "": the local outbox serves (one-node jobs) */
+	char spool_user[64];         /* spool_user=, "": root */
+	enum site_writer writer;     /* writer=node|sweep */
+	enum site_sink sink;         /* sink=slurmdbd|file */
+	enum site_field field;       /* field=admin_comment|system_comment|extra */
+	enum site_record record;     /* record=all|mpi|none: of jobs under a policy, all, those with MPI ranks, none */
+	uint32_t record_min_s;       /* record_min_s=, shorter jobs leave no record */
+	bool energy_tres;            /* energy_tres=on|off */
 };
 
 /*

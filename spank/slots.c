@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #define COUNT_MAX  UINT64_C(1000000000000000)
+#define BYTES_MAX  UINT64_C(1000000000000000000)
 #define SUM_MAX    (UINT64_C(1) << 62)
 #define UNSEEN_MAX 1000000u
 
@@ -55,7 +56,8 @@ static int read_at(int segment, void *buffer, size_t size, uint64_t offset)
 	return (size_t)got == size ? 0 : -EINVAL;
 }
 
-static int header_read(int segment, struct mpiwait_header *header, uint32_t *ret_count, struct error *error)
+/* ret_room: slots that the sealed file was made for; the header's number is the user's. */
+static int header_read(int segment, struct mpiwait_header *header, uint32_t *ret_room, struct error *error)
 {
 	struct stat status;
 	uint64_t room;
@@ -64,14 +66,14 @@ static int header_read(int segment, struct mpiwait_header *header, uint32_t *ret
 	if (result || fstat(segment, &status))
 		return error_set(error, result ? result : -errno, "stats segment cannot be read");
 	if (header->magic != MPIWAIT_MAGIC || header->version != MPIWAIT_VERSION ||
-	    header->header_size != sizeof(*header) || header->slot_size != sizeof(struct mpiwait_slot))
+	    header->header_size != sizeof(*header) || header->slot_size != sizeof(struct mpiwait_slot) ||
+	    header->sizes_size != sizeof(struct mpiwait_sizes))
 		return error_set(error, -EINVAL, "stats segment is not one of version %u", MPIWAIT_VERSION);
 	if (status.st_size < (off_t)mpiwait_segment_size(1))
 		return error_set(error, -EINVAL, "stats segment of %lld bytes has no slot", (long long)status.st_size);
-	room = ((uint64_t)status.st_size - MPIWAIT_SLOTS_OFFSET) / sizeof(struct mpiwait_slot);
-	if (room > MPIWAIT_SLOTS_MAX)
-		room = MPIWAIT_SLOTS_MAX;
-	*ret_count = header->slot_count < room ? header->slot_count : (uint32_t)room;
+	room = ((uint64_t)status.st_size - MPIWAIT_SLOTS_OFFSET) /
+	       (sizeof(struct mpiwait_slot) + sizeof(struct mpiwait_sizes));
+	*ret_room = room < MPIWAIT_SLOTS_MAX ? (uint32_t)room : MPIWAIT_SLOTS_MAX;
 	return 0;
 }
 
@@ -86,11 +88,16 @@ static void call_add(struct slots_call *sum, struct slots_rank *rank, const stru
 {
 	uint64_t wait_ns = bounded_ns(bounds, call->wait_ns);
 	uint64_t longest_ns = bounded_ns(bounds, call->longest_ns);
+	uint64_t burned_ns = bounded_ns(bounds, call->burned_ns);
 
 	add(&sum->calls, bounded(bounds, call->calls, COUNT_MAX));
 	add(&sum->waits, bounded(bounds, call->waits, COUNT_MAX));
 	add(&sum->wait_ns, wait_ns);
 	add(&rank->wait_ns, wait_ns);
+	add(&sum->time_ns, bounded_ns(bounds, call->time_ns));
+	add(&sum->bytes, bounded(bounds, call->bytes, BYTES_MAX));
+	add(&sum->burned_ns, burned_ns);
+	add(&sum->burned_cpu_ns, bounded(bounds, call->burned_cpu_ns, burned_ns));
 	if (longest_ns > sum->longest_ns)
 		sum->longest_ns = longest_ns;
 }
@@ -116,12 +123,16 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 		call_add(&slots->call[row], rank, &lane->calls[row], bounds);
 	if (open)
 		open_add(slots, rank, lane, bounds);
+	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
+		add(&slots->polls[hook], bounded(bounds, lane->hook_polls[hook], COUNT_MAX));
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
 		if (!rung_rests(rung))
 			continue;
 		add(&rank->asleep_ns, bounded_ns(bounds, lane->asleep_ns[rung]));
 		add(&slots->naps, bounded(bounds, lane->naps[rung], COUNT_MAX));
 	}
+	add(&slots->low_ns, bounded_ns(bounds, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
+	add(&slots->transitions, bounded(bounds, lane->transitions, COUNT_MAX));
 	add(&slots->late, bounded(bounds, lane->late, COUNT_MAX));
 	add(&slots->late_ns, bounded_ns(bounds, lane->late_ns));
 	add(&slots->sampled_ns, sampled_ns);
@@ -155,12 +166,32 @@ static void head_add(struct slots_rank *rank, const struct mpiwait_slot *head, s
 	}
 }
 
-static int slot_add(struct slots *slots, int segment, uint32_t index, struct bounds bounds)
+static bool lane_is_profiled(const struct mpiwait_lane *lane)
+{
+	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
+		if (lane->calls[row].time_ns > 0 || lane->calls[row].bytes > 0)
+			return true;
+	return false;
+}
+
+static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct bounds *bounds)
+{
+	cleanup_free struct mpiwait_sizes *sizes = malloc(sizeof(*sizes));
+	int result = sizes ? read_at(segment, sizes, sizeof(*sizes), offset) : -ENOMEM;
+
+	for (size_t row = 0; row < MPIWAIT_CALLS && !result; row++)
+		for (size_t class = 0; class < MPIWAIT_SIZES; class ++)
+			add(&slots->call[row].sizes[class], bounded(bounds, sizes->calls[row][class], COUNT_MAX));
+	return result;
+}
+
+static int slot_add(struct slots *slots, int segment, uint32_t index, uint32_t room, struct bounds bounds)
 {
 	uint64_t offset = MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(struct mpiwait_slot);
 	const size_t head_size = offsetof(struct mpiwait_slot, lane);
 	cleanup_free struct mpiwait_slot *slot = aligned_alloc(128, sizeof(*slot));
 	struct slots_rank *rank = &slots->rank[slots->count];
+	bool profiled = false;
 	uint32_t lanes;
 	int result;
 
@@ -174,13 +205,20 @@ static int slot_add(struct slots *slots, int segment, uint32_t index, struct bou
 	if (result)
 		return result;
 	head_add(rank, slot, &bounds);
-	for (uint32_t i = 0; i < lanes; i++)
+	for (uint32_t i = 0; i < lanes; i++) {
 		lane_add(slots, rank, &slot->lane[i], slot->state == MPIWAIT_SLOT_RUNNING, &bounds);
+		profiled |= lane_is_profiled(&slot->lane[i]);
+	}
+	if (profiled)
+		result = sizes_add(slots, segment, mpiwait_sizes_offset(room, index), &bounds);
+	slots->profiled |= profiled;
+	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
+		slots->flagged[flag] += slot->flags >> flag & 1;
 	if (rank->asleep_ns > rank->wait_ns)
 		rank->asleep_ns = rank->wait_ns;
 	rank->doubtful = bounds.exceeded;
 	slots->count++;
-	return 0;
+	return result;
 }
 
 int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **ret_slots, struct error *error)
@@ -188,18 +226,19 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	const struct bounds bounds = {.begun_ns = begun_ns, .now_ns = now_ns};
 	cleanup_free struct slots *slots = NULL;
 	struct mpiwait_header header;
-	uint32_t count = 0;
-	int result = header_read(segment, &header, &count, error);
+	uint32_t count, room = 0;
+	int result = header_read(segment, &header, &room, error);
 
 	if (result)
 		return result;
+	count = header.slot_count < room ? header.slot_count : room;
 	slots = calloc(1, sizeof(*slots) + count * sizeof(slots->rank[0]));
 	if (!slots)
 		return error_set(error, -ENOMEM, "out of memory");
 	if (header.claimed > count)
 		slots->unseen = header.claimed - count < UNSEEN_MAX ? header.claimed - count : UNSEEN_MAX;
 	for (uint32_t i = 0; i < count && !result; i++)
-		result = slot_add(slots, segment, i, bounds);
+		result = slot_add(slots, segment, i, room, bounds);
 	if (result)
 		return error_set(error, result, "stats segment: %s", strerror(-result));
 	*ret_slots = take_pointer(slots);
@@ -235,9 +274,59 @@ static json_t *calls_to_json(const struct slots *slots)
 	return calls;
 }
 
+static json_t *sizes_to_json(const struct slots_call *call)
+{
+	json_t *sizes = json_array();
+	size_t used = MPIWAIT_SIZES;
+
+	while (used > 0 && call->sizes[used - 1] == 0)
+		used--;
+	for (size_t class = 0; class < used; class ++)
+		json_array_append_new(sizes, json_integer((json_int_t)call->sizes[class]));
+	return sizes;
+}
+
+static json_t *profile_to_json(const struct slots *slots)
+{
+	json_t *profile = json_object();
+
+	for (size_t row = 0; row < sizeof(call_names) / sizeof(call_names[0]); row++) {
+		const struct slots_call *call = &slots->call[row];
+		/* The wait that a rank died in has no exit that would have been timed. */
+		uint64_t time_ns = call->time_ns > call->wait_ns ? call->time_ns : call->wait_ns;
+		json_t *sizes = sizes_to_json(call);
+
+		if (time_ns > 0 || json_array_size(sizes) > 0)
+			json_object_set_new(profile, call_names[row],
+			                    json_pack("[I, I, I, I, O]", (json_int_t)call->calls, microseconds(time_ns),
+			                              microseconds(call->wait_ns), (json_int_t)call->bytes, sizes));
+		json_decref(sizes);
+	}
+	return profile;
+}
+
+/* A row that mostly waited by a hook or a loop has no need to be named for the calls before that was found out. */
+static bool call_spun(const struct slots_call *call)
+{
+	return call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4;
+}
+
+static void service_set(const struct slots *slots, json_t *json)
+{
+	struct service service = {.spun_count = 0};
+
+	memcpy(service.polls, slots->polls, sizeof(service.polls));
+	memcpy(service.ranks, slots->flagged, sizeof(service.ranks));
+	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
+		if (call_spun(&slots->call[row]))
+			service_add_spun(&service, slots_call_name(row), slots->call[row].burned_ns / 1000,
+			                 slots->call[row].burned_cpu_ns / 1000);
+	service_to_json(&service, json);
+}
+
 json_t *slots_to_json(const struct slots *slots)
 {
-	json_t *ranks = json_array();
+	json_t *ranks = json_array(), *json;
 	json_int_t size = 0, doubtful = 0;
 	uint64_t span = 0;
 
@@ -250,9 +339,15 @@ json_t *slots_to_json(const struct slots *slots)
 		doubtful += rank->doubtful;
 		add(&span, rank->span_ns);
 	}
-	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ranks", ranks, "size", size,
-	                 "unseen", (json_int_t)slots->unseen, "doubtful", doubtful, "span_us", microseconds(span),
+	json = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ranks", ranks, "size",
+	                 size, "unseen", (json_int_t)slots->unseen, "doubtful", doubtful, "span_us", microseconds(span),
 	                 "naps", (json_int_t)slots->naps, "late", (json_int_t)slots->late, "late_us",
 	                 microseconds(slots->late_ns), "sampled_us", microseconds(slots->sampled_ns), "sampled_cpu_us",
-	                 microseconds(slots->sampled_cpu_ns), "calls", calls_to_json(slots));
+	                 microseconds(slots->sampled_cpu_ns), "low_us", microseconds(slots->low_ns), "transitions",
+	                 (json_int_t)slots->transitions, "calls", calls_to_json(slots));
+	if (json && slots->profiled)
+		json_object_set_new(json, "profile", profile_to_json(slots));
+	if (json)
+		service_set(slots, json);
+	return json;
 }

@@ -14,6 +14,7 @@
 
 #include "preload/stats.h"
 #include "spank/error.h"
+#include "spank/service.h"
 
 #define SLOTS_RANK_MAX (1 << 24) /* a rank or a world size is below this */
 
@@ -32,16 +33,26 @@ struct slots_call {
 	uint64_t waits;
 	uint64_t wait_ns;
 	uint64_t longest_ns;
+	uint64_t time_ns; /* under profile, as are the next two */
+	uint64_t bytes;
+	uint64_t sizes[MPIWAIT_SIZES]; /* calls by class of size */
+	uint64_t burned_ns;
+	uint64_t burned_cpu_ns;
 };
 
 struct slots {
 	size_t count;
 	uint32_t unseen; /* ranks that found no slot */
+	bool profiled;
 	uint64_t naps;   /* rests of any kind */
+	uint64_t low_ns; /* at low frequency, polling */
+	uint64_t transitions;
 	uint64_t late;
 	uint64_t late_ns;
 	uint64_t sampled_ns;
 	uint64_t sampled_cpu_ns;
+	uint64_t polls[MPIWAIT_HOOKS];
+	uint64_t flagged[SERVICE_FLAGS];       /* ranks, by bit of mpiwait_slot.flags */
 	struct slots_call call[MPIWAIT_CALLS]; /* by row of mpi_calls.def */
 	struct slots_rank rank[];
 };
@@ -56,7 +67,11 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  * One step's waits on one node as JSON, times in microseconds:
  *   {"ranks": [[rank, wait_us, asleep_us], ...], "size": N, "unseen": N, "doubtful": N, "span_us": N, "naps": N,
  *    "late": N, "late_us": N, "sampled_us": N, "sampled_cpu_us": N,
- *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]}}
+ *    "low_us": N, "transitions": N,
+ *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]},
+ *    "profile": {"MPI_Recv": [calls, time_us, wait_us, bytes, [calls of size class 0, 1, ...]]},
+ *    "hooks": {"opal": polls}, "flags": {"no_hook": ranks}, "spun": {"MPI_Probe": [burned_us, cpu_us]}}
+ * The last four are left out where they are empty; the profile comes under profile only.
  * NULL only without memory.
  */
 json_t *slots_to_json(const struct slots *slots);

@@ -91,8 +91,8 @@ int state_open_job(const struct state_place *place, uint32_t job_id);
 /* "batch", "extern", "interactive" or the number. */
 void state_step_name(uint32_t step_id, char name[16]);
 
-/* Writes the step's file; wait (slots_to_json) may be NULL. Returns 0 or -errno. */
-int state_step_write(int job_directory, const struct state_step *step, json_t *wait);
+/* Writes the step's file; wait (slots_to_json) and grant (grant_to_json) may be NULL. Returns 0 or -errno. */
+int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant);
 
 /* From a step's file; *ret_wait is borrowed from json, NULL if there is none. Returns 0 or -EBADMSG. */
 int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t **ret_wait);

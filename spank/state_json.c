@@ -126,16 +126,17 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	return 0;
 }
 
-int state_step_write(int job_directory, const struct state_step *step, json_t *wait)
+int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant)
 {
 	char id[16], name[32];
 	json_auto_t *json = NULL;
 
 	state_step_name(step->step_id, id);
 	snprintf(name, sizeof(name), "step.%s.json", id);
-	json = json_pack("{s:i, s:I, s:o, s:I, s:f, s:f, s:O?}", "v", FORMAT_VERSION, "id", (json_int_t)step->step_id,
-	                 "policy", state_policy_to_json(&step->policy), "cores", (json_int_t)step->cores, "start_s",
-	                 step->start_s, "end_s", step->end_s, "wait", wait);
+	json = json_pack("{s:i, s:I, s:o, s:I, s:f, s:f, s:O?, s:O?}", "v", FORMAT_VERSION, "id",
+	                 (json_int_t)step->step_id, "policy", state_policy_to_json(&step->policy), "cores",
+	                 (json_int_t)step->cores, "start_s", step->start_s, "end_s", step->end_s, "wait", wait, "grant",
+	                 grant);
 	if (!json)
 		return -ENOMEM;
 	if (step->watts)

@@ -10,14 +10,19 @@
 #include "spank/cleanup.h"
 #include "spank/client.h"
 #include "spank/decision.h"
+#include "spank/export.h"
+#include "spank/grant.h"
 #include "spank/inject.h"
 #include "spank/job.h"
 #include "spank/log.h"
 #include "spank/plan.h"
 #include "spank/sampler.h"
 #include "spank/segment.h"
+#include "spank/stage.h"
 #include "spank/state.h"
 #include "spank/topology.h"
+
+#define CSV_MOST_NS UINT64_C(10000000000)
 
 struct step {
 	struct job job;
@@ -26,7 +31,11 @@ struct step {
 	struct topology *topology; /* NULL: could not be read */
 	struct segment segment;    /* descriptor -1: none */
 	struct sampler *sampler;   /* NULL: not measured */
+	struct grant *grant;       /* NULL: none */
 	char flat[POLICY_FLAT_MAX];
+	char directory[PATH_MAX]; /* the job's, "": not known */
+	gid_t *groups;            /* the user's supplementary groups */
+	size_t group_count;
 };
 
 static void log_problem(const struct job *job, const struct error *error)
@@ -123,6 +132,7 @@ static void make_plan(const struct site *site, struct step *step)
 	        .kind = step->job.kind,
 	        .policy = &step->decision.policy,
 	        .pin = step->decision.options.has_pin ? step->decision.options.pin : site->pin,
+	        .grant = site->grant,
 	        .user_bound = step->job.user_bound,
 	        .local_tasks = step->job.local_tasks,
 	        .cpus_per_task = step->job.cpus_per_task,
@@ -171,7 +181,20 @@ static int begin_job(const struct state_place *place, const struct step *step, s
 	return state_job_begin(place, facts, false, error);
 }
 
-/* Node state first, then the thread that keeps it. */
+static void begin_job_state(const struct state_place *place, const struct step *step)
+{
+	struct error error = {""};
+
+	if (step->plan.measure && begin_job(place, step, &error) < 0)
+		log_problem(&step->job, &error);
+}
+
+static json_t *read_grant(void *context)
+{
+	return grant_to_json(context);
+}
+
+/* The thread that keeps the node state, which has begun. */
 static void begin_measuring(const struct state_place *place, struct step *step)
 {
 	bool profile = is_profiled(step);
@@ -182,6 +205,8 @@ static void begin_measuring(const struct state_place *place, struct step *step)
 	        .policy = step->decision.use,
 	        .segment = step->segment.descriptor,
 	        .fast = profile,
+	        .grant_read = step->grant ? read_grant : NULL,
+	        .grant_context = step->grant,
 	};
 	struct error error = {""};
 	uint32_t cpus;
@@ -189,7 +214,27 @@ static void begin_measuring(const struct state_place *place, struct step *step)
 	if (!step->plan.measure)
 		return;
 	config.cores = count_cores(step, step->job.step_cores, &cpus);
-	if (begin_job(place, step, &error) < 0 || sampler_start(&config, &step->sampler, &error) < 0)
+	if (sampler_start(&config, &step->sampler, &error) < 0)
+		log_problem(&step->job, &error);
+}
+
+/* Before the tasks are forked, which inherit a part of it; nothing is changed yet. */
+static void prepare_grant(const struct site *site, const struct state_place *place, struct step *step)
+{
+	struct grant_config config = {
+	        .local_tasks = step->job.local_tasks,
+	        .topology = step->topology,
+	        .step_cores = step->job.step_cores,
+	        .rules = {.place = *place,
+	                  .job_id = step->job.job_id,
+	                  .step_id = step->job.step_id,
+	                  .uid = step->job.uid,
+	                  .gid = step->job.gid,
+	                  .domain = {site->grant, site->governor, site->min_khz, step->job.user_frequency}},
+	};
+	struct error error = {""};
+
+	if (step->plan.grant && grant_prepare(&config, &step->grant, &error) < 0)
 		log_problem(&step->job, &error);
 }
 
@@ -210,6 +255,8 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	load_topology(place, step);
 	make_plan(site, step);
 	make_segment(step);
+	begin_job_state(place, step);
+	prepare_grant(site, place, step);
 	begin_measuring(place, step);
 	return step;
 }
@@ -220,21 +267,81 @@ void step_bind_task(struct step *step, spank_t spank)
 	pid_t pid = 0;
 	int task = -1;
 
-	if (!step->plan.bind || !step->topology || spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS ||
-	    task < 0 || spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS || pid <= 0)
+	if (!step->topology || spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS || task < 0 ||
+	    spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS || pid <= 0)
 		return;
-	if (bind_task(step->topology, &step->plan, step->job.step_cores, (uint32_t)task, pid, &error) < 0)
+	if (step->plan.bind && stage_runs("bind") &&
+	    bind_task(step->topology, &step->plan, step->job.step_cores, (uint32_t)task, pid, &error) < 0)
 		log_problem(&step->job, &error);
+	error.text[0] = '\0';
+	if (step->grant)
+		grant_task(step->grant, (uint32_t)task, pid, &error);
+	log_problem(&step->job, &error);
+}
+
+void step_open_for_task(struct step *step)
+{
+	if (step && step->grant && step->plan.grant_opens)
+		grant_open_files(step->grant);
+}
+
+void step_end_task(struct step *step, spank_t spank)
+{
+	int task = -1;
+
+	if (step && step->grant && spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task >= 0)
+		grant_end_task(step->grant, (uint32_t)task);
 }
 
 void step_inject_task(const struct step *step, spank_t spank)
 {
 	struct error error = {""};
+	char granted[GRANT_TEXT_MAX] = "";
+	int task = -1;
 
-	if (inject_clean(spank, &error) == 0 && step && step->plan.inject)
-		inject_task(spank, MPIWAIT_LIBRARY, step->flat, &step->segment, &error);
+	if (inject_clean(spank, &error) == 0 && step && step->plan.inject) {
+		if (step->grant && spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task >= 0)
+			grant_describe(step->grant, (uint32_t)task, granted);
+		inject_task(spank, MPIWAIT_LIBRARY, step->flat, granted, &step->segment, &error);
+	}
 	if (error.text[0])
 		log_error("%s", error.text);
+}
+
+void step_note_user(struct step *step, spank_t spank)
+{
+	if (!step->decision.options.csv[0])
+		return;
+	job_groups(spank, &step->groups, &step->group_count);
+	if (!getcwd(step->directory, sizeof(step->directory)))
+		step->directory[0] = '\0';
+}
+
+/* As the user, by a process of its own: see export.h. */
+static void write_csv(struct step *step)
+{
+	const char *node = getenv("SLURMD_NODENAME");
+	char job[16], name[16];
+	char *words[] = {"mpi-wait-csv", job, name, (char *)node, step->decision.options.csv, NULL};
+	struct export export = {
+	        .program = MPIWAIT_CSV,
+	        .words = words,
+	        .segment = step->segment.descriptor,
+	        .uid = step->job.uid,
+	        .gid = step->job.gid,
+	        .groups = step->groups,
+	        .group_count = step->group_count,
+	        .directory = step->directory,
+	        .most_ns = CSV_MOST_NS,
+	};
+	struct error error = {""};
+
+	if (!step->decision.options.csv[0] || step->segment.descriptor < 0 || !step->directory[0] || !node)
+		return;
+	snprintf(job, sizeof(job), "%u", step->job.job_id);
+	job_step_name(&step->job, name, sizeof(name));
+	if (export_run(&export, &error) < 0)
+		log_problem(&step->job, &error);
 }
 
 void step_end(struct step *step)
@@ -242,6 +349,9 @@ void step_end(struct step *step)
 	if (!step)
 		return;
 	sampler_stop(step->sampler);
+	grant_end(step->grant);
+	write_csv(step);
+	free(step->groups);
 	if (step->segment.descriptor >= 0)
 		close(step->segment.descriptor);
 	topology_free(step->topology);

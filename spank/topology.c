@@ -126,6 +126,22 @@ unsigned topology_cpus(const struct topology *topology)
 	return count > 0 ? (unsigned)count : 0;
 }
 
+unsigned topology_cpu_limit(const struct topology *topology)
+{
+	int last = hwloc_bitmap_last(hwloc_topology_get_complete_cpuset(topology->handle));
+
+	return last >= 0 ? (unsigned)last + 1 : 0;
+}
+
+int topology_core_of(const struct topology *topology, unsigned cpu)
+{
+	hwloc_obj_t object = hwloc_get_pu_obj_by_os_index(topology->handle, cpu);
+
+	while (object && object->type != HWLOC_OBJ_CORE)
+		object = object->parent;
+	return object ? (int)object->logical_index : -1;
+}
+
 int topology_cpus_of(const struct topology *topology, const char *core_list, unsigned first, unsigned count,
                      hwloc_bitmap_t ret_cpus, struct error *error)
 {

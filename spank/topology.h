@@ -32,6 +32,12 @@ unsigned topology_cpus(const struct topology *topology);
 int topology_cpus_of(const struct topology *topology, const char *core_list, unsigned first, unsigned count,
                      hwloc_bitmap_t ret_cpus, struct error *error);
 
+/* One more than the highest CPU number there is. */
+unsigned topology_cpu_limit(const struct topology *topology);
+
+/* The core that a CPU belongs to, as an index of this machine's cores; -1: no such CPU. */
+int topology_core_of(const struct topology *topology, unsigned cpu);
+
 /* Affinity of one thread. Return 0 or -errno. */
 int topology_get_affinity(const struct topology *topology, pid_t pid, hwloc_bitmap_t ret_cpus);
 int topology_set_affinity(const struct topology *topology, pid_t pid, hwloc_const_bitmap_t cpus);

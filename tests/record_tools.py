@@ -31,6 +31,7 @@ FLAGS = [
 ]
 LIBRARIES = ["-lslurm", "-lpowercap", "-ljansson", "-lm", "-lpthread"]
 PLUGIN_ONLY = ("slurm/spank.h", "hwloc.h")
+OTHERS = ("jansson_static.c", "csv.c")
 
 
 def helper_sources() -> list[Path]:
@@ -40,7 +41,7 @@ def helper_sources() -> list[Path]:
         needs = subprocess.run(
             ["gcc", "-M", *FLAGS, str(source)], capture_output=True, text=True, check=True
         ).stdout
-        if not any(header in needs for header in PLUGIN_ONLY) and source.name != "jansson_static.c":
+        if not any(header in needs for header in PLUGIN_ONLY) and source.name not in OTHERS:
             sources.append(source)
     return sources
 

@@ -16,7 +16,7 @@ from tests.record_tools import driver, no_powercap, run, show_powercap, write_zo
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
 
-HEADER, SLOTS, LANE, CALLS = 64, 4096, 256 + 40 * 256, 256
+HEADER, SLOTS, LANE, CALLS, CALL, SIZES = 64, 4096, 256 + 64 * 256, 256, 64, 8 * 40 * 256
 SLOT = 128 + 8 * LANE
 MAGIC = 0x315441545357504D
 
@@ -44,24 +44,30 @@ def set_energy(powercap: Path, zone: str, energy_uj: int) -> None:
     (powercap / "intel-rapl" / zone / "energy_uj").write_text(f"{energy_uj}\n")
 
 
-def segment(*ranks: bytes, claimed: int | None = None, slots: int = 64, **header: int) -> bytes:
+def segment(
+    *ranks: bytes, claimed: int | None = None, slots: int = 64, sizes: bytes = b"", **header: int
+) -> bytes:
     fields = {
         "magic": MAGIC,
-        "version": 1,
+        "version": 2,
         "header_size": HEADER,
         "slot_size": SLOT,
         "slot_count": slots,
+        "sizes_size": SIZES,
     } | header
     head = struct.pack(
-        "<QIIIII",
+        "<QIIIIII",
         fields["magic"],
         fields["version"],
         fields["header_size"],
         fields["slot_size"],
         fields["slot_count"],
         len(ranks) if claimed is None else claimed,
+        fields["sizes_size"],
     )
-    return (head.ljust(SLOTS, b"\0") + b"".join(ranks)).ljust(SLOTS + slots * SLOT, b"\0")
+    slots_end = (SLOTS + slots * SLOT + 4095) // 4096 * 4096
+    content = (head.ljust(SLOTS, b"\0") + b"".join(ranks)).ljust(slots_end, b"\0") + sizes
+    return content.ljust(slots_end + slots * SIZES, b"\0")
 
 
 def slot(
@@ -77,16 +83,22 @@ def slot(
     open_ns: int = 0,
     lanes: int = 1,
     row: int = 9,
+    time_ns: int = 0,
+    handed: int = 0,
+    flags: int = 0,
+    loop_polls: int = 0,
+    burned_ns: int = 0,
+    burned_cpu_ns: int = 0,
 ) -> bytes:
-    head = struct.pack("<IIiiIIIIQQ", 4711, state, rank, size, 1, 1, 0, lanes, start, end).ljust(
+    head = struct.pack("<IIiiIIIIQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end).ljust(
         128, b"\0"
     )
-    lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40).ljust(
-        192, b"\0"
-    )
+    lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40)
+    lane = (lane + struct.pack("<4Q", 0, 0, 0, loop_polls)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
-    calls = bytearray(40 * CALLS)
-    struct.pack_into("<5Q", calls, 40 * row, 10, 3, wait_ns, wait_ns // 2, 0)
+    calls = bytearray(CALL * CALLS)
+    call = (10, 3, wait_ns, wait_ns // 2, time_ns, burned_ns, burned_cpu_ns, handed)
+    struct.pack_into("<8Q", calls, CALL * row, *call)
     return (head + lane + bytes(calls)).ljust(SLOT, b"\0")
 
 
@@ -287,6 +299,19 @@ def test_open_wait_of_a_killed_rank_counts(tmp_path: Path) -> None:
     assert finalised["ranks"] == [[0, 1000, 0]] and finalised["span_us"] == 1_000_000
 
 
+def test_what_served_and_what_burned(tmp_path: Path) -> None:
+    ranks = [
+        slot(0, 2, 10**6, start=1, end=10**9, flags=2 | 64 | 1 << 31, loop_polls=7),
+        slot(1, 2, 10**6, start=1, end=10**9, flags=2, burned_ns=5 * 10**9, burned_cpu_ns=2**63),
+    ]
+    wait = read_slots(tmp_path, segment(*ranks))
+    assert wait["hooks"] == {"loop": 7} and wait["flags"] == {"no_hook": 2, "loops": 1}
+    assert wait["spun"] == {"MPI_Recv": [5 * 10**6, 5 * 10**6]} and wait["doubtful"] == 1
+    quiet = slot(0, 2, 10**9, start=1, end=10**9, burned_ns=10**7, burned_cpu_ns=10**7)
+    wait = read_slots(tmp_path, segment(quiet))
+    assert not {"hooks", "flags", "spun"} & set(wait), "mostly it waited as it should"
+
+
 @pytest.mark.parametrize(
     ("changes", "rank"),
     [
@@ -315,21 +340,40 @@ def test_hostile_slots_are_cut_and_marked(
 
 
 def test_every_number_at_its_largest(tmp_path: Path) -> None:
-    content = bytearray(b"\xff" * (SLOTS + 64 * SLOT))
+    content = bytearray(b"\xff" * len(segment()))
     content[:SLOTS] = segment(claimed=2**32 - 1)[:SLOTS]
     for index in range(64):
         struct.pack_into("<I", content, SLOTS + index * SLOT + 4, 2)
     wait = read_slots(tmp_path, bytes(content))
     assert wait["doubtful"] == 64 and wait["unseen"] == 1_000_000
+    assert wait["profile"]["MPI_Recv"][3] == 2**62 and len(wait["profile"]["MPI_Recv"][4]) == 40
+
+
+def test_profile_is_summed_by_call(tmp_path: Path) -> None:
+    sizes = struct.pack("<40Q", 1, 0, 0, 0, 7, *[0] * 35).rjust(40 * 8 * 10, b"\0").ljust(SIZES, b"\0")
+    ranks = [
+        slot(rank, 2, 10**6, start=10**9, end=2 * 10**9, time_ns=3 * 10**6, handed=4096)
+        for rank in (0, 1)
+    ]
+    wait = read_slots(tmp_path, segment(*ranks, sizes=sizes + sizes))
+    assert wait["profile"] == {"MPI_Recv": [20, 6000, 2000, 8192, [2, 0, 0, 0, 14]]}
+    assert "profile" not in read_slots(tmp_path, segment(slot(0, 1, 10**6, start=1, end=2)))
+
+
+def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
+    killed = slot(0, 1, 0, state=2, start=10**9, open_call=10, open_ns=5 * 10**6, handed=8)
+    wait = read_slots(tmp_path, segment(killed))
+    assert wait["profile"]["MPI_Recv"] == [10, 5000, 5000, 8, []]
 
 
 @pytest.mark.parametrize(
     ("header", "length", "message"),
     [
         ({}, 0, "cannot be read"),
-        ({"magic": 1}, None, "not one of version 1"),
-        ({"version": 2}, None, "not one of version 1"),
-        ({"slot_size": 8}, None, "not one of version 1"),
+        ({"magic": 1}, None, "not one of version 2"),
+        ({"version": 1}, None, "not one of version 2"),
+        ({"sizes_size": 8}, None, "not one of version 2"),
+        ({"slot_size": 8}, None, "not one of version 2"),
         ({}, SLOTS + 100, "has no slot"),
     ],
 )

@@ -35,7 +35,7 @@ def test_a_wrong_key_and_a_wrong_variable_are_refused(cluster: Cluster) -> None:
 def test_help(cluster: Cluster) -> None:
     done = cluster.run(["srun", "--mpi-wait-policy=help"])
     assert done.returncode == 0
-    for name in ("off", "profile", "nap", "yield", "auto", "umwait", "mwaitx"):
+    for name in ("off", "profile", "nap", "yield", "auto", "umwait", "mwaitx", "event"):
         assert f"\n  {name} " in done.stdout
     assert "--mpi-wait-policy=NAME" in cluster.run(["srun", "--help"]).stdout
 

@@ -245,3 +245,15 @@ def test_the_report(cluster: Cluster) -> None:
         ).stdout
     )
     assert parsed["mpi_wait"]["wait"]["ranks"] == 4
+
+
+def test_a_profile_has_times_bytes_and_sizes(cluster: Cluster) -> None:
+    """contrib/unbalanced is a loop of Allreduces."""
+    argv = ["-N2", "-n4", "--mpi-wait-policy=nap,profile", f"{PROGRAMS}/unbalanced", "5", "20", "2"]
+    job, _ = jobs.srun(cluster, argv)
+    wait = jobs.record(cluster, job)["wait"]
+    call = wait["profile"]["MPI_Allreduce"]
+    assert call["calls"] == wait["by_call"]["MPI_Allreduce"]["calls"] == sum(call["sizes"].values())
+    assert call["time_s"] >= call["wait_s"] > 0 and call["bytes"] >= 4 * call["calls"]
+    plain, _ = jobs.srun(cluster, [*argv[:2], "--mpi-wait-policy=nap", *argv[3:]])
+    assert "profile" not in jobs.record(cluster, plain)["wait"]

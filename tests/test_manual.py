@@ -43,8 +43,9 @@ def test_a_page_renders_without_warnings(page: pathlib.Path) -> None:
     assert "NAME" in rendered(page.name)
 
 
-def test_every_option_of_report_is_in_its_page() -> None:
-    command = [str(ROOT / "contrib" / "mpi-wait"), "report", "--help"]
+@pytest.mark.parametrize("name", ["report", "check"])
+def test_every_option_of_the_command_is_in_its_page(name: str) -> None:
+    command = [str(ROOT / "contrib" / "mpi-wait"), name, "--help"]
     usage = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=True)
     options = words(usage.stdout, r"--[a-z][a-z-]+") - {"--help"}
     assert not missing(options, rendered("mpi-wait.1"))

@@ -14,9 +14,10 @@ import pytest
 POLICIES = pathlib.Path(__file__).resolve().parents[1] / "policies"
 SCHEMA = json.loads((POLICIES / "policy.schema.json").read_text())
 FILES = sorted(path for path in POLICIES.glob("*.json") if path.name != "policy.schema.json")
-SHIPPED = {"off", "profile", "yield", "nap", "umwait", "mwaitx", "auto"}
+SHIPPED = {"off", "profile", "yield", "nap", "umwait", "mwaitx", "event", "pstate", "auto"}
 
 NAP: dict[str, Any] = json.loads((POLICIES / "nap.json").read_text())
+PSTATE: dict[str, Any] = json.loads((POLICIES / "pstate.json").read_text())
 
 
 def load(path: pathlib.Path) -> dict[str, Any]:
@@ -99,6 +100,8 @@ BROKEN = {
     "rungs and choose": {**NAP, "choose": ["umwait"]},
     "rungs without a budget": {key: value for key, value in NAP.items() if key != "budget"},
     "rungs without injection": {**NAP, "inject": False},
+    "pstate_after_us below a millisecond": {**PSTATE, "pstate_after_us": 999},
+    "pstate_after_us without pstate": {**NAP, "pstate_after_us": 5000},
     "inject as a number": {**NAP, "inject": 1},
 }
 

@@ -157,7 +157,7 @@ def test_without_configuration_everything_is_forwarded():
 
 @pytest.mark.parametrize("spoilt", [{"magic": 1}, {"version": 1}, {"header_size": 63}, {"slot_size": 1},
                                     {"slot_count": 63}, {"slot_count": 1025}, {"slot_count": 1024}, {"size": 4096},
-                                    {"size": 10}, {"claimed": 64}, {"claimed": 0xFFFFFFFF}])
+                                    {"size": 10}, {"sizes_size": 0}, {"claimed": 64}, {"claimed": 0xFFFFFFFF}])
 def test_a_bad_or_full_segment_costs_the_count_only(spoilt):
     seen, segment = play("wait", segment=spoilt)
     assert seen["code"] == 0 and seen["cpu_share"] < 0.7 and segment["slots"] == []
@@ -180,8 +180,8 @@ def test_nothing_newer_than_glibc_2_17_and_nothing_else_exported():
         assert tuple(map(int, version.split("."))) <= (2, 17), version
     names = re.findall(r"^\S+ g .*\s(\S+)$", table, re.M)
     assert {"MPI_Recv", "PMPI_Recv", "MPI_Recv_c", "PMPI_Recv_c", "opal_progress", "sched_yield",
-            "ucp_worker_progress"} <= set(names)
-    ours = re.compile(r"P?MPI_|(opal_progress|sched_yield|ucp_worker_progress)$")
+            "ucp_worker_progress", "ucp_init_version", "ucp_worker_create", "ucp_worker_destroy"} <= set(names)
+    ours = re.compile(r"P?MPI_|(opal_progress|sched_yield|ucp_init_version|ucp_worker_(create|destroy|progress))$")
     assert [name for name in names if not ours.match(name)] == []
     needed = subprocess.run(["objdump", "-p", LIBRARY], capture_output=True, text=True, check=True).stdout
     assert re.findall(r"NEEDED\s+(\S+)", needed) == ["libc.so.6"]
@@ -191,12 +191,15 @@ def test_the_check_of_the_table_finds_what_is_wrong(tmp_path):
     check = ROOT / "preload/check_calls.py"
     text = (ROOT / "preload/mpi_calls.def").read_text()
     bad = tmp_path / "bad.def"
-    bad.write_text(re.sub(r"CALL\(Allreduce,.*\n", "", text).replace("CALL(Recv, 7", "CALL(Recv, 6"))
+    text = re.sub(r"CALL\(Allreduce,.*\n", "", text)
+    text = text.replace('CALL(Recv, 7, WAIT, LARGE, P2P, "b', 'CALL(Recv, 6, WAIT, LARGE, P2P, "')
+    bad.write_text(text.replace('COLLECTIVE, "bntpc"', 'COLLECTIVE, "bnttc"'))
     done = subprocess.run([sys.executable, check, bad], capture_output=True, text=True, timeout=30, check=False)
     if done.returncode == 77:
         pytest.skip("no mpi.h")
     assert done.returncode == 1
     assert "MPI_Recv has 7 arguments, the table says 6" in done.stderr
+    assert "argument 3 of MPI_Bcast is int: not what 't' in its signature means" in done.stderr
     assert "MPI_Allreduce may block and is not in the table" in done.stderr
 
 
@@ -210,11 +213,23 @@ def test_a_call_that_does_not_wait_costs_few_instructions(tmp_path):
                        env=dict(os.environ, **environment), capture_output=True, timeout=120)
         return int(re.search(r"^(?:summary|totals): (\d+)", out.read_text(), re.M)[1])
 
-    def per_call(environment: dict[str, str]) -> float:
-        return (count("short_more", environment) - count("short", environment)) / 10000
+    def per_call(environment: dict[str, str], scene: str = "short") -> float:
+        return (count(scene + "_more", environment) - count(scene, environment)) / 10000
 
-    bare = per_call({})
+    acts = {"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": "v=1;" + NAP}
+    profiles = {"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": "v=1;profile=1;tsc_khz=2000000;" + NAP}
+    bare, bare_send = per_call({}), per_call({}, "sends")
     inert = per_call({"LD_PRELOAD": str(LIBRARY)}) - bare
-    acting = per_call({"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": "v=1;" + NAP}) - bare
-    print(f"added instructions per call: {inert:.1f} inert, {acting:.1f} acting")
-    assert inert <= 30 and acting <= 60
+    acting, acting_send = per_call(acts) - bare, per_call(acts, "sends") - bare_send
+    profiling, profiling_send = per_call(profiles) - bare, per_call(profiles, "sends") - bare_send
+    print(f"added instructions per call: {inert:.1f} inert, {acting:.1f} acting, {profiling:.1f} under profile; "
+          f"with six arguments and a size {acting_send:.1f}, {profiling_send:.1f} under profile")
+    assert inert <= 30 and acting <= 60 and acting_send <= 60
+    assert profiling <= 120 and profiling_send <= 123, "of which PMPI_Type_size itself has three here"
+
+
+def test_sizes_are_classed_by_powers_of_two():
+    _, segment = play("sends", NAP + ";profile=1")
+    assert lane(segment)["calls"]["Send"]["bytes"] == 8 * 999 * 500
+    classes = segment["slots"][0]["sizes"]["Send"]
+    assert classes == {0: 1, 8: 1, 16: 2, 32: 4, 64: 8, 128: 16, 256: 32, 512: 64, 1024: 128, 2048: 256, 4096: 488}

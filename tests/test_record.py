@@ -67,6 +67,55 @@ def test_one_node(tmp_path: Path) -> None:
     ]
 
 
+def test_what_served_is_added_up(tmp_path: Path) -> None:
+    service = {
+        "hooks": {"opal": 5, "loop": 1, "later": 9},
+        "flags": {"no_event": 2},
+        "spun": {"MPI_Probe": [3_200_000, 3_100_000], "other": [1000, 900]},
+    }
+    records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
+    records[0]["steps"][0]["wait"] |= service
+    records[1]["steps"][0]["wait"] |= service
+    wait = merge(tmp_path, records)["wait"]
+    assert wait["hooks"] == {"opal": 10, "loop": 2} and wait["flags"] == {"no_event": 4}
+    assert wait["spun"] == {
+        "MPI_Probe": {"s": 6.4, "cpu_s": 6.2},
+        "other": {"s": 0.002, "cpu_s": 0.002},
+    }
+    assert not set(service) & set(merge(tmp_path, [node_record()])["wait"])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"hooks": []},
+        {"hooks": {"opal": -1}},
+        {"flags": {"locked": 10**16}},
+        {"flags": {"locked": 0.5}},
+        {"spun": {"/etc/passwd": [1, 1]}},
+        {"spun": {"MPI_Recv": [1]}},
+        {"spun": {"MPI_Recv": [1, -1]}},
+        {"spun": {"MPI_" + "a" * 60: [1, 1]}},
+        {"spun": {f"MPI_{chr(97 + i)}": [1, 1] for i in range(17)}},
+    ],
+    ids=str,
+)
+def test_damaged_service_is_refused(tmp_path: Path, damage: dict[str, Any]) -> None:
+    record = node_record()
+    record["steps"][0]["wait"] |= damage
+    assert "wait" in refuse(tmp_path, record)
+
+
+def test_no_more_functions_than_there_is_room_for(tmp_path: Path) -> None:
+    records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
+    for node, record in enumerate(records):
+        names = [f"MPI_{chr(97 + i)}{'xy'[node]}" for i in range(16)]
+        spun = {name: [1000 * (i + 1), 0] for i, name in enumerate(names)}
+        record["steps"][0]["wait"]["spun"] = spun
+    spun = merge(tmp_path, records)["wait"]["spun"]
+    assert len(spun) == 16 and min(call["s"] for call in spun.values()) == 0.009
+
+
 def test_two_nodes_are_listed_by_rank(tmp_path: Path) -> None:
     """Ranks spread cyclically over nodes come out in order of rank."""
     first = node_record("c1", "c[1-2]", [[0, 10**6, 0], [2, 3 * 10**6, 0]])
@@ -238,6 +287,27 @@ def test_calls_beyond_the_first_are_other(tmp_path: Path) -> None:
     assert calls["other"]["calls"] == 6 and calls["other"]["wait_s"] == 0.021
 
 
+def test_the_profile_is_summed_and_bounded(tmp_path: Path) -> None:
+    first, second = node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")
+    first["steps"][0]["wait"]["profile"] = {"MPI_Send": [10, 3_000_000, 1_000_000, 4096, [1, 0, 9]]}
+    second["steps"][0]["wait"]["profile"] = {
+        "MPI_Send": [5, 1_000_000, 0, 4096, [0, 0, 0, 0, 5]],
+        "MPI_Isend": [2, 0, 0, 100, [0, 2]],
+    }
+    profile = merge(tmp_path, [first, second])["wait"]["profile"]
+    assert list(profile) == ["MPI_Send", "MPI_Isend"]
+    sizes = {"0": 1, "2": 9, "8": 5}
+    assert profile["MPI_Send"] == {
+        "calls": 15, "time_s": 4, "wait_s": 1, "bytes": 8192, "sizes": sizes
+    }
+    letters = "abcdefghijklmnopqrstuvwxyzABCD"
+    first["steps"][0]["wait"]["profile"] = {
+        f"MPI_F{letter}": [2**62, 2**62, 2**62, 2**62, [2**62] * 40] for letter in letters
+    }
+    profile = merge(tmp_path, [first])["wait"]["profile"]
+    assert len(profile) == 25 and profile["other"]["calls"] > 5.99 * 2**62
+
+
 HOSTILE = [
     ("v", 2, "version 1"),
     ("kind", "job", "version 1"),
@@ -283,11 +353,21 @@ WAITS = [
     {"calls": {"MPI_Re cv": [1, 1, 1, 1]}},
     {"calls": {"evil": [1, 1, 1, 1]}},
     {"calls": {"MPI_Recv": [1, 1]}},
+    {"profile": []},
+    {"profile": {"other": [1, 1, 1, 1, []]}},
+    {"profile": {"MPI_Send": [1, 1, 1, 1]}},
+    {"profile": {"MPI_Send": [1, 1, -1, 1, []]}},
+    {"profile": {"MPI_Send": [1, 1, 1, 2**63 - 1, []]}},
+    {"profile": {"MPI_Send": [1, 1, 1, 1, ["1"]]}},
+    {"profile": {"MPI_Send": [1, 1, 1, 1, [0] * 41]}},
+    {"profile": {f"MPI_{'x' * 44}": [1, 1, 1, 1, []]}},
     {"size": -1},
     {"span_us": 2 * 10**18},
     {"omitted": {"count": 0}},
     {"late": None},
     {"naps": -1},
+    {"low_us": -1},
+    {"transitions": "many"},
 ]
 
 
@@ -298,9 +378,68 @@ def test_hostile_waits_are_refused(tmp_path: Path, change: dict[str, Any]) -> No
     assert "wait" in refuse(tmp_path, record)
 
 
+GRANT = {
+    "mode": "lease",
+    "cores": 3,
+    "refused": {"frequency domain reaches outside the task's cores": 1},
+    "transitions": 8,
+    "low_us": 1_234_567,
+}
+
+
+def test_grants_are_summed_over_nodes(tmp_path: Path) -> None:
+    records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
+    for record in records:
+        record["steps"][0]["grant"] = GRANT
+    records[1]["steps"][0]["grant"] = {**GRANT, "refused": {"no cpufreq": 2}}
+    assert merge(tmp_path, records, 2)["grant"] == {
+        "mode": "lease",
+        "cores": 6,
+        "refused": {"frequency domain reaches outside the task's cores": 1, "no cpufreq": 2},
+        "transitions": 16,
+        "low_s": 2.469,
+    }
+    assert "grant" not in merge(tmp_path, [node_record()])
+
+
+def test_more_reasons_than_there_is_room_for(tmp_path: Path) -> None:
+    record = node_record()
+    step = record["steps"][0]
+    record["steps"] = [
+        {**step, "id": str(i), "grant": {**GRANT, "refused": {f"reason {i} {j}": 1 for j in range(4)}}}
+        for i in range(8)
+    ]
+    refused = merge(tmp_path, [record])["grant"]["refused"]
+    assert len(refused) == 12 and sum(refused.values()) == 32
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"mode": "loan"},
+        {"mode": None},
+        {"cores": -1},
+        {"transitions": 1.5},
+        {"low_us": 10**16},
+        {"refused": []},
+        {"refused": {"<script>": 1}},
+        {"refused": {"x" * 65: 1}},
+        {"refused": {"": 1}},
+        {"refused": {"no cpufreq": -1}},
+        {"refused": {f"reason {i}": 1 for i in range(13)}},
+    ],
+    ids=range(11),
+)
+def test_hostile_grants_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+    record = node_record()
+    record["steps"][0]["grant"] = {**GRANT, **change}
+    assert "grant" in refuse(tmp_path, record)
+
+
 def test_largest_numbers_still_validate(tmp_path: Path) -> None:
     record = node_record(ranks=[[i, 10**18, 10**18] for i in range(1024)])
-    numbers = ("span_us", "naps", "late", "late_us", "sampled_us", "sampled_cpu_us")
+    numbers = ("span_us", "naps", "late", "late_us", "sampled_us", "sampled_cpu_us", "low_us")
+    numbers += ("transitions",)
     record["steps"][0]["wait"] |= dict.fromkeys(numbers, 10**18)
     record["steps"][0]["wait"]["calls"] = {"MPI_Recv": [10**18] * 4}
     merge(tmp_path, [record])

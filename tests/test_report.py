@@ -45,6 +45,24 @@ def test_the_test_record_is_what_the_plugin_writes() -> None:
     jsonschema.Draft7Validator(SCHEMA).validate(make_record())
 
 
+def test_where_nothing_could_be_saved_is_said(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"] |= {
+        "hooks": {"opal": 7},
+        "flags": {"no_event": 1, "no_hook": 4, "shared_cores": 2},
+        "spun": {
+            "MPI_Win_fence": {"s": 0.5, "cpu_s": 0.5},
+            "MPI_Probe": {"s": 3.25, "cpu_s": 3.2},
+        },
+    }
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    text = " ".join(shown(report("123", rows=[make_row(json.dumps(record))])).split())
+    probe = "MPI_Probe kept the CPU busy for 3.20 s: this MPI made no idle call there"
+    assert probe in text and text.index(probe) < text.index("MPI_Win_fence kept")
+    assert "1 rank was not woken by messages, and napped instead." in text
+    assert "4 ranks use an MPI whose waits make no idle call that is known." in text
+
+
 def test_the_report_answers_the_questions(report: Report) -> None:
     text = shown(report("123", rows=[make_row(json.dumps(make_record()))]))
     assert re.match(r"Job 123  solver +COMPLETED after 00:00:25\n", text)
@@ -61,6 +79,22 @@ def test_the_report_answers_the_questions(report: Report) -> None:
     assert "rank 3 waits least: it computes longest" in text
     assert "Steps" not in text and "Mind" not in text
     assert "saved" not in text.lower() and "saving" not in text.lower()
+
+
+def test_frequencies_are_reported(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["grant"] = {
+        "mode": "lease",
+        "cores": 3,
+        "refused": {"tasks share the core": 1},
+        "transitions": 12,
+        "low_s": 20.0,
+    }
+    record["mpi_wait"]["wait"].update(transitions=12, low_s=20.3)
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    text = shown(report("123", rows=[make_row(json.dumps(record))]))
+    assert "3 cores granted by lease" in text and "1 core not granted: tasks share the core" in text
+    assert "20.3 s at low frequency (70 % of the waiting); 12 changes" in text
 
 
 def test_measured_energy_is_not_called_simulated(report: Report) -> None:
@@ -98,6 +132,35 @@ def test_calls_are_in_order_of_waiting_and_other_is_last(report: Report) -> None
         "other",
     ]
     assert re.search(r"MPI_Allreduce +12000 +11000 +26\.0 s +90 % +12\.1 ms", "\n".join(lines))
+
+
+PROFILE = {
+    "MPI_Isend": {"calls": 40, "time_s": 0, "wait_s": 0, "bytes": 40960, "sizes": {"1024": 40}},
+    "MPI_Allreduce": {
+        "calls": 12000, "time_s": 40.0, "wait_s": 26.0, "bytes": 96000, "sizes": {"8": 11000, "1048576": 1000}
+    },
+    "other": {"calls": 1e19, "time_s": 1e-5, "wait_s": 0, "bytes": 1e20},
+}
+
+
+def test_a_profile_shows_times_bytes_and_sizes(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"]["profile"] = PROFILE
+    text = shown(report("123", "--width", "100", rows=[make_row(json.dumps(record))]))
+    lines = section(text, "Profile")
+    assert [line.split()[0] for line in lines[1:4]] == ["MPI_Allreduce", "MPI_Isend", "other"]
+    assert re.search(r"MPI_Allreduce +12000 +40\.0 s +65 % +96\.0 kB +8 B to 2 MiB", text)
+    assert re.search(r"MPI_Isend +40 +41\.0 kB +1 to 2 KiB", text)
+    assert re.search(r" 8 to 15 B +11000 calls +█+", text) and "1 to 2 MiB" in text
+    narrow = shown(report("123", "--width", "60", rows=[make_row(json.dumps(record))]))
+    assert max(len(line) for line in narrow.splitlines()) <= 60
+
+
+@pytest.mark.parametrize("spoilt", [{"calls": -1}, {"sizes": {"x": 1}}, {"sizes": []}, {"bytes": "1"}])
+def test_a_spoilt_profile_is_refused(report: Report, spoilt: dict[str, object]) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"]["profile"] = {"MPI_Isend": PROFILE["MPI_Isend"] | spoilt}
+    assert "damaged" in report("123", rows=[make_row(json.dumps(record))]).stderr
 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 120])

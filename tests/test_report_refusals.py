@@ -146,6 +146,18 @@ HOSTILE = {
         change("wait", "by_call", value={"\x1b[2J": {}}),
         "names something that is no MPI function",
     ),
+    "a list of hooks": (
+        change("wait", "hooks", value=["opal"]),
+        "mpi_wait.wait.hooks is not an object",
+    ),
+    "a flag with an escape": (
+        change("wait", "flags", value={"\x1b[2J": 1}),
+        "mpi_wait.wait.flags has names that are not possible",
+    ),
+    "a call that is none": (
+        change("wait", "spun", value={"system": {"s": 1, "cpu_s": 1}}),
+        "mpi_wait.wait.spun names something that is no MPI function",
+    ),
     "null in the list": (
         change("wait", "per_rank_s", value=[1, None]),
         "per_rank_s[1] is not a number",
@@ -161,6 +173,10 @@ HOSTILE = {
     "an unknown source": (
         change("energy", "source", value="guess"),
         "mpi_wait.energy.source is not one of the possible",
+    ),
+    "an unknown grant": (
+        change("grant", value={"mode": "loan", "cores": 1}),
+        "mpi_wait.grant.mode is not one of the possible",
     ),
     "a list as a reason": (
         change("policy", "why", value=["x"]),

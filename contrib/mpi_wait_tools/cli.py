@@ -1,6 +1,6 @@
 """The command line: picks the subcommand; an ending is an exit code and at most a line on stderr.
 
-Exit codes: 0 done, 1 cannot be answered (the line says why), 2 wrong usage.
+Exit codes: 0 done, 1 cannot be answered (the line says why; of check: something is wrong), 2 wrong usage.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from .errors import Refusal
 from .units import safe
 
 # A subcommand is a module of this package with SUMMARY, add_arguments(parser) and run(arguments).
-COMMANDS = ("report",)
+COMMANDS = ("report", "check")
 
 
 def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="mpi-wait",
-        description="What a job's MPI ranks waited for, and the energy that it used.",
+        description="What a job's MPI ranks waited for, the energy that it used, and whether a host is fit for it.",
     )
     parser.add_argument("--version", action="version", version=f"mpi-wait {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from .power import throttle_notes
 from .record import Policy, RankWait, Record, Step, Wait
-from .units import plural, safe
+from .units import duration, plural, safe
 
 EVEN = 0.8  # least over most, from which on the ranks wait alike
 SMALL = 0.01  # share of the ranks' time below which there is little to say
@@ -121,6 +121,33 @@ def imbalance_of(wait: Wait, ranks: list[Rank], step: Step | None) -> str:
     return imbalance(wait.ranks, wait.mean, least_pair, most_pair, below)
 
 
+FLAGS = {
+    "two_mpis": "found two MPI libraries and {was} left alone",
+    "no_hook": "use{s} an MPI whose waits make no idle call that is known",
+    "lanes_full": "called MPI from more threads than are counted",
+    "locked": "polled all the time: several threads, and one lock in the MPI library",
+    "no_event": "{was} not woken by messages, and napped instead",
+    "no_grant": "did not find the frequency grant that was announced",
+}
+SPUN_SHOWN = 4
+
+
+def _service_notes(wait: Wait) -> list[str]:
+    """Where nothing could be saved, and why."""
+    found = []
+    for flag, text in FLAGS.items():
+        if flag in wait.flags:
+            one = wait.flags[flag] == 1
+            words = text.format(was="was" if one else "were", s="s" if one else "")
+            found.append(f"{plural(wait.flags[flag], 'rank')} {words}.")
+    for call in wait.spun[:SPUN_SHOWN]:
+        found.append(
+            f"{call.name} kept the CPU busy for {duration(call.cpu)}: "
+            "this MPI made no idle call there, in which a rank could rest."
+        )
+    return found
+
+
 def notes(record: Record, field: str) -> list[str]:
     """What a reader must know before trusting the figures, one sentence each."""
     found = []
@@ -153,6 +180,8 @@ def notes(record: Record, field: str) -> list[str]:
             f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "
             "and are not counted."
         )
+    if record.wait is not None:
+        found += _service_notes(record.wait)
     if record.steps_left_out:
         found.append(f"{plural(record.steps_left_out, 'step')} had no room in the record.")
     if field == "Extra":

@@ -19,9 +19,12 @@ from .errors import Refusal
 VERSION = 1
 SECONDS_MAX = 1e12
 NUMBER_MAX = 1e18
+PROFILE_MAX = 1e26
 ITEMS_MAX = 100_000
+COUNTS_MAX = 32
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 _CALL = re.compile(r"MPI_[A-Za-z_]{1,60}|other")
+_SIZE = re.compile(r"0|[1-9][0-9]{0,11}")
 _STEP = re.compile(r"batch|extern|interactive|[0-9]{1,10}")
 
 T = TypeVar("T")
@@ -64,6 +67,23 @@ class Call:
 
 
 @dataclass(frozen=True)
+class ProfiledCall:
+    name: str
+    calls: int
+    time: float
+    wait: float
+    bytes: float
+    sizes: dict[int, float]  # calls by the least number of bytes of their class
+
+
+@dataclass(frozen=True)
+class Spun:
+    name: str
+    seconds: float
+    cpu: float
+
+
+@dataclass(frozen=True)
 class Wait:
     ranks: int
     total: float
@@ -71,6 +91,7 @@ class Wait:
     least: RankWait
     most: RankWait
     calls: list[Call]
+    profile: list[ProfiledCall]
     per_rank: list[float]
     per_rank_asleep: list[float]
     quantiles: list[float]
@@ -79,7 +100,21 @@ class Wait:
     cpu_share: float | None
     late: int | None
     late_seconds: float | None
+    transitions: int
+    low: float
     unseen: int
+    hooks: dict[str, int]
+    flags: dict[str, int]
+    spun: list[Spun]
+
+
+@dataclass(frozen=True)
+class Grant:
+    """Whose frequency the tasks had a say in, counted by root."""
+
+    mode: str
+    cores: int
+    refused: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -102,6 +137,7 @@ class Record:
     elapsed: float
     energy: Energy | None
     energy_why: str
+    grant: Grant | None
     wait: Wait | None
     steps: list[Step]
     steps_left_out: int
@@ -213,6 +249,15 @@ def _energy(reader: Reader) -> Energy:
     )
 
 
+def _grant(reader: Reader) -> Grant:
+    refused = reader.maybe_object("refused")
+    return Grant(
+        mode=reader.text("mode", re.compile("lease|fd|file")),
+        cores=reader.integer("cores"),
+        refused={why: refused.integer(why) for why in refused.value} if refused else {},
+    )
+
+
 def _rank_wait(reader: Reader) -> RankWait:
     return RankWait(
         reader.integer("rank", -1), reader.number("s", SECONDS_MAX), reader.text("node")
@@ -233,6 +278,56 @@ def _calls(reader: Reader) -> list[Call]:
     return sorted(calls, key=lambda call: (call.name == "other", -call.seconds, call.name))
 
 
+def _sizes(reader: Reader | None) -> dict[int, float]:
+    sizes: dict[int, float] = {}
+    if reader is None:
+        return sizes
+    for key in reader.value:
+        if not _SIZE.fullmatch(key):
+            raise _damaged(reader.where, "has a size that is no number of bytes")
+        sizes[int(key)] = reader.number(key, PROFILE_MAX)
+    return dict(sorted(sizes.items()))
+
+
+def _profile(reader: Reader | None) -> list[ProfiledCall]:
+    calls: list[ProfiledCall] = []
+    if reader is None:
+        return calls
+    for name in reader.value:
+        if not _CALL.fullmatch(name):
+            raise _damaged(reader.where, "names something that is no MPI function")
+        call = reader.object(name)
+        calls.append(
+            ProfiledCall(
+                name=name,
+                calls=round(call.number("calls", PROFILE_MAX)),
+                time=call.number("time_s", SECONDS_MAX),
+                wait=call.number("wait_s", SECONDS_MAX),
+                bytes=call.number("bytes", PROFILE_MAX),
+                sizes=_sizes(call.maybe_object("sizes")),
+            )
+        )
+    return sorted(calls, key=lambda call: (call.name == "other", -call.time, -call.bytes, call.name))
+
+
+def _counts(reader: Reader | None) -> dict[str, int]:
+    if reader is None:
+        return {}
+    if len(reader.value) > COUNTS_MAX or not all(map(_NAME.fullmatch, reader.value)):
+        raise _damaged(reader.where, "has names that are not possible")
+    return {name: reader.integer(name) for name in reader.value}
+
+
+def _spun(reader: Reader | None) -> list[Spun]:
+    if reader is None:
+        return []
+    if not all(map(_CALL.fullmatch, reader.value)):
+        raise _damaged(reader.where, "names something that is no MPI function")
+    calls = [(name, reader.object(name)) for name in reader.value]
+    spun = [Spun(name, c.number("s", SECONDS_MAX), c.number("cpu_s", SECONDS_MAX)) for name, c in calls]
+    return sorted(spun, key=lambda call: (-call.seconds, call.name))
+
+
 def _wait(reader: Reader) -> Wait:
     per_rank, asleep = reader.numbers("per_rank_s"), reader.numbers("per_rank_asleep_s")
     if asleep and len(asleep) != len(per_rank):
@@ -247,6 +342,7 @@ def _wait(reader: Reader) -> Wait:
         least=_rank_wait(reader.object("min")),
         most=_rank_wait(reader.object("max")),
         calls=_calls(reader.object("by_call")),
+        profile=_profile(reader.maybe_object("profile")),
         per_rank=per_rank,
         per_rank_asleep=asleep,
         quantiles=quantiles,
@@ -255,7 +351,12 @@ def _wait(reader: Reader) -> Wait:
         cpu_share=reader.maybe_number("cpu_share", 1),
         late=reader.maybe_integer("late"),
         late_seconds=reader.maybe_number("late_s", SECONDS_MAX),
+        transitions=reader.maybe_integer("transitions") or 0,
+        low=reader.maybe_number("low_s", SECONDS_MAX) or 0.0,
         unseen=reader.maybe_integer("unseen") or 0,
+        hooks=_counts(reader.maybe_object("hooks")),
+        flags=_counts(reader.maybe_object("flags")),
+        spun=_spun(reader.maybe_object("spun")),
     )
 
 
@@ -282,9 +383,10 @@ def parse_record(body: Any) -> Record:
             f"the record has version {version}, this mpi-wait reads version {VERSION}: "
             "use the mpi-wait of the release that the cluster runs"
         )
-    nodes, energy, wait = (
+    nodes, energy, grant, wait = (
         reader.object("nodes"),
         reader.maybe_object("energy"),
+        reader.maybe_object("grant"),
         reader.maybe_object("wait"),
     )
     return Record(
@@ -295,6 +397,7 @@ def parse_record(body: Any) -> Record:
         elapsed=reader.number("elapsed_s", SECONDS_MAX),
         energy=_energy(energy) if energy else None,
         energy_why=reader.text("energy_why"),
+        grant=_grant(grant) if grant else None,
         wait=_wait(wait) if wait else None,
         steps=reader.items("steps", _step),
         steps_left_out=reader.maybe_integer("steps_left_out") or 0,

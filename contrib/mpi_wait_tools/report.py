@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
 import sys
 from dataclasses import dataclass
 from typing import Any
 
 from .errors import Refusal
+from .output import add_output_arguments, output_is_utf8, output_width, wants_colour
 from .record import Record, Step, find_body, parse_record
 from .sacct import RECORD_FIELDS, Job, Target, parse_target, read_jobs
 from .units import safe
@@ -18,7 +17,7 @@ from .units import safe
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
 RECORD_BYTES_MAX = 1 << 20
 SOON_S = 180  # a record that is not there so soon after the end may still come
-WIDTH_MIN, WIDTH_MAX, WIDTH_READABLE = 40, 1000, 120
+ROWS_MAX = 1000
 ACTIVE = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT")
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
 
@@ -32,17 +31,9 @@ class Found:
     record: Record
 
 
-def _columns(text: str) -> int:
-    if not text.isdigit() or not WIDTH_MIN <= int(text) <= WIDTH_MAX:
-        raise argparse.ArgumentTypeError(
-            f"'{text}' is not a number from {WIDTH_MIN} to {WIDTH_MAX}"
-        )
-    return int(text)
-
-
 def _rows(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= WIDTH_MAX:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {WIDTH_MAX}")
+    if not text.isdigit() or not 1 <= int(text) <= ROWS_MAX:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {ROWS_MAX}")
     return int(text)
 
 
@@ -72,13 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=10,
         help="how many MPI calls to show (default 10)",
     )
-    parser.add_argument("--json", action="store_true", help="the record and sacct's fields as JSON")
-    parser.add_argument(
-        "--no-color", action="store_true", help="no colours, as with NO_COLOR in the environment"
-    )
-    parser.add_argument(
-        "--width", metavar="N", type=_columns, help="columns to use (default: the terminal's)"
-    )
+    add_output_arguments(parser, "the record and sacct's fields as JSON")
 
 
 def _read_text(path: str) -> str:
@@ -181,30 +166,20 @@ def _as_json(found: Found, step: str | None) -> dict[str, Any]:
     return {**answer, "step": step} if step is not None else answer
 
 
-def _width(arguments: argparse.Namespace) -> int:
-    if arguments.width:
-        return arguments.width
-    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
-        return 80
-    return max(WIDTH_MIN, min(WIDTH_READABLE, shutil.get_terminal_size((80, 24)).columns))
-
-
 def _print(arguments: argparse.Namespace, founds: list[Found], target: Target | None) -> None:
     try:
-        from .view import View, output_is_utf8, show
+        from .view import View, show
     except ImportError as error:
         name = error.name or "rich"
         raise Refusal(
             f"the Python package '{name.split('.')[0]}' is missing (python3-rich); "
             "--json works without"
         ) from None
-    colour = sys.stdout.isatty() and not arguments.no_color and not os.environ.get("NO_COLOR")
-    colour = colour and os.environ.get("TERM") != "dumb"
     for index, found in enumerate(founds):
         step = _pick_step(
             found.record, target.step if target else None, found.job.id if found.job else ""
         )
-        view = View(_width(arguments), colour, output_is_utf8())
+        view = View(output_width(arguments), wants_colour(arguments), output_is_utf8())
         sys.stdout.write("\n" * (index > 0))
         sys.stdout.write(
             show(

@@ -29,6 +29,35 @@ def scaled(value: float, unit: str) -> str:
     return f"{digits(value / 1e-3)} m{unit}"
 
 
+def _binary(size: int) -> str:
+    """A power of two as people say it: 512 B, 64 KiB."""
+    for power, prefix in ((40, "Ti"), (30, "Gi"), (20, "Mi"), (10, "Ki")):
+        if size >= 1 << power:
+            return f"{size >> power} {prefix}B"
+    return f"{size} B"
+
+
+def bytes_class(least: int) -> str:
+    """A class of sizes: 64 is "64 to 127 B", 2048 is "2 to 4 KiB", 0 is "none"."""
+    if least < 2:
+        return "1 B" if least else "none"
+    if least < 1024:
+        return f"{least} to {2 * least - 1} B"
+    number, unit = _binary(least).split(" ")
+    return f"{number} to {2 * int(number)} {unit}" if int(number) < 512 else f"{number} {unit} to {_binary(2 * least)}"
+
+
+def sizes_line(sizes: dict[int, float]) -> str:
+    """Where most calls are: "64 to 127 B" where all are in one class, else the least and the largest class."""
+    classes = sorted(sizes)
+    if not classes:
+        return ""
+    if len(classes) == 1:
+        return bytes_class(classes[0])
+    least = _binary(classes[0]) if classes[0] else "0 B"
+    return f"{least} to {_binary(2 * classes[-1])}"
+
+
 def watt_hours(joules: float) -> str:
     """0.132 Wh rather than 132 mWh, as electricity is billed."""
     hours = joules / 3600

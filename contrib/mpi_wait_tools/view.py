@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import re
-import sys
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -18,13 +17,14 @@ from rich.text import Text
 from .bars import ASCII, bar, histogram, quantile, split_bar
 from .power import power_lines
 from .reading import Rank, energy_scope, imbalance_of, notes, policy_line, ranks_of
-from .record import Call, Energy, Record, Step, Wait
+from .record import Call, Energy, Grant, ProfiledCall, Record, Step, Wait
 from .sacct import Job
-from .units import count, duration, percent, plural, safe, scaled, watt_hours
+from .units import bytes_class, count, duration, percent, plural, safe, scaled, sizes_line, watt_hours
 
 RANKS_SHOWN = 16  # more ranks than this are shown as the extremes and a distribution
 EXTREMES = 4
 LABEL_WIDTH = 9
+GRANTS = {"lease": "lease", "fd": "descriptor", "file": "ownership"}
 JOINT = "\ue000"  # a space at which no line is broken, between a number and its unit
 STATE_STYLES = {"COMPLETED": "green", "RUNNING": "cyan", "PENDING": "cyan"}
 
@@ -171,6 +171,7 @@ class View:
         self.line("Per rank", spread if values or step is None else f"{duration(mean)} mean")
         if step is None:
             self._rungs(wait, total)
+            self._lowered(wait, total)
         reading = imbalance_of(wait, ranks, step)
         if reading:
             self.line("Balance", reading)
@@ -193,6 +194,17 @@ class View:
                 else ""
             )
             self.line("Late", f"{plural(wait.late, 'nap')} ended past the budget{by}")
+
+    def _lowered(self, wait: Wait, total: float) -> None:
+        if wait.transitions:
+            share = f" ({percent(min(1.0, wait.low / total))} of the waiting)" if total > 0 else ""
+            changes = plural(wait.transitions, "change")
+            self.line("Lowered", f"{duration(wait.low)} at low frequency{share}; {changes}")
+
+    def grant(self, grant: Grant) -> None:
+        self.line("Frequency", f"{plural(grant.cores, 'core')} granted by {GRANTS[grant.mode]}")
+        for why, cores in sorted(grant.refused.items(), key=lambda item: -item[1])[:4]:
+            self.line("", f"{plural(cores, 'core')} not granted: {safe(why)}", "yellow")
 
     def ranks(self, ranks: list[Rank], everything: bool) -> None:
         ordered = sorted(ranks, key=lambda rank: -rank.seconds)
@@ -301,6 +313,36 @@ class View:
             more += f" (--calls {len(calls)} shows them)"
             self.console.print(Text(more, style="dim"))
 
+    def profile(self, calls: list[ProfiledCall], limit: int) -> None:
+        """Every call, whether it waited or not. What is not waiting is transfer and the MPI's own work."""
+        self.heading("Profile")
+        columns = ["call", "calls", "time", "of it waiting", "bytes", "sizes"]
+        rows = [
+            [
+                call.name,
+                count(call.calls),
+                duration(call.time) if call.time else "",
+                percent(min(1.0, call.wait / call.time)) if call.time else "",
+                scaled(call.bytes, "B") if call.bytes else "",
+                sizes_line(call.sizes),
+            ]
+            for call in calls[:limit]
+        ]
+        self.table(columns, rows)
+        if len(calls) > limit:
+            more = f"  {len(calls) - limit} more (--calls {len(calls)} shows them)"
+            self.console.print(Text(more, style="dim"))
+        shown = [call for call in calls[:limit] if len(call.sizes) > 1]
+        if shown:
+            self._sizes(shown[0])
+
+    def _sizes(self, call: ProfiledCall) -> None:
+        rows = [
+            (f"{bytes_class(least)}", number, f"{count(round(number))} calls")
+            for least, number in call.sizes.items()
+        ]
+        self._distribution(f"How many bytes {call.name} hands over:", rows)
+
     def steps(self, steps: list[Step]) -> None:
         self.heading("Steps")
         rows = []
@@ -331,6 +373,8 @@ def show(
     view.header(f"{what}, step {step.id}" if step is not None else what, job, record)
     view.facts(job, record, step)
     view.energy(job, record, step)
+    if record.grant is not None and step is None:
+        view.grant(record.grant)
     wait, ranks = record.wait, ranks_of(record, step)
     if wait is not None and (step is None or step.ranks):
         view.heading("Waiting in MPI")
@@ -341,6 +385,8 @@ def show(
             view.quantiles(wait)
         if wait.calls and step is None:
             view.calls(wait.calls, wait.total, calls)
+        if wait.profile and step is None:
+            view.profile(wait.profile, calls)
     if step is None and len(record.steps) > 1:
         view.steps(record.steps)
     remarks = notes(record, field)
@@ -351,7 +397,3 @@ def show(
         for remark in remarks:
             view.console.print(Text("  " + remark, style="yellow"))
     return view.text()
-
-
-def output_is_utf8() -> bool:
-    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -8,7 +8,21 @@
 
 #include "tests/preload/expect.h"
 
+#include "preload/rung.h"
 #include "preload/stats.h"
+
+/* The rung that needs an MPI library behind it is not what is tested here. */
+bool rung_event_probe(const struct config *config)
+{
+	(void)config;
+	return false;
+}
+
+void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)ask_ns;
+	(void)thread;
+}
 
 static const char *const bad[] = {
         "",
@@ -47,6 +61,27 @@ static const char *const bad[] = {
         "v=1;rungs=nap;segment=210:1:2:3",
         "v=1;rungs=nap;segment=3000000000:1:2",
         "v=1;rungs=nap;task=5",
+        "v=1;rungs=pstate;pstate_after_ns=-1",
+        "v=1;rungs=pstate;pstate_after_ns=3600000000001",
+        "v=1;rungs=pstate;cpufreq=",
+        "v=1;rungs=pstate;cpufreq=lease",
+        "v=1;rungs=pstate;cpufreq=lease:200:1",
+        "v=1;rungs=pstate;cpufreq=lease:200:1:",
+        "v=1;rungs=pstate;cpufreq=lease:200:1:2:",
+        "v=1;rungs=pstate;cpufreq=lease:200:1:2:3",
+        "v=1;rungs=pstate;cpufreq=lease:x:1:2",
+        "v=1;rungs=pstate;cpufreq=lease:3000000000:1:2",
+        "v=1;rungs=pstate;cpufreq=loan:200:1:2",
+        "v=1;rungs=pstate;cpufreq=fd:200:1:2:3:4:1000000",
+        "v=1;rungs=pstate;cpufreq=fd:200:1:2:3:4:0:1000000",
+        "v=1;rungs=pstate;cpufreq=fd:200:1:2:3:4:2000000:1000000",
+        "v=1;rungs=pstate;cpufreq=fd:200:1:2:3:65536:1:2",
+        "v=1;rungs=pstate;cpufreq=fd:200:1:2:3:4:1:2:5",
+        "v=1;rungs=pstate;cpufreq=file:scaling_governor:1:2",
+        "v=1;rungs=pstate;cpufreq=file:../scaling_setspeed:1:2",
+        "v=1;rungs=pstate;cpufreq=file:scaling_setspeed:1",
+        "v=1;rungs=pstate;cpufreq=file:scaling_max_freq:1:100000001",
+        "v=1;rungs=pstate;cpufreq=lease:200:1:2;cpufreq=lease:200:1:2",
         "v=1;rungs=nap;segment=210:1:2;task=0",
 };
 
@@ -68,6 +103,7 @@ static void test_good(void)
 
 	EXPECT(config_parse(
 	               "v=1;task=77;segment=210:12:345;shared=1;profile=0;rma_ns=10000;max_ns=100000;absolute_ns=7;"
+	               "event_ns=5;"
 	               "relative_ppm=62500;spin_ns=20000;rungs=pause+nap+umwait;tsc_khz=2600000;umwait_max_ns=38000;"
 	               "umwait_c02=1",
 	               &config) == 0,
@@ -75,12 +111,13 @@ static void test_good(void)
 	EXPECT(config.rungs == (1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_UMWAIT),
 	       "rungs");
 	EXPECT(config.spin_ns == 20000 && config.relative_ppm == 62500 && config.absolute_ns == 7, "budget");
-	EXPECT(config.max_ns == 100000 && config.rma_ns == 10000, "caps");
+	EXPECT(config.max_ns == 100000 && config.rma_ns == 10000 && config.event_ns == 5, "caps");
 	EXPECT(config.shared && !config.profile, "flags");
 	EXPECT(config.tsc_khz == 2600000 && config.umwait_max_ns == 38000 && config.umwait_c02, "clock and limits");
 	EXPECT(config.segment_fd == 210 && config.segment_dev == 12 && config.segment_ino == 345, "segment");
 	EXPECT(config.task_pid == 77, "task");
 	EXPECT(config_parse("v=1;rungs=none;", &config) == 0 && config.rungs == 0 && config.segment_fd == -1, "none");
+	EXPECT(config.event_ns == 10000000, "default");
 }
 
 int main(void)

@@ -23,7 +23,9 @@ int MPI_Init(int *, char ***);
 int MPI_Finalize(void);
 int MPI_Recv(word, word, word, word, word, word, word);
 int MPI_Allreduce(word, word, word, word, word, word);
+int MPI_Bcast(word, word, word, word, word);
 int MPI_Barrier(word);
+int MPI_Send(word, word, word, word, word, word);
 int MPI_Wait(word, word);
 int MPI_Win_lock(word, word, word, word);
 int MPI_Test(word, word, word);
@@ -31,6 +33,7 @@ void opal_progress(void);
 extern void (*fake_callback)(void);
 extern int fake_polls;
 extern int fake_work_us;
+extern int fake_step_polls, fake_step_late_us;
 
 static jmp_buf out;
 
@@ -70,6 +73,18 @@ static void scene_short_more(void)
 		scene_short();
 }
 
+static void scene_sends(void)
+{
+	for (word i = 0; i < 1000; i++)
+		MPI_Send(0, i, 8, 1, 0, 0);
+}
+
+static void scene_sends_more(void)
+{
+	for (int i = 0; i < 11; i++)
+		scene_sends();
+}
+
 static void scene_progress(void)
 {
 	receive(100000, 50);
@@ -84,6 +99,22 @@ static void scene_work(void)
 static void scene_inner(void)
 {
 	MPI_Allreduce(0, 0, 50000, 0, 0, 0);
+}
+
+static void steps(word visible)
+{
+	MPI_Bcast(0, 100, 100, visible, 0);
+	printf("step_polls %d\nstep_late_us %d\n", fake_step_polls, fake_step_late_us);
+}
+
+static void scene_visible_steps(void)
+{
+	steps(1);
+}
+
+static void scene_hidden_steps(void)
+{
+	steps(0);
 }
 
 static void scene_lock(void)
@@ -212,6 +243,8 @@ static const struct {
         {"short_more", scene_short_more},
         {"wait", scene_wait},
         {"short", scene_short},
+        {"sends", scene_sends},
+        {"sends_more", scene_sends_more},
         {"progress", scene_progress},
         {"inner", scene_inner},
         {"lock", scene_lock},
@@ -225,6 +258,8 @@ static const struct {
         {"signals", scene_signals},
         {"die", scene_die},
         {"work", scene_work},
+        {"visible_steps", scene_visible_steps},
+        {"hidden_steps", scene_hidden_steps},
 };
 
 int main(int argc, char **argv)

@@ -4,15 +4,20 @@
  * Arguments are read as the caller wants them blocked, not as messages:
  *     MPI_Recv(buffer, microseconds, type, progress_every, tag, comm, status)
  *         polls until the time is over; every progress_every-th poll finds something (0: none)
+ *     MPI_Bcast(unused, steps, microseconds, visible, unused)
+ *         a first step of 20 ms, then so many of so many microseconds, each of which has to be noticed before the next
+ *         begins; fake_step_polls are the polls of these, fake_step_late_us is by how much they were noticed late
  *     MPI_Allreduce    the same through PMPI_Recv, as an inner call: (unused, unused, microseconds, ...)
  *     MPI_Wait         calls *fake_callback from inside, which may leave by longjmp
  *     MPI_Win_lock     blocks for "rank" microseconds
- *     MPI_Test         one poll; MPI_Barrier returns at once
+ *     MPI_Test         one poll; MPI_Barrier and MPI_Send return at once
+ *     PMPI_Type_size   a datatype is its own size
  */
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
+#include <unistd.h>
 
 #define ALIAS(name) __attribute__((weak, alias(#name)))
 
@@ -22,6 +27,8 @@ char ompi_mpi_comm_world[256];
 void (*fake_callback)(void);
 int fake_polls;
 int fake_work_us; /* progress is work that takes so long, and is not reported */
+
+int fake_step_polls, fake_step_late_us;
 
 static bool yields;
 static int events; /* what the next poll finds */
@@ -128,6 +135,32 @@ int PMPI_Allreduce(word a, word b, word microseconds, word c, word d, word e)
 }
 int MPI_Allreduce(word, word, word, word, word, word) ALIAS(PMPI_Allreduce);
 
+/* What was noticed is visible where the poll that noticed it does not yield. */
+static void step(uint64_t microseconds, bool visible)
+{
+	uint64_t end = now_us() + microseconds;
+
+	while (now_us() < end)
+		opal_progress();
+	events = visible;
+	fake_step_late_us += (int)(now_us() - end);
+	opal_progress();
+}
+
+int PMPI_Bcast(word, word, word, word, word);
+int PMPI_Bcast(word buffer, word steps, word microseconds, word visible, word comm)
+{
+	(void)buffer, (void)comm;
+	step(20000, visible != 0);
+	fake_step_polls = -fake_polls;
+	fake_step_late_us = 0;
+	for (word i = 0; i < steps; i++)
+		step(microseconds, visible != 0);
+	fake_step_polls += fake_polls;
+	return 0;
+}
+int MPI_Bcast(word, word, word, word, word) ALIAS(PMPI_Bcast);
+
 int PMPI_Barrier(word);
 int PMPI_Barrier(word comm)
 {
@@ -135,6 +168,21 @@ int PMPI_Barrier(word comm)
 	return 0;
 }
 int MPI_Barrier(word) ALIAS(PMPI_Barrier);
+
+int PMPI_Send(word, word, word, word, word, word);
+int PMPI_Send(word buffer, word count, word type, word dest, word tag, word comm)
+{
+	(void)buffer, (void)count, (void)type, (void)dest, (void)tag, (void)comm;
+	return 0;
+}
+int MPI_Send(word, word, word, word, word, word) ALIAS(PMPI_Send);
+
+int PMPI_Type_size(word, int *);
+int PMPI_Type_size(word type, int *size)
+{
+	*size = (int)type;
+	return 0;
+}
 
 int PMPI_Wait(word, word);
 int PMPI_Wait(word request, word status)
@@ -164,6 +212,15 @@ int PMPI_Test(word request, word flag, word status)
 	return 0;
 }
 int MPI_Test(word, word, word) ALIAS(PMPI_Test);
+
+int PMPI_Abort(word, int);
+int PMPI_Abort(word comm, int code)
+{
+	(void)comm;
+	block(100000, 0);
+	_exit(code);
+}
+int MPI_Abort(word, int) ALIAS(PMPI_Abort);
 
 int PMPI_Finalize(void);
 int PMPI_Finalize(void)

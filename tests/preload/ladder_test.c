@@ -41,7 +41,7 @@ static struct ladder ladder_make(uint64_t exit_ns)
 
 static struct ladder_moment moment_make(uint64_t now_ns, uint64_t waited_ns)
 {
-	return (struct ladder_moment){now_ns, waited_ns, UINT64_MAX, false, false};
+	return (struct ladder_moment){.now_ns = now_ns, .waited_ns = waited_ns, .cap_ns = UINT64_MAX};
 }
 
 static void test_budget(void)
@@ -195,24 +195,43 @@ static int gaps_play(struct ladder_pace *pace, uint64_t gap_ns, int count)
 	int restarts = 0;
 
 	for (int i = 0; i < count; i++)
-		restarts += ladder_gap(pace, gap_ns) == LADDER_PROGRESS;
+		restarts += ladder_gap(pace, false, gap_ns) == LADDER_PROGRESS;
 	return restarts;
+}
+
+static struct ladder_pace pace_make(void)
+{
+	return (struct ladder_pace){.polled = {.ns = 1000}, .dozed = {.ns = 2000}};
 }
 
 static void test_gap(void)
 {
-	struct ladder_pace pace = {.usual_ns = 1000, .factor = 8, .window = 0xff};
+	struct ladder_pace pace = pace_make();
 
 	EXPECT(gaps_play(&pace, 100, 1000) == 0, "the usual");
-	EXPECT(pace.usual_ns < 150, "the usual is %" PRIu64, pace.usual_ns);
-	EXPECT(ladder_gap(&pace, 5000) == LADDER_GAP, "one may be an interrupt");
-	EXPECT(gaps_play(&pace, 100, 7) == 0 && gaps_play(&pace, 5000, 1) == 0, "and one later too");
-	EXPECT(gaps_play(&pace, 100, 6) == 0 && gaps_play(&pace, 5000, 1) == 1, "the second within eight is work");
-	EXPECT(gaps_play(&pace, 1400, 100) == 0, "nothing below 1.5 us is");
-	pace = (struct ladder_pace){.usual_ns = 1000, .factor = 8, .window = 0xff};
+	EXPECT(pace.polled.ns < 150, "the usual is %" PRIu64, pace.polled.ns);
+	EXPECT(ladder_gap(&pace, false, 5000) == LADDER_GAP, "one may be an interrupt");
+	EXPECT(gaps_play(&pace, 100, 40) == 0 && gaps_play(&pace, 5000, 1) == 0, "and one later too");
+	EXPECT(gaps_play(&pace, 100, 30) == 0 && gaps_play(&pace, 5000, 1) == 1, "the second within 32 is work");
+	EXPECT(gaps_play(&pace, 800, 100) == 0, "nothing below 0.9 us is");
+	pace = pace_make();
 	EXPECT(gaps_play(&pace, 20000, 200) == 199, "polls that all work do not look like waiting");
-	pace = (struct ladder_pace){.usual_ns = 1000, .factor = 8, .window = 0xff};
-	EXPECT(gaps_play(&pace, 7000, 1000) == 0, "slow polls are no work");
+	pace = pace_make();
+	EXPECT(gaps_play(&pace, 7000, 1000) < 250, "slow polls are no work, once they are known");
+}
+
+/* As seen of a 1 MiB Allreduce over shared memory: idle polls of 350 ns, and pieces of 1.3 us. */
+static void test_small_pieces(void)
+{
+	struct ladder_pace pace = pace_make();
+
+	gaps_play(&pace, 350, 1000);
+	EXPECT(gaps_play(&pace, 1300, 1) == 0 && gaps_play(&pace, 350, 3) == 0, "a piece, or nothing");
+	EXPECT(gaps_play(&pace, 1300, 1) == 0 && gaps_play(&pace, 350, 2) == 0, "four later it means nothing");
+	EXPECT(gaps_play(&pace, 1300, 1) == 1, "the second within four is work");
+	gaps_play(&pace, 350, 10);
+	EXPECT(ladder_gap(&pace, true, 4500) == LADDER_GAP, "something was there after a doze");
+	EXPECT(gaps_play(&pace, 350, 1) == 0 && gaps_play(&pace, 1300, 1) == 1, "and then more of it");
 }
 
 static void test_late_is_counted(void)
@@ -225,14 +244,49 @@ static void test_late_is_counted(void)
 	EXPECT(ladder_learn(&ladder, &nap_policy, action, 5, 1) == 0, "woken early by a signal");
 }
 
+static void test_woken(void)
+{
+	struct ladder ladder = ladder_make(6000);
+	struct ladder_policy policy = nap_policy;
+	struct ladder_moment moment = moment_make(0, 19999);
+	struct ladder_action action;
+
+	policy.rungs |= BIT(MPIWAIT_RUNG_EVENT);
+	ladder.rung[MPIWAIT_RUNG_EVENT] = (struct ladder_latency){.timed = true, .woken = true, .exit_ns = 30000};
+	moment.woken_ns = 10000000;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_PAUSE, "in the spin phase");
+	moment.waited_ns = 29999;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung != MPIWAIT_RUNG_EVENT, "before waking pays");
+	moment.waited_ns = 30000;
+	action = ladder_next(&ladder, &policy, moment);
+	EXPECT(action.rung == MPIWAIT_RUNG_EVENT && action.ask_ns == 10000000, "proven");
+	EXPECT(ladder_learn(&ladder, &policy, action, 40000, 0) == 0, "woken early is not late");
+	EXPECT(ladder.rung[MPIWAIT_RUNG_EVENT].exit_ns == 30000, "and says nothing of the timer");
+	ladder_learn(&ladder, &policy, action, 10000000, 0);
+	EXPECT(ladder.rung[MPIWAIT_RUNG_EVENT].exit_ns < 30000, "a timeout does");
+	moment.cap_ns = 10000;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung != MPIWAIT_RUNG_EVENT, "others wait for this call");
+	moment.cap_ns = UINT64_MAX;
+	moment.woken_ns = 0;
+	moment.waited_ns = 10000000;
+	action = ladder_next(&ladder, &policy, moment);
+	EXPECT(action.rung == MPIWAIT_RUNG_EVENT && action.ask_ns <= 100000 - ladder.rung[action.rung].exit_ns,
+	       "unproven, it keeps the budget");
+	moment.locked = true;
+	moment.woken_ns = 10000000;
+	EXPECT(ladder_next(&ladder, &policy, moment).rung < MPIWAIT_RUNG_NAP, "others wait for the lock");
+}
+
 int main(void)
 {
 	test_budget();
 	test_choice();
 	test_gap();
+	test_small_pieces();
 	test_late_is_counted();
 	test_law();
 	test_late_rung_rests();
 	test_slow_exit_rests();
+	test_woken();
 	return expect_result();
 }

@@ -22,8 +22,9 @@ MAGIC = 0x315441545357504D
 SLOTS_OFFSET = 4096
 LANES, RUNGS, CALLS = 8, 8, 256
 HEADER = struct.Struct("=Q6I32x")
+SIZES = struct.Struct("=40Q")
 SLOT = struct.Struct("=IIiiIIIIQQ80x")
-LANE = struct.Struct("=II7Q5Q24x8Q8Q")
+LANE = struct.Struct("=II7Q7Q8x8Q8Q")
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
 SLOT_SIZE = SLOT.size + LANES * LANE_SIZE
@@ -37,6 +38,10 @@ FD = 210
 ROOT = Path(__file__).resolve().parents[2]
 
 NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=400000;rma_ns=10000"
+
+
+def sizes_offset(slots: int, index: int) -> int:
+    return (SLOTS_OFFSET + slots * SLOT_SIZE + 4095) // 4096 * 4096 + index * CALLS * SIZES.size
 
 
 def row_names() -> list[str]:
@@ -53,12 +58,13 @@ def segment_make(slots: int = 64, **overrides: int) -> int:
         "slot_size": SLOT_SIZE,
         "slot_count": slots,
         "claimed": 0,
-        "size": SLOTS_OFFSET + slots * SLOT_SIZE,
+        "sizes_size": CALLS * SIZES.size,
+        "size": sizes_offset(slots, slots),
     }
     fields.update(overrides)
     made = os.memfd_create("mpi-wait", os.MFD_ALLOW_SEALING)
     os.ftruncate(made, fields.pop("size"))
-    os.pwrite(made, HEADER.pack(*fields.values(), 0), 0)
+    os.pwrite(made, HEADER.pack(*fields.values()), 0)
     fcntl.fcntl(
         made, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
     )
@@ -93,9 +99,9 @@ def lane_read(data: bytes, names: list[str]) -> dict:
     )
     lane["open_call"] = names[lane["open_call"] - 1] if lane["open_call"] else None
     lane["hook_polls"] = {n: v for n, v in zip(HOOK_NAMES, values[9:13]) if v}
-    lane["transitions"] = values[13]
-    lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[14:22]) if v}
-    lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[22:30]) if v}
+    lane["transitions"], lane["event_wakes"], lane["event_lost"] = values[13:16]
+    lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[16:24]) if v}
+    lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[24:32]) if v}
     lane["calls"] = {}
     for row, name in enumerate(names):
         call = CALL.unpack_from(data, LANE.size + row * CALL.size)
@@ -104,6 +110,16 @@ def lane_read(data: bytes, names: list[str]) -> dict:
                 zip(CALL_FIELDS, call)
             )
     return lane
+
+
+def sizes_read(data: bytes, names: list[str]) -> dict[str, dict[int, int]]:
+    """Per call: how many had a size from that power of two on (0: none at all)."""
+    sizes = {}
+    for row, name in enumerate(names if len(data) == CALLS * SIZES.size else []):
+        counts = SIZES.unpack_from(data, row * SIZES.size)
+        if any(counts):
+            sizes[name] = {1 << i >> 1: number for i, number in enumerate(counts) if number}
+    return sizes
 
 
 def segment_read(fd: int) -> dict:
@@ -140,6 +156,7 @@ def segment_read(fd: int) -> dict:
             lane_read(data[SLOT.size + i * LANE_SIZE : SLOT.size + (i + 1) * LANE_SIZE], names)
             for i in range(min(slot["lanes"], LANES))
         ]
+        slot["sizes"] = sizes_read(os.pread(fd, CALLS * SIZES.size, sizes_offset(header[4], index)), names)
         slots.append(slot)
     return {"claimed": header[5], "slots": sorted(slots, key=lambda slot: slot["rank"])}
 

@@ -18,7 +18,7 @@ NAP = segment_tool.NAP
 
 
 def run(command: list, config: str | None = NAP, segment: dict | None = None, preload: Path | None = None,
-        **environment: str):
+        fds: tuple[int, ...] = (), **environment: str):
     """Returns (completed process, segment). The segment's fields can be spoilt; config None: no configuration.
     preload: another library, behind ours."""
     fd = segment_tool.segment_make(**(segment or {}))
@@ -28,8 +28,8 @@ def run(command: list, config: str | None = NAP, segment: dict | None = None, pr
     full.pop("MPI_WAIT_CONFIG", None)
     if config:
         full["MPI_WAIT_CONFIG"] = f"v=1;{config};{segment_tool.segment_field(fd)}"
-    done = subprocess.run([str(word) for word in command], env=full, pass_fds=[fd], capture_output=True, text=True,
-                          timeout=120, check=False)
+    done = subprocess.run([str(word) for word in command], env=full, pass_fds=[fd, *fds], capture_output=True,
+                          text=True, timeout=120, check=False)
     return done, segment_tool.segment_read(fd)
 
 

@@ -1,9 +1,9 @@
 /*
  * How fast a program polls that does not block, by Test and Iprobe until a deadline: rank 1 asleep, rank 0 prints the
  * rounds per second, the best of several measurements. "multiple" starts MPI with THREAD_MULTIPLE; with "thread", a
- * second thread of rank 0 is blocked in Recv meanwhile, and Iprobe alone is polled.
+ * second thread of rank 0 is blocked in Recv meanwhile, or in Allreduce or Waitany, and Iprobe alone is polled.
  *
- *     poll_rate [multiple|thread]
+ *     poll_rate [multiple|thread [Recv|Allreduce|Waitany]]
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -53,11 +53,22 @@ static double rate_best(MPI_Request *request)
 	return best;
 }
 
+static const char *blocked_in = "Recv";
+static MPI_Comm apart; /* for the collective */
+
 static void *receive(void *argument)
 {
-	int *word = argument;
+	MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+	int *word = argument, none = 0, index;
 
-	MPI_Recv(word, 1, MPI_INT, 1, END_TAG, WORLD, MPI_STATUS_IGNORE);
+	if (strcmp(blocked_in, "Allreduce") == 0) {
+		MPI_Allreduce(&none, word, 1, MPI_INT, MPI_SUM, apart);
+	} else if (strcmp(blocked_in, "Waitany") == 0) {
+		MPI_Irecv(word, 1, MPI_INT, 1, END_TAG, WORLD, &requests[1]);
+		MPI_Waitany(2, requests, &index, MPI_STATUS_IGNORE);
+	} else {
+		MPI_Recv(word, 1, MPI_INT, 1, END_TAG, WORLD, MPI_STATUS_IGNORE);
+	}
 	return NULL;
 }
 
@@ -83,10 +94,13 @@ static void polls(int threaded)
 static void sleep_and_send(void)
 {
 	struct timespec asleep = {ASLEEP_NS / 1000000000, ASLEEP_NS % 1000000000};
-	int word = 4711;
+	int word = 4711, sum;
 
 	nanosleep(&asleep, NULL);
-	MPI_Send(&word, 1, MPI_INT, 0, END_TAG, WORLD);
+	if (strcmp(blocked_in, "Allreduce") == 0)
+		MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, apart);
+	else
+		MPI_Send(&word, 1, MPI_INT, 0, END_TAG, WORLD);
 	MPI_Send(&word, 1, MPI_INT, 0, LAST_TAG, WORLD);
 }
 
@@ -99,10 +113,14 @@ int main(int argc, char **argv)
 	else
 		MPI_Init(&argc, &argv);
 	MPI_Comm_rank(WORLD, &rank);
+	if (argc > 2)
+		blocked_in = argv[2];
+	MPI_Comm_dup(WORLD, &apart);
 	if (rank == 0)
 		polls(argc > 1 && strcmp(argv[1], "thread") == 0);
 	else if (rank == 1)
 		sleep_and_send();
+	MPI_Comm_free(&apart);
 	MPI_Finalize();
 	return 0;
 }

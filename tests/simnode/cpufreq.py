@@ -2,6 +2,8 @@
 
 Follows drivers/cpufreq/cpufreq.c since 5.4: a write to scaling_min_freq or scaling_max_freq is a
 request that always succeeds, and the effective range is clamped, min to max, when it is used.
+With `strict` as before 5.4: a minimum above the maximum is EINVAL, and the other way round.
+A cap (thermal, or the firmware's, which bios_limit shows) lowers the effective maximum only.
 """
 
 from __future__ import annotations
@@ -60,6 +62,9 @@ class Policy:
     min_request_khz: int = 0
     max_request_khz: int = 0
     speed_khz: int = 0
+    strict: bool = False
+    cap_khz: int = 0
+    firmware_khz: int = 0
     entries: Directory = field(default_factory=Directory)
 
     def __post_init__(self) -> None:
@@ -70,7 +75,8 @@ class Policy:
 
     @property
     def max_khz(self) -> int:
-        return min(max(self.max_request_khz, self.driver.min_khz), self.driver.max_khz)
+        caps = [cap for cap in (self.cap_khz, self.firmware_khz) if cap]
+        return max(min([self.driver.max_khz, self.max_request_khz, *caps]), self.driver.min_khz)
 
     @property
     def min_khz(self) -> int:
@@ -107,10 +113,16 @@ class Policy:
         self.speed_khz = min(max(parse_number(text), self.min_khz), self.max_khz)
 
     def set_min(self, text: str) -> None:
-        self.min_request_khz = parse_number(text)
+        khz = parse_number(text)
+        if self.strict and khz > self.max_request_khz:
+            raise OSError(errno.EINVAL, "above scaling_max_freq")
+        self.min_request_khz = khz
 
     def set_max(self, text: str) -> None:
-        self.max_request_khz = parse_number(text)
+        khz = parse_number(text)
+        if self.strict and khz < self.min_request_khz:
+            raise OSError(errno.EINVAL, "below scaling_min_freq")
+        self.max_request_khz = khz
 
     def set_preference(self, name: str) -> None:
         if name not in self.driver.preferences:
@@ -138,6 +150,7 @@ class Policy:
             "scaling_setspeed": File(self._speed_text, self.set_speed),
         }
         if driver.frequencies_khz:
+            files["bios_limit"] = File(lambda: self.firmware_khz or driver.max_khz)
             files["scaling_available_frequencies"] = constant(
                 " ".join(map(str, driver.frequencies_khz)) + " ")
         if driver.preferences:

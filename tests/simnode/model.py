@@ -18,11 +18,13 @@ class Options:
     """The knobs of a simulated node, all with defaults; `Cluster(model={...})` sets them.
 
     speed: how many model seconds (and CPU seconds) pass per real one. start_uj: what the counters
-    show at first. domain_size: CPUs per frequency domain; 0 means all in one.
+    show at first. domain_size: CPUs per frequency domain; 0 means all in one. strict_limits: minimum
+    and maximum as before Linux 5.4.
     """
 
     driver: str = "acpi-cpufreq"
     domain_size: int = 1
+    strict_limits: bool = False
     packages: int = 2
     range_uj: int = DEFAULT_RANGE_UJ
     start_uj: int = 0

@@ -2,7 +2,8 @@
 
 Layout of the file system, whose parts `mounts` shows under /sys: `powercap` (the devices),
 `class` (/sys/class/powercap), `cpufreq` (policyN), `cpu` (cpuN/thermal_throttle), and for tests
-`truth` (JSON, see Model.truth) and `control` (write JSON, see Node.control).
+`truth` (JSON, see Model.truth), `writes` (JSON: what was written to cpufreq files since it was last
+read, [seconds, policy, file, text] each) and `control` (write JSON, see Node.control).
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import errno
 import json
 import os
 import time
+from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 from tests.simnode.cpufreq import DRIVERS, Policy
@@ -21,6 +24,7 @@ from tests.simnode.tree import Directory, File, Link, constant, variable
 THROTTLE_COUNTERS = ("core_throttle_count", "package_throttle_count", "core_power_limit_count",
                      "package_power_limit_count")
 CONSTRAINTS = {"long_term": (125_000_000, 27_983_872), "short_term": (150_000_000, 2_440)}
+WRITES_MAX = 10000
 FRESH_S = 0.005
 """A counter that was advanced less than this ago is shown as it is."""
 
@@ -34,10 +38,12 @@ class Node:
         self.model = Model(options)
         self.cpus = cpus
         size = options.domain_size or len(cpus)
-        self.policies = [Policy(DRIVERS[options.driver], tuple(cpus[first:first + size]))
+        self.policies = [Policy(DRIVERS[options.driver], tuple(cpus[first:first + size]),
+                                strict=options.strict_limits)
                          for first in range(0, len(cpus), size)]
         self.policy_of = {cpu: policy for policy in self.policies for cpu in policy.cpus}
         self.throttle = {cpu: dict.fromkeys(THROTTLE_COUNTERS, 0) for cpu in cpus}
+        self._writes: deque[tuple[float, str, str, str]] = deque(maxlen=WRITES_MAX)
         self._cpu_time = CpuTime({os.getpid()})
         self._advanced_at = time.monotonic()
         self.root = self._files()
@@ -57,7 +63,8 @@ class Node:
 
     def control(self, text: str) -> None:
         """{"speed": X} {"hold": true} {"reset": ZONE} {"remove": ZONE}
-        {"throttle": {"cpu0": {"core_throttle_count": 3}}}; EINVAL for anything else."""
+        {"throttle": {"cpu0": {"core_throttle_count": 3}}} {"cap": {"0": KHZ}} and {"firmware": {"0":
+        KHZ}} by the domain's first CPU, 0 for none; EINVAL for anything else."""
         try:
             for name, value in json.loads(text).items():
                 self._apply(name, value)
@@ -77,6 +84,9 @@ class Node:
         elif name == "throttle":
             for cpu, counters in value.items():
                 self.throttle[int(cpu.removeprefix("cpu"))].update(counters)
+        elif name in ("cap", "firmware"):
+            for cpu, khz in value.items():
+                setattr(self.policy_of[int(cpu)], f"{name}_khz", int(khz))
         else:
             raise ValueError(f"no control '{name}'")
 
@@ -104,11 +114,29 @@ class Node:
             {"speed": self.model.speed, "hold": self.model.held}), self.control, 0o600)
         self._add_powercap(root)
         for policy in self.policies:
-            root.directory("cpufreq").entries[f"policy{policy.cpus[0]}"] = policy.entries
+            name = f"policy{policy.cpus[0]}"
+            self._watch_writes(name, policy.entries)
+            root.directory("cpufreq").entries[name] = policy.entries
+        root.entries["writes"] = File(self._take_writes, mode=0o400)
         for cpu, counters in self.throttle.items():
             folder = root.directory(f"cpu/cpu{cpu}/thermal_throttle")
             folder.entries.update({name: variable(counters, name, 0o444) for name in counters})
         return root
+
+    def _watch_writes(self, policy: str, entries: Directory) -> None:
+        def watched(name: str, write: Callable[[str], None]) -> Callable[[str], None]:
+            def write_and_note(text: str) -> None:
+                write(text)
+                self._writes.append((time.monotonic(), policy, name, text))
+            return write_and_note
+        for name, entry in entries.entries.items():
+            if isinstance(entry, File) and entry.write:
+                entry.write = watched(name, entry.write)
+
+    def _take_writes(self) -> str:
+        taken = list(self._writes)
+        self._writes.clear()
+        return json.dumps(taken)
 
     def _add_powercap(self, root: Directory) -> None:
         control_type = root.directory("powercap/intel-rapl")

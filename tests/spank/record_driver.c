@@ -3,6 +3,7 @@
  * words, results as JSON on standard output. What fails is said as {"error": ..., "code": ...}.
  */
 #include "spank/cleanup.h"
+#include "spank/export.h"
 #include "spank/files.h"
 #include "spank/node_record.h"
 #include "spank/outbox.h"
@@ -317,6 +318,33 @@ static int run_slots(int count, char *words[])
 	return result ? show_result(result, &error) : show(slots_to_json(slots));
 }
 
+/* export FILE UID GID GROUP MILLISECONDS DIRECTORY PROGRAM WORD...: descriptors of all sorts are open meanwhile */
+static int run_export(int count, char *words[])
+{
+	cleanup_close int low = open(words[0], O_RDWR), leaking = open("/dev/null", O_RDONLY);
+	cleanup_close int segment = fcntl(low, F_DUPFD, 200);
+	gid_t group = (gid_t)number(words[3]);
+	struct export export = {
+	        .program = words[6],
+	        .words = words + 6,
+	        .segment = segment,
+	        .uid = (uid_t)number(words[1]),
+	        .gid = (gid_t)number(words[2]),
+	        .groups = &group,
+	        .group_count = 1,
+	        .directory = words[5],
+	        .most_ns = number(words[4]) * 1000000,
+	};
+	struct error error = {0};
+	uint64_t began_ns = clock_monotonic_ns();
+	int result = export_run(&export, &error);
+
+	(void)count;
+	return show(json_pack("{s:i, s:s, s:I, s:b}", "code", result, "error", error.text, "took_ms",
+	                      (json_int_t)((clock_monotonic_ns() - began_ns) / 1000000), "child",
+	                      waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD));
+}
+
 /* merge NODES_OF WHY FILE...: the job's record of node records that are trusted no more than in the spool */
 static int run_merge(int count, char *words[])
 {
@@ -375,9 +403,9 @@ static const struct {
 } commands[] = {
         {"samples", 4, run_samples}, {"watts", 4, run_watts},   {"ticks", 2, run_ticks},
 
-        {"add", 2, run_add},         {"update", 1, run_update}, {"leaks", 0, run_leaks}, {"begin", 8, run_begin},
-        {"step", 5, run_step},       {"finish", 4, run_finish}, {"slots", 3, run_slots}, {"merge", 3, run_merge},
-        {"combine", 2, run_combine}, {"key", 1, run_key},
+        {"add", 2, run_add},         {"update", 1, run_update}, {"leaks", 0, run_leaks},   {"begin", 8, run_begin},
+        {"step", 5, run_step},       {"finish", 4, run_finish}, {"slots", 3, run_slots},   {"merge", 3, run_merge},
+        {"combine", 2, run_combine}, {"key", 1, run_key},       {"export", 7, run_export},
 };
 
 int main(int count, char *words[])

@@ -26,7 +26,11 @@ static void parses(void)
 	CHECK(strcmp(options.policy, "nap") == 0 && options.slowdown_ppm == 25000 && options.pin == SITE_PIN_NONE);
 	CHECK(options.has_slowdown && options.has_pin && options.profile);
 	CHECK(options_parse("umwait", &options, &error) == 0);
-	CHECK(!options.has_slowdown && !options.has_pin && !options.profile);
+	CHECK(!options.has_slowdown && !options.has_pin && !options.profile && !options.ibarrier);
+	CHECK(!options.csv[0]);
+	CHECK(options_parse("nap,collectives=ibarrier", &options, &error) == 0 && options.ibarrier);
+	CHECK(options_parse("nap,csv=a b/../c", &options, &error) == 0);
+	CHECK(strcmp(options.csv, "a b/../c") == 0 && options.profile);
 	CHECK(options_parse("nap,slowdown=4%", &options, &error) == 0 && options.slowdown_ppm == 40000);
 }
 
@@ -38,13 +42,17 @@ static void refuses(void)
 	} cases[] = {
 	        {"", "the policy is missing"},
 	        {"nap,slodown=3", "did you mean 'slowdown'?"},
-	        {"nap,slodown=3", "accepted: slowdown, pin, profile"},
+	        {"nap,slodown=3", "accepted: slowdown, pin, profile, collectives, csv"},
 	        {"nap,slowdown=0", "over 0 to 100"},
 	        {"nap,slowdown=101", "over 0 to 100"},
 	        {"nap,slowdown=nan", "over 0 to 100"},
 	        {"nap,slowdown", "over 0 to 100"},
 	        {"nap,pin=socket", "pin=cores|none"},
 	        {"nap,profile=yes", "without a value"},
+	        {"nap,collectives", "collectives=ibarrier"},
+	        {"nap,collectives=barrier", "collectives=ibarrier"},
+	        {"nap,csv=", "csv=DIR"},
+	        {"nap,csv", "csv=DIR"},
 	        {"nap,", "'' is not a key"},
 	        {"nap\n", "not printable ASCII"},
 	        {"na'p", "a quote"},

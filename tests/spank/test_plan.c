@@ -4,36 +4,130 @@
 
 static const struct policy nap = {.name = "nap", .inject = true};
 static const struct policy off = {.name = "off"};
+static const struct policy pstate = {.name = "pstate", .inject = true, .rungs = 1u << MPIWAIT_RUNG_PSTATE};
 
 static const struct {
 	const char *what;
 	struct plan_facts facts;
 	struct plan plan;
 } cases[] = {
-        {"no policy", {STEP_SRUN, NULL, SITE_PIN_CORES, false, 2, 1, 2, 2}, {false, false, false, 0, false}},
-        {"off", {STEP_SRUN, &off, SITE_PIN_CORES, false, 2, 1, 2, 2}, {false, false, false, 0, false}},
-        {"one core each", {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2}, {true, true, true, 1, false}},
-        {"hybrid", {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 4, 8, 8}, {true, true, true, 4, false}},
+        {"no policy",
+         {STEP_SRUN, NULL, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
+         {false, false, false, 0, false, false, false}},
+        {"off",
+         {STEP_SRUN, &off, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
+         {false, false, false, 0, false, false, false}},
+        {"one core each",
+         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
+         {true, true, true, 1, false, false, false}},
+        {"hybrid",
+         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 4, 8, 8, SITE_GRANT_LEASE},
+         {true, true, true, 4, false, false, false}},
         {"hybrid, hardware threads",
-         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 8, 8, 16},
-         {true, true, true, 4, false}},
+         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 8, 8, 16, SITE_GRANT_LEASE},
+         {true, true, true, 4, false, false, false}},
         {"a single task keeps all",
-         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 1, 1, 8, 8},
-         {true, true, false, 0, false}},
-        {"cores left over", {STEP_SRUN, &nap, SITE_PIN_CORES, false, 3, 1, 8, 8}, {true, true, false, 0, false}},
-        {"the user has bound", {STEP_SRUN, &nap, SITE_PIN_CORES, true, 2, 1, 2, 2}, {true, true, false, 0, false}},
-        {"pin=none", {STEP_SRUN, &nap, SITE_PIN_NONE, false, 2, 1, 2, 2}, {true, true, false, 0, false}},
-        {"batch", {STEP_BATCH, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2}, {true, true, false, 0, false}},
-        {"interactive", {STEP_INTERACTIVE, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2}, {true, true, false, 0, false}},
+         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 1, 1, 8, 8, SITE_GRANT_LEASE},
+         {true, true, false, 0, false, false, false}},
+        {"cores left over",
+         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 3, 1, 8, 8, SITE_GRANT_LEASE},
+         {true, true, false, 0, false, false, false}},
+        {"the user has bound",
+         {STEP_SRUN, &nap, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_LEASE},
+         {true, true, false, 0, false, false, false}},
+        {"pin=none",
+         {STEP_SRUN, &nap, SITE_PIN_NONE, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
+         {true, true, false, 0, false, false, false}},
+        {"batch",
+         {STEP_BATCH, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
+         {true, true, false, 0, false, false, false}},
+        {"interactive",
+         {STEP_INTERACTIVE, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
+         {true, true, false, 0, false, false, false}},
         {"extern: measured only",
-         {STEP_EXTERN, &nap, SITE_PIN_CORES, false, 0, 0, 2, 2},
-         {true, false, false, 0, false}},
-        {"overcommitted", {STEP_SRUN, &nap, SITE_PIN_CORES, false, 4, 1, 2, 2}, {true, true, false, 0, true}},
+         {STEP_EXTERN, &nap, SITE_PIN_CORES, false, 0, 0, 2, 2, SITE_GRANT_LEASE},
+         {true, false, false, 0, false, false, false}},
+        {"overcommitted",
+         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 4, 1, 2, 2, SITE_GRANT_LEASE},
+         {true, true, false, 0, true, false, false}},
         {"two ranks a core by threads",
-         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 16, 1, 8, 16},
-         {true, true, false, 0, false}},
-        {"cores not known", {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 1, 0, 0}, {true, true, false, 0, false}},
+         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 16, 1, 8, 16, SITE_GRANT_LEASE},
+         {true, true, false, 0, false, false, false}},
+        {"cores not known",
+         {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 1, 0, 0, SITE_GRANT_LEASE},
+         {true, true, false, 0, false, false, false}},
+        {"a lease for srun's tasks",
+         {STEP_SRUN, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_LEASE},
+         {true, true, false, 0, false, true, false}},
+        {"a descriptor is opened",
+         {STEP_SRUN, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_FD},
+         {true, true, false, 0, false, true, true}},
+        {"no lease reaches a launcher's ranks",
+         {STEP_BATCH, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_LEASE},
+         {true, true, false, 0, false, false, false}},
+        {"files do",
+         {STEP_BATCH, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_FILE},
+         {true, true, false, 0, false, true, false}},
+        {"grant=off",
+         {STEP_SRUN, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_OFF},
+         {true, true, false, 0, false, false, false}},
 };
+
+#define CPUS 8
+
+/* Two hardware threads a core (0+4, 1+5, ...): who runs where, which CPUs share a frequency, and whose it is. */
+static const struct {
+	const char *what;
+	int32_t task[CPUS];
+	int32_t domain[CPUS];
+	int32_t owner[CPUS];
+} shares[] = {
+        {"a core each", {0, 1, 2, 3, 0, 1, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7}, {0, 1, 2, 3, 0, 1, 2, 3}},
+        {"Slurm knows one thread of each",
+         {0, 1, 2, 3, -1, -1, -1, -1},
+         {0, 1, 2, 3, 4, 5, 6, 7},
+         {0, 1, 2, 3, 0, 1, 2, 3}},
+        {"two tasks a core", {0, 1, 2, 3, 4, 1, 2, 3}, {0, 1, 2, 3, 4, 5, 6, 7}, {-2, 1, 2, 3, -2, 1, 2, 3}},
+        {"one domain", {0, 1, 2, 3, 0, 1, 2, 3}, {0, 0, 0, 0, 0, 0, 0, 0}, {-4, -4, -4, -4, -4, -4, -4, -4}},
+        {"one domain, one task", {0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0}},
+        {"a domain with an idle core",
+         {0, -1, 1, 1, 0, -1, 1, 1},
+         {0, 0, 2, 2, 0, 0, 2, 2},
+         {-4, -1, 1, 1, -4, -1, 1, 1}},
+        {"a task that may run elsewhere",
+         {0, -5, 2, 3, 0, -5, 2, 3},
+         {0, 1, 2, 3, 4, 5, 6, 7},
+         {0, -5, 2, 3, 0, -5, 2, 3}},
+        {"no cpufreq there", {0, 1, 2, 3, 0, 1, 2, 3}, {-1, 1, 2, 3, 4, 5, 6, 7}, {-3, 1, 2, 3, 0, 1, 2, 3}},
+};
+
+static void shares_out(void)
+{
+	for (size_t i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		struct plan_cpu cpus[CPUS];
+
+		for (int32_t cpu = 0; cpu < CPUS; cpu++)
+			cpus[cpu] = (struct plan_cpu){.core = cpu % 4,
+			                              .domain = shares[i].domain[cpu],
+			                              .task = shares[i].task[cpu],
+			                              .owner = 77};
+		CHECK(plan_share(cpus, CPUS) == 0);
+		for (int32_t cpu = 0; cpu < CPUS; cpu++)
+			if (cpus[cpu].owner != shares[i].owner[cpu]) {
+				check_failures++;
+				fprintf(stderr, "'%s': CPU %d is %d's\n", shares[i].what, cpu, cpus[cpu].owner);
+			}
+	}
+}
+
+/* What the step was not allocated is nobody's, and a domain that reaches there is not granted. */
+static void keeps_to_the_step(void)
+{
+	struct plan_cpu cpus[] = {{0, 0, 0, 77}, {1, 1, 0, 77}, {-1, 1, -1, 77}};
+
+	CHECK(plan_share(cpus, 3) == 0);
+	CHECK(cpus[0].owner == 0 && cpus[1].owner == PLAN_REACHES_OUT && cpus[2].owner == PLAN_NOBODY);
+}
 
 int main(void)
 {
@@ -48,8 +142,11 @@ int main(void)
 		CHECK(plan.bind == want->bind);
 		CHECK(plan.cores_per_task == want->cores_per_task);
 		CHECK(plan.shared == want->shared);
+		CHECK(plan.grant == want->grant && plan.grant_opens == want->grant_opens);
 		if (check_failures != before)
 			fprintf(stderr, "  in case '%s'\n", cases[i].what);
 	}
+	shares_out();
+	keeps_to_the_step();
 	return CHECK_RESULT;
 }

@@ -33,6 +33,10 @@ static void parses(void)
 	             "v=1;rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=1500;max_ns=100000;rma_ns=10000;"
 	             "shared=1;profile=0") == 0);
 	CHECK(policy_flatten(&policy, &cpu, true, false, tiny, sizeof(tiny)) == -ENOSPC);
+	policy.ibarrier = true;
+	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
+	CHECK_CONTAINS(flat, ";profile=0;ibarrier=1");
+	policy.ibarrier = false;
 	policy.rungs |= UMWAIT;
 	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
 	CHECK_CONTAINS(flat, ";profile=0;tsc_khz=2600000;umwait_max_ns=38461;umwait_c02=0");
@@ -46,18 +50,20 @@ static void probes(void)
 	struct cpu cpu = {.tsc_khz = 0};
 	struct policy_support support;
 
-	policy_probe(&cpu, &support);
-	CHECK(support.rungs == (PAUSE | NAP | 1u << MPIWAIT_RUNG_YIELD));
+	policy_probe(&cpu, SITE_GRANT_LEASE, &support);
+	CHECK(support.rungs == (PAUSE | NAP | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_EVENT));
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_UMWAIT], "no waitpkg") == 0);
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_MWAITX], "no mwaitx") == 0);
-	CHECK(strcmp(support.why[MPIWAIT_RUNG_EVENT], "rung not in this release") == 0);
+	CHECK(strcmp(support.why[MPIWAIT_RUNG_PSTATE], "no cpufreq") == 0);
+	policy_probe(&cpu, SITE_GRANT_OFF, &support);
+	CHECK(strcmp(support.why[MPIWAIT_RUNG_PSTATE], "grant=off") == 0);
 	cpu.waitpkg = cpu.mwaitx = true;
-	policy_probe(&cpu, &support);
+	policy_probe(&cpu, SITE_GRANT_LEASE, &support);
 	CHECK(!(support.rungs & (UMWAIT | MWAITX)));
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_UMWAIT], "TSC not usable") == 0);
 	CHECK(strcmp(support.why[MPIWAIT_RUNG_MWAITX], "TSC not usable") == 0);
 	cpu.tsc_khz = 1;
-	policy_probe(&cpu, &support);
+	policy_probe(&cpu, SITE_GRANT_LEASE, &support);
 	CHECK(support.rungs & UMWAIT && support.rungs & MWAITX);
 }
 
@@ -94,6 +100,10 @@ static void refuses(void)
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"budget\":{\"spin_us\":1}}",
 	         "'budget' lacks"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"\",\"rungs\":[]}", "1 to 95 bytes"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"pstate_after_us\":999}",
+	         "'pstate_after_us' is not a number from 1000 to 1000000"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"pstate_after_us\":2000}",
+	         "'pstate_after_us' without the rung 'pstate'"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"inject\":false,\"fallback\":\"nap\"}",
 	         "'inject' false has no"},
 	};

@@ -1,0 +1,22 @@
+# Completion of mpi-wait in bash: commands, their options, and files where an option takes one. Asks nobody.
+
+_mpi_wait() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words=""
+	COMPREPLY=()
+	if ((COMP_CWORD == 1)); then
+		words="report check --help --version"
+	elif [[ $before == --record ]]; then
+		mapfile -t COMPREPLY < <(compgen -f -- "$word")
+		compopt -o filenames 2>/dev/null
+		return
+	elif [[ $before == --calls || $before == --width ]]; then
+		return
+	elif [[ $command == report ]]; then
+		words="--record --duplicates --all-ranks --calls --json --no-color --width --help"
+	elif [[ $command == check ]]; then
+		words="--json --no-color --width --help"
+	fi
+	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+}
+
+complete -F _mpi_wait mpi-wait

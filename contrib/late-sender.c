@@ -1,0 +1,154 @@
+/*
+ * What a late partner costs: rank 0 comes so many microseconds late to a call in which rank 1 waits for it. Rank 1
+ * prints one line per delay: the share of CPU that the waits took its thread, and how long after rank 0's arrival each
+ * of them ended, in microseconds.
+ *
+ *     late-sender CALL BYTES DELAY[:COUNT]...
+ *
+ * CALL is recv, send (rank 1 sends, rank 0 receives late), allreduce or pingpong (no delay; the figures are half a
+ * round trip each). Both ranks must run on one node: their clock is CLOCK_MONOTONIC.
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define COUNT   100
+#define ROUNDS  200 /* of a ping-pong, per figure */
+#define TAG     7
+#define WORLD   MPI_COMM_WORLD
+#define WARM_UP 10
+
+static char *mine, *theirs;
+static int rank, bytes;
+
+static double microseconds(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
+
+static void message(int from)
+{
+	if (rank == from)
+		MPI_Send(mine, bytes, MPI_BYTE, 1 - rank, TAG, WORLD);
+	else
+		MPI_Recv(theirs, bytes, MPI_BYTE, 1 - rank, TAG, WORLD, MPI_STATUS_IGNORE);
+}
+
+static void call_recv(void)
+{
+	message(0);
+}
+
+static void call_send(void)
+{
+	message(1);
+}
+
+static void call_allreduce(void)
+{
+	MPI_Allreduce(mine, theirs, bytes / (int)sizeof(float), MPI_FLOAT, MPI_SUM, WORLD);
+}
+
+static void call_pingpong(void)
+{
+	for (int i = 0; i < ROUNDS; i++) {
+		message(0);
+		message(1);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*play)(void);
+} calls[] = {{"recv", call_recv}, {"send", call_send}, {"allreduce", call_allreduce}, {"pingpong", call_pingpong}};
+
+static void (*call_find(const char *name))(void)
+{
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		if (strcmp(calls[i].name, name) == 0)
+			return calls[i].play;
+	return NULL;
+}
+
+/* Busy for what is short: sleeping takes about 60 us more than asked for. */
+static void be_late(double delay_us)
+{
+	double end = microseconds(CLOCK_MONOTONIC) + delay_us;
+	struct timespec most = {(time_t)(delay_us / 1e6), (long)delay_us % 1000000 * 1000};
+
+	if (delay_us >= 1000)
+		nanosleep(&most, NULL);
+	while (microseconds(CLOCK_MONOTONIC) < end)
+		continue;
+}
+
+/* One wait. Returns on rank 1 how long after rank 0's arrival it ended, and adds up its times. */
+static double wait_once(void (*play)(void), double delay_us, double *cpu_us, double *wall_us)
+{
+	double began, cpu, ended, arrived = 0;
+
+	MPI_Barrier(WORLD);
+	if (rank == 0) {
+		be_late(delay_us);
+		arrived = microseconds(CLOCK_MONOTONIC);
+	}
+	began = microseconds(CLOCK_MONOTONIC);
+	cpu = microseconds(CLOCK_THREAD_CPUTIME_ID);
+	play();
+	*cpu_us += microseconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
+	ended = microseconds(CLOCK_MONOTONIC);
+	*wall_us += ended - began;
+	MPI_Bcast(&arrived, 1, MPI_DOUBLE, 0, WORLD);
+	return ended - (arrived > began ? arrived : began);
+}
+
+static void measure(const char *name, void (*play)(void), const char *argument)
+{
+	const char *colon = strchr(argument, ':');
+	int count = colon ? atoi(colon + 1) : COUNT, rounds = play == call_pingpong ? 2 * ROUNDS : 1;
+	double delay_us = atof(argument), cpu_us = 0, wall_us = 0, warm_us = 0;
+	double *after_us = calloc((size_t)count, sizeof(*after_us));
+
+	for (int i = 0; i < WARM_UP; i++)
+		wait_once(play, 0, &warm_us, &warm_us);
+	for (int i = 0; i < count; i++)
+		after_us[i] = wait_once(play, delay_us, &cpu_us, &wall_us) / rounds;
+	if (rank == 1) {
+		printf("%s %d %g %.4f ", name, bytes, delay_us, cpu_us / wall_us);
+		for (int i = 0; i < count; i++)
+			printf("%s%.3f", i ? "," : "", after_us[i]);
+		printf("\n");
+		fflush(stdout);
+	}
+	free(after_us);
+}
+
+int main(int argc, char **argv)
+{
+	void (*play)(void) = argc > 3 ? call_find(argv[1]) : NULL;
+	int size;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(WORLD, &rank);
+	MPI_Comm_size(WORLD, &size);
+	bytes = play ? atoi(argv[2]) : 0;
+	if (!play || bytes <= 0 || size != 2) {
+		if (rank == 0)
+			fprintf(stderr, "usage: late-sender recv|send|allreduce|pingpong BYTES DELAY_US[:COUNT]..., on "
+			                "2 ranks\n");
+		MPI_Abort(WORLD, 2);
+	}
+	mine = calloc(1, (size_t)bytes);
+	theirs = calloc(1, (size_t)bytes);
+	for (int i = 3; i < argc; i++)
+		measure(argv[1], play, argv[i]);
+	free(theirs);
+	free(mine);
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,46 @@
+"""Options and questions about standard output that the commands share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+
+WIDTH_MIN, WIDTH_MAX, WIDTH_READABLE = 40, 1000, 120
+
+
+def _columns(text: str) -> int:
+    if not text.isdigit() or not WIDTH_MIN <= int(text) <= WIDTH_MAX:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a number from {WIDTH_MIN} to {WIDTH_MAX}"
+        )
+    return int(text)
+
+
+def add_output_arguments(parser: argparse.ArgumentParser, json_help: str) -> None:
+    parser.add_argument("--json", action="store_true", help=json_help)
+    parser.add_argument(
+        "--no-color", action="store_true", help="no colours, as with NO_COLOR in the environment"
+    )
+    parser.add_argument(
+        "--width", metavar="N", type=_columns, help="columns to use (default: the terminal's)"
+    )
+
+
+def output_width(arguments: argparse.Namespace) -> int:
+    if arguments.width:
+        return int(arguments.width)
+    if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
+        return 80
+    return max(WIDTH_MIN, min(WIDTH_READABLE, shutil.get_terminal_size((80, 24)).columns))
+
+
+def wants_colour(arguments: argparse.Namespace) -> bool:
+    if arguments.no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty()
+
+
+def output_is_utf8() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

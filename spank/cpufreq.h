@@ -1,0 +1,65 @@
+/*
+ * The kernel's cpufreq files, one directory per policy (the CPUs that share a clock):
+ * <sysfs>/devices/system/cpu/cpufreq/policyN.
+ *
+ * A path is never taken from anywhere: it is composed of a number and one of four names, and opened step by step
+ * without following a link. What a CPU's own link (cpuN/cpufreq) says is parsed, not followed.
+ */
+#ifndef MPIWAIT_SPANK_CPUFREQ_H
+#define MPIWAIT_SPANK_CPUFREQ_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define CPUFREQ_SYSFS       "/sys"
+#define CPUFREQ_TEXT_MAX    32    /* of a value with its NUL: a governor's name (CPUFREQ_NAME_LEN is 16) or kHz */
+#define CPUFREQ_POLICIES    16384 /* numbers are below this */
+#define CPUFREQ_UNSUPPORTED "<unsupported>" /* what scaling_setspeed says unless the governor is userspace */
+
+/* The only files that are ever written. */
+enum cpufreq_file { CPUFREQ_GOVERNOR, CPUFREQ_MIN, CPUFREQ_MAX, CPUFREQ_SETSPEED, CPUFREQ_FILE_COUNT };
+
+struct cpufreq_owner {
+	uid_t uid;
+	gid_t gid;
+	mode_t mode; /* permission bits */
+};
+
+/* "scaling_governor" and so on, and back; -1 for any other name. */
+const char *cpufreq_file_name(enum cpufreq_file file);
+int cpufreq_file_find(const char *name);
+
+/* Opens <sysfs>/devices/system/cpu. Returns a descriptor or -errno. */
+int cpufreq_open_cpus(const char *sysfs);
+
+/* The number of the policy that a CPU belongs to. Returns it, -ENODEV (no cpufreq), -EBADMSG (an odd link). */
+int cpufreq_policy_of(int cpus, uint32_t cpu);
+
+/* Opens a policy's directory. Returns a descriptor, -ENOENT (there is none), -EINVAL or -errno. */
+int cpufreq_open_policy(int cpus, uint32_t policy);
+
+/* Opens one of the four files (O_NOFOLLOW, a regular file). flags: O_RDONLY or O_RDWR. A descriptor or -errno. */
+int cpufreq_open_file(int policy_directory, enum cpufreq_file file, int flags);
+
+/* One value, without its newline, read anew or written in one call. Return 0, -EBADMSG (too long) or -errno. */
+int cpufreq_get(int descriptor, char text[CPUFREQ_TEXT_MAX]);
+int cpufreq_put(int descriptor, const char *text);
+
+/* A number in kHz, 0 < kHz < 2^31; false for anything else. */
+bool cpufreq_khz_parse(const char *text, uint32_t *ret_khz);
+
+/* Reads a number from a file that is only ever read ("cpuinfo_max_freq", "bios_limit"). 0, -ENOENT, -EBADMSG, ... */
+int cpufreq_read_khz(int policy_directory, const char *name, uint32_t *ret_khz);
+
+int cpufreq_get_owner(int descriptor, struct cpufreq_owner *ret_owner);
+int cpufreq_set_owner(int descriptor, const struct cpufreq_owner *owner);
+
+/*
+ * Whether something momentary holds the policy's clock down now: firmware (bios_limit below cpuinfo_max_freq) or a
+ * cooling device for processors that is at work. scaling_max_freq then shows the cap instead of what was asked for,
+ * which cannot be read: what is found now must not be put back later.
+ */
+bool cpufreq_is_capped(const char *sysfs, int policy_directory);
+
+#endif

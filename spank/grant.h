@@ -1,0 +1,65 @@
+/*
+ * The grant: a say in the frequency of its own cores, for each task of a step and for no longer. With bind, one of the
+ * two modules that change the machine.
+ *
+ * Slurm's abstract cores become CPUs by hwloc and are checked against where the tasks really may run; wrong or doubtful
+ * means no grant, with the reason. Nothing is changed before it is in the journal. What the tasks find out is on a page
+ * that they share with slurmstepd until their exec.
+ */
+#ifndef MPIWAIT_SPANK_GRANT_H
+#define MPIWAIT_SPANK_GRANT_H
+
+#include <jansson.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "spank/allotment.h"
+#include "spank/error.h"
+
+#define GRANT_TEXT_MAX 160
+
+struct grant_config {
+	uint32_t local_tasks;
+	const struct topology *topology; /* outlives the grant */
+	const char *step_cores;          /* likewise */
+	struct allotment_rules rules;
+};
+
+struct grant;
+
+/*
+ * Before the tasks are forked, and before Slurm's --cpu-freq: what the tasks must inherit; and the step's cores are
+ * taken from whoever had them. Returns 0 with *ret_grant to be freed by grant_end, or negative errno; *ret_grant may be
+ * there all the same, and will say why nothing is granted.
+ */
+int grant_prepare(const struct grant_config *config, struct grant **ret_grant, struct error *error);
+
+/* In the task's child, still root, with grant=fd only: opens what it may turn out to be granted. */
+void grant_open_files(struct grant *grant);
+
+/*
+ * In slurmstepd, for a task that is blocked before its exec and bound already. With the last one everything is known:
+ * decides, claims, and serves. Returns 0, or negative errno with what went wrong for the log.
+ */
+int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error *error);
+
+/*
+ * In the task itself: what MPI_WAIT_CONFIG says of the grant (";cpufreq=...", "" for none), and the descriptor that
+ * goes with it kept across exec.
+ */
+void grant_describe(struct grant *grant, uint32_t local_task, char text[GRANT_TEXT_MAX]);
+
+/* In slurmstepd, when a task has ended: restores what was its own, before Slurm resets --cpu-freq. */
+void grant_end_task(struct grant *grant, uint32_t local_task);
+
+/*
+ * What was granted and what was not, what root has seen of its use:
+ *   {"mode": "lease", "cores": 2, "refused": {"no cpufreq": 1}, "transitions": 8, "low_us": 1000000}
+ * NULL where there is no grant (grant NULL) or no memory.
+ */
+json_t *grant_to_json(struct grant *grant);
+
+/* Ends everything, restores, and frees. grant may be NULL. */
+void grant_end(struct grant *grant);
+
+#endif

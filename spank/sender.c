@@ -1,0 +1,119 @@
+/* /proc, asked about a process whose user chose nothing but its name. */
+#include "spank/sender.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spank/cleanup.h"
+
+#define LEVELS_MAX  32
+#define THREADS_MAX 1024
+#define CPUS_MAX    16384
+#define FIELD_CPU   39 /* of /proc/<pid>/stat, counted from 1 */
+
+struct looks {
+	char state;
+	pid_t parent;
+	int cpu;
+};
+
+/* The name in parentheses is the user's: what counts begins after the last one. */
+static bool look(int directory, const char *path, struct looks *ret_looks)
+{
+	cleanup_close int file = openat(directory, path, O_RDONLY | O_CLOEXEC);
+	char text[1024];
+	ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+	const char *at;
+
+	if (length <= 0)
+		return false;
+	text[length] = '\0';
+	at = strrchr(text, ')');
+	if (!at || sscanf(at, ") %c %d", &ret_looks->state, &ret_looks->parent) != 2)
+		return false;
+	for (int field = 2; at && field < FIELD_CPU; field++)
+		at = strchr(at + 1, ' ');
+	ret_looks->cpu = at ? atoi(at + 1) : -1;
+	return true;
+}
+
+bool sender_is_of_task(pid_t process, pid_t task)
+{
+	for (int level = 0; level < LEVELS_MAX && process > 1; level++) {
+		struct looks looks;
+		char path[32];
+
+		if (process == task)
+			return true;
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
+		if (!look(AT_FDCWD, path, &looks))
+			return false;
+		process = looks.parent;
+	}
+	return false;
+}
+
+bool sender_lives(pid_t process)
+{
+	return kill(process, 0) == 0 || errno != ESRCH;
+}
+
+/* Whether one of the other threads is runnable there. */
+static bool others_run(DIR *tasks, pid_t self, hwloc_const_bitmap_t domain)
+{
+	struct dirent *entry;
+	int seen = 0;
+
+	while ((entry = readdir(tasks))) {
+		char path[sizeof(entry->d_name) + 8];
+		struct looks looks;
+
+		if (entry->d_name[0] == '.' || atoi(entry->d_name) == self)
+			continue;
+		if (++seen > THREADS_MAX)
+			return true;
+		snprintf(path, sizeof(path), "%s/stat", entry->d_name);
+		if (look(dirfd(tasks), path, &looks) && looks.state == 'R' &&
+		    (looks.cpu < 0 || hwloc_bitmap_isset(domain, (unsigned)looks.cpu)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_within(pid_t thread, hwloc_const_bitmap_t core)
+{
+	size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
+	cleanup_free cpu_set_t *mask = calloc(1, size);
+	int allowed = 0;
+
+	if (!mask || sched_getaffinity(thread, size, mask) < 0)
+		return false;
+	for (unsigned cpu = 0; cpu < CPUS_MAX; cpu++) {
+		if (!CPU_ISSET_S(cpu, size, mask))
+			continue;
+		if (!hwloc_bitmap_isset(core, cpu))
+			return false;
+		allowed++;
+	}
+	return allowed > 0;
+}
+
+bool sender_has_core(pid_t process, pid_t thread, hwloc_const_bitmap_t core, hwloc_const_bitmap_t domain)
+{
+	char path[48];
+	cleanup_closedir DIR *tasks = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)process, (int)thread);
+	if (thread <= 0 || access(path, F_OK) < 0 || !is_within(thread, core))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
+	tasks = opendir(path);
+	return tasks && !others_run(tasks, thread, domain);
+}

@@ -1,0 +1,173 @@
+#include "spank/service.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const hook_names[MPIWAIT_HOOKS] = {"opal", "yield", "ucp", "loop"};
+static const char *const flag_names[SERVICE_FLAGS] = {"two_mpis", "no_hook",  "lanes_full", "shared_cores",
+                                                      "locked",   "no_event", "loops",      "no_grant"};
+
+const char *service_hook_name(unsigned bit)
+{
+	return bit < MPIWAIT_HOOKS ? hook_names[bit] : "unknown";
+}
+
+const char *service_flag_name(unsigned bit)
+{
+	return bit < SERVICE_FLAGS ? flag_names[bit] : "unknown";
+}
+
+static void add(uint64_t *sum, uint64_t value)
+{
+	*sum = value > (uint64_t)SERVICE_COUNT_MAX - *sum ? (uint64_t)SERVICE_COUNT_MAX : *sum + value;
+}
+
+static int spun_compare(const void *left, const void *right)
+{
+	const struct service_spun *a = left, *b = right;
+
+	if (a->burned_us != b->burned_us)
+		return a->burned_us > b->burned_us ? -1 : 1;
+	return strcmp(a->name, b->name);
+}
+
+void service_add_spun(struct service *service, const char *name, uint64_t burned_us, uint64_t cpu_us)
+{
+	struct service_spun *have = NULL;
+
+	for (size_t i = 0; i < service->spun_count && !have; i++)
+		if (strcmp(service->spun[i].name, name) == 0)
+			have = &service->spun[i];
+	if (!have && service->spun_count == SERVICE_SPUN_MAX) {
+		have = &service->spun[SERVICE_SPUN_MAX - 1];
+		if (have->burned_us >= burned_us)
+			return;
+		have->name[0] = '\0';
+	}
+	if (!have)
+		have = &service->spun[service->spun_count++];
+	if (strcmp(have->name, name) != 0) {
+		*have = (struct service_spun){.burned_us = 0};
+		snprintf(have->name, sizeof(have->name), "%s", name);
+	}
+	add(&have->burned_us, burned_us);
+	add(&have->cpu_us, cpu_us);
+	qsort(service->spun, service->spun_count, sizeof(service->spun[0]), spun_compare);
+}
+
+void service_add(struct service *sum, const struct service *more)
+{
+	for (size_t i = 0; i < MPIWAIT_HOOKS; i++)
+		add(&sum->polls[i], more->polls[i]);
+	for (size_t i = 0; i < SERVICE_FLAGS; i++)
+		add(&sum->ranks[i], more->ranks[i]);
+	for (size_t i = 0; i < more->spun_count; i++)
+		service_add_spun(sum, more->spun[i].name, more->spun[i].burned_us, more->spun[i].cpu_us);
+}
+
+static void counts_to_json(json_t *wait, const char *key, const char *const names[], const uint64_t counts[],
+                           size_t count)
+{
+	json_t *json = json_object();
+
+	for (size_t i = 0; i < count; i++)
+		if (counts[i] > 0)
+			json_object_set_new(json, names[i], json_integer((json_int_t)counts[i]));
+	if (json_object_size(json) > 0)
+		json_object_set(wait, key, json);
+	json_decref(json);
+}
+
+static void head_to_json(const struct service *service, json_t *wait)
+{
+	counts_to_json(wait, "hooks", hook_names, service->polls, MPIWAIT_HOOKS);
+	counts_to_json(wait, "flags", flag_names, service->ranks, SERVICE_FLAGS);
+	if (service->spun_count > 0)
+		json_object_set_new(wait, "spun", json_object());
+}
+
+void service_to_json(const struct service *service, json_t *wait)
+{
+	head_to_json(service, wait);
+	for (size_t i = 0; i < service->spun_count; i++)
+		json_object_set_new(json_object_get(wait, "spun"), service->spun[i].name,
+		                    json_pack("[I, I]", (json_int_t)service->spun[i].burned_us,
+		                              (json_int_t)service->spun[i].cpu_us));
+}
+
+static json_t *seconds(uint64_t microseconds)
+{
+	return json_real(round((double)microseconds / 1e3) / 1e3);
+}
+
+void service_print(const struct service *service, json_t *wait)
+{
+	head_to_json(service, wait);
+	for (size_t i = 0; i < service->spun_count; i++)
+		json_object_set_new(json_object_get(wait, "spun"), service->spun[i].name,
+		                    json_pack("{s:o, s:o}", "s", seconds(service->spun[i].burned_us), "cpu_s",
+		                              seconds(service->spun[i].cpu_us)));
+}
+
+static bool count_of(const json_t *value, uint64_t *ret_count)
+{
+	json_int_t number = json_integer_value(value);
+
+	*ret_count = (uint64_t)number;
+	return json_is_integer(value) && number >= 0 && number <= SERVICE_COUNT_MAX;
+}
+
+/* Names of another release are passed over. */
+static bool counts_parse(const json_t *wait, const char *key, const char *const names[], size_t count,
+                         uint64_t ret_counts[])
+{
+	const json_t *json = json_object_get(wait, key);
+
+	if (json && !json_is_object(json))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		const json_t *value = json_object_get(json, names[i]);
+
+		if (value && !count_of(value, &ret_counts[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool name_ok(const char *name)
+{
+	size_t length = strlen(name);
+
+	return strcmp(name, "other") == 0 ||
+	       (length > 4 && length < SERVICE_NAME_MAX && strncmp(name, "MPI_", 4) == 0 &&
+	        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") == length);
+}
+
+static bool spun_parse(const json_t *wait, struct service *service)
+{
+	json_t *spun = json_object_get(wait, "spun"), *value;
+	const char *name;
+
+	if (spun && (!json_is_object(spun) || json_object_size(spun) > SERVICE_SPUN_MAX))
+		return false;
+	json_object_foreach(spun, name, value)
+	{
+		uint64_t burned_us, cpu_us;
+
+		if (!name_ok(name) || json_array_size(value) != 2 || !count_of(json_array_get(value, 0), &burned_us) ||
+		    !count_of(json_array_get(value, 1), &cpu_us))
+			return false;
+		service_add_spun(service, name, burned_us, cpu_us);
+	}
+	return true;
+}
+
+bool service_parse(const json_t *wait, struct service *ret_service)
+{
+	*ret_service = (struct service){.spun_count = 0};
+	return counts_parse(wait, "hooks", hook_names, MPIWAIT_HOOKS, ret_service->polls) &&
+	       counts_parse(wait, "flags", flag_names, SERVICE_FLAGS, ret_service->ranks) &&
+	       spun_parse(wait, ret_service);
+}

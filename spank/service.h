@@ -1,0 +1,50 @@
+/*
+ * Service: which idle hooks the ranks' waits came through, why some ranks were passed through in part, and which calls
+ * kept the CPU busy without an idle call. Pure; one set of names for the segment, a node's record and the job's.
+ */
+#ifndef MPIWAIT_SPANK_SERVICE_H
+#define MPIWAIT_SPANK_SERVICE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/stats.h"
+
+#define SERVICE_FLAGS     8  /* bits of mpiwait_slot.flags that have a word */
+#define SERVICE_SPUN_MAX  16 /* functions, those that burned most */
+#define SERVICE_NAME_MAX  48
+#define SERVICE_COUNT_MAX INT64_C(1000000000000000)
+
+struct service_spun {
+	char name[SERVICE_NAME_MAX]; /* "MPI_Probe" */
+	uint64_t burned_us;
+	uint64_t cpu_us;
+};
+
+struct service {
+	uint64_t polls[MPIWAIT_HOOKS]; /* idle calls looked at, by bit of MPIWAIT_HOOK_* */
+	uint64_t ranks[SERVICE_FLAGS]; /* that have the flag */
+	size_t spun_count;             /* most burned time first */
+	struct service_spun spun[SERVICE_SPUN_MAX];
+};
+
+/* "opal", "no_hook". */
+const char *service_hook_name(unsigned bit);
+const char *service_flag_name(unsigned bit);
+
+/* Adds one function's; where there is no room, the least goes. */
+void service_add_spun(struct service *service, const char *name, uint64_t burned_us, uint64_t cpu_us);
+void service_add(struct service *sum, const struct service *more);
+
+/* Sets "hooks", "flags" and "spun" in a node's record of a step's waits; what is empty is left out. */
+void service_to_json(const struct service *service, json_t *wait);
+
+/* The other way round, from hostile input; what is missing is empty. Returns whether all is in range. */
+bool service_parse(const json_t *wait, struct service *ret_service);
+
+/* As service_to_json, but as the job's record has it, with seconds. */
+void service_print(const struct service *service, json_t *wait);
+
+#endif

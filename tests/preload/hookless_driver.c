@@ -1,0 +1,157 @@
+/*
+ * A program on top of hookless_mpi.c, one scene per argument: makes each call several times, and prints what the last
+ * one cost and gave, as "key value" lines.
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define MICROSECONDS 30000
+#define CALLS        6
+
+typedef uintptr_t word;
+
+#ifdef OPENMPI
+extern char ompi_request_null[256];
+#endif
+
+int MPI_Init(int *, char ***);
+int MPI_Finalize(void);
+int MPI_Wait(HANDLE *, void *);
+int MPI_Waitall(int, HANDLE *, void *);
+int MPI_Waitany(int, HANDLE *, int *, void *);
+int MPI_Waitsome(int, HANDLE *, int *, int *, void *);
+int MPI_Irecv(word, word, word, word, word, word, HANDLE *);
+int MPI_Recv(word, word, word, word, word, word, void *);
+int MPI_Recv_c(word, word, word, word, word, word, void *);
+int MPI_Probe(word, word, word, void *);
+int MPI_Mprobe(word, word, word, int *, void *);
+int MPI_Barrier(word);
+int MPI_Allreduce(word, word, word, word, word, word);
+int MPI_Alltoall(word, word, word, word, word, word, word);
+int MPI_Bcast(word, word, word, word, word);
+extern char fake_log[64];
+
+static unsigned char status[STATUS_BYTES + 8];
+static int good;
+
+static double seconds(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static HANDLE request(word microseconds)
+{
+	HANDLE made;
+
+	MPI_Irecv(0, microseconds, 0, 0, 0, 0, &made);
+	return made;
+}
+
+static void scene_wait(void)
+{
+	HANDLE one = request(MICROSECONDS);
+
+	good = MPI_Wait(&one, status) == 0 && one == REQUEST_NULL && status[0] == 0xff;
+}
+
+static void scene_waitall(void)
+{
+	HANDLE some[5] = {request(MICROSECONDS), REQUEST_NULL, request(1), request(MICROSECONDS / 2), REQUEST_NULL};
+
+	good = MPI_Waitall(5, some, NULL) == 0;
+	for (int i = 0; i < 5; i++)
+		good &= some[i] == REQUEST_NULL;
+}
+
+static void scene_waitany(void)
+{
+	HANDLE some[40];
+	int index = -1;
+
+	for (int i = 0; i < 40; i++)
+		some[i] = i == 39 ? request(MICROSECONDS) : REQUEST_NULL;
+	good = MPI_Waitany(40, some, &index, status) == 0 && index == 39 && some[39] == REQUEST_NULL;
+}
+
+static void scene_waitsome(void)
+{
+	HANDLE some[3] = {REQUEST_NULL, request(MICROSECONDS), REQUEST_NULL};
+	int count = 0, indices[3] = {-1, -1, -1};
+
+	good = MPI_Waitsome(3, some, &count, indices, NULL) == 0 && count == 1 && indices[0] == 1;
+}
+
+static void scene_recv(void)
+{
+	good = MPI_Recv(0, MICROSECONDS, 0, 0, 0, 0, status) == 0 && status[0] == 0xff;
+}
+
+static void scene_recv_c(void)
+{
+	good = MPI_Recv_c(0, MICROSECONDS, 0, 0, 0, 0, status) == 0 && status[0] == 0xff;
+}
+
+static void scene_probe(void)
+{
+	good = MPI_Probe(0, MICROSECONDS, 0, status) == 0 && status[0] == 0xff;
+}
+
+static void scene_mprobe(void)
+{
+	int message = 0;
+
+	good = MPI_Mprobe(0, MICROSECONDS, 0, &message, status) == 0 && message == 4711 && status[0] == 0xff;
+}
+
+static void scene_collectives(void)
+{
+	MPI_Barrier(MICROSECONDS);
+	MPI_Allreduce(0, 0, 1, 0, 0, 2);
+	MPI_Allreduce(0, 0, 0, 0, 0, 2); /* nothing to reduce: nobody need come */
+	MPI_Allreduce(0, 0, 1, 0, 0, 3); /* an intercommunicator */
+	MPI_Alltoall(0, 9, 0, 0, 1, 0, 2);
+	MPI_Alltoall(0, 9, 0, 0, 0, 0, 2);
+	MPI_Bcast(0, 1, 0, 0, 2);
+	good = 1;
+}
+
+static const struct {
+	const char *name;
+	void (*play)(void);
+} scenes[] = {
+        {"Wait", scene_wait},     {"Waitall", scene_waitall},         {"Waitany", scene_waitany},
+        {"Recv", scene_recv},     {"Waitsome", scene_waitsome},       {"Recv_c", scene_recv_c},
+        {"Mprobe", scene_mprobe}, {"collectives", scene_collectives}, {"Probe", scene_probe},
+};
+
+static void play(void (*scene)(void))
+{
+	for (int i = 0; i < CALLS; i++) {
+		double cpu = seconds(CLOCK_THREAD_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
+
+		memset(fake_log, 0, sizeof(fake_log));
+		memset(status, 0, sizeof(status));
+		scene();
+		cpu = seconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
+		wall = seconds(CLOCK_MONOTONIC) - wall;
+		for (int j = 0; j < 8; j++)
+			good &= status[STATUS_BYTES + j] == 0;
+		printf("share_%d %.4f\nwall_%d %.6f\ngood_%d %d\n", i, cpu / wall, i, wall, i, good);
+	}
+	printf("calls made: %s\n", fake_log);
+}
+
+int main(int argc, char **argv)
+{
+	MPI_Init(NULL, NULL);
+	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
+		if (argc > 1 && strcmp(scenes[i].name, argv[1]) == 0)
+			play(scenes[i].play);
+	MPI_Finalize();
+	return 0;
+}

@@ -1,0 +1,312 @@
+/*
+ * The budget law of the whole wait engine, under a simulated clock: the real wait.c and ladder.c, every shipped policy
+ * by way of its real parsers, and rungs that only move the clock.
+ *
+ *     law_test [waits]      per policy, a million by default
+ *
+ * A wait is 1 to 64 dependent steps: each has to be noticed before the next one begins. It lasts 1 us to 100 s in all;
+ * most are short, some are a million times as long. With visible progress the runtime says when it noticed a step.
+ *     - What a rung is asked for, and its exit latency, stay within B(w) whenever it is used, and the exit latency
+ *       within half of it. w is counted here, not by the engine.
+ *     - With visible progress, no step is noticed later than its own B, all of them no later than the sum of B; but
+ *       for what the node woke too late, and the poll that notices.
+ *     - Long steps are slept through.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "preload/config.h"
+#include "preload/idle.h"
+#include "preload/prewait.h"
+#include "preload/wait.h"
+#include "spank/policy.h"
+#include "tests/preload/expect.h"
+
+#define WAITS       1000000
+#define STEPS_MOST  64
+#define LEAST_NS    1000.0
+#define MOST_NS     100e9
+#define LONG_NS     UINT64_C(5000000)
+#define POLL_NS     UINT64_C(400)
+#define FAILURES    5 /* are told; the others look the same */
+#define LOCK_ONE_IN 10
+
+struct process process;
+struct process_guard acting = {PROCESS_ACTS};
+struct process_guard *process_guard = &acting;
+struct idle idle = {.hooks = MPIWAIT_HOOK_OPAL};
+
+/* What the model knows of the wait that it plays. */
+static struct {
+	uint64_t now_ns;
+	uint64_t origin_ns; /* of w, as the law has it */
+	uint64_t cap_ns;
+	uint64_t excess_ns; /* by which the latest doze was too long */
+	uint64_t long_ns, asleep_ns;
+	bool long_step;
+} model;
+
+static struct mpiwait_slot slot;
+static uint64_t random_state = 4711;
+
+void process_flag(uint32_t flag)
+{
+	(void)flag;
+}
+
+void process_hook(uint32_t hook)
+{
+	slot.hooks |= hook;
+}
+
+void process_event_end(void)
+{
+}
+
+void prewait_begin(enum call_row row)
+{
+	(void)row;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ret_now)
+{
+	(void)clock;
+	ret_now->tv_sec = (time_t)(model.now_ns / NS_PER_S);
+	ret_now->tv_nsec = (long)(model.now_ns % NS_PER_S);
+	return 0;
+}
+
+static uint64_t random_below(uint64_t limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % limit;
+}
+
+/* The law's own words, not the engine's. */
+static uint64_t law_budget(uint64_t waited_ns)
+{
+	const struct config *config = &process.config;
+	double budget = (double)waited_ns * (double)config->relative_ppm / 1e6 + (double)config->absolute_ns;
+
+	if (waited_ns < config->spin_ns)
+		return 0;
+	if (budget > (double)config->max_ns)
+		budget = (double)config->max_ns;
+	return budget < (double)model.cap_ns ? (uint64_t)budget : model.cap_ns;
+}
+
+#define CHECK_LAW(condition, ...)                       \
+	do {                                            \
+		if (expect_failures < FAILURES)         \
+			EXPECT(condition, __VA_ARGS__); \
+		else if (!(condition))                  \
+			expect_failures++;              \
+	} while (0)
+
+/* Wakes late by half of typical_ns to all of it, and one time in ten by as much again. */
+static void model_doze(enum mpiwait_rung rung, uint64_t ask_ns, uint64_t typical_ns)
+{
+	uint64_t budget_ns = law_budget(model.now_ns - model.origin_ns);
+	uint64_t exit_ns = wait_self.ladder.rung[rung].exit_ns;
+	uint64_t actual_ns = ask_ns + typical_ns / 2 + random_below(typical_ns / 2 + 1);
+
+	CHECK_LAW(ask_ns + exit_ns <= budget_ns, "rung %d: %" PRIu64 " + %" PRIu64 " at w = %" PRIu64, (int)rung,
+	          ask_ns, exit_ns, model.now_ns - model.origin_ns);
+	CHECK_LAW(exit_ns <= budget_ns / 2, "rung %d: exit %" PRIu64, (int)rung, exit_ns);
+	if (random_below(10) == 0)
+		actual_ns += typical_ns;
+	model.excess_ns = actual_ns > budget_ns ? actual_ns - budget_ns : 0;
+	model.now_ns += actual_ns;
+	if (model.long_step)
+		model.asleep_ns += actual_ns;
+}
+
+static void doze_pause(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)ask_ns, (void)thread;
+}
+
+static void doze_yield(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)ask_ns, (void)thread;
+	model.now_ns += 250;
+	model.excess_ns = 250;
+}
+
+static void doze_umwait(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)thread;
+	model_doze(MPIWAIT_RUNG_UMWAIT, ask_ns, 600);
+}
+
+static void doze_mwaitx(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)thread;
+	model_doze(MPIWAIT_RUNG_MWAITX, ask_ns, 900);
+}
+
+static void doze_nap(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)thread;
+	model_doze(MPIWAIT_RUNG_NAP, ask_ns, 6000);
+}
+
+static uint64_t most_umwait(void)
+{
+	return process.config.umwait_max_ns;
+}
+
+/* Other rungs of a policy (event, pstate) change nothing of the law: the ladder passes over what has no probe. */
+const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
+        [MPIWAIT_RUNG_PAUSE] = {.name = "pause", .instant = true, .doze = doze_pause},
+        [MPIWAIT_RUNG_YIELD] = {.name = "yield", .exit_ns = 300, .doze = doze_yield},
+        [MPIWAIT_RUNG_UMWAIT] = {.name = "umwait",
+                                 .exit_ns = 500,
+                                 .timed = true,
+                                 .holds_core = true,
+                                 .most_ns = most_umwait,
+                                 .doze = doze_umwait},
+        [MPIWAIT_RUNG_MWAITX] =
+                {.name = "mwaitx", .exit_ns = 500, .timed = true, .holds_core = true, .doze = doze_mwaitx},
+        [MPIWAIT_RUNG_NAP] = {.name = "nap", .exit_ns = 10000, .timed = true, .doze = doze_nap},
+        [MPIWAIT_RUNG_EVENT] = {.name = "event"},
+        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate"},
+};
+
+void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low)
+{
+	(void)thread, (void)now_ns, (void)low;
+}
+
+int rung_by_name(const char *name, size_t length)
+{
+	for (int i = 0; i < (int)MPIWAIT_RUNG_COUNT; i++)
+		if (strlen(rung_table[i].name) == length && memcmp(rung_table[i].name, name, length) == 0)
+			return i;
+	return -1;
+}
+
+void rung_leave(struct rung_thread *thread)
+{
+	(void)thread;
+}
+
+/* Pareto with alpha 1. */
+static uint64_t heavy_tail(void)
+{
+	double length = LEAST_NS * 1e8 / (double)(random_below(100000000) + 1);
+
+	return (uint64_t)(length < MOST_NS ? length : MOST_NS);
+}
+
+/* Until the step that ends at end_ns is noticed. Returns how much later that is. */
+static uint64_t step_play(struct wait *wait, uint64_t end_ns)
+{
+	for (;;) {
+		model.now_ns += POLL_NS / 2 + random_below(POLL_NS / 2);
+		if (model.now_ns >= end_ns)
+			return model.now_ns - end_ns;
+		model.excess_ns = 0;
+		if (++wait->polls >= WAIT_FREE_POLLS)
+			wait_idle(wait, MPIWAIT_HOOK_OPAL);
+	}
+}
+
+static void wait_play(bool visible, uint64_t *over_ns, uint64_t *allowed_ns)
+{
+	int steps = 1 + (int)random_below(STEPS_MOST);
+	uint64_t mean_ns = heavy_tail() / (unsigned)steps + 1;
+	bool lock = random_below(LOCK_ONE_IN) == 0;
+	uint32_t mode = wait_enter(lock ? ROW_Win_lock : ROW_Recv, CALL_WAIT, lock, (uintptr_t)&model);
+
+	model.cap_ns = lock ? process.config.rma_ns : UINT64_MAX;
+	model.origin_ns = model.now_ns;
+	for (int i = 0; i < steps; i++) {
+		uint64_t length_ns = mean_ns / 2 + random_below(mean_ns), late_ns, bound_ns;
+
+		model.long_step = !lock && length_ns >= LONG_NS;
+		late_ns = step_play(&wait_self, model.now_ns + length_ns);
+		bound_ns = law_budget(length_ns) + model.excess_ns + POLL_NS;
+		CHECK_LAW(!visible || late_ns <= bound_ns, "a step of %" PRIu64 " noticed %" PRIu64 " late", length_ns,
+		          late_ns);
+		*over_ns += late_ns;
+		*allowed_ns += bound_ns;
+		model.long_ns += model.long_step ? length_ns : 0;
+		if (visible) {
+			wait_self.progressed = 1;
+			model.origin_ns = model.now_ns;
+		}
+	}
+	wait_leave(mode);
+}
+
+static bool is_timed(uint32_t rungs)
+{
+	for (int i = 0; i < (int)MPIWAIT_RUNG_COUNT; i++)
+		if (rungs & 1u << i && rung_table[i].timed)
+			return true;
+	return false;
+}
+
+static void waits_play(const char *name, int waits, bool visible)
+{
+	uint64_t over_ns = 0, allowed_ns = 0;
+
+	memset(&slot, 0, sizeof(slot));
+	memset(&wait_self, 0, sizeof(wait_self));
+	memset(&model, 0, sizeof(model));
+	model.now_ns = NS_PER_S;
+	for (int i = 0; i < waits; i++)
+		wait_play(visible, &over_ns, &allowed_ns);
+	CHECK_LAW(!visible || over_ns <= allowed_ns, "%s: %" PRIu64 " late in all, %" PRIu64 " allowed", name, over_ns,
+	          allowed_ns);
+	if (is_timed(process.policy.rungs))
+		CHECK_LAW(model.asleep_ns >= model.long_ns * 17 / 20, "%s: asleep for %" PRIu64 " of %" PRIu64, name,
+		          model.asleep_ns, model.long_ns);
+	printf("%-8s %s: %d waits, %.3f s late of %.3f s allowed, long steps asleep for %.1f %%\n", name,
+	       visible ? "visible" : "hidden ", waits, (double)over_ns / 1e9, (double)allowed_ns / 1e9,
+	       model.long_ns ? 100.0 * (double)model.asleep_ns / (double)model.long_ns : 0.0);
+}
+
+/* As if the node had every rung that this test plays. */
+static void policy_play(const struct policy *policy, int waits)
+{
+	const struct cpu cpu = {.waitpkg = true, .mwaitx = true, .tsc_khz = 2600000, .umwait_max_ns = 38461};
+	const uint32_t unplayed = 1u << MPIWAIT_RUNG_EVENT | 1u << MPIWAIT_RUNG_PSTATE;
+	char flat[POLICY_FLAT_MAX];
+
+	if (!policy->inject || policy->choose_count > 0)
+		return;
+	EXPECT(policy_flatten(policy, &cpu, false, false, flat, sizeof(flat)) > 0, "%s", policy->name);
+	EXPECT(config_parse(flat, &process.config) == 0, "%s", flat);
+	process.policy = (struct ladder_policy){
+	        .rungs = process.config.rungs & ~unplayed,
+	        .spin_ns = process.config.spin_ns,
+	        .relative_ppm = process.config.relative_ppm,
+	        .absolute_ns = process.config.absolute_ns,
+	        .max_ns = process.config.max_ns,
+	};
+	waits_play(policy->name, waits / 2, true);
+	waits_play(policy->name, waits / 2, false);
+}
+
+int main(int argc, char **argv)
+{
+	const char *directories[] = {MPIWAIT_POLICIES};
+	static struct policy_set set;
+	struct error error = {""};
+
+	process.slot = &slot;
+	process.burst = 1;
+	process.pstate_after_ns = UINT64_MAX;
+	policy_load(directories, 1, &set, &error);
+	EXPECT(set.count >= 7 && error.text[0] == '\0', "%zu policies, %s", set.count, error.text);
+	for (size_t i = 0; i < set.count; i++)
+		policy_play(&set.policy[i], argc > 1 ? atoi(argv[1]) : WAITS);
+	return expect_result();
+}

@@ -1,0 +1,38 @@
+/*
+ * What the shipped policies come to on this processor: "NAME FLAT" for each that this release and this host can do, or
+ * "NAME - REASON". One argument: the directory of the policies.
+ */
+#include <stdio.h>
+
+#include "spank/policy.h"
+
+static struct policy_set set;
+
+static void print_policy(const struct policy *policy, const struct cpu *cpu, const struct policy_support *support)
+{
+	struct policy_use use;
+	char flat[POLICY_FLAT_MAX];
+	const struct policy *used = policy_resolve(&set, policy->name, support, &use);
+
+	if (!policy->inject || used != policy) {
+		printf("%s - %s\n", policy->name, use.why[0] ? use.why : policy->inject ? use.used : "not preloaded");
+		return;
+	}
+	if (policy_flatten(policy, cpu, false, false, flat, sizeof(flat)) > 0)
+		printf("%s %s\n", policy->name, flat);
+}
+
+int main(int argc, char **argv)
+{
+	const char *directories[] = {argc > 1 ? argv[1] : "."};
+	struct error error = {""};
+	struct policy_support support;
+	struct cpu cpu;
+
+	cpu_probe(&cpu);
+	policy_probe(&cpu, SITE_GRANT_OFF, &support);
+	policy_load(directories, 1, &set, &error);
+	for (size_t i = 0; i < set.count; i++)
+		print_policy(&set.policy[i], &cpu, &support);
+	return error.text[0] != '\0';
+}

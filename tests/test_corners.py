@@ -1,0 +1,139 @@
+"""Programs that come by their MPI in unusual ways, or leave it so, and clocks that jump: nothing breaks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "preload"))
+from support import BUILD, NAP, ROOT, run, values  # noqa: E402
+
+FAKE = BUILD / "tests/preload/libmpi-fake.so"
+HOOKLESS = BUILD / "tests/preload/libmpi-hookless.so"
+SOURCES = ROOT / "tests/preload"
+TWO_MPIS, RUNNING = 1, 2
+
+pytestmark = pytest.mark.skipif(not FAKE.exists(), reason=f"not built: {FAKE}")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("corners")
+
+
+def compiled(folder: Path, name: str, *words: object) -> Path:
+    target = folder / name
+    command = ["cc", "-O1", "-D_GNU_SOURCE", "-o", target, *words, "-ldl"]
+    subprocess.run([str(word) for word in command], check=True, timeout=60)
+    return target
+
+
+def linked_to(folder: Path, name: str, *libraries: Path) -> Path:
+    """The program, linked to those libraries where they are."""
+    options = [f"-Wl,-rpath,{library.parent}" for library in libraries]
+    return compiled(folder, name, SOURCES / "corners.c", "-Wl,--no-as-needed", *libraries, *options)
+
+
+def test_functions_from_a_handle_are_not_seen_and_work(folder: Path) -> None:
+    done, segment = run([compiled(folder, "bare", SOURCES / "corners.c"), "handle", FAKE])
+    assert done.returncode == 0 and segment["claimed"] == 0 and segment["slots"] == []
+
+
+def test_an_mpi_that_a_plugin_brings_and_takes_away(folder: Path) -> None:
+    source = folder / "plugin.c"
+    source.write_text("""
+        #include <stdint.h>
+        int MPI_Init(int *, char ***);
+        int MPI_Finalize(void);
+        int MPI_Recv(intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t, intptr_t);
+        int plugin_run(void)
+        {
+            int code = MPI_Init(0, 0) | MPI_Recv(1, 100000, 3, 0, 5, 6, 7);
+            return code | MPI_Finalize();
+        }
+    """)
+    plugin = compiled(folder, "plugin.so", "-shared", "-fPIC", source, FAKE, f"-Wl,-rpath,{FAKE.parent}")
+    done, segment = run([compiled(folder, "bare", SOURCES / "corners.c"), "plugin", plugin])
+    assert done.returncode == 0, done.stderr
+    (slot,) = segment["slots"]
+    receive = slot["lane"][0]["calls"]["Recv"]
+    assert receive["calls"] == receive["waits"] == 1, "MPI is finalized once; what comes after that is forwarded"
+    assert slot["lane"][0]["naps"]["nap"] > 10
+
+
+def test_two_mpis_are_left_alone(folder: Path) -> None:
+    done, segment = run([linked_to(folder, "two", FAKE, HOOKLESS), "linked"])
+    assert done.returncode == 0
+    (slot,) = segment["slots"]
+    assert slot["flags"] & TWO_MPIS and all(not lane["naps"] for lane in slot["lane"])
+
+
+@pytest.mark.parametrize("name", ["libmpitrampoline.so.5", "libmpiwrapper.so", "libwi4mpi_OMPI_MPICH.so"])
+def test_a_translator_of_abis_is_left_alone(folder: Path, name: str) -> None:
+    source = folder / "empty.c"
+    source.write_text("int translator_is_here = 1;\n")
+    translator = compiled(folder, name, "-shared", "-fPIC", source, f"-Wl,-soname,{name}")
+    done, segment = run([linked_to(folder, f"with-{name}", translator, FAKE), "linked"])
+    assert done.returncode == 0
+    (slot,) = segment["slots"]
+    assert slot["flags"] & TWO_MPIS and not any(lane["naps"] for lane in slot["lane"])
+
+
+def test_a_rank_that_has_its_mpi_inside(folder: Path) -> None:
+    """Linked statically, but for libc: its own functions come first."""
+    program = compiled(folder, "inside", SOURCES / "corners.c", SOURCES / "fake_mpi.c")
+    done, segment = run([program, "linked"])
+    assert done.returncode == 0 and segment["claimed"] == 0
+
+
+def test_vfork_and_exec(folder: Path) -> None:
+    done, segment = run([linked_to(folder, "fake", FAKE), "vfork"])
+    assert done.returncode == 0 and segment["claimed"] == 1
+    assert segment["slots"][0]["lane"][0]["calls"]["Recv"]["waits"] == 1
+
+
+def test_abort(folder: Path) -> None:
+    """The rank that aborts the job was busy with that, not waiting; what it did before is there."""
+    done, segment = run([linked_to(folder, "fake", FAKE), "abort"])
+    assert done.returncode == 3
+    (slot,) = segment["slots"]
+    calls = slot["lane"][0]["calls"]
+    assert slot["state"] == RUNNING and calls["Recv"]["waits"] == 1 and calls["Abort"]["calls"] == 1
+
+
+@pytest.mark.parametrize("jump_s", [-5, 7200, -100000, 10**9], ids=str)
+def test_the_clock_jumps_in_a_wait(folder: Path, jump_s: int) -> None:
+    """For the library alone: a migrated machine, or one whose TSC is not what it seemed."""
+    source = folder / "jump.c"
+    source.write_text("""
+        #include <dlfcn.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <time.h>
+        int clock_gettime(clockid_t clock, struct timespec *now)
+        {
+            static int (*next)(clockid_t, struct timespec *);
+            static long readings;
+            Dl_info caller;
+            int code;
+
+            if (!next)
+                next = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+            code = next(clock, now);
+            if (clock == CLOCK_MONOTONIC && dladdr(__builtin_return_address(0), &caller) &&
+                strstr(caller.dli_fname, "libmpiwait") && ++readings > 500)
+                now->tv_sec += atol(getenv("JUMP_S"));
+            return code;
+        }
+    """)
+    jump = compiled(folder, "jump.so", "-shared", "-fPIC", source)
+    done, segment = run([BUILD / "tests/preload/preload_driver", "wait"], NAP, preload=jump, JUMP_S=str(jump_s))
+    seen = values(done)
+    call = segment["slots"][0]["lane"][0]["calls"]["Recv"]
+    assert seen["code"] == 0 and seen["errno"] == 4711 and seen["slack"] == 50000
+    assert call["waits"] == 1 and 0.05e9 < call["wait_ns"] < 0.25e9 and call["longest_ns"] == call["wait_ns"]
+    assert call["burned_ns"] == 0
+    assert segment["slots"][0]["lane"][0]["naps"]["nap"] > 20

@@ -1,0 +1,51 @@
+"""The law by counts, through the real library: dependent steps, and a runtime that yields under its lock."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "preload"))
+from support import BUILD, NAP, run, values  # noqa: E402
+
+DRIVER, LOCKED = BUILD / "tests/preload/preload_driver", BUILD / "tests/preload/locked_driver"
+LOCKED_FLAG, YIELD_HOOK = 16, 2
+STEPS = 100
+pytestmark = pytest.mark.skipif(not LOCKED.exists(), reason=f"not built: {LOCKED}")
+
+
+def play(command: list, config: str | None = NAP):
+    done, segment = run(command, config)
+    assert done.returncode == 0, done.stderr
+    return values(done), segment["slots"][0] if config else None
+
+
+def test_steps_that_the_runtime_reports_are_polled_for():
+    """A hundred steps of 100 us after one of 20 ms: a nap in them would leave two polls to each, not hundreds."""
+    seen, slot = play([DRIVER, "visible_steps"])
+    assert slot["lane"][0]["naps"]["nap"] > 30, "the first step is long"
+    assert seen["step_polls"] > 40 * STEPS
+
+
+def test_steps_that_nobody_reports_are_napped_in_but_within_the_budget():
+    seen, slot = play([DRIVER, "hidden_steps"])
+    thread = slot["lane"][0]
+    assert seen["step_polls"] < 40 * STEPS, "else the test above proves nothing"
+    naps = thread["naps"]["nap"]
+    assert (thread["asleep_ns"]["nap"] - thread["late_ns"]) / naps <= 400000
+
+
+def test_one_thread_naps_under_the_lock():
+    seen, slot = play([LOCKED])
+    assert slot["hooks"] == YIELD_HOOK and not slot["flags"] & LOCKED_FLAG
+    assert slot["lane"][0]["naps"]["nap"] > 100 and seen["yields"] < 100000
+
+
+def test_nobody_naps_under_the_lock_once_a_second_thread_has_called():
+    """At most the nap that was open when it came."""
+    seen, slot = play([LOCKED, "threads"])
+    assert slot["flags"] & LOCKED_FLAG and len(slot["lane"]) == 2
+    assert all(thread["naps"].get("nap", 0) <= 1 for thread in slot["lane"])
+    assert seen["yields"] > 1000 and seen["polls"] > 10000

@@ -1,0 +1,158 @@
+"""csv=DIR from option to files: two nodes, killed ranks, places where the user may not write, a helper that hangs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import jobs
+from tests.cluster import Cluster, project_cluster_arguments
+from tests.conftest import start_or_skip
+from tests.jobs import PROGRAMS
+
+pytestmark = pytest.mark.cluster
+UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "20", "2"]
+
+
+def files(cluster: Cluster, directory: str) -> list[str]:
+    return cluster.run(["ls", "-A", directory]).stdout.split()
+
+
+def table(cluster: Cluster, directory: str, kind: str, job: int, node: str, step: str = "0") -> list[dict[str, str]]:
+    path = f"{directory}/mpi-wait_{kind}.{job}.{step}.{node}.csv"
+    return list(csv.DictReader(io.StringIO(cluster.run(["cat", path], check=True).stdout)))
+
+
+def complained(cluster: Cluster, job: int) -> str:
+    """What the slurmstepds said of the helper. They may end after srun."""
+    cluster.wait_job(job)
+    lines = [line for node in cluster.nodes for line in cluster.logs(f"slurmd-{node}").splitlines()]
+    return "\n".join(line for line in lines if f"mpi-wait: job {job} step" in line and "mpi-wait-csv" in line)
+
+
+def home(cluster: Cluster) -> str:
+    return cluster.run(["pwd"], check=True).stdout.strip()
+
+
+def play_on_two_nodes(cluster: Cluster) -> None:
+    place = f"{cluster.share}/csv-job"
+    cluster.node_run("submit", ["install", "-d", "-o", "alice", place], check=True)
+    job, _ = jobs.srun(cluster, ["-N2", "-n4", f"--chdir={place}", "--mpi-wait-policy=nap,csv=out", *UNBALANCED])
+    record = jobs.record(cluster, job)
+    assert record["wait"]["profile"]["MPI_Allreduce"]["calls"] > 0
+    assert sorted(files(cluster, f"{place}/out")) == sorted(
+        f"mpi-wait_{kind}.{job}.0.{node}.csv" for kind in ("time", "msg") for node in ("c1", "c2")
+    )
+    times = [row for node in ("c1", "c2") for row in table(cluster, f"{place}/out", "time", job, node)]
+    assert {row["rank"] for row in times} == {"0", "1", "2", "3"} and {row["end"] for row in times} == {"finalized"}
+    calls = {row["rank"]: int(row["calls"]) for row in times if row["function"] == "MPI_Allreduce"}
+    assert sum(calls.values()) == record["wait"]["profile"]["MPI_Allreduce"]["calls"]
+    sizes = table(cluster, f"{place}/out", "msg", job, "c1")
+    assert sum(int(row["calls"]) for row in sizes if row["rank"] == "0" and row["function"] == "MPI_Allreduce") \
+        == calls["0"]
+    owner = cluster.run(["stat", "-c", "%U %a", f"{place}/out/mpi-wait_time.{job}.0.c1.csv"]).stdout.split()
+    assert owner == ["alice", "644"]
+    assert not complained(cluster, job)
+
+
+def test_one_pair_of_files_per_node(cluster: Cluster) -> None:
+    """DIR is relative to the job's directory, and made there; the profile comes with it."""
+    play_on_two_nodes(cluster)
+
+
+@pytest.mark.slow
+def test_the_same_where_slurm_tracks_processes_by_cgroup(cluster_cgroup: Cluster) -> None:
+    play_on_two_nodes(cluster_cgroup)
+
+
+def test_ranks_that_were_killed_are_there(cluster: Cluster) -> None:
+    place = f"{cluster.share}/csv-killed"
+    cluster.node_run("submit", ["install", "-d", "-o", "alice", place], check=True)
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", "--overcommit", f"--mpi-wait-policy=nap,csv={place}", "timeout", "-s",
+                                 "KILL", "2", f"{PROGRAMS}/late_sender", "60000"], check=False)
+    cluster.wait_job(job)
+    rows = table(cluster, place, "time", job, "c1")
+    assert {row["end"] for row in rows} == {"died"}
+    waited = [float(row["wait_s"]) for row in rows if row["function"] == "MPI_Recv"]
+    assert max(waited) > 0.5
+
+
+def test_a_cancelled_job_on_two_nodes_has_its_files(cluster: Cluster) -> None:
+    place = f"{cluster.share}/csv-cancelled"
+    cluster.node_run("submit", ["install", "-d", "-o", "alice", place], check=True)
+    argv = ["-N2", "-n2", f"--mpi-wait-policy=nap,csv={place}"]
+    job = jobs.sbatch(cluster, f"srun {PROGRAMS}/late_sender 60000\n", argv)
+    cluster.wait_job(job, states=["RUNNING"])
+    time.sleep(3)
+    cluster.run(["scancel", str(job)], check=True)
+    assert not complained(cluster, job)
+    rows = [row for node in ("c1", "c2") for row in table(cluster, place, "time", job, node)]
+    assert {(row["rank"], row["end"]) for row in rows} == {("0", "died"), ("1", "died")}
+    waited = [float(row["wait_s"]) for row in rows if (row["rank"], row["function"]) == ("1", "MPI_Recv")]
+    assert waited and waited[0] > 1
+
+
+@pytest.mark.parametrize(("make", "words"), [
+    ("mkdir -m 700 {}", "Permission denied"),
+    ("mkdir -m 700 {0}-target; ln -s {0}-target {0}", "Permission denied"),
+    ("touch {}", "Not a directory"),
+    ("mkfifo {}", "Not a directory"),
+], ids=["closed", "link", "file", "fifo"])
+def test_where_the_user_may_not_write_nothing_is_written(cluster: Cluster, make: str, words: str) -> None:
+    place = f"{cluster.share}/csv-{len(make)}"
+    cluster.node_run("submit", ["sh", "-ec", make.format(place)], check=True)
+    job, done = jobs.srun(cluster, ["-N1", "-n2", f"--mpi-wait-policy=nap,csv={place}", *UNBALANCED])
+    assert "mpi-wait" not in done.stderr
+    assert words in complained(cluster, job)
+    found = cluster.node_run("submit", ["find", str(cluster.share), "-path", f"{place}*", "-name", "*mpi-wait*"])
+    assert found.stdout == ""
+
+
+def test_a_name_that_is_too_long(cluster: Cluster) -> None:
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", f"--mpi-wait-policy=nap,csv=/{'x' * 245}", *UNBALANCED])
+    assert "Permission denied" in complained(cluster, job)
+    _, refused = jobs.srun(cluster, ["-N1", "-n1", f"--mpi-wait-policy=nap,csv=/{'x' * 300}", "true"], check=False)
+    assert refused.returncode != 0 and "longer than" in refused.stderr
+
+
+@pytest.fixture(scope="module")
+def hanging_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One node on which the helper never ends."""
+    arguments = project_cluster_arguments()
+    stage = arguments["binds"].get("/opt/mpi-wait")
+    if not stage:
+        pytest.skip("nothing is staged")
+    copy = tmp_path_factory.mktemp("stage") / "mpi-wait"
+    shutil.copytree(stage, copy)
+    for folder in (copy, *copy.parents):
+        if folder != Path("/") and folder != Path("/tmp"):
+            folder.chmod(0o755)
+    helper = copy / "libexec/mpi-wait/mpi-wait-csv"
+    helper.write_text("#!/bin/sh\ntrap '' TERM INT HUP\nwhile :; do sleep 1; done\n")
+    helper.chmod(0o755)
+    arguments["binds"]["/opt/mpi-wait"] = copy
+    cluster = Cluster(nodes=1, **arguments)
+    yield start_or_skip(cluster)
+    cluster.stop()
+
+
+@pytest.mark.slow
+def test_a_helper_that_hangs_holds_the_step_ten_seconds(hanging_cluster: Cluster) -> None:
+    cluster = hanging_cluster
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap,csv=out", *UNBALANCED])
+    began = time.monotonic()
+    cluster.wait_job(job, timeout=60)
+    record = jobs.record(cluster, job)
+    assert record["wait"]["profile"]
+    # By us, or before that by Slurm, which counts it among the step's processes once the job ends.
+    assert re.search("was killed after 10 s|died of signal 9", complained(cluster, job))
+    assert time.monotonic() - began < 60
+    left = cluster.node_run("c1", ["sh", "-c", "grep -l mpi-wait-cs[v] /proc/[0-9]*/cmdline 2>/dev/null"]).stdout
+    assert left.strip() == ""

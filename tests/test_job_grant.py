@@ -1,0 +1,241 @@
+"""Under pstate an unprivileged job changes the frequency of its own cores while it waits, and of no other, ever."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import grants, jobs
+from tests.grants import (
+    HOSTILE,
+    LONG,
+    PSTATE,
+    UNBALANCED,
+    begin,
+    files,
+    hostile,
+    is_clean,
+    kill,
+    lows,
+    take_writes,
+    wait_for,
+)
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+DRIVERS = ["acpi-cpufreq", "intel_cpufreq", "intel_pstate", "amd-pstate-epp"]
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[grants.Start]:
+    yield from grants.clusters()
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_a_lease_lowers_and_restores(start: grants.Start, driver: str) -> None:
+    cluster = start(driver=driver)
+    before = files(cluster)
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    record = jobs.record(cluster, job)
+    writes = take_writes(cluster)
+    assert files(cluster) == before
+    assert {file for _, file, _ in writes} == {"scaling_max_freq"}
+    frequencies = {int(khz) for policy, _, khz in writes if policy == "policy0"}
+    assert len(frequencies) == 2, "the lowest and what was found"
+    grant, wait = record["grant"], record["wait"]
+    assert (grant["mode"], grant["cores"], "refused" in grant) == ("lease", 2, False)
+    assert grant["transitions"] >= 8 and grant["transitions"] % 2 == 0, "each wait of four, and back"
+    # What the ranks say agrees with what root saw.
+    assert grant["transitions"] == wait["transitions"]
+    assert 0.9 * wait["low_s"] <= grant["low_s"] <= 1.1 * wait["low_s"] + 0.02
+    assert grant["low_s"] > 0.5 * wait["per_rank_s"][0] and wait["asleep_s"] == 0
+    assert record["policy"] == {"asked": "pstate", "used": "pstate", "by": "job"}
+
+
+def test_results_are_the_same(start: grants.Start) -> None:
+    cluster = start()
+    argv = ["-N1", "-n2", *UNBALANCED]
+    _, lowered = jobs.srun(cluster, argv)
+    _, bare = jobs.srun(cluster, [word for word in argv if word != PSTATE])
+    assert lowered.stdout == bare.stdout and "checksum" in bare.stdout
+
+
+def test_nothing_can_be_opened(start: grants.Start) -> None:
+    cluster = start()
+    tried = hostile(cluster, "by_path")
+    assert len(tried) >= 8 and set(tried.values()) == {"PermissionError"}
+
+
+def test_only_the_own_core_obeys(start: grants.Start) -> None:
+    cluster = start()
+    answers = hostile(cluster, "every_cpu")
+    own = answers.pop("own")
+    assert answers.pop(own) == "done" and set(answers.values()) == {"not yours"}
+    assert {policy for policy, _, khz in take_writes(cluster) if khz == "1000000"} == {f"policy{own}"}
+
+
+def test_a_thread_that_may_run_elsewhere_is_refused(start: grants.Start) -> None:
+    assert hostile(start(), "wide", argv=["-c2"]) == {"low": "not now"}
+
+
+def test_a_core_where_another_thread_computes_stays(start: grants.Start) -> None:
+    answers = hostile(start(), "crowded")
+    assert "not now" in answers["busy"] and answers["alone"] == "done"
+
+
+@pytest.mark.parametrize("kind", ["short", "long", "empty", "magic", "verb"])
+def test_what_is_no_request_ends_the_lease(start: grants.Start, kind: str) -> None:
+    cluster = start()
+    before = files(cluster)
+    answers = hostile(cluster, "garbage", kind)
+    assert answers["first"] == "done" and answers["then"] in ("closed", "BrokenPipeError", "ConnectionResetError")
+    assert is_clean(cluster, before)
+
+
+def test_descriptors_that_are_sent_find_no_room(start: grants.Start) -> None:
+    answers = hostile(start(), "garbage", "descriptors")
+    assert answers["first"] == "done" and answers["then"] in ("closed", "BrokenPipeError", "ConnectionResetError")
+
+
+def test_a_flood_is_bounded_and_never_blocks(start: grants.Start) -> None:
+    cluster = start()
+    before = files(cluster)
+    seen = hostile(cluster, "flood")
+    changes = len(take_writes(cluster))
+    print(seen, changes)
+    assert seen["refused"] > 0 and seen["sent"] < 5000 and seen["stepd_s"] < 1.0
+    assert is_clean(cluster, before)
+    assert hostile(cluster, "low")["restore"] == "done"
+
+
+def test_a_core_comes_back_by_itself(start: grants.Start) -> None:
+    cluster = start()
+    job, process = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "hold", "4"])
+    assert wait_for(lambda: lows(cluster))
+    began = time.monotonic()
+    wait_for(lambda: not lows(cluster))
+    assert time.monotonic() - began < 2.5
+    process.communicate(timeout=30)
+    cluster.wait_job(job)
+
+
+@pytest.mark.parametrize("way", ["environment", "proc", "pidfd", "rights"])
+@pytest.mark.parametrize("thief", ["the same user's job", "another user's job", "a second step"])
+def test_a_lease_cannot_be_stolen(start: grants.Start, thief: str, way: str) -> None:
+    cluster = start()
+    before = files(cluster)
+    path = f"{cluster.share}/{secrets.token_hex(4)}"
+    job, victim = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "hand_out", path, "12"])
+    wait_for(lambda: (cluster.root / "share" / Path(path).name).exists())
+    take_writes(cluster)
+    argv, how = ["-N1", "-n1"], {"user": "bob" if thief.startswith("another") else "alice"}
+    if thief == "a second step":
+        argv += [f"--jobid={job}", "--overlap", "--mpi-wait-policy=off"]
+    else:
+        argv += [PSTATE]
+    try:
+        _, done = jobs.srun(cluster, [*argv, *HOSTILE, "steal", way, path], **how)
+        answers = json.loads(done.stdout)
+        low = [write for write in take_writes(cluster) if write[2] == "1000000"]
+    finally:
+        victim.terminate()
+        victim.communicate(timeout=30)
+    print(answers)
+    assert low == []
+    # At the victim's number the thief's own lease may be, which has its own core only.
+    unheard = {"silence"} | ({"not yours"} if way == "environment" else set())
+    assert answers["steal"] != "taken" or {answers["low"], answers["restore"]} <= unheard
+    if way == "rights" and thief != "a second step":
+        assert answers["steal"] == "taken"
+    cluster.wait_job(job)
+    assert is_clean(cluster, before)
+
+
+def test_a_kept_end_is_worth_nothing(start: grants.Start) -> None:
+    cluster = start()
+    path = f"{cluster.share}/{secrets.token_hex(4)}"
+    job, victim = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "hand_out", path, "30"])
+    wait_for(lambda: (cluster.root / "share" / Path(path).name).exists())
+    keeper_job, keeper = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "steal", "rights", path, "4"])
+    time.sleep(1.5)
+    cluster.run(["scancel", str(job)], check=True)
+    victim.communicate(timeout=30)
+    cluster.wait_job(job)
+    take_writes(cluster)
+    out, _ = keeper.communicate(timeout=30)
+    answers = json.loads(out)
+    assert answers["steal"] == "taken" and answers["low"] in ("closed", "BrokenPipeError", "ConnectionResetError")
+    assert [write for write in take_writes(cluster) if write[2] == "1000000"] == []
+    cluster.wait_job(keeper_job)
+
+
+@pytest.mark.parametrize("how", ["scancel", "ranks", "slurmstepd"])
+def test_whatever_dies_the_files_are_as_before(start: grants.Start, how: str) -> None:
+    cluster = start()
+    before = files(cluster)
+    job, process = begin(cluster, ["-N1", "-n2", *LONG])
+    assert wait_for(lambda: lows(cluster)) == ["policy0"]
+    kill(cluster, job, how)
+    process.communicate(timeout=60)
+    cluster.wait_job(job)
+    assert is_clean(cluster, before)
+
+
+def test_two_jobs_share_a_node(start: grants.Start) -> None:
+    """One is killed while the other's core is low: the other's stays, and comes back when it ends."""
+    cluster = start()
+    before = files(cluster)
+    one, first = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "20"])
+    low_one = wait_for(lambda: lows(cluster))
+    two, second = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "6"], user="bob")
+    wait_for(lambda: len(lows(cluster)) == 2)
+    kill(cluster, one, "slurmstepd")
+    first.communicate(timeout=60)
+    cluster.wait_job(one)
+    assert len(low := lows(cluster)) == 1 and low != low_one
+    second.communicate(timeout=60)
+    cluster.wait_job(two)
+    assert is_clean(cluster, before)
+
+
+def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
+    """A second job on that core runs at the found frequency, and may have a lease; after resume the first goes on."""
+    cluster = start()
+    before = files(cluster)
+    job, process = begin(cluster, ["-N1", "-n2", *LONG[:-2], "700", "14"])
+    assert wait_for(lambda: lows(cluster)) == ["policy0"]
+    cluster.run(["scontrol", "suspend", str(job)], user="root", check=True)
+    wait_for(lambda: not lows(cluster), timeout_s=3)
+    other, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", "sleep", "1"])
+    assert not lows(cluster)
+    claims = hostile(cluster, "low")
+    assert claims == {"own": "0", "low": "done", "restore": "done"} and not lows(cluster)
+    cluster.run(["scontrol", "resume", str(job)], user="root", check=True)
+    assert process.wait(timeout=60) == 0
+    cluster.wait_job(job)
+    cluster.wait_job(other)
+    assert is_clean(cluster, before)
+    record = jobs.record(cluster, job)
+    assert record["grant"]["low_s"] < record["elapsed_s"] - 1, "suspended time is not low time"
+
+
+def test_a_later_step_takes_over(start: grants.Start) -> None:
+    """The first loses its lease of the core that both have, and neither restores what is the other's."""
+    cluster = start()
+    before = files(cluster)
+    job, first = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "12"], stdout=subprocess.PIPE)
+    own = wait_for(lambda: lows(cluster))
+    _, done = jobs.srun(
+        cluster, [f"--jobid={job}", "--overlap", "-n1", PSTATE, *HOSTILE, "low"]
+    )
+    assert json.loads(done.stdout)["low"] == json.loads(done.stdout)["restore"] == "done"
+    assert own and not lows(cluster)
+    out, _ = first.communicate(timeout=30)
+    assert json.loads(out)["last"] == "over"
+    cluster.wait_job(job)
+    assert is_clean(cluster, before)

@@ -1,0 +1,271 @@
+"""What the site, the user, the hardware and the tasks' cores allow under pstate, by every grant; and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests import grants, jobs
+from tests.cluster import Cluster
+from tests.grants import (
+    HOSTILE,
+    LONG,
+    NODE,
+    PSTATE,
+    UNBALANCED,
+    begin,
+    files,
+    hostile,
+    is_clean,
+    kill,
+    lows,
+    take_writes,
+    wait_for,
+)
+from tests.jobs import PROGRAMS
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+REACHES_OUT = "frequency domain reaches outside the task's cores"
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[grants.Start]:
+    yield from grants.clusters()
+
+
+@pytest.mark.parametrize("driver", ["acpi-cpufreq", "intel_pstate"])
+def test_the_users_own_frequency_is_the_ceiling(start: grants.Start, driver: str) -> None:
+    cluster = start(driver=driver)
+    before = files(cluster)
+    argv = ["-N1", "-n2", "--cpu-freq=1500000"]
+    job, _ = jobs.srun(cluster, [*argv, f"{PROGRAMS}/unbalanced", "1", "10", "3"])
+    cluster.wait_job(job)
+    bare, touched = files(cluster), take_writes(cluster)
+    job, _ = jobs.srun(cluster, [*argv, *UNBALANCED])
+    record = jobs.record(cluster, job)
+    writes = take_writes(cluster)
+    print(touched, writes, sep="\n")
+    assert files(cluster) == bare
+    ours = writes[len(touched) // 2 : len(writes) - len(touched) // 2]
+    found = {line.split("/")[1].split()[0]: line.split()[-1] for line in before.splitlines()}
+    # Slurm itself limits nothing with intel_pstate.
+    ceiling = 1_600_000 if driver == "acpi-cpufreq" else int(found["scaling_max_freq"])
+    assert all(int(khz) <= ceiling for _, file, khz in ours if "freq" in file or "speed" in file)
+    assert record["grant"]["cores"] == 2
+    assert before.count("\n") == bare.count("\n")
+
+
+def test_a_later_steps_own_frequency_survives_the_takeover(start: grants.Start) -> None:
+    """What the first step has low is put back before Slurm looks: neither ceiling nor Slurm's reset are ours."""
+    cluster = start()
+    before = files(cluster)
+    job, first = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "12"])
+    wait_for(lambda: lows(cluster))
+    show = f"cat {grants.CPUFREQ}/policy0/scaling_setspeed"
+    _, done = jobs.srun(
+        cluster, [f"--jobid={job}", "--overlap", "-n1", "--cpu-freq=1600000", PSTATE, "sh", "-c", show]
+    )
+    assert done.stdout.strip() == "1600000"
+    first.communicate(timeout=30)
+    cluster.wait_job(job)
+    wait_for(lambda: not grants.left(cluster))
+    assert files(cluster).replace("userspace", "schedutil") == before or files(cluster) == before
+
+
+def test_a_domain_of_several_tasks_is_refused(start: grants.Start) -> None:
+    cluster = start(domain_size=4)
+    before = files(cluster)
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    assert jobs.record(cluster, job)["grant"]["refused"] == {REACHES_OUT: 2}
+    assert take_writes(cluster) == [] and files(cluster) == before
+    assert hostile(cluster, "every_cpu", argv=["-c2"])["0"] == "done"
+
+
+def test_a_domain_that_reaches_into_another_job_is_refused(start: grants.Start) -> None:
+    cluster = start(domain_size=4)
+    job, _ = jobs.srun(cluster, ["-N1", "-n1", PSTATE, "env"])
+    assert jobs.record(cluster, job)["grant"] == {
+        "mode": "lease", "cores": 0, "refused": {REACHES_OUT: 1}, "transitions": 0, "low_s": 0,
+    }
+
+
+def test_tasks_that_share_cores_are_refused(start: grants.Start) -> None:
+    cluster = start()
+    job, done = jobs.srun(cluster, ["-N1", "-n4", "--overcommit", PSTATE, "env"])
+    assert "cpufreq=" not in done.stdout
+    assert jobs.record(cluster, job)["grant"]["refused"].keys() == {"tasks share the core"}
+
+
+def test_the_sites_least_frequency_holds(start: grants.Start) -> None:
+    cluster = start("min_khz=1400000")
+    jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    assert {khz for _, _, khz in take_writes(cluster)} == {"1400000", "2400000"}
+
+
+def test_nothing_below_the_present_frequency(start: grants.Start) -> None:
+    cluster = start("min_khz=2400000")
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", PSTATE, "true"])
+    why = "no frequency below the present one is allowed"
+    assert jobs.record(cluster, job)["grant"]["refused"] == {why: 2}
+
+
+def test_the_governor_is_set_where_the_site_allows_it(start: grants.Start) -> None:
+    cluster = start("governor=userspace")
+    before = files(cluster)
+    jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    writes = take_writes(cluster)
+    assert {file for _, file, _ in writes} == {"scaling_governor", "scaling_setspeed"}
+    assert ("policy0", "scaling_setspeed", "1000000") in writes
+    wait_for(lambda: not grants.left(cluster))
+    assert files(cluster) == before
+
+
+def test_grant_off_falls_back(start: grants.Start) -> None:
+    cluster = start("grant=off")
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    record = jobs.record(cluster, job)
+    assert record["policy"] == {"asked": "pstate", "used": "nap", "by": "job", "why": "grant=off"}
+    assert "grant" not in record and take_writes(cluster) == []
+
+
+def test_a_batch_step_gets_no_lease(start: grants.Start) -> None:
+    cluster = start()
+    job = jobs.sbatch(cluster, "env | grep cpufreq; true\n", ["-n2", PSTATE])
+    cluster.wait_job(job)
+    assert "cpufreq=" not in jobs.output(cluster, job)
+
+
+def test_a_descriptor_is_handed_down(start: grants.Start) -> None:
+    cluster = start("grant=fd governor=userspace")
+    before = files(cluster)
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    record = jobs.record(cluster, job)
+    writes = take_writes(cluster)
+    assert ("policy0", "scaling_setspeed", "1000000") in writes
+    assert {file for _, file, _ in writes} == {"scaling_governor", "scaling_setspeed"}
+    assert record["grant"] == {"mode": "fd", "cores": 2}
+    assert record["wait"]["transitions"] >= 8 and record["wait"]["low_s"] > 0.5 * record["wait"]["per_rank_s"][0]
+    assert files(cluster) == before
+
+
+def test_a_descriptor_cannot_be_opened_again(start: grants.Start) -> None:
+    cluster = start("grant=fd governor=userspace")
+    tried = hostile(cluster, "by_path")
+    assert len(tried) == 9 and set(tried.values()) == {"PermissionError"}, "eight paths, one descriptor"
+
+
+def test_a_descriptor_needs_the_userspace_governor(start: grants.Start) -> None:
+    cluster = start("grant=fd")
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    assert jobs.record(cluster, job)["grant"] == {
+        "mode": "fd", "cores": 0, "refused": {"governor is not userspace": 2}
+    }
+    assert take_writes(cluster) == []
+
+
+def test_a_descriptor_needs_a_driver_that_has_it(start: grants.Start) -> None:
+    cluster = start("grant=fd governor=userspace", driver="intel_pstate")
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", PSTATE, "true"])
+    assert jobs.record(cluster, job)["grant"]["refused"] == {"no userspace governor": 2}
+
+
+def test_a_descriptor_is_for_a_task_of_one_core(start: grants.Start) -> None:
+    cluster = start("grant=fd governor=userspace")
+    job, done = jobs.srun(cluster, ["-N1", "-n1", "-c2", PSTATE, "env"])
+    assert "cpufreq=" not in done.stdout
+    assert jobs.record(cluster, job)["grant"]["refused"] == {"grant=fd is for tasks of one core": 2}
+
+
+def test_files_are_given_for_the_jobs_time(start: grants.Start) -> None:
+    """Also to ranks that mpirun started; and nobody else gets them."""
+    cluster = start("grant=file")
+    before = files(cluster)
+    job = jobs.sbatch(
+        cluster,
+        f"stat -c %U:%a {grants.CPUFREQ}/policy0/scaling_m??_freq\n"
+        f"mpirun.openmpi -n 2 {PROGRAMS}/unbalanced 4 30 3\n",
+        ["-N1", "-n2", PSTATE],
+    )
+    record = jobs.record(cluster, job)
+    assert "alice:644" in jobs.output(cluster, job) and "root:644" in jobs.output(cluster, job)
+    assert record["grant"] == {"mode": "file", "cores": 2}
+    assert record["wait"]["transitions"] >= 8
+    assert {file for _, file, _ in take_writes(cluster)} == {"scaling_max_freq"}
+    assert is_clean(cluster, before)
+
+
+@pytest.mark.parametrize("arguments", ["grant=file", "grant=fd governor=userspace"])
+@pytest.mark.parametrize("how", ["ranks", "slurmstepd"])
+def test_other_grants_are_undone_too(start: grants.Start, arguments: str, how: str) -> None:
+    cluster = start(arguments)
+    before = files(cluster)
+    job, process = begin(cluster, ["-N1", "-n2", *LONG])
+    wait_for(lambda: [write for write in take_writes(cluster) if write[2] == "1000000"])
+    kill(cluster, job, how)
+    process.communicate(timeout=60)
+    cluster.wait_job(job)
+    assert is_clean(cluster, before)
+
+
+def refused(cluster: Cluster, argv: list[str]) -> dict[str, int]:
+    job, _ = jobs.srun(cluster, ["-N1", *argv, PSTATE, "true"])
+    reasons: dict[str, int] = jobs.record(cluster, job)["grant"].get("refused", {})
+    return reasons
+
+
+def test_a_task_that_may_run_elsewhere_gets_nothing(start: grants.Start) -> None:
+    cluster = start("pin=none", conf={"TaskPlugin": "task/none"})
+    assert refused(cluster, ["-n1"]) == {"the task may run outside the step's cores": 1}
+
+
+def test_a_core_without_a_task_is_nobodys(start: grants.Start) -> None:
+    assert refused(start(), ["-n1", "-c2", "--cpu-bind=map_cpu:0"]) == {"no task runs there": 1}
+
+
+def test_a_file_is_for_a_domain_of_one_core(start: grants.Start) -> None:
+    cluster = start("grant=file", domain_size=4)
+    assert refused(cluster, ["-n1", "-c2"]) == {"grant=file is for domains of one core": 2}
+
+
+def test_files_of_different_limits_are_not_given_together(start: grants.Start) -> None:
+    cluster = start("grant=file")
+    grants.set_file(cluster, 1, "scaling_max_freq", 1_800_000)
+    try:
+        assert refused(cluster, ["-n1", "-c2"]) == {"limits differ between the task's cores": 1}
+    finally:
+        grants.set_file(cluster, 1, "scaling_max_freq", 2_400_000)
+
+
+def test_a_full_disk_means_no_grant(start: grants.Start) -> None:
+    """Nothing is changed that could not be written down; the job runs."""
+    cluster = start()
+    before = files(cluster)
+    grants.fill_run(cluster)
+    try:
+        job, done = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+        assert "checksum" in done.stdout and take_writes(cluster) == []
+        log = cluster.logs(f"slurmd-{NODE}")
+    finally:
+        grants.empty_run(cluster)
+    cluster.wait_job(job)
+    assert "No space left" in log or "no grant" in log
+    assert files(cluster) == before
+
+
+def test_a_node_without_cpufreq_falls_back(start: grants.Start) -> None:
+    cluster = start(simulated=False)
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    assert jobs.record(cluster, job)["policy"] == {
+        "asked": "pstate", "used": "nap", "by": "job", "why": "no cpufreq"
+    }
+
+
+def test_help_says_whether_the_host_can(start: grants.Start) -> None:
+    show = ["srun", "--mpi-wait-policy=help"]
+    plain = start(simulated=False)
+    assert "no cpufreq" in plain.run(show).stdout
+    cluster = start()
+    done = cluster.node_run(NODE, show)
+    assert "pstate" in done.stdout and "no cpufreq" not in done.stdout
+    assert "grant=off" in start("grant=off").node_run(NODE, show).stdout

@@ -1,0 +1,408 @@
+"""The journal of cpufreq changes on the simulated node: who undoes what, and what is left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.journal_tools import CPUFREQ, DRIVER, ENVIRONMENT, LIMITS, SPEED, STATE, Node, helper, nodes, script
+
+DRIVERS = {"acpi-cpufreq": SPEED, "intel_cpufreq": SPEED, "intel_pstate": LIMITS, "amd-pstate-epp": LIMITS}
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Callable[..., Node]]:
+    yield from nodes()
+
+
+@pytest.fixture
+def node(start: Callable[..., Node]) -> Node:
+    return start()
+
+
+def policies(node: Node) -> tuple[int, ...]:
+    return tuple(sorted(int(path.name.removeprefix("policy")) for path in node.path(CPUFREQ).iterdir()))
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("domain_size", [1, 4])
+@pytest.mark.parametrize("strict", [False, True])
+def test_everything_is_put_back(start: Callable[..., Node], driver: str, domain_size: int, strict: bool) -> None:
+    node = start(driver=driver, domain_size=domain_size, strict_limits=strict)
+    before = node.snapshot()
+    for end in ("step exit", "restore", "epilog"):
+        holder = node.holder(7)
+        holder.do(*script(DRIVERS[driver], policies(node)))
+        assert all(before[name] != now for name, now in node.snapshot().items() if name.endswith("governor")) or (
+            DRIVERS[driver] is LIMITS
+        )
+        assert node.snapshot() != before
+        if end == "step exit":
+            holder.do("end")
+        holder.stop(kill=True)
+        if end == "restore":
+            assert node.restore().returncode == 0
+        if end == "epilog":
+            assert node.driver("epilog", 7).returncode == 0
+        assert (end, node.snapshot()) == (end, before)
+        assert (end, node.journals()) == (end, [])
+
+
+def test_a_live_stepd_is_never_touched(node: Node) -> None:
+    before = node.snapshot()
+    holder = node.holder(7)
+    holder.do(*script(SPEED))
+    lowered = node.snapshot()
+    done = node.restore()
+    assert done.returncode == 0 and "1 journals are in use" in done.stderr
+    assert node.snapshot() == lowered
+    holder.do("set 0 scaling_setspeed 1400000")
+    holder.do("end")
+    holder.stop()
+    assert node.snapshot() == before
+
+
+def test_dry_run_says_and_changes_nothing(node: Node) -> None:
+    before = node.snapshot()
+    assert node.restore("--dry-run").returncode == 0
+    holder = node.holder(7)
+    holder.do(*script(SPEED))
+    holder.stop(kill=True)
+    changed, journals = node.snapshot(), node.journals()
+    done = node.restore("--dry-run")
+    assert done.returncode == 2
+    assert 'policy0/scaling_governor: "userspace" would be put back to "schedutil"' in done.stderr
+    assert "policy0/scaling_setspeed: owner 65534:65534 mode 0600 would be put back to 0:0 0644" in done.stderr
+    assert "3 settings would be put back" in done.stderr
+    assert (node.snapshot(), node.journals()) == (changed, journals)
+    done = node.restore()
+    assert done.returncode == 0 and '"userspace" put back to "schedutil"' in done.stderr
+    assert node.snapshot() == before
+
+
+def test_restoring_again_or_all_at_once_changes_nothing_more(node: Node) -> None:
+    before = node.snapshot()
+    for round_ in range(5):
+        for job in (7, 8):
+            holder = node.holder(job)
+            holder.do(*script(SPEED, (job - 7,)))
+            holder.stop(kill=True)
+        running = [
+            subprocess.Popen(node.command(helper(), "restore"), stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
+            for _ in range(6)
+        ]
+        logs = [process.communicate()[1] for process in running]
+        assert [process.returncode for process in running] == [0] * 6, (round_, logs)
+        assert node.snapshot() == before
+        assert node.journals() == []
+    assert "0 orphaned journals: 0 settings put back" in node.restore().stderr
+
+
+def test_one_jobs_restore_leaves_the_other_alone(node: Node) -> None:
+    before = node.snapshot()
+    first, second = node.holder(7), node.holder(8)
+    first.do(*script(SPEED, (0,)))
+    second.do(*script(SPEED, (1,)))
+    lowered = node.snapshot()
+    first.stop(kill=True)
+    assert node.driver("epilog", 7).returncode == 0
+    assert node.restore().returncode == 0
+    for name, now in node.snapshot().items():
+        assert now == (before if name.startswith("policy0/") else lowered)[name]
+    second.do("set 1 scaling_setspeed 1000000", "end")
+    second.stop()
+    assert node.snapshot() == before
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_later_claim_undoes_the_earlier_first(node: Node, alive: bool) -> None:
+    """Suspended, hung or dead: the second job starts from the found state, and the first never touches it again."""
+    before = node.snapshot()
+    first, second = node.holder(7), node.holder(8)
+    first.do(*script(SPEED, (0, 1)))
+    if not alive:
+        first.stop(kill=True)
+    second.do("claim 0")
+    assert {name: now for name, now in node.snapshot().items() if name.startswith("policy0/")} == {
+        name: now for name, now in before.items() if name.startswith("policy0/")
+    }
+    second.do("record 0 scaling_max_freq khz=1600000-1600000", "set 0 scaling_max_freq 1600000")
+    if alive:
+        assert first.tell("set 0 scaling_setspeed 1000000")[0] == -116
+        assert first.tell("record 0 scaling_max_freq khz=1000000-1000000") == (
+            -116, "policy0/scaling_max_freq: another has it now; not changed")
+        assert first.tell("holds 0")[0] == 0 and first.tell("holds 1")[0] == 1
+        first.do("set 1 scaling_setspeed 1400000", "end")
+        first.stop()
+    assert node.driver("epilog", 7).returncode == 0
+    assert node.restore().returncode == 0
+    assert node.read(0, "scaling_max_freq") == "1600000" and node.read(1, "scaling_governor") == "schedutil"
+    second.do("end")
+    assert "job 7 step 0 held it; what it changed is undone, and its lease of it has ended" in second.stop()
+    assert node.snapshot() == before
+
+
+def test_a_claim_in_the_middle_of_writes(node: Node) -> None:
+    """From the claim on not one write of the earlier holder arrives, however many are under way."""
+    before = node.snapshot()
+    writes = 400
+    interrupted = 0
+    for _ in range(5):
+        first, second = node.holder(7), node.holder(8)
+        first.do(*script(SPEED))
+        assert first.process.stdin and first.process.stdout
+        first.process.stdin.write("set 0 scaling_setspeed 1200000\nset 0 scaling_setspeed 2000000\n" * (writes // 2))
+        first.process.stdin.flush()
+        second.do("claim 0")
+        at_once = node.snapshot()
+        answers = [int(first.process.stdout.readline().split()[0]) for _ in range(writes)]
+        assert (at_once, node.snapshot()) == (before, before)
+        assert sorted(set(answers)) in ([-116], [-116, 0]) and answers == sorted(answers, reverse=True)
+        interrupted += answers[0] == 0
+        for holder in (second, first):
+            holder.do("end")
+            holder.stop()
+        assert node.snapshot() == before
+    assert interrupted
+
+
+def test_the_epilog_ends_a_lease_that_is_alive(node: Node) -> None:
+    before = node.snapshot()
+    holder = node.holder(7)
+    holder.do(*script(SPEED))
+    assert node.driver("epilog", 7).returncode == 0
+    assert (node.snapshot(), node.journals()) == (before, [])
+    assert holder.tell("set 0 scaling_setspeed 1000000")[0] == -116
+    assert holder.tell("claim 1") == (0, "")
+    assert holder.tell("record 1 scaling_governor value=userspace")[0] == -116
+    holder.do("end")
+    holder.stop()
+    assert node.snapshot() == before
+
+
+def test_the_helpers_epilog_undoes_too(node: Node) -> None:
+    before = node.snapshot()
+    holder = node.holder(7)
+    holder.do(*script(SPEED))
+    holder.stop(kill=True)
+    done = node.run("env", "SLURM_JOB_ID=7", helper(), "epilog", "record=none")
+    assert done.returncode == 0
+    assert node.snapshot() == before
+    assert not node.path(f"{STATE}/7").exists()
+
+
+def test_a_jobs_own_journal_lasts_until_its_epilog(node: Node) -> None:
+    before = node.snapshot()
+    prolog = node.holder(7, "-")
+    prolog.do(*script(SPEED))
+    prolog.do("close")
+    prolog.stop()
+    lowered = node.snapshot()
+    assert "1 journals are in use" in node.restore().stderr
+    assert node.snapshot() == lowered
+    assert node.driver("epilog", 7).returncode == 0
+    assert node.snapshot() == before
+
+
+def test_a_jobs_own_journal_is_an_orphan_without_the_jobs_state(node: Node) -> None:
+    before = node.snapshot()
+    prolog = node.holder(7, "-")
+    prolog.do(*script(SPEED))
+    prolog.stop(kill=True)
+    node.path(f"{STATE}/7/job.json").unlink()
+    assert node.restore().returncode == 0
+    assert node.snapshot() == before
+    assert not node.path(f"{STATE}/7").exists()
+
+
+def test_what_somebody_else_has_set_since_is_left_alone(node: Node) -> None:
+    """An administrator's governor, Slurm's own reset of --cpu-freq."""
+    holder = node.holder(7)
+    holder.do(*script(SPEED), *script(("record {0} scaling_max_freq khz=1000000-1200000",
+                                       "set {0} scaling_max_freq 1000000")))
+    node.write(0, "scaling_governor", "performance")
+    node.write(0, "scaling_max_freq", 1_800_000)
+    os.chown(node.path(f"{CPUFREQ}/policy0/scaling_setspeed"), 12, 34)
+    holder.stop(kill=True)
+    done = node.restore()
+    assert done.returncode == 0 and "3 left alone" in done.stderr
+    for name, what in (("scaling_governor", "its value"), ("scaling_max_freq", "its value"),
+                       ("scaling_setspeed", "its owner or mode")):
+        assert f"policy0/{name}: somebody else has changed {what} since; left alone" in done.stderr
+    assert (node.read(0, "scaling_governor"), node.read(0, "scaling_max_freq")) == ("performance", "1800000")
+    os.chown(node.path(f"{CPUFREQ}/policy0/scaling_setspeed"), 0, 0)
+    os.chmod(node.path(f"{CPUFREQ}/policy0/scaling_setspeed"), 0o644)
+    node.write(0, "scaling_governor", "schedutil")
+    node.write(0, "scaling_max_freq", 2_400_000)
+
+
+def test_a_setting_below_ours_is_told_from_a_cap(node: Node) -> None:
+    """scaling_max_freq shows the lowest of all limits, so that only a write tells a cap from a setting."""
+    before = node.snapshot()
+    for cap in (True, False):
+        holder = node.holder(7)
+        holder.do("claim 0", "record 0 scaling_max_freq khz=1600000-1600000", "set 0 scaling_max_freq 1600000")
+        holder.stop(kill=True)
+        if cap:
+            node.simulation.control(cap={"0": 1_200_000})
+            done = node.restore()
+            assert "a cap holds it at 1200000; 2400000 is asked for again" in done.stderr
+            node.simulation.control(cap={"0": 0})
+            assert node.snapshot() == before
+        else:
+            node.write(0, "scaling_max_freq", 1_200_000)
+            assert "somebody else has changed its value since" in node.restore().stderr
+            assert node.read(0, "scaling_max_freq") == "1200000"
+            node.write(0, "scaling_max_freq", 2_400_000)
+
+
+def test_a_cap_at_the_end_is_no_failure(node: Node) -> None:
+    before = node.snapshot()
+    holder = node.holder(7)
+    holder.do("claim 0", "record 0 scaling_max_freq khz=1200000-1200000", "set 0 scaling_max_freq 1200000")
+    node.simulation.control(cap={"0": 2_000_000})
+    holder.stop(kill=True)
+    done = node.restore()
+    assert done.returncode == 0 and "a limit holds it at 2000000" in done.stderr
+    node.simulation.control(cap={"0": 0})
+    assert node.snapshot() == before
+
+
+def test_a_firmware_cap_is_not_taken_for_a_setting(node: Node) -> None:
+    before = node.snapshot()
+    node.simulation.control(firmware={"0": 1_400_000})
+    holder = node.holder(7)
+    holder.do("claim 0")
+    assert holder.tell("record 0 scaling_max_freq khz=1000000-1000000") == (
+        -11, "policy0/scaling_max_freq: a cap holds the clock, so that what was set cannot be read; not changed")
+    holder.do("record 0 scaling_governor value=userspace", "set 0 scaling_governor userspace", "end")
+    holder.stop()
+    node.simulation.control(firmware={"0": 0})
+    assert node.snapshot() == before
+
+
+def test_an_earlier_boots_journal_is_discarded(node: Node) -> None:
+    holder = node.holder(7)
+    holder.do(*script(SPEED))
+    holder.stop(kill=True)
+    changed = node.snapshot()
+    (journal,) = (node.path(STATE) / name for name in node.journals())
+    boot = json.loads(journal.read_text().splitlines()[0].split(" ", 1)[1])["boot"]
+    for path in (journal, node.path(f"{STATE}/cpu/policy0")):
+        path.write_text(with_sums(path.read_text().replace(boot, "0" * 8 + boot[8:]), claim=path.name == "policy0"))
+    done = node.restore()
+    assert done.returncode == 0 and "of an earlier boot, nothing to undo; removed" in done.stderr
+    assert node.journals() == []
+    assert node.snapshot() == changed
+    later = node.holder(8)
+    later.do("claim 0", "end")
+    later.stop()
+    os.chown(node.path(f"{CPUFREQ}/policy0/scaling_setspeed"), 0, 0)
+    os.chmod(node.path(f"{CPUFREQ}/policy0/scaling_setspeed"), 0o644)
+    node.write(0, "scaling_governor", "schedutil")
+
+
+def with_sums(text: str, claim: bool) -> str:
+    """The checksums anew, as someone would who knows the format."""
+    import zlib
+
+    if claim:
+        body = text[:-10]
+        return f"{body} {zlib.crc32(body.encode()):08x}\n"
+    lines = [line.split(" ", 1)[1] for line in text.splitlines()]
+    return "".join(f"{zlib.crc32(line.encode()):08x} {line}\n" for line in lines)
+
+
+def test_a_released_core_is_found_anew(node: Node) -> None:
+    """What was found at an earlier claim of the same step is not put back at the end of a later one."""
+    before = node.snapshot()
+    lower = ("claim 0", "record 0 scaling_max_freq khz=1000000-2400000", "set 0 scaling_max_freq 1000000")
+    for killed in (True, False):
+        holder = node.holder(7)
+        holder.do(*lower, "release 0")
+        assert node.snapshot() == before
+        node.write(0, "scaling_max_freq", 1_800_000)
+        holder.do(*lower)
+        if not killed:
+            holder.do("end")
+        holder.stop(kill=True)
+        assert node.restore().returncode == 0
+        assert node.read(0, "scaling_max_freq") == "1800000"
+        node.write(0, "scaling_max_freq", 2_400_000)
+    assert node.snapshot() == before
+
+
+def test_a_minimum_waits_for_its_maximum(start: Callable[..., Node]) -> None:
+    """Before Linux 5.4 a minimum above the maximum is refused, in whatever order the two were recorded."""
+    for first, second in (("min", "max"), ("max", "min")):
+        node = start(driver="intel_pstate", strict_limits=True)
+        node.write(0, "scaling_min_freq", 1_200_000)
+        node.write(0, "scaling_max_freq", 1_400_000)
+        before = node.snapshot()
+        for value in ("800000", "3500000"):
+            order = ("min", "max") if value == "800000" else ("max", "min")
+            holder = node.holder(7)
+            holder.do("claim 0", *(f"record 0 scaling_{name}_freq khz=800000-3500000" for name in (first, second)))
+            holder.do(*(f"set 0 scaling_{name}_freq {value}" for name in order))
+            holder.stop(kill=True)
+            done = node.restore()
+            assert (done.returncode, node.snapshot()) == (0, before), done.stderr
+
+
+def test_a_full_disk_means_no_change(node: Node) -> None:
+    before = node.snapshot()
+    holder = node.holder(7)
+    holder.do("claim 0", "claim 1")
+    node.run("mount", "-o", "remount,size=200k", "/run")
+    node.run("sh", "-c", "dd if=/dev/zero of=/run/fill bs=4k 2>/dev/null")
+    room = node.holder(8)
+    assert room.opened[0] == -28 and "No space left" in room.opened[1]
+    room.stop()
+    answers = [holder.tell("record", policy, f"scaling_{name}") for policy in (0, 1) for name in (
+        "governor value=userspace", "max_freq khz=1000000-1000000", "min_freq khz=1000000-1000000")] * 20
+    assert all(answer[0] in (0, -28, -17) for answer in answers)
+    full = holder.tell("record 1 scaling_setspeed khz=1000000-1000000")
+    assert node.snapshot() == before
+    node.path("/run/fill").unlink()
+    node.run("mount", "-o", "remount,size=50%", "/run")
+    assert full[0] in (0, -28)
+    holder.do("end")
+    holder.stop()
+    assert node.snapshot() == before
+
+
+def test_no_installed_object_can_be_told_to_die() -> None:
+    for path in (helper(), helper().parents[1] / "lib/slurm/mpi_wait.so"):
+        assert b"MPIWAIT_KILL" not in path.read_bytes()
+    assert b"MPIWAIT_KILL" in DRIVER.read_bytes()
+
+
+def test_the_health_check_restores_logs_and_never_fails(node: Node) -> None:
+    before = node.snapshot()
+    text = (helper().parent / "mpi-wait-health").read_text()
+    assert "/opt/mpi-wait/sbin/mpi-wait-node restore" in text
+    script_ = "logger() { cat >>/run/logged; }\n" + text.replace("/opt/mpi-wait/sbin", str(helper().parent))
+    logged = node.path("/run/logged")
+    assert node.run("sh", "-c", script_).returncode == 0 and not logged.exists()
+    holder = node.holder(7)
+    holder.do(*script(SPEED))
+    holder.stop(kill=True)
+    assert node.run("sh", "-c", script_).returncode == 0
+    assert '"userspace" put back to "schedutil"' in logged.read_text()
+    assert node.snapshot() == before
+    node.path(f"{STATE}/9").symlink_to("7")
+    assert node.run("sh", "-c", script_).returncode == 0 and "refused" in logged.read_text()
+    assert node.run("sh", "-c", script_, "sh", "--strict").returncode == 1
+    node.path(f"{STATE}/9").unlink()
+    assert node.run("sh", "-c", script_, "sh", "--strict").returncode == 0
+
+
+def test_the_unit_restores_before_slurmd() -> None:
+    unit = (helper().parents[1] / "lib/systemd/system/mpi-wait-restore.service").read_text().splitlines()
+    for line in ("Before=slurmd.service", "Type=oneshot", "ExecStart=/opt/mpi-wait/sbin/mpi-wait-node restore",
+                 "WantedBy=slurmd.service"):
+        assert line in unit

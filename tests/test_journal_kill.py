@@ -1,0 +1,140 @@
+"""Whoever is killed, wherever: one restore later every cpufreq file is as before, in value, owner and mode."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.journal_tools import LIMITS, SPEED, Node, Snapshot, nodes, script
+
+KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+REPEATS = 20
+AT_RANDOM = 300
+KINDS = {"acpi-cpufreq": SPEED, "intel_pstate": LIMITS}
+POINTS = {
+    # name: (points, who is killed there: the holder, the holder with its end, or what undoes for it)
+    "journalled": (("written", "journalled"), "holder"),
+    "half applied": (("change", "changed", "owned"), "holder"),
+    "half restored": (("undone", "owned"), "end"),
+    "claim freed": (("freed",), "end"),
+    "in restore": (("undone", "owned", "freed", "undone-all", "removed"), "restore"),
+    "in the epilog": (("undone", "owned", "freed", "undone-all", "removed"), "epilog"),
+}
+UNDOING = {"restore": ("restore",), "epilog": ("epilog", 7)}
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Callable[..., Node]]:
+    yield from nodes()
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def case(request: pytest.FixtureRequest, start: Callable[..., Node]) -> tuple[Node, Snapshot, str]:
+    """A node, what its files hold, and what a holder is told: both policies, as a step of two cores."""
+    node = start(driver=request.param, strict_limits=request.param == "intel_pstate")
+    return node, node.snapshot(), "\n".join(script(KINDS[request.param], (0, 1))) + "\n"
+
+
+def restored(node: Node, before: Snapshot, what: object) -> None:
+    done = node.restore()
+    assert (what, done.returncode, node.snapshot()) == (what, 0, before), done.stderr
+    assert (what, node.journals()) == (what, [])
+
+
+def die(node: Node, text: str, who: str, kill: str) -> bool:
+    """A step is told all that, and who is killed there. Whether it was."""
+    if who in UNDOING:
+        node.driver("hold", 7, 0, text=text)
+        return node.driver(*UNDOING[who], kill=kill).returncode in KILLED
+    return node.driver("hold", 7, 0, text=text + ("end\n" if who == "end" else ""), kill=kill).returncode in KILLED
+
+
+def passes(node: Node, text: str, who: str, point: str) -> int:
+    """How often a point is passed by the whole of it: the first number at which nobody dies, less one."""
+    number = 1
+    while die(node, text, who, f"{point}:{number}"):
+        node.restore()
+        number += 1
+    node.restore()
+    return number - 1
+
+
+@pytest.mark.parametrize("name", POINTS)
+def test_killed_at_a_point(case: tuple[Node, Snapshot, str], name: str) -> None:
+    node, before, text = case
+    points, who = POINTS[name]
+    last = {point: passes(node, text, who, point) for point in points}
+    assert all(last.values()), last
+    killed = 0
+    while killed < REPEATS:
+        for point in points:
+            for number in range(1, last[point] + 1):
+                assert die(node, text, who, f"{point}:{number}"), (point, number)
+                killed += 1
+                restored(node, before, (point, number))
+
+
+def test_killed_at_every_point_in_turn(case: tuple[Node, Snapshot, str]) -> None:
+    """The holder's whole life, its end included; then a restore that is killed at each of its own points in turn."""
+    node, before, text = case
+    holder_points = passes(node, text, "end", "any")
+    restore_points = passes(node, text, "restore", "any")
+    assert holder_points > 30 and restore_points > 10
+    for number in range(1, holder_points + 1):
+        assert node.driver("hold", 7, 0, text=text + "end\n", kill=f"any:{number}").returncode in KILLED
+        restored(node, before, number)
+    node.driver("hold", 7, 0, text=text)
+    for number in range(1, restore_points + 1):
+        node.driver("restore", kill=f"any:{number}")
+    restored(node, before, "restores")
+
+
+def test_a_claim_killed_at_every_point_in_turn(case: tuple[Node, Snapshot, str]) -> None:
+    """Another job's holder dies while it takes the cores over from one that is alive, and from one that is dead."""
+    node, before, text = case
+    for alive in (False, True):
+        number, died = 0, True
+        while died:
+            number += 1
+            first = node.holder(7)
+            first.do(*text.splitlines())
+            if not alive:
+                first.stop(kill=True)
+            died = node.driver("hold", 8, 0, text=text, kill=f"any:{number}").returncode in KILLED
+            if alive:
+                first.do("end")
+                first.stop()
+            restored(node, before, (alive, number))
+        assert number > 20
+
+
+def test_killed_at_random(case: tuple[Node, Snapshot, str]) -> None:
+    """Half of them at a random point, half at a random moment; every other time the first restores die as well."""
+    node, before, text = case
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    whole = text + "end\n"
+    busy = (text + "release 0\nrelease 1\n") * 30
+    killed = tried = 0
+    while killed < AT_RANDOM // len(KINDS):
+        tried += 1
+        if tried % 2:
+            done = node.driver("hold", 7, 0, text=whole, kill=f"any:{chance.randrange(1, 50)}")
+            killed += done.returncode in KILLED
+        else:
+            holder = node.holder(7)
+            assert holder.process.stdin
+            holder.process.stdin.write(busy)
+            holder.process.stdin.flush()
+            time.sleep(chance.uniform(0, 0.02))
+            holder.stop(kill=True)
+            killed += holder.process.returncode in KILLED
+        for _ in range(chance.randrange(3)):
+            node.driver("restore", kill=f"any:{chance.randrange(1, 20)}")
+        restored(node, before, (seed, tried))
+    assert tried < 2 * killed
