@@ -9,9 +9,13 @@
 #include <string.h>
 #include <sys/file.h>
 
-#define FORMAT_VERSION 1
-#define LOCK_TRIES     100
-#define LOCK_PAUSE_NS  20000000
+#define LOCK_TRIES    100
+#define LOCK_PAUSE_NS 20000000
+
+/* Real processors exceed the power that their constraints name for moments; a counter that began anew by far more. */
+#define POWER_MARGIN 4
+#define SLACK_UJ     1000000
+#define STOPPED_NS   UINT64_C(10000000000)
 
 static void boot_id_read(char boot_id[ENERGY_BOOT_ID_MAX])
 {
@@ -54,17 +58,76 @@ static uint64_t zone_wrap_ns(const struct rapl_zone *zone)
 	return (uint64_t)((double)zone->range_uj / (double)zone->power_max_uw * 1e9);
 }
 
-static void zone_add(struct energy_zone *have, const struct rapl_zone *zone, uint64_t elapsed_ns)
+static void zone_lose(struct energy_zone *have, enum energy_problem problem)
+{
+	if (have->problem == ENERGY_FINE || have->problem == ENERGY_DOUBTED)
+		have->gaps++;
+	have->problem = problem;
+}
+
+static bool is_lost(const struct energy_zone *have)
+{
+	return have->problem == ENERGY_VANISHED || have->problem == ENERGY_NONSENSE;
+}
+
+static uint64_t advance_of(const struct energy_zone *have, const struct rapl_zone *zone)
 {
 	bool wrapped = zone->energy_uj < have->counter_uj;
 
-	if (elapsed_ns >= zone_wrap_ns(zone) || have->counter_uj > zone->range_uj)
-		have->gaps++;
-	else if (wrapped)
-		have->total_uj += zone->range_uj - have->counter_uj + zone->energy_uj;
+	return zone->energy_uj - have->counter_uj + (wrapped ? zone->range_uj : 0);
+}
+
+/* Whether the counter can have come there: a reset looks like a wrap, but like one at an impossible power. */
+static bool is_possible(const struct rapl_zone *zone, uint64_t advance_uj, uint64_t elapsed_ns)
+{
+	return (double)advance_uj <= POWER_MARGIN * (double)zone->power_max_uw * ((double)elapsed_ns / 1e9) + SLACK_UJ;
+}
+
+/* A package that runs always uses energy. */
+static void zone_watch(struct energy_zone *have, uint64_t advance_uj, uint64_t elapsed_ns)
+{
+	if (advance_uj > 0 || (have->kind != RAPL_PACKAGE && have->kind != RAPL_PSYS))
+		have->still_ns = 0;
 	else
-		have->total_uj += zone->energy_uj - have->counter_uj;
+		have->still_ns += elapsed_ns;
+	if (have->still_ns >= STOPPED_NS)
+		zone_lose(have, ENERGY_STOPPED);
+	else
+		have->problem = ENERGY_FINE;
+}
+
+static void zone_add(struct energy_zone *have, const struct rapl_zone *zone, uint64_t elapsed_ns)
+{
+	uint64_t advance_uj;
+
+	if (zone->energy_uj > zone->range_uj) {
+		zone_lose(have, ENERGY_NONSENSE);
+		return;
+	}
+	advance_uj = advance_of(have, zone);
+	if (is_lost(have)) {
+		/* the gap was counted when it went; from here on it may count again */
+		if (have->problem == ENERGY_VANISHED || is_possible(zone, advance_uj, elapsed_ns))
+			have->problem = ENERGY_FINE;
+	} else if (elapsed_ns >= zone_wrap_ns(zone) || have->counter_uj > zone->range_uj) {
+		have->gaps++;
+	} else if (!is_possible(zone, advance_uj, elapsed_ns)) {
+		have->gaps++;
+		have->problem = have->problem == ENERGY_DOUBTED ? ENERGY_NONSENSE : ENERGY_DOUBTED;
+	} else {
+		have->total_uj += advance_uj;
+		zone_watch(have, advance_uj, elapsed_ns);
+	}
 	have->counter_uj = zone->energy_uj;
+}
+
+static bool is_read(const struct energy_zone *have, const struct rapl_zone zones[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (have->kind == zones[i].kind && have->instance == zones[i].instance &&
+		    strcmp(have->name, zones[i].name) == 0)
+			return true;
+	return false;
 }
 
 void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zones[], size_t count, uint64_t now_ns)
@@ -75,6 +138,9 @@ void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zone
 	if (first)
 		accumulator->begun_ns = now_ns;
 	accumulator->wrap_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < accumulator->zone_count; i++)
+		if (!is_read(&accumulator->zone[i], zones, count))
+			zone_lose(&accumulator->zone[i], ENERGY_VANISHED);
 	for (size_t i = 0; i < count; i++) {
 		struct energy_zone *have = zone_find(accumulator, &zones[i]);
 
@@ -165,6 +231,25 @@ static const struct energy_zone *zone_same(const struct energy_snapshot *snapsho
 	return NULL;
 }
 
+static void window_add(struct energy_window *window, const struct energy_zone *start, const struct energy_zone *end)
+{
+	struct energy_window_zone *zone = &window->zone[window->zone_count++];
+	bool sane = start && start->total_uj <= end->total_uj && start->gaps <= end->gaps;
+
+	*zone = (struct energy_window_zone){
+	        .kind = end->kind,
+	        .instance = end->instance,
+	        .used_uj = end->total_uj - (sane ? start->total_uj : 0),
+	        .gaps = sane ? end->gaps - start->gaps : end->gaps + 1,
+	        .problem = end->problem,
+	};
+	memcpy(zone->name, end->name, sizeof(zone->name));
+	window->has[end->kind] = true;
+	window->kind_uj[end->kind] += zone->used_uj;
+	if (zone->gaps > window->gaps)
+		window->gaps = zone->gaps;
+}
+
 void energy_between(const struct energy_snapshot *from, const struct energy_snapshot *to,
                     struct energy_window *ret_window)
 {
@@ -172,17 +257,8 @@ void energy_between(const struct energy_snapshot *from, const struct energy_snap
 
 	memset(ret_window, 0, sizeof(*ret_window));
 	memcpy(ret_window->source, to->source, sizeof(ret_window->source));
-	for (uint32_t i = 0; i < to->zone_count; i++) {
-		const struct energy_zone *end = &to->zone[i];
-		const struct energy_zone *start = same ? zone_same(from, end) : NULL;
-		bool sane = start && start->total_uj <= end->total_uj && start->gaps <= end->gaps;
-		uint32_t gaps = sane ? end->gaps - start->gaps : end->gaps + 1;
-
-		ret_window->has[end->kind] = true;
-		ret_window->kind_uj[end->kind] += end->total_uj - (sane ? start->total_uj : 0);
-		if (gaps > ret_window->gaps)
-			ret_window->gaps = gaps;
-	}
+	for (uint32_t i = 0; i < to->zone_count; i++)
+		window_add(ret_window, same ? zone_same(from, &to->zone[i]) : NULL, &to->zone[i]);
 }
 
 bool energy_kind_counts(const bool has[RAPL_KIND_COUNT], enum rapl_kind kind)
@@ -192,72 +268,23 @@ bool energy_kind_counts(const bool has[RAPL_KIND_COUNT], enum rapl_kind kind)
 	return has[RAPL_PSYS] ? kind == RAPL_PSYS : kind == RAPL_DRAM;
 }
 
-json_t *energy_to_json(const struct energy_snapshot *snapshot)
+uint64_t energy_window_uj(const struct energy_window *window)
 {
-	json_t *zones = json_array();
+	uint64_t sum_uj = 0;
 
-	for (uint32_t i = 0; i < snapshot->zone_count; i++) {
-		const struct energy_zone *zone = &snapshot->zone[i];
-
-		json_array_append_new(zones,
-		                      json_pack("{s:s, s:s, s:I, s:I, s:I, s:I}", "name", zone->name, "kind",
-		                                rapl_kind_name(zone->kind), "instance", (json_int_t)zone->instance,
-		                                "counter_uj", (json_int_t)zone->counter_uj, "total_uj",
-		                                (json_int_t)zone->total_uj, "gaps", (json_int_t)zone->gaps));
-	}
-	return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:o}", "v", FORMAT_VERSION, "boot", snapshot->boot_id,
-	                 "source", snapshot->source, "begun_ns", (json_int_t)snapshot->begun_ns, "at_ns",
-	                 (json_int_t)snapshot->at_ns, "wrap_ns", (json_int_t)(snapshot->wrap_ns & INT64_MAX), "zones",
-	                 zones);
+	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)
+		if (window->has[kind] && energy_kind_counts(window->has, (enum rapl_kind)kind))
+			sum_uj += window->kind_uj[kind];
+	return sum_uj;
 }
 
-static int zone_from_json(json_t *json, struct energy_zone *ret_zone)
+const char *energy_problem_name(enum energy_problem problem)
 {
-	const char *name, *kind;
-	json_int_t instance, counter, total, gaps;
-	int kind_index;
-
-	if (json_unpack(json, "{s:s, s:s, s:I, s:I, s:I, s:I}", "name", &name, "kind", &kind, "instance", &instance,
-	                "counter_uj", &counter, "total_uj", &total, "gaps", &gaps))
-		return -EINVAL;
-	kind_index = rapl_kind_find(kind);
-	if (kind_index < 0 || strlen(name) >= RAPL_NAME_MAX || instance < 0 || instance > INT32_MAX || counter < 0 ||
-	    total < 0 || gaps < 0 || gaps > INT32_MAX)
-		return -EINVAL;
-	*ret_zone = (struct energy_zone){
-	        .kind = (enum rapl_kind)kind_index,
-	        .instance = (uint32_t)instance,
-	        .counter_uj = (uint64_t)counter,
-	        .total_uj = (uint64_t)total,
-	        .gaps = (uint32_t)gaps,
+	static const char *const names[ENERGY_PROBLEM_COUNT] = {
+	        [ENERGY_VANISHED] = "vanished",
+	        [ENERGY_STOPPED] = "stopped",
+	        [ENERGY_NONSENSE] = "nonsense",
 	};
-	strcpy(ret_zone->name, name);
-	return 0;
-}
 
-int energy_from_json(const json_t *json, struct energy_snapshot *ret_snapshot)
-{
-	struct energy_snapshot snapshot = {0};
-	const char *boot, *source;
-	json_int_t begun, at, wrap;
-	json_t *zones, *zone;
-	int version;
-	size_t i;
-
-	if (json_unpack((json_t *)json, "{s:i, s:s, s:s, s:I, s:I, s:I, s:o}", "v", &version, "boot", &boot, "source",
-	                &source, "begun_ns", &begun, "at_ns", &at, "wrap_ns", &wrap, "zones", &zones))
-		return -EINVAL;
-	if (version != FORMAT_VERSION || strlen(boot) >= sizeof(snapshot.boot_id) ||
-	    strlen(source) >= sizeof(snapshot.source) || begun < 0 || at < 0 || wrap < 0 || !json_is_array(zones) ||
-	    json_array_size(zones) > RAPL_ZONES_MAX)
-		return -EINVAL;
-	strcpy(snapshot.boot_id, boot);
-	strcpy(snapshot.source, source);
-	snapshot.begun_ns = (uint64_t)begun;
-	snapshot.at_ns = (uint64_t)at;
-	snapshot.wrap_ns = (uint64_t)wrap;
-	json_array_foreach(zones, i,
-	                   zone) if (zone_from_json(zone, &snapshot.zone[snapshot.zone_count++])) return -EINVAL;
-	*ret_snapshot = snapshot;
-	return 0;
+	return names[problem];
 }

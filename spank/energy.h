@@ -18,6 +18,16 @@
 #define ENERGY_BOOT_ID_MAX 40
 #define ENERGY_FILE_MAX    (64 * 1024)
 
+/* What is wrong with a zone now: what it used meanwhile is in no sum, and each time it began was a gap. */
+enum energy_problem {
+	ENERGY_FINE,
+	ENERGY_DOUBTED,  /* it advanced by more than it can; a counter that began anew does that once */
+	ENERGY_VANISHED, /* it could not be read */
+	ENERGY_STOPPED,  /* a package or a platform that has used nothing for ten seconds */
+	ENERGY_NONSENSE, /* beyond its range, or impossible twice in a row */
+	ENERGY_PROBLEM_COUNT
+};
+
 struct energy_zone {
 	char name[RAPL_NAME_MAX];
 	enum rapl_kind kind;
@@ -25,6 +35,8 @@ struct energy_zone {
 	uint64_t counter_uj; /* the counter at the last sample */
 	uint64_t total_uj;   /* what it advanced since the accumulator began */
 	uint32_t gaps;       /* intervals that are missing from total_uj */
+	uint64_t still_ns;   /* for how long it has not advanced */
+	enum energy_problem problem;
 };
 
 struct energy_snapshot {
@@ -37,12 +49,23 @@ struct energy_snapshot {
 	struct energy_zone zone[RAPL_ZONES_MAX];
 };
 
+struct energy_window_zone {
+	char name[RAPL_NAME_MAX];
+	enum rapl_kind kind;
+	uint32_t instance;
+	uint64_t used_uj;
+	uint32_t gaps;
+	enum energy_problem problem; /* at its end */
+};
+
 /* The energy between two snapshots. */
 struct energy_window {
 	char source[16];
 	bool has[RAPL_KIND_COUNT];
 	uint64_t kind_uj[RAPL_KIND_COUNT]; /* summed over instances */
 	uint32_t gaps;                     /* of the zone that has most */
+	uint32_t zone_count;
+	struct energy_window_zone zone[RAPL_ZONES_MAX];
 };
 
 /*
@@ -54,7 +77,8 @@ int energy_update(int directory, const struct rapl *rapl, struct energy_snapshot
 
 /*
  * Pure: adds one sample to the accumulator, which is begun where zone_count is 0. elapsed is now_ns - at_ns; a zone of
- * power P and range R that was not looked at for R/P or longer has a gap.
+ * power P and range R that was not looked at for R/P or longer has a gap, and so has one that advanced by more than it
+ * can have used (its counter began anew), that could not be read, reads more than its range, or stands still.
  */
 void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zones[], size_t count, uint64_t now_ns);
 
@@ -64,6 +88,12 @@ void energy_between(const struct energy_snapshot *from, const struct energy_snap
 
 /* The kinds that make up a node's energy: packages + dram, or psys where there is no package. */
 bool energy_kind_counts(const bool has[RAPL_KIND_COUNT], enum rapl_kind kind);
+
+/* The sum over those kinds: the whole node's energy in the window. */
+uint64_t energy_window_uj(const struct energy_window *window);
+
+/* "vanished", "stopped", "nonsense"; NULL where the zone counts. */
+const char *energy_problem_name(enum energy_problem problem);
 
 /* NULL only without memory. */
 json_t *energy_to_json(const struct energy_snapshot *snapshot);

@@ -121,15 +121,19 @@ static json_t *job_show(const struct state_place *place, int directory, struct s
 	cleanup_close int node = state_open_node(place);
 	struct energy_snapshot latest;
 	struct energy_window window;
+	struct energy_share share;
+	struct watts watts;
 	uint32_t left_out = 0;
 	bool has_window = false;
 
-	steps = node_record_steps(directory, &left_out);
+	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
+	steps = node_record_steps(directory, &share, &watts, &left_out);
 	if (job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0)
 		has_window = energy_from_json(json, &latest) == 0;
 	if (has_window)
 		energy_between(&job->baseline, &latest, &window);
-	return node_record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, steps, left_out);
+	return node_record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, steps,
+	                         left_out);
 }
 
 static int run_show(struct arguments *arguments)

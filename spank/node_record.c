@@ -10,16 +10,44 @@
 
 #define RECORD_NOT_WANTED 1 /* the job refused every policy */
 
-static json_t *window_to_json(const struct energy_window *window)
+/* "package-1", and "package-1/dram" for a part of it. */
+static json_t *zone_name(const struct energy_window *window, const struct energy_window_zone *zone)
 {
-	json_t *zones = json_object();
+	for (uint32_t i = 0; i < window->zone_count; i++)
+		if (window->zone[i].kind == RAPL_PACKAGE && window->zone[i].instance == zone->instance &&
+		    zone->kind != RAPL_PACKAGE)
+			return json_sprintf("%s/%s", window->zone[i].name, zone->name);
+	return json_string(zone->name);
+}
+
+/* [[zone, why], ...] of the zones that were not whole at the window's end. */
+static json_t *dropped_to_json(const struct energy_window *window)
+{
+	json_t *dropped = json_array();
+
+	for (uint32_t i = 0; i < window->zone_count; i++) {
+		const char *why = energy_problem_name(window->zone[i].problem);
+
+		if (why)
+			json_array_append_new(dropped, json_pack("[o, s]", zone_name(window, &window->zone[i]), why));
+	}
+	return dropped;
+}
+
+static json_t *window_to_json(const struct energy_window *window, const struct energy_share *share)
+{
+	uint64_t own_uj;
+	json_t *zones = json_object(), *json;
 
 	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)
 		if (window->has[kind])
 			json_object_set_new(zones, rapl_kind_name((enum rapl_kind)kind),
 			                    json_integer((json_int_t)window->kind_uj[kind]));
-	return json_pack("{s:s, s:I, s:o}", "source", window->source, "gaps", (json_int_t)window->gaps, "zones_uj",
-	                 zones);
+	json = json_pack("{s:s, s:I, s:o, s:o}", "source", window->source, "gaps", (json_int_t)window->gaps, "zones_uj",
+	                 zones, "dropped", dropped_to_json(window));
+	if (json && energy_share_uj(share, window, &own_uj))
+		json_object_set_new(json, "own_uj", json_integer((json_int_t)own_uj));
+	return json;
 }
 
 /* [rank, wait_us] of the first rank of a list that waits less (sign 1) or more (sign -1) than all others. */
@@ -58,7 +86,8 @@ static void ranks_summarise(json_t *wait)
 	json_object_set_new(wait, "ranks", json_array());
 }
 
-static json_t *step_record(const struct state_step *step, json_t *wait, json_t *grant, size_t *ranks_listed)
+static json_t *step_record(const struct state_step *step, const struct energy_share *share, json_t *wait, json_t *grant,
+                           size_t *ranks_listed)
 {
 	char id[16];
 	json_t *json;
@@ -74,7 +103,7 @@ static json_t *step_record(const struct state_step *step, json_t *wait, json_t *
 		struct energy_window window;
 
 		energy_between(&step->from, &step->to, &window);
-		json_object_set_new(json, "energy", window_to_json(&window));
+		json_object_set_new(json, "energy", window_to_json(&window, share));
 	}
 	*ranks_listed += json_array_size(json_object_get(wait, "ranks"));
 	if (*ranks_listed > NODE_RECORD_RANKS_MAX && json_array_size(json_object_get(wait, "ranks")) > 0)
@@ -82,7 +111,16 @@ static json_t *step_record(const struct state_step *step, json_t *wait, json_t *
 	return json;
 }
 
-json_t *node_record_steps(int job_directory, uint32_t *ret_left_out)
+static void watts_take(const json_t *step, struct watts *watts)
+{
+	struct watts of_step;
+
+	if (watts_from_json(json_object_get(step, "watts"), &of_step) == 0)
+		watts_merge(watts, &of_step);
+}
+
+json_t *node_record_steps(int job_directory, const struct energy_share *share, struct watts *ret_watts,
+                          uint32_t *ret_left_out)
 {
 	int copy = openat(job_directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_closedir DIR *entries = copy < 0 ? NULL : fdopendir(copy);
@@ -93,6 +131,7 @@ json_t *node_record_steps(int job_directory, uint32_t *ret_left_out)
 	if (!entries && copy >= 0)
 		close(copy);
 	*ret_left_out = 0;
+	memset(ret_watts, 0, sizeof(*ret_watts));
 	while (entries && (entry = readdir(entries))) {
 		json_auto_t *json = NULL;
 		struct state_step step;
@@ -102,11 +141,13 @@ json_t *node_record_steps(int job_directory, uint32_t *ret_left_out)
 			continue;
 		if (json_array_size(steps) < NODE_RECORD_STEPS_MAX &&
 		    files_read_json(job_directory, entry->d_name, STATE_STEP_FILE_MAX, &json) == 0 &&
-		    state_step_from_json(json, &step, &wait) == 0)
-			json_array_append_new(steps,
-			                      step_record(&step, wait, json_object_get(json, "grant"), &ranks_listed));
-		else
+		    state_step_from_json(json, &step, &wait) == 0) {
+			json_array_append_new(
+			        steps, step_record(&step, share, wait, json_object_get(json, "grant"), &ranks_listed));
+			watts_take(json, ret_watts);
+		} else {
 			(*ret_left_out)++;
+		}
 	}
 	return steps;
 }
@@ -117,7 +158,8 @@ static json_t *id_or_null(uint32_t id)
 }
 
 json_t *node_record_build(const struct state_job *job, const char *node, double end_s,
-                          const struct energy_window *energy, json_t *steps, uint32_t steps_left_out)
+                          const struct energy_window *energy, const struct energy_share *share, json_t *steps,
+                          uint32_t steps_left_out)
 {
 	json_t *json =
 	        json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s}", "v", 1, "kind", "node",
@@ -134,10 +176,27 @@ json_t *node_record_build(const struct state_job *job, const char *node, double 
 	json_object_set_new(json, "end_s", json_real(end_s));
 	json_object_set_new(json, "cores", json_integer((json_int_t)job->cores));
 	json_object_set_new(json, "cores_total", json_integer((json_int_t)job->cores_total));
-	json_object_set_new(json, "energy", energy ? window_to_json(energy) : json_null());
+	json_object_set_new(json, "energy", energy ? window_to_json(energy, share) : json_null());
 	json_object_set_new(json, "energy_why", json_string(energy ? "" : job->energy_why));
 	json_object_set(json, "steps", steps);
 	json_object_set_new(json, "steps_left_out", json_integer((json_int_t)steps_left_out));
+	return json;
+}
+
+/* null where there are no counters. */
+static json_t *throttle_now(const struct state_job *job)
+{
+	uint64_t events[THROTTLE_KIND_COUNT];
+	struct throttle now;
+	json_t *json;
+
+	throttle_read(&now);
+	if (!throttle_between(&job->throttle, &now, job->cpus, events))
+		return json_null();
+	json = json_object();
+	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
+		json_object_set_new(json, throttle_kind_name((enum throttle_kind)kind),
+		                    json_integer((json_int_t)events[kind]));
 	return json;
 }
 
@@ -182,6 +241,8 @@ static int record_put(const struct node_record_end *end, int directory, char key
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
 	struct energy_window window;
+	struct energy_share share;
+	struct watts watts;
 	json_auto_t *steps = NULL, *record = NULL;
 	uint32_t left_out = 0;
 	bool has_window;
@@ -193,12 +254,16 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	if (result)
 		return result;
 	has_window = window_take(&end->place, job, &window);
-	steps = node_record_steps(directory, &left_out);
+	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
+	steps = node_record_steps(directory, &share, &watts, &left_out);
 	if (!job->policy.asked[0] && json_array_size(steps) == 0)
 		return RECORD_NOT_WANTED;
-	record = node_record_build(job, end->place.node, clock_wall_s(), has_window ? &window : NULL, steps, left_out);
+	record = node_record_build(job, end->place.node, clock_wall_s(), has_window ? &window : NULL, &share, steps,
+	                           left_out);
 	if (!record)
 		return error_set(error, -ENOMEM, "out of memory");
+	json_object_set_new(record, "throttle", throttle_now(job));
+	json_object_set_new(record, "watts", watts_fit(&watts, &share));
 	record_shrink(record);
 	return outbox_put(end->outbox, key, end->place.node, record, error);
 }

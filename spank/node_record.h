@@ -11,8 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "spank/energy_share.h"
 #include "spank/error.h"
 #include "spank/state.h"
+#include "spank/watts.h"
 
 #define NODE_RECORD_MAX       (4 * 1024 * 1024) /* bytes */
 #define NODE_RECORD_STEPS_MAX 4096
@@ -37,9 +39,11 @@ int node_record_finish(const struct node_record_end *end, struct error *error);
 
 /* The record of a job as its state is now. energy may be NULL (then job->energy_why). NULL only without memory. */
 json_t *node_record_build(const struct state_job *job, const char *node, double end_s,
-                          const struct energy_window *energy, json_t *steps, uint32_t steps_left_out);
+                          const struct energy_window *energy, const struct energy_share *share, json_t *steps,
+                          uint32_t steps_left_out);
 
 /* The steps' part, from the files in the job's directory; never NULL but without memory. */
-json_t *node_record_steps(int job_directory, uint32_t *ret_left_out);
+json_t *node_record_steps(int job_directory, const struct energy_share *share, struct watts *ret_watts,
+                          uint32_t *ret_left_out);
 
 #endif

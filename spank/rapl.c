@@ -6,15 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <powercap/powercap-rapl.h>
+#include <powercap/powercap-sysfs.h>
 #include <stdbool.h>
 #include <string.h>
 
-#define INSTANCES_MAX    32
+#define INSTANCES_MAX    64
 #define POWER_UNKNOWN_UW UINT64_C(1000000000)
 
 struct rapl {
 	uint32_t instance_count;
 	powercap_rapl_pkg instance[INSTANCES_MAX];
+	size_t zone_count;
+	struct rapl_zone zone[RAPL_ZONES_MAX]; /* what does not change */
 };
 
 static const char *const kind_names[RAPL_KIND_COUNT] = {"package", "core", "uncore", "dram", "psys"};
@@ -42,30 +45,121 @@ const char *rapl_source(void)
 	return access("/sys/class/powercap/SIMULATED", F_OK) == 0 ? "simulated" : "rapl";
 }
 
-/* libpowercap opens without O_CLOEXEC; its structs are nothing but descriptors, 0 for a file that there is not. */
-static void close_on_exec(powercap_rapl_pkg *package)
+/*
+ * libpowercap opens some ten files per zone, without O_CLOEXEC; only the counters are needed from here on. Its structs
+ * are nothing but descriptors, 0 for a file that there is not.
+ */
+static void keep_counters(powercap_rapl_pkg *package)
 {
-	const int *descriptor = (const int *)package;
+	const int counters[] = {package->pkg.zone.energy_uj, package->core.zone.energy_uj,
+	                        package->uncore.zone.energy_uj, package->dram.zone.energy_uj,
+	                        package->psys.zone.energy_uj};
+	int *descriptor = (int *)package;
 
-	for (size_t i = 0; i < sizeof(*package) / sizeof(int); i++)
-		if (descriptor[i] > 0)
+	for (size_t i = 0; i < sizeof(*package) / sizeof(int); i++) {
+		bool counts = false;
+
+		for (size_t j = 0; j < RAPL_KIND_COUNT; j++)
+			counts |= descriptor[i] == counters[j];
+		if (descriptor[i] <= 0)
+			continue;
+		if (counts) {
 			fcntl(descriptor[i], F_SETFD, FD_CLOEXEC);
+		} else {
+			close(descriptor[i]);
+			descriptor[i] = 0;
+		}
+	}
+}
+
+static uint64_t power_max(const powercap_rapl_pkg *package, powercap_rapl_zone zone)
+{
+	const powercap_rapl_constraint constraints[] = {POWERCAP_RAPL_CONSTRAINT_LONG, POWERCAP_RAPL_CONSTRAINT_SHORT};
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < sizeof(constraints) / sizeof(constraints[0]); i++) {
+		uint64_t power = 0;
+
+		if (powercap_rapl_get_max_power_uw(package, zone, constraints[i], &power) == 0 && power > most)
+			most = power;
+	}
+	return most ? most : POWER_UNKNOWN_UW;
+}
+
+static void zone_describe(struct rapl *rapl, uint32_t instance, enum rapl_kind kind)
+{
+	const powercap_rapl_pkg *package = &rapl->instance[instance];
+	struct rapl_zone zone = {.kind = kind, .instance = instance};
+	powercap_rapl_zone which = kind_zones[kind];
+
+	if (rapl->zone_count == RAPL_ZONES_MAX || powercap_rapl_is_zone_supported(package, which) != 1 ||
+	    powercap_rapl_get_max_energy_range_uj(package, which, &zone.range_uj) || zone.range_uj == 0)
+		return;
+	if (powercap_rapl_get_name(package, which, zone.name, sizeof(zone.name)) < 0)
+		snprintf(zone.name, sizeof(zone.name), "%s", kind_names[kind]);
+	zone.name[strcspn(zone.name, "\n")] = '\0';
+	zone.power_max_uw = power_max(package, which);
+	rapl->zone[rapl->zone_count++] = zone;
+}
+
+static bool name_read(uint32_t instance, char name[RAPL_NAME_MAX])
+{
+	char path[64];
+	cleanup_close int file = -1;
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/sys/class/powercap/intel-rapl/intel-rapl:%u/name", instance);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	length = file < 0 ? -1 : read(file, name, RAPL_NAME_MAX - 1);
+	name[length > 0 ? length : 0] = '\0';
+	name[strcspn(name, "\n")] = '\0';
+	return length > 0;
+}
+
+/*
+ * The kernel's instance 10 is libpowercap's 16: it writes the number in hexadecimal (0.6, and still in 2024). Whatever
+ * a later one does, the one whose name is the instance's is meant. It counts instances up to the first that is missing,
+ * too, so it is not asked how many there are. Returns whether there is such an instance.
+ */
+static bool library_instance(uint32_t instance, uint32_t *ret_id)
+{
+	char name[RAPL_NAME_MAX], decimal[16];
+	uint32_t ids[2] = {instance, 0};
+
+	if (!name_read(instance, name))
+		return false;
+	snprintf(decimal, sizeof(decimal), "%u", instance);
+	ids[1] = (uint32_t)strtoul(decimal, NULL, 16);
+	for (size_t i = 0; i < 2; i++) {
+		char found[RAPL_NAME_MAX] = "";
+
+		if (powercap_sysfs_zone_get_name("intel-rapl", &ids[i], 1, found, sizeof(found)) < 0)
+			continue;
+		found[strcspn(found, "\n")] = '\0';
+		*ret_id = ids[i];
+		if (strcmp(found, name) == 0)
+			return true;
+	}
+	return false;
 }
 
 int rapl_open(struct rapl **ret_rapl, struct error *error)
 {
-	/* asked for first: with no zones at all the library's answer depends on its version */
-	bool there = access("/sys/class/powercap/intel-rapl", F_OK) == 0 && stage_runs("energy");
-	uint32_t count = there ? powercap_rapl_get_num_instances() : 0;
 	struct rapl *rapl = calloc(1, sizeof(*rapl));
 
 	if (!rapl)
 		return error_set(error, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < count && i < INSTANCES_MAX; i++) {
-		if (powercap_rapl_init(i, &rapl->instance[i], 1))
+	for (uint32_t i = 0; i < INSTANCES_MAX && stage_runs("energy"); i++) {
+		uint32_t id;
+
+		if (!library_instance(i, &id))
+			continue;
+		if (powercap_rapl_init(id, &rapl->instance[i], 1))
 			memset(&rapl->instance[i], 0, sizeof(rapl->instance[i]));
-		close_on_exec(&rapl->instance[i]);
 		rapl->instance_count = i + 1;
+		for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)
+			zone_describe(rapl, i, (enum rapl_kind)kind);
+		keep_counters(&rapl->instance[i]);
 	}
 	if (rapl->instance_count == 0) {
 		free(rapl);
@@ -84,46 +178,17 @@ void rapl_close(struct rapl *rapl)
 	free(rapl);
 }
 
-static uint64_t power_max(const powercap_rapl_pkg *package, powercap_rapl_zone zone)
-{
-	const powercap_rapl_constraint constraints[] = {POWERCAP_RAPL_CONSTRAINT_LONG, POWERCAP_RAPL_CONSTRAINT_SHORT};
-	uint64_t most = 0;
-
-	for (size_t i = 0; i < sizeof(constraints) / sizeof(constraints[0]); i++) {
-		uint64_t power = 0;
-
-		if (powercap_rapl_get_max_power_uw(package, zone, constraints[i], &power) == 0 && power > most)
-			most = power;
-	}
-	return most ? most : POWER_UNKNOWN_UW;
-}
-
-static bool zone_read(const struct rapl *rapl, uint32_t instance, enum rapl_kind kind, struct rapl_zone *ret_zone)
-{
-	const powercap_rapl_pkg *package = &rapl->instance[instance];
-	struct rapl_zone zone = {.kind = kind, .instance = instance};
-	powercap_rapl_zone which = kind_zones[kind];
-
-	if (powercap_rapl_is_zone_supported(package, which) != 1)
-		return false;
-	if (powercap_rapl_get_energy_uj(package, which, &zone.energy_uj) ||
-	    powercap_rapl_get_max_energy_range_uj(package, which, &zone.range_uj) || zone.range_uj == 0)
-		return false;
-	if (powercap_rapl_get_name(package, which, zone.name, sizeof(zone.name)) < 0)
-		snprintf(zone.name, sizeof(zone.name), "%s", kind_names[kind]);
-	zone.name[strcspn(zone.name, "\n")] = '\0';
-	zone.power_max_uw = power_max(package, which);
-	*ret_zone = zone;
-	return true;
-}
-
 size_t rapl_read(const struct rapl *rapl, struct rapl_zone zones[RAPL_ZONES_MAX])
 {
 	size_t count = 0;
 
-	for (uint32_t i = 0; i < rapl->instance_count; i++)
-		for (int kind = 0; kind < RAPL_KIND_COUNT && count < RAPL_ZONES_MAX; kind++)
-			if (zone_read(rapl, i, (enum rapl_kind)kind, &zones[count]))
-				count++;
+	for (size_t i = 0; i < rapl->zone_count; i++) {
+		const struct rapl_zone *zone = &rapl->zone[i];
+
+		zones[count] = *zone;
+		if (powercap_rapl_get_energy_uj(&rapl->instance[zone->instance], kind_zones[zone->kind],
+		                                &zones[count].energy_uj) == 0)
+			count++;
+	}
 	return count;
 }

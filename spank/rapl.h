@@ -12,7 +12,7 @@
 
 #include "spank/error.h"
 
-#define RAPL_ZONES_MAX 64
+#define RAPL_ZONES_MAX 256
 #define RAPL_NAME_MAX  32
 
 enum rapl_kind { RAPL_PACKAGE, RAPL_CORE, RAPL_UNCORE, RAPL_DRAM, RAPL_PSYS, RAPL_KIND_COUNT };
@@ -35,7 +35,10 @@ struct rapl;
 int rapl_open(struct rapl **ret_rapl, struct error *error);
 void rapl_close(struct rapl *rapl);
 
-/* Reads every zone; one that cannot be read is left out. Returns how many zones were read. */
+/*
+ * Reads every zone; one that cannot be read is left out. Name, range and power are as they were at the opening.
+ * Returns how many zones were read.
+ */
 size_t rapl_read(const struct rapl *rapl, struct rapl_zone zones[RAPL_ZONES_MAX]);
 
 /* "simulated" where the tree says that it is a simulation, else "rapl". */

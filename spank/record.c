@@ -1,6 +1,8 @@
 #include "spank/record.h"
 
 #include "spank/cleanup.h"
+#include "spank/record_energy.h"
+#include "spank/record_number.h"
 #include "spank/record_sum.h"
 
 #include <errno.h>
@@ -33,15 +35,6 @@ struct job {
 	const struct sum *sum;
 };
 
-/* Rounded to so many decimals; without a fraction it is printed as an integer. */
-static json_t *number(double value, int decimals)
-{
-	double scale = pow(10, decimals);
-	double rounded = round(value * scale) / scale;
-
-	return rounded == floor(rounded) && rounded < 1e15 ? json_integer((json_int_t)rounded) : json_real(rounded);
-}
-
 static json_t *seconds(double value)
 {
 	return number(value < SECONDS_MAX ? value : SECONDS_MAX, 3);
@@ -60,28 +53,6 @@ static json_t *policy_print(const struct policy_use *use)
 		json_object_set_new(json, "why", json_string(use->why));
 	if (use->by[0])
 		json_object_set_new(json, "by", json_string(use->by));
-	return json;
-}
-
-static json_t *energy_print(const struct sum *sum, size_t reported)
-{
-	json_t *zones, *json;
-
-	if (sum->energy_nodes == 0)
-		return json_null();
-	zones = json_object();
-	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)
-		if (sum->has[kind])
-			json_object_set_new(zones, rapl_kind_name((enum rapl_kind)kind), number(sum->zone_j[kind], 1));
-	json = json_pack("{s:o, s:s}", "joules", number(sum->joules, 1), "scope", sum->share ? "share" : "node");
-	if (sum->share)
-		json_object_set_new(json, "node_joules", number(sum->node_joules, 1));
-	json_object_set_new(json, "source", json_string(sum->simulated ? "simulated" : "rapl"));
-	json_object_set_new(json, "zones_j", zones);
-	if (sum->energy_nodes < reported)
-		json_object_set_new(json, "nodes", json_integer((json_int_t)sum->energy_nodes));
-	if (sum->gaps > 0)
-		json_object_set_new(json, "gaps", json_integer((json_int_t)sum->gaps));
 	return json;
 }
 
@@ -234,13 +205,17 @@ static char *job_print(const struct job *job, const struct detail *detail)
 	json_t *nodes = json_pack("{s:i, s:I}", "reported", (int)job->count, "of", (json_int_t)job->nodes_of);
 	json_t *json = json_pack("{s:i, s:o, s:o, s:o, s:o}", "v", 1, "policy", policy_print(job->policy), "nodes",
 	                         nodes, "elapsed_s", seconds(record_elapsed_s(job->nodes, job->count)), "energy",
-	                         energy_print(job->sum, job->count));
+	                         record_energy_print(job->sum, job->nodes, job->count));
 	double left_out = job->sum->steps_left_out;
 
 	if (!json)
 		return NULL;
 	if (job->why)
 		json_object_set_new(nodes, "why", json_string(job->why));
+	if (job->sum->watts.packages > 0)
+		json_object_set_new(json, "watts", record_watts_print(&job->sum->watts));
+	if (job->sum->throttle_nodes > 0)
+		json_object_set_new(json, "throttle", record_throttle_print(job->sum, job->nodes));
 	if (job->sum->energy_nodes < job->count)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
 	if (job->sum->grant.mode[0])

@@ -112,6 +112,27 @@ static bool policy_get(const json_t *object, struct policy_use *ret_use)
 	return !ret_use->asked[0] || (policy_name_ok(ret_use->asked) && policy_name_ok(ret_use->used));
 }
 
+/* Zones that were not whole, as the kernel and we name them. */
+static bool dropped_ok(const json_t *dropped)
+{
+	char name[2 * RAPL_NAME_MAX], why[16];
+	const json_t *zone;
+	size_t i;
+
+	if (dropped && (!json_is_array(dropped) || json_array_size(dropped) > RAPL_ZONES_MAX))
+		return false;
+	json_array_foreach((json_t *)dropped, i, zone)
+	{
+		json_auto_t *names =
+		        json_pack("{s:O?, s:O?}", "zone", json_array_get(zone, 0), "why", json_array_get(zone, 1));
+
+		if (!text_get(names, "zone", name, sizeof(name), NAMES "/") ||
+		    !text_get(names, "why", why, sizeof(why), LOWER))
+			return false;
+	}
+	return true;
+}
+
 static bool energy_get(const json_t *object, struct record_energy *ret_energy)
 {
 	const json_t *energy = json_object_get(object, "energy"), *zones = json_object_get(energy, "zones_uj"), *zone;
@@ -135,6 +156,26 @@ static bool energy_get(const json_t *object, struct record_energy *ret_energy)
 		ret_energy->zone_j[kind] = (double)value / 1e6;
 		ret_energy->present = true;
 	}
+	ret_energy->dropped = json_object_get(energy, "dropped");
+	ret_energy->has_own = json_object_get(energy, "own_uj");
+	if (ret_energy->has_own && !integer_get(energy, "own_uj", MICROJOULES_MAX, &value))
+		return false;
+	ret_energy->own_j = ret_energy->has_own ? (double)value / 1e6 : 0;
+	return dropped_ok(ret_energy->dropped);
+}
+
+/* A node that is older than this key, or has no counters, has none. */
+static bool throttle_get(const json_t *object, struct record_node *node)
+{
+	const json_t *throttle = json_object_get(object, "throttle");
+
+	if (!throttle || json_is_null(throttle))
+		return true;
+	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
+		if (!integer_get(throttle, throttle_kind_name((enum throttle_kind)kind), COUNT_MAX,
+		                 &node->throttle[kind]))
+			return false;
+	node->has_throttle = true;
 	return true;
 }
 
@@ -303,6 +344,10 @@ static int facts_get(const json_t *json, struct record_node *node, struct error 
 	if (!energy_get(json, &node->energy) ||
 	    !reason_get(json, "energy_why", node->energy_why, sizeof(node->energy_why)))
 		return error_set(error, -EINVAL, "\"energy\" or \"energy_why\"");
+	if (!record_watts_get(json_object_get(json, "watts"), &node->watts))
+		return error_set(error, -EINVAL, "\"watts\"");
+	if (!throttle_get(json, node))
+		return error_set(error, -EINVAL, "\"throttle\"");
 	if (!integer_get(json, "steps_left_out", COUNT_MAX, &node->steps_left_out))
 		return error_set(error, -EINVAL, "\"steps_left_out\"");
 	return 0;

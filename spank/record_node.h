@@ -15,7 +15,9 @@
 #include "spank/policy.h"
 #include "spank/rapl.h"
 #include "spank/record_grant.h"
+#include "spank/record_watts.h"
 #include "spank/service.h"
+#include "spank/throttle.h"
 
 #define RECORD_NODE_NAME_MAX  64
 #define RECORD_NODE_NONE      UINT32_MAX
@@ -41,6 +43,9 @@ struct record_energy {
 	uint32_t gaps;
 	bool has[RAPL_KIND_COUNT];
 	double zone_j[RAPL_KIND_COUNT];
+	bool has_own; /* else the part of the cores holds */
+	double own_j;
+	const json_t *dropped; /* [[zone, why], ...], borrowed from the JSON value; NULL: none */
 };
 
 struct record_wait {
@@ -94,6 +99,9 @@ struct record_node {
 	double cores_total;
 	struct record_energy energy;
 	char energy_why[65];
+	struct record_watts watts;
+	bool has_throttle;
+	uint64_t throttle[THROTTLE_KIND_COUNT];
 	uint64_t steps_left_out;
 	size_t step_count;
 	struct record_step *step;

@@ -30,6 +30,29 @@ static double joules_of(const struct record_energy *energy)
 	return joules;
 }
 
+/* The job's: as its node counted it, or by its part of the cores. */
+static double own_of(const struct record_energy *energy, double share)
+{
+	return energy->has_own && share < 1 ? energy->own_j : share * joules_of(energy);
+}
+
+static void throttle_add_node(struct sum *sum, const struct record_node *node, uint32_t index)
+{
+	double events = 0;
+
+	if (!node->has_throttle)
+		return;
+	sum->throttle_nodes++;
+	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++) {
+		events += (double)node->throttle[kind];
+		sum->throttle[kind] += (double)node->throttle[kind];
+	}
+	if (events > sum->throttle_most_events) {
+		sum->throttle_most_events = events;
+		sum->throttle_most = index;
+	}
+}
+
 static void energy_add_node(struct sum *sum, const struct record_node *node)
 {
 	double share = share_of(node);
@@ -40,7 +63,7 @@ static void energy_add_node(struct sum *sum, const struct record_node *node)
 	sum->share |= share < 1;
 	sum->simulated |= node->energy.simulated;
 	sum->gaps += node->energy.gaps;
-	sum->joules += share * joules_of(&node->energy);
+	sum->joules += own_of(&node->energy, share);
 	sum->node_joules += joules_of(&node->energy);
 	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++) {
 		sum->has[kind] |= node->energy.has[kind];
@@ -157,7 +180,7 @@ static void step_add(struct sum *sum, json_t *index, const struct record_node *n
 		step->policy = from->policy;
 	if (from->energy.present && share >= 0) {
 		step->has_joules = true;
-		step->joules += share * joules_of(&from->energy);
+		step->joules += own_of(&from->energy, share);
 	}
 	record_grant_add(&sum->grant, &from->grant);
 	wait_add(sum, step_index, &from->wait, node_index);
@@ -266,6 +289,8 @@ int sum_make(const struct record_node *const nodes[], size_t count, struct sum *
 	}
 	for (size_t i = 0; i < count; i++) {
 		energy_add_node(sum, nodes[i]);
+		record_watts_add(&sum->watts, &nodes[i]->watts);
+		throttle_add_node(sum, nodes[i], (uint32_t)i);
 		sum->steps_left_out += (double)nodes[i]->steps_left_out;
 		for (size_t j = 0; j < nodes[i]->step_count; j++)
 			step_add(sum, index, nodes[i], &nodes[i]->step[j], (uint32_t)i);

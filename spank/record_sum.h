@@ -65,6 +65,11 @@ struct sum {
 	double joules;
 	double node_joules;
 	double gaps;
+	struct record_watts watts;
+	uint32_t throttle_nodes; /* nodes that have the counters */
+	double throttle[THROTTLE_KIND_COUNT];
+	uint32_t throttle_most; /* index of the node with most events, if there are any */
+	double throttle_most_events;
 	bool has[RAPL_KIND_COUNT];
 	double zone_j[RAPL_KIND_COUNT];
 };

@@ -4,6 +4,7 @@
 #include "spank/files.h"
 #include "spank/log.h"
 #include "spank/slots.h"
+#include "spank/watts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,8 @@ struct sampler {
 	int job_directory;
 	int segment;
 	uint64_t begun_ns;
+	struct slots *slots;     /* of this tick, NULL: none */
+	struct watts_feed *feed; /* NULL: no ranks to be seen */
 	bool complained;
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards stop */
@@ -41,16 +44,29 @@ static void complain(struct sampler *sampler, const char *what)
 
 static json_t *wait_read(struct sampler *sampler)
 {
-	cleanup_free struct slots *slots = NULL;
 	struct error error = {0};
 
+	free(sampler->slots);
+	sampler->slots = NULL;
 	if (sampler->segment < 0)
 		return NULL;
-	if (slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &slots, &error)) {
+	if (slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &sampler->slots, &error)) {
 		complain(sampler, error.text);
 		return NULL;
 	}
-	return slots->count || slots->unseen ? slots_to_json(slots) : NULL;
+	return sampler->slots->count || sampler->slots->unseen ? slots_to_json(sampler->slots) : NULL;
+}
+
+/* What the ranks did since the last tick, beside what their packages used. */
+static void watts_update(struct sampler *sampler)
+{
+	json_decref(sampler->step.watts);
+	sampler->step.watts = NULL;
+	if (!sampler->feed)
+		return;
+	if (sampler->slots && sampler->step.has_energy)
+		watts_feed_add(sampler->feed, &sampler->step.to, sampler->slots);
+	sampler->step.watts = watts_to_json(watts_feed_sums(sampler->feed));
 }
 
 static void tick(struct sampler *sampler)
@@ -66,6 +82,7 @@ static void tick(struct sampler *sampler)
 		if (!step->has_energy)
 			step->from = step->to;
 		step->has_energy = true;
+		watts_update(sampler);
 	} else if (sampler->rapl) {
 		complain(sampler, error.text);
 	}
@@ -123,6 +140,9 @@ static void sampler_free(struct sampler *sampler)
 		if (descriptors[i] >= 0)
 			close(descriptors[i]);
 	rapl_close(sampler->rapl);
+	watts_feed_free(sampler->feed);
+	json_decref(sampler->step.watts);
+	free(sampler->slots);
 	pthread_cond_destroy(&sampler->changed);
 	pthread_mutex_destroy(&sampler->mutex);
 	free(sampler);
@@ -156,6 +176,8 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	}
 	if (rapl_open(&sampler->rapl, &no_zones))
 		sampler->rapl = NULL;
+	if (sampler->rapl && sampler->segment >= 0)
+		sampler->feed = watts_feed_new();
 	return 0;
 }
 

@@ -149,6 +149,7 @@ static void baseline_take(int node, struct state_job *job)
 	if (!job->has_baseline)
 		snprintf(job->energy_why, sizeof(job->energy_why), "%.*s", STATE_WHY_MAX - 1, error.text);
 	rapl_close(rapl);
+	throttle_read(&job->throttle);
 }
 
 static void job_fill(struct state_job *job, const struct state_job *facts)
@@ -172,6 +173,8 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 		memcpy(job->cluster, facts->cluster, sizeof(job->cluster));
 	if (!job->nodes[0])
 		memcpy(job->nodes, facts->nodes, sizeof(job->nodes));
+	if (!job->cpus[0])
+		memcpy(job->cpus, facts->cpus, sizeof(job->cpus));
 	if (!job->policy.asked[0])
 		job->policy = facts->policy;
 	if (!job->words[0])

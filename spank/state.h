@@ -17,6 +17,8 @@
 #include "spank/error.h"
 #include "spank/options.h"
 #include "spank/policy.h"
+#include "spank/processors.h"
+#include "spank/throttle.h"
 
 #define STATE_ROOT          "/run/mpi-wait"
 #define STATE_NODES_MAX     (32 * 1024) /* bytes of a node list in Slurm's notation */
@@ -42,14 +44,16 @@ struct state_job {
 	uint32_t cores_total; /* the node's */
 	char cluster[64];
 	char nodes[STATE_NODES_MAX];
-	char words[OPTIONS_TEXT_MAX]; /* the job's own option as given, "off" too; "": the site's default holds */
-	struct policy_use policy;     /* asked "": none for the whole job */
-	bool too_late;                /* the job has ended: a sample now is none of its begin. Not stored */
+	char cpus[PROCESSORS_TEXT_MAX]; /* the job's on this node, "0-3,8"; "": not known */
+	char words[OPTIONS_TEXT_MAX];   /* the job's own option as given, "off" too; "": the site's default holds */
+	struct policy_use policy;       /* asked "": none for the whole job */
+	bool too_late;                  /* the job has ended: a sample now is none of its begin. Not stored */
 	/* the rest is filled in by state_job_begin */
 	double start_s;                 /* since the epoch */
 	bool has_baseline;              /* else energy_why */
 	char energy_why[STATE_WHY_MAX]; /* "no powercap zones" */
 	struct energy_snapshot baseline;
+	struct throttle throttle;
 };
 
 struct state_step {
@@ -61,6 +65,7 @@ struct state_step {
 	bool has_energy;
 	struct energy_snapshot from;
 	struct energy_snapshot to;
+	json_t *watts; /* watts_to_json, borrowed, for writing; NULL: none */
 };
 
 /* root NULL: STATE_ROOT. The node is SLURMD_NODENAME, outside Slurm the host's short name. -EINVAL: no usable name. */

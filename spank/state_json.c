@@ -81,9 +81,10 @@ static bool policy_get(const json_t *object, struct policy_use *ret_use)
 
 json_t *state_job_to_json(const struct state_job *job)
 {
-	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:o, s:f, s:s}", "v", FORMAT_VERSION, "cluster", job->cluster,
-	                         "nodes", job->nodes, "words", job->words, "policy", state_policy_to_json(&job->policy),
-	                         "start_s", job->start_s, "energy_why", job->energy_why);
+	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o}", "v", FORMAT_VERSION, "cluster",
+	                         job->cluster, "nodes", job->nodes, "cpus", job->cpus, "words", job->words, "policy",
+	                         state_policy_to_json(&job->policy), "start_s", job->start_s, "energy_why",
+	                         job->energy_why, "throttle", throttle_to_json(&job->throttle));
 
 	if (!json)
 		return NULL;
@@ -116,6 +117,10 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	    !seconds_get(json, "start_s", &job->start_s) ||
 	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why)))
 		return -EBADMSG;
+	/* 0.1 did not write these */
+	if (!text_get(json, "cpus", job->cpus, sizeof(job->cpus)))
+		job->cpus[0] = '\0';
+	throttle_from_json(json_object_get(json, "throttle"), &job->throttle);
 	job->has_baseline = baseline && energy_from_json(baseline, &job->baseline) == 0;
 	*ret_job = *job;
 	return 0;
@@ -134,6 +139,8 @@ int state_step_write(int job_directory, const struct state_step *step, json_t *w
 	                 grant);
 	if (!json)
 		return -ENOMEM;
+	if (step->watts)
+		json_object_set(json, "watts", step->watts);
 	if (step->has_energy) {
 		json_object_set_new(json, "from", energy_to_json(&step->from));
 		json_object_set_new(json, "to", energy_to_json(&step->to));

@@ -106,6 +106,20 @@ static uint32_t count_cores(const struct step *step, const char *core_list, uint
 	return cores > 0 ? (uint32_t)cores : 0;
 }
 
+/* The processors of those cores, "" when that is not known. */
+static void list_cpus(const struct step *step, const char *core_list, char *buffer, size_t size)
+{
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	int length = -1;
+
+	if (cpus && step->topology && core_list[0] &&
+	    topology_cpus_of(step->topology, core_list, 0, UINT_MAX, cpus, NULL) > 0)
+		length = hwloc_bitmap_list_snprintf(buffer, size, cpus);
+	if (length < 0 || (size_t)length >= size)
+		buffer[0] = '\0';
+	hwloc_bitmap_free(cpus);
+}
+
 /* Whether every call is timed, and the sampler looks each second. */
 static bool is_profiled(const struct step *step)
 {
@@ -158,6 +172,7 @@ static int begin_job(const struct state_place *place, const struct step *step, s
 	facts->uid = step->job.uid;
 	facts->gid = step->job.gid;
 	facts->cores = count_cores(step, step->job.job_cores, &cpus);
+	list_cpus(step, step->job.job_cores, facts->cpus, sizeof(facts->cpus));
 	facts->cores_total = step->topology ? topology_cores(step->topology) : 0;
 	snprintf(facts->cluster, sizeof(facts->cluster), "%s", cluster ? cluster : "");
 	/* The site's default is the whole job's, also where no prolog could say so. */

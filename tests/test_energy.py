@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -188,6 +190,8 @@ def test_one_job_from_begin_to_end(powercap: Path, tmp_path: Path) -> None:
         "source": "simulated",
         "gaps": 0,
         "zones_uj": {"package": 4_000_000, "dram": 0, "psys": 0},
+        "dropped": [],
+        "own_uj": 2_000_000,
     }
     assert (record["cores"], record["cores_total"], record["node"]) == (2, 4, "c1")
     assert record["steps"][0]["wait"]["ranks"] == [[1, 2000, 1000]]
@@ -204,6 +208,21 @@ def test_killed_stepd_loses_one_interval(powercap: Path, tmp_path: Path) -> None
     step = json.loads((root / "c1/7/step.666.json").read_text())
     assert step["wait"]["ranks"] == [[0, 2000, 0]]
     assert step["end_s"] - step["start_s"] > 0.9
+
+
+def test_zones_that_vanish_are_named(powercap: Path, tmp_path: Path) -> None:
+    """Package 1 goes for good; package 0's instance is asked for too although a number before psys is missing."""
+    root, namespace = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, namespace=namespace)
+    set_energy(powercap, "intel-rapl:0", 3_000_000)
+    set_energy(powercap, "intel-rapl:2", 12_000_000)
+    shutil.rmtree(powercap / "intel-rapl/intel-rapl:1")
+    driver("finish", root, 7, tmp_path / "out", "", namespace=namespace)
+    energy = json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["energy"]
+    assert energy["dropped"] == [["package-1", "vanished"], ["package-1/dram", "vanished"]]
+    assert energy["gaps"] == 1
+    assert energy["zones_uj"] == {"package": 2_000_000, "dram": 0, "psys": 3_000_000}
+    assert energy["own_uj"] == 2_000_000
 
 
 def test_second_begin_fills_in_and_keeps_the_baseline(powercap: Path, tmp_path: Path) -> None:
@@ -369,3 +388,74 @@ def test_segment_says_more_slots_than_it_has(tmp_path: Path) -> None:
         tmp_path, segment(slot(0, 1, 5000, start=1, end=2), slot_count=2**32 - 1, claimed=70)
     )
     assert len(wait["ranks"]) == 1 and wait["unseen"] == 6
+
+
+def show_processors(tree: Path) -> str:
+    return f"mount --bind {tree} /sys/devices/system/cpu"
+
+
+@pytest.fixture
+def processors(tmp_path: Path) -> Path:
+    """Two packages of two cores with two threads each, whose counters begin at ten times the package's number."""
+    tree = tmp_path / "cpu"
+    for cpu in range(8):
+        package, core = cpu // 2 % 2, cpu % 4
+        (tree / f"cpu{cpu}/topology").mkdir(parents=True)
+        (tree / f"cpu{cpu}/topology/physical_package_id").write_text(f"{package}\n")
+        (tree / f"cpu{cpu}/topology/thread_siblings_list").write_text(f"{core},{core + 4}\n")
+        (tree / f"cpu{cpu}/thermal_throttle").mkdir()
+        for kind in THROTTLE:
+            set_throttle(tree, cpu, kind, 10 * package)
+    (tree / "online").write_text("0-7\n")
+    return tree
+
+
+THROTTLE = ("core_throttle", "package_throttle", "core_power_limit", "package_power_limit")
+
+
+def set_throttle(tree: Path, cpu: int, kind: str, count: int) -> None:
+    (tree / f"cpu{cpu}/thermal_throttle/{kind}_count").write_text(f"{count}\n")
+
+
+def throttle_of(tmp_path: Path, processors: Path, cpus: str, *changes: tuple[int, str, int]) -> Any:
+    """What the node record says when the counts change while the job runs."""
+    root, namespace = tmp_path / "run", show_processors(processors)
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, cpus, namespace=namespace)
+    for cpu, kind, count in changes:
+        set_throttle(processors, cpu, kind, count)
+    driver("finish", root, 7, tmp_path / "out", "", namespace=namespace)
+    return json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["throttle"]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "expected"), [("0-1,4-5", [5, 2, 0, 0]), ("2", [4, 0, 0, 1]), ("", [9, 2, 0, 1])]
+)
+def test_throttling_on_the_jobs_packages(
+    tmp_path: Path, processors: Path, cpus: str, expected: list[int]
+) -> None:
+    """Threads show their core's count, cores their package's: each is counted once."""
+    changes = [(cpu, "core_throttle", 5) for cpu in (0, 4)]
+    changes += [(cpu, "package_throttle", 2) for cpu in (0, 1, 4, 5)]
+    changes += [(cpu, "core_throttle", 14) for cpu in (2, 6)]
+    changes += [(cpu, "package_power_limit", 11) for cpu in (2, 3, 6, 7)]
+    assert throttle_of(tmp_path, processors, cpus, *changes) == dict(zip(THROTTLE, expected))
+
+
+def test_throttle_counters_that_went_back_or_are_missing(tmp_path: Path, processors: Path) -> None:
+    changes = [(cpu, "package_power_limit", 3) for cpu in (2, 3, 6, 7)]
+    assert throttle_of(tmp_path, processors, "2-3", *changes)["package_power_limit"] == 3
+    for folder in processors.glob("cpu*/thermal_throttle"):
+        shutil.rmtree(folder)
+    assert throttle_of(tmp_path, processors, "2-3") is None
+
+
+def test_many_zones_need_few_descriptors(tmp_path: Path) -> None:
+    """200 zones with few open files, although libpowercap opens ten for each and writes instance 10 as "a"."""
+    tree = tmp_path / "powercap"
+    for package in range(50):
+        folder = tree / f"intel-rapl/intel-rapl:{package}"
+        write_zone(folder, f"package-{package}", 1_000_000)
+        for index, name in enumerate(("core", "uncore", "dram")):
+            write_zone(folder / f"intel-rapl:{package}:{index}", name, 1_000_000, power_uw=None)
+    namespace = show_powercap(tree) + "\nulimit -n 300"
+    assert driver("ticks", tmp_path / "run", 2, namespace=namespace)["zones"] == 200

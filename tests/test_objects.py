@@ -11,6 +11,7 @@ import pytest
 BUILD = Path(__file__).resolve().parents[1] / "build"
 PLUGIN = BUILD / "spank/mpi_wait.so"
 PRELOAD = BUILD / "preload/libmpiwait.so"
+ENERGY = BUILD / "spank/acct_gather_energy_mpi_wait.so"
 
 CALLBACKS = {
     "init",
@@ -45,10 +46,27 @@ def test_the_plugin_exports_its_callbacks_and_nothing_else() -> None:
     )
 
 
-def test_jansson_is_inside_the_plugin() -> None:
-    assert not [name for name in symbols(PLUGIN, "--undefined-only") if name.startswith("json")]
-    assert not [name for name in needed(PLUGIN) if "jansson" in name]
-    carried = subprocess.run(["nm", PLUGIN], capture_output=True, text=True, check=True).stdout
+def test_the_energy_plugin_exports_its_interface_and_nothing_else() -> None:
+    functions = (
+        "update_node_energy",
+        "get_data",
+        "set_data",
+        "conf_options",
+        "conf_set",
+        "conf_values",
+    )
+    assert set(symbols(ENERGY, "--defined-only")) == (
+        {f"acct_gather_energy_p_{name}" for name in functions}
+        | {"plugin_name", "plugin_type", "plugin_version", "init", "fini"}
+    )
+    assert not [name for name in needed(ENERGY) if "slurm" in name]
+
+
+@pytest.mark.parametrize("path", [PLUGIN, ENERGY], ids=["plugin", "energy"])
+def test_jansson_is_inside_the_plugin(path: Path) -> None:
+    assert not [name for name in symbols(path, "--undefined-only") if name.startswith("json")]
+    assert not [name for name in needed(path) if "jansson" in name]
+    carried = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
     assert re.search(r" t json_loadb$", carried, re.M)
 
 
@@ -56,7 +74,7 @@ def test_the_plugin_takes_slurm_from_its_host() -> None:
     assert not [name for name in needed(PLUGIN) if "slurm" in name]
 
 
-@pytest.mark.parametrize("path", [PLUGIN, PRELOAD], ids=["plugin", "preload"])
+@pytest.mark.parametrize("path", [PLUGIN, PRELOAD, ENERGY], ids=["plugin", "preload", "energy"])
 def test_hardening(path: Path) -> None:
     """No writable and executable segment, no text relocation, relocations read-only after start."""
     headers = subprocess.run(

@@ -156,6 +156,20 @@ def test_share_of_a_node(tmp_path: Path) -> None:
     assert (energy["scope"], energy["joules"], energy["node_joules"]) == ("share", 52.5, 210)
 
 
+def test_share_as_the_node_counted_it(tmp_path: Path) -> None:
+    """A node that knows where the job's cores are says so; one that lost a counter names it."""
+    energy = {
+        "source": "simulated",
+        "gaps": 1,
+        "zones_uj": {"package": 200_000_000, "dram": 10_000_000},
+        "own_uj": 150_000_000,
+        "dropped": [["package-1/dram", "vanished"]],
+    }
+    merged = merge(tmp_path, [node_record(cores=2, energy=energy)])["energy"]
+    assert (merged["scope"], merged["joules"], merged["node_joules"]) == ("share", 150, 210)
+    assert merged["dropped"] == [{"node": "c1", "zone": "package-1/dram", "why": "vanished"}]
+
+
 def test_psys_counts_only_without_packages(tmp_path: Path) -> None:
     zones = {"psys": 400_000_000}
     energy = {"source": "rapl", "gaps": 2, "zones_uj": zones}
@@ -177,6 +191,19 @@ def test_nodes_without_energy(tmp_path: Path) -> None:
     assert merge(tmp_path, [without])["energy"] is None
     unknown = merge(tmp_path, [node_record(cores=0)])
     assert unknown["energy"] is None and unknown["energy_why"] == "the job's cores are not known"
+
+
+def test_throttling_is_added_up_and_the_worst_node_named(tmp_path: Path) -> None:
+    kinds = ("core_throttle", "package_throttle", "core_power_limit", "package_power_limit")
+    nodes = [
+        node_record("c1", "c[1-3]", throttle=dict(zip(kinds, (1, 0, 0, 0)))),
+        node_record("c2", "c[1-3]", throttle=dict(zip(kinds, (2, 0, 3, 1)))),
+        node_record("c3", "c[1-3]", throttle=None),
+    ]
+    assert merge(tmp_path, nodes)["throttle"] == dict(zip(kinds, (3, 0, 3, 1))) | {"most": "c2"}
+    assert "throttle" not in merge(tmp_path, [node_record(throttle=None)])
+    nothing = merge(tmp_path, [node_record(throttle=dict.fromkeys(kinds, 0))])
+    assert nothing["throttle"] == dict.fromkeys(kinds, 0)
 
 
 def test_missing_nodes_and_no_ranks(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_the_report_answers_the_questions(report: Report) -> None:
     assert "2 nodes, 4 CPUs, 4 MPI ranks" in text
     assert "4.50 kJ = 1.25 Wh, 180 W on average  simulated, not measured" in text
     assert "the job's share, by its part of the cores; whole nodes: 9.00 kJ" in text
+    assert "the nodes' other 4.50 kJ: idle, or other jobs" in text
     assert "zones: package 8.00 kJ (of it core 5.00 kJ) · dram 1.00 kJ" in text
     assert "29.0 s, 29 % of the ranks' time" in text
     assert "500 ms least · 7.25 s mean · 10.0 s most" in text
@@ -267,8 +268,16 @@ def test_what_limits_the_figures_is_said(report: Report) -> None:
     record = make_record()
     body = record["mpi_wait"]
     body["nodes"].update(reported=2, of=3, why="spool not shared")
-    body["energy"].update(gaps=2, nodes=1)
+    lost = {"node": "c2", "zone": "package-1/dram", "why": "vanished"}
+    body["energy"].update(gaps=2, nodes=1, dropped=[lost])
     body["wait"]["unseen"] = 7
+    body["throttle"] = {
+        "core_throttle": 3,
+        "package_throttle": 1,
+        "core_power_limit": 0,
+        "package_power_limit": 2,
+        "most": "c2",
+    }
     body["steps_left_out"] = 4
     jsonschema.Draft7Validator(SCHEMA).validate(record)
     text = shown(report("123", "--width", "200", rows=[make_row("", Extra=json.dumps(record))]))
@@ -276,11 +285,56 @@ def test_what_limits_the_figures_is_said(report: Report) -> None:
         "2 of 3 nodes reported (spool not shared)",
         "too low: in 2 intervals",
         "from 1 of 2 nodes",
+        "counters were lost (package-1/dram of c2 vanished)",
+        "slowed down: 4 times by heat, 2 by a power limit, most on c2",
         "7 ranks",
         "4 steps had no room",
         "Extra, which the job's owner can change",
     ):
         assert words in text
+
+
+WATTS = {
+    "packages": 4,
+    "known": 3,
+    "why": "not significant",
+    "asleep": [2.04, 0.15],
+    "computing": [8.5, 0.2],
+    "waiting_j": [2000, 60],
+}
+
+
+def test_where_the_joules_went(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["watts"] = {**WATTS, "saved_j": [400.5, 80], "spinning": [5, 0.1]}
+    record["mpi_wait"]["energy"]["source"] = "simulated"
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    text = shown(report("123", "--width", "200", rows=[make_row(json.dumps(record))]))
+    for words in (
+        "W per rank: asleep 2.04 ± 0.150, spinning 5.00 ± 0.100, computing 8.50 ± 0.200",
+        "waiting took 2.00 kJ ± 60.0 J; sleeping saved 400 J ± 80.0 J",
+        "a fitted model of 3 of 4 packages, not measured",
+        "95 % intervals; simulated",
+    ):
+        assert words in text
+    record["mpi_wait"]["watts"] = WATTS
+    text = shown(report("123", "--width", "200", rows=[make_row(json.dumps(record))]))
+    assert "saved by sleeping: unknown" in text
+
+
+def test_watts_that_are_not_known_say_why(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["watts"] = {"packages": 2, "known": 0, "why": "too few samples"}
+    text = shown(report("123", rows=[make_row(json.dumps(record))]))
+    assert "unknown what a waiting rank draws: too few samples" in text
+
+
+@pytest.mark.parametrize("value", [7, [1], ["1", 2], [1, float("inf")], {"a": 1}])
+def test_damaged_watts_are_refused(report: Report, value: Any) -> None:
+    record = make_record()
+    record["mpi_wait"]["watts"] = {**WATTS, "asleep": value}
+    done = report("123", rows=[make_row(json.dumps(record).replace("Infinity", "1e999"))])
+    assert done.returncode != 0 and "damaged" in done.stderr
 
 
 FINDS: dict[str, Callable[[str], dict[str, str]]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .power import throttle_notes
 from .record import Policy, RankWait, Record, Step, Wait
 from .units import duration, plural, safe
 
@@ -161,6 +162,9 @@ def notes(record: Record, field: str) -> list[str]:
         found.append(
             f"Energy is too low: in {gaps} a counter may have wrapped unseen; those are left out."
         )
+    if record.energy is not None and record.energy.dropped:
+        zones = ", ".join(safe(zone) for zone in record.energy.dropped)
+        found.append(f"Energy is too low: counters were lost ({zones}).")
     if (
         record.energy is not None
         and record.energy.nodes
@@ -170,6 +174,7 @@ def notes(record: Record, field: str) -> list[str]:
             f"Energy is from {record.energy.nodes} of {plural(record.nodes_reported, 'node')}: "
             "the others had no counters."
         )
+    found += throttle_notes(record)
     if record.wait is not None and record.wait.unseen:
         found.append(
             f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "

@@ -47,6 +47,7 @@ class Energy:
     node_joules: float | None
     nodes: int | None
     gaps: int
+    dropped: list[str]
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,11 @@ def _policy(reader: Reader) -> Policy:
     return Policy(reader.text("asked", _NAME), reader.text("used", _NAME), reader.text("why"), by)
 
 
+def _dropped(value: Any, where: str) -> str:
+    zone = Reader(value, where)
+    return f"{zone.text('zone')} of {zone.text('node')} {zone.text('why')}"
+
+
 def _energy(reader: Reader) -> Energy:
     zones = reader.object("zones_j")
     return Energy(
@@ -239,6 +245,7 @@ def _energy(reader: Reader) -> Energy:
         node_joules=reader.maybe_number("node_joules"),
         nodes=reader.maybe_integer("nodes"),
         gaps=reader.maybe_integer("gaps") or 0,
+        dropped=reader.items("dropped", _dropped, required=False),
     )
 
 

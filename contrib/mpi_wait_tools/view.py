@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .bars import ASCII, bar, histogram, quantile, split_bar
+from .power import power_lines
 from .reading import Rank, energy_scope, imbalance_of, notes, policy_line, ranks_of
 from .record import Call, Energy, Grant, ProfiledCall, Record, Step, Wait
 from .sacct import Job
@@ -116,11 +117,20 @@ class View:
             )
             self.line("Energy", f"{scaled(joules, 'J')} = {watt_hours(joules)}{power}", tail=tail)
             self.line("", energy_scope(record) + self._whole_nodes(energy, step))
+            rest = (energy.node_joules or 0.0) - energy.joules
+            if step is None and energy.scope == "share" and rest > 0:
+                self.line("", f"the nodes' other {scaled(rest, 'J')}: idle, or other jobs'", "dim")
             if step is None and energy.zones:
                 self.line("", self._zones(energy))
         consumed = job.fields["ConsumedEnergyRaw"] if job is not None and step is None else ""
         if consumed.isdigit() and 0 < int(consumed[:19]) < 10**15:
             self.line("", f"Slurm's own ConsumedEnergy: {scaled(float(consumed), 'J')}", "dim")
+        if step is None:
+            self.power(record)
+
+    def power(self, record: Record) -> None:
+        for index, text in enumerate(power_lines(record)):
+            self.line("" if index else "Model", text, "dim" if index == 2 else "")
 
     @staticmethod
     def _whole_nodes(energy: Energy, step: Step | None) -> str:

@@ -170,7 +170,8 @@ class Node:
             zone.settings[f"{prefix}_power_limit_uw"] = limit_uw
             zone.settings[f"{prefix}_time_window_us"] = window_us
             files[f"{prefix}_name"] = constant(name)
-            files[f"{prefix}_max_power_uw"] = constant(limit_uw)
+            files[f"{prefix}_max_power_uw"] = File(
+                lambda limit_uw=limit_uw: int(limit_uw * max(1.0, self.model.speed)))
             for setting in ("power_limit_uw", "time_window_us"):
                 files[f"{prefix}_{setting}"] = variable(zone.settings, f"{prefix}_{setting}")
         return files

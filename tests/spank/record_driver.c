@@ -10,6 +10,7 @@
 #include "spank/record.h"
 #include "spank/sampler.h"
 #include "spank/slots.h"
+#include "spank/watts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,6 +59,121 @@ static int run_add(int count, char *words[])
 	return show(energy_to_json(&snapshot));
 }
 
+static struct rapl_zone zone_of(const json_t *json)
+{
+	struct rapl_zone zone = {0};
+	const char *name = "", *kind = "";
+	json_int_t instance = 0, energy = 0, range = 0, power = 0;
+
+	json_unpack((json_t *)json, "{s:s, s:s, s:I, s:I, s:I, s:I}", "name", &name, "kind", &kind, "instance",
+	            &instance, "energy_uj", &energy, "range_uj", &range, "power_max_uw", &power);
+	snprintf(zone.name, sizeof(zone.name), "%s", name);
+	zone.kind = (enum rapl_kind)rapl_kind_find(kind);
+	zone.instance = (uint32_t)instance;
+	zone.energy_uj = (uint64_t)energy;
+	zone.range_uj = (uint64_t)range;
+	zone.power_max_uw = (uint64_t)power;
+	return zone;
+}
+
+static json_t *window_show(const struct energy_window *window, const struct energy_share *share)
+{
+	json_t *zones = json_object(), *json;
+	uint64_t own_uj = 0;
+
+	for (uint32_t i = 0; i < window->zone_count; i++) {
+		const struct energy_window_zone *zone = &window->zone[i];
+		const char *why = energy_problem_name(zone->problem);
+		char name[64];
+
+		snprintf(name, sizeof(name), "%u/%s", zone->instance, zone->name);
+		json_object_set_new(zones, name,
+		                    json_pack("{s:I, s:i, s:s, s:f}", "used_uj", (json_int_t)zone->used_uj, "gaps",
+		                              (int)zone->gaps, "why", why ? why : "", "share",
+		                              energy_share_of(share, window, zone)));
+	}
+	json = json_pack("{s:o, s:I}", "zones", zones, "all_uj", (json_int_t)energy_window_uj(window));
+	if (energy_share_uj(share, window, &own_uj))
+		json_object_set_new(json, "own_uj", json_integer((json_int_t)own_uj));
+	return json;
+}
+
+/* samples FILE CORES TOTAL CPUS: [{"at_s": T, "zones": [...]}, ...] into an accumulator; the window from the first */
+static int run_samples(int count, char *words[])
+{
+	json_auto_t *samples = json_load_file(words[0], 0, NULL);
+	struct energy_snapshot snapshot = {0}, first = {0};
+	struct energy_window window;
+	struct energy_share share;
+	json_t *sample;
+	size_t i, j;
+
+	(void)count;
+	json_array_foreach(samples, i, sample)
+	{
+		struct rapl_zone zones[RAPL_ZONES_MAX];
+		json_t *list = json_object_get(sample, "zones"), *zone;
+		json_auto_t *stored = NULL;
+
+		json_array_foreach(list, j, zone) zones[j] = zone_of(zone);
+		energy_add(&snapshot, zones, json_array_size(list),
+		           (uint64_t)(json_number_value(json_object_get(sample, "at_s")) * 1e9) + 1);
+		stored = energy_to_json(&snapshot); /* as between two processes that sample */
+		if (energy_from_json(stored, &snapshot))
+			return EXIT_FAILURE;
+		if (i == 0)
+			first = snapshot;
+	}
+	energy_between(&first, &snapshot, &window);
+	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], &share);
+	return show(window_show(&window, &share));
+}
+
+static uint64_t nanoseconds(const json_t *row, size_t index)
+{
+	return (uint64_t)(json_number_value(json_array_get(row, index)) * 1e9);
+}
+
+/* watts FILE CORES TOTAL CPUS: [{"at_s": T, "zones": [...], "ranks": [[pid, wait_s, asleep_s, span_s]]}, ...] */
+static int run_watts(int count, char *words[])
+{
+	json_auto_t *samples = json_load_file(words[0], 0, NULL), *stored = NULL;
+	struct watts_feed *feed = watts_feed_new();
+	struct energy_snapshot snapshot = {0};
+	struct energy_share share;
+	struct watts read = {0}, job = {0};
+	json_t *sample, *item;
+	size_t i, j;
+
+	(void)count;
+	json_array_foreach(samples, i, sample)
+	{
+		json_t *list = json_object_get(sample, "zones"), *ranks = json_object_get(sample, "ranks");
+		cleanup_free struct slots *slots =
+		        calloc(1, sizeof(*slots) + json_array_size(ranks) * sizeof(slots->rank[0]));
+		struct rapl_zone zones[RAPL_ZONES_MAX];
+
+		json_array_foreach(list, j, item) zones[j] = zone_of(item);
+		energy_add(&snapshot, zones, json_array_size(list),
+		           (uint64_t)(json_number_value(json_object_get(sample, "at_s")) * 1e9) + 1);
+		slots->count = json_array_size(ranks);
+		json_array_foreach(ranks, j, item) slots->rank[j] = (struct slots_rank){
+		        .pid = (uint32_t)json_integer_value(json_array_get(item, 0)),
+		        .wait_ns = nanoseconds(item, 1),
+		        .asleep_ns = nanoseconds(item, 2),
+		        .span_ns = nanoseconds(item, 3),
+		};
+		watts_feed_add(feed, &snapshot, slots);
+	}
+	stored = watts_to_json(watts_feed_sums(feed));
+	watts_feed_free(feed);
+	if (watts_from_json(stored, &read))
+		return EXIT_FAILURE;
+	watts_merge(&job, &read);
+	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], &share);
+	return show(json_pack("{s:o, s:O}", "fit", watts_fit(&job, &share), "sums", stored));
+}
+
 /* update ROOT: samples the zones of /sys into the node's accumulator */
 static int run_update(int count, char *words[])
 {
@@ -75,6 +191,30 @@ static int run_update(int count, char *words[])
 	return result ? show_result(result, &error) : show(energy_to_json(&snapshot));
 }
 
+/* ticks ROOT COUNT: CPU time of that many updates of the accumulator, in nanoseconds each */
+static int run_ticks(int count, char *words[])
+{
+	struct state_place place = place_of(words[0]);
+	cleanup_close int node = state_open_node(&place);
+	struct energy_snapshot snapshot = {0};
+	struct timespec begin, end;
+	struct error error = {0};
+	struct rapl *rapl = NULL;
+	int result = rapl_open(&rapl, &error), times = (int)number(words[1]);
+
+	(void)count;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+	for (int i = 0; !result && i < times; i++)
+		result = energy_update(node, rapl, &snapshot, &error);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	rapl_close(rapl);
+	return result ? show_result(result, &error)
+	              : show(json_pack(
+	                        "{s:i, s:f}", "zones", (int)snapshot.zone_count, "each_ns",
+	                        ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) /
+	                                times));
+}
+
 /* leaks: whether a program started while the zones are open gets their descriptors */
 static int run_leaks(int count, char *words[])
 {
@@ -89,15 +229,15 @@ static int run_leaks(int count, char *words[])
 	return execlp("ls", "ls", "-l", "/proc/self/fd", NULL);
 }
 
-/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART */
+/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART [CPUS] */
 static int run_begin(int count, char *words[])
 {
 	struct state_place place = place_of(words[0]);
 	struct state_job job;
 	struct error error = {0};
 
-	(void)count;
 	state_job_init((uint32_t)number(words[1]), &job);
+	snprintf(job.cpus, sizeof(job.cpus), "%s", count > 8 ? words[8] : "");
 	job.cores = (uint32_t)number(words[2]);
 	job.cores_total = (uint32_t)number(words[3]);
 	snprintf(job.cluster, sizeof(job.cluster), "%s", words[4]);
@@ -261,6 +401,8 @@ static const struct {
 	int words;
 	int (*run)(int count, char *words[]);
 } commands[] = {
+        {"samples", 4, run_samples}, {"watts", 4, run_watts},   {"ticks", 2, run_ticks},
+
         {"add", 2, run_add},         {"update", 1, run_update}, {"leaks", 0, run_leaks},   {"begin", 8, run_begin},
         {"step", 5, run_step},       {"finish", 4, run_finish}, {"slots", 3, run_slots},   {"merge", 3, run_merge},
         {"combine", 2, run_combine}, {"key", 1, run_key},       {"export", 7, run_export},

@@ -1,0 +1,81 @@
+"""Where the joules went, and what slowed the processors down, in sentences. Pure."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from .errors import Refusal
+from .record import Reader, Record
+from .units import digits, plural, safe, scaled
+
+LARGEST = 1e18
+STATES = ("asleep", "spinning", "computing")
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure and the half width of its interval."""
+
+    value: float
+    interval: float
+
+    def watts(self) -> str:
+        return f"{digits(self.value)} ± {digits(self.interval)}"
+
+    def joules(self) -> str:
+        return f"{scaled(self.value, 'J')} ± {scaled(self.interval, 'J')}"
+
+
+def _estimate(reader: Reader, key: str) -> Estimate | None:
+    if key not in reader.value:
+        return None
+    pair = reader.value[key]
+    if (
+        not isinstance(pair, list)
+        or len(pair) != 2
+        or not all(isinstance(number, (int, float)) for number in pair)
+        or not all(math.isfinite(number) and abs(number) < LARGEST for number in pair)
+    ):
+        raise Refusal(f"the record is damaged: {reader.path(key)} is not a value with its interval")
+    return Estimate(float(pair[0]), float(pair[1]))
+
+
+def power_lines(record: Record) -> list[str]:
+    """One line each; none where the record has no such model."""
+    if not isinstance(record.raw.get("watts"), dict):
+        return []
+    reader = Reader(record.raw["watts"], "mpi_wait.watts")
+    packages, known = reader.integer("packages", 1), reader.integer("known")
+    if known == 0:
+        return [f"unknown what a waiting rank draws: {safe(reader.text('why'))}"]
+    states = [(name, _estimate(reader, name)) for name in STATES]
+    drawn = ", ".join(f"{name} {value.watts()}" for name, value in states if value)
+    waiting, saved, could = (
+        _estimate(reader, key) for key in ("waiting_j", "saved_j", "could_save_j")
+    )
+    joules = [f"waiting took {waiting.joules()}" if waiting else "waiting took an unknown part"]
+    joules.append(f"sleeping saved {saved.joules()}" if saved else "saved by sleeping: unknown")
+    if could:
+        joules.append(f"more sleep could save {could.joules()}")
+    of = f"{known} of {plural(packages, 'package')}" if known < packages else plural(packages, "package")
+    simulated = record.energy is not None and record.energy.source == "simulated"
+    model = f"a fitted model of {of}, not measured; 95 % intervals"
+    return [f"W per rank: {drawn}", "; ".join(joules), model + ("; simulated" if simulated else "")]
+
+
+def throttle_notes(record: Record) -> list[str]:
+    """A warning where processors were slowed down: a slow node explains ranks that wait."""
+    if not isinstance(record.raw.get("throttle"), dict):
+        return []
+    reader = Reader(record.raw["throttle"], "mpi_wait.throttle")
+    heat = reader.integer("core_throttle") + reader.integer("package_throttle")
+    power = reader.integer("core_power_limit") + reader.integer("package_power_limit")
+    if not heat and not power:
+        return []
+    node = safe(reader.text("most"))
+    most = f", most on {node}" if node else ""
+    return [
+        f"Processors were slowed down: {plural(heat, 'time')} by heat, "
+        f"{power} by a power limit{most}. Ranks there make the others wait."
+    ]

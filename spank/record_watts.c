@@ -1,0 +1,116 @@
+#include "spank/record_watts.h"
+
+#include "spank/fit.h"
+#include "spank/processors.h"
+#include "spank/record_number.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define VALUE_MAX 1e15
+
+/* First the states' watts, in the order of enum fit_state. */
+static const char *const items[RECORD_WATTS_ITEMS] = {"asleep",    "spinning", "computing",
+                                                      "waiting_j", "saved_j",  "could_save_j"};
+
+/* The reasons that fit.c and watts_json.c give. */
+static const char *const reasons[] = {"", "too few samples", "the ranks' states did not vary", "not significant",
+                                      "shared with other jobs"};
+
+static const char *reason_find(const char *text)
+{
+	for (size_t i = 0; text && i < sizeof(reasons) / sizeof(reasons[0]); i++)
+		if (strcmp(text, reasons[i]) == 0)
+			return reasons[i];
+	return NULL;
+}
+
+/* [value, interval], or absent */
+static bool item_get(const json_t *json, struct record_watts *watts, int item)
+{
+	double value = json_number_value(json_array_get(json, 0)),
+	       interval = json_number_value(json_array_get(json, 1));
+
+	if (!json)
+		return true;
+	if (json_array_size(json) != 2 || !json_is_number(json_array_get(json, 0)) ||
+	    !json_is_number(json_array_get(json, 1)) || !(fabs(value) < VALUE_MAX) ||
+	    !(interval >= 0 && interval < VALUE_MAX))
+		return false;
+	watts->item[item].count++;
+	watts->item[item].sum += value;
+	watts->item[item].square += interval * interval;
+	return true;
+}
+
+static bool package_get(const json_t *json, struct record_watts *watts)
+{
+	const char *why = reason_find(json_string_value(json_object_get(json, "why")));
+	const json_t *states = json_object_get(json, "watts");
+
+	if (!why)
+		return false;
+	watts->packages++;
+	if (why[0]) {
+		snprintf(watts->why, sizeof(watts->why), "%s", why);
+		return true;
+	}
+	watts->known++;
+	for (int item = 0; item < RECORD_WATTS_ITEMS; item++)
+		if (!item_get(json_object_get(item < FIT_STATE_COUNT ? states : json, items[item]), watts, item))
+			return false;
+	return true;
+}
+
+bool record_watts_get(const json_t *json, struct record_watts *ret_watts)
+{
+	struct record_watts watts = {0};
+	const json_t *package;
+	size_t i;
+
+	if (json && !json_is_null(json) && (!json_is_array(json) || json_array_size(json) > PACKAGES_MAX))
+		return false;
+	json_array_foreach((json_t *)json, i, package) if (!package_get(package, &watts)) return false;
+	*ret_watts = watts;
+	return true;
+}
+
+void record_watts_add(struct record_watts *watts, const struct record_watts *node)
+{
+	watts->packages += node->packages;
+	watts->known += node->known;
+	if (node->why[0])
+		memcpy(watts->why, node->why, sizeof(watts->why));
+	for (int item = 0; item < RECORD_WATTS_ITEMS; item++) {
+		watts->item[item].count += node->item[item].count;
+		watts->item[item].sum += node->item[item].sum;
+		watts->item[item].square += node->item[item].square;
+	}
+}
+
+/* A sum of joules that lacks a package is none. */
+static bool is_shown(const struct record_watts *watts, int item)
+{
+	double count = watts->item[item].count;
+
+	return count > 0 && (item < FIT_STATE_COUNT || count == watts->known);
+}
+
+json_t *record_watts_print(const struct record_watts *watts)
+{
+	json_t *json =
+	        json_pack("{s:o, s:o}", "packages", number(watts->packages, 0), "known", number(watts->known, 0));
+
+	if (watts->known < watts->packages)
+		json_object_set_new(json, "why", json_string(watts->why));
+	for (int item = 0; item < RECORD_WATTS_ITEMS; item++) {
+		double divisor = item < FIT_STATE_COUNT ? watts->item[item].count : 1;
+		int decimals = item < FIT_STATE_COUNT ? 3 : 1;
+
+		if (is_shown(watts, item))
+			json_object_set_new(json, items[item],
+			                    json_pack("[o, o]", number(watts->item[item].sum / divisor, decimals),
+			                              number(sqrt(watts->item[item].square) / divisor, decimals)));
+	}
+	return json;
+}

@@ -1,0 +1,35 @@
+/*
+ * The fits of watts.h in records: read from a node's, added up over nodes, printed in the job's. Pure.
+ *
+ * Watts of a state are the mean over the packages that know them, joules the sum; intervals are added as those of
+ * independent errors.
+ */
+#ifndef MPIWAIT_SPANK_RECORD_WATTS_H
+#define MPIWAIT_SPANK_RECORD_WATTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define RECORD_WATTS_ITEMS 6
+
+struct record_watts {
+	double packages; /* on which ranks ran */
+	double known;    /* of those, with a fit that is significant */
+	char why[32];    /* of a package without */
+	struct {
+		double count;
+		double sum;
+		double square; /* of the intervals, summed */
+	} item[RECORD_WATTS_ITEMS];
+};
+
+/* From the node's record's "watts"; absent or null: none. Returns whether it is what a node writes. */
+bool record_watts_get(const json_t *json, struct record_watts *ret_watts);
+
+void record_watts_add(struct record_watts *watts, const struct record_watts *node);
+
+/* The job's "watts"; packages must not be 0. */
+json_t *record_watts_print(const struct record_watts *watts);
+
+#endif

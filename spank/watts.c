@@ -1,0 +1,204 @@
+#include "spank/watts.h"
+
+#include "spank/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RUNNING_MIN 0.95 /* of the interval, between Init and Finalize; the rest is that two clocks are read */
+#define WHOLE_MIN   0.05 /* seconds: a shorter interval is all granularity */
+#define STAT_MAX    1024
+#define PROCESSOR   39 /* field of /proc/<pid>/stat: where it ran last */
+
+struct seen {
+	uint32_t pid;
+	uint64_t wait_ns;
+	uint64_t asleep_ns;
+	uint64_t span_ns;
+};
+
+struct watts_feed {
+	struct watts sums;
+	bool has_last;
+	struct energy_snapshot last;
+	size_t count;
+	struct seen rank[MPIWAIT_SLOTS_MAX];
+};
+
+/* The ranks of one package in one interval. */
+struct interval {
+	int32_t id;
+	bool whole;
+	double rank_s[FIT_STATE_COUNT];
+};
+
+struct intervals {
+	uint32_t count;
+	struct interval interval[PACKAGES_MAX];
+};
+
+struct watts_feed *watts_feed_new(void)
+{
+	return calloc(1, sizeof(struct watts_feed));
+}
+
+void watts_feed_free(struct watts_feed *feed)
+{
+	free(feed);
+}
+
+const struct watts *watts_feed_sums(const struct watts_feed *feed)
+{
+	return &feed->sums;
+}
+
+/* The pid is the rank's claim: at worst the package of another process is taken for its own. */
+static int32_t package_of(uint32_t pid)
+{
+	char path[32], text[STAT_MAX];
+	cleanup_close int file = -1;
+	const char *field;
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	file = open(path, O_RDONLY | O_CLOEXEC);
+	length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+	if (length <= 0)
+		return -1;
+	text[length] = '\0';
+	field = strrchr(text, ')'); /* the end of field 2, which may hold anything */
+	for (int i = 2; field && i < PROCESSOR; i++) {
+		field = strchr(field, ' ');
+		field = field ? field + 1 : NULL;
+	}
+	return field ? processors_package((uint32_t)strtoul(field, NULL, 10)) : -1;
+}
+
+static struct interval *interval_of(struct intervals *intervals, int32_t id)
+{
+	for (uint32_t i = 0; i < intervals->count; i++)
+		if (intervals->interval[i].id == id)
+			return &intervals->interval[i];
+	if (intervals->count == PACKAGES_MAX)
+		return NULL;
+	intervals->interval[intervals->count] = (struct interval){.id = id, .whole = true};
+	return &intervals->interval[intervals->count++];
+}
+
+static double advance_s(uint64_t before, uint64_t now, double most)
+{
+	return now > before ? fmin((double)(now - before) / 1e9, most) : 0;
+}
+
+static void rank_add(struct intervals *intervals, const struct seen *before, const struct slots_rank *rank,
+                     double seconds)
+{
+	struct interval *interval = interval_of(intervals, package_of(rank->pid));
+	double running, waiting, asleep;
+
+	if (!interval)
+		return;
+	if (!before || before->pid != rank->pid) {
+		interval->whole = false;
+		return;
+	}
+	running = advance_s(before->span_ns, rank->span_ns, seconds);
+	waiting = advance_s(before->wait_ns, rank->wait_ns, running);
+	asleep = advance_s(before->asleep_ns, rank->asleep_ns, waiting);
+	interval->whole &= running >= RUNNING_MIN * seconds && !rank->doubtful;
+	interval->rank_s[FIT_ASLEEP] += asleep;
+	interval->rank_s[FIT_SPINNING] += waiting - asleep;
+	interval->rank_s[FIT_COMPUTING] += running - waiting;
+}
+
+/* The joules of a package, its dies together; false where a counter had a gap. */
+static bool package_joules(const struct energy_window *window, int32_t id, double *ret_joules)
+{
+	double joules = 0;
+	bool found = false;
+
+	for (uint32_t i = 0; i < window->zone_count; i++) {
+		const struct energy_window_zone *zone = &window->zone[i];
+		int32_t number;
+
+		if (zone->kind != RAPL_PACKAGE || sscanf(zone->name, "package-%d", &number) != 1 || number != id)
+			continue;
+		if (zone->gaps > 0 || zone->problem != ENERGY_FINE)
+			return false;
+		joules += (double)zone->used_uj / 1e6;
+		found = true;
+	}
+	*ret_joules = joules;
+	return found;
+}
+
+static struct fit_sums *sums_of(struct watts *watts, int32_t id)
+{
+	for (uint32_t i = 0; i < watts->count; i++)
+		if (watts->package[i].id == id)
+			return &watts->package[i].sums;
+	if (watts->count == PACKAGES_MAX)
+		return NULL;
+	watts->package[watts->count] = (struct watts_package){.id = id};
+	return &watts->package[watts->count++].sums;
+}
+
+static void interval_add(struct watts *watts, const struct interval *interval, const struct energy_window *window,
+                         double seconds)
+{
+	struct fit_sums *sums = interval->id < 0 ? NULL : sums_of(watts, interval->id);
+	double joules;
+
+	if (!sums)
+		return;
+	if (interval->whole && seconds >= WHOLE_MIN && package_joules(window, interval->id, &joules)) {
+		fit_add(sums, seconds, joules, interval->rank_s);
+		return;
+	}
+	for (int state = 0; state < FIT_STATE_COUNT; state++)
+		sums->rank_s[state] += interval->rank_s[state];
+}
+
+static void remember(struct watts_feed *feed, const struct energy_snapshot *now, const struct slots *slots)
+{
+	feed->has_last = true;
+	feed->last = *now;
+	feed->count = slots->count < MPIWAIT_SLOTS_MAX ? slots->count : MPIWAIT_SLOTS_MAX;
+	for (size_t i = 0; i < feed->count; i++)
+		feed->rank[i] = (struct seen){
+		        .pid = slots->rank[i].pid,
+		        .wait_ns = slots->rank[i].wait_ns,
+		        .asleep_ns = slots->rank[i].asleep_ns,
+		        .span_ns = slots->rank[i].span_ns,
+		};
+}
+
+void watts_feed_add(struct watts_feed *feed, const struct energy_snapshot *now, const struct slots *slots)
+{
+	struct intervals intervals = {0};
+	struct energy_window window;
+	double seconds;
+
+	if (feed->has_last && now->at_ns > feed->last.at_ns) {
+		seconds = (double)(now->at_ns - feed->last.at_ns) / 1e9;
+		energy_between(&feed->last, now, &window);
+		for (size_t i = 0; i < slots->count; i++)
+			rank_add(&intervals, i < feed->count ? &feed->rank[i] : NULL, &slots->rank[i], seconds);
+		for (uint32_t i = 0; i < intervals.count; i++)
+			interval_add(&feed->sums, &intervals.interval[i], &window, seconds);
+	}
+	remember(feed, now, slots);
+}
+
+void watts_merge(struct watts *watts, const struct watts *step)
+{
+	for (uint32_t i = 0; i < step->count; i++) {
+		struct fit_sums *sums = sums_of(watts, step->package[i].id);
+
+		if (sums)
+			fit_merge(sums, &step->package[i].sums);
+	}
+}

@@ -1,0 +1,186 @@
+"""sacct's own energy figures, through acct_gather_energy/mpi_wait on a real cluster with simulated counters."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests import jobs
+from tests.cluster import Cluster, project_cluster_arguments
+from tests.conftest import start_or_skip
+
+PLUGIN = "lib/slurm/energy/acct_gather_energy_mpi_wait.so"
+CONF = {
+    "AcctGatherEnergyType": "acct_gather_energy/mpi_wait",
+    "AcctGatherNodeFreq": "1",
+    "PluginDir": "/usr/lib/x86_64-linux-gnu/slurm-wlm:/opt/mpi-wait/lib/slurm/energy",
+}
+WRAPPING = {"speed": 5.0, "range_uj": 2_000_000_000, "start_uj": 1_950_000_000}
+FILES = "/run/simnode/fs"
+MISSING = "acct_gather_energy/mpi_wait: no powercap zones"
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+def energy_cluster(nodes: int, profile: str, simulated: bool) -> Iterator[Cluster]:
+    arguments = project_cluster_arguments()
+    stage = arguments["binds"].get("/opt/mpi-wait")
+    if not stage or not (stage / PLUGIN).exists():
+        pytest.skip("the energy plugin is not staged")
+    model = WRAPPING if simulated else {}
+    cluster = Cluster(
+        nodes, profile, simulated=simulated, model=model, slurm_conf=CONF, **arguments
+    )
+    yield start_or_skip(cluster)
+    cluster.stop()
+
+
+@pytest.fixture(scope="module", params=["linuxproc", "cgroup"])
+def accounting(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    yield from energy_cluster(2, request.param, True)
+
+
+@pytest.fixture(scope="module")
+def bare() -> Iterator[Cluster]:
+    """Without the simulator there are no counters on this machine, or they are real."""
+    yield from energy_cluster(1, "linuxproc", False)
+
+
+def control(cluster: Cluster, **words: Any) -> None:
+    for node in cluster.nodes:
+        cluster.node_run(node, ["tee", f"{FILES}/control"], input=json.dumps(words), check=True)
+
+
+def truth_j(cluster: Cluster, node: str) -> float:
+    """What the model says that the node's packages and memory have used."""
+    zones = json.loads(cluster.read(node, f"{FILES}/truth"))["zones"].values()
+    counted = (zone for zone in zones if zone["name"].startswith(("package", "dram")))
+    return sum(zone["total_uj"] for zone in counted) / 1e6
+
+
+def until(cluster: Cluster, path: str, count: int) -> None:
+    deadline = time.monotonic() + 30
+    while len(list(cluster.root.glob(f"share/{path}"))) < count:
+        assert time.monotonic() < deadline, f"{path} did not come"
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_sacct_shows_the_models_joules(accounting: Cluster, nodes: int) -> None:
+    """Time stands still for the counters but while the step runs, so that job, step and model must agree."""
+    name = f"e{secrets.token_hex(4)}"
+    control(accounting, hold=True)
+    before = {node: truth_j(accounting, node) for node in accounting.nodes}
+    flag = f"{accounting.share}/{name}"
+    script = f"touch {flag}.$SLURM_PROCID; until test -e {flag}.go; do sleep .1; done"
+    running = accounting.popen(
+        ["srun", f"-N{nodes}", f"-n{nodes}", "--exclusive", f"--job-name={name}"]
+        + ["--mpi-wait-policy=nap", "sh", "-c", script]
+    )
+    until(accounting, f"{name}.[0-9]", nodes)
+    time.sleep(0.5)
+    control(accounting, hold=False)
+    time.sleep(2.5)
+    control(accounting, hold=True)
+    job = jobs.job_named(accounting, name)
+    live = accounting.node_run(
+        "submit", ["sstat", "-n", "-P", "-j", f"{job}.0", "-o", "ConsumedEnergyRaw"]
+    ).stdout
+    (accounting.root / f"share/{name}.go").touch()
+    assert running.wait(30) == 0
+    accounting.wait_job(job)
+    accounting.wait_accounted(job)
+    used = [
+        joules
+        for node in accounting.nodes
+        if (joules := truth_j(accounting, node) - before[node]) and node in nodes_of(accounting, job)
+    ]
+    rows = {
+        row["JobID"]: int(row["ConsumedEnergyRaw"] or 0)
+        for row in accounting.sacct(job, ["JobID", "ConsumedEnergyRaw"])
+    }
+    assert len(used) == nodes and sum(used) > 300
+    assert rows[f"{job}.0"] == pytest.approx(sum(used), abs=1 + nodes)
+    assert rows[str(job)] == pytest.approx(sum(used), abs=1 + nodes)
+    assert int(live.strip() or 0) == pytest.approx(sum(used), abs=1 + nodes)
+    energy = jobs.record(accounting, job)["energy"]
+    assert energy["joules"] == pytest.approx(sum(used), abs=1)
+    assert energy["scope"] == "node" and "gaps" not in energy and "dropped" not in energy
+    control(accounting, hold=False)
+
+
+def nodes_of(cluster: Cluster, job: int) -> list[str]:
+    listed = cluster.sacct(job, ["NodeList"], extra=["-X"])[0]["NodeList"]
+    shown = cluster.node_run("submit", ["scontrol", "show", "hostnames", listed], check=True)
+    return shown.stdout.split()
+
+
+def test_the_node_shows_its_watts(accounting: Cluster) -> None:
+    """46 W idle, two CPUs that may be busy with 32 W each, and the model's time goes five times as fast."""
+    control(accounting, hold=False)
+    deadline = time.monotonic() + 20
+    while True:
+        shown = accounting.node_run("submit", ["scontrol", "-o", "show", "node", "c1"]).stdout
+        words = dict(word.split("=", 1) for word in shown.split() if "=" in word)
+        watts = words["CurrentWatts"]
+        if watts.isdigit() and 200 <= int(watts) < 1000:
+            break
+        assert time.monotonic() < deadline, shown
+        time.sleep(0.5)
+
+
+def test_throttling_reaches_the_record(accounting: Cluster) -> None:
+    name = f"t{secrets.token_hex(4)}"
+    script = f"touch {accounting.share}/{name}.$SLURM_PROCID; sleep 2"
+    running = accounting.popen(
+        ["srun", "-N2", "-n2", f"--job-name={name}", "--mpi-wait-policy=nap", "sh", "-c", script]
+    )
+    until(accounting, f"{name}.[0-9]", 2)
+    words = {"throttle": {"cpu0": {"core_throttle_count": 3, "package_power_limit_count": 1}}}
+    accounting.node_run("c2", ["tee", f"{FILES}/control"], input=json.dumps(words), check=True)
+    assert running.wait(30) == 0
+    record = jobs.record(accounting, jobs.job_named(accounting, name))
+    assert record["throttle"] == {
+        "core_throttle": 3,
+        "package_throttle": 0,
+        "core_power_limit": 0,
+        "package_power_limit": 1,
+        "most": "c2",
+    }
+
+
+def test_the_fit_reaches_the_record(accounting: Cluster) -> None:
+    """On a machine that others load it may find nothing significant; it must have seen the ranks, and say so."""
+    job, _ = jobs.srun(
+        accounting,
+        ["-N1", "-n2", "--mpi-wait-policy=nap", f"{jobs.PROGRAMS}/unbalanced", "8", "200", "3"],
+    )
+    watts = jobs.record(accounting, job)["watts"]
+    assert watts["packages"] >= 1
+    assert watts["known"] == watts["packages"] or watts["why"] in (
+        "too few samples",
+        "not significant",
+        "the ranks' states did not vary",
+    )
+
+
+def test_slurmctld_opens_nothing(accounting: Cluster) -> None:
+    assert "mpi-wait" not in accounting.logs("slurmctld")
+    assert accounting.node_run("submit", ["find", "/run/mpi-wait", "-mindepth", "1"]).stdout == ""
+
+
+def test_without_counters_there_is_no_energy_and_one_line(bare: Cluster) -> None:
+    if bare.node_run("c1", ["test", "-e", "/sys/class/powercap/intel-rapl"]).returncode == 0:
+        pytest.skip("this machine has counters")
+    for _ in range(2):
+        job, _ = jobs.srun(bare, ["-N1", "sleep", "2"])
+    bare.wait_accounted(job)
+    for row in bare.sacct(job, ["JobID", "State", "ConsumedEnergyRaw"]):
+        assert row["State"] == "COMPLETED" and row["ConsumedEnergyRaw"] in ("", "0"), row
+    assert bare.logs("slurmd-c1").count(MISSING) == 1
+    assert "drain" not in bare.node_run("submit", ["sinfo", "-h", "-o", "%T"]).stdout

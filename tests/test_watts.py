@@ -1,0 +1,219 @@
+"""From samples of counters and ranks to watts per state in the node's record, and on to the job's."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.record_tools import SCHEMA, driver, node_record, run
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
+
+WATTS = {"asleep": 2.0, "spinning": 5.0, "computing": 8.0}
+
+
+@pytest.fixture
+def pids() -> Iterator[list[int]]:
+    """A process that last ran on CPU 0 and one that last ran on the last CPU there is."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("needs two CPUs")
+    running = [
+        subprocess.Popen(["taskset", "-c", str(cpu), "sleep", "600"]) for cpu in (cpus[0], cpus[-1])
+    ]
+    yield [process.pid for process in running]
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def namespace(tmp_path: Path) -> str:
+    """The first CPU is in package 0, all others are in package 1."""
+    first, *others = sorted(os.sched_getaffinity(0))
+    tree = tmp_path / "cpu"
+    for cpu in (first, *others):
+        (tree / f"cpu{cpu}/topology").mkdir(parents=True)
+        package = 0 if cpu == first else 1
+        (tree / f"cpu{cpu}/topology/physical_package_id").write_text(f"{package}\n")
+    (tree / "online").write_text(",".join(map(str, (first, *others))) + "\n")
+    return f"mount --bind {tree} /sys/devices/system/cpu"
+
+
+class Run:
+    """A step whose ranks' times and whose packages' energy are made up."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.now_s = 0.0
+        self.energy_j = [100.0, 100.0]
+        self.times: dict[int, list[float]] = {}
+        self.samples: list[dict[str, Any]] = []
+
+    def go(self, ranks: dict[int, int], seconds: float = 1.0) -> None:
+        """An interval. ranks: pid to its package; a pid that was not there has just begun."""
+        self.now_s += seconds
+        for pid, package in ranks.items():
+            if pid not in self.times:
+                self.times[pid] = [0.0, 0.0, 0.5]
+                self.energy_j[package] += 3
+                continue
+            waited = self.random.uniform(0, seconds)
+            asleep = self.random.uniform(0, waited)
+            for index, advance in enumerate((waited, asleep, seconds)):
+                self.times[pid][index] += advance
+            states = (asleep, waited - asleep, seconds - waited)
+            self.energy_j[package] += sum(w * s for w, s in zip(WATTS.values(), states))
+        self.energy_j = [joules + abs(self.random.gauss(0.5, 0.1)) for joules in self.energy_j]
+        self.sample(list(ranks))
+
+    def sample(self, pids: list[int]) -> None:
+        zones = [
+            {
+                "name": f"package-{package}",
+                "kind": "package",
+                "instance": package,
+                "energy_uj": int(joules * 1e6),
+                "range_uj": 262_143_328_850,
+                "power_max_uw": 150_000_000,
+            }
+            for package, joules in enumerate(self.energy_j)
+        ]
+        ranks = [[pid, *self.times[pid]] for pid in pids]
+        self.samples.append({"at_s": self.now_s, "zones": zones, "ranks": ranks})
+
+    def fit(self, tmp_path: Path, namespace: str, cores: int, total: int, cpus: str = "") -> Any:
+        path = tmp_path / "samples.json"
+        path.write_text(json.dumps(self.samples))
+        return driver("watts", path, cores, total, cpus, namespace=namespace)
+
+
+def test_each_package_has_the_watts_of_its_ranks(
+    tmp_path: Path, namespace: str, pids: list[int]
+) -> None:
+    made = Run(1)
+    for _ in range(80):
+        made.go({pids[0]: 0, pids[1]: 1})
+    fits = made.fit(tmp_path, namespace, 4, 4)["fit"]
+    assert [(fit["package"], fit["why"]) for fit in fits] == [(0, ""), (1, "")]
+    for fit in fits:
+        for state, truth in WATTS.items():
+            value, interval = fit["watts"][state]
+            assert abs(value - truth - 0.5) <= interval + 0.1 and interval < 0.5
+        assert fit["saved_j"][0] > 0 and fit["waiting_j"][0] > fit["saved_j"][0]
+
+
+def test_intervals_in_which_ranks_come_or_are_not_running_do_not_count(
+    tmp_path: Path, namespace: str, pids: list[int]
+) -> None:
+    """The first has no beginning, in the second the rank is new, in the last it has been finalized."""
+    made = Run(2)
+    made.sample([])
+    for _ in range(20):
+        made.go({pids[0]: 0})
+    made.now_s += 5
+    made.energy_j[0] += 500
+    made.sample([pids[0]])
+    sums = made.fit(tmp_path, namespace, 4, 4)["sums"]
+    assert [(row[0], row[1]) for row in sums] == [(0, 19)]
+
+
+def test_a_gap_is_no_sample_but_its_waits_are_in_the_total(
+    tmp_path: Path, namespace: str, pids: list[int]
+) -> None:
+    made = Run(3)
+    for _ in range(20):
+        made.go({pids[0]: 0})
+    before = sum(made.fit(tmp_path, namespace, 4, 4)["sums"][0][5])
+    made.go({pids[0]: 0}, seconds=3000)
+    sums = made.fit(tmp_path, namespace, 4, 4)["sums"][0]
+    assert sums[1] == 19 and sum(sums[5]) == pytest.approx(before + 3000, abs=1)
+
+
+def test_a_package_that_others_share_has_none(
+    tmp_path: Path, namespace: str, pids: list[int]
+) -> None:
+    first = sorted(os.sched_getaffinity(0))[0]
+    made = Run(4)
+    for _ in range(40):
+        made.go({pids[0]: 0, pids[1]: 1})
+    fits = made.fit(tmp_path, namespace, 1, 4, str(first))["fit"]
+    assert [fit["why"] for fit in fits] == ["", "shared with other jobs"]
+    fits = made.fit(tmp_path, namespace, 1, 4)["fit"]
+    assert [fit["why"] for fit in fits] == ["shared with other jobs"] * 2
+
+
+def fit_of(package: int, saved: float | None = 100.0) -> dict[str, Any]:
+    fit: dict[str, Any] = {
+        "package": package,
+        "why": "",
+        "watts": {"asleep": [2.0, 0.3], "computing": [8.0 + package, 0.4]},
+        "waiting_j": [500.0, 30.0],
+    }
+    return fit if saved is None else {**fit, "saved_j": [saved, 40.0]}
+
+
+def merged(tmp_path: Path, *fits: list[dict[str, Any]] | None) -> Any:
+    files = []
+    for index, fit in enumerate(fits):
+        files.append(tmp_path / f"{index}.json")
+        files[-1].write_text(json.dumps(node_record(f"c{index}", f"c[0-{len(fits)}]", watts=fit)))
+    done = run("driver", "merge", len(fits), "", *files)
+    document = json.loads(done.stdout)
+    if "mpi_wait" in document:
+        jsonschema.validate(document, SCHEMA)
+    return document
+
+
+def test_watts_are_means_and_joules_are_sums(tmp_path: Path) -> None:
+    lost = [{"package": 0, "why": "not significant"}]
+    record = merged(tmp_path, [fit_of(0), fit_of(1)], [fit_of(0), fit_of(1)], lost)["mpi_wait"]
+    assert record["watts"] == {
+        "packages": 5,
+        "known": 4,
+        "why": "not significant",
+        "asleep": [2, 0.15],
+        "computing": [8.5, 0.2],
+        "waiting_j": [2000, 60],
+        "saved_j": [400, 80],
+    }
+
+
+def test_a_sum_that_lacks_a_package_is_unknown(tmp_path: Path) -> None:
+    record = merged(tmp_path, [fit_of(0), fit_of(1, saved=None)])["mpi_wait"]
+    assert "saved_j" not in record["watts"] and "waiting_j" in record["watts"]
+
+
+def test_unknown_says_why_and_older_nodes_have_none(tmp_path: Path) -> None:
+    lost = [{"package": 0, "why": "too few samples"}]
+    assert merged(tmp_path, lost)["mpi_wait"]["watts"] == {
+        "packages": 1,
+        "known": 0,
+        "why": "too few samples",
+    }
+    assert "watts" not in merged(tmp_path, None)["mpi_wait"]
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        {"why": "not significant"},
+        [7],
+        [{"package": 0, "why": "because"}],
+        [{"package": 0}],
+        [{"package": 0, "why": ""} | {"waiting_j": [1e300, 1]}],
+        [{"package": 0, "why": ""} | {"waiting_j": [1, -1]}],
+        [{"package": 0, "why": ""} | {"waiting_j": [1]}],
+        [{"package": 0, "why": "not significant"}] * 65,
+    ],
+)
+def test_hostile_fits_are_refused(tmp_path: Path, fit: Any) -> None:
+    assert "watts" in merged(tmp_path, fit)["error"]
