@@ -19,7 +19,7 @@ from mpi_wait_tools.finding import Finding  # noqa: E402
 __all__ = ["Machine", "host", "policy", "trust"]
 
 PREFIX = "/opt/mpi-wait"
-PLUGIN = f"{PREFIX}/lib/slurm/mpi_wait.so"
+PLUGIN = f"{PREFIX}/lib/slurm/spank_mpi_wait.so"
 LIBRARY = f"{PREFIX}/lib/mpi-wait/libmpiwait.so"
 HELPER = f"{PREFIX}/sbin/mpi-wait-node"
 SHIPPED = f"{PREFIX}/share/mpi-wait/policies"
@@ -121,7 +121,7 @@ class Machine:
         self.write(f"{ZONE}/energy_uj", "123\n", 0o400)
 
     def _installation(self) -> None:
-        for path, built in ((PLUGIN, "spank/mpi_wait.so"), (LIBRARY, "preload/libmpiwait.so")):
+        for path, built in ((PLUGIN, "spank/spank_mpi_wait.so"), (LIBRARY, "preload/libmpiwait.so")):
             self.write(path, (ROOT / "build" / built).read_bytes(), 0o755)
         for name in POLICIES:
             self.write(f"{SHIPPED}/{name}.json", "{}")

@@ -16,7 +16,7 @@ from tests.jobs import record, srun
 pytestmark = pytest.mark.cluster
 
 COMMAND = "/opt/mpi-wait/bin/mpi-wait"
-PLUGIN = "/opt/mpi-wait/lib/slurm/mpi_wait.so"
+PLUGIN = "/opt/mpi-wait/lib/slurm/spank_mpi_wait.so"
 OUTBOX = "/var/spool/mpi-wait/out"
 
 
@@ -128,8 +128,8 @@ SPOILT = {
     f"optional {PLUGIN} default=umwait": ("Policies/umwait", "WARN", "becomes nap here: no waitpkg (the default)"),
     f"optional {PLUGIN} policies=/srv/cluster/share": ("Policies/site's own", "FAIL", "has mode 1777"),
     f"required {PLUGIN}": ("Plugin/plugstack line", "WARN", "says 'required'"),
-    "optional /opt/none/mpi_wait.so": ("Plugin/plugin", "FAIL", "'/opt/none/mpi_wait.so' does not exist"),
-    "": ("Plugin/plugstack line", "FAIL", "names mpi_wait.so"),
+    "optional /opt/none/spank_mpi_wait.so": ("Plugin/plugin", "FAIL", "'/opt/none/spank_mpi_wait.so' does not exist"),
+    "": ("Plugin/plugstack line", "FAIL", "names spank_mpi_wait.so"),
 }
 
 
@@ -175,9 +175,9 @@ def test_what_users_may_not_enter(breakable: Cluster) -> None:
     line = f"optional {PLUGIN} spool=/srv/cluster/etc/own\n"
     (breakable.root / "etc/plugstack.conf").write_text(line)
     assert "may not be entered by uid" in check(breakable, user="alice")["Records/spool"]["what"]
-    (breakable.root / "etc/plugstack.conf").write_text("optional /srv/cluster/etc/hidden/mpi_wait.so\n")
+    (breakable.root / "etc/plugstack.conf").write_text("optional /srv/cluster/etc/hidden/spank_mpi_wait.so\n")
     found = check(breakable, user="alice", status=1)["Plugin/plugin"]
-    assert found["what"] == "'/srv/cluster/etc/hidden/mpi_wait.so' cannot be read: Permission denied"
+    assert found["what"] == "'/srv/cluster/etc/hidden/spank_mpi_wait.so' cannot be read: Permission denied"
 
 
 @pytest.mark.slow

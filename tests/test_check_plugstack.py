@@ -60,7 +60,7 @@ def test_lines_are_cut_as_slurm_cuts_them(machine: Machine, text: str, words: st
 
 def test_a_relative_plugin_is_looked_for_in_plugindir(machine: Machine) -> None:
     machine.config(PluginDir=os.path.dirname(PLUGIN))
-    machine.plugstack(f"optional mpi_wait.so spool={SPOOL}")
+    machine.plugstack(f"optional spank_mpi_wait.so spool={SPOOL}")
     assert any("which is no absolute path" in line for line in machine.unwell())
     assert machine.named("plugin")[0].status.value == "OK"
 
@@ -120,37 +120,37 @@ def test_an_object_that_is_damaged_is_not_ours(machine: Machine, data: bytes | N
 def link_in_a_folder_of_others(machine: Machine) -> None:
     machine.make("/home/u")
     os.chown(machine.at("/home/u"), 1000, 1000)
-    machine.at("/home/u/mpi_wait.so").symlink_to(PLUGIN)
+    machine.at("/home/u/spank_mpi_wait.so").symlink_to(PLUGIN)
 
 
 def link_of_others(machine: Machine) -> None:
     machine.make("/tmp", 0o1777)
-    machine.at("/tmp/mpi_wait.so").symlink_to(PLUGIN)
-    os.chown(machine.at("/tmp/mpi_wait.so"), 1000, 1000, follow_symlinks=False)
+    machine.at("/tmp/spank_mpi_wait.so").symlink_to(PLUGIN)
+    os.chown(machine.at("/tmp/spank_mpi_wait.so"), 1000, 1000, follow_symlinks=False)
 
 
 def folder_of_a_group(machine: Machine) -> None:
     machine.make("/usr/local/lib", 0o2775)
     os.chown(machine.at("/usr/local/lib"), 0, 50)
     machine.at("/usr/local/lib").chmod(0o2775)
-    machine.at("/usr/local/lib/mpi_wait.so").symlink_to(PLUGIN)
+    machine.at("/usr/local/lib/spank_mpi_wait.so").symlink_to(PLUGIN)
 
 
 def folder_of_roots_group(machine: Machine) -> None:
     machine.make("/srv/lib", 0o775)
-    machine.at("/srv/lib/mpi_wait.so").symlink_to("../../" + PLUGIN.lstrip("/"))
+    machine.at("/srv/lib/spank_mpi_wait.so").symlink_to("../../" + PLUGIN.lstrip("/"))
 
 
 def circle(machine: Machine) -> None:
     machine.make("/srv")
-    machine.at("/srv/mpi_wait.so").symlink_to("mpi_wait.so")
+    machine.at("/srv/spank_mpi_wait.so").symlink_to("spank_mpi_wait.so")
 
 
 WAYS = [
-    (link_in_a_folder_of_others, "/home/u/mpi_wait.so", "'/home/u' belongs to uid 1000"),
-    (link_of_others, "/tmp/mpi_wait.so", "'/tmp/mpi_wait.so' belongs to uid 1000"),
-    (folder_of_a_group, "/usr/local/lib/mpi_wait.so", "'/usr/local/lib' has mode 2775, of group 50"),
-    (folder_of_roots_group, "/srv/lib/mpi_wait.so", ""),
+    (link_in_a_folder_of_others, "/home/u/spank_mpi_wait.so", "'/home/u' belongs to uid 1000"),
+    (link_of_others, "/tmp/spank_mpi_wait.so", "'/tmp/spank_mpi_wait.so' belongs to uid 1000"),
+    (folder_of_a_group, "/usr/local/lib/spank_mpi_wait.so", "'/usr/local/lib' has mode 2775, of group 50"),
+    (folder_of_roots_group, "/srv/lib/spank_mpi_wait.so", ""),
 ]
 
 
@@ -164,6 +164,6 @@ def test_every_step_to_the_plugin_counts(
 
 def test_a_circle_of_links_is_no_plugin(machine: Machine) -> None:
     circle(machine)
-    machine.plugstack("optional /srv/mpi_wait.so")
+    machine.plugstack("optional /srv/spank_mpi_wait.so")
     (found,) = machine.named("plugin")
     assert found.status.value == "FAIL" and "cannot be read: Too many levels" in found.what

@@ -40,7 +40,7 @@ def environment(counters: str) -> dict[str, str]:
     stage = project_cluster_arguments()["binds"].get(PREFIX)
     if not stage:
         pytest.skip("nothing is staged")
-    files = [Path(stage) / "lib/mpi-wait/libmpiwait.so", Path(stage) / "lib/slurm/mpi_wait.so"]
+    files = [Path(stage) / "lib/mpi-wait/libmpiwait.so", Path(stage) / "lib/slurm/spank_mpi_wait.so"]
     return {**emulation.environment(f"@{FEATURES}", counters, files), "LD_PRELOAD": SHOWN}
 
 

@@ -376,7 +376,7 @@ def test_a_full_disk_means_no_change(node: Node) -> None:
 
 
 def test_no_installed_object_can_be_told_to_die() -> None:
-    for path in (helper(), helper().parents[1] / "lib/slurm/mpi_wait.so"):
+    for path in (helper(), helper().parents[1] / "lib/slurm/spank_mpi_wait.so"):
         assert b"MPIWAIT_KILL" not in path.read_bytes()
     assert b"MPIWAIT_KILL" in DRIVER.read_bytes()
 

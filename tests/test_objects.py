@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 BUILD = Path(__file__).resolve().parents[1] / "build"
-PLUGIN = BUILD / "spank/mpi_wait.so"
+PLUGIN = BUILD / "spank/spank_mpi_wait.so"
 PRELOAD = BUILD / "preload/libmpiwait.so"
 ENERGY = BUILD / "spank/acct_gather_energy_mpi_wait.so"
 

@@ -46,7 +46,7 @@ def _no_line(slurm: Slurm, stack: Plugstack) -> Finding:
         return not_seen("plugstack line", f"'{safe(place, 400)}' {what}", "run 'mpi-wait check' as root")
     return fail(
         "plugstack line",
-        f"no line of '{safe(slurm.plugstack, 400)}' or of what it includes names mpi_wait.so",
+        f"no line of '{safe(slurm.plugstack, 400)}' or of what it includes names spank_mpi_wait.so",
         "Slurm does not load the plugin on this host: srun here does not know --mpi-wait-policy",
         do,
     )
@@ -57,7 +57,7 @@ def _problem(place: str, what: str) -> Finding:
         "plugstack line",
         f"{safe(place, 400)} {safe(what, 400)}",
         "Slurm does not see the line as it was meant",
-        "mend it; 'optional /absolute/path/mpi_wait.so ARGUMENT=VALUE ...' is what it should look like",
+        "mend it; 'optional /absolute/path/spank_mpi_wait.so ARGUMENT=VALUE ...' is what it should look like",
     )
 
 

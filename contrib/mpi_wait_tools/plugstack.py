@@ -12,7 +12,7 @@ from .host import Host
 LINE_MAX = 4095  # bytes that Slurm reads at once: what is beyond them is a line of its own to it
 FILES_MAX = 64
 KINDS = ("required", "optional", "include")
-NAME = "mpi_wait.so"
+NAME = "spank_mpi_wait.so"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ def project_cluster_arguments() -> dict[str, Any]:
     programs = REPOSITORY / "build/tests/programs"
     binds = {target: source for target, source in ((PREFIX, stage), (PROGRAMS, programs))
              if source.is_dir()}
-    plugin = "lib/slurm/mpi_wait.so"
+    plugin = "lib/slurm/spank_mpi_wait.so"
     plugstack = ""
     if (stage / plugin).exists():
         plugstack = f"optional {PREFIX}/{plugin} spool={Cluster.spool}\n"

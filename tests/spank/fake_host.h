@@ -1,6 +1,6 @@
 /*
- * A double of the process that loads a SPANK plugin: enough of Slurm's API to drive mpi_wait.so through its callbacks,
- * with the environment, the items and the log under the test's eyes.
+ * A double of the process that loads a SPANK plugin: enough of Slurm's API to drive spank_mpi_wait.so through its
+ * callbacks, with the environment, the items and the log under the test's eyes.
  */
 #ifndef MPIWAIT_TESTS_FAKE_HOST_H
 #define MPIWAIT_TESTS_FAKE_HOST_H
