@@ -11,7 +11,7 @@
  *     relative_ppm=62500       B(w) = min(relative * w + absolute, max)
  *     absolute_ns=0
  *     max_ns=100000
- *     rma_ns=10000             max inside MPI_Win_lock*, when below max_ns
+ *     rma_ns=10000             max inside MPI_Win_lock*, or 1/64 of the wait if that is more; when below max_ns
  *     event_ns=10000000        optional: the longest sleep from which a message wakes the rank, 10 ms if not given
  *     shared=0|1               the task shares its cores: really yield in the spin phase
  *     ibarrier=0|1             optional: an Ibarrier before some collectives, see prewait.h

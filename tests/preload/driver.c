@@ -119,7 +119,7 @@ static void scene_hidden_steps(void)
 
 static void scene_lock(void)
 {
-	MPI_Win_lock(0, 50000, 0, 0);
+	MPI_Win_lock(0, 4000, 0, 0);
 }
 
 static void leave(void)

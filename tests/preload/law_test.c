@@ -43,7 +43,7 @@ struct idle idle = {.hooks = MPIWAIT_HOOK_OPAL};
 static struct {
 	uint64_t now_ns;
 	uint64_t origin_ns; /* of w, as the law has it */
-	uint64_t cap_ns;
+	bool lock;
 	uint64_t excess_ns; /* by which the latest doze was too long */
 	uint64_t long_ns, asleep_ns;
 	bool long_step;
@@ -97,7 +97,10 @@ static uint64_t law_budget(uint64_t waited_ns)
 		return 0;
 	if (budget > (double)config->max_ns)
 		budget = (double)config->max_ns;
-	return budget < (double)model.cap_ns ? (uint64_t)budget : model.cap_ns;
+	if (model.lock && budget > (double)config->rma_ns && budget > (double)waited_ns / 64)
+		budget = (double)waited_ns / 64 > (double)config->rma_ns ? (double)waited_ns / 64
+		                                                         : (double)config->rma_ns;
+	return (uint64_t)budget;
 }
 
 #define CHECK_LAW(condition, ...)                       \
@@ -224,7 +227,7 @@ static void wait_play(bool visible, uint64_t *over_ns, uint64_t *allowed_ns)
 	bool lock = random_below(LOCK_ONE_IN) == 0;
 	uint32_t mode = wait_enter(lock ? ROW_Win_lock : ROW_Recv, CALL_WAIT, lock, (uintptr_t)&model);
 
-	model.cap_ns = lock ? process.config.rma_ns : UINT64_MAX;
+	model.lock = lock;
 	model.origin_ns = model.now_ns;
 	for (int i = 0; i < steps; i++) {
 		uint64_t length_ns = mean_ns / 2 + random_below(mean_ns), late_ns, bound_ns;
