@@ -19,7 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "preload"))
 from support import BUILD, ROOT, run  # noqa: E402
 
-NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=400000;rma_ns=10000"
+NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
 OPAL, YIELD, UCP, LOOP = 1, 2, 4, 8
 NO_HOOK, LOCKED = 2, 16
 # All with room for the noise of a small virtual machine, on which a nap costs 16 us of CPU and more. On a quiet one
@@ -179,7 +179,8 @@ def test_a_thread_that_polls_beside_one_that_waits_keeps_its_rate(mpi: Mpi) -> N
         assert len(threads) == 2
         locked = bool(segment["slots"][0]["flags"] & LOCKED)
         assert locked == (mpi.hooks == UCP or mpi.name.startswith("intel"))
-        assert not locked or all(thread["naps"].get("nap", 0) <= 1 for thread in threads)
+        # The first may nap until the second one calls: in Comm_dup.
+        assert not locked or threads[1]["naps"].get("nap", 0) <= 1
         return napping / bare
 
     ratios = pairs_measure(pair, THREAD_RATE)

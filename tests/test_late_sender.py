@@ -24,7 +24,7 @@ NO_RESTART = BUILD / "tests/preload/libmpiwait-no-restart.so"
 MPIRUN = shutil.which("mpirun.openmpi")
 LATE_US, COUNT = 10000, 15
 PAIRS, PAIRS_MOST = 3, 7
-BUDGET_US = 400  # of the policy nap, 10 ms late: the nap under way may be stretched by that
+BUDGET_US = 100  # of the policy nap, 10 ms late: the nap under way may be stretched by that
 # The aim is 1.3 times the transfer without the library, after the nap under way; with room for a small virtual machine.
 STRETCHED = 2.0
 BY_NAME = {mpi.name: mpi for mpi in MPIS}
