@@ -108,7 +108,7 @@ def test_a_flood_is_bounded_and_never_blocks(start: grants.Start) -> None:
     seen = hostile(cluster, "flood")
     changes = len(take_writes(cluster))
     print(seen, changes)
-    assert seen["refused"] > 0 and seen["sent"] < 5000 and seen["stepd_s"] < 1.0
+    assert seen["refused"] > 0 and seen["sent"] < 5000 and seen["stepd_s"] < 2.0
     assert is_clean(cluster, before)
     assert hostile(cluster, "low")["restore"] == "done"
 
@@ -119,7 +119,7 @@ def test_a_core_comes_back_by_itself(start: grants.Start) -> None:
     assert wait_for(lambda: lows(cluster))
     began = time.monotonic()
     wait_for(lambda: not lows(cluster))
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 3.5
     process.communicate(timeout=30)
     cluster.wait_job(job)
 
