@@ -23,11 +23,11 @@ NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100
 OPAL, YIELD, UCP, LOOP = 1, 2, 4, 8
 NO_HOOK, LOCKED = 2, 16
 # All with room for the noise of a small virtual machine, on which a nap costs 16 us of CPU and more. On a quiet one
-# shares of 0.04 to 0.18 were seen, and a wait that spins has 0.95 and more. Rates: 0.84 and more, and 0.5 and more; a
-# nap in the wrong place shows as a few hundredths.
+# shares of 0.04 to 0.18 were seen, and a wait that spins has 0.95 and more; rates of 0.92 and more, and of 0.5 and more
+# beside a blocked thread. A nap in the wrong place shows as a few hundredths.
 CPU_SHARE = 0.45
 POLL_RATE = 0.70
-THREAD_RATE = 0.30
+THREAD_RATE = 0.10
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
 TRIES = 6
 PAIRS, PAIRS_MOST = 3, 11
