@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -13,8 +12,8 @@
 
 #include "spank/files.h"
 #include "spank/sender.h"
+#include "spank/thread.h"
 
-#define STACK_BYTES  (512 * 1024)
 #define MS_NS        UINT64_C(1000000)
 #define TOKENS_MOST  64 /* requests in a burst */
 #define TOKENS_AGAIN 16 /* a lease that has used its own up is listened to again from so many on */
@@ -187,23 +186,6 @@ static void *broker_main(void *argument)
 	}
 }
 
-/* The thread inherits the mask: no signal of slurmstepd's is ever delivered to it. */
-static int thread_start(struct broker *broker)
-{
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	int result;
-
-	sigfillset(&all);
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&broker->thread, &attributes, broker_main, broker);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return -result;
-}
-
 static void broker_free(struct broker *broker)
 {
 	for (uint32_t i = 0; i < broker->count; i++)
@@ -235,7 +217,7 @@ int broker_start(const struct broker_lease leases[], uint32_t count, const struc
 	broker->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	broker->poll = calloc(count + 1, sizeof(broker->poll[0]));
 	if (broker->stop >= 0 && broker->poll)
-		rc = thread_start(broker);
+		rc = thread_start(&broker->thread, broker_main, broker);
 	if (rc < 0) {
 		broker_free(broker);
 		return error_set(error, rc, "no lease: %s", strerror(-rc));

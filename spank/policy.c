@@ -128,6 +128,8 @@ struct budget_key {
 	size_t offset;
 };
 
+#define BUDGET_KEYS "spin_us, relative, absolute_us, max_us, rma_us"
+
 static const struct budget_key budget_keys[] = {
         {"spin_us", 1e3, 1e6, offsetof(struct policy, spin_ns)},
         {"relative", 1e6, 1, offsetof(struct policy, relative_ppm)},
@@ -151,17 +153,14 @@ static int read_budget(const json_t *value, struct policy *policy, struct error 
 			if (strcmp(budget_keys[i].key, key) == 0)
 				found = &budget_keys[i];
 		if (!found)
-			return error_set(error, -EINVAL,
-			                 "'budget' has '%s' (accepted: spin_us, relative, absolute_us, max_us, rma_us)",
-			                 key);
+			return error_set(error, -EINVAL, "'budget' has '%s' (accepted: " BUDGET_KEYS ")", key);
 		int rc = read_number(item, key, found->scale, found->most,
 		                     (uint64_t *)(void *)((char *)policy + found->offset), error);
 		if (rc < 0)
 			return rc;
 	}
 	if (json_object_size(value) != sizeof(budget_keys) / sizeof(budget_keys[0]))
-		return error_set(error, -EINVAL,
-		                 "'budget' lacks one of spin_us, relative, absolute_us, max_us, rma_us");
+		return error_set(error, -EINVAL, "'budget' lacks one of " BUDGET_KEYS);
 	return 0;
 }
 

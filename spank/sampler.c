@@ -4,18 +4,17 @@
 #include "spank/files.h"
 #include "spank/log.h"
 #include "spank/slots.h"
+#include "spank/thread.h"
 #include "spank/watts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 #define SECOND_NS         UINT64_C(1000000000)
 #define INTERVAL_NS       (10 * SECOND_NS)
 #define INTERVAL_LEAST_NS (SECOND_NS / 10)
-#define STACK_BYTES       (512 * 1024)
 
 struct sampler {
 	struct sampler_config config;
@@ -181,23 +180,6 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	return 0;
 }
 
-/* The thread inherits the mask: no signal of slurmstepd's is ever delivered to it. */
-static int thread_start(struct sampler *sampler)
-{
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	int result;
-
-	sigfillset(&all);
-	pthread_attr_init(&attributes);
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	result = pthread_create(&sampler->thread, &attributes, sampler_main, sampler);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	return -result;
-}
-
 int sampler_start(const struct sampler_config *config, struct sampler **ret_sampler, struct error *error)
 {
 	struct sampler *sampler = calloc(1, sizeof(*sampler));
@@ -216,7 +198,7 @@ int sampler_start(const struct sampler_config *config, struct sampler **ret_samp
 	result = sampler_open(sampler, error);
 	if (!result) {
 		tick(sampler);
-		result = thread_start(sampler);
+		result = thread_start(&sampler->thread, sampler_main, sampler);
 	}
 	if (result) {
 		sampler_free(sampler);
