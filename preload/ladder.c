@@ -9,6 +9,7 @@
 #define REST_DOUBLINGS 7u
 #define PPM            UINT64_C(1000000)
 #define NEAR_WINDOW    0xfu
+#define HOLD_NS        UINT64_C(50000)
 
 uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns)
 {
@@ -43,19 +44,22 @@ static void usual_learn(struct ladder_usual *usual, uint64_t gap_ns, bool work)
 		usual->ns -= 3 * unit;
 }
 
-enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t gap_ns)
+enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t now_ns, uint64_t gap_ns)
 {
 	const struct gap_rule *rule = dozed ? &rule_dozed : &rule_polled;
 	struct ladder_usual *usual = dozed ? &pace->dozed : &pace->polled;
 	bool near = gap_ns > rule->near_ns && gap_ns / rule->near_factor > usual->ns;
 	bool far = gap_ns > rule->far_ns && gap_ns / rule->far_factor > usual->ns;
+	bool held = now_ns - gap_ns < pace->held_ns;
 
 	pace->near = (pace->near << 1 & NEAR_WINDOW) | near;
 	usual->far = (usual->far << 1 & rule->far_window) | far;
 	usual_learn(usual, gap_ns, near);
 	if (!near)
 		return LADDER_QUIET;
-	return pace->near > 1 || (far && usual->far > 1) ? LADDER_PROGRESS : LADDER_GAP;
+	if (held || pace->near > 1 || (far && usual->far > 1))
+		pace->held_ns = now_ns + HOLD_NS;
+	return held ? LADDER_PROGRESS : LADDER_GAP;
 }
 
 static bool rung_rests(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t now_ns)

@@ -68,19 +68,22 @@ struct ladder_usual {
 
 struct ladder_pace {
 	struct ladder_usual polled, dozed;
-	uint32_t near; /* bit per gap of either kind, the latest lowest: well above the usual */
+	uint32_t near;    /* bit per gap of either kind, the latest lowest: well above the usual */
+	uint64_t held_ns; /* until then the runtime may be at work: no doze */
 };
 
 enum ladder_sign { LADDER_QUIET, LADDER_GAP, LADDER_PROGRESS };
 
 /*
- * Learns that gap_ns lay between two idle calls, the first of which dozed or not. One that is well above the usual is a
- * LADDER_GAP: it may be an interrupt, or the runtime at work though it does not say so; better poll once more. Of such
- * gaps the second within four is LADDER_PROGRESS, and of those far above the usual the second within 32: the wait
- * begins anew. (A transfer in small pieces works at every second or third poll; one in a hundred idle polls is well
- * above the usual.) They hardly teach: a transfer in which every poll works must not come to look like waiting.
+ * Learns that gap_ns lay between two idle calls, the second of them at now_ns; the first dozed or not. A gap well above
+ * the usual is a LADDER_GAP: it may be an interrupt, or the runtime at work though it does not say so; better poll once
+ * more. With the second such gap within four, or the second far above the usual within 32, the runtime is taken to be
+ * at work: no doze for 50 us. Another gap in these is LADDER_PROGRESS: the wait begins anew. (A transfer in small
+ * pieces works at every second or third poll; one in a hundred idle polls is well above the usual. Two interrupts in a
+ * row cost 50 us of polls so, and not the milliseconds that a new wait polls before its first nap.) Gaps hardly teach:
+ * a transfer in which every poll works must not come to look like waiting.
  */
-enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t gap_ns);
+enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t now_ns, uint64_t gap_ns);
 
 /* B(w) under this policy. Saturates instead of overflowing. */
 uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns);

@@ -115,6 +115,7 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 	wait->first_ns = wait->origin_ns = wait->last_ns = now_ns;
 	wait->sample_ns = 0;
 	wait->rung.event = EVENT_NONE;
+	wait->pace.held_ns = 0;
 	wait->quiet = 0;
 	wait->dozed = 0;
 	wait->waits++;
@@ -147,7 +148,7 @@ static bool clock_jumped(struct wait *wait, uint64_t now_ns)
 /* Signs of progress: w begins anew at each, and a mere hint of one costs the polls of another burst. */
 static void wait_look(struct wait *wait, uint64_t now_ns)
 {
-	enum ladder_sign sign = ladder_gap(&wait->pace, wait->dozed, now_ns - wait->last_ns);
+	enum ladder_sign sign = ladder_gap(&wait->pace, wait->dozed, now_ns, now_ns - wait->last_ns);
 
 	if (wait->progressed || now_ns - wait->origin_ns > HOUR_NS)
 		sign = LADDER_PROGRESS;
@@ -241,7 +242,7 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 {
 	struct ladder_moment moment = {
 	        .now_ns = wait->last_ns,
-	        .waited_ns = wait->last_ns - wait->origin_ns,
+	        .waited_ns = wait->last_ns < wait->pace.held_ns ? 0 : wait->last_ns - wait->origin_ns,
 	        .cap_ns = wait->rma_lock ? lock_cap_ns(wait->last_ns - wait->origin_ns) : UINT64_MAX,
 	        .woken_ns = woken_most_ns(wait),
 	        .shared = process.config.shared || wait->shared_credit > 0,

@@ -190,48 +190,77 @@ static void test_choice(void)
 	EXPECT(ladder_next(&ladder, &policy, moment).rung == MPIWAIT_RUNG_PAUSE, "nothing else is allowed");
 }
 
-static int gaps_play(struct ladder_pace *pace, uint64_t gap_ns, int count)
+/* A pace, and the clock that goes with it. */
+struct gaps {
+	struct ladder_pace pace;
+	uint64_t now_ns;
+};
+
+static struct gaps gaps_make(void)
+{
+	return (struct gaps){{.polled = {.ns = 1000}, .dozed = {.ns = 2000}}, 1000000};
+}
+
+static enum ladder_sign gap_play(struct gaps *gaps, bool dozed, uint64_t gap_ns)
+{
+	gaps->now_ns += gap_ns;
+	return ladder_gap(&gaps->pace, dozed, gaps->now_ns, gap_ns);
+}
+
+/* How often w begins anew. */
+static int gaps_play(struct gaps *gaps, uint64_t gap_ns, int count)
 {
 	int restarts = 0;
 
 	for (int i = 0; i < count; i++)
-		restarts += ladder_gap(pace, false, gap_ns) == LADDER_PROGRESS;
+		restarts += gap_play(gaps, false, gap_ns) == LADDER_PROGRESS;
 	return restarts;
 }
 
-static struct ladder_pace pace_make(void)
+static bool gaps_hold(const struct gaps *gaps)
 {
-	return (struct ladder_pace){.polled = {.ns = 1000}, .dozed = {.ns = 2000}};
+	return gaps->now_ns < gaps->pace.held_ns;
 }
 
 static void test_gap(void)
 {
-	struct ladder_pace pace = pace_make();
+	struct gaps gaps = gaps_make();
 
-	EXPECT(gaps_play(&pace, 100, 1000) == 0, "the usual");
-	EXPECT(pace.polled.ns < 150, "the usual is %" PRIu64, pace.polled.ns);
-	EXPECT(ladder_gap(&pace, false, 5000) == LADDER_GAP, "one may be an interrupt");
-	EXPECT(gaps_play(&pace, 100, 40) == 0 && gaps_play(&pace, 5000, 1) == 0, "and one later too");
-	EXPECT(gaps_play(&pace, 100, 30) == 0 && gaps_play(&pace, 5000, 1) == 1, "the second within 32 is work");
-	EXPECT(gaps_play(&pace, 800, 100) == 0, "nothing below 0.9 us is");
-	pace = pace_make();
-	EXPECT(gaps_play(&pace, 20000, 200) == 199, "polls that all work do not look like waiting");
-	pace = pace_make();
-	EXPECT(gaps_play(&pace, 7000, 1000) < 250, "slow polls are no work, once they are known");
+	EXPECT(gaps_play(&gaps, 100, 1000) == 0, "the usual");
+	EXPECT(gaps.pace.polled.ns < 150, "the usual is %" PRIu64, gaps.pace.polled.ns);
+	EXPECT(gap_play(&gaps, false, 5000) == LADDER_GAP && !gaps_hold(&gaps), "one may be an interrupt");
+	EXPECT(gaps_play(&gaps, 100, 40) == 0 && gaps_play(&gaps, 5000, 1) == 0, "and one later too");
+	EXPECT(!gaps_hold(&gaps), "they are too far apart");
+	EXPECT(gaps_play(&gaps, 100, 30) == 0 && gaps_play(&gaps, 5000, 1) == 0, "the second within 32");
+	EXPECT(gaps_hold(&gaps), "may be work: no doze for a while");
+	EXPECT(gaps_play(&gaps, 100, 499) == 0 && gaps_hold(&gaps), "for 50 us");
+	EXPECT(gaps_play(&gaps, 100, 2) == 0 && !gaps_hold(&gaps), "and no longer");
+	EXPECT(gaps_play(&gaps, 5000, 1) == 0 && gaps_play(&gaps, 5000, 1) == 0 && gaps_hold(&gaps), "two again");
+	EXPECT(gaps_play(&gaps, 100, 400) == 0 && gaps_play(&gaps, 5000, 1) == 1, "a third in these is work");
+	EXPECT(gaps_play(&gaps, 800, 100) == 0, "nothing below 0.9 us is");
+	gaps = gaps_make();
+	EXPECT(gaps_play(&gaps, 20000, 200) == 198, "polls that all work do not look like waiting");
+	gaps = gaps_make();
+	EXPECT(gaps_play(&gaps, 200000, 200) == 198, "nor do those that take longer than the hold");
+	gaps = gaps_make();
+	EXPECT(gaps_play(&gaps, 7000, 1000) < 250, "slow polls are no work, once they are known");
 }
 
 /* As seen of a 1 MiB Allreduce over shared memory: idle polls of 350 ns, and pieces of 1.3 us. */
 static void test_small_pieces(void)
 {
-	struct ladder_pace pace = pace_make();
+	struct gaps gaps = gaps_make();
 
-	gaps_play(&pace, 350, 1000);
-	EXPECT(gaps_play(&pace, 1300, 1) == 0 && gaps_play(&pace, 350, 3) == 0, "a piece, or nothing");
-	EXPECT(gaps_play(&pace, 1300, 1) == 0 && gaps_play(&pace, 350, 2) == 0, "four later it means nothing");
-	EXPECT(gaps_play(&pace, 1300, 1) == 1, "the second within four is work");
-	gaps_play(&pace, 350, 10);
-	EXPECT(ladder_gap(&pace, true, 4500) == LADDER_GAP, "something was there after a doze");
-	EXPECT(gaps_play(&pace, 350, 1) == 0 && gaps_play(&pace, 1300, 1) == 1, "and then more of it");
+	gaps_play(&gaps, 350, 1000);
+	EXPECT(gaps_play(&gaps, 1300, 1) == 0 && gaps_play(&gaps, 350, 3) == 0, "a piece, or nothing");
+	EXPECT(gaps_play(&gaps, 1300, 1) == 0 && !gaps_hold(&gaps), "four later it means nothing");
+	EXPECT(gaps_play(&gaps, 350, 2) == 0 && gaps_play(&gaps, 1300, 1) == 0, "the second within four");
+	EXPECT(gaps_hold(&gaps), "is perhaps work");
+	EXPECT(gaps_play(&gaps, 350, 2) == 0 && gaps_play(&gaps, 1300, 1) == 1, "and the third is");
+	gaps_play(&gaps, 350, 200);
+	EXPECT(gap_play(&gaps, true, 4500) == LADDER_GAP, "something was there after a doze");
+	EXPECT(gaps_play(&gaps, 350, 1) == 0 && gaps_play(&gaps, 1300, 1) == 0 && gaps_hold(&gaps), "more of it");
+	EXPECT(gaps_play(&gaps, 350, 1) == 0 && gaps_play(&gaps, 1300, 1) == 1, "and more");
 }
 
 static void test_late_is_counted(void)
