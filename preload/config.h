@@ -8,7 +8,7 @@
  *     v=1                      format
  *     rungs=pause+nap          rungs that may be used, by the names of rung.h; "none": measure only
  *     spin_ns=20000            no budget before this much of a wait (B(w) = 0)
- *     relative_ppm=62500       B(w) = min(relative * w + absolute, max)
+ *     relative_ppm=62500       B(w) = min(relative * w + absolute, max), see ladder.h
  *     absolute_ns=0
  *     max_ns=100000
  *     rma_ns=10000             max inside MPI_Win_lock*, or 1/64 of the wait if that is more; when below max_ns

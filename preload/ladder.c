@@ -11,16 +11,26 @@
 #define NEAR_WINDOW    0xfu
 #define HOLD_NS        UINT64_C(50000)
 
+/* 1/128 of the wait, once that is more than the policy's; at most four times as much as that. */
+static uint64_t max_of(const struct ladder_policy *policy, uint64_t waited_ns)
+{
+	uint64_t share_ns = waited_ns / LADDER_LONG_SHARE, most_ns = LADDER_LONG_MOST * policy->max_ns;
+
+	if (share_ns <= policy->max_ns)
+		return policy->max_ns;
+	return share_ns < most_ns ? share_ns : most_ns;
+}
+
 uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns)
 {
-	uint64_t budget;
+	uint64_t budget_ns, max_ns = max_of(policy, waited_ns);
 
 	if (waited_ns < policy->spin_ns)
 		return 0;
 	if (policy->relative_ppm && waited_ns > (UINT64_MAX - policy->absolute_ns) / policy->relative_ppm)
-		return policy->max_ns;
-	budget = waited_ns * policy->relative_ppm / PPM + policy->absolute_ns;
-	return budget < policy->max_ns ? budget : policy->max_ns;
+		return max_ns;
+	budget_ns = waited_ns * policy->relative_ppm / PPM + policy->absolute_ns;
+	return budget_ns < max_ns ? budget_ns : max_ns;
 }
 
 /* What is well above the usual, and far above it: so many times as long, and longer than that. */
@@ -150,7 +160,7 @@ uint64_t ladder_learn(struct ladder *ladder, const struct ladder_policy *policy,
 		latency->strikes += STRIKE;
 	else if (latency->strikes > 0 && --latency->strikes == 0)
 		latency->rests = 0;
-	if (latency->strikes >= STRIKES_OUT || latency->exit_ns > policy->max_ns / 2)
+	if (latency->strikes >= STRIKES_OUT || latency->exit_ns > LADDER_LONG_MOST * policy->max_ns / 2)
 		rung_rest(latency, now_ns);
 	return late_ns;
 }

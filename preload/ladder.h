@@ -4,7 +4,8 @@
  * A wait that has lasted w may be prolonged by the budget
  *
  *     B(w) = 0                                   while w < spin
- *            min(relative * w + absolute, max)   after that
+ *            min(relative * w + absolute, max)   after that, where max grows with long waits: it is w / 128 once that
+ *                                                is more than the policy's, and at most four times that
  *
  * Invariant: what is asked for plus the rung's measured exit latency never exceeds B(w), and the exit latency alone
  * never exceeds half of it. One exception: a rung that has proven that the message ends it is late by its exit latency
@@ -19,6 +20,9 @@
 #include <stdint.h>
 
 #include "preload/stats.h"
+
+#define LADDER_LONG_SHARE 128u
+#define LADDER_LONG_MOST  4u
 
 struct ladder_policy {
 	uint32_t rungs; /* bit per enum mpiwait_rung: allowed, and possible on this node */

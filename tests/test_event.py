@@ -19,7 +19,7 @@ PROGRAMS = BUILD / "tests/programs"
 MPIRUN = shutil.which("mpirun.openmpi")
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
 OB1 = ("--mca", "pml", "ob1")
-EVENT = "rungs=pause+nap+event;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=400000;rma_ns=10000"
+EVENT = "rungs=pause+nap+event;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
 NO_EVENT = 32
 TIMEOUT_S = 5
 CPU_SHARE = 0.25  # 0.05 on a quiet virtual machine, where a nap of the same wait has 0.12 and polling 1.0

@@ -21,7 +21,7 @@ from support import BUILD, ROOT, run  # noqa: E402
 
 from tests.matrix.libraries import Unavailable, prefix  # noqa: E402
 
-NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=400000;rma_ns=10000"
+NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
 OPAL, YIELD, UCP, LOOP = 1, 2, 4, 8
 NO_HOOK, LOCKED = 2, 16
 # All with room for the noise of a small virtual machine, on which a nap costs 16 us of CPU and more. On a quiet one

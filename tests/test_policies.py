@@ -70,7 +70,7 @@ def test_every_chain_exists_and_ends(path: pathlib.Path) -> None:
 
 def test_the_budgets_are_the_published_ones() -> None:
     nap, umwait = load(POLICIES / "nap.json")["budget"], load(POLICIES / "umwait.json")["budget"]
-    assert nap == {"spin_us": 20, "relative": 1 / 16, "absolute_us": 0, "max_us": 400, "rma_us": 10}
+    assert nap == {"spin_us": 20, "relative": 1 / 16, "absolute_us": 0, "max_us": 100, "rma_us": 10}
     assert umwait == {
         "spin_us": 10,
         "relative": 1 / 64,

@@ -109,7 +109,7 @@ def test_every_doze_is_an_instruction(tmp_path: Path, tsc_khz: int, rung: str) -
     (executed,) = counters.values()
     states = {key for key in ("c01_ns", "c02_ns", "c1_ns") if executed[key]}
     assert states == ({"c1_ns"} if rung == "mwaitx" else {"c01_ns", "c02_ns"} & states | {"c02_ns"})
-    assert executed["longest_timer_ticks"] <= 40e-6 * tsc_khz * 1000
+    assert executed["longest_timer_ticks"] <= 4 * 40e-6 * tsc_khz * 1000, "the budget of long waits"
 
 
 def test_c02_only_where_it_is_allowed(tmp_path: Path, tsc_khz: int) -> None:

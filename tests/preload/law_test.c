@@ -92,11 +92,14 @@ static uint64_t law_budget(uint64_t waited_ns)
 {
 	const struct config *config = &process.config;
 	double budget = (double)waited_ns * (double)config->relative_ppm / 1e6 + (double)config->absolute_ns;
+	double max = (double)config->max_ns;
 
 	if (waited_ns < config->spin_ns)
 		return 0;
-	if (budget > (double)config->max_ns)
-		budget = (double)config->max_ns;
+	if (max < (double)waited_ns / 128)
+		max = (double)waited_ns / 128 < 4 * max ? (double)waited_ns / 128 : 4 * max;
+	if (budget > max)
+		budget = max;
 	if (model.lock && budget > (double)config->rma_ns && budget > (double)waited_ns / 64)
 		budget = (double)waited_ns / 64 > (double)config->rma_ns ? (double)waited_ns / 64
 		                                                         : (double)config->rma_ns;

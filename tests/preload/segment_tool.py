@@ -37,7 +37,7 @@ CALL_FIELDS = (
 FD = 210
 ROOT = Path(__file__).resolve().parents[2]
 
-NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=400000;rma_ns=10000"
+NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
 
 
 def sizes_offset(slots: int, index: int) -> int:
