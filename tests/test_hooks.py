@@ -28,8 +28,8 @@ NO_HOOK, LOCKED = 2, 16
 # shares of 0.04 to 0.18 were seen, and a wait that spins has 0.95 and more; rates of 0.92 and more, and of 0.5 and more
 # beside a blocked thread. A nap in the wrong place shows as a few hundredths.
 CPU_SHARE = 0.45
-POLL_RATE = 0.70
-THREAD_RATE = 0.10
+POLL_RATE, POLL_RATE_BEST = 0.70, 0.85
+THREAD_RATE, THREAD_RATE_BEST = 0.10, 0.50
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
 TRIES = 6
 PAIRS, PAIRS_MOST = 3, 11
@@ -138,10 +138,11 @@ def test_every_wait_is_cheap_and_gives_the_same(mpi: Mpi) -> None:
     assert not wanted and hooks == mpi.hooks
 
 
-def pairs_measure(pair: Callable[[], float], least: float) -> list[float]:
-    """Of an odd number of pairs the median counts. On a machine that does other things too, few may not be enough."""
+def pairs_measure(pair: Callable[[], float], least: float, best: float) -> list[float]:
+    """Of an odd number of pairs the median counts, and that the best is as good as promised. On a machine that does
+    other things too, few may not be enough."""
     ratios = [pair() for _ in range(PAIRS)]
-    while statistics.median(ratios) < least and len(ratios) < PAIRS_MOST:
+    while (statistics.median(ratios) < least or max(ratios) < best) and len(ratios) < PAIRS_MOST:
         ratios += [pair(), pair()]
     return ratios
 
@@ -162,9 +163,9 @@ def test_a_polling_program_is_not_slowed(mpi: Mpi, level: str) -> None:
         bare = rate(mpi, None, *arguments)[0]
         return rate(mpi, NAP, *arguments)[0] / bare
 
-    ratios = pairs_measure(pair, POLL_RATE)
+    ratios = pairs_measure(pair, POLL_RATE, POLL_RATE_BEST)
     print(f"{mpi.name} {level}: poll rate against none", [f"{ratio:.2f}" for ratio in ratios])
-    assert statistics.median(ratios) >= POLL_RATE
+    assert statistics.median(ratios) >= POLL_RATE and max(ratios) >= POLL_RATE_BEST
 
 
 @every_mpi
@@ -180,9 +181,9 @@ def test_a_thread_that_polls_beside_one_that_waits_keeps_its_rate(mpi: Mpi) -> N
         assert not locked or threads[1]["naps"].get("nap", 0) <= 1
         return napping / bare
 
-    ratios = pairs_measure(pair, THREAD_RATE)
+    ratios = pairs_measure(pair, THREAD_RATE, THREAD_RATE_BEST)
     print(f"{mpi.name}: poll rate beside a blocked thread", [f"{ratio:.2f}" for ratio in ratios])
-    assert statistics.median(ratios) >= THREAD_RATE
+    assert statistics.median(ratios) >= THREAD_RATE and max(ratios) >= THREAD_RATE_BEST
 
 
 @pytest.mark.parametrize("mpi", [mpi for mpi in MPIS if mpi.name in ("mpich-5", "intel")], ids=lambda mpi: mpi.name)

@@ -24,8 +24,8 @@ NO_RESTART = BUILD / "tests/preload/libmpiwait-no-restart.so"
 MPIRUN = shutil.which("mpirun.openmpi")
 LATE_US, COUNT = 10000, 15
 PAIRS, PAIRS_MOST, LUCKY = 3, 7, 20
-BUDGET_US = 100  # of the policy nap, 10 ms late: the nap under way may be stretched by that
-# The aim is 1.3 times the transfer without the library, after the nap under way; with room for a small virtual machine.
+# The aim is 1.3 times the transfer without the library, the nap under way included; measured 1.2 to 1.4 on a small
+# virtual machine, where a nap ends 50 us late.
 STRETCHED = 3.0
 BY_NAME = {mpi.name: mpi for mpi in MPIS}
 TRANSFERS = [pytest.param("mpich-5", "allreduce", 1 << 20, (), id="Allreduce of 1 MiB, MPICH 5"),
@@ -60,10 +60,10 @@ def after_us(name: str, call: str, size: int, options: tuple[str, ...], library:
 
 
 def stretch(library: Path, *transfer) -> float:
-    """By how much, after the nap under way, in one pair."""
+    """By how much in one pair, the nap under way included."""
     bare = after_us(*transfer, None)
-    ratio = (after_us(*transfer, library) - BUDGET_US) / bare
-    print(f"{library.name} {transfer[:3]}: after a nap, {ratio:.2f} times the bare transfer")
+    ratio = after_us(*transfer, library) / bare
+    print(f"{library.name} {transfer[:3]}: {ratio:.2f} times the bare transfer")
     return ratio
 
 
