@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).parent / "preload"))
 from support import BUILD, LIBRARY, NAP, ROOT, run  # noqa: E402
 
-from tests.matrix.libraries import MPIS, Mpi, Unavailable, execute  # noqa: E402
+from tests.mpi_matrix.libraries import MPIS, Mpi, Unavailable, execute  # noqa: E402
 
 PAIRS, PAIRS_MOST = 3, 9
 # The aims are 50 % of the rate, and 1.25 times the time. The bounds leave room for a small virtual machine that does

@@ -19,7 +19,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent / "preload"))
 from support import BUILD, ROOT, run  # noqa: E402
 
-from tests.matrix.libraries import Unavailable, prefix  # noqa: E402
+from tests.mpi_matrix.libraries import Unavailable, prefix  # noqa: E402
 
 NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
 OPAL, YIELD, UCP, LOOP = 1, 2, 4, 8

@@ -16,8 +16,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.emulate import emulation  # noqa: E402
-from tests.matrix.libraries import AS_ROOT, BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute  # noqa: E402
-from tests.matrix.plan import FLAT, policies  # noqa: E402
+from tests.mpi_matrix.libraries import AS_ROOT, BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute  # noqa: E402
+from tests.mpi_matrix.plan import FLAT, policies  # noqa: E402
 
 TOOL = ROOT / "contrib/late-sender"
 NO_RESTART = BUILD / "tests/preload/libmpiwait-no-restart.so"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.emulate import emulation
-from tests.matrix.libraries import BINDINGS, BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable
+from tests.mpi_matrix.libraries import BINDINGS, BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable
 
 COVERAGE = ROOT / "tests/coverage.json"
 FLAT = BUILD / "tests/preload/policy_flat"

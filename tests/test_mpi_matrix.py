@@ -1,4 +1,4 @@
-"""The pairwise cover of the matrix (tests/matrix/run has all of it), and that its judgement can fail."""
+"""The pairwise cover of the matrix (tests/mpi_matrix/run has all of it), and that its judgement can fail."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.matrix import plan, play, results  # noqa: E402
-from tests.matrix.libraries import BINDINGS, LIBRARY, MPIS  # noqa: E402
+from tests.mpi_matrix import plan, play, results  # noqa: E402
+from tests.mpi_matrix.libraries import BINDINGS, LIBRARY, MPIS  # noqa: E402
 
 NAMES = [mpi.name for mpi in MPIS]
 pytestmark = pytest.mark.skipif(not LIBRARY.exists() or not plan.FLAT.exists(), reason=f"not built: {LIBRARY}")

@@ -135,7 +135,7 @@ def compiler(mpi: Mpi, binding: str) -> list[str]:
 
 @functools.cache
 def program(mpi: Mpi, binding: str) -> Path:
-    folder = BUILD / "tests/matrix" / mpi.name
+    folder = BUILD / "tests/mpi_matrix" / mpi.name
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / f"late-{binding}"
     sources = sorted((HERE / "programs").glob("*.c" if binding == "C" else "*.F90"))
@@ -179,7 +179,8 @@ def launch(mpi: Mpi, binding: str, arguments: list[str], variables: dict[str, st
     """Runs the binding's program. `variables` and `prefix` reach the ranks only: the launcher itself is left alone."""
     command = mpi.command(binding)
     environment = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "MPI_WAIT_CONFIG")}
-    environment.update(mpi.environment(binding), MATRIX_FOLDER=str(BUILD / "tests/matrix"), MATRIX_PROGRAM=command[0])
+    environment.update(mpi.environment(binding), MATRIX_FOLDER=str(BUILD / "tests/mpi_matrix"),
+                       MATRIX_PROGRAM=command[0])
     rank = [*prefix, "env", *(f"{key}={value}" for key, value in variables.items())]
     return execute([*mpi.launcher(), "-n", "2", *rank, *command, *arguments], environment, timeout_s)
 
