@@ -20,6 +20,7 @@ from tests.cluster import (  # noqa: E402
 MARKERS = {
     "cluster": "needs the throw-away Slurm cluster (root, Slurm, MariaDB)",
     "slow": "boots a cluster of its own",
+    "timed": "measures time or CPU: nothing else should run meanwhile",
 }
 LOG_TAIL = 3000
 

@@ -25,7 +25,10 @@ PAIRS, PAIRS_MOST = 3, 9
 THREAD_RATE, YIELD_RATE, YIELD_TIME = 0.10, 0.30, 2.5
 OPENMPI = MPIS[0]
 every_mpi = pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
-pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"not built: {LIBRARY}")
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(not LIBRARY.exists(), reason=f"not built: {LIBRARY}"),
+]
 
 
 @cache

@@ -27,6 +27,7 @@ NAP_SHARE = 0.45
 TRIES = 6
 
 pytestmark = [
+    pytest.mark.timed,
     pytest.mark.skipif(not MPIRUN, reason="no mpirun.openmpi"),
     pytest.mark.skipif(not (PROGRAMS / "mixed_messages").exists(), reason="the MPI programs are not built"),
 ]

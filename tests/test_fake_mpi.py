@@ -13,7 +13,10 @@ from support import BUILD, NAP, run, values  # noqa: E402
 DRIVER, LOCKED = BUILD / "tests/preload/preload_driver", BUILD / "tests/preload/locked_driver"
 LOCKED_FLAG, YIELD_HOOK = 16, 2
 STEPS, TRIES = 100, 6
-pytestmark = pytest.mark.skipif(not LOCKED.exists(), reason=f"not built: {LOCKED}")
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(not LOCKED.exists(), reason=f"not built: {LOCKED}"),
+]
 
 
 def play(command: list, config: str | None = NAP):

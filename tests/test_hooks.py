@@ -21,6 +21,7 @@ from support import BUILD, ROOT, run  # noqa: E402
 
 from tests.mpi_matrix.libraries import Unavailable, prefix  # noqa: E402
 
+pytestmark = pytest.mark.timed
 NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
 OPAL, YIELD, UCP, LOOP = 1, 2, 4, 8
 NO_HOOK, LOCKED = 2, 16

@@ -31,7 +31,10 @@ BY_NAME = {mpi.name: mpi for mpi in MPIS}
 TRANSFERS = [pytest.param("mpich-5", "allreduce", 1 << 20, (), id="Allreduce of 1 MiB, MPICH 5"),
              pytest.param("openmpi", "send", 4 << 20, ("--mca", "btl_vader_single_copy_mechanism", "none"),
                           id="Send of 4 MiB, Open MPI without CMA")]
-pytestmark = pytest.mark.skipif(not FLAT.exists(), reason=f"not built: {FLAT}")
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(not FLAT.exists(), reason=f"not built: {FLAT}"),
+]
 
 
 @cache

@@ -14,7 +14,10 @@ from tests.mpi_matrix import plan, play, results  # noqa: E402
 from tests.mpi_matrix.libraries import BINDINGS, LIBRARY, MPIS  # noqa: E402
 
 NAMES = [mpi.name for mpi in MPIS]
-pytestmark = pytest.mark.skipif(not LIBRARY.exists() or not plan.FLAT.exists(), reason=f"not built: {LIBRARY}")
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(not LIBRARY.exists() or not plan.FLAT.exists(), reason=f"not built: {LIBRARY}"),
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

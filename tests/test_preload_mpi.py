@@ -19,7 +19,10 @@ LAUNCH = [MPIRUN, "--oversubscribe", "-n", "2"]
 PYTHON = "/usr/bin/python3"
 
 
-pytestmark = pytest.mark.skipif(not MPIRUN or not (PROGRAMS / "late_sender").exists(), reason="no Open MPI programs")
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(not MPIRUN or not (PROGRAMS / "late_sender").exists(), reason="no Open MPI programs"),
+]
 
 
 def program(name: str) -> Path:

@@ -23,7 +23,10 @@ ASKED = {"Wait": "i", "Waitall": "iii", "Waitany": "i", "Waitsome": "i", "Recv":
          "Mprobe": "m"}
 MEASURE = "rungs=none"
 
-pytestmark = pytest.mark.skipif(not (BUILD / "tests/preload/mpi-hookless_driver").exists(), reason="not built")
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(not (BUILD / "tests/preload/mpi-hookless_driver").exists(), reason="not built"),
+]
 
 
 def play(abi: str, scene: str, config: str | None = NAP, **options):
