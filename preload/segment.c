@@ -72,43 +72,51 @@ static bool header_is_good(int fd, struct mpiwait_header *ret_header)
 	       (uint64_t)status.st_size >= mpiwait_segment_size(ret_header->slot_count);
 }
 
-/* A slot that is not free any more, though just handed out, was written by somebody who does not keep the rules. */
-static struct mpiwait_slot *slot_claim(char *segment, uint32_t slot_count, struct mpiwait_sizes **ret_sizes)
+/* A part of the segment, which need not begin at a page; NULL: it cannot be mapped. */
+static void *window_map(int fd, uint64_t offset, size_t size)
 {
-	struct mpiwait_header *header = (struct mpiwait_header *)segment;
-	uint32_t index = __atomic_fetch_add(&header->claimed, 1, __ATOMIC_ACQ_REL);
-	uint32_t expected = MPIWAIT_SLOT_FREE;
-	struct mpiwait_slot *slot;
+	size_t before = (size_t)(offset % (uint64_t)getpagesize());
+	char *window = mmap(NULL, before + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - before));
 
-	if (index >= slot_count)
-		return NULL;
-	slot = (struct mpiwait_slot *)(segment + MPIWAIT_SLOTS_OFFSET + index * sizeof(struct mpiwait_slot));
-	if (!__atomic_compare_exchange_n(&slot->state, &expected, MPIWAIT_SLOT_CLAIMED, false, __ATOMIC_ACQ_REL,
-	                                 __ATOMIC_RELAXED))
-		return NULL;
-	if (ret_sizes)
-		*ret_sizes = (struct mpiwait_sizes *)(segment + mpiwait_sizes_offset(slot_count, index));
-	return slot;
+	return window == MAP_FAILED ? NULL : window + before;
 }
 
-/* With the sizes only where they are wanted: address space may be limited. */
+/* The number of the caller's slot, 0 to header.slot_count - 1, or -1. */
+static int64_t index_claim(int fd, uint32_t slot_count)
+{
+	struct mpiwait_header *header = window_map(fd, 0, sizeof(*header));
+	uint32_t index;
+
+	if (!header)
+		return -1;
+	index = __atomic_fetch_add(&header->claimed, 1, __ATOMIC_ACQ_REL);
+	munmap(header, sizeof(*header));
+	return index < slot_count ? (int64_t)index : -1;
+}
+
+/*
+ * Of the many slots only the caller's, and its sizes only where they are wanted: address space may be limited. A slot
+ * that is not free any more, though just handed out, was written by somebody who does not keep the rules.
+ */
 static struct mpiwait_slot *segment_map(int fd, struct mpiwait_sizes **ret_sizes)
 {
+	uint32_t expected = MPIWAIT_SLOT_FREE;
 	struct mpiwait_header header;
 	struct mpiwait_slot *slot;
-	size_t size;
-	char *segment;
+	int64_t index;
 
 	if (!header_is_good(fd, &header))
 		return NULL;
-	size = (size_t)(ret_sizes ? mpiwait_segment_size(header.slot_count)
-	                          : mpiwait_sizes_offset(header.slot_count, 0));
-	segment = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (segment == MAP_FAILED)
+	index = index_claim(fd, header.slot_count);
+	if (index < 0)
 		return NULL;
-	slot = slot_claim(segment, header.slot_count, ret_sizes);
-	if (!slot)
-		munmap(segment, size);
+	slot = window_map(fd, MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(*slot), sizeof(*slot));
+	if (!slot || !__atomic_compare_exchange_n(&slot->state, &expected, MPIWAIT_SLOT_CLAIMED, false,
+	                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return NULL;
+	if (ret_sizes)
+		*ret_sizes =
+		        window_map(fd, mpiwait_sizes_offset(header.slot_count, (uint32_t)index), sizeof(**ret_sizes));
 	return slot;
 }
 

@@ -125,7 +125,7 @@ static size_t ranks_read(struct rank *ranks[MPIWAIT_SLOTS_MAX])
 	    header.slot_size != sizeof(struct mpiwait_slot) || header.sizes_size != sizeof(struct mpiwait_sizes) ||
 	    header.slot_count > MPIWAIT_SLOTS_MAX)
 		exit(EBADMSG);
-	for (uint32_t i = 0; i < header.slot_count; i++) {
+	for (uint32_t i = 0; i < header.slot_count && i < header.claimed; i++) {
 		ranks[count] = rank_read(header.slot_count, i);
 		count += ranks[count] != NULL;
 	}

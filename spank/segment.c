@@ -30,9 +30,8 @@ static int fill(int descriptor, uint32_t slot_count, uint32_t uid, uint32_t gid)
 	return 0;
 }
 
-int segment_create(uint32_t cpus, uint32_t uid, uint32_t gid, struct segment *ret_segment, struct error *error)
+int segment_create(uint32_t uid, uint32_t gid, struct segment *ret_segment, struct error *error)
 {
-	uint32_t slots = cpus < MPIWAIT_SLOTS_MIN / 2 ? MPIWAIT_SLOTS_MIN : 2 * cpus;
 	cleanup_close int low = memfd_create("mpi-wait", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	cleanup_close int descriptor = -1;
 	struct stat status;
@@ -45,7 +44,7 @@ int segment_create(uint32_t cpus, uint32_t uid, uint32_t gid, struct segment *re
 	if (descriptor < 0)
 		return error_set(error, -errno, "no stats segment: no descriptor from %d on: %s", DESCRIPTOR_MIN,
 		                 strerror(errno));
-	rc = fill(descriptor, slots > MPIWAIT_SLOTS_MAX ? MPIWAIT_SLOTS_MAX : slots, uid, gid);
+	rc = fill(descriptor, MPIWAIT_SLOTS_MAX, uid, gid);
 	if (rc < 0)
 		return error_set(error, rc, "no stats segment: %s", strerror(-rc));
 	if (fstat(descriptor, &status) < 0)

@@ -16,9 +16,9 @@ struct segment {
 };
 
 /*
- * Creates a segment with room for twice the machine's CPUs, within MPIWAIT_SLOTS_MIN and _MAX.
- * Returns 0 with ret_segment->descriptor owned by the caller, or negative errno.
+ * Creates a segment with room for MPIWAIT_SLOTS_MAX ranks: a step may run many programs, one after another. Only what
+ * is written takes memory. Returns 0 with ret_segment->descriptor owned by the caller, or negative errno.
  */
-int segment_create(uint32_t cpus, uint32_t uid, uint32_t gid, struct segment *ret_segment, struct error *error);
+int segment_create(uint32_t uid, uint32_t gid, struct segment *ret_segment, struct error *error);
 
 #endif

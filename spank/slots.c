@@ -237,7 +237,7 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 		return error_set(error, -ENOMEM, "out of memory");
 	if (header.claimed > count)
 		slots->unseen = header.claimed - count < UNSEEN_MAX ? header.claimed - count : UNSEEN_MAX;
-	for (uint32_t i = 0; i < count && !result; i++)
+	for (uint32_t i = 0; i < count && i < header.claimed && !result; i++)
 		result = slot_add(slots, segment, i, room, bounds);
 	if (result)
 		return error_set(error, result, "stats segment: %s", strerror(-result));

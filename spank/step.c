@@ -148,10 +148,9 @@ static void make_plan(const struct site *site, struct step *step)
 
 static void make_segment(struct step *step)
 {
-	uint32_t cpus = step->topology ? topology_cpus(step->topology) : 0;
 	struct error error = {""};
 
-	if (step->plan.inject && segment_create(cpus, step->job.uid, step->job.gid, &step->segment, &error) < 0)
+	if (step->plan.inject && segment_create(step->job.uid, step->job.gid, &step->segment, &error) < 0)
 		log_problem(&step->job, &error);
 }
 

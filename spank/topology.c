@@ -119,13 +119,6 @@ unsigned topology_cores(const struct topology *topology)
 	return count > 0 ? (unsigned)count : 0;
 }
 
-unsigned topology_cpus(const struct topology *topology)
-{
-	int count = hwloc_get_nbobjs_by_type(topology->handle, HWLOC_OBJ_PU);
-
-	return count > 0 ? (unsigned)count : 0;
-}
-
 unsigned topology_cpu_limit(const struct topology *topology)
 {
 	int last = hwloc_bitmap_last(hwloc_topology_get_complete_cpuset(topology->handle));

@@ -20,9 +20,8 @@ struct topology;
 int topology_load(const char *cache_directory, struct topology **ret_topology, struct error *error);
 void topology_free(struct topology *topology);
 
-/* Counts over the whole machine. */
+/* Of the whole machine. */
 unsigned topology_cores(const struct topology *topology);
-unsigned topology_cpus(const struct topology *topology);
 
 /*
  * The CPUs of the cores [first, first + count) of a list such as "0-3,8", counted within the list; count UINT_MAX: to

@@ -15,7 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent / "preload"))
 from support import BUILD, LIBRARY, NAP, ROOT, run, values  # noqa: E402
 
 DRIVER = BUILD / "tests/preload/preload_driver"
-pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason=f"not built: {DRIVER}")
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(not DRIVER.exists(), reason=f"not built: {DRIVER}"),
+]
 
 
 def play(scene: str, config: str | None = NAP, **options):
@@ -168,6 +171,14 @@ def test_without_configuration_everything_is_forwarded():
 def test_a_bad_or_full_segment_costs_the_count_only(spoilt):
     seen, segment = play("wait", segment=spoilt)
     assert seen["code"] == 0 and seen["cpu_share"] < 0.7 and segment["slots"] == []
+
+
+def test_many_programs_of_a_step_find_room_and_map_little():
+    """Of a gigabyte and more that a segment may be, a rank maps what is its own."""
+    loop = f"ulimit -v 100000; for i in $(seq 70); do {DRIVER} short >/dev/null || exit 1; done"
+    done, segment = run(["bash", "-c", loop], segment={"slots": 1024})
+    assert done.returncode == 0 and segment["claimed"] == 70 and len(segment["slots"]) == 70
+    assert all(slot["lane"][0]["calls"]["Barrier"]["calls"] == 1000 for slot in segment["slots"])
 
 
 def test_a_closed_descriptor_is_opened_again_through_the_task():
