@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -73,16 +74,19 @@ def left(cluster: Cluster) -> str:
     return cluster.node_run(NODE, ["sh", "-c", "ls -d /run/mpi-wait/*/[0-9]* 2>/dev/null"]).stdout
 
 
-def fill_run(cluster: Cluster) -> None:
-    """No room is left below /run/mpi-wait."""
-    script = (
-        "mkdir -p /run/mpi-wait && mount -t tmpfs -o size=64k,mode=755 none /run/mpi-wait &&"
-        " dd if=/dev/zero of=/run/mpi-wait/full bs=4k 2>/dev/null; true"
-    )
+def small_run(cluster: Cluster) -> None:
+    """/run/mpi-wait is a file system of its own, of two megabytes, for fill_run to fill."""
+    script = "mkdir -p /run/mpi-wait && mount -t tmpfs -o size=2m,mode=755 none /run/mpi-wait"
     cluster.node_run(NODE, ["sh", "-c", script], check=True)
 
 
-def empty_run(cluster: Cluster) -> None:
+def fill_run(cluster: Cluster) -> None:
+    """No room is left there."""
+    script = "dd if=/dev/zero of=/run/mpi-wait/.full bs=4k 2>/dev/null; true"
+    cluster.node_run(NODE, ["sh", "-c", script], check=True)
+
+
+def free_run(cluster: Cluster) -> None:
     cluster.node_run(NODE, ["umount", "-l", "/run/mpi-wait"], check=True)
 
 
@@ -128,13 +132,20 @@ def stepd_of(cluster: Cluster, job: int) -> int:
     return int(found[0]) if found else 0
 
 
-def kill(cluster: Cluster, job: int, how: str) -> None:
+def kill_processes(cluster: Cluster, job: int, *which: str) -> None:
+    """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order."""
     stepd = stepd_of(cluster, job)
     assert stepd
-    if how == "ranks":
-        ranks = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split()
-        cluster.node_run(NODE, ["kill", "-9", *ranks], check=True)
-    if how == "slurmstepd":
-        cluster.node_run(NODE, ["kill", "-9", str(stepd)], check=True)
+    pids = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split() if "ranks" in which else []
+    if "slurmstepd" in which:
+        pids.append(str(stepd))
+    if pids:
+        cluster.node_run(NODE, ["kill", "-9", *pids], check=True)
+    if "slurmd" in which:
+        cluster.kill(f"slurmd-{NODE}", signal.SIGKILL)
+
+
+def kill(cluster: Cluster, job: int, how: str) -> None:
+    kill_processes(cluster, job, how)
     if how != "ranks":
         cluster.run(["scancel", str(job)])

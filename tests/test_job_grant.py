@@ -203,27 +203,6 @@ def test_two_jobs_share_a_node(start: grants.Start) -> None:
     assert is_clean(cluster, before)
 
 
-def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
-    """A second job on that core runs at the found frequency, and may have a lease; after resume the first goes on."""
-    cluster = start()
-    before = files(cluster)
-    job, process = begin(cluster, ["-N1", "-n2", *LONG[:-2], "700", "14"])
-    assert wait_for(lambda: lows(cluster)) == ["policy0"]
-    cluster.run(["scontrol", "suspend", str(job)], user="root", check=True)
-    wait_for(lambda: not lows(cluster), timeout_s=3)
-    other, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", "sleep", "1"])
-    assert not lows(cluster)
-    claims = hostile(cluster, "low")
-    assert claims == {"own": "0", "low": "done", "restore": "done"} and not lows(cluster)
-    cluster.run(["scontrol", "resume", str(job)], user="root", check=True)
-    assert process.wait(timeout=60) == 0
-    cluster.wait_job(job)
-    cluster.wait_job(other)
-    assert is_clean(cluster, before)
-    record = jobs.record(cluster, job)
-    assert record["grant"]["low_s"] < record["elapsed_s"] - 1, "suspended time is not low time"
-
-
 def test_a_later_step_takes_over(start: grants.Start) -> None:
     """The first loses its lease of the core that both have, and neither restores what is the other's."""
     cluster = start()

@@ -241,13 +241,14 @@ def test_a_full_disk_means_no_grant(start: grants.Start) -> None:
     """Nothing is changed that could not be written down; the job runs."""
     cluster = start()
     before = files(cluster)
+    grants.small_run(cluster)
     grants.fill_run(cluster)
     try:
         job, done = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
         assert "checksum" in done.stdout and take_writes(cluster) == []
         log = cluster.logs(f"slurmd-{NODE}")
     finally:
-        grants.empty_run(cluster)
+        grants.free_run(cluster)
     cluster.wait_job(job)
     assert "No space left" in log or "no grant" in log
     assert files(cluster) == before
