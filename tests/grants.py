@@ -97,6 +97,18 @@ def hostile(cluster: Cluster, *command: str, argv: list[str] | None = None, **ho
     return answer
 
 
+def refused(cluster: Cluster, argv: list[str], program: str = "true") -> dict[str, int]:
+    """Why not, and of how many cores."""
+    job, _ = jobs.srun(cluster, ["-N1", *argv, PSTATE, *program.split()])
+    reasons: dict[str, int] = jobs.record(cluster, job)["grant"].get("refused", {})
+    return reasons
+
+
+def control(cluster: Cluster, **words: Any) -> None:
+    """Tells the simulated node something: see tests.simnode.node.Node.control."""
+    cluster.node_run(NODE, ["tee", "/run/simnode/fs/control"], input=json.dumps(words), check=True)
+
+
 def wait_for(question: Callable[[], Any], timeout_s: float = 20) -> Any:
     deadline = time.monotonic() + timeout_s
     while not (answer := question()):

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests import grants, jobs
-from tests.cluster import Cluster
 from tests.grants import (
     HOSTILE,
     LONG,
@@ -20,6 +19,7 @@ from tests.grants import (
     is_clean,
     kill,
     lows,
+    refused,
     take_writes,
     wait_for,
 )
@@ -206,12 +206,6 @@ def test_other_grants_are_undone_too(start: grants.Start, arguments: str, how: s
     process.communicate(timeout=60)
     cluster.wait_job(job)
     assert is_clean(cluster, before)
-
-
-def refused(cluster: Cluster, argv: list[str]) -> dict[str, int]:
-    job, _ = jobs.srun(cluster, ["-N1", *argv, PSTATE, "true"])
-    reasons: dict[str, int] = jobs.record(cluster, job)["grant"].get("refused", {})
-    return reasons
 
 
 def test_a_task_that_may_run_elsewhere_gets_nothing(start: grants.Start) -> None:
