@@ -19,6 +19,7 @@ from typing import Any
 from tests.simnode.cpufreq import DRIVERS, Policy
 from tests.simnode.cputime import CpuTime
 from tests.simnode.model import Model, Options, Zone
+from tests.simnode.ranks import Ranks
 from tests.simnode.tree import Directory, File, Link, constant, variable
 
 THROTTLE_COUNTERS = ("core_throttle_count", "package_throttle_count", "core_power_limit_count",
@@ -47,6 +48,7 @@ class Node:
         self._shown: dict[str, str] = {}
         self._writes: deque[tuple[float, str, str, str]] = deque(maxlen=WRITES_MAX)
         self._cpu_time = CpuTime({os.getpid()})
+        self._ranks = Ranks()
         self._advanced_at = time.monotonic()
         self.root = self._files()
 
@@ -60,8 +62,12 @@ class Node:
             policy = self.policy_of.get(cpu)
             clock = policy.current_khz / policy.driver.max_khz if policy else 1.0
             busy[cpu] = (seconds, clock)
-        self.model.advance(now - self._advanced_at, busy)
+        self.model.advance(now - self._advanced_at, busy, self._rank_j())
         self._advanced_at = now
+
+    def _rank_j(self) -> float:
+        watts = self.model.options.rank_w
+        return sum(w * s for w, s in zip(watts, self._ranks.seconds())) if watts else 0.0
 
     def control(self, text: str) -> None:
         """{"speed": X} {"hold": true} {"reset": ZONE} {"remove": ZONE}
