@@ -57,6 +57,22 @@ def test_a_lease_lowers_and_restores(start: grants.Start, driver: str) -> None:
     assert record["policy"] == {"asked": "pstate", "used": "pstate", "by": "job"}
 
 
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_one_domain_for_all_cores(start: grants.Start, driver: str) -> None:
+    """A task that has all of them may lower it, while it is the only one of its threads that runs there."""
+    cluster = start(driver=driver, domain_size=4)
+    before = files(cluster)
+    assert hostile(cluster, "low", argv=["-c2"]) == {"own": "0", "low": "done", "restore": "done"}
+    writes = take_writes(cluster)
+    assert {(policy, file) for policy, file, _ in writes} == {("policy0", "scaling_max_freq")}
+    assert is_clean(cluster, before)
+    job, process = begin(cluster, ["-N1", "-n1", "-c2", PSTATE, *HOSTILE, "renew", "30"])
+    wait_for(lambda: files(cluster) != before)
+    kill(cluster, job, "slurmstepd")
+    process.communicate(timeout=60)
+    assert is_clean(cluster, before)
+
+
 def test_results_are_the_same(start: grants.Start) -> None:
     cluster = start()
     argv = ["-N1", "-n2", *UNBALANCED]
