@@ -28,10 +28,15 @@ bool rung_pstate_probe(const struct config *config)
 	return pstate.way->probe(config);
 }
 
+/* A lease that was not asked for again (suspended, or long inside the runtime) came back by itself meanwhile. */
 static void time_count(struct rung_thread *thread, uint64_t now_ns)
 {
-	if (thread->pstate.sure && now_ns > thread->pstate.counted_ns)
-		thread->lane->asleep_ns[MPIWAIT_RUNG_PSTATE] += now_ns - thread->pstate.counted_ns;
+	uint64_t until_ns = thread->pstate.asked_ns + MPIWAIT_LEASE_HOLD_NS;
+
+	if (!pstate.way->look || until_ns > now_ns)
+		until_ns = now_ns;
+	if (thread->pstate.sure && until_ns > thread->pstate.counted_ns)
+		thread->lane->asleep_ns[MPIWAIT_RUNG_PSTATE] += until_ns - thread->pstate.counted_ns;
 	thread->pstate.counted_ns = now_ns;
 }
 
@@ -69,9 +74,6 @@ static void lower(struct rung_thread *thread, uint64_t now_ns)
 			learn(thread, pstate.way->look(thread), now_ns);
 		return;
 	} else if (pstate.way->look) {
-		/* Suspended, or long inside the runtime: the core came back by itself meanwhile. */
-		if (now_ns - thread->pstate.asked_ns > MPIWAIT_LEASE_HOLD_NS)
-			thread->pstate.counted_ns = now_ns;
 		learn(thread, pstate.way->look(thread), now_ns);
 		if (!thread->pstate.asked)
 			return;

@@ -95,7 +95,7 @@ struct mpiwait_header {
 struct mpiwait_call_stats {
 	uint64_t calls;         /* outermost calls, whether they waited or not */
 	uint64_t waits;         /* calls that found nothing to do for 64 polls or more */
-	uint64_t wait_ns;       /* time in those, from the 64th idle poll to the last */
+	uint64_t wait_ns;       /* time in those, from the 64th idle poll to the last, but not stopped */
 	uint64_t longest_ns;    /* the longest of them */
 	uint64_t time_ns;       /* entry to exit, under profile only */
 	uint64_t burned_ns;     /* entry to exit of the long calls that were looked at, made no idle call ... */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define HOUR_NS         UINT64_C(3600000000000)
+#define STOPPED_NS      UINT64_C(1000000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
 #define YIELD_OWN_NS    1500 /* a yield that takes longer has let somebody else run */
 #define SHARED_CREDIT   64   /* quick yields in a row after which the core counts as ours again */
@@ -125,9 +126,10 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 
 /*
  * Whether the clock has jumped since the last reading. A clock that went backwards makes all readings worthless; over
- * an hour ahead, it jumped or the process was stopped: nobody waited meanwhile.
+ * a second more than was asked for, it jumped, or the process was stopped (scontrol suspend) or at work: nobody waited
+ * meanwhile.
  */
-static bool clock_jumped(struct wait *wait, uint64_t now_ns)
+static bool clock_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns)
 {
 	uint64_t gap_ns = now_ns - wait->last_ns;
 
@@ -135,7 +137,7 @@ static bool clock_jumped(struct wait *wait, uint64_t now_ns)
 		wait_open(wait, now_ns);
 		return true;
 	}
-	if (gap_ns <= HOUR_NS)
+	if (gap_ns <= STOPPED_NS || gap_ns - STOPPED_NS <= asked_ns)
 		return false;
 	wait->first_ns += gap_ns;
 	wait->origin_ns += gap_ns;
@@ -162,7 +164,7 @@ static void wait_clock(struct wait *wait, uint64_t now_ns)
 {
 	if (wait->polls == WAIT_FREE_POLLS)
 		wait_open(wait, now_ns);
-	else if (!clock_jumped(wait, now_ns))
+	else if (!clock_jumped(wait, now_ns, 0))
 		wait_look(wait, now_ns);
 	event_judge(wait, wait->progressed);
 	wait->progressed = 0;
@@ -268,7 +270,7 @@ static void wait_act(struct wait *wait, uint32_t hook)
 	wait->dozed = 1;
 	wait->quiet = 0;
 	now_ns = clock_now_ns();
-	if (clock_jumped(wait, now_ns))
+	if (clock_jumped(wait, now_ns, action.ask_ns))
 		return;
 	wait->last_ns = lane->open_last_ns = now_ns;
 	actual_ns = wait->last_ns - began_ns;

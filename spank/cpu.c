@@ -104,6 +104,7 @@ static uint64_t umwait_number(const char *path, uint64_t otherwise)
 	return end == text || *end ? otherwise : number;
 }
 
+/* A max_time of 0 is no limit, to the processor (IA32_UMWAIT_CONTROL, Intel's manual) as to our own half. */
 static void umwait_limits(struct cpu *cpu)
 {
 	uint64_t ticks = umwait_number(UMWAIT_CONTROL "max_time", UMWAIT_MAX_TIME);
@@ -112,6 +113,8 @@ static void umwait_limits(struct cpu *cpu)
 		ticks = UMWAIT_MAX_TIME;
 	cpu->umwait_c02 = umwait_number(UMWAIT_CONTROL "enable_c02", 0) == 1;
 	cpu->umwait_max_ns = ticks * 1000000 / cpu->tsc_khz;
+	if (ticks && !cpu->umwait_max_ns)
+		cpu->umwait_max_ns = 1;
 }
 
 void cpu_probe(struct cpu *ret_cpu)

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #define LOCK_TRIES    100
 #define LOCK_PAUSE_NS 20000000
@@ -154,6 +155,29 @@ void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zone
 	accumulator->at_ns = now_ns;
 }
 
+static bool is_remembered(int directory, const struct energy_memory *memory)
+{
+	struct stat status;
+
+	return memory && memory->inode && fstatat(directory, "energy", &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       status.st_ino == memory->inode && status.st_ctim.tv_sec == memory->changed.tv_sec &&
+	       status.st_ctim.tv_nsec == memory->changed.tv_nsec;
+}
+
+static void remember(int directory, struct energy_memory *memory, const struct energy_snapshot *snapshot)
+{
+	struct stat status;
+
+	if (!memory)
+		return;
+	memory->inode = 0;
+	if (fstatat(directory, "energy", &status, AT_SYMLINK_NOFOLLOW))
+		return;
+	memory->inode = status.st_ino;
+	memory->changed = status.st_ctim;
+	memory->snapshot = *snapshot;
+}
+
 /* An accumulator that a later boot, or time running backwards, makes useless counts as none. */
 static void accumulator_load(int directory, struct energy_snapshot *ret_accumulator)
 {
@@ -187,23 +211,32 @@ static int lock_take(int directory)
 	return -EBUSY;
 }
 
-static int accumulator_update(int directory, const struct rapl *rapl, struct energy_snapshot *ret_snapshot)
+static int accumulator_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
+                              struct energy_snapshot *ret_snapshot)
 {
 	struct rapl_zone zones[RAPL_ZONES_MAX];
-	json_auto_t *json = NULL;
+	cleanup_free char *text = NULL;
 	size_t count;
+	int result;
 
-	accumulator_load(directory, ret_snapshot);
+	if (is_remembered(directory, memory))
+		*ret_snapshot = memory->snapshot;
+	else
+		accumulator_load(directory, ret_snapshot);
 	count = rapl_read(rapl, zones);
 	if (count == 0)
 		return -ENODEV;
 	energy_add(ret_snapshot, zones, count, clock_monotonic_ns());
 	snprintf(ret_snapshot->source, sizeof(ret_snapshot->source), "%s", rapl_source());
-	json = energy_to_json(ret_snapshot);
-	return json ? files_write_json(directory, "energy", 0600, json, false) : -ENOMEM;
+	text = energy_to_text(ret_snapshot);
+	result = text ? files_write(directory, "energy", 0600, text, strlen(text), false) : -ENOMEM;
+	if (!result)
+		remember(directory, memory, ret_snapshot);
+	return result;
 }
 
-int energy_update(int directory, const struct rapl *rapl, struct energy_snapshot *ret_snapshot, struct error *error)
+int energy_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
+                  struct energy_snapshot *ret_snapshot, struct error *error)
 {
 	struct energy_snapshot snapshot;
 	cleanup_close int lock = lock_take(directory);
@@ -211,7 +244,7 @@ int energy_update(int directory, const struct rapl *rapl, struct energy_snapshot
 
 	if (lock < 0)
 		return error_set(error, lock, "lock of the energy accumulator: %s", strerror(-lock));
-	result = accumulator_update(directory, rapl, &snapshot);
+	result = accumulator_update(directory, rapl, memory, &snapshot);
 	/* said, not left to close: a child forked meanwhile still holds the description until its exec */
 	flock(lock, LOCK_UN);
 	if (result)

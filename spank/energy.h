@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "spank/error.h"
 #include "spank/rapl.h"
@@ -68,12 +69,20 @@ struct energy_window {
 	struct energy_window_zone zone[RAPL_ZONES_MAX];
 };
 
+/* The file as this process has written it last: as long as it is that one, it need not be parsed. {0} at first. */
+struct energy_memory {
+	uint64_t inode;
+	struct timespec changed;
+	struct energy_snapshot snapshot;
+};
+
 /*
  * Samples: reads the zones and brings <directory>/energy up to date under the lock <directory>/energy.lock. A file
  * that is absent, damaged or of another boot is begun anew, which counts as a gap. *ret_snapshot is the result.
- * Returns 0, -EBUSY (lock not had within two seconds), -ENODEV or -errno.
+ * memory: NULL for who samples once. Returns 0, -EBUSY (lock not had within two seconds), -ENODEV or -errno.
  */
-int energy_update(int directory, const struct rapl *rapl, struct energy_snapshot *ret_snapshot, struct error *error);
+int energy_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
+                  struct energy_snapshot *ret_snapshot, struct error *error);
 
 /*
  * Pure: adds one sample to the accumulator, which is begun where zone_count is 0. elapsed is now_ns - at_ns; a zone of
@@ -95,7 +104,8 @@ uint64_t energy_window_uj(const struct energy_window *window);
 /* "vanished", "stopped", "nonsense"; NULL where the zone counts. */
 const char *energy_problem_name(enum energy_problem problem);
 
-/* NULL only without memory. */
+/* As JSON, a text to be freed or a new reference; NULL only without memory. Zones are rows of the fields of a zone. */
+char *energy_to_text(const struct energy_snapshot *snapshot);
 json_t *energy_to_json(const struct energy_snapshot *snapshot);
 
 /* Strict. Returns 0 or -EINVAL, *ret_snapshot untouched. */

@@ -46,6 +46,7 @@ static struct {
 	uint64_t used_uj;
 	time_t begun;
 	struct energy_snapshot last;
+	struct energy_memory memory;
 	acct_gather_energy_t node;
 } seen = {.directory = -1};
 
@@ -87,7 +88,7 @@ static bool sample(void)
 
 	if (!open_once())
 		return false;
-	if (energy_update(seen.directory, seen.rapl, &now, &error)) {
+	if (energy_update(seen.directory, seen.rapl, &seen.memory, &now, &error)) {
 		complain(error.text);
 		return seen.sampled;
 	}

@@ -213,7 +213,7 @@ static bool window_take(const struct state_place *place, struct state_job *job, 
 		strcpy(job->energy_why, "no sample at the job's begin");
 	if (!job->has_baseline)
 		return false;
-	taken = node >= 0 && rapl_open(&rapl, &error) == 0 && energy_update(node, rapl, &now, &error) == 0;
+	taken = node >= 0 && rapl_open(&rapl, &error) == 0 && energy_update(node, rapl, NULL, &now, &error) == 0;
 	rapl_close(rapl);
 	if (taken)
 		energy_between(&job->baseline, &now, ret_window);

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <powercap/powercap-rapl.h>
 #include <powercap/powercap-sysfs.h>
-#include <stdbool.h>
 #include <string.h>
 
 #define INSTANCES_MAX    64
@@ -38,6 +37,16 @@ int rapl_kind_find(const char *name)
 		if (strcmp(name, kind_names[kind]) == 0)
 			return kind;
 	return -1;
+}
+
+bool rapl_name_is_plain(const char *name)
+{
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < length; i++)
+		if (name[i] < ' ' || name[i] > '~' || name[i] == '"' || name[i] == '\\')
+			return false;
+	return length > 0;
 }
 
 const char *rapl_source(void)
@@ -96,8 +105,10 @@ static void zone_describe(struct rapl *rapl, uint32_t instance, enum rapl_kind k
 	    powercap_rapl_get_max_energy_range_uj(package, which, &zone.range_uj) || zone.range_uj == 0)
 		return;
 	if (powercap_rapl_get_name(package, which, zone.name, sizeof(zone.name)) < 0)
-		snprintf(zone.name, sizeof(zone.name), "%s", kind_names[kind]);
+		zone.name[0] = '\0';
 	zone.name[strcspn(zone.name, "\n")] = '\0';
+	if (!rapl_name_is_plain(zone.name))
+		snprintf(zone.name, sizeof(zone.name), "%s", kind_names[kind]);
 	zone.power_max_uw = power_max(package, which);
 	rapl->zone[rapl->zone_count++] = zone;
 }

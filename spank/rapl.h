@@ -7,6 +7,7 @@
 #ifndef MPIWAIT_SPANK_RAPL_H
 #define MPIWAIT_SPANK_RAPL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,6 +44,9 @@ size_t rapl_read(const struct rapl *rapl, struct rapl_zone zones[RAPL_ZONES_MAX]
 
 /* "simulated" where the tree says that it is a simulation, else "rapl". */
 const char *rapl_source(void);
+
+/* Whether a name may stand in JSON as it is; a zone with any other is called by its kind. */
+bool rapl_name_is_plain(const char *name);
 
 /* "package", "core", ... and back: -1 for no such kind. */
 const char *rapl_kind_name(enum rapl_kind kind);

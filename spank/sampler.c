@@ -20,6 +20,7 @@ struct sampler {
 	struct sampler_config config;
 	struct state_step step;
 	struct rapl *rapl; /* NULL: no zones */
+	struct energy_memory memory;
 	int node_directory;
 	int job_directory;
 	int segment;
@@ -77,7 +78,8 @@ static void tick(struct sampler *sampler)
 	        sampler->config.grant_read ? sampler->config.grant_read(sampler->config.grant_context) : NULL;
 	int result;
 
-	if (sampler->rapl && energy_update(sampler->node_directory, sampler->rapl, &step->to, &error) == 0) {
+	if (sampler->rapl &&
+	    energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &step->to, &error) == 0) {
 		if (!step->has_energy)
 			step->from = step->to;
 		step->has_energy = true;

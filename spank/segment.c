@@ -11,6 +11,22 @@
 
 #define DESCRIPTOR_MIN 200
 
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+/*
+ * Never to be executed: with vm.memfd_noexec=2 (Linux 6.3) there is no other memfd. Kernels before that do not know the
+ * flag.
+ */
+static int memory_create(void)
+{
+	int descriptor = memfd_create("mpi-wait", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	return descriptor < 0 && errno == EINVAL ? memfd_create("mpi-wait", MFD_CLOEXEC | MFD_ALLOW_SEALING)
+	                                         : descriptor;
+}
+
 static int fill(int descriptor, uint32_t slot_count, uint32_t uid, uint32_t gid)
 {
 	struct mpiwait_header header = {
@@ -32,7 +48,7 @@ static int fill(int descriptor, uint32_t slot_count, uint32_t uid, uint32_t gid)
 
 int segment_create(uint32_t uid, uint32_t gid, struct segment *ret_segment, struct error *error)
 {
-	cleanup_close int low = memfd_create("mpi-wait", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	cleanup_close int low = memory_create();
 	cleanup_close int descriptor = -1;
 	struct stat status;
 	int rc;

@@ -126,10 +126,27 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	return 0;
 }
 
+/* What there is, and at its end, instead of the last brace, the energy, which is text already. */
+static char *step_text(const json_t *json, const struct state_step *step)
+{
+	cleanup_free char *head = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	cleanup_free char *from = step->has_energy ? energy_to_text(&step->from) : NULL;
+	cleanup_free char *to = step->has_energy ? energy_to_text(&step->to) : NULL;
+	char *text = NULL;
+
+	if (!step->has_energy)
+		return take_pointer(head);
+	if (!head || !from || !to ||
+	    asprintf(&text, "%.*s,\"from\":%s,\"to\":%s}", (int)strlen(head) - 1, head, from, to) < 0)
+		return NULL;
+	return text;
+}
+
 int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant)
 {
 	char id[16], name[32];
 	json_auto_t *json = NULL;
+	cleanup_free char *text = NULL;
 
 	state_step_name(step->step_id, id);
 	snprintf(name, sizeof(name), "step.%s.json", id);
@@ -137,15 +154,10 @@ int state_step_write(int job_directory, const struct state_step *step, json_t *w
 	                 (json_int_t)step->step_id, "policy", state_policy_to_json(&step->policy), "cores",
 	                 (json_int_t)step->cores, "start_s", step->start_s, "end_s", step->end_s, "wait", wait, "grant",
 	                 grant);
-	if (!json)
-		return -ENOMEM;
-	if (step->watts)
+	if (json && step->watts)
 		json_object_set(json, "watts", step->watts);
-	if (step->has_energy) {
-		json_object_set_new(json, "from", energy_to_json(&step->from));
-		json_object_set_new(json, "to", energy_to_json(&step->to));
-	}
-	return files_write_json(job_directory, name, 0600, json, false);
+	text = json ? step_text(json, step) : NULL;
+	return text ? files_write(job_directory, name, 0600, text, strlen(text), false) : -ENOMEM;
 }
 
 int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t **ret_wait)

@@ -15,6 +15,8 @@
 
 struct seen {
 	uint32_t pid;
+	int32_t package;
+	bool usable; /* neither stopped (scontrol suspend) nor doubtful */
 	uint64_t wait_ns;
 	uint64_t asleep_ns;
 	uint64_t span_ns;
@@ -26,6 +28,7 @@ struct watts_feed {
 	struct energy_snapshot last;
 	size_t count;
 	struct seen rank[MPIWAIT_SLOTS_MAX];
+	struct seen now[MPIWAIT_SLOTS_MAX];
 };
 
 /* The ranks of one package in one interval. */
@@ -56,7 +59,7 @@ const struct watts *watts_feed_sums(const struct watts_feed *feed)
 }
 
 /* The pid is the rank's claim: at worst the package of another process is taken for its own. */
-static int32_t package_of(uint32_t pid)
+static int32_t package_of(uint32_t pid, bool *ret_stopped)
 {
 	char path[32], text[STAT_MAX];
 	cleanup_close int file = -1;
@@ -70,6 +73,7 @@ static int32_t package_of(uint32_t pid)
 		return -1;
 	text[length] = '\0';
 	field = strrchr(text, ')'); /* the end of field 2, which may hold anything */
+	*ret_stopped = field && field[1] == ' ' && field[2] == 'T';
 	for (int i = 2; field && i < PROCESSOR; i++) {
 		field = strchr(field, ' ');
 		field = field ? field + 1 : NULL;
@@ -93,22 +97,21 @@ static double advance_s(uint64_t before, uint64_t now, double most)
 	return now > before ? fmin((double)(now - before) / 1e9, most) : 0;
 }
 
-static void rank_add(struct intervals *intervals, const struct seen *before, const struct slots_rank *rank,
-                     double seconds)
+static void rank_add(struct intervals *intervals, const struct seen *before, const struct seen *now, double seconds)
 {
-	struct interval *interval = interval_of(intervals, package_of(rank->pid));
+	struct interval *interval = interval_of(intervals, now->package);
 	double running, waiting, asleep;
 
 	if (!interval)
 		return;
-	if (!before || before->pid != rank->pid) {
+	if (!before || before->pid != now->pid) {
 		interval->whole = false;
 		return;
 	}
-	running = advance_s(before->span_ns, rank->span_ns, seconds);
-	waiting = advance_s(before->wait_ns, rank->wait_ns, running);
-	asleep = advance_s(before->asleep_ns, rank->asleep_ns, waiting);
-	interval->whole &= running >= RUNNING_MIN * seconds && !rank->doubtful;
+	running = advance_s(before->span_ns, now->span_ns, seconds);
+	waiting = advance_s(before->wait_ns, now->wait_ns, running);
+	asleep = advance_s(before->asleep_ns, now->asleep_ns, waiting);
+	interval->whole &= running >= RUNNING_MIN * seconds && before->usable && now->usable;
 	interval->rank_s[FIT_ASLEEP] += asleep;
 	interval->rank_s[FIT_SPINNING] += waiting - asleep;
 	interval->rank_s[FIT_COMPUTING] += running - waiting;
@@ -162,35 +165,46 @@ static void interval_add(struct watts *watts, const struct interval *interval, c
 		sums->rank_s[state] += interval->rank_s[state];
 }
 
-static void remember(struct watts_feed *feed, const struct energy_snapshot *now, const struct slots *slots)
+static size_t look(struct watts_feed *feed, const struct slots *slots)
 {
-	feed->has_last = true;
-	feed->last = *now;
-	feed->count = slots->count < MPIWAIT_SLOTS_MAX ? slots->count : MPIWAIT_SLOTS_MAX;
-	for (size_t i = 0; i < feed->count; i++)
-		feed->rank[i] = (struct seen){
-		        .pid = slots->rank[i].pid,
-		        .wait_ns = slots->rank[i].wait_ns,
-		        .asleep_ns = slots->rank[i].asleep_ns,
-		        .span_ns = slots->rank[i].span_ns,
+	size_t count = slots->count < MPIWAIT_SLOTS_MAX ? slots->count : MPIWAIT_SLOTS_MAX;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct slots_rank *rank = &slots->rank[i];
+		bool stopped = false;
+		int32_t package = package_of(rank->pid, &stopped);
+
+		feed->now[i] = (struct seen){
+		        .pid = rank->pid,
+		        .package = package,
+		        .usable = !stopped && !rank->doubtful,
+		        .wait_ns = rank->wait_ns,
+		        .asleep_ns = rank->asleep_ns,
+		        .span_ns = rank->span_ns,
 		};
+	}
+	return count;
 }
 
 void watts_feed_add(struct watts_feed *feed, const struct energy_snapshot *now, const struct slots *slots)
 {
 	struct intervals intervals = {0};
 	struct energy_window window;
+	size_t count = look(feed, slots);
 	double seconds;
 
 	if (feed->has_last && now->at_ns > feed->last.at_ns) {
 		seconds = (double)(now->at_ns - feed->last.at_ns) / 1e9;
 		energy_between(&feed->last, now, &window);
-		for (size_t i = 0; i < slots->count; i++)
-			rank_add(&intervals, i < feed->count ? &feed->rank[i] : NULL, &slots->rank[i], seconds);
+		for (size_t i = 0; i < count; i++)
+			rank_add(&intervals, i < feed->count ? &feed->rank[i] : NULL, &feed->now[i], seconds);
 		for (uint32_t i = 0; i < intervals.count; i++)
 			interval_add(&feed->sums, &intervals.interval[i], &window, seconds);
 	}
-	remember(feed, now, slots);
+	feed->has_last = true;
+	feed->last = *now;
+	feed->count = count;
+	memcpy(feed->rank, feed->now, count * sizeof(feed->now[0]));
 }
 
 void watts_merge(struct watts *watts, const struct watts *step)

@@ -3,8 +3,8 @@
  * long the ranks that run there slept in MPI, spun in MPI, and computed.
  *
  * Ranks are where root finds them running, their times are their own claim (slots.h), cut to the interval. An interval
- * counts only if the package's ranks were the same ones at both ends, all between Init and Finalize, and its counter
- * had no gap. Only sums are kept.
+ * counts only if the package's ranks were the same ones at both ends, all between Init and Finalize and none of them
+ * stopped, and its counter had no gap. Only sums are kept.
  */
 #ifndef MPIWAIT_SPANK_WATTS_H
 #define MPIWAIT_SPANK_WATTS_H

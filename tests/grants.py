@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -73,16 +74,19 @@ def left(cluster: Cluster) -> str:
     return cluster.node_run(NODE, ["sh", "-c", "ls -d /run/mpi-wait/*/[0-9]* 2>/dev/null"]).stdout
 
 
-def fill_run(cluster: Cluster) -> None:
-    """No room is left below /run/mpi-wait."""
-    script = (
-        "mkdir -p /run/mpi-wait && mount -t tmpfs -o size=64k,mode=755 none /run/mpi-wait &&"
-        " dd if=/dev/zero of=/run/mpi-wait/full bs=4k 2>/dev/null; true"
-    )
+def small_run(cluster: Cluster) -> None:
+    """/run/mpi-wait is a file system of its own, of two megabytes, for fill_run to fill."""
+    script = "mkdir -p /run/mpi-wait && mount -t tmpfs -o size=2m,mode=755 none /run/mpi-wait"
     cluster.node_run(NODE, ["sh", "-c", script], check=True)
 
 
-def empty_run(cluster: Cluster) -> None:
+def fill_run(cluster: Cluster) -> None:
+    """No room is left there."""
+    script = "dd if=/dev/zero of=/run/mpi-wait/.full bs=4k 2>/dev/null; true"
+    cluster.node_run(NODE, ["sh", "-c", script], check=True)
+
+
+def free_run(cluster: Cluster) -> None:
     cluster.node_run(NODE, ["umount", "-l", "/run/mpi-wait"], check=True)
 
 
@@ -91,6 +95,18 @@ def hostile(cluster: Cluster, *command: str, argv: list[str] | None = None, **ho
     _, done = jobs.srun(cluster, ["-N1", "-n1", *(argv or []), PSTATE, *HOSTILE, *command], **how)
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
+
+
+def refused(cluster: Cluster, argv: list[str], program: str = "true") -> dict[str, int]:
+    """Why not, and of how many cores."""
+    job, _ = jobs.srun(cluster, ["-N1", *argv, PSTATE, *program.split()])
+    reasons: dict[str, int] = jobs.record(cluster, job)["grant"].get("refused", {})
+    return reasons
+
+
+def control(cluster: Cluster, **words: Any) -> None:
+    """Tells the simulated node something: see tests.simnode.node.Node.control."""
+    cluster.node_run(NODE, ["tee", "/run/simnode/fs/control"], input=json.dumps(words), check=True)
 
 
 def wait_for(question: Callable[[], Any], timeout_s: float = 20) -> Any:
@@ -128,13 +144,20 @@ def stepd_of(cluster: Cluster, job: int) -> int:
     return int(found[0]) if found else 0
 
 
-def kill(cluster: Cluster, job: int, how: str) -> None:
+def kill_processes(cluster: Cluster, job: int, *which: str) -> None:
+    """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order."""
     stepd = stepd_of(cluster, job)
     assert stepd
-    if how == "ranks":
-        ranks = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split()
-        cluster.node_run(NODE, ["kill", "-9", *ranks], check=True)
-    if how == "slurmstepd":
-        cluster.node_run(NODE, ["kill", "-9", str(stepd)], check=True)
+    pids = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split() if "ranks" in which else []
+    if "slurmstepd" in which:
+        pids.append(str(stepd))
+    if pids:
+        cluster.node_run(NODE, ["kill", "-9", *pids], check=True)
+    if "slurmd" in which:
+        cluster.kill(f"slurmd-{NODE}", signal.SIGKILL)
+
+
+def kill(cluster: Cluster, job: int, how: str) -> None:
+    kill_processes(cluster, job, how)
     if how != "ranks":
         cluster.run(["scancel", str(job)])

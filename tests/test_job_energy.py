@@ -169,6 +169,38 @@ def test_the_fit_reaches_the_record(accounting: Cluster) -> None:
     )
 
 
+KNOWN_W = {"asleep": 3.0, "spinning": 9.0, "computing": 14.0}
+
+
+@pytest.fixture(scope="module")
+def knowing() -> Iterator[Cluster]:
+    """A node of one package, whose model goes by what each rank does. Its counters wrap every 2.4 s, so that it is
+    looked at every 0.8 s."""
+    model = {"packages": 1, "range_uj": int(2.4 * 150e6), "package_idle_w": 2.0, "package_busy_w": 0.0}
+    cluster = Cluster(nodes=1, model=model | {"rank_w": list(KNOWN_W.values())}, **project_cluster_arguments())
+    yield start_or_skip(cluster)
+    cluster.stop()
+
+
+def test_a_job_finds_the_models_watts(knowing: Cluster) -> None:
+    """Each rank's own, and its half of what the package draws idle. A margin: model and sampler look some ms apart."""
+    job, _ = jobs.srun(
+        knowing, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{jobs.PROGRAMS}/unbalanced", "10", "400", "3"]
+    )
+    record = jobs.record(knowing, job)
+    watts, wait = record["watts"], record["wait"]
+    print(watts, wait["total_s"], wait["asleep_s"])
+    assert (watts["packages"], watts["known"], "why" in watts) == (1, 1, False)
+    for state in ("asleep", "computing"):
+        value, half = watts[state]
+        assert abs(value - KNOWN_W[state] - 1.0) <= half + 0.5 and half < 3
+    waiting_j, half_j = watts["waiting_j"]
+    awake_s = wait["total_s"] - wait["asleep_s"]
+    truth_j = wait["asleep_s"] * (KNOWN_W["asleep"] + 1) + awake_s * (KNOWN_W["spinning"] + 1)
+    assert abs(waiting_j - truth_j) <= half_j + 0.05 * truth_j
+    assert record["energy"]["source"] == "simulated"
+
+
 def test_slurmctld_opens_nothing(accounting: Cluster) -> None:
     assert "mpi-wait" not in accounting.logs("slurmctld")
     assert accounting.node_run("submit", ["find", "/run/mpi-wait", "-mindepth", "1"]).stdout == ""

@@ -57,6 +57,22 @@ def test_a_lease_lowers_and_restores(start: grants.Start, driver: str) -> None:
     assert record["policy"] == {"asked": "pstate", "used": "pstate", "by": "job"}
 
 
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_one_domain_for_all_cores(start: grants.Start, driver: str) -> None:
+    """A task that has all of them may lower it, while it is the only one of its threads that runs there."""
+    cluster = start(driver=driver, domain_size=4)
+    before = files(cluster)
+    assert hostile(cluster, "low", argv=["-c2"]) == {"own": "0", "low": "done", "restore": "done"}
+    writes = take_writes(cluster)
+    assert {(policy, file) for policy, file, _ in writes} == {("policy0", "scaling_max_freq")}
+    assert is_clean(cluster, before)
+    job, process = begin(cluster, ["-N1", "-n1", "-c2", PSTATE, *HOSTILE, "renew", "30"])
+    wait_for(lambda: files(cluster) != before)
+    kill(cluster, job, "slurmstepd")
+    process.communicate(timeout=60)
+    assert is_clean(cluster, before)
+
+
 def test_results_are_the_same(start: grants.Start) -> None:
     cluster = start()
     argv = ["-N1", "-n2", *UNBALANCED]
@@ -201,27 +217,6 @@ def test_two_jobs_share_a_node(start: grants.Start) -> None:
     second.communicate(timeout=60)
     cluster.wait_job(two)
     assert is_clean(cluster, before)
-
-
-def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
-    """A second job on that core runs at the found frequency, and may have a lease; after resume the first goes on."""
-    cluster = start()
-    before = files(cluster)
-    job, process = begin(cluster, ["-N1", "-n2", *LONG[:-2], "700", "14"])
-    assert wait_for(lambda: lows(cluster)) == ["policy0"]
-    cluster.run(["scontrol", "suspend", str(job)], user="root", check=True)
-    wait_for(lambda: not lows(cluster), timeout_s=3)
-    other, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", "sleep", "1"])
-    assert not lows(cluster)
-    claims = hostile(cluster, "low")
-    assert claims == {"own": "0", "low": "done", "restore": "done"} and not lows(cluster)
-    cluster.run(["scontrol", "resume", str(job)], user="root", check=True)
-    assert process.wait(timeout=60) == 0
-    cluster.wait_job(job)
-    cluster.wait_job(other)
-    assert is_clean(cluster, before)
-    record = jobs.record(cluster, job)
-    assert record["grant"]["low_s"] < record["elapsed_s"] - 1, "suspended time is not low time"
 
 
 def test_a_later_step_takes_over(start: grants.Start) -> None:

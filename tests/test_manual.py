@@ -51,6 +51,15 @@ def test_every_option_of_the_command_is_in_its_page(name: str) -> None:
     assert not missing(options, rendered("mpi-wait.1"))
 
 
+def test_every_refusal_of_a_grant_is_explained() -> None:
+    sources = "".join((ROOT / "spank" / f"{name}.c").read_text() for name in ("allotment", "domain", "holdings"))
+    why = words(sources, r'(?:return|none =|refuse\([^"]*|DOMAIN_WHY_MAX,|: ) ?"([a-zA-Z][^"%:\\]+)"')
+    assert len(why) > 15
+    why -= {"no memory", "userspace", "the journal"}
+    page = " ".join(rendered("spank-mpi-wait.8").split())
+    assert {reason for reason in why if reason not in page} == set()
+
+
 def test_every_argument_of_the_plugin_is_explained() -> None:
     source = (ROOT / "spank" / "site.c").read_text()
     arguments = words(source, r'^\s+\{"([a-z_]+)", KIND_')

@@ -57,6 +57,17 @@ def test_measuring_only_spends_no_time():
     assert lane(segment)["naps"] == {} and call["wait_ns"] > 0.19e9 and call["time_ns"] >= call["wait_ns"]
 
 
+@pytest.mark.parametrize("config", [NAP, "rungs=none", "rungs=pause;spin_ns=20000;relative_ppm=62500;max_ns=100000"])
+def test_a_stopped_process_does_not_wait(config):
+    """Of a wait of half a second, two seconds are spent stopped, in a nap or between two polls."""
+    _, segment = play("stopped", config)
+    thread = lane(segment)
+    call = thread["calls"]["Recv"]
+    assert call["waits"] == 2 and 0.25e9 < call["wait_ns"] < 0.9e9 and call["longest_ns"] < 0.8e9
+    assert sum(thread["asleep_ns"].values()) <= call["wait_ns"] and thread["late_ns"] < 0.5e9
+    assert thread["sampled_ns"] <= call["wait_ns"]
+
+
 def test_yield_policy_yields():
     _, segment = play("wait", "rungs=pause+yield;spin_ns=20000;relative_ppm=62500;max_ns=100000")
     naps = lane(segment)["naps"]

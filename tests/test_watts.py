@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,6 +125,16 @@ def test_intervals_in_which_ranks_come_or_are_not_running_do_not_count(
     made.sample([pids[0]])
     sums = made.fit(tmp_path, namespace, 4, 4)["sums"]
     assert [(row[0], row[1]) for row in sums] == [(0, 19)]
+
+
+def test_a_stopped_rank_is_no_computing_one(tmp_path: Path, namespace: str, pids: list[int]) -> None:
+    """As under scontrol suspend: it draws nothing, and would make computing look cheap."""
+    made = Run(6)
+    for _ in range(20):
+        made.go({pids[0]: 0, pids[1]: 1})
+    os.kill(pids[0], signal.SIGSTOP)
+    sums = made.fit(tmp_path, namespace, 4, 4)["sums"]
+    assert [(row[0], row[1]) for row in sums] == [(0, 0), (1, 19)]
 
 
 def test_a_gap_is_no_sample_but_its_waits_are_in_the_total(

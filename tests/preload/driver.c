@@ -85,6 +85,23 @@ static void scene_sends_more(void)
 		scene_sends();
 }
 
+/* Stopped for two seconds in the middle of a wait of half a second, as by scontrol suspend. */
+static void scene_stopped(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		usleep(200000);
+		kill(getppid(), SIGSTOP);
+		sleep(2);
+		kill(getppid(), SIGCONT);
+		_exit(0);
+	}
+	receive(500000, 0);
+	receive(100000, 0);
+	waitpid(child, NULL, 0);
+}
+
 static void scene_progress(void)
 {
 	receive(100000, 50);
@@ -246,6 +263,7 @@ static const struct {
         {"sends", scene_sends},
         {"sends_more", scene_sends_more},
         {"progress", scene_progress},
+        {"stopped", scene_stopped},
         {"inner", scene_inner},
         {"lock", scene_lock},
         {"longjmp", scene_longjmp},

@@ -10,6 +10,7 @@ from __future__ import annotations
 import array
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import re
@@ -19,6 +20,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 
 MAGIC = 0x314C574D
 LOW, RESTORE = 1, 2
@@ -133,9 +135,16 @@ def hold() -> dict[str, str]:
     return {"own": str(own), "low": answer}
 
 
+def granted() -> int:
+    """The descriptor of either kind of grant."""
+    found = re.search(r"cpufreq=(?:lease|fd):(\d+):", os.environ["MPI_WAIT_CONFIG"])
+    assert found, "no grant"
+    return int(found.group(1))
+
+
 def hand_out() -> dict[str, str]:
-    """Writes down its environment, offers its end to anybody who connects, and stays."""
-    own, end = bind(), lease()
+    """Writes down its environment, offers what it was granted to anybody who connects, and stays."""
+    own, descriptor = bind(), granted()
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = sys.argv[2]
     server.bind(path + ".new")
@@ -149,7 +158,7 @@ def hand_out() -> dict[str, str]:
     with contextlib.suppress(socket.timeout):
         while True:
             client, _ = server.accept()
-            socket.send_fds(client, [b"x"], [end.fileno()])
+            socket.send_fds(client, [b"x"], [descriptor])
             client.close()
     return {"own": str(own)}
 
@@ -183,6 +192,38 @@ def steal() -> dict[str, str]:
     delay = float(sys.argv[4]) if len(sys.argv) > 4 else 0
     time.sleep(delay)
     return {"steal": "taken", "low": ask(end, LOW, other["own"]), "restore": ask(end, RESTORE, other["own"])}
+
+
+def keep() -> dict[str, str]:
+    """Takes a scaling_setspeed that another process hands out, or has, and writes to it what stdin says, until its
+    end. For processes outside the job."""
+    way, path = sys.argv[2], sys.argv[3]
+    with open(path + ".env") as file:
+        other = json.load(file)
+    found = re.search(r"cpufreq=fd:(\d+):", other["config"])
+    assert found
+
+    def attempt(action: Callable[[], object]) -> str:
+        try:
+            action()
+        except OSError as error:
+            return errno.errorcode[error.errno or 0]
+        return "done"
+    if way == "rights":
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.connect(path)
+        descriptor = socket.recv_fds(client, 1, 1)[1][0]
+    else:
+        pidfd = LIBC.syscall(PIDFD_OPEN, other["pid"], 0)
+        descriptor = LIBC.syscall(PIDFD_GETFD, pidfd, int(found.group(1)), 0)
+    proc = f"/proc/{other['pid']}/fd/{found.group(1)}"
+    answers = {"taken": str(descriptor >= 0), "proc": attempt(lambda: os.open(proc, os.O_WRONLY))}
+    if descriptor >= 0:
+        answers["again"] = attempt(lambda: os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY))
+    print(json.dumps(answers), flush=True)
+    for line in sys.stdin:
+        print(attempt(lambda: os.pwrite(descriptor, line.encode(), 0)), flush=True)
+    return {}
 
 
 def low() -> dict[str, str]:
@@ -227,7 +268,7 @@ def crowded() -> dict[str, str]:
     return {"busy": ",".join(sorted(answers)), "alone": ask(end, LOW, own)}
 
 
-COMMANDS = {name: value for name, value in globals().items() if callable(value)}
+COMMANDS = {name: value for name, value in globals().items() if callable(value) and value is not Callable}
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from tests.simnode.cpufreq import DRIVERS, Policy
 from tests.simnode.cputime import CpuTime
 from tests.simnode.model import Model, Options, Zone
+from tests.simnode.ranks import Ranks
 from tests.simnode.tree import Directory, File, Link, constant, variable
 
 THROTTLE_COUNTERS = ("core_throttle_count", "package_throttle_count", "core_power_limit_count",
@@ -43,8 +44,11 @@ class Node:
                          for first in range(0, len(cpus), size)]
         self.policy_of = {cpu: policy for policy in self.policies for cpu in policy.cpus}
         self.throttle = {cpu: dict.fromkeys(THROTTLE_COUNTERS, 0) for cpu in cpus}
+        self._denied: set[str] = set()
+        self._shown: dict[str, str] = {}
         self._writes: deque[tuple[float, str, str, str]] = deque(maxlen=WRITES_MAX)
         self._cpu_time = CpuTime({os.getpid()})
+        self._ranks = Ranks()
         self._advanced_at = time.monotonic()
         self.root = self._files()
 
@@ -58,13 +62,19 @@ class Node:
             policy = self.policy_of.get(cpu)
             clock = policy.current_khz / policy.driver.max_khz if policy else 1.0
             busy[cpu] = (seconds, clock)
-        self.model.advance(now - self._advanced_at, busy)
+        self.model.advance(now - self._advanced_at, busy, self._rank_j())
         self._advanced_at = now
+
+    def _rank_j(self) -> float:
+        watts = self.model.options.rank_w
+        return sum(w * s for w, s in zip(watts, self._ranks.seconds())) if watts else 0.0
 
     def control(self, text: str) -> None:
         """{"speed": X} {"hold": true} {"reset": ZONE} {"remove": ZONE}
         {"throttle": {"cpu0": {"core_throttle_count": 3}}} {"cap": {"0": KHZ}} and {"firmware": {"0":
-        KHZ}} by the domain's first CPU, 0 for none; EINVAL for anything else."""
+        KHZ}} by the domain's first CPU, 0 for none; {"deny": [FILE]}: what is written to these cpufreq
+        files is EIO, and {"show": {FILE: TEXT}}: what these hold instead, both until the next such
+        word; EINVAL for anything else."""
         try:
             for name, value in json.loads(text).items():
                 self._apply(name, value)
@@ -87,6 +97,10 @@ class Node:
         elif name in ("cap", "firmware"):
             for cpu, khz in value.items():
                 setattr(self.policy_of[int(cpu)], f"{name}_khz", int(khz))
+        elif name == "deny":
+            self._denied = set(value)
+        elif name == "show":
+            self._shown = dict(value)
         else:
             raise ValueError(f"no control '{name}'")
 
@@ -115,7 +129,7 @@ class Node:
         self._add_powercap(root)
         for policy in self.policies:
             name = f"policy{policy.cpus[0]}"
-            self._watch_writes(name, policy.entries)
+            self._watch(name, policy.entries)
             root.directory("cpufreq").entries[name] = policy.entries
         root.entries["writes"] = File(self._take_writes, mode=0o400)
         for cpu, counters in self.throttle.items():
@@ -123,15 +137,22 @@ class Node:
             folder.entries.update({name: variable(counters, name, 0o444) for name in counters})
         return root
 
-    def _watch_writes(self, policy: str, entries: Directory) -> None:
-        def watched(name: str, write: Callable[[str], None]) -> Callable[[str], None]:
+    def _watch(self, policy: str, entries: Directory) -> None:
+        """Notes the writes to a domain's files, and lets `control` spoil them."""
+        def watched_write(name: str, write: Callable[[str], None]) -> Callable[[str], None]:
             def write_and_note(text: str) -> None:
+                if name in self._denied:
+                    raise OSError(errno.EIO, "denied")
                 write(text)
                 self._writes.append((time.monotonic(), policy, name, text))
             return write_and_note
+
+        def watched_read(name: str, read: Callable[[], object]) -> Callable[[], object]:
+            return lambda: self._shown[name] if name in self._shown else read()
         for name, entry in entries.entries.items():
-            if isinstance(entry, File) and entry.write:
-                entry.write = watched(name, entry.write)
+            if isinstance(entry, File):
+                entry.read = watched_read(name, entry.read)
+                entry.write = entry.write and watched_write(name, entry.write)
 
     def _take_writes(self) -> str:
         taken = list(self._writes)

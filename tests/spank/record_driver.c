@@ -186,33 +186,9 @@ static int run_update(int count, char *words[])
 
 	(void)count;
 	if (!result)
-		result = energy_update(node, rapl, &snapshot, &error);
+		result = energy_update(node, rapl, NULL, &snapshot, &error);
 	rapl_close(rapl);
 	return result ? show_result(result, &error) : show(energy_to_json(&snapshot));
-}
-
-/* ticks ROOT COUNT: CPU time of that many updates of the accumulator, in nanoseconds each */
-static int run_ticks(int count, char *words[])
-{
-	struct state_place place = place_of(words[0]);
-	cleanup_close int node = state_open_node(&place);
-	struct energy_snapshot snapshot = {0};
-	struct timespec begin, end;
-	struct error error = {0};
-	struct rapl *rapl = NULL;
-	int result = rapl_open(&rapl, &error), times = (int)number(words[1]);
-
-	(void)count;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
-	for (int i = 0; !result && i < times; i++)
-		result = energy_update(node, rapl, &snapshot, &error);
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-	rapl_close(rapl);
-	return result ? show_result(result, &error)
-	              : show(json_pack(
-	                        "{s:i, s:f}", "zones", (int)snapshot.zone_count, "each_ns",
-	                        ((double)(end.tv_sec - begin.tv_sec) * 1e9 + (double)(end.tv_nsec - begin.tv_nsec)) /
-	                                times));
 }
 
 /* leaks: whether a program started while the zones are open gets their descriptors */
@@ -401,11 +377,10 @@ static const struct {
 	int words;
 	int (*run)(int count, char *words[]);
 } commands[] = {
-        {"samples", 4, run_samples}, {"watts", 4, run_watts},   {"ticks", 2, run_ticks},
-
-        {"add", 2, run_add},         {"update", 1, run_update}, {"leaks", 0, run_leaks},   {"begin", 8, run_begin},
-        {"step", 5, run_step},       {"finish", 4, run_finish}, {"slots", 3, run_slots},   {"merge", 3, run_merge},
-        {"combine", 2, run_combine}, {"key", 1, run_key},       {"export", 7, run_export},
+        {"samples", 4, run_samples}, {"watts", 4, run_watts}, {"add", 2, run_add},         {"update", 1, run_update},
+        {"leaks", 0, run_leaks},     {"begin", 8, run_begin}, {"step", 5, run_step},       {"finish", 4, run_finish},
+        {"slots", 3, run_slots},     {"merge", 3, run_merge}, {"combine", 2, run_combine}, {"key", 1, run_key},
+        {"export", 7, run_export},
 };
 
 int main(int count, char *words[])

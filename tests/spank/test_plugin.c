@@ -5,6 +5,7 @@
 #include "tests/spank/fake_host.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -50,6 +51,26 @@ static void injects_in_front(void)
 	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "relative_ppm=50000;"));
 	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), ";segment=2"));
 	CHECK(fake_host.log[0] == '\0');
+}
+
+/* Never smaller, larger, or, where the kernel can say so, executed. */
+static void seals_the_segment(void)
+{
+	const int wanted = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL, never_executed = 0x0020;
+	const char *config, *segment;
+	int seals;
+
+	fake_host_reset(S_CTX_REMOTE);
+	fake_host_load(plugin, "nap", 1, no_arguments);
+	CHECK(fake_host_call("init_post_opt", 1, no_arguments) == 0);
+	CHECK(fake_host_call("task_init", 1, no_arguments) == 0);
+	config = fake_host_getenv("MPI_WAIT_CONFIG");
+	segment = config ? strstr(config, ";segment=") : NULL;
+	CHECK(segment);
+	seals = segment ? fcntl((int)strtol(segment + strlen(";segment="), NULL, 10), F_GET_SEALS) : 0;
+	CHECK((seals & wanted) == wanted);
+	CHECK(seals & never_executed || access("/proc/sys/vm/memfd_noexec", F_OK) < 0);
+	CHECK(fake_host_call("exit", 1, no_arguments) == 0);
 }
 
 static void leaves_others_alone(void)
@@ -192,6 +213,7 @@ int main(int argument_count, char **arguments)
 	if (mount("tmpfs", "/var/spool", "tmpfs", 0, "mode=755") < 0)
 		return 77;
 	injects_in_front();
+	seals_the_segment();
 	leaves_others_alone();
 	removes_what_was_inherited();
 	survives_a_huge_preload();

@@ -1,0 +1,134 @@
+"""Refusals that take some spoiling of the node: each has its message in the record, and changes nothing."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from tests import grants, jobs
+from tests.cluster import Cluster
+from tests.grants import NODE, PSTATE, begin, control, files, refused, take_writes, wait_for
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+CLAIM = f"/run/mpi-wait/{NODE}/cpu/policy0"
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[grants.Start]:
+    yield from grants.clusters()
+
+
+def claimed_once(cluster: Cluster) -> None:
+    """From now on there is a claim's file."""
+    jobs.srun(cluster, ["-N1", "-n2", PSTATE, "true"])
+    cluster.node_run(NODE, ["test", "-f", CLAIM], check=True)
+
+
+def test_a_claim_that_is_locked(start: grants.Start) -> None:
+    cluster = start()
+    claimed_once(cluster)
+    locker = cluster.inside.popen(["flock", CLAIM, "sleep", "60"], host=NODE)
+    try:
+        wait_for(lambda: cluster.node_run(NODE, ["flock", "-n", CLAIM, "true"]).returncode != 0)
+        assert refused(cluster, ["-n2"]) == {"claimed by somebody else": 1}
+    finally:
+        locker.kill()
+        locker.communicate()
+        cluster.node_run(NODE, ["pkill", "-f", "^sleep 60$"])
+    assert refused(cluster, ["-n2"]) == {}
+
+
+def test_a_claim_that_is_no_claim(start: grants.Start) -> None:
+    cluster = start()
+    claimed_once(cluster)
+    before = files(cluster)
+    cluster.node_run(NODE, ["sh", "-c", f"echo nonsense > {CLAIM}"], check=True)
+    try:
+        assert refused(cluster, ["-n2"]) == {"the journal refused": 1}
+        assert files(cluster) == before
+    finally:
+        cluster.node_run(NODE, ["rm", CLAIM], check=True)
+
+
+def test_a_kernel_that_refuses(start: grants.Start) -> None:
+    cluster = start("governor=userspace")
+    before = files(cluster)
+    control(cluster, deny=["scaling_governor"])
+    try:
+        assert refused(cluster, ["-n2"]) == {"the kernel refused": 2}
+    finally:
+        control(cluster, deny=[])
+    assert files(cluster) == before and take_writes(cluster) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "why"),
+    [
+        ("scaling_max_freq", "much", "cpufreq files make no sense"),
+        ("cpuinfo_min_freq", "-5", "cpufreq files make no sense"),
+        ("scaling_driver", "tegra194", "cpufreq driver not known"),
+        ("related_cpus", "0 x", "no cpufreq"),
+    ],
+)
+def test_files_that_make_no_sense(start: grants.Start, file: str, text: str, why: str) -> None:
+    cluster = start()
+    control(cluster, show={file: text})
+    try:
+        assert refused(cluster, ["-n2"]) == {why: 2}
+    finally:
+        control(cluster, show={})
+    assert take_writes(cluster) == []
+
+
+def test_a_cap(start: grants.Start) -> None:
+    """The firmware's: what was set cannot be read while it lasts."""
+    cluster = start()
+    before = files(cluster)
+    control(cluster, firmware={"0": 1_600_000})
+    capped = files(cluster)
+    try:
+        found = refused(cluster, ["-n2"])
+    finally:
+        control(cluster, firmware={"0": 0})
+    assert "policy0/scaling_max_freq 0:0:644 1600000" in capped
+    assert (found, files(cluster)) == ({"a cap holds the clock down now": 1}, before)
+
+
+def test_cores_that_disagree_with_the_affinity(start: grants.Start) -> None:
+    """Slurm says core 0, and the task runs on CPU 1: the mapping must be wrong."""
+    cluster = start("pin=none", conf={"TaskPlugin": "task/none"})
+    slurmd = str(cluster.daemons.pid(f"slurmd-{NODE}"))
+    cluster.node_run(NODE, ["taskset", "-a", "-c", "-p", "1", slurmd], check=True)
+    try:
+        assert refused(cluster, ["-n1"]) == {"Slurm's cores and the tasks' affinity disagree": 1}
+    finally:
+        cluster.node_run(NODE, ["taskset", "-a", "-c", "-p", "0-1", slurmd], check=True)
+    assert take_writes(cluster) == []
+
+
+@pytest.mark.parametrize(("pages", "why"), [(0, "no journal"), (1, "no room for the journal")])
+def test_a_disk_that_is_full_after_the_prolog(start: grants.Start, pages: int, why: str) -> None:
+    """Room for so many more pages when slurmstepd begins, and again at its end, when it says what happened."""
+    script = (
+        f"#!/bin/sh\nd=/run/mpi-wait/.full; test -e /run/mpi-wait/.fill || exit 0\n"
+        f"dd if=/dev/zero of=$d bs=4k 2>/dev/null\ntruncate -s -$(($(cat /run/mpi-wait/.fill) * 4096)) $d\n"
+    )
+    prolog = "/srv/cluster/share/prolog.sh"
+    cluster = start(conf={"Prolog": prolog})
+    cluster.node_run(NODE, ["sh", "-c", f"cat > {prolog}; chmod 755 {prolog}"], input=script, check=True)
+    grants.small_run(cluster)
+    try:
+        before = files(cluster)
+        jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", "true"])
+        cluster.node_run(NODE, ["sh", "-c", f"echo {pages} > /run/mpi-wait/.fill"], check=True)
+        job, process = begin(cluster, ["-N1", "-n2", PSTATE, "sleep", "3"], stderr=subprocess.DEVNULL)
+        wait_for(lambda: grants.stepd_of(cluster, job))
+        wait_for(lambda: cluster.node_run(NODE, ["pgrep", "-x", "sleep"]).stdout)
+        cluster.node_run(NODE, ["rm", "/run/mpi-wait/.full", "/run/mpi-wait/.fill"], check=True)
+        assert process.wait(timeout=30) == 0
+        grant = jobs.record(cluster, job)["grant"]
+        assert (grant["cores"], grant["refused"]) == (0, {why: 2}) and files(cluster) == before
+    finally:
+        grants.free_run(cluster)

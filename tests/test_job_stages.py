@@ -1,0 +1,126 @@
+"""Whatever of a job is killed, and at whichever stage: every cpufreq file is as before after the epilog or a restore."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests import grants
+from tests.cluster import Cluster
+from tests.grants import HOSTILE, NODE, PSTATE, begin, files, is_clean, kill_processes, wait_for
+from tests.jobs import HELPER
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+VICTIMS = [("ranks",), ("slurmstepd",), ("slurmd",), ("ranks", "slurmstepd", "slurmd")]
+EVERYTHING = VICTIMS[-1]
+DRIVERS = {"acpi-cpufreq": "governor=userspace", "intel_pstate": ""}
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[grants.Start]:
+    yield from grants.clusters()
+
+
+def is_journalled(cluster: Cluster, job: int) -> bool:
+    return "journal" in cluster.node_run(NODE, ["sh", "-c", f"ls /run/mpi-wait/{NODE}/{job}"]).stdout
+
+
+def is_low(cluster: Cluster) -> bool:
+    """By either file: the lowest frequency of the two drivers."""
+    lowest = (" 1000000", " 800000")
+    return any(
+        line.endswith(lowest) and "min_freq" not in line and line.startswith("policy0")
+        for line in files(cluster).splitlines()
+    )
+
+
+@dataclass(frozen=True)
+class Stage:
+    program: tuple[str, ...]
+    arrive: Callable[[Cluster, int], object]
+    ends: bool = False
+    """Its ranks are gone already when somebody is killed."""
+
+
+def low_and_back(cluster: Cluster, job: int) -> None:
+    wait_for(lambda: is_low(cluster))
+    wait_for(lambda: not is_low(cluster))
+
+
+def low_and_over(cluster: Cluster, job: int) -> None:
+    wait_for(lambda: is_low(cluster))
+    kill_processes(cluster, job, "ranks")
+
+
+STAGES = {
+    "being granted": Stage(("renew", "40"), lambda cluster, job: wait_for(lambda: is_journalled(cluster, job))),
+    "low": Stage(("renew", "40"), lambda cluster, job: wait_for(lambda: is_low(cluster))),
+    "restored": Stage(("hold", "40"), low_and_back),
+    "ending": Stage(("renew", "40"), low_and_over, ends=True),
+}
+
+
+def recover(cluster: Cluster, job: int, victims: tuple[str, ...], before: str) -> None:
+    """What a site does: the health check or the boot service restores, slurmd comes back, the job is cancelled."""
+    if "slurmd" in victims:
+        done = cluster.node_run(NODE, [HELPER, "restore"])
+        assert done.returncode == 0, done.stderr
+        if "slurmstepd" in victims:
+            assert files(cluster) == before
+        cluster.restart(f"slurmd-{NODE}")
+    cluster.run(["scancel", str(job)])
+    cluster.wait_job(job)
+
+
+def walk(cluster: Cluster, stage: Stage, victims: tuple[str, ...], *, full: bool = False) -> None:
+    before = files(cluster)
+    job, process = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, *stage.program], stdout=subprocess.DEVNULL)
+    stage.arrive(cluster, job)
+    if full:
+        grants.fill_run(cluster)
+    if not stage.ends:
+        kill_processes(cluster, job, *victims)
+    elif grants.stepd_of(cluster, job):
+        kill_processes(cluster, job, *(who for who in victims if who != "ranks"))
+    recover(cluster, job, victims, before)
+    process.kill()
+    process.communicate(timeout=60)
+    assert is_clean(cluster, before)
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("victims", VICTIMS, ids="+".join)
+@pytest.mark.parametrize("name", STAGES)
+def test_killed_at_a_stage(start: grants.Start, name: str, victims: tuple[str, ...], driver: str) -> None:
+    walk(start(DRIVERS[driver], driver=driver), STAGES[name], victims)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_killed_on_a_full_disk(start: grants.Start, name: str) -> None:
+    """What was written down before the disk was full is enough to undo it."""
+    cluster = start("governor=userspace", driver="acpi-cpufreq")
+    grants.small_run(cluster)
+    try:
+        walk(cluster, STAGES[name], EVERYTHING, full=True)
+    finally:
+        grants.free_run(cluster)
+
+
+def test_a_new_slurmd_does_not_disturb_a_running_job(start: grants.Start) -> None:
+    """It stays low through slurmd's death, a restore and slurmd's return, and is as before when it has ended."""
+    cluster = start("governor=userspace", driver="acpi-cpufreq")
+    before = files(cluster)
+    job, process = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "10"])
+    wait_for(lambda: is_low(cluster))
+    kill_processes(cluster, job, "slurmd")
+    done = cluster.node_run(NODE, [HELPER, "restore"])
+    assert done.returncode == 0 and "1 journals are in use" in done.stderr and is_low(cluster)
+    cluster.restart(f"slurmd-{NODE}")
+    assert is_low(cluster)
+    out, _ = process.communicate(timeout=60)
+    assert '"last": "done", "restore": "done"' in out
+    cluster.wait_job(job)
+    assert is_clean(cluster, before)

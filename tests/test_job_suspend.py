@@ -1,0 +1,94 @@
+"""scontrol suspend in the middle of a wait: the time is nobody's, and the cores are free for the next."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests import grants, jobs
+from tests.cluster import Cluster
+from tests.grants import CPUFREQ, HOSTILE, NODE, PSTATE, begin, files, hostile, is_clean, lows, stepd_of, wait_for
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[grants.Start]:
+    yield from grants.clusters()
+
+
+def control(cluster: Cluster, verb: str, job: int) -> None:
+    cluster.run(["scontrol", verb, str(job)], user="root", check=True)
+
+
+def suspend(cluster: Cluster, job: int) -> None:
+    """Returns when the job's tasks have stopped: Slurm asks them first, and waits."""
+    control(cluster, "suspend", job)
+    look = ["ps", "-o", "stat=", "--ppid", str(stepd_of(cluster, job))]
+    wait_for(lambda: (states := cluster.node_run(NODE, look).stdout.split()) and all(s[0] == "T" for s in states))
+
+
+@pytest.mark.parametrize("policy", ["nap", "profile", "pstate"])
+def test_suspended_time_is_no_wait(start: grants.Start, policy: str) -> None:
+    cluster = start()
+    began = time.monotonic()
+    argv = ["-N1", "-n2", f"--mpi-wait-policy={policy}", f"{jobs.PROGRAMS}/unbalanced", "1", "300", "9"]
+    job, process = begin(cluster, argv)
+    wait_for(lambda: stepd_of(cluster, job))
+    time.sleep(1.5)
+    suspend(cluster, job)
+    stopped = time.monotonic()
+    time.sleep(6)
+    suspended_s = time.monotonic() - stopped
+    control(cluster, "resume", job)
+    assert process.wait(timeout=60) == 0
+    running_s = time.monotonic() - began - suspended_s
+    wait = jobs.record(cluster, job)["wait"]
+    print(wait["per_rank_s"], running_s, suspended_s)
+    assert 0.5 < wait["per_rank_s"][0] < running_s
+    assert wait["asleep_s"] + wait.get("low_s", 0) < running_s
+
+
+def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
+    """A second job on that core runs at the found frequency, and may have a lease; after resume the first goes on."""
+    cluster = start()
+    before = files(cluster)
+    job, process = begin(cluster, ["-N1", "-n2", *grants.LONG[:-2], "700", "14"])
+    assert wait_for(lambda: lows(cluster)) == ["policy0"]
+    suspend(cluster, job)
+    wait_for(lambda: not lows(cluster), timeout_s=3)
+    show = ["cat", f"{CPUFREQ}/policy0/scaling_max_freq"]
+    other, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", *show])
+    assert done.stdout.strip() == "2400000" and files(cluster) == before
+    claims = hostile(cluster, "low")
+    assert claims == {"own": "0", "low": "done", "restore": "done"} and not lows(cluster)
+    control(cluster, "resume", job)
+    assert process.wait(timeout=60) == 0
+    cluster.wait_job(job)
+    cluster.wait_job(other)
+    assert is_clean(cluster, before)
+    record = jobs.record(cluster, job)
+    assert record["grant"]["low_s"] < record["elapsed_s"] - 1, "suspended time is not low time"
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_after_resume_there_is_no_lease_or_a_fresh_one(start: grants.Start, taken: bool) -> None:
+    """Where another job had the core meanwhile, the first has lost it; where nobody had, it may be lowered anew."""
+    cluster = start()
+    before = files(cluster)
+    job, process = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "8"])
+    assert wait_for(lambda: lows(cluster)) == ["policy0"]
+    suspend(cluster, job)
+    wait_for(lambda: not lows(cluster), timeout_s=4)
+    if taken:
+        assert hostile(cluster, "low")["low"] == "done"
+    control(cluster, "resume", job)
+    out, _ = process.communicate(timeout=60)
+    assert json.loads(out) == {"own": "0", "last": "over", "restore": "over"} if taken else {
+        "own": "0", "last": "done", "restore": "done"
+    }
+    cluster.wait_job(job)
+    assert is_clean(cluster, before)
