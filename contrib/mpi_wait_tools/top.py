@@ -20,7 +20,7 @@ from .units import safe
 
 SUMMARY = "the jobs, accounts or users of a time by the energy that their MPI ranks spent waiting"
 LIMIT_MAX = 100_000
-_NAMES = re.compile(r"[A-Za-z0-9_.@-]+(,[A-Za-z0-9_.@-]+)*")
+_NAMES = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*(,[A-Za-z0-9_][A-Za-z0-9_.@-]*)*")
 
 
 class Tally:
@@ -70,9 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", choices=GROUPS, default="job", help="what to sum up (default: job)")
     parser.add_argument("--since", metavar="TIME", type=_moment, help="12h, 7d, today, 2026-11-21 (default: 1d)")
     parser.add_argument("--until", metavar="TIME", type=_moment, help="the same (default: now)")
-    parser.add_argument("--user", metavar="NAME,...", type=_names, default="", help="only these users' jobs")
-    parser.add_argument("--account", metavar="NAME,...", type=_names, default="", help="only these accounts' jobs")
-    parser.add_argument("--partition", metavar="NAME,...", type=_names, default="", help="only jobs of these")
+    parser.add_argument("--user", metavar="NAME,...", type=_names, help="only these users' jobs")
+    parser.add_argument("--account", metavar="NAME,...", type=_names, help="only these accounts' jobs")
+    parser.add_argument("--partition", metavar="NAME,...", type=_names, help="only jobs of these")
     parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default 20)")
     add_output_arguments(parser, "all lines as JSON")
 
@@ -144,7 +144,7 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
 
 def run(arguments: argparse.Namespace) -> int:
     period = _period(arguments)
-    tally = _read(period, Filters(arguments.user, arguments.account, arguments.partition))
+    tally = _read(period, Filters(arguments.user or "", arguments.account or "", arguments.partition or ""))
     rows = rows_of(tally.uses, arguments.by)
     if arguments.json:
         print(json.dumps(_as_json(period, arguments.by, tally, rows), indent=2, allow_nan=False))

@@ -56,7 +56,7 @@ def draw_waiting(
 
 
 def _lost(imbalance: Imbalance, share: float) -> str:
-    core = f", {percent(imbalance.core_share)} of the job's core time" if imbalance.core_share is not None else ""
+    core = f", {percent(imbalance.core_share)} of core time" if imbalance.core_share is not None else ""
     return f"{duration(imbalance.lost_s)} to the imbalance: {percent(share)} of the ranks' time{core}"
 
 
