@@ -122,6 +122,8 @@ def make_row(text: str = "", **changes: str) -> dict[str, str]:
 class Report:
     """Runs the command; sacct is the fake."""
 
+    command = "report"
+
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
         (folder / "sacct").write_text(FAKE_SACCT)
@@ -143,7 +145,7 @@ class Report:
         canned.update(options)
         self.canned.write_text(json.dumps(canned))
         return subprocess.run(
-            [str(COMMAND), "report", *argv],
+            [str(COMMAND), self.command, *argv],
             input=stdin,
             env=environment,
             capture_output=True,

@@ -18,8 +18,12 @@ ASCII = str.maketrans(
         "×": "x",
         "–": "-",
         "…": ".",
-        **dict.fromkeys("▏▎▍", " "),
-        **dict.fromkeys("▌▋▊▉█", "#"),
+        "→": ">",
+        "−": "-",
+        "±": "~",
+        "│": "|",
+        **dict.fromkeys("▏▎▍▁▂▃", " "),
+        **dict.fromkeys("▌▋▊▉█▄▅▆▇", "#"),
     }
 )
 

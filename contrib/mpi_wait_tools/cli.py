@@ -16,7 +16,7 @@ from .errors import Refusal
 from .units import safe
 
 # A subcommand is a module of this package with SUMMARY, add_arguments(parser) and run(arguments).
-COMMANDS = ("report", "check")
+COMMANDS = ("report", "top", "check")
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -8,6 +8,7 @@ import shutil
 import sys
 
 WIDTH_MIN, WIDTH_MAX, WIDTH_READABLE = 40, 1000, 120
+WIDTH_TWO_COLUMNS, WIDTH_BOTH = 150, 200  # from there on a report stands in two columns; together not wider than that
 
 
 def _columns(text: str) -> int:
@@ -28,12 +29,16 @@ def add_output_arguments(parser: argparse.ArgumentParser, json_help: str) -> Non
     )
 
 
-def output_width(arguments: argparse.Namespace) -> int:
+def output_width(arguments: argparse.Namespace, two_columns: bool = False) -> int:
+    """two_columns: whether this output can make use of a wide terminal."""
     if arguments.width:
         return int(arguments.width)
     if not sys.stdout.isatty() and "COLUMNS" not in os.environ:
         return 80
-    return max(WIDTH_MIN, min(WIDTH_READABLE, shutil.get_terminal_size((80, 24)).columns))
+    columns = shutil.get_terminal_size((80, 24)).columns
+    if two_columns and columns >= WIDTH_TWO_COLUMNS:
+        return min(WIDTH_BOTH, columns)
+    return max(WIDTH_MIN, min(WIDTH_READABLE, columns))
 
 
 def wants_colour(arguments: argparse.Namespace) -> bool:

@@ -51,17 +51,54 @@ def power_lines(record: Record) -> list[str]:
         return [f"unknown what a waiting rank draws: {safe(reader.text('why'))}"]
     states = [(name, _estimate(reader, name)) for name in STATES]
     drawn = ", ".join(f"{name} {value.watts()}" for name, value in states if value)
-    waiting, saved, could = (
-        _estimate(reader, key) for key in ("waiting_j", "saved_j", "could_save_j")
-    )
-    joules = [f"waiting took {waiting.joules()}" if waiting else "waiting took an unknown part"]
-    joules.append(f"sleeping saved {saved.joules()}" if saved else "saved by sleeping: unknown")
-    if could:
-        joules.append(f"more sleep could save {could.joules()}")
+    waiting = _estimate(reader, "waiting_j")
+    took = f"waiting took {waiting.joules()}" if waiting else "waiting took an unknown part"
     of = f"{known} of {plural(packages, 'package')}" if known < packages else plural(packages, "package")
     simulated = record.energy is not None and record.energy.source == "simulated"
     model = f"a fitted model of {of}, not measured; 95 % intervals"
-    return [f"W per rank: {drawn}", "; ".join(joules), model + ("; simulated" if simulated else "")]
+    return [f"W per rank: {drawn}", took, model + ("; simulated" if simulated else "")]
+
+
+def watts_of(record: Record) -> list[Estimate | None]:
+    """Of one rank in each of STATES; empty where the record has no model that knows something."""
+    if not isinstance(record.raw.get("watts"), dict):
+        return []
+    reader = Reader(record.raw["watts"], "mpi_wait.watts")
+    found = [_estimate(reader, name) for name in STATES] if reader.integer("known") else []
+    return found if any(found) else []
+
+
+@dataclass(frozen=True)
+class Saving:
+    """By the model: what all waiting took, what sleeping saved of it, and what more sleep could. None: not known."""
+
+    waiting: Estimate | None
+    saved: Estimate | None
+    could: Estimate | None
+
+
+def saving_of(record: Record) -> Saving | None:
+    """None where the record has no model, or one that knows nothing."""
+    if not isinstance(record.raw.get("watts"), dict):
+        return None
+    reader = Reader(record.raw["watts"], "mpi_wait.watts")
+    if reader.integer("known") == 0:
+        return None
+    return Saving(*(_estimate(reader, key) for key in ("waiting_j", "saved_j", "could_save_j")))
+
+
+def saving_line(record: Record) -> str:
+    """ "400 J ± 80.0 J by sleeping, by the model above; ...", or that it is not known; "" where nothing says."""
+    if not isinstance(record.raw.get("watts"), dict):
+        return ""
+    saving = saving_of(record)
+    if saving is None or saving.saved is None:
+        line = "not known, by the model above"
+    else:
+        line = f"{saving.saved.joules()} by sleeping, by the model above"
+    if saving is not None and saving.could is not None:
+        line += f"; more sleep could save {saving.could.joules()}"
+    return line
 
 
 def throttle_notes(record: Record) -> list[str]:

@@ -19,6 +19,7 @@ class Rank:
     label: str
     seconds: float
     asleep: float | None
+    node: str = ""
 
 
 def ranks_of(record: Record, step: Step | None) -> list[Rank]:
@@ -45,6 +46,15 @@ def ranks_of(record: Record, step: Step | None) -> list[Rank]:
         for (name, rank), seconds, part in zip(labels, wait.per_rank, asleep)
         if step is None or name == step.id
     ]
+
+
+def extremes_of(wait: Wait) -> tuple[list[Rank], list[Rank]]:
+    """The ranks that wait most and those that wait least, each in descending order, where there is no list of all."""
+    most = sorted(wait.most_ranks or [wait.most], key=lambda one: -one.seconds)
+    least = sorted(wait.least_ranks or [wait.least], key=lambda one: -one.seconds)
+    return tuple(  # type: ignore[return-value]
+        [Rank(str(one.rank), one.seconds, None, one.node) for one in ends if one.rank >= 0] for ends in (most, least)
+    )
 
 
 def policy_line(policy: Policy) -> str:
@@ -74,7 +84,7 @@ def rank_name(wait: RankWait) -> str:
     return f"rank {wait.rank}" if wait.rank >= 0 else "one rank"
 
 
-def imbalance(
+def balance(
     ranks: int, mean: float, least: tuple[str, float], most: tuple[str, float], below: int
 ) -> str:
     """
@@ -100,7 +110,7 @@ def imbalance(
     return factor + f"{least[0]} waits least: it computes longest, {others}"
 
 
-def imbalance_of(wait: Wait, ranks: list[Rank], step: Step | None) -> str:
+def balance_of(wait: Wait, ranks: list[Rank], step: Step | None) -> str:
     if ranks:
         mean = sum(rank.seconds for rank in ranks) / len(ranks)
         least, most = (
@@ -109,7 +119,7 @@ def imbalance_of(wait: Wait, ranks: list[Rank], step: Step | None) -> str:
         )
         below = sum(rank.seconds < mean / 2 for rank in ranks)
         ends = [(f"rank {one.label}", one.seconds) for one in (least, most)]
-        return imbalance(len(ranks), mean, ends[0], ends[1], below)
+        return balance(len(ranks), mean, ends[0], ends[1], below)
     if step is not None:
         return ""
     below = sum(value < wait.mean / 2 for value in wait.quantiles)
@@ -118,7 +128,7 @@ def imbalance_of(wait: Wait, ranks: list[Rank], step: Step | None) -> str:
         (rank_name(wait.least), wait.least.seconds),
         (rank_name(wait.most), wait.most.seconds),
     )
-    return imbalance(wait.ranks, wait.mean, least_pair, most_pair, below)
+    return balance(wait.ranks, wait.mean, least_pair, most_pair, below)
 
 
 FLAGS = {
@@ -146,6 +156,13 @@ def _service_notes(wait: Wait) -> list[str]:
             "this MPI made no idle call there, in which a rank could rest."
         )
     return found
+
+
+def _left_out(record: Record) -> str:
+    line = f"{plural(record.steps_left_out, 'step')} had no room in the record"
+    if record.steps_rest is None:
+        return line + "."
+    return f"{line}; {record.steps_rest.steps} of them waited {duration(record.steps_rest.wait)} together."
 
 
 def notes(record: Record, field: str) -> list[str]:
@@ -180,10 +197,12 @@ def notes(record: Record, field: str) -> list[str]:
             f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "
             "and are not counted."
         )
+    if record.wait is not None and record.wait.doubtful:
+        found.append(f"{plural(record.wait.doubtful, 'rank')} claimed what cannot be; it was cut to what can.")
     if record.wait is not None:
         found += _service_notes(record.wait)
     if record.steps_left_out:
-        found.append(f"{plural(record.steps_left_out, 'step')} had no room in the record.")
+        found.append(_left_out(record))
     if field == "Extra":
         found.append("The record stands in Extra, which the job's owner can change.")
     return found

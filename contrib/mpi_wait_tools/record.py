@@ -90,6 +90,8 @@ class Wait:
     per_rank: list[float]
     per_rank_asleep: list[float]
     quantiles: list[float]
+    least_ranks: list[RankWait]  # the ends of the order, where there is no list of all ranks; least and most first
+    most_ranks: list[RankWait]
     share: float | None
     asleep: float | None
     cpu_share: float | None
@@ -98,6 +100,7 @@ class Wait:
     transitions: int
     low: float
     unseen: int
+    doubtful: int
     hooks: dict[str, int]
     flags: dict[str, int]
     spun: list[Spun]
@@ -124,6 +127,15 @@ class Step:
 
 
 @dataclass(frozen=True)
+class StepsRest:
+    """The sum of steps that are in the record's figures, but had no room as steps."""
+
+    steps: int
+    ranks: int
+    wait: float
+
+
+@dataclass(frozen=True)
 class Record:
     policy: Policy
     nodes_reported: int
@@ -133,9 +145,11 @@ class Record:
     energy: Energy | None
     energy_why: str
     grant: Grant | None
+    throttled_most: str  # the node that was slowed down most, "" if none was
     wait: Wait | None
     steps: list[Step]
     steps_left_out: int
+    steps_rest: StepsRest | None
     raw: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
 
 
@@ -182,6 +196,10 @@ def _rank_wait(reader: Reader) -> RankWait:
     return RankWait(
         reader.integer("rank", -1), reader.number("s", SECONDS_MAX), reader.text("node")
     )
+
+
+def _listed(value: Any, where: str) -> RankWait:
+    return _rank_wait(Reader(value, where))
 
 
 def _calls(reader: Reader) -> list[Call]:
@@ -266,6 +284,8 @@ def _wait(reader: Reader) -> Wait:
         per_rank=per_rank,
         per_rank_asleep=asleep,
         quantiles=quantiles,
+        least_ranks=reader.items("least", _listed, required=False),
+        most_ranks=reader.items("most", _listed, required=False),
         share=reader.maybe_number("share", 1),
         asleep=reader.maybe_number("asleep_s", SECONDS_MAX),
         cpu_share=reader.maybe_number("cpu_share", 1),
@@ -274,6 +294,7 @@ def _wait(reader: Reader) -> Wait:
         transitions=reader.maybe_integer("transitions") or 0,
         low=reader.maybe_number("low_s", SECONDS_MAX) or 0.0,
         unseen=reader.maybe_integer("unseen") or 0,
+        doubtful=reader.maybe_integer("doubtful") or 0,
         hooks=_counts(reader.maybe_object("hooks")),
         flags=_counts(reader.maybe_object("flags")),
         spun=_spun(reader.maybe_object("spun")),
@@ -294,6 +315,10 @@ def _step(value: Any, where: str) -> Step:
     )
 
 
+def _steps_rest(reader: Reader) -> StepsRest:
+    return StepsRest(reader.integer("steps", 1), reader.integer("ranks"), reader.number("wait_s", SECONDS_MAX))
+
+
 def parse_record(body: Any) -> Record:
     """Reads the value of "mpi_wait". Raises Refusal where this release does not understand it."""
     reader = Reader(body, "mpi_wait")
@@ -303,6 +328,7 @@ def parse_record(body: Any) -> Record:
             f"the record has version {version}, this mpi-wait reads version {VERSION}: "
             "use the mpi-wait of the release that the cluster runs"
         )
+    throttle, rest = reader.maybe_object("throttle"), reader.maybe_object("steps_rest")
     nodes, energy, grant, wait = (
         reader.object("nodes"),
         reader.maybe_object("energy"),
@@ -318,9 +344,11 @@ def parse_record(body: Any) -> Record:
         energy=_energy(energy) if energy else None,
         energy_why=reader.text("energy_why"),
         grant=_grant(grant) if grant else None,
+        throttled_most=throttle.text("most") if throttle else "",
         wait=_wait(wait) if wait else None,
         steps=reader.items("steps", _step),
         steps_left_out=reader.maybe_integer("steps_left_out") or 0,
+        steps_rest=_steps_rest(rest) if rest else None,
         raw=body,
     )
 

@@ -1,34 +1,26 @@
-"""mpi-wait report: the accounting record of one job, for people or (--json) for programs."""
+"""mpi-wait report: the accounting record of one job or of several side by side, for people or for programs."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
-from dataclasses import dataclass
 from typing import Any
 
+from .advice import advice
+from .csv_rows import csv_text
 from .errors import Refusal
+from .found import Found, from_file, from_sacct
+from .imbalance import imbalance_of
 from .output import add_output_arguments, output_is_utf8, output_width, wants_colour
-from .record import Record, Step, find_body, parse_record
-from .sacct import RECORD_FIELDS, Job, Target, parse_target, read_jobs
+from .reading import ranks_of
+from .sacct import RECORD_FIELDS, Target, parse_target
 from .units import safe
 
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
-RECORD_BYTES_MAX = 1 << 20
-SOON_S = 180  # a record that is not there so soon after the end may still come
 ROWS_MAX = 1000
-ACTIVE = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT")
-WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
-
-
-@dataclass(frozen=True)
-class Found:
-    """A record, and where it was found. Without a job it came from a file."""
-
-    job: Job | None
-    field: str
-    record: Record
+JOBS_MAX = 32
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def _rows(text: str) -> int:
@@ -37,183 +29,134 @@ def _rows(text: str) -> int:
     return int(text)
 
 
+def _picture(text: str) -> str:
+    if not text.lower().endswith(PICTURES):
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' ends in none of {', '.join(PICTURES)}")
+    return text
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "job",
+        "jobs",
         metavar="JOBID[.STEP]",
-        nargs="?",
+        nargs="*",
         help="a job as sacct shows it: 123, 123_4 (array), 123+1 (heterogeneous), "
-        "123.0 (one step); - reads a record from stdin",
+        "123.0 (one step); - reads a record from stdin; several are compared with the first",
     )
     parser.add_argument(
         "--record",
         metavar="FILE",
-        help="read a raw record from FILE (- is stdin) instead of asking sacct",
+        action="append",
+        default=[],
+        help="read a raw record from FILE (- is stdin) instead of asking sacct; several are compared",
+    )
+    parser.add_argument("--duplicates", action="store_true", help="every run of a requeued job, the oldest first")
+    parser.add_argument("--all-ranks", action="store_true", help="a line for every rank, however many")
+    parser.add_argument(
+        "--calls", metavar="N", type=_rows, default=10, help="how many MPI calls to show (default 10)"
     )
     parser.add_argument(
-        "--duplicates", action="store_true", help="every run of a requeued job, the oldest first"
+        "--plot", metavar="FILE", type=_picture, help="draw one page into FILE (.png, .svg or .pdf) instead"
     )
-    parser.add_argument(
-        "--all-ranks", action="store_true", help="a line for every rank, however many"
-    )
-    parser.add_argument(
-        "--calls",
-        metavar="N",
-        type=_rows,
-        default=10,
-        help="how many MPI calls to show (default 10)",
-    )
+    parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
     add_output_arguments(parser, "the record and sacct's fields as JSON")
 
 
-def _read_text(path: str) -> str:
-    try:
-        if path == "-":
-            data = sys.stdin.buffer.read(RECORD_BYTES_MAX + 1)
-        else:
-            with open(path, "rb") as file:
-                data = file.read(RECORD_BYTES_MAX + 1)
-    except OSError as error:
-        raise Refusal(f"'{path}' cannot be read: {error.strerror}") from None
-    if len(data) > RECORD_BYTES_MAX:
-        raise Refusal(f"'{path}' is larger than {RECORD_BYTES_MAX} bytes: no record is")
-    return data.decode("utf-8", "replace")
-
-
-def _from_file(path: str) -> Found:
-    body = find_body(_read_text(path))
-    if body is None:
-        raise Refusal(f"there is no record in '{path}': it has no \"mpi_wait\"")
-    return Found(None, "", parse_record(body))
-
-
-def _why_not(job: Job) -> str:
-    """Why a job has no record: one of several reasons, told apart by what sacct shows of it."""
-    foreign = [name for name in RECORD_FIELDS if job.fields.get(name, "").strip()]
-    if job.state in WAITING:
-        return f"job {job.id} has not run yet ({job.state}): there is no record"
-    if job.state in ACTIVE:
-        return f"job {job.id} is still running: its record is written some seconds after its end"
-    ago = job.ended_s_ago
-    if ago is not None and -SOON_S < ago < SOON_S:
-        return (
-            f"job {job.id} ended {max(0, round(ago))} s ago and has no record yet: it is "
-            "written some 10 s after the end if the job had a policy; ask again in a few seconds "
-            "(administrators: mpi-wait-node flush)"
-        )
-    if foreign:
-        text = safe(job.fields[foreign[0]].strip(), 24)
-        return f"job {job.id} has no record: {foreign[0]} holds another tool's text ({text})"
-    return (
-        f"job {job.id} has no record: it had no policy (--mpi-wait-policy), "
-        "or the site keeps no record of such jobs"
-    )
-
-
-def _from_job(job: Job) -> Found:
-    refusal: Refusal | None = None
-    for field in RECORD_FIELDS:
-        try:
-            body = find_body(job.fields.get(field, ""))
-            if body is not None:
-                return Found(job, field, parse_record(body))
-        except Refusal as problem:
-            refusal = refusal or Refusal(f"{field} of job {job.id}: {problem}")
-    raise refusal or Refusal(_why_not(job))
-
-
-def _from_sacct(target: Target, duplicates: bool) -> list[Found]:
-    jobs = read_jobs(target, duplicates)
-    names = list(dict.fromkeys(job.id for job in jobs))
-    if len(names) > 1:
-        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
-        raise Refusal(f"{target.job} stands for {len(names)} jobs ({shown}): ask for one of them")
-    if not duplicates:
-        return [_from_job(jobs[-1])]
-    found, refusals = [], []
-    for job in jobs:
-        try:
-            found.append(_from_job(job))
-        except Refusal as refusal:
-            refusals.append(refusal)
-    if not found:
-        raise refusals[-1]
-    return found
-
-
-def _pick_step(record: Record, step: str | None, job: str) -> Step | None:
-    if step is None:
-        return None
-    for item in record.steps:
-        if item.id == step:
-            return item
-    known = ", ".join(item.id for item in record.steps[:8]) or "none"
-    known += ", ..." if len(record.steps) > 8 else ""
-    raise Refusal(f"the record of job {job} has no step {step} (it has: {known})")
-
-
-def _as_json(found: Found, step: str | None) -> dict[str, Any]:
+def _as_json(found: Found) -> dict[str, Any]:
     job = (
         {key: value for key, value in found.job.fields.items() if key not in RECORD_FIELDS}
         if found.job
         else None
     )
-    answer: dict[str, Any] = {
-        "job": job,
-        "field": found.field or None,
-        "mpi_wait": found.record.raw,
-    }
-    return {**answer, "step": step} if step is not None else answer
+    answer: dict[str, Any] = {"job": job, "field": found.field or None, "mpi_wait": found.record.raw}
+    imbalance = imbalance_of(found.record, found.step)
+    if imbalance is not None:
+        answer["imbalance"] = {
+            "max_over_mean": imbalance.ratio,
+            "lost_s": imbalance.lost_s,
+            "share": imbalance.share,
+            "core_share": imbalance.core_share,
+        }
+    if found.step is not None:
+        return {**answer, "step": found.step.id}
+    return {**answer, "advice": advice(found.record, ranks_of(found.record, None), imbalance)}
 
 
-def _print(arguments: argparse.Namespace, founds: list[Found], target: Target | None) -> None:
+def _print(arguments: argparse.Namespace, founds: list[Found]) -> None:
     try:
-        from .view import View, show
+        from .compare_view import compare
+        from .view import Output, Shown, show
     except ImportError as error:
         name = error.name or "rich"
         raise Refusal(
-            f"the Python package '{name.split('.')[0]}' is missing (python3-rich); "
-            "--json works without"
+            f"the Python package '{name.split('.')[0]}' is missing (python3-rich); --json and --csv work without"
         ) from None
+    width = output_width(arguments, two_columns=True)
+    output = Output(width, wants_colour(arguments), output_is_utf8())
+    if len(founds) > 1 and not arguments.duplicates:
+        sys.stdout.write(compare(output, founds))
+        return
     for index, found in enumerate(founds):
-        step = _pick_step(
-            found.record, target.step if target else None, found.job.id if found.job else ""
+        shown = Shown(
+            found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls
         )
-        view = View(output_width(arguments), wants_colour(arguments), output_is_utf8())
-        sys.stdout.write("\n" * (index > 0))
-        sys.stdout.write(
-            show(
-                view,
-                found.job,
-                found.record,
-                found.field,
-                step,
-                arguments.all_ranks,
-                arguments.calls,
-            )
-        )
+        sys.stdout.write("\n" * (index > 0) + show(output, shown))
+
+
+def _plot(path: str, founds: list[Found]) -> None:
+    try:
+        from .plot import draw
+    except ImportError as error:
+        name = (error.name or "matplotlib").split(".")[0]
+        raise Refusal(
+            f"the Python package '{name}' is missing (python3-matplotlib): --plot needs it, all else works without"
+        ) from None
+    draw(path, founds)
+
+
+def _targets(arguments: argparse.Namespace) -> list[Target | str]:
+    """What was asked for: jobs, and the paths of files. Leaves with a message on usage where it makes no sense."""
+    paths = arguments.record + ["-" for job in arguments.jobs if job == "-"]
+    jobs = [job for job in arguments.jobs if job != "-"]
+    if paths and jobs:
+        arguments.refuse_usage("a job and --record exclude each other")
+    if paths.count("-") > 1:
+        arguments.refuse_usage("standard input is one record: - can be given once")
+    if not paths and not jobs:
+        arguments.refuse_usage("which job? JOBID[.STEP] as sacct shows it, or --record FILE")
+    if len(paths) + len(jobs) > JOBS_MAX:
+        arguments.refuse_usage(f"more than {JOBS_MAX} jobs: 'mpi-wait top' is for many")
+    targets: list[Target | str] = list(paths)
+    for job in jobs:
+        target = parse_target(job)
+        if target is None:
+            arguments.refuse_usage(f"'{safe(job)}' is not a job id (accepted: 123, 123.0, 123_4, 123+1)")
+        else:
+            targets.append(target)
+    return targets
+
+
+def _check_usage(arguments: argparse.Namespace) -> None:
+    if sum(map(bool, (arguments.json, arguments.csv, arguments.plot))) > 1:
+        arguments.refuse_usage("--json, --csv and --plot exclude each other")
+    if arguments.duplicates and len(arguments.jobs) > 1:
+        arguments.refuse_usage("--duplicates is for one job")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    path = arguments.record or ("-" if arguments.job == "-" else None)
-    if path and arguments.job not in (None, "-"):
-        arguments.refuse_usage("a job and --record exclude each other")
-    if path is None and arguments.job is None:
-        arguments.refuse_usage("which job? JOBID[.STEP] as sacct shows it, or --record FILE")
-    target = None if path else parse_target(arguments.job)
-    if not path and target is None:
-        arguments.refuse_usage(
-            f"'{safe(arguments.job)}' is not a job id (accepted: 123, 123.0, 123_4, 123+1)"
-        )
-    founds = (
-        [_from_file(str(path))] if target is None else _from_sacct(target, arguments.duplicates)
-    )
-    if not arguments.json:
-        _print(arguments, founds, target)
-        return 0
-    step = target.step if target else None
-    for found in founds:
-        _pick_step(found.record, step, found.job.id if found.job else "")
-    answers = [_as_json(found, step) for found in founds]
-    print(json.dumps(answers if arguments.duplicates else answers[0], indent=2, allow_nan=False))
+    _check_usage(arguments)
+    targets = _targets(arguments)
+    founds: list[Found] = []
+    for target in targets:
+        founds += [from_file(target)] if isinstance(target, str) else from_sacct(target, arguments.duplicates)
+    if arguments.plot:
+        _plot(arguments.plot, founds)
+    elif arguments.csv:
+        sys.stdout.write(csv_text(founds))
+    elif arguments.json:
+        answers = [_as_json(found) for found in founds]
+        several = arguments.duplicates or len(targets) > 1
+        print(json.dumps(answers if several else answers[0], indent=2, allow_nan=False))
+    else:
+        _print(arguments, founds)
     return 0

@@ -76,16 +76,16 @@ def parse_target(text: str) -> Target | None:
     return Target(match.group(1), match.group(2)) if match else None
 
 
+def environment() -> dict[str, str]:
+    """Without what would change sacct's output."""
+    return {key: value for key, value in os.environ.items() if not key.startswith(("SACCT_", "SLURM_TIME_"))}
+
+
 def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("SACCT_", "SLURM_TIME_"))
-    }
     try:
         return subprocess.run(
             ["sacct", *arguments],
-            env=environment,
+            env=environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -105,7 +105,7 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
         ) from None
 
 
-def _text_fields() -> list[str]:
+def text_fields() -> list[str]:
     """The text fields that this sacct has: Extra came with Slurm 23.02."""
     known = set(_run(["--helpformat"]).stdout.split())
     return [name for name in TEXTS if name in known or name != "Extra"]
@@ -133,7 +133,7 @@ def split_rows(output: str, plain: int, texts: int) -> list[list[str]]:
 
 def read_jobs(target: Target, duplicates: bool) -> list[Job]:
     """The job's rows, oldest first; without duplicates, its latest run. Refusal: none."""
-    texts = _text_fields()
+    texts = text_fields()
     names = [*PLAIN, *texts, LAST]
     arguments = [
         "-j",

@@ -1,0 +1,115 @@
+"""What reports are drawn on: lines, headings, tables and bars of one width, collected into a string.
+
+Foreign text enters through units.safe and as rich Text, never as markup.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from .bars import ASCII, bar
+
+LABEL_WIDTH = 9
+GAP = 4  # columns between two parts that stand beside one another
+JOINT = "\ue000"  # a space at which no line is broken, between a number and its unit
+DISTRIBUTION_WIDTH = 40
+_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+class Canvas:
+    def __init__(self, width: int, colour: bool) -> None:
+        self.width, self.colour, self.buffer = width, colour, io.StringIO()
+        self.console = Console(
+            file=self.buffer,
+            width=width,
+            force_terminal=colour,
+            color_system="standard" if colour else None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+        )
+
+    def lines(self) -> list[str]:
+        """What was drawn, without empty lines at either end."""
+        written = self.buffer.getvalue().replace(JOINT, " ")
+        return "\n".join(line.rstrip() for line in written.split("\n")).strip("\n").split("\n")
+
+    def blank(self) -> None:
+        self.console.print()
+
+    def text(self, text: Text) -> None:
+        """One line, cut where it is too long."""
+        self.console.print(text, no_wrap=True, crop=True)
+
+    def line(self, label: str, value: str, style: str = "", tail: tuple[str, str] | None = None) -> None:
+        """ "  Label    value", wrapped under itself."""
+        grid = Table.grid(padding=0)
+        grid.add_column(width=LABEL_WIDTH + 2, no_wrap=True)
+        grid.add_column(overflow="fold")
+        shown = Text(re.sub(r"(?<=\d) ", JOINT, value), style=style)
+        if tail:
+            shown.append("  ").append(*tail)
+        grid.add_row(Text("  " + label, style="bold"), shown)
+        self.console.print(grid)
+
+    def sentence(self, mark: str, value: str, style: str) -> None:
+        """A mark, and a sentence that is wrapped under itself."""
+        grid = Table.grid(padding=0)
+        grid.add_column(width=len(mark) + 3, no_wrap=True)
+        grid.add_column(overflow="fold")
+        grid.add_row(Text(f"  {mark}", style=style), Text(re.sub(r"(?<=\d) (?=%)", JOINT, value)))
+        self.console.print(grid)
+
+    def heading(self, title: str) -> None:
+        self.blank()
+        self.console.print(Rule(Text(title, style="bold"), align="left", style="dim", characters="─"))
+
+    def ends(self, left: Text, right: Text) -> None:
+        grid = Table.grid(expand=True)
+        grid.add_column(overflow="fold")
+        grid.add_column(justify="right")
+        grid.add_row(left, right)
+        self.console.print(grid)
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: Sequence[int] = (0,)) -> None:
+        """Columns of text stand left, those of numbers right."""
+        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False, show_edge=False)
+        table.add_column("")
+        for index, name in enumerate(columns):
+            table.add_column(
+                Text(name), justify="left" if index in left else "right", no_wrap=True, overflow="ellipsis"
+            )
+        for row in rows:
+            table.add_row("", *(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+        self.console.print(table)
+
+    def distribution(self, title: str, rows: Sequence[tuple[str, float, str]]) -> None:
+        """(label, value, value in words) as bars."""
+        self.blank()
+        self.console.print(Text("  " + title))
+        label, amount = max(len(row[0]) for row in rows), max(len(row[2]) for row in rows)
+        room = min(DISTRIBUTION_WIDTH, self.width - label - amount - 7)
+        most = max(row[1] for row in rows)
+        for name, value, shown in rows:
+            line = Text(f"  {name:>{label}}  {shown:>{amount}}  ").append(bar(value, most, room), "cyan")
+            self.text(line)
+
+
+def beside(left: list[str], right: list[str], width: int) -> list[str]:
+    """Two parts as columns; width is the left one's. Escapes take no room."""
+    count = max(len(left), len(right))
+    rows = zip(left + [""] * (count - len(left)), right + [""] * (count - len(right)))
+    return [(a + " " * (width + GAP - len(_ESCAPE.sub("", a))) + b).rstrip() for a, b in rows]
+
+
+def written(lines: list[str], utf8: bool) -> str:
+    text = "\n".join(lines) + "\n"
+    return text if utf8 else text.translate(ASCII).encode("ascii", "replace").decode()

@@ -1,0 +1,167 @@
+"""Several jobs beside one another: the same figures of each, and how they differ from the first job's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .found import Found
+from .imbalance import imbalance_of, ranks_time
+from .units import count, duration, percent, scaled
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of every job; None where a job's record does not have it."""
+
+    name: str
+    values: list[float | None]
+    shown: Callable[[float], str]
+    of_interest: bool = False  # drawn as bars
+
+    def difference(self, index: int) -> str:
+        """Of a job's figure to the first job's; of shares in points, which do not mistake 1 % for 2 %."""
+        value, first = self.values[index], self.values[0]
+        if self.shown is not percent:
+            return difference(value, first)
+        if value is None or first is None:
+            return ""
+        points = (value - first) * 100
+        return f"{points:+.1f} pt".replace("-", "−")
+
+
+def _elapsed(found: Found) -> float | None:
+    return found.step.elapsed if found.step else found.record.elapsed
+
+
+def _joules(found: Found) -> float | None:
+    if found.step is not None:
+        return found.step.joules
+    return found.record.energy.joules if found.record.energy else None
+
+
+def _power(found: Found) -> float | None:
+    joules, elapsed = _joules(found), _elapsed(found)
+    return joules / elapsed if joules is not None and elapsed else None
+
+
+def _waited(found: Found) -> float | None:
+    if found.step is not None:
+        return found.step.wait if found.step.ranks else None
+    return found.record.wait.total if found.record.wait else None
+
+
+def _share(found: Found) -> float | None:
+    time, waited = ranks_time(found.record, found.step), _waited(found)
+    return min(1.0, waited / time) if time and waited is not None else None
+
+
+def _of_wait(name: str) -> Callable[[Found], float | None]:
+    def get(found: Found) -> float | None:
+        wait = found.record.wait
+        value = getattr(wait, name) if wait is not None and found.step is None else None
+        return None if value is None else float(value)
+
+    return get
+
+
+def _asleep(found: Found) -> float | None:
+    wait = found.record.wait
+    if wait is None or wait.asleep is None or wait.total <= 0 or found.step is not None:
+        return None
+    return min(1.0, wait.asleep / wait.total)
+
+
+def _ratio(found: Found) -> float | None:
+    imbalance = imbalance_of(found.record, found.step)
+    return imbalance.ratio if imbalance is not None and imbalance.ratio > 0 else None
+
+
+def _lost(found: Found) -> float | None:
+    imbalance = imbalance_of(found.record, found.step)
+    return imbalance.share if imbalance is not None else None
+
+
+FIGURES: tuple[tuple[str, Callable[[Found], float | None], Callable[[float], str], bool], ...] = (
+    ("Time", _elapsed, duration, True),
+    ("Energy", _joules, lambda value: scaled(value, "J"), True),
+    ("Waiting", _waited, duration, True),
+    ("mean power", _power, lambda value: scaled(value, "W"), False),
+    ("share waiting", _share, percent, False),
+    ("asleep of it", _asleep, percent, False),
+    ("CPU in long waits", _of_wait("cpu_share"), percent, False),
+    ("max/mean", _ratio, lambda value: f"{value:.2f}", False),
+    ("lost to imbalance", _lost, percent, False),
+    ("late naps", _of_wait("late"), lambda value: count(round(value)), False),
+    ("late, in all", _of_wait("late_seconds"), duration, False),
+)
+
+
+def measures(founds: Sequence[Found]) -> list[Measure]:
+    """Those that at least one of the jobs has."""
+    found = [Measure(name, [get(one) for one in founds], shown, bars) for name, get, shown, bars in FIGURES]
+    return [measure for measure in found if any(value is not None for value in measure.values)]
+
+
+def difference(value: float | None, first: float | None) -> str:
+    """ "+1.2 %", "−13 %", "±0 %"; "" where there is nothing to relate."""
+    if value is None or not first:
+        return ""
+    change = (value - first) / first
+    if abs(change) < 0.0005:
+        return "±0 %"
+    if change >= 10:
+        return f"×{value / first:.0f}"
+    return ("+" if change > 0 else "−") + percent(abs(change))
+
+
+def _kind(found: Found) -> tuple[int, int]:
+    ranks = found.step.ranks if found.step else found.record.wait.ranks if found.record.wait else 0
+    nodes = found.step.nodes if found.step and found.step.nodes else found.record.nodes_of
+    return nodes, ranks
+
+
+def remarks(founds: Sequence[Found]) -> list[str]:
+    """Why the differences may mean less than they seem to."""
+    said = []
+    if len({_kind(found) for found in founds}) > 1:
+        said.append("The jobs differ in nodes or ranks: times and energy are not of the same run.")
+    energies = [found.record.energy for found in founds if found.record.energy]
+    if len({energy.scope for energy in energies}) > 1:
+        said.append("Energy is of whole nodes for some jobs and a share for others: do not compare it.")
+    if any(energy.source == "simulated" for energy in energies):
+        said.append("Energy is simulated for at least one job, not measured.")
+    if any(found.record.nodes_reported < found.record.nodes_of for found in founds):
+        said.append("At least one record is incomplete: not all of its nodes reported.")
+    said.append("One run each: how much such runs differ by themselves is not known from this.")
+    return said
+
+
+def verdict(founds: Sequence[Found]) -> list[str]:
+    """One sentence per job after the first."""
+    said = []
+    for found in founds[1:]:
+        parts = []
+        time = difference(_elapsed(found), _elapsed(founds[0]))
+        energy = difference(_joules(found), _joules(founds[0]))
+        if time:
+            parts.append(f"took {_words(time, 'longer', 'less time')}")
+        if energy:
+            parts.append(f"used {_words(energy, 'more energy', 'less energy')}")
+        if parts:
+            said.append(f"{label(found)} {' and '.join(parts)} than {label(founds[0])}.")
+    return said
+
+
+def _words(change: str, more: str, less: str) -> str:
+    if change.startswith("±"):
+        return {"longer": "as long", "more energy": "as much energy"}[more] + " (within 0.05 %) "
+    if change.startswith("×"):
+        return f"{change[1:]} times {more}"
+    return f"{change[1:]} {more if change[0] == '+' else less}"
+
+
+def label(found: Found) -> str:
+    """ "102 (nap)" """
+    policy = found.step.policy if found.step and found.step.policy else found.record.policy
+    return f"{found.name} ({policy.used})"

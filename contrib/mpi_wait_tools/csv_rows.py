@@ -1,0 +1,117 @@
+"""A record as a table of one figure per line: job, kind, name, measure, value, unit. Pure.
+
+One shape for everything, so that a spreadsheet or a data frame needs no knowledge of the record: filter by kind.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+from .found import Found
+from .imbalance import imbalance_of
+from .power import saving_of
+from .reading import ranks_of
+from .record import Record, Wait
+from .units import safe
+
+HEADER = ("job", "kind", "name", "measure", "value", "unit")
+Row = tuple[str, str, str, "float | int | str | None", str]
+
+
+def _of_job(found: Found) -> Iterator[Row]:
+    record, wait, energy = found.record, found.record.wait, found.record.energy
+    step = found.step
+    yield "job", "", "policy", (step.policy if step and step.policy else record.policy).used, ""
+    yield "job", "", "elapsed", step.elapsed if step else record.elapsed, "s"
+    if energy is not None:
+        yield "job", "", "energy", step.joules if step else energy.joules, "J"
+        yield "job", "", "energy_source", energy.source, ""
+        yield "job", "", "energy_scope", energy.scope, ""
+    if step is not None:
+        yield "job", "", "ranks", step.ranks, ""
+        yield "job", "", "wait", step.wait, "s"
+    elif wait is not None:
+        yield from _of_waiting(wait)
+    imbalance = imbalance_of(record, step)
+    if imbalance is not None:
+        yield "job", "", "max_over_mean", imbalance.ratio, ""
+        yield "job", "", "lost_to_imbalance", imbalance.lost_s, "s"
+        yield "job", "", "lost_share", imbalance.share, ""
+
+
+def _of_waiting(wait: Wait) -> Iterator[Row]:
+    yield "job", "", "ranks", wait.ranks, ""
+    yield "job", "", "wait", wait.total, "s"
+    yield "job", "", "wait_share", wait.share, ""
+    yield "job", "", "asleep", wait.asleep, "s"
+    yield "job", "", "cpu_share", wait.cpu_share, ""
+    yield "job", "", "late", wait.late, ""
+    yield "job", "", "late_time", wait.late_seconds, "s"
+
+
+def _of_model(record: Record) -> Iterator[Row]:
+    saving = saving_of(record)
+    if saving is None:
+        return
+    for measure, estimate in (("waiting", saving.waiting), ("saved", saving.saved), ("could_save", saving.could)):
+        if estimate is not None:
+            yield "model", "", measure, estimate.value, "J"
+            yield "model", "", f"{measure}_interval", estimate.interval, "J"
+
+
+def _of_calls(wait: Wait) -> Iterator[Row]:
+    for call in wait.calls:
+        yield "call", call.name, "calls", call.calls, ""
+        yield "call", call.name, "waits", call.waits, ""
+        yield "call", call.name, "wait", call.seconds, "s"
+        yield "call", call.name, "longest", call.longest, "s"
+    for profiled in wait.profile:
+        yield "profile", profiled.name, "calls", profiled.calls, ""
+        yield "profile", profiled.name, "time", profiled.time, "s"
+        yield "profile", profiled.name, "wait", profiled.wait, "s"
+        yield "profile", profiled.name, "bytes", profiled.bytes, "B"
+        for least, number in profiled.sizes.items():
+            yield "profile", profiled.name, f"calls_from_{least}_bytes", number, ""
+
+
+def _of_ranks(found: Found) -> Iterator[Row]:
+    for rank in ranks_of(found.record, found.step):
+        yield "rank", rank.label, "wait", rank.seconds, "s"
+        yield "rank", rank.label, "asleep", rank.asleep, "s"
+    wait = found.record.wait
+    if wait is None or found.step is not None:
+        return
+    last = len(wait.quantiles) - 1
+    for index, value in enumerate(wait.quantiles):
+        yield "quantile", f"{index / last:.4g}", "wait", value, "s"
+    for kind, ends in (("least", wait.least_ranks), ("most", wait.most_ranks)):
+        for one in ends:
+            yield kind, str(one.rank), "wait", one.seconds, "s"
+            yield kind, str(one.rank), "node", safe(one.node), ""
+
+
+def _rows(found: Found) -> Iterator[Row]:
+    yield from _of_job(found)
+    if found.step is None:
+        yield from _of_model(found.record)
+        if found.record.wait is not None:
+            yield from _of_calls(found.record.wait)
+        for step in found.record.steps:
+            yield "step", step.id, "elapsed", step.elapsed, "s"
+            yield "step", step.id, "wait", step.wait, "s"
+            yield "step", step.id, "energy", step.joules, "J"
+    yield from _of_ranks(found)
+
+
+def csv_text(founds: Sequence[Found]) -> str:
+    """Figures that the record does not have are left out."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(HEADER)
+    for found in founds:
+        for kind, name, measure, value, unit in _rows(found):
+            if value is not None and value != "":
+                writer.writerow((found.name, kind, name, measure, value, unit))
+    return buffer.getvalue()

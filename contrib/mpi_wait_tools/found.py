@@ -1,0 +1,132 @@
+"""Finds the record of a job: in sacct's fields, or in a file."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+from .errors import Refusal
+from .record import Record, Step, find_body, parse_record
+from .sacct import RECORD_FIELDS, Job, Target, read_jobs
+from .units import safe
+
+RECORD_BYTES_MAX = 1 << 20
+SOON_S = 180  # a record that is not there so soon after the end may still come
+ACTIVE = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT")
+WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A record, where it was found, and the step of it that was asked for. Without a job it came from a file."""
+
+    job: Job | None
+    field: str
+    record: Record
+    step: Step | None = None
+    source: str = ""
+
+    @property
+    def name(self) -> str:
+        """As it was asked for: "123.0", or the file's name."""
+        if self.job is None:
+            return safe(self.source or "a record", 24)
+        return safe(self.job.id) + (f".{self.step.id}" if self.step else "")
+
+
+def _read_text(path: str) -> str:
+    try:
+        if path == "-":
+            data = sys.stdin.buffer.read(RECORD_BYTES_MAX + 1)
+        else:
+            with open(path, "rb") as file:
+                data = file.read(RECORD_BYTES_MAX + 1)
+    except OSError as error:
+        raise Refusal(f"'{path}' cannot be read: {error.strerror}") from None
+    except ValueError:
+        raise Refusal(f"'{path}' cannot be read: it is no path") from None
+    if len(data) > RECORD_BYTES_MAX:
+        raise Refusal(f"'{path}' is larger than {RECORD_BYTES_MAX} bytes: no record is")
+    return data.decode("utf-8", "replace")
+
+
+def _stem(path: str) -> str:
+    name = path.rpartition("/")[2]
+    return "" if path == "-" else name[:-5] if name.endswith(".json") else name
+
+
+def from_file(path: str) -> Found:
+    body = find_body(_read_text(path))
+    if body is None:
+        raise Refusal(f"there is no record in '{path}': it has no \"mpi_wait\"")
+    return Found(None, "", parse_record(body), source=_stem(path))
+
+
+def _why_not(job: Job) -> str:
+    """Why a job has no record: one of several reasons, told apart by what sacct shows of it."""
+    foreign = [name for name in RECORD_FIELDS if job.fields.get(name, "").strip()]
+    if job.state in WAITING:
+        return f"job {job.id} has not run yet ({job.state}): there is no record"
+    if job.state in ACTIVE:
+        return f"job {job.id} is still running: its record is written some seconds after its end"
+    ago = job.ended_s_ago
+    if ago is not None and -SOON_S < ago < SOON_S:
+        return (
+            f"job {job.id} ended {max(0, round(ago))} s ago and has no record yet: it is "
+            "written some 10 s after the end if the job had a policy; ask again in a few seconds "
+            "(administrators: mpi-wait-node flush)"
+        )
+    if foreign:
+        text = safe(job.fields[foreign[0]].strip(), 24)
+        return f"job {job.id} has no record: {foreign[0]} holds another tool's text ({text})"
+    return (
+        f"job {job.id} has no record: it had no policy (--mpi-wait-policy), "
+        "or the site keeps no record of such jobs"
+    )
+
+
+def from_job(job: Job) -> Found:
+    refusal: Refusal | None = None
+    for field in RECORD_FIELDS:
+        try:
+            body = find_body(job.fields.get(field, ""))
+            if body is not None:
+                return Found(job, field, parse_record(body))
+        except Refusal as problem:
+            refusal = refusal or Refusal(f"{field} of job {job.id}: {problem}")
+    raise refusal or Refusal(_why_not(job))
+
+
+def _pick_step(record: Record, step: str, job: str) -> Step:
+    for item in record.steps:
+        if item.id == step:
+            return item
+    known = ", ".join(item.id for item in record.steps[:8]) or "none"
+    known += ", ..." if len(record.steps) > 8 else ""
+    raise Refusal(f"the record of job {job} has no step {step} (it has: {known})")
+
+
+def _with_step(found: Found, step: str | None) -> Found:
+    if step is None or found.job is None:
+        return found
+    return Found(found.job, found.field, found.record, _pick_step(found.record, step, found.job.id))
+
+
+def from_sacct(target: Target, duplicates: bool) -> list[Found]:
+    """The record of the job's latest run, or with duplicates of every run that has one, the oldest first."""
+    jobs = read_jobs(target, duplicates)
+    names = list(dict.fromkeys(job.id for job in jobs))
+    if len(names) > 1:
+        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        raise Refusal(f"{target.job} stands for {len(names)} jobs ({shown}): ask for one of them")
+    if not duplicates:
+        return [_with_step(from_job(jobs[-1]), target.step)]
+    found, refusals = [], []
+    for job in jobs:
+        try:
+            found.append(from_job(job))
+        except Refusal as refusal:
+            refusals.append(refusal)
+    if not found:
+        raise refusals[-1]
+    return [_with_step(one, target.step) for one in found]

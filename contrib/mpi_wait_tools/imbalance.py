@@ -1,0 +1,78 @@
+"""How unbalanced the ranks of a job are, as numbers. Pure.
+
+A rank that waits least computes longest, and the others wait for it: what they wait more than it does is lost to the
+imbalance. As a share of the ranks' time this is how much shorter the run could be with the same work spread evenly;
+where the busiest rank does not wait at all, it is 1 minus the load balance, mean over largest compute time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .record import Record, Step, Wait
+
+NOTABLE = 0.05  # share of the ranks' time from which on a loss is worth a sentence
+
+
+@dataclass(frozen=True)
+class Imbalance:
+    """
+    ratio: the most waiting rank over the mean, 0 where nobody waits. lost_s: what the ranks wait more than the one that
+    waits least, summed. share: of the ranks' time between Init and Finalize; core_share: of the job's core time, from
+    its begin to its end. None where the record does not tell.
+    """
+
+    ranks: int
+    ratio: float
+    lost_s: float
+    share: float | None
+    core_share: float | None
+
+
+def ranks_time(record: Record, step: Step | None = None) -> float | None:
+    """Seconds between Init and Finalize, summed over the ranks; of a step its elapsed time stands for it."""
+    wait = record.wait
+    if step is not None:
+        return step.elapsed * step.ranks if step.elapsed and step.ranks else None
+    if wait is None or not wait.share or wait.total <= 0:
+        return None
+    return wait.total / wait.share
+
+
+def _groups(wait: Wait, steps: Sequence[Step]) -> list[list[float]]:
+    """The ranks' waits by step; one group where they cannot be told apart."""
+    groups, start = [], 0
+    for step in steps:
+        groups.append(wait.per_rank[start : start + step.ranks])
+        start += step.ranks
+    return [group for group in groups if group] if start == len(wait.per_rank) else [wait.per_rank]
+
+
+def imbalance_of(record: Record, step: Step | None = None) -> Imbalance | None:
+    """Of the job, or of one of its steps; None where no rank was seen or the step's ranks are not known."""
+    wait = record.wait
+    if wait is None:
+        return None
+    ran = [item for item in record.steps if item.ranks > 0]
+    groups = _groups(wait, ran) if wait.per_rank else []
+    if step is not None and len(ran) > 1:
+        if len(groups) != len(ran) or step not in ran:
+            return None
+        groups = [groups[ran.index(step)]]
+    if groups:
+        values = [value for group in groups for value in group]
+        lost = sum(sum(group) - len(group) * min(group) for group in groups)
+        ranks, total, most = len(values), sum(values), max(values)
+    else:
+        ranks, total, most = wait.ranks, wait.total, wait.most.seconds
+        lost = max(0.0, total - ranks * wait.least.seconds)
+    time = ranks_time(record, step)
+    whole = record.elapsed * ranks if len(ran) == 1 and step is None else 0.0
+    return Imbalance(
+        ranks=ranks,
+        ratio=most * ranks / total if total > 0 else 0.0,
+        lost_s=lost,
+        share=min(1.0, lost / time) if time else None,
+        core_share=min(1.0, lost / whole) if whole > 0 else None,
+    )

@@ -1,0 +1,158 @@
+"""mpi-wait top: the jobs, accounts or users of a time by the energy that went into waiting."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from .errors import Refusal
+from .output import add_output_arguments, output_is_utf8, output_width, wants_colour
+from .record import find_body, parse_record
+from .sacct import RECORD_FIELDS
+from .sacct_many import DAY_S, DAYS_MAX, Filters, Period, parse_time, read_days
+from .top_rows import GROUPS, JobUse, Row, rows_of, use_of
+from .units import safe
+
+SUMMARY = "the jobs, accounts or users of a time by the energy that their MPI ranks spent waiting"
+LIMIT_MAX = 100_000
+_NAMES = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*(,[A-Za-z0-9_][A-Za-z0-9_.@-]*)*")
+
+
+class Tally:
+    """What was read: the jobs with a record, and how many had none or one that cannot be read."""
+
+    def __init__(self) -> None:
+        self.jobs = self.without = self.unreadable = 0
+        self.uses: list[JobUse] = []
+
+    def add(self, row: dict[str, str]) -> None:
+        self.jobs += 1
+        body, broken = None, False
+        for field in RECORD_FIELDS:
+            try:
+                body = find_body(row.get(field, ""))
+                if body is not None:
+                    names = {"job": row["JobID"], "user": row["User"], "account": row["Account"]}
+                    self.uses.append(use_of(parse_record(body), {**names, "partition": row["Partition"]}))
+                    return
+            except Refusal:
+                broken = True
+        self.unreadable += broken
+        self.without += not broken
+
+
+def _limit(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text[:9]) <= LIMIT_MAX:
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' is not a number from 1 to {LIMIT_MAX}")
+    return int(text)
+
+
+def _names(text: str) -> str:
+    if not _NAMES.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' is no name, and no list of names with commas")
+    return text
+
+
+def _moment(text: str) -> float:
+    moment = parse_time(text, time.time())
+    if moment is None:
+        accepted = "12h, 7d, today, 2026-11-21, 2026-11-21T16:40"
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' is no time (accepted: {accepted})")
+    return moment
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--by", choices=GROUPS, default="job", help="what to sum up (default: job)")
+    parser.add_argument("--since", metavar="TIME", type=_moment, help="12h, 7d, today, 2026-11-21 (default: 1d)")
+    parser.add_argument("--until", metavar="TIME", type=_moment, help="the same (default: now)")
+    parser.add_argument("--user", metavar="NAME,...", type=_names, help="only these users' jobs")
+    parser.add_argument("--account", metavar="NAME,...", type=_names, help="only these accounts' jobs")
+    parser.add_argument("--partition", metavar="NAME,...", type=_names, help="only jobs of these")
+    parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default 20)")
+    add_output_arguments(parser, "all lines as JSON")
+
+
+def _period(arguments: argparse.Namespace) -> Period:
+    now = time.time()
+    until = arguments.until if arguments.until is not None else now
+    since = arguments.since if arguments.since is not None else until - DAY_S
+    if since >= until:
+        arguments.refuse_usage("--since is not before --until")
+    if until - since > DAYS_MAX * DAY_S:
+        arguments.refuse_usage(f"more than {DAYS_MAX} days")
+    return Period(since, until)
+
+
+def _days_with_progress(days: Iterator[Any], number: int, tally: Tally) -> Iterator[Any]:
+    """A bar on standard error while sacct is read, if somebody sees it there."""
+    if not sys.stderr.isatty():
+        yield from days
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        yield from days
+        return
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("days, {task.fields[jobs]} jobs"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=number, jobs=0)
+        for day in days:
+            yield day
+            progress.update(task, advance=1, jobs=tally.jobs)
+
+
+def _read(period: Period, filters: Filters) -> Tally:
+    tally = Tally()
+    for day in _days_with_progress(read_days(period, filters), len(period.days()), tally):
+        for row in day:
+            tally.add(row)
+    return tally
+
+
+def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "since": round(period.since),
+        "until": round(period.until),
+        "by": by,
+        "jobs": tally.jobs,
+        "without_record": tally.without,
+        "unreadable": tally.unreadable,
+        "rows": [
+            {
+                "name": row.name,
+                "jobs": row.jobs,
+                "joules": row.joules,
+                "waiting_j": row.waiting_j,
+                "estimated": row.estimated,
+                "simulated": row.simulated,
+                "without_energy": row.unknown,
+                "wait_s": row.wait_s,
+                "ranks_s": row.ranks_s,
+                "lost_s": row.lost_s,
+            }
+            for row in rows
+        ],
+    }
+
+
+def run(arguments: argparse.Namespace) -> int:
+    period = _period(arguments)
+    tally = _read(period, Filters(arguments.user or "", arguments.account or "", arguments.partition or ""))
+    rows = rows_of(tally.uses, arguments.by)
+    if arguments.json:
+        print(json.dumps(_as_json(period, arguments.by, tally, rows), indent=2, allow_nan=False))
+        return 0
+    try:
+        from .top_view import show_top
+    except ImportError:
+        raise Refusal("the Python package 'rich' is missing (python3-rich); --json works without") from None
+    width, colour = output_width(arguments), wants_colour(arguments)
+    sys.stdout.write(show_top(width, colour, output_is_utf8(), period, arguments, tally, rows))
+    return 0

@@ -1,0 +1,112 @@
+"""The energy of a job, and what its policy did to it, as lines."""
+
+from __future__ import annotations
+
+from .canvas import Canvas
+from .imbalance import ranks_time
+from .power import power_lines, saving_line
+from .reading import energy_scope
+from .record import Energy, Grant, Record, Step, Wait
+from .sacct import Job
+from .units import duration, percent, plural, safe, scaled, watt_hours
+
+GRANTS = {"lease": "lease", "fd": "descriptor", "file": "ownership"}
+
+
+def draw_energy(canvas: Canvas, job: Job | None, record: Record, step: Step | None) -> None:
+    energy = record.energy
+    if energy is None:
+        why = safe(record.energy_why) or "no node could read its counters"
+        canvas.line("Energy", f"not known: {why}", "yellow")
+    elif step is not None and step.joules is None:
+        canvas.line("Energy", "not known for this step")
+    else:
+        _known_energy(canvas, record, energy, step)
+    consumed = job.fields["ConsumedEnergyRaw"] if job is not None and step is None else ""
+    if consumed.isdigit() and 0 < int(consumed[:19]) < 10**15:
+        canvas.line("", f"Slurm's own ConsumedEnergy: {scaled(float(consumed), 'J')}", "dim")
+    for index, text in enumerate(power_lines(record) if step is None else []):
+        canvas.line("" if index else "Model", text, "dim" if index == 2 else "")
+
+
+def _known_energy(canvas: Canvas, record: Record, energy: Energy, step: Step | None) -> None:
+    joules = energy.joules if step is None or step.joules is None else step.joules
+    seconds = record.elapsed if step is None else step.elapsed or 0.0
+    power = f", {scaled(joules / seconds, 'W')} on average" if seconds > 0 else ""
+    tail = ("simulated, not measured", "bold yellow") if energy.source == "simulated" else None
+    canvas.line("Energy", f"{scaled(joules, 'J')} = {watt_hours(joules)}{power}", tail=tail)
+    canvas.line("", energy_scope(record) + _whole_nodes(energy, step))
+    rest = (energy.node_joules or 0.0) - energy.joules
+    if step is None and energy.scope == "share" and rest > 0:
+        canvas.line("", f"the nodes' other {scaled(rest, 'J')}: idle, or other jobs'", "dim")
+    if step is None and energy.zones:
+        canvas.line("", _zones(energy))
+
+
+def _whole_nodes(energy: Energy, step: Step | None) -> str:
+    if energy.scope == "node" or energy.node_joules is None or step is not None:
+        return ""
+    return f"; whole nodes: {scaled(energy.node_joules, 'J')}"
+
+
+def _zones(energy: Energy) -> str:
+    def shown(names: tuple[str, ...]) -> list[str]:
+        return [f"{name} {scaled(energy.zones[name], 'J')}" for name in names if name in energy.zones]
+
+    inner, outer = shown(("core", "uncore")), shown(("package",))
+    if outer and inner:
+        outer = [f"{outer[0]} (of it {', '.join(inner)})"]
+    elif inner:
+        outer = inner
+    board = [f"{zone} (the whole board)" for zone in shown(("psys",))]
+    return "zones: " + " · ".join(outer + shown(("dram",)) + board)
+
+
+def draw_policy(canvas: Canvas, record: Record) -> None:
+    """What the policy gave and what it took."""
+    wait = record.wait
+    canvas.heading(f"What {record.policy.used} did")
+    if wait is not None:
+        _asleep(canvas, wait)
+        _lowered(canvas, wait)
+    if record.grant is not None:
+        _grant(canvas, record.grant)
+    saved = saving_line(record)
+    if saved:
+        canvas.line("Saved", saved)
+    if wait is not None and wait.late:
+        canvas.line("Late", _late(record, wait, wait.late))
+
+
+def _late(record: Record, wait: Wait, late: int) -> str:
+    line = f"{plural(late, 'nap')} ended past the budget"
+    if not wait.late_seconds:
+        return line
+    time = ranks_time(record)
+    share = f", {percent(min(1.0, wait.late_seconds / time))} of the ranks' time" if time else ""
+    return f"{line}, by {duration(wait.late_seconds / late)} on average: {duration(wait.late_seconds)} in all{share}"
+
+
+def _part(seconds: float, wait: Wait, how: str = "") -> str:
+    share = f" ({percent(min(1.0, seconds / wait.total))} of the waiting)" if wait.total > 0 else ""
+    return f"{duration(seconds)}{how}{share}"
+
+
+def _asleep(canvas: Canvas, wait: Wait) -> None:
+    parts = [_part(wait.asleep, wait)] if wait.asleep is not None else []
+    if wait.cpu_share is not None:
+        parts.append(f"long waits used {percent(wait.cpu_share)} of a CPU")
+    if parts:
+        canvas.line("Asleep" if wait.asleep is not None else "CPU", "; ".join(parts))
+
+
+def _lowered(canvas: Canvas, wait: Wait) -> None:
+    if wait.transitions:
+        changes = plural(wait.transitions, "change")
+        canvas.line("Lowered", f"{_part(wait.low, wait, ' at low frequency')}; {changes}")
+
+
+def _grant(canvas: Canvas, grant: Grant) -> None:
+    canvas.line("Frequency", f"{plural(grant.cores, 'core')} granted by {GRANTS[grant.mode]}")
+    for why, cores in sorted(grant.refused.items(), key=lambda item: -item[1])[:4]:
+        canvas.line("", f"{plural(cores, 'core')} not granted: {safe(why)}", "yellow")

@@ -1,0 +1,166 @@
+"""mpi-wait top: against a fake sacct, and once on the throw-away cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import pty
+import re
+import subprocess
+import sys
+from typing import Any
+
+import jobs
+import pytest
+from record_doubles import one_slow_node, spinning
+from report_double import COMMAND, DELIMITER, Report, make_record, make_row, refused, shown
+
+from tests.cluster import Cluster
+
+sys.path.insert(0, str(COMMAND.parent))
+
+from mpi_wait_tools.sacct_many import Period, parse_time  # noqa: E402  (the path above comes first)
+
+
+class Top(Report):
+    command = "top"
+
+
+@pytest.fixture
+def top(tmp_path: pathlib.Path) -> Top:
+    return Top(tmp_path)
+
+
+def row(job: str, record: Any, user: str = "ada", account: str = "physics", **changes: str) -> dict[str, str]:
+    text = record if isinstance(record, str) else json.dumps(record)
+    facts = {"User": user, "Account": account, "Partition": "short", "Start": f"2026-01-02T03:04:0{job[-1]}"}
+    return make_row(text, JobID=job, JobIDRaw=job, **{**facts, **changes})
+
+
+def rows() -> list[dict[str, str]]:
+    modelled = make_record()
+    modelled["mpi_wait"]["watts"] = {"packages": 2, "known": 2, "waiting_j": [3000.0, 10.0], "saved_j": [5, 1]}
+    return [
+        row("101", make_record()),
+        row("102", modelled, user="bob", account="chemistry"),
+        row("103", spinning()),
+        row("104", "JS1:H4sI"),
+        row("105", '{"mpi_wait":{"v":2}}'),
+        row("106", ""),
+    ]
+
+
+def ask(top: Top, *argv: str, answer: list[dict[str, str]] | None = None, **options: Any) -> str:
+    answer = rows() if answer is None else answer
+    return shown(top(*argv, rows=answer, latest=len(answer), **options))
+
+
+def test_jobs_come_by_the_joules_spent_waiting(top: Top) -> None:
+    text = ask(top)
+    lines = [line.split() for line in text.splitlines() if re.match(r"  10\d ", line)]
+    assert [line[0] for line in lines] == ["102", "103", "101"]
+    assert lines[0][1:3] == ["bob", "nap"] and lines[1][1:3] == ["ada", "profile"]
+    assert "3.00 kJ" in text and "~1.51 kJ" in text and "~1.31 kJ" in text
+    assert "3 jobs of 6 with a record; 14.2 kJ, ~5.81 kJ of it waiting" in text
+    assert "1 record cannot be read" in text and "simulated" in text and "~ is an estimate" in text
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+@pytest.mark.parametrize("by,names", [("account", ["chemistry", "physics"]), ("user", ["bob", "ada"]),
+                                      ("partition", ["short"]), ("policy", ["nap", "profile"])])
+def test_they_are_summed_up(top: Top, by: str, names: list[str]) -> None:
+    answer = json.loads(ask(top, "--by", by, "--json"))
+    assert [line["name"] for line in answer["rows"]] == names
+    assert sum(line["jobs"] for line in answer["rows"]) == 3
+    assert (answer["jobs"], answer["without_record"], answer["unreadable"]) == (6, 2, 1)
+    assert re.search(rf"^  {names[0]} +\d", ask(top, "--by", by), re.M)
+
+
+def test_what_sacct_is_asked(top: Top) -> None:
+    ask(top, "--since", "2026-01-02", "--until", "2026-01-02T12:00", "--user", "ada,bob", "--account", "x",
+        "--partition", "short")
+    asked = top.asked()
+    assert "--starttime=2026-01-02T00:00:00" in asked and "--endtime=2026-01-02T12:00:00" in asked
+    assert {"--user=ada,bob", "--accounts=x", "--partition=short"} <= set(asked) and "--allusers" not in asked
+    ask(top)
+    assert "--allusers" in top.asked()
+
+
+def test_a_job_of_several_days_counts_once(top: Top) -> None:
+    answer = json.loads(ask(top, "--since", "2026-01-01", "--until", "2026-01-05", "--json"))
+    assert answer["jobs"] == 6 and sum(line["jobs"] for line in answer["rows"]) == 3
+    again = [row("101", make_record()), row("101", make_record(), Start="2026-01-02T05:00:00")]
+    assert json.loads(ask(top, "--json", answer=again))["rows"][0]["jobs"] == 2
+
+
+def test_texts_with_newlines_and_delimiters(top: Top) -> None:
+    answer = [row("101", f"one\ntwo {json.dumps(make_record())}", Extra=f"x{DELIMITER}\ny"), row("102", spinning())]
+    assert [line["name"] for line in json.loads(ask(top, "--json", answer=answer))["rows"]] == ["102", "101"]
+
+
+def test_nothing_to_show(top: Top) -> None:
+    assert "0 jobs of 0 with a record" in ask(top, answer=[])
+    without = make_record()
+    without["mpi_wait"].update(energy=None, energy_why="no powercap zones")
+    text = ask(top, answer=[row("101", without)])
+    assert "Of 1 job the energy is not known." in text and re.search(r"101 +ada +nap +– +–", text)
+
+
+def test_a_limit_and_many_columns(top: Top) -> None:
+    answer = [row(str(100 + number), one_slow_node(64)) for number in range(30)]
+    text = ask(top, "--limit", "5", "--width", "120", answer=answer)
+    assert len(re.findall(r"^  1\d\d ", text, re.M)) == 5 and "25 more (--limit 30)" in text
+    assert "imbalance" in text and max(map(len, text.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("words", [["--since", "yesterday"], ["--since", "0d"], ["--by", "node"], ["--user", "a b"],
+                                   ["--limit", "0"], ["--user=--help"], ["--since", "1h", "--until", "2h"],
+                                   ["--since", "1900-01-01"]])
+def test_wrong_usage(top: Top, words: list[str]) -> None:
+    assert "usage:" in refused(top(*words), status=2)
+
+
+def test_sacct_that_fails(top: Top) -> None:
+    assert refused(top(status=1, stderr="sacct: error: no\nmore\n")) == "mpi-wait: sacct failed: no\n"
+    (top.folder / "sacct").unlink()
+    assert "sacct" in refused(top(env={"PATH": str(top.folder)}))
+
+
+def test_nothing_that_a_terminal_obeys(top: Top) -> None:
+    text = ask(top, answer=[row("101", make_record(), user="\x1b[2Jada")])
+    assert "\x1b" not in text and "\\x1b" in text
+
+
+def test_times() -> None:
+    now = 1_800_000_000.0
+    assert parse_time("2h", now) == now - 7200 and parse_time("now", now) == now
+    assert parse_time("1w", now) == now - 604800 and parse_time("2026-13-01", now) is None
+    assert [day.until - day.since for day in Period(0, 200_000).days()] == [86400, 86400, 27200]
+
+
+def test_progress_is_for_eyes_only(top: Top) -> None:
+    assert top(rows=rows(), latest=6).stderr == ""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "PATH": f"{top.folder}:/usr/bin:/bin", "FAKE_SACCT": str(top.canned), "TERM": "xterm"}
+    done = subprocess.run([COMMAND, "top", "--since", "3d"], env=environment, stdout=subprocess.PIPE, stderr=theirs,
+                          timeout=60, check=True)
+    os.close(theirs)
+    assert b"days" in os.read(ours, 65536) and b"days" not in done.stdout
+    os.close(ours)
+
+
+def test_on_the_cluster(cluster: Cluster) -> None:
+    program = f"{jobs.PROGRAMS}/unbalanced"
+    job, _ = jobs.srun(cluster, ["-n2", "--mpi-wait-policy=nap", program, "5", "20", "3"])
+    jobs.record(cluster, job)
+    asked = ["/opt/mpi-wait/bin/mpi-wait", "top", "--since", "1h"]
+    done = cluster.run([*asked, "--json"], timeout=60)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    mine = [line for line in answer["rows"] if line["name"] == str(job)]
+    assert len(mine) == 1 and mine[0]["wait_s"] > 0 and mine[0]["simulated"]
+    text = cluster.run([*asked, "--by", "user"], check=True).stdout
+    assert "Energy spent waiting, by user" in text and "Traceback" not in text
+
+
