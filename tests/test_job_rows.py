@@ -61,8 +61,7 @@ def test_a_resized_job_is_one_record_on_its_last_row(cluster: Cluster) -> None:
     )
     job = jobs.sbatch(cluster, script, ["-N2", "-n2", NAP])
     cluster.wait_job(job, timeout=90)
-    cluster.wait_accounted(job)
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 60
     while not (last := rows(cluster, job)[-1])["AdminComment"]:
         assert time.monotonic() < deadline, "no record"
         jobs.flush(cluster)
@@ -108,10 +107,10 @@ def test_a_rank_that_lies_is_bounded_and_marked(cluster: Cluster, kind: str) -> 
     job, done = jobs.srun(cluster, ["-N1", "-n1", NAP, *LIAR, kind])
     assert "lied" in done.stdout and "slurmstepd" not in done.stderr
     text = json.dumps(record := jobs.record(cluster, job))
-    assert not {"NaN", "Infinity", "-"} & set(text.replace("-1", "").split('": ')) and len(text) < 65_000
+    assert "NaN" not in text and "Infinity" not in text and len(text) <= 60_000
     wait = record["wait"]
     if kind == "claims":
         assert wait is None or wait["unseen"] <= 1_000_000
         return
     assert wait["doubtful"] > 0
-    assert wait["max"]["s"] <= record["elapsed_s"] * 8 and wait["total_s"] <= wait["ranks"] * record["elapsed_s"] * 8
+    assert wait["max"]["s"] <= record["elapsed_s"] * 8, "eight threads at most, as long as the job"
