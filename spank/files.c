@@ -164,6 +164,24 @@ int files_write(int directory, const char *name, mode_t mode, const void *bytes,
 	return result;
 }
 
+bool files_is_temporary(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return name[0] == '.' && end && end > name + 5 && strncmp(end - 5, ".json", 5) == 0 && end[1] &&
+	       end[1 + strspn(end + 1, "0123456789")] == '\0';
+}
+
+DIR *files_entries(int directory)
+{
+	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+
+	if (!entries && copy >= 0)
+		close(copy);
+	return entries;
+}
+
 int files_read_json(int directory, const char *name, size_t max, json_t **ret_json)
 {
 	cleanup_free char *text = NULL;

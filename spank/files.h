@@ -6,6 +6,7 @@
 #ifndef MPIWAIT_SPANK_FILES_H
 #define MPIWAIT_SPANK_FILES_H
 
+#include <dirent.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +43,12 @@ int files_read(int directory, const char *name, size_t max, char **ret_text, siz
 
 /* Writes a file whole: temporary name, fsync of file and directory where asked, rename. Returns 0 or -errno. */
 int files_write(int directory, const char *name, mode_t mode, const void *bytes, size_t length, bool durable);
+
+/* Whether that is a name under which files_write begins; one that stays is of a writer that was killed. */
+bool files_is_temporary(const char *name);
+
+/* A directory's entries, read anew from their begin; closed by closedir. NULL and errno where that fails. */
+DIR *files_entries(int directory);
 
 /* The same for one JSON value: an object, of at most max bytes. -EBADMSG: no JSON object. */
 int files_read_json(int directory, const char *name, size_t max, json_t **ret_json);

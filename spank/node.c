@@ -72,6 +72,13 @@ static int run_sweep(struct arguments *arguments)
 	return report(writer_sweep(&arguments->writer, &error), &error);
 }
 
+static int run_move(struct arguments *arguments)
+{
+	struct error error = {0};
+
+	return report(writer_move(&arguments->writer, &error), &error);
+}
+
 static int run_flush(struct arguments *arguments)
 {
 	arguments->writer.at_once = true;
@@ -183,6 +190,7 @@ static const struct command {
         {"write", "KEY", run_write,
          "one job's record from this node's outbox to the spool and, from its first node, to slurmdbd"},
         {"sweep", NULL, run_sweep, "every record that was left, from outbox and spool to slurmdbd (for a timer)"},
+        {"move", NULL, run_move, "every record that was left in this node's outbox to the spool (for a timer)"},
         {"flush", NULL, run_flush, "the same at once, for 20 s at most, whatever its age"},
         {"prolog", NULL, run_prolog, "for Prolog=, where Slurm calls no SPANK prolog: node state and energy baseline"},
         {"epilog", NULL, run_epilog, "for Epilog=, likewise: the node's record to the outbox, and 'write' started"},

@@ -125,7 +125,7 @@ void node_job_epilog(const struct site *site, const char *words, int argument_co
 	struct node_record_end end = {
 	        .job_id = environment_number("SLURM_JOB_ID", 0),
 	        .keep = site->record != SITE_RECORD_NONE,
-	        .helper = site->writer == SITE_WRITER_NODE ? MPIWAIT_HELPER : NULL,
+	        .helper = site->writer == SITE_WRITER_NODE || site->spool[0] ? MPIWAIT_HELPER : NULL,
 	        .argument_count = argument_count,
 	        .arguments = arguments,
 	};

@@ -1,6 +1,7 @@
 #include "spank/nodelist.h"
 
 #include <slurm/slurm.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Slurm's own type is a pointer in some releases and a struct in others. */
@@ -34,6 +35,23 @@ void nodelist_free(struct nodelist *list)
 int nodelist_count(const struct nodelist *list)
 {
 	return slurm_hostlist_count(list->hosts);
+}
+
+char *nodelist_shift(struct nodelist *list)
+{
+	return slurm_hostlist_shift(list->hosts);
+}
+
+int nodelist_first(const char *text, char *buffer, size_t size)
+{
+	struct nodelist *list = nodelist_new(text);
+	int count = list ? nodelist_count(list) : 0;
+	char *name = list ? nodelist_shift(list) : NULL;
+
+	snprintf(buffer, size, "%s", name ? name : "");
+	free(name);
+	nodelist_free(list);
+	return count;
 }
 
 int nodelist_find(const struct nodelist *list, const char *node)

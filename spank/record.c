@@ -2,8 +2,8 @@
 
 #include "spank/cleanup.h"
 #include "spank/record_energy.h"
-#include "spank/record_number.h"
 #include "spank/record_sum.h"
+#include "spank/record_wait.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -11,18 +11,16 @@
 #include <string.h>
 
 #define CALLS_SHOWN 24
-#define QUANTILES   101
-#define SECONDS_MAX 1e12
 
-/* How much is printed; each row leaves out more than the one before. */
-static const struct detail {
-	bool ranks;
-	bool sizes;
-	size_t steps;
-	size_t calls;
-} details[] = {
-        {true, true, SIZE_MAX, CALLS_SHOWN}, {false, true, SIZE_MAX, CALLS_SHOWN}, {false, false, 256, CALLS_SHOWN},
-        {false, false, 64, CALLS_SHOWN},     {false, false, 16, CALLS_SHOWN},      {false, false, 0, 8},
+/* Each row leaves out more than the one before. */
+static const struct record_detail details[] = {
+        {.ranks = true, .asleep = true, .sizes = true, .steps = SIZE_MAX, .calls = CALLS_SHOWN},
+        {.ranks = true, .sizes = true, .steps = SIZE_MAX, .calls = CALLS_SHOWN},
+        {.sizes = true, .steps = SIZE_MAX, .calls = CALLS_SHOWN},
+        {.steps = 256, .calls = CALLS_SHOWN},
+        {.steps = 64, .calls = CALLS_SHOWN},
+        {.steps = 16, .calls = CALLS_SHOWN},
+        {.calls = 8},
 };
 
 /* Everything that the printer needs. */
@@ -34,16 +32,6 @@ struct job {
 	const struct policy_use *policy;
 	const struct sum *sum;
 };
-
-static json_t *seconds(double value)
-{
-	return number(value < SECONDS_MAX ? value : SECONDS_MAX, 3);
-}
-
-static json_t *ratio(double part, double whole)
-{
-	return number(whole > 0 ? fmin(part / whole, 1) : 0, 3);
-}
 
 static json_t *policy_print(const struct policy_use *use)
 {
@@ -64,147 +52,75 @@ static const char *energy_why(const struct job *job)
 	return job->sum->energy_nodes < job->count ? "the job's cores are not known" : "";
 }
 
-static json_t *rank_print(const struct job *job, const struct sum_rank *rank)
-{
-	return json_pack("{s:i, s:o, s:s}", "rank", rank->rank, "s", seconds(rank->wait_s), "node",
-	                 job->nodes[rank->node]->node);
-}
-
-static void call_print(json_t *calls, const char *name, const struct sum_call *call)
-{
-	json_object_set_new(calls, name,
-	                    json_pack("{s:o, s:o, s:o, s:o}", "calls", number(call->calls, 0), "waits",
-	                              number(call->waits, 0), "wait_s", seconds(call->wait_s), "longest_s",
-	                              seconds(call->longest_s)));
-}
-
-static json_t *calls_print(const struct sum *sum, size_t shown)
-{
-	struct sum_call other = {0};
-	json_t *calls = json_object();
-	bool has_other = false;
-	size_t printed = 0;
-
-	for (size_t i = 0; i < sum->call_count; i++) {
-		const struct sum_call *call = &sum->call[i];
-
-		if (printed < shown && strcmp(call->name, "other") != 0) {
-			call_print(calls, call->name, call);
-			printed++;
-			continue;
-		}
-		has_other = true;
-		other.calls += call->calls;
-		other.waits += call->waits;
-		other.wait_s += call->wait_s;
-		other.longest_s = fmax(other.longest_s, call->longest_s);
-	}
-	if (has_other)
-		call_print(calls, "other", &other);
-	return calls;
-}
-
-static int wait_compare(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
-}
-
-static json_t *quantiles_print(const struct sum *sum)
-{
-	cleanup_free double *waits = calloc(sum->rank_count + 1, sizeof(*waits));
-	json_t *json = json_array();
-
-	for (size_t i = 0; waits && i < sum->rank_count; i++)
-		waits[i] = sum->rank[i].wait_s;
-	if (!waits || sum->rank_count == 0)
-		return json;
-	qsort(waits, sum->rank_count, sizeof(*waits), wait_compare);
-	for (size_t i = 0; i < QUANTILES; i++)
-		json_array_append_new(json, seconds(waits[(i * (sum->rank_count - 1) + 50) / (QUANTILES - 1)]));
-	return json;
-}
-
-/* The per-rank lists, or what stands for them. */
-static void ranks_print(json_t *json, const struct sum *sum, bool listed)
-{
-	json_t *wait = json_array(), *asleep = json_array();
-
-	listed = listed && sum->omitted == 0;
-	for (size_t i = 0; listed && i < sum->rank_count; i++) {
-		json_array_append_new(wait, seconds(sum->rank[i].wait_s));
-		json_array_append_new(asleep, seconds(sum->rank[i].asleep_s));
-	}
-	json_object_set_new(json, "per_rank_s", wait);
-	json_object_set_new(json, "per_rank_asleep_s", asleep);
-	if (!listed && sum->omitted == 0)
-		json_object_set_new(json, "quantiles_s", quantiles_print(sum));
-}
-
-static json_t *wait_print(const struct job *job, const struct detail *detail)
-{
-	const struct sum *sum = job->sum;
-	double ranks = (double)sum->rank_count + sum->omitted;
-	json_t *json;
-
-	if (ranks == 0)
-		return json_null();
-	json = json_pack("{s:o, s:o, s:o, s:o, s:o}", "ranks", number(ranks, 0), "total_s", seconds(sum->total_s),
-	                 "mean_s", seconds(sum->total_s / ranks), "share", ratio(sum->total_s, sum->span_s), "asleep_s",
-	                 seconds(sum->asleep_s));
-	if (sum->sampled_s > 0)
-		json_object_set_new(json, "cpu_share", ratio(sum->sampled_cpu_s, sum->sampled_s));
-	json_object_set_new(json, "naps", number(sum->naps, 0));
-	if (sum->transitions > 0) {
-		json_object_set_new(json, "transitions", number(sum->transitions, 0));
-		json_object_set_new(json, "low_s", seconds(sum->low_s));
-	}
-	json_object_set_new(json, "late", number(sum->late, 0));
-	json_object_set_new(json, "late_s", seconds(sum->late_s));
-	if (sum->unseen > 0)
-		json_object_set_new(json, "unseen", number(sum->unseen, 0));
-	service_print(&sum->service, json);
-	json_object_set_new(json, "min", rank_print(job, &sum->min));
-	json_object_set_new(json, "max", rank_print(job, &sum->max));
-	json_object_set_new(json, "by_call", calls_print(sum, detail->calls));
-	if (sum->profile->count > 0)
-		json_object_set_new(json, "profile", profile_print(sum->profile, detail->calls, detail->sizes));
-	ranks_print(json, sum, detail->ranks);
-	return json;
-}
-
 static bool policy_same(const struct policy_use *a, const struct policy_use *b)
 {
 	return strcmp(a->asked, b->asked) == 0 && strcmp(a->used, b->used) == 0 && strcmp(a->why, b->why) == 0;
 }
 
-static json_t *steps_print(const struct job *job, size_t shown)
+static json_t *step_print(const struct job *job, const struct sum_step *step)
 {
-	json_t *steps = json_array();
+	json_t *json =
+	        json_pack("{s:s, s:i, s:o, s:o, s:o}", "id", step->id, "nodes", (int)step->nodes, "ranks",
+	                  number(step->ranks, 0), "elapsed_s", record_seconds(fmax(step->end_s - step->start_s, 0)),
+	                  "wait_s", record_seconds(step->wait_s));
 
-	for (size_t i = 0; i < job->sum->step_count && i < shown; i++) {
-		const struct sum_step *step = &job->sum->step[i];
-		json_t *json =
-		        json_pack("{s:s, s:i, s:o, s:o, s:o}", "id", step->id, "nodes", (int)step->nodes, "ranks",
-		                  number(step->ranks, 0), "elapsed_s", seconds(fmax(step->end_s - step->start_s, 0)),
-		                  "wait_s", seconds(step->wait_s));
-
-		if (step->policy.asked[0] && !policy_same(&step->policy, job->policy))
-			json_object_set_new(json, "policy", policy_print(&step->policy));
-		if (step->has_joules)
-			json_object_set_new(json, "joules", number(step->joules, 1));
-		json_array_append_new(steps, json);
-	}
-	return steps;
+	if (step->policy.asked[0] && !policy_same(&step->policy, job->policy))
+		json_object_set_new(json, "policy", policy_print(&step->policy));
+	if (step->has_joules)
+		json_object_set_new(json, "joules", number(step->joules, 1));
+	return json;
 }
 
-static char *job_print(const struct job *job, const struct detail *detail)
+static int wait_compare(const void *left, const void *right)
+{
+	const struct sum_step *a = *(const struct sum_step *const *)left, *b = *(const struct sum_step *const *)right;
+
+	if (a->wait_s != b->wait_s)
+		return a->wait_s < b->wait_s ? 1 : -1;
+	return (a->place > b->place) - (a->place < b->place);
+}
+
+static int place_compare(const void *left, const void *right)
+{
+	const struct sum_step *a = *(const struct sum_step *const *)left, *b = *(const struct sum_step *const *)right;
+
+	return (a->place > b->place) - (a->place < b->place);
+}
+
+/* The steps that waited most, in order of start, and the sum of the others. */
+static void steps_print(json_t *json, const struct job *job, size_t shown)
+{
+	size_t count = job->sum->step_count;
+	cleanup_free const struct sum_step **order = calloc(count + 1, sizeof(*order));
+	double ranks = 0, wait_s = 0;
+	json_t *steps = json_array();
+
+	json_object_set_new(json, "steps", steps);
+	for (size_t i = 0; order && i < count; i++)
+		order[i] = &job->sum->step[i];
+	shown = !order ? 0 : shown < count ? shown : count;
+	if (shown < count && order) {
+		qsort(order, count, sizeof(*order), wait_compare);
+		qsort(order, shown, sizeof(*order), place_compare);
+	}
+	for (size_t i = 0; i < shown; i++)
+		json_array_append_new(steps, step_print(job, order[i]));
+	for (size_t i = shown; order && i < count; i++) {
+		ranks += order[i]->ranks;
+		wait_s += order[i]->wait_s;
+	}
+	if (shown < count)
+		json_object_set_new(json, "steps_rest",
+		                    json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)(count - shown), "ranks",
+		                              number(ranks, 0), "wait_s", record_seconds(wait_s)));
+}
+
+static char *job_print(const struct job *job, const struct record_detail *detail)
 {
 	json_auto_t *line = NULL;
 	json_t *nodes = json_pack("{s:i, s:I}", "reported", (int)job->count, "of", (json_int_t)job->nodes_of);
 	json_t *json = json_pack("{s:i, s:o, s:o, s:o, s:o}", "v", 1, "policy", policy_print(job->policy), "nodes",
-	                         nodes, "elapsed_s", seconds(record_elapsed_s(job->nodes, job->count)), "energy",
+	                         nodes, "elapsed_s", record_seconds(record_elapsed_s(job->nodes, job->count)), "energy",
 	                         record_energy_print(job->sum, job->nodes, job->count));
 	double left_out = job->sum->steps_left_out;
 
@@ -220,8 +136,8 @@ static char *job_print(const struct job *job, const struct detail *detail)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
 	if (job->sum->grant.mode[0])
 		json_object_set_new(json, "grant", record_grant_print(&job->sum->grant));
-	json_object_set_new(json, "wait", wait_print(job, detail));
-	json_object_set_new(json, "steps", steps_print(job, detail->steps));
+	json_object_set_new(json, "wait", record_wait_print(job->sum, job->nodes, detail));
+	steps_print(json, job, detail->steps);
 	if (job->sum->step_count > detail->steps)
 		left_out += (double)(job->sum->step_count - detail->steps);
 	if (left_out > 0)
@@ -280,6 +196,9 @@ int record_merge(const struct record_node *const nodes[], size_t count, uint32_t
 	job.sum = sum;
 	job.policy = policy_of(nodes, count, sum);
 	for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++) {
+		/* a number and its comma are two bytes at least: not even tried */
+		if (details[i].ranks && sum->rank_count > RECORD_MAX / 2)
+			continue;
 		free(line);
 		line = job_print(&job, &details[i]);
 		if (!line || strlen(line) <= RECORD_MAX)

@@ -156,7 +156,7 @@ static bool energy_get(const json_t *object, struct record_energy *ret_energy)
 		ret_energy->zone_j[kind] = (double)value / 1e6;
 		ret_energy->present = true;
 	}
-	ret_energy->dropped = json_object_get(energy, "dropped");
+	ret_energy->dropped = json_incref(json_object_get(energy, "dropped"));
 	ret_energy->has_own = json_object_get(energy, "own_uj");
 	if (ret_energy->has_own && !integer_get(energy, "own_uj", MICROJOULES_MAX, &value))
 		return false;
@@ -223,7 +223,7 @@ static bool call_name_ok(const char *name)
 {
 	if (strcmp(name, "other") == 0)
 		return true;
-	return strncmp(name, "MPI_", 4) == 0 && name[4] && strlen(name) < 48 &&
+	return strncmp(name, "MPI_", 4) == 0 && name[4] && strlen(name) < RECORD_NODE_CALL_MAX &&
 	       characters_ok(name + 4, LOWER UPPER "_");
 }
 
@@ -241,7 +241,7 @@ static bool calls_get(const json_t *wait, struct record_wait *ret_wait)
 	{
 		struct record_call *have = &ret_wait->call[ret_wait->call_count++];
 
-		have->name = name;
+		snprintf(have->name, sizeof(have->name), "%s", name);
 		if (!call_name_ok(name) || !integer_of(json_array_get(call, 0), MICROSECONDS_MAX, &have->calls) ||
 		    !integer_of(json_array_get(call, 1), MICROSECONDS_MAX, &have->waits) ||
 		    !integer_of(json_array_get(call, 2), MICROSECONDS_MAX, &have->wait_us) ||
@@ -257,11 +257,12 @@ static bool wait_get(const json_t *step, struct record_wait *ret_wait)
 
 	if (!wait || json_is_null(wait))
 		return true;
-	ret_wait->profile = json_object_get(wait, "profile");
+	ret_wait->profile = json_incref(json_object_get(wait, "profile"));
 	return profile_is_good(ret_wait->profile) && ranks_get(wait, ret_wait) && omitted_get(wait, ret_wait) &&
 	       calls_get(wait, ret_wait) && service_parse(wait, &ret_wait->service) &&
 	       integer_get(wait, "size", RANK_MAX, &ret_wait->size) &&
 	       integer_get(wait, "unseen", RANK_MAX, &ret_wait->unseen) &&
+	       (!json_object_get(wait, "doubtful") || integer_get(wait, "doubtful", RANK_MAX, &ret_wait->doubtful)) &&
 	       integer_get(wait, "span_us", MICROSECONDS_MAX, &ret_wait->span_us) &&
 	       (!json_object_get(wait, "naps") || integer_get(wait, "naps", MICROSECONDS_MAX, &ret_wait->naps)) &&
 	       (!json_object_get(wait, "low_us") || integer_get(wait, "low_us", MICROSECONDS_MAX, &ret_wait->low_us)) &&
@@ -378,9 +379,12 @@ void record_node_free(struct record_node *node)
 	if (!node)
 		return;
 	for (size_t i = 0; i < node->step_count; i++) {
+		json_decref(node->step[i].energy.dropped);
+		json_decref(node->step[i].wait.profile);
 		free(node->step[i].wait.rank);
 		free(node->step[i].wait.call);
 	}
 	free(node->step);
+	json_decref(node->energy.dropped);
 	free(node);
 }

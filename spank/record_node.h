@@ -20,6 +20,7 @@
 #include "spank/throttle.h"
 
 #define RECORD_NODE_NAME_MAX  64
+#define RECORD_NODE_CALL_MAX  48
 #define RECORD_NODE_NONE      UINT32_MAX
 #define RECORD_NODE_STEPS_MAX 4096
 
@@ -30,7 +31,7 @@ struct record_rank {
 };
 
 struct record_call {
-	const char *name; /* "MPI_Recv" or "other", borrowed from the JSON value */
+	char name[RECORD_NODE_CALL_MAX]; /* "MPI_Recv" or "other" */
 	uint64_t calls;
 	uint64_t waits;
 	uint64_t wait_us;
@@ -45,7 +46,7 @@ struct record_energy {
 	double zone_j[RAPL_KIND_COUNT];
 	bool has_own; /* else the part of the cores holds */
 	double own_j;
-	const json_t *dropped; /* [[zone, why], ...], borrowed from the JSON value; NULL: none */
+	json_t *dropped; /* [[zone, why], ...]; NULL: none */
 };
 
 struct record_wait {
@@ -57,6 +58,7 @@ struct record_wait {
 	struct record_rank omitted_max;
 	uint64_t size; /* of the world */
 	uint64_t unseen;
+	uint64_t doubtful; /* ranks of which a number was out of range */
 	uint64_t span_us;
 	uint64_t naps;
 	uint64_t low_us;
@@ -67,7 +69,7 @@ struct record_wait {
 	uint64_t sampled_cpu_us;
 	size_t call_count;
 	struct record_call *call;
-	const json_t *profile; /* checked, borrowed; NULL: none */
+	json_t *profile; /* checked; NULL: none */
 	struct service service;
 };
 
@@ -91,7 +93,7 @@ struct record_node {
 	uint32_t het_offset;
 	uint32_t restart_count;
 	uint32_t gid;
-	const char *nodes; /* the job's node list, borrowed from the JSON value */
+	const char *nodes; /* the job's node list, borrowed from the JSON value: who frees that puts a copy here */
 	struct policy_use policy;
 	double start_s;
 	double end_s;
@@ -108,8 +110,8 @@ struct record_node {
 };
 
 /*
- * Parses one node's record. *ret_node borrows from json and is freed by record_node_free before it. Returns 0, -EINVAL
- * with the field that is wrong, or -ENOMEM.
+ * Parses one node's record. *ret_node is freed by record_node_free; only its node list is borrowed from json. Returns
+ * 0, -EINVAL with the field that is wrong, or -ENOMEM.
  */
 int record_node_parse(const json_t *json, struct record_node **ret_node, struct error *error);
 void record_node_free(struct record_node *node);

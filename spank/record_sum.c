@@ -144,6 +144,7 @@ static void wait_add(struct sum *sum, uint32_t step_index, const struct record_w
 	sum->sampled_s += seconds(wait->sampled_us);
 	sum->sampled_cpu_s += seconds(wait->sampled_cpu_us);
 	sum->unseen += (double)wait->unseen;
+	sum->doubtful += (double)wait->doubtful;
 	if ((double)wait->size > sum->world)
 		sum->world = (double)wait->size;
 }

@@ -40,7 +40,7 @@ struct sum_step {
 	double wait_s;
 	bool has_joules;
 	double joules;
-	uint32_t place; /* among the steps in order of start */
+	uint32_t place; /* among the steps in order of start, once they are sorted */
 };
 
 struct sum {
@@ -52,7 +52,7 @@ struct sum {
 	struct sum_call call[MPIWAIT_CALLS + 2];
 	struct profile *profile;
 	double omitted; /* ranks that are in the sums but not in the list */
-	double total_s, asleep_s, span_s, naps, late, late_s, sampled_s, sampled_cpu_s, unseen, world;
+	double total_s, asleep_s, span_s, naps, late, late_s, sampled_s, sampled_cpu_s, unseen, doubtful, world;
 	struct sum_rank min, max;
 	struct service service;
 	double low_s, transitions; /* as the ranks say */

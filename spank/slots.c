@@ -8,7 +8,7 @@
 
 #define COUNT_MAX  UINT64_C(1000000000000000)
 #define BYTES_MAX  UINT64_C(1000000000000000000)
-#define SUM_MAX    (UINT64_C(1) << 62)
+#define SUM_MAX    UINT64_C(1000000000000000000) /* the most that a node's record may hold: more would be refused */
 #define UNSEEN_MAX 1000000u
 
 /* Counts and times of one reading are bounded by these. */
@@ -214,6 +214,8 @@ static int slot_add(struct slots *slots, int segment, uint32_t index, uint32_t r
 	slots->profiled |= profiled;
 	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
 		slots->flagged[flag] += slot->flags >> flag & 1;
+	/* no thread waits longer than the step has lasted, however many functions it says so of */
+	rank->wait_ns = bounded(&bounds, rank->wait_ns, lanes * (bounds.now_ns - bounds.begun_ns));
 	if (rank->asleep_ns > rank->wait_ns)
 		rank->asleep_ns = rank->wait_ns;
 	rank->doubtful = bounds.exceeded;
@@ -315,7 +317,8 @@ static void service_set(const struct slots *slots, json_t *json)
 {
 	struct service service = {.spun_count = 0};
 
-	memcpy(service.polls, slots->polls, sizeof(service.polls));
+	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
+		service.polls[hook] = slots->polls[hook] < SERVICE_COUNT_MAX ? slots->polls[hook] : SERVICE_COUNT_MAX;
 	memcpy(service.ranks, slots->flagged, sizeof(service.ranks));
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		if (call_spun(&slots->call[row]))

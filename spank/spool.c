@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define TRIES 3
+
 void spool_enter(const struct spool *spool)
 {
 	/* stays root where it cannot change: then the checks decide, not the identity */
@@ -118,7 +120,7 @@ int spool_move(struct spool *spool, const char *key, const char *node, struct er
 	cleanup_free char *text = NULL;
 	char name[FILES_NAME_MAX + 1];
 	size_t length = 0;
-	int result;
+	int result, tries = 0;
 
 	if ((size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
 		return error_set(error, -ENAMETOOLONG, "\"%s\" of node \"%s\": name too long", key, node);
@@ -128,7 +130,9 @@ int spool_move(struct spool *spool, const char *key, const char *node, struct er
 	if (result)
 		return error_set(error, result, "\"%s/%s\": %s", spool->outbox_path, name, strerror(-result));
 	spool_enter(spool);
-	result = shared_put(spool, key, node, text, length);
+	do
+		result = shared_put(spool, key, node, text, length);
+	while (result == -ENOENT && ++tries < TRIES); /* who has stored the job is removing its directory */
 	spool_leave(spool);
 	if (result)
 		return error_set(error, result, "spool \"%s/%s\": %s; the record stays in \"%s\"", spool->shared_path,
@@ -141,14 +145,18 @@ int spool_move(struct spool *spool, const char *key, const char *node, struct er
 static int each_name(int directory, int (*visit)(struct spool *spool, const char *name, spool_visit, void *context),
                      struct spool *spool, spool_visit inner, void *context)
 {
-	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup_closedir DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+	cleanup_closedir DIR *entries = NULL;
 	const struct dirent *entry;
 	int result = 0;
 
-	if (!entries && copy >= 0)
-		close(copy);
-	while (entries && result == 0 && (entry = readdir(entries)))
+	if (directory == spool->shared)
+		spool_enter(spool);
+	entries = files_entries(directory);
+	if (directory == spool->shared)
+		spool_leave(spool);
+	if (!entries)
+		return -errno;
+	while (result == 0 && (entry = readdir(entries)))
 		if (files_name_ok(entry->d_name))
 			result = visit(spool, entry->d_name, inner, context);
 	return result;
@@ -192,44 +200,5 @@ int spool_each_outbox(struct spool *spool, spool_visit visit, void *context)
 
 int spool_each_shared(struct spool *spool, spool_visit visit, void *context)
 {
-	int result, copy;
-
-	if (spool->shared < 0)
-		return 0;
-	spool_enter(spool);
-	copy = fcntl(spool->shared, F_DUPFD_CLOEXEC, 3);
-	spool_leave(spool);
-	result = each_name(copy, shared_name, spool, visit, context);
-	close(copy);
-	return result;
-}
-
-/* The file system decides who may give a file away: where it refuses, the file stays with its writer's group. */
-static void group_set(int directory, const char *name, gid_t group)
-{
-	cleanup_close int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	if (file >= 0 && fchown(file, (uid_t)-1, group))
-		log_debug("\"%s\" could not be given to group %u: %s", name, (unsigned)group, strerror(errno));
-}
-
-int spool_keep(struct spool *spool, const char *key, gid_t group, const char *line, struct error *error)
-{
-	char path[PATH_MAX + 16], name[FILES_NAME_MAX + 1];
-	cleanup_close int directory = -1;
-	int result;
-
-	if (spool->shared >= 0)
-		snprintf(path, sizeof(path), "%s/done", spool->shared_path);
-	else
-		snprintf(path, sizeof(path), "%s/../done", spool->outbox_path);
-	snprintf(name, sizeof(name), "%s.json", key);
-	spool_enter(spool);
-	directory = files_directory(AT_FDCWD, path, 0711);
-	result = directory < 0 ? directory : files_write(directory, name, 0640, line, strlen(line), true);
-	spool_leave(spool);
-	if (result < 0)
-		return error_set(error, result, "\"%s/%s\": %s", path, name, strerror(-result));
-	group_set(directory, name, group);
-	return 0;
+	return spool->shared < 0 ? 0 : each_name(spool->shared, shared_name, spool, visit, context);
 }

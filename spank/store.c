@@ -44,15 +44,37 @@ static double joules_in(const char *line)
 	return json_is_number(joules) ? json_number_value(joules) : -1;
 }
 
+/* The record as a file. A better one, made when more nodes were there, stays. */
+static int file_add(struct store *store, const struct collection *collection, const char *line, struct error *error)
+{
+	cleanup_free char *held = spool_kept(store->spool, collection->key), *text = NULL;
+
+	if (record_combine(held, line, &text) == -EALREADY)
+		return -EALREADY;
+	return spool_keep(store->spool, collection->key, collection->node[0]->gid, line, error);
+}
+
+/* Array ids are known on the nodes on which a step ran. */
+static const struct record_node *array_node(const struct collection *collection)
+{
+	for (size_t i = 0; i < collection->count; i++)
+		if (collection->node[i]->array_job_id != RECORD_NODE_NONE)
+			return collection->node[i];
+	return collection->node[0];
+}
+
 static int account_add(struct store *store, const struct collection *collection, const char *line, struct error *error)
 {
-	const struct record_node *node = collection->node[0];
+	const struct record_node *node = array_node(collection);
 	const struct account_run run = {
 	        .cluster = node->cluster,
 	        .job_id = node->job_id,
 	        .array_job_id = node->array_job_id,
 	        .array_task_id = node->array_task_id,
 	        .at = run_time(collection),
+	        .begun = (time_t)collection->node[0]->start_s,
+	        .end = (time_t)collection->node[0]->end_s,
+	        .node = collection->node[0]->node,
 	};
 	int result = store->account ? 0 : account_open(&store->account, error);
 
@@ -70,22 +92,8 @@ static int sink_add(struct store *store, const struct collection *collection, co
 	if (result)
 		return result;
 	if (store->site->sink == SITE_SINK_FILE)
-		return spool_keep(store->spool, collection->key, collection->node[0]->gid, line, error);
+		return file_add(store, collection, line, error);
 	return account_add(store, collection, line, error);
-}
-
-int store_add(struct store *store, struct collection *collection, const char *why, struct error *error)
-{
-	int result = wanted(store->site, collection) ? sink_add(store, collection, why, error) : 0;
-
-	if (result && result != -EALREADY)
-		return result;
-	store->pending[store->count++] = collection;
-	if (store->count < STORE_BATCH)
-		return 0;
-	/* where it fails they are kept, and the next sweep finds them */
-	store_commit(store, error);
-	return 0;
 }
 
 int store_commit(struct store *store, struct error *error)
@@ -110,4 +118,83 @@ void store_close(struct store *store)
 	store->count = 0;
 	account_close(store->account);
 	store->account = NULL;
+}
+
+/* What to say of missing nodes; NULL for none. */
+static const char *why_partial(const struct collection *collection)
+{
+	if (collection_is_complete(collection))
+		return NULL;
+	if (collection->in_outbox)
+		return "no shared spool";
+	return collection->count == 1 && collection->has_first ? "spool not shared" : "nodes missing";
+}
+
+static bool is_acceptable(const struct collection *collection, enum store_accept accept)
+{
+	if (collection_is_complete(collection) || collection->in_outbox || accept == STORE_ANY)
+		return true;
+	return accept == STORE_ALONE && collection->count == 1 && collection->has_first;
+}
+
+/* A directory in which nobody has put a file, or of which somebody who was killed has removed the files. */
+static int empty_remove(struct spool *spool, struct collection *collection)
+{
+	struct collection_view view;
+	int result = collection_look(spool, collection, NULL, &view);
+
+	if (!result && view.files == 0)
+		collection_remove(spool, collection);
+	return result || view.files == 0 ? result : STORE_LEFT;
+}
+
+/* Takes the collection over if it returns 0: also where the site wants no record of it, or a better one is there. */
+static int store_add(struct store *store, struct collection *collection, const char *why, struct error *error)
+{
+	int result = wanted(store->site, collection) ? sink_add(store, collection, why, error) : 0;
+
+	if (result && result != -EALREADY)
+		return result;
+	collection_forget(collection);
+	store->pending[store->count++] = collection;
+	if (store->count < STORE_BATCH)
+		return 0;
+	/* where it fails they are kept, and the next sweep finds them */
+	store_commit(store, error);
+	return 0;
+}
+
+/* Takes the collection over if it returns 0. */
+static int store_read(struct store *store, struct collection *collection, enum store_accept accept, struct error *error)
+{
+	int result = collection_read(store->spool, collection, error);
+
+	if (result)
+		return result;
+	if (collection->count == 0) {
+		result = empty_remove(store->spool, collection);
+		if (!result)
+			collection_free(collection);
+		return result;
+	}
+	if (!is_acceptable(collection, accept))
+		return STORE_LEFT;
+	return store_add(store, collection, why_partial(collection), error);
+}
+
+int store_job(struct store *store, const char *key, enum store_accept accept, unsigned wait_s, struct error *error)
+{
+	struct collection *collection = NULL;
+	struct error reason = {0};
+	int result = collection_open(store->spool, key, &collection, &reason);
+
+	if (!result)
+		result = collection_lock(store->spool, collection, wait_s);
+	if (!result)
+		result = store_read(store, collection, accept, &reason);
+	if (result)
+		collection_free(collection);
+	if (result < 0 && result != -ENOENT)
+		error_set(error, result, "%s", reason.text[0] ? reason.text : strerror(-result));
+	return result == -ENOENT ? 0 : result;
 }

@@ -3,6 +3,7 @@
 #define MPIWAIT_SPANK_STORE_H
 
 #include "spank/account.h"
+#include "spank/collection.h"
 #include "spank/error.h"
 #include "spank/site.h"
 #include "spank/spool.h"
@@ -18,13 +19,22 @@ struct store {
 	struct collection *pending[STORE_BATCH];
 };
 
+/* Of which nodes a record is made though some are missing. Without a shared spool they always are. */
+enum store_accept {
+	STORE_COMPLETE, /* of none */
+	STORE_ALONE,    /* the first, where no other has been seen: the spool may not be shared */
+	STORE_ANY
+};
+
+#define STORE_LEFT 1 /* nodes are missing */
+
 /*
- * Merges what was collected (count >= 1, locked) and stores it; why says what became of missing nodes. Takes the
- * collection over if it returns 0: then it is removed by the next store_commit, which comes by itself when the batch is
- * full. Also 0 where the site wants no record of such a job, or a better one is there. Else ACCOUNT_NOT_YET or -errno,
- * and the collection is still the caller's.
+ * Locks a job, waiting at most so long, reads what its nodes have left, merges and stores it. It is removed by the next
+ * store_commit, which comes by itself when the batch is full; until then no more of it is kept than the names. Returns
+ * 0 (also where another was faster, the site wants no record of such a job, or a better one is there), STORE_LEFT,
+ * ACCOUNT_NOT_YET, -EBUSY (another has the lock) or -errno.
  */
-int store_add(struct store *store, struct collection *collection, const char *why, struct error *error);
+int store_job(struct store *store, const char *key, enum store_accept accept, unsigned wait_s, struct error *error);
 
 /* Commits, then removes what was stored. Returns 0 or -EIO (nothing was removed). */
 int store_commit(struct store *store, struct error *error);

@@ -11,6 +11,7 @@
 
 #include "spank/error.h"
 #include "spank/site.h"
+#include "spank/store.h"
 
 struct writer_config {
 	const struct site *site;
@@ -27,12 +28,15 @@ struct writer_config {
 		.first_delay_s = 8, .collect_s = 60, .flush_s = 20 \
 	}
 
-#define WRITER_LEFT 1 /* something was left for the next sweep */
+#define WRITER_LEFT STORE_LEFT /* something was left for the next sweep */
 
 /* One job, right after its end on this node. Returns 0, WRITER_LEFT or -errno. */
 int writer_write(const struct writer_config *config, const char *key, const char *node, struct error *error);
 
 /* Everything that is old enough, with one connection, many jobs per commit. Returns 0, WRITER_LEFT or -errno. */
 int writer_sweep(const struct writer_config *config, struct error *error);
+
+/* Every record that is old enough from this node's outbox to the shared spool. Returns 0, WRITER_LEFT or -errno. */
+int writer_move(const struct writer_config *config, struct error *error);
 
 #endif

@@ -246,6 +246,9 @@ def test_thousand_nodes(tmp_path: Path) -> None:
     )
     assert abs(wait["quantiles_s"][50] - 64) < 0.01
     assert wait["max"] == {"rank": 127_999, "s": 127.999, "node": "n0999"}
+    assert [rank["rank"] for rank in wait["most"]] == list(range(127_999, 127_983, -1))
+    assert [rank["s"] for rank in wait["least"]] == [i / 1000 for i in range(16)]
+    assert {rank["node"] for rank in wait["most"]} == {"n0999"}
 
 
 def test_many_steps(tmp_path: Path) -> None:
@@ -258,6 +261,7 @@ def test_many_steps(tmp_path: Path) -> None:
     record["steps_left_out"] = 3
     merged = merge(tmp_path, [record])
     assert len(merged["steps"]) == 256 and merged["steps_left_out"] == 3744 + 3
+    assert merged["steps_rest"] == {"steps": 3744, "ranks": 7488, "wait_s": 6552}
     assert merged["wait"]["ranks"] == 8000 and merged["wait"]["total_s"] == 7000
 
 

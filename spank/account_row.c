@@ -1,0 +1,239 @@
+#include "spank/account_row.h"
+
+#include "spank/nodelist.h"
+
+#include <errno.h>
+#include <slurm/slurm_errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * The row is looked for at a time inside the run; clocks differ, and a run may be shorter than their difference. Munge
+ * lets them differ by five minutes: so far is looked for rows of runs that have been over for long, see is_plausible.
+ */
+static const int widths_s[] = {0, 1, 3, 60, 330};
+
+#define WIDE_S      60  /* from here on a row has to be plausible */
+#define OVER_S      600 /* a run that ended so long ago has a row */
+#define TOLERANCE_S 30  /* prolog and epilog, and what slurmctld takes to hear of them */
+
+void query_free(struct query *query)
+{
+	void *lists[] = {query->condition.cluster_list, query->condition.state_list, query->condition.step_list};
+
+	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+		if (lists[i])
+			slurm_list_destroy(lists[i]);
+	memset(query, 0, sizeof(*query));
+}
+
+static void lists_make(struct query *query)
+{
+	slurmdb_job_cond_t *condition = &query->condition;
+
+	condition->cluster_list = slurm_list_create(NULL);
+	slurm_list_append(condition->cluster_list, query->cluster);
+	condition->state_list = slurm_list_create(NULL);
+	slurm_list_append(condition->state_list, query->state);
+	condition->step_list = slurm_list_create(NULL);
+	slurm_list_append(condition->step_list, &query->selected);
+}
+
+/*
+ * Selects one row: the run that was running at that time (DUP, or the newest run is taken), of that component alone
+ * (NO_WHOLE_HETJOB), of that array task alone (a bare id matches every task of an array that bears it), with its end
+ * time as it is (NO_TRUNC, or it reads as usage_end). NOTSET, or nothing ever matches.
+ */
+static void query_make(struct query *query, const struct account_run *run, uint32_t state, time_t start, time_t end)
+{
+	slurmdb_job_cond_t *condition = &query->condition;
+	bool in_array = run->array_job_id != ACCOUNT_NONE && run->array_job_id != 0 &&
+	                run->array_task_id != ACCOUNT_NONE && run->array_task_id != NO_VAL;
+
+	memset(query, 0, sizeof(*query));
+	snprintf(query->cluster, sizeof(query->cluster), "%s", run->cluster);
+	snprintf(query->state, sizeof(query->state), "%u", (unsigned)state);
+	query->selected.array_task_id = in_array ? run->array_task_id : NO_VAL;
+	query->selected.het_job_offset = NO_VAL;
+	query->selected.step_id.job_id = in_array ? run->array_job_id : run->job_id;
+	query->selected.step_id.step_id = NO_VAL;
+	query->selected.step_id.step_het_comp = NO_VAL;
+	condition->db_flags = SLURMDB_JOB_FLAG_NOTSET;
+	condition->flags = JOBCOND_FLAG_DUP | JOBCOND_FLAG_NO_STEP | JOBCOND_FLAG_NO_TRUNC |
+	                   JOBCOND_FLAG_NO_WHOLE_HETJOB | JOBCOND_FLAG_NO_DEFAULT_USAGE;
+	condition->usage_start = start;
+	condition->usage_end = end;
+	lists_make(query);
+}
+
+/* The lists point into the query itself: they are made anew. */
+void query_take(struct query *query, struct query *ret_query)
+{
+	slurmdb_job_cond_t *condition = &ret_query->condition;
+
+	*ret_query = *query;
+	memset(query, 0, sizeof(*query));
+	slurm_list_destroy(condition->cluster_list);
+	slurm_list_destroy(condition->state_list);
+	slurm_list_destroy(condition->step_list);
+	lists_make(ret_query);
+}
+
+void row_free(struct row *row)
+{
+	for (size_t i = 0; i < sizeof(row->field) / sizeof(row->field[0]); i++)
+		free(row->field[i]);
+}
+
+static char *copy(const char *text)
+{
+	return text ? strdup(text) : NULL;
+}
+
+static bool has_node(const slurmdb_job_rec_t *job, const char *node)
+{
+	struct nodelist *list = node && job->nodes ? nodelist_new(job->nodes) : NULL;
+	bool has = list && nodelist_find(list, node) >= 0;
+
+	nodelist_free(list);
+	return has;
+}
+
+static void row_copy(const slurmdb_job_rec_t *job, const char *node, struct row *ret_row)
+{
+	row_free(ret_row);
+	memset(ret_row, 0, sizeof(*ret_row));
+	ret_row->array_job_id = job->array_job_id;
+	ret_row->array_task_id = job->array_task_id;
+	ret_row->start = job->start;
+	ret_row->end = job->end;
+	ret_row->state = job->state;
+	ret_row->has_node = has_node(job, node);
+	ret_row->field[SITE_FIELD_ADMIN_COMMENT] = copy(job->admin_comment);
+	ret_row->field[SITE_FIELD_SYSTEM_COMMENT] = copy(job->system_comment);
+#if ACCOUNT_HAS_EXTRA
+	ret_row->field[SITE_FIELD_EXTRA] = copy(job->extra);
+#endif
+}
+
+static long long distance(time_t a, time_t b)
+{
+	return llabs((long long)a - (long long)b);
+}
+
+/*
+ * Of the rows at one time, the one that began nearest to the run, the later one of two; but none that ends where the
+ * job was resized while there is another: that one goes on to the run's end.
+ */
+static bool is_better(const struct row *row, const slurmdb_job_rec_t *job, time_t at)
+{
+	bool row_resized = row->state & JOB_RESIZING, job_resized = job->state & JOB_RESIZING;
+
+	if (row_resized != job_resized)
+		return row_resized;
+	return distance(job->start, at) <= distance(row->start, at);
+}
+
+/* Far from where it was looked for, a row is believed only if it is over for long and lasted as long as the run did. */
+static bool is_plausible(const struct account_run *run, const slurmdb_job_rec_t *job)
+{
+	return job->end > 0 && run->end + OVER_S < time(NULL) &&
+	       llabs((long long)(job->end - job->start) - (long long)(run->end - run->begun)) <= TOLERANCE_S;
+}
+
+/* What rows_get looks for among the rows that a query selects; run NULL: any. */
+struct wish {
+	const struct account_run *run;
+	bool wide;
+};
+
+static bool is_wished(const struct wish *wish, const slurmdb_job_rec_t *job)
+{
+	if (!wish->run)
+		return true;
+	return job->jobid == wish->run->job_id && (!wish->wide || is_plausible(wish->run, job));
+}
+
+/* Returns how many rows the query selects, or -EIO; *ret_found of them are wished for, *ret_row is the best one. */
+static int rows_get(void *connection, struct query *query, const struct wish *wish, int *ret_found, struct row *ret_row,
+                    struct error *error)
+{
+	time_t at = !wish->run ? 0 : wish->wide ? wish->run->begun : wish->run->at;
+	void *jobs, *seen = slurm_list_create(NULL);
+	slurmdb_job_rec_t *job;
+	int count = 0;
+
+	errno = 0;
+	*ret_found = 0;
+	jobs = slurmdb_jobs_get(connection, &query->condition);
+	if (!jobs) {
+		slurm_list_destroy(seen);
+		return error_set(error, -EIO, "slurmdbd does not answer: %s", slurm_strerror(errno));
+	}
+	while ((job = slurm_list_pop(jobs))) {
+		count++;
+		if (is_wished(wish, job) && ((*ret_found)++ == 0 || is_better(ret_row, job, at)))
+			row_copy(job, wish->run ? wish->run->node : NULL, ret_row);
+		slurm_list_append(seen, job);
+	}
+	/* back into the list that knows how to free them */
+	while ((job = slurm_list_pop(seen)))
+		slurm_list_append(jobs, job);
+	slurm_list_destroy(seen);
+	slurm_list_destroy(jobs);
+	return count;
+}
+
+int row_again(void *connection, struct query *query, struct row *ret_row, struct error *error)
+{
+	const struct wish any = {0};
+	int found;
+
+	return rows_get(connection, query, &any, &found, ret_row, error);
+}
+
+/*
+ * A run that was over within the second in which the one before it was requeued shares every window with that one, and
+ * so does one that was resized: told apart by how it ended, and when. A task whose raw id is its array's shares every
+ * query by that id with all other tasks: told apart by its number, which the row knows.
+ */
+static int row_narrow(void *connection, const struct account_run *run, struct query *query, struct row *row,
+                      struct error *error)
+{
+	const struct wish wish = {.run = run};
+	struct account_run exact = *run;
+	uint32_t state = row->state;
+	time_t end = row->end;
+	int found, count;
+
+	exact.array_job_id = row->array_job_id;
+	exact.array_task_id = row->array_task_id;
+	query_free(query);
+	query_make(query, &exact, state, end, end);
+	count = rows_get(connection, query, &wish, &found, row, error);
+	if (count < 0 || (count == 1 && found == 1))
+		return count < 0 ? count : 0;
+	return error_set(error, -EEXIST, "%d rows for one run of a job", count);
+}
+
+int row_find(void *connection, const struct account_run *run, struct query *ret_query, struct row *ret_row,
+             struct error *error)
+{
+	int count = 0, found = 0;
+
+	for (size_t i = 0; i < sizeof(widths_s) / sizeof(widths_s[0]) && count >= 0 && found == 0; i++) {
+		const struct wish wish = {.run = run, .wide = widths_s[i] >= WIDE_S};
+		int width_s = widths_s[i];
+
+		if (wish.wide && run->end + OVER_S >= time(NULL))
+			break;
+		query_free(ret_query);
+		query_make(ret_query, run, JOB_RUNNING, run->at - width_s, run->at + (width_s ? width_s : 1));
+		count = rows_get(connection, ret_query, &wish, &found, ret_row, error);
+	}
+	if (count < 0)
+		return count;
+	if (found == 0 || ret_row->end == 0 || (ret_row->state & JOB_RESIZING) || !ret_row->has_node)
+		return ACCOUNT_NOT_YET;
+	return count == 1 ? 0 : row_narrow(connection, run, ret_query, ret_row, error);
+}

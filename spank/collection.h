@@ -1,0 +1,90 @@
+/*
+ * Collection: the files that the nodes of one job have left, in its directory of the spool, or in the outbox.
+ *
+ * Every file is hostile input: its name must be in the job's node list, its size and contents are bounded. Who merges
+ * holds the job's lock. A job whose files are gone has been stored by somebody else.
+ */
+#ifndef MPIWAIT_SPANK_COLLECTION_H
+#define MPIWAIT_SPANK_COLLECTION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "spank/error.h"
+#include "spank/files.h"
+#include "spank/node_record.h"
+#include "spank/record_node.h"
+#include "spank/spool.h"
+
+#define COLLECTION_LISTS 64 /* different node lists among one job's files */
+
+struct collection {
+	char key[128];
+	int directory; /* holds the files; the lock is in it too */
+	int lock;      /* -1: not locked */
+	bool in_outbox;
+	size_t count;
+	struct record_node **node;          /* in the order of the node list */
+	char (*name)[RECORD_NODE_NAME_MAX]; /* once forgotten: of those nodes */
+	uint32_t nodes_of;
+	bool has_first; /* the first node of the list is there */
+	size_t list_count;
+	char *list[COLLECTION_LISTS]; /* the node lists that node points to */
+};
+
+/* What can be told of a job's files by their names and one of them. */
+struct collection_view {
+	size_t files;
+	uint32_t nodes_of;                /* as the first file says that can be read; 0: none can */
+	char first[RECORD_NODE_NAME_MAX]; /* node of that list */
+	bool has_first;                   /* a file of that name is there */
+	time_t newest;                    /* when the latest file was written; without files, the directory */
+};
+
+/* Opens the job's directory. Returns 0, -ENOENT (there is nothing of the job) or -errno. Freed by collection_free. */
+int collection_open(struct spool *spool, const char *key, struct collection **ret_collection, struct error *error);
+
+/* Forgets all, unlocks and closes. NULL: nothing. */
+void collection_free(struct collection *collection);
+
+/*
+ * Counts, and reads one file, that of the node if it can be read (NULL: any): cheap, however large the job. Returns 0
+ * or -errno.
+ */
+int collection_look(struct spool *spool, const struct collection *collection, const char *node,
+                    struct collection_view *ret_view);
+
+/*
+ * Takes the job's lock, waiting at most so long. Returns 0, -EBUSY (somebody else merges), -ENOENT (somebody else has
+ * merged: the directory is gone) or -errno.
+ */
+int collection_lock(struct spool *spool, struct collection *collection, unsigned wait_s);
+
+/*
+ * Reads what is there of a job that is locked. A file that is not what it should be is left out, and named in the log.
+ * A job that was made smaller has files with different node lists: those of its last nodes come first. Returns 0 (count
+ * may be 0) or -errno.
+ */
+int collection_read(struct spool *spool, struct collection *collection, struct error *error);
+
+/* Every node of the job is there. */
+bool collection_is_complete(const struct collection *collection);
+
+/* What it says is stored: frees it, and leaves what collection_remove needs. */
+void collection_forget(struct collection *collection);
+
+/* Removes its files, and the job's directory if nothing else is in it. */
+void collection_remove(struct spool *spool, struct collection *collection);
+
+/* Nothing of it will ever be stored: removes everything that is there of the job. */
+void collection_discard(struct spool *spool, struct collection *collection);
+
+/* A node's file name in there. */
+void collection_file_name(const struct collection *collection, const char *node, char name[FILES_NAME_MAX + 1]);
+
+/* Whether that is a name of one of the job's files. */
+bool collection_owns(const struct collection *collection, const char *name);
+
+#endif

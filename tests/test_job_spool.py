@@ -1,0 +1,197 @@
+"""Records on their way to slurmdbd when something is in the way: it is down, the spool is not as it should be."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests import jobs, spool_jobs
+from tests.cluster import Cluster, project_cluster_arguments
+from tests.conftest import start_or_skip
+from tests.jobs import HELPER, PROGRAMS
+from tests.spool_jobs import OUTBOX, record_of
+
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+NAP = "--mpi-wait-policy=nap"
+
+
+@pytest.fixture(scope="module")
+def sweeping() -> Iterator[Cluster]:
+    """Two nodes that never contact slurmdbd: writer=sweep."""
+    arguments = project_cluster_arguments()
+    arguments["plugstack"] = arguments["plugstack"].rstrip() + " writer=sweep\n"
+    cluster = start_or_skip(Cluster(nodes=2, **arguments))
+    yield cluster
+    cluster.stop()
+
+
+def site(cluster: Cluster, *words: str) -> None:
+    """Replaces our arguments; the spool stays where it is."""
+    cluster.set_plugstack(project_cluster_arguments()["plugstack"].rstrip() + " ".join(["", *words]) + "\n")
+
+
+def moved(cluster: Cluster, job: int, nodes: int = 1) -> list[str]:
+    """The job's files in the spool, once that many are there."""
+    folder = f"{cluster.spool}/throwaway-{job}-0"
+    deadline = time.monotonic() + 20
+    while len(files := cluster.node_run("submit", ["ls", folder]).stdout.split()) < nodes:
+        assert time.monotonic() < deadline, f"job {job} has {files} in the spool"
+        time.sleep(0.2)
+    return files
+
+
+def sweep(cluster: Cluster, *words: str) -> int:
+    spool_jobs.make_old(cluster, "submit", cluster.spool)
+    return spool_jobs.helper(cluster, "submit", "sweep", *words).returncode
+
+
+def swept(cluster: Cluster, job: int) -> dict[str, object]:
+    """The job's record, after sweeps until slurmctld has told slurmdbd of the job."""
+    cluster.wait_accounted(job)
+    sweep(cluster)
+    return record_of(jobs.comment(cluster, job))
+
+
+def test_twenty_jobs_end_while_slurmdbd_is_down(sweeping: Cluster) -> None:
+    """slurmctld keeps its own records meanwhile; when it has sent them, one sweep brings all of ours."""
+    sweeping.kill("slurmdbd", signal.SIGKILL)
+    script = f"srun -n1 {PROGRAMS}/unbalanced 2 5 2\n"
+    submitted = [jobs.sbatch(sweeping, script, ["-N1", "-n1", NAP]) for _ in range(20)]
+    for job in submitted:
+        sweeping.wait_job(job, timeout=120)
+        moved(sweeping, job)
+    spool_jobs.make_old(sweeping, "submit", sweeping.spool)
+    assert spool_jobs.helper(sweeping, "submit", "sweep").returncode == 1
+    sweeping.restart("slurmdbd")
+    for job in submitted:
+        sweeping.wait_accounted(job, timeout=60)
+    assert sweep(sweeping) == 0
+    assert [record_of(jobs.comment(sweeping, job))["wait"]["ranks"] for job in submitted] == [1] * 20
+    assert spool_jobs.spool_left(sweeping) == []
+
+
+def test_nodes_only_move_under_writer_sweep(sweeping: Cluster) -> None:
+    job, _ = jobs.srun(sweeping, ["-N2", "-n2", NAP, f"{PROGRAMS}/unbalanced", "2", "5", "2"])
+    assert moved(sweeping, job, 2) == ["c1.json", "c2.json"]
+    time.sleep(1)
+    assert not any("mpi-wait-node" in sweeping.node_run(node, ["ps", "ax"]).stdout for node in sweeping.nodes)
+    assert jobs.comment(sweeping, job) == ""
+    assert swept(sweeping, job)["nodes"] == {"reported": 2, "of": 2}
+
+
+@pytest.mark.parametrize(
+    ("held", "field"),
+    [
+        ("a note of the site's", "SystemComment"),
+        ("JS1:H4sIAAAAAAAA/6tWKkktLlGyUlAqSy0qzszPU7JSqAUA", "SystemComment"),
+        ('["a", "list"]', "SystemComment"),
+        ('{"site": {"rack": 7, "ratio": 0.5}}', "AdminComment"),
+    ],
+)
+def test_what_a_field_holds_already(sweeping: Cluster, held: str, field: str) -> None:
+    """Text of somebody else's stays as it is, an object gets our key; the other field is left alone."""
+    job, _ = jobs.srun(sweeping, ["-N1", "-n1", NAP, "true"])
+    moved(sweeping, job)
+    sweeping.wait_accounted(job)
+    spool_jobs.sql(sweeping, f"update throwaway_job_table set admin_comment='{held}' where id_job={job}")
+    assert sweep(sweeping) == 0
+    text = jobs.comment(sweeping, job, field)
+    assert record_of(text)["nodes"]["reported"] == 1
+    if field == "AdminComment":
+        assert {**json.loads(text), "mpi_wait": 0} == {**json.loads(held), "mpi_wait": 0}
+    else:
+        assert jobs.comment(sweeping, job) == held
+
+
+def test_no_field_is_free(sweeping: Cluster) -> None:
+    """Nothing is overwritten, and the record is kept."""
+    job, _ = jobs.srun(sweeping, ["-N1", "-n1", NAP, "true"])
+    moved(sweeping, job)
+    sweeping.wait_accounted(job)
+    where = f"where id_job={job}"
+    spool_jobs.sql(sweeping, f"update throwaway_job_table set admin_comment='x', system_comment='y' {where}")
+    assert sweep(sweeping) == 2
+    assert moved(sweeping, job) == ["c1.json"] or moved(sweeping, job) == ["c2.json"]
+    spool_jobs.sql(sweeping, f"update throwaway_job_table set admin_comment='' {where}")
+    assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
+
+
+def test_the_clocks_of_nodes_are_wrong(sweeping: Cluster) -> None:
+    """By four minutes, as far as munge lets them be; the job is found by its length once it is over for long."""
+    job, _ = jobs.srun(sweeping, ["-N1", "-n1", NAP, f"{PROGRAMS}/unbalanced", "2", "5", "2"])
+    (name,) = moved(sweeping, job)
+    sweeping.wait_accounted(job)
+    path = sweeping.inside.path(f"{sweeping.spool}/throwaway-{job}-0/{name}")
+    record = json.loads(path.read_text())
+    for skew_s, ago_s in ((240, 0), (-240, 0), (240, 1200)):
+        shift = skew_s - ago_s
+        path.write_text(json.dumps(record | {"start_s": record["start_s"] + shift, "end_s": record["end_s"] + shift}))
+        if ago_s:
+            when = f"time_start=time_start-{ago_s}, time_end=time_end-{ago_s}"
+            spool_jobs.sql(sweeping, f"update throwaway_job_table set {when} where id_job={job}")
+        assert sweep(sweeping) == (0 if ago_s else 2)
+    assert record_of(jobs.comment(sweeping, job))["wait"]["ranks"] == 1
+
+
+def test_wrong_permissions_keep_the_record_on_its_node(sweeping: Cluster) -> None:
+    """The job does not notice; the log says what to do; when it is done, the next timer brings the record."""
+    sweeping.node_run("submit", ["chmod", "0777", sweeping.spool], check=True)
+    job, done = jobs.srun(sweeping, ["-N1", "-n1", "-w", "c1", NAP, "true"])
+    assert done.returncode == 0 and done.stderr == ""
+    left = ["find", OUTBOX, "-name", f"*-{job}-0.c1.json"]
+    deadline = time.monotonic() + 10
+    while not sweeping.node_run("c1", left).stdout:
+        assert time.monotonic() < deadline
+    command = f"{HELPER} move spool={sweeping.spool} writer=sweep"
+    said = sweeping.node_run("c1", ["script", "-qec", command, "/dev/null"])
+    assert said.returncode == 1 and "chmod go-w" in said.stdout, said.stdout
+    sweeping.node_run("submit", ["chmod", "0755", sweeping.spool], check=True)
+    spool_jobs.make_old(sweeping, "c1", OUTBOX)
+    assert spool_jobs.helper(sweeping, "c1", "move").returncode == 0
+    assert sweeping.node_run("c1", left).stdout == ""
+    assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
+
+
+def test_the_spool_is_full(sweeping: Cluster) -> None:
+    """What is there stays, what is new stays on its node, and comes when there is room."""
+    small = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "none", sweeping.spool]
+    job = 0
+    for host in ("c1",):
+        sweeping.node_run(host, small, check=True)
+        sweeping.node_run(host, ["sh", "-c", f"head -c 1M /dev/zero > {sweeping.spool}/old"])
+        job, done = jobs.srun(sweeping, ["-N1", "-n1", "-w", host, NAP, "true"])
+        assert done.returncode == 0 and done.stderr == ""
+        command = f"sleep 1; {HELPER} flush spool={sweeping.spool} writer=sweep"
+        said = sweeping.node_run(host, ["script", "-qec", command, "/dev/null"])
+        assert said.returncode == 2 and "No space left on device; the record stays in" in said.stdout, said.stdout
+        assert "old" in sweeping.node_run(host, ["ls", sweeping.spool]).stdout
+        sweeping.node_run(host, ["umount", sweeping.spool], check=True)
+        spool_jobs.make_old(sweeping, host, OUTBOX)
+        assert spool_jobs.helper(sweeping, host, "move").returncode == 0
+    assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
+    sweeping.wait_nodes()
+
+
+def test_root_is_nobody_in_the_spool(sweeping: Cluster) -> None:
+    """A file server that squashes root: the directory is the spool user's, 0700, and root may do nothing there. Played by
+    a root without the capabilities that a squashed one lacks."""
+    folder = f"{sweeping.share}/squashed"
+    sweeping.node_run("submit", ["install", "-d", "-m", "0700", "-o", "carol", folder], check=True)
+    job, _ = jobs.srun(sweeping, ["-N1", "-n1", "-w", "c1", NAP, "true"])
+    (name,) = moved(sweeping, job)
+    sweeping.wait_accounted(job)
+    key = f"throwaway-{job}-0"
+    sweeping.node_run("c1", ["mv", f"{sweeping.spool}/{key}/{name}", f"{OUTBOX}/{key}.{name}"], check=True)
+    squash = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner,-chown,-fsetid"]
+    command = [*squash, HELPER, "flush", f"spool={folder}", "spool_user=carol"]
+    assert sweeping.node_run("c1", [*squash, "ls", folder]).returncode == 2
+    assert sweeping.node_run("c1", [*squash, HELPER, "flush", f"spool={folder}"]).returncode == 1
+    done = sweeping.node_run("c1", command)
+    assert done.returncode == 0, done.stderr
+    assert record_of(jobs.comment(sweeping, job))["nodes"] == {"reported": 1, "of": 1}
+    assert sweeping.node_run("c1", ["find", folder, "-mindepth", "1", "!", "-name", ".*"]).stdout == ""
+    assert set(sweeping.node_run("c1", ["find", folder, "-printf", "%u\n"]).stdout.split()) == {"carol"}

@@ -1,0 +1,28 @@
+"""What ranks claim is cut and marked where it cannot be, and is never a reason to have no record at all."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.record_tools import driver, node_record
+from tests.test_energy import SLOT, SLOTS, read_slots, segment
+
+
+@pytest.mark.parametrize("word", [2**64 - 1, 0x7FF8000000000000, 2**63, 2**62], ids=hex)
+def test_whatever_ranks_say_the_record_takes_it(tmp_path: Path, word: int) -> None:
+    """All ones, NaN, negative, huge: a node's record with that is merged, not refused."""
+    content = bytearray(struct.pack("<Q", word) * (len(segment()) // 8))
+    content[:SLOTS] = segment(claimed=2**32 - 1)[:SLOTS]
+    for index in range(64):
+        struct.pack_into("<I", content, SLOTS + index * SLOT + 4, 2)
+    record = node_record()
+    record["steps"][0]["wait"] = read_slots(tmp_path, bytes(content))
+    path = tmp_path / "node.json"
+    path.write_text(json.dumps(record))
+    wait = driver("merge", 1, "", path)["mpi_wait"]["wait"]
+    assert wait["ranks"] == 64 and wait["doubtful"] == 64 and wait["unseen"] == 1_000_000
+    assert wait["max"]["s"] <= 8 * 10
