@@ -9,7 +9,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -25,16 +25,11 @@ NEXT = "9.0.0-1"
 
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return debs.build(tmp_path_factory.mktemp("debs"))
-
-
-@pytest.fixture(scope="module")
-def fresh(packages: dict[str, Path]) -> Iterator[Site]:
+def fresh(debian_packages: Mapping[str, Path]) -> Iterator[Site]:
     """Slurm runs, the packages lie in /root, nothing of ours is installed yet."""
     with chroot.site(chroot.fresh_tree()) as site:
         slurm.start(site)
-        for path in packages.values():
+        for path in debian_packages.values():
             shutil.copy(path, site.root / "root")
         site.run("apt-get -q update", network=True)
         yield site
@@ -98,12 +93,12 @@ def test_the_needs_of_the_build_are_packages_of_this_machine() -> None:
 
 
 def test_an_upgrade_keeps_what_an_administrator_changed(
-    fresh: Site, packages: dict[str, Path], tmp_path: Path
+    fresh: Site, debian_packages: Mapping[str, Path], tmp_path: Path
 ) -> None:
     policy = "/etc/mpi-wait/policies/nap.json"
     fresh.write(policy, fresh.read(policy).replace('"summary": "', '"summary": "ours: '))
     (fresh.root / "root/next").mkdir()
-    for path in packages.values():
+    for path in debian_packages.values():
         shutil.copy(debs.later(path, tmp_path, NEXT), fresh.root / "root/next")
     fresh.run("apt-get -q -y install /root/next/*.deb", network=True)
     option_works(fresh)  # without a restart of slurmd
@@ -156,7 +151,7 @@ def test_removal_and_purge_leave_a_working_slurm_and_nothing_else(fresh: Site) -
     assert left == ""
 
 
-def test_lintian_has_nothing_to_say(packages: dict[str, Path]) -> None:
-    command = ["lintian", "--no-cfg", "--allow-root", "--fail-on", "error,warning", *packages.values()]
+def test_lintian_has_nothing_to_say(debian_packages: Mapping[str, Path]) -> None:
+    command = ["lintian", "--no-cfg", "--allow-root", "--fail-on", "error,warning", *debian_packages.values()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr

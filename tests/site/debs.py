@@ -48,3 +48,8 @@ def later(package: Path, output: Path, version: str) -> Path:
     subprocess.run(["dpkg-deb", "--root-owner-group", "-b", tree, path], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["rm", "-rf", tree], check=True)
     return path
+
+
+def conffiles(package: Path) -> set[str]:
+    listed = subprocess.run(["dpkg-deb", "--info", package, "conffiles"], capture_output=True, text=True)
+    return set(listed.stdout.split()) if listed.returncode == 0 else set()
