@@ -20,8 +20,8 @@ from tests.site.chroot import ROOT
 PACKAGING = ROOT / "packaging"
 STAGE = Path(os.environ.get("MPI_WAIT_STAGE", ROOT / "build/stage/opt/mpi-wait"))
 # What packaging adds of its own accord.
-ADDED = re.compile(r"/usr/share/(doc|licenses)/[^/]+-|/usr/share/doc/(libmpiwait|mpi-wait-tools)/|/__pycache__"
-                   r"|/usr/lib/\.build-id|/usr/share/python3/runtime\.d/|/usr/share/lintian/")
+ADDED = re.compile(r"/usr/share/(doc|licenses)/(?!spank-mpi-wait/)|/__pycache__|/usr/lib/\.build-id"
+                   r"|/usr/share/python3/runtime\.d/|/usr/share/lintian/")
 DIRECTORIES = {"/etc/mpi-wait", "/etc/mpi-wait/policies", "/usr/share/mpi-wait"}
 
 
