@@ -8,21 +8,29 @@
 
 #include "preload/config.h"
 #include "spank/cleanup.h"
+#include "spank/library.h"
 
 #define LIBRARY_NAME "libmpiwait.so"
 #define PRELOAD_MAX  (1u << 20)
 
+static bool is_ours(const char *entry, size_t length, const char *library_name)
+{
+	size_t name_length = strlen(library_name);
+
+	if (strncmp(entry, LIBRARY_BY_DESCRIPTOR, strlen(LIBRARY_BY_DESCRIPTOR)) == 0)
+		return true;
+	return length >= name_length && strncmp(entry + length - name_length, library_name, name_length) == 0 &&
+	       (length == name_length || entry[length - name_length - 1] == '/');
+}
+
 void inject_strip(const char *value, const char *library_name, char *ret_value)
 {
-	size_t name_length = strlen(library_name), used = 0;
+	size_t used = 0;
 
 	while (*(value += strspn(value, ": "))) {
 		size_t length = strcspn(value, ": ");
-		bool ours = length >= name_length &&
-		            strncmp(value + length - name_length, library_name, name_length) == 0 &&
-		            (length == name_length || value[length - name_length - 1] == '/');
 
-		if (!ours) {
+		if (!is_ours(value, length, library_name)) {
 			if (used)
 				ret_value[used++] = ':';
 			memcpy(ret_value + used, value, length);
@@ -60,7 +68,7 @@ int inject_clean(spank_t spank, struct error *error)
 	spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
 	if (rc < 0)
 		return error_set(error, rc, "LD_PRELOAD is left alone: %s", strerror(-rc));
-	if (!value || !strstr(value, LIBRARY_NAME))
+	if (!value || (!strstr(value, LIBRARY_NAME) && !strstr(value, LIBRARY_BY_DESCRIPTOR)))
 		return 0;
 	stripped = malloc(strlen(value) + 1);
 	if (!stripped)

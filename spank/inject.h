@@ -14,16 +14,17 @@
 int inject_clean(spank_t spank, struct error *error);
 
 /*
- * Prepends library to LD_PRELOAD and sets MPI_WAIT_CONFIG to flat, plus granted (";cpufreq=...", or ""), plus where
- * the segment is (descriptor -1: none). To be called in the task itself, after inject_clean. Returns 0, or negative
- * errno with the environment untouched or clean.
+ * Prepends library (see library_name) to LD_PRELOAD and sets MPI_WAIT_CONFIG to flat, plus granted (";cpufreq=...", or
+ * ""), plus where the segment is (descriptor -1: none). To be called in the task itself, after inject_clean. Returns 0,
+ * or negative errno with the environment untouched or clean.
  */
 int inject_task(spank_t spank, const char *library, const char *flat, const char *granted,
                 const struct segment *segment, struct error *error);
 
 /*
- * Copies an LD_PRELOAD value without the entries whose file name is library_name; other entries keep their order and
- * separators become ':'. ret_value has room for strlen(value) + 1 bytes. Pure.
+ * Copies an LD_PRELOAD value without the entries whose file name is library_name, and without those by descriptor
+ * (library.h), which mean nothing in a new task; other entries keep their order and separators become ':'. ret_value
+ * has room for strlen(value) + 1 bytes. Pure.
  */
 void inject_strip(const char *value, const char *library_name, char *ret_value);
 

@@ -14,6 +14,7 @@
 #include "spank/grant.h"
 #include "spank/inject.h"
 #include "spank/job.h"
+#include "spank/library.h"
 #include "spank/log.h"
 #include "spank/plan.h"
 #include "spank/sampler.h"
@@ -30,6 +31,7 @@ struct step {
 	struct plan plan;
 	struct topology *topology; /* NULL: could not be read */
 	struct segment segment;    /* descriptor -1: none */
+	int library;               /* open for tasks in containers, -1: not */
 	struct sampler *sampler;   /* NULL: not measured */
 	struct grant *grant;       /* NULL: none */
 	char flat[POLICY_FLAT_MAX];
@@ -254,6 +256,7 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	load_topology(place, step);
 	make_plan(site, step);
 	make_segment(step);
+	step->library = step->plan.inject ? library_open(MPIWAIT_LIBRARY) : -1;
 	begin_job_state(place, step);
 	prepare_grant(site, place, step);
 	begin_measuring(place, step);
@@ -295,13 +298,19 @@ void step_end_task(struct step *step, spank_t spank)
 void step_inject_task(const struct step *step, spank_t spank)
 {
 	struct error error = {""};
-	char granted[GRANT_TEXT_MAX] = "";
-	int task = -1;
+	char granted[GRANT_TEXT_MAX] = "", name[64];
+	char **words = NULL;
+	int task = -1, count = 0;
 
 	if (inject_clean(spank, &error) == 0 && step && step->plan.inject) {
+		const char *library;
+
+		if (spank_get_item(spank, S_JOB_ARGV, &count, &words) != ESPANK_SUCCESS)
+			count = 0;
+		library = library_name(MPIWAIT_LIBRARY, step->library, count > 0 ? words[0] : NULL, name, sizeof(name));
 		if (step->grant && spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task >= 0)
 			grant_describe(step->grant, (uint32_t)task, granted);
-		inject_task(spank, MPIWAIT_LIBRARY, step->flat, granted, &step->segment, &error);
+		inject_task(spank, library, step->flat, granted, &step->segment, &error);
 	}
 	if (error.text[0])
 		log_error("%s", error.text);
@@ -353,6 +362,8 @@ void step_end(struct step *step)
 	free(step->groups);
 	if (step->segment.descriptor >= 0)
 		close(step->segment.descriptor);
+	if (step->library >= 0)
+		close(step->library);
 	topology_free(step->topology);
 	free(step);
 }

@@ -16,10 +16,11 @@ from tests.cluster import (  # noqa: E402
     ProfileUnavailable,
     project_cluster_arguments,
 )
+from tests.site import debs  # noqa: E402
 
 MARKERS = {
     "cluster": "needs the throw-away Slurm cluster (root, Slurm, MariaDB)",
-    "slow": "boots a cluster of its own",
+    "slow": "boots a cluster of its own, or builds packages",
     "timed": "measures time or CPU: nothing else should run meanwhile",
 }
 LOG_TAIL = 3000
@@ -63,6 +64,12 @@ def unbinding_cluster() -> Iterator[Cluster]:
     cluster = Cluster(nodes=1, slurm_conf=conf, **project_cluster_arguments())
     yield start_or_skip(cluster)
     cluster.stop()
+
+
+@pytest.fixture(scope="session")
+def debian_packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """By name, what packaging/make-deb makes of the working tree."""
+    return debs.build(tmp_path_factory.mktemp("debs"))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -173,9 +173,13 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 	(void)spank;
 	va_start(arguments, item);
 	target = va_arg(arguments, void *);
+	if (item == S_JOB_ARGV)
+		*va_arg(arguments, char ***) = fake_host.words;
 	va_end(arguments);
 	if (item == S_JOB_ALLOC_CORES || item == S_STEP_ALLOC_CORES)
 		*(const char **)target = fake_host.cores;
+	else if (item == S_JOB_ARGV)
+		*(int *)target = fake_host.words[0] ? 1 : 0;
 	else if (item == S_TASK_PID)
 		*(pid_t *)target = getpid();
 	else

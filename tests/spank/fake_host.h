@@ -15,6 +15,7 @@ struct fake_host {
 	uint32_t local_tasks;
 	uint16_t cpus_per_task;
 	const char *cores;  /* of job and step */
+	char *words[2];     /* the task's command */
 	const char *option; /* what spank_option_getopt finds, NULL: nothing */
 	char log[8192];     /* every line, with its newline */
 	char promoted[256]; /* NAME=VALUE of the last spank_job_control_setenv */

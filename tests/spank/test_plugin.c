@@ -95,6 +95,8 @@ static void removes_what_was_inherited(void)
 	        {"libnotmpiwait.so", "libnotmpiwait.so"},
 	        {"/a/libmpiwait.so.bak", "/a/libmpiwait.so.bak"},
 	        {"/a/libmpiwait.so /b/libmpiwait.so", NULL},
+	        {"/proc/self/fd/230", NULL},
+	        {"/proc/self/fd/230:libother.so", "libother.so"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

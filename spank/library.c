@@ -1,0 +1,41 @@
+#include "spank/library.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Above the segment's (segment.c) and the grants': scripts lock files by such numbers. */
+#define DESCRIPTOR_MIN 230
+
+/* Those that close the descriptors which they did not open (podman, runc, shifter) get the path: a bind mount helps. */
+static const char *const runtimes[] = {"apptainer", "singularity", "enroot", "ch-run"};
+
+int library_open(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+}
+
+static bool is_runtime(const char *command)
+{
+	const char *slash = command ? strrchr(command, '/') : NULL;
+
+	for (size_t i = 0; command && i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (strcmp(slash ? slash + 1 : command, runtimes[i]) == 0)
+			return true;
+	return false;
+}
+
+const char *library_name(const char *path, int descriptor, const char *command, char *buffer, unsigned long size)
+{
+	int kept, length;
+
+	if (descriptor < 0 || (access(path, R_OK) == 0 && !is_runtime(command)))
+		return path;
+	kept = fcntl(descriptor, F_DUPFD, DESCRIPTOR_MIN);
+	if (kept < 0)
+		return path;
+	length = snprintf(buffer, size, LIBRARY_BY_DESCRIPTOR "%d", kept);
+	return length > 0 && (unsigned long)length < size ? buffer : path;
+}

@@ -1,0 +1,118 @@
+"""Throw-away copies of a fresh Debian 12 with Slurm: an overlay in memory over a tree that is made once, in namespaces.
+
+The tree is made by mmdebstrap from the machine's own package sources and kept in build/chroots (or $MPI_WAIT_CACHE).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = Path(os.environ.get("MPI_WAIT_CACHE", ROOT / "build/chroots"))
+SUITE = "bookworm"
+APT = Path("/etc/apt")
+SLURM = ("slurmd", "slurmctld", "slurmdbd", "slurm-client", "slurm-wlm-mysql-plugin", "munge", "mariadb-server")
+EXPIRED_OK = ('Acquire::Check-Valid-Until "false"', 'Acquire::Check-Date "false"')
+NODE = "node1"
+# Process 1 of the namespaces: bash, because it reaps the daemons whose parents ended.
+INIT = """
+mount -t tmpfs -o mode=755 site "$1" && mkdir "$1/upper" "$1/work" "$1/root" || exit
+mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" site "$1/root" && cd "$1/root" || exit
+mount -t proc proc proc && mount --rbind /sys sys && mount --rbind /dev dev && mkdir -p run/lock || exit
+hostname "$3" && ip link set lo up && ip address add 127.0.0.2/8 dev lo || exit
+cp /etc/resolv.conf etc/resolv.conf && { cat /etc/hosts; echo "127.0.0.2 $3"; } >etc/hosts || exit
+exec chroot . bash -c 'echo ready; exec >&-; while :; do sleep 3600 & wait $!; done'
+"""
+
+
+def sources(suite: str = SUITE) -> list[str]:
+    """The machine's own files of package sources that have the suite."""
+    files = [APT / "sources.list", *sorted((APT / "sources.list.d").glob("*"))]
+    return [str(path) for path in files
+            if path.suffix in (".list", ".sources") and path.is_file() and suite in path.read_text()]
+
+
+def fresh_tree(packages: Sequence[str] = SLURM, suite: str = SUITE) -> Path:
+    """The tree with these packages and what they need, made once; an interrupted making is not taken for one."""
+    names = [*sorted(packages), suite, *(Path(path).read_text() for path in sources(suite))]
+    tree = CACHE / f"{suite}-{hashlib.sha256(' '.join(names).encode()).hexdigest()[:12]}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if tree.is_dir():
+            return tree
+        making = tree.with_suffix(".making")
+        shutil.rmtree(making, ignore_errors=True)
+        options = [f"--aptopt={text}" for text in EXPIRED_OK]
+        command = ["mmdebstrap", "--mode=root", "--variant=apt", "--skip=cleanup/apt", *options,
+                   f"--include={','.join(packages)}", suite, str(making), *sources(suite)]
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900)
+        if done.returncode:
+            raise RuntimeError(f"mmdebstrap: {done.stderr[-3000:]}")
+        making.rename(tree)
+    return tree
+
+
+class Site:
+    """A running copy. Its processes and files end with it; only what is asked for with `network` reaches others."""
+
+    def __init__(self, process: subprocess.Popen[str], pid: int, folder: Path) -> None:
+        self._process, self._pid, self._folder = process, pid, folder
+
+    @property
+    def root(self) -> Path:
+        return Path(f"/proc/{self._pid}/root")
+
+    def run(self, script: str, *, network: bool = False, check: bool = True,
+            timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        """A bash script as root in it; with check, a failure raises with what it said. stderr goes into stdout."""
+        spaces = ["-m", "-u", "-i", "-p", "-r", "-w"] + ([] if network else ["-n"])
+        environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8",
+                       "DEBIAN_FRONTEND": "noninteractive"}
+        done = subprocess.run(["nsenter", "-t", str(self._pid), *spaces, "bash", "-c", script], env=environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                              encoding="utf-8", errors="replace", timeout=timeout)
+        if check and done.returncode:
+            raise AssertionError(f"{script!r} ended with {done.returncode}:\n{done.stdout[-6000:]}")
+        return done
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> None:
+        target = self.root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+        target.chmod(mode)
+
+    def read(self, path: str) -> str:
+        return (self.root / path.lstrip("/")).read_text(errors="replace")
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait(timeout=30)
+        self._folder.rmdir()
+
+
+@contextmanager
+def site(tree: Path) -> Iterator[Site]:
+    folder = Path(tempfile.mkdtemp(prefix="mpi-wait-site-"))
+    words = ["unshare", "-m", "-u", "-i", "-n", "-p", "--fork", "--kill-child", "bash", "-c", INIT, "init",
+             str(folder), str(tree), NODE]
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    if process.stdout.readline() != "ready\n":
+        process.wait(timeout=30)
+        folder.rmdir()
+        raise RuntimeError("the namespaces could not be set up; see standard error")
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    copy = Site(process, int(children[0]), folder)
+    try:
+        yield copy
+    finally:
+        copy.stop()

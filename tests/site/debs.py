@@ -1,0 +1,55 @@
+"""The packages that packaging/make-deb makes, and changed copies of them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.site.chroot import ROOT
+
+
+def build(output: Path, environment: Mapping[str, str] | None = None) -> dict[str, Path]:
+    """Runs packaging/make-deb into an empty directory; the packages by name."""
+    done = subprocess.run([ROOT / "packaging/make-deb", output], env={**os.environ, **(environment or {})},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=900)
+    assert done.returncode == 0, done.stdout[-6000:]
+    assert not re.search(r"\bwarning:", done.stdout), done.stdout
+    return {path.name.split("_")[0]: path for path in output.glob("*.deb")}
+
+
+def plugin(packages: Mapping[str, Path]) -> Path:
+    return next(path for name, path in packages.items() if name.startswith("spank-mpi-wait-slurm"))
+
+
+def field(package: Path, name: str) -> str:
+    return subprocess.run(["dpkg-deb", "-f", package, name], capture_output=True, text=True, check=True).stdout.strip()
+
+
+def files(package: Path) -> set[str]:
+    """What it installs; units below /usr, where later releases have them, and pages unpacked."""
+    listing = subprocess.run(["dpkg-deb", "-c", package], capture_output=True, text=True, check=True).stdout
+    paths = {line.split()[5].removeprefix(".") for line in listing.splitlines() if not line.startswith("d")}
+    paths = {re.sub(r"^/lib/", "/usr/lib/", path) for path in paths}
+    return {re.sub(r"(/man/.*)\.gz$", r"\1", path) for path in paths}
+
+
+def later(package: Path, output: Path, version: str) -> Path:
+    """A copy with another version, whose own dependencies follow."""
+    tree = output / "tree"
+    subprocess.run(["dpkg-deb", "-R", package, tree], check=True)
+    control = tree / "DEBIAN/control"
+    text = control.read_text()
+    control.write_text(text.replace(field(package, "Version").split("+")[0], version))
+    path = output / package.name.replace(field(package, "Version").split("+")[0], version)
+    subprocess.run(["dpkg-deb", "--root-owner-group", "-b", tree, path], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["rm", "-rf", tree], check=True)
+    return path
+
+
+def conffiles(package: Path) -> set[str]:
+    listed = subprocess.run(["dpkg-deb", "--info", package, "conffiles"], capture_output=True, text=True)
+    return set(listed.stdout.split()) if listed.returncode == 0 else set()

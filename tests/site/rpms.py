@@ -1,0 +1,53 @@
+"""The release tarball that meson dist makes of the working tree, and the RPMs that rpmbuild makes of the tarball."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from tests.site.chroot import ROOT
+
+
+def _run(command: list[str | Path], folder: Path) -> str:
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-6000:]
+    return done.stdout
+
+
+def tarball(folder: Path) -> Path:
+    """meson dist takes what is committed: the working tree, as it is, becomes a commit of a repository of its own."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
+                            capture_output=True, text=True, check=True).stdout
+    names = [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+    tree = folder / "tree"
+    for name in names:
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_bytes((ROOT / name).read_bytes())
+        (tree / name).chmod((ROOT / name).stat().st_mode)
+    author = ["-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
+    _run(["git", "init", "-q", "."], tree)
+    _run(["git", "add", "-A"], tree)
+    _run(["git", *author, "commit", "-q", "-m", "release"], tree)
+    _run(["meson", "setup", "build", "-Dtests=false"], tree)
+    _run(["meson", "dist", "-C", "build", "--no-tests"], tree)
+    return next((tree / "build/meson-dist").glob("*.tar.xz"))
+
+
+def build(source: Path, folder: Path) -> list[Path]:
+    """rpmbuild -ta without a network. --nodeps: what a Debian has installed, rpm does not know."""
+    command = ["unshare", "-n", "rpmbuild", "-ta", "--nodeps", "--define", f"_topdir {folder}", source]
+    said = _run(command, folder)
+    assert not re.search(r"\bwarning:", said), said
+    return sorted((folder / "RPMS").glob("*/*.rpm"))
+
+
+def files(package: Path) -> set[str]:
+    listed = subprocess.run(["rpm", "-qpl", "--nosignature", package], capture_output=True, text=True, check=True)
+    return {re.sub(r"(/man/.*)\.gz$", r"\1", path) for path in listed.stdout.split("\n") if path}
+
+
+def query(package: Path, what: str) -> list[str]:
+    words = ["rpm", "-qp", what, "--nosignature", package]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.splitlines()

@@ -1,0 +1,86 @@
+"""Slurm in a site as its packages leave it: configuration files, and services without systemd."""
+
+from __future__ import annotations
+
+import time
+
+from tests.site.chroot import NODE, Site
+
+SLURM_CONF = f"""\
+ClusterName=site
+SlurmctldHost={NODE}(127.0.0.2)
+SlurmUser=slurm
+AuthType=auth/munge
+SlurmctldPidFile=/run/slurmctld.pid
+SlurmdPidFile=/run/slurmd.pid
+SlurmdSpoolDir=/var/lib/slurm/slurmd
+StateSaveLocation=/var/lib/slurm/slurmctld
+SlurmctldLogFile=/var/log/slurm/slurmctld.log
+SlurmdLogFile=/var/log/slurm/slurmd.log
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/affinity
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerParameters=batch_sched_delay=0,sched_interval=2
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost=localhost
+JobAcctGatherType=jobacct_gather/linux
+ReturnToService=2
+MailProg=/bin/true
+"""
+SLURMDBD_CONF = """\
+DbdHost=localhost
+SlurmUser=slurm
+AuthType=auth/munge
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=slurm
+StoragePass=secret
+LogFile=/var/log/slurm/slurmdbd.log
+PidFile=/run/slurmdbd.pid
+"""
+DATABASE = "CREATE DATABASE slurm_acct_db; GRANT ALL ON slurm_acct_db.* TO slurm@localhost IDENTIFIED BY 'secret';"
+SERVICES = ("munge", "mariadb", "slurmdbd", "slurmctld", "slurmd")
+
+
+def wait_for(site: Site, script: str, timeout: float = 60) -> str:
+    """Until the script succeeds; returns what it printed."""
+    deadline = time.monotonic() + timeout
+    while (done := site.run(script, check=False)).returncode:
+        if time.monotonic() > deadline:
+            logs = site.run("tail -n 30 /var/log/slurm/*.log", check=False).stdout
+            raise AssertionError(f"{script!r} did not succeed within {timeout:.0f} s:\n{done.stdout}\n{logs}")
+        time.sleep(0.5)
+    return done.stdout
+
+
+def start(site: Site) -> None:
+    """What an administrator has done before this project: one node that runs jobs, with accounting."""
+    site.write("/etc/slurm/slurm.conf", SLURM_CONF)
+    site.write("/etc/slurm/slurmdbd.conf", SLURMDBD_CONF, 0o600)
+    site.run(f"""
+        chown slurm: /etc/slurm/slurmdbd.conf
+        install -d -o slurm /var/lib/slurm/slurmctld /var/log/slurm
+        topology=$(slurmd -C | sed -n '1s/.*\\(CPUs=.*\\) RealMemory.*/\\1/p')
+        echo "NodeName={NODE} NodeAddr=127.0.0.2 $topology RealMemory=500 State=UNKNOWN" >>/etc/slurm/slurm.conf
+        echo "PartitionName=all Nodes={NODE} Default=YES" >>/etc/slurm/slurm.conf
+        useradd --create-home --shell /bin/bash alice
+        service munge start && service mariadb start && echo "{DATABASE}" | mariadb && service slurmdbd start""")
+    wait_for(site, "sacctmgr -n show stats && sacctmgr -i add cluster site")
+    site.run("service slurmctld start && service slurmd start")
+    wait_idle(site)
+
+
+def wait_idle(site: Site) -> None:
+    wait_for(site, "sinfo -h -t idle -o %D | grep -q 1")
+
+
+def run_job(site: Site, command: str) -> str:
+    """As alice; returns what it printed."""
+    return site.run(f"runuser -u alice -- {command}").stdout
+
+
+def record_of(site: Site, job: str) -> str:
+    """sacct's AdminComment of the job, once there is one."""
+    return wait_for(site, f"sacct -X -n -P -j {job} -o AdminComment | grep .")

@@ -1,0 +1,62 @@
+/* How a task's LD_PRELOAD names the library, in the host's root and in others. */
+#include "spank/library.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/spank/check.h"
+
+static char path[] = "/tmp/test-library-XXXXXX";
+static char buffer[64];
+static ino_t inode;
+
+static bool is_descriptor(const char *name)
+{
+	int descriptor = -1;
+	struct stat status;
+
+	if (sscanf(name, LIBRARY_BY_DESCRIPTOR "%d", &descriptor) != 1 || descriptor < 200)
+		return false;
+	CHECK((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) == 0);
+	CHECK(fstat(descriptor, &status) == 0 && status.st_ino == inode);
+	close(descriptor);
+	return true;
+}
+
+static void named_by_its_path(int library)
+{
+	static const char *const commands[] = {NULL,         "",      "./solver", "bash", "/usr/bin/apptainerx",
+	                                       "apptainer/", "podman"};
+
+	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+		CHECK(library_name(path, library, commands[i], buffer, sizeof(buffer)) == path);
+	CHECK(library_name(path, -1, "apptainer", buffer, sizeof(buffer)) == path);
+}
+
+static void named_by_a_descriptor(int library)
+{
+	CHECK(is_descriptor(library_name(path, library, "apptainer", buffer, sizeof(buffer))));
+	CHECK(is_descriptor(library_name(path, library, "/usr/bin/enroot", buffer, sizeof(buffer))));
+	CHECK(is_descriptor(library_name(path, library, "/opt/x/ch-run", buffer, sizeof(buffer))));
+}
+
+int main(void)
+{
+	int file = mkstemp(path), library = library_open(path);
+	struct stat status;
+
+	CHECK(file >= 0 && fstat(file, &status) == 0);
+	inode = status.st_ino;
+	CHECK(library >= 0 && (fcntl(library, F_GETFD) & FD_CLOEXEC));
+	named_by_its_path(library);
+	named_by_a_descriptor(library);
+	CHECK(library_open("/nonexistent") == -1);
+	unlink(path); /* as in another root */
+	CHECK(is_descriptor(library_name(path, library, "./solver", buffer, sizeof(buffer))));
+	CHECK(library_name(path, -1, "./solver", buffer, sizeof(buffer)) == path);
+	return CHECK_RESULT;
+}

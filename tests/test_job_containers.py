@@ -1,0 +1,108 @@
+"""Steps in other roots, and with environments that are not the submitter's: the job runs, and is served where it can be."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import jobs
+from tests.cluster import Cluster
+from tests.cluster.project import PREFIX
+from tests.jobs import LIBRARY, PROGRAMS
+
+pytestmark = pytest.mark.cluster
+UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "20", "2"]
+POLICY = "--mpi-wait-policy=nap"
+COMPLAINT = "cannot be preloaded"
+# A root in which the library's path does not exist, as its container runtime would make it.
+RUNTIME = """#!/bin/bash
+exec unshare --map-current-user --keep-caps -m bash -c '{} && exec "$@"' bash "$@"
+"""
+HIDE = f"mount -t tmpfs none {PREFIX}"
+
+
+def runtime(cluster: Cluster, name: str, script: str) -> str:
+    path = f"{cluster.share}/{name}"
+    inside = cluster.inside.path(path)
+    inside.write_text(RUNTIME.format(script))
+    inside.chmod(0o755)
+    return path
+
+
+def test_a_root_without_the_library_s_path(cluster: Cluster) -> None:
+    """Under a runtime that hands descriptors on, the ranks have the library, and programs beside them do not complain."""
+    run = runtime(cluster, "ch-run", HIDE)
+    job, done = jobs.srun(cluster, ["-N1", "-n2", POLICY, run, *UNBALANCED])
+    assert COMPLAINT not in done.stderr
+    record = jobs.record(cluster, job)
+    assert record["wait"]["ranks"] == 2 and record["wait"]["by_call"]["MPI_Allreduce"]["waits"] > 0
+    _, done = jobs.srun(cluster, ["-N1", "-n1", POLICY, run, "printenv", "LD_PRELOAD"])
+    assert done.stdout.startswith("/proc/self/fd/")
+
+
+def test_a_runtime_that_closes_descriptors(cluster: Cluster) -> None:
+    """ld.so prints a line for each program, and the job runs; where the site binds the library's directory, it is served."""
+    run = runtime(cluster, "closing-run", HIDE)
+    _, done = jobs.srun(cluster, ["-N1", "-n1", POLICY, run, "true"])
+    assert f"'{PREFIX}/lib/mpi-wait/{LIBRARY}' from LD_PRELOAD {COMPLAINT}" in done.stderr
+    job, done = jobs.srun(cluster, ["-N1", "-n2", POLICY, run, *UNBALANCED])
+    assert jobs.record(cluster, job)["wait"] is None
+    keep = "mkdir -p /tmp/kept && mount --bind {0}/lib/mpi-wait /tmp/kept && mount -t tmpfs none {0} && " \
+           "mkdir -p {0}/lib/mpi-wait && mount --bind /tmp/kept {0}/lib/mpi-wait".format(PREFIX)
+    run = runtime(cluster, "closing-run", keep)
+    job, done = jobs.srun(cluster, ["-N1", "-n2", POLICY, run, *UNBALANCED])
+    assert COMPLAINT not in done.stderr
+    assert jobs.record(cluster, job)["wait"]["ranks"] == 2
+
+
+def test_a_step_in_a_step_in_a_container_is_cleaned(cluster: Cluster) -> None:
+    """What an outer step's descriptor was named is nothing to an inner one."""
+    job = jobs.sbatch(
+        cluster,
+        f"export LD_PRELOAD=/proc/self/fd/230\nsrun --mpi-wait-policy=nap printenv LD_PRELOAD\n"
+        "srun --mpi-wait-policy=off printenv LD_PRELOAD || echo none\n",
+        ["-N1", "-n1"],
+    )
+    jobs.record(cluster, job)
+    lines = [line for line in jobs.output(cluster, job).splitlines() if COMPLAINT not in line]
+    assert lines == [f"{PREFIX}/lib/mpi-wait/{LIBRARY}", "none"]
+
+
+@pytest.mark.parametrize("option", ["--export=NONE", "--export=NIL", "--export=HOME"])
+def test_without_the_submitter_s_environment(cluster: Cluster, option: str) -> None:
+    _, done = jobs.srun(cluster, ["-N1", "-n1", option, POLICY, "/usr/bin/printenv", "LD_PRELOAD"])
+    assert done.stdout.strip().endswith(LIBRARY)
+
+
+def test_an_environment_module_that_purges(cluster: Cluster) -> None:
+    """What a purge takes away (paths, lists) is none of ours."""
+    script = "unset LD_LIBRARY_PATH LIBRARY_PATH CPATH MANPATH PKG_CONFIG_PATH LOADEDMODULES _LMFILES_; exec \"$@\""
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", POLICY, "bash", "-c", script, "bash", *UNBALANCED])
+    assert jobs.record(cluster, job)["wait"]["ranks"] == 2
+
+
+def test_an_emptied_environment_runs_without_the_policy(cluster: Cluster) -> None:
+    job, done = jobs.srun(cluster, ["-N1", "-n1", POLICY, "env", "-i", "/usr/bin/env"])
+    assert done.stdout.strip() == ""
+    assert jobs.record(cluster, job)["policy"]["used"] == "nap"
+
+
+def test_setuid_programs_are_left_alone(cluster: Cluster) -> None:
+    """ld.so itself passes over a library that is named by a path there, without a word."""
+    _, done = jobs.srun(cluster, ["-N1", "-n1", POLICY, "passwd", "-S"])
+    assert COMPLAINT not in done.stderr and done.stdout.startswith("alice ")
+
+
+def test_static_programs_run(cluster: Cluster, tmp_path: Path) -> None:
+    source = tmp_path / "static.c"
+    source.write_text('#include <stdio.h>\nint main(void) { return puts("ran") < 0; }\n')
+    program = cluster.inside.path(f"{cluster.share}/static")
+    subprocess.run(["gcc", "-static", "-o", tmp_path / "static", source], check=True)
+    program.write_bytes((tmp_path / "static").read_bytes())
+    os.chmod(program, 0o755)
+    job, done = jobs.srun(cluster, ["-N1", "-n1", POLICY, f"{cluster.share}/static"])
+    assert (done.stdout, done.stderr) == ("ran\n", "")
+    assert jobs.record(cluster, job)["wait"] is None

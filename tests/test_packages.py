@@ -1,0 +1,112 @@
+"""
+The release tarball, the RPMs that are made of it without a network, and that RPMs and Debian packages have the same
+files: all that an installation has, each once, and nothing of it listed twice in the tree.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tarfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.site import debs, rpms
+from tests.site.chroot import ROOT
+
+PACKAGING = ROOT / "packaging"
+STAGE = Path(os.environ.get("MPI_WAIT_STAGE", ROOT / "build/stage/opt/mpi-wait"))
+# What packaging adds of its own accord.
+ADDED = re.compile(r"/usr/share/(doc|licenses)/(?!spank-mpi-wait/)|/__pycache__|/usr/lib/\.build-id"
+                   r"|/usr/share/python3/runtime\.d/|/usr/share/lintian/")
+DIRECTORIES = {"/etc/mpi-wait", "/etc/mpi-wait/policies", "/usr/share/mpi-wait"}
+
+
+@pytest.fixture(scope="module")
+def tarball(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return rpms.tarball(tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def red(tarball: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    return rpms.build(tarball, tmp_path_factory.mktemp("rpm"))
+
+
+def installed() -> set[str]:
+    """What meson installs, at the paths that packages have."""
+    paths = {f"/{path.relative_to(STAGE)}" for path in STAGE.rglob("*") if not path.is_dir()}
+    paths = {path if path.startswith("/etc/") else f"/usr{path}" for path in paths if "/__pycache__/" not in path}
+    assert paths
+    return {path.replace("/usr/share/mpi-wait/policies/", "/etc/mpi-wait/policies/") for path in paths}
+
+
+def once(files: Counter[str]) -> set[str]:
+    ours = {path: count for path, count in files.items() if not ADDED.search(path) and path not in DIRECTORIES}
+    assert set(ours.values()) == {1}, [path for path, count in ours.items() if count > 1]
+    return set(ours)
+
+
+def test_the_tarball_has_the_version_and_a_spec_with_it(tarball: Path) -> None:
+    version = re.search(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)
+    assert version and tarball.name == f"spank-mpi-wait-{version[1]}.tar.xz"
+    with tarfile.open(tarball) as archive:
+        specs = [name for name in archive.getnames() if ".spec" in name]
+        assert len(specs) == 1
+        member = archive.extractfile(specs[0])
+        assert member and f"\nVersion: {version[1]}\n" in member.read().decode()
+    assert version[1] not in (PACKAGING / "rpm/spank-mpi-wait.spec.in").read_text()
+
+
+@pytest.mark.slow
+def test_both_kinds_of_packages_have_every_installed_file_once(
+    red: list[Path], debian_packages: Mapping[str, Path]
+) -> None:
+    expected = installed()
+    assert once(Counter(path for package in red for path in rpms.files(package))) == expected
+    assert once(Counter(path for package in debian_packages.values() for path in debs.files(package))) == expected
+
+
+@pytest.mark.slow
+def test_both_kinds_put_it_into_packages_of_the_same_names(
+    red: list[Path], debian_packages: Mapping[str, Path]
+) -> None:
+    by_name = {rpms.query(path, "--queryformat=%{NAME}\n")[0]: rpms.files(path) for path in red}
+    assert by_name.keys() == debian_packages.keys()
+    for name, path in debian_packages.items():
+        assert once(Counter(by_name[name])) == once(Counter(debs.files(path)))
+
+
+@pytest.mark.slow
+def test_what_administrators_edit_stays_theirs(red: list[Path], debian_packages: Mapping[str, Path]) -> None:
+    kept = {path for package in red for path in rpms.query(package, "--configfiles")}
+    assert kept == {path for path in installed() if path.startswith("/etc/")}
+    conffiles = [debs.conffiles(path) for path in debian_packages.values()]
+    assert set().union(*conffiles) == kept
+
+
+@pytest.mark.slow
+def test_the_rpm_takes_only_the_slurm_that_it_was_built_for(
+    red: list[Path], debian_packages: Mapping[str, Path]
+) -> None:
+    release = debs.field(debs.plugin(debian_packages), "Version").split("+slurm")[1]
+    plugin = next(path for path in red if path.name.startswith("spank-mpi-wait-slurm"))
+    requires = [line for line in rpms.query(plugin, "--requires") if line.startswith("slurm ")]
+    assert f"slurm >= {release}" in requires and len(requires) == 2
+
+
+def test_every_policy_and_manual_page_is_installed() -> None:
+    names = {Path(path).name for path in installed()}
+    assert {path.name for path in (ROOT / "policies").glob("*.json")} <= names
+    assert {path.name for path in (PACKAGING / "man").glob("*.[1-8]")} <= names
+
+
+def test_packaging_repeats_no_list() -> None:
+    """Which policies, pages and modules there are is said where they are installed from, and nowhere else."""
+    texts = [path.read_text() for folder in ("debian", "rpm") for path in (PACKAGING / folder).rglob("*")]
+    texts += [(PACKAGING / name).read_text() for name in ("make-deb", "parts", "dist")]
+    for path in installed():
+        if re.search(r"\.(json|py|[1-8]|so|service|timer)$", path):
+            assert not [text for text in texts if Path(path).name in text], path
