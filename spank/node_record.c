@@ -8,7 +8,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#define RECORD_NOT_WANTED 1 /* the job refused every policy */
+#define RECORD_NOT_WANTED 1                   /* the job refused every policy */
+#define OMITTED_MAX       1000000000000000000 /* us, what record_node.c takes */
 
 /* "package-1", and "package-1/dram" for a part of it. */
 static json_t *zone_name(const struct energy_window *window, const struct energy_window_zone *zone)
@@ -79,6 +80,8 @@ static void ranks_summarise(json_t *wait)
 		wait_us += json_integer_value(json_array_get(rank, 1));
 		asleep_us += json_integer_value(json_array_get(rank, 2));
 	}
+	wait_us = wait_us < OMITTED_MAX ? wait_us : OMITTED_MAX;
+	asleep_us = asleep_us < OMITTED_MAX ? asleep_us : OMITTED_MAX;
 	json_object_set_new(wait, "omitted",
 	                    json_pack("{s:I, s:I, s:I, s:o, s:o}", "count", (json_int_t)json_array_size(ranks),
 	                              "wait_us", wait_us, "asleep_us", asleep_us, "min", extreme(ranks, 1), "max",
@@ -222,19 +225,36 @@ static bool window_take(const struct state_place *place, struct state_job *job, 
 	return taken;
 }
 
-/* What readers would refuse for its size goes without the functions: only thousands of steps come near. */
+static bool record_fits(const json_t *record)
+{
+	return json_dumpb(record, NULL, 0, JSON_COMPACT | JSON_REAL_PRECISION(15)) <= NODE_RECORD_MAX;
+}
+
+/*
+ * What readers would refuse for its size goes: the functions first, then the steps. Only thousands of steps come near;
+ * whoever starts those on purpose must not thereby be rid of the job's energy.
+ */
 static void record_shrink(json_t *record)
 {
-	json_t *step;
+	static const char *const details[] = {"profile", "hooks", "flags", "spun"};
+	json_t *steps = json_object_get(record, "steps"), *step;
+	json_int_t left_out = json_integer_value(json_object_get(record, "steps_left_out"));
 	size_t i;
 
-	if (json_dumpb(record, NULL, 0, JSON_COMPACT | JSON_REAL_PRECISION(15)) <= NODE_RECORD_MAX)
+	if (record_fits(record))
 		return;
-	json_array_foreach(json_object_get(record, "steps"), i, step)
+	json_array_foreach(steps, i, step)
 	{
-		json_object_clear(json_object_get(json_object_get(step, "wait"), "calls"));
-		json_object_del(json_object_get(step, "wait"), "profile");
+		json_t *wait = json_object_get(step, "wait");
+
+		json_object_clear(json_object_get(wait, "calls"));
+		for (size_t detail = 0; detail < sizeof(details) / sizeof(details[0]); detail++)
+			json_object_del(wait, details[detail]);
 	}
+	if (record_fits(record))
+		return;
+	json_object_set_new(record, "steps_left_out", json_integer(left_out + (json_int_t)json_array_size(steps)));
+	json_array_clear(steps);
 }
 
 static int record_put(const struct node_record_end *end, int directory, char key[OUTBOX_KEY_MAX], struct error *error)

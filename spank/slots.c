@@ -8,7 +8,7 @@
 
 #define COUNT_MAX  UINT64_C(1000000000000000)
 #define BYTES_MAX  UINT64_C(1000000000000000000)
-#define SUM_MAX    UINT64_C(1000000000000000000) /* the most that a node's record may hold: more would be refused */
+#define SUM_MAX    UINT64_C(1000000000000000000) /* what the reader of a node's record takes */
 #define UNSEEN_MAX 1000000u
 
 /* Counts and times of one reading are bounded by these. */
@@ -42,9 +42,19 @@ static uint64_t bounded_ns(struct bounds *bounds, uint64_t value)
 	return bounded(bounds, value, bounds->now_ns - bounds->begun_ns);
 }
 
+static void add_upto(uint64_t *sum, uint64_t value, uint64_t most)
+{
+	*sum = value > most - *sum ? most : *sum + value;
+}
+
 static void add(uint64_t *sum, uint64_t value)
 {
-	*sum = value > SUM_MAX - *sum ? SUM_MAX : *sum + value;
+	add_upto(sum, value, SUM_MAX);
+}
+
+static void count(uint64_t *sum, uint64_t value, struct bounds *bounds)
+{
+	add(sum, bounded(bounds, value, COUNT_MAX));
 }
 
 static int read_at(int segment, void *buffer, size_t size, uint64_t offset)
@@ -90,8 +100,8 @@ static void call_add(struct slots_call *sum, struct slots_rank *rank, const stru
 	uint64_t longest_ns = bounded_ns(bounds, call->longest_ns);
 	uint64_t burned_ns = bounded_ns(bounds, call->burned_ns);
 
-	add(&sum->calls, bounded(bounds, call->calls, COUNT_MAX));
-	add(&sum->waits, bounded(bounds, call->waits, COUNT_MAX));
+	count(&sum->calls, call->calls, bounds);
+	count(&sum->waits, call->waits, bounds);
 	add(&sum->wait_ns, wait_ns);
 	add(&rank->wait_ns, wait_ns);
 	add(&sum->time_ns, bounded_ns(bounds, call->time_ns));
@@ -124,16 +134,16 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	if (open)
 		open_add(slots, rank, lane, bounds);
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		add(&slots->polls[hook], bounded(bounds, lane->hook_polls[hook], COUNT_MAX));
+		count(&slots->polls[hook], lane->hook_polls[hook], bounds);
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
 		if (!rung_rests(rung))
 			continue;
 		add(&rank->asleep_ns, bounded_ns(bounds, lane->asleep_ns[rung]));
-		add(&slots->naps, bounded(bounds, lane->naps[rung], COUNT_MAX));
+		count(&slots->naps, lane->naps[rung], bounds);
 	}
 	add(&slots->low_ns, bounded_ns(bounds, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
-	add(&slots->transitions, bounded(bounds, lane->transitions, COUNT_MAX));
-	add(&slots->late, bounded(bounds, lane->late, COUNT_MAX));
+	count(&slots->transitions, lane->transitions, bounds);
+	count(&slots->late, lane->late, bounds);
 	add(&slots->late_ns, bounded_ns(bounds, lane->late_ns));
 	add(&slots->sampled_ns, sampled_ns);
 	add(&slots->sampled_cpu_ns, bounded(bounds, lane->sampled_cpu_ns, sampled_ns));
@@ -181,7 +191,7 @@ static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct b
 
 	for (size_t row = 0; row < MPIWAIT_CALLS && !result; row++)
 		for (size_t class = 0; class < MPIWAIT_SIZES; class ++)
-			add(&slots->call[row].sizes[class], bounded(bounds, sizes->calls[row][class], COUNT_MAX));
+			count(&slots->call[row].sizes[class], sizes->calls[row][class], bounds);
 	return result;
 }
 
@@ -228,18 +238,18 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	const struct bounds bounds = {.begun_ns = begun_ns, .now_ns = now_ns};
 	cleanup_free struct slots *slots = NULL;
 	struct mpiwait_header header;
-	uint32_t count, room = 0;
+	uint32_t room = 0, there;
 	int result = header_read(segment, &header, &room, error);
 
 	if (result)
 		return result;
-	count = header.slot_count < room ? header.slot_count : room;
-	slots = calloc(1, sizeof(*slots) + count * sizeof(slots->rank[0]));
+	there = header.slot_count < room ? header.slot_count : room;
+	slots = calloc(1, sizeof(*slots) + there * sizeof(slots->rank[0]));
 	if (!slots)
 		return error_set(error, -ENOMEM, "out of memory");
-	if (header.claimed > count)
-		slots->unseen = header.claimed - count < UNSEEN_MAX ? header.claimed - count : UNSEEN_MAX;
-	for (uint32_t i = 0; i < count && i < header.claimed && !result; i++)
+	if (header.claimed > there)
+		slots->unseen = header.claimed - there < UNSEEN_MAX ? header.claimed - there : UNSEEN_MAX;
+	for (uint32_t i = 0; i < there && i < header.claimed && !result; i++)
 		result = slot_add(slots, segment, i, room, bounds);
 	if (result)
 		return error_set(error, result, "stats segment: %s", strerror(-result));
@@ -318,7 +328,7 @@ static void service_set(const struct slots *slots, json_t *json)
 	struct service service = {.spun_count = 0};
 
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		service.polls[hook] = slots->polls[hook] < SERVICE_COUNT_MAX ? slots->polls[hook] : SERVICE_COUNT_MAX;
+		add_upto(&service.polls[hook], slots->polls[hook], (uint64_t)SERVICE_COUNT_MAX);
 	memcpy(service.ranks, slots->flagged, sizeof(service.ranks));
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		if (call_spun(&slots->call[row]))

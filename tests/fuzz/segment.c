@@ -1,0 +1,165 @@
+/*
+ * The stats segment, which the job's user writes as it likes. The input is the segment's size and a list of writes.
+ * What root makes of the segment must be a record that root's other half accepts: a user must not be able to lose the
+ * job's record, which has the energy in it.
+ */
+#include "tests/fuzz/fuzz.h"
+
+#include <jansson.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "spank/cleanup.h"
+#include "spank/slots.h"
+#include "tests/fuzz/line.h"
+
+#define SLOTS_MOST 3
+#define BEGUN_NS   UINT64_C(1000000000)
+#define NOW_NS     UINT64_C(3600000000000)
+#define NODE                                                                                                \
+	"{s:i,s:s,s:s,s:s,s:i,s:n,s:n,s:n,s:n,s:i,s:i,s:s,s:{s:s,s:s,s:s,s:s},s:i,s:i,s:i,s:i,s:n,s:s,s:i," \
+	"s:[{s:s,s:i,s:i,s:O}]}"
+
+enum area { AREA_HEADER, AREA_HEAD, AREA_LANE, AREA_CALLS, AREA_SIZES, AREA_COUNT };
+
+/* One value into a word of an area; into that of all slots or lanes with the first bits of spread. */
+struct __attribute__((packed)) command {
+	uint8_t area;
+	uint8_t slot;
+	uint8_t lane;
+	uint8_t spread;
+	uint16_t word;
+	uint8_t value;
+	uint8_t repeat;
+};
+
+static uint64_t value_of(uint8_t value)
+{
+	static const uint64_t values[] = {UINT64_MAX,
+	                                  INT64_MAX,
+	                                  UINT64_C(1000000000000000),
+	                                  UINT64_C(1) << 62,
+	                                  UINT64_C(1000000000000000000),
+	                                  NOW_NS,
+	                                  NOW_NS + 1,
+	                                  BEGUN_NS,
+	                                  BEGUN_NS - 1,
+	                                  NOW_NS - BEGUN_NS,
+	                                  UINT32_MAX,
+	                                  INT32_MAX,
+	                                  1 << 24};
+	const size_t count = sizeof(values) / sizeof(values[0]);
+
+	if (value < count)
+		return values[value];
+	return value & 0x80 ? UINT64_C(1) << (value & 63) : value - count;
+}
+
+static uint32_t slots_of(const uint8_t *data, size_t size)
+{
+	return size == 0 ? 1 : 1 + data[0] % SLOTS_MOST;
+}
+
+/* One file and one mapping for all inputs, emptied by its size. */
+static int segment(uint32_t slots, uint8_t **ret_bytes)
+{
+	static uint8_t *bytes;
+	static int made = -1;
+
+	if (made < 0) {
+		made = memfd_create("fuzz", 0);
+		bytes = mmap(NULL, mpiwait_segment_size(SLOTS_MOST), PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
+	}
+	FUZZ_CHECK(made >= 0 && bytes != MAP_FAILED && ftruncate(made, 0) == 0);
+	FUZZ_CHECK(ftruncate(made, (off_t)mpiwait_segment_size(slots)) == 0);
+	*ret_bytes = bytes;
+	return made;
+}
+
+static void head_put(uint8_t *bytes, uint32_t slots)
+{
+	const struct mpiwait_header header = {.magic = MPIWAIT_MAGIC,
+	                                      .version = MPIWAIT_VERSION,
+	                                      .header_size = sizeof(header),
+	                                      .slot_size = sizeof(struct mpiwait_slot),
+	                                      .slot_count = slots,
+	                                      .sizes_size = sizeof(struct mpiwait_sizes)};
+
+	memcpy(bytes, &header, sizeof(header));
+}
+
+static void word_put(uint8_t *bytes, uint32_t slots, const struct command *command, uint32_t index, uint32_t lane_index)
+{
+	struct mpiwait_slot *slot = (struct mpiwait_slot *)(void *)(bytes + MPIWAIT_SLOTS_OFFSET) + index;
+	struct mpiwait_lane *lane = &slot->lane[lane_index];
+	uint64_t value = value_of(command->value);
+
+	switch (command->area % AREA_COUNT) {
+	case AREA_HEADER:
+		((uint32_t *)(void *)bytes)[command->word % 16] = (uint32_t)value;
+		break;
+	case AREA_HEAD:
+		((uint32_t *)slot)[command->word % (offsetof(struct mpiwait_slot, lane) / 4)] = (uint32_t)value;
+		break;
+	case AREA_LANE:
+		((uint64_t *)lane)[command->word % (offsetof(struct mpiwait_lane, calls) / 8)] = value;
+		break;
+	case AREA_CALLS:
+		((uint64_t *)lane->calls)[command->word % (sizeof(lane->calls) / 8)] = value;
+		break;
+	default:
+		((uint64_t *)(void *)(bytes + mpiwait_sizes_offset(slots, index)))[command->word % 10240] = value;
+	}
+}
+
+static void command_play(uint8_t *bytes, uint32_t slots, struct command command)
+{
+	for (uint32_t more = command.repeat % 16; more > 0; more--, command.word++)
+		for (uint32_t i = 0; i < (command.spread & 1 ? slots : 1); i++)
+			for (uint32_t j = 0; j < (command.spread & 2 ? MPIWAIT_LANES : 1); j++)
+				word_put(bytes, slots, &command, (command.slot + i) % slots,
+				         (command.lane + j) % MPIWAIT_LANES);
+}
+
+static void record_check(const struct slots *slots)
+{
+	json_auto_t *wait = slots_to_json(slots), *json = NULL;
+	struct record_node *node = NULL;
+	struct error error = {""};
+
+	json = json_pack(NODE, "v", 1, "kind", "node", "node", "c1", "cluster", "c", "job_id", 1, "array_job_id",
+	                 "array_task_id", "het_job_id", "het_offset", "restart_count", 0, "gid", 0, "nodes", "c1",
+	                 "policy", "asked", "nap", "used", "nap", "why", "", "by", "job", "start_s", 0, "end_s", 9,
+	                 "cores", 1, "cores_total", 1, "energy", "energy_why", "", "steps_left_out", 0, "steps", "id",
+	                 "0", "start_s", 0, "end_s", 9, "wait", wait);
+	FUZZ_CHECK(wait && json);
+	if (record_node_parse(json, &node, &error)) {
+		fprintf(stderr, "refused: %s\n", error.text);
+		abort();
+	}
+	line_check((const struct record_node *const *)&node, 1, NULL);
+	record_node_free(node);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint32_t count = slots_of(data, size);
+	cleanup_free struct slots *slots = NULL;
+	struct error error = {""};
+	struct command command;
+	uint8_t *bytes;
+	int file = segment(count, &bytes);
+
+	head_put(bytes, count);
+	for (size_t at = 1; at + sizeof(command) <= size; at += sizeof(command)) {
+		memcpy(&command, data + at, sizeof(command));
+		command_play(bytes, count, command);
+	}
+	if (slots_read(file, BEGUN_NS, NOW_NS, &slots, &error) == 0) {
+		FUZZ_CHECK(slots->count <= count);
+		record_check(slots);
+	} else {
+		FUZZ_CHECK(error.text[0] && fuzz_is_printable(error.text));
+	}
+	return 0;
+}

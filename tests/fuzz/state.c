@@ -1,0 +1,46 @@
+/* A node's notes on a job while it runs: job.json, step.N.json; what is read is written again and must stay the same.
+ */
+#include "tests/fuzz/fuzz.h"
+
+#include <jansson.h>
+
+#include "spank/cleanup.h"
+#include "spank/state.h"
+
+static void job_check(const json_t *json)
+{
+	cleanup_free struct state_job *job = calloc(1, sizeof(*job)), *again = calloc(1, sizeof(*again));
+	json_auto_t *first = NULL, *second = NULL;
+
+	FUZZ_CHECK(job && again);
+	if (state_job_from_json(json, job))
+		return;
+	first = state_job_to_json(job);
+	FUZZ_CHECK(first && state_job_from_json(first, again) == 0);
+	second = state_job_to_json(again);
+	FUZZ_CHECK(json_equal(first, second));
+}
+
+static void step_check(const json_t *json)
+{
+	struct energy_window window;
+	struct state_step step;
+	json_t *wait = NULL;
+
+	if (state_step_from_json(json, &step, &wait))
+		return;
+	FUZZ_CHECK(strlen(step.policy.used) < sizeof(step.policy.used));
+	if (step.has_energy)
+		energy_between(&step.from, &step.to, &window);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	json_auto_t *json = json_loadb((const char *)data, size, 0, NULL);
+
+	if (json) {
+		job_check(json);
+		step_check(json);
+	}
+	return 0;
+}

@@ -1,0 +1,24 @@
+"""tests/RESULTS.md, which several commands write: each owns one section, between two marks, and leaves the others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+PATH = Path(__file__).resolve().parent / "RESULTS.md"
+
+
+def marks(name: str) -> tuple[str, str]:
+    return f"<!-- begin {name} -->", f"<!-- end {name} -->"
+
+
+def section_replace(path: Path, name: str, text: str) -> None:
+    """Puts text in the place of the section of that name, or behind the last one."""
+    begin, end = marks(name)
+    have = path.read_text() if path.exists() else ""
+    section = f"{begin}\n\n{text.strip()}\n\n{end}\n"
+    pattern = re.compile(re.escape(begin) + r".*?" + re.escape(end) + r"\n?", re.S)
+    if pattern.search(have):
+        path.write_text(pattern.sub(lambda _: section, have, count=1))
+    else:
+        path.write_text(have.rstrip("\n") + ("\n\n" if have.strip() else "") + section)

@@ -1,0 +1,73 @@
+"""Whatever a job's user writes into its stats segment, and however many steps it starts, the job keeps its record."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+from record_tools import SCHEMA, driver, node_record
+from test_energy import SLOT, SLOTS, read_slots, segment
+
+LIMIT = 4 * 1024 * 1024  # of a node's record, spank/node_record.h
+
+
+def merged(tmp_path: Path, record: dict[str, Any]) -> dict[str, Any]:
+    path = tmp_path / "node.json"
+    path.write_text(json.dumps(record))
+    job: dict[str, Any] = driver("merge", 1, "", path)
+    jsonschema.validate(job, SCHEMA)
+    return job["mpi_wait"]
+
+
+def test_every_number_at_its_largest_still_merges(tmp_path: Path) -> None:
+    content = bytearray(b"\xff" * len(segment()))
+    content[:SLOTS] = segment(claimed=2**32 - 1)[:SLOTS]
+    for index in range(64):
+        struct.pack_into("<I", content, SLOTS + index * SLOT + 4, 2)
+    wait = read_slots(tmp_path, bytes(content), now=10**18)
+    record = node_record()
+    record["steps"][0]["wait"] = wait
+    job = merged(tmp_path, record)
+    assert job["wait"]["ranks"] == 64 and job["wait"]["hooks"]["opal"] == 10**15
+    assert job["energy"]["joules"] == merged(tmp_path, node_record())["energy"]["joules"]
+
+
+def write_steps(folder: Path, count: int) -> None:
+    """Each with as many functions as there is room for."""
+    names = [f"MPI_{chr(65 + index)}{'x' * 40}" for index in range(16)]
+    wait = node_record()["steps"][0]["wait"]
+    wait |= {"spun": {name: [10**15, 10**15] for name in names}, "calls": {name: [10**18] * 4 for name in names}}
+    step = {"v": 1, "policy": {"asked": "", "used": "", "why": "", "by": ""}, "cores": 1, "start_s": 1.0, "end_s": 2.0,
+            "wait": wait, "grant": {"mode": "lease", "cores": 1, "transitions": 0, "low_us": 0,
+                                    "refused": {f"{index}{'y' * 60}": 1 for index in range(12)}}}
+    for index in range(count):
+        (folder / f"step.{index}.json").write_text(json.dumps({**step, "id": index}))
+
+
+def record_of_steps(tmp_path: Path, count: int) -> dict[str, Any]:
+    root, outbox = tmp_path / "run", tmp_path / "out"
+    outbox.mkdir(mode=0o700)
+    assert driver("begin", root, 7, 2, 2, "test", "c1", "nap", 0)["code"] == 0
+    write_steps(root / "c1/7", count)
+    assert driver("finish", root, 7, outbox, "")["code"] == 0
+    (path,) = outbox.iterdir()
+    assert path.stat().st_size <= LIMIT
+    record: dict[str, Any] = json.loads(path.read_text())
+    return record
+
+
+def test_the_details_of_very_many_steps_go(tmp_path: Path) -> None:
+    record = record_of_steps(tmp_path, 2500)
+    assert len(record["steps"]) == 2500 and record["steps"][0]["wait"]["calls"] == {}
+    assert "spun" not in record["steps"][0]["wait"]
+    assert merged(tmp_path, record)["wait"]["ranks"] == 5000
+
+
+def test_more_than_that_is_left_out_and_the_rest_of_the_record_stays(tmp_path: Path) -> None:
+    record = record_of_steps(tmp_path, 4096)
+    assert record["steps"] == [] and record["steps_left_out"] == 4096
+    job = merged(tmp_path, record)
+    assert job["policy"]["asked"] == "nap" and job["steps_left_out"] == 4096
