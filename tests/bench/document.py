@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 
-from tests.bench import machine
+from tests.bench import machine, variants
 from tests.bench.engine import Measured, Row
 from tests.bench.targets import Target
 
@@ -38,6 +38,7 @@ def make(name: str, title: str, measured: Measured, targets: list[Target], short
     return {
         "version": VERSION, "benchmark": name, "title": title,
         "command": f"tests/bench/run {'--short ' if short else ''}{name}", "short": short,
+        "undisturbed": bool(variants.before_all),
         "began": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)), "seconds": round(time.time() - began, 1),
         "rounds": rounds, "machine": machine.described(), "versions": machine.versions(),
         "load": {"before": load_before, "after": machine.loads()},

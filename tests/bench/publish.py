@@ -53,7 +53,7 @@ def target_lines(documents: Iterable[dict[str, Any]]) -> list[str]:
 
 def benchmark_lines(results: dict[str, Any], picture: Path) -> list[str]:
     lines = [f"## {results['title']}", "", f"`{results['command']}`, {results['seconds']:.0f} s, load before "
-             f"{results['load']['before'][0]:g}.", ""]
+             f"{results['load']['before'][0]:g}{', ranks undisturbed' if results['undisturbed'] else ''}.", ""]
     if picture.exists():
         lines += [f"![{results['title']}](results/{picture.name})", ""]
     for what, reason in results["unavailable"].items():

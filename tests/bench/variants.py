@@ -19,7 +19,8 @@ BARE = "no library"
 COUNTER = "counting tool"
 BY_NAME = {mpi.name: mpi for mpi in MPIS}
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
-POLICIES = ("nap", "umwait", "mwaitx", "event", "yield", "profile")  # those of them that this processor can
+
+before_all: tuple[str, ...] = ()  # with --undisturbed: chrt, before every rank
 
 
 @dataclass(frozen=True)
@@ -101,11 +102,15 @@ def environment_of(mpi: Mpi) -> dict[str, str]:
     return {**variables, **mpi.environment("C")}
 
 
+def rank_words(variant: Variant, prefix: tuple[str, ...] = ()) -> list[str]:
+    """What comes before the program: the prefix (taskset), then what only the program is to see."""
+    return [*before_all, *prefix, "env", *(f"{key}={value}" for key, value in variant.variables.items())]
+
+
 def launch(mpi: Mpi, variant: Variant, ranks: int, command: list[str], options: tuple[str, ...] = (),
            prefix: tuple[str, ...] = ()) -> str:
-    """What it printed. `prefix` comes before the launcher (taskset), `options` are more of the launcher's."""
-    rank = ["env", *(f"{key}={value}" for key, value in variant.variables.items())]
-    words = [*prefix, *mpi.launcher(), *options, *variant.options, "-n", str(ranks), *rank, *command]
+    """What it printed. `options` are more of the launcher's, `prefix` comes before each rank."""
+    words = [*mpi.launcher(), *options, *variant.options, "-n", str(ranks), *rank_words(variant, prefix), *command]
     status, output, errors = execute(words, environment_of(mpi), TIMEOUT_S)
     if status != 0:
         said = " | ".join(errors.strip().splitlines()[-3:])[:400]

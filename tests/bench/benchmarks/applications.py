@@ -67,8 +67,7 @@ def in_folder(words: list[str], environment: dict[str, str], prepare: Any, has_c
 
 
 def mpi_cell(group: str, mpi: Mpi, variant: Variant, command: list[str], prepare: Any) -> Cell:
-    rank = ["env", *(f"{key}={value}" for key, value in variant.variables.items())]
-    words = [*mpi.launcher(), *variant.options, "-n", "2", *rank, *command]
+    words = [*mpi.launcher(), *variant.options, "-n", "2", *variants.rank_words(variant), *command]
     return Cell(group, variant.name, partial(in_folder, words, variants.environment_of(mpi), prepare, True))
 
 

@@ -1,22 +1,28 @@
 """What the plugin adds to the start of a step and to the end of a job, on the throw-away cluster.
 
 Two clusters run side by side, one without the plugin; steps and jobs alternate between them. A third one has a plugin
-before ours and one behind it that note the time: what lies between them is our callback.
+before ours and one behind it that note the time: what lies between them is our callback. The nodes' energy counters are plain files, as quick to read as the kernel's.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
+import tempfile
 import time
 from collections import defaultdict
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from tests.bench import picture, variants
+from tests.bench.benchmarks import sampler
 from tests.bench.engine import Cell, Failure, Measured, Sample, difference, quantile
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number
 from tests.cluster import Cluster, ClusterError, MissingRequirements, project_cluster_arguments
+from tests.matrix.libraries import BUILD
 
 NAME = "launch"
 TITLE = "Start of a step and end of a job"
@@ -28,6 +34,25 @@ FOLDER = "/opt/bench"
 STAMP = f"{FOLDER}/stamp"
 CONTEXTS = {1: "srun", 2: "slurmstepd", 5: "prolog, epilog"}  # enum spank_context
 MOST_S = 60
+ZONES = 4
+COUNTERS = "/opt/bench-counters"
+# The counters of the simulated node are too slow to be measured with: each of its files is answered by a program.
+SHOW_COUNTERS = f"""\
+mkdir /run/counters
+mount -t tmpfs none /run/counters
+mkdir /run/counters/upper /run/counters/work
+mount -t overlay -o lowerdir=/sys/class,upperdir=/run/counters/upper,workdir=/run/counters/work none /sys/class
+mkdir -p /sys/class/powercap
+cp -r {COUNTERS}/powercap/. /sys/class/powercap
+"""
+
+
+@dataclass
+class Place:
+    """A cluster, and the allocation there in which steps are measured, while there is one."""
+
+    cluster: Cluster
+    job: str = ""
 
 
 def boot(plan: Plan, plugstack: str | None) -> Cluster:
@@ -35,10 +60,15 @@ def boot(plan: Plan, plugstack: str | None) -> Cluster:
     arguments = project_cluster_arguments()
     if plugstack is not None:
         arguments["plugstack"] = plugstack
-    arguments["binds"] = {**arguments["binds"], FOLDER: variants.BUILT}
-    # slurmctld says at debug2 when a node's epilog was reported; commands of different clusters need no ports
-    cluster = Cluster(nodes=1, slurm_conf={"SlurmctldDebug": "debug2"}, **arguments)
-    return plan.stack.enter_context(cluster)
+    counters = Path(plan.stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD)))
+    counters.chmod(0o755)
+    sampler.tree_write(counters / "powercap", ZONES, interval_s=1000)
+    arguments["binds"] = {**arguments["binds"], FOLDER: variants.BUILT, COUNTERS: counters}
+    # slurmctld says at debug2 when a node's epilog was reported
+    cluster = Cluster(nodes=1, simulated=False, slurm_conf={"SlurmctldDebug": "debug2"}, **arguments)
+    plan.stack.enter_context(cluster)
+    cluster.node_run(cluster.nodes[0], ["sh", "-ec", SHOW_COUNTERS], check=True)
+    return cluster
 
 
 def stamps(output: str) -> dict[str, list[int]]:
@@ -55,19 +85,25 @@ def srun_words(policy: str) -> list[str]:
 
 
 def run_stamped(cluster: Cluster, words: list[str], tasks: int) -> dict[str, list[int]]:
-    done = cluster.run([STAMP, "srun", *words, "-N1", f"-n{tasks}", "--overcommit", STAMP], timeout=MOST_S)
+    command = [STAMP, "srun", *words, "-N1", f"-n{tasks}", "--overcommit", STAMP]
+    try:
+        done = cluster.run(command, timeout=MOST_S)
+    except subprocess.TimeoutExpired as error:
+        raise Failure(f"srun -n{tasks} did not end within {MOST_S} s") from error
     found = stamps(done.stdout)
     if done.returncode or len(found["task"]) != tasks:
         raise Failure(f"srun -n{tasks}: {done.stderr.strip()[-300:]}")
     return found
 
 
-def step_play(cluster: Cluster, job: str, policy: str, sizes: tuple[int, ...]) -> list[Sample]:
+def step_play(place: Place, policy: str, sizes: tuple[int, ...]) -> list[Sample]:
     """One step of each size in a job that is there already, so that no scheduling is in it."""
     samples: list[Sample] = []
+    if not place.job:
+        place.job = job_start(place.cluster)
     for tasks in sizes:
-        words = [f"--jobid={job}", "--overlap", *srun_words(policy)]
-        found = run_stamped(cluster, words, tasks)
+        words = [f"--jobid={place.job}", "--overlap", *srun_words(policy)]
+        found = run_stamped(place.cluster, words, tasks)
         began = found["began"][0]
         samples.append(({"tasks": tasks}, {
             "first_exec_ms": (min(found["task"]) - began) * 1e-6, "last_exec_ms": (max(found["task"]) - began) * 1e-6,
@@ -91,21 +127,30 @@ def moment(text: str) -> float:
 
 
 def epilog_times(log: str, job: str) -> dict[str, float]:
-    """From the job's end to the report that its epilog has run, by slurmctld's log."""
+    """From the job's end until the node is free, by slurmctld's log: when it heard that the epilog had run, or where
+    nobody has one, that there was nothing to do."""
     over = re.search(rf"T([\d:.]+)\] (?:_job_complete|job_complete): JobId={job} done", log)
-    freed = re.search(rf"T([\d:.]+)\] debug2: _slurm_rpc_epilog_complete: JobId={job} ", log)
-    if not over or not freed:
+    if not over:
         return {}
-    return {"epilog_ms": (moment(freed[1]) - moment(over[1])) % 86400 * 1e3}
+    rest = log[over.end():]
+    freed = (re.search(rf"T([\d:.]+)\] debug2: _slurm_rpc_epilog_complete: JobId={job} ", rest)
+             or re.search(r"T([\d:.]+)\] debug2: node_did_resp ", rest))
+    return {"epilog_ms": (moment(freed[1]) - moment(over[1])) % 86400 * 1e3} if freed else {}
 
 
-def job_play(cluster: Cluster, policy: str) -> list[Sample]:
+def job_play(place: Place, policy: str) -> list[Sample]:
+    cluster = place.cluster
+    if place.job:  # it has the whole node
+        cluster.run(["scancel", place.job])
+        cluster.wait_job(place.job)
+        place.job = ""
     name = f"bench{time.monotonic_ns()}"
     run_stamped(cluster, [f"--job-name={name}", *srun_words(policy)], 2)
     listed = cluster.run(["scontrol", "-o", "show", "job"]).stdout
     found = re.search(rf"JobId=(\d+) JobName={name} ", listed)
     if not found:
         raise Failure(f"the controller knows no job of the name {name}")
+    cluster.wait_job(found[1])
     deadline = time.monotonic() + MOST_S
     while not (times := epilog_times(cluster.logs("slurmctld"), found[1])):
         if time.monotonic() > deadline:
@@ -114,18 +159,21 @@ def job_play(cluster: Cluster, policy: str) -> list[Sample]:
     return [({}, times)]
 
 
-def traced(text: str) -> dict[tuple[str, str], float]:
+def traced(text: str) -> dict[tuple[str, str], dict[str, float]]:
     """Milliseconds by callback and context: of each process one call after another, as they were noted."""
-    began: dict[tuple[str, int], int] = {}
-    spent: dict[tuple[str, str], list[float]] = defaultdict(list)
+    began: dict[tuple[str, str], list[int]] = {}
+    spent: dict[tuple[str, str], list[list[float]]] = defaultdict(list)
     for line in text.splitlines():
-        who, callback, context, pid, time_ns = line.split()
-        key = (callback, int(pid))
+        who, callback, context, pid, *clocks = line.split()
+        now = [int(clock) for clock in clocks]
         if who == "before":
-            began[key] = int(time_ns)
-        elif key in began:
-            spent[callback, CONTEXTS.get(int(context), "slurmd")].append((int(time_ns) - began.pop(key)) * 1e-6)
-    return {key: quantile(values, 0.5) for key, values in spent.items()}
+            began[callback, pid] = now
+        elif (callback, pid) in began:
+            before = began.pop((callback, pid))
+            spent[callback, CONTEXTS.get(int(context), "slurmd")].append(
+                [(after - earlier) * 1e-6 for earlier, after in zip(before, now)])
+    return {key: {"callback_ms": quantile([wall for wall, _ in values], 0.5),
+                  "cpu_ms": quantile([cpu for _, cpu in values], 0.5)} for key, values in spent.items()}
 
 
 def callback_play(cluster: Cluster, trace: str, tasks: int) -> list[Sample]:
@@ -138,8 +186,8 @@ def callback_play(cluster: Cluster, trace: str, tasks: int) -> list[Sample]:
         if time.monotonic() > deadline:
             raise Failure("the epilog was not traced")
         time.sleep(0.05)
-    return [({"tasks": tasks, "callback": f"{callback} ({context})"}, {"callback_ms": spent})
-            for (callback, context), spent in traced(file.read_text()).items()]
+    return [({"tasks": tasks, "callback": f"{callback} ({context})"}, figures)
+            for (callback, context), figures in traced(file.read_text()).items()]
 
 
 def traced_cluster(plan: Plan) -> tuple[Cluster, str]:
@@ -164,13 +212,10 @@ def cells(plan: Plan) -> list[Cell]:
     except (MissingRequirements, ClusterError) as reason:
         plan.measured.unavailable["launch"] = str(reason)
         return []
-    pairs = [(NO_PLUGIN, plain), (OFF, ours), (NAP, ours)]
-    jobs = {id(cluster): job_start(cluster) for cluster in (plain, ours)}
-    found = [Cell(STEPS, policy, partial(step_play, cluster, jobs[id(cluster)], policy, sizes))
-             for policy, cluster in pairs]
-    for cluster in (plain, ours):
-        plan.stack.callback(cluster.run, ["scancel", jobs[id(cluster)]])
-    found += [Cell(JOBS, policy, partial(job_play, cluster, policy)) for policy, cluster in pairs]
+    without, with_plugin = Place(plain), Place(ours)
+    pairs = [(NO_PLUGIN, without), (OFF, with_plugin), (NAP, with_plugin)]
+    found = [Cell(STEPS, policy, partial(step_play, place, policy, sizes)) for policy, place in pairs]
+    found += [Cell(JOBS, policy, partial(job_play, place, policy)) for policy, place in pairs]
     return found + [Cell(CALLBACKS, NAP, partial(callback_play, tracing, trace, tasks)) for tasks in sizes]
 
 

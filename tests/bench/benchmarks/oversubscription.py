@@ -28,23 +28,26 @@ def group_of(ranks: int, cores: int) -> str:
     return f"{ranks} ranks on {cores} core{'s' if cores > 1 else ''}"
 
 
-def taskset(cores: int) -> tuple[str, ...]:
+def pinned(ranks: int, cores: int) -> tuple[str, ...]:
+    """Each rank on one core, neighbours together: without that the figures depend on who happens to be beside whom."""
     chosen = sorted(os.sched_getaffinity(0))[:cores]
     if len(chosen) < cores:
         raise Failure(f"this machine has no {cores} cores")
-    return ("taskset", "-c", ",".join(map(str, chosen)))
+    script = (f'cpu=$(echo "$1" | cut -d, -f$((OMPI_COMM_WORLD_RANK * {cores} / {ranks} + 1))); shift; '
+              'exec taskset -c "$cpu" "$@"')
+    return ("sh", "-c", script, "sh", ",".join(map(str, chosen)))
 
 
 def rate_of(mpi: Mpi, variant: Variant, ranks: int, cores: int, rounds: int) -> float:
     command = [str(variants.program(mpi, "pingpong")), str(rounds)]
-    output = variants.launch(mpi, variant, ranks, command, UNBOUND, taskset(cores))
+    output = variants.launch(mpi, variant, ranks, command, UNBOUND, pinned(ranks, cores))
     return float(output.split()[output.split().index("rate") + 1])
 
 
 def steps_of(mpi: Mpi, variant: Variant, ranks: int, cores: int, steps: dict[int, int]) -> list[Sample]:
     words = [f"{step}:{count}" for step, count in steps.items()]
     command = [str(variants.program(mpi, "steps")), "100", *words]
-    output = variants.launch(mpi, variant, ranks, command, UNBOUND, taskset(cores))
+    output = variants.launch(mpi, variant, ranks, command, UNBOUND, pinned(ranks, cores))
     samples: list[Sample] = []
     for line in (line.split() for line in output.splitlines() if line.startswith("steps ")):
         step_us, wall_s, cpu_s, compute_s = (float(line[place]) for place in (1, 4, 5, 6))

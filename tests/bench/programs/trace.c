@@ -1,7 +1,8 @@
 /*
  * A SPANK plugin that notes when each callback runs. Built twice, as "before" and "after": with one of them on the line
  * before ours in plugstack.conf and the other behind it, their difference is what our callback took. The line's only
- * argument is the file, which everybody may append to: "NAME CALLBACK CONTEXT PID NANOSECONDS" per callback.
+ * argument is the file, which everybody may append to: "NAME CALLBACK CONTEXT PID NANOSECONDS CPU_NANOSECONDS"
+ * per callback.
  */
 #include <fcntl.h>
 #include <slurm/spank.h>
@@ -22,20 +23,23 @@ extern const unsigned int plugin_version, spank_plugin_version;
 const char plugin_name[] = "bench_" TEXT(TRACE_NAME), plugin_type[] = "spank";
 const unsigned int plugin_version = SLURM_VERSION_NUMBER, spank_plugin_version = 1;
 
-static void note(const char *callback, const char *file)
+static long long nanoseconds(clockid_t clock)
 {
 	struct timespec now;
-	char line[160];
-	int descriptor, length;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	descriptor = open(file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+	clock_gettime(clock, &now);
+	return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static void note(const char *callback, const char *file)
+{
+	long long now = nanoseconds(CLOCK_MONOTONIC), cpu = nanoseconds(CLOCK_PROCESS_CPUTIME_ID);
+	int descriptor = open(file, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW);
+
 	if (descriptor < 0)
 		return;
-	length = snprintf(line, sizeof(line), TEXT(TRACE_NAME) " %s %d %d %lld\n", callback, (int)spank_context(),
-	                  (int)getpid(), (long long)now.tv_sec * 1000000000 + now.tv_nsec);
-	if (write(descriptor, line, (size_t)length) != length)
-		note("lost", "/dev/null");
+	dprintf(descriptor, TEXT(TRACE_NAME) " %s %d %d %lld %lld\n", callback, (int)spank_context(), (int)getpid(),
+	        now, cpu);
 	close(descriptor);
 }
 
