@@ -17,6 +17,10 @@ SCHEMA = Path(__file__).resolve().parent / "results.schema.json"
 VERSION = 1
 
 
+class Invalid(Exception):
+    """A file that should have results has none."""
+
+
 def rounded(value: float) -> float:
     """Six figures that matter are more than any of them means."""
     return float(f"{value:.6g}")
@@ -53,6 +57,10 @@ def write(path: Path, results: dict[str, Any]) -> None:
 
 
 def read(path: Path) -> dict[str, Any]:
-    results: dict[str, Any] = json.loads(path.read_text())
-    jsonschema.validate(results, json.loads(SCHEMA.read_text()))
+    """Raises Invalid where it is something else."""
+    try:
+        results: dict[str, Any] = json.loads(path.read_text())
+        jsonschema.validate(results, json.loads(SCHEMA.read_text()))
+    except (OSError, ValueError, jsonschema.ValidationError) as error:
+        raise Invalid(f"'{path}' has no results of this version: {str(error).splitlines()[0]}") from error
     return results

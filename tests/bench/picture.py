@@ -12,13 +12,16 @@ COLOURS = {  # Okabe and Ito's; the library's policies warm, everything else col
     "no library": "#000000", "mpi_yield_when_idle": "#0072B2", "heavy yield": "#0072B2",
     "I_MPI_WAIT_MODE": "#0072B2", "counting tool": "#56B4E9", "nap": "#D55E00", "event": "#009E73",
     "yield": "#E69F00", "profile": "#CC79A7", "umwait": "#CC79A7", "mwaitx": "#CC79A7", "no plugin": "#000000",
-    "off": "#56B4E9", "limit": "#888888", "nap, not told": "#E69F00",
+    "off": "#56B4E9", "nap, not told": "#CC79A7",
 }
-MARKERS = {"no library": "o", "nap": "s", "event": "^", "yield": "v", "profile": "D", "no plugin": "o", "off": "v",
-           "counting tool": "x"}
+MARKERS = {"nap": "s", "event": "^", "yield": "v", "profile": "D", "off": "v", "counting tool": "x",
+           "mpi_yield_when_idle": "D", "heavy yield": "D", "I_MPI_WAIT_MODE": "D"}
+NAMES = {"openmpi": "Open MPI 4.1", "openmpi-5": "Open MPI 5.0", "mpich": "MPICH 4.0", "mpich-5": "MPICH 5.0",
+         "intel": "Intel MPI 2021", "openmpi-ucx": "Open MPI 4.1, UCX"}
+UNITS = ((1e6, "s"), (1e3, "ms"), (1, "µs"))
 SPARE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 DPI = 110
-QUANTISED = 48  # colours of the file: a third of its size
+QUANTISED = 256  # colours of the file: half its size
 
 
 class Unavailable(Exception):
@@ -50,7 +53,7 @@ def remark(results: dict[str, Any]) -> str:
     kind = "virtual machine" if machine["virtual"] else "machine"
     energy = "energy not measured" if machine["energy"].startswith("not") else f"energy {machine['energy']}"
     short = " · SHORT FORM: shows that it runs, no more" if results["short"] else ""
-    return (f"{kind}, {machine['cpus']} CPUs, {energy} · {results['began'][:10]} · median of {results['rounds']} rounds, "
+    return (f"{kind}, {machine['cpus']} CPUs, {energy} · {results['began'][:10]} · median of {results['rounds']} round{'s' if results['rounds'] > 1 else ''}, "
             f"bars: middle half{short}")
 
 
@@ -86,6 +89,25 @@ def groups_of(results: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(row["group"] for row in results["rows"]))
 
 
+def title_of(group: str) -> str:
+    return NAMES.get(group, group)
+
+
+def legend(figure: Any, panels: Any) -> None:
+    """One for all panels, each name once, in the line of the title."""
+    found = {}
+    for axes in panels:
+        for handle, label in zip(*axes.get_legend_handles_labels()):
+            found.setdefault(label, handle)
+    figure.legend(found.values(), found.keys(), loc="upper right", ncol=len(found), fontsize=8, borderaxespad=0.1,
+                  columnspacing=1.2, handlelength=1.6)
+
+
+def duration(microseconds: float) -> str:
+    factor, unit = next((pair for pair in UNITS if microseconds >= pair[0]), UNITS[-1])
+    return f"{microseconds / factor:g} {unit}"
+
+
 def line(axes: Any, rows: list[dict[str, Any]], key: str, figure: str, variant: str, factor: float = 1,
          number: int = 0, label: str | None = None) -> None:
     """A figure against a key of the points, with the middle half as bars."""
@@ -113,9 +135,32 @@ def bars(axes: Any, names: list[str], series: dict[str, list[dict[str, float] | 
             axes.plot([factor * figure["low"], factor * figure["high"]], [y, y], color="#555555", linewidth=0.8)
             axes.annotate(text.format(value), (max(value, factor * figure["high"]), y), xytext=(4, 0), va="center",
                           textcoords="offset points", fontsize=7.5)
-    axes.set_yticks(range(len(names)), names)
+    axes.set_yticks(range(len(names)), [title_of(name) for name in names])
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
+
+
+def duration_ticks(axes: Any, values: list[float]) -> None:
+    """On a logarithmic axis of microseconds: what was measured, in words."""
+    axes.set_xscale("log")
+    axes.xaxis.set_ticks(values, [duration(value) for value in values])
+    axes.xaxis.set_minor_locator(pyplot().NullLocator())
+
+
+def written(value: float) -> str:
+    factor, unit = next(((factor, unit) for factor, unit in ((1e6, " M"), (1e3, " k")) if value >= factor), (1, ""))
+    return f"{value / factor:g}{unit}"
+
+
+def plain_log(axes: Any, which: str) -> None:
+    """A logarithmic axis whose numbers are written out."""
+    plot = pyplot()
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(plot.LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+    axis.set_major_formatter(plot.FuncFormatter(lambda value, _: written(value)))
+    axis.set_minor_formatter(plot.NullFormatter())
 
 
 def plain_ticks(axes: Any, values: list[float], which: str = "x") -> None:

@@ -14,7 +14,7 @@ from tests.matrix.plan import policies
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 BUILT = BUILD / "tests/bench/programs"
-TIMEOUT_S = 120
+TIMEOUT_S = 60
 BARE = "no library"
 COUNTER = "counting tool"
 BY_NAME = {mpi.name: mpi for mpi in MPIS}

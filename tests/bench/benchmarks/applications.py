@@ -129,7 +129,7 @@ def draw(results: dict[str, Any]) -> Any:
         picture.bars(axes, groups, series, text="{:.2f}")
         axes.set_xlabel(label)
         axes.margins(x=0.15)
-    panels[-1].legend(fontsize=8, loc="lower right")
+    picture.legend(figure, panels)
     return figure
 
 

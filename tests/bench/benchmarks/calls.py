@@ -162,7 +162,7 @@ def draw(results: dict[str, Any]) -> Any:
         axes.set_xlabel(label)
     for axes in panels.flat:
         axes.margins(x=0.15)
-    panels[0][1].legend(fontsize=7)
+    picture.legend(figure, [panels[0][1]])
     return figure
 
 

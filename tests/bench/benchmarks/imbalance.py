@@ -113,8 +113,7 @@ def panel(axes: Any, results: dict[str, Any], imbalance: int, figure: str, relat
                 mine = [scaled(row, figure, base[row["point"]["step_us"]]) for row in mine]
             label = f"{variant} (UCX)" if group == UCX_GROUP else variant
             picture.line(axes, mine, "step_us", figure, variant, 100, label=label)
-    axes.set_xscale("log")
-    picture.plain_ticks(axes, sorted({row["point"]["step_us"] for row in results["rows"]}))
+    picture.duration_ticks(axes, sorted({row["point"]["step_us"] for row in results["rows"]}))
     axes.axhline(100, color="#888888", linewidth=0.9, linestyle="--")
     axes.set_title(f"{number(imbalance)} % imbalance")
 
@@ -127,15 +126,15 @@ def scaled(row: dict[str, Any], figure: str, base: float) -> dict[str, Any]:
 def draw(results: dict[str, Any]) -> Any:
     imbalances = sorted({row["point"]["imbalance"] for row in results["rows"]})
     plot = picture.pyplot()
-    figure, panels = plot.subplots(2, len(imbalances), figsize=(3 * len(imbalances) + 0.8, 5.6), squeeze=False,
+    figure, panels = plot.subplots(2, len(imbalances), figsize=(max(3 * len(imbalances), 6) + 0.8, 5.6), squeeze=False,
                                    sharey="row", sharex=True)
     for number_of, imbalance in enumerate(imbalances):
         panel(panels[0][number_of], results, imbalance, "cpu_over_work", relative=False)
         panel(panels[1][number_of], results, imbalance, "step_wall_us", relative=True)
         panels[1][number_of].set_title("")
-        panels[1][number_of].set_xlabel("step (µs)")
+        panels[1][number_of].set_xlabel("step")
         panels[1][number_of].tick_params(axis="x", labelrotation=45)
     panels[0][0].set_ylabel("CPU time, of the work alone (%)")
     panels[1][0].set_ylabel("wall time, of that\nwithout the library (%)")
-    panels[0][-1].legend(fontsize=7, loc="upper right")
+    picture.legend(figure, panels[0])
     return figure

@@ -21,7 +21,7 @@ SWEEP = {0: 300, 20: 300, 100: 300, 1000: 300, 10000: 25, 100000: 4}
 SWEEP_SHORT = {20: 50, 1000: 30, 100000: 2}
 OTHERS = {1000: 100, 10000: 10}
 OTHERS_SHORT = {1000: 20}
-CALLS = [(call, 8) for call in ("send", "wait", "allreduce", "bcast", "barrier")]
+CALLS = [(call, 8) for call in ("wait", "allreduce", "bcast", "barrier")]  # a send of 8 bytes waits for nobody
 LARGE = [(call, 1 << 20) for call in ("recv", "send", "allreduce", "bcast")]
 
 
@@ -67,7 +67,7 @@ def cells(plan: Plan) -> list[Cell]:
 
 def other_calls(plan: Plan) -> list[Cell]:
     """Every other call, and large messages, under Open MPI."""
-    calls = CALLS[2:3] + LARGE[:1] if plan.short else CALLS + LARGE
+    calls = CALLS[1:2] + LARGE[:1] if plan.short else CALLS + LARGE
     delays = OTHERS_SHORT if plan.short else OTHERS
     found = []
     for mpi in variants.available(("openmpi",), "late-sender", {}):
@@ -128,25 +128,26 @@ def sweep_draw(axes: Any, results: dict[str, Any], group: str, figure: str, fact
     for variant in picture.variants_of(rows):
         mine = [row for row in rows if row["variant"] == variant]
         picture.line(axes, mine, "delay_us", figure, variant, factor)
-    axes.set_xscale("log")
-    picture.plain_ticks(axes, sorted({row["point"]["delay_us"] for row in rows}))
-    axes.set_xlabel("partner late by (µs)")
+    picture.duration_ticks(axes, sorted({row["point"]["delay_us"] for row in rows}))
+    axes.set_xlabel("partner late by")
 
 
 def draw(results: dict[str, Any]) -> Any:
     """One row of panels: CPU share above, latency below, one column per library."""
     groups = [group for group in picture.groups_of(results) if group != "calls"]
     plot = picture.pyplot()
-    figure, panels = plot.subplots(2, len(groups), figsize=(2.6 * len(groups) + 0.6, 5), squeeze=False, sharey="row")
+    figure, panels = plot.subplots(2, len(groups), figsize=(2.3 * len(groups) + 0.7, 4.8), squeeze=False, sharey="row")
     for number, group in enumerate(groups):
         top, bottom = panels[0][number], panels[1][number]
         sweep_draw(top, results, group, "cpu_share", 100)
         sweep_draw(bottom, results, group, "median_us", 1)
-        bottom.set_yscale("log")
-        top.set_title(group)
+        picture.plain_log(bottom, "y")
+        for axes in (top, bottom):
+            axes.tick_params(axis="x", labelrotation=45)
+        top.set_title(picture.title_of(group))
         top.set_xlabel("")
         top.set_ylim(0, 108)
-        top.legend(fontsize=7)
     panels[0][0].set_ylabel("CPU share of the wait (%)")
     panels[1][0].set_ylabel("end of the wait after the\npartner's arrival, median (µs)")
+    picture.legend(figure, panels[0])
     return figure

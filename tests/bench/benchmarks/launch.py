@@ -256,18 +256,17 @@ def draw(results: dict[str, Any]) -> Any:
         mine = [row for row in rows if row["variant"] == variant]
         picture.line(panels[0], mine, "tasks", "srun_ms", variant)
     panels[0].set_xscale("log", base=2)
-    panels[0].set_yscale("log")
     picture.plain_ticks(panels[0], sorted({row["point"]["tasks"] for row in rows}))
     panels[0].set_xlabel("tasks of the step (srun -n)")
     panels[0].set_ylabel("srun of a program that ends at once (ms)")
-    panels[0].legend(fontsize=8)
+    panels[0].set_ylim(bottom=0)
     jobs = picture.rows_of(results, JOBS)
     series = {row["variant"]: [row["figures"]["epilog_ms"]] for row in jobs}
     picture.bars(panels[1], [""], series, text="{:.0f}")
     panels[1].set_xlabel("from the job's end until its\nepilog has freed the node (ms)")
     panels[1].margins(x=0.2)
-    panels[1].legend(fontsize=8, loc="lower right")
     callbacks_draw(panels[2], results)
+    picture.legend(figure, panels[:1])
     return figure
 
 
@@ -278,10 +277,11 @@ def callbacks_draw(axes: Any, results: dict[str, Any]) -> None:
     for place, tasks in enumerate(sizes):
         found = {row["point"]["callback"]: row["figures"]["callback_ms"] for row in rows
                  if row["point"]["tasks"] == tasks}
-        axes.plot([found[name]["median"] if name in found else None for name in names], range(len(names)), "os^Dv"[place % 5],
-                  color=picture.SPARE[place % len(picture.SPARE)], label=f"{tasks} tasks", markersize=5, linestyle="")
+        values = [found[name]["median"] if name in found else None for name in names]
+        axes.plot(values, range(len(names)), "os^Dv"[place % 5], color=picture.SPARE[place % len(picture.SPARE)],
+                  label=f"{tasks} task{'s' if tasks > 1 else ''}", markersize=5, linestyle="")
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_xscale("log")
-    axes.set_xlabel("time in our callback, each time (ms)")
+    picture.plain_log(axes, "x")
+    axes.set_xlabel("time in our callback, each time (ms);\nsome 0.02 ms are the tracing's own")
     axes.legend(fontsize=8)

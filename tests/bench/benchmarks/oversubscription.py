@@ -121,20 +121,17 @@ def draw(results: dict[str, Any]) -> Any:
     plot = picture.pyplot()
     figure, panels = plot.subplots(1, 3, figsize=(11.5, 0.9 + 0.95 * len(groups)), sharey=True)
     picked = steps[len(steps) // 2]
-    for axes, name, point, label, log in (
-            (panels[0], "rate", {"what": "ping-pong"}, "round trips per second", True),
-            (panels[1], "wall_over_ideal", {"step_us": picked}, f"unequal work, steps of {picked:g} µs:\nwall time, "
-                                                                 "times the ideal", True),
-            (panels[2], "cpu_over_work", {"step_us": picked}, f"unequal work, steps of {picked:g} µs:\nCPU time, times "
-                                                              "the work", True)):
+    work = f"unequal work, steps of {picture.duration(picked)}:\n"
+    for axes, name, point, label, room in (
+            (panels[0], "rate", {"what": "ping-pong"}, "round trips per second", 20),
+            (panels[1], "wall_over_ideal", {"step_us": picked}, f"{work}wall time, times the ideal", 1.8),
+            (panels[2], "cpu_over_work", {"step_us": picked}, f"{work}CPU time, times the work", 1.8)):
         series = {variant: [figure_at(results, group, variant, name, **point) for group in groups]
                   for variant in names}
         picture.bars(axes, groups, series, 1, "{:,.0f}" if name == "rate" else "{:.2f}")
         axes.set_xlabel(label)
-        if log:
-            axes.set_xscale("log")
         low, high = axes.get_xlim()
-        axes.set_xlim(low, high * (12 if name == "rate" else 2))
-    handles, labels = panels[0].get_legend_handles_labels()
-    panels[2].legend(handles, labels, fontsize=7, loc="lower right")
+        axes.set_xlim(10 if name == "rate" else 0.8, high * room)
+        picture.plain_log(axes, "x")
+    picture.legend(figure, [panels[0]])
     return figure

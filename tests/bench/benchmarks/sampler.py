@@ -108,7 +108,7 @@ def draw(results: dict[str, Any]) -> Any:
     right.annotate("usual: 10 s", (USUAL_S, 0.97), xycoords=("data", "axes fraction"), fontsize=7.5, ha="right",
                    xytext=(-4, 0), textcoords="offset points", color="#555555", va="top")
     right.set_xscale("log")
-    right.set_yscale("log")
+    picture.plain_log(right, "y")
     picture.plain_ticks(right, [*sorted({row["point"]["interval_s"] for row in rows}), USUAL_S])
     right.set_xlabel("it looks every (s)")
     right.set_ylabel("CPU share of one core (%)")
