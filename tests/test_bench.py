@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.bench import document, engine, publish, targets  # noqa: E402
-from tests.bench.benchmarks import imbalance, launch, late_sender  # noqa: E402
+from tests.bench.benchmarks import imbalance, late_sender, launch  # noqa: E402
 from tests.bench.engine import Cell, Failure, Measured  # noqa: E402
 from tests.matrix.libraries import BUILD, LIBRARY, ROOT  # noqa: E402
 
@@ -85,7 +85,8 @@ def test_pairs_are_compared_round_by_round() -> None:
     assert engine.ratio(nap, None, "x") is None and engine.quantile([1, 2, 3, 4], 0.5) == 2.5
 
 
-@pytest.mark.parametrize(("share", "median", "met"), [(0.05, 40, "met"), (0.2, 40, "not met"), (None, 0, "not measured")])
+@pytest.mark.parametrize(("share", "median", "met"), [(0.05, 40, "met"), (0.2, 40, "not met"),
+                                                      (None, 0, "not measured")])
 def test_targets_are_judged(share: float | None, median: float, met: str) -> None:
     found = Measured()
     point = {"call": "recv", "bytes": 8, "delay_us": 1000.0}

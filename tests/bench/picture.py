@@ -52,9 +52,9 @@ def remark(results: dict[str, Any]) -> str:
     machine = results["machine"]
     kind = "virtual machine" if machine["virtual"] else "machine"
     energy = "energy not measured" if machine["energy"].startswith("not") else f"energy {machine['energy']}"
+    rounds = f"median of {results['rounds']} rounds, bars: middle half" if results["rounds"] > 1 else "one round"
     short = " · SHORT FORM: shows that it runs, no more" if results["short"] else ""
-    return (f"{kind}, {machine['cpus']} CPUs, {energy} · {results['began'][:10]} · median of {results['rounds']} round{'s' if results['rounds'] > 1 else ''}, "
-            f"bars: middle half{short}")
+    return f"{kind}, {machine['cpus']} CPUs, {energy} · {results['began'][:10]} · {rounds}{short}"
 
 
 def save(figure: Any, results: dict[str, Any], path: Path) -> None:
@@ -95,7 +95,7 @@ def title_of(group: str) -> str:
 
 def legend(figure: Any, panels: Any) -> None:
     """One for all panels, each name once, in the line of the title."""
-    found = {}
+    found: dict[str, Any] = {}
     for axes in panels:
         for handle, label in zip(*axes.get_legend_handles_labels()):
             found.setdefault(label, handle)

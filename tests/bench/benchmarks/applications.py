@@ -1,4 +1,4 @@
-"""Whole programs: hpcc as Debian packages it, contrib/unbalanced, and whatever --application names.
+"""Whole programs: hpcc as Debian packages it and contrib/unbalanced, or instead of them what --application names.
 
 Wall time, CPU time of all ranks, and energy where RAPL can be read. A command that starts with srun gets its policy by
 MPI_WAIT_POLICY, which needs the plugin there; its CPU time is Slurm's to know, and left out.
@@ -10,7 +10,6 @@ import os
 import resource
 import shlex
 import shutil
-import subprocess
 import tempfile
 import time
 from functools import partial
@@ -92,6 +91,12 @@ def site_cells(name: str, command: str) -> list[Cell]:
 
 
 def cells(plan: Plan) -> list[Cell]:
+    if plan.applications:
+        return [cell for name, command in plan.applications.items() for cell in site_cells(name, command)]
+    return our_cells(plan)
+
+
+def our_cells(plan: Plan) -> list[Cell]:
     found = []
     for mpi in variants.available(("openmpi",), "steps", plan.measured.unavailable):
         compared = [variants.bare(mpi), *variants.knob(mpi), *variants.policy_variants(mpi, ("nap",))]
@@ -106,8 +111,6 @@ def cells(plan: Plan) -> list[Cell]:
             found += [mpi_cell("unbalanced", mpi, variant, words, nothing) for variant in compared]
         except Unavailable as reason:
             plan.measured.unavailable["unbalanced"] = str(reason)
-    for name, command in plan.applications.items():
-        found += site_cells(name, command)
     return found
 
 

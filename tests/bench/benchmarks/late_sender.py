@@ -137,8 +137,7 @@ def draw(results: dict[str, Any]) -> Any:
     groups = [group for group in picture.groups_of(results) if group != "calls"]
     plot = picture.pyplot()
     figure, panels = plot.subplots(2, len(groups), figsize=(2.3 * len(groups) + 0.7, 4.8), squeeze=False, sharey="row")
-    for number, group in enumerate(groups):
-        top, bottom = panels[0][number], panels[1][number]
+    for group, top, bottom in zip(groups, *panels):
         sweep_draw(top, results, group, "cpu_share", 100)
         sweep_draw(bottom, results, group, "median_us", 1)
         picture.plain_log(bottom, "y")

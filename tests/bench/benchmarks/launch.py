@@ -1,7 +1,8 @@
 """What the plugin adds to the start of a step and to the end of a job, on the throw-away cluster.
 
 Two clusters run side by side, one without the plugin; steps and jobs alternate between them. A third one has a plugin
-before ours and one behind it that note the time: what lies between them is our callback. The nodes' energy counters are plain files, as quick to read as the kernel's.
+before ours and one behind it that note the time: what lies between them is our callback. The nodes' energy
+counters are plain files, as quick to read as the kernel's.
 """
 
 from __future__ import annotations

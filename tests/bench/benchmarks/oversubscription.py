@@ -70,7 +70,8 @@ def cells(plan: Plan) -> list[Cell]:
         variants.program(mpi, "pingpong")
         for ranks, cores in PLACES_SHORT if plan.short else PLACES:
             shared = ranks > cores
-            compared = [variants.bare(mpi), *variants.knob(mpi), *variants.policy_variants(mpi, ("nap", "yield"), shared)]
+            policies = variants.policy_variants(mpi, ("nap", "yield"), shared)
+            compared = [variants.bare(mpi), *variants.knob(mpi), *policies]
             if shared:
                 compared.append(Variant(NOT_TOLD, variants.base_options(mpi),
                                         variants.policy(mpi, "nap").variables))
@@ -102,7 +103,8 @@ def targets(measured: Measured) -> list[Target]:
         at_least(f"2 ranks on 1 core, round trips, of those of {YIELD}",
                  ratio(nap, measured.find(one_core, YIELD, what="ping-pong"), "rate"), 0.85, "",
                  f"not told that cores are shared: {number(not_told.median('rate'))} per second" if not_told else ""),
-        at_most(f"{group}, unequal work, wall time, times that of {YIELD}", worst([*wall.values()]), 1, "", named(wall)),
+        at_most(f"{group}, unequal work, wall time, times that of {YIELD}", worst([*wall.values()]), 1, "",
+                named(wall)),
         at_most(f"{group}, unequal work, CPU time, times that of {YIELD}", worst([*cpu.values()]), 1, "", named(cpu)),
         at_most(f"{group}, unequal work, steps of 2 ms, wall time above the ideal",
                 100 * (two_ms.median("wall_over_ideal") - 1) if two_ms else None, 10, "%"),
