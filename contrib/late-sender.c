@@ -1,12 +1,13 @@
 /*
  * What a late partner costs: rank 0 comes so many microseconds late to a call in which rank 1 waits for it. Rank 1
- * prints one line per delay: the share of CPU that the waits took its thread, and how long after rank 0's arrival each
- * of them ended, in microseconds.
+ * prints one line per delay: the share of CPU that the waits took its thread, how long after rank 0's arrival each of
+ * them ended, in microseconds, and the joules that the node's packages used per wait, "-" where they cannot be read.
  *
  *     late-sender CALL BYTES DELAY[:COUNT]...
  *
- * CALL is recv, send (rank 1 sends, rank 0 receives late), allreduce or pingpong (no delay; the figures are half a
- * round trip each). Both ranks must run on one node: their clock is CLOCK_MONOTONIC.
+ * CALL is recv, send (rank 1 sends, rank 0 receives late), wait (for an Irecv), allreduce, bcast (rank 0 is the root),
+ * barrier (of no bytes) or pingpong (no delay; the figures are half a round trip each). Both ranks must run on one
+ * node: their clock is CLOCK_MONOTONIC.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -14,11 +15,13 @@
 #include <string.h>
 #include <time.h>
 
-#define COUNT   100
-#define ROUNDS  200 /* of a ping-pong, per figure */
-#define TAG     7
-#define WORLD   MPI_COMM_WORLD
-#define WARM_UP 10
+#define COUNT    100
+#define ROUNDS   200 /* of a ping-pong, per figure */
+#define TAG      7
+#define WORLD    MPI_COMM_WORLD
+#define WARM_UP  10
+#define PACKAGES 16
+#define POWERCAP "/sys/class/powercap/intel-rapl:%d/%s"
 
 static char *mine, *theirs;
 static int rank, bytes;
@@ -29,6 +32,40 @@ static double microseconds(clockid_t clock)
 
 	clock_gettime(clock, &now);
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
+}
+
+/* One zone; 0 if it is no package's. */
+static double zone_joules(int zone)
+{
+	char path[sizeof(POWERCAP) + 16], name[16] = "";
+	double energy_uj = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), POWERCAP, zone, "name");
+	file = fopen(path, "r");
+	if (!file)
+		return 0;
+	if (fscanf(file, "%15s", name) != 1)
+		name[0] = '\0';
+	fclose(file);
+	snprintf(path, sizeof(path), POWERCAP, zone, "energy_uj");
+	file = strncmp(name, "package", 7) == 0 ? fopen(path, "r") : NULL;
+	if (!file)
+		return 0;
+	if (fscanf(file, "%lf", &energy_uj) != 1)
+		energy_uj = 0;
+	fclose(file);
+	return energy_uj * 1e-6;
+}
+
+/* Of all packages, 0 where none can be read. */
+static double node_joules(void)
+{
+	double joules = 0;
+
+	for (int zone = 0; zone < PACKAGES; zone++)
+		joules += zone_joules(zone);
+	return joules;
 }
 
 static void message(int from)
@@ -49,6 +86,28 @@ static void call_send(void)
 	message(1);
 }
 
+static void call_wait(void)
+{
+	MPI_Request request;
+
+	if (rank == 0) {
+		message(0);
+		return;
+	}
+	MPI_Irecv(theirs, bytes, MPI_BYTE, 0, TAG, WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+static void call_bcast(void)
+{
+	MPI_Bcast(mine, bytes, MPI_BYTE, 0, WORLD);
+}
+
+static void call_barrier(void)
+{
+	MPI_Barrier(WORLD);
+}
+
 static void call_allreduce(void)
 {
 	MPI_Allreduce(mine, theirs, bytes / (int)sizeof(float), MPI_FLOAT, MPI_SUM, WORLD);
@@ -65,7 +124,10 @@ static void call_pingpong(void)
 static const struct {
 	const char *name;
 	void (*play)(void);
-} calls[] = {{"recv", call_recv}, {"send", call_send}, {"allreduce", call_allreduce}, {"pingpong", call_pingpong}};
+} calls[] = {
+        {"recv", call_recv},   {"send", call_send},       {"wait", call_wait},         {"allreduce", call_allreduce},
+        {"bcast", call_bcast}, {"barrier", call_barrier}, {"pingpong", call_pingpong},
+};
 
 static void (*call_find(const char *name))(void)
 {
@@ -107,24 +169,34 @@ static double wait_once(void (*play)(void), double delay_us, double *cpu_us, dou
 	return ended - (arrived > began ? arrived : began);
 }
 
+static void report(const char *name, double delay_us, double cpu_share, const double after_us[], int count,
+                   double joules)
+{
+	printf("%s %d %g %.4f ", name, bytes, delay_us, cpu_share);
+	for (int i = 0; i < count; i++)
+		printf("%s%.3f", i ? "," : "", after_us[i]);
+	if (joules > 0)
+		printf(" %.6f\n", joules / count);
+	else
+		printf(" -\n"); /* not readable, or the counter has wrapped */
+	fflush(stdout);
+}
+
 static void measure(const char *name, void (*play)(void), const char *argument)
 {
 	const char *colon = strchr(argument, ':');
 	int count = colon ? atoi(colon + 1) : COUNT, rounds = play == call_pingpong ? 2 * ROUNDS : 1;
 	double delay_us = atof(argument), cpu_us = 0, wall_us = 0, warm_us = 0;
 	double *after_us = calloc((size_t)count, sizeof(*after_us));
+	double joules;
 
 	for (int i = 0; i < WARM_UP; i++)
 		wait_once(play, 0, &warm_us, &warm_us);
+	joules = node_joules();
 	for (int i = 0; i < count; i++)
 		after_us[i] = wait_once(play, delay_us, &cpu_us, &wall_us) / rounds;
-	if (rank == 1) {
-		printf("%s %d %g %.4f ", name, bytes, delay_us, cpu_us / wall_us);
-		for (int i = 0; i < count; i++)
-			printf("%s%.3f", i ? "," : "", after_us[i]);
-		printf("\n");
-		fflush(stdout);
-	}
+	if (rank == 1)
+		report(name, delay_us, cpu_us / wall_us, after_us, count, node_joules() - joules);
 	free(after_us);
 }
 
@@ -139,8 +211,8 @@ int main(int argc, char **argv)
 	bytes = play ? atoi(argv[2]) : 0;
 	if (!play || bytes <= 0 || size != 2) {
 		if (rank == 0)
-			fprintf(stderr, "usage: late-sender recv|send|allreduce|pingpong BYTES DELAY_US[:COUNT]..., on "
-			                "2 ranks\n");
+			fprintf(stderr, "usage: late-sender recv|send|wait|allreduce|bcast|barrier|pingpong BYTES "
+			                "DELAY_US[:COUNT]..., on 2 ranks\n");
 		MPI_Abort(WORLD, 2);
 	}
 	mine = calloc(1, (size_t)bytes);

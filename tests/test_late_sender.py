@@ -101,6 +101,7 @@ def test_the_tool_measures_both_sides() -> None:
     longest = found["waits"][-1]
     assert longest["with"]["cpu_share"] < longest["without"]["cpu_share"] <= 1.1
     assert longest["with"]["median_us"] > 0 < longest["without"]["median_us"] and longest["with"]["waits"] == 5
+    assert longest["with"]["median_us"] <= longest["with"]["p90_us"] <= longest["with"]["p99_us"]
     assert 0 < found["pingpong"][0]["with"]["median_us"] < 1000
 
 
@@ -109,8 +110,35 @@ def test_the_tool_prints_an_aligned_table() -> None:
     done = tool("--delays=1000", "--count=3")
     assert done.returncode == 0, done.stderr
     head, *rows = done.stdout.splitlines()[3:]
-    assert head.split() == ["delay", *["median", "p99", "CPU", "late"] * 2]
+    assert head.split() == ["delay", *["median", "p90", "p99", "CPU", "joules", "late"] * 2]
     assert [row.split()[0] for row in rows] == ["1000", "ping-pong"] and {len(row) for row in rows} == {len(head)}
+
+
+@pytest.mark.skipif(not MPIRUN, reason="no Open MPI")
+@pytest.mark.parametrize("call", ["wait", "bcast", "barrier"])
+def test_the_tool_plays_every_call(call: str) -> None:
+    """Short ones are for tests/bench; here only that rank 1 waits in each."""
+    done = tool("--delays=20000", "--count=2", f"--call={call}", "--json")
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout)["waits"][0]
+    assert row["without"]["energy_j"] is None or row["without"]["energy_j"] > 0
+    assert 0 <= row["with"]["median_us"] < 1e6
+
+
+def test_the_installed_tool_finds_what_it_needs(tmp_path: Path) -> None:
+    """PREFIX/bin/late-sender has its source, the policies and the library under the same prefix."""
+    stage = Path(os.environ.get("MPI_WAIT_STAGE", BUILD / "stage/opt/mpi-wait"))
+    if not (stage / "bin/late-sender").exists():
+        pytest.skip(f"not installed in {stage}")
+    spy = tmp_path / "mpicc"
+    spy.write_text(f"#!/bin/sh\nprintf '%s\\n' \"$@\" >{tmp_path}/seen\nexit 1\n")
+    spy.chmod(0o755)
+    done = subprocess.run([stage / "bin/late-sender", f"--mpicc={spy}", "--policy=nap"], capture_output=True,
+                          text=True, timeout=60, check=False, env=dict(os.environ, TMPDIR=str(tmp_path)))
+    assert str(stage / "share/mpi-wait/late-sender.c") in (tmp_path / "seen").read_text().splitlines(), done.stderr
+    assert "no policy" not in done.stderr
+    done = subprocess.run([stage / "bin/late-sender", "--help"], capture_output=True, text=True, timeout=60, check=True)
+    assert "--call {recv,send,wait,allreduce,bcast,barrier}" in " ".join(done.stdout.split())
 
 
 def test_the_tool_says_what_is_wrong() -> None:

@@ -1,0 +1,72 @@
+"""What a result was measured on: the machine and the versions, nothing that tells whose it is."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+from tests.bench import energy
+from tests.matrix.libraries import MPIS, ROOT, Unavailable, version_of, wheel_path
+
+
+def first_line(path: str) -> str:
+    try:
+        return Path(path).read_text().splitlines()[0].strip()
+    except (OSError, IndexError):
+        return "unknown"
+
+
+def processor() -> str:
+    found = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.M)
+    return found[1].strip() if found else platform.machine()
+
+
+def is_virtual() -> bool:
+    return bool(re.search(r"^flags\s*:.*\bhypervisor\b", Path("/proc/cpuinfo").read_text(), re.M))
+
+
+def memory_gib() -> float:
+    found = re.search(r"^MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(), re.M)
+    return round(int(found[1]) / (1 << 20), 1) if found else 0
+
+
+def described() -> dict[str, object]:
+    return {
+        "processor": processor(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "virtual": is_virtual(),
+        "memory_gib": memory_gib(),
+        "kernel": platform.release(),
+        "clocksource": first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "governor": first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "energy": energy.described(),
+    }
+
+
+def command_line(words: list[str]) -> str:
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def versions() -> dict[str, str]:
+    found = {"spank-mpi-wait": command_line(["git", "describe", "--always", "--dirty"]) or "unknown",
+             "python": platform.python_version()}
+    slurm = command_line(["srun", "--version"]) if any(
+        os.access(f"{folder}/srun", os.X_OK) for folder in os.get_exec_path()) else ""
+    if slurm:
+        found["slurm"] = slurm.split()[-1]
+    for mpi in MPIS:
+        try:
+            if mpi.wheel and not wheel_path(mpi.wheel).exists():
+                continue
+            found[mpi.name] = mpi.title if mpi.wheel else version_of([mpi.tool("mpirun"), "--version"])[:80]
+        except Unavailable:
+            continue
+    return found
+
+
+def loads() -> list[float]:
+    return [round(load, 2) for load in os.getloadavg()]

@@ -1,0 +1,18 @@
+"""What a benchmark is told before it says what to launch."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from tests.bench.engine import Measured
+
+
+@dataclass
+class Plan:
+    """What it opens, it puts on the stack; what this machine lacks, it notes in measured.unavailable."""
+
+    short: bool
+    stack: ExitStack
+    measured: Measured
+    applications: dict[str, str] = field(default_factory=dict)

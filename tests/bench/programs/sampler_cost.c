@@ -1,0 +1,124 @@
+/*
+ * What the sampler costs: slurmstepd's own thread, on whatever powercap tree this mount namespace shows, for so long
+ * and with so many ranks in its stats segment. Prints "wall_s cpu_s ticks", its start and stop not included.
+ *
+ *     sampler_cost STATE_ROOT SECONDS fast|slow RANKS
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/stats.h"
+#include "spank/files.h"
+#include "spank/log.h"
+#include "spank/sampler.h"
+#include "spank/segment.h"
+
+#define JOB   1
+#define CALLS 6 /* rows of the table that a rank has used */
+
+/* Called by every tick: this is how they are counted. */
+static json_t *tick_count(void *context)
+{
+	__atomic_add_fetch((unsigned *)context, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static int rank_write(int segment, uint32_t rank, uint32_t ranks)
+{
+	struct mpiwait_slot *slot = calloc(1, sizeof(*slot));
+	ssize_t written;
+
+	if (!slot)
+		return -1;
+	slot->pid = (uint32_t)getpid();
+	slot->state = MPIWAIT_SLOT_RUNNING;
+	slot->rank = (int32_t)rank;
+	slot->size = (int32_t)ranks;
+	slot->lanes = 1;
+	slot->start_ns = clock_monotonic_ns();
+	for (int i = 0; i < CALLS; i++)
+		slot->lane[0].calls[i].calls = slot->lane[0].calls[i].waits = 1;
+	written = pwrite(segment, slot, sizeof(*slot), (off_t)(MPIWAIT_SLOTS_OFFSET + rank * sizeof(*slot)));
+	free(slot);
+	return written == (ssize_t)sizeof(*slot) ? 0 : -1;
+}
+
+/* As the ranks of a step leave it. */
+static int ranks_write(int segment, uint32_t ranks)
+{
+	struct mpiwait_header header;
+
+	if (pread(segment, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
+		return -1;
+	header.claimed = ranks;
+	if (pwrite(segment, &header, sizeof(header), 0) != (ssize_t)sizeof(header))
+		return -1;
+	for (uint32_t rank = 0; rank < ranks; rank++)
+		if (rank_write(segment, rank, ranks))
+			return -1;
+	return 0;
+}
+
+static int fail(const char *what, const struct error *error)
+{
+	fprintf(stderr, "sampler_cost: %s: %s\n", what, error->text);
+	return 1;
+}
+
+static double cpu_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int measure(struct sampler_config *config, double seconds)
+{
+	const struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
+	struct sampler *sampler = NULL;
+	struct error error = {""};
+	unsigned ticks = 0;
+	double cpu;
+
+	config->grant_read = tick_count;
+	config->grant_context = &ticks;
+	if (sampler_start(config, &sampler, &error) < 0)
+		return fail("sampler", &error);
+	__atomic_store_n(&ticks, 0, __ATOMIC_RELAXED);
+	cpu = cpu_s();
+	nanosleep(&pause, NULL);
+	printf("%.3f %.6f %u\n", seconds, cpu_s() - cpu, __atomic_load_n(&ticks, __ATOMIC_RELAXED));
+	sampler_stop(sampler);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct sampler_config config = {.job_id = JOB, .segment = -1, .policy = {.asked = "nap", .used = "nap"}};
+	struct state_job *job = malloc(sizeof(*job));
+	struct segment segment = {.descriptor = -1};
+	struct error error = {""};
+	uint32_t ranks = argc > 4 ? (uint32_t)atoi(argv[4]) : 0;
+	int status;
+
+	if (argc < 5 || !job || state_place_init(argv[1], &config.place) < 0) {
+		fprintf(stderr, "usage: sampler_cost STATE_ROOT SECONDS fast|slow RANKS, with SLURMD_NODENAME\n");
+		free(job);
+		return 2;
+	}
+	state_job_init(JOB, job);
+	status = state_job_begin(&config.place, job, false, &error);
+	free(job);
+	if (status < 0)
+		return fail("state", &error);
+	if (ranks &&
+	    (segment_create(ranks, getuid(), getgid(), &segment, &error) < 0 || ranks_write(segment.descriptor, ranks)))
+		return fail("segment", &error);
+	config.segment = segment.descriptor;
+	config.fast = strcmp(argv[3], "fast") == 0;
+	return measure(&config, atof(argv[2]));
+}

@@ -1,0 +1,131 @@
+"""What is compared: no library, the MPI's own knobs, the library's policies; and how a variant is launched."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bench.engine import Failure
+from tests.matrix.libraries import BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
+from tests.matrix.plan import policies
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+BUILT = BUILD / "tests/bench/programs"
+TIMEOUT_S = 60
+BARE = "no library"
+COUNTER = "counting tool"
+BY_NAME = {mpi.name: mpi for mpi in MPIS}
+UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
+
+before_all: tuple[str, ...] = ()  # with --undisturbed: chrt, before every rank
+
+
+@dataclass(frozen=True)
+class Variant:
+    """`options` are the launcher's, `variables` the ranks'."""
+
+    name: str
+    options: tuple[str, ...] = ()
+    variables: dict[str, str] = field(default_factory=dict, hash=False)
+
+
+def yield_option(on: bool) -> tuple[str, ...]:
+    """Said always: Open MPI decides by itself where more ranks than slots are asked for."""
+    return ("--mca", "mpi_yield_when_idle", "1" if on else "0")
+
+
+# What each MPI offers by itself against burning CPU. Debian's MPICH 4.0 has nothing that works.
+KNOBS = {
+    "openmpi": Variant("mpi_yield_when_idle", yield_option(True)),
+    "openmpi-5": Variant("mpi_yield_when_idle", yield_option(True)),
+    "mpich-5": Variant("heavy yield", (), {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}),
+    "intel": Variant("I_MPI_WAIT_MODE", (), {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3"}),
+}
+
+
+def base_options(mpi: Mpi) -> tuple[str, ...]:
+    return yield_option(False) if mpi.abi == "openmpi" else ()
+
+
+def bare(mpi: Mpi) -> Variant:
+    return Variant(BARE, base_options(mpi))
+
+
+def knob(mpi: Mpi) -> list[Variant]:
+    return [KNOBS[mpi.name]] if mpi.name in KNOBS else []
+
+
+def config_of(policy: str, shared: bool = False, profile: bool = False) -> str:
+    """shared: as slurmstepd says it to tasks that have fewer cores than they are."""
+    flat = policies()[policy].replace("shared=0", f"shared={int(shared)}")
+    return flat.replace("profile=0", "profile=1") if profile else flat
+
+
+def policy(mpi: Mpi, name: str, shared: bool = False) -> Variant:
+    config = config_of(name, shared, profile=name == "profile")
+    return Variant(name, base_options(mpi), {"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": config})
+
+
+def policy_variants(mpi: Mpi, names: tuple[str, ...], shared: bool = False) -> list[Variant]:
+    return [policy(mpi, name, shared) for name in names if name in policies()]
+
+
+def counter(mpi: Mpi) -> Variant:
+    return Variant(COUNTER, base_options(mpi), {"LD_PRELOAD": str(BUILT / "count.so")})
+
+
+def source_of(name: str) -> Path:
+    if name in ("late-sender", "unbalanced"):
+        return ROOT / f"contrib/{name}.c"
+    return ROOT / f"tests/programs/{name}.c" if name == "pingpong" else PROGRAMS / f"{name}.c"
+
+
+@functools.cache
+def program(mpi: Mpi, name: str) -> Path:
+    """Built with the library's compiler when it is first asked for."""
+    folder = BUILD / "tests/bench" / mpi.name
+    folder.mkdir(parents=True, exist_ok=True)
+    compiler = mpi.tool("mpicc", mpi.compiler_wheel or mpi.wheel)
+    command = [compiler, "-O2", "-Wall", "-o", str(folder / name), str(source_of(name))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        raise Unavailable(f"{mpi.title}: {name} does not compile: {done.stderr.strip()[-300:]}")
+    return folder / name
+
+
+def environment_of(mpi: Mpi) -> dict[str, str]:
+    ours = ("LD_PRELOAD", "MPI_WAIT_CONFIG", "MPI_WAIT_POLICY")
+    variables = {key: value for key, value in os.environ.items() if key not in ours}
+    return {**variables, **mpi.environment("C")}
+
+
+def rank_words(variant: Variant, prefix: tuple[str, ...] = ()) -> list[str]:
+    """What comes before the program: the prefix (taskset), then what only the program is to see."""
+    return [*before_all, *prefix, "env", *(f"{key}={value}" for key, value in variant.variables.items())]
+
+
+def launch(mpi: Mpi, variant: Variant, ranks: int, command: list[str], options: tuple[str, ...] = (),
+           prefix: tuple[str, ...] = ()) -> str:
+    """What it printed. `options` are more of the launcher's, `prefix` comes before each rank."""
+    words = [*mpi.launcher(), *options, *variant.options, "-n", str(ranks), *rank_words(variant, prefix), *command]
+    status, output, errors = execute(words, environment_of(mpi), TIMEOUT_S)
+    if status != 0:
+        said = " | ".join(errors.strip().splitlines()[-3:])[:400]
+        raise Failure(f"{'hung' if status is None else f'exit status {status}'}: {said}")
+    return output
+
+
+def available(names: tuple[str, ...], program_name: str, unavailable: dict[str, str]) -> list[Mpi]:
+    """Those that this machine has, with the program built; why not, for the others."""
+    found = []
+    for name in names:
+        try:
+            program(BY_NAME[name], program_name)
+            BY_NAME[name].launcher()
+            found.append(BY_NAME[name])
+        except Unavailable as reason:
+            unavailable[BY_NAME[name].title] = str(reason)
+    return found

@@ -1,0 +1,168 @@
+"""The benchmarks run, and what they write validates; how well they did is not judged here."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from tests.bench import document, engine, publish, targets  # noqa: E402
+from tests.bench.benchmarks import imbalance, late_sender, launch  # noqa: E402
+from tests.bench.engine import Cell, Failure, Measured  # noqa: E402
+from tests.matrix.libraries import BUILD, LIBRARY, ROOT  # noqa: E402
+
+RUN = ROOT / "tests/bench/run"
+NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "launch", "record", "sampler", "applications")
+built = pytest.mark.skipif(not LIBRARY.exists() or not (BUILD / "tests/bench/programs/stamp").exists(),
+                           reason=f"not built: {LIBRARY}")
+
+
+def bench(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([RUN, *words], capture_output=True, text=True, timeout=300, check=False)
+
+
+@built
+@pytest.mark.parametrize("name", NAMES)
+def test_a_benchmark_runs_and_its_results_validate(name: str, tmp_path: Path) -> None:
+    done = bench(name, "--short", "--rounds=1", f"--out={tmp_path}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = document.read(tmp_path / f"{name}.json")
+    assert results["short"] and results["problems"] == []
+    if not results["rows"]:
+        pytest.skip("; ".join(f"{what}: {why}" for what, why in results["unavailable"].items()))
+    for row in results["rows"]:
+        for figure in row["figures"].values():
+            assert figure["low"] <= figure["median"] <= figure["high"] and len(figure["values"]) >= 1
+    picture = tmp_path / f"{name}.png"
+    if "no picture" in done.stdout:
+        pytest.skip("no matplotlib: the picture was NOT drawn")
+    assert picture.read_bytes().startswith(b"\x89PNG") and picture.stat().st_size < 200_000
+
+
+def measured(*samples: tuple[str, str, dict, dict]) -> Measured:
+    found = Measured()
+    for group, variant, point, figures in samples:
+        found.add(group, variant, [(point, figures)])
+    return found
+
+
+def test_variants_take_turns() -> None:
+    played: list[str] = []
+
+    def cell(group: str, variant: str) -> Cell:
+        return Cell(group, variant, lambda: played.append(group + variant) or [({}, {"x": 1.0})])
+
+    found = Measured()
+    engine.run([cell("a", "1"), cell("a", "2"), cell("b", "1"), cell("b", "2")], 2, found, lambda what: None)
+    assert played == ["a1", "a2", "a2", "a1", "b1", "b2", "b2", "b1"]
+    assert [len(row.values["x"]) for row in found.rows] == [2, 2, 2, 2]
+
+
+def test_a_launch_that_fails_is_a_problem_and_not_tried_again() -> None:
+    tried: list[int] = []
+
+    def fail() -> list[engine.Sample]:
+        tried.append(1)
+        raise Failure("exit status 3")
+
+    found = Measured()
+    engine.run([Cell("a", "nap", fail)], 5, found, lambda what: None)
+    assert found.problems == ["a, nap: exit status 3"] and len(tried) == 1 and found.rows == []
+
+
+def test_pairs_are_compared_round_by_round() -> None:
+    found = Measured()
+    for bare, nap in ((10, 11), (100, 120), (20, 22)):  # a slow round is slow for both
+        found.add("a", "no library", [({}, {"x": bare})])
+        found.add("a", "nap", [({}, {"x": nap})])
+    nap, bare = found.find("a", "nap"), found.find("a", "no library")
+    assert engine.ratio(nap, bare, "x") == pytest.approx(1.1) and engine.difference(nap, bare, "x") == 2
+    assert engine.ratio(nap, None, "x") is None and engine.quantile([1, 2, 3, 4], 0.5) == 2.5
+
+
+@pytest.mark.parametrize(("share", "median", "met"), [(0.05, 40, "met"), (0.2, 40, "not met"),
+                                                      (None, 0, "not measured")])
+def test_targets_are_judged(share: float | None, median: float, met: str) -> None:
+    found = Measured()
+    point = {"call": "recv", "bytes": 8, "delay_us": 1000.0}
+    if share is not None:
+        for group, worse in (("openmpi", 0.5), ("mpich", 1)):
+            found.add(group, "no library", [(point, {"cpu_share": 1, "median_us": 2, "p99_us": 5})])
+            found.add(group, "nap", [(point, {"cpu_share": share * worse, "median_us": median, "p99_us": 90})])
+    judged = late_sender.targets(found)[0].as_dict()
+    assert targets.verdict(judged) == met
+    if share:
+        assert judged["value"] == pytest.approx(100 * share), "the worst of the libraries counts"
+        assert "openmpi" in judged["why"] and "mpich" in judged["why"]
+
+
+def test_a_step_may_be_longer_by_the_budget_and_no_more() -> None:
+    def beyond(added_us: float) -> float | None:
+        point = {"imbalance": 80, "step_us": 2000.0}
+        found = measured(("openmpi", "no library", point, {"step_wall_us": 2000.0, "cpu_over_work": 2.0}),
+                         ("openmpi", "nap", point, {"step_wall_us": 2000.0 + added_us, "cpu_over_work": 1.05}))
+        return imbalance.targets(found)[2].value
+    assert beyond(99) == pytest.approx(-1) and beyond(101) == pytest.approx(1), "a sixteenth of 1600 us of waiting"
+
+
+def test_the_epilog_is_timed_by_the_controller_s_log() -> None:
+    log = ("[2026-01-01T23:59:59.900] _job_complete: JobId=7 done\n"
+           "[2026-01-01T23:59:59.950] debug2: node_did_resp c1\n"
+           "[2026-01-02T00:00:00.025] debug2: _slurm_rpc_epilog_complete: JobId=7 Node=c1\n")
+    assert launch.epilog_times(log, "7")["epilog_ms"] == pytest.approx(125)
+    without_epilog = "".join(log.splitlines(True)[:2])
+    assert launch.epilog_times(without_epilog, "7")["epilog_ms"] == pytest.approx(50)
+    assert launch.epilog_times(log, "8") == {}
+
+
+def test_callbacks_are_timed_by_those_around_them() -> None:
+    trace = ("before init 2 11 1000000 0\nbefore init 2 12 1000000 0\nafter init 2 12 4000000 2000000\n"
+             "after init 2 11 2000000 1000000\nafter exit 2 11 9 9\n")
+    assert launch.traced(trace) == {("init", "slurmstepd"): {"callback_ms": 2.0, "cpu_ms": 1.5}}
+
+
+def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path) -> None:
+    found = measured(("openmpi", "nap", {}, {"x": 1.0}))
+    wanted = [targets.at_most("one", 5, 10, "ms"), targets.at_most("two | three", 11, 10, "ms", "worst of 3"),
+              targets.at_least("four", None, 1, "")]
+    found.unavailable["hpcc"] = "not installed"
+    results = document.make("calls", "A title", found, wanted, False, 1, 0, [0, 0, 0])
+    document.write(tmp_path / "calls.json", results)
+    (tmp_path / "calls.png").write_bytes(b"a picture")
+    publish.write([document.read(tmp_path / "calls.json")], tmp_path, tmp_path)
+    page = (tmp_path / "RESULTS.md").read_text()
+    assert "| one | at most 10 ms | 5 ms | met |" in page
+    assert "| two \\| three | at most 10 ms | 11 ms | **not met** | worst of 3 | `tests/bench/run calls` |" in page
+    assert "| four | at least 1 | – | not measured |" in page and "Not measured: hpcc: not installed." in page
+    assert "![A title](results/calls.png)" in page and (tmp_path / "results/calls.png").exists()
+    if not Path("/sys/class/powercap").exists():
+        assert "**Energy: not measured" in page
+
+
+def test_results_of_another_version_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "calls.json").write_text(json.dumps({"version": 0}))
+    done = bench("--draw", f"--out={tmp_path}")
+    assert done.returncode == 1 and "has no results of this version" in done.stderr
+
+
+def test_wrong_usage_is_refused() -> None:
+    done = bench("calles")
+    assert done.returncode == 2 and "no benchmark 'calles' (there are: late-sender" in done.stderr
+    assert "name a benchmark" in bench().stderr
+    assert bench("applications", "--application=x").returncode == 2
+
+
+@built
+def test_an_application_of_the_site_s_own(tmp_path: Path) -> None:
+    seen = tmp_path / "seen"
+    command = f"own=sh -c 'echo \"${{LD_PRELOAD:-none}}\" >>{seen}'"
+    done = bench("applications", "--short", "--rounds=1", f"--out={tmp_path}", f"--application={command}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [row for row in document.read(tmp_path / "applications.json")["rows"] if row["group"] == "own"]
+    assert [row["variant"] for row in rows] == ["no library", "nap"]
+    assert seen.read_text().split() == ["none", str(LIBRARY)] and "cpu_s" in rows[0]["figures"]
