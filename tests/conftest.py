@@ -19,6 +19,8 @@ from tests.cluster import (  # noqa: E402
 
 MARKERS = {
     "cluster": "needs the throw-away Slurm cluster (root, Slurm, MariaDB)",
+    "release": "runs with every release of Slurm (tests/matrix/run)",
+    "packaged": "needs the package of packaging/make-deb, installed",
     "slow": "boots a cluster of its own",
 }
 LOG_TAIL = 3000
