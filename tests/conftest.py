@@ -20,6 +20,8 @@ from tests.site import debs  # noqa: E402
 
 MARKERS = {
     "cluster": "needs the throw-away Slurm cluster (root, Slurm, MariaDB)",
+    "release": "runs with every release of Slurm (tests/matrix/run)",
+    "packaged": "needs the package of packaging/make-deb, installed",
     "slow": "boots a cluster of its own, or builds packages",
     "timed": "measures time or CPU: nothing else should run meanwhile",
 }

@@ -70,6 +70,7 @@ def until(cluster: Cluster, path: str, count: int) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_sacct_shows_the_models_joules(accounting: Cluster, nodes: int) -> None:
     """Time stands still for the counters but while the step runs, so that job, step and model must agree."""
@@ -201,6 +202,7 @@ def test_a_job_finds_the_models_watts(knowing: Cluster) -> None:
     assert record["energy"]["source"] == "simulated"
 
 
+@pytest.mark.release
 def test_slurmctld_opens_nothing(accounting: Cluster) -> None:
     assert "mpi-wait" not in accounting.logs("slurmctld")
     assert accounting.node_run("submit", ["find", "/run/mpi-wait", "-mindepth", "1"]).stdout == ""

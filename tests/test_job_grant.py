@@ -36,6 +36,7 @@ def start() -> Iterator[grants.Start]:
     yield from grants.clusters()
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_lease_lowers_and_restores(start: grants.Start, driver: str) -> None:
     cluster = start(driver=driver)
@@ -190,6 +191,7 @@ def test_a_kept_end_is_worth_nothing(start: grants.Start) -> None:
     cluster.wait_job(keeper_job)
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("how", ["scancel", "ranks", "slurmstepd"])
 def test_whatever_dies_the_files_are_as_before(start: grants.Start, how: str) -> None:
     cluster = start()

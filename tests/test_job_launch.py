@@ -55,6 +55,7 @@ def test_a_single_task_keeps_its_cores(cluster: Cluster) -> None:
     assert affinities(done.stdout) == affinities(bare.stdout)
 
 
+@pytest.mark.release
 @pytest.mark.slow
 def test_tasks_are_bound_where_slurm_does_not(unbinding_cluster: Cluster) -> None:
     """TaskPlugin=task/none leaves every task on every CPU: ours get a core each, unless somebody says no."""
@@ -84,6 +85,7 @@ def test_tasks_are_bound_where_slurm_does_not(unbinding_cluster: Cluster) -> Non
     assert jobs.output(cluster, batch) == jobs.output(cluster, plain)
 
 
+@pytest.mark.release
 @pytest.mark.slow
 def test_constrained_nodes_and_the_extern_step(cluster_cgroup: Cluster) -> None:
     """proctrack/cgroup, ConstrainCores, PrologFlags=Contain: the same record, and an extern step."""

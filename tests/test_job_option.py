@@ -13,6 +13,7 @@ pytestmark = pytest.mark.cluster
 ENVIRONMENT = ["sh", "-c", "env | grep -E '^(LD_PRELOAD|MPI_WAIT_)' || echo clean"]
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("command", [["srun"], ["sbatch", "--wrap=true"], ["salloc", "true"]])
 def test_a_typo_is_refused_at_submit(cluster: Cluster, command: list[str]) -> None:
     before = cluster.run(["squeue", "-h", "-t", "all"]).stdout
@@ -32,6 +33,7 @@ def test_a_wrong_key_and_a_wrong_variable_are_refused(cluster: Cluster) -> None:
     assert variable.returncode != 0 and "MPI_WAIT_POLICY" in variable.stderr
 
 
+@pytest.mark.release
 def test_help(cluster: Cluster) -> None:
     done = cluster.run(["srun", "--mpi-wait-policy=help"])
     assert done.returncode == 0
@@ -40,6 +42,7 @@ def test_help(cluster: Cluster) -> None:
     assert "--mpi-wait-policy=NAME" in cluster.run(["srun", "--help"]).stdout
 
 
+@pytest.mark.release
 def test_without_the_option_nothing_happens(cluster: Cluster) -> None:
     plain = [
         "sh",
@@ -59,6 +62,7 @@ def test_without_the_option_nothing_happens(cluster: Cluster) -> None:
     assert jobs.has_no_record(cluster, job)
 
 
+@pytest.mark.release
 def test_site_default_and_off(cluster: Cluster) -> None:
     text = (cluster.root / "etc/plugstack.conf").read_text()
     cluster.set_plugstack(text.rstrip() + " default=nap\n")
@@ -102,6 +106,7 @@ def test_the_environments_default(cluster: Cluster) -> None:
     assert "rungs=pause+yield" in beaten.stdout
 
 
+@pytest.mark.release
 def test_sbatch_reaches_srun_and_srun_overrides(cluster: Cluster) -> None:
     script = "\n".join(
         f"echo {name}; srun -n1 {option} sh -c \"env | grep -E '^(LD_PRELOAD|MPI_WAIT_CONFIG)' || echo clean\""
@@ -130,6 +135,7 @@ def test_sbatch_reaches_srun_and_srun_overrides(cluster: Cluster) -> None:
     }
 
 
+@pytest.mark.release
 def test_only_an_inner_srun_asks(cluster: Cluster) -> None:
     job = jobs.sbatch(
         cluster,

@@ -16,6 +16,7 @@ from tests.jobs import PROGRAMS, SCHEMA
 pytestmark = pytest.mark.cluster
 
 
+@pytest.mark.release
 def test_two_nodes_four_ranks(cluster: Cluster) -> None:
     """One record with both nodes' energy and all ranks' waits; who computes longest waits least."""
     job, done = jobs.srun(
@@ -36,6 +37,7 @@ def test_two_nodes_four_ranks(cluster: Cluster) -> None:
     assert "mpi-wait" not in done.stderr and "mpi-wait" not in done.stdout
 
 
+@pytest.mark.release
 def test_sacct_json_parses(cluster: Cluster) -> None:
     job, _ = jobs.srun(
         cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "3", "10", "2"]
@@ -48,6 +50,7 @@ def test_sacct_json_parses(cluster: Cluster) -> None:
     assert "\n" not in text and len(text) <= 60000
 
 
+@pytest.mark.release
 @pytest.mark.parametrize("end", ["scancel", "segfault", "kill"])
 def test_killed_programs_count(cluster: Cluster, end: str) -> None:
     """The waits up to the end are there, whatever the end."""
@@ -176,6 +179,7 @@ def test_bystanders_show_nothing(cluster: Cluster) -> None:
     assert ratios[len(ratios) // 2] < 1.5, ratios
 
 
+@pytest.mark.release
 def test_a_node_without_a_step_is_in_the_record(cluster: Cluster) -> None:
     """Without PrologFlags it has had no prolog either: its energy is missing, and that is said."""
     job = jobs.sbatch(cluster, "sleep 1\n", ["-N2", "-n2", "--mpi-wait-policy=nap"])
@@ -199,6 +203,7 @@ def requeued_start(cluster: Cluster, job: int) -> str:
     return "not over"
 
 
+@pytest.mark.release
 def test_each_run_of_a_requeued_job_has_its_record(cluster: Cluster) -> None:
     """The first run has four ranks, the second two."""
     script = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from functools import cache
 
+from tests.cluster.requirements import has_plugin
 from tests.cluster.sandbox import ADDRESS, ROOT, SUBMIT, USERS
 
 DATABASE_SOCKET = "/run/mysqld/mysqld.sock"
@@ -36,7 +37,7 @@ COMMON = {
     "SlurmdDebug": "verbose",
     "LogTimeFormat": "iso8601_ms",
     "PlugStackConfig": ROOT / "etc/plugstack.conf",
-    "MpiDefault": "pmix",
+    "MpiDefault": "pmix" if has_plugin("mpi_pmix") else "pmi2",
     "SelectType": "select/cons_tres",
     "SelectTypeParameters": "CR_Core",
     "SchedulerType": "sched/backfill",
@@ -111,5 +112,5 @@ def mariadb_arguments() -> list[str]:
         "--no-defaults", "--user=root", f"--datadir={ROOT}/database/data", "--skip-name-resolve",
         "--innodb-flush-log-at-trx-commit=0", "--innodb-log-file-size=16M",
         "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-doublewrite=0",
-        "--innodb-use-native-aio=0",
+        "--innodb-use-native-aio=0", "--loose-innodb-snapshot-isolation=OFF",  # slurmdbd dies of it
     ]

@@ -42,13 +42,18 @@ def munge() -> Daemon:
 
 
 def mariadb() -> Daemon:
-    """Initialises its data directory and serves it, on a socket only."""
+    """Initialises its data directory and serves it, on a socket only.
+
+    With slurmdbd's database: libmariadb3 of MariaDB 11.8.9 forgets its own limits when a connection is tried anew,
+    which is how slurmdbd finds out that it has to make one.
+    """
     options = config.mariadb_arguments()
     install = ["mariadb-install-db", *options, "--auth-root-authentication-method=socket",
                "--auth-root-socket-user=root", "--skip-test-db"]
-    serve = ["mariadbd", *options, "--skip-networking", f"--socket={config.DATABASE_SOCKET}"]
-    script = ('test -d "$0/mysql" || {} >&2 || exit 1; exec {}'.format(
-        " ".join(install), " ".join(serve)))
+    serve = ["mariadbd", *options, "--skip-networking", f"--socket={config.DATABASE_SOCKET}",
+             "--init-file=/run/mysqld/init.sql"]
+    script = ('test -d "$0/mysql" || {} >&2 || exit 1; echo "{}" >/run/mysqld/init.sql; exec {}'.format(
+        " ".join(install), "CREATE DATABASE IF NOT EXISTS slurm;", " ".join(serve)))
     argv = ["sh", "-c", script, f"{ROOT}/database/data"]
     return Daemon("mariadb", argv, lambda inside: inside.path(config.DATABASE_SOCKET).is_socket(),
                   socket=config.DATABASE_SOCKET)

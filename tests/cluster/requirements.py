@@ -19,6 +19,11 @@ def plugin_folders() -> list[Path]:
         folder for folder in (Path("/usr/lib64/slurm"), Path("/usr/lib/slurm")) if folder.is_dir()]
 
 
+def has_plugin(name: str) -> bool:
+    """Whether this machine's Slurm has it (mpi_pmix: not in every release of Debian)."""
+    return any((folder / f"{name}.so").exists() for folder in plugin_folders())
+
+
 def missing_requirements(simulated: bool = True) -> list[str]:
     """One line per thing that is missing, saying how to get it; empty when a cluster can run."""
     missing = []
@@ -27,8 +32,8 @@ def missing_requirements(simulated: bool = True) -> list[str]:
     for program, package in PROGRAMS.items():
         if not shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
             missing.append(f"{program}: install the package {package}")
-    for plugin in ("mpi_pmix", "accounting_storage_mysql", "accounting_storage_slurmdbd"):
-        if not any((folder / f"{plugin}.so").exists() for folder in plugin_folders()):
+    for plugin in ("accounting_storage_mysql", "accounting_storage_slurmdbd"):
+        if not has_plugin(plugin):
             missing.append(f"Slurm's plugin {plugin}.so: install slurm-wlm-basic-plugins and "
                            "slurm-wlm-mysql-plugin")
     missing += [f"{name} namespaces in the kernel" for name in NAMESPACES

@@ -97,6 +97,7 @@ def build_shared(spec: Spec) -> None:
     mount_private_tmpfs()
     make_directory(Path("/run/munge"), 0o755)
     make_directory(Path("/run/mysqld"), 0o755)
+    Path("/run/mariadbd").symlink_to("mysqld")  # where later clients of MariaDB look
     make_writable(Path("/etc"))
     for target, source in sorted(sources.items()):
         bind_descriptor(source, target)

@@ -1,0 +1,175 @@
+"""What differs between releases of Slurm, and the same job under each MPI of the machine; see tests/matrix/run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests import jobs
+from tests.cluster import Cluster, ClusterError, project_cluster_arguments
+from tests.cluster.requirements import has_plugin
+from tests.conftest import start_or_skip
+from tests.jobs import HELPER, PROGRAMS, REPOSITORY, SCHEMA
+
+pytestmark = [pytest.mark.cluster, pytest.mark.release, pytest.mark.slow]
+
+HAS_EXTRA = (23, 2)
+HAS_RUN_IN_JOB = (24, 5)
+HAS_TRES = (25, 11)
+UNBALANCED = ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "10", "20", "3"]
+HOOK = "#!/bin/sh\nexec {helper} {name} spool={spool}\n"
+PACKAGED = Path("/usr/lib/slurm/spank_mpi_wait.so")
+
+Site = Callable[[str], Cluster]
+
+
+def release() -> tuple[int, int]:
+    """(22, 5) for "slurm-wlm 22.05.8"."""
+    shown = subprocess.run(["slurmctld", "-V"], capture_output=True, text=True, check=True).stdout
+    major, minor, *_ = shown.split()[-1].split(".")
+    return int(major), int(minor)
+
+
+@pytest.fixture
+def site(cluster: Cluster) -> Iterator[Site]:
+    """The shared cluster with more on the plugstack line; jobs.flush knows nothing of that: store(), below, does."""
+    text = (cluster.root / "etc/plugstack.conf").read_text()
+
+    def change(words: str) -> Cluster:
+        cluster.set_plugstack(f"{text.rstrip()} {words}\n")
+        return cluster
+
+    yield change
+    cluster.set_plugstack(text)
+
+
+def stored(cluster: Cluster, job: int, words: str, fields: list[str], full: Callable[[dict[str, str]], bool],
+           ) -> dict[str, str]:
+    """The job's row once it is `full`, or as it is after 30 s; every node hands in what it has, as the site says."""
+    cluster.wait_job(job)
+    deadline = time.monotonic() + 30
+    while True:
+        for node in reversed(cluster.nodes):
+            cluster.node_run(node, [HELPER, "flush", f"spool={cluster.spool}", *words.split()])
+        row = cluster.sacct(job, fields, extra=["-X"])[0]
+        if full(row) or time.monotonic() > deadline:
+            return row
+        time.sleep(0.5)
+
+
+def test_energy_tres(site: Site) -> None:
+    """The writer sets the job's own ConsumedEnergy where slurmdbd takes it, and nowhere else."""
+    cluster = site("energy_tres=on")
+    job, _ = jobs.srun(cluster, UNBALANCED)
+    row = stored(cluster, job, "energy_tres=on", ["AdminComment", "ConsumedEnergyRaw"],
+                 lambda row: row["AdminComment"] != "")
+    record = json.loads(row["AdminComment"])
+    jsonschema.validate(record, SCHEMA)
+    joules = record["mpi_wait"]["energy"]["joules"]
+    assert joules > 0
+    if release() >= HAS_TRES:
+        assert abs(int(row["ConsumedEnergyRaw"]) - joules) <= 1
+    else:
+        assert row["ConsumedEnergyRaw"] in ("", "0")
+
+
+def test_without_energy_tres_consumed_energy_stays(cluster: Cluster) -> None:
+    job, _ = jobs.srun(cluster, UNBALANCED)
+    assert jobs.record(cluster, job)["energy"]["joules"] > 0
+    assert cluster.sacct(job, ["ConsumedEnergyRaw"], extra=["-X"])[0]["ConsumedEnergyRaw"] in ("", "0")
+
+
+def test_the_field_extra(site: Site) -> None:
+    if release() < HAS_EXTRA:
+        shown = site("").run(["sacct", "-o", "Extra"])
+        assert shown.returncode != 0 and "Extra" in shown.stderr
+        return
+    cluster = site("field=extra")
+    job, _ = jobs.srun(cluster, UNBALANCED)
+    row = stored(cluster, job, "field=extra", ["AdminComment", "Extra"], lambda row: row["Extra"] != "")
+    assert row["AdminComment"] == ""
+    jsonschema.validate(json.loads(row["Extra"]), SCHEMA)
+
+
+def run_in_job(hooks: dict[str, str]) -> Cluster:
+    return Cluster(nodes=2, slurm_conf={"PrologFlags": "RunInJob", **hooks}, **project_cluster_arguments())
+
+
+def test_run_in_job_with_our_prolog_and_epilog() -> None:
+    """Slurm calls no SPANK prolog and epilog then; mpi-wait-node does the same from Prolog= and Epilog=."""
+    places = {"Prolog": f"{Cluster.share}/prolog", "Epilog": f"{Cluster.share}/epilog"}
+    if release() < HAS_RUN_IN_JOB:
+        with pytest.raises(ClusterError, match="PrologFlags"):
+            run_in_job(places).start()
+        return
+    cluster = start_or_skip(run_in_job(places))
+    try:
+        bare, _ = jobs.srun(cluster, UNBALANCED)
+        cluster.wait_job(bare)
+        jobs.flush(cluster)
+        assert jobs.comment(cluster, bare) == "", "now Slurm calls the hooks: the manual says otherwise"
+        for name, path in places.items():
+            hook = cluster.inside.path(path)
+            hook.write_text(HOOK.format(helper=HELPER, name=name.lower(), spool=cluster.spool))
+            hook.chmod(0o755)
+        job, _ = jobs.srun(cluster, UNBALANCED)
+        record = jobs.record(cluster, job)
+        assert record["nodes"] == {"reported": 2, "of": 2} and record["wait"]["ranks"] == 4
+        assert record["energy"]["joules"] > 0
+        assert {"extern", "0"} == {step["id"] for step in record["steps"]}
+    finally:
+        cluster.stop()
+
+
+def compiled(cluster: Cluster, mpi: str) -> str:
+    """contrib/unbalanced by that MPI's own compiler."""
+    made = cluster.root / f"share/unbalanced-{mpi}"
+    source = REPOSITORY / "contrib/unbalanced.c"
+    subprocess.run([f"mpicc.{mpi}", "-O2", "-o", str(made), str(source)], check=True, capture_output=True)
+    return f"{cluster.share}/{made.name}"
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_each_mpi_sleeps(cluster: Cluster, mpi: str) -> None:
+    """By its own launcher on one node. The waits are slept through, and who computes longest waits least."""
+    program = compiled(cluster, mpi)
+    job = jobs.sbatch(cluster, f"mpirun.{mpi} -n 2 {program} 10 60 4\n", ["-N1", "-n2", "--mpi-wait-policy=nap"])
+    wait = jobs.record(cluster, job)["wait"]
+    assert wait["ranks"] == 2, jobs.output(cluster, job)
+    assert wait["by_call"]["MPI_Allreduce"]["waits"] > 0
+    assert wait["naps"] > 0 and wait["asleep_s"] > 0
+    assert wait["per_rank_s"][0] > wait["per_rank_s"][1]
+
+
+@pytest.mark.parametrize("mpi", ["openmpi", "mpich"])
+def test_srun_launches(cluster: Cluster, mpi: str) -> None:
+    """Open MPI needs PMIx, which not every package of Slurm has; MPICH is content with PMI-2."""
+    program = compiled(cluster, mpi)
+    kind = "pmix" if mpi == "openmpi" else "pmi2"
+    argv = ["-N2", "-n4", f"--mpi={kind}", "--mpi-wait-policy=nap", program, "5", "20", "2"]
+    if mpi == "openmpi" and not has_plugin("mpi_pmix"):
+        _, done = jobs.srun(cluster, argv, check=False)
+        assert done.returncode != 0 and "pmix" in done.stderr
+        return
+    job, _ = jobs.srun(cluster, argv)
+    assert jobs.record(cluster, job)["wait"]["ranks"] == 4
+
+
+@pytest.mark.packaged
+def test_the_installed_package(cluster: Cluster) -> None:
+    """The plugin as its package installs it."""
+    if not PACKAGED.exists():
+        pytest.skip("the package is not installed here: tests/matrix/run installs it in its chroots")
+    text = (cluster.root / "etc/plugstack.conf").read_text()
+    cluster.set_plugstack(f"optional {PACKAGED} spool={cluster.spool}\n")
+    try:
+        job, _ = jobs.srun(cluster, UNBALANCED)
+        assert jobs.record(cluster, job)["wait"]["ranks"] == 4
+    finally:
+        cluster.set_plugstack(text)
