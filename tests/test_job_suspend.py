@@ -52,6 +52,7 @@ def test_suspended_time_is_no_wait(start: grants.Start, policy: str) -> None:
     assert wait["asleep_s"] + wait.get("low_s", 0) < running_s
 
 
+@pytest.mark.release
 def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
     """A second job on that core runs at the found frequency, and may have a lease; after resume the first goes on."""
     cluster = start()

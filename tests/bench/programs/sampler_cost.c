@@ -116,7 +116,7 @@ int main(int argc, char **argv)
 	if (status < 0)
 		return fail("state", &error);
 	if (ranks &&
-	    (segment_create(ranks, getuid(), getgid(), &segment, &error) < 0 || ranks_write(segment.descriptor, ranks)))
+	    (segment_create(getuid(), getgid(), &segment, &error) < 0 || ranks_write(segment.descriptor, ranks)))
 		return fail("segment", &error);
 	config.segment = segment.descriptor;
 	config.fast = strcmp(argv[3], "fast") == 0;
