@@ -171,13 +171,14 @@ def test_the_fit_reaches_the_record(accounting: Cluster) -> None:
 
 
 KNOWN_W = {"asleep": 3.0, "spinning": 9.0, "computing": 14.0}
+IDLE_W = 40.0
 
 
 @pytest.fixture(scope="module")
 def knowing() -> Iterator[Cluster]:
     """A node of one package, whose model goes by what each rank does. Its counters wrap every 2.4 s, so that it is
     looked at every 0.8 s."""
-    model = {"packages": 1, "range_uj": int(2.4 * 150e6), "package_idle_w": 2.0, "package_busy_w": 0.0}
+    model = {"packages": 1, "range_uj": int(2.4 * 150e6), "package_idle_w": IDLE_W, "package_busy_w": 0.0}
     cluster = Cluster(nodes=1, model=model | {"rank_w": list(KNOWN_W.values())}, **project_cluster_arguments())
     yield start_or_skip(cluster)
     cluster.stop()
@@ -186,7 +187,7 @@ def knowing() -> Iterator[Cluster]:
 def test_a_job_finds_the_models_watts(knowing: Cluster) -> None:
     """Each rank's own, and its half of what the package draws idle. A margin: model and sampler look some ms apart."""
     job, _ = jobs.srun(
-        knowing, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{jobs.PROGRAMS}/unbalanced", "10", "400", "3"]
+        knowing, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{jobs.PROGRAMS}/unbalanced", "8", "400", "3"], timeout=400
     )
     record = jobs.record(knowing, job)
     watts, wait = record["watts"], record["wait"]
@@ -194,12 +195,46 @@ def test_a_job_finds_the_models_watts(knowing: Cluster) -> None:
     assert (watts["packages"], watts["known"], "why" in watts) == (1, 1, False)
     for state in ("asleep", "computing"):
         value, half = watts[state]
-        assert abs(value - KNOWN_W[state] - 1.0) <= half + 0.5 and half < 3
+        assert abs(value - KNOWN_W[state] - IDLE_W / 2) <= half + 0.5 and half < 3
     waiting_j, half_j = watts["waiting_j"]
     awake_s = wait["total_s"] - wait["asleep_s"]
-    truth_j = wait["asleep_s"] * (KNOWN_W["asleep"] + 1) + awake_s * (KNOWN_W["spinning"] + 1)
+    truth_j = wait["asleep_s"] * KNOWN_W["asleep"] + awake_s * KNOWN_W["spinning"] + wait["total_s"] * IDLE_W / 2
     assert abs(waiting_j - truth_j) <= half_j + 0.05 * truth_j
     assert record["energy"]["source"] == "simulated"
+
+
+def test_what_jobs_of_a_full_node_share(knowing: Cluster) -> None:
+    """Two jobs of one core each: halves of the node, and together all of it; and alone, still a half, of a node of
+    which the rest is nobody's. Time stands still for the counters but while all of them run."""
+    for count in (2, 1):
+        control(knowing, hold=True)
+        before = truth_j(knowing, "c1")
+        name = f"s{secrets.token_hex(4)}"
+        script = f"touch {knowing.share}/{name}.$SLURM_JOB_ID; until test -e {knowing.share}/{name}.go; do sleep .1; done"
+        argv = ["srun", "-N1", "-n1", "--mpi-wait-policy=nap", "sh", "-c", script]
+        running = [knowing.popen(argv) for _ in range(count)]
+        until(knowing, f"{name}.[0-9]*", count)
+        time.sleep(0.5)
+        control(knowing, hold=False)
+        time.sleep(3)
+        control(knowing, hold=True)
+        (knowing.root / f"share/{name}.go").touch()
+        assert [process.wait(30) for process in running] == [0] * count
+        ids = [int(path.name.rsplit(".", 1)[1]) for path in knowing.root.glob(f"share/{name}.[0-9]*")]
+        shares = [jobs.record(knowing, job)["energy"] for job in ids]
+        used_j = truth_j(knowing, "c1") - before
+        assert used_j > 100 and {share["scope"] for share in shares} == {"share"}
+        assert [share["node_joules"] for share in shares] == [pytest.approx(used_j, abs=1)] * count
+        assert sum(share["joules"] for share in shares) == pytest.approx(used_j * count / 2, rel=0.01)
+    control(knowing, hold=False)
+
+
+def test_no_user_can_read_the_counters(knowing: Cluster) -> None:
+    """And nothing that runs as one needs to: these tests' jobs are alice's, and have their joules."""
+    counter = "/sys/class/powercap/intel-rapl:0/energy_uj"
+    assert knowing.node_run("c1", ["cat", counter], user="alice").returncode != 0
+    _, done = jobs.srun(knowing, ["-N1", "--mpi-wait-policy=nap", "cat", counter], check=False)
+    assert "Permission denied" in done.stderr
 
 
 @pytest.mark.release
@@ -218,3 +253,15 @@ def test_without_counters_there_is_no_energy_and_one_line(bare: Cluster) -> None
         assert row["State"] == "COMPLETED" and row["ConsumedEnergyRaw"] in ("", "0"), row
     assert bare.logs("slurmd-c1").count(MISSING) == 1
     assert "drain" not in bare.node_run("submit", ["sinfo", "-h", "-o", "%T"]).stdout
+
+
+def test_without_counters_the_record_says_so(bare: Cluster) -> None:
+    if bare.node_run("c1", ["test", "-e", "/sys/class/powercap/intel-rapl"]).returncode == 0:
+        pytest.skip("this machine has counters")
+    before = bare.logs("slurmd-c1")
+    job, _ = jobs.srun(bare, ["-N1", "-n2", "--mpi-wait-policy=nap,profile", f"{jobs.PROGRAMS}/unbalanced", "4", "300"])
+    record = jobs.record(bare, job)
+    assert record["energy"] is None and record["energy_why"] == "no powercap zones" and "watts" not in record
+    assert bare.wait_job(job) == "COMPLETED"
+    ours = [line for line in bare.logs("slurmd-c1").removeprefix(before).splitlines() if "mpi-wait:" in line]
+    assert len(ours) <= 1
