@@ -5,7 +5,7 @@ _mpi_wait() {
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
 		words="report top check --help --version"
-	elif [[ $before == --record || $before == --plot ]]; then
+	elif [[ $before == --record || $before == --plot || $before == --spool ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		compopt -o filenames 2>/dev/null
 		return
@@ -14,7 +14,7 @@ _mpi_wait() {
 	elif [[ $before =~ ^--(calls|width|since|until|user|account|partition|limit)$ ]]; then
 		return
 	elif [[ $command == report ]]; then
-		words="--record --duplicates --all-ranks --calls --plot --csv --json --no-color --width --help"
+		words="--record --spool --duplicates --all-ranks --calls --plot --csv --json --no-color --width --help"
 	elif [[ $command == top ]]; then
 		words="--by --since --until --user --account --partition --limit --json --no-color --width --help"
 	elif [[ $command == check ]]; then
