@@ -47,7 +47,7 @@ def test_commands() -> None:
     assert completed("re") == {"report"} and completed("ch") == {"check"} and completed("x") == set()
 
 
-@pytest.mark.parametrize("command", ["report", "check"])
+@pytest.mark.parametrize("command", ["report", "top", "check"])
 def test_options_are_those_of_the_help(command: str) -> None:
     assert completed(command, "-") == options(command)
     assert completed(command, "--no") == {"--no-color"}
@@ -57,6 +57,9 @@ def test_files_only_where_a_file_is_meant(tmp_path: pathlib.Path) -> None:
     (tmp_path / "record one.json").touch()
     (tmp_path / "other").touch()
     assert completed("report", "--record", "rec", folder=tmp_path) == {"record one.json"}
+    assert completed("report", "--plot", "o", folder=tmp_path) == {"other"}
+    assert completed("top", "--by", "a", folder=tmp_path) == {"account"}
+    assert completed("top", "--since", "", folder=tmp_path) == set()
     assert completed("report", "--calls", "", folder=tmp_path) == set()
     assert completed("check", "--width", "", folder=tmp_path) == set()
 

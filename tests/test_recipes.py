@@ -44,6 +44,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     (folder / "epilog-slurmctld").write_text(text)
     (folder / "epilog-slurmctld").chmod(0o755)
     (folder / "mpi-wait-textfile").write_bytes((RECIPES / "mpi-wait-textfile").read_bytes())
+    (folder / "mpi-wait-textfile").chmod(0o755)
     arguments = project_cluster_arguments()
     arguments["plugstack"] = arguments["plugstack"].rstrip("\n") + " writer=sweep\n"
     arguments["binds"] = {**arguments["binds"], SHOWN_AT: folder}

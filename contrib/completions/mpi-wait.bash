@@ -4,15 +4,19 @@ _mpi_wait() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words=""
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="report check --help --version"
-	elif [[ $before == --record ]]; then
+		words="report top check --help --version"
+	elif [[ $before == --record || $before == --plot || $before == --spool ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		compopt -o filenames 2>/dev/null
 		return
-	elif [[ $before == --calls || $before == --width ]]; then
+	elif [[ $before == --by ]]; then
+		words="job account user partition policy"
+	elif [[ $before =~ ^--(calls|width|since|until|user|account|partition|limit)$ ]]; then
 		return
 	elif [[ $command == report ]]; then
-		words="--record --duplicates --all-ranks --calls --json --no-color --width --help"
+		words="--record --spool --duplicates --all-ranks --calls --plot --csv --json --no-color --width --help"
+	elif [[ $command == top ]]; then
+		words="--by --since --until --user --account --partition --limit --json --no-color --width --help"
 	elif [[ $command == check ]]; then
 		words="--json --no-color --width --help"
 	fi

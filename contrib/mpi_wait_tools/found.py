@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .errors import Refusal
+from .kept import RECORD_BYTES_MAX, read_kept
 from .record import Record, Step, find_body, parse_record
-from .sacct import RECORD_FIELDS, Job, Target, read_jobs
+from .sacct import LAST, RECORD_FIELDS, Job, Target, read_jobs
 from .units import safe
 
-RECORD_BYTES_MAX = 1 << 20
 SOON_S = 180  # a record that is not there so soon after the end may still come
 ACTIVE = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT")
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
@@ -107,20 +107,51 @@ def _pick_step(record: Record, step: str, job: str) -> Step:
 
 
 def _with_step(found: Found, step: str | None) -> Found:
-    if step is None or found.job is None:
+    if step is None:
         return found
-    return Found(found.job, found.field, found.record, _pick_step(found.record, step, found.job.id))
+    return replace(found, step=_pick_step(found.record, step, found.name.replace("job ", "")))
 
 
-def from_sacct(target: Target, duplicates: bool) -> list[Found]:
-    """The record of the job's latest run, or with duplicates of every run that has one, the oldest first."""
+def _from_kept(job: Job | None, number: str, spool: str) -> Found | None:
+    """The record that the spool keeps of a job, if it keeps one."""
+    text = read_kept(spool, number) if spool else None
+    body = find_body(text) if text is not None else None
+    return Found(job, "", parse_record(body), source=f"job {number}") if body is not None else None
+
+
+def _stored_or_kept(job: Job, spool: str) -> Found:
+    try:
+        return from_job(job)
+    except Refusal:
+        kept = _from_kept(job, job.fields[LAST], spool)
+        if kept is None:
+            raise
+        return kept
+
+
+def _jobs(target: Target, duplicates: bool) -> list[Job]:
     jobs = read_jobs(target, duplicates)
     names = list(dict.fromkeys(job.id for job in jobs))
     if len(names) > 1:
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         raise Refusal(f"{target.job} stands for {len(names)} jobs ({shown}): ask for one of them")
+    return jobs
+
+
+def from_sacct(target: Target, duplicates: bool, spool: str) -> list[Found]:
+    """
+    The record of the job's latest run, or with duplicates of every run that has one, the oldest first. Where sacct has
+    none, or does not answer, what the spool (may be "") keeps of the job.
+    """
+    try:
+        jobs = _jobs(target, duplicates)
+    except Refusal:
+        kept = _from_kept(None, target.job, spool)
+        if kept is None:
+            raise
+        return [_with_step(kept, target.step)]
     if not duplicates:
-        return [_with_step(from_job(jobs[-1]), target.step)]
+        return [_with_step(_stored_or_kept(jobs[-1], spool), target.step)]
     found, refusals = [], []
     for job in jobs:
         try:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from .reader import NUMBER_MAX
 from .record import Record, Step, Wait
 
 NOTABLE = 0.05  # share of the ranks' time from which on a loss is worth a sentence
@@ -37,7 +38,8 @@ def ranks_time(record: Record, step: Step | None = None) -> float | None:
         return step.elapsed * step.ranks if step.elapsed and step.ranks else None
     if wait is None or not wait.share or wait.total <= 0:
         return None
-    return wait.total / wait.share
+    time = wait.total / wait.share
+    return time if time <= NUMBER_MAX else None
 
 
 def _groups(wait: Wait, steps: Sequence[Step]) -> list[list[float]]:
@@ -71,7 +73,7 @@ def imbalance_of(record: Record, step: Step | None = None) -> Imbalance | None:
     whole = record.elapsed * ranks if len(ran) == 1 and step is None else 0.0
     return Imbalance(
         ranks=ranks,
-        ratio=most * ranks / total if total > 0 else 0.0,
+        ratio=min(float(ranks), most * ranks / total) if total > 0 else 0.0,
         lost_s=lost,
         share=min(1.0, lost / time) if time else None,
         core_share=min(1.0, lost / whole) if whole > 0 else None,

@@ -54,7 +54,8 @@ def _draw_measure(axes: Any, measure: Measure, founds: Sequence[Found]) -> None:
     axes.set_yticks([])
     axes.set_xlim(-0.6, max(2.6, len(values) - 0.4))
     names = [plain(found.name, 14) for found in founds] if len(founds) <= NAMED_UP_TO else [""] * len(founds)
-    axes.set_xticks(places, names)
+    axes.set_xticks(places)
+    axes.set_xticklabels(names)
     axes.tick_params(axis="x", labelsize=8 if len(founds) < 5 else 6.5)
 
 
@@ -92,7 +93,8 @@ def _draw_shares(axes: Any, founds: Sequence[Found]) -> None:
     legend = [(ASLEEP, "asleep"), (POLLING, "polling"), ("#cfd5da", "computing and all else")]
     style(axes, "What the ranks' time went to", legend, SECOND)
     axes.set_xlim(0, 100)
-    axes.set_xticks([0, 50, 100], ["0 %", "50 %", "100 %"])
+    axes.set_xticks([0, 50, 100])
+    axes.set_xticklabels(["0 %", "50 %", "100 %"])
     axes.get_xticklabels()[0].set_horizontalalignment("left")
     axes.get_xticklabels()[-1].set_horizontalalignment("right")
     axes.set_ylim(max(2.5, len(founds) - 0.5), -0.5)

@@ -89,7 +89,8 @@ def _rank_ticks(axes: Any, ranks: Sequence[Rank]) -> None:
     number = len(ranks)
     every = 1 if number <= 24 else next(size for size in _round_sizes() if number / size <= 12)
     places = list(range(0, number, every))
-    axes.set_xticks(places, [ranks[place].label for place in places])
+    axes.set_xticks(places)
+    axes.set_xticklabels([ranks[place].label for place in places])
     axes.set_xlabel("rank", fontsize=8.5)
 
 

@@ -98,7 +98,8 @@ def time_axis(axis: Any, top: float, ticks: int = 5) -> None:
 def share_ticks(axes: Any) -> None:
     """Below a curve over the ranks in their order."""
     axes.set_xlim(0, 100)
-    axes.set_xticks([0, 25, 50, 75, 100], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+    axes.set_xticks([0, 25, 50, 75, 100])
+    axes.set_xticklabels(["0 %", "25 %", "50 %", "75 %", "100 %"])
     axes.get_xticklabels()[0].set_horizontalalignment("left")
     axes.get_xticklabels()[-1].set_horizontalalignment("right")
     axes.set_xlabel("of the ranks", fontsize=8.5)

@@ -12,6 +12,7 @@ from .csv_rows import csv_text
 from .errors import Refusal
 from .found import Found, from_file, from_sacct
 from .imbalance import imbalance_of
+from .kept import site_spool
 from .output import add_output_arguments, output_is_utf8, output_width, wants_colour
 from .reading import ranks_of
 from .sacct import RECORD_FIELDS, Target, parse_target
@@ -49,6 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="read a raw record from FILE (- is stdin) instead of asking sacct; several are compared",
+    )
+    parser.add_argument(
+        "--spool", metavar="DIR", help="where sacct has no record: look in DIR/done (default: plugstack.conf's spool=)"
     )
     parser.add_argument("--duplicates", action="store_true", help="every run of a requeued job, the oldest first")
     parser.add_argument("--all-ranks", action="store_true", help="a line for every rank, however many")
@@ -147,8 +151,9 @@ def run(arguments: argparse.Namespace) -> int:
     _check_usage(arguments)
     targets = _targets(arguments)
     founds: list[Found] = []
+    spool = arguments.spool if arguments.spool is not None else site_spool() if arguments.jobs else ""
     for target in targets:
-        founds += [from_file(target)] if isinstance(target, str) else from_sacct(target, arguments.duplicates)
+        founds += [from_file(target)] if isinstance(target, str) else from_sacct(target, arguments.duplicates, spool)
     if arguments.plot:
         _plot(arguments.plot, founds)
     elif arguments.csv:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .imbalance import imbalance_of
+from .imbalance import imbalance_of, ranks_time
 from .power import saving_of
 from .record import Record
 
@@ -71,7 +71,7 @@ def use_of(record: Record, names: dict[str, str]) -> JobUse:
         waiting_j=waiting,
         estimated=estimated,
         wait_s=wait.total if wait else 0.0,
-        ranks_s=wait.total / wait.share if wait and wait.share else 0.0,
+        ranks_s=ranks_time(record) or 0.0,
         lost_s=imbalance.lost_s if imbalance else 0.0,
         simulated=energy is not None and energy.source == "simulated",
     )
