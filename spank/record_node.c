@@ -251,14 +251,24 @@ static bool calls_get(const json_t *wait, struct record_wait *ret_wait)
 	return true;
 }
 
+static bool profile_get(const json_t *wait, struct record_wait *ret_wait)
+{
+	const json_t *profile = json_object_get(wait, "profile");
+
+	if (!profile)
+		return true;
+	if (profile_is_good(profile))
+		ret_wait->profile = json_dumps(profile, JSON_COMPACT);
+	return ret_wait->profile;
+}
+
 static bool wait_get(const json_t *step, struct record_wait *ret_wait)
 {
 	const json_t *wait = json_object_get(step, "wait");
 
 	if (!wait || json_is_null(wait))
 		return true;
-	ret_wait->profile = json_incref(json_object_get(wait, "profile"));
-	return profile_is_good(ret_wait->profile) && ranks_get(wait, ret_wait) && omitted_get(wait, ret_wait) &&
+	return profile_get(wait, ret_wait) && ranks_get(wait, ret_wait) && omitted_get(wait, ret_wait) &&
 	       calls_get(wait, ret_wait) && service_parse(wait, &ret_wait->service) &&
 	       integer_get(wait, "size", RANK_MAX, &ret_wait->size) &&
 	       integer_get(wait, "unseen", RANK_MAX, &ret_wait->unseen) &&
@@ -380,7 +390,7 @@ void record_node_free(struct record_node *node)
 		return;
 	for (size_t i = 0; i < node->step_count; i++) {
 		json_decref(node->step[i].energy.dropped);
-		json_decref(node->step[i].wait.profile);
+		free(node->step[i].wait.profile);
 		free(node->step[i].wait.rank);
 		free(node->step[i].wait.call);
 	}

@@ -69,7 +69,7 @@ struct record_wait {
 	uint64_t sampled_cpu_us;
 	size_t call_count;
 	struct record_call *call;
-	json_t *profile; /* checked; NULL: none */
+	char *profile; /* checked, as text, a tenth of the value's size; NULL: none */
 	struct service service;
 };
 

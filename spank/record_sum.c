@@ -115,6 +115,13 @@ static void omitted_add(struct sum *sum, struct sum_step *step, const struct rec
 	step->wait_s += seconds(wait->omitted_sum.wait_us);
 }
 
+static void profile_take(struct sum *sum, const char *text)
+{
+	json_auto_t *profile = text ? json_loads(text, 0, NULL) : NULL;
+
+	profile_add(sum->profile, profile);
+}
+
 static void wait_add(struct sum *sum, uint32_t step_index, const struct record_wait *wait, uint32_t node)
 {
 	struct sum_step *step = &sum->step[step_index];
@@ -133,7 +140,7 @@ static void wait_add(struct sum *sum, uint32_t step_index, const struct record_w
 	omitted_add(sum, step, wait, node);
 	for (size_t i = 0; i < wait->call_count; i++)
 		call_add(sum, &wait->call[i]);
-	profile_add(sum->profile, wait->profile);
+	profile_take(sum, wait->profile);
 	service_add(&sum->service, &wait->service);
 	sum->span_s += seconds(wait->span_us);
 	sum->naps += (double)wait->naps;

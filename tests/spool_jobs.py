@@ -1,4 +1,4 @@
-"""What the tests of spool and slurmdbd share: rows of jobs that never ran, what a row holds, and mpi-wait-node by hand."""
+"""What the tests of spool and slurmdbd share: rows of jobs that never ran, what rows hold, mpi-wait-node by hand."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Many nodes and many job ends, played on one host of the throw-away cluster: python3 -m tests.storm, as root.
 
-The jobs' rows are in slurmdbd already (tests.spool_jobs); here are the nodes: an outbox each, and the mpi-wait-node that
-the epilog would start. Reads one JSON object from standard input and writes one to standard output.
+The jobs' rows are in slurmdbd already (tests.spool_jobs); here are the nodes: an outbox each, and the mpi-wait-node
+that the epilog would start. Reads one JSON object from standard input and writes one to standard output.
 """
 
 from __future__ import annotations
@@ -65,10 +65,7 @@ def make_old(folder: Path) -> None:
     """What is young is left to its own writer, what is 15 minutes old is taken as it is."""
     then = time.time() - 1000
     for path in folder.rglob("*"):
-        if path.is_file() and not path.name.startswith(".slot"):
-            os.utime(path, (then, then))
-        elif path.is_dir():
-            os.utime(path, (then, then))
+        os.utime(path, (then, then))
 
 
 def left() -> list[str]:
@@ -96,7 +93,8 @@ def storm(job: Job, missing: str, kills: int, chance: random.Random) -> int:
         host.kill()
         host.wait()
     make_old(job.root)
-    for mover in [helper("move", "--outbox", str(job.outbox(node))) for node in present if any(job.outbox(node).iterdir())]:
+    stuck = [job.outbox(node) for node in present if any(job.outbox(node).iterdir())]
+    for mover in [helper("move", "--outbox", str(outbox)) for outbox in stuck]:
         mover.wait()
     for _ in range(2):
         make_old(SPOOL)

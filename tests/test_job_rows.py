@@ -1,4 +1,4 @@
-"""Which row of slurmdbd a record goes to: arrays, heterogeneous, resized and requeued jobs; and what is in no record."""
+"""Which row of slurmdbd a record goes to: arrays, heterogeneous, resized jobs; and what is in no record."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def test_a_resized_job_is_one_record_on_its_last_row(cluster: Cluster) -> None:
     """The node that was given back reports long before the others, by another node list."""
     script = (
         f"srun -N2 -n2 {PROGRAMS}/unbalanced 2 10 2\nscontrol update jobid=$SLURM_JOB_ID numnodes=1 >/dev/null\n"
-        f". ./slurm_job_${{SLURM_JOB_ID}}_resize.sh; rm -f slurm_job_*\nsleep 4\nsrun -n1 {PROGRAMS}/unbalanced 2 10 2\n"
+        ". ./slurm_job_${SLURM_JOB_ID}_resize.sh; rm -f slurm_job_*\nsleep 4\n"
+        f"srun -n1 {PROGRAMS}/unbalanced 2 10 2\n"
     )
     job = jobs.sbatch(cluster, script, ["-N2", "-n2", NAP])
     cluster.wait_job(job, timeout=90)
@@ -94,7 +95,7 @@ def test_nothing_that_the_user_wrote_is_in_the_record(cluster: Cluster) -> None:
     names = ["--job-name", "--comment", "--wckey"]
     argv = [f"{name}={MARK}" for name in names] + [f"--chdir={folder}", f"--output={folder}/{MARK}.out"]
     argv += ["-N2", "-n2", f"--mpi-wait-policy=nap,csv={folder}/{MARK}", f"--export=ALL,{MARK}={MARK}"]
-    script = f"export MPI_WAIT_{MARK.upper()}={MARK}\nsrun --job-name={MARK} {program} 2 5 2 {MARK}\n{MARK}() {{ :; }}\n"
+    script = f"export MPI_WAIT_{MARK.upper()}={MARK}\nsrun --job-name={MARK} {program} 2 5 2 {MARK}\n"
     job = jobs.sbatch(cluster, script, argv, env={MARK.upper(): MARK, "SLURM_JOB_COMMENT": MARK})
     record = jobs.record(cluster, job)
     assert record["wait"]["ranks"] == 2

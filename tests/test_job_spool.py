@@ -29,11 +29,6 @@ def sweeping() -> Iterator[Cluster]:
     cluster.stop()
 
 
-def site(cluster: Cluster, *words: str) -> None:
-    """Replaces our arguments; the spool stays where it is."""
-    cluster.set_plugstack(project_cluster_arguments()["plugstack"].rstrip() + " ".join(["", *words]) + "\n")
-
-
 def moved(cluster: Cluster, job: int, nodes: int = 1) -> list[str]:
     """The job's files in the spool, once that many are there."""
     folder = f"{cluster.spool}/throwaway-{job}-0"
@@ -86,7 +81,7 @@ def test_nodes_only_move_under_writer_sweep(sweeping: Cluster) -> None:
 @pytest.mark.parametrize(
     ("held", "field"),
     [
-        ("a note of the site's", "SystemComment"),
+        ("a note of somebody", "SystemComment"),
         ("JS1:H4sIAAAAAAAA/6tWKkktLlGyUlAqSy0qzszPU7JSqAUA", "SystemComment"),
         ('["a", "list"]', "SystemComment"),
         ('{"site": {"rack": 7, "ratio": 0.5}}', "AdminComment"),
@@ -159,26 +154,24 @@ def test_wrong_permissions_keep_the_record_on_its_node(sweeping: Cluster) -> Non
 def test_the_spool_is_full(sweeping: Cluster) -> None:
     """What is there stays, what is new stays on its node, and comes when there is room."""
     small = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "none", sweeping.spool]
-    job = 0
-    for host in ("c1",):
-        sweeping.node_run(host, small, check=True)
-        sweeping.node_run(host, ["sh", "-c", f"head -c 1M /dev/zero > {sweeping.spool}/old"])
-        job, done = jobs.srun(sweeping, ["-N1", "-n1", "-w", host, NAP, "true"])
-        assert done.returncode == 0 and done.stderr == ""
-        command = f"sleep 1; {HELPER} flush spool={sweeping.spool} writer=sweep"
-        said = sweeping.node_run(host, ["script", "-qec", command, "/dev/null"])
-        assert said.returncode == 2 and "No space left on device; the record stays in" in said.stdout, said.stdout
-        assert "old" in sweeping.node_run(host, ["ls", sweeping.spool]).stdout
-        sweeping.node_run(host, ["umount", sweeping.spool], check=True)
-        spool_jobs.make_old(sweeping, host, OUTBOX)
-        assert spool_jobs.helper(sweeping, host, "move").returncode == 0
+    sweeping.node_run("c1", small, check=True)
+    sweeping.node_run("c1", ["sh", "-c", f"head -c 1M /dev/zero > {sweeping.spool}/old"])
+    job, done = jobs.srun(sweeping, ["-N1", "-n1", "-w", "c1", NAP, "true"])
+    assert done.returncode == 0 and done.stderr == ""
+    command = f"sleep 1; {HELPER} flush spool={sweeping.spool} writer=sweep"
+    said = sweeping.node_run("c1", ["script", "-qec", command, "/dev/null"])
+    assert said.returncode == 2 and "No space left on device; the record stays in" in said.stdout, said.stdout
+    assert "old" in sweeping.node_run("c1", ["ls", sweeping.spool]).stdout
+    sweeping.node_run("c1", ["umount", sweeping.spool], check=True)
+    spool_jobs.make_old(sweeping, "c1", OUTBOX)
+    assert spool_jobs.helper(sweeping, "c1", "move").returncode == 0
     assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
     sweeping.wait_nodes()
 
 
 def test_root_is_nobody_in_the_spool(sweeping: Cluster) -> None:
-    """A file server that squashes root: the directory is the spool user's, 0700, and root may do nothing there. Played by
-    a root without the capabilities that a squashed one lacks."""
+    """A file server that squashes root: the directory is the spool user's, 0700, and root may do nothing there. Played
+    by a root without the capabilities that a squashed one lacks."""
     folder = f"{sweeping.share}/squashed"
     sweeping.node_run("submit", ["install", "-d", "-m", "0700", "-o", "carol", folder], check=True)
     job, _ = jobs.srun(sweeping, ["-N1", "-n1", "-w", "c1", NAP, "true"])

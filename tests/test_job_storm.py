@@ -1,7 +1,7 @@
 """Many nodes and many jobs at once, with a real slurmdbd: one record each, and slurmdbd hardly notices.
 
-The nodes are played by tests.storm. $MPI_WAIT_STORMS and $MPI_WAIT_ENDS make it larger: 50 storms and 1000 ends are what
-the limits were set for.
+The nodes are played by tests.storm. $MPI_WAIT_STORMS and $MPI_WAIT_ENDS make it larger: 50 storms and 1000 ends are
+what the limits were set for.
 """
 
 from __future__ import annotations

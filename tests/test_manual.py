@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -87,6 +88,23 @@ def test_every_command_and_option_of_the_helper_is_explained() -> None:
     commands = words(source, r'^\s+\{"([a-z]+)", (?:NULL|"[A-Z]+"), run_')
     options = words(source, r'"(--[a-z-]+)"')
     assert not missing(commands | (options - {"--help"}), rendered("mpi-wait-node.8"))
+
+
+def names_in(schema: object) -> set[str]:
+    """The properties of a JSON Schema, at any depth."""
+    if isinstance(schema, list):
+        return set().union(*map(names_in, schema))
+    if not isinstance(schema, dict):
+        return set()
+    properties = schema.get("properties", {})
+    own = set(properties) if isinstance(properties, dict) else set()
+    return own.union(*map(names_in, schema.values()))
+
+
+def test_every_field_of_the_record_is_explained() -> None:
+    schema = json.loads((ROOT / "spank" / "record.schema.json").read_text())
+    assert len(names_in(schema)) > 60
+    assert not missing(names_in(schema), rendered("mpi-wait-record.5"))
 
 
 def test_the_versions_agree() -> None:

@@ -1,0 +1,152 @@
+"""What killed writers, late nodes, resized jobs and wrong clocks leave in a spool, and what a sweep makes of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.record_tools import binaries, node_record
+from tests.test_spool import KEY, Site
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """As in test_spool: not under pytest's own folder."""
+    with tempfile.TemporaryDirectory(prefix="spool-") as folder:
+        yield Site(Path(folder))
+
+
+def put(site: Site, node: str, nodes: str, key: str = KEY, **changes: object) -> Path:
+    """A node's file in the spool itself."""
+    (site.spool / key).mkdir(mode=0o700, exist_ok=True)
+    path = site.spool / key / f"{node}.json"
+    path.write_text(json.dumps(node_record(node, nodes, **changes)))  # type: ignore[arg-type]
+    return path
+
+
+def age(folder: Path, seconds: float) -> None:
+    then = time.time() - seconds
+    for path in [*folder.rglob("*"), folder]:
+        os.utime(path, (then, then), follow_symlinks=False)
+
+
+def names(site: Site) -> list[str]:
+    return sorted(entry.name for entry in site.spool.iterdir() if not entry.name.startswith("."))
+
+
+def test_what_a_killed_writer_has_begun_goes_with_the_job(site: Site) -> None:
+    put(site, "c1", "c1")
+    (site.spool / KEY / ".c1.json.4711").write_text('{"v":')
+    assert site.node("flush").returncode == 0
+    assert site.done()["nodes"] == {"reported": 1, "of": 1} and names(site) == ["done"]
+
+
+def test_an_empty_directory_goes_when_nobody_can_still_mean_it(site: Site) -> None:
+    (site.spool / KEY).mkdir(mode=0o700)
+    (site.spool / KEY / ".job.lock").touch()
+    assert site.node("sweep").returncode == 2 and names(site) == [KEY]
+    age(site.spool / KEY, 600)
+    assert site.node("sweep").returncode == 0 and names(site) == []
+
+
+def test_what_was_being_written_into_the_outbox_goes_after_a_day(site: Site) -> None:
+    site.put(node_record())
+    stale = site.outbox("c1") / f".{KEY}.c1.json.4711"
+    stale.touch()
+    assert site.node("sweep").returncode == 0 and stale.exists()
+    age(stale, 2 * 86400)
+    assert site.node("move").returncode == 0 and not stale.exists()
+    assert len(os.listdir(site.outbox("c1"))) == 1, "the record itself is young: its writer moves it"
+
+
+def test_whoever_waited_for_the_lock_finds_nothing_left(site: Site) -> None:
+    """The lock goes with the job's files; who gets it then must not merge beside the next one."""
+    path = put(site, "c1", "c1")
+    lock = path.parent / ".job.lock"
+    lock.touch()
+    command = [str(binaries()["mpi-wait-node"]), "write", "--outbox", str(site.outbox("c1")), KEY]
+    command += [f"spool={site.spool}", "sink=file"]
+    with subprocess.Popen(["flock", str(lock), "sh", "-c", f"sleep 2; rm -r {path.parent}"]):
+        while subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode == 0:
+            pass
+        done = subprocess.run(command, env={**os.environ, "SLURMD_NODENAME": "c1"}, timeout=60, check=False)
+    assert done.returncode == 0 and names(site) == []
+
+
+def test_a_late_node_does_not_replace_what_is_better(site: Site) -> None:
+    for node in ("c1", "c2"):
+        put(site, node, "c[1-3]")
+    assert site.node("sweep", "--partial").returncode == 0
+    put(site, "c3", "c[1-3]")
+    assert site.node("sweep", "--partial").returncode == 0
+    assert site.done()["nodes"] == {"reported": 2, "of": 3, "why": "nodes missing"} and names(site) == ["done"]
+
+
+def test_nodes_that_a_job_gave_back_are_in_its_record(site: Site) -> None:
+    """They name only themselves; the last nodes' list comes first."""
+    put(site, "c3", "c[3-4]", end_s=1_700_000_005.0)
+    put(site, "c4", "c[3-4]", end_s=1_700_000_005.0)
+    put(site, "c2", "c2", end_s=1_700_000_007.0)
+    assert site.node("write", "--collect", "1", KEY).returncode == 0 and names(site) == [KEY]
+    put(site, "c1", "c1", end_s=1_700_000_010.0)
+    assert site.node("write", KEY).returncode == 0
+    assert site.done()["nodes"] == {"reported": 4, "of": 4} and names(site) == ["done"]
+
+
+def test_a_list_that_shares_a_node_with_the_jobs_is_none_of_it(site: Site) -> None:
+    put(site, "c1", "c[1-2]")
+    put(site, "c2", "c[1-2]")
+    put(site, "c9", "c[2-9]")
+    done = site.node("sweep", "--partial")
+    assert "left out" in done.stdout
+    assert site.done()["nodes"] == {"reported": 2, "of": 2}
+
+
+def test_more_lists_than_a_job_can_have_had(site: Site) -> None:
+    for index in range(100):
+        put(site, f"c{index}", f"c{index}")
+    assert site.node("sweep", "--partial").returncode == 0
+    assert site.done()["nodes"]["reported"] == 64
+
+
+@pytest.mark.parametrize("shift_s", [-86400, 86400], ids=["past", "future"])
+def test_files_that_a_wrong_clock_dated_are_stored(site: Site, shift_s: int) -> None:
+    put(site, "c1", "c1")
+    age(site.spool / KEY, shift_s)
+    assert site.node("sweep").returncode == 0
+    assert site.done()["nodes"] == {"reported": 1, "of": 1} and names(site) == ["done"]
+
+
+def test_what_nobody_can_read_goes_after_a_month(site: Site) -> None:
+    (site.spool / KEY).mkdir(mode=0o700)
+    (site.spool / KEY / "c1.json").write_text("{")
+    age(site.spool / KEY, 20 * 86400)
+    assert site.node("sweep").returncode == 2 and names(site) == [KEY]
+    age(site.spool / KEY, 40 * 86400)
+    done = site.node("sweep")
+    assert done.returncode == 0 and names(site) == [], done.stdout
+    assert "for a month" in done.stdout
+
+
+def test_the_outbox_is_full(site: Site) -> None:
+    """Nothing that is there is lost, and nothing half-written stays in the spool."""
+    kept = site.put(node_record())
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,mode=755", "none", str(site.spool)], check=True)
+    with contextlib.suppress(OSError):
+        (site.spool / "filler").write_bytes(b"x" * 16384)
+    try:
+        done = site.node("write", KEY)
+        assert done.returncode == 1 and "No space left" in done.stdout and "stays in" in done.stdout
+        assert kept.exists() and not list(site.spool.rglob("*.json*"))
+    finally:
+        subprocess.run(["umount", str(site.spool)], check=True)
