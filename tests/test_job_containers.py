@@ -19,7 +19,9 @@ POLICY = "--mpi-wait-policy=nap"
 COMPLAINT = "cannot be preloaded"
 # A root in which the library's path does not exist, as its container runtime would make it.
 RUNTIME = """#!/bin/bash
-exec unshare --map-current-user --keep-caps -m bash -c '{} && exec "$@"' bash "$@"
+preload=$LD_PRELOAD
+unset LD_PRELOAD
+exec unshare --map-current-user --keep-caps -m bash -c '{} && LD_PRELOAD='$preload' exec "$@"' bash "$@"
 """
 HIDE = f"mount -t tmpfs none {PREFIX}"
 
