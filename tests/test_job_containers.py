@@ -1,4 +1,4 @@
-"""Steps in other roots, and with environments that are not the submitter's: the job runs, and is served where it can be."""
+"""Steps in other roots and in environments that are not the submitter's: they run, and are served where that can be."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ POLICY = "--mpi-wait-policy=nap"
 COMPLAINT = "cannot be preloaded"
 # A root in which the library's path does not exist, as its container runtime would make it.
 RUNTIME = """#!/bin/bash
-exec unshare --map-current-user --keep-caps -m bash -c '{} && exec "$@"' bash "$@"
+preload=$LD_PRELOAD
+unset LD_PRELOAD
+exec unshare --map-current-user --keep-caps -m bash -c '{} && LD_PRELOAD='$preload' exec "$@"' bash "$@"
 """
 HIDE = f"mount -t tmpfs none {PREFIX}"
 
@@ -33,7 +35,7 @@ def runtime(cluster: Cluster, name: str, script: str) -> str:
 
 
 def test_a_root_without_the_library_s_path(cluster: Cluster) -> None:
-    """Under a runtime that hands descriptors on, the ranks have the library, and programs beside them do not complain."""
+    """Under a runtime that hands descriptors on, the ranks have the library, and nothing complains."""
     run = runtime(cluster, "ch-run", HIDE)
     job, done = jobs.srun(cluster, ["-N1", "-n2", POLICY, run, *UNBALANCED])
     assert COMPLAINT not in done.stderr
@@ -44,15 +46,15 @@ def test_a_root_without_the_library_s_path(cluster: Cluster) -> None:
 
 
 def test_a_runtime_that_closes_descriptors(cluster: Cluster) -> None:
-    """ld.so prints a line for each program, and the job runs; where the site binds the library's directory, it is served."""
+    """ld.so prints a line for each program, and the job runs; with the directory bound it is served."""
     run = runtime(cluster, "closing-run", HIDE)
     _, done = jobs.srun(cluster, ["-N1", "-n1", POLICY, run, "true"])
     assert f"'{PREFIX}/lib/mpi-wait/{LIBRARY}' from LD_PRELOAD {COMPLAINT}" in done.stderr
     job, done = jobs.srun(cluster, ["-N1", "-n2", POLICY, run, *UNBALANCED])
     assert jobs.record(cluster, job)["wait"] is None
-    keep = "mkdir -p /tmp/kept && mount --bind {0}/lib/mpi-wait /tmp/kept && mount -t tmpfs none {0} && " \
-           "mkdir -p {0}/lib/mpi-wait && mount --bind /tmp/kept {0}/lib/mpi-wait".format(PREFIX)
-    run = runtime(cluster, "closing-run", keep)
+    folder = f"{PREFIX}/lib/mpi-wait"
+    keep = f"mkdir -p /tmp/kept && mount --bind {folder} /tmp/kept"
+    run = runtime(cluster, "closing-run", f"{keep} && {HIDE} && mkdir -p {folder} && mount --bind /tmp/kept {folder}")
     job, done = jobs.srun(cluster, ["-N1", "-n2", POLICY, run, *UNBALANCED])
     assert COMPLAINT not in done.stderr
     assert jobs.record(cluster, job)["wait"]["ranks"] == 2
@@ -62,7 +64,7 @@ def test_a_step_in_a_step_in_a_container_is_cleaned(cluster: Cluster) -> None:
     """What an outer step's descriptor was named is nothing to an inner one."""
     job = jobs.sbatch(
         cluster,
-        f"export LD_PRELOAD=/proc/self/fd/230\nsrun --mpi-wait-policy=nap printenv LD_PRELOAD\n"
+        "export LD_PRELOAD=/proc/self/fd/230\nsrun --mpi-wait-policy=nap printenv LD_PRELOAD\n"
         "srun --mpi-wait-policy=off printenv LD_PRELOAD || echo none\n",
         ["-N1", "-n1"],
     )

@@ -151,6 +151,17 @@ def test_removal_and_purge_leave_a_working_slurm_and_nothing_else(fresh: Site) -
     assert left == ""
 
 
+def test_the_packaged_library_is_as_undemanding_as_the_tested_one(
+    debian_packages: Mapping[str, Path], tmp_path: Path
+) -> None:
+    """Distributions compile with flags of their own, which may ask for functions that containers lack."""
+    subprocess.run(["dpkg-deb", "-x", debian_packages["libmpiwait"], tmp_path], check=True)
+    command = ["objdump", "-T", str(tmp_path) + LIBRARY]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    versions = [tuple(map(int, found.split("."))) for found in re.findall(r"GLIBC_([0-9.]+)", listed)]
+    assert max(versions) <= (2, 17) and "_chk" not in listed
+
+
 def test_lintian_has_nothing_to_say(debian_packages: Mapping[str, Path]) -> None:
     command = ["lintian", "--no-cfg", "--allow-root", "--fail-on", "error,warning", *debian_packages.values()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
