@@ -67,7 +67,8 @@ def draw(results: dict[str, Any]) -> Any:
     for axes, name, label, factor in zip(panels, FIGURES, labels, (1, 1, 1e-3)):
         for place, ranks in enumerate(sorted({row["point"]["ranks"] for row in rows})):
             mine = [row for row in rows if row["point"]["ranks"] == ranks]
-            picture.line(axes, mine, "nodes", name, f"{ranks} rank{'s' if ranks > 1 else ''} a node", factor, number=place)
+            label = f"{ranks} rank{'s' if ranks > 1 else ''} a node"
+            picture.line(axes, mine, "nodes", name, label, factor, number=place)
         picture.plain_log(axes, "x")
         axes.set_xlabel("nodes of the job")
         axes.set_ylabel(label)
