@@ -17,6 +17,15 @@ static __attribute__((noinline)) int yield_really(void)
 	return (int)syscall(SYS_sched_yield);
 }
 
+/*
+ * Whether the polls of a wait that are not looked at yet give the core away too. Where ranks share one, the message
+ * cannot come before the other has run, and 64 polls are what a round trip takes.
+ */
+static bool is_shared_wait(const struct wait *wait)
+{
+	return process.config.shared && wait->kind == CALL_WAIT && process.policy.rungs != 0;
+}
+
 /* In a blocking call. What the runtime yields by itself reaches the kernel where we spend no time. */
 static __attribute__((noinline)) int yield_runtime(struct wait *wait)
 {
@@ -26,7 +35,7 @@ static __attribute__((noinline)) int yield_runtime(struct wait *wait)
 	    wait_idle(wait, MPIWAIT_HOOK_YIELD))
 		return 0;
 	if (wait->kind == CALL_WAIT && process.policy.rungs != 0)
-		return 0;
+		return is_shared_wait(wait) ? yield_really() : 0;
 	return idle.yields_natively || !idle.yields_for_us ? yield_really() : 0;
 }
 
@@ -51,5 +60,5 @@ EXPORT int sched_yield(void)
 		if (wait->kind >= CALL_TIME)
 			return yield_runtime(wait);
 	}
-	return idle.yields_for_us ? 0 : yield_really();
+	return idle.yields_for_us && !is_shared_wait(wait) ? 0 : yield_really();
 }

@@ -165,6 +165,25 @@ def test_other_yields_reach_the_kernel():
         pytest.skip("no strace: the system call itself was not seen")
 
 
+def yields_before_the_first_nap(tmp_path, config: str) -> int:
+    trace = tmp_path / "trace"
+    command = ["strace", "-o", trace, "-e", "trace=sched_yield,clock_nanosleep", "-E", f"LD_PRELOAD={LIBRARY}",
+               "-E", f"MPI_WAIT_CONFIG=v=1;{config}", DRIVER, "wait"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode:
+        pytest.skip(f"strace cannot trace here, the yields were NOT counted: {done.stderr.strip()[-200:]}")
+    calls = [line.split("(")[0] for line in trace.read_text().splitlines()]
+    return calls.index("clock_nanosleep")
+
+
+def test_shared_cores_are_given_away_from_the_first_poll_on(tmp_path):
+    """Not after the 64 polls that are free elsewhere: a round trip has two of them."""
+    if not shutil.which("strace"):
+        pytest.skip("no strace: the yields were NOT counted")
+    assert yields_before_the_first_nap(tmp_path, NAP + ";shared=1") >= 64
+    assert yields_before_the_first_nap(tmp_path, NAP) < 32, "cores of one's own are kept"
+
+
 def test_without_configuration_everything_is_forwarded():
     shares = []
     for _ in range(8):

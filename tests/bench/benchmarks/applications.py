@@ -25,7 +25,7 @@ from tests.matrix.libraries import BUILD, Mpi, Unavailable, execute
 
 NAME = "applications"
 TITLE = "Applications"
-ROUNDS = (5, 1)
+ROUNDS = (3, 1)
 HPCC_INPUT = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
 HPCC_SIZES = (1500, 300)
 UNBALANCED = (("200", "5", "1"), ("10", "5", "1"))  # iterations, milliseconds, imbalance

@@ -21,7 +21,7 @@ from tests.matrix.libraries import BUILD, LIBRARY, Mpi
 
 NAME = "calls"
 TITLE = "Calls that do not wait"
-ROUNDS = (7, 1)
+ROUNDS = (5, 1)
 INSTRUCTIONS = "instructions"
 DRIVER = BUILD / "tests/preload/preload_driver"
 SCENES = {"short": "MPI_Barrier", "sends": "MPI_Send"}

@@ -15,7 +15,7 @@ from tests.matrix.libraries import Mpi
 
 NAME = "oversubscription"
 TITLE = "More ranks than cores"
-ROUNDS = (5, 1)
+ROUNDS = (3, 1)
 UNBOUND = ("--bind-to", "none")
 YIELD = KNOBS["openmpi"].name
 NOT_TOLD = "nap, not told"

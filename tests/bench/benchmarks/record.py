@@ -1,7 +1,4 @@
-"""Merging the record of a job of many nodes: time, memory and size. tests/bench/record measures, this file shows.
-
-It is asked with --json (and --short), and prints {"rows": [{"nodes", "ranks", "merge_s", "memory_mib", "bytes"}]}.
-"""
+"""Merging the record of a job of many nodes: time, memory and size. tests/bench/record measures, this file shows."""
 
 from __future__ import annotations
 
@@ -15,41 +12,51 @@ from typing import Any
 from tests.bench import picture
 from tests.bench.engine import Cell, Failure, Measured, Sample
 from tests.bench.plan import Plan
-from tests.bench.targets import Target, at_most, worst
+from tests.bench.targets import Target, at_most, number, worst
 
 NAME = "record"
 TITLE = "The record of a large job"
 ROUNDS = (1, 1)
 PROGRAM = Path(__file__).resolve().parents[1] / "record"
 GROUP, VARIANT = "merge", "nap"
-FIGURES = ("merge_s", "memory_mib", "bytes")
+NODES, NODES_SHORT = (1, 10, 100, 1000, 10000), (1, 10)
+RANKS, RANKS_SHORT = (1, 16, 128, 256), (2,)  # on each node
+FIGURES = {"merge_s": "seconds", "memory_mib": "max_rss_mib", "bytes": "record_bytes"}
 COLUMN_BYTES = 60000  # what a record may have; slurmdbd's column has 65535
+LARGE = {"nodes": 10000, "ranks": 128}
 MOST_S = 600
 
 
-def play(short: bool) -> list[Sample]:
-    command = [str(PROGRAM), "--json", *(["--short"] if short else [])]
+def play(nodes: tuple[int, ...], ranks: int) -> list[Sample]:
+    """Its exit status 1 says that a limit was exceeded: that is a result."""
+    command = [str(PROGRAM), "--json", f"--ranks={ranks}", "--nodes", *map(str, nodes)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=MOST_S, check=False)
-    if done.returncode:
-        raise Failure(f"tests/bench/record: {done.stderr.strip()[-300:]}")
     try:
-        rows = json.loads(done.stdout)["rows"]
-        return [({"nodes": row["nodes"], "ranks": row["ranks"]}, {figure: float(row[figure]) for figure in FIGURES})
-                for row in rows]
+        found = json.loads(done.stdout)["results"]
+        return [({"nodes": item["nodes"], "ranks": ranks},
+                 {figure: float(item[key]) for figure, key in FIGURES.items()}) for item in found]
     except (ValueError, KeyError, TypeError) as error:
-        raise Failure(f"tests/bench/record printed something else than its rows: {error!r}") from error
+        said = done.stderr.strip()[-300:]
+        raise Failure(f"tests/bench/record ({done.returncode}): {said or repr(error)}") from error
 
 
 def cells(plan: Plan) -> list[Cell]:
-    if not os.access(PROGRAM, os.X_OK):
-        plan.measured.unavailable["record"] = "there is no tests/bench/record"
+    if not os.access(PROGRAM, os.X_OK) or os.geteuid() != 0:
+        plan.measured.unavailable["record"] = "there is no tests/bench/record, or the user is not root"
         return []
-    return [Cell(GROUP, VARIANT, partial(play, plan.short))]
+    nodes, every = (NODES_SHORT, RANKS_SHORT) if plan.short else (NODES, RANKS)
+    return [Cell(GROUP, VARIANT, partial(play, nodes, ranks)) for ranks in every]
 
 
 def targets(measured: Measured) -> list[Target]:
-    return [at_most("size of the largest record", worst([row.median("bytes") for row in measured.select(GROUP)]),
-                    COLUMN_BYTES, "bytes")]
+    large = measured.find(GROUP, VARIANT, **LARGE)
+    why = f"{number(LARGE['nodes'])} nodes of {LARGE['ranks']} ranks"
+    return [
+        at_most("size of the largest record", worst([row.median("bytes") for row in measured.select(GROUP)]),
+                COLUMN_BYTES, "bytes"),
+        at_most("time to merge a large job's record", large.median("merge_s") if large else None, 10, "s", why),
+        at_most("memory to merge a large job's record", large.median("memory_mib") if large else None, 256, "MiB", why),
+    ]
 
 
 def draw(results: dict[str, Any]) -> Any:
@@ -60,13 +67,14 @@ def draw(results: dict[str, Any]) -> Any:
     for axes, name, label, factor in zip(panels, FIGURES, labels, (1, 1, 1e-3)):
         for place, ranks in enumerate(sorted({row["point"]["ranks"] for row in rows})):
             mine = [row for row in rows if row["point"]["ranks"] == ranks]
-            picture.line(axes, mine, "nodes", name, f"{ranks} ranks per node", factor, number=place)
-        axes.set_xscale("log")
+            label = f"{ranks} rank{'s' if ranks > 1 else ''} a node"
+            picture.line(axes, mine, "nodes", name, label, factor, number=place)
+        picture.plain_log(axes, "x")
         axes.set_xlabel("nodes of the job")
         axes.set_ylabel(label)
         if name != "bytes":
-            axes.set_yscale("log")
+            picture.plain_log(axes, "y")
     panels[2].axhline(COLUMN_BYTES * 1e-3, color="#888888", linestyle="--", linewidth=0.9)
     panels[2].set_ylim(bottom=0)
-    panels[0].legend(fontsize=8)
+    picture.legend(figure, panels[:1])
     return figure
