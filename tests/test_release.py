@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests import jobs
+from tests import grants, jobs
 from tests.cluster import Cluster, ClusterError, project_cluster_arguments
 from tests.cluster.requirements import has_plugin
 from tests.conftest import start_or_skip
@@ -125,6 +125,19 @@ def test_run_in_job_with_our_prolog_and_epilog() -> None:
         assert {"extern", "0"} == {step["id"] for step in record["steps"]}
     finally:
         cluster.stop()
+
+
+def test_a_lease_with_this_mpi() -> None:
+    """How often a wait goes low depends on the MPI's signs of progress; that all is put back does not."""
+    for cluster in grants.clusters():
+        node = cluster(driver="acpi-cpufreq")
+        before = grants.files(node)
+        job, _ = jobs.srun(node, ["-N1", "-n2", *grants.UNBALANCED])
+        grant = jobs.record(node, job)["grant"]
+        assert grants.files(node) == before
+        assert (grant["mode"], grant["cores"], "refused" in grant) == ("lease", 2, False)
+        assert grant["transitions"] >= 2 and grant["transitions"] % 2 == 0 and grant["low_s"] > 0
+        assert {file for _, file, _ in grants.take_writes(node)} == {"scaling_max_freq"}
 
 
 def compiled(cluster: Cluster, mpi: str) -> str:
