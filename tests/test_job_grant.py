@@ -36,7 +36,6 @@ def start() -> Iterator[grants.Start]:
     yield from grants.clusters()
 
 
-@pytest.mark.release
 @pytest.mark.parametrize("driver", DRIVERS)
 def test_a_lease_lowers_and_restores(start: grants.Start, driver: str) -> None:
     cluster = start(driver=driver)

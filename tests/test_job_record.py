@@ -56,7 +56,7 @@ def test_killed_programs_count(cluster: Cluster, end: str) -> None:
     """The waits up to the end are there, whatever the end."""
     program = [f"{PROGRAMS}/crash", "1500" if end == "segfault" else "600000"]
     background = cluster.popen(
-        ["srun", f"--job-name=end-{end}", "-N1", "-n2", "--mpi-wait-policy=nap", *program],
+        ["srun", "-K1", f"--job-name=end-{end}", "-N1", "-n2", "--mpi-wait-policy=nap", *program],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )

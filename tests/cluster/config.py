@@ -55,6 +55,7 @@ COMMON = {
     "EpilogMsgTime": 0,
     "MinJobAge": 300,
     "MessageTimeout": 20,
+    "GetEnvTimeout": 30,
     "SlurmctldTimeout": 30,
     "SlurmdTimeout": 60,
     "UnkillableStepTimeout": 20,

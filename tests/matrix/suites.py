@@ -102,6 +102,7 @@ def configure_apt(suite: Suite, root: Path, address: str, components: str) -> No
             shutil.copytree(Path("/etc/apt") / name, root / "etc/apt" / name, dirs_exist_ok=True)
     (root / "etc/apt/apt.conf.d/zz-matrix").write_text(
         'Acquire::Check-Valid-Until "false";\nAcquire::Check-Date "false";\nAPT::Install-Recommends "false";\n')
+    (root / "etc/dpkg/dpkg.cfg.d/matrix").write_text("force-unsafe-io\npath-exclude=/usr/share/locale/*\n")
     (root / "etc/apt/sources.list").write_text(f"deb {address} {suite.name} {components}\n")
     for path in (CERTIFICATES, Path("/etc/resolv.conf")):
         if path.exists() and not (root / path.relative_to("/")).exists():
