@@ -1,181 +1,64 @@
-"""The recipes of contrib/recipes, on the throw-away cluster and on their own."""
+"""contrib's recipes for spack and Ansible, as far as they can be read without spack and Ansible."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import time
-from collections.abc import Iterator
+import runpy
+import sys
+import types
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
 
-import jobs
 import pytest
-from conftest import start_or_skip
+import yaml
 
-from tests.cluster import Cluster, project_cluster_arguments
-
-RECIPES = jobs.REPOSITORY / "contrib/recipes"
-SHOWN_AT = "/opt/mpi-wait-recipes"
-UNBALANCED = f"{jobs.PROGRAMS}/unbalanced"
-LUA = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm/job_submit_lua.so")
-METRIC = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\]|\\.)*",?)*)\})? ([0-9.e+-]+)')
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ROOT / "contrib/spack/packages"
+PLAYBOOK = ROOT / "contrib/ansible/mpi-wait.yml"
 
 
-class ScriptedCluster(Cluster):
-    """With job_submit.lua beside slurm.conf."""
+def recipe(name: str, monkeypatch: pytest.MonkeyPatch) -> tuple[type, list[str], list[str]]:
+    """The class, its versions and what it depends on; spack's directives are doubles that take notes."""
+    versions: list[str] = []
+    needs: list[str] = []
 
-    def _write_configuration(self) -> None:
-        super()._write_configuration()
-        text = (RECIPES / "job_submit.lua").read_text()
-        (self.root / "etc/job_submit.lua").write_text(text.replace('long = "nap"', 'all = "profile"'))
+    def depends_on(spec: str, **_: Any) -> None:
+        needs.append(spec)
 
+    def version(number: str, **_: Any) -> None:
+        versions.append(number)
 
-@pytest.fixture(scope="module")
-def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """JobSubmitPlugins=lua, and a writer that runs from EpilogSlurmctld only."""
-    if not LUA.exists():
-        pytest.skip("this Slurm has no job_submit/lua")
-    folder = tmp_path_factory.mktemp("recipes")
-    folder.chmod(0o755)
-    text = (RECIPES / "epilog-slurmctld").read_text()
-    text = text.replace("settle_s=20", "settle_s=2").replace("/shared/mpi-wait/spool", Cluster.spool)
-    (folder / "epilog-slurmctld").write_text(text)
-    (folder / "epilog-slurmctld").chmod(0o755)
-    (folder / "mpi-wait-textfile").write_bytes((RECIPES / "mpi-wait-textfile").read_bytes())
-    (folder / "mpi-wait-textfile").chmod(0o755)
-    arguments = project_cluster_arguments()
-    arguments["plugstack"] = arguments["plugstack"].rstrip("\n") + " writer=sweep\n"
-    arguments["binds"] = {**arguments["binds"], SHOWN_AT: folder}
-    conf = {"JobSubmitPlugins": "lua", "EpilogSlurmctld": f"{SHOWN_AT}/epilog-slurmctld"}
-    cluster = ScriptedCluster(nodes=2, slurm_conf=conf, **arguments)
-    yield start_or_skip(cluster)
-    cluster.stop()
+    double = types.ModuleType("spack.package")
+    double.__dict__.update(MesonPackage=object, CMakePackage=object, version=version, depends_on=depends_on)
+    monkeypatch.setitem(sys.modules, "spack", types.ModuleType("spack"))
+    monkeypatch.setitem(sys.modules, "spack.package", double)
+    names = runpy.run_path(str(PACKAGES / name / "package.py"))
+    found = next(value for key, value in names.items() if key == name.title().replace("-", ""))
+    return found, versions, needs
 
 
-@pytest.fixture
-def sweeping(scripted: Cluster) -> Cluster:
-    """Where the nodes hand their records to the spool under writer=sweep as well."""
-    if " move " not in scripted.node_run("c1", [jobs.HELPER, "--help"]).stdout:
-        pytest.skip("the nodes of this release keep their records under writer=sweep")
-    return scripted
+def test_the_recipe_builds_this_tree_with_options_that_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, versions, _ = recipe("spank-mpi-wait", monkeypatch)
+    assert versions and Path(urlparse(found.git).path) == ROOT
+    options = re.findall(r"-D(\w+)=", " ".join(found().meson_args()))
+    known = re.findall(r"^option\('(\w+)'", (ROOT / "meson_options.txt").read_text(), re.M)
+    assert options and set(options) <= set(known)
 
 
-def stored(cluster: Cluster, job: int, timeout: float = 90) -> dict[str, object]:
-    """The record, which nobody but the controller's epilog may have stored."""
-    deadline = time.monotonic() + timeout
-    while not (text := jobs.comment(cluster, job)):
-        assert time.monotonic() < deadline, f"job {job} has no record after {timeout} s"
-        time.sleep(0.5)
-    return dict(json.loads(text)["mpi_wait"])
+def test_the_recipe_has_what_meson_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, _, needs = recipe("spank-mpi-wait", monkeypatch)
+    asked = re.findall(r"dependency\('(\w+)'", (ROOT / "spank/meson.build").read_text())
+    assert {name for name in asked if name != "threads"} <= {re.split(r"[@: ]", spec)[0] for spec in needs}
+    _, versions, _ = recipe("powercap", monkeypatch)
+    assert versions
 
 
-def test_a_partitions_default_and_the_controllers_writer(sweeping: Cluster) -> None:
-    """The policy comes from job_submit.lua, the record from EpilogSlurmctld."""
-    job = jobs.sbatch(sweeping, f"srun -n4 {UNBALANCED} 5 5 2\n", ["-N2", "-n4"])
-    sweeping.wait_job(job)
-    record = stored(sweeping, job)
-    assert record["policy"]["used"] == "profile" and record["nodes"] == {"reported": 2, "of": 2}  # type: ignore[index]
-    assert record["wait"]["ranks"] == 4  # type: ignore[index]
-
-
-def policy_of(cluster: Cluster, argv: list[str], env: dict[str, str]) -> str:
-    """What srun of a batch job takes for its policy."""
-    job = jobs.sbatch(cluster, "echo policy=$MPI_WAIT_POLICY\n", argv, env=env)
-    cluster.wait_job(job)
-    return jobs.output(cluster, job).strip()
-
-
-def test_a_partitions_default(scripted: Cluster) -> None:
-    assert policy_of(scripted, [], {}) == "policy=profile"
-    assert policy_of(scripted, [], {"MPI_WAIT_POLICY": "nap"}) == "policy=nap"
-    assert policy_of(scripted, ["--mpi-wait-policy=nap"], {}) == "policy="
-
-
-def test_metrics_of_a_running_job(scripted: Cluster) -> None:
-    argv = ["srun", "-N1", "-n2", "-wc1", "--mpi-wait-policy=nap", UNBALANCED, "40", "50", "2"]
-    running = scripted.popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    values: dict[str, float] = {}
-    deadline = time.monotonic() + 60
-    while not values.get("mpi_wait_job_waiting_seconds") and time.monotonic() < deadline:
-        done = scripted.node_run("c1", [f"{SHOWN_AT}/mpi-wait-textfile", "-"])
-        assert done.returncode == 0, done.stderr
-        values = {name: value for name, _, value in parsed(done.stdout)}
-        time.sleep(0.3)
-    assert running.wait(120) == 0
-    assert values["mpi_wait_up"] == 1 and values["mpi_wait_jobs"] == 1 and values["mpi_wait_job_ranks"] == 2
-    assert 0 < values["mpi_wait_job_waiting_seconds"] <= values["mpi_wait_job_run_seconds"]
-    assert values["mpi_wait_job_energy_joules"] > 0
-
-
-def parsed(text: str) -> list[tuple[str, str, float]]:
-    """(metric, labels, value); every line is of Prometheus' text format, and every metric has its type before it."""
-    found, typed = [], set()
-    assert text.endswith("\n")
-    for line in text.splitlines():
-        if line.startswith("# TYPE "):
-            typed.add(line.split()[2])
-        elif not line.startswith("# HELP "):
-            match = METRIC.fullmatch(line)
-            assert match and match.group(1) in typed, line
-            found.append((match.group(1), match.group(2) or "", float(match.group(3))))
-    return found
-
-
-FAKE_HELPER = """#!/bin/sh
-case $2 in
-7) cat <<END
-{"v":1,"policy":{"used":"nap"},"energy":{"source":"rapl","own_uj":2500000},"steps":[
-{"wait":{"ranks":[[0,3000000,1000000],[1,0,0]],"span_us":9000000,"late":3}},{"wait":null}]}
-END
-;;
-8) echo '{"v":2}' ;;
-9) exit 1 ;;
-esac
-"""
-
-
-def exporter(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    (folder / "helper").write_text(FAKE_HELPER)
-    (folder / "helper").chmod(0o755)
-    command = [str(RECIPES / "mpi-wait-textfile"), f"--helper={folder}/helper", f"--state={folder}/state"]
-    return subprocess.run([*command, f"--outbox={folder}/out", *argv], capture_output=True, text=True, timeout=60,
-                          check=False)
-
-
-def test_the_exporter_writes_whole_files(tmp_path: Path) -> None:
-    for job in ("7", "energy", "1x"):
-        (tmp_path / "state/n1" / job).mkdir(parents=True)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out/c-1-0.n1.json").touch()
-    os.utime(tmp_path / "out/c-1-0.n1.json", (1, 1))
-    assert exporter(tmp_path, str(tmp_path)).stderr == ""
-    file = tmp_path / "mpi_wait.prom"
-    values = {(name, labels): value for name, labels, value in parsed(file.read_text())}
-    seven = 'job="7",policy="nap"'
-    assert values["mpi_wait_job_waiting_seconds", seven] == 3 and values["mpi_wait_job_run_seconds", seven] == 9
-    assert values["mpi_wait_job_energy_joules", seven + ',source="rapl"'] == 2.5
-    assert values["mpi_wait_up", ""] == 1 and values["mpi_wait_outbox_records", ""] == 1
-    assert values["mpi_wait_outbox_oldest_seconds", ""] > 1e9
-    assert file.stat().st_mode & 0o777 == 0o644 and not list(tmp_path.glob(".mpi_wait*"))
-
-
-def test_the_exporter_says_that_it_could_not_read(tmp_path: Path) -> None:
-    assert {name: value for name, _, value in parsed(exporter(tmp_path, "-").stdout)}["mpi_wait_jobs"] == 0
-    for job in ("8", "9"):
-        (tmp_path / "state/n1" / job).mkdir(parents=True)
-    values = {name: value for name, _, value in parsed(exporter(tmp_path, "-").stdout)}
-    assert values["mpi_wait_up"] == 0 and values["mpi_wait_jobs"] == 2
-    done = exporter(tmp_path, str(tmp_path / "none"))
-    assert done.returncode == 1 and "No such file" in done.stderr and "Traceback" not in done.stderr
-
-
-def test_the_dashboard_shows_what_the_exporter_writes(tmp_path: Path) -> None:
-    board = json.loads((RECIPES / "grafana.json").read_text())
-    exported = {line.split()[2] for line in exporter(tmp_path, "-").stdout.splitlines() if line.startswith("# TYPE")}
-    expressions = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
-    used = {name for expression in expressions for name in re.findall(r"mpi_wait_[a-z_]+", expression)}
-    assert len(board["panels"]) == len({panel["id"] for panel in board["panels"]}) and used <= exported
-    assert all(panel["description"] and expression.count("(") == expression.count(")")
-               for panel, expression in zip(board["panels"], expressions))
+def test_the_playbook_writes_the_readme_s_line() -> None:
+    play = yaml.safe_load(PLAYBOOK.read_text())[0]
+    written = f"{play['vars']['line']} {play['vars']['arguments']}"
+    assert f"echo '{written}' >>/etc/slurm/plugstack.conf" in (ROOT / "README.md").read_text()
+    edit = next(task for task in play["tasks"] if "ansible.builtin.lineinfile" in task)
+    assert re.search(edit["ansible.builtin.lineinfile"]["regexp"], written)
+    for task in play["tasks"]:
+        assert sum(key.startswith("ansible.builtin.") for key in task) == 1, task["name"]

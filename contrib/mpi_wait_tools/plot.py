@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Sequence
 
@@ -110,7 +109,6 @@ def _footer(record: Record) -> str:
 
 def draw(path: str, founds: Sequence[Found]) -> None:
     """Writes the page. Refusal where the file cannot be written."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     figure = _page(founds[0]) if len(founds) == 1 else comparison_page(founds)
     FigureCanvasAgg(figure)
     dated = {} if path.lower().endswith(".png") else {"Date" if path.lower().endswith(".svg") else "CreationDate": None}

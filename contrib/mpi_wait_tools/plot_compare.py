@@ -52,7 +52,8 @@ def _draw_measure(axes: Any, measure: Measure, founds: Sequence[Found]) -> None:
     style(axes, measure.name)
     axes.set_ylim(0, most * 1.25)
     axes.set_yticks([])
-    axes.set_xlim(-0.6, max(2.6, len(values) - 0.4))
+    middle_place, half = (len(values) - 1) / 2, max(3, len(values)) / 2 + 0.1
+    axes.set_xlim(middle_place - half, middle_place + half)
     names = [plain(found.name, 14) for found in founds] if len(founds) <= NAMED_UP_TO else [""] * len(founds)
     axes.set_xticks(places)
     axes.set_xticklabels(names)

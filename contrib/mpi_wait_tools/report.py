@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import sys
 from typing import Any
 
@@ -108,6 +109,7 @@ def _print(arguments: argparse.Namespace, founds: list[Found]) -> None:
 
 
 def _plot(path: str, founds: list[Found]) -> None:
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # before its import: it remarks on homes without caches
     try:
         from .plot import draw
     except ImportError as error:

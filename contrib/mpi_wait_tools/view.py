@@ -71,7 +71,7 @@ def _draw_facts(canvas: Canvas, shown: Shown) -> None:
 
 
 def _draw_waits(canvas: Canvas, shown: Shown) -> None:
-    """The waiting, its picture, and what it waited in."""
+    """The waiting, and its picture."""
     record, step = shown.record, shown.step
     wait = record.wait
     if wait is not None and (step is None or step.ranks):
@@ -79,12 +79,19 @@ def _draw_waits(canvas: Canvas, shown: Shown) -> None:
         canvas.heading("Waiting in MPI")
         draw_waiting(canvas, record, wait, ranks, step, imbalance_of(record, step))
         draw_picture(canvas, record, ranks, step, shown.everything)
-        if wait.calls and step is None:
-            draw_calls(canvas, wait.calls, wait.total, shown.calls)
-        if wait.profile and step is None:
-            draw_profile(canvas, wait.profile, shown.calls)
-    if step is None and len(record.steps) > 1:
-        draw_steps(canvas, record.steps)
+
+
+def _draw_tables(canvas: Canvas, shown: Shown) -> None:
+    """What the ranks waited in, and the job's steps."""
+    wait = shown.record.wait
+    if shown.step is not None:
+        return
+    if wait is not None and wait.calls:
+        draw_calls(canvas, wait.calls, wait.total, shown.calls)
+    if wait is not None and wait.profile:
+        draw_profile(canvas, wait.profile, shown.calls)
+    if len(shown.record.steps) > 1:
+        draw_steps(canvas, shown.record.steps)
 
 
 def _draw_reading(canvas: Canvas, shown: Shown) -> None:
@@ -109,17 +116,16 @@ def _draw_reading(canvas: Canvas, shown: Shown) -> None:
 
 def show(output: Output, shown: Shown) -> str:
     """The whole report of one run of a job, or of one of its steps: in two columns where there is room for them."""
-    parts = (_draw_facts, _draw_reading, _draw_waits)
     header = Canvas(output.width, output.colour)
     _draw_header(header, shown)
     if output.width < WIDTH_TWO_COLUMNS:
-        _draw_facts(header, shown)
-        _draw_waits(header, shown)
-        _draw_reading(header, shown)
+        for draw in (_draw_facts, _draw_waits, _draw_tables, _draw_reading):
+            draw(header, shown)
         return written(header.lines(), output.utf8)
     half = (output.width - GAP) // 2
     left, right = Canvas(half, output.colour), Canvas(half, output.colour)
-    for draw in parts[:2]:
-        draw(left, shown)
+    _draw_facts(left, shown)
+    _draw_reading(left, shown)
     _draw_waits(right, shown)
+    _draw_tables(left if len(left.lines()) < len(right.lines()) else right, shown)
     return written([*header.lines(), "", *beside(left.lines(), right.lines(), half)], output.utf8)
