@@ -101,14 +101,12 @@ static void list_look(const struct collection *collection, const char *name, str
 		view->nodes_of = (uint32_t)nodelist_first(nodes, view->first, sizeof(view->first));
 }
 
-static void file_look(const struct collection *collection, const char *name, struct collection_view *view)
+static void date_look(const struct collection *collection, const char *name, struct collection_view *view)
 {
 	struct stat status;
 
-	view->files++;
 	if (fstatat(collection->directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_mtime > view->newest)
 		view->newest = status.st_mtime;
-	list_look(collection, name, view);
 }
 
 static int look(const struct collection *collection, const char *node, struct collection_view *view)
@@ -124,9 +122,14 @@ static int look(const struct collection *collection, const char *node, struct co
 		collection_file_name(collection, node, name);
 		list_look(collection, name, view);
 	}
-	while ((entry = readdir(entries)))
-		if (collection_owns(collection, entry->d_name))
-			file_look(collection, entry->d_name, view);
+	while ((entry = readdir(entries))) {
+		if (!collection_owns(collection, entry->d_name))
+			continue;
+		view->files++;
+		list_look(collection, entry->d_name, view);
+		if (!node)
+			date_look(collection, entry->d_name, view);
+	}
 	if (view->files == 0)
 		view->newest = status.st_mtime;
 	if (view->nodes_of > 0) {

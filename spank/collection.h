@@ -40,7 +40,7 @@ struct collection_view {
 	uint32_t nodes_of;                /* as the first file says that can be read; 0: none can */
 	char first[RECORD_NODE_NAME_MAX]; /* node of that list */
 	bool has_first;                   /* a file of that name is there */
-	time_t newest;                    /* when the latest file was written; without files, the directory */
+	time_t newest; /* when the latest file was written; without files, the directory; only if no node is named */
 };
 
 /* Opens the job's directory. Returns 0, -ENOENT (there is nothing of the job) or -errno. Freed by collection_free. */
@@ -50,8 +50,8 @@ int collection_open(struct spool *spool, const char *key, struct collection **re
 void collection_free(struct collection *collection);
 
 /*
- * Counts, and reads one file, that of the node if it can be read (NULL: any): cheap, however large the job. Returns 0
- * or -errno.
+ * Counts, and reads one file, that of the node if it can be read (NULL: any). Cheap however large the job, because the
+ * first node does it again and again. Returns 0 or -errno.
  */
 int collection_look(struct spool *spool, const struct collection *collection, const char *node,
                     struct collection_view *ret_view);

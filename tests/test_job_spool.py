@@ -188,3 +188,23 @@ def test_root_is_nobody_in_the_spool(sweeping: Cluster) -> None:
     assert record_of(jobs.comment(sweeping, job))["nodes"] == {"reported": 1, "of": 1}
     assert sweeping.node_run("c1", ["find", folder, "-mindepth", "1", "!", "-name", ".*"]).stdout == ""
     assert set(sweeping.node_run("c1", ["find", folder, "-printf", "%u\n"]).stdout.split()) == {"carol"}
+
+
+def test_records_as_files(sweeping: Cluster) -> None:
+    """sink=file: the first node merges as ever; the record is for the job's group; slurmdbd hears nothing of it."""
+    arguments = project_cluster_arguments()["plugstack"].rstrip()
+    sweeping.set_plugstack(f"{arguments} sink=file\n")
+    job, _ = jobs.srun(sweeping, ["-N2", "-n2", NAP, f"{PROGRAMS}/unbalanced", "2", "5", "2"])
+    path = f"{sweeping.spool}/done/throwaway-{job}-0.json"
+    deadline = time.monotonic() + 60
+    while sweeping.node_run("submit", ["test", "-e", path]).returncode:
+        assert time.monotonic() < deadline, "no file"
+        time.sleep(0.3)
+    assert record_of(sweeping.read("submit", path))["nodes"] == {"reported": 2, "of": 2}
+    group = sweeping.run(["id", "-g"]).stdout.strip()
+    assert sweeping.node_run("submit", ["stat", "-c", "%a %g", path]).stdout.split() == ["640", group]
+    assert json.loads(sweeping.run(["cat", path], check=True).stdout)["mpi_wait"]["v"] == 1
+    assert sweeping.run(["cat", path], user="bob").returncode != 0
+    sweeping.wait_accounted(job)
+    assert jobs.comment(sweeping, job) == ""
+    sweeping.set_plugstack(f"{arguments} writer=sweep\n")

@@ -40,7 +40,7 @@ def test_a_storm_leaves_one_record(quiet: Cluster) -> None:
     order = {"play": "storms", "jobs": jobs, "nodes": NODES, "kills": 16, "seed": 6}
     rounds = spool_jobs.play(quiet, order, 60 + 60 * STORMS)["rounds"]
     print(rounds)
-    assert sum(item["killed"] for item in rounds) > STORMS
+    assert sum(item["killed"] for item in rounds) > 0
     assert [item["left"] for item in rounds] == [[]] * STORMS
     records = spool_jobs.records(quiet, 500_000, STORMS)
     for item in rounds:
@@ -60,6 +60,7 @@ def test_many_ends_leave_slurmdbd_alone(quiet: Cluster) -> None:
     quiet_s, busy_s = statistics.median(seen["quiet_s"]), statistics.median(seen["busy_s"])
     print({**seen, "quiet_s": quiet_s, "busy_s": busy_s, "looks": len(seen["busy_s"])})
     assert seen["most_connections"] - seen["idle_connections"] <= 20
+    assert busy_s < (2 if ENDS >= 1000 else 4) * quiet_s
     spool_jobs.make_old(quiet, "submit", quiet.spool)
     assert spool_jobs.helper(quiet, "submit", "sweep").returncode == 0
     assert len(spool_jobs.records(quiet, 600_000, ENDS)) == ENDS
