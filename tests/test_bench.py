@@ -138,8 +138,11 @@ def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path
     page = (tmp_path / "RESULTS.md").read_text()
     assert "| one | at most 10 ms | 5 ms | met |" in page
     assert "| two \\| three | at most 10 ms | 11 ms | **not met** | worst of 3 | `tests/bench/run calls` |" in page
+    assert "Of 3 targets: 1 met, 1 not met, 1 not measured." in page and "not quiet" not in page
     assert "| four | at least 1 | – | not measured |" in page and "Not measured: hpcc: not installed." in page
     assert "![A title](results/calls.png)" in page and (tmp_path / "results/calls.png").exists()
+    results["load"]["before"][0] = 3
+    assert "not quiet: its load was 3" in publish.page([results], tmp_path)
     if not Path("/sys/class/powercap").exists():
         assert "**Energy: not measured" in page
 
