@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -138,8 +140,11 @@ def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path
     page = (tmp_path / "RESULTS.md").read_text()
     assert "| one | at most 10 ms | 5 ms | met |" in page
     assert "| two \\| three | at most 10 ms | 11 ms | **not met** | worst of 3 | `tests/bench/run calls` |" in page
+    assert "Of 3 targets: 1 met, 1 not met, 1 not measured." in page and "not quiet" not in page
     assert "| four | at least 1 | – | not measured |" in page and "Not measured: hpcc: not installed." in page
     assert "![A title](results/calls.png)" in page and (tmp_path / "results/calls.png").exists()
+    results["load"]["before"][0] = 3
+    assert "not quiet: its load was 3" in publish.page([results], tmp_path)
     if not Path("/sys/class/powercap").exists():
         assert "**Energy: not measured" in page
 
@@ -155,6 +160,21 @@ def test_wrong_usage_is_refused() -> None:
     assert done.returncode == 2 and "no benchmark 'calles' (there are: late-sender" in done.stderr
     assert "name a benchmark" in bench().stderr
     assert bench("applications", "--application=x").returncode == 2
+
+
+@built
+def test_nothing_outlives_a_run_that_is_ended(tmp_path: Path) -> None:
+    mark = f"{4000 + os.getpid() % 1000}.5"
+    command = f"own=sh -c 'echo >{tmp_path}/began; sleep {mark}; true'"
+    with subprocess.Popen([RUN, "applications", f"--out={tmp_path}", f"--application={command}"],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "began").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        run.terminate()
+        assert run.wait(30) == 143
+    left = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, timeout=30, check=True).stdout
+    assert f"sleep {mark}" not in left.splitlines()
 
 
 @built

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from tests.bench import energy
-from tests.matrix.libraries import MPIS, ROOT, Unavailable, version_of, wheel_path
+from tests.matrix.libraries import MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
 
 
 def first_line(path: str) -> str:
@@ -39,7 +39,7 @@ def described() -> dict[str, object]:
         "cpus": len(os.sched_getaffinity(0)),
         "virtual": is_virtual(),
         "memory_gib": memory_gib(),
-        "kernel": platform.release(),
+        "kernel": re.split(r"[^\d.]", platform.release())[0],
         "clocksource": first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "governor": first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "energy": energy.described(),
@@ -62,10 +62,15 @@ def versions() -> dict[str, str]:
         try:
             if mpi.wheel and not wheel_path(mpi.wheel).exists():
                 continue
-            found[mpi.name] = mpi.title if mpi.wheel else version_of([mpi.tool("mpirun"), "--version"])[:80]
+            found[mpi.name] = mpi.title if mpi.wheel else f"{mpi.title}: {version_number(mpi)}"
         except Unavailable:
             continue
     return found
+
+
+def version_number(mpi: Mpi) -> str:
+    found = re.search(r"\d+\.\d+[\d.]*", version_of([mpi.tool("mpirun"), "--version"]))
+    return found[0] if found else "version unknown"
 
 
 def loads() -> list[float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from tests.bench import targets
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "RESULTS.md"
 PICTURES = HERE / "results"
+QUIET = 0.7
 HEAD = """\
 # What it costs, what it saves, beside the alternatives
 
@@ -40,7 +40,7 @@ def shown(value: float | None, unit: str) -> str:
     return "–" if value is None else f"{targets.number(value)} {unit}".strip()
 
 
-def target_lines(documents: Iterable[dict[str, Any]]) -> list[str]:
+def target_lines(documents: list[dict[str, Any]]) -> list[str]:
     lines = ["## Targets", "", "| target | wanted | measured | | where | command |", "|---|---|---:|---|---|---|"]
     for results in documents:
         for target in results["targets"]:
@@ -48,7 +48,18 @@ def target_lines(documents: Iterable[dict[str, Any]]) -> list[str]:
             lines.append(f"| {cell(target['text'])} | {target['sense']} {shown(target['limit'], target['unit'])} "
                          f"| {shown(target['value'], target['unit'])} | {verdict} | {cell(target['why'])} "
                          f"| `{results['command']}` |")
-    return [*lines, ""]
+    every = [targets.verdict(target) for results in documents for target in results["targets"]]
+    counts = ", ".join(f"{every.count(word)} {word}" for word in ("met", "not met", "not measured"))
+    return [*lines, "", f"Of {len(every)} targets: {counts}.", ""]
+
+
+def quiet_lines(documents: list[dict[str, Any]]) -> list[str]:
+    """By the load before the first of them: the others' is their predecessors' own."""
+    first = min(documents, key=lambda results: results["began"])
+    load = first["load"]["before"][0]
+    if load <= QUIET:
+        return []
+    return [f"**The machine was not quiet: its load was {load:g} before the first benchmark.**", ""]
 
 
 def benchmark_lines(results: dict[str, Any], picture: Path) -> list[str]:
@@ -64,7 +75,7 @@ def benchmark_lines(results: dict[str, Any], picture: Path) -> list[str]:
 
 
 def page(documents: list[dict[str, Any]], pictures: Path) -> str:
-    lines = [*machine_lines(documents[0]), *target_lines(documents)]
+    lines = [*quiet_lines(documents), *machine_lines(documents[0]), *target_lines(documents)]
     if any(results["short"] for results in documents):
         lines = ["**Short form: these figures show that the benchmarks run, and nothing else.**", "", *lines]
     for results in documents:

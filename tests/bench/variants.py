@@ -118,6 +118,14 @@ def launch(mpi: Mpi, variant: Variant, ranks: int, command: list[str], options: 
     return output
 
 
+def ucx_options(unavailable: dict[str, str]) -> tuple[str, ...]:
+    """Of Open MPI, empty where it is not to be used."""
+    if before_all:
+        unavailable["Open MPI over UCX"] = "--undisturbed: its ranks would wait for threads that they keep from running"
+        return ()
+    return UCX
+
+
 def available(names: tuple[str, ...], program_name: str, unavailable: dict[str, str]) -> list[Mpi]:
     """Those that this machine has, with the program built; why not, for the others."""
     found = []

@@ -10,7 +10,7 @@ from tests.bench import picture, variants
 from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number
-from tests.bench.variants import BARE, UCX, Variant
+from tests.bench.variants import BARE, Variant
 from tests.matrix.libraries import Mpi
 
 NAME = "imbalance"
@@ -50,8 +50,9 @@ def cells(plan: Plan) -> list[Cell]:
         for imbalance in imbalances:
             found += [Cell(mpi.name, variant.name, partial(play, mpi, variant, imbalance, steps, ()))
                       for variant in compared]
-        found += [Cell(UCX_GROUP, variant.name, partial(play, mpi, variant, imbalances[-1], steps, UCX))
-                  for variant in by_ucx]
+        if ucx := variants.ucx_options(plan.measured.unavailable):
+            found += [Cell(UCX_GROUP, variant.name, partial(play, mpi, variant, imbalances[-1], steps, ucx))
+                      for variant in by_ucx]
     return found
 
 

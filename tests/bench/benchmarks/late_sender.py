@@ -9,7 +9,7 @@ from tests.bench import picture, variants
 from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, worst
-from tests.bench.variants import BARE, UCX, Variant
+from tests.bench.variants import BARE, Variant
 from tests.matrix.libraries import Mpi
 
 NAME = "late-sender"
@@ -57,7 +57,9 @@ def cells(plan: Plan) -> list[Cell]:
     names = ("openmpi", "mpich") if plan.short else MPI_NAMES
     found = []
     for mpi in variants.available(names, "late-sender", plan.measured.unavailable):
-        groups = {mpi.name: (), UCX_GROUP: UCX} if mpi.name == "openmpi" else {mpi.name: ()}
+        groups: dict[str, tuple[str, ...]] = {mpi.name: ()}
+        if mpi.name == "openmpi" and (ucx := variants.ucx_options(plan.measured.unavailable)):
+            groups[UCX_GROUP] = ucx
         for group, options in groups.items():
             delays = SWEEP_SHORT if plan.short else SWEEP
             found += [Cell(group, variant.name, partial(play, mpi, variant, "recv", 8, delays, options))

@@ -225,11 +225,21 @@ def added_ms(measured: Measured, policy: str, tasks: int) -> float | None:
                       "srun_ms")
 
 
+def task_cpu_ms(measured: Measured) -> float | None:
+    """What our callbacks for one task take, of the largest step."""
+    rows = [row for row in measured.select(CALLBACKS) if row.point["callback"].startswith("task_")]
+    most = max((row.point["tasks"] for row in rows), default=0)
+    return sum(row.median("cpu_ms") for row in rows if row.point["tasks"] == most) if rows else None
+
+
 def slope_ms(measured: Measured, policy: str) -> tuple[float | None, str]:
     """Per further task: from 2 tasks to the most."""
     sizes = sorted({row.point["tasks"] for row in measured.select(STEPS)})
     added = {tasks: found for tasks in sizes if (found := added_ms(measured, policy, tasks)) is not None}
     why = "added at " + ", ".join(f"{tasks}: {number(found)} ms" for tasks, found in added.items())
+    callbacks = task_cpu_ms(measured)
+    if callbacks is not None:
+        why += f"; CPU time of our callbacks for a task: {number(callbacks)} ms"
     if len(added) < 2 or 2 not in added or sizes[-1] == 2:
         return None, why
     return (added[sizes[-1]] - added[2]) / (sizes[-1] - 2), why

@@ -60,8 +60,10 @@ def steps_of(mpi: Mpi, variant: Variant, ranks: int, cores: int, steps: dict[int
 def play(mpi: Mpi, variant: Variant, ranks: int, cores: int, short: bool) -> list[Sample]:
     polls = variant.name == BARE and ranks > cores
     rate = rate_of(mpi, variant, ranks, cores, (ROUNDS_POLLING if polls else ROUNDS_OTHER)[short])
-    steps = steps_of(mpi, variant, ranks, cores, STEPS_SHORT if short else STEPS)
-    return [({"what": "ping-pong"}, {"rate": rate}), *steps]
+    counts = STEPS_SHORT if short else STEPS
+    if polls:  # a step takes time slices, whatever its length
+        counts = {step_us: max(count // 5, 10) for step_us, count in counts.items()}
+    return [({"what": "ping-pong"}, {"rate": rate}), *steps_of(mpi, variant, ranks, cores, counts)]
 
 
 def cells(plan: Plan) -> list[Cell]:
