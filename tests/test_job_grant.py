@@ -204,7 +204,6 @@ def test_two_jobs_share_a_node(start: grants.Start) -> None:
     assert is_clean(cluster, before)
 
 
-@pytest.mark.release
 def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
     """A second job on that core runs at the found frequency, and may have a lease; after resume the first goes on."""
     cluster = start()
