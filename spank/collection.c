@@ -166,7 +166,8 @@ static int entries_place(struct reading *reading, const struct nodelist *list, c
 			entry_refuse(reading, entry);
 	}
 	reading->count = 0;
-	qsort(reading->entry, kept, sizeof(*reading->entry), entry_compare);
+	if (kept > 0)
+		qsort(reading->entry, kept, sizeof(*reading->entry), entry_compare);
 	for (size_t i = 0; i < kept; i++) {
 		collection->node[i] = reading->entry[i].node;
 		collection->json[i] = reading->entry[i].json;
