@@ -20,11 +20,13 @@ pytestmark = pytest.mark.cluster
 
 PYTHON = "/usr/bin/python3"
 PROGRAM = "/srv/cluster/lib/tests/programs/hostile_job.py"
-ROOT_FILES = (
-    "find /etc /root /opt/mpi-wait /sys/devices/system/cpu/cpufreq -xdev -type f -writable "
-    "! -path '*/cur_freq' ! -name 'scaling_cur_freq' 2>/dev/null | sort | xargs -d '\\n' sha256sum 2>/dev/null; "
-    "stat -c '%n %u %g %a' /run/mpi-wait /var/spool/mpi-wait /root"
-)
+PRECIOUS = "/run/precious"
+ROOT_FILES = f"""
+sha256sum {PRECIOUS} /etc/passwd /etc/shadow /srv/cluster/etc/* /opt/mpi-wait/lib/*/* /opt/mpi-wait/sbin/* 2>/dev/null
+stat -c '%n %u %g %a' {PRECIOUS} /run/mpi-wait /var/spool/mpi-wait
+cd /sys/devices/system/cpu/cpufreq && grep . policy*/scaling_m??_freq policy*/scaling_governor
+stat -c '%n %u %g %a' policy*/scaling_*
+"""
 VICTIM = ["-N1", "-n1", "-w", "c1", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "40", "50", "2"]
 
 
@@ -35,8 +37,8 @@ def attack(cluster: Cluster, *words: str, argv: tuple[str, ...] = ()) -> tuple[i
 
 
 def prepare(cluster: Cluster) -> str:
-    cluster.node_run("c1", ["sh", "-c", "mkdir -p /root; echo precious >/root/precious; chmod 600 /root/precious; mkdir -p"
-                            " /run/mpi-wait /var/spool/mpi-wait"], check=True)
+    cluster.node_run("c1", ["sh", "-c", f"echo precious >{PRECIOUS}; chmod 600 {PRECIOUS}; mkdir -p -m 700"
+                            " /run/mpi-wait; mkdir -p /var/spool/mpi-wait"], check=True)
     return files_of_root(cluster)
 
 
@@ -144,4 +146,4 @@ def test_links_in_a_directory_of_its_own(cluster: Cluster) -> None:
                             f"{PROGRAMS}/unbalanced", "2", "10", "2"], check=False)
     race.communicate(timeout=60)
     assert files_of_root(cluster) == before
-    assert cluster.node_run("c1", ["cat", "/root/precious"]).stdout == "precious\n"
+    assert cluster.node_run("c1", ["cat", PRECIOUS]).stdout == "precious\n"

@@ -90,7 +90,7 @@ def links(seconds: float) -> dict[str, str]:
             path = os.path.join(place, name)
             with contextlib.suppress(OSError):
                 os.rename(path, path + ".old") if not os.path.islink(path) else os.unlink(path)
-                os.symlink("/root/precious", path)
+                os.symlink("/run/precious", path)
         count += 1
     return {"turns": str(count)}
 
