@@ -155,8 +155,11 @@ static enum mpiwait_family family_of(const char *path)
 void *next_symbol(const char *name)
 {
 	void *library = __atomic_load_n(&mpi.reference, __ATOMIC_ACQUIRE);
-	void *symbol = loader_sym ? loader_sym(RTLD_NEXT, name) : NULL;
+	void *symbol;
 
+	if (!loader_sym)
+		return NULL;
+	symbol = loader_sym(RTLD_NEXT, name);
 	return !symbol && library ? loader_sym(library, name) : symbol;
 }
 

@@ -297,11 +297,11 @@ bool wait_idle(struct wait *wait, uint32_t hook)
 {
 	if (process_mode() == PROCESS_INERT)
 		return false;
-	if (__builtin_expect(!(process.slot->hooks & hook), 0))
+	if (__builtin_expect(!(__atomic_load_n(&process.slot->hooks, __ATOMIC_RELAXED) & hook), 0))
 		process_hook(hook);
 	wait->lane->hook_polls[__builtin_ctz(hook)]++;
 	wait_clock(wait, clock_now_ns());
-	if (wait->kind != CALL_WAIT || process.policy.rungs == 0)
+	if (wait->kind != CALL_WAIT || __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED) == 0)
 		return false;
 	if (process.pstate_after_ns != UINT64_MAX)
 		wait_lower(wait);

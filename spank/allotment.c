@@ -65,12 +65,12 @@ static void refuse_cores(struct allotment *allotment, const char *why, uint32_t 
 
 static void read_domains(struct allotment *allotment, int cpus)
 {
-	unsigned cpu;
+	int cpu;
 
 	hwloc_bitmap_foreach_begin(cpu, allotment->step_cpus)
 	{
 		uint32_t related[RELATED_MAX];
-		int policy = cpufreq_policy_of(cpus, cpu), count = -1;
+		int policy = cpufreq_policy_of(cpus, (uint32_t)cpu), count = -1;
 		cleanup_close int directory = policy < 0 ? -1 : cpufreq_open_policy(cpus, (uint32_t)policy);
 
 		if (directory >= 0)

@@ -165,7 +165,7 @@ static void table_write(int directory, const struct table *table, char *const wo
                         size_t count)
 {
 	char name[NAME_MAX_BYTES], draft[NAME_MAX_BYTES];
-	int descriptor;
+	int descriptor, failed;
 	FILE *file;
 
 	if (snprintf(name, sizeof(name), "mpi-wait_%s.%s.%s.%s.csv", table->name, words[0], words[1], words[2]) >=
@@ -180,7 +180,9 @@ static void table_write(int directory, const struct table *table, char *const wo
 	fprintf(file, "%s\n", table->head);
 	for (size_t i = 0; i < count; i++)
 		table->print(file, ranks[i]);
-	if (ferror(file) || fclose(file) || renameat(directory, draft, directory, name)) {
+	failed = ferror(file);
+	failed |= fclose(file);
+	if (failed || renameat(directory, draft, directory, name)) {
 		int code = errno;
 
 		unlinkat(directory, draft, 0);

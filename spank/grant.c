@@ -318,13 +318,13 @@ void grant_open_files(struct grant *grant)
 	size_t count = grant->allotment.cpu_count;
 	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
 	int *opened = cpus < 0 ? NULL : calloc(count + 1, sizeof(*opened));
-	unsigned cpu;
+	int cpu;
 
 	for (size_t i = 0; opened && i < count; i++)
 		opened[i] = -1;
 	hwloc_bitmap_foreach_begin(cpu, grant->allotment.step_cpus)
 	{
-		int policy = opened ? cpufreq_policy_of(cpus, cpu) : -1;
+		int policy = opened ? cpufreq_policy_of(cpus, (uint32_t)cpu) : -1;
 		cleanup_close int directory = policy < 0 ? -1 : cpufreq_open_policy(cpus, (uint32_t)policy);
 
 		if (directory >= 0 && (size_t)policy < count && opened[policy] < 0)

@@ -22,9 +22,9 @@ from mpi_wait_tools.view import View, show  # noqa: E402
 
 SHOWN_ONE_IN = 20
 VALUES: list[Any] = [
-    None, True, False, 0, 1, -1, 2**31, 2**53, 10**18, 10**19, 10**30, 0.5, -0.0, 1e-9, 1e12, 1e300, "", "x" * 300, "off",
-    "share", "node", "simulated", "MPI_Recv", "other", "\x1b[2J", "a\nb", "\u202e", "\ud800", "é", "\x00", "[red]x[/red]",
-    "%s{}", {}, [], [[]], [0.0] * 200, {"": 0}, {"mpi_wait": {}},
+    None, True, False, 0, 1, -1, 2**31, 2**53, 10**18, 10**19, 10**30, 0.5, -0.0, 1e-9, 1e12, 1e300, "", "x" * 300,
+    "off", "share", "node", "simulated", "MPI_Recv", "other", "\x1b[2J", "a\nb", "\u202e", "\ud800", "é", "\x00",
+    "[red]x[/red]", "%s{}", {}, [], [[]], [0.0] * 200, {"": 0}, {"mpi_wait": {}},
 ]
 
 
@@ -62,8 +62,8 @@ def tree_mutate(tree: Any, chance: random.Random) -> None:
 
 def bytes_mutate(text: str, chance: random.Random) -> str:
     at, length = chance.randrange(len(text) + 1), chance.choice((0, 1, 1, 4, 30))
-    piece = chance.choice(["", "{", "}", "[", '"', "\\", ",", ":", "NaN", "-", "1" * 5000, "[" * 3000, '{"mpi_wait"', "\\u0000",
-                           "\\ud800", "\n", text[:at], "\x7f", "1e999", "JS1:"])
+    piece = chance.choice(["", "{", "}", "[", '"', "\\", ",", ":", "NaN", "-", "1" * 5000, "[" * 3000, '{"mpi_wait"',
+                           "\\u0000", "\\ud800", "\n", text[:at], "\x7f", "1e999", "JS1:"])
     return text[:at] + piece + text[at + length:]
 
 
@@ -117,7 +117,8 @@ def play(seconds: float, corpus: Path, seed: int | None = None) -> tuple[int, Pr
         try:
             one(text, chance)
         except Exception:
-            return tried, Problem(text.encode("utf-8", "surrogatepass").decode("utf-8", "replace"), traceback.format_exc())
+            kept = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+            return tried, Problem(kept, traceback.format_exc())
     return tried, None
 
 

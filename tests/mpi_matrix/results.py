@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.mpi_matrix.libraries import BINDINGS, MPIS, Mpi, Unavailable, version_of
 from tests.mpi_matrix.plan import coverage, lists, policies, policy_reasons
 from tests.mpi_matrix.play import SPINS, WAIT_MS, Report, cells_judge, columns, exceeding, median
+from tests.results import section_replace
 
 KINDS = {"spins": "Spins", "unjudged": "Not judged", "returns": "Does not wait", "absent": "Absent"}
 
@@ -100,4 +101,4 @@ def write(path: Path, report: Report, seconds: float, repetitions: int, played: 
     lines += [f"- {where}: {reason}" for where, reason in sorted(report.unavailable.items())]
     wrong = [*report.problems, *cells_judge(report)]
     lines += ["", "## Failures", "", *([f"- {problem}" for problem in wrong] or ["None."])]
-    path.write_text("\n".join(lines) + "\n")
+    section_replace(path, "matrix", "\n".join(lines))
