@@ -209,7 +209,8 @@ def test_what_jobs_of_a_full_node_share(knowing: Cluster) -> None:
         control(knowing, hold=True)
         before = truth_j(knowing, "c1")
         name = f"s{secrets.token_hex(4)}"
-        script = f"touch {knowing.share}/{name}.$SLURM_JOB_ID; until test -e {knowing.share}/{name}.go; do sleep .1; done"
+        flag = f"{knowing.share}/{name}"
+        script = f"touch {flag}.$SLURM_JOB_ID; until test -e {flag}.go; do sleep .1; done"
         argv = ["srun", "-N1", "-n1", "--mpi-wait-policy=nap", "sh", "-c", script]
         running = [knowing.popen(argv) for _ in range(count)]
         until(knowing, f"{name}.[0-9]*", count)
