@@ -126,22 +126,6 @@ def test_wraps_and_gaps(samples: list[tuple[float, int]], total: int, gaps: int)
     assert (zone["total_uj"], zone["gaps"]) == (total, gaps)
 
 
-def test_accumulator_is_shared_and_survives_damage(powercap: Path, tmp_path: Path) -> None:
-    root, namespace = tmp_path / "run", show_powercap(powercap)
-    driver("update", root, namespace=namespace)
-    set_energy(powercap, "intel-rapl:0", 3_000_000)
-    assert zones(driver("update", root, namespace=namespace))[0]["total_uj"] == 2_000_000
-    for damage in (
-        "",
-        "{",
-        '{"v": 2}',
-        '{"v":1,"boot":"x","source":"rapl","begun_ns":0,"at_ns":0,"wrap_ns":0,"zones":[{}]}',
-    ):
-        (root / "c1/energy").write_text(damage)
-        assert zones(driver("update", root, namespace=namespace))[0]["total_uj"] == 0
-    assert (root / "c1").stat().st_mode & 0o777 == 0o700
-
-
 def test_job_of_a_damaged_accumulator_has_a_gap(powercap: Path, tmp_path: Path) -> None:
     root, namespace = tmp_path / "run", show_powercap(powercap)
     driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, namespace=namespace)

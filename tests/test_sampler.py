@@ -22,6 +22,22 @@ def powercap(tmp_path: Path) -> Path:
     return two_packages(tmp_path)
 
 
+def test_accumulator_is_shared_and_survives_damage(powercap: Path, tmp_path: Path) -> None:
+    root, namespace = tmp_path / "run", show_powercap(powercap)
+    driver("update", root, namespace=namespace)
+    set_energy(powercap, "intel-rapl:0", 3_000_000)
+    assert zones(driver("update", root, namespace=namespace))[0]["total_uj"] == 2_000_000
+    for damage in (
+        "",
+        "{",
+        '{"v": 2}',
+        '{"v":1,"boot":"x","source":"rapl","begun_ns":0,"at_ns":0,"wrap_ns":0,"zones":[{}]}',
+    ):
+        (root / "c1/energy").write_text(damage)
+        assert zones(driver("update", root, namespace=namespace))[0]["total_uj"] == 0
+    assert (root / "c1").stat().st_mode & 0o777 == 0o700
+
+
 def test_what_0_1_left_is_read(powercap: Path, tmp_path: Path) -> None:
     """Objects instead of rows, and less in them."""
     root, namespace = tmp_path / "run", show_powercap(powercap)
