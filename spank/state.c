@@ -145,7 +145,8 @@ static void baseline_take(int node, struct state_job *job)
 	struct error error = {0};
 	struct rapl *rapl = NULL;
 
-	job->has_baseline = rapl_open(&rapl, &error) == 0 && energy_update(node, rapl, NULL, &job->baseline, &error) == 0;
+	job->has_baseline =
+	        rapl_open(&rapl, &error) == 0 && energy_update(node, rapl, NULL, &job->baseline, &error) == 0;
 	if (!job->has_baseline)
 		snprintf(job->energy_why, sizeof(job->energy_why), "%.*s", STATE_WHY_MAX - 1, error.text);
 	rapl_close(rapl);

@@ -190,3 +190,28 @@ def node_record(
         ],
     }
     return {**record, **changes}
+
+
+def two_packages(tmp_path: Path) -> Path:
+    """A tree of counters: two packages with DRAM, and psys as an instance of its own."""
+    tree = tmp_path / "powercap"
+    instances = tree / "intel-rapl"
+    for package in (0, 1):
+        folder = instances / f"intel-rapl:{package}"
+        write_zone(folder, f"package-{package}", 1_000_000)
+        write_zone(folder / f"intel-rapl:{package}:0", "dram", 500_000, 65_532_610_987, None)
+    write_zone(instances / "intel-rapl:2", "psys", 9_000_000)
+    (tree / "SIMULATED").touch()
+    return tree
+
+
+def set_energy(powercap: Path, zone: str, energy_uj: int) -> None:
+    (powercap / "intel-rapl" / zone / "energy_uj").write_text(f"{energy_uj}\n")
+
+
+ZONE = ("name", "kind", "instance", "counter_uj", "total_uj", "gaps", "still_ns", "problem")
+
+
+def zones(snapshot: Any) -> list[dict[str, Any]]:
+    """Those of an accumulator: rows of values."""
+    return [dict(zip(ZONE, row, strict=True)) for row in snapshot["zones"]]

@@ -6,53 +6,24 @@ import json
 import os
 import shutil
 import struct
-import subprocess
-import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.record_tools import driver, no_powercap, run, show_powercap, write_zone
+from tests.record_tools import driver, no_powercap, run, set_energy, show_powercap, two_packages, zones
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
 
 HEADER, SLOTS, LANE, CALLS, CALL, SIZES = 64, 4096, 256 + 64 * 256, 256, 64, 8 * 40 * 256
 SLOT = 128 + 8 * LANE
 MAGIC = 0x315441545357504D
-SAMPLER_BENCH = Path(__file__).resolve().parents[1] / "build/tests/spank/sampler-bench"
 
 
 @pytest.fixture
 def powercap(tmp_path: Path) -> Path:
-    """Two packages with DRAM, and psys as an instance of its own."""
-    tree = tmp_path / "powercap"
-    zones = tree / "intel-rapl"
-    for package in (0, 1):
-        write_zone(zones / f"intel-rapl:{package}", f"package-{package}", 1_000_000)
-        write_zone(
-            zones / f"intel-rapl:{package}/intel-rapl:{package}:0",
-            "dram",
-            500_000,
-            65_532_610_987,
-            None,
-        )
-    write_zone(zones / "intel-rapl:2", "psys", 9_000_000)
-    (tree / "SIMULATED").touch()
-    return tree
-
-
-ZONE = ("name", "kind", "instance", "counter_uj", "total_uj", "gaps", "still_ns", "problem")
-
-
-def zones(snapshot: Any) -> list[dict[str, Any]]:
-    """Those of an accumulator: rows of values."""
-    return [dict(zip(ZONE, row, strict=True)) for row in snapshot["zones"]]
-
-
-def set_energy(powercap: Path, zone: str, energy_uj: int) -> None:
-    (powercap / "intel-rapl" / zone / "energy_uj").write_text(f"{energy_uj}\n")
+    return two_packages(tmp_path)
 
 
 def segment(
@@ -153,54 +124,6 @@ def test_wraps_and_gaps(samples: list[tuple[float, int]], total: int, gaps: int)
     words = [word for sample in samples for word in sample]
     zone = zones(driver("add", 1000, 100, *words))[0]
     assert (zone["total_uj"], zone["gaps"]) == (total, gaps)
-
-
-def test_accumulator_is_shared_and_survives_damage(powercap: Path, tmp_path: Path) -> None:
-    root, namespace = tmp_path / "run", show_powercap(powercap)
-    driver("update", root, namespace=namespace)
-    set_energy(powercap, "intel-rapl:0", 3_000_000)
-    assert zones(driver("update", root, namespace=namespace))[0]["total_uj"] == 2_000_000
-    for damage in (
-        "",
-        "{",
-        '{"v": 2}',
-        '{"v":1,"boot":"x","source":"rapl","begun_ns":0,"at_ns":0,"wrap_ns":0,"zones":[{}]}',
-    ):
-        (root / "c1/energy").write_text(damage)
-        assert zones(driver("update", root, namespace=namespace))[0]["total_uj"] == 0
-    assert (root / "c1").stat().st_mode & 0o777 == 0o700
-
-
-def test_what_0_1_left_is_read(powercap: Path, tmp_path: Path) -> None:
-    """Objects instead of rows, and less in them."""
-    root, namespace = tmp_path / "run", show_powercap(powercap)
-    snapshot = driver("update", root, namespace=namespace)
-    snapshot["zones"] = [{key: zone[key] for key in ZONE[:-2]} for zone in zones(snapshot)]
-    (root / "c1/energy").write_text(json.dumps(snapshot))
-    set_energy(powercap, "intel-rapl:0", 3_000_000)
-    zone = zones(driver("update", root, namespace=namespace))[0]
-    assert (zone["total_uj"], zone["gaps"]) == (2_000_000, 0)
-
-
-def test_samplers_of_one_node_do_not_count_twice(powercap: Path, tmp_path: Path) -> None:
-    """A sampler remembers what it wrote: not where somebody else has written since."""
-    root, namespace = tmp_path / "run", show_powercap(powercap)
-    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, namespace=namespace)
-    running = [
-        threading.Thread(target=driver, args=("step", root, 7, step, 4000, 1), kwargs={"namespace": namespace})
-        for step in (0, 1)
-    ]
-    for thread in running:
-        thread.start()
-    for step in range(8):
-        time.sleep(0.45)
-        set_energy(powercap, "intel-rapl:0", 2_000_000 + step * 1_000_000)
-        if step % 3 == 2:
-            driver("update", root, namespace=namespace)
-    for thread in running:
-        thread.join()
-    zone = zones(driver("update", root, namespace=namespace))[0]
-    assert (zone["total_uj"], zone["gaps"]) == (8_000_000, 0)
 
 
 def test_job_of_a_damaged_accumulator_has_a_gap(powercap: Path, tmp_path: Path) -> None:
@@ -490,38 +413,3 @@ def test_throttle_counters_that_went_back_or_are_missing(tmp_path: Path, process
     for folder in processors.glob("cpu*/thermal_throttle"):
         shutil.rmtree(folder)
     assert throttle_of(tmp_path, processors, "2-3") is None
-
-
-def many_zones(tmp_path: Path) -> str:
-    """200 zones of 50 packages."""
-    tree = tmp_path / "powercap"
-    for package in range(50):
-        folder = tree / f"intel-rapl/intel-rapl:{package}"
-        write_zone(folder, f"package-{package}", 1_000_000)
-        for index, name in enumerate(("core", "uncore", "dram")):
-            write_zone(folder / f"intel-rapl:{package}:{index}", name, 1_000_000, power_uw=None)
-    return show_powercap(tree)
-
-
-def test_many_zones_need_few_descriptors(tmp_path: Path) -> None:
-    """Few open files, although libpowercap opens ten for each zone and writes instance 10 as "a"."""
-    namespace = many_zones(tmp_path) + "\nulimit -n 300"
-    assert len(driver("update", tmp_path / "run", namespace=namespace)["zones"]) == 200
-
-
-def test_what_the_sampler_costs(tmp_path: Path) -> None:
-    """A whole tick, of 200 zones every second, beside what reading their counters alone must cost."""
-    if not SAMPLER_BENCH.exists():
-        pytest.skip(f"not built: {SAMPLER_BENCH}")
-    root = tmp_path / "run"
-    root.mkdir()
-    namespace = f"mount -t tmpfs -o mode=755 none {root}\n" + many_zones(tmp_path)
-    command = ["unshare", "-m", "sh", "-ec", f'{namespace}\nexec "$@"', "sh", str(SAMPLER_BENCH), root, "6"]
-    seen: dict[str, float] = {}
-    for _ in range(3):
-        environment = os.environ | {"SLURMD_NODENAME": "c1"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        now = json.loads(done.stdout)
-        seen = {key: min(value, seen.get(key, value)) for key, value in now.items()}
-    print(f"{seen['tick_us']:.0f} us a tick, {seen['tick_us'] / 1e4:.3f} % of a core; {seen['read_us']:.0f} us to read")
-    assert seen["zones"] == 200 and seen["tick_us"] < 15 * seen["read_us"]

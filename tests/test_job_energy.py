@@ -185,7 +185,8 @@ def knowing() -> Iterator[Cluster]:
 
 
 def test_a_job_finds_the_models_watts(knowing: Cluster) -> None:
-    """Each rank's own, and its half of what the package draws idle. A margin: model and sampler look some ms apart."""
+    """Each rank's own, and its half of what the package draws idle. A margin of a twentieth: model, counters and ranks
+    are looked at one after the other, on a loaded machine some tens of ms apart."""
     job, _ = jobs.srun(
         knowing, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{jobs.PROGRAMS}/unbalanced", "8", "400", "3"], timeout=400
     )
@@ -195,7 +196,8 @@ def test_a_job_finds_the_models_watts(knowing: Cluster) -> None:
     assert (watts["packages"], watts["known"], "why" in watts) == (1, 1, False)
     for state in ("asleep", "computing"):
         value, half = watts[state]
-        assert abs(value - KNOWN_W[state] - IDLE_W / 2) <= half + 0.5 and half < 3
+        truth = KNOWN_W[state] + IDLE_W / 2
+        assert abs(value - truth) <= half + truth / 20 and half < truth / 4
     waiting_j, half_j = watts["waiting_j"]
     awake_s = wait["total_s"] - wait["asleep_s"]
     truth_j = wait["asleep_s"] * KNOWN_W["asleep"] + awake_s * KNOWN_W["spinning"] + wait["total_s"] * IDLE_W / 2
@@ -210,7 +212,8 @@ def test_what_jobs_of_a_full_node_share(knowing: Cluster) -> None:
         control(knowing, hold=True)
         before = truth_j(knowing, "c1")
         name = f"s{secrets.token_hex(4)}"
-        script = f"touch {knowing.share}/{name}.$SLURM_JOB_ID; until test -e {knowing.share}/{name}.go; do sleep .1; done"
+        flag = f"{knowing.share}/{name}"
+        script = f"touch {flag}.$SLURM_JOB_ID; until test -e {flag}.go; do sleep .1; done"
         argv = ["srun", "-N1", "-n1", "--mpi-wait-policy=nap", "sh", "-c", script]
         running = [knowing.popen(argv) for _ in range(count)]
         until(knowing, f"{name}.[0-9]*", count)

@@ -203,19 +203,30 @@ def test_whatever_dies_the_files_are_as_before(start: grants.Start, how: str) ->
     assert is_clean(cluster, before)
 
 
-def test_two_jobs_share_a_node(start: grants.Start) -> None:
-    """One is killed while the other's core is low: the other's stays, and comes back when it ends."""
+@pytest.mark.parametrize("how", ["ends", "killed", "restored"])
+def test_two_jobs_share_a_node(start: grants.Start, how: str) -> None:
+    """One is over while the other's core is low: the other's stays, and comes back when it ends."""
     cluster = start()
     before = files(cluster)
-    one, first = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "20"])
+    lasts = "6" if how == "ends" else "40"
+    one, first = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", lasts], stdout=subprocess.DEVNULL)
     low_one = wait_for(lambda: lows(cluster))
-    two, second = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "6"], user="bob")
-    wait_for(lambda: len(lows(cluster)) == 2)
-    kill(cluster, one, "slurmstepd")
+    two, second = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "18"], user="bob")
+    if how != "ends":
+        wait_for(lambda: len(lows(cluster)) == 2)
+    if how == "restored":
+        grants.kill_processes(cluster, one, "slurmstepd")
+        assert cluster.node_run(grants.NODE, [jobs.HELPER, "restore"]).returncode == 0
+        assert len(lows(cluster)) == 1
+    if how == "killed":
+        grants.kill_processes(cluster, one, "slurmstepd")
+    if how != "ends":
+        cluster.run(["scancel", str(one)])
     first.communicate(timeout=60)
     cluster.wait_job(one)
     assert len(low := lows(cluster)) == 1 and low != low_one
-    second.communicate(timeout=60)
+    out, _ = second.communicate(timeout=60)
+    assert '"last": "done", "restore": "done"' in out
     cluster.wait_job(two)
     assert is_clean(cluster, before)
 

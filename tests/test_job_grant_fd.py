@@ -1,4 +1,4 @@
-"""grant=fd hands a descriptor down that cannot be taken back: what a copy of it is worth, and when it is worth nothing."""
+"""grant=fd hands down a descriptor that cannot be taken back: what a copy of it is worth, and when it is nothing."""
 
 from __future__ import annotations
 

@@ -34,7 +34,9 @@ def start() -> Iterator[grants.Start]:
     yield from grants.clusters()
 
 
-@pytest.mark.parametrize(("driver", "ceiling", "begins"), [("acpi-cpufreq", 1_600_000, 4), ("intel_pstate", 3_500_000, 0)])
+@pytest.mark.parametrize(
+    ("driver", "ceiling", "begins"), [("acpi-cpufreq", 1_600_000, 4), ("intel_pstate", 3_500_000, 0)]
+)
 def test_the_users_own_frequency_is_the_ceiling(start: grants.Start, driver: str, ceiling: int, begins: int) -> None:
     """Slurm rounds up to a frequency that there is, and limits nothing with intel_pstate. It writes, first and last,
     what it writes without us, and all that lies between is ours."""

@@ -112,8 +112,8 @@ def test_cores_that_disagree_with_the_affinity(start: grants.Start) -> None:
 def test_a_disk_that_is_full_after_the_prolog(start: grants.Start, pages: int, why: str) -> None:
     """Room for so many more pages when slurmstepd begins, and again at its end, when it says what happened."""
     script = (
-        f"#!/bin/sh\nd=/run/mpi-wait/.full; test -e /run/mpi-wait/.fill || exit 0\n"
-        f"dd if=/dev/zero of=$d bs=4k 2>/dev/null\ntruncate -s -$(($(cat /run/mpi-wait/.fill) * 4096)) $d\n"
+        "#!/bin/sh\nd=/run/mpi-wait/.full; test -e /run/mpi-wait/.fill || exit 0\n"
+        "dd if=/dev/zero of=$d bs=4k 2>/dev/null\ntruncate -s -$(($(cat /run/mpi-wait/.fill) * 4096)) $d\n"
     )
     prolog = "/srv/cluster/share/prolog.sh"
     cluster = start(conf={"Prolog": prolog})

@@ -1,4 +1,4 @@
-"""Whatever of a job is killed, and at whichever stage: every cpufreq file is as before after the epilog or a restore."""
+"""Whatever of a job is killed, at whichever stage: after the epilog or a restore, every cpufreq file is as before."""
 
 from __future__ import annotations
 

@@ -88,8 +88,7 @@ def test_after_resume_there_is_no_lease_or_a_fresh_one(start: grants.Start, take
         assert hostile(cluster, "low")["low"] == "done"
     control(cluster, "resume", job)
     out, _ = process.communicate(timeout=60)
-    assert json.loads(out) == {"own": "0", "last": "over", "restore": "over"} if taken else {
-        "own": "0", "last": "done", "restore": "done"
-    }
+    end = "over" if taken else "done"
+    assert json.loads(out) == {"own": "0", "last": end, "restore": end}
     cluster.wait_job(job)
     assert is_clean(cluster, before)

@@ -11,6 +11,7 @@ import array
 import contextlib
 import ctypes
 import errno
+import functools
 import json
 import os
 import re
@@ -221,8 +222,8 @@ def keep() -> dict[str, str]:
     if descriptor >= 0:
         answers["again"] = attempt(lambda: os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY))
     print(json.dumps(answers), flush=True)
-    for line in sys.stdin:
-        print(attempt(lambda: os.pwrite(descriptor, line.encode(), 0)), flush=True)
+    for text in map(str.encode, sys.stdin):
+        print(attempt(functools.partial(os.pwrite, descriptor, text, 0)), flush=True)
     return {}
 
 

@@ -63,6 +63,12 @@ class Ranks:
                 if os.readlink(f"/proc/{name}/ns/mnt") != self._namespace or int(name) == os.getpid():
                     continue
                 for number in os.listdir(f"/proc/{name}/fd"):
-                    path = f"/proc/{name}/fd/{number}"
-                    if os.readlink(path) == SEGMENT and (inode := os.stat(path).st_ino) not in self._segments:
-                        self._segments[inode] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                    self._open(f"/proc/{name}/fd/{number}")
+
+    def _open(self, path: str) -> None:
+        """A new segment; one that is being made has no size yet."""
+        if os.readlink(path) != SEGMENT:
+            return
+        status = os.stat(path)
+        if status.st_size > SLOTS_OFFSET and status.st_ino not in self._segments:
+            self._segments[status.st_ino] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
