@@ -14,7 +14,7 @@ from tests.matrix.libraries import Mpi
 
 NAME = "late-sender"
 TITLE = "Waiting for a late partner"
-ROUNDS = (4, 1)
+ROUNDS = (3, 1)
 UCX_GROUP = "openmpi-ucx"
 MPI_NAMES = ("openmpi", "openmpi-5", "mpich", "mpich-5", "intel")
 SWEEP = {0: 300, 20: 300, 100: 300, 1000: 300, 10000: 25, 100000: 4}
