@@ -50,8 +50,8 @@ LOCAL = [
     r"Comm_(compare|group|rank|size|remote_group|remote_size|test_inter|get_parent)", r"Win_(attach|detach)",
     r"Win_(get_group|shared_query)(_c)?", r"File_get_(amode|atomicity|byte_offset|group|info|position|size|view)",
     r"File_get_type_extent(_c)?", r"File_seek", r"Register_datarep(_c)?", r"Reduce_local(_c)?", r"Pcontrol",
-    r"Session_get_\w+", r"(Open|Close)_port", r"(Publish|Unpublish|Lookup)_name", r"Initialized", r"Finalized",
-    r"Is_thread_main", r"Query_thread", r"NULL_\w+", r"DUP_FN",
+    r"Session_(get_\w+|set_info)", r"(Open|Close)_port", r"(Publish|Unpublish|Lookup)_name",
+    r"Initialized", r"Finalized", r"Is_thread_main", r"Query_thread", r"NULL_\w+", r"DUP_FN",
 ]
 LOCAL_PATTERN = re.compile("|".join(f"(?:{pattern})" for pattern in LOCAL))
 # Fortran's own and callback types, which have a prototype but are nothing that a program calls.
