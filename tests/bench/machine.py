@@ -8,8 +8,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.bench import energy
 from tests.matrix.libraries import MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
+
+from tests.bench import energy
 
 
 def first_line(path: str) -> str:

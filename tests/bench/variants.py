@@ -8,9 +8,10 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bench.engine import Failure
 from tests.matrix.libraries import BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
 from tests.matrix.plan import policies
+
+from tests.bench.engine import Failure
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 BUILT = BUILD / "tests/bench/programs"

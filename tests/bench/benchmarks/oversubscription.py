@@ -6,12 +6,13 @@ import os
 from functools import partial
 from typing import Any
 
+from tests.matrix.libraries import Mpi
+
 from tests.bench import picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_least, at_most, number, worst
 from tests.bench.variants import BARE, KNOBS, Variant
-from tests.matrix.libraries import Mpi
 
 NAME = "oversubscription"
 TITLE = "More ranks than cores"
