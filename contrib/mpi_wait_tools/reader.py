@@ -7,16 +7,18 @@ import re
 from typing import Any, Callable, TypeVar
 
 from .errors import Refusal
+from .units import safe
 
 SECONDS_MAX = 1e12
 NUMBER_MAX = 1e18
 ITEMS_MAX = 100_000
+WHERE_MAX = 200  # of a path in the record, in which keys are foreign text
 
 T = TypeVar("T")
 
 
 def damaged(where: str, what: str) -> Refusal:
-    return Refusal(f"the record is damaged: {where} {what}")
+    return Refusal(f"the record is damaged: {safe(where, WHERE_MAX)} {what}")
 
 
 class Reader:
