@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.matrix.libraries import BUILD, LIBRARY, ROOT  # noqa: E402
+from tests.mpi_matrix.libraries import BUILD, LIBRARY, ROOT  # noqa: E402
 
 from tests.bench import document, engine, publish, targets  # noqa: E402
 from tests.bench.benchmarks import imbalance, late_sender, launch  # noqa: E402

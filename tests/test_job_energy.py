@@ -184,6 +184,7 @@ def knowing() -> Iterator[Cluster]:
     cluster.stop()
 
 
+@pytest.mark.timed
 def test_a_job_finds_the_models_watts(knowing: Cluster) -> None:
     """Each rank's own, and its half of what the package draws idle. A margin of a twentieth: model, counters and ranks
     are looked at one after the other, on a loaded machine some tens of ms apart."""

@@ -50,6 +50,7 @@ def test_a_barrier_before_collectives_runs_on_all_nodes(cluster: Cluster) -> Non
     assert wait["hooks"]["loop"] > 0 and wait["by_call"]["MPI_Allreduce"]["waits"] > 0
 
 
+@pytest.mark.timed
 def test_ranks_that_ucx_wakes(cluster: Cluster) -> None:
     variables = {"pml": "ucx", "pml_ucx_tls": "any", "pml_ucx_devices": "any"}
     exports = ",".join(f"OMPI_MCA_{name}={value}" for name, value in variables.items())

@@ -8,7 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.matrix.libraries import MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
+from tests.mpi_matrix.libraries import MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
 
 from tests.bench import energy
 

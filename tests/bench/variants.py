@@ -8,8 +8,8 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.matrix.libraries import BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
-from tests.matrix.plan import policies
+from tests.mpi_matrix.libraries import BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
+from tests.mpi_matrix.plan import policies
 
 from tests.bench.engine import Failure
 

@@ -300,8 +300,8 @@ class Cluster:
         """Returns when slurmdbd too has the job as over: seconds after `wait_job`, because
         slurmctld sends its records in batches."""
         def accounted() -> bool:
-            states = [row["State"].split()[0] for row in self.sacct(jobid, ["State"])]
-            return bool(states) and all(state in FINISHED for state in states)
+            rows = self.sacct(jobid, ["State", "End"])
+            return bool(rows) and all(row["State"].split()[0] in FINISHED and row["End"] != "Unknown" for row in rows)
         self._poll(accounted, timeout, lambda: f"job {jobid} is not over in slurmdbd: "
                    f"{self.sacct(jobid, ['JobID', 'State'])}")
 

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.matrix.libraries import BUILD, Mpi, Unavailable, execute
+from tests.mpi_matrix.libraries import BUILD, Mpi, Unavailable, execute
 
 from tests.bench import energy, picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample

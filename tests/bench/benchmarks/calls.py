@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.matrix.libraries import BUILD, LIBRARY, Mpi
+from tests.mpi_matrix.libraries import BUILD, LIBRARY, Mpi
 
 from tests.bench import picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample, difference, quantile, ratio

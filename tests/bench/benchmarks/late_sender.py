@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tests.matrix.libraries import Mpi
+from tests.mpi_matrix.libraries import Mpi
 
 from tests.bench import picture, variants
 from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.matrix.libraries import BUILD
+from tests.mpi_matrix.libraries import BUILD
 
 from tests.bench import picture, variants
 from tests.bench.benchmarks import sampler

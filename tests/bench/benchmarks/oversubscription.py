@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import Any
 
-from tests.matrix.libraries import Mpi
+from tests.mpi_matrix.libraries import Mpi
 
 from tests.bench import picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample, ratio

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.matrix.libraries import BUILD
+from tests.mpi_matrix.libraries import BUILD
 
 from tests.bench import picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample
