@@ -50,7 +50,7 @@ def adapted(line: str, cluster: Cluster, job: int) -> str:
     if line.startswith("late-sender"):
         line += " --pairs=1 --delays=1000"
     line = re.sub(r"\./\w+$", f"{PROGRAMS}/unbalanced 5 20 2", line)
-    line = re.sub(r"-n ?\d+", "-n4", line)
+    line = re.sub(r"-n ?\d\d+", "-n4", line)
     line = line.replace("/shared/mpi-wait/spool", cluster.spool)
     return re.sub(r"\b4711\b", str(job), line)
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "contrib"))
 
 from mpi_wait_tools.errors import Refusal  # noqa: E402
 from mpi_wait_tools.record import find_body, parse_record  # noqa: E402
-from mpi_wait_tools.view import View, show  # noqa: E402
+from mpi_wait_tools.view import Output, Shown, show  # noqa: E402
 
 SHOWN_ONE_IN = 20
 VALUES: list[Any] = [
@@ -90,8 +90,8 @@ def report(text: str, chance: random.Random) -> str:
     if record is None or chance.randrange(SHOWN_ONE_IN):
         return ""
     step = chance.choice([None, *record.steps[:3]])
-    view = View(chance.choice((40, 80, 200)), False, chance.random() < 0.5)
-    return show(view, None, record, "AdminComment", step, chance.random() < 0.1, 10)
+    output = Output(chance.choice((40, 80, 200)), False, chance.random() < 0.5)
+    return show(output, Shown(None, "AdminComment", record, step, chance.random() < 0.1))
 
 
 def one(text: str, chance: random.Random) -> None:
