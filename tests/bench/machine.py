@@ -8,9 +8,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.mpi_matrix.libraries import MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
-
 from tests.bench import energy
+from tests.mpi_matrix.libraries import MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
 
 
 def first_line(path: str) -> str:

@@ -8,10 +8,9 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.bench.engine import Failure
 from tests.mpi_matrix.libraries import BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
 from tests.mpi_matrix.plan import policies
-
-from tests.bench.engine import Failure
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 BUILT = BUILD / "tests/bench/programs"

@@ -16,13 +16,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.mpi_matrix.libraries import BUILD, Mpi, Unavailable, execute
-
 from tests.bench import energy, picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample
 from tests.bench.plan import Plan
 from tests.bench.targets import Target
 from tests.bench.variants import BARE, Variant
+from tests.mpi_matrix.libraries import BUILD, Mpi, Unavailable, execute
 
 NAME = "applications"
 TITLE = "Applications"

@@ -12,13 +12,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.mpi_matrix.libraries import BUILD, LIBRARY, Mpi
-
 from tests.bench import picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample, difference, quantile, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_least, at_most, least, number, worst
 from tests.bench.variants import BARE, COUNTER, Variant
+from tests.mpi_matrix.libraries import BUILD, LIBRARY, Mpi
 
 NAME = "calls"
 TITLE = "Calls that do not wait"

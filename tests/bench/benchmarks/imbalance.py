@@ -6,13 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from tests.mpi_matrix.libraries import Mpi
-
 from tests.bench import picture, variants
 from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number
 from tests.bench.variants import BARE, Variant
+from tests.mpi_matrix.libraries import Mpi
 
 NAME = "imbalance"
 TITLE = "Unequal work: compute, then Allreduce"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from tests.mpi_matrix.libraries import Mpi
-
 from tests.bench import picture, variants
 from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, worst
 from tests.bench.variants import BARE, Variant
+from tests.mpi_matrix.libraries import Mpi
 
 NAME = "late-sender"
 TITLE = "Waiting for a late partner"

@@ -9,12 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.mpi_matrix.libraries import BUILD
-
 from tests.bench import picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample
 from tests.bench.plan import Plan
 from tests.bench.targets import Target
+from tests.mpi_matrix.libraries import BUILD
 
 NAME = "sampler"
 TITLE = "The energy sampler"
