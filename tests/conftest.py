@@ -23,7 +23,7 @@ MARKERS = {
     "release": "runs with every release of Slurm (tests/matrix/run)",
     "packaged": "needs the package of packaging/make-deb, installed",
     "slow": "boots a cluster of its own, or builds packages",
-    "timed": "measures time or CPU: nothing else should run meanwhile",
+    "timed": "measures time or CPU, or looks at the whole machine: nothing else should run meanwhile",
 }
 LOG_TAIL = 3000
 

@@ -144,10 +144,12 @@ def stepd_of(cluster: Cluster, job: int) -> int:
     return int(found[0]) if found else 0
 
 
-def kill_processes(cluster: Cluster, job: int, *which: str) -> None:
-    """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order."""
+def kill_processes(cluster: Cluster, job: int, *which: str, ends: bool = False) -> None:
+    """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order. ends: the step may be over by then."""
     stepd = stepd_of(cluster, job)
-    assert stepd
+    assert stepd or ends
+    if not stepd:
+        which = tuple(who for who in which if who == "slurmd")
     pids = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split() if "ranks" in which else []
     if "slurmstepd" in which:
         pids.append(str(stepd))

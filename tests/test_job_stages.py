@@ -81,10 +81,8 @@ def walk(cluster: Cluster, stage: Stage, victims: tuple[str, ...], *, full: bool
     stage.arrive(cluster, job)
     if full:
         grants.fill_run(cluster)
-    if not stage.ends:
-        kill_processes(cluster, job, *victims)
-    elif grants.stepd_of(cluster, job):
-        kill_processes(cluster, job, *(who for who in victims if who != "ranks"))
+    left = tuple(who for who in victims if not stage.ends or who != "ranks")
+    kill_processes(cluster, job, *left, ends=stage.ends)
     recover(cluster, job, victims, before)
     process.kill()
     process.communicate(timeout=60)
