@@ -145,11 +145,11 @@ def stepd_of(cluster: Cluster, job: int) -> int:
 
 
 def kill_processes(cluster: Cluster, job: int, *which: str, ends: bool = False) -> None:
-    """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order. ends: the step may be over by then."""
+    """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order. ends: nothing, if the step is over by then."""
     stepd = stepd_of(cluster, job)
     assert stepd or ends
     if not stepd:
-        which = tuple(who for who in which if who == "slurmd")
+        return
     pids = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split() if "ranks" in which else []
     if "slurmstepd" in which:
         pids.append(str(stepd))

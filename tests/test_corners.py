@@ -16,7 +16,10 @@ HOOKLESS = BUILD / "tests/preload/libmpi-hookless.so"
 SOURCES = ROOT / "tests/preload"
 TWO_MPIS, RUNNING = 1, 2
 
-pytestmark = pytest.mark.skipif(not FAKE.exists(), reason=f"not built: {FAKE}")
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(not FAKE.exists(), reason=f"not built: {FAKE}"),
+]
 
 
 @pytest.fixture(scope="module")

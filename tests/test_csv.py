@@ -14,7 +14,10 @@ import pytest
 from tests.record_tools import driver
 from tests.test_energy import segment, slot
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to drop it")
+pytestmark = [
+    pytest.mark.timed,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to drop it"),
+]
 
 UID, GID, GROUP = 65534, 65533, 65532
 PROGRAM = Path(__file__).resolve().parents[1] / "build/spank/mpi-wait-csv"

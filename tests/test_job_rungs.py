@@ -29,6 +29,7 @@ FEATURES = f"{Cluster.share}/features"
 FEATURE = {"umwait": "waitpkg", "mwaitx": "monitorx"}
 
 pytestmark = [
+    pytest.mark.timed,
     pytest.mark.cluster,
     pytest.mark.slow,
     pytest.mark.skipif(not EMULATOR.exists(), reason=f"not built: {EMULATOR}"),
