@@ -81,7 +81,7 @@ def test_a_child_that_the_user_stops_is_killed_too(place: Path) -> None:
     assert shell(place, "kill -STOP $$", milliseconds=500)["code"] == -110
 
 
-@pytest.mark.parametrize(("words", "code"), [(["/nonexistent"], -2), (["/bin/false"], -1), (["/etc/passwd"], -13)])
+@pytest.mark.parametrize(("words", "code"), [(["/no/such/program"], -2), (["/bin/false"], -1), (["/etc/passwd"], -13)])
 def test_what_went_wrong_is_said(place: Path, words: list[str], code: int) -> None:
     done = export(place, *words)
     assert done["code"] == code and words[0] in done["error"]

@@ -80,7 +80,7 @@ def test_formats(report: Report, tmp_path: pathlib.Path) -> None:
         assert shown(report(*files, "--plot", str(path))) == ""
         assert path.read_bytes().startswith(magic) and path.stat().st_size > SMALLEST
     again = tmp_path / "again.svg"
-    shown(report(*files, "--plot", str(again), env={"HOME": "/nonexistent"}))
+    shown(report(*files, "--plot", str(again), env={"HOME": "/dev/null/none"}))
     assert again.read_bytes() == (tmp_path / "page.svg").read_bytes()
 
 

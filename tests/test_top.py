@@ -9,6 +9,7 @@ import pty
 import re
 import subprocess
 import sys
+import time
 from typing import Any
 
 import jobs
@@ -155,10 +156,14 @@ def test_on_the_cluster(cluster: Cluster) -> None:
     job, _ = jobs.srun(cluster, ["-n2", "--mpi-wait-policy=nap", program, "5", "20", "3"])
     jobs.record(cluster, job)
     asked = ["/opt/mpi-wait/bin/mpi-wait", "top", "--since", "1h"]
-    done = cluster.run([*asked, "--json"], timeout=60)
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    mine = [line for line in answer["rows"] if line["name"] == str(job)]
+    mine: list[dict[str, object]] = []
+    deadline = time.monotonic() + 60  # sacct finds the jobs of a young cluster by number at first, by time later
+    while not mine and time.monotonic() < deadline:
+        done = cluster.run([*asked, "--json"], timeout=60)
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        mine = [line for line in answer["rows"] if line["name"] == str(job)]
+        time.sleep(1)
     assert len(mine) == 1 and mine[0]["wait_s"] > 0 and mine[0]["simulated"]
     text = cluster.run([*asked, "--by", "user"], check=True).stdout
     assert "Energy spent waiting, by user" in text and "Traceback" not in text
