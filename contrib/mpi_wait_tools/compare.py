@@ -95,11 +95,20 @@ FIGURES: tuple[tuple[str, Callable[[Found], float | None], Callable[[float], str
     ("late naps", _of_wait("late"), lambda value: count(round(value)), False),
     ("late, in all", _of_wait("late_seconds"), duration, False),
 )
+ENERGY_FIGURES = (_joules, _power)
+
+
+def _is_simulated(founds: Sequence[Found]) -> bool:
+    return any(found.record.energy is not None and found.record.energy.source == "simulated" for found in founds)
 
 
 def measures(founds: Sequence[Found]) -> list[Measure]:
-    """Those that at least one of the jobs has."""
-    found = [Measure(name, [get(one) for one in founds], shown, bars) for name, get, shown, bars in FIGURES]
+    """Those that at least one of the jobs has. What comes of a simulated node bears it in its name."""
+    of_model = ENERGY_FIGURES if _is_simulated(founds) else ()
+    found = [
+        Measure(f"{name}, simulated" if get in of_model else name, [get(one) for one in founds], shown, bars)
+        for name, get, shown, bars in FIGURES
+    ]
     return [measure for measure in found if any(value is not None for value in measure.values)]
 
 
@@ -129,7 +138,7 @@ def remarks(founds: Sequence[Found]) -> list[str]:
     energies = [found.record.energy for found in founds if found.record.energy]
     if len({energy.scope for energy in energies}) > 1:
         said.append("Energy is of whole nodes for some jobs and a share for others: do not compare it.")
-    if any(energy.source == "simulated" for energy in energies):
+    if _is_simulated(founds):
         said.append("Energy is simulated for at least one job, not measured.")
     if any(found.record.nodes_reported < found.record.nodes_of for found in founds):
         said.append("At least one record is incomplete: not all of its nodes reported.")
@@ -147,7 +156,8 @@ def verdict(founds: Sequence[Found]) -> list[str]:
         if time:
             parts.append(f"took {_words(time, 'longer', 'less time')}")
         if energy:
-            parts.append(f"used {_words(energy, 'more energy', 'less energy')}")
+            simulated = " (simulated)" if _is_simulated([found, founds[0]]) else ""
+            parts.append(f"used {_words(energy, 'more energy', 'less energy').rstrip()}{simulated}")
         if parts:
             said.append(f"{label(found)} {' and '.join(parts)} than {label(founds[0])}.")
     return said
@@ -155,7 +165,7 @@ def verdict(founds: Sequence[Found]) -> list[str]:
 
 def _words(change: str, more: str, less: str) -> str:
     if change.startswith("±"):
-        return {"longer": "as long", "more energy": "as much energy"}[more] + " (within 0.05 %) "
+        return {"longer": "as long", "more energy": "as much energy"}[more] + " (within 0.05 %)"
     if change.startswith("×"):
         return f"{change[1:]} times {more}"
     return f"{change[1:]} {more if change[0] == '+' else less}"

@@ -69,7 +69,8 @@ def _sums(canvas: Canvas, tally: Tally, rows: list[Row]) -> None:
     about = "~" if any(row.estimated for row in rows) else ""
     parts = [f"{plural(len(tally.uses), 'job')} of {count(tally.jobs)} with a record"]
     if joules > 0:
-        parts.append(f"{scaled(joules, 'J')}, {about}{scaled(waiting, 'J')} of it waiting")
+        simulated = " (simulated, not measured)" if any(row.simulated for row in rows) else ""
+        parts.append(f"{scaled(joules, 'J')}, {about}{scaled(waiting, 'J')} of it waiting{simulated}")
     parts.append(f"{duration(sum(row.wait_s for row in rows))} of ranks waiting")
     canvas.console.print(Text("  " + "; ".join(parts), style="dim"))
 
