@@ -60,7 +60,12 @@ def output(cluster: Cluster, job: int) -> str:
 
 
 def comment(cluster: Cluster, job: int | str, field: str = "AdminComment") -> str:
-    return cluster.sacct(job, [field], extra=["-X"])[0][field]
+    """What the job's row holds there. slurmctld tells slurmdbd of a job seconds after its end: waits for a row."""
+    deadline = time.monotonic() + 60
+    while not (rows := cluster.sacct(job, [field], extra=["-X"])):
+        assert time.monotonic() < deadline, f"slurmdbd has no job {job}"
+        time.sleep(0.3)
+    return rows[0][field]
 
 
 def comments_of_all_runs(cluster: Cluster, job: int) -> list[str]:

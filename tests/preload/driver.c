@@ -104,7 +104,7 @@ static void scene_stopped(void)
 
 static void scene_progress(void)
 {
-	receive(100000, 50);
+	receive(500000, 5);
 }
 
 static void scene_work(void)

@@ -12,19 +12,20 @@ from typing import Any
 from tests.bench import picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample
 from tests.bench.plan import Plan
-from tests.bench.targets import Target
+from tests.bench.targets import Target, at_most
 from tests.mpi_matrix.libraries import BUILD
 
 NAME = "sampler"
 TITLE = "The energy sampler"
 ROUNDS = (2, 1)
 GROUP, VARIANT = "sampler", "nap"
-ZONES = (2, 8, 32)
+ZONES = (2, 8, 32, 200)
 RANKS = (0, 2, 64)
 TICKS = {0.1: 15, 0.3: 8, 1.0: 4}  # by how often it looks, in seconds
 TICKS_SHORT = {0.1: 15}
 OFTEN_S = 0.1
 POWER_UW = 100_000_000
+MANY_S = 1.0  # what profile does: so often the most zones must cost less than a thousandth of a core
 USUAL_S = 10  # what it does without being asked for more, where no counter goes round sooner
 PARTS = ("package", "dram", "core", "uncore")  # of an instance
 
@@ -86,8 +87,10 @@ def cells(plan: Plan) -> list[Cell]:
 
 
 def targets(measured: Measured) -> list[Target]:
-    """The project wants none; the picture is the answer."""
-    return []
+    many = measured.find(GROUP, VARIANT, zones=ZONES[-1], ranks=RANKS[1], interval_s=MANY_S)
+    share = many.median("cpu_share") if many else None
+    return [at_most(f"CPU share, {ZONES[-1]} zones every second", None if share is None else share * 100, 0.1, "%",
+                    f"{RANKS[1]} ranks")]
 
 
 def draw(results: dict[str, Any]) -> Any:

@@ -1,6 +1,7 @@
 /*
  * What the sampler costs: slurmstepd's own thread, on whatever powercap tree this mount namespace shows, for so long
- * and with so many ranks in its stats segment. Prints "wall_s cpu_s ticks", its start and stop not included.
+ * and with so many ranks in its stats segment. Prints "wall_s cpu_s ticks zones read_us", its start and stop not
+ * included; read_us is the CPU time of reading all zones once, and nothing else.
  *
  *     sampler_cost STATE_ROOT SECONDS fast|slow RANKS
  */
@@ -13,10 +14,12 @@
 #include "preload/stats.h"
 #include "spank/files.h"
 #include "spank/log.h"
+#include "spank/rapl.h"
 #include "spank/sampler.h"
 #include "spank/segment.h"
 
 #define JOB   1
+#define READS 100
 #define CALLS 6 /* rows of the table that a rank has used */
 
 /* Called by every tick: this is how they are counted. */
@@ -76,14 +79,34 @@ static double cpu_s(void)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+/* CPU time of reading the counters alone. */
+static int read_cost(size_t *ret_zones, double *ret_us, struct error *error)
+{
+	struct rapl_zone zones[RAPL_ZONES_MAX];
+	struct rapl *rapl = NULL;
+	double begun;
+
+	if (rapl_open(&rapl, error) < 0)
+		return -1;
+	begun = cpu_s();
+	for (int i = 0; i < READS; i++)
+		*ret_zones = rapl_read(rapl, zones);
+	*ret_us = (cpu_s() - begun) / READS * 1e6;
+	rapl_close(rapl);
+	return 0;
+}
+
 static int measure(struct sampler_config *config, double seconds)
 {
 	const struct timespec pause = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
 	struct sampler *sampler = NULL;
 	struct error error = {""};
 	unsigned ticks = 0;
-	double cpu;
+	size_t zones = 0;
+	double cpu, read_us;
 
+	if (read_cost(&zones, &read_us, &error) < 0)
+		return fail("counters", &error);
 	config->grant_read = tick_count;
 	config->grant_context = &ticks;
 	if (sampler_start(config, &sampler, &error) < 0)
@@ -91,7 +114,8 @@ static int measure(struct sampler_config *config, double seconds)
 	__atomic_store_n(&ticks, 0, __ATOMIC_RELAXED);
 	cpu = cpu_s();
 	nanosleep(&pause, NULL);
-	printf("%.3f %.6f %u\n", seconds, cpu_s() - cpu, __atomic_load_n(&ticks, __ATOMIC_RELAXED));
+	printf("%.3f %.6f %u %zu %.1f\n", seconds, cpu_s() - cpu, __atomic_load_n(&ticks, __ATOMIC_RELAXED), zones,
+	       read_us);
 	sampler_stop(sampler);
 	return 0;
 }
