@@ -72,17 +72,47 @@ enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t now_n
 	return held ? LADDER_PROGRESS : LADDER_GAP;
 }
 
+static uint64_t rest_until(const struct ladder_latency *latency, uint64_t now_ns)
+{
+	return now_ns + (REST_NS << latency->rests);
+}
+
+static void rung_on_probation(struct ladder_latency *latency, const struct ladder_policy *policy)
+{
+	latency->back_ns = latency->retry_ns = 0;
+	latency->strikes = STRIKES_OUT / 2;
+	if (latency->rests < REST_DOUBLINGS)
+		latency->rests++;
+	if (latency->exit_ns > policy->max_ns / 4)
+		latency->exit_ns = policy->max_ns / 4;
+}
+
 static bool rung_rests(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t now_ns)
 {
 	if (latency->back_ns == 0)
 		return false;
 	if (now_ns < latency->back_ns)
 		return true;
-	latency->back_ns = 0;
-	latency->strikes = STRIKES_OUT / 2;
-	if (latency->exit_ns > policy->max_ns / 4)
-		latency->exit_ns = policy->max_ns / 4;
+	rung_on_probation(latency, policy);
 	return false;
+}
+
+/* Whether half of the budget covers its exit latency. One that is not used any more cannot learn that it is better. */
+static bool rung_fits(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t budget_ns,
+                      uint64_t now_ns)
+{
+	if (latency->exit_ns <= budget_ns / 2) {
+		latency->retry_ns = 0;
+		return true;
+	}
+	if (budget_ns < policy->max_ns / 2)
+		return false;
+	if (latency->retry_ns == 0)
+		latency->retry_ns = rest_until(latency, now_ns);
+	if (now_ns < latency->retry_ns)
+		return false;
+	rung_on_probation(latency, policy);
+	return true;
 }
 
 /* The deepest rung that the message ends, where that is proven. A capped call holds something that others wait for. */
@@ -117,7 +147,8 @@ struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_poli
 		struct ladder_latency *latency = &ladder->rung[i];
 
 		if (!(policy->rungs & (1u << i)) || rung_rests(latency, policy, moment.now_ns) ||
-		    (moment.shared && latency->holds_core) || latency->exit_ns > action.budget_ns / 2)
+		    (moment.shared && latency->holds_core) ||
+		    !rung_fits(latency, policy, action.budget_ns, moment.now_ns))
 			continue;
 		action.rung = (enum mpiwait_rung)i;
 		action.ask_ns = latency->timed ? action.budget_ns - latency->exit_ns : 0;
@@ -140,15 +171,7 @@ static void percentile_move(struct ladder_latency *latency, uint64_t sample_ns)
 		latency->exit_ns -= unit;
 }
 
-static void rung_rest(struct ladder_latency *latency, uint64_t now_ns)
-{
-	latency->back_ns = now_ns + (REST_NS << latency->rests);
-	if (latency->rests < REST_DOUBLINGS)
-		latency->rests++;
-}
-
-uint64_t ladder_learn(struct ladder *ladder, const struct ladder_policy *policy, struct ladder_action action,
-                      uint64_t actual_ns, uint64_t now_ns)
+uint64_t ladder_learn(struct ladder *ladder, struct ladder_action action, uint64_t actual_ns, uint64_t now_ns)
 {
 	struct ladder_latency *latency = &ladder->rung[action.rung];
 	uint64_t late_ns = actual_ns > action.budget_ns ? actual_ns - action.budget_ns : 0;
@@ -160,7 +183,7 @@ uint64_t ladder_learn(struct ladder *ladder, const struct ladder_policy *policy,
 		latency->strikes += STRIKE;
 	else if (latency->strikes > 0 && --latency->strikes == 0)
 		latency->rests = 0;
-	if (latency->strikes >= STRIKES_OUT || latency->exit_ns > LADDER_LONG_MOST * policy->max_ns / 2)
-		rung_rest(latency, now_ns);
+	if (latency->strikes >= STRIKES_OUT)
+		latency->back_ns = rest_until(latency, now_ns);
 	return late_ns;
 }

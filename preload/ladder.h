@@ -34,14 +34,15 @@ struct ladder_policy {
 
 /* What is known of one rung's exit latency. */
 struct ladder_latency {
-	bool timed;       /* it asks for a time, so it can be late */
-	bool holds_core;  /* nobody else gets the core meanwhile */
-	bool woken;       /* the message ends it */
-	uint64_t exit_ns; /* running 90th percentile of (actual - asked) */
-	uint64_t most_ns; /* it cannot be asked for more, 0: for anything */
-	uint64_t back_ns; /* resting until then; 0: in use */
-	uint32_t strikes; /* see ladder_learn */
-	uint32_t rests;   /* in a row: each is twice as long */
+	bool timed;        /* it asks for a time, so it can be late */
+	bool holds_core;   /* nobody else gets the core meanwhile */
+	bool woken;        /* the message ends it */
+	uint64_t exit_ns;  /* running 90th percentile of (actual - asked) */
+	uint64_t most_ns;  /* it cannot be asked for more, 0: for anything */
+	uint64_t back_ns;  /* resting until then; 0: in use */
+	uint64_t retry_ns; /* too slow for its budgets until then; 0: not so */
+	uint32_t strikes;  /* see ladder_learn */
+	uint32_t rests;    /* in a row: each is twice as long */
 };
 
 struct ladder {
@@ -93,21 +94,21 @@ enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t now_n
 uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns);
 
 /*
- * What to do now: the deepest rung that fits the budget. A rung whose rest is over is taken back into use. Otherwise
- * pause, or yield where the core is shared: there, spinning keeps away the very process that is waited for, and so do
- * rungs that hold the core.
+ * What to do now: the deepest rung that fits the budget. A rung whose rest is over is taken back into use, and so is,
+ * after as long, one that fitted no budget although such a rung on probation would. Otherwise pause, or yield where
+ * the core is shared: there, spinning keeps away the very process that is waited for, and so do rungs that hold the
+ * core.
  */
 struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_policy *policy,
                                  struct ladder_moment moment);
 
 /*
  * Learns that the action took actual_ns and ended at now_ns. Moves the percentile. A rung that is late by more than
- * the budget, so often that this is no accident (more than one in nine), or whose exit latency no budget of this
- * policy allows, rests for 10 ms, then 20 ms, up to 1.28 s; after that it is on probation: half the strikes, and an
- * exit latency of at most a quarter of the largest budget, until measured again.
+ * the budget, so often that this is no accident (more than one in nine), rests for 10 ms, then 20 ms, up to 1.28 s;
+ * after that it is on probation: half the strikes, and an exit latency of at most a quarter of the largest budget,
+ * until measured again.
  * Returns by how much the action was late, 0: not at all.
  */
-uint64_t ladder_learn(struct ladder *ladder, const struct ladder_policy *policy, struct ladder_action action,
-                      uint64_t actual_ns, uint64_t now_ns);
+uint64_t ladder_learn(struct ladder *ladder, struct ladder_action action, uint64_t actual_ns, uint64_t now_ns);
 
 #endif

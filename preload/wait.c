@@ -275,7 +275,7 @@ static void wait_act(struct wait *wait, uint32_t hook)
 	wait->last_ns = lane->open_last_ns = now_ns;
 	actual_ns = wait->last_ns - began_ns;
 	lane->asleep_ns[action.rung] += actual_ns;
-	late_ns = ladder_learn(&wait->ladder, &process.policy, action, actual_ns, wait->last_ns);
+	late_ns = ladder_learn(&wait->ladder, action, actual_ns, wait->last_ns);
 	if (late_ns > 0) {
 		lane->late++;
 		lane->late_ns += late_ns;

@@ -91,7 +91,7 @@ static uint64_t wait_play(struct ladder *ladder, uint64_t *now_ns, uint64_t leng
 			EXPECT(action.rung == MPIWAIT_RUNG_PAUSE && action.ask_ns == 0, "rung %d", (int)action.rung);
 		}
 		*now_ns += actual_ns;
-		ladder_learn(ladder, &nap_policy, action, actual_ns, *now_ns);
+		ladder_learn(ladder, action, actual_ns, *now_ns);
 	}
 	return *now_ns - end_ns;
 }
@@ -126,7 +126,7 @@ static int naps_play(struct ladder *ladder, uint64_t *now_ns, uint64_t late_ns, 
 
 		naps += action.rung == MPIWAIT_RUNG_NAP;
 		*now_ns += actual_ns;
-		ladder_learn(ladder, &nap_policy, action, actual_ns, *now_ns);
+		ladder_learn(ladder, action, actual_ns, *now_ns);
 	}
 	return naps;
 }
@@ -145,15 +145,32 @@ static void test_late_rung_rests(void)
 	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].rests == 0, "and is trusted again");
 }
 
-static void test_slow_exit_rests(void)
+/* Too slow for any budget, but not late by more than one: a node that is busy for a while, or for good. */
+static void test_slow_exit_is_tried_again(void)
 {
 	struct ladder ladder = ladder_make(10000);
 	uint64_t now_ns = 1000000000;
+	int naps;
 
-	naps_play(&ladder, &now_ns, 270000, 1000);
-	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].back_ns > 0, "no budget allows an exit latency of 270 us");
+	naps = naps_play(&ladder, &now_ns, 90000, 1000000);
+	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].exit_ns > 50000, "an exit latency of 90 us was not seen");
+	EXPECT(naps > 20 && naps < 500, "it was used %d times in a second of looks", naps);
 	now_ns += UINT64_C(1300000000);
-	EXPECT(naps_play(&ladder, &now_ns, 5000, 100) == 100, "but it is looked at again");
+	EXPECT(naps_play(&ladder, &now_ns, 5000, 100) == 100, "it is tried again, and in use when it has improved");
+}
+
+/* After a burst of late naps, when only short waits come, in which the estimate would never fit. */
+static void test_a_burst_is_forgotten(void)
+{
+	struct ladder ladder = ladder_make(10000);
+	uint64_t now_ns = 1000000000;
+	int naps = 0;
+
+	ladder.rung[MPIWAIT_RUNG_NAP].exit_ns = 160000;
+	for (int i = 0; i < 40; i++, now_ns += 1000000)
+		naps += naps_play(&ladder, &now_ns, 5000, 1000) > 0;
+	EXPECT(naps >= 30, "there were naps in %d of 40 waits", naps);
+	EXPECT(ladder.rung[MPIWAIT_RUNG_NAP].rests == 0, "and it is trusted again");
 }
 
 static void test_choice(void)
@@ -271,9 +288,9 @@ static void test_late_is_counted(void)
 	struct ladder ladder = ladder_make(10000);
 	struct ladder_action action = {MPIWAIT_RUNG_NAP, 40000, 50000};
 
-	EXPECT(ladder_learn(&ladder, &nap_policy, action, 50000, 1) == 0, "just in time");
-	EXPECT(ladder_learn(&ladder, &nap_policy, action, 50001, 1) == 1, "late by one");
-	EXPECT(ladder_learn(&ladder, &nap_policy, action, 5, 1) == 0, "woken early by a signal");
+	EXPECT(ladder_learn(&ladder, action, 50000, 1) == 0, "just in time");
+	EXPECT(ladder_learn(&ladder, action, 50001, 1) == 1, "late by one");
+	EXPECT(ladder_learn(&ladder, action, 5, 1) == 0, "woken early by a signal");
 }
 
 static void test_woken(void)
@@ -292,9 +309,9 @@ static void test_woken(void)
 	moment.waited_ns = 30000;
 	action = ladder_next(&ladder, &policy, moment);
 	EXPECT(action.rung == MPIWAIT_RUNG_EVENT && action.ask_ns == 10000000, "proven");
-	EXPECT(ladder_learn(&ladder, &policy, action, 40000, 0) == 0, "woken early is not late");
+	EXPECT(ladder_learn(&ladder, action, 40000, 0) == 0, "woken early is not late");
 	EXPECT(ladder.rung[MPIWAIT_RUNG_EVENT].exit_ns == 30000, "and says nothing of the timer");
-	ladder_learn(&ladder, &policy, action, 10000000, 0);
+	ladder_learn(&ladder, action, 10000000, 0);
 	EXPECT(ladder.rung[MPIWAIT_RUNG_EVENT].exit_ns < 30000, "a timeout does");
 	moment.cap_ns = 10000;
 	EXPECT(ladder_next(&ladder, &policy, moment).rung != MPIWAIT_RUNG_EVENT, "others wait for this call");
@@ -318,7 +335,8 @@ int main(void)
 	test_late_is_counted();
 	test_law();
 	test_late_rung_rests();
-	test_slow_exit_rests();
+	test_slow_exit_is_tried_again();
+	test_a_burst_is_forgotten();
 	test_woken();
 	return expect_result();
 }
