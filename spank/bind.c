@@ -14,7 +14,7 @@ struct sets {
 static int bind_sets(const struct topology *topology, const struct plan *plan, const char *core_list,
                      uint32_t local_task, pid_t pid, const struct sets *sets, struct error *error)
 {
-	int rc = topology_get_affinity(topology, pid, sets->now);
+	int rc = topology_get_affinity(pid, sets->now);
 
 	if (rc < 0)
 		return error_set(error, rc, "cannot read the affinity of task %u: %s", local_task, strerror(-rc));
@@ -28,7 +28,7 @@ static int bind_sets(const struct topology *topology, const struct plan *plan, c
 	/* Less than the step's cores: somebody has bound it. */
 	if ((uint32_t)rc != plan->cores_per_task || !hwloc_bitmap_isincluded(sets->step, sets->now))
 		return 0;
-	rc = topology_set_affinity(topology, pid, sets->task);
+	rc = topology_set_affinity(pid, sets->task);
 	if (rc < 0)
 		return error_set(error, rc, "cannot bind task %u: %s", local_task, strerror(-rc));
 	return 1;

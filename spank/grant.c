@@ -243,7 +243,7 @@ int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error
 		return error_set(error, -EINVAL, "no grant: task %u is not one of %u", local_task,
 		                 grant->config.local_tasks);
 	affinity = hwloc_bitmap_alloc();
-	rc = affinity ? topology_get_affinity(grant->config.topology, pid, affinity) : -ENOMEM;
+	rc = affinity ? topology_get_affinity(pid, affinity) : -ENOMEM;
 	if (rc == 0)
 		allotment_add_task(&grant->allotment, local_task, affinity);
 	hwloc_bitmap_free(affinity);

@@ -1,21 +1,29 @@
 /*
- * hwloc behind four questions. Disallowed CPUs are kept (slurmstepd may itself sit in a cpuset), so that the numbering
- * of cores never depends on who asks.
+ * hwloc behind a few questions. Disallowed CPUs are kept (slurmstepd may itself sit in a cpuset), so that the numbering
+ * of cores never depends on who asks. What is needed is copied and hwloc let go of at once: its plugins stay out of
+ * slurmstepd, and whoever else uses hwloc there, PMIx for one, gets them as if we had not been.
  */
 #include "spank/topology.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <hwloc/linux.h>
 #include <limits.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "spank/cleanup.h"
 
+#define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
+#define MASK_CPUS    16384 /* twice what Linux can be built for */
+#define MASK_LONGS   (MASK_CPUS / (8 * sizeof(unsigned long)))
+
 struct topology {
-	hwloc_topology_t handle;
+	unsigned cores;
+	unsigned cpu_limit;
+	hwloc_bitmap_t core[]; /* its CPUs, by hwloc's logical index */
 };
 
 static hwloc_topology_t new_handle(void)
@@ -24,12 +32,7 @@ static hwloc_topology_t new_handle(void)
 
 	if (hwloc_topology_init(&handle) < 0)
 		return NULL;
-	hwloc_topology_set_flags(handle, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED | HWLOC_TOPOLOGY_FLAG_IS_THISSYSTEM);
-	/* These open devices, which is slow and none of our business. */
-	hwloc_topology_set_components(handle, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "gl");
-	hwloc_topology_set_components(handle, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "opencl");
-	hwloc_topology_set_components(handle, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "cuda");
-	hwloc_topology_set_components(handle, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "nvml");
+	hwloc_topology_set_flags(handle, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
 	return handle;
 }
 
@@ -84,55 +87,92 @@ static void save_copy(hwloc_topology_t handle, const char *path)
 		unlink(temporary);
 }
 
+/* The copy's, or else the machine's, leaving a copy. */
+static hwloc_topology_t load_either(const char *path)
+{
+	hwloc_topology_t handle = path[0] ? load_copy(path) : NULL;
+
+	if (handle)
+		return handle;
+	handle = load_machine();
+	if (handle && path[0])
+		save_copy(handle, path);
+	return handle;
+}
+
+static struct topology *take_cores(hwloc_topology_t handle)
+{
+	int cores = hwloc_get_nbobjs_by_type(handle, HWLOC_OBJ_CORE);
+	int last = hwloc_bitmap_last(hwloc_topology_get_complete_cpuset(handle));
+	struct topology *topology;
+
+	if (cores < 0)
+		cores = 0;
+	topology = calloc(1, sizeof(*topology) + (size_t)cores * sizeof(topology->core[0]));
+	if (!topology)
+		return NULL;
+	topology->cpu_limit = last >= 0 ? (unsigned)last + 1 : 0;
+	while (topology->cores < (unsigned)cores) {
+		hwloc_obj_t core = hwloc_get_obj_by_type(handle, HWLOC_OBJ_CORE, topology->cores);
+		hwloc_bitmap_t cpus = hwloc_bitmap_dup(core->cpuset);
+
+		if (!cpus) {
+			topology_free(topology);
+			return NULL;
+		}
+		topology->core[topology->cores++] = cpus;
+	}
+	return topology;
+}
+
+/*
+ * Without plugins: they load the libraries of displays and of OpenCL, whose drivers have no business in root's
+ * slurmstepd and take longer than all the rest. hwloc has no other way to be told than the environment.
+ */
 int topology_load(const char *cache_directory, struct topology **ret_topology, struct error *error)
 {
-	cleanup_free struct topology *topology = calloc(1, sizeof(*topology));
+	bool told = getenv(PLUGINS_PATH) != NULL;
+	hwloc_topology_t handle;
 	char path[PATH_MAX];
 
-	if (!topology)
-		return error_set(error, -ENOMEM, "no memory for the topology");
 	copy_path(cache_directory, path, sizeof(path));
-	topology->handle = path[0] ? load_copy(path) : NULL;
-	if (!topology->handle) {
-		topology->handle = load_machine();
-		if (!topology->handle)
-			return error_set(error, -EIO, "hwloc cannot read this machine's topology");
-		if (path[0])
-			save_copy(topology->handle, path);
-	}
-	*ret_topology = take_pointer(topology);
-	return 0;
+	if (!told)
+		setenv(PLUGINS_PATH, "/dev/null", 0);
+	handle = load_either(path);
+	if (!told)
+		unsetenv(PLUGINS_PATH);
+	if (!handle)
+		return error_set(error, -EIO, "hwloc cannot read this machine's topology");
+	*ret_topology = take_cores(handle);
+	hwloc_topology_destroy(handle);
+	return *ret_topology ? 0 : error_set(error, -ENOMEM, "no memory for the topology");
 }
 
 void topology_free(struct topology *topology)
 {
 	if (!topology)
 		return;
-	hwloc_topology_destroy(topology->handle);
+	for (unsigned i = 0; i < topology->cores; i++)
+		hwloc_bitmap_free(topology->core[i]);
 	free(topology);
 }
 
 unsigned topology_cores(const struct topology *topology)
 {
-	int count = hwloc_get_nbobjs_by_type(topology->handle, HWLOC_OBJ_CORE);
-
-	return count > 0 ? (unsigned)count : 0;
+	return topology->cores;
 }
 
 unsigned topology_cpu_limit(const struct topology *topology)
 {
-	int last = hwloc_bitmap_last(hwloc_topology_get_complete_cpuset(topology->handle));
-
-	return last >= 0 ? (unsigned)last + 1 : 0;
+	return topology->cpu_limit;
 }
 
 int topology_core_of(const struct topology *topology, unsigned cpu)
 {
-	hwloc_obj_t object = hwloc_get_pu_obj_by_os_index(topology->handle, cpu);
-
-	while (object && object->type != HWLOC_OBJ_CORE)
-		object = object->parent;
-	return object ? (int)object->logical_index : -1;
+	for (unsigned i = 0; i < topology->cores; i++)
+		if (hwloc_bitmap_isset(topology->core[i], cpu))
+			return (int)i;
+	return -1;
 }
 
 int topology_cpus_of(const struct topology *topology, const char *core_list, unsigned first, unsigned count,
@@ -150,15 +190,13 @@ int topology_cpus_of(const struct topology *topology, const char *core_list, uns
 	}
 	hwloc_bitmap_foreach_begin(core, cores)
 	{
-		hwloc_obj_t object = hwloc_get_obj_by_type(topology->handle, HWLOC_OBJ_CORE, (unsigned)core);
-
-		if (!object) {
+		if ((unsigned)core >= topology->cores) {
 			hwloc_bitmap_free(cores);
 			return error_set(error, -EINVAL, "core %d is allocated, but this machine has %u cores", core,
 			                 topology_cores(topology));
 		}
 		if (position >= first && position - first < count) {
-			hwloc_bitmap_or(ret_cpus, ret_cpus, object->cpuset);
+			hwloc_bitmap_or(ret_cpus, ret_cpus, topology->core[core]);
 			taken++;
 		}
 		position++;
@@ -168,12 +206,20 @@ int topology_cpus_of(const struct topology *topology, const char *core_list, uns
 	return taken;
 }
 
-int topology_get_affinity(const struct topology *topology, pid_t pid, hwloc_bitmap_t ret_cpus)
+int topology_get_affinity(pid_t pid, hwloc_bitmap_t ret_cpus)
 {
-	return hwloc_linux_get_tid_cpubind(topology->handle, pid, ret_cpus) < 0 ? -errno : 0;
+	unsigned long mask[MASK_LONGS] = {0};
+
+	if (sched_getaffinity(pid, sizeof(mask), (cpu_set_t *)mask) < 0)
+		return -errno;
+	return hwloc_bitmap_from_ulongs(ret_cpus, MASK_LONGS, mask) < 0 ? -ENOMEM : 0;
 }
 
-int topology_set_affinity(const struct topology *topology, pid_t pid, hwloc_const_bitmap_t cpus)
+int topology_set_affinity(pid_t pid, hwloc_const_bitmap_t cpus)
 {
-	return hwloc_linux_set_tid_cpubind(topology->handle, pid, cpus) < 0 ? -errno : 0;
+	unsigned long mask[MASK_LONGS] = {0};
+
+	if (hwloc_bitmap_to_ulongs(cpus, MASK_LONGS, mask) < 0)
+		return -EINVAL;
+	return sched_setaffinity(pid, sizeof(mask), (const cpu_set_t *)mask) < 0 ? -errno : 0;
 }

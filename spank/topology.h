@@ -38,7 +38,7 @@ unsigned topology_cpu_limit(const struct topology *topology);
 int topology_core_of(const struct topology *topology, unsigned cpu);
 
 /* Affinity of one thread. Return 0 or -errno. */
-int topology_get_affinity(const struct topology *topology, pid_t pid, hwloc_bitmap_t ret_cpus);
-int topology_set_affinity(const struct topology *topology, pid_t pid, hwloc_const_bitmap_t cpus);
+int topology_get_affinity(pid_t pid, hwloc_bitmap_t ret_cpus);
+int topology_set_affinity(pid_t pid, hwloc_const_bitmap_t cpus);
 
 #endif

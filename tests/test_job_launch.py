@@ -55,6 +55,14 @@ def test_a_single_task_keeps_its_cores(cluster: Cluster) -> None:
     assert affinities(done.stdout) == affinities(bare.stdout)
 
 
+def test_slurmstepd_stays_as_it_was(cluster: Cluster) -> None:
+    """hwloc's plugins bring the libraries of displays and of OpenCL with them, and its variables are other people's."""
+    look = "cat /proc/$PPID/maps; tr '\\0' '\\n' </proc/$PPID/environ; env"
+    _, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi=none", "--mpi-wait-policy=nap", "sh", "-c", look], user="root")
+    assert "spank_mpi_wait.so" in done.stdout
+    assert "/hwloc/hwloc_" not in done.stdout and "HWLOC_PLUGINS_PATH" not in done.stdout
+
+
 @pytest.mark.release
 @pytest.mark.slow
 def test_tasks_are_bound_where_slurm_does_not(unbinding_cluster: Cluster) -> None:
