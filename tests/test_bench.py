@@ -136,7 +136,11 @@ def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path
     results = document.make("calls", "A title", found, wanted, False, 1, 0, [0, 0, 0])
     document.write(tmp_path / "calls.json", results)
     (tmp_path / "calls.png").write_bytes(b"a picture")
-    publish.write([document.read(tmp_path / "calls.json")], tmp_path, tmp_path)
+    (tmp_path / "README.md").write_text("before\n<!-- begin benchmark -->\nold\n<!-- end benchmark -->\nafter\n")
+    publish.write([document.read(tmp_path / "calls.json")], tmp_path, tmp_path, tmp_path / "README.md")
+    readme = (tmp_path / "README.md").read_text()
+    assert readme.startswith("before\n") and readme.endswith("after\n") and "old" not in readme
+    assert "| one | at most 10 ms | 5 ms | calls |" in readme and "11 ms, **not met** |" in readme
     page = (tmp_path / "RESULTS.md").read_text()
     assert "| one | at most 10 ms | 5 ms | met |" in page
     assert "| two \\| three | at most 10 ms | 11 ms | **not met** | worst of 3 | `tests/bench/run calls` |" in page

@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from tests.bench import energy
-from tests.mpi_matrix.libraries import MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
+from tests.mpi_matrix.libraries import BUILD, MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
 
 
 def first_line(path: str) -> str:
@@ -33,6 +33,11 @@ def memory_gib() -> float:
     return round(int(found[1]) / (1 << 20), 1) if found else 0
 
 
+def nap() -> dict[str, float]:
+    words = command_line([str(BUILD / "tests/bench/programs/nap_cost")]).split()
+    return dict(zip(("late_us", "late_most_us", "cpu_us"), map(float, words), strict=True))
+
+
 def described() -> dict[str, object]:
     return {
         "processor": processor(),
@@ -43,6 +48,7 @@ def described() -> dict[str, object]:
         "clocksource": first_line("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "governor": first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "energy": energy.described(),
+        "nap": nap(),
     }
 
 

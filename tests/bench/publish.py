@@ -1,4 +1,4 @@
-"""Writes what was measured into the tree: RESULTS.md beside this file, and the pictures, small, in results/."""
+"""Writes what was measured into the tree: RESULTS.md beside this file, the pictures in results/, README's section."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from tests import results as sections
 from tests.bench import targets
+from tests.bench.benchmarks import late_sender
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "RESULTS.md"
 PICTURES = HERE / "results"
+README = HERE.parents[1] / "README.md"
+SECTION = "benchmark"  # of the README
+SHOWN = ("late-sender", "imbalance")  # there
 QUIET = 0.7
+HALF, SHARE, LONGEST_US = 2, 16, 100  # of the budget covers a nap's lateness; of the wait is the budget; is a usual nap
 HEAD = """\
 # What it costs, what it saves, beside the alternatives
 
@@ -53,6 +59,39 @@ def target_lines(documents: list[dict[str, Any]]) -> list[str]:
     return [*lines, "", f"Of {len(every)} targets: {counts}.", ""]
 
 
+def limit_lines(documents: list[dict[str, Any]]) -> list[str]:
+    """What no target can be better than, on this machine and under this law."""
+    nap = documents[0]["machine"]["nap"]
+    woken = [target["value"] for results in documents for target in results["targets"]
+             if target["text"] == late_sender.EVENT_OVERSHOOT and target["value"] is not None]
+    waking = f", {targets.number(woken[0])} µs here" if woken else ""
+    begin_ms, least = nap["late_most_us"] * HALF * SHARE / 1000, 100 * nap["cpu_us"] / (LONGEST_US + nap["late_us"])
+    return ["## Where the limits lie", "",
+            f"A sleep of {LONGEST_US} µs ends {nap['late_us']:.0f} µs late on this machine, one in ten {nap['late_most_us']:.0f} "
+            f"µs or more, and takes {nap['cpu_us']:.0f} µs of CPU time. `nap` delays no step of a wait by more than 1/{SHARE} "
+            f"of it and sleeps only where half of that covers the lateness: from {begin_ms:.1f} ms of a wait on. Sleeping so, a "
+            f"rank uses {least:.0f} % of its core. What is wanted of shorter waits, or below that share, needs a machine that "
+            "wakes sooner, or `event`.", "",
+            f"`event` sleeps in every wait of more than 20 µs or so and is late by its waking{waking}: the CPU time "
+            "wanted of waits of 1 ms and the wall time wanted of steps of 100 and 200 µs exclude each other there. It is no policy "
+            "for steps of less than a millisecond.", ""]
+
+
+def readme_lines(documents: list[dict[str, Any]]) -> list[str]:
+    lines = [*machine_lines(documents[0]), "| target | wanted | measured | by `tests/bench/run` |", "|---|---|---:|---|"]
+    for results in documents:
+        for target in results["targets"]:
+            missed = "" if targets.verdict(target) == "met" else f", **{targets.verdict(target)}**"
+            lines.append(f"| {cell(target['text'])} | {target['sense']} {shown(target['limit'], target['unit'])} "
+                         f"| {shown(target['value'], target['unit'])}{missed} | {results['benchmark']} |")
+    lines += ["", "[tests/bench/RESULTS.md](tests/bench/RESULTS.md) says where the limits lie, and has the other pictures."]
+    for results in documents:
+        if results["benchmark"] in SHOWN:
+            picture = f"tests/bench/results/{results['benchmark']}.png"
+            lines += ["", f"`{results['command']}`:", "", f"![{results['title']}]({picture})"]
+    return lines
+
+
 def quiet_lines(documents: list[dict[str, Any]]) -> list[str]:
     """By the load before the first of them: the others' is their predecessors' own."""
     first = min(documents, key=lambda results: results["began"])
@@ -75,7 +114,7 @@ def benchmark_lines(results: dict[str, Any], picture: Path) -> list[str]:
 
 
 def page(documents: list[dict[str, Any]], pictures: Path) -> str:
-    lines = [*quiet_lines(documents), *machine_lines(documents[0]), *target_lines(documents)]
+    lines = [*quiet_lines(documents), *machine_lines(documents[0]), *target_lines(documents), *limit_lines(documents)]
     if any(results["short"] for results in documents):
         lines = ["**Short form: these figures show that the benchmarks run, and nothing else.**", "", *lines]
     for results in documents:
@@ -83,7 +122,7 @@ def page(documents: list[dict[str, Any]], pictures: Path) -> str:
     return HEAD + "\n".join(lines).rstrip() + "\n"
 
 
-def write(documents: list[dict[str, Any]], folder: Path, target: Path = HERE) -> None:
+def write(documents: list[dict[str, Any]], folder: Path, target: Path = HERE, readme: Path = README) -> None:
     """Copies the pictures first: the page shows those that there are."""
     pictures = target / PICTURES.name
     pictures.mkdir(exist_ok=True)
@@ -92,3 +131,4 @@ def write(documents: list[dict[str, Any]], folder: Path, target: Path = HERE) ->
         if source.exists():
             shutil.copy(source, pictures / source.name)
     (target / PAGE.name).write_text(page(documents, pictures))
+    sections.section_replace(readme, SECTION, "\n".join(readme_lines(documents)))
