@@ -145,7 +145,7 @@ def stepd_of(cluster: Cluster, job: int) -> int:
 
 
 def kill_processes(cluster: Cluster, job: int, *which: str, ends: bool = False) -> None:
-    """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order; ends: whatever of it there still is."""
+    """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order; ends: those that still are."""
     stepd = stepd_of(cluster, job)
     assert stepd or ends
     if not stepd:

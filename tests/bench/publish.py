@@ -65,16 +65,18 @@ def limit_lines(documents: list[dict[str, Any]]) -> list[str]:
     woken = [target["value"] for results in documents for target in results["targets"]
              if target["text"] == late_sender.EVENT_OVERSHOOT and target["value"] is not None]
     waking = f", {targets.number(woken[0])} µs here" if woken else ""
-    begin_ms, least = nap["late_most_us"] * HALF * SHARE / 1000, 100 * nap["cpu_us"] / (LONGEST_US + nap["late_us"])
-    return ["## Where the limits lie", "",
-            f"A sleep of {LONGEST_US} µs ends {nap['late_us']:.0f} µs late on this machine, one in ten {nap['late_most_us']:.0f} "
-            f"µs or more, and takes {nap['cpu_us']:.0f} µs of CPU time. `nap` delays no step of a wait by more than 1/{SHARE} "
-            f"of it and sleeps only where half of that covers the lateness: from {begin_ms:.1f} ms of a wait on. Sleeping so, a "
-            f"rank uses {least:.0f} % of its core. What is wanted of shorter waits, or below that share, needs a machine that "
-            "wakes sooner, or `event`.", "",
-            f"`event` sleeps in every wait of more than 20 µs or so and is late by its waking{waking}: the CPU time "
-            "wanted of waits of 1 ms and the wall time wanted of steps of 100 and 200 µs exclude each other there. It is no policy "
-            "for steps of less than a millisecond.", ""]
+    begin_ms = nap["late_most_us"] * HALF * SHARE / 1000
+    least = 100 * nap["cpu_us"] / (LONGEST_US + nap["late_us"])
+    return [
+        "## Where the limits lie", "",
+        f"A sleep of {LONGEST_US} µs ends {nap['late_us']:.0f} µs late on this machine, one in ten "
+        f"{nap['late_most_us']:.0f} µs or more, and takes {nap['cpu_us']:.0f} µs of CPU time. `nap` delays no step of a "
+        f"wait by more than 1/{SHARE} of it and sleeps only where half of that covers the lateness: from "
+        f"{begin_ms:.1f} ms of a wait on. Sleeping so, a rank uses {least:.0f} % of its core. What is wanted of shorter "
+        "waits, or below that share, needs a machine that wakes sooner, or `event`.", "",
+        f"`event` sleeps in every wait of more than 20 µs or so and is late by its waking{waking}: the CPU time wanted "
+        "of waits of 1 ms and the wall time wanted of steps of 100 and 200 µs exclude each other there. It is no "
+        "policy for steps of less than a millisecond.", ""]
 
 
 def readme_lines(documents: list[dict[str, Any]]) -> list[str]:
@@ -84,7 +86,7 @@ def readme_lines(documents: list[dict[str, Any]]) -> list[str]:
             missed = "" if targets.verdict(target) == "met" else f", **{targets.verdict(target)}**"
             lines.append(f"| {cell(target['text'])} | {target['sense']} {shown(target['limit'], target['unit'])} "
                          f"| {shown(target['value'], target['unit'])}{missed} | {results['benchmark']} |")
-    lines += ["", "[tests/bench/RESULTS.md](tests/bench/RESULTS.md) says where the limits lie, and has the other pictures."]
+    lines += ["", "[tests/bench/RESULTS.md](tests/bench/RESULTS.md) says where the limits lie, and has more pictures."]
     for results in documents:
         if results["benchmark"] in SHOWN:
             picture = f"tests/bench/results/{results['benchmark']}.png"
