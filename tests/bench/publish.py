@@ -70,17 +70,18 @@ def limit_lines(documents: list[dict[str, Any]]) -> list[str]:
     return [
         "## Where the limits lie", "",
         f"A sleep of {LONGEST_US} µs ends {nap['late_us']:.0f} µs late on this machine, one in ten "
-        f"{nap['late_most_us']:.0f} µs or more, and takes {nap['cpu_us']:.0f} µs of CPU time. `nap` delays no step of a "
-        f"wait by more than 1/{SHARE} of it and sleeps only where half of that covers the lateness: from "
-        f"{begin_ms:.1f} ms of a wait on. Sleeping so, a rank uses {least:.0f} % of its core. What is wanted of shorter "
-        "waits, or below that share, needs a machine that wakes sooner, or `event`.", "",
+        f"{nap['late_most_us']:.0f} µs or more, and takes {nap['cpu_us']:.0f} µs of CPU time. `nap` delays no step of "
+        f"a wait by more than 1/{SHARE} of it and sleeps only where half of that covers the lateness: from "
+        f"{begin_ms:.1f} ms of a wait on. Sleeping so, a rank uses {least:.0f} % of its core. What is wanted of "
+        "shorter waits, or below that share, needs a machine that wakes sooner, or `event`.", "",
         f"`event` sleeps in every wait of more than 20 µs or so and is late by its waking{waking}: the CPU time wanted "
         "of waits of 1 ms and the wall time wanted of steps of 100 and 200 µs exclude each other there. It is no "
         "policy for steps of less than a millisecond.", ""]
 
 
 def readme_lines(documents: list[dict[str, Any]]) -> list[str]:
-    lines = [*machine_lines(documents[0]), "| target | wanted | measured | by `tests/bench/run` |", "|---|---|---:|---|"]
+    head = ["| target | wanted | measured | by `tests/bench/run` |", "|---|---|---:|---|"]
+    lines = [*machine_lines(documents[0]), *head]
     for results in documents:
         for target in results["targets"]:
             missed = "" if targets.verdict(target) == "met" else f", **{targets.verdict(target)}**"
