@@ -84,6 +84,7 @@ def _of_ranks(found: Found) -> Iterator[Row]:
     for rank in ranks_of(found.record, found.step):
         yield "rank", rank.label, "wait", rank.seconds, "s"
         yield "rank", rank.label, "asleep", rank.asleep, "s"
+        yield "rank", rank.label, "node", safe(rank.node), ""
     wait = found.record.wait
     if wait is None or found.step is not None:
         return

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import Refusal
+from .places import nodes_of_places
 from .reader import NUMBER_MAX, SECONDS_MAX, Reader, damaged, number_of
 
 VERSION = 1
@@ -91,6 +92,7 @@ class Wait:
     profile: list[ProfiledCall]
     per_rank: list[float]
     per_rank_asleep: list[float]
+    per_rank_nodes: list[str]  # empty where it is not said
     quantiles: list[float]
     least_ranks: list[RankWait]  # the ends of the order, where there is no list of all ranks; least and most first
     most_ranks: list[RankWait]
@@ -293,6 +295,7 @@ def _wait(reader: Reader) -> Wait:
         profile=_profile(reader.maybe_object("profile")),
         per_rank=per_rank,
         per_rank_asleep=asleep,
+        per_rank_nodes=nodes_of_places(reader, "per_rank_nodes", len(per_rank)),
         quantiles=quantiles,
         least_ranks=reader.items("least", _listed, required=False),
         most_ranks=reader.items("most", _listed, required=False),

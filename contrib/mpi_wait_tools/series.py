@@ -30,10 +30,10 @@ def _cell(value: float | None, most: float) -> str:
 
 def power_line(watts: Sequence[float | None], elapsed: float, room: int) -> tuple[str, str]:
     """A curve in one line of block characters from 0 up, and what it says in words; "" where nothing is known."""
-    shown = _gathered(watts, room)
     known = [value for value in watts if value is not None]
     if not known:
         return "", ""
+    shown = _gathered(watts, room)
     most = max(value or 0.0 for value in shown)
     words = f"{scaled(min(known), 'W')} to {scaled(max(known), 'W')}, {duration(elapsed / len(shown))} a character"
     words += f" ({UNKNOWN} not known)" if None in shown else ""
