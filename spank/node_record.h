@@ -44,8 +44,8 @@ json_t *node_record_build(const struct state_job *job, const char *node, double 
                           uint32_t steps_left_out);
 
 /*
- * The steps' part, from the files in the job's directory; never NULL but without memory. curve gets their points; it may
- * be NULL.
+ * The steps' part, from the files in the job's directory; never NULL but without memory. curve, which may be NULL, gets
+ * their points.
  */
 json_t *node_record_steps(int job_directory, const struct energy_share *share, struct watts *ret_watts,
                           struct power_curve *curve, uint32_t *ret_left_out);
