@@ -58,11 +58,24 @@ void record_power_begin(struct sum_power *sum, const struct record_node *const n
 		sum->parts.count = 0;
 }
 
+/* What a node's watts are to be multiplied by. Sampling takes its time, so that without gaps the joules are truer. */
+static double own_of(const struct record_power *power, double length_s, double all_j, double own_j)
+{
+	double sampled_j = 0;
+
+	for (uint32_t i = 0; i < power->count; i++) {
+		if (power->watts[i] < 0)
+			return all_j > 0 ? own_j / all_j : 0;
+		sampled_j += (double)power->watts[i] * length_s / power->count;
+	}
+	return sampled_j > 0 ? own_j / sampled_j : 0;
+}
+
 void record_power_add(struct sum_power *sum, const struct record_node *node, double all_j, double own_j)
 {
 	double from_s = node->start_s - sum->start_s, length_s = node->end_s - node->start_s;
 	const struct record_power *power = &node->power;
-	double own = all_j > 0 ? own_j / all_j : 0;
+	double own = own_of(power, length_s, all_j, own_j);
 
 	if (sum->parts.count == 0 || !(length_s > 0))
 		return;

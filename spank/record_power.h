@@ -35,7 +35,7 @@ void record_power_free(struct record_power *power);
 /* The job's time and parts; nothing is added yet. */
 void record_power_begin(struct sum_power *sum, const struct record_node *const nodes[], size_t count);
 
-/* One node, which used all_j, own_j of them for the job. */
+/* One node, which used all_j, own_j of them for the job. Without gaps its parts are own_j in all. */
 void record_power_add(struct sum_power *sum, const struct record_node *node, double all_j, double own_j);
 
 /* The job's "power_w"; NULL where nothing is known. */

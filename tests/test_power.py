@@ -65,10 +65,15 @@ def test_of_a_shared_node_the_jobs_part(tmp_path: Path) -> None:
     assert power_of(tmp_path, shared) == [0.5, 1.5, 1, 1]
 
 
+def test_the_area_is_the_energy(tmp_path: Path) -> None:
+    """The node's clock was read a little before its first sample and a little after its last."""
+    assert power_of(tmp_path, node("c1", [20800, 10400, 0, 10400])) == [20, 10, 0, 10]
+
+
 def test_what_has_no_energy_has_no_power(tmp_path: Path) -> None:
     assert merge(tmp_path, [node("c1", [1, 2]) | {"energy": None}])["energy"] is None
-    unknown = merge(tmp_path, [node("c1", [1, 2], cores=0), node("c2", [7000, 9000])])["energy"]
-    assert unknown["power_w"] == [7, 9] and unknown["nodes"] == 1
+    unknown = merge(tmp_path, [node("c1", [1, 2], cores=0), node("c2", [8000, 12000])])["energy"]
+    assert unknown["power_w"] == [8, 12] and unknown["nodes"] == 1
 
 
 @pytest.mark.parametrize(
