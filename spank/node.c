@@ -134,7 +134,7 @@ static json_t *job_show(const struct state_place *place, int directory, struct s
 	bool has_window = false;
 
 	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
-	steps = node_record_steps(directory, &share, &watts, &left_out);
+	steps = node_record_steps(directory, &share, &watts, NULL, &left_out);
 	if (job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0)
 		has_window = energy_from_json(json, &latest) == 0;
 	if (has_window)

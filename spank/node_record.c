@@ -114,16 +114,19 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 	return json;
 }
 
-static void watts_take(const json_t *step, struct watts *watts)
+static void samples_take(const json_t *step, struct watts *watts, struct power_curve *curve)
 {
+	struct power_points points;
 	struct watts of_step;
 
 	if (watts_from_json(json_object_get(step, "watts"), &of_step) == 0)
 		watts_merge(watts, &of_step);
+	if (curve && power_from_json(json_object_get(step, "power"), &points) == 0)
+		power_curve_add(curve, &points);
 }
 
 json_t *node_record_steps(int job_directory, const struct energy_share *share, struct watts *ret_watts,
-                          uint32_t *ret_left_out)
+                          struct power_curve *curve, uint32_t *ret_left_out)
 {
 	int copy = openat(job_directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_closedir DIR *entries = copy < 0 ? NULL : fdopendir(copy);
@@ -147,7 +150,7 @@ json_t *node_record_steps(int job_directory, const struct energy_share *share, s
 		    state_step_from_json(json, &step, &wait) == 0) {
 			json_array_append_new(
 			        steps, step_record(&step, share, wait, json_object_get(json, "grant"), &ranks_listed));
-			watts_take(json, ret_watts);
+			samples_take(json, ret_watts, curve);
 		} else {
 			(*ret_left_out)++;
 		}
@@ -203,8 +206,21 @@ static json_t *throttle_now(const struct state_job *job)
 	return json;
 }
 
+/* Of the steps' points and the job's ends; NULL where no step was sampled. */
+static json_t *power_print(struct power_curve *curve, const struct power_points *ends)
+{
+	json_t *json;
+
+	if (curve->count > 0)
+		power_curve_add(curve, ends);
+	json = power_curve_to_json(curve);
+	power_curve_free(curve);
+	return json;
+}
+
 /* Returns whether there is a window from the job's begin until now; if not, why is filled in. */
-static bool window_take(const struct state_place *place, struct state_job *job, struct energy_window *ret_window)
+static bool window_take(const struct state_place *place, struct state_job *job, struct energy_window *ret_window,
+                        struct power_points *ret_ends)
 {
 	cleanup_close int node = state_open_node(place);
 	struct energy_snapshot now;
@@ -218,11 +234,14 @@ static bool window_take(const struct state_place *place, struct state_job *job, 
 		return false;
 	taken = node >= 0 && rapl_open(&rapl, &error) == 0 && energy_update(node, rapl, NULL, &now, &error) == 0;
 	rapl_close(rapl);
-	if (taken)
-		energy_between(&job->baseline, &now, ret_window);
-	else
+	if (!taken) {
 		snprintf(job->energy_why, sizeof(job->energy_why), "%.*s", STATE_WHY_MAX - 1, error.text);
-	return taken;
+		return false;
+	}
+	energy_between(&job->baseline, &now, ret_window);
+	power_add(ret_ends, &job->baseline);
+	power_add(ret_ends, &now);
+	return true;
 }
 
 static bool record_fits(const json_t *record)
@@ -263,7 +282,9 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	struct energy_window window;
 	struct energy_share share;
 	struct watts watts;
-	json_auto_t *steps = NULL, *record = NULL;
+	struct power_points ends = {0};
+	struct power_curve curve = {0};
+	json_auto_t *steps = NULL, *record = NULL, *power = NULL;
 	uint32_t left_out = 0;
 	bool has_window;
 	int result = job ? state_job_read(&end->place, end->job_id, job) : -ENOMEM;
@@ -273,9 +294,10 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	result = outbox_key(job->cluster, job->job_id, job->restart_count, key, error);
 	if (result)
 		return result;
-	has_window = window_take(&end->place, job, &window);
+	has_window = window_take(&end->place, job, &window, &ends);
 	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
-	steps = node_record_steps(directory, &share, &watts, &left_out);
+	steps = node_record_steps(directory, &share, &watts, &curve, &left_out);
+	power = power_print(&curve, &ends);
 	if (!job->policy.asked[0] && json_array_size(steps) == 0)
 		return RECORD_NOT_WANTED;
 	record = node_record_build(job, end->place.node, clock_wall_s(), has_window ? &window : NULL, &share, steps,
@@ -284,6 +306,8 @@ static int record_put(const struct node_record_end *end, int directory, char key
 		return error_set(error, -ENOMEM, "out of memory");
 	json_object_set_new(record, "throttle", throttle_now(job));
 	json_object_set_new(record, "watts", watts_fit(&watts, &share));
+	if (has_window && power)
+		json_object_set(record, "power_mw", power);
 	record_shrink(record);
 	return outbox_put(end->outbox, key, end->place.node, record, error);
 }

@@ -13,6 +13,7 @@
 
 #include "spank/energy_share.h"
 #include "spank/error.h"
+#include "spank/power.h"
 #include "spank/state.h"
 #include "spank/watts.h"
 
@@ -42,8 +43,11 @@ json_t *node_record_build(const struct state_job *job, const char *node, double 
                           const struct energy_window *energy, const struct energy_share *share, json_t *steps,
                           uint32_t steps_left_out);
 
-/* The steps' part, from the files in the job's directory; never NULL but without memory. */
+/*
+ * The steps' part, from the files in the job's directory; never NULL but without memory. curve, which may be NULL, gets
+ * their points.
+ */
 json_t *node_record_steps(int job_directory, const struct energy_share *share, struct watts *ret_watts,
-                          uint32_t *ret_left_out);
+                          struct power_curve *curve, uint32_t *ret_left_out);
 
 #endif

@@ -2,9 +2,9 @@
  * Record: what sacct shows of a job, made of its nodes' records. Pure.
  *
  * One line of JSON that validates against record.schema.json and is at most RECORD_MAX bytes, because the column is
- * 65 535 and cut silently. Where it would be longer, detail goes in this order: how long each rank slept, how long each
- * rank waited (quantiles and extremes instead), message sizes and all but the 256, 64, 16 steps that waited most, all
- * steps (their sum instead), functions beyond the first 8.
+ * 65 535 and cut silently. Where it would be longer, detail goes in this order: how long each rank slept, on which node
+ * it ran, how long each rank waited (quantiles and extremes instead), message sizes and all but the 256, 64, 16 steps
+ * that waited most, all steps (their sum instead), functions beyond the first 8.
  */
 #ifndef MPIWAIT_SPANK_RECORD_H
 #define MPIWAIT_SPANK_RECORD_H

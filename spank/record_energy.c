@@ -3,6 +3,7 @@
 #include "spank/record_number.h"
 
 #define DROPPED_SHOWN 16
+#define EVENTS_MAX    1000000000000000LL
 
 /* The zones that were not whole, with their nodes. */
 static void dropped_print(json_t *energy, const struct record_node *const nodes[], size_t count)
@@ -22,7 +23,7 @@ static void dropped_print(json_t *energy, const struct record_node *const nodes[
 
 json_t *record_energy_print(const struct sum *sum, const struct record_node *const nodes[], size_t count)
 {
-	json_t *zones, *json;
+	json_t *zones, *json, *power;
 
 	if (sum->energy_nodes == 0)
 		return json_null();
@@ -40,7 +41,25 @@ json_t *record_energy_print(const struct sum *sum, const struct record_node *con
 	if (sum->gaps > 0)
 		json_object_set_new(json, "gaps", json_integer((json_int_t)sum->gaps));
 	dropped_print(json, nodes, count);
+	if (sum->power.parts.count > 0 && (power = record_power_print(&sum->power)))
+		json_object_set_new(json, "power_w", power);
 	return json;
+}
+
+bool record_throttle_get(const json_t *json, struct record_node *node)
+{
+	if (!json || json_is_null(json))
+		return true;
+	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++) {
+		const json_t *value = json_object_get(json, throttle_kind_name((enum throttle_kind)kind));
+		json_int_t events = json_integer_value(value);
+
+		if (!json_is_integer(value) || events < 0 || events > EVENTS_MAX)
+			return false;
+		node->throttle[kind] = (uint64_t)events;
+	}
+	node->has_throttle = true;
+	return true;
 }
 
 json_t *record_throttle_print(const struct sum *sum, const struct record_node *const nodes[])

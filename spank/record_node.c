@@ -3,6 +3,7 @@
 #include "preload/stats.h"
 #include "spank/cleanup.h"
 #include "spank/profile.h"
+#include "spank/record_energy.h"
 
 #include <errno.h>
 #include <string.h>
@@ -62,6 +63,12 @@ static bool integer_of(const json_t *value, int64_t most, uint64_t *ret_value)
 static bool integer_get(const json_t *object, const char *key, int64_t most, uint64_t *ret_value)
 {
 	return integer_of(json_object_get(object, key), most, ret_value);
+}
+
+/* The same where it is there at all: older nodes do not have it. */
+static bool maybe_get(const json_t *object, const char *key, int64_t most, uint64_t *ret_value)
+{
+	return !json_object_get(object, key) || integer_get(object, key, most, ret_value);
 }
 
 static bool id_get(const json_t *object, const char *key, bool null_ok, uint32_t *ret_id)
@@ -164,21 +171,6 @@ static bool energy_get(const json_t *object, struct record_energy *ret_energy)
 	return dropped_ok(ret_energy->dropped);
 }
 
-/* A node that is older than this key, or has no counters, has none. */
-static bool throttle_get(const json_t *object, struct record_node *node)
-{
-	const json_t *throttle = json_object_get(object, "throttle");
-
-	if (!throttle || json_is_null(throttle))
-		return true;
-	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
-		if (!integer_get(throttle, throttle_kind_name((enum throttle_kind)kind), COUNT_MAX,
-		                 &node->throttle[kind]))
-			return false;
-	node->has_throttle = true;
-	return true;
-}
-
 /* [rank, wait_us] or [rank, wait_us, asleep_us] */
 static bool rank_of(const json_t *value, size_t numbers, struct record_rank *ret_rank)
 {
@@ -272,12 +264,11 @@ static bool wait_get(const json_t *step, struct record_wait *ret_wait)
 	       calls_get(wait, ret_wait) && service_parse(wait, &ret_wait->service) &&
 	       integer_get(wait, "size", RANK_MAX, &ret_wait->size) &&
 	       integer_get(wait, "unseen", RANK_MAX, &ret_wait->unseen) &&
-	       (!json_object_get(wait, "doubtful") || integer_get(wait, "doubtful", RANK_MAX, &ret_wait->doubtful)) &&
+	       maybe_get(wait, "doubtful", RANK_MAX, &ret_wait->doubtful) &&
 	       integer_get(wait, "span_us", MICROSECONDS_MAX, &ret_wait->span_us) &&
-	       (!json_object_get(wait, "naps") || integer_get(wait, "naps", MICROSECONDS_MAX, &ret_wait->naps)) &&
-	       (!json_object_get(wait, "low_us") || integer_get(wait, "low_us", MICROSECONDS_MAX, &ret_wait->low_us)) &&
-	       (!json_object_get(wait, "transitions") ||
-	        integer_get(wait, "transitions", MICROSECONDS_MAX, &ret_wait->transitions)) &&
+	       maybe_get(wait, "naps", MICROSECONDS_MAX, &ret_wait->naps) &&
+	       maybe_get(wait, "low_us", MICROSECONDS_MAX, &ret_wait->low_us) &&
+	       maybe_get(wait, "transitions", MICROSECONDS_MAX, &ret_wait->transitions) &&
 	       integer_get(wait, "late", MICROSECONDS_MAX, &ret_wait->late) &&
 	       integer_get(wait, "late_us", MICROSECONDS_MAX, &ret_wait->late_us) &&
 	       integer_get(wait, "sampled_us", MICROSECONDS_MAX, &ret_wait->sampled_us) &&
@@ -357,7 +348,9 @@ static int facts_get(const json_t *json, struct record_node *node, struct error 
 		return error_set(error, -EINVAL, "\"energy\" or \"energy_why\"");
 	if (!record_watts_get(json_object_get(json, "watts"), &node->watts))
 		return error_set(error, -EINVAL, "\"watts\"");
-	if (!throttle_get(json, node))
+	if (!record_power_get(json_object_get(json, "power_mw"), &node->power))
+		return error_set(error, -EINVAL, "\"power_mw\"");
+	if (!record_throttle_get(json_object_get(json, "throttle"), node))
 		return error_set(error, -EINVAL, "\"throttle\"");
 	if (!integer_get(json, "steps_left_out", COUNT_MAX, &node->steps_left_out))
 		return error_set(error, -EINVAL, "\"steps_left_out\"");
@@ -396,5 +389,6 @@ void record_node_free(struct record_node *node)
 	}
 	free(node->step);
 	json_decref(node->energy.dropped);
+	record_power_free(&node->power);
 	free(node);
 }

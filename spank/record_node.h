@@ -15,6 +15,7 @@
 #include "spank/policy.h"
 #include "spank/rapl.h"
 #include "spank/record_grant.h"
+#include "spank/record_power.h"
 #include "spank/record_watts.h"
 #include "spank/service.h"
 #include "spank/throttle.h"
@@ -102,6 +103,7 @@ struct record_node {
 	struct record_energy energy;
 	char energy_why[65];
 	struct record_watts watts;
+	struct record_power power;
 	bool has_throttle;
 	uint64_t throttle[THROTTLE_KIND_COUNT];
 	uint64_t steps_left_out;

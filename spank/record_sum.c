@@ -65,6 +65,7 @@ static void energy_add_node(struct sum *sum, const struct record_node *node)
 	sum->gaps += node->energy.gaps;
 	sum->joules += own_of(&node->energy, share);
 	sum->node_joules += joules_of(&node->energy);
+	record_power_add(&sum->power, node, joules_of(&node->energy), own_of(&node->energy, share));
 	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++) {
 		sum->has[kind] |= node->energy.has[kind];
 		sum->zone_j[kind] += node->energy.zone_j[kind];
@@ -295,6 +296,7 @@ int sum_make(const struct record_node *const nodes[], size_t count, struct sum *
 		sum_free(sum);
 		return error_set(error, -ENOMEM, "out of memory");
 	}
+	record_power_begin(&sum->power, nodes, count);
 	for (size_t i = 0; i < count; i++) {
 		energy_add_node(sum, nodes[i]);
 		record_watts_add(&sum->watts, &nodes[i]->watts);

@@ -12,6 +12,7 @@
 #include "spank/error.h"
 #include "spank/profile.h"
 #include "spank/record_node.h"
+#include "spank/record_power.h"
 #include "spank/service.h"
 
 struct sum_rank {
@@ -66,6 +67,7 @@ struct sum {
 	double node_joules;
 	double gaps;
 	struct record_watts watts;
+	struct sum_power power;
 	uint32_t throttle_nodes; /* nodes that have the counters */
 	double throttle[THROTTLE_KIND_COUNT];
 	uint32_t throttle_most; /* index of the node with most events, if there are any */

@@ -7,6 +7,7 @@
 
 #define QUANTILES 101
 #define EXTREMES  16
+#define RUNS_MAX  4096 /* more would not fit */
 
 static json_t *ratio(double part, double whole)
 {
@@ -104,11 +105,67 @@ static json_t *extremes_print(const struct sum *sum, const struct record_node *c
 	return json;
 }
 
+/* A node's ranks at equal distances in the list. */
+struct run {
+	size_t first, last, count, distance;
+};
+
+/* Ends the run, if there is one, as a row of what needs no telling but by block: [node, first, count(, distance)]. */
+static void run_end(json_t *rows, struct run *run, const char *node)
+{
+	json_t *row;
+
+	if (run->count == 0)
+		return;
+	row = json_pack("[s, I, I]", node, (json_int_t)run->first, (json_int_t)run->count);
+	if (run->count > 1 && run->distance > 1)
+		json_array_append_new(row, json_integer((json_int_t)run->distance));
+	json_array_append_new(rows, row);
+	run->count = 0;
+}
+
+static void run_add(json_t *rows, struct run *run, size_t place, const char *node)
+{
+	if (run->count == 1)
+		run->distance = place - run->last;
+	else if (run->count > 1 && place - run->last != run->distance)
+		run_end(rows, run, node);
+	if (run->count == 0)
+		run->first = place;
+	run->last = place;
+	run->count++;
+}
+
+/* Where each rank of the list ran: by block or cyclically it is a row for each node. NULL: all on one node, or too many
+ * rows. */
+static json_t *places_print(const struct sum *sum, const struct record_node *const nodes[])
+{
+	cleanup_free struct run *runs = NULL;
+	size_t count = 0;
+	json_t *rows;
+
+	for (size_t i = 0; i < sum->rank_count; i++)
+		if (sum->rank[i].node >= count)
+			count = sum->rank[i].node + 1;
+	runs = count > 1 ? calloc(count, sizeof(*runs)) : NULL;
+	if (!runs)
+		return NULL;
+	rows = json_array();
+	for (size_t i = 0; i < sum->rank_count && json_array_size(rows) <= RUNS_MAX; i++)
+		run_add(rows, &runs[sum->rank[i].node], i, nodes[sum->rank[i].node]->node);
+	for (size_t i = 0; i < count; i++)
+		run_end(rows, &runs[i], nodes[i]->node);
+	if (json_array_size(rows) > 1 && json_array_size(rows) <= RUNS_MAX)
+		return rows;
+	json_decref(rows);
+	return NULL;
+}
+
 /* The per-rank lists, or what stands for them. */
 static void ranks_print(json_t *json, const struct sum *sum, const struct record_node *const nodes[],
                         const struct record_detail *detail)
 {
-	json_t *wait = json_array(), *asleep = json_array();
+	json_t *wait = json_array(), *asleep = json_array(), *places;
 	bool whole = sum->omitted == 0, listed = detail->ranks && whole;
 
 	for (size_t i = 0; listed && i < sum->rank_count; i++) {
@@ -118,6 +175,8 @@ static void ranks_print(json_t *json, const struct sum *sum, const struct record
 	}
 	json_object_set_new(json, "per_rank_s", wait);
 	json_object_set_new(json, "per_rank_asleep_s", asleep);
+	if (listed && detail->nodes && (places = places_print(sum, nodes)))
+		json_object_set_new(json, "per_rank_nodes", places);
 	if (listed || !whole)
 		return;
 	json_object_set_new(json, "quantiles_s", quantiles_print(sum));

@@ -21,6 +21,7 @@
 struct record_detail {
 	bool ranks;  /* the wait of every rank */
 	bool asleep; /* and how much of it each of them slept */
+	bool nodes;  /* and where it ran */
 	bool sizes;  /* of messages */
 	size_t steps;
 	size_t calls;

@@ -3,6 +3,7 @@
 #include "spank/cleanup.h"
 #include "spank/files.h"
 #include "spank/log.h"
+#include "spank/power.h"
 #include "spank/slots.h"
 #include "spank/thread.h"
 #include "spank/watts.h"
@@ -21,6 +22,7 @@ struct sampler {
 	struct state_step step;
 	struct rapl *rapl; /* NULL: no zones */
 	struct energy_memory memory;
+	struct power_points power;
 	int node_directory;
 	int job_directory;
 	int segment;
@@ -84,6 +86,8 @@ static void tick(struct sampler *sampler)
 			step->from = step->to;
 		step->has_energy = true;
 		watts_update(sampler);
+		power_add(&sampler->power, &step->to);
+		step->power = &sampler->power;
 	} else if (sampler->rapl) {
 		complain(sampler, error.text);
 	}

@@ -17,6 +17,7 @@
 #include "spank/error.h"
 #include "spank/options.h"
 #include "spank/policy.h"
+#include "spank/power.h"
 #include "spank/processors.h"
 #include "spank/throttle.h"
 
@@ -65,7 +66,8 @@ struct state_step {
 	bool has_energy;
 	struct energy_snapshot from;
 	struct energy_snapshot to;
-	json_t *watts; /* watts_to_json, borrowed, for writing; NULL: none */
+	json_t *watts;                    /* watts_to_json, borrowed, for writing; NULL: none */
+	const struct power_points *power; /* the same */
 };
 
 /* root NULL: STATE_ROOT. The node is SLURMD_NODENAME, outside Slurm the host's short name. -EINVAL: no usable name. */

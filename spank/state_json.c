@@ -156,6 +156,8 @@ int state_step_write(int job_directory, const struct state_step *step, json_t *w
 	                 grant);
 	if (json && step->watts)
 		json_object_set(json, "watts", step->watts);
+	if (json && step->power)
+		json_object_set_new(json, "power", power_to_json(step->power));
 	text = json ? step_text(json, step) : NULL;
 	return text ? files_write(job_directory, name, 0600, text, strlen(text), false) : -ENOMEM;
 }

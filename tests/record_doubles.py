@@ -107,6 +107,14 @@ def spinning(joules: float = 5200.0) -> dict[str, Any]:
     return record
 
 
+def sampled() -> dict[str, Any]:
+    """Power over time, with a gap in which it is not known."""
+    record = many_steps()
+    power = [round(180 + 80 * math.sin(part / 3), 1) for part in range(64)]
+    record["mpi_wait"]["energy"]["power_w"] = [None if part in (20, 21) else watts for part, watts in enumerate(power)]
+    return record
+
+
 def many_steps() -> dict[str, Any]:
     """Steps of different power."""
     record = make_record([1.0, 2.0, 3.0, 0.1])

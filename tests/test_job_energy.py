@@ -155,13 +155,20 @@ def test_throttling_reaches_the_record(accounting: Cluster) -> None:
     }
 
 
-def test_the_fit_reaches_the_record(accounting: Cluster) -> None:
-    """On a machine that others load it may find nothing significant; it must have seen the ranks, and say so."""
+def test_samples_reach_the_record(accounting: Cluster) -> None:
+    """On a machine that others load the fit may find nothing significant; it must have seen the ranks, and say so. The
+    power over time is the same energy."""
     job, _ = jobs.srun(
         accounting,
         ["-N1", "-n2", "--mpi-wait-policy=nap", f"{jobs.PROGRAMS}/unbalanced", "8", "200", "3"],
     )
-    watts = jobs.record(accounting, job)["watts"]
+    record = jobs.record(accounting, job)
+    watts, energy = record["watts"], record["energy"]
+    print(energy, record["elapsed_s"])
+    power = energy["power_w"]
+    if None not in power and "gaps" not in energy:
+        assert sum(power) / len(power) * record["elapsed_s"] == pytest.approx(energy["joules"], rel=0.02)
+    assert any(power) and 2 <= len(power) <= record["elapsed_s"]
     assert watts["packages"] >= 1
     assert watts["known"] == watts["packages"] or watts["why"] in (
         "too few samples",

@@ -27,6 +27,7 @@ def test_two_nodes_four_ranks(cluster: Cluster) -> None:
     assert record["policy"] == {"asked": "nap", "used": "nap", "by": "job"}
     wait = record["wait"]
     assert wait["ranks"] == 4 and len(wait["per_rank_s"]) == 4
+    assert wait["per_rank_nodes"] == [["c1", 0, 2], ["c2", 2, 2]]
     assert wait["min"]["rank"] == 3 and min(wait["per_rank_s"]) == wait["per_rank_s"][3]
     assert wait["by_call"]["MPI_Allreduce"]["waits"] > 0
     energy = record["energy"]

@@ -12,8 +12,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from record_doubles import ends_of, many_steps, one_slow_node, profiled, spinning, thousands
-from report_double import SCHEMA, Report, make_record, make_row, shown
+from record_doubles import ends_of, many_steps, one_slow_node, profiled, sampled, spinning, thousands
+from report_double import SCHEMA, Report, make_record, make_row, refused, shown
 
 DOUBLES = {
     "four ranks": make_record,
@@ -22,6 +22,7 @@ DOUBLES = {
     "profiled": profiled,
     "spinning": spinning,
     "steps": many_steps,
+    "power": sampled,
 }
 
 
@@ -163,6 +164,26 @@ def test_waiting_against_transfer(report: Report) -> None:
     assert "45.0 s: 67 % waiting, the rest transfer and the MPI's own work" in text
     waits = re.search(r"MPI_Waitall +14\.0 s  (█+)(░+)", text)
     assert waits and len(waits[1]) < len(waits[2]) / 2 and "░ transfer" in text
+
+
+def test_power_is_a_curve(report: Report) -> None:
+    text = ask(report, sampled())
+    curve = re.search(r"^  Power    ([▁▂▃▄▅▆▇█·]{64})\n +(.*)\n", text, re.M)
+    assert curve and curve[1].count("·") == 2 and curve[1].index("·") == 20 and curve[1][4] == "█"
+    assert curve[2] == "100 W to 260 W, 391 ms a character (· not known), simulated"
+    assert re.search(r"^  Power    [▁▂▃▄▅▆▇█·]{22}$", ask(report, sampled(), "--width", "40"), re.M)
+    assert "Power  " not in ask(report, make_record())
+    assert "Power  " not in shown(report("123.0", rows=[make_row(json.dumps(sampled()))]))
+    rows = list(csv.DictReader(io.StringIO(ask(report, sampled(), "--csv"))))
+    power = {row["name"]: float(row["value"]) for row in rows if row["kind"] == "power"}
+    assert len(power) == 62 and power["0.000"] == 180
+
+
+@pytest.mark.parametrize("power", [7, {}, [1] * 65, [-1, 1], ["1"], [True], [1e19], [[1]]], ids=str)
+def test_power_that_cannot_be_is_refused(report: Report, power: Any) -> None:
+    record = make_record()
+    record["mpi_wait"]["energy"]["power_w"] = power
+    assert "power_w" in refused(report("123", rows=[make_row(json.dumps(record))]))
 
 
 def test_what_cannot_be_is_said(report: Report) -> None:

@@ -11,7 +11,7 @@ import zlib
 from typing import Any
 
 import pytest
-from record_doubles import many_steps, one_slow_node, profiled, spinning, thousands
+from record_doubles import many_steps, one_slow_node, profiled, sampled, spinning, thousands
 from report_double import ROOT, Report, make_record, make_row, refused, shown
 
 SMALLEST = 8000  # bytes of a page with something on it
@@ -47,6 +47,12 @@ def modelled() -> dict[str, Any]:
     return record
 
 
+def no_power_known() -> dict[str, Any]:
+    record = sampled()
+    record["mpi_wait"]["energy"]["power_w"] = [None, None]
+    return record
+
+
 def nothing_seen() -> dict[str, Any]:
     record = make_record()
     record["mpi_wait"].update(wait=None, energy=None, energy_why="no $ zones", steps=[])
@@ -59,6 +65,8 @@ PAGES = {
     "thousands": thousands,
     "profiled": profiled,
     "steps": many_steps,
+    "power": sampled,
+    "power not known": no_power_known,
     "a model": modelled,
     "nothing": nothing_seen,
 }

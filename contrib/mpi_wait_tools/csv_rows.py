@@ -29,6 +29,10 @@ def _of_job(found: Found) -> Iterator[Row]:
         yield "job", "", "energy", step.joules if step else energy.joules, "J"
         yield "job", "", "energy_source", energy.source, ""
         yield "job", "", "energy_scope", energy.scope, ""
+        if step is None and energy.power:
+            part = record.elapsed / len(energy.power)
+            for index, watts in enumerate(energy.power):
+                yield "power", f"{index * part:.3f}", "power", watts, "W"
     if step is not None:
         yield "job", "", "ranks", step.ranks, ""
         yield "job", "", "wait", step.wait, "s"
@@ -80,6 +84,7 @@ def _of_ranks(found: Found) -> Iterator[Row]:
     for rank in ranks_of(found.record, found.step):
         yield "rank", rank.label, "wait", rank.seconds, "s"
         yield "rank", rank.label, "asleep", rank.asleep, "s"
+        yield "rank", rank.label, "node", safe(rank.node), ""
     wait = found.record.wait
     if wait is None or found.step is not None:
         return

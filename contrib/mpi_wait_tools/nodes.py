@@ -9,23 +9,28 @@ FEW = 4  # more nodes than this are no hint at any of them
 
 
 def _least(wait: Wait) -> list[RankWait]:
+    if wait.per_rank_nodes:
+        return [RankWait(-1, *one) for one in zip(wait.per_rank, wait.per_rank_nodes) if one[1]]
     return [one for one in wait.least_ranks or [wait.least] if one.node]
 
 
 def slow_nodes(record: Record) -> list[str]:
     """
-    Nodes of which every rank that is known waits least: of the ranks that wait least and most, the record says where
-    they ran. Empty where too few are known, where the least waiting ones are spread over many nodes, or where another
-    rank of the same node waits like the others.
+    Nodes of which every rank that is known waits least: of all ranks that it lists, or of those that wait least and
+    most, the record says where they ran. Empty where too few are known, where the least waiting ones are spread over
+    many nodes, or where another rank of the same node waits like the others.
     """
     wait = record.wait
     if wait is None or record.nodes_of < 2 or wait.least.seconds > wait.most.seconds / 2:
         return []
     threshold = (wait.least.seconds + wait.mean) / 2
-    least = [one.node for one in _least(wait) if one.seconds <= threshold]
+    known = _least(wait)
+    least = [one.node for one in known if one.seconds <= threshold]
     names = list(dict.fromkeys(least))
     waiting = {one.node for one in wait.most_ranks or [wait.most]}
-    waiting |= {one.node for one in _least(wait) if one.seconds > threshold}
+    waiting |= {one.node for one in known if one.seconds > threshold}
+    if wait.per_rank_nodes:  # nothing is a sample: a node with one quick rank takes nothing from the others
+        names = [name for name in names if name not in waiting]
     alone = wait.ranks > record.nodes_of and any(least.count(name) < 2 for name in names)
     return [] if alone or len(names) > FEW or waiting.intersection(names) else names
 

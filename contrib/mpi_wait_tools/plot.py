@@ -12,7 +12,7 @@ from .errors import Refusal
 from .found import Found
 from .imbalance import Imbalance, imbalance_of
 from .plot_compare import comparison_page
-from .plot_panels import draw_calls, draw_distribution, draw_order, draw_power, draw_ranks, nothing, rows_of
+from .plot_panels import draw_calls, draw_distribution, draw_order, draw_power, draw_ranks, nothing, over_time, rows_of
 from .plot_style import DOTS_PER_INCH, INK, LEFT, LOST, QUIET, RIGHT, footer, new_page, plain
 from .reading import policy_line, ranks_of
 from .record import Record, Step
@@ -88,8 +88,7 @@ def _page(found: Found) -> Figure:
         draw_calls(calls, record, record.wait, LEFT)
     else:
         nothing(calls, "Waiting by call", "no call waited", LEFT)
-    several = sum(item.joules is not None and bool(item.elapsed) for item in record.steps) > 1
-    corner = (SECOND, BOTTOM + ROW_HEIGHT) if several else (0.76, BOTTOM)
+    corner = (SECOND, BOTTOM + ROW_HEIGHT) if over_time(record) else (0.76, BOTTOM)
     power = figure.add_axes((*corner, RIGHT - corner[0], below - corner[1]))
     draw_power(power, record, SECOND)
     footer(figure, _footer(record))

@@ -24,7 +24,7 @@ from .plot_style import (
 )
 from .power import STATES, watts_of
 from .reading import Rank
-from .record import Record, Step, Wait
+from .record import Energy, Record, Step, Wait
 from .units import count, digits, duration, percent, plural, scaled
 from .view_wait import scale_of
 
@@ -151,7 +151,7 @@ def rows_of(record: Record) -> int:
     wait, energy = record.wait, record.energy
     profiled = [call for call in wait.profile if call.time > 0] if wait is not None else []
     calls = len(profiled or wait.calls) if wait is not None else 0
-    parts = ROWS_OF_STEPS if len(_with_energy(record)) > 1 else len(energy.zones) if energy is not None else 0
+    parts = ROWS_OF_STEPS if over_time(record) else len(energy.zones) if energy is not None else 0
     return max(ROWS_MIN, min(ROWS_MAX, max(calls, parts)))
 
 
@@ -177,10 +177,18 @@ def draw_calls(axes: Any, record: Record, wait: Wait, left: float) -> None:
     _lying(axes, [row[0] for row in rows], most, left, rows_of(record))
 
 
+def over_time(record: Record) -> bool:
+    """Whether the power is drawn over an axis of time."""
+    sampled = record.energy is not None and any(watts is not None for watts in record.energy.power)
+    return sampled or len(_with_energy(record)) > 1
+
+
 def draw_power(axes: Any, record: Record, left: float) -> None:
-    """Power over the job's steps, where there are several with energy; else what a rank draws; else the zones."""
-    steps = _with_energy(record)
-    if len(steps) > 1:
+    """Power over time, where it was sampled; else over steps with energy; else what a rank draws; else the zones."""
+    steps, energy = _with_energy(record), record.energy
+    if energy is not None and any(watts is not None for watts in energy.power):
+        _power_over_time(axes, record, energy)
+    elif len(steps) > 1:
         _power_of_steps(axes, steps[:STEPS_SHOWN])
     elif watts_of(record):
         _power_of_ranks(axes, record, left)
@@ -188,6 +196,37 @@ def draw_power(axes: Any, record: Record, left: float) -> None:
         _energy_of_zones(axes, record, record.energy.zones, left)
     else:
         nothing(axes, "Energy", "not known: " + (plain(record.energy_why) or "no counters could be read"), left)
+
+
+def _known_runs(power: Sequence[float | None]) -> list[tuple[int, list[float]]]:
+    """(place of the first, watts) of what lies between unknown parts."""
+    runs: list[tuple[int, list[float]]] = []
+    for place, watts in enumerate(power):
+        if watts is None:
+            continue
+        if place == 0 or power[place - 1] is None:
+            runs.append((place, []))
+        runs[-1][1].append(watts)
+    return runs
+
+
+def _power_over_time(axes: Any, record: Record, energy: Energy) -> None:
+    """A line in steps: each is the mean of its part of the time, so that the area is the energy."""
+    part = record.elapsed / len(energy.power)
+    for start, watts in _known_runs(energy.power):
+        edges = [part * (start + place) for place in range(len(watts) + 1)]
+        curve = [*watts, watts[-1]]
+        axes.fill_between(edges, 0, curve, step="post", color=ASLEEP, alpha=0.25, linewidth=0)
+        axes.plot(edges, curve, color=ASLEEP, linewidth=1.6, drawstyle="steps-post")
+    mean = energy.joules / record.elapsed if record.elapsed > 0 else 0.0
+    axes.axhline(mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
+    source = "simulated, " if energy.source == "simulated" else ""
+    style(axes, "Power over time", [("", f"{source}- - -  mean {scaled(mean, 'W')}")])
+    value_axis(axes.yaxis, lambda value: scaled(value, "W"), 4)
+    time_axis(axes.xaxis, record.elapsed, 4)
+    axes.xaxis.grid(False)
+    axes.set_xlim(0, record.elapsed or 1)
+    axes.set_ylim(0, max(mean, *(value or 0.0 for value in energy.power)) * 1.1 or 1)
 
 
 def _power_of_steps(axes: Any, steps: Sequence[Step]) -> None:

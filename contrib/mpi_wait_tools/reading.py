@@ -40,10 +40,11 @@ def ranks_of(record: Record, step: Step | None) -> list[Rank]:
             return []
         labels = [("", rank) for rank in range(len(wait.per_rank))]
     asleep: list[float | None] = [*wait.per_rank_asleep] or [None] * len(wait.per_rank)
+    nodes = wait.per_rank_nodes or [""] * len(wait.per_rank)
     several = step is None and len(ran) > 1
     return [
-        Rank(f"{name}.{rank}" if several and name else str(rank), seconds, part)
-        for (name, rank), seconds, part in zip(labels, wait.per_rank, asleep)
+        Rank(f"{name}.{rank}" if several and name else str(rank), seconds, part, node)
+        for (name, rank), seconds, part, node in zip(labels, wait.per_rank, asleep, nodes)
         if step is None or name == step.id
     ]
 

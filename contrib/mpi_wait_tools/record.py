@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import Refusal
-from .reader import SECONDS_MAX, Reader, damaged
+from .places import nodes_of_places
+from .reader import NUMBER_MAX, SECONDS_MAX, Reader, damaged, number_of
 
 VERSION = 1
 PROFILE_MAX = 1e26
 COUNTS_MAX = 32
+POWER_MAX = 64
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 _CALL = re.compile(r"MPI_[A-Za-z_]{1,60}|other")
 _SIZE = re.compile(r"0|[1-9][0-9]{0,11}")
@@ -43,6 +45,7 @@ class Energy:
     nodes: int | None
     gaps: int
     dropped: list[str]
+    power: list[float | None]  # watts in equal parts of the job's time, None: not known; empty: not sampled
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ class Wait:
     profile: list[ProfiledCall]
     per_rank: list[float]
     per_rank_asleep: list[float]
+    per_rank_nodes: list[str]  # empty where it is not said
     quantiles: list[float]
     least_ranks: list[RankWait]  # the ends of the order, where there is no list of all ranks; least and most first
     most_ranks: list[RankWait]
@@ -165,7 +169,14 @@ def _dropped(value: Any, where: str) -> str:
     return f"{zone.text('zone')} of {zone.text('node')} {zone.text('why')}"
 
 
+def _watts(value: Any, where: str) -> float | None:
+    return None if value is None else number_of(value, where, NUMBER_MAX)
+
+
 def _energy(reader: Reader) -> Energy:
+    power = reader.items("power_w", _watts, required=False)
+    if len(power) > POWER_MAX:
+        raise damaged(reader.path("power_w"), "is not a list of possible length")
     zones = reader.object("zones_j")
     return Energy(
         joules=reader.number("joules"),
@@ -180,6 +191,7 @@ def _energy(reader: Reader) -> Energy:
         nodes=reader.maybe_integer("nodes"),
         gaps=reader.maybe_integer("gaps") or 0,
         dropped=reader.items("dropped", _dropped, required=False),
+        power=power,
     )
 
 
@@ -283,6 +295,7 @@ def _wait(reader: Reader) -> Wait:
         profile=_profile(reader.maybe_object("profile")),
         per_rank=per_rank,
         per_rank_asleep=asleep,
+        per_rank_nodes=nodes_of_places(reader, "per_rank_nodes", len(per_rank)),
         quantiles=quantiles,
         least_ranks=reader.items("least", _listed, required=False),
         most_ranks=reader.items("most", _listed, required=False),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from .canvas import Canvas
+from .canvas import LABEL_WIDTH, Canvas
 from .imbalance import ranks_time
 from .power import power_lines, saving_line
 from .reading import energy_scope
 from .record import Energy, Grant, Record, Step, Wait
 from .sacct import Job
+from .series import power_line
 from .units import duration, percent, plural, safe, scaled, watt_hours
 
 GRANTS = {"lease": "lease", "fd": "descriptor", "file": "ownership"}
@@ -41,6 +42,15 @@ def _known_energy(canvas: Canvas, record: Record, energy: Energy, step: Step | N
         canvas.line("", f"the nodes' other {scaled(rest, 'J')}: idle, or other jobs'", "dim")
     if step is None and energy.zones:
         canvas.line("", _zones(energy))
+    if step is None:
+        _over_time(canvas, record, energy)
+
+
+def _over_time(canvas: Canvas, record: Record, energy: Energy) -> None:
+    curve, words = power_line(energy.power, record.elapsed, canvas.width - LABEL_WIDTH - 2)
+    if curve:
+        canvas.line("Power", curve)
+        canvas.line("", words + (", simulated" if energy.source == "simulated" else ""))
 
 
 def _whole_nodes(energy: Energy, step: Step | None) -> str:

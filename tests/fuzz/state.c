@@ -34,6 +34,22 @@ static void step_check(const json_t *json)
 		energy_between(&step.from, &step.to, &window);
 }
 
+static void power_check(const json_t *json)
+{
+	struct power_curve curve = {0};
+	struct power_points points;
+	json_auto_t *again = NULL, *parts = NULL;
+
+	if (power_from_json(json, &points))
+		return;
+	again = power_to_json(&points);
+	FUZZ_CHECK(json_equal(again, json));
+	power_curve_add(&curve, &points);
+	parts = power_curve_to_json(&curve);
+	power_curve_free(&curve);
+	FUZZ_CHECK(json_array_size(parts) <= POWER_PARTS_MAX);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	json_auto_t *json = json_loadb((const char *)data, size, 0, NULL);
@@ -41,6 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (json) {
 		job_check(json);
 		step_check(json);
+		power_check(json_object_get(json, "power"));
 	}
 	return 0;
 }
