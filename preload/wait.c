@@ -287,7 +287,7 @@ static void wait_act(struct wait *wait, uint32_t hook)
 
 /*
  * At low frequency for the rest of the wait, or until there is a sign of progress; never under the cap for locks. After
- * each such sign it takes twice as long: a wait of many steps, or of false signs, changes the frequency but a few times.
+ * each such sign it takes twice as long: a wait of many steps, or of false signs, changes the frequency a few times.
  */
 static void wait_lower(struct wait *wait)
 {

@@ -137,8 +137,8 @@ def test_run_in_job_with_our_prolog_and_epilog() -> None:
 
 def test_a_lease_with_this_mpi() -> None:
     """
-    How often a wait goes low depends on the signs of progress, true or (on a busy core) false, but each doubles the time
-    that it takes: a few times. That all is put back depends on nothing.
+    How often a wait goes low depends on the signs of progress, true or (on a busy core) false, but each doubles the
+    time that it takes: a few times. That all is put back depends on nothing.
     """
     for cluster in grants.clusters():
         node = cluster(driver="acpi-cpufreq")
