@@ -115,6 +115,7 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 
 	wait->first_ns = wait->origin_ns = wait->last_ns = now_ns;
 	wait->sample_ns = 0;
+	wait->lower_ns = process.pstate_after_ns;
 	wait->rung.event = EVENT_NONE;
 	wait->pace.held_ns = 0;
 	wait->quiet = 0;
@@ -284,12 +285,18 @@ static void wait_act(struct wait *wait, uint32_t hook)
 		shared_learn(wait, actual_ns);
 }
 
-/* At low frequency for the rest of the wait, or until there is a sign of progress; never under the cap for locks. */
+/*
+ * At low frequency for the rest of the wait, or until there is a sign of progress; never under the cap for locks. After
+ * each such sign it takes twice as long: a wait of many steps, or of false signs, changes the frequency a few times.
+ */
 static void wait_lower(struct wait *wait)
 {
-	bool lasts = wait->last_ns - wait->origin_ns >= process.pstate_after_ns && !wait->rma_lock;
+	bool lasts = wait->last_ns - wait->origin_ns >= wait->lower_ns && !wait->rma_lock;
+	bool low = rung_pstate_is_low(&wait->rung);
 
-	if (lasts || rung_pstate_is_low(&wait->rung))
+	if (low && !lasts && wait->lower_ns < HOUR_NS)
+		wait->lower_ns *= 2;
+	if (lasts || low)
 		rung_pstate_hold(&wait->rung, wait->last_ns, lasts);
 }
 

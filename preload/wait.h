@@ -37,6 +37,7 @@ struct wait {
 	uint64_t origin_ns;        /* of w: first reading, or the one after the last sign of progress */
 	uint32_t quiet;            /* idle polls since the last doze or sign of progress */
 	uint32_t dozed;            /* time was spent after the last idle poll: what follows runs on cold caches */
+	uint64_t lower_ns;         /* without a sign of progress: the core is lowered */
 	uint64_t sample_ns;        /* when the CPU clock was read, 0: not yet */
 	uint64_t sample_cpu_ns;
 	uint32_t waits;         /* to probe every so many of them whether the core is shared */

@@ -62,6 +62,7 @@ def test_without_the_option_nothing_happens(cluster: Cluster) -> None:
     assert jobs.has_no_record(cluster, job)
 
 
+@pytest.mark.release
 def test_site_default_and_off(cluster: Cluster) -> None:
     text = (cluster.root / "etc/plugstack.conf").read_text()
     cluster.set_plugstack(text.rstrip() + " default=nap\n")

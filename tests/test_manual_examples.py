@@ -14,7 +14,7 @@ import pytest
 from tests import jobs
 from tests.cluster import Cluster
 from tests.cluster.project import PREFIX
-from tests.jobs import PROGRAMS
+from tests.jobs import LIBRARY, PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "packaging/man").glob("*.[1-8]"))
@@ -56,7 +56,7 @@ def adapted(line: str, cluster: Cluster, job: int) -> str:
 
 
 def test_there_are_examples() -> None:
-    assert len(POLICIES) >= 2 and len(commands()) >= 6
+    assert len(POLICIES) >= 2 and not [page for page in PAGES if not blocks(page)]
 
 
 @pytest.mark.cluster
@@ -65,8 +65,23 @@ def test_a_command_works(line: str, cluster: Cluster, job: int) -> None:
     script = f"PATH=$PATH:{PREFIX}/bin:{PREFIX}/sbin; cd; printf '#!/bin/bash\\nsrun hostname\\n' >job.sh\n"
     user = "root" if line.startswith(("mpi-wait-node", "mpi-wait check")) else "alice"
     done = cluster.run(["bash", "-c", script + adapted(line, cluster, job)], user=user, timeout=120)
-    allowed = (0, 2) if "mpi-wait-node" in line else (0,)
-    assert done.returncode in allowed, f"{line}\n{done.stdout}{done.stderr}"
+    allowed = (0, 2) if "mpi-wait-node" in line else (0, 1) if "mpi-wait check" in line else (0,)
+    assert done.returncode in allowed and "Traceback" not in done.stderr, f"{line}\n{done.stdout}{done.stderr}"
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("line", [line for line in commands() if line.split()[0] == "optional"])
+def test_a_line_of_plugstack_works(line: str, cluster: Cluster) -> None:
+    """It is accepted, and a job that does not ask gets its default."""
+    text = (cluster.root / "etc/plugstack.conf").read_text()
+    cluster.set_plugstack(adapted(line, cluster, 0).replace("/usr/lib/slurm", f"{PREFIX}/lib/slurm") + "\n")
+    try:
+        assert cluster.run(["srun", "--mpi-wait-policy=help"]).returncode == 0
+        done = cluster.run(["srun", "-N1", "-n1", "sh", "-c", "echo $LD_PRELOAD"])
+    finally:
+        cluster.set_plugstack(text)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip().endswith(LIBRARY) == ("default=off" not in line)
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy["name"])

@@ -101,6 +101,16 @@ def test_progress_restores() -> None:
     assert len(asked) <= 4
 
 
+def test_a_wait_of_many_steps_changes_the_frequency_a_few_times() -> None:
+    """A hundred of 100 us, each above the threshold, which doubles with each: the core is not lowered in all."""
+    lows = []
+    for _ in range(5):  # on a busy machine one may see none of the steps
+        with broker(reply(DONE)) as (fd, asked):
+            play(fd, scene="visible_steps", policy=POLICY.replace("10000000", "50000"))
+        lows.append(sum(verb == LOW for _, verb, _ in asked))
+    assert 1 <= max(lows) <= 16
+
+
 @pytest.mark.parametrize("scene", ["longjmp", "threads", "signals", "lock", "inner"])
 def test_whatever_happens_to_the_call_it_is_restored(scene: str) -> None:
     with broker(reply(DONE)) as (fd, asked):

@@ -163,14 +163,15 @@ def bind_descriptor(source: int, target: Path) -> None:
 
 def write_etc(nodes: list[str]) -> None:
     """Users, their homes, host names, and /etc/slurm as the cluster's own."""
-    passwd, group = [], []
+    passwd, shadow, group = [], [], []
     for uid, user in enumerate(USERS, FIRST_UID):
         home = ROOT / "home" / user
         passwd.append(f"{user}:x:{uid}:{uid}:{user}:{home}:/bin/bash\n")
+        shadow.append(f"{user}:*:1:0:99999:7:::\n")  # without it, su refuses, and with it --get-user-env
         group.append(f"{user}:x:{uid}:\n")
         make_directory(home, 0o700)
         os.chown(home, uid, uid)
-    for path, lines in (("/etc/passwd", passwd), ("/etc/group", group)):
+    for path, lines in (("/etc/passwd", passwd), ("/etc/shadow", shadow), ("/etc/group", group)):
         with open(path, "a", encoding="ascii") as file:
             file.writelines(lines)
     Path("/etc/hosts").write_text(

@@ -1,6 +1,6 @@
 """Throw-away copies of a fresh Debian 12 with Slurm: an overlay in memory over a tree that is made once, in namespaces.
 
-The tree is made by mmdebstrap from the machine's own package sources and kept in build/chroots (or $MPI_WAIT_CACHE).
+The tree is kept in build/chroots (or $MPI_WAIT_CACHE).
 """
 
 from __future__ import annotations
@@ -8,19 +8,18 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.site.tree import make_tree, sources
+
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get("MPI_WAIT_CACHE", ROOT / "build/chroots"))
 SUITE = "bookworm"
-APT = Path("/etc/apt")
 SLURM = ("slurmd", "slurmctld", "slurmdbd", "slurm-client", "slurm-wlm-mysql-plugin", "munge", "mariadb-server")
-EXPIRED_OK = ('Acquire::Check-Valid-Until "false"', 'Acquire::Check-Date "false"')
 NODE = "node1"
 # Process 1 of the namespaces: bash, because it reaps the daemons whose parents ended.
 INIT = """
@@ -33,31 +32,15 @@ exec chroot . bash -c 'echo ready; exec >&-; while :; do sleep 3600 & wait $!; d
 """
 
 
-def sources(suite: str = SUITE) -> list[str]:
-    """The machine's own files of package sources that have the suite."""
-    files = [APT / "sources.list", *sorted((APT / "sources.list.d").glob("*"))]
-    return [str(path) for path in files
-            if path.suffix in (".list", ".sources") and path.is_file() and suite in path.read_text()]
-
-
 def fresh_tree(packages: Sequence[str] = SLURM, suite: str = SUITE) -> Path:
-    """The tree with these packages and what they need, made once; an interrupted making is not taken for one."""
-    names = [*sorted(packages), suite, *(Path(path).read_text() for path in sources(suite))]
-    tree = CACHE / f"{suite}-{hashlib.sha256(' '.join(names).encode()).hexdigest()[:12]}"
+    """The tree with these packages and what they need, made once."""
+    names = " ".join([*sorted(packages), *sources(suite)])
+    tree = CACHE / f"{suite}-{hashlib.sha256(names.encode()).hexdigest()[:12]}"
     CACHE.mkdir(parents=True, exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if tree.is_dir():
-            return tree
-        making = tree.with_suffix(".making")
-        shutil.rmtree(making, ignore_errors=True)
-        options = [f"--aptopt={text}" for text in EXPIRED_OK]
-        command = ["mmdebstrap", "--mode=root", "--variant=apt", "--skip=cleanup/apt", *options,
-                   f"--include={','.join(packages)}", suite, str(making), *sources(suite)]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=900)
-        if done.returncode:
-            raise RuntimeError(f"mmdebstrap: {done.stderr[-3000:]}")
-        making.rename(tree)
+        if not tree.is_dir():
+            make_tree(tree, suite, packages)
     return tree
 
 
