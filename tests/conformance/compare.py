@@ -13,7 +13,7 @@ SHOWN = 160
 
 
 def stable(text: str, keep: Iterable[str], cut: Iterable[str]) -> list[str]:
-    """The lines that match one of keep, where there is any, without what matches one of cut. Empty ones are no lines."""
+    """The lines that match one of keep (none: all), without what matches one of cut. Empty ones are no lines."""
     wanted = [re.compile(pattern) for pattern in keep]
     lines = [line for line in text.splitlines() if not wanted or any(pattern.search(line) for pattern in wanted)]
     for pattern in cut:

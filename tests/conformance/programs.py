@@ -21,8 +21,8 @@ PSEUDO = Path("/usr/share/espresso/pseudo")
 SIZES = "which benchmarks ran, with which sizes and repetitions; they check no data"
 IMB = "-iter 5 -iter_policy off -time 1000 -msglog 14:16"
 DUMP = "\nwrite_dump all custom final.txt id x y z vx vy vz modify sort id format float %.17g\n"
-LAMMPS_KEEP = (r"^ +\d+ +[-\d.]", r"^-*[A-Za-z_]+ +=", "^[Ss]tep", "^Nlocal", "^Nghost", "^Neighs", "^Total #", "builds",
-               r"^\d+ [-\d.]+(e[-+]\d+)? [-\d.]+")
+LAMMPS_KEEP = (r"^ +\d+ +[-\d.]", r"^-*[A-Za-z_]+ +=", "^[Ss]tep", "^Nlocal", "^Nghost", "^Neighs", "^Total #",
+               "builds", r"^\d+ [-\d.]+(e[-+]\d+)? [-\d.]+")
 HPCC_KEEP = (r"\|\|", r"max\(\|x", "[Rr]esidual", "[Ff]ound", "completed", "skipped", "[Ee]rror", "_Rnorm", "norm[1I]=",
              r"^[A-Za-z]+_([nN]|NB?|nb|nprow|npcol|Algorithm|ExeUpdates|VectorSize)=", "^Success", "^CommWorldProcs")
 
@@ -101,7 +101,8 @@ def espresso(name: str, title: str, arguments: str, ranks: int = 2) -> Program:
                    f"{arguments} -in {name}.in", section="espresso", needed=(f"{PSEUDO}/Si.pz-vbc.UPF",), ranks=ranks,
                    cut=(r"[\d.]+s CPU.*", "starts on .*", r"time spent up to now is.*", "terminated on:.*",
                         r"dynamical RAM.*|per-process.*", r"This run was terminated.*"),
-                   keep=("[Ee]nergy", "[Ff]orce", r"^ +-?\d+\.\d+ +-?\d", "convergence", "iteration #", "k =", "estimated"),
+                   keep=("[Ee]nergy", "[Ff]orce", r"^ +-?\d+\.\d+ +-?\d", "convergence", "iteration #", "k =",
+                         "estimated"),
                    prepare=partial(espresso_prepare, "espresso"))
 
 
@@ -113,8 +114,8 @@ def lammps(name: str, title: str, steps: int, ranks: int = 2) -> Program:
 
 
 def imb_program(name: str, title: str, arguments: str = IMB, ranks: int = 2) -> Program:
-    return Program(f"imb-{name.lower()}", f"Intel's MPI benchmarks, {title}", SIZES, partial(imb, f"IMB-{name}"), arguments,
-                   ("mpich-5", "intel"), ranks=ranks, keep=(r"^# *[A-Z]", r"^ +\d+ +\d+ "),
+    return Program(f"imb-{name.lower()}", f"Intel's MPI benchmarks, {title}", SIZES, partial(imb, f"IMB-{name}"),
+                   arguments, ("mpich-5", "intel"), ranks=ranks, keep=(r"^# *[A-Z]", r"^ +\d+ +\d+ "),
                    cut=(r"(?<=\d) +\d+\.\d+.*", r"^# (Date|Machine|System|Release|Version|.*IMB-).*"))
 
 
@@ -136,7 +137,7 @@ PROGRAMS: tuple[Program, ...] = (
     lammps("friction", "two sliding surfaces", 500),
     lammps("micelle", "a micelle", 300, ranks=4),
     espresso("scf", "silicon, plane waves shared", ""),
-    espresso("relax", "displaced silicon, k-points shared", "-nk 2"),
+    espresso("md", "displaced silicon moves, k-points shared", "-nk 2"),
     imb_program("MPI1", "point to point and collectives"),
     imb_program("NBC", "non-blocking collectives", "-iter 2 -iter_policy off -time 1000 -msglog 8:10"),
     imb_program("RMA", "one-sided", "-iter 5 -iter_policy off -time 1000 -msglog 8:10"),
