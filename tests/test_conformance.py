@@ -1,4 +1,4 @@
-"""tests/conformance notices a wrong result, a hang and a library that is not at work, and ends nobody else's processes."""
+"""tests/conformance notices a wrong result, a hang, a library that is not at work, and ends nobody else's processes."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ def sections() -> dict[str, list[str]]:
 
 
 @functools.cache
-def install(section: str) -> None:
-    """By contrib/setup, which leaves alone what is there already."""
+def install(section: str) -> str:
+    """By contrib/setup, which leaves alone what is there already. Why not; "" if all is there. Tried once."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write("\n".join(sections()[section]) + "\n")
         file.flush()
@@ -36,17 +36,16 @@ def install(section: str) -> None:
             done = subprocess.run([SETUP, file.name], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                   check=False, timeout=TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            raise Unavailable(f"{', '.join(sections()[section])}: not installed within {TIMEOUT_S} s") from None
-    if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-        raise Unavailable(f"{', '.join(sections()[section])} could not be installed: {' '.join(said)[:200]}")
+            return f"{', '.join(sections()[section])}: not installed within {TIMEOUT_S} s"
+    said = " ".join((done.stderr.strip() or done.stdout.strip()).splitlines()[-1:])
+    return f"{', '.join(sections()[section])} could not be installed: {said[:200]}" if done.returncode else ""
 
 
 def provide(section: str, needed: Iterable[str]) -> None:
     """Sees to it that these files exist, by the packages of that section if they do not yet."""
     needed = tuple(needed)
-    if section and not all(glob.glob(pattern) for pattern in needed):
-        install(section)
+    if section and not all(glob.glob(pattern) for pattern in needed) and (reason := install(section)):
+        raise Unavailable(reason)
     missing = [pattern for pattern in needed if not glob.glob(pattern)]
     if missing:
         raise Unavailable(f"there is no {', '.join(missing)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
@@ -14,7 +15,7 @@ from tests.conformance import packages
 from tests.conformance.compare import Lines, Reference, stable
 from tests.conformance.programs import Program
 from tests.conformance.work import Work, configured, segment, work_of
-from tests.mpi_matrix.libraries import BUILD, Mpi, execute
+from tests.mpi_matrix.libraries import BUILD, Mpi, Unavailable, execute
 from tests.mpi_matrix.plan import policy_variables
 from tests.preload import segment_tool
 
@@ -23,6 +24,9 @@ TRIES = 3
 LEAST_S, TIMES = 90, 20  # with it, so long, or that many times as long as without it
 OWN = ("LD_PRELOAD", "MPI_WAIT_CONFIG", "MPI_WAIT_POLICY")
 SERIAL = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # threads add in another order
+
+
+Key = tuple[str, str, tuple[str, ...]]  # program, library, transport
 
 
 class Failure(Exception):
@@ -107,21 +111,44 @@ def launch(row: Row, short: bool, timeout_s: float, bare: bool = False) -> Outco
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@functools.cache
+def absent(mpi: Mpi) -> str:
+    """Why this machine cannot have it; asked once, because it may take a while to learn that there is no network."""
+    try:
+        mpi.launcher()
+    except Unavailable as reason:
+        return str(reason)
+    return ""
+
+
 class References:
     """What programs print without the library: each runs twice when it is first asked for."""
 
     def __init__(self, short: bool) -> None:
         self.short = short
-        self.known: dict[tuple[str, str, tuple[str, ...]], Reference] = {}
+        self.known: dict[Key, Reference] = {}
+        self.failures: dict[Key, Failure | Unavailable] = {}
 
     def of(self, row: Row) -> Reference:
         key = (row.program.name, row.mpi.name, row.transport())
+        if key in self.failures:
+            raise self.failures[key]
         if key not in self.known:
-            packages.provide(row.program.section, row.program.needs(row.mpi))
-            first = self.launch(row)
-            self.known[key] = Reference(first.lines, seconds=first.seconds)
-            self.known[key].learn(self.launch(row).lines)
+            try:
+                self.known[key] = self.made(row)
+            except (Failure, Unavailable) as failure:
+                self.failures[key] = failure
+                raise
         return self.known[key]
+
+    def made(self, row: Row) -> Reference:
+        if reason := absent(row.mpi):
+            raise Unavailable(reason)
+        packages.provide(row.program.section, row.program.needs(row.mpi))
+        first = self.launch(row)
+        reference = Reference(first.lines, seconds=first.seconds)
+        reference.learn(self.launch(row).lines)
+        return reference
 
     def launch(self, row: Row) -> Outcome:
         try:

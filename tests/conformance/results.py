@@ -20,8 +20,8 @@ Each program runs twice without the library, and then under each policy. `=` say
 its files were the same to the bit, but for times and dates; the number behind it is how often its ranks rested, summed
 (`nap`: naps, `yield`: the core given away, `event`: sleeps and naps, and so on), of `profile` how often a call waited.
 A launch in which no rank rested is a failure here. `event` ran over UCX under Open MPI 4.1, beside a reference over
-UCX; elsewhere it naps. `umwait` and `mwaitx` ran by emulated instructions where the processor hides them. `left out` are
-lines that are not the same in two runs without the library.
+UCX; elsewhere it naps. `umwait` and `mwaitx` ran by emulated instructions where the processor hides them. `left out`
+are lines that are not the same in two runs without the library.
 """
 
 
