@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -148,13 +147,15 @@ def test_every_program_has_its_packages_and_a_name_of_its_own() -> None:
     assert {name for program in PROGRAMS for name in program.mpis} <= {mpi.name for mpi in MPIS}
 
 
-def test_the_results_name_failures_and_what_was_not_tried(make, tmp_path: Path) -> None:
-    row, report = make("true"), results.Report()
-    report.verdicts = [play.Verdict(row, [], Work(2, 9, 1, {"nap": 1234}), 17, 2),
-                       play.Verdict(replace(row, policy="yield"), ["stdout, line 1: 'a' instead of 'b'"])]
-    report.skipped[replace(row, policy="event")] = "there is no such thing"
-    results.write(tmp_path / "RESULTS.md", report)
+def test_the_results_name_failures_and_what_was_not_tried(tmp_path: Path) -> None:
+    where = ("netpipe", "openmpi")
+    results.keep(results.Row(*where, "nap", compared=17, left_out=2, rests=1), tmp_path)
+    results.keep(results.Row(*where, "nap", compared=17, left_out=2, rests=1234), tmp_path)
+    results.keep(results.Row(*where, "yield", ["stdout, line 1: 'a' instead of 'b'"]), tmp_path)
+    results.keep(results.Row(*where, "event", skipped="there is no such thing"), tmp_path)
+    results.write(tmp_path / "RESULTS.md", tmp_path)
     text = (tmp_path / "RESULTS.md").read_text()
+    assert "1 of 2 rows are equal" in text
     assert "| 17 | 2 | not run | **failed** | = 1,234 | not run |" in text
-    assert "- fake, openmpi, yield: stdout, line 1: 'a' instead of 'b'" in text
-    assert "- fake, Open MPI 4.1 (Debian): there is no such thing (event)" in text
+    assert "- netpipe, openmpi, yield: stdout, line 1: 'a' instead of 'b'" in text
+    assert "- netpipe, Open MPI 4.1 (Debian): there is no such thing (event)" in text

@@ -72,7 +72,7 @@ def copied(name: str, folder: Path, short: bool) -> None:
 
 
 def hpcc_prepare(folder: Path, short: bool) -> None:
-    hpcc_input(folder, 300 if short else 500)
+    hpcc_input(folder, 300)
 
 
 def netpipe(mpi: Mpi) -> str:
@@ -130,10 +130,10 @@ PROGRAMS: tuple[Program, ...] = (
             files=("stderr", "np.out"), keep=("Integrity", r"^ *\d+ \d+$")),
     Program("lammps-melt", "LAMMPS, a melting Lennard-Jones crystal",
             "energies, and every atom's place and speed, 17 digits", "/usr/bin/lmp",
-            "-in in.melt -log none -var steps 300 -var cells 8", OPENMPI, "lammps", files=("final.txt",),
+            "-in in.melt -log none -var steps 200 -var cells 6", OPENMPI, "lammps", files=("final.txt",),
             keep=LAMMPS_KEEP, prepare=partial(copied, "lammps-melt"),
             short="-in in.melt -log none -var steps 100 -var cells 6"),
-    lammps("peptide", "a peptide in water, PPPM and SHAKE", 50),
+    lammps("peptide", "a peptide in water, PPPM and SHAKE", 30),
     lammps("friction", "two sliding surfaces", 500),
     lammps("micelle", "a micelle", 300, ranks=4),
     espresso("scf", "silicon, plane waves shared", ""),
