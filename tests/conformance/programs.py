@@ -50,6 +50,7 @@ class Program:
     keep: tuple[str, ...] = ()  # lines that are compared; none: all
     cut: tuple[str, ...] = ()  # what is not compared of a line
     prepare: Prepare = nothing
+    traps: bool = False  # it handles SIGILL, by which instructions are emulated
     short: str | None = None  # the arguments of the short form, which other programs do not have
 
     def is_called(self, name: str) -> bool:
@@ -103,7 +104,7 @@ def espresso(name: str, title: str, arguments: str, ranks: int = 2) -> Program:
                         r"dynamical RAM.*|per-process.*", r"This run was terminated.*"),
                    keep=("[Ee]nergy", "[Ff]orce", r"^ +-?\d+\.\d+ +-?\d", "convergence", "iteration #", "k =",
                          "estimated"),
-                   prepare=partial(espresso_prepare, "espresso"))
+                   prepare=partial(espresso_prepare, "espresso"), traps=True)  # gfortran's own handler
 
 
 def lammps(name: str, title: str, steps: int, ranks: int = 2) -> Program:
