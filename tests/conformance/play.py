@@ -109,6 +109,7 @@ def launch(row: Row, short: bool, timeout_s: float, bare: bool = False, prefix: 
             status, output, errors = execute(words, environment_of(row.mpi), timeout_s, folder)
             seconds = time.monotonic() - began
             work = work_of(segment_tool.segment_read(made))
+            work.shared = not has_cores(row)
         if status != 0:
             said = " | ".join((errors.strip() or output.strip()).splitlines()[-3:])[:400]
             raise Failure(f"hung for {timeout_s:.0f} s" if status is None else f"exit status {status}: {said}")

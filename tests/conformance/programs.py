@@ -136,7 +136,7 @@ PROGRAMS: tuple[Program, ...] = (
             short="-in in.melt -log none -var steps 100 -var cells 6"),
     lammps("peptide", "a peptide in water, PPPM and SHAKE", 30),
     lammps("friction", "two sliding surfaces", 500),
-    lammps("micelle", "a micelle", 300, ranks=4),
+    lammps("micelle", "a micelle, more ranks than cores here", 300, ranks=4),
     espresso("scf", "silicon, plane waves shared", ""),
     espresso("md", "displaced silicon moves, k-points shared", "-nk 2"),
     imb_program("MPI1", "point to point and collectives"),

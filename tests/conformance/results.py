@@ -30,7 +30,7 @@ its files were the same to the bit, but for times and dates; the number behind i
 (`nap`: naps, `yield`: the core given away, `event`: sleeps and naps, and so on), of `profile` how often a call waited.
 A launch in which no rank rested is a failure here. `event` ran over UCX under Open MPI 4.1, beside a reference over
 UCX; elsewhere it naps. `umwait` and `mwaitx` ran by emulated instructions where the processor hides them. `left out`
-are lines that are not the same in two runs without the library.
+are lines that are not the same in two runs without the library. More ranks than cores yield where these would rest.
 """
 
 

@@ -22,9 +22,11 @@ class Work:
     waits: int = 0
     waited_s: float = 0
     rests: dict[str, int] = field(default_factory=dict)
+    shared: bool = False  # more ranks than cores: what holds a core gives way to yields
 
     def rested(self, policy: str) -> int:
-        return sum(self.rests.get(rung, 0) for rung in RESTS.get(policy, ("nap",)))
+        rungs = ("yield",) if self.shared and policy in ("umwait", "mwaitx") else RESTS.get(policy, ("nap",))
+        return sum(self.rests.get(rung, 0) for rung in rungs)
 
     def problem(self, policy: str, ranks: int) -> str:
         """Why this launch proves nothing of the policy; "" if it does."""
