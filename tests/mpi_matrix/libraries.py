@@ -6,6 +6,7 @@ Unavailable with the reason.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -148,21 +149,34 @@ def program(mpi: Mpi, binding: str) -> Path:
     return made
 
 
-def session_end(session: int) -> None:
-    """Kills what is left of a launch: ranks have process groups of their own, but stay in the launcher's session."""
+def session_members(session: int) -> set[int]:
+    """The processes of that session, and their descendants: Hydra's ranks have sessions of their own."""
+    parents, members = {}, set()
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session:
-                os.kill(int(stat.parent.name), signal.SIGKILL)
+            pid = int(stat.parent.name)
+            parents[pid] = int(fields[1])
+            members |= {pid} if int(fields[3]) == session else set()
         except (OSError, ValueError, IndexError):
             continue
+    while more := {pid for pid, parent in parents.items() if parent in members} - members:
+        members |= more
+    return members
 
 
-def execute(command: list[str], environment: dict[str, str], timeout_s: float) -> tuple[int | None, str, str]:
+def session_end(session: int) -> None:
+    """Kills what is left of a launch."""
+    for pid in session_members(session):
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def execute(command: list[str], environment: dict[str, str], timeout_s: float,
+            folder: Path | None = None) -> tuple[int | None, str, str]:
     """Exit status (None: it hung and was killed), standard output and error."""
     with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.PIPE, start_new_session=True) as process:
+                          stderr=subprocess.PIPE, start_new_session=True, cwd=folder, errors="replace") as process:
         try:
             output, errors = process.communicate(timeout=timeout_s)
             return process.returncode, output, errors

@@ -1,0 +1,197 @@
+"""Plays the rows: a program under a policy, beside the same program without the library."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bench.variants import UCX
+from tests.conformance import packages
+from tests.conformance.compare import Lines, Reference, stable
+from tests.conformance.programs import Program
+from tests.conformance.work import Work, configured, segment, work_of
+from tests.emulate import emulation
+from tests.mpi_matrix.libraries import BUILD, Mpi, Unavailable, execute
+from tests.mpi_matrix.plan import EMULATED, policies, policy_variables
+from tests.preload import segment_tool
+
+REFERENCE_S = 600  # a program may take so long without the library
+TRIES = 3
+LEAST_S, TIMES = 90, 20  # with it, so long, or that many times as long as without it
+OWN = ("LD_PRELOAD", "MPI_WAIT_CONFIG", "MPI_WAIT_POLICY")
+SERIAL = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # threads add in another order
+
+
+Key = tuple[str, str, tuple[str, ...]]  # program, library, transport
+
+
+class Failure(Exception):
+    """A launch did not do what it should; the text says what."""
+
+
+@dataclass(frozen=True)
+class Row:
+    program: Program
+    mpi: Mpi
+    policy: str
+
+    def transport(self) -> tuple[str, ...]:
+        """Events are UCX's, which Open MPI uses on one node only when told to."""
+        return UCX if self.policy == "event" and self.mpi.name == "openmpi" else ()
+
+    def __str__(self) -> str:
+        return f"{self.program.name}, {self.mpi.name}, {self.policy}"
+
+
+@dataclass
+class Outcome:
+    """Of one launch."""
+
+    lines: Lines
+    seconds: float
+    work: Work
+
+
+@dataclass
+class Verdict:
+    """Of one row. Without a problem, all that was compared was equal, and the library was at work."""
+
+    row: Row
+    problems: list[str]
+    work: Work = field(default_factory=Work)
+    compared: int = 0
+    left_out: int = 0
+    seconds: float = 0
+
+
+def words_of(row: Row, variables: dict[str, str], short: bool, prefix: tuple[str, ...] = ()) -> list[str]:
+    """`variables` and `prefix` reach the ranks only."""
+    rank = [*prefix, "env", *(f"{key}={value}" for key, value in variables.items())]
+    return [*row.mpi.launcher(), *row.transport(), "-n", str(row.program.ranks), *rank,
+            *row.program.words(row.mpi, short)]
+
+
+def environment_of(mpi: Mpi) -> dict[str, str]:
+    variables = {key: value for key, value in os.environ.items() if key not in OWN}
+    return {**variables, **mpi.environment("C"), **SERIAL}
+
+
+def lines_read(program: Program, folder: Path, output: str, errors: str) -> Lines:
+    """Raises Failure where a file was not written."""
+    texts = {"stdout": output, **({"stderr": errors} if "stderr" in program.files else {})}
+    for name in set(program.files) - set(texts):
+        try:
+            texts[name] = (folder / name).read_text(errors="replace")
+        except OSError:
+            raise Failure(f"no {name} was written") from None
+    return {name: stable(text, program.keep, program.cut) for name, text in texts.items()}
+
+
+def has_cores(row: Row) -> bool:
+    """One for each rank."""
+    return row.program.ranks <= (os.cpu_count() or 1)
+
+
+def launch(row: Row, short: bool, timeout_s: float, bare: bool = False, prefix: tuple[str, ...] = ()) -> Outcome:
+    """In a directory of its own. bare: without the library, over what the row's policy would use."""
+    folder = Path(tempfile.mkdtemp(prefix="conformance-", dir=BUILD))
+    try:
+        row.program.prepare(folder, short)
+        variables = {} if bare else policy_variables(row.policy, folder / "counters")
+        with segment() as made:
+            words = words_of(row, configured(variables, made, not has_cores(row)), short, prefix)
+            began = time.monotonic()
+            status, output, errors = execute(words, environment_of(row.mpi), timeout_s, folder)
+            seconds = time.monotonic() - began
+            work = work_of(segment_tool.segment_read(made))
+            work.shared = not has_cores(row)
+        if status != 0:
+            said = " | ".join((errors.strip() or output.strip()).splitlines()[-3:])[:400]
+            raise Failure(f"hung for {timeout_s:.0f} s" if status is None else f"exit status {status}: {said}")
+        return Outcome(lines_read(row.program, folder, output, errors), seconds, work)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@functools.cache
+def absent(mpi: Mpi) -> str:
+    """Why this machine cannot have it; asked once, because it may take a while to learn that there is no network."""
+    try:
+        mpi.launcher()
+    except Unavailable as reason:
+        return str(reason)
+    return ""
+
+
+class References:
+    """What programs print without the library: each runs twice when it is first asked for."""
+
+    def __init__(self, short: bool) -> None:
+        self.short = short
+        self.known: dict[Key, Reference] = {}
+        self.failures: dict[Key, Failure | Unavailable] = {}
+
+    def of(self, row: Row) -> Reference:
+        key = (row.program.name, row.mpi.name, row.transport())
+        if key in self.failures:
+            raise self.failures[key]
+        if key not in self.known:
+            try:
+                self.known[key] = self.made(row)
+            except (Failure, Unavailable) as failure:
+                self.failures[key] = failure
+                raise
+        return self.known[key]
+
+    def made(self, row: Row) -> Reference:
+        if reason := absent(row.mpi):
+            raise Unavailable(reason)
+        packages.provide(row.program.section, row.program.needs(row.mpi))
+        first = self.launch(row)
+        reference = Reference(first.lines, seconds=first.seconds)
+        reference.learn(self.launch(row).lines)
+        return reference
+
+    def launch(self, row: Row) -> Outcome:
+        try:
+            return launch(row, self.short, REFERENCE_S, bare=True)
+        except Failure as failure:
+            raise Failure(f"without the library: {failure}") from None
+
+
+def launch_until_at_work(row: Row, short: bool, timeout_s: float, expected: Reference) -> Outcome:
+    """
+    A launch whose waits are all too short for a rest is done again. The last time it goes before everything else on the
+    machine: whoever shares a core yields. A wrong result stays.
+    """
+    for attempt in range(TRIES):
+        alone = attempt + 1 == TRIES and has_cores(row) and not row.transport()
+        outcome = launch(row, short, timeout_s, prefix=emulation.undisturbed() if alone else ())
+        if attempt + 1 == TRIES or expected.differences(outcome.lines) or not outcome.work.problem(
+                row.policy, row.program.ranks):
+            break
+    return outcome
+
+
+def row_play(row: Row, references: References) -> Verdict:
+    """Raises Unavailable where this machine cannot have the program or the policy."""
+    if row.program.traps and row.policy in EMULATED and row.policy not in policies():
+        raise Unavailable("the program's own handler of SIGILL takes the place of the emulator's")
+    try:
+        expected = references.of(row)
+        if not expected.compared():
+            raise Failure("no line is the same each time without the library")
+        outcome = launch_until_at_work(row, references.short, max(LEAST_S, TIMES * expected.seconds), expected)
+    except Failure as failure:
+        return Verdict(row, [str(failure)])
+    if expected.differences(outcome.lines):
+        expected.learn(references.launch(row).lines)  # perhaps it does so by itself, only not each time
+    wrong = expected.differences(outcome.lines)
+    idle = outcome.work.problem(row.policy, row.program.ranks)
+    return Verdict(row, [*wrong[:3], *([idle] if idle else [])], outcome.work, expected.compared(),
+                   len(expected.left_out), outcome.seconds)
