@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-FLAGS = ["--coverage", "-fprofile-update=atomic"]
+FLAGS = ["--coverage", "-fprofile-update=atomic", "-O0"]
 
 
 def open_to_all(build: Path) -> None:

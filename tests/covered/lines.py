@@ -54,10 +54,10 @@ def reasons_read() -> list[Reason]:
     return [Reason(place.strip(), re.compile(pattern.strip()), why.strip()) for place, pattern, why in rows]
 
 
-def counted(build: Path) -> dict[str, Any]:
-    target = build / "coverage.json"
+def counted(builds: list[Path]) -> dict[str, Any]:
+    target = builds[0] / "coverage.json"
     subprocess.run(["gcovr", "--root", ROOT, "--filter", "spank/", "--filter", "preload/", "-j", "2", "--txt", "-",
-                    "--gcov-ignore-parse-errors", "--json", target, "--print-summary", build], cwd=ROOT, check=True,
+                    "--gcov-ignore-parse-errors", "--json", target, "--print-summary", *builds], cwd=ROOT, check=True,
                    stderr=subprocess.DEVNULL)
     document: dict[str, Any] = json.loads(target.read_text())
     return document
@@ -106,9 +106,9 @@ def list_text(found: list[Block], reasons: list[Reason]) -> str:
     return text
 
 
-def show(build: Path) -> None:
+def show(*builds: Path) -> None:
     """Prints gcovr's table and what has no reason, and writes the list."""
-    document = counted(build)
+    document = counted(list(builds))
     files = sorted(document["files"], key=lambda file: str(file["file"]))
     found = [block for file in files if file["file"].endswith((".c", ".h")) for block in blocks(file)]
     reasons = reasons_read()
