@@ -20,8 +20,7 @@ HEAD = """# What no test reaches
 Written by `tests/run --coverage`; the reasons stand in [covered/reasons.txt](covered/reasons.txt). Counted are the C
 unit tests and the tests of pytest that run built objects, in ranks, slurmstepd, `mpi-wait-node` and the tests' own
 drivers. A process that ends by `_exit`, `exec` or SIGKILL loses what it counted: what a task's child does before `exec`
-is seen in the unit tests' host only, and whoever is killed at a point of its work is not seen at all. The list below is
-of a run on a busy machine that was cut short: what has no reason yet may be reached by tests that did not take part.
+is seen in the unit tests' host only, and whoever is killed at a point of its work is not seen at all.
 
 """
 
