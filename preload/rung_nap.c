@@ -20,11 +20,11 @@ void rung_slack_lower(struct rung_thread *thread)
 
 	if (thread->slack_changed)
 		return;
-	slack_ns = prctl(PR_GET_TIMERSLACK);
+	slack_ns = prctl(PR_GET_TIMERSLACK, 0UL, 0UL, 0UL, 0UL);
 	thread->slack_changed = true;
 	thread->slack_ns = slack_ns > 0 ? (unsigned long)slack_ns : 0;
 	if (slack_ns > 0)
-		prctl(PR_SET_TIMERSLACK, 1UL);
+		prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
 }
 
 void rung_nap_doze(uint64_t ask_ns, struct rung_thread *thread)
@@ -45,6 +45,6 @@ void rung_nap_leave(struct rung_thread *thread)
 		return;
 	thread->slack_changed = false;
 	if (thread->slack_ns > 0)
-		prctl(PR_SET_TIMERSLACK, thread->slack_ns);
+		prctl(PR_SET_TIMERSLACK, thread->slack_ns, 0UL, 0UL, 0UL);
 	errno = saved;
 }

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "contrib"))
+sys.path[:0] = [str(ROOT / "contrib"), str(ROOT)]
 
 from mpi_wait_tools import __version__, check, host, trust  # noqa: E402  (the path above comes first)
 from mpi_wait_tools.finding import Finding  # noqa: E402
+
+from tests.record_tools import BUILD  # noqa: E402
 
 __all__ = ["Machine", "host", "policy", "trust"]
 
@@ -122,7 +124,7 @@ class Machine:
 
     def _installation(self) -> None:
         for path, built in ((PLUGIN, "spank/spank_mpi_wait.so"), (LIBRARY, "preload/libmpiwait.so")):
-            self.write(path, (ROOT / "build" / built).read_bytes(), 0o755)
+            self.write(path, (BUILD / built).read_bytes(), 0o755)
         for name in POLICIES:
             self.write(f"{SHIPPED}/{name}.json", "{}")
         self.plugstack(f"optional {PLUGIN} spool={SPOOL}")
@@ -154,7 +156,7 @@ class Machine:
         self.write(HELPER, script, 0o755)
 
     def real_helper(self) -> None:
-        self.write(HELPER, (ROOT / "build/spank/mpi-wait-node").read_bytes(), 0o755)
+        self.write(HELPER, (BUILD / "spank/mpi-wait-node").read_bytes(), 0o755)
 
     # --- Slurm --------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ from tests.cluster.inside import REPOSITORY
 from tests.cluster.requirements import missing_for_simulation
 from tests.test_simnode import Simulation
 
-DRIVER = REPOSITORY / "build/tests/spank/journal-driver"
+BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
+DRIVER = BUILD / "tests/spank/journal-driver"
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 STATE = "/run/mpi-wait/c1"
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SLURMD_NODENAME": "c1"}

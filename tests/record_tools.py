@@ -12,7 +12,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from tests.covered import counters
+
 REPOSITORY = Path(__file__).resolve().parents[1]
+BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
 SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
 FLAGS = [
     "-std=gnu11",
@@ -29,6 +32,8 @@ FLAGS = [
     '-DMPIWAIT_LIBRARY="/nonexistent"',
     '-DMPIWAIT_BREAK=""',
 ]
+COUNTED = os.environ.get("MPI_WAIT_COUNTERS", "")
+"""A directory for the counters of what the tests build themselves: tests/run --coverage."""
 LIBRARIES = ["-lslurm", "-lpowercap", "-ljansson", "-lm", "-lpthread"]
 PLUGIN_ONLY = ("slurm/spank.h", "hwloc.h")
 OTHERS = ("jansson_static.c", "csv.c")
@@ -49,12 +54,14 @@ def helper_sources() -> list[Path]:
 @functools.cache
 def binaries() -> dict[str, Path]:
     """The driver and mpi-wait-node, under AddressSanitizer and UndefinedBehaviorSanitizer; built once per session."""
-    folder = Path(tempfile.mkdtemp(prefix="record-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix="record-", dir=COUNTED or None))
+    if not COUNTED:
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    flags = [*FLAGS, *counters.FLAGS] if COUNTED else FLAGS
     objects = []
     for source in [*helper_sources(), REPOSITORY / "tests/spank/record_driver.c"]:
         target = folder / f"{source.stem}.o"
-        subprocess.run(["gcc", *FLAGS, "-c", str(source), "-o", str(target)], check=True)
+        subprocess.run(["gcc", *flags, "-c", str(source), "-o", str(target)], check=True)
         objects.append(target)
     built = {}
     for program, main, other in (
@@ -63,8 +70,10 @@ def binaries() -> dict[str, Path]:
     ):
         parts = [str(item) for item in objects if item.stem != other]
         built[program] = folder / program
-        subprocess.run(["gcc", *FLAGS, *parts, "-o", str(built[program]), *LIBRARIES], check=True)
+        subprocess.run(["gcc", *flags, *parts, "-o", str(built[program]), *LIBRARIES], check=True)
         assert main in {item.stem for item in objects}
+    if COUNTED:
+        counters.open_to_all(folder)
     return built
 
 

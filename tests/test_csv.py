@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.record_tools import driver
+from tests.record_tools import BUILD, driver
 from tests.test_energy import segment, slot
 
 pytestmark = [
@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 UID, GID, GROUP = 65534, 65533, 65532
-PROGRAM = Path(__file__).resolve().parents[1] / "build/spank/mpi-wait-csv"
+PROGRAM = BUILD / "spank/mpi-wait-csv"
 
 
 @pytest.fixture

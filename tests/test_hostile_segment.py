@@ -47,11 +47,26 @@ def write_steps(folder: Path, count: int) -> None:
         (folder / f"step.{index}.json").write_text(json.dumps({**step, "id": index}))
 
 
-def record_of_steps(tmp_path: Path, count: int) -> dict[str, Any]:
+def write_ranks(folder: Path, steps: int, ranks: int) -> None:
+    """Of all steps together, more ranks than are listed one by one."""
+    wait = node_record()["steps"][0]["wait"]
+    for index in range(steps):
+        listed = [[rank, 1000 * index + rank, 7] for rank in range(ranks)]
+        step = {"v": 1, "id": index, "policy": {"asked": "", "used": "", "why": "", "by": ""}, "cores": 1,
+                "start_s": 1.0, "end_s": 2.0, "wait": {**wait, "ranks": listed, "size": ranks}}
+        (folder / f"step.{index}.json").write_text(json.dumps(step))
+
+
+def record_of_steps(tmp_path: Path, count: int, ranks: int = 0, damaged: int = 0) -> dict[str, Any]:
     root, outbox = tmp_path / "run", tmp_path / "out"
     outbox.mkdir(mode=0o700)
     assert driver("begin", root, 7, 2, 2, "test", "c1", "nap", 0)["code"] == 0
-    write_steps(root / "c1/7", count)
+    if ranks:
+        write_ranks(root / "c1/7", count, ranks)
+    else:
+        write_steps(root / "c1/7", count)
+    for index in range(damaged):
+        (root / f"c1/7/step.{10**6 + index}.json").write_text('{"v":')
     assert driver("finish", root, 7, outbox, "")["code"] == 0
     (path,) = outbox.iterdir()
     assert path.stat().st_size <= LIMIT
@@ -71,3 +86,21 @@ def test_more_than_that_is_left_out_and_the_rest_of_the_record_stays(tmp_path: P
     assert record["steps"] == [] and record["steps_left_out"] == 4096
     job = merged(tmp_path, record)
     assert job["policy"]["asked"] == "nap" and job["steps_left_out"] == 4096
+
+
+def test_ranks_beyond_those_that_are_listed_are_summed_up(tmp_path: Path) -> None:
+    """Least and most waiting of a step stay known; the job's record still has every rank in its sums."""
+    record = record_of_steps(tmp_path, 70, ranks=1000)
+    waits = [step["wait"] for step in record["steps"]]
+    short = [wait for wait in waits if "omitted" in wait]
+    assert len(waits) == 70 and len(short) == 5 and all(wait["ranks"] == [] for wait in short)
+    for wait in short:
+        (first, least), (last, most) = wait["omitted"]["min"], wait["omitted"]["max"]
+        assert (first, last, most - least) == (0, 999, 999) and wait["omitted"]["count"] == 1000
+        assert wait["omitted"]["wait_us"] == 1000 * least + 999 * 500 and wait["omitted"]["asleep_us"] == 7000
+    assert merged(tmp_path, record)["wait"]["ranks"] == 70_000
+
+
+def test_a_step_s_file_that_is_damaged_is_left_out(tmp_path: Path) -> None:
+    record = record_of_steps(tmp_path, 3, damaged=2)
+    assert len(record["steps"]) == 3 and record["steps_left_out"] == 2

@@ -15,6 +15,7 @@ import pytest
 from tests import jobs
 from tests.cluster import Cluster
 from tests.jobs import LIBRARY, PROGRAMS
+from tests.record_tools import BUILD
 
 pytestmark = pytest.mark.cluster
 
@@ -125,7 +126,7 @@ def test_a_forged_option_of_any_shape(cluster: Cluster, value: str) -> None:
 
 def test_a_fake_of_our_library(cluster: Cluster) -> None:
     """The user's own library of our name is loaded behind ours, into the user's own program, and that is all."""
-    fake = cluster.put(jobs.REPOSITORY / "build/preload/libmpiwait.so", "libmpiwait.so")
+    fake = cluster.put(BUILD / "preload/libmpiwait.so", "libmpiwait.so")
     job, done = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "3", "10", "2"],
                           env={"LD_PRELOAD": fake})
     assert done.returncode == 0

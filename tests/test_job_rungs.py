@@ -18,8 +18,8 @@ from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
 from tests.emulate import emulation
 from tests.jobs import PROGRAMS
+from tests.record_tools import BUILD
 
-BUILD = Path(__file__).resolve().parents[1] / "build"
 EMULATOR = BUILD / "tests/emulate/libmpiwait-emulate.so"
 PREFIX = "/opt/mpi-wait"
 FOLDER = "/opt/mpi-wait-emulate"

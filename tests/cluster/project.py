@@ -20,7 +20,7 @@ def project_cluster_arguments() -> dict[str, Any]:
     Without one the cluster is plain Slurm.
     """
     stage = Path(os.environ.get("MPI_WAIT_STAGE", REPOSITORY / "build/stage/opt/mpi-wait"))
-    programs = REPOSITORY / "build/tests/programs"
+    programs = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build")) / "tests/programs"
     binds = {target: source for target, source in ((PREFIX, stage), (PROGRAMS, programs))
              if source.is_dir()}
     plugin = "lib/slurm/spank_mpi_wait.so"

@@ -204,6 +204,18 @@ static void promotes_at_submit(void)
 	CHECK(strcmp(fake_host.promoted, "MPI_WAIT_POLICY=nap,slowdown=3") == 0);
 }
 
+/* Scripts that ask for a policy go on working where the site has switched them off, and are told so. */
+static void says_that_it_is_switched_off(void)
+{
+	char *killed[] = {policies, "default=off", "allow=off"};
+
+	fake_host_reset(S_CTX_LOCAL);
+	fake_host_load(plugin, "nap", 3, killed);
+	CHECK(fake_host_call("init_post_opt", 3, killed) == 0);
+	CHECK_CONTAINS(fake_host.log,
+	               "--mpi-wait-policy: the site has switched wait policies off, the job runs without");
+}
+
 int main(int argument_count, char **arguments)
 {
 	if (argument_count != 2)
@@ -224,5 +236,6 @@ int main(int argument_count, char **arguments)
 	is_inert_on_a_bad_line();
 	remembers_the_job();
 	promotes_at_submit();
+	says_that_it_is_switched_off();
 	return CHECK_RESULT;
 }

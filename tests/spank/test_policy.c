@@ -106,6 +106,15 @@ static void refuses(void)
 	         "'pstate_after_us' without the rung 'pstate'"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"inject\":false,\"fallback\":\"nap\"}",
 	         "'inject' false has no"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":\"nap\"}",
+	         "'rungs' is not a list of rungs"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"needs\":{}}",
+	         "'needs' is not a list of rungs"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"budget\":[]}",
+	         "'budget' is not an object"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[\"nap\"],\"choose\":[\"nap\"],\"budget\":{"
+	         "\"spin_us\":20,\"relative\":0.0625,\"absolute_us\":1.5,\"max_us\":100,\"rma_us\":10}}",
+	         "'choose' and rungs exclude each other"},
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

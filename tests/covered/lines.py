@@ -1,0 +1,119 @@
+"""Which lines no test reached, function by function, and why: tests/COVERAGE.md, from gcovr and reasons.txt."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+REASONS = Path(__file__).with_name("reasons.txt")
+LIST = ROOT / "tests/COVERAGE.md"
+LEADS = ("if", "else", "case", "for", "while", "default", "switch")
+HEAD = """# What no test reaches
+
+Written by `tests/run --coverage`; the reasons stand in [covered/reasons.txt](covered/reasons.txt). Counted are the C
+unit tests and the tests of pytest that run built objects, in ranks, slurmstepd, `mpi-wait-node` and the tests' own
+drivers. A process that ends by `_exit`, `exec` or SIGKILL loses what it counted: what a task's child does before `exec`
+is seen in the unit tests' host only, and whoever is killed at a point of its work is not seen at all.
+
+"""
+
+
+@dataclass
+class Block:
+    """Lines of one function that follow each other, none of which was run."""
+
+    file: str
+    function: str
+    before: str
+    lines: list[str]
+
+    def text(self) -> str:
+        return " ".join(filter(None, [self.before, *self.lines]))
+
+
+@dataclass
+class Reason:
+    place: str
+    pattern: re.Pattern[str]
+    why: str
+
+    def covers(self, block: Block) -> bool:
+        return fnmatch(f"{block.file}:{block.function}", self.place) and bool(self.pattern.search(block.text()))
+
+
+def reasons_read() -> list[Reason]:
+    """Of each line PLACE | PATTERN | WHY; the first that fits a block counts."""
+    rows = [line.split(" | ") for line in REASONS.read_text().splitlines() if line and not line.startswith("#")]
+    return [Reason(place.strip(), re.compile(pattern.strip()), why.strip()) for place, pattern, why in rows]
+
+
+def counted(builds: list[Path]) -> dict[str, Any]:
+    target = builds[0] / "coverage.json"
+    subprocess.run(["gcovr", "--root", ROOT, "--filter", "spank/", "--filter", "preload/", "-j", "2", "--txt", "-",
+                    "--gcov-ignore-parse-errors", "--json", target, "--print-summary", *builds], cwd=ROOT, check=True,
+                   stderr=subprocess.DEVNULL)
+    document: dict[str, Any] = json.loads(target.read_text())
+    return document
+
+
+def functions(file: dict[str, Any]) -> list[tuple[int, str]]:
+    return sorted({(function["lineno"], function["name"]) for function in file.get("functions", [])})
+
+
+def function_at(known: list[tuple[int, str]], number: int) -> str:
+    return next((name for start, name in reversed(known) if start <= number), "-")
+
+
+def blocks(file: dict[str, Any]) -> Iterator[Block]:
+    source = (ROOT / file["file"]).read_text().splitlines()
+    known, lines = functions(file), sorted(file["lines"], key=lambda line: int(line["line_number"]))
+    block: Block | None = None
+    for line in lines:
+        number, text = line["line_number"], source[line["line_number"] - 1].strip()
+        function = function_at(known, number)
+        if line["count"] or line.get("gcovr/noncode"):
+            block = None
+        elif text in ("{", "}") or (number, function) in known:
+            continue
+        elif block is None or block.function != function:
+            block = Block(file["file"], function, source[number - 2].strip(), [text])
+            yield block
+        else:
+            block.lines.append(text)
+
+
+def cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("`", "'")
+
+
+def list_text(found: list[Block], reasons: list[Reason]) -> str:
+    text, file = HEAD, ""
+    for block in found:
+        if block.file != file:
+            file = block.file
+            text += f"\n## {file}\n\n| function | not run | why |\n|---|---|---|\n"
+        why = next((reason.why for reason in reasons if reason.covers(block)), "")
+        more = f" and {len(block.lines) - 1} more" if len(block.lines) > 1 else ""
+        before = f"{block.before} → " if block.before.startswith(LEADS) else ""
+        text += f"| {block.function} | `{cell((before + block.lines[0])[:100])}`{more} | {why or '**none yet**'} |\n"
+    return text
+
+
+def show(*builds: Path) -> None:
+    """Prints gcovr's table and what has no reason, and writes the list."""
+    document = counted(list(builds))
+    files = sorted(document["files"], key=lambda file: str(file["file"]))
+    found = [block for file in files if file["file"].endswith((".c", ".h")) for block in blocks(file)]
+    reasons = reasons_read()
+    LIST.write_text(list_text(found, reasons))
+    unexplained = [block for block in found if not any(reason.covers(block) for reason in reasons)]
+    print(f"\n{len(found)} places were not reached ({LIST.relative_to(ROOT)}); {len(unexplained)} have no reason:")
+    for block in unexplained:
+        print(f"  {block.file}:{block.function}: {block.text()[:150]}")
