@@ -3,6 +3,7 @@
 #include "spank/account_row.h"
 #include "spank/cleanup.h"
 #include "spank/log.h"
+#include "spank/memory.h"
 #include "spank/record.h"
 
 #include <errno.h>
@@ -148,8 +149,11 @@ int account_store(struct account *account, const struct account_run *run, enum s
 	__attribute__((cleanup(query_free))) struct query query = {0};
 	cleanup_free char *text = NULL;
 	enum site_field chosen = field;
+	unsigned failures = memory_failures();
 	int result = row_find(account->connection, run, &query, &row, error);
 
+	if (memory_failures() != failures) /* a field that could not be copied looks as if it were free */
+		result = -ENOMEM;
 	account->failed |= result == -EIO;
 	if (result)
 		return result;

@@ -1,5 +1,6 @@
 #include "spank/account_row.h"
 
+#include "spank/memory.h"
 #include "spank/nodelist.h"
 
 #include <errno.h>
@@ -87,7 +88,7 @@ void row_free(struct row *row)
 
 static char *copy(const char *text)
 {
-	return text ? strdup(text) : NULL;
+	return text ? memory_copy(text) : NULL;
 }
 
 static bool has_node(const slurmdb_job_rec_t *job, const char *node)

@@ -89,16 +89,18 @@ void collection_free(struct collection *collection)
 }
 
 /* The file may not be the job's, or no record: then the next one is asked. */
-static void list_look(const struct collection *collection, const char *name, struct collection_view *view)
+static int list_look(const struct collection *collection, const char *name, struct collection_view *view)
 {
 	json_auto_t *json = NULL;
 	const char *nodes;
+	int result = view->nodes_of > 0 ? 0 : files_read_json(collection->directory, name, NODE_RECORD_MAX, &json);
 
-	if (view->nodes_of > 0 || files_read_json(collection->directory, name, NODE_RECORD_MAX, &json))
-		return;
+	if (result)
+		return files_is_bad(result) ? 0 : result;
 	nodes = json_string_value(json_object_get(json, "nodes"));
 	if (nodes && strlen(nodes) < STATE_NODES_MAX)
 		view->nodes_of = (uint32_t)nodelist_first(nodes, view->first, sizeof(view->first));
+	return 0;
 }
 
 static void date_look(const struct collection *collection, const char *name, struct collection_view *view)
@@ -109,34 +111,53 @@ static void date_look(const struct collection *collection, const char *name, str
 		view->newest = status.st_mtime;
 }
 
-static int look(const struct collection *collection, const char *node, struct collection_view *view)
+static int files_look(const struct collection *collection, bool dated, struct collection_view *view)
 {
-	char name[FILES_NAME_MAX + 1];
 	cleanup_closedir DIR *entries = files_entries(collection->directory);
 	const struct dirent *entry;
-	struct stat status;
+	int result = 0;
 
-	if (!entries || fstat(collection->directory, &status))
+	if (!entries)
 		return -errno;
-	if (node) {
-		collection_file_name(collection, node, name);
-		list_look(collection, name, view);
-	}
-	while ((entry = readdir(entries))) {
+	while (!result && (errno = 0, entry = readdir(entries))) {
 		if (!collection_owns(collection, entry->d_name))
 			continue;
 		view->files++;
-		list_look(collection, entry->d_name, view);
-		if (!node)
+		result = list_look(collection, entry->d_name, view);
+		if (dated)
 			date_look(collection, entry->d_name, view);
 	}
+	return result ? result : -errno;
+}
+
+static int first_look(const struct collection *collection, struct collection_view *view)
+{
+	char name[FILES_NAME_MAX + 1];
+
+	if (view->nodes_of == 0)
+		return 0;
+	collection_file_name(collection, view->first, name);
+	view->has_first = faccessat(collection->directory, name, F_OK, AT_SYMLINK_NOFOLLOW | AT_EACCESS) == 0;
+	return view->has_first || errno == ENOENT || errno == ELOOP ? 0 : -errno;
+}
+
+static int look(const struct collection *collection, const char *node, struct collection_view *view)
+{
+	char name[FILES_NAME_MAX + 1];
+	struct stat status;
+	int result = 0;
+
+	if (fstat(collection->directory, &status))
+		return -errno;
+	if (node) {
+		collection_file_name(collection, node, name);
+		result = list_look(collection, name, view);
+	}
+	if (!result)
+		result = files_look(collection, !node, view);
 	if (view->files == 0)
 		view->newest = status.st_mtime;
-	if (view->nodes_of > 0) {
-		collection_file_name(collection, view->first, name);
-		view->has_first = faccessat(collection->directory, name, F_OK, AT_SYMLINK_NOFOLLOW | AT_EACCESS) == 0;
-	}
-	return 0;
+	return result ? result : first_look(collection, view);
 }
 
 int collection_look(struct spool *spool, const struct collection *collection, const char *node,

@@ -227,19 +227,19 @@ static int directory_read(struct reading *reading)
 
 	if (!entries)
 		return -errno;
-	while ((entry = readdir(entries))) {
+	while ((errno = 0, entry = readdir(entries))) {
 		struct error error = {0};
 		int result;
 
 		if (!collection_owns(collection, entry->d_name) || reading->count >= NODES_MAX)
 			continue;
 		result = file_read(reading, entry->d_name, &error);
-		if (result == -ENOMEM)
+		if (result && !files_is_bad(result))
 			return result; /* what is merely not read must not count as missing */
 		if (result)
 			log_error("\"%s\" of \"%s\" left out: %s", entry->d_name, collection->key, error.text);
 	}
-	return entries_place(reading);
+	return errno ? -errno : entries_place(reading);
 }
 
 int collection_read(struct spool *spool, struct collection *collection, struct error *error)

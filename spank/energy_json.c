@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "spank/cleanup.h"
+#include "spank/memory.h"
 
 #define FORMAT_VERSION 1
 
@@ -81,7 +82,7 @@ json_t *energy_to_json(const struct energy_snapshot *snapshot)
 {
 	cleanup_free char *text = energy_to_text(snapshot);
 
-	return text ? json_loads(text, 0, NULL) : NULL;
+	return text ? memory_json(text, strlen(text), 0) : NULL;
 }
 
 /* 0.1 wrote objects, with neither still_ns nor problem. */

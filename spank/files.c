@@ -1,6 +1,7 @@
 #include "spank/files.h"
 
 #include "spank/cleanup.h"
+#include "spank/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -186,18 +187,30 @@ int files_read_json(int directory, const char *name, size_t max, json_t **ret_js
 {
 	cleanup_free char *text = NULL;
 	size_t length = 0;
+	unsigned failures;
 	json_t *json;
 	int result = files_read(directory, name, max, &text, &length);
 
 	if (result)
 		return result;
-	json = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+	failures = memory_failures();
+	json = memory_json(text, length, JSON_REJECT_DUPLICATES);
 	if (!json_is_object(json)) {
 		json_decref(json);
-		return -EBADMSG;
+		return memory_failures() == failures ? -EBADMSG : -ENOMEM;
 	}
 	*ret_json = json;
 	return 0;
+}
+
+bool files_is_bad(int result)
+{
+	static const int faults[] = {-EBADMSG, -EINVAL, -EFBIG, -ENOENT, -ELOOP, -EPERM, -EACCES, -ENXIO};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		if (result == faults[i])
+			return true;
+	return false;
 }
 
 int files_write_json(int directory, const char *name, mode_t mode, const json_t *json, bool durable)

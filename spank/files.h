@@ -52,6 +52,11 @@ DIR *files_entries(int directory);
 
 /* The same for one JSON value: an object, of at most max bytes. -EBADMSG: no JSON object. */
 int files_read_json(int directory, const char *name, size_t max, json_t **ret_json);
+
+/* Whether a file that could not be read is no good, or not there; else it is memory or the disk, and may be good. */
+bool files_is_bad(int result);
+
+/* Writes a JSON value; see files_write. */
 int files_write_json(int directory, const char *name, mode_t mode, const json_t *json, bool durable);
 
 static inline uint64_t clock_monotonic_ns(void)

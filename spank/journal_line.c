@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "spank/cleanup.h"
+#include "spank/memory.h"
 
 #define CHECKSUM_SIZE 9 /* eight digits and a space */
 #define MODE_MASK     07777
@@ -95,6 +96,7 @@ static json_t *owner_to_json(const struct cpufreq_owner *owner)
 int journal_line_entry(const struct journal_entry *entry, char line[JOURNAL_LINE_MAX])
 {
 	const struct journal_change *change = &entry->change;
+	unsigned failures = memory_failures();
 	json_auto_t *json = NULL;
 
 	if (entry->policy >= CPUFREQ_POLICIES || journal_change_refusal(change) || found_refusal(entry))
@@ -109,7 +111,8 @@ int journal_line_entry(const struct journal_entry *entry, char line[JOURNAL_LINE
 		                    json_pack("[I, I]", (json_int_t)change->low_khz, (json_int_t)change->high_khz));
 	if (change->gives && json)
 		json_object_set_new(json, "given", owner_to_json(&change->owner));
-	return line_make(json, line);
+	/* a line that lacks a part would be restored without that part, or refused with the whole journal */
+	return memory_failures() == failures ? line_make(json, line) : -ENOMEM;
 }
 
 /* An integer of [0, most] */
@@ -231,7 +234,7 @@ static json_t *line_read(const char *line, size_t length, const char **ret_why)
 	snprintf(sum, sizeof(sum), "%08x ", journal_crc(line + CHECKSUM_SIZE, length - CHECKSUM_SIZE));
 	if (memcmp(sum, line, CHECKSUM_SIZE) != 0)
 		return NULL;
-	json = json_loadb(line + CHECKSUM_SIZE, length - CHECKSUM_SIZE, JSON_REJECT_DUPLICATES, NULL);
+	json = memory_json(line + CHECKSUM_SIZE, length - CHECKSUM_SIZE, JSON_REJECT_DUPLICATES);
 	if (!json_is_object(json)) {
 		json_decref(json);
 		json = NULL;

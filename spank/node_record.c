@@ -2,13 +2,18 @@
 
 #include "spank/cleanup.h"
 #include "spank/files.h"
+#include "spank/log.h"
+#include "spank/memory.h"
 #include "spank/outbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#define RECORD_NOT_WANTED 1                   /* the job refused every policy */
+#define RECORD_NOT_WANTED 1 /* the job refused every policy */
+#define ENDED             "ended"
 #define OMITTED_MAX       1000000000000000000 /* us, what record_node.c takes */
 
 /* "package-1", and "package-1/dram" for a part of it. */
@@ -232,6 +237,8 @@ static bool window_take(const struct state_place *place, struct state_job *job, 
 		strcpy(job->energy_why, "no sample at the job's begin");
 	if (!job->has_baseline)
 		return false;
+	if (node < 0)
+		error_set(&error, node, "the node's notes: %s", strerror(-node));
 	taken = node >= 0 && rapl_open(&rapl, &error) == 0 && energy_update(node, rapl, NULL, &now, &error) == 0;
 	rapl_close(rapl);
 	if (!taken) {
@@ -276,6 +283,14 @@ static void record_shrink(json_t *record)
 	json_array_clear(steps);
 }
 
+/* When the epilog was here that could not write the record; 0: none was. */
+static double ended_s(int directory)
+{
+	struct stat status;
+
+	return fstatat(directory, ENDED, &status, AT_SYMLINK_NOFOLLOW) ? 0 : (double)status.st_mtim.tv_sec;
+}
+
 static int record_put(const struct node_record_end *end, int directory, char key[OUTBOX_KEY_MAX], struct error *error)
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
@@ -285,6 +300,8 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	struct power_points ends = {0};
 	struct power_curve curve = {0};
 	json_auto_t *steps = NULL, *record = NULL, *power = NULL;
+	double late_s = ended_s(directory);
+	unsigned failures = memory_failures();
 	uint32_t left_out = 0;
 	bool has_window;
 	int result = job ? state_job_read(&end->place, end->job_id, job) : -ENOMEM;
@@ -294,22 +311,37 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	result = outbox_key(job->cluster, job->job_id, job->restart_count, key, error);
 	if (result)
 		return result;
+	if (late_s > 0) { /* what the counters show now others have used too */
+		job->has_baseline = false;
+		strcpy(job->energy_why, "the record could not be written at the job's end");
+	}
 	has_window = window_take(&end->place, job, &window, &ends);
 	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
 	steps = node_record_steps(directory, &share, &watts, &curve, &left_out);
 	power = power_print(&curve, &ends);
-	if (!job->policy.asked[0] && json_array_size(steps) == 0)
+	if (!job->policy.asked[0] && json_array_size(steps) == 0 && left_out == 0)
 		return RECORD_NOT_WANTED;
-	record = node_record_build(job, end->place.node, clock_wall_s(), has_window ? &window : NULL, &share, steps,
-	                           left_out);
-	if (!record)
+	record = node_record_build(job, end->place.node, late_s > 0 ? late_s : clock_wall_s(),
+	                           has_window ? &window : NULL, &share, steps, left_out);
+	if (record) {
+		json_object_set_new(record, "throttle", throttle_now(job));
+		json_object_set_new(record, "watts", watts_fit(&watts, &share));
+		if (has_window && power)
+			json_object_set(record, "power_mw", power);
+		record_shrink(record);
+	}
+	if (!record || memory_failures() != failures)
 		return error_set(error, -ENOMEM, "out of memory");
-	json_object_set_new(record, "throttle", throttle_now(job));
-	json_object_set_new(record, "watts", watts_fit(&watts, &share));
-	if (has_window && power)
-		json_object_set(record, "power_mw", power);
-	record_shrink(record);
 	return outbox_put(end->outbox, key, end->place.node, record, error);
+}
+
+/* That the job is over, for node_record_finish_left. An empty file needs no room. */
+static void mark(int directory)
+{
+	cleanup_close int file = openat(directory, ENDED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (file < 0)
+		log_error("a job's record could not even be left for later: %s", strerror(errno));
 }
 
 int node_record_finish(const struct node_record_end *end, struct error *error)
@@ -324,10 +356,44 @@ int node_record_finish(const struct node_record_end *end, struct error *error)
 		return error_set(error, directory, "state of job %u: %s", end->job_id, strerror(-directory));
 	if (end->keep)
 		result = record_put(end, directory, key, error);
-	if (result < 0)
+	if (result < 0) {
+		mark(directory);
 		return result;
+	}
 	state_job_remove(&end->place, end->job_id);
 	if (end->keep && end->helper && result != RECORD_NOT_WANTED)
 		return outbox_writer_start(end->helper, key, end->argument_count, end->arguments, error);
 	return 0;
+}
+
+static void left_finish(const struct state_place *place, int node, const char *name, const char *outbox)
+{
+	struct node_record_end end = {.place = *place, .keep = true, .outbox = outbox};
+	cleanup_close int directory = -1;
+	struct error error = {0};
+
+	end.job_id = (uint32_t)strtoul(name, NULL, 10);
+	directory = name[strspn(name, "0123456789")] ? -1 : files_directory(node, name, 0);
+	if (directory >= 0 && ended_s(directory) > 0 && node_record_finish(&end, &error) < 0)
+		log_error("job %s: %s", name, error.text);
+}
+
+void node_record_finish_left(const char *root, const char *outbox)
+{
+	cleanup_close int directory = files_directory(AT_FDCWD, root, 0);
+	cleanup_closedir DIR *nodes = directory < 0 ? NULL : files_entries(directory);
+	const struct dirent *entry;
+
+	while (nodes && (entry = readdir(nodes))) {
+		struct state_place place = {.node = ""};
+		bool named = files_name_ok(entry->d_name) && strlen(entry->d_name) < sizeof(place.node);
+		cleanup_close int node = named ? files_directory(directory, entry->d_name, 0) : -1;
+		cleanup_closedir DIR *jobs = node < 0 ? NULL : files_entries(node);
+		const struct dirent *job;
+
+		snprintf(place.root, sizeof(place.root), "%s", root);
+		snprintf(place.node, sizeof(place.node), "%.*s", (int)sizeof(place.node) - 1, entry->d_name);
+		while (jobs && (job = readdir(jobs)))
+			left_finish(&place, node, job->d_name, outbox);
+	}
 }

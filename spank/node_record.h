@@ -38,6 +38,12 @@ struct node_record_end {
  */
 int node_record_finish(const struct node_record_end *end, struct error *error);
 
+/*
+ * What epilogs could not put into the outbox (no memory, a full disk) stays in the node's notes under root, and is put
+ * there now: with the times of then, and without energy, because the counters have gone on.
+ */
+void node_record_finish_left(const char *root, const char *outbox);
+
 /* The record of a job as its state is now. energy may be NULL (then job->energy_why). NULL only without memory. */
 json_t *node_record_build(const struct state_job *job, const char *node, double end_s,
                           const struct energy_window *energy, const struct energy_share *share, json_t *steps,

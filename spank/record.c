@@ -1,6 +1,7 @@
 #include "spank/record.h"
 
 #include "spank/cleanup.h"
+#include "spank/memory.h"
 #include "spank/record_energy.h"
 #include "spank/record_sum.h"
 #include "spank/record_wait.h"
@@ -93,7 +94,7 @@ static int place_compare(const void *left, const void *right)
 static void steps_print(json_t *json, const struct job *job, size_t shown)
 {
 	size_t count = job->sum->step_count;
-	cleanup_free const struct sum_step **order = calloc(count + 1, sizeof(*order));
+	cleanup_free const struct sum_step **order = memory_array(count + 1, sizeof(*order));
 	double ranks = 0, wait_s = 0;
 	json_t *steps = json_array();
 
@@ -189,6 +190,7 @@ int record_merge(const struct record_node *const nodes[], size_t count, uint32_t
                  char **ret_line, struct error *error)
 {
 	struct job job = {.nodes = nodes, .count = count, .nodes_of = nodes_of, .why = why};
+	unsigned failures = memory_failures();
 	struct sum *sum = NULL;
 	char *line = NULL;
 	int result = sum_make(nodes, count, &sum, error);
@@ -207,7 +209,7 @@ int record_merge(const struct record_node *const nodes[], size_t count, uint32_t
 			break;
 	}
 	sum_free(sum);
-	if (!line || strlen(line) > RECORD_MAX) {
+	if (!line || strlen(line) > RECORD_MAX || memory_failures() != failures) {
 		free(line);
 		return error_set(error, -ENOMEM, "the record could not be printed");
 	}
@@ -223,13 +225,16 @@ static json_int_t reported(const json_t *object)
 
 int record_combine(const char *held, const char *line, char **ret_text)
 {
-	json_auto_t *have = NULL, *ours = json_loads(line, 0, NULL);
+	unsigned failures = memory_failures();
+	json_auto_t *have = NULL, *ours = memory_json(line, strlen(line), 0);
 	char *text;
 
 	if (!held || held[strspn(held, " \t\r\n")] == '\0') {
-		text = strdup(line);
+		text = memory_copy(line);
 	} else {
-		have = json_loads(held, 0, NULL);
+		have = memory_json(held, strlen(held), 0);
+		if (memory_failures() != failures)
+			return -ENOMEM;
 		if (!json_is_object(have))
 			return -EEXIST;
 		if (reported(have) >= reported(ours))
@@ -237,11 +242,9 @@ int record_combine(const char *held, const char *line, char **ret_text)
 		json_object_update(have, ours);
 		text = json_dumps(have, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	}
-	if (!text)
-		return -ENOMEM;
-	if (strlen(text) > UINT16_MAX) {
+	if (!text || memory_failures() != failures || strlen(text) > UINT16_MAX) {
 		free(text);
-		return -EFBIG;
+		return memory_failures() == failures ? -EFBIG : -ENOMEM;
 	}
 	*ret_text = text;
 	return 0;

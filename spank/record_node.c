@@ -2,6 +2,7 @@
 
 #include "preload/stats.h"
 #include "spank/cleanup.h"
+#include "spank/memory.h"
 #include "spank/profile.h"
 #include "spank/record_energy.h"
 
@@ -191,7 +192,7 @@ static bool ranks_get(const json_t *wait, struct record_wait *ret_wait)
 
 	if (!json_is_array(ranks) || json_array_size(ranks) > MPIWAIT_SLOTS_MAX)
 		return false;
-	ret_wait->rank = calloc(json_array_size(ranks) + 1, sizeof(*ret_wait->rank));
+	ret_wait->rank = memory_array(json_array_size(ranks) + 1, sizeof(*ret_wait->rank));
 	if (!ret_wait->rank)
 		return false;
 	json_array_foreach(ranks, i, rank) if (!rank_of(rank, 3, &ret_wait->rank[ret_wait->rank_count++])) return false;
@@ -226,7 +227,7 @@ static bool calls_get(const json_t *wait, struct record_wait *ret_wait)
 
 	if (!json_is_object(calls) || json_object_size(calls) > CALLS_MAX)
 		return false;
-	ret_wait->call = calloc(json_object_size(calls) + 1, sizeof(*ret_wait->call));
+	ret_wait->call = memory_array(json_object_size(calls) + 1, sizeof(*ret_wait->call));
 	if (!ret_wait->call)
 		return false;
 	json_object_foreach(calls, name, call)
@@ -288,11 +289,8 @@ static int steps_get(const json_t *json, struct record_node *node, struct error 
 
 	if (!json_is_array(steps) || json_array_size(steps) > RECORD_NODE_STEPS_MAX)
 		return error_set(error, -EINVAL, "\"steps\" is no list of at most %d", RECORD_NODE_STEPS_MAX);
-	node->step = calloc(json_array_size(steps) + 1, sizeof(*node->step));
-	if (!node->step)
-		return error_set(error, -ENOMEM, "out of memory");
-	json_array_foreach(steps, i, value)
-	{
+	node->step = memory_array(json_array_size(steps) + 1, sizeof(*node->step));
+	for (i = 0; node->step && (value = json_array_get(steps, i)); i++) {
 		struct record_step *step = &node->step[node->step_count++];
 
 		if (!text_get(value, "id", step->id, sizeof(step->id), NAMES) || !step_id_ok(step->id) ||
@@ -359,16 +357,16 @@ static int facts_get(const json_t *json, struct record_node *node, struct error 
 
 int record_node_parse(const json_t *json, struct record_node **ret_node, struct error *error)
 {
-	struct record_node *node = calloc(1, sizeof(*node));
-	int result;
+	unsigned failures = memory_failures();
+	struct record_node *node = memory_array(1, sizeof(*node));
+	int result = node ? identity_get(json, node, error) : -ENOMEM;
 
-	if (!node)
-		return error_set(error, -ENOMEM, "out of memory");
-	result = identity_get(json, node, error);
 	if (!result)
 		result = facts_get(json, node, error);
 	if (!result)
 		result = steps_get(json, node, error);
+	if (memory_failures() != failures) /* whatever it looked like: it may be good */
+		result = error_set(error, -ENOMEM, "out of memory");
 	if (result) {
 		record_node_free(node);
 		return result;

@@ -2,6 +2,7 @@
 
 #include "spank/cleanup.h"
 #include "spank/energy.h"
+#include "spank/memory.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -118,7 +119,7 @@ static void omitted_add(struct sum *sum, struct sum_step *step, const struct rec
 
 static void profile_take(struct sum *sum, const char *text)
 {
-	json_auto_t *profile = text ? json_loads(text, 0, NULL) : NULL;
+	json_auto_t *profile = text ? memory_json(text, strlen(text), 0) : NULL;
 
 	profile_add(sum->profile, profile);
 }

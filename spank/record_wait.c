@@ -1,6 +1,7 @@
 #include "spank/record_wait.h"
 
 #include "spank/cleanup.h"
+#include "spank/memory.h"
 
 #include <math.h>
 #include <string.h>
@@ -63,7 +64,7 @@ static int wait_compare(const void *left, const void *right)
 
 static json_t *quantiles_print(const struct sum *sum)
 {
-	cleanup_free double *waits = calloc(sum->rank_count + 1, sizeof(*waits));
+	cleanup_free double *waits = memory_array(sum->rank_count + 1, sizeof(*waits));
 	json_t *json = json_array();
 
 	for (size_t i = 0; waits && i < sum->rank_count; i++)

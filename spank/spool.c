@@ -156,10 +156,10 @@ static int each_name(int directory, int (*visit)(struct spool *spool, const char
 		spool_leave(spool);
 	if (!entries)
 		return -errno;
-	while (result == 0 && (entry = readdir(entries)))
+	while (result == 0 && (errno = 0, entry = readdir(entries)))
 		if (files_name_ok(entry->d_name))
 			result = visit(spool, entry->d_name, inner, context);
-	return result;
+	return result ? result : -errno;
 }
 
 static int outbox_name(struct spool *spool, const char *name, spool_visit visit, void *context)

@@ -62,8 +62,11 @@ void spool_tidy(struct spool *spool);
  */
 int spool_slot_take(struct spool *spool, unsigned wait_s);
 
-/* What is kept of the job in <spool>/done already: the caller's to free, NULL where there is nothing. */
-char *spool_kept(struct spool *spool, const char *key);
+/*
+ * What is kept of the job in <spool>/done already: the caller's to free, untouched where there is nothing. Returns 0,
+ * or -errno where it could not be read.
+ */
+int spool_kept(struct spool *spool, const char *key, char **ret_text);
 
 /* Keeps the job's record as a file, <spool>/done/<key>.json, readable by the job's group (sink=file). */
 int spool_keep(struct spool *spool, const char *key, gid_t group, const char *line, struct error *error);

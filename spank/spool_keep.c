@@ -105,20 +105,20 @@ static void done_path(const struct spool *spool, char path[PATH_MAX + 16])
 		snprintf(path, PATH_MAX + 16, "%s/../done", spool->outbox_path);
 }
 
-char *spool_kept(struct spool *spool, const char *key)
+int spool_kept(struct spool *spool, const char *key, char **ret_text)
 {
-	char path[PATH_MAX + 16], name[FILES_NAME_MAX + 1], *text = NULL;
+	char path[PATH_MAX + 16], name[FILES_NAME_MAX + 1];
 	cleanup_close int directory = -1;
 	size_t length;
+	int result;
 
 	done_path(spool, path);
 	snprintf(name, sizeof(name), "%s.json", key);
 	spool_enter(spool);
 	directory = files_directory(AT_FDCWD, path, 0);
-	if (directory < 0 || files_read(directory, name, RECORD_MAX, &text, &length))
-		text = NULL;
+	result = directory < 0 ? directory : files_read(directory, name, RECORD_MAX, ret_text, &length);
 	spool_leave(spool);
-	return text;
+	return files_is_bad(result) ? 0 : result;
 }
 
 /* The file system decides who may give a file away: where it refuses, the file stays with its writer's group. */

@@ -2,6 +2,7 @@
 
 #include "spank/cleanup.h"
 #include "spank/files.h"
+#include "spank/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,9 +81,12 @@ int state_job_read(const struct state_place *place, uint32_t job_id, struct stat
 
 static int job_store(int directory, const struct state_job *job)
 {
+	unsigned failures = memory_failures();
 	json_auto_t *json = state_job_to_json(job);
 
-	return json ? files_write_json(directory, "job.json", 0600, json, false) : -ENOMEM;
+	if (!json || memory_failures() != failures)
+		return -ENOMEM;
+	return files_write_json(directory, "job.json", 0600, json, false);
 }
 
 /* Removes files that are ours; a journal holds what must still be undone. */
@@ -186,13 +190,18 @@ static int job_begin(const struct state_place *place, int directory, const struc
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
 	cleanup_close int node = -1;
+	int result;
 
 	if (!job)
 		return -ENOMEM;
-	if (!anew && job_load(directory, job) == 0) {
+	result = anew ? -ENOENT : job_load(directory, job);
+	if (result == 0) {
 		job_fill(job, facts);
 		return job_store(directory, job);
 	}
+	/* what is merely not read must not be begun anew: other steps have written there */
+	if (!files_is_bad(result))
+		return result;
 	node = state_open_node(place);
 	if (node < 0)
 		return node;

@@ -3,6 +3,7 @@
 
 #include "spank/cleanup.h"
 #include "spank/files.h"
+#include "spank/memory.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -145,6 +146,7 @@ static char *step_text(const json_t *json, const struct state_step *step)
 int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant)
 {
 	char id[16], name[32];
+	unsigned failures = memory_failures();
 	json_auto_t *json = NULL;
 	cleanup_free char *text = NULL;
 
@@ -159,7 +161,9 @@ int state_step_write(int job_directory, const struct state_step *step, json_t *w
 	if (json && step->power)
 		json_object_set_new(json, "power", power_to_json(step->power));
 	text = json ? step_text(json, step) : NULL;
-	return text ? files_write(job_directory, name, 0600, text, strlen(text), false) : -ENOMEM;
+	if (!text || memory_failures() != failures)
+		return -ENOMEM;
+	return files_write(job_directory, name, 0600, text, strlen(text), false);
 }
 
 int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t **ret_wait)

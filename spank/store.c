@@ -2,6 +2,7 @@
 
 #include "spank/cleanup.h"
 #include "spank/log.h"
+#include "spank/memory.h"
 #include "spank/record.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ static time_t run_time(const struct collection *collection)
 
 static double joules_in(const char *line)
 {
-	json_auto_t *record = json_loads(line, 0, NULL);
+	json_auto_t *record = memory_json(line, strlen(line), 0);
 	const json_t *energy = json_object_get(json_object_get(record, "mpi_wait"), "energy");
 	const json_t *joules = json_object_get(energy, "joules");
 
@@ -47,10 +48,15 @@ static double joules_in(const char *line)
 /* The record as a file. A better one, made when more nodes were there, stays. */
 static int file_add(struct store *store, const struct collection *collection, const char *line, struct error *error)
 {
-	cleanup_free char *held = spool_kept(store->spool, collection->key), *text = NULL;
+	cleanup_free char *held = NULL, *text = NULL;
+	int result = spool_kept(store->spool, collection->key, &held);
 
-	if (record_combine(held, line, &text) == -EALREADY)
-		return -EALREADY;
+	if (result)
+		return error_set(error, result, "the record that is kept of \"%s\": %s", collection->key,
+		                 strerror(-result));
+	result = record_combine(held, line, &text);
+	if (result == -EALREADY || result == -ENOMEM)
+		return result;
 	return spool_keep(store->spool, collection->key, collection->node[0]->gid, line, error);
 }
 

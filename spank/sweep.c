@@ -126,14 +126,15 @@ static int sweep_key(struct sweep *sweep, struct store *store, const char *key, 
 	struct error reason = {0};
 	enum store_accept accept;
 	int result = key_look(sweep, key, &view);
+	bool seen = result == 0;
 
 	if (result == -ENOENT)
 		return 0;
-	if (!result)
+	if (seen)
 		result = is_ready(sweep, &view, &accept) ? store_job(store, key, accept, 0, &reason) : WRITER_LEFT;
 	if (result == -EIO)
 		return error_set(error, result, "%s", reason.text);
-	if (result && expire(sweep, key, &view, reason.text))
+	if (result && seen && expire(sweep, key, &view, reason.text))
 		return 0;
 	if (result < 0)
 		log_error("\"%s\" is left: %s", key, reason.text[0] ? reason.text : strerror(-result));
@@ -162,7 +163,7 @@ static int sweep_once(const struct writer_config *config, struct spool *spool, s
 
 	spool_tidy(spool);
 	if (spool->shared >= 0) {
-		spool_each_outbox(spool, outbox_move, &sweep);
+		sweep.stuck |= spool_each_outbox(spool, outbox_move, &sweep) != 0;
 		result = spool_each_shared(spool, key_add, &sweep.keys);
 	} else {
 		result = spool_each_outbox(spool, key_add, &sweep.keys);
@@ -175,14 +176,14 @@ static int sweep_once(const struct writer_config *config, struct spool *spool, s
 
 int writer_sweep(const struct writer_config *config, struct error *error)
 {
-	double deadline_s = clock_wall_s() + (config->at_once ? config->flush_s : 0);
+	uint64_t deadline_ns = clock_monotonic_ns() + (config->at_once ? config->flush_s : 0) * UINT64_C(1000000000);
 	struct spool spool;
 	int result = spool_open(config->site, config->outbox, &spool, error);
 
 	if (result)
 		return result;
 	result = sweep_once(config, &spool, error);
-	while (result == WRITER_LEFT && clock_wall_s() < deadline_s) {
+	while (result == WRITER_LEFT && clock_monotonic_ns() < deadline_ns) {
 		sleep(1);
 		result = sweep_once(config, &spool, error);
 	}

@@ -96,11 +96,13 @@ static int is_mine(struct spool *spool, const char *key, const char *node, struc
 }
 
 /* Without a shared spool nobody who merges can ever see the files of other nodes than the first. */
-static int write_another(struct spool *spool, const char *key, struct error *error)
+static int write_another(struct spool *spool, const char *key, const char *node, const struct collection_view *view,
+                         struct error *error)
 {
 	struct collection *collection = NULL;
 
-	if (spool->shared >= 0 || collection_open(spool, key, &collection, error))
+	if (spool->shared >= 0 || view->nodes_of == 0 || strcmp(view->first, node) == 0 ||
+	    collection_open(spool, key, &collection, error))
 		return 0;
 	if (collection_lock(spool, collection, LOCK_WAIT_S) == 0)
 		collection_discard(spool, collection);
@@ -113,12 +115,12 @@ static int write_first(const struct writer_config *config, struct spool *spool, 
                        struct error *error)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + config->collect_s * UINT64_C(1000000000);
-	struct collection_view view;
+	struct collection_view view = {0};
 	double pause_s = 0.25;
 	int result = is_mine(spool, key, node, &view, error);
 
 	if (result == 0)
-		return write_another(spool, key, error);
+		return write_another(spool, key, node, &view, error);
 	if (result > 0 && config->site->sink == SITE_SINK_SLURMDBD)
 		wait_for_end(config);
 	while (result > 0) {

@@ -41,11 +41,14 @@ class Node:
     def command(self, *words: object) -> list[str]:
         return ["nsenter", "-t", str(self.simulation.process.pid), "-m", "-r", *map(str, words)]
 
-    def run(self, *words: object, text: str = "", kill: str = "") -> Done:
+    def run(self, *words: object, text: str = "", kill: str = "", more: dict[str, str] | None = None) -> Done:
+        """more: the command's own environment, not that of what leads there."""
+        settings = [f"{name}={value}" for name, value in (more or {}).items()]
         return subprocess.run(
-            self.command(*words), input=text, capture_output=True, text=True, timeout=60, check=False,
+            self.command(*(["env", *settings] if settings else []), *words),
+            input=text, capture_output=True, text=True, timeout=60, check=False,
             env=ENVIRONMENT | ({"MPIWAIT_KILL": kill} if kill else {}),
-        )
+        )  # fmt: skip
 
     def driver(self, *words: object, text: str = "", kill: str = "") -> Done:
         return self.run(DRIVER, "/run/mpi-wait", "/sys", *words, text=text, kill=kill)

@@ -1,7 +1,11 @@
-"""Whoever is killed, wherever: one restore later every cpufreq file is as before, in value, owner and mode."""
+"""Whoever is killed, wherever: one restore later every cpufreq file is as before, in value, owner and mode.
+
+$MPI_WAIT_KILLS says how many are killed at random.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import time
@@ -9,11 +13,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.faults import walk
 from tests.journal_tools import LIMITS, SPEED, Node, Snapshot, nodes, script
 
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 REPEATS = 20
-AT_RANDOM = 300
+AT_RANDOM = int(os.environ.get("MPI_WAIT_KILLS", "300"))
 KINDS = {"acpi-cpufreq": SPEED, "intel_pstate": LIMITS}
 POINTS = {
     # name: (points, who is killed there: the holder, the holder with its end, or what undoes for it)
@@ -137,4 +142,5 @@ def test_killed_at_random(case: tuple[Node, Snapshot, str]) -> None:
         for _ in range(chance.randrange(3)):
             node.driver("restore", kill=f"any:{chance.randrange(1, 20)}")
         restored(node, before, (seed, tried))
+    walk.count("kills", killed, "a journal's holder, at random")
     assert tried < 2 * killed

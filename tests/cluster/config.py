@@ -111,7 +111,7 @@ def mariadb_arguments() -> list[str]:
     """Options of both the data directory's initialisation and the server: fast, not durable."""
     return [
         "--no-defaults", "--user=root", f"--datadir={ROOT}/database/data", "--skip-name-resolve",
-        "--innodb-flush-log-at-trx-commit=0", "--innodb-log-file-size=16M",
+        "--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=16M",
         "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-doublewrite=0",
         "--innodb-use-native-aio=0", "--loose-innodb-snapshot-isolation=OFF",  # slurmdbd dies of it
     ]

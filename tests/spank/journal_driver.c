@@ -78,14 +78,14 @@ static int do_command(char *words[], struct error *error)
 /* One command a line, one answer a line: result and message. "end" undoes and ends, "close" only ends. */
 static int hold(const struct state_place *place, const char *sysfs, uint32_t job_id, uint32_t step_id)
 {
-	struct state_job *facts = malloc(sizeof(*facts));
+	static struct state_job job;
+	struct state_job *facts = &job;
 	struct error error = {""};
 	char line[256];
 	int result;
 
 	state_job_init(job_id, facts);
 	result = state_job_begin(place, facts, false, &error);
-	free(facts);
 	if (!result)
 		result = journal_open(place, sysfs, job_id, step_id, &journal, &error);
 	if (answer(result, &error))

@@ -1,0 +1,135 @@
+"""Outboxes and a spool of a site with sink=file, as they are before a verb of mpi-wait-node, and judged after it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from tests.journal_tools import helper
+from tests.record_tools import SCHEMA, node_record
+
+TIMEOUT_S = 60
+OLD_S = 1000
+SERVICE = (".clock", ".slot.")
+Files = dict[str, dict[str, Any]]
+"""By job's key: by node, what it has recorded."""
+
+
+@dataclass(frozen=True)
+class Verb:
+    words: tuple[str, ...]
+    outbox: Files = field(default_factory=dict)
+    """What is still in the outbox of node c1."""
+    spool: Files = field(default_factory=dict)
+    shared: bool = True
+    stores: bool = True
+    """Whether all of it is stored when it has succeeded."""
+
+    @property
+    def jobs(self) -> Files:
+        keys = self.outbox.keys() | self.spool.keys()
+        return {key: self.outbox.get(key, {}) | self.spool.get(key, {}) for key in keys}
+
+
+def _job(number: int, *nodes: str) -> dict[str, Any]:
+    listed = "c1" if nodes == ("c1",) else "c[1-2]"
+    return {node: node_record(node, listed, [[int(node[1]) - 1, 10**6 * number, 10]], number) for node in nodes}
+
+
+QUICK = ("--first-delay", "0", "--collect", "1")
+VERBS = {
+    "write, no spool": Verb(("write", *QUICK, "test-7-0"), {"test-7-0": _job(7, "c1")}, shared=False),
+    "write, two nodes": Verb(
+        ("write", *QUICK, "test-7-0"), {"test-7-0": _job(7, "c1")}, {"test-7-0": _job(7, "c1", "c2")}
+    ),
+    "move": Verb(("move",), {"test-7-0": _job(7, "c1"), "test-8-0": _job(8, "c1")}, stores=False),
+    "sweep": Verb(("sweep",), {}, {"test-7-0": _job(7, "c1", "c2"), "test-8-0": _job(8, "c1")}),
+    "sweep, no spool": Verb(("sweep",), {"test-7-0": _job(7, "c1"), "test-8-0": _job(8, "c1")}, shared=False),
+    "flush": Verb(("flush",), {"test-7-0": _job(7, "c1")}, {"test-8-0": _job(8, "c1")}),
+}
+VERBS["write, two nodes"].outbox["test-7-0"]["c1"]["nodes"] = "c[1-2]"
+del VERBS["write, two nodes"].spool["test-7-0"]["c1"]
+
+
+class Depot:
+    """The directories; what is judged is by name and by content."""
+
+    def __init__(self, folder: Path, verb: Verb) -> None:
+        self.folder, self.verb = folder, verb
+        self.outbox, self.spool = folder / "c1/out", folder / "spool"
+        self.kept = self.spool / "done" if verb.shared else self.outbox.parent / "done"
+
+    def prepare(self) -> None:
+        for path in (self.outbox.parent, self.spool):
+            shutil.rmtree(path, ignore_errors=True)
+        self.outbox.mkdir(parents=True)
+        self.spool.mkdir(mode=0o755)
+        for key, nodes in self.verb.outbox.items():
+            for node, record in nodes.items():
+                (self.outbox / f"{key}.{node}.json").write_text(json.dumps(record))
+        for key, nodes in self.verb.spool.items():
+            (self.spool / key).mkdir(mode=0o700)
+            for node, record in nodes.items():
+                (self.spool / key / f"{node}.json").write_text(json.dumps(record))
+        self.age()
+
+    def age(self) -> None:
+        then = time.time() - OLD_S
+        for path in [*self.outbox.iterdir(), *self.spool.rglob("*")]:
+            os.utime(path, (then, then))
+
+    def run(self, words: tuple[str, ...], environment: dict[str, str]) -> int:
+        spool = [f"spool={self.spool}"] if self.verb.shared else []
+        done = subprocess.run(
+            [helper(), words[0], "--outbox", self.outbox, *words[1:], *spool, "sink=file"],
+            env={"PATH": os.environ["PATH"], "SLURMD_NODENAME": "c1", **environment},
+            stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False,
+        )  # fmt: skip
+        assert done.returncode in (0, 1, 2), f"exit status {done.returncode}: {done.stderr!r}"
+        return done.returncode
+
+    def stored(self) -> dict[str, Any]:
+        """By key, the records that are kept. Whatever bears a final name must be whole."""
+        found = {}
+        for path in self.kept.glob("*.json") if self.kept.exists() else []:
+            document = json.loads(path.read_text())
+            jsonschema.validate(document, SCHEMA)
+            found[path.stem] = document
+        return found
+
+    def waiting(self) -> Files:
+        """What nodes have recorded and lies in the outbox or in the spool, whole."""
+        found: Files = {}
+        for key, nodes in self.verb.jobs.items():
+            for node, record in nodes.items():
+                for path in (self.outbox / f"{key}.{node}.json", self.spool / key / f"{node}.json"):
+                    if path.exists():
+                        assert json.loads(path.read_text()) == record, f"{path.name} is not what it was"
+                        found.setdefault(key, {})[node] = record
+        return found
+
+    def judge(self, status: int, wanted: dict[str, Any]) -> None:
+        stored, waiting = self.stored(), self.waiting()
+        for key, nodes in self.verb.jobs.items():
+            assert stored.get(key) == wanted[key] or waiting.get(key) == nodes, f"{key} is lost: {stored.get(key)}"
+        if status == 0 and self.verb.stores:
+            assert stored == wanted, f"exit status 0, but still waiting: {list(waiting)}"
+        if status == 0:
+            assert not self.verb.shared or not list(self.outbox.glob("*.json")), "exit status 0, but not moved"
+
+    def recover(self, wanted: dict[str, Any]) -> None:
+        """What the next timer does: all is there, and nothing beside it."""
+        for _ in range(2):
+            self.age()
+            self.run(("sweep",), {})
+        assert self.stored() == wanted
+        left = [path for path in [*self.outbox.iterdir(), *self.spool.iterdir()] if path.name != "done"]
+        assert [path.name for path in left if not path.name.startswith((*SERVICE, ".test-"))] == []

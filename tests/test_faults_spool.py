@@ -1,0 +1,32 @@
+"""Without memory, or with a disk that fails, at any call of mpi-wait-node: no record is lost, and it says so."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.faults import walk
+from tests.faults.depot import VERBS, Depot
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
+
+
+@pytest.mark.parametrize("plan", walk.PLANS, ids=lambda plan: plan.name)
+@pytest.mark.parametrize("name", VERBS)
+def test_a_call_fails(tmp_path: Path, name: str, plan: walk.Plan) -> None:
+    depot = Depot(tmp_path, VERBS[name])
+    depot.prepare()
+    assert depot.run(depot.verb.words, {}) == 0
+    depot.age()
+    assert depot.run(("sweep",), {}) == 0
+    wanted = depot.stored()
+    assert wanted.keys() == depot.verb.jobs.keys()
+
+    def trial(environment: dict[str, str]) -> None:
+        depot.prepare()
+        depot.judge(depot.run(depot.verb.words, environment), wanted)
+        depot.recover(wanted)
+
+    walk.walk(f"mpi-wait-node {name}", plan, tmp_path, trial)

@@ -1,0 +1,63 @@
+"""Disks that are full or must not be written, where records pass: no job notices, and its record comes later."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests import jobs, spool_jobs
+from tests.cluster import Cluster
+from tests.faults import health, walk
+from tests.jobs import HELPER
+from tests.spool_jobs import OUTBOX
+from tests.test_job_load import sweeping
+
+__all__ = ["sweeping"]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+NAP = "--mpi-wait-policy=nap"
+NODE = "c1"
+
+
+def run_job(cluster: Cluster) -> int:
+    job, done = jobs.srun(cluster, ["-N1", "-n1", NAP, "true"])
+    assert done.returncode == 0 and done.stderr == ""
+    cluster.wait_job(job)
+    return job
+
+
+def arrives(cluster: Cluster, job: int) -> None:
+    """Two timers later: the first puts into the outbox what is not there yet, and leaves what is young."""
+    for _ in range(2):
+        spool_jobs.make_old(cluster, NODE, OUTBOX, cluster.spool)
+        assert spool_jobs.helper(cluster, NODE, "move").returncode == 0
+    cluster.wait_accounted(job, timeout=60)
+    spool_jobs.make_old(cluster, NODE, cluster.spool)
+    assert spool_jobs.helper(cluster, NODE, "sweep").returncode == 0
+    assert spool_jobs.record_of(jobs.comment(cluster, job))["nodes"] == {"reported": 1, "of": 1}
+
+
+def test_a_spool_that_must_not_be_written(sweeping: Cluster) -> None:
+    before = health.cores(sweeping)
+    bind = f"mount --bind {sweeping.spool} {sweeping.spool} && mount -o remount,ro,bind {sweeping.spool}"
+    sweeping.node_run(NODE, ["sh", "-c", bind], check=True)
+    job = run_job(sweeping)
+    command = f"sleep 1; {HELPER} flush spool={sweeping.spool} writer=sweep"
+    said = sweeping.node_run(NODE, ["script", "-qec", command, "/dev/null"])
+    assert said.returncode == 2 and "Read-only file system; the record stays in" in said.stdout, said.stdout
+    health.assert_well(sweeping, before)
+    sweeping.node_run(NODE, ["umount", sweeping.spool], check=True)
+    arrives(sweeping, job)
+    walk.count("faults", 1, "a spool that is read-only")
+
+
+def test_an_outbox_that_is_full(sweeping: Cluster) -> None:
+    """The epilog cannot hand the record on: it stays with the node's notes, and the next timer brings it."""
+    before = health.cores(sweeping)
+    folder = "/var/spool/mpi-wait"
+    small = f"mkdir -p {folder} && mount -t tmpfs -o size=16k,mode=755 none {folder} && mkdir -m 700 {OUTBOX}"
+    sweeping.node_run(NODE, ["sh", "-c", f"{small}; head -c 1M /dev/zero >{folder}/old"])
+    job = run_job(sweeping)
+    assert sweeping.node_run(NODE, ["sh", "-c", f"ls {OUTBOX}"]).stdout == ""
+    sweeping.node_run(NODE, ["umount", folder], check=True)
+    arrives(sweeping, job)
+    health.assert_well(sweeping, before)
+    walk.count("faults", 1, "an outbox that is full")
