@@ -323,6 +323,9 @@ def test_where_the_joules_went(report: Report) -> None:
     record["mpi_wait"]["watts"] = WATTS
     text = shown(report("123", "--width", "200", rows=[make_row(json.dumps(record))]))
     assert re.search("Saved +not known, by the model above", text)
+    record["mpi_wait"]["watts"] = {**WATTS, "asleep": [-9.5, 14.4], "computing": [44.6, 96.1]}
+    text = shown(report("123", "--width", "200", rows=[make_row(json.dumps(record))]))
+    assert "the intervals are wider than the figures" in text and "W per rank" not in text
 
 
 def test_watts_that_are_not_known_say_why(report: Report) -> None:

@@ -41,6 +41,15 @@ def _estimate(reader: Reader, key: str) -> Estimate | None:
     return Estimate(float(pair[0]), float(pair[1]))
 
 
+def _says_something(states: list[Estimate | None]) -> bool:
+    """Whether at least the state that draws most is known better than to its own size."""
+    known = [state for state in states if state]
+    if not known:
+        return False
+    most = max(known, key=lambda state: abs(state.value))
+    return most.interval < abs(most.value)
+
+
 def power_lines(record: Record) -> list[str]:
     """One line each; none where the record has no such model."""
     if not isinstance(record.raw.get("watts"), dict):
@@ -50,6 +59,8 @@ def power_lines(record: Record) -> list[str]:
     if known == 0:
         return [f"unknown what a waiting rank draws: {safe(reader.text('why'))}"]
     states = [(name, _estimate(reader, name)) for name in STATES]
+    if not _says_something([value for _, value in states]):
+        return ["unknown what a waiting rank draws: the intervals are wider than the figures"]
     drawn = ", ".join(f"{name} {value.watts()}" for name, value in states if value)
     waiting = _estimate(reader, "waiting_j")
     took = f"waiting took {waiting.joules()}" if waiting else "waiting took an unknown part"
@@ -65,7 +76,7 @@ def watts_of(record: Record) -> list[Estimate | None]:
         return []
     reader = Reader(record.raw["watts"], "mpi_wait.watts")
     found = [_estimate(reader, name) for name in STATES] if reader.integer("known") else []
-    return found if any(found) else []
+    return found if _says_something(found) else []
 
 
 @dataclass(frozen=True)
@@ -82,7 +93,7 @@ def saving_of(record: Record) -> Saving | None:
     if not isinstance(record.raw.get("watts"), dict):
         return None
     reader = Reader(record.raw["watts"], "mpi_wait.watts")
-    if reader.integer("known") == 0:
+    if not watts_of(record):
         return None
     return Saving(*(_estimate(reader, key) for key in ("waiting_j", "saved_j", "could_save_j")))
 
