@@ -93,7 +93,8 @@ def saving_of(record: Record) -> Saving | None:
     if not isinstance(record.raw.get("watts"), dict):
         return None
     reader = Reader(record.raw["watts"], "mpi_wait.watts")
-    if not watts_of(record):
+    states = [_estimate(reader, name) for name in STATES]
+    if reader.integer("known") == 0 or (any(states) and not _says_something(states)):
         return None
     return Saving(*(_estimate(reader, key) for key in ("waiting_j", "saved_j", "could_save_j")))
 
