@@ -69,7 +69,7 @@ static const char *found_refusal(const struct journal_entry *entry)
 
 static int line_make(json_t *json, char line[JOURNAL_LINE_MAX])
 {
-	cleanup_free char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
+	cleanup_free char *text = json ? memory_text(json, JSON_COMPACT) : NULL;
 	int length;
 
 	if (!text)

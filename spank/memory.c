@@ -95,3 +95,14 @@ json_t *memory_json(const char *text, size_t length, size_t flags)
 	parses = false;
 	return json;
 }
+
+char *memory_text(const json_t *json, size_t flags)
+{
+	unsigned before = failures;
+	char *text = json_dumps(json, flags);
+
+	if (failures == before)
+		return text;
+	free(text);
+	return NULL;
+}

@@ -146,7 +146,7 @@ static char *job_print(const struct job *job, const struct record_detail *detail
 	if (left_out > 0)
 		json_object_set_new(json, "steps_left_out", number(left_out, 0));
 	line = json_pack("{s:o}", "mpi_wait", json);
-	return line ? json_dumps(line, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15)) : NULL;
+	return line ? memory_text(line, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15)) : NULL;
 }
 
 /* The job's policy: as the first node that had to fall back used it, else as the first node says; else a step's. */
@@ -240,7 +240,7 @@ int record_combine(const char *held, const char *line, char **ret_text)
 		if (reported(have) >= reported(ours))
 			return -EALREADY;
 		json_object_update(have, ours);
-		text = json_dumps(have, JSON_COMPACT | JSON_REAL_PRECISION(15));
+		text = memory_text(have, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	}
 	if (!text || memory_failures() != failures || strlen(text) > UINT16_MAX) {
 		free(text);

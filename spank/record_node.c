@@ -251,7 +251,7 @@ static bool profile_get(const json_t *wait, struct record_wait *ret_wait)
 	if (!profile)
 		return true;
 	if (profile_is_good(profile))
-		ret_wait->profile = json_dumps(profile, JSON_COMPACT);
+		ret_wait->profile = memory_text(profile, JSON_COMPACT);
 	return ret_wait->profile;
 }
 

@@ -130,7 +130,7 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 /* What there is, and at its end, instead of the last brace, the energy, which is text already. */
 static char *step_text(const json_t *json, const struct state_step *step)
 {
-	cleanup_free char *head = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	cleanup_free char *head = memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15));
 	cleanup_free char *from = step->has_energy ? energy_to_text(&step->from) : NULL;
 	cleanup_free char *to = step->has_energy ? energy_to_text(&step->to) : NULL;
 	char *text = NULL;
