@@ -36,8 +36,9 @@ int main(int argc, char **argv)
 }
 """
 CONTROLLER = """
-import sys, time
+import signal, sys, time
 from tests.cluster import Cluster
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 cluster = Cluster(nodes=1, simulated=True, profile=sys.argv[1]).start()
 busy = cluster.popen(["srun", "sleep", "600"])
 while not cluster.run(["squeue", "-h", "-t", "R"]).stdout:
