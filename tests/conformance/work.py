@@ -13,6 +13,8 @@ from tests.preload import segment_tool
 RESTS = {"profile": (), "yield": ("yield",), "nap": ("nap",), "event": ("event", "nap"), "umwait": ("umwait",),
          "mwaitx": ("mwaitx",)}  # the rungs of which a policy must have taken one
 
+LONG_S = 0.005  # of a wait: every policy rests in it
+
 
 @dataclass
 class Work:
@@ -21,6 +23,7 @@ class Work:
     ranks: int = 0
     waits: int = 0
     waited_s: float = 0
+    longest_s: float = 0
     rests: dict[str, int] = field(default_factory=dict)
     shared: bool = False  # more ranks than cores: what holds a core gives way to yields
 
@@ -34,7 +37,7 @@ class Work:
             return f"{self.ranks} of {ranks} ranks had the library"
         if not self.waits:
             return "no rank waited"
-        if RESTS.get(policy, ("nap",)) and not self.rested(policy):
+        if RESTS.get(policy, ("nap",)) and not self.rested(policy) and self.longest_s > LONG_S:
             return f"{self.waits} waits of {self.waited_s:.3f} s in all, and none rested"
         return ""
 
@@ -44,6 +47,7 @@ def work_of(segment: dict[str, Any]) -> Work:
     for lane in (lane for slot in segment["slots"] for lane in slot["lane"]):
         work.waits += sum(call["waits"] for call in lane["calls"].values())
         work.waited_s += sum(call["wait_ns"] for call in lane["calls"].values()) / 1e9
+        work.longest_s = max(work.longest_s, *(call["longest_ns"] / 1e9 for call in lane["calls"].values()), 0)
         for rung, number in lane["naps"].items():
             work.rests[rung] = work.rests.get(rung, 0) + number
     return work
