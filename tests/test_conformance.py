@@ -60,7 +60,8 @@ def test_an_exit_status_is_noticed(make) -> None:
 def test_a_library_that_is_not_at_work_is_noticed(make) -> None:
     verdict = play.row_play(make("echo same"), play.References(True))
     assert verdict.problems == ["0 of 2 ranks had the library"]
-    assert Work(2, 7, 0.5, 0.1, {"pause": 900, "yield": 1}).problem("nap", 2) == "7 waits of 0.500 s in all, and none rested"
+    idle = Work(2, 7, 0.5, 0.1, {"pause": 900, "yield": 1})
+    assert idle.problem("nap", 2) == "7 waits of 0.500 s in all, and none rested"
     assert Work(2, 7, 0.001, 0.0005, {"pause": 900}).problem("nap", 2) == ""
     assert Work(2, 7, 0.5, 0.1, {"nap": 900}).problem("nap", 2) == Work(2, 7, 0.5).problem("profile", 2) == ""
     assert Work(2).problem("profile", 2) == "no rank waited"
