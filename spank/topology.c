@@ -114,7 +114,7 @@ static struct topology *take_cores(hwloc_topology_t handle)
 	topology->cpu_limit = last >= 0 ? (unsigned)last + 1 : 0;
 	while (topology->cores < (unsigned)cores) {
 		hwloc_obj_t core = hwloc_get_obj_by_type(handle, HWLOC_OBJ_CORE, topology->cores);
-		hwloc_bitmap_t cpus = hwloc_bitmap_dup(core->cpuset);
+		hwloc_bitmap_t cpus = core ? hwloc_bitmap_dup(core->cpuset) : NULL;
 
 		if (!cpus) {
 			topology_free(topology);
