@@ -99,7 +99,9 @@ def test_nothing_that_the_user_wrote_is_in_the_record(cluster: Cluster) -> None:
     job = jobs.sbatch(cluster, script, argv, env={MARK.upper(): MARK, "SLURM_JOB_COMMENT": MARK})
     record = jobs.record(cluster, job)
     assert record["wait"]["ranks"] == 2
-    cluster.wait_accounted(job)  # a row that is of the step's making has no name yet
+    deadline = time.monotonic() + 60  # a row that is of the step's making is named "allocation" until the job's comes
+    while jobs.comment(cluster, job, "JobName") != MARK and time.monotonic() < deadline:
+        time.sleep(0.3)
     (row,) = cluster.sacct(job, ["JobName", "AdminComment", "SystemComment"], extra=["-X"])
     assert row["JobName"] == MARK and MARK not in (row["AdminComment"] + row["SystemComment"]).lower()
 
