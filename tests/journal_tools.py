@@ -124,6 +124,7 @@ LIMITS = (
     "set {0} scaling_max_freq 1000000",
 )
 """The same under intel_pstate or amd-pstate."""
+KINDS = {"acpi-cpufreq": SPEED, "intel_pstate": LIMITS}  # what a holder does, by the node's driver
 
 
 def script(lines: tuple[str, ...], policies: tuple[int, ...] = (0,)) -> list[str]:
@@ -149,3 +150,9 @@ def nodes() -> Iterator[Callable[..., Node]]:
     for simulation in started:
         simulation.process.kill()
         simulation.process.wait()
+
+
+def step_of_two(start: Callable[..., Node], driver: str) -> tuple[Node, Snapshot, str]:
+    """A node, what its files hold, and what a holder is told: both policies, as a step of two cores."""
+    node = start(driver=driver, strict_limits=driver == "intel_pstate")
+    return node, node.snapshot(), "\n".join(script(KINDS[driver], (0, 1))) + "\n"

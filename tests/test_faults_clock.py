@@ -19,11 +19,7 @@ LOOKS = 12 if walk.FULL else 4
 @pytest.mark.parametrize("name", VERBS)
 def test_the_clock_jumps(tmp_path: Path, name: str) -> None:
     depot = Depot(tmp_path, VERBS[name])
-    depot.prepare()
-    assert depot.run(depot.verb.words, {}) == 0
-    depot.age()
-    assert depot.run(("sweep",), {}) == 0
-    wanted = depot.stored()
+    wanted = depot.play_undisturbed()
     for jump_s in JUMPS_S:
         for look in range(1, LOOKS + 1):
             depot.prepare()

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import walk
-from tests.journal_tools import DRIVER, LIMITS, SPEED, Node, Snapshot, helper, nodes, script
-
-KINDS = {"acpi-cpufreq": SPEED, "intel_pstate": LIMITS}
+from tests.journal_tools import DRIVER, KINDS, Node, Snapshot, helper, nodes, step_of_two
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +18,7 @@ def start() -> Iterator[Callable[..., Node]]:
 
 @pytest.fixture(scope="module", params=KINDS)
 def case(request: pytest.FixtureRequest, start: Callable[..., Node]) -> tuple[Node, Snapshot, str]:
-    node = start(driver=request.param, strict_limits=request.param == "intel_pstate")
-    return node, node.snapshot(), "\n".join(script(KINDS[request.param], (0, 1))) + "\n"
+    return step_of_two(start, request.param)
 
 
 def restored(node: Node, before: Snapshot) -> None:

@@ -17,12 +17,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need
 @pytest.mark.parametrize("name", VERBS)
 def test_a_call_fails(tmp_path: Path, name: str, plan: walk.Plan) -> None:
     depot = Depot(tmp_path, VERBS[name])
-    depot.prepare()
-    assert depot.run(depot.verb.words, {}) == 0
-    depot.age()
-    assert depot.run(("sweep",), {}) == 0
-    wanted = depot.stored()
-    assert wanted.keys() == depot.verb.jobs.keys()
+    wanted = depot.play_undisturbed()
 
     def trial(environment: dict[str, str]) -> None:
         depot.prepare()

@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.faults import walk
-from tests.journal_tools import LIMITS, SPEED, Node, Snapshot, nodes, script
+from tests.journal_tools import KINDS, Node, Snapshot, nodes, step_of_two
 
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 REPEATS = 20
 AT_RANDOM = int(os.environ.get("MPI_WAIT_KILLS", "300"))
-KINDS = {"acpi-cpufreq": SPEED, "intel_pstate": LIMITS}
 POINTS = {
     # name: (points, who is killed there: the holder, the holder with its end, or what undoes for it)
     "journalled": (("written", "journalled"), "holder"),
@@ -39,9 +38,7 @@ def start() -> Iterator[Callable[..., Node]]:
 
 @pytest.fixture(scope="module", params=KINDS)
 def case(request: pytest.FixtureRequest, start: Callable[..., Node]) -> tuple[Node, Snapshot, str]:
-    """A node, what its files hold, and what a holder is told: both policies, as a step of two cores."""
-    node = start(driver=request.param, strict_limits=request.param == "intel_pstate")
-    return node, node.snapshot(), "\n".join(script(KINDS[request.param], (0, 1))) + "\n"
+    return step_of_two(start, request.param)
 
 
 def restored(node: Node, before: Snapshot, what: object) -> None:
