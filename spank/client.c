@@ -1,5 +1,6 @@
 #include "spank/client.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,7 @@ static void refuse(const char *source, const struct error *error)
 	exit(EXIT_FAILURE);
 }
 
-/* Shipped policies and the site's own, or NULL without memory. What does not parse is the administrator's to hear of.
- */
+/* Shipped policies and the site's own, or NULL without memory. Of what does not parse hears who names it. */
 static struct policy_set *load_policies(const struct site *site)
 {
 	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
@@ -25,6 +25,21 @@ static struct policy_set *load_policies(const struct site *site)
 	if (set)
 		policy_load(directories, 2, set, NULL);
 	return set;
+}
+
+/* A policy whose only file is broken is refused for that; where a shipped one takes its place, it is said. */
+static void check_policy(const struct options *options, const struct policy_set *set, const struct site *site,
+                         const char *source)
+{
+	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
+	struct error error = {""}, broken = {""};
+	int rc = options_check(options, set, site, &error);
+	bool is_left_out = rc != -EPERM && policy_is_left_out(directories, 2, options->policy, &broken);
+
+	if (rc < 0)
+		refuse(source, is_left_out ? &broken : &error);
+	if (is_left_out)
+		log_error("%s: %s; the shipped '%s' takes its place", source, broken.text, options->policy);
 }
 
 void client_help(const struct site *site)
@@ -56,8 +71,9 @@ void client_resolve(spank_t spank, const struct site *site, const char *option)
 	set = load_policies(site);
 	if (!set)
 		return;
-	if (options_parse(text, &options, &error) < 0 || options_check(&options, set, site, &error) < 0)
+	if (options_parse(text, &options, &error) < 0)
 		refuse(source, &error);
+	check_policy(&options, set, site, source);
 	if (site_is_switched_off(site))
 		log_info("%s: the site has switched wait policies off, the job runs without", source);
 	spank_job_control_setenv(spank, CLIENT_VARIABLE, text, 1);

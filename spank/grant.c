@@ -20,11 +20,11 @@
 #include "spank/broker.h"
 #include "spank/cleanup.h"
 #include "spank/files.h"
+#include "spank/inherit.h"
 #include "spank/log.h"
 #include "spank/sender.h"
 
-#define TASKS_MAX      1024
-#define DESCRIPTOR_MIN 200
+#define TASKS_MAX 1024
 
 /* What a task's child reads on the shared page. */
 struct shared {
@@ -261,7 +261,7 @@ int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error
 /* Kept across exec, high enough that no shell uses it by number. Returns the new descriptor or -1. */
 static int keep(int descriptor, struct stat *ret_status)
 {
-	cleanup_close int kept = descriptor < 0 ? -1 : fcntl(descriptor, F_DUPFD, DESCRIPTOR_MIN);
+	cleanup_close int kept = descriptor < 0 ? -1 : inherit_descriptor(descriptor, INHERIT_FROM);
 
 	return kept >= 0 && fstat(kept, ret_status) == 0 ? take_descriptor(&kept) : -1;
 }

@@ -81,15 +81,17 @@ int inject_clean(spank_t spank, struct error *error)
 	return 0;
 }
 
-static int set_config(spank_t spank, const char *flat, const char *granted, const struct segment *segment)
+static int set_config(spank_t spank, const char *flat, const char *granted, const struct segment *segment,
+                      struct error *error)
 {
 	char config[1024];
 	int length = snprintf(config, sizeof(config), "%s%s", flat, granted);
+	int descriptor = segment->descriptor >= 0 ? segment_hand_down(segment, error) : -1;
 
-	if (segment->descriptor >= 0 && length > 0 && (size_t)length < sizeof(config))
+	if (descriptor >= 0 && length > 0 && (size_t)length < sizeof(config))
 		length += snprintf(config + length, sizeof(config) - (size_t)length, ";segment=%d:%llu:%llu;task=%d",
-		                   segment->descriptor, (unsigned long long)segment->device,
-		                   (unsigned long long)segment->inode, (int)getpid());
+		                   descriptor, (unsigned long long)segment->device, (unsigned long long)segment->inode,
+		                   (int)getpid());
 	if (length < 0 || (size_t)length >= sizeof(config))
 		return -ENOSPC;
 	return spank_setenv(spank, MPIWAIT_CONFIG_VARIABLE, config, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
@@ -107,7 +109,7 @@ int inject_task(spank_t spank, const char *library, const char *flat, const char
 		rc = -ENOMEM;
 	}
 	if (rc == 0)
-		rc = set_config(spank, flat, granted, segment);
+		rc = set_config(spank, flat, granted, segment, error);
 	if (rc == 0 && spank_setenv(spank, "LD_PRELOAD", preload, 1) != ESPANK_SUCCESS) {
 		spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
 		rc = -ENOMEM;

@@ -6,8 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Above the segment's (segment.c) and the grants': scripts lock files by such numbers. */
-#define DESCRIPTOR_MIN 230
+#include "spank/inherit.h"
 
 /* Those that close the descriptors which they did not open (podman, runc, shifter) get the path: a bind mount helps. */
 static const char *const runtimes[] = {"apptainer", "singularity", "enroot", "ch-run"};
@@ -33,7 +32,7 @@ const char *library_name(const char *path, int descriptor, const char *command, 
 
 	if (descriptor < 0 || (access(path, R_OK) == 0 && !is_runtime(command)))
 		return path;
-	kept = fcntl(descriptor, F_DUPFD, DESCRIPTOR_MIN);
+	kept = inherit_descriptor(descriptor, INHERIT_LIBRARY_FROM);
 	if (kept < 0)
 		return path;
 	length = snprintf(buffer, size, LIBRARY_BY_DESCRIPTOR "%d", kept);

@@ -86,14 +86,19 @@ char *memory_copy(const char *text)
 	return counted(strdup(text));
 }
 
-json_t *memory_json(const char *text, size_t length, size_t flags)
+json_t *memory_json_explained(const char *text, size_t length, size_t flags, json_error_t *ret_problem)
 {
 	json_t *json;
 
 	parses = true;
-	json = json_loadb(text, length, flags, NULL);
+	json = json_loadb(text, length, flags, ret_problem);
 	parses = false;
 	return json;
+}
+
+json_t *memory_json(const char *text, size_t length, size_t flags)
+{
+	return memory_json_explained(text, length, flags, NULL);
 }
 
 char *memory_text(const json_t *json, size_t flags)

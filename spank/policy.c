@@ -6,15 +6,14 @@
 #include "spank/policy.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "spank/cleanup.h"
+#include "spank/memory.h"
 
 #define POLICY_FORMAT   1
 #define PSTATE_AFTER_NS 5000000 /* without pstate_after_us */
-#define RUNGS_BY_TSC    (1u << MPIWAIT_RUNG_UMWAIT | 1u << MPIWAIT_RUNG_MWAITX)
 
 static const char *const rung_names[MPIWAIT_RUNG_COUNT] = {
         [MPIWAIT_RUNG_PAUSE] = "pause",   [MPIWAIT_RUNG_YIELD] = "yield", [MPIWAIT_RUNG_UMWAIT] = "umwait",
@@ -48,7 +47,7 @@ static const char *rung_lacks(enum mpiwait_rung rung, const struct cpu *cpu, enu
 		return "grant=off";
 	if (rung == MPIWAIT_RUNG_PSTATE && !cpu->cpufreq)
 		return "no cpufreq";
-	return RUNGS_BY_TSC & 1u << rung && !cpu->tsc_khz ? "TSC not usable" : NULL;
+	return POLICY_RUNGS_BY_TSC & 1u << rung && !cpu->tsc_khz ? "TSC not usable" : NULL;
 }
 
 void policy_probe(const struct cpu *cpu, enum site_grant grant, struct policy_support *ret_support)
@@ -271,11 +270,14 @@ static int check_whole(const json_t *root, const struct policy *policy, struct e
 int policy_parse(const char *text, size_t length, const char *name, struct policy *ret_policy, struct error *error)
 {
 	struct policy policy = {.inject = true, .pstate_after_ns = PSTATE_AFTER_NS};
+	unsigned failures = memory_failures();
 	json_error_t problem;
-	json_auto_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &problem);
+	json_auto_t *root = memory_json_explained(text, length, JSON_REJECT_DUPLICATES, &problem);
 	const char *key;
 	json_t *value;
 
+	if (memory_failures() != failures)
+		return error_set(error, -ENOMEM, "no memory to read it");
 	if (!root)
 		return error_set(error, -EINVAL, "line %d: %s", problem.line, problem.text);
 	if (!json_is_object(root))
@@ -352,49 +354,4 @@ const struct policy *policy_resolve(const struct policy_set *set, const char *as
 	snprintf(ret_use->used, sizeof(ret_use->used), "%s", policy->name);
 	snprintf(ret_use->why, sizeof(ret_use->why), "%s", why ? why : "");
 	return policy;
-}
-
-static size_t flatten_rungs(uint32_t rungs, char *buffer, size_t size)
-{
-	size_t used = 0;
-
-	if (!rungs)
-		return (size_t)snprintf(buffer, size, "none");
-	for (unsigned i = 0; i < MPIWAIT_RUNG_COUNT && used < size; i++)
-		if (rungs & 1u << i)
-			used += (size_t)snprintf(buffer + used, size - used, "%s%s", used ? "+" : "", rung_names[i]);
-	return used;
-}
-
-static void flatten_needs(const struct policy *policy, const struct cpu *cpu, char *buffer, size_t size)
-{
-	int used = 0;
-
-	buffer[0] = '\0';
-	if (policy->rungs & RUNGS_BY_TSC && cpu->tsc_khz)
-		used = snprintf(buffer, size, ";tsc_khz=%llu", (unsigned long long)cpu->tsc_khz);
-	if (used > 0 && policy->rungs & 1u << MPIWAIT_RUNG_UMWAIT && cpu->waitpkg)
-		used += snprintf(buffer + used, size - (size_t)used, ";umwait_max_ns=%llu;umwait_c02=%d",
-		                 (unsigned long long)cpu->umwait_max_ns, cpu->umwait_c02);
-	if (policy->rungs & 1u << MPIWAIT_RUNG_PSTATE)
-		snprintf(buffer + used, size - (size_t)used, ";pstate_after_ns=%llu",
-		         (unsigned long long)policy->pstate_after_ns);
-}
-
-int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shared, bool profile, char *buffer,
-                   size_t size)
-{
-	char rungs[96], needs[128];
-	int length;
-
-	flatten_rungs(policy->rungs, rungs, sizeof(rungs));
-	flatten_needs(policy, cpu, needs, sizeof(needs));
-	length = snprintf(buffer, size,
-	                  "v=1;rungs=%s;spin_ns=%llu;relative_ppm=%llu;absolute_ns=%llu;max_ns=%llu;rma_ns=%llu;shared="
-	                  "%d;profile=%d%s%s",
-	                  rungs, (unsigned long long)policy->spin_ns, (unsigned long long)policy->relative_ppm,
-	                  (unsigned long long)policy->absolute_ns, (unsigned long long)policy->max_ns,
-	                  (unsigned long long)policy->rma_ns, shared, profile, policy->ibarrier ? ";ibarrier=1" : "",
-	                  needs);
-	return length >= 0 && (size_t)length < size ? length : -ENOSPC;
 }

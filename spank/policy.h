@@ -22,6 +22,9 @@
 #define POLICY_CHOICES_MAX 8
 #define POLICY_FLAT_MAX    512
 
+/* Rungs whose deadlines are the time-stamp counter's. */
+#define POLICY_RUNGS_BY_TSC (1u << MPIWAIT_RUNG_UMWAIT | 1u << MPIWAIT_RUNG_MWAITX)
+
 struct policy {
 	char name[POLICY_NAME_MAX];
 	char summary[96];
@@ -70,6 +73,12 @@ int policy_parse(const char *text, size_t length, const char *name, struct polic
  */
 void policy_load(const char *const directories[], size_t directory_count, struct policy_set *ret_set,
                  struct error *error);
+
+/*
+ * Whether policy_load leaves out a file of that policy, or cannot look for one, before it finds a good one. Then error
+ * says which, and why.
+ */
+bool policy_is_left_out(const char *const directories[], size_t directory_count, const char *name, struct error *error);
 
 /* The policy of that name, or NULL. */
 const struct policy *policy_find(const struct policy_set *set, const char *name);

@@ -42,36 +42,52 @@ static int read_file(int directory, const char *file, char *buffer, size_t size,
 	return 0;
 }
 
-static void load_file(int directory, const char *path, const char *file, struct policy_set *set, struct error *error)
+static void load_file(int directory, const char *path, const char *file, const char *name, struct policy_set *set,
+                      struct error *error)
 {
-	char name[POLICY_NAME_MAX];
 	cleanup_free char *text = NULL;
 	struct error problem = {""};
-	struct policy policy;
 	size_t length = 0;
 	int rc;
 
-	if (!name_of_file(file, name) || policy_find(set, name))
-		return;
 	if (set->count == POLICY_COUNT_MAX) {
 		error_set(error, -ENOSPC, "policy '%s/%s' left out: more than %d policies", path, file,
 		          POLICY_COUNT_MAX);
 		return;
 	}
 	text = malloc(FILE_SIZE_MAX);
-	if (!text)
+	if (!text) {
+		error_set(error, -ENOMEM, "policy '%s/%s' left out: no memory to read it", path, file);
 		return;
+	}
 	rc = read_file(directory, file, text, FILE_SIZE_MAX, &length);
 	if (rc < 0)
 		error_set(&problem, rc, "not a readable regular file under %d bytes (%s)", FILE_SIZE_MAX,
 		          strerror(-rc));
 	else
-		rc = policy_parse(text, length, name, &policy, &problem);
-	if (rc < 0) {
+		rc = policy_parse(text, length, name, &set->policy[set->count], &problem);
+	if (rc < 0)
 		error_set(error, rc, "policy '%s/%s' left out: %s", path, file, problem.text);
+	else
+		set->count++;
+}
+
+/* only: that policy alone, NULL for all. */
+static void load_directory(const char *path, const char *only, struct policy_set *set, struct error *error)
+{
+	cleanup_closedir DIR *directory = opendir(path);
+	char name[POLICY_NAME_MAX];
+	struct dirent *entry;
+
+	if (!directory && errno != ENOENT)
+		error_set(error, -errno, "the policies in '%s' are left out: %s", path, strerror(errno));
+	if (!directory)
 		return;
-	}
-	set->policy[set->count++] = policy;
+	while ((errno = 0, entry = readdir(directory)))
+		if (name_of_file(entry->d_name, name) && (!only || strcmp(only, name) == 0) && !policy_find(set, name))
+			load_file(dirfd(directory), path, entry->d_name, name, set, error);
+	if (errno)
+		error_set(error, -errno, "policies in '%s' are left out: %s", path, strerror(errno));
 }
 
 static int by_name(const void *left, const void *right)
@@ -79,18 +95,31 @@ static int by_name(const void *left, const void *right)
 	return strcmp(((const struct policy *)left)->name, ((const struct policy *)right)->name);
 }
 
-void policy_load(const char *const directories[], size_t directory_count, struct policy_set *ret_set,
+static void load(const char *const directories[], size_t directory_count, const char *only, struct policy_set *ret_set,
                  struct error *error)
 {
 	ret_set->count = 0;
-	for (size_t i = 0; i < directory_count; i++) {
-		cleanup_closedir DIR *directory = directories[i][0] ? opendir(directories[i]) : NULL;
-		struct dirent *entry;
+	for (size_t i = 0; i < directory_count; i++)
+		if (directories[i][0])
+			load_directory(directories[i], only, ret_set, error);
+}
 
-		if (!directory)
-			continue;
-		while ((entry = readdir(directory)))
-			load_file(dirfd(directory), directories[i], entry->d_name, ret_set, error);
-	}
+void policy_load(const char *const directories[], size_t directory_count, struct policy_set *ret_set,
+                 struct error *error)
+{
+	load(directories, directory_count, NULL, ret_set, error);
 	qsort(ret_set->policy, ret_set->count, sizeof(ret_set->policy[0]), by_name);
+}
+
+bool policy_is_left_out(const char *const directories[], size_t directory_count, const char *name, struct error *error)
+{
+	cleanup_free struct policy_set *set = calloc(1, sizeof(*set));
+	struct error why = {""};
+
+	if (!set)
+		return false;
+	load(directories, directory_count, name, set, &why);
+	if (why.text[0])
+		error_set(error, -EINVAL, "%s", why.text);
+	return why.text[0] != '\0';
 }

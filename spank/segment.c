@@ -8,8 +8,7 @@
 
 #include "preload/stats.h"
 #include "spank/cleanup.h"
-
-#define DESCRIPTOR_MIN 200
+#include "spank/inherit.h"
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -48,18 +47,12 @@ static int fill(int descriptor, uint32_t slot_count, uint32_t uid, uint32_t gid)
 
 int segment_create(uint32_t uid, uint32_t gid, struct segment *ret_segment, struct error *error)
 {
-	cleanup_close int low = memory_create();
-	cleanup_close int descriptor = -1;
+	cleanup_close int descriptor = memory_create();
 	struct stat status;
 	int rc;
 
-	if (low < 0)
-		return error_set(error, -errno, "no stats segment: memfd_create: %s", strerror(errno));
-	/* Far above what shells and programs use by number; meant to be inherited, so without FD_CLOEXEC. */
-	descriptor = fcntl(low, F_DUPFD, DESCRIPTOR_MIN);
 	if (descriptor < 0)
-		return error_set(error, -errno, "no stats segment: no descriptor from %d on: %s", DESCRIPTOR_MIN,
-		                 strerror(errno));
+		return error_set(error, -errno, "no stats segment: memfd_create: %s", strerror(errno));
 	rc = fill(descriptor, MPIWAIT_SLOTS_MAX, uid, gid);
 	if (rc < 0)
 		return error_set(error, rc, "no stats segment: %s", strerror(-rc));
@@ -69,4 +62,14 @@ int segment_create(uint32_t uid, uint32_t gid, struct segment *ret_segment, stru
 	ret_segment->inode = status.st_ino;
 	ret_segment->descriptor = take_descriptor(&descriptor);
 	return 0;
+}
+
+int segment_hand_down(const struct segment *segment, struct error *error)
+{
+	int descriptor = inherit_descriptor(segment->descriptor, INHERIT_FROM);
+
+	if (descriptor < 0)
+		return error_set(error, -errno, "no stats segment: no descriptor from %d on: %s", INHERIT_FROM,
+		                 strerror(errno));
+	return descriptor;
 }

@@ -1,6 +1,6 @@
 /*
  * Makes the stats segment of a step (preload/stats.h): a memfd that is owned by the job's user, sealed against changing
- * its size, and inherited by the step's tasks on a high descriptor number.
+ * its size, which the step's tasks inherit on a high descriptor number.
  */
 #ifndef MPIWAIT_SPANK_SEGMENT_H
 #define MPIWAIT_SPANK_SEGMENT_H
@@ -10,7 +10,7 @@
 #include "spank/error.h"
 
 struct segment {
-	int descriptor; /* >= 200, inherited across exec */
+	int descriptor; /* slurmstepd's, close-on-exec */
 	uint64_t device;
 	uint64_t inode;
 };
@@ -20,5 +20,10 @@ struct segment {
  * is written takes memory. Returns 0 with ret_segment->descriptor owned by the caller, or negative errno.
  */
 int segment_create(uint32_t uid, uint32_t gid, struct segment *ret_segment, struct error *error);
+
+/*
+ * In the task, before exec: a descriptor of the segment that stays open (inherit.h). Returns it or negative errno.
+ */
+int segment_hand_down(const struct segment *segment, struct error *error);
 
 #endif

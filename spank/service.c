@@ -9,16 +9,6 @@ static const char *const hook_names[MPIWAIT_HOOKS] = {"opal", "yield", "ucp", "l
 static const char *const flag_names[SERVICE_FLAGS] = {"two_mpis", "no_hook",  "lanes_full", "shared_cores",
                                                       "locked",   "no_event", "loops",      "no_grant"};
 
-const char *service_hook_name(unsigned bit)
-{
-	return bit < MPIWAIT_HOOKS ? hook_names[bit] : "unknown";
-}
-
-const char *service_flag_name(unsigned bit)
-{
-	return bit < SERVICE_FLAGS ? flag_names[bit] : "unknown";
-}
-
 static void add(uint64_t *sum, uint64_t value)
 {
 	*sum = value > (uint64_t)SERVICE_COUNT_MAX - *sum ? (uint64_t)SERVICE_COUNT_MAX : *sum + value;

@@ -30,10 +30,6 @@ struct service {
 	struct service_spun spun[SERVICE_SPUN_MAX];
 };
 
-/* "opal", "no_hook". */
-const char *service_hook_name(unsigned bit);
-const char *service_flag_name(unsigned bit);
-
 /* Adds one function's; where there is no room, the least goes. */
 void service_add_spun(struct service *service, const char *name, uint64_t burned_us, uint64_t cpu_us);
 void service_add(struct service *sum, const struct service *more);

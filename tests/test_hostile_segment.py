@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-from record_tools import SCHEMA, driver, node_record
-from test_energy import SLOT, SLOTS, read_slots, segment
+
+from tests.record_tools import SCHEMA, driver, node_record
+from tests.segments import SLOT, SLOTS, read_slots, segment
 
 LIMIT = 4 * 1024 * 1024  # of a node's record, spank/node_record.h
 

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,6 +45,19 @@ static void named_by_a_descriptor(int library)
 	CHECK(is_descriptor(library_name(path, library, "/opt/x/ch-run", buffer, sizeof(buffer))));
 }
 
+/* A user's soft limit stays as it was; a hard one that is too low leaves the path. */
+static void named_under_a_low_limit(int library)
+{
+	struct rlimit limit = {100, 300}, seen;
+
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	CHECK(is_descriptor(library_name(path, library, "enroot", buffer, sizeof(buffer))));
+	CHECK(getrlimit(RLIMIT_NOFILE, &seen) == 0 && seen.rlim_cur == 100 && seen.rlim_max == 300);
+	limit.rlim_max = 100;
+	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	CHECK(library_name(path, library, "enroot", buffer, sizeof(buffer)) == path);
+}
+
 int main(void)
 {
 	int file = mkstemp(path), library = library_open(path);
@@ -58,5 +72,6 @@ int main(void)
 	unlink(path); /* as in another root */
 	CHECK(is_descriptor(library_name(path, library, "./solver", buffer, sizeof(buffer))));
 	CHECK(library_name(path, -1, "./solver", buffer, sizeof(buffer)) == path);
+	named_under_a_low_limit(library);
 	return CHECK_RESULT;
 }

@@ -54,6 +54,7 @@ static void refuses(void)
 	        {"nap,csv=", "csv=DIR"},
 	        {"nap,csv", "csv=DIR"},
 	        {"nap,", "'' is not a key"},
+	        {"nap,a-key-that-is-longer-than-any-that-could-have-been-meant=1", "is not a key (accepted: slowdown"},
 	        {"nap\n", "not printable ASCII"},
 	        {"na'p", "a quote"},
 	        {"a-name-that-is-longer-than-any-policy-may-be", "is not the name of a policy"},
@@ -133,6 +134,10 @@ static void helps(const struct policy_set *set)
 	CHECK_CONTAINS(text, "(on this host 'nap': no waitpkg)");
 	CHECK_CONTAINS(text, "(not allowed at this site)");
 	CHECK(options_help(set, &site, &support, small, sizeof(small)) < sizeof(small));
+	site.allow[0] = '\0';
+	support.why[MPIWAIT_RUNG_MWAITX] = "no mwaitx";
+	CHECK(options_help(set, &site, &support, text, sizeof(text)) == strlen(text));
+	CHECK_CONTAINS(text, "(on this host 'nap')\n");
 }
 
 int main(void)

@@ -10,6 +10,7 @@
 #define NAP    (1u << MPIWAIT_RUNG_NAP)
 #define UMWAIT (1u << MPIWAIT_RUNG_UMWAIT)
 #define MWAITX (1u << MPIWAIT_RUNG_MWAITX)
+#define PSTATE (1u << MPIWAIT_RUNG_PSTATE)
 
 static int parse(const char *text, struct policy *ret_policy, struct error *error)
 {
@@ -43,6 +44,14 @@ static void parses(void)
 	policy.rungs = MWAITX;
 	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
 	CHECK(strcmp(strstr(flat, ";profile="), ";profile=0;tsc_khz=2600000") == 0);
+	CHECK(parse("{\"$schema\":\"policy.schema.json\",\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[]}",
+	            &policy, &error) == 0);
+	CHECK(policy_flatten(&policy, &cpu, false, true, flat, sizeof(flat)) > 0);
+	CHECK_CONTAINS(flat, "v=1;rungs=none;");
+	policy.rungs = PSTATE;
+	policy.pstate_after_ns = 2000000;
+	CHECK(policy_flatten(&policy, &cpu, false, true, flat, sizeof(flat)) > 0);
+	CHECK_CONTAINS(flat, ";pstate_after_ns=2000000");
 }
 
 static void probes(void)
@@ -94,6 +103,8 @@ static void refuses(void)
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"name\":\"x\"}", "duplicate"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"inject\":1}", "'inject' is not true or false"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"choose\":[]}", "'choose' is not a list"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"choose\":[\"nap\",7]}",
+	         "'choose' is not the name of a policy"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\"}", "'rungs' is missing"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[\"nap\"]}", "'budget' is missing"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[\"nap\",\"nap\"]}", "'nap' twice"},
@@ -162,6 +173,10 @@ static void survives_a_circle(void)
 	none.why[MPIWAIT_RUNG_NAP] = "no nap";
 	CHECK(policy_resolve(set, "a", &none, &use) && strcmp(use.used, "profile") == 0 &&
 	      strcmp(use.why, "no nap") == 0);
+	set->policy[0] = (struct policy){.name = "a", .choose = {"b", "c"}, .choose_count = 2};
+	CHECK(policy_resolve(set, "a", &none, &use) && strcmp(use.why, "nothing to choose from") == 0);
+	set->count = 2;
+	CHECK(policy_resolve(set, "a", &none, &use) == NULL);
 	free(set);
 }
 

@@ -96,6 +96,29 @@ static void says_what_it_cannot_read(void)
 	drop("link.json");
 }
 
+/* Only of the file that is named, and not where an earlier directory has a good one. */
+static void says_which_policy_is_left_out(void)
+{
+	const char *good_first[] = {MPIWAIT_POLICIES, directory}, *bad_first[] = {directory, MPIWAIT_POLICIES};
+	const char *unreadable[] = {"/proc/self/exe", directory};
+	struct error error = {""};
+
+	put("nap.json", "{");
+	put("mine.json", "{\"version\":1}");
+	CHECK(!policy_is_left_out(good_first, 2, "nap", &error) && !policy_is_left_out(bad_first, 2, "good", &error));
+	CHECK(!policy_is_left_out(bad_first, 2, "../mine", &error) && error.text[0] == '\0');
+	CHECK(policy_is_left_out(bad_first, 2, "nap", &error));
+	CHECK_CONTAINS(error.text, "nap.json' left out: line 1: ");
+	error.text[0] = '\0';
+	CHECK(policy_is_left_out(good_first, 2, "mine", &error));
+	CHECK_CONTAINS(error.text, "mine.json' left out: 'name' is missing");
+	error.text[0] = '\0';
+	CHECK(policy_is_left_out(unreadable, 2, "good", &error));
+	CHECK_CONTAINS(error.text, "the policies in '/proc/self/exe' are left out: Not a directory");
+	drop("nap.json");
+	drop("mine.json");
+}
+
 static void takes_no_more_than_it_has_room_for(void)
 {
 	struct error error;
@@ -118,6 +141,7 @@ int main(void)
 	CHECK(mkdtemp(directory) != NULL);
 	sees_only_policies();
 	says_what_it_cannot_read();
+	says_which_policy_is_left_out();
 	takes_no_more_than_it_has_room_for();
 	drop("good.json");
 	CHECK(rmdir(directory) == 0);

@@ -1,0 +1,76 @@
+"""Stats segments as a test wants them, byte for byte, and what mpi-wait-node reads in one."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+from tests.record_tools import driver
+
+HEADER, SLOTS, LANE, CALLS, CALL, SIZES = 64, 4096, 256 + 64 * 256, 256, 64, 8 * 40 * 256
+SLOT = 128 + 8 * LANE
+MAGIC = 0x315441545357504D
+
+
+def segment(
+    *ranks: bytes, claimed: int | None = None, slots: int = 64, sizes: bytes = b"", **header: int
+) -> bytes:
+    fields = {
+        "magic": MAGIC,
+        "version": 2,
+        "header_size": HEADER,
+        "slot_size": SLOT,
+        "slot_count": slots,
+        "sizes_size": SIZES,
+    } | header
+    head = struct.pack(
+        "<QIIIIII",
+        fields["magic"],
+        fields["version"],
+        fields["header_size"],
+        fields["slot_size"],
+        fields["slot_count"],
+        len(ranks) if claimed is None else claimed,
+        fields["sizes_size"],
+    )
+    slots_end = (SLOTS + slots * SLOT + 4095) // 4096 * 4096
+    content = (head.ljust(SLOTS, b"\0") + b"".join(ranks)).ljust(slots_end, b"\0") + sizes
+    return content.ljust(slots_end + slots * SIZES, b"\0")
+
+
+def slot(
+    rank: int,
+    size: int,
+    wait_ns: int,
+    *,
+    state: int = 3,
+    start: int = 0,
+    end: int = 0,
+    asleep_ns: int = 0,
+    open_call: int = 0,
+    open_ns: int = 0,
+    lanes: int = 1,
+    row: int = 9,
+    time_ns: int = 0,
+    handed: int = 0,
+    flags: int = 0,
+    loop_polls: int = 0,
+    burned_ns: int = 0,
+    burned_cpu_ns: int = 0,
+) -> bytes:
+    head = struct.pack("<IIiiIIIIQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end).ljust(
+        128, b"\0"
+    )
+    lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40)
+    lane = (lane + struct.pack("<4Q", 0, 0, 0, loop_polls)).ljust(192, b"\0")
+    lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
+    calls = bytearray(CALL * CALLS)
+    call = (10, 3, wait_ns, wait_ns // 2, time_ns, burned_ns, burned_cpu_ns, handed)
+    struct.pack_into("<8Q", calls, CALL * row, *call)
+    return (head + lane + bytes(calls)).ljust(SLOT, b"\0")
+
+
+def read_slots(tmp_path: Path, content: bytes, begun: int = 0, now: int = 10**10) -> dict:
+    path = tmp_path / "segment"
+    path.write_bytes(content)
+    return driver("slots", path, begun, now)

@@ -1,0 +1,115 @@
+"""Stats segment to wait: what is read of ranks that were killed, that lie, and of a segment that is none."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+from tests.segments import SIZES, SLOT, SLOTS, read_slots, segment, slot
+
+
+def test_open_wait_of_a_killed_rank_counts(tmp_path: Path) -> None:
+    wait = read_slots(
+        tmp_path, segment(slot(0, 2, 10**6, state=2, start=10**9, open_call=10, open_ns=5 * 10**6))
+    )
+    assert wait["ranks"] == [[0, 6000, 0]]
+    assert wait["calls"]["MPI_Recv"] == [10, 4, 6000, 5000]
+    assert wait["span_us"] == 9_000_000
+    finalised = read_slots(
+        tmp_path,
+        segment(slot(0, 2, 10**6, start=10**9, end=2 * 10**9, open_call=10, open_ns=10**6)),
+    )
+    assert finalised["ranks"] == [[0, 1000, 0]] and finalised["span_us"] == 1_000_000
+
+
+def test_what_served_and_what_burned(tmp_path: Path) -> None:
+    ranks = [
+        slot(0, 2, 10**6, start=1, end=10**9, flags=2 | 64 | 1 << 31, loop_polls=7),
+        slot(1, 2, 10**6, start=1, end=10**9, flags=2, burned_ns=5 * 10**9, burned_cpu_ns=2**63),
+    ]
+    wait = read_slots(tmp_path, segment(*ranks))
+    assert wait["hooks"] == {"loop": 7} and wait["flags"] == {"no_hook": 2, "loops": 1}
+    assert wait["spun"] == {"MPI_Recv": [5 * 10**6, 5 * 10**6]} and wait["doubtful"] == 1
+    quiet = slot(0, 2, 10**9, start=1, end=10**9, burned_ns=10**7, burned_cpu_ns=10**7)
+    wait = read_slots(tmp_path, segment(quiet))
+    assert not {"hooks", "flags", "spun"} & set(wait), "mostly it waited as it should"
+
+
+@pytest.mark.parametrize(
+    ("changes", "rank"),
+    [
+        ({"rank": -5}, -1),
+        ({"rank": 2**24}, -1),
+        ({"rank": 3, "size": 2}, -1),
+        ({"size": -1}, 0),
+        ({"wait_ns": 2**64 - 1}, 0),
+        ({"start": 2**63}, 0),
+        ({"end": 2**63}, 0),
+        ({"asleep_ns": 2**64 - 1}, 0),
+    ],
+)
+def test_hostile_slots_are_cut_and_marked(
+    tmp_path: Path, changes: dict[str, int], rank: int
+) -> None:
+    values = {"rank": 0, "size": 2, "wait_ns": 10**6, "start": 10**9, "end": 2 * 10**9} | changes
+    wait = read_slots(
+        tmp_path,
+        segment(slot(values.pop("rank"), values.pop("size"), values.pop("wait_ns"), **values)),
+    )
+    assert wait["doubtful"] == 1
+    assert wait["ranks"][0][0] == rank
+    assert 0 <= wait["ranks"][0][2] <= wait["ranks"][0][1] <= 10**7
+    assert wait["span_us"] <= 10**7
+
+
+def test_every_number_at_its_largest(tmp_path: Path) -> None:
+    content = bytearray(b"\xff" * len(segment()))
+    content[:SLOTS] = segment(claimed=2**32 - 1)[:SLOTS]
+    for index in range(64):
+        struct.pack_into("<I", content, SLOTS + index * SLOT + 4, 2)
+    wait = read_slots(tmp_path, bytes(content))
+    assert wait["doubtful"] == 64 and wait["unseen"] == 1_000_000
+    assert wait["profile"]["MPI_Recv"][3] == 10**18 and len(wait["profile"]["MPI_Recv"][4]) == 40
+
+
+def test_profile_is_summed_by_call(tmp_path: Path) -> None:
+    sizes = struct.pack("<40Q", 1, 0, 0, 0, 7, *[0] * 35).rjust(40 * 8 * 10, b"\0").ljust(SIZES, b"\0")
+    ranks = [
+        slot(rank, 2, 10**6, start=10**9, end=2 * 10**9, time_ns=3 * 10**6, handed=4096)
+        for rank in (0, 1)
+    ]
+    wait = read_slots(tmp_path, segment(*ranks, sizes=sizes + sizes))
+    assert wait["profile"] == {"MPI_Recv": [20, 6000, 2000, 8192, [2, 0, 0, 0, 14]]}
+    assert "profile" not in read_slots(tmp_path, segment(slot(0, 1, 10**6, start=1, end=2)))
+
+
+def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
+    killed = slot(0, 1, 0, state=2, start=10**9, open_call=10, open_ns=5 * 10**6, handed=8)
+    wait = read_slots(tmp_path, segment(killed))
+    assert wait["profile"]["MPI_Recv"] == [10, 5000, 5000, 8, []]
+
+
+@pytest.mark.parametrize(
+    ("header", "length", "message"),
+    [
+        ({}, 0, "cannot be read"),
+        ({"magic": 1}, None, "not one of version 2"),
+        ({"version": 1}, None, "not one of version 2"),
+        ({"sizes_size": 8}, None, "not one of version 2"),
+        ({"slot_size": 8}, None, "not one of version 2"),
+        ({}, SLOTS + 100, "has no slot"),
+    ],
+)
+def test_broken_segments_are_refused(
+    tmp_path: Path, header: dict[str, int], length: int | None, message: str
+) -> None:
+    assert message in read_slots(tmp_path, segment(**header)[:length])["error"]
+
+
+def test_segment_says_more_slots_than_it_has(tmp_path: Path) -> None:
+    wait = read_slots(
+        tmp_path, segment(slot(0, 1, 5000, start=1, end=2), slot_count=2**32 - 1, claimed=70)
+    )
+    assert len(wait["ranks"]) == 1 and wait["unseen"] == 6
