@@ -10,6 +10,7 @@
 #define PPM            UINT64_C(1000000)
 #define NEAR_WINDOW    0xfu
 #define HOLD_NS        UINT64_C(50000)
+#define HOLD_SIGNS     2u
 
 /* 1/128 of the wait, once that is more than the policy's; at most four times as much as that. */
 static uint64_t max_of(const struct ladder_policy *policy, uint64_t waited_ns)
@@ -65,11 +66,14 @@ enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t now_n
 	pace->near = (pace->near << 1 & NEAR_WINDOW) | near;
 	usual->far = (usual->far << 1 & rule->far_window) | far;
 	usual_learn(usual, gap_ns, near);
+	if (!held)
+		pace->signs = 0;
 	if (!near)
 		return LADDER_QUIET;
+	pace->signs += held;
 	if (held || pace->near > 1 || (far && usual->far > 1))
 		pace->held_ns = now_ns + HOLD_NS;
-	return held ? LADDER_PROGRESS : LADDER_GAP;
+	return pace->signs >= HOLD_SIGNS ? LADDER_PROGRESS : LADDER_GAP;
 }
 
 static uint64_t rest_until(const struct ladder_latency *latency, uint64_t now_ns)

@@ -148,6 +148,30 @@ def test_a_function_that_the_mpi_lacks_returns_an_error():
     assert play("absent")[0]["missing"] == 16
 
 
+def test_a_function_that_an_mpich_lacks_returns_its_kind_of_error():
+    library = BUILD / "tests/preload/libmpi-hookless.so"
+    program = (f"from ctypes import CDLL, RTLD_GLOBAL as everywhere; CDLL('{library}', everywhere); mpi = CDLL(None); "
+               "mpi.MPI_Init(None, None); print('missing', mpi.MPI_Session_finalize(None))")
+    done, segment = run([sys.executable, "-c", program])
+    assert values(done)["missing"] == 15, done.stderr
+    assert segment["slots"][0]["family"] == "mpich"
+
+
+def test_a_library_that_is_only_called_like_an_mpi(tmp_path):
+    tool = tmp_path / "libmpi-tool.so"
+    subprocess.run(["cc", "-shared", "-o", tool, "-x", "c", "/dev/null"], check=True)
+    done, segment = run([DRIVER, "short"], preload=tool)
+    assert done.returncode == 0 and segment["slots"][0]["flags"] & 1 == 0
+    assert lane(segment)["calls"]["Barrier"]["calls"] == 1000
+
+
+def test_after_a_session_init_still_finds_the_rank():
+    _, segment = play("session")
+    slot = segment["slots"][0]
+    assert (slot["rank"], slot["size"], slot["state"]) == (3, 7, 3)
+    assert lane(segment)["calls"]["Session_init"]["calls"] == lane(segment)["calls"]["Init"]["calls"] == 1
+
+
 def test_signals_end_naps_early_and_keep_errno():
     assert play("signals")[0]["errno"] == 4711
 

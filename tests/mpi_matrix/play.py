@@ -11,6 +11,7 @@ from tests.mpi_matrix.plan import JUDGED, LAST, SPAWN, Row, coverage, lists, pol
 WAIT_MS, REFERENCE_MS = 50, 5
 TIMEOUT_S = 90
 TRIES = 4
+SPAWN_TRIES = 3
 # A wait that is slept through costs some hundredths, one that spins all of its time. In between lies the noise of a
 # small virtual machine on which one nanosleep can cost what ten cost elsewhere; coverage.json has the aim, 20 %.
 SPINS = 0.45
@@ -57,6 +58,15 @@ def prefix_of(row: Row) -> tuple[str, ...]:
 
 
 def row_launch(row: Row, milliseconds: int, repetitions: int, variables: dict[str, str]) -> Outcome:
+    """MPICH 5 by UCX does not reach what it spawned in one launch of twenty or so, without the library too."""
+    for _ in range(SPAWN_TRIES if SPAWN in row.functions else 1):
+        outcome = launch_once(row, milliseconds, repetitions, variables)
+        if not outcome.problem:
+            break
+    return outcome
+
+
+def launch_once(row: Row, milliseconds: int, repetitions: int, variables: dict[str, str]) -> Outcome:
     arguments = [str(milliseconds), str(repetitions), *row.functions]
     status, output, errors = launch(row.mpi, row.binding, arguments, variables, TIMEOUT_S, prefix_of(row))
     outcome = outcome_read(output)
@@ -128,10 +138,10 @@ def cell_is_fine(cell: Cell, shares: list[float | None]) -> bool:
     return state == ("spins" if lists("spins", *cell) else "naps")
 
 
-def row_judge(row: Row, references: References, report: Report, repetitions: int) -> None:
+def row_judge(row: Row, references: References, report: Report, repetitions: int, aimed: bool = False) -> None:
     """Plays a row of the judged policy again, with the cells that are not yet what they should be, a few times.
 
-    So does a cell above the aim: its figure is the median of all its waits, which lie further apart in time then.
+    With aimed, so does a cell above the aim: its figure is the median of all its waits, over a longer time then.
     """
     for _ in range(TRIES):
         known = len(report.problems)
@@ -139,7 +149,7 @@ def row_judge(row: Row, references: References, report: Report, repetitions: int
         doubtful = tuple(
             name for name in (*row.functions, LAST)
             if (cell := (name, row.mpi.name, row.binding)) in report.shares
-            and (not cell_is_fine(cell, report.shares[cell]) or cell in exceeding(report)))
+            and (not cell_is_fine(cell, report.shares[cell]) or (aimed and cell in exceeding(report))))
         if not doubtful or len(report.problems) > known:
             break
         row = Row(row.mpi, row.binding, row.policy, tuple(name for name in doubtful if name != LAST) or ("Barrier",))

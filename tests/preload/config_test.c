@@ -50,6 +50,7 @@ static const char *const bad[] = {
         "v=1;rungs=nap;relative_ppm=1000001",
         "v=1;rungs=nap;shared=2",
         "v=1;rungs=nap;profile=yes",
+        "v=1;rungs=nap;ibarrier=2",
         "v=1;rungs=nap;colour=blue",
         "v=1;rungs=nap;tsc_khz=100000001",
         "v=1;rungs=nap;umwait_max_ns=",
@@ -83,6 +84,7 @@ static const char *const bad[] = {
         "v=1;rungs=pstate;cpufreq=file:scaling_max_freq:1:100000001",
         "v=1;rungs=pstate;cpufreq=lease:200:1:2;cpufreq=lease:200:1:2",
         "v=1;rungs=nap;segment=210:1:2;task=0",
+        "v=1;rungs=nap;segment=210:1:2;task=x",
 };
 
 static void test_bad(void)

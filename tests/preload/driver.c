@@ -20,6 +20,7 @@
 typedef uintptr_t word;
 
 int MPI_Init(int *, char ***);
+int MPI_Session_init(word, word, int *);
 int MPI_Finalize(void);
 int MPI_Recv(word, word, word, word, word, word, word);
 int MPI_Allreduce(word, word, word, word, word, word);
@@ -282,10 +283,14 @@ static const struct {
 
 int main(int argc, char **argv)
 {
+	int session;
+
 	if (argc < 2)
 		return 2;
 	if (argc > 2)
 		close(atoi(argv[2]));
+	if (strcmp(argv[1], "session") == 0)
+		MPI_Session_init(0, 0, &session);
 	MPI_Init(NULL, NULL);
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
 		if (strcmp(scenes[i].name, argv[1]) == 0)

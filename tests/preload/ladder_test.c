@@ -256,12 +256,16 @@ static void test_gap(void)
 	EXPECT(gaps_play(&gaps, 100, 499) == 0 && gaps_hold(&gaps), "for 50 us");
 	EXPECT(gaps_play(&gaps, 100, 2) == 0 && !gaps_hold(&gaps), "and no longer");
 	EXPECT(gaps_play(&gaps, 5000, 1) == 0 && gaps_play(&gaps, 5000, 1) == 0 && gaps_hold(&gaps), "two again");
-	EXPECT(gaps_play(&gaps, 100, 400) == 0 && gaps_play(&gaps, 5000, 1) == 1, "a third in these is work");
+	EXPECT(gaps_play(&gaps, 100, 400) == 0 && gaps_play(&gaps, 5000, 1) == 0, "a third may be an interrupt too");
+	EXPECT(gaps_play(&gaps, 100, 499) == 0 && gaps_hold(&gaps), "but begins them anew");
+	EXPECT(gaps_play(&gaps, 5000, 1) == 1, "a fourth in these is work");
+	EXPECT(gaps_play(&gaps, 100, 400) == 0 && gaps_play(&gaps, 5000, 1) == 1, "and so is each after it");
+	EXPECT(gaps_play(&gaps, 100, 600) == 0 && gaps_play(&gaps, 5000, 3) == 0, "until it was quiet");
 	EXPECT(gaps_play(&gaps, 800, 100) == 0, "nothing below 0.9 us is");
 	gaps = gaps_make();
-	EXPECT(gaps_play(&gaps, 20000, 200) == 198, "polls that all work do not look like waiting");
+	EXPECT(gaps_play(&gaps, 20000, 200) == 197, "polls that all work do not look like waiting");
 	gaps = gaps_make();
-	EXPECT(gaps_play(&gaps, 200000, 200) == 198, "nor do those that take longer than the hold");
+	EXPECT(gaps_play(&gaps, 200000, 200) == 197, "nor do those that take longer than the hold");
 	gaps = gaps_make();
 	EXPECT(gaps_play(&gaps, 7000, 1000) < 250, "slow polls are no work, once they are known");
 }
@@ -276,11 +280,12 @@ static void test_small_pieces(void)
 	EXPECT(gaps_play(&gaps, 1300, 1) == 0 && !gaps_hold(&gaps), "four later it means nothing");
 	EXPECT(gaps_play(&gaps, 350, 2) == 0 && gaps_play(&gaps, 1300, 1) == 0, "the second within four");
 	EXPECT(gaps_hold(&gaps), "is perhaps work");
-	EXPECT(gaps_play(&gaps, 350, 2) == 0 && gaps_play(&gaps, 1300, 1) == 1, "and the third is");
+	EXPECT(gaps_play(&gaps, 350, 2) == 0 && gaps_play(&gaps, 1300, 1) == 0, "as is the third");
+	EXPECT(gaps_play(&gaps, 350, 2) == 0 && gaps_play(&gaps, 1300, 1) == 1, "and the fourth is");
 	gaps_play(&gaps, 350, 200);
 	EXPECT(gap_play(&gaps, true, 4500) == LADDER_GAP, "something was there after a doze");
 	EXPECT(gaps_play(&gaps, 350, 1) == 0 && gaps_play(&gaps, 1300, 1) == 0 && gaps_hold(&gaps), "more of it");
-	EXPECT(gaps_play(&gaps, 350, 1) == 0 && gaps_play(&gaps, 1300, 1) == 1, "and more");
+	EXPECT(gaps_play(&gaps, 350, 1) == 0 && gaps_play(&gaps, 1300, 2) == 1, "and more");
 }
 
 static void test_late_is_counted(void)

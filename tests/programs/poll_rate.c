@@ -11,12 +11,12 @@
 #include <string.h>
 #include <time.h>
 
-#define ROUNDS    12
+#define ROUNDS    8
 #define POLL_TAG  1
 #define END_TAG   2
 #define LAST_TAG  3
 #define WORLD     MPI_COMM_WORLD
-#define ROUND_S   0.04
+#define ROUND_S   0.03
 #define ASLEEP_NS (long)(ROUND_S * 1.5 * ROUNDS * 1e9)
 
 static double now_s(void)
