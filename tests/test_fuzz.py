@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import random
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from tests import results
 from tests.fuzz import reader
 from tests.results import section_replace
 
-CORPUS = Path(__file__).resolve().parent / "fuzz/corpus/report"
+FUZZ = Path(__file__).resolve().parent / "fuzz"
+CORPUS = FUZZ / "corpus/report"
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
@@ -24,3 +28,24 @@ def test_a_section_replaces_itself_only(tmp_path: Path) -> None:
         section_replace(path, name, text)
     written = path.read_text()
     assert "one" not in written and written.index("three") < written.index(r"two \1")
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = ModuleType("fuzz_run")
+    module.__file__ = str(FUZZ / "run")
+    SourceFileLoader("fuzz_run", module.__file__).exec_module(module)
+    monkeypatch.setattr(module, "FIGURES", tmp_path / "figures")
+    monkeypatch.setattr(module, "FOUND", tmp_path / "found")
+    monkeypatch.setattr(results, "PATH", tmp_path / "RESULTS.md")
+    return module
+
+
+def test_the_figures_add_up_and_none_is_counted_twice(command: ModuleType) -> None:
+    results.PATH.write_text("")
+    for tried, minutes in ((900, 1), (400, 2), (0, 0)):
+        if tried:
+            command.figures_add("merge", tried, 60.0 * minutes)
+        command.results_write()
+    row = next(line for line in results.PATH.read_text().splitlines() if line.startswith("| merge"))
+    assert row.endswith("| 1,300 | 3 min | 0 |")

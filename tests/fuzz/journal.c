@@ -9,41 +9,57 @@
 #include "spank/cleanup.h"
 #include "spank/journal_line.h"
 
+#define SUM_SIZE 9 /* eight digits and a space */
+
 struct text {
 	char *bytes;
 	size_t length;
 };
 
+static struct text text_of(size_t room)
+{
+	struct text text = {malloc(room), 0};
+
+	FUZZ_CHECK(text.bytes != NULL);
+	return text;
+}
+
 static void add(struct text *text, const char *bytes, size_t length)
 {
-	text->bytes = realloc(text->bytes, text->length + length + 1);
-	FUZZ_CHECK(text->bytes != NULL);
 	memcpy(text->bytes + text->length, bytes, length);
 	text->length += length;
 }
 
-/* Lines of bare JSON become lines of a journal; a last one without its end stays one. */
+static size_t lines_of(const char *data, size_t size)
+{
+	size_t lines = size > 0 && data[size - 1] != '\n';
+
+	for (size_t i = 0; i < size; i++)
+		lines += data[i] == '\n';
+	return lines;
+}
+
+/* Lines of bare JSON become lines of a journal; a last one without its end stays one. No byte of room is left over. */
 static struct text summed(const char *data, size_t size)
 {
-	struct text text = {NULL, 0};
-	char sum[16];
+	struct text text = text_of(size + SUM_SIZE * lines_of(data, size));
+	char sum[SUM_SIZE + 1];
 
 	for (const char *at = data, *last = data + size; at < last;) {
 		const char *end = memchr(at, '\n', (size_t)(last - at));
 		size_t length = (size_t)((end ? end : last) - at);
 
 		snprintf(sum, sizeof(sum), "%08x ", journal_crc(at, length));
-		add(&text, sum, 9);
+		add(&text, sum, SUM_SIZE);
 		add(&text, at, length + (end != NULL));
 		at += length + 1;
 	}
-	add(&text, "", 0);
 	return text;
 }
 
 static struct text printed(const struct journal_text *journal)
 {
-	struct text text = {NULL, 0};
+	struct text text = text_of((1 + journal->count) * JOURNAL_LINE_MAX);
 	char line[JOURNAL_LINE_MAX];
 	int length = journal_line_head(&journal->holder, line);
 
@@ -54,6 +70,8 @@ static struct text printed(const struct journal_text *journal)
 		FUZZ_CHECK(length > 0);
 		add(&text, line, (size_t)length);
 	}
+	text.bytes = realloc(text.bytes, text.length);
+	FUZZ_CHECK(text.bytes != NULL);
 	return text;
 }
 

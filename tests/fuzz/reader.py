@@ -4,12 +4,13 @@ and what it prints holds no character that a terminal obeys."""
 from __future__ import annotations
 
 import copy
+import gc
 import json
+import math
 import random
 import sys
 import time
 import traceback
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,15 +35,17 @@ class Problem:
     trace: str
 
 
-def containers(value: Any) -> Iterator[Any]:
-    if isinstance(value, (dict, list)):
-        yield value
-        for child in list(value.values() if isinstance(value, dict) else value):
-            yield from containers(child)
+def containers(tree: Any) -> list[Any]:
+    """The tree's lists and objects, the list of them growing while it is walked."""
+    found = [tree]
+    for value in found:
+        children = value.values() if isinstance(value, dict) else value
+        found += [child for child in children if isinstance(child, (dict, list))]
+    return found
 
 
 def tree_mutate(tree: Any, chance: random.Random) -> None:
-    everything = list(containers(tree))
+    everything = containers(tree)
     place, other = chance.choice(everything), chance.choice(everything)
     keys = list(place) if isinstance(place, dict) else list(range(len(place)))
     if not keys:
@@ -80,7 +83,7 @@ def mutated(seeds: list[str], chance: random.Random) -> str:
 
 
 def printable(text: str) -> bool:
-    return all(character == "\n" or character.isprintable() for character in text)
+    return text.replace("\n", "").isprintable()
 
 
 def report(text: str, chance: random.Random) -> str:
@@ -105,13 +108,15 @@ def one(text: str, chance: random.Random) -> None:
     shown.encode("utf-8")
 
 
-def play(seconds: float, corpus: Path, seed: int | None = None) -> tuple[int, Problem | None]:
+def play(seconds: float, corpus: Path, most: float = math.inf, seed: int | None = None) -> tuple[int, Problem | None]:
     """Returns how many inputs were tried, and the first that the reader could not stand."""
+    gc.freeze()
+    gc.set_threshold(50_000)
     chance = random.Random(seed)
     texts = [path.read_text(errors="surrogateescape") for path in sorted(corpus.iterdir())]
     seeds = [text for text in texts if is_record(text)]
     end, tried = time.monotonic() + seconds, 0
-    while time.monotonic() < end:
+    while tried < most and time.monotonic() < end:
         text = texts[tried] if tried < len(texts) else mutated(seeds, chance)
         tried += 1
         try:

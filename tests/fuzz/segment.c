@@ -14,6 +14,8 @@
 #include "tests/fuzz/line.h"
 
 #define SLOTS_MOST 3
+#define PAGE       4096u
+#define PAGES_MOST (3 + SLOTS_MOST * (sizeof(struct mpiwait_slot) + sizeof(struct mpiwait_sizes)) / PAGE)
 #define BEGUN_NS   UINT64_C(1000000000)
 #define NOW_NS     UINT64_C(3600000000000)
 #define NODE                                                                                                \
@@ -60,23 +62,32 @@ static uint32_t slots_of(const uint8_t *data, size_t size)
 	return size == 0 ? 1 : 1 + data[0] % SLOTS_MOST;
 }
 
-/* One file and one mapping for all inputs, emptied by its size. */
-static int segment(uint32_t slots, uint8_t **ret_bytes)
-{
-	static uint8_t *bytes;
-	static int made = -1;
+/* One file and one mapping for each number of slots; pages that were written to are emptied for the next input. */
+static struct segment {
+	int file;
+	uint8_t *bytes;
+	bool written[PAGES_MOST];
+} segments[1 + SLOTS_MOST];
 
-	if (made < 0) {
-		made = memfd_create("fuzz", 0);
-		bytes = mmap(NULL, mpiwait_segment_size(SLOTS_MOST), PROT_READ | PROT_WRITE, MAP_SHARED, made, 0);
+static struct segment *segment_empty(uint32_t slots)
+{
+	struct segment *segment = &segments[slots];
+	const size_t size = mpiwait_segment_size(slots);
+
+	if (!segment->bytes) {
+		segment->file = memfd_create("fuzz", 0);
+		FUZZ_CHECK(segment->file >= 0 && ftruncate(segment->file, (off_t)size) == 0);
+		segment->bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, segment->file, 0);
+		FUZZ_CHECK(segment->bytes != MAP_FAILED && size <= sizeof(segment->written) * PAGE);
 	}
-	FUZZ_CHECK(made >= 0 && bytes != MAP_FAILED && ftruncate(made, 0) == 0);
-	FUZZ_CHECK(ftruncate(made, (off_t)mpiwait_segment_size(slots)) == 0);
-	*ret_bytes = bytes;
-	return made;
+	for (size_t page = 0; page < size / PAGE; page++)
+		if (segment->written[page])
+			memset(segment->bytes + page * PAGE, 0, PAGE);
+	memset(segment->written, 0, sizeof(segment->written));
+	return segment;
 }
 
-static void head_put(uint8_t *bytes, uint32_t slots)
+static void head_put(struct segment *segment, uint32_t slots)
 {
 	const struct mpiwait_header header = {.magic = MPIWAIT_MAGIC,
 	                                      .version = MPIWAIT_VERSION,
@@ -85,40 +96,45 @@ static void head_put(uint8_t *bytes, uint32_t slots)
 	                                      .slot_count = slots,
 	                                      .sizes_size = sizeof(struct mpiwait_sizes)};
 
-	memcpy(bytes, &header, sizeof(header));
+	memcpy(segment->bytes, &header, sizeof(header));
+	segment->written[0] = true;
 }
 
-static void word_put(uint8_t *bytes, uint32_t slots, const struct command *command, uint32_t index, uint32_t lane_index)
+static void word_put(uint8_t *bytes, uint32_t slots, const struct command *command, uint32_t index, uint32_t lane_index,
+                     bool *written)
 {
 	struct mpiwait_slot *slot = (struct mpiwait_slot *)(void *)(bytes + MPIWAIT_SLOTS_OFFSET) + index;
 	struct mpiwait_lane *lane = &slot->lane[lane_index];
 	uint64_t value = value_of(command->value);
+	void *word;
 
 	switch (command->area % AREA_COUNT) {
 	case AREA_HEADER:
-		((uint32_t *)(void *)bytes)[command->word % 16] = (uint32_t)value;
+		word = (uint32_t *)(void *)bytes + command->word % 16;
 		break;
 	case AREA_HEAD:
-		((uint32_t *)slot)[command->word % (offsetof(struct mpiwait_slot, lane) / 4)] = (uint32_t)value;
+		word = (uint32_t *)slot + command->word % (offsetof(struct mpiwait_slot, lane) / 4);
 		break;
 	case AREA_LANE:
-		((uint64_t *)lane)[command->word % (offsetof(struct mpiwait_lane, calls) / 8)] = value;
+		word = (uint64_t *)lane + command->word % (offsetof(struct mpiwait_lane, calls) / 8);
 		break;
 	case AREA_CALLS:
-		((uint64_t *)lane->calls)[command->word % (sizeof(lane->calls) / 8)] = value;
+		word = (uint64_t *)lane->calls + command->word % (sizeof(lane->calls) / 8);
 		break;
 	default:
-		((uint64_t *)(void *)(bytes + mpiwait_sizes_offset(slots, index)))[command->word % 10240] = value;
+		word = (uint64_t *)(void *)(bytes + mpiwait_sizes_offset(slots, index)) + command->word % 10240;
 	}
+	memcpy(word, &value, command->area % AREA_COUNT <= AREA_HEAD ? 4 : 8);
+	written[(size_t)((uint8_t *)word - bytes) / PAGE] = true;
 }
 
-static void command_play(uint8_t *bytes, uint32_t slots, struct command command)
+static void command_play(struct segment *segment, uint32_t slots, struct command command)
 {
 	for (uint32_t more = command.repeat % 16; more > 0; more--, command.word++)
 		for (uint32_t i = 0; i < (command.spread & 1 ? slots : 1); i++)
 			for (uint32_t j = 0; j < (command.spread & 2 ? MPIWAIT_LANES : 1); j++)
-				word_put(bytes, slots, &command, (command.slot + i) % slots,
-				         (command.lane + j) % MPIWAIT_LANES);
+				word_put(segment->bytes, slots, &command, (command.slot + i) % slots,
+				         (command.lane + j) % MPIWAIT_LANES, segment->written);
 }
 
 static void record_check(const struct slots *slots)
@@ -147,15 +163,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cleanup_free struct slots *slots = NULL;
 	struct error error = {""};
 	struct command command;
-	uint8_t *bytes;
-	int file = segment(count, &bytes);
+	struct segment *segment = segment_empty(count);
 
-	head_put(bytes, count);
+	head_put(segment, count);
 	for (size_t at = 1; at + sizeof(command) <= size; at += sizeof(command)) {
 		memcpy(&command, data + at, sizeof(command));
-		command_play(bytes, count, command);
+		command_play(segment, count, command);
 	}
-	if (slots_read(file, BEGUN_NS, NOW_NS, &slots, &error) == 0) {
+	if (slots_read(segment->file, BEGUN_NS, NOW_NS, &slots, &error) == 0) {
 		FUZZ_CHECK(slots->count <= count);
 		record_check(slots);
 	} else {
