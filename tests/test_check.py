@@ -48,6 +48,13 @@ def test_a_healthy_machine_has_nothing_to_complain_of(machine: Machine) -> None:
     assert said["releases"].endswith("mpi-wait, plugin, library, helper")
 
 
+def test_a_child_of_slurmd_that_ends_meanwhile_is_no_slurmd(machine: Machine) -> None:
+    """Nothing is mapped in it any more."""
+    machine.write("/proc/701/comm", "slurmd\n")
+    machine.write("/proc/701/maps", "")
+    assert [finding.what for finding in machine.named("slurmd")] == ["has loaded the plugin"]
+
+
 Break = Callable[[Machine], Any]
 
 
@@ -212,7 +219,7 @@ BROKEN: dict[str, tuple[Break, str]] = {
         "FAIL built for: Slurm 23.02, but this is 22.05.8",
     ),
     "a slurmd that is older than the line": (
-        write("/proc/700/maps", ""),
+        write("/proc/700/maps", "7f00-7f01 r-xp 0 0:0 1 /usr/sbin/slurmd\n"),
         "FAIL slurmd: has not loaded the plugin",
     ),
     "a plugin that users cannot read": (chmod(PLUGIN, 0o750), f"FAIL plugin: '{PLUGIN}' has mode 0750: users cannot"),

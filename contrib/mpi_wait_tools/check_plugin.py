@@ -214,21 +214,25 @@ def _helper(host: Host, installation: Installation, note: dict[str, str]) -> Non
 
 
 def _slurmds(host: Host) -> list[str]:
-    """Process ids of slurmds."""
-    numbers = [name for name in host.names("/proc") or [] if name.isdigit()]
-    return [number for number in numbers if host.line(f"/proc/{number}/comm") == "slurmd"]
+    """What each slurmd has mapped. A child of its that ends or becomes a slurmstepd meanwhile is none."""
+    found = []
+    for number in host.names("/proc") or []:
+        if number.isdigit() and host.line(f"/proc/{number}/comm") == "slurmd":
+            maps = host.text(f"/proc/{number}/maps")
+            if maps and host.line(f"/proc/{number}/comm") == "slurmd":
+                found.append(maps)
+    return found
 
 
 def _loaded(host: Host) -> Finding:
     """A slurmd that looked at plugstack.conf before our line was there asks no plugin for a prolog and an epilog."""
-    slurmds = _slurmds(host)
-    if not slurmds:
-        return ok("slurmd", "none runs here: jobs can be submitted, but do not run")
     try:
-        maps = [host.text(f"/proc/{number}/maps") or "" for number in slurmds]
+        slurmds = _slurmds(host)
     except PermissionError:
         return not_seen("slurmd", "only root can see whether it has loaded the plugin", "run 'mpi-wait check' as root")
-    if all(f"/{NAME}" in text for text in maps):
+    if not slurmds:
+        return ok("slurmd", "none runs here: jobs can be submitted, but do not run")
+    if all(f"/{NAME}" in maps for maps in slurmds):
         return ok("slurmd", "has loaded the plugin")
     return fail(
         "slurmd",
