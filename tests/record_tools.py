@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import functools
 import json
 import os
@@ -51,30 +52,42 @@ def helper_sources() -> list[Path]:
     return sources
 
 
-@functools.cache
-def binaries() -> dict[str, Path]:
-    """The driver and mpi-wait-node, under AddressSanitizer and UndefinedBehaviorSanitizer; built once per session."""
-    folder = Path(tempfile.mkdtemp(prefix="record-", dir=COUNTED or None))
-    if not COUNTED:
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    flags = [*FLAGS, *counters.FLAGS] if COUNTED else FLAGS
+def build(folder: Path, flags: list[str]) -> None:
     objects = []
     for source in [*helper_sources(), REPOSITORY / "tests/spank/record_driver.c"]:
         target = folder / f"{source.stem}.o"
         subprocess.run(["gcc", *flags, "-c", str(source), "-o", str(target)], check=True)
         objects.append(target)
-    built = {}
     for program, main, other in (
         ("driver", "record_driver", "node"),
         ("mpi-wait-node", "node", "record_driver"),
     ):
         parts = [str(item) for item in objects if item.stem != other]
-        built[program] = folder / program
-        subprocess.run(["gcc", *flags, *parts, "-o", str(built[program]), *LIBRARIES], check=True)
+        subprocess.run(["gcc", *flags, *parts, "-o", str(folder / program), *LIBRARIES], check=True)
         assert main in {item.stem for item in objects}
-    if COUNTED:
-        counters.open_to_all(folder)
-    return built
+
+
+def counted_folder() -> Path:
+    """What whoever comes first has built, with counters."""
+    folder = Path(COUNTED) / "record"
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "built").exists():
+            build(folder, [*FLAGS, *counters.FLAGS])
+            counters.open_to_all(folder)
+            (folder / "built").touch()
+    return folder
+
+
+@functools.cache
+def binaries() -> dict[str, Path]:
+    """The driver and mpi-wait-node, under AddressSanitizer and UndefinedBehaviorSanitizer; built once per session."""
+    folder = counted_folder() if COUNTED else Path(tempfile.mkdtemp(prefix="record-"))
+    if not COUNTED:
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        build(folder, FLAGS)
+    return {program: folder / program for program in ("driver", "mpi-wait-node")}
 
 
 def run(

@@ -19,7 +19,7 @@ import pytest
 from tests.cluster import Cluster, ClusterError, MissingRequirements, ProfileUnavailable
 from tests.cluster.inside import REPOSITORY
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timed]  # some look at the whole machine
+pytestmark = pytest.mark.cluster
 
 MPI_HELLO = r"""
 #include <mpi.h>

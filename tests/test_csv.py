@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.record_tools import BUILD, driver
-from tests.test_energy import segment, slot
+from tests.segments import segment, slot
 
 pytestmark = [
     pytest.mark.timed,
@@ -165,8 +165,14 @@ def test_a_broken_segment_writes_nothing(place: Path, content: bytes) -> None:
 
 
 def test_without_a_rank_there_is_no_file(place: Path) -> None:
-    assert csv(place, content=segment())["code"] == 0
-    assert not (place / "out").exists()
+    for content in (segment(), segment(slot(0, 1, 10**6, state=1), slot(1, 1, 10**6, state=0))):
+        assert csv(place, content=content)["code"] == 0
+        assert not (place / "out").exists()
+
+
+def test_without_its_words_it_does_nothing(place: Path) -> None:
+    assert export(place, PROGRAM, "12", "0", "c1", content=ranks())["code"] == -22
+    assert sorted(path.name for path in place.iterdir()) == []
 
 
 def test_the_program_links_nothing_but_libc() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
-import struct
 import time
 from pathlib import Path
 from typing import Any
@@ -13,75 +13,14 @@ from typing import Any
 import pytest
 
 from tests.record_tools import driver, no_powercap, run, set_energy, show_powercap, two_packages, zones
+from tests.segments import segment, slot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
-
-HEADER, SLOTS, LANE, CALLS, CALL, SIZES = 64, 4096, 256 + 64 * 256, 256, 64, 8 * 40 * 256
-SLOT = 128 + 8 * LANE
-MAGIC = 0x315441545357504D
 
 
 @pytest.fixture
 def powercap(tmp_path: Path) -> Path:
     return two_packages(tmp_path)
-
-
-def segment(
-    *ranks: bytes, claimed: int | None = None, slots: int = 64, sizes: bytes = b"", **header: int
-) -> bytes:
-    fields = {
-        "magic": MAGIC,
-        "version": 2,
-        "header_size": HEADER,
-        "slot_size": SLOT,
-        "slot_count": slots,
-        "sizes_size": SIZES,
-    } | header
-    head = struct.pack(
-        "<QIIIIII",
-        fields["magic"],
-        fields["version"],
-        fields["header_size"],
-        fields["slot_size"],
-        fields["slot_count"],
-        len(ranks) if claimed is None else claimed,
-        fields["sizes_size"],
-    )
-    slots_end = (SLOTS + slots * SLOT + 4095) // 4096 * 4096
-    content = (head.ljust(SLOTS, b"\0") + b"".join(ranks)).ljust(slots_end, b"\0") + sizes
-    return content.ljust(slots_end + slots * SIZES, b"\0")
-
-
-def slot(
-    rank: int,
-    size: int,
-    wait_ns: int,
-    *,
-    state: int = 3,
-    start: int = 0,
-    end: int = 0,
-    asleep_ns: int = 0,
-    open_call: int = 0,
-    open_ns: int = 0,
-    lanes: int = 1,
-    row: int = 9,
-    time_ns: int = 0,
-    handed: int = 0,
-    flags: int = 0,
-    loop_polls: int = 0,
-    burned_ns: int = 0,
-    burned_cpu_ns: int = 0,
-) -> bytes:
-    head = struct.pack("<IIiiIIIIQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end).ljust(
-        128, b"\0"
-    )
-    lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40)
-    lane = (lane + struct.pack("<4Q", 0, 0, 0, loop_polls)).ljust(192, b"\0")
-    lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
-    calls = bytearray(CALL * CALLS)
-    call = (10, 3, wait_ns, wait_ns // 2, time_ns, burned_ns, burned_cpu_ns, handed)
-    struct.pack_into("<8Q", calls, CALL * row, *call)
-    return (head + lane + bytes(calls)).ljust(SLOT, b"\0")
 
 
 def test_every_zone_is_read(powercap: Path, tmp_path: Path) -> None:
@@ -165,6 +104,19 @@ def test_one_job_from_begin_to_end(powercap: Path, tmp_path: Path) -> None:
     assert not (root / "c1/7").exists() and (root / "c1/energy").exists()
 
 
+def test_a_running_job_is_shown_and_nothing_changes(powercap: Path, tmp_path: Path) -> None:
+    root, namespace = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, namespace=namespace)
+    set_energy(powercap, "intel-rapl:0", 5_000_000)
+    driver("update", root, namespace=namespace)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    done = run("mpi-wait-node", "show", "--state", root, "7", namespace=namespace)
+    assert done.returncode == 0, done.stderr
+    record = json.loads(done.stdout)
+    assert (record["job_id"], record["cores"], record["energy"]["zones_uj"]["package"]) == (7, 2, 4_000_000)
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+
+
 def test_killed_stepd_loses_one_interval(powercap: Path, tmp_path: Path) -> None:
     root, namespace = tmp_path / "run", show_powercap(powercap)
     driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, namespace=namespace)
@@ -216,6 +168,28 @@ def test_job_without_zones_says_why(tmp_path: Path) -> None:
     assert record["energy"] is None and record["energy_why"] == "no powercap zones"
 
 
+def test_what_no_epilog_has_removed_goes_after_a_month(tmp_path: Path) -> None:
+    """A node that crashed has no epilog of its jobs; the next job's begin looks for them."""
+    root = tmp_path / "run"
+    for job, days in ((5, 40), (6, 20)):
+        driver("begin", root, job, 4, 4, "test", "c1", "nap", 0, namespace=no_powercap())
+        then = time.time() - days * 86400
+        os.utime(root / f"c1/{job}", (then, then))
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, namespace=no_powercap())
+    assert [(root / f"c1/{job}").exists() for job in (5, 6, 7)] == [False, True, True]
+
+
+def test_an_accumulator_that_somebody_holds(powercap: Path, tmp_path: Path) -> None:
+    """Waited for, but not for ever: the sample is left out, and said."""
+    root, namespace = tmp_path / "run", show_powercap(powercap)
+    driver("update", root, namespace=namespace)
+    with (root / "c1/energy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        held = driver("update", root, namespace=namespace)
+    assert held == {"code": -16, "error": "lock of the energy accumulator: Device or resource busy"}
+    assert "zones" in driver("update", root, namespace=namespace)
+
+
 def test_epilog_of_a_job_without_state(tmp_path: Path) -> None:
     assert driver("finish", tmp_path / "run", 99, tmp_path / "out", "/bin/true")["code"] == 0
     assert not (tmp_path / "out").exists()
@@ -243,117 +217,6 @@ def test_writer_is_detached(tmp_path: Path) -> None:
     assert "SLURMD_NODENAME=c1" in text and "EVIL" not in text
     pid, sid = text.splitlines()[1].split()
     assert sid == pid or int(sid) != os.getsid(0)
-
-
-def read_slots(tmp_path: Path, content: bytes, begun: int = 0, now: int = 10**10) -> dict:
-    path = tmp_path / "segment"
-    path.write_bytes(content)
-    return driver("slots", path, begun, now)
-
-
-def test_open_wait_of_a_killed_rank_counts(tmp_path: Path) -> None:
-    wait = read_slots(
-        tmp_path, segment(slot(0, 2, 10**6, state=2, start=10**9, open_call=10, open_ns=5 * 10**6))
-    )
-    assert wait["ranks"] == [[0, 6000, 0]]
-    assert wait["calls"]["MPI_Recv"] == [10, 4, 6000, 5000]
-    assert wait["span_us"] == 9_000_000
-    finalised = read_slots(
-        tmp_path,
-        segment(slot(0, 2, 10**6, start=10**9, end=2 * 10**9, open_call=10, open_ns=10**6)),
-    )
-    assert finalised["ranks"] == [[0, 1000, 0]] and finalised["span_us"] == 1_000_000
-
-
-def test_what_served_and_what_burned(tmp_path: Path) -> None:
-    ranks = [
-        slot(0, 2, 10**6, start=1, end=10**9, flags=2 | 64 | 1 << 31, loop_polls=7),
-        slot(1, 2, 10**6, start=1, end=10**9, flags=2, burned_ns=5 * 10**9, burned_cpu_ns=2**63),
-    ]
-    wait = read_slots(tmp_path, segment(*ranks))
-    assert wait["hooks"] == {"loop": 7} and wait["flags"] == {"no_hook": 2, "loops": 1}
-    assert wait["spun"] == {"MPI_Recv": [5 * 10**6, 5 * 10**6]} and wait["doubtful"] == 1
-    quiet = slot(0, 2, 10**9, start=1, end=10**9, burned_ns=10**7, burned_cpu_ns=10**7)
-    wait = read_slots(tmp_path, segment(quiet))
-    assert not {"hooks", "flags", "spun"} & set(wait), "mostly it waited as it should"
-
-
-@pytest.mark.parametrize(
-    ("changes", "rank"),
-    [
-        ({"rank": -5}, -1),
-        ({"rank": 2**24}, -1),
-        ({"rank": 3, "size": 2}, -1),
-        ({"size": -1}, 0),
-        ({"wait_ns": 2**64 - 1}, 0),
-        ({"start": 2**63}, 0),
-        ({"end": 2**63}, 0),
-        ({"asleep_ns": 2**64 - 1}, 0),
-    ],
-)
-def test_hostile_slots_are_cut_and_marked(
-    tmp_path: Path, changes: dict[str, int], rank: int
-) -> None:
-    values = {"rank": 0, "size": 2, "wait_ns": 10**6, "start": 10**9, "end": 2 * 10**9} | changes
-    wait = read_slots(
-        tmp_path,
-        segment(slot(values.pop("rank"), values.pop("size"), values.pop("wait_ns"), **values)),
-    )
-    assert wait["doubtful"] == 1
-    assert wait["ranks"][0][0] == rank
-    assert 0 <= wait["ranks"][0][2] <= wait["ranks"][0][1] <= 10**7
-    assert wait["span_us"] <= 10**7
-
-
-def test_every_number_at_its_largest(tmp_path: Path) -> None:
-    content = bytearray(b"\xff" * len(segment()))
-    content[:SLOTS] = segment(claimed=2**32 - 1)[:SLOTS]
-    for index in range(64):
-        struct.pack_into("<I", content, SLOTS + index * SLOT + 4, 2)
-    wait = read_slots(tmp_path, bytes(content))
-    assert wait["doubtful"] == 64 and wait["unseen"] == 1_000_000
-    assert wait["profile"]["MPI_Recv"][3] == 10**18 and len(wait["profile"]["MPI_Recv"][4]) == 40
-
-
-def test_profile_is_summed_by_call(tmp_path: Path) -> None:
-    sizes = struct.pack("<40Q", 1, 0, 0, 0, 7, *[0] * 35).rjust(40 * 8 * 10, b"\0").ljust(SIZES, b"\0")
-    ranks = [
-        slot(rank, 2, 10**6, start=10**9, end=2 * 10**9, time_ns=3 * 10**6, handed=4096)
-        for rank in (0, 1)
-    ]
-    wait = read_slots(tmp_path, segment(*ranks, sizes=sizes + sizes))
-    assert wait["profile"] == {"MPI_Recv": [20, 6000, 2000, 8192, [2, 0, 0, 0, 14]]}
-    assert "profile" not in read_slots(tmp_path, segment(slot(0, 1, 10**6, start=1, end=2)))
-
-
-def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
-    killed = slot(0, 1, 0, state=2, start=10**9, open_call=10, open_ns=5 * 10**6, handed=8)
-    wait = read_slots(tmp_path, segment(killed))
-    assert wait["profile"]["MPI_Recv"] == [10, 5000, 5000, 8, []]
-
-
-@pytest.mark.parametrize(
-    ("header", "length", "message"),
-    [
-        ({}, 0, "cannot be read"),
-        ({"magic": 1}, None, "not one of version 2"),
-        ({"version": 1}, None, "not one of version 2"),
-        ({"sizes_size": 8}, None, "not one of version 2"),
-        ({"slot_size": 8}, None, "not one of version 2"),
-        ({}, SLOTS + 100, "has no slot"),
-    ],
-)
-def test_broken_segments_are_refused(
-    tmp_path: Path, header: dict[str, int], length: int | None, message: str
-) -> None:
-    assert message in read_slots(tmp_path, segment(**header)[:length])["error"]
-
-
-def test_segment_says_more_slots_than_it_has(tmp_path: Path) -> None:
-    wait = read_slots(
-        tmp_path, segment(slot(0, 1, 5000, start=1, end=2), slot_count=2**32 - 1, claimed=70)
-    )
-    assert len(wait["ranks"]) == 1 and wait["unseen"] == 6
 
 
 def show_processors(tree: Path) -> str:

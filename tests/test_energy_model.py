@@ -72,6 +72,21 @@ def is_whole(sampled: Sampled, window: dict[str, Any]) -> bool:
     return not problems and all(wrong <= 1 for _, wrong in sampled.differences_j(window))
 
 
+def test_more_zones_than_there_is_room_for(tmp_path: Path) -> None:
+    """Zones that come and go may be more than any machine has at once: the first ones are kept."""
+    samples = [
+        {"at_s": 1.0 + second, "zones": [
+            {"name": f"package-{number}", "kind": "package", "instance": number, "energy_uj": 1000 * second,
+             "range_uj": 10**9, "power_max_uw": POWER_UW}
+            for number in range(200 * second, 200 * second + 200)]}
+        for second in (0, 1)
+    ]
+    path = tmp_path / "samples.json"
+    path.write_text(json.dumps(samples))
+    window = driver("samples", path, 4, 4, "")
+    assert {"0/package-0", "255/package-255"} <= set(window["zones"]) and len(window["zones"]) == 256
+
+
 def test_one_second(tmp_path: Path) -> None:
     sampled = Sampled(tmp_path)
     sampled.every(1, 1, busy=1)

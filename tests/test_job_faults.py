@@ -1,7 +1,11 @@
-"""A daemon is killed or slow, or a node is lost, at each stage of a job: its record is there or queued."""
+"""A daemon is killed or slow, or a node is lost, at each stage of a job: its record is there or queued.
+
+$MPI_WAIT_FAULTS=full: also while a job ends and while its record is written, $MPI_WAIT_STAGE_KILLS times (6) each.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import time
@@ -10,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests import grants, jobs, spool_jobs
-from tests.cluster import FINISHED, Cluster, project_cluster_arguments
+from tests.cluster import FINISHED, Cluster, ClusterError, project_cluster_arguments
 from tests.conftest import start_or_skip
 from tests.faults import health, walk
 from tests.jobs import HELPER, PROGRAMS
@@ -22,8 +26,10 @@ WAITS = "until [ -e $HOME/go-$SLURM_JOB_ID ]; do sleep 0.1; done\n"
 WANTED = ["-N2", "-n2", NAP]
 VICTIMS = ("slurmctld", "slurmdbd", "mariadb", "writer")
 STAGES = ("running", "ending", "writing") if walk.FULL else ("running",)
-KILLS = 6 if walk.FULL else 1
+KILLS = int(os.environ.get("MPI_WAIT_STAGE_KILLS", "6" if walk.FULL else "1"))
 SLOW_S = 60 if walk.FULL else 5
+GIVES_UP_S = 54
+"""Slurm's clients wait for an answer of slurmdbd's for MessageTimeout and 35 s: here 55."""
 PROXY_PORT = 7819
 
 
@@ -68,6 +74,17 @@ def arrive(cluster: Cluster, stage: str, job: int) -> None:
         cluster.wait_accounted(job, timeout=60)
 
 
+def end_anew(cluster: Cluster, job: int) -> None:
+    """A slurmctld that died before it had saved a job's end waits for that end; its user cancels the job in the end.
+
+    Slurm finds out by itself when the batch host registers, which is once in minutes.
+    """
+    try:
+        cluster.wait_job(job, timeout=15)
+    except ClusterError:
+        cluster.run(["scancel", str(job)], check=True)
+
+
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("stage", STAGES)
 def test_killed_at_a_stage(cluster: Cluster, stage: str, victim: str) -> None:
@@ -83,6 +100,8 @@ def test_killed_at_a_stage(cluster: Cluster, stage: str, victim: str) -> None:
         else:
             kill(cluster, victim, job)
             go(cluster, job)
+        if victim == "slurmctld" and stage != "running":
+            end_anew(cluster, job)
         record = jobs.record(cluster, job, timeout=120)
         assert record["nodes"] == {"reported": 2, "of": 2} and record["wait"]["ranks"] == 2
         assert spool_jobs.modifications(cluster, job, 1) == {job: 1}
@@ -120,13 +139,12 @@ def test_a_slow_slurmdbd(cluster: Cluster) -> None:
         proxy.kill()
         proxy.communicate(timeout=10)
     print(f"exit status {done.returncode} after {took_s:.0f} s")
-    assert done.returncode in (0, 1, 2) and took_s > SLOW_S
+    assert done.returncode in (0, 1, 2) and took_s > min(SLOW_S, GIVES_UP_S)
     finish(cluster, [job], 120)
     health.assert_well(cluster, before)
     walk.count("faults", 1, f"slurmdbd that takes {SLOW_S} s for each answer")
 
 
-@pytest.mark.skipif(not walk.FULL, reason="the full form only: not seen to pass yet")
 @pytest.mark.parametrize("after", ["requeued", "cancelled"])
 def test_a_node_is_lost(cluster: Cluster, after: str) -> None:
     """slurmd and its stepds die and the node is set down. What the other node knows of the run is there."""

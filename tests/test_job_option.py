@@ -33,6 +33,25 @@ def test_a_wrong_key_and_a_wrong_variable_are_refused(cluster: Cluster) -> None:
     assert variable.returncode != 0 and "MPI_WAIT_POLICY" in variable.stderr
 
 
+def test_a_broken_file_is_named_to_who_names_its_policy(cluster: Cluster) -> None:
+    folder, plugstack = f"{cluster.share}/policies", cluster.root / "etc/plugstack.conf"
+    broken = f"mkdir -p {folder} && echo '{{}}' | tee {folder}/mine.json >{folder}/nap.json"
+    cluster.node_run("submit", ["sh", "-c", broken], check=True)
+    text = plugstack.read_text()
+    plugstack.write_text(f"{text.rstrip()} policies={folder}\n")
+    try:
+        mine, nap, other = (
+            cluster.run(["srun", "-n1", f"--mpi-wait-policy={name}", "true"]) for name in ("mine", "nap", "yield")
+        )
+    finally:
+        plugstack.write_text(text)
+    assert mine.returncode != 0 and "nothing was submitted" in mine.stderr
+    assert f"--mpi-wait-policy: policy '{folder}/mine.json' left out: 'version' is missing" in mine.stderr
+    assert nap.returncode == 0 and "the shipped 'nap' takes its place" in nap.stderr
+    assert f"policy '{folder}/nap.json' left out: 'version' is missing" in nap.stderr
+    assert other.returncode == 0 and folder not in other.stderr
+
+
 @pytest.mark.release
 def test_help(cluster: Cluster) -> None:
     done = cluster.run(["srun", "--mpi-wait-policy=help"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.record_tools import driver, node_record
-from tests.test_energy import SLOT, SLOTS, read_slots, segment
+from tests.segments import SLOT, SLOTS, read_slots, segment
 
 
 @pytest.mark.parametrize("word", [2**64 - 1, 0x7FF8000000000000, 2**63, 2**62], ids=hex)

@@ -10,6 +10,8 @@ import pytest
 from tests.record_tools import node_record
 from tests.test_record import GRANT, refuse
 
+ENERGY = {"source": "rapl", "gaps": 0, "zones_uj": {"package": 1}}
+STEP = {"id": "0", "start_s": 1, "end_s": 2}
 HOSTILE = [
     ("v", 2, "version 1"),
     ("kind", "job", "version 1"),
@@ -28,9 +30,19 @@ HOSTILE = [
     ("steps", {}, "steps"),
     ("steps", [7], "steps"),
     ("steps", [{}] * 5000, "steps"),
+    ("steps", [STEP | {"policy": {"asked": "<b>"}}], "policy"),
+    ("steps", [STEP | {"energy": {"zones_uj": {}}}], "energy"),
     ("energy", {"zones_uj": {}}, "energy"),
     ("energy", {"source": "rapl", "gaps": 0, "zones_uj": {"gpu": 1}}, "energy"),
     ("energy", {"source": "rapl", "gaps": 0, "zones_uj": {"package": -1}}, "energy"),
+    ("energy", ENERGY | {"own_uj": -1}, "energy"),
+    ("energy", ENERGY | {"dropped": "all"}, "energy"),
+    ("energy", ENERGY | {"dropped": [["<b>", "vanished"]]}, "energy"),
+    ("energy", ENERGY | {"dropped": [["package-0", "<script>"]]}, "energy"),
+    ("energy_why", None, "energy_why"),
+    ("throttle", {"core_throttle": -1}, "throttle"),
+    ("power_mw", 7, "power_mw"),
+    ("power_mw", [1, -1], "power_mw"),
     ("policy", {"asked": "<b>", "used": "x", "why": "", "by": ""}, "policy"),
     ("policy", {"asked": "nap", "used": "nap", "why": "", "by": "me"}, "policy"),
     ("policy", None, "policy"),
@@ -55,6 +67,8 @@ WAITS = [
     {"calls": {"MPI_Re cv": [1, 1, 1, 1]}},
     {"calls": {"evil": [1, 1, 1, 1]}},
     {"calls": {"MPI_Recv": [1, 1]}},
+    {"calls": []},
+    {"calls": {f"MPI_{chr(97 + i // 26)}{chr(97 + i % 26)}": [1, 1, 1, 1] for i in range(300)}},
     {"profile": []},
     {"profile": {"other": [1, 1, 1, 1, []]}},
     {"profile": {"MPI_Send": [1, 1, 1, 1]}},

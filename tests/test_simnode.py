@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -35,8 +36,8 @@ class Simulation:
     def __init__(self, **options: Any) -> None:
         script = 'mount -t tmpfs none /run && exec "$@"'
         self.process = subprocess.Popen(
-            ["unshare", "--mount", "sh", "-c", script, "sh", DEBIAN_PYTHON, "-m", "tests.simnode",
-             json.dumps(options)], cwd=REPOSITORY)
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "sh", "-c", script, "sh", DEBIAN_PYTHON, "-m",
+             "tests.simnode", json.dumps(options)], cwd=REPOSITORY)
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not self.path(f"{POWERCAP}/SIMULATED").exists():
             assert self.process.poll() is None and time.monotonic() < deadline
@@ -246,3 +247,15 @@ def test_model_law_is_exact() -> None:
     assert totals["intel-rapl:0:0"] == pytest.approx(2.5 * 2e6 + 25e6)
     with pytest.raises(ValueError, match="no such knob: colour"):
         Options.from_dict({"colour": 1})
+
+
+def test_it_ends_with_whoever_started_it() -> None:
+    """Also with one that is killed."""
+    code = ("import os\nfrom tests.test_simnode import Simulation\nprint(Simulation().process.pid, flush=True)\n"
+            "os.kill(os.getpid(), 9)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    deadline = time.monotonic() + 10
+    while Path(f"/proc/{int(done.stdout)}/root").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)

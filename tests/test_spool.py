@@ -167,7 +167,7 @@ def test_writer_sweep_only_moves(site: Site) -> None:
 
 @pytest.mark.parametrize(
     ("words", "kept"),
-    [("record=mpi", False), ("record_min_s=11", False), ("record_min_s=10", True)],
+    [("record=mpi", False), ("record=none", False), ("record_min_s=11", False), ("record_min_s=10", True)],
 )
 def test_records_that_the_site_does_not_want(site: Site, words: str, kept: bool) -> None:
     record = node_record()

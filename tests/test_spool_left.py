@@ -138,6 +138,51 @@ def test_what_nobody_can_read_goes_after_a_month(site: Site) -> None:
     assert "for a month" in done.stdout
 
 
+def test_files_of_somebody_else_in_the_outbox_stay(site: Site) -> None:
+    site.put(node_record())
+    theirs = ["notes", "some-notes.txt", "notes.json", "no-key.c1.json", "test-7.c1.json"]
+    for name in theirs:
+        (site.outbox("c1") / name).write_text("theirs")
+    for spool in (True, False):
+        assert site.node("flush", spool=spool).returncode == 0
+        assert sorted(os.listdir(site.outbox("c1"))) == sorted(theirs)
+    assert site.done()["nodes"] == {"reported": 1, "of": 1}
+
+
+def test_one_job_s_files_of_two_nodes_in_one_outbox(site: Site) -> None:
+    """An image with another node's outbox in it: one record all the same."""
+    for node in ("c1", "c2"):
+        path = site.outbox("c1") / f"{KEY}.{node}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(node_record(node, "c[1-2]")))
+    assert site.node("flush", spool=False).returncode == 0
+    assert site.done(spool=False)["nodes"] == {"reported": 2, "of": 2} and os.listdir(site.outbox("c1")) == []
+
+
+@pytest.mark.parametrize(("name", "what"), [(KEY, f"spool/{KEY}"), ("done", f'the record that is kept of "{KEY}')])
+def test_a_file_in_the_place_of_a_directory(site: Site, name: str, what: str) -> None:
+    """Said, and no record is lost."""
+    left = site.put(node_record())
+    (site.spool / name).write_text("")
+    done = site.node("write", KEY)
+    assert done.returncode == 1 and f'{what}": Not a directory' in done.stdout
+    assert left.exists() or (site.spool / KEY / "c1.json").exists()
+
+
+def test_a_record_that_is_too_large_for_any_node(site: Site) -> None:
+    left = site.put("x" * (5 * 1024 * 1024))
+    done = site.node("write", KEY)
+    assert done.returncode == 1 and f"{KEY}.c1.json" in done.stdout and "File too large" in done.stdout
+    assert left.exists()
+
+
+def test_a_spool_is_refused_by_every_command(site: Site) -> None:
+    site.spool.chmod(0o777)
+    for word in ("sweep", "flush", "move"):
+        done = site.node(word)
+        assert done.returncode == 1 and "chmod go-w" in done.stdout, word
+
+
 def test_the_outbox_is_full(site: Site) -> None:
     """Nothing that is there is lost, and nothing half-written stays in the spool."""
     kept = site.put(node_record())

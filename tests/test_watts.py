@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,14 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a moun
 WATTS = {"asleep": 2.0, "spinning": 5.0, "computing": 8.0}
 
 
+def wait_for(pid: int, state: str) -> None:
+    """Until that is how a sleep is listed: it has been on its CPU by then."""
+    deadline = time.monotonic() + 30
+    while not Path(f"/proc/{pid}/stat").read_text().startswith(f"{pid} (sleep) {state} "):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def pids() -> Iterator[list[int]]:
     """A process that last ran on CPU 0 and one that last ran on the last CPU there is."""
@@ -30,6 +39,8 @@ def pids() -> Iterator[list[int]]:
     running = [
         subprocess.Popen(["taskset", "-c", str(cpu), "sleep", "600"]) for cpu in (cpus[0], cpus[-1])
     ]
+    for process in running:
+        wait_for(process.pid, "S")
     yield [process.pid for process in running]
     for process in running:
         process.kill()
@@ -97,6 +108,18 @@ class Run:
         return driver("watts", path, cores, total, cpus, namespace=namespace)
 
 
+def test_a_rank_that_always_does_the_same_tells_nothing(tmp_path: Path, namespace: str, pids: list[int]) -> None:
+    made = Run(3)
+    made.times[pids[0]] = [0.0, 0.0, 0.5]
+    for _ in range(80):
+        made.now_s += 1
+        made.energy_j = [joules + 10 for joules in made.energy_j]
+        made.times[pids[0]] = [had + more for had, more in zip(made.times[pids[0]], (0.5, 0.25, 1.0))]
+        made.sample([pids[0]])
+    (fit,) = made.fit(tmp_path, namespace, 4, 4)["fit"]
+    assert (fit["package"], fit["why"]) == (0, "the ranks' states did not vary")
+
+
 def test_each_package_has_the_watts_of_its_ranks(
     tmp_path: Path, namespace: str, pids: list[int]
 ) -> None:
@@ -133,6 +156,7 @@ def test_a_stopped_rank_is_no_computing_one(tmp_path: Path, namespace: str, pids
     for _ in range(20):
         made.go({pids[0]: 0, pids[1]: 1})
     os.kill(pids[0], signal.SIGSTOP)
+    wait_for(pids[0], "T")
     sums = made.fit(tmp_path, namespace, 4, 4)["sums"]
     assert [(row[0], row[1]) for row in sums] == [(0, 0), (1, 19)]
 

@@ -14,14 +14,16 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 REASONS = Path(__file__).with_name("reasons.txt")
 LIST = ROOT / "tests/COVERAGE.md"
+DECLARATION = re.compile(r"(?!return|goto)\w[\w\s*]* [\w\s*,+\[\]]+;")
+"""Of an array: under AddressSanitizer that is code, which other builds of the same line lack."""
 LEADS = ("if", "else", "case", "for", "while", "default", "switch")
 HEAD = """# What no test reaches
 
 Written by `tests/run --coverage`; the reasons stand in [covered/reasons.txt](covered/reasons.txt). Counted are the C
-unit tests and the tests of pytest that run built objects, in ranks, slurmstepd, `mpi-wait-node` and the tests' own
-drivers. A process that ends by `_exit`, `exec` or SIGKILL loses what it counted: what a task's child does before `exec`
-is seen in the unit tests' host only, and whoever is killed at a point of its work is not seen at all.
-
+unit tests and the tests of pytest that run built objects, but for load and other people's programs (`WITHOUT` in
+[covered/run](covered/run)): in ranks, slurmstepd, `mpi-wait-node` and the tests' own drivers. A process that ends by
+`_exit`, `exec` or SIGKILL loses what it counted: what a task's child does before `exec` is seen in the unit tests' host
+only, and whoever is killed at a point of its work is not seen at all.
 """
 
 
@@ -37,6 +39,10 @@ class Block:
     def text(self) -> str:
         return " ".join(filter(None, [self.before, *self.lines]))
 
+    def start(self) -> str:
+        """What leads there and what comes first: a reason is one for that, not for whatever else follows."""
+        return " ".join(filter(None, [self.before, *self.lines[:2]]))
+
 
 @dataclass
 class Reason:
@@ -45,7 +51,7 @@ class Reason:
     why: str
 
     def covers(self, block: Block) -> bool:
-        return fnmatch(f"{block.file}:{block.function}", self.place) and bool(self.pattern.search(block.text()))
+        return fnmatch(f"{block.file}:{block.function}", self.place) and bool(self.pattern.search(block.start()))
 
 
 def reasons_read() -> list[Reason]:
@@ -80,7 +86,7 @@ def blocks(file: dict[str, Any]) -> Iterator[Block]:
         function = function_at(known, number)
         if line["count"] or line.get("gcovr/noncode"):
             block = None
-        elif text in ("{", "}") or (number, function) in known:
+        elif text in ("{", "}") or (number, function) in known or DECLARATION.fullmatch(text):
             continue
         elif block is None or block.function != function:
             block = Block(file["file"], function, source[number - 2].strip(), [text])
@@ -89,12 +95,23 @@ def blocks(file: dict[str, Any]) -> Iterator[Block]:
             block.lines.append(text)
 
 
+def shares(files: list[dict[str, Any]]) -> str:
+    """A sentence: how much of each folder was run."""
+    parts = []
+    for folder in ("spank", "preload"):
+        counts = [line["count"] for file in files if file["file"].startswith(f"{folder}/") for line in file["lines"]
+                  if not line.get("gcovr/noncode")]
+        ran = sum(count > 0 for count in counts)
+        parts.append(f"of {folder}/ {100 * ran / max(len(counts), 1):.1f} % of {len(counts)} lines")
+    return f"Run were {', '.join(parts)}."
+
+
 def cell(text: str) -> str:
     return text.replace("|", "\\|").replace("`", "'")
 
 
-def list_text(found: list[Block], reasons: list[Reason]) -> str:
-    text, file = HEAD, ""
+def list_text(head: str, found: list[Block], reasons: list[Reason]) -> str:
+    text, file = head, ""
     for block in found:
         if block.file != file:
             file = block.file
@@ -112,8 +129,11 @@ def show(*builds: Path) -> None:
     files = sorted(document["files"], key=lambda file: str(file["file"]))
     found = [block for file in files if file["file"].endswith((".c", ".h")) for block in blocks(file)]
     reasons = reasons_read()
-    LIST.write_text(list_text(found, reasons))
+    remark = builds[0] / "remark"
+    sentences = shares(files) + "\n" + (remark.read_text() if remark.exists() else "")
+    LIST.write_text(list_text(HEAD + "\n" + sentences, found, reasons))
     unexplained = [block for block in found if not any(reason.covers(block) for reason in reasons)]
-    print(f"\n{len(found)} places were not reached ({LIST.relative_to(ROOT)}); {len(unexplained)} have no reason:")
+    print("\n" + sentences)
+    print(f"{len(found)} places were not reached ({LIST.relative_to(ROOT)}); {len(unexplained)} have no reason:")
     for block in unexplained:
         print(f"  {block.file}:{block.function}: {block.text()[:150]}")

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import TimeoutExpired
 
-from tests.cluster.inside import REPOSITORY
+from tests.record_tools import BUILD
 
-MODULE = REPOSITORY / "build/tests/faults/fault.so"
-RECORD_DRIVER = REPOSITORY / "build/tests/faults/record-driver"
+MODULE = BUILD / "tests/faults/fault.so"
+RECORD_DRIVER = BUILD / "tests/faults/record-driver"
 FULL = os.environ.get("MPI_WAIT_FAULTS") == "full"
 STEP = 1 if FULL else int(os.environ.get("MPI_WAIT_FAULT_STEP", "61"))
 MOST = 20_000
@@ -55,7 +55,7 @@ Trial = Callable[[dict[str, str]], None]
 """Does the whole of it with that in the environment, and asserts what must be so afterwards."""
 
 
-def walk(name: str, plan: Plan, folder: Path, trial: Trial) -> int:
+def walk(name: str, plan: Plan, folder: Path, trial: Trial, step: int = STEP) -> int:
     """Returns how many faults there were. The first trial in which nothing failed is the last."""
     log = folder / "failed"
     faults, number, problems = 0, 1, []
@@ -70,7 +70,7 @@ def walk(name: str, plan: Plan, folder: Path, trial: Trial) -> int:
         if not log.exists():
             break
         faults += 1
-        number += STEP
+        number += step
     count("faults", faults, name)
     count("findings", len(problems), name)
     assert not problems, "\n".join([f"{name}, {plan.name}", *problems])
