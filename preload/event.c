@@ -23,7 +23,7 @@ bool event_learn(struct event_trust *trust, enum event_end end, bool found)
 		return false;
 	if (end == EVENT_WOKEN)
 		wake_learn(trust, found);
-	else if (end == EVENT_TIMEOUT && found)
+	else if (end == EVENT_LOST)
 		trust->strikes += STRIKES_LOST;
 	trust->busy = end == EVENT_BUSY && !found ? trust->busy + 1 : 0;
 	trust->given_up = end == EVENT_BROKEN || trust->strikes >= STRIKES_OUT ||

@@ -1,8 +1,8 @@
 /*
  * Whether a rank may rely on being woken by its message. Pure: what became of each sleep in, verdict out.
  *
- * Invariant: nothing is trusted that has not woken this process EVENT_PROVEN times, and each sleep that ran into its
- * timeout though there was something to find counts against it far more than a wake-up counts in favour.
+ * Invariant: nothing is trusted that has not woken this process EVENT_PROVEN times, and each message that ended no
+ * sleep and was not signalled after it either counts against it far more than a wake-up counts in favour.
  */
 #ifndef MPIWAIT_PRELOAD_EVENT_H
 #define MPIWAIT_PRELOAD_EVENT_H
@@ -17,6 +17,7 @@ enum event_end {
 	EVENT_NONE,    /* there was none */
 	EVENT_WOKEN,   /* by the descriptor */
 	EVENT_TIMEOUT, /* by the clock, and the descriptor was quiet after that too */
+	EVENT_LOST,    /* it did not begin: what the one before it missed has not been signalled since either */
 	EVENT_BUSY,    /* it did not begin: UCX wants to be polled first */
 	EVENT_SIGNAL,  /* says nothing */
 	EVENT_BROKEN   /* UCX refused, or has a worker that wakes nobody */
@@ -36,10 +37,10 @@ static inline bool event_is_trusted(const struct event_trust *trust)
 }
 
 /*
- * Learns how a sleep ended, and whether the poll after it found something. A timeout with something to find is a lost
- * wake-up: 16 strikes; a wake-up for nothing: one; a wake-up with something to find takes one back. 64 strikes, one
- * broken worker, or 4096 refusals in a row of one that has not proven itself end it for good. Returns whether it has
- * just ended.
+ * Learns how a sleep ended, and whether the poll after it found something. A lost wake-up: 16 strikes; one for nothing:
+ * one; one with something to find takes one back. A timeout with something to find is not lost yet: the sender signals
+ * after the message can be seen, so the next sleep tells. 64 strikes, one broken worker, or 4096 refusals in a row of
+ * one that has not proven itself end it for good. Returns whether it has just ended.
  */
 bool event_learn(struct event_trust *trust, enum event_end end, bool found);
 

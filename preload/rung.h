@@ -20,6 +20,7 @@ struct rung_thread {
 	bool slack_changed;
 	unsigned long slack_ns; /* the thread's own timer slack */
 	enum event_end event;   /* how the latest sleep ended, until that is judged */
+	bool event_missed;      /* it ran into its timeout, and there was something to find */
 	struct mpiwait_lane *lane;
 	struct {
 		bool asked;      /* to be lowered, and not yet to be restored */

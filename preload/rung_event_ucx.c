@@ -191,17 +191,39 @@ static enum event_end workers_arm(struct pollfd *polled, unsigned *ret_count)
 	return *ret_count > 0 ? EVENT_NONE : EVENT_BROKEN;
 }
 
-/* Raw, as poll is a cancellation point. What comes while the timeout is being dealt with is a wake-up too. */
+/* Raw, as poll is a cancellation point. */
+static long events_poll(struct pollfd *polled, unsigned count, uint64_t ask_ns)
+{
+	struct timespec ask = {(time_t)(ask_ns / NS_PER_S), (long)(ask_ns % NS_PER_S)};
+
+	return syscall(SYS_ppoll, polled, count, &ask, NULL, SIGSET_BYTES);
+}
+
+/* What comes while the timeout is being dealt with is a wake-up too. */
 static enum event_end events_await(struct pollfd *polled, unsigned count, uint64_t ask_ns)
 {
-	struct timespec ask = {(time_t)(ask_ns / NS_PER_S), (long)(ask_ns % NS_PER_S)}, none = {0, 0};
-	long ready = syscall(SYS_ppoll, polled, count, &ask, NULL, SIGSET_BYTES);
+	long ready = events_poll(polled, count, ask_ns);
 
 	if (ready == 0)
-		ready = syscall(SYS_ppoll, polled, count, &none, NULL, SIGSET_BYTES);
+		ready = events_poll(polled, count, 0);
 	if (ready < 0)
 		return EVENT_SIGNAL;
 	return ready > 0 ? EVENT_WOKEN : EVENT_TIMEOUT;
+}
+
+/*
+ * Whether the message that the sleep before this one missed has made no signal. Between two sleeps the workers stay
+ * armed, and a signal stays readable until the next arming.
+ */
+static bool is_lost(void)
+{
+	struct pollfd polled[WORKERS];
+	unsigned count = 0;
+
+	for (size_t i = 0; i < WORKERS; i++)
+		if (workers[i].worker)
+			polled[count++] = (struct pollfd){workers[i].descriptor, POLLIN, 0};
+	return events_poll(polled, count, 0) == 0;
 }
 
 void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread)
@@ -211,7 +233,8 @@ void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread)
 	unsigned count;
 
 	rung_slack_lower(thread);
-	thread->event = workers_arm(polled, &count);
+	thread->event = thread->event_missed && is_lost() ? EVENT_LOST : workers_arm(polled, &count);
+	thread->event_missed = false;
 	if (thread->event == EVENT_NONE)
 		thread->event = events_await(polled, count, ask_ns);
 	errno = saved;

@@ -99,10 +99,9 @@ static void event_judge(struct wait *wait, bool found)
 	if (end == EVENT_NONE)
 		return;
 	wait->rung.event = EVENT_NONE;
-	if (end == EVENT_WOKEN && found)
-		wait->lane->event_wakes++;
-	if (end == EVENT_TIMEOUT && found)
-		wait->lane->event_lost++;
+	wait->rung.event_missed = end == EVENT_TIMEOUT && found;
+	wait->lane->event_wakes += end == EVENT_WOKEN && found;
+	wait->lane->event_lost += end == EVENT_LOST;
 	if (event_learn(&event_trust, end, found))
 		process_event_end();
 	else if (event_is_refused(&event_trust))

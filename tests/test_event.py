@@ -25,6 +25,7 @@ TIMEOUT_S = 5
 CPU_SHARE = 0.25  # 0.05 on a quiet virtual machine, where a nap of the same wait has 0.12 and polling 1.0
 NAP_SHARE = 0.45
 TRIES = 6
+LOST_MOST = 4
 
 pytestmark = [
     pytest.mark.timed,
@@ -33,9 +34,10 @@ pytestmark = [
 ]
 
 
-def ranks_run(program: str, *arguments: str, pml: tuple[str, ...] = UCX, config: str = EVENT, **variables: str):
+def ranks_run(program: str, *arguments: str, pml: tuple[str, ...] = UCX, config: str = EVENT,
+              preload: Path | None = None, **variables: str):
     command = [MPIRUN, "--oversubscribe", *pml, "-n", "2", PROGRAMS / program, *arguments]
-    done, segment = run(command, config, **variables)
+    done, segment = run(command, config, preload=preload, **variables)
     assert done.returncode == 0, done.stderr
     return done, [slot["flags"] for slot in segment["slots"]], [slot["lane"][0] for slot in segment["slots"]]
 
@@ -55,13 +57,13 @@ def test_a_rank_that_is_woken_by_its_message_hardly_costs_cpu() -> None:
 
 def test_no_wake_up_is_lost_in_ten_thousand_sleeps() -> None:
     """A sleep that is not ended by its message lasts five seconds here."""
-    done, _, lanes = ranks_run("mixed_messages", "14000", "300", config=f"{EVENT};event_ns={TIMEOUT_S}000000000")
+    done, _, lanes = ranks_run("mixed_messages", "20000", "300", config=f"{EVENT};event_ns={TIMEOUT_S}000000000")
     seen = values(done)
     wakes = sum(lane["event_wakes"] for lane in lanes)
     print(f"{wakes} wake-ups, longest step {seen['longest_s']} s, lost", [lane["event_lost"] for lane in lanes])
     assert wakes >= 10000 and seen["wrong"] == 0
     assert seen["longest_s"] < TIMEOUT_S / 2
-    assert all(lane["event_lost"] <= 3 for lane in lanes), "arrivals at the end of a short sleep, before it is trusted"
+    assert not any(lane["event_lost"] for lane in lanes)
 
 
 def test_every_call_wakes_and_gives_the_same() -> None:
@@ -87,6 +89,22 @@ def test_where_nothing_wakes_it_naps_and_says_so(pml: tuple[str, ...], variables
     assert all(flag & NO_EVENT for flag in flags)
     assert all("event" not in lane["naps"] and lane["event_wakes"] == 0 for lane in lanes)
     assert lanes[1]["naps"]["nap"] > 5
+
+
+def test_where_wake_ups_are_lost_it_naps_and_says_so() -> None:
+    """The first few waits show it: no sleep is longer than the budget before it is trusted."""
+    _, flags, (_, lane) = ranks_run("late_sender", "3", "50", preload=BUILD / "tests/preload/libucx-deaf.so")
+    assert flags[1] & NO_EVENT
+    assert lane["event_lost"] == LOST_MOST and lane["event_wakes"] == 0
+    assert lane["naps"]["nap"] > lane["naps"]["event"]
+
+
+def test_a_second_thread_ends_it() -> None:
+    """A sleep for events is for a thread that is alone: it would take the signals of the other's messages."""
+    mpi = next(mpi for mpi in test_hooks.MPIS if mpi.name == "openmpi-ucx")
+    _, segment = mpi.launch("poll_rate", "thread", config=EVENT)
+    flags = [slot["flags"] for slot in segment["slots"]]
+    assert flags[0] & NO_EVENT and not flags[1] & NO_EVENT
 
 
 def test_open_mpi_5_wakes_too() -> None:

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-FLAGS = ["--coverage", "-fprofile-update=atomic", "-O0"]
-
 
 def open_to_all(build: Path) -> None:
     """Empty files of counters for everybody; what was counted before is gone."""

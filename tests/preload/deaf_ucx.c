@@ -1,0 +1,22 @@
+/*
+ * A UCX whose workers say that they will signal, and never do: in front of the real one, behind the library under test.
+ */
+#include <sys/eventfd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+int ucp_worker_get_efd(void *worker, int *ret_descriptor);
+int ucp_worker_arm(void *worker);
+
+EXPORT int ucp_worker_get_efd(void *worker, int *ret_descriptor)
+{
+	(void)worker;
+	*ret_descriptor = eventfd(0, EFD_CLOEXEC);
+	return 0;
+}
+
+EXPORT int ucp_worker_arm(void *worker)
+{
+	(void)worker;
+	return 0;
+}
