@@ -16,14 +16,14 @@ static void refuse(const char *source, const struct error *error)
 	exit(EXIT_FAILURE);
 }
 
-/* Shipped policies and the site's own, or NULL without memory. Of what does not parse hears who names it. */
-static struct policy_set *load_policies(const struct site *site)
+/* Shipped policies and the site's own, or NULL without memory. error: the first that does not parse; may be NULL. */
+static struct policy_set *load_policies(const struct site *site, struct error *error)
 {
 	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
 	struct policy_set *set = calloc(1, sizeof(*set));
 
 	if (set)
-		policy_load(directories, 2, set, NULL);
+		policy_load(directories, 2, set, error);
 	return set;
 }
 
@@ -44,7 +44,8 @@ static void check_policy(const struct options *options, const struct policy_set 
 
 void client_help(const struct site *site)
 {
-	cleanup_free struct policy_set *set = load_policies(site);
+	struct error error = {""};
+	cleanup_free struct policy_set *set = load_policies(site, &error);
 	struct policy_support support;
 	struct cpu cpu;
 	char text[8192] = "";
@@ -55,6 +56,8 @@ void client_help(const struct site *site)
 		options_help(set, site, &support, text, sizeof(text));
 	fputs(text, stdout);
 	fflush(stdout);
+	if (!set || error.text[0])
+		log_error("%s", set ? error.text : "no memory to read the policies");
 	exit(EXIT_SUCCESS);
 }
 
@@ -68,11 +71,13 @@ void client_resolve(spank_t spank, const struct site *site, const char *option)
 
 	if (!text || (!option && !text[0]))
 		return;
-	set = load_policies(site);
-	if (!set)
-		return;
 	if (options_parse(text, &options, &error) < 0)
 		refuse(source, &error);
+	set = load_policies(site, NULL); /* of one that does not parse hears who names it */
+	if (!set) {
+		log_error("%s: no memory to read the policies; it is not checked here", source);
+		return;
+	}
 	check_policy(&options, set, site, source);
 	if (site_is_switched_off(site))
 		log_info("%s: the site has switched wait policies off, the job runs without", source);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,8 +72,16 @@ def unbinding_cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def debian_packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """By name, what packaging/make-deb makes of the working tree."""
-    return debs.build(tmp_path_factory.mktemp("debs"))
+    """By name, what packaging/make-deb makes of the working tree: once for all tests that run side by side."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with (folder / "debs.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "debs").exists():
+            debs.build(folder / "debs.new")
+            (folder / "debs.new").rename(folder / "debs")
+    return debs.found(folder / "debs")
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -2,92 +2,28 @@
 
 from __future__ import annotations
 
-import atexit
 import fcntl
 import functools
 import json
 import os
-import shutil
 import subprocess
-import tempfile
 from pathlib import Path
 from typing import Any
-
-from tests.covered import counters
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
 SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
-FLAGS = [
-    "-std=gnu11",
-    "-D_GNU_SOURCE",
-    "-I",
-    str(REPOSITORY),
-    "-g",
-    "-O1",
-    "-fsanitize=address,undefined",
-    "-fno-sanitize-recover=undefined",
-    '-DMPIWAIT_RELEASE="test"',
-    '-DMPIWAIT_HELPER="/bin/true"',
-    '-DMPIWAIT_POLICIES="/nonexistent"',
-    '-DMPIWAIT_LIBRARY="/nonexistent"',
-    '-DMPIWAIT_BREAK=""',
-]
-COUNTED = os.environ.get("MPI_WAIT_COUNTERS", "")
-"""A directory for the counters of what the tests build themselves: tests/run --coverage."""
-LIBRARIES = ["-lslurm", "-lpowercap", "-ljansson", "-lm", "-lpthread"]
-PLUGIN_ONLY = ("slurm/spank.h", "hwloc.h")
-OTHERS = ("jansson_static.c", "csv.c")
-
-
-def helper_sources() -> list[Path]:
-    """Every module that mpi-wait-node may link: those that include neither SPANK nor hwloc."""
-    sources = []
-    for source in sorted((REPOSITORY / "spank").glob("*.c")):
-        needs = subprocess.run(
-            ["gcc", "-M", *FLAGS, str(source)], capture_output=True, text=True, check=True
-        ).stdout
-        if not any(header in needs for header in PLUGIN_ONLY) and source.name not in OTHERS:
-            sources.append(source)
-    return sources
-
-
-def build(folder: Path, flags: list[str]) -> None:
-    objects = []
-    for source in [*helper_sources(), REPOSITORY / "tests/spank/record_driver.c"]:
-        target = folder / f"{source.stem}.o"
-        subprocess.run(["gcc", *flags, "-c", str(source), "-o", str(target)], check=True)
-        objects.append(target)
-    for program, main, other in (
-        ("driver", "record_driver", "node"),
-        ("mpi-wait-node", "node", "record_driver"),
-    ):
-        parts = [str(item) for item in objects if item.stem != other]
-        subprocess.run(["gcc", *flags, *parts, "-o", str(folder / program), *LIBRARIES], check=True)
-        assert main in {item.stem for item in objects}
-
-
-def counted_folder() -> Path:
-    """What whoever comes first has built, with counters."""
-    folder = Path(COUNTED) / "record"
-    folder.mkdir(exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "built").exists():
-            build(folder, [*FLAGS, *counters.FLAGS])
-            counters.open_to_all(folder)
-            (folder / "built").touch()
-    return folder
 
 
 @functools.cache
 def binaries() -> dict[str, Path]:
-    """The driver and mpi-wait-node, under AddressSanitizer and UndefinedBehaviorSanitizer; built once per session."""
-    folder = counted_folder() if COUNTED else Path(tempfile.mkdtemp(prefix="record-"))
-    if not COUNTED:
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        build(folder, FLAGS)
-    return {program: folder / program for program in ("driver", "mpi-wait-node")}
+    """The driver and mpi-wait-node, under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    found = {program: BUILD / f"tests/spank/checked-{program}" for program in ("driver", "mpi-wait-node")}
+    targets = [str(path.relative_to(BUILD)) for path in found.values()]
+    with (BUILD / "checked.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["ninja", "-C", BUILD, *targets], check=True, stdout=subprocess.DEVNULL)
+    return found
 
 
 def run(

@@ -90,7 +90,7 @@ def test_a_cancelled_job_on_two_nodes_has_its_files(cluster: Cluster) -> None:
     argv = ["-N2", "-n2", f"--mpi-wait-policy=nap,csv={place}"]
     job = jobs.sbatch(cluster, f"srun {PROGRAMS}/late_sender 60000\n", argv)
     cluster.wait_job(job, states=["RUNNING"])
-    time.sleep(3)
+    time.sleep(6)  # on a busy machine the ranks have begun after two
     cluster.run(["scancel", str(job)], check=True)
     assert not complained(cluster, job)
     rows = [row for node in ("c1", "c2") for row in table(cluster, place, "time", job, node)]

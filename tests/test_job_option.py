@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests import jobs
@@ -40,8 +42,9 @@ def test_a_broken_file_is_named_to_who_names_its_policy(cluster: Cluster) -> Non
     text = plugstack.read_text()
     plugstack.write_text(f"{text.rstrip()} policies={folder}\n")
     try:
-        mine, nap, other = (
-            cluster.run(["srun", "-n1", f"--mpi-wait-policy={name}", "true"]) for name in ("mine", "nap", "yield")
+        mine, nap, other, listed = (
+            cluster.run(["srun", "-n1", f"--mpi-wait-policy={name}", "true"])
+            for name in ("mine", "nap", "yield", "help")
         )
     finally:
         plugstack.write_text(text)
@@ -50,6 +53,8 @@ def test_a_broken_file_is_named_to_who_names_its_policy(cluster: Cluster) -> Non
     assert nap.returncode == 0 and "the shipped 'nap' takes its place" in nap.stderr
     assert f"policy '{folder}/nap.json' left out: 'version' is missing" in nap.stderr
     assert other.returncode == 0 and folder not in other.stderr
+    assert listed.returncode == 0 and "\n  nap " in listed.stdout
+    assert re.search(rf"policy '{folder}/(mine|nap)\.json' left out: 'version' is missing", listed.stderr)
 
 
 @pytest.mark.release

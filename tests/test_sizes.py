@@ -26,7 +26,7 @@ def play(mpi: Mpi, config: str) -> tuple[str, list[dict]]:
 def test_sizes_are_what_the_program_handed_over(mpi: Mpi) -> None:
     output, slots = play(mpi, NAP + ";profile=1")
     expected = [line.split() for line in output.splitlines()]
-    assert len(expected) == 3 * 24
+    assert len(expected) == 3 * 25
     for rank, call, size, calls, least in expected:
         slot = slots[int(rank)]
         seen = sum(lane["calls"].get(call, {}).get("bytes", 0) for lane in slot["lane"])

@@ -112,11 +112,26 @@ static void between_groups(void)
 	expect("Ialltoallv", upper ? 16 : 20, 1, upper ? 16 : 20);
 }
 
+/* In a ring everybody has two neighbors; in a star, the first has two and the others one. */
+static void among_neighbors(void)
+{
+	int period = 1, last_edges[3] = {2, 3, 4}, edges[4] = {1, 2, 0, 0};
+	MPI_Comm ring, star;
+	MPI_Request request;
+
+	MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &period, 0, &ring);
+	MPI_Neighbor_alltoall(out, 5, MPI_INT, in, 5, MPI_INT, ring);
+	expect("Neighbor_alltoall", 40, 1, 40);
+	MPI_Neighbor_allgather(out, 5, MPI_INT, in, 5, MPI_INT, ring);
+	expect("Neighbor_allgather", 20, 1, 20);
+	MPI_Graph_create(MPI_COMM_WORLD, size, last_edges, edges, 0, &star);
+	MPI_Ineighbor_alltoall(out, 5, MPI_INT, in, 5, MPI_INT, star, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	expect("Ineighbor_alltoall", rank == 0 ? 40 : 20, 1, rank == 0 ? 40 : 20);
+}
+
 int main(int argc, char **argv)
 {
-	MPI_Comm ring;
-	int period = 1;
-
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -126,11 +141,7 @@ int main(int argc, char **argv)
 	rooted();
 	all_to_all();
 	between_groups();
-	MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &period, 0, &ring);
-	MPI_Neighbor_alltoall(out, 5, MPI_INT, in, 5, MPI_INT, ring);
-	expect("Neighbor_alltoall", 40, 1, 40);
-	MPI_Neighbor_allgather(out, 5, MPI_INT, in, 5, MPI_INT, ring);
-	expect("Neighbor_allgather", 20, 1, 20);
+	among_neighbors();
 	fputs(lines, stdout);
 	MPI_Finalize();
 	return 0;

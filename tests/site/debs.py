@@ -18,7 +18,11 @@ def build(output: Path, environment: Mapping[str, str] | None = None) -> dict[st
                           timeout=900)
     assert done.returncode == 0, done.stdout[-6000:]
     assert not re.search(r"\bwarning:", done.stdout), done.stdout
-    return {path.name.split("_")[0]: path for path in output.glob("*.deb")}
+    return found(output)
+
+
+def found(folder: Path) -> dict[str, Path]:
+    return {path.name.split("_")[0]: path for path in folder.glob("*.deb")}
 
 
 def plugin(packages: Mapping[str, Path]) -> Path:
