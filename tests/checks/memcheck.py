@@ -39,10 +39,10 @@ def program(folder: Path, mpi: str) -> Path:
     return target
 
 
-def planted(folder: Path) -> Path:
-    """The library with one read of what nobody has written."""
+def planted(folder: Path, library: Path) -> Path:
+    """The library with one read of what nobody has written; all else is of the build."""
     spoilt, target = folder / "wait.c", folder / "libmpiwait.so"
-    others = [source for source in (ROOT / "preload").glob("*.c") if source.name != "wait.c"]
+    others = [part for part in Path(f"{library}.p").glob("*.o") if part.name != "wait.c.o"]
     done = ran(["/usr/bin/python3", "tests/preload/mutate.py", "preload/wait.c", spoilt, *PLANT])
     if done.returncode == 0:
         done = ran(["gcc", *LIBRARY_FLAGS, *others, spoilt, "-o", target])
@@ -86,7 +86,7 @@ def ranks_problem(folder: Path, mpi: str, policy: str, library: Path) -> str:
     valgrind = ["valgrind", "--quiet", "--leak-check=full", "--child-silent-after-fork=yes", "--xml=yes",
                 f"--xml-file={logs}/%p.xml", f"--suppressions={HERE / 'valgrind.supp'}"]
     done = ran(["/usr/bin/python3", "tests/preload/segment_tool.py", "--preload", library, "--config",
-                POLICIES[policy], "--", *LAUNCHERS[mpi], *valgrind, program(folder, mpi), 60, 1, *CALLS], timeout=120)
+                POLICIES[policy], "--", *LAUNCHERS[mpi], *valgrind, program(folder, mpi), 60, 1, *CALLS], timeout=300)
     found = sorted(logs.iterdir())
     if done.returncode or len(found) != 2:
         return f"{mpi}, {policy}: exit status {done.returncode}, {len(found)} reports\n{done.stderr[-2000:]}"
@@ -99,7 +99,7 @@ def ranks_problem(folder: Path, mpi: str, policy: str, library: Path) -> str:
 def ranks(folder: Path, library: Path) -> str:
     """The library in ranks of both MPIs; and that an error of its own is noticed in each."""
     problems = [ranks_problem(folder, mpi, policy, library) for mpi in LAUNCHERS for policy in POLICIES]
-    broken = planted(folder)
+    broken = planted(folder, library)
     for mpi in LAUNCHERS:
         noticed = ranks_problem(folder, mpi, "nap", broken)
         if "wait_" not in noticed or "libmpiwait.so" not in noticed:
