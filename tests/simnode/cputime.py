@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+SETTLED_S = 2.0
+"""Whatever comes into a namespace does so early in its life."""
+FORGET_S = 5.0
+"""How long a process is known to be none of ours: most are not, and looks at them are what the simulation costs."""
 
 
 @dataclass
@@ -28,6 +33,8 @@ class CpuTime:
         self._namespace = os.readlink("/proc/self/ns/mnt")
         self._exclude = exclude
         self._accounts: dict[int, Account] = {}
+        self._others: set[int] = set()
+        self._forgot_at = time.monotonic()
         self._scan_all(first=True)
 
     def seconds(self) -> dict[int, float]:
@@ -36,11 +43,13 @@ class CpuTime:
 
     def _scan_all(self, first: bool) -> dict[int, int]:
         found: dict[int, tuple[Account, int]] = {}
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) not in self._exclude:
-                with suppress(OSError):
-                    if entry := self._look(int(name)):
-                        found[int(name)] = entry
+        if time.monotonic() - self._forgot_at > FORGET_S:
+            self._others.clear()
+            self._forgot_at = time.monotonic()
+        for pid in {int(name) for name in os.listdir("/proc") if name.isdigit()} - self._exclude - self._others:
+            with suppress(OSError):
+                if entry := self._look(pid):
+                    found[pid] = entry
         known_of_ended = self._ended(found)
         used: dict[int, int] = {}
         for pid, (now, cpu) in found.items():
@@ -63,16 +72,17 @@ class CpuTime:
         return known
 
     def _look(self, pid: int) -> tuple[Account, int] | None:
-        """The process's account and last CPU, if it is (or was, as a zombie) one of ours."""
+        """The process's account and last CPU, if it is, or was, one of ours."""
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         account = Account(parent=int(fields[1]), start=int(fields[19]),
                           own=int(fields[11]) + int(fields[12]),
                           children=int(fields[13]) + int(fields[14]))
         before = self._accounts.get(pid)
-        known = before is not None and before.start == account.start
-        if fields[0] == "Z" and known:
+        if before is not None and before.start == account.start:
             return account, int(fields[36])
         if os.readlink(f"/proc/{pid}/ns/mnt") != self._namespace:
+            if time.clock_gettime(time.CLOCK_BOOTTIME) - account.start * TICK_S > SETTLED_S:
+                self._others.add(pid)
             return None
         return account, int(fields[36])
