@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.record_tools import SCHEMA, binaries, node_record, run
+from tests.record_tools import REPOSITORY, SCHEMA, binaries, node_record, run
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
 
@@ -268,7 +269,8 @@ def test_key_that_is_not_there(site: Site) -> None:
 
 
 def test_usage() -> None:
-    assert run("mpi-wait-node", "--version").stdout == "mpi-wait-node test\n"
+    version = re.search(r"^  version: '(.*)',$", (REPOSITORY / "meson.build").read_text(), re.M)
+    assert version and run("mpi-wait-node", "--version").stdout == f"mpi-wait-node {version[1]}\n"
     assert "sweep" in run("mpi-wait-node", "--help").stdout
     for words in (
         [],

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -138,7 +139,8 @@ class Daemons:
         outside = processes.host_pids(self._inside.init).get(self.pid(name) or 0)
         if outside is None:
             return
-        os.kill(outside, number)
+        with suppress(ProcessLookupError):  # it has just ended by itself, or of an earlier signal
+            os.kill(outside, number)
         deadline = time.monotonic() + 15
         while number in (signal.SIGTERM, signal.SIGKILL) and self.is_running(name):
             if time.monotonic() > deadline:
