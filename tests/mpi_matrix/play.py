@@ -134,7 +134,7 @@ def cell_is_fine(cell: Cell, shares: list[float | None]) -> bool:
     if lists("unjudged", *cell):
         return True
     if lists("returns", *cell):
-        return None in shares  # a disk may be slow now and then
+        return state == "returns"
     return state == ("spins" if lists("spins", *cell) else "naps")
 
 
