@@ -16,6 +16,12 @@ static const uint8_t volumes[CALL_ROWS] = {
 #undef CALL
 };
 
+static const uint8_t groups[CALL_ROWS] = {
+#define CALL(name, arguments, kind, large, group, signature, volume) GROUP_##group,
+#include "preload/mpi_calls.def"
+#undef CALL
+};
+
 const char *call_signature(enum call_row row)
 {
 	return signatures[row];
@@ -49,7 +55,8 @@ static void root_find(struct call_shape *shape)
 void call_shape_get(enum call_row row, struct call_shape *ret_shape)
 {
 	static const struct call_message none = {.buffer = -1, .count = -1, .type = -1, .peer = -1, .source = -1};
-	struct call_shape shape = {.volume = volumes[row], .root = -1, .handle = -1, .request = -1};
+	struct call_shape shape = {
+	        .volume = volumes[row], .between = groups[row] == GROUP_P2P, .root = -1, .handle = -1, .request = -1};
 	struct call_message next = none;
 
 	for (int8_t i = 0; signatures[row][i]; i++) {

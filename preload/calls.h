@@ -56,6 +56,7 @@ struct call_shape {
 	uint8_t messages;
 	uint8_t volume;  /* enum call_volume */
 	bool persistent; /* prepares a request */
+	bool between;    /* two ranks: its peer is no root */
 	int8_t root;
 	int8_t handle; /* communicator, window or file */
 	int8_t request;

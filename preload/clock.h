@@ -64,6 +64,25 @@ static inline uint64_t clock_now_ns(void)
 	return clock_read_ns(CLOCK_MONOTONIC);
 }
 
+/* The same in two halves, for what is short: a mark, and the nanoseconds since it. */
+static inline uint64_t clock_mark(void)
+{
+#ifdef __x86_64__
+	if (clock_is_tsc())
+		return clock_ticks();
+#endif
+	return clock_read_ns(CLOCK_MONOTONIC);
+}
+
+static inline uint64_t clock_since_ns(uint64_t mark)
+{
+#ifdef __x86_64__
+	if (clock_is_tsc())
+		return (uint64_t)((unsigned __int128)(clock_ticks() - mark) * clock_tsc.ns_q32 >> 32);
+#endif
+	return clock_read_ns(CLOCK_MONOTONIC) - mark;
+}
+
 /* CPU time of the calling thread. A system call, about ten times as dear as clock_now_ns. */
 static inline uint64_t clock_thread_cpu_ns(void)
 {

@@ -15,6 +15,7 @@
 #define TSC_KHZ_MAX UINT64_C(100000000) /* 100 GHz */
 #define KHZ_MAX     UINT64_C(100000000)
 #define CPU_MAX     UINT64_C(65535)
+#define RANKS_MAX   UINT64_C(16777216)
 
 /* A piece of the text, not terminated. */
 struct span {
@@ -160,6 +161,37 @@ static bool cpufreq_parse(struct span span, struct config *config)
 	return good && cursor == end;
 }
 
+/* Ranges of tasks, "4-7,12", each below size. */
+static bool ranges_parse(const char *cursor, const char *end, struct config_near *near)
+{
+	while (cursor < end && near->ranges < CONFIG_NEAR_MAX) {
+		struct span range = span_until(&cursor, end, ',');
+		const char *inside = range.at, *stop = range.at + range.length;
+		struct span first = span_until(&inside, stop, '-');
+		struct span last = first.length < range.length ? (struct span){inside, (size_t)(stop - inside)} : first;
+		uint64_t from, to;
+
+		if (!number_parse(first, near->size - 1, &from) || !number_parse(last, near->size - 1, &to) ||
+		    from > to)
+			return false;
+		near->range[near->ranges++] = (struct config_range){(uint32_t)from, (uint32_t)to};
+	}
+	return cursor == end && near->ranges > 0;
+}
+
+static bool near_parse(struct span span, struct config_near *near)
+{
+	const char *cursor = span.at, *end = span.at + span.length;
+	uint64_t size, rank;
+
+	if (span.length == 0 || end[-1] == ',' || !next_number(&cursor, end, RANKS_MAX, &size) || size == 0 ||
+	    !next_number(&cursor, end, size - 1, &rank))
+		return false;
+	near->size = (uint32_t)size;
+	near->rank = (uint32_t)rank;
+	return ranges_parse(cursor, end, near);
+}
+
 enum field {
 	VERSION,
 	RUNGS,
@@ -179,6 +211,7 @@ enum field {
 	TASK,
 	PSTATE_AFTER,
 	CPUFREQ,
+	NEAR,
 	FIELDS
 };
 
@@ -201,6 +234,7 @@ static const char *const field_names[FIELDS] = {
         [TASK] = "task",
         [PSTATE_AFTER] = "pstate_after_ns",
         [CPUFREQ] = "cpufreq",
+        [NEAR] = "near",
 };
 
 static bool field_parse(enum field field, struct span value, struct config *config)
@@ -247,6 +281,8 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 		return number_parse(value, SPAN_NS, &config->pstate_after_ns);
 	case CPUFREQ:
 		return cpufreq_parse(value, config);
+	case NEAR:
+		return near_parse(value, &config->near);
 	case FIELDS:
 		break;
 	}

@@ -28,6 +28,9 @@
  *     cpufreq=file:FILE:LOW_KHZ:HIGH_KHZ
  *                              or the file's name, scaling_setspeed or scaling_max_freq, that is the user's for now
  *
+ *     near=16:4:4-7,12         optional: how many tasks the step has, this one's number, and those on its node, so that
+ *                              profile tells bytes within the node from those between nodes
+ *
  * Without tsc_khz the clock is the kernel's, and umwait and mwaitx are not done. Without cpufreq or pstate_after_ns
  * pstate is not done.
  */
@@ -39,7 +42,20 @@
 
 #define MPIWAIT_CONFIG_VARIABLE "MPI_WAIT_CONFIG"
 
+#define CONFIG_NEAR_MAX 128 /* ranges of tasks */
+
 enum config_cpufreq { CONFIG_CPUFREQ_NONE, CONFIG_CPUFREQ_LEASE, CONFIG_CPUFREQ_FD, CONFIG_CPUFREQ_FILE };
+
+struct config_range {
+	uint32_t first, last;
+};
+
+struct config_near {
+	uint32_t size; /* 0: not known */
+	uint32_t rank;
+	uint32_t ranges;
+	struct config_range range[CONFIG_NEAR_MAX];
+};
 
 struct config {
 	uint32_t rungs; /* bit per enum mpiwait_rung */
@@ -69,6 +85,7 @@ struct config {
 	uint32_t cpufreq_cpu; /* with FD */
 	uint32_t cpufreq_low_khz;
 	uint32_t cpufreq_high_khz;
+	struct config_near near;
 };
 
 /*

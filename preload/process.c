@@ -95,6 +95,15 @@ static void rank_find(struct mpiwait_slot *slot)
 	}
 }
 
+static void sizes_start(const struct mpiwait_slot *slot, struct mpiwait_sizes *sizes)
+{
+	uintptr_t world;
+
+	sizes_prepare(sizes);
+	if (slot->size > 0 && world_get(&world))
+		sizes_place(&process.config.near, world, slot->rank, slot->size);
+}
+
 static void policy_set(void)
 {
 	const struct config *config = &process.config;
@@ -133,7 +142,7 @@ static void process_start(enum call_row row)
 		rank_find(slot);
 	policy_set();
 	if (process.config.profile)
-		sizes_prepare(sizes);
+		sizes_start(slot, sizes);
 	if (process.config.shared)
 		process_flag(MPIWAIT_FLAG_SHARED_CORES);
 	if (process.config.rungs & ~process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT)

@@ -4,9 +4,10 @@
 #include "preload/sizes.h"
 
 #include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
 
 #include "preload/query.h"
-#include "preload/wait.h"
 
 struct sizes_short sizes_short;
 
@@ -17,12 +18,29 @@ static struct query_values abi;
 void sizes_prepare(struct mpiwait_sizes *sizes)
 {
 	abi = *query_values();
-	sizes_short = (struct sizes_short){query_type_size(), sizes ? sizes : &nowhere, abi.proc_null};
+	sizes_short = (struct sizes_short){
+	        .type_size = query_type_size(), .classes = sizes ? sizes : &nowhere, .proc_null = abi.proc_null};
 	for (int row = 0; row < CALL_ROWS; row++) {
 		call_shape_get((enum call_row)row, &shapes[row]);
 		if (shapes[row].persistent)
 			shapes[row].volume = VOLUME_NONE;
 	}
+}
+
+void sizes_place(const struct config_near *near, uintptr_t world, int32_t rank, int32_t size)
+{
+	uint8_t *place;
+
+	if (near->size == 0 || near->rank != (uint32_t)rank || near->size != (uint32_t)size)
+		return;
+	place = mmap(NULL, near->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (place == MAP_FAILED)
+		return;
+	for (uint32_t i = 0; i < near->ranges; i++)
+		memset(place + near->range[i].first, MPIWAIT_NEAR, near->range[i].last - near->range[i].first + 1);
+	sizes_short.world = (int)world;
+	sizes_short.place = place;
+	sizes_short.ranks = near->size;
 }
 
 static bool is_nobody(int8_t peer, const uintptr_t *arguments)
@@ -101,13 +119,11 @@ static uint64_t times(const struct call_shape *shape, const uintptr_t *arguments
 	return (uint64_t)lengths[0];
 }
 
-static uint64_t call_bytes(const struct call_shape *shape, bool large, const uintptr_t *arguments)
+static uint64_t message_bytes(const struct call_shape *shape, const struct call_message *message, bool large,
+                              const uintptr_t *arguments)
 {
-	const struct call_message *message = message_choose(shape, arguments);
 	int64_t count = 1;
 
-	if (!message)
-		return 0;
 	if (message->counts)
 		return array_bytes(shape, message, large, arguments);
 	if (message->count >= 0)
@@ -117,12 +133,21 @@ static uint64_t call_bytes(const struct call_shape *shape, bool large, const uin
 
 void sizes_count(enum call_row row, bool large, const uintptr_t *arguments)
 {
+	const struct call_shape *shape = &shapes[row];
 	struct mpiwait_lane *lane = wait_self.lane;
-	uint64_t bytes;
+	const struct call_message *message;
+	uint64_t bytes = 0;
 
-	if (!lane || shapes[row].volume == VOLUME_NONE)
+	if (!lane || shape->volume == VOLUME_NONE)
 		return;
-	bytes = call_bytes(&shapes[row], large, arguments);
+	message = message_choose(shape, arguments);
+	if (message)
+		bytes = message_bytes(shape, message, large, arguments);
+	if (message && shape->between && message->peer >= 0) {
+		int8_t peer = is_nobody(message->peer, arguments) ? message->source : message->peer;
+
+		lane->place_bytes[sizes_place_of(arguments[shape->handle], (uint32_t)arguments[peer])] += bytes;
+	}
 	lane->calls[row].bytes += bytes;
 	__atomic_fetch_add(&sizes_short.classes->calls[row][mpiwait_size_class(bytes)], 1, __ATOMIC_RELAXED);
 }

@@ -20,11 +20,12 @@
 #include <stdint.h>
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
-#define MPIWAIT_VERSION      2u
+#define MPIWAIT_VERSION      3u
 #define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
 #define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
 #define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
 #define MPIWAIT_SIZES        40u  /* classes of message sizes: 0 bytes, then by powers of two, the last one open */
+#define MPIWAIT_SIZES_ROOM   64u  /* the last one is what is counted there and beyond */
 #define MPIWAIT_SLOTS_OFFSET 4096u
 #define MPIWAIT_SLOTS_MIN    64u
 #define MPIWAIT_SLOTS_MAX    1024u
@@ -58,6 +59,9 @@ enum mpiwait_rung {
 #define MPIWAIT_RUNGS_BUILT                                                                                        \
 	(1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_EVENT | \
 	 1u << MPIWAIT_RUNG_PSTATE | MPIWAIT_RUNG_BIT_WAITPKG | MPIWAIT_RUNG_BIT_MWAITX)
+
+/* Where the other rank of a point-to-point call is: on another node, on this one, or that is not known. */
+enum mpiwait_place { MPIWAIT_FAR, MPIWAIT_NEAR, MPIWAIT_PLACES, MPIWAIT_NOWHERE = MPIWAIT_PLACES };
 
 enum mpiwait_family { MPIWAIT_FAMILY_UNKNOWN, MPIWAIT_FAMILY_OPENMPI, MPIWAIT_FAMILY_MPICH, MPIWAIT_FAMILY_ABI };
 
@@ -119,7 +123,9 @@ struct mpiwait_lane {
 	uint64_t event_lost;                /* sleeps that should have been, and ran into their timeout */
 	uint64_t reserved[1];
 	uint64_t naps[MPIWAIT_RUNGS];
-	uint64_t asleep_ns[MPIWAIT_RUNGS]; /* clock time inside the rung; of PSTATE: at low frequency, polling */
+	uint64_t asleep_ns[MPIWAIT_RUNGS];        /* clock time inside the rung; of PSTATE: at low frequency, polling */
+	uint64_t place_bytes[MPIWAIT_PLACES + 1]; /* handed to calls with a peer at that place, under profile only */
+	uint64_t reserved_places[13];
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
 } __attribute__((aligned(128)));
 
@@ -140,18 +146,19 @@ struct mpiwait_slot {
 
 /* How many calls handed over so many bytes: class 0 none, class i from 2^(i-1) to less than 2^i. */
 struct mpiwait_sizes {
-	uint64_t calls[MPIWAIT_CALLS][MPIWAIT_SIZES];
+	uint64_t calls[MPIWAIT_CALLS][MPIWAIT_SIZES_ROOM];
 };
 
 _Static_assert(sizeof(struct mpiwait_header) == 64, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_call_stats) == 64, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, naps) == 128, "layout of the stats segment");
-_Static_assert(offsetof(struct mpiwait_lane, calls) == 256, "layout of the stats segment");
-_Static_assert(sizeof(struct mpiwait_lane) == 256 + 64 * MPIWAIT_CALLS, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_lane, place_bytes) == 256, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_lane, calls) == 384, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_lane) == 384 + 64 * MPIWAIT_CALLS, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_slot, lane) == 128, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_slot) == 128 + MPIWAIT_LANES * sizeof(struct mpiwait_lane),
                "layout of the stats segment");
-_Static_assert(sizeof(struct mpiwait_sizes) == 8 * 40 * 256, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_sizes) == 8 * 64 * 256, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_sizes) % 4096 == 0, "one slot's sizes share no page with another's");
 _Static_assert((int)MPIWAIT_RUNG_COUNT <= (int)MPIWAIT_RUNGS, "room for the rungs");
 
@@ -169,7 +176,7 @@ static inline uint64_t mpiwait_segment_size(uint32_t slot_count)
 	return mpiwait_sizes_offset(slot_count, slot_count);
 }
 
-/* The class of a size in bytes. */
+/* The class of a size in bytes, of which there are MPIWAIT_SIZES. */
 static inline uint32_t mpiwait_size_class(uint64_t bytes)
 {
 	uint32_t class = bytes ? 64 - (uint32_t)__builtin_clzll(bytes) : 0;

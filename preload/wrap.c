@@ -146,12 +146,12 @@ typedef uintptr_t word;
 
 /* The same under profile. */
 #define TIMED_WAIT(name, arguments, kind, group)                            \
-	uint64_t began_ns;                                                  \
+	uint64_t began;                                                     \
                                                                             \
 	wait_begin(ROW_##name, CALL_##kind, group == GROUP_RMA_LOCK, HERE); \
-	began_ns = clock_now_ns();                                          \
+	began = clock_mark();                                               \
 	code = next(ARGUMENTS_##arguments);                                 \
-	watch_time(ROW_##name, clock_now_ns() - began_ns);                  \
+	watch_time(ROW_##name, clock_since_ns(began));                      \
 	wait_end();
 #define TIMED_TIME(name, arguments, kind, group) TIMED_WAIT(name, arguments, kind, group)
 #define TIMED_MARK(name, arguments, kind, group)   \
@@ -162,24 +162,28 @@ typedef uintptr_t word;
 #define IS_TIMED_TIME(name) watch_is_short(ROW_##name)
 #define IS_TIMED_MARK(name) mark_is_timed()
 
-#define TIMED(symbol, name, arguments, kind, group, signature, volume, variant)                                   \
-	static __attribute__((noinline)) int symbol##_timed(PARAMETERS_##arguments)                               \
-	{                                                                                                         \
-		int (*next)(PARAMETERS_##arguments) =                                                             \
-		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                    \
-		const word given[] = {0, ARGUMENTS_##arguments};                                                  \
-		const size_t count = sizes_at(signature, 'n'), type = sizes_at(signature, 't');                   \
-		const size_t peer = __builtin_strchr(signature, 'p') ? sizes_at(signature, 'p') : count;          \
-		int code;                                                                                         \
-                                                                                                                  \
-		if (!IS_TIMED_##kind(name))                                                                       \
-			return symbol##_long(ARGUMENTS_##arguments);                                              \
-		TIMED_##kind(name, arguments, kind, GROUP_##group);                                               \
-		if (code == 0)                                                                                    \
-			sizes_count_simple(wait_self.lane, ROW_##name,                                            \
-			                   IS_LARGE(variant) ? (int64_t)given[count + 1] : (int)given[count + 1], \
-			                   given[type + 1], given[peer + 1]);                                     \
-		return code;                                                                                      \
+#define TIMED(symbol, name, arguments, kind, group, signature, volume, variant)                                       \
+	static __attribute__((noinline)) int symbol##_timed(PARAMETERS_##arguments)                                   \
+	{                                                                                                             \
+		int (*next)(PARAMETERS_##arguments) =                                                                 \
+		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                        \
+		const word given[] = {0, ARGUMENTS_##arguments};                                                      \
+		const bool has_peer = __builtin_strchr(signature, 'p');                                               \
+		const word counted = given[sizes_at(signature, 'n') + 1];                                             \
+		const word peer = has_peer ? given[sizes_at(signature, 'p') + 1] : counted;                           \
+		const int64_t count = sizes_count_of(IS_LARGE(variant) ? (int64_t)counted : (int)counted, peer);      \
+		const size_t place = has_peer && GROUP_##group == GROUP_P2P                                           \
+		                             ? sizes_place_of(given[sizes_at(signature, 'c') + 1], (uint32_t)peer)    \
+		                             : MPIWAIT_NOWHERE;                                                       \
+		int code;                                                                                             \
+                                                                                                                      \
+		if (!IS_TIMED_##kind(name))                                                                           \
+			return symbol##_long(ARGUMENTS_##arguments);                                                  \
+		TIMED_##kind(name, arguments, kind, GROUP_##group);                                                   \
+		if (code == 0)                                                                                        \
+			sizes_count_simple(ROW_##name, IS_LARGE(variant), count, given[sizes_at(signature, 't') + 1], \
+			                   place);                                                                    \
+		return code;                                                                                          \
 	}
 
 #define IS_SPECIAL(group, signature, variant, next)                              \

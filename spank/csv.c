@@ -83,6 +83,15 @@ static void lane_add(struct rank *rank, const struct mpiwait_lane *lane)
 	}
 }
 
+/* The largest sizes are one class. */
+static void sizes_read(struct mpiwait_sizes *sizes, uint64_t offset)
+{
+	read_at(sizes, sizeof(*sizes), offset);
+	for (size_t row = 0; row < CALLS; row++)
+		for (size_t i = MPIWAIT_SIZES; i < MPIWAIT_SIZES_ROOM; i++)
+			sizes->calls[row][MPIWAIT_SIZES - 1] += sizes->calls[row][i];
+}
+
 /* NULL: the slot is nobody's. */
 static struct rank *rank_read(uint32_t slot_count, uint32_t index)
 {
@@ -103,7 +112,7 @@ static struct rank *rank_read(uint32_t slot_count, uint32_t index)
 	rank->finalized = slot->state == MPIWAIT_SLOT_FINALIZED;
 	for (uint32_t i = 0; i < slot->lanes && i < MPIWAIT_LANES; i++)
 		lane_add(rank, &slot->lane[i]);
-	read_at(&rank->sizes, sizeof(rank->sizes), mpiwait_sizes_offset(slot_count, index));
+	sizes_read(&rank->sizes, mpiwait_sizes_offset(slot_count, index));
 	free(slot);
 	return rank;
 }

@@ -81,11 +81,11 @@ int inject_clean(spank_t spank, struct error *error)
 	return 0;
 }
 
-static int set_config(spank_t spank, const char *flat, const char *granted, const struct segment *segment,
+static int set_config(spank_t spank, const char *flat, const char *added, const struct segment *segment,
                       struct error *error)
 {
-	char config[1024];
-	int length = snprintf(config, sizeof(config), "%s%s", flat, granted);
+	char config[4096];
+	int length = snprintf(config, sizeof(config), "%s%s", flat, added);
 	int descriptor = segment->descriptor >= 0 ? segment_hand_down(segment, error) : -1;
 
 	if (descriptor >= 0 && length > 0 && (size_t)length < sizeof(config))
@@ -97,8 +97,8 @@ static int set_config(spank_t spank, const char *flat, const char *granted, cons
 	return spank_setenv(spank, MPIWAIT_CONFIG_VARIABLE, config, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
 }
 
-int inject_task(spank_t spank, const char *library, const char *flat, const char *granted,
-                const struct segment *segment, struct error *error)
+int inject_task(spank_t spank, const char *library, const char *flat, const char *added, const struct segment *segment,
+                struct error *error)
 {
 	cleanup_free char *value = NULL;
 	cleanup_free char *preload = NULL;
@@ -109,7 +109,7 @@ int inject_task(spank_t spank, const char *library, const char *flat, const char
 		rc = -ENOMEM;
 	}
 	if (rc == 0)
-		rc = set_config(spank, flat, granted, segment, error);
+		rc = set_config(spank, flat, added, segment, error);
 	if (rc == 0 && spank_setenv(spank, "LD_PRELOAD", preload, 1) != ESPANK_SUCCESS) {
 		spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
 		rc = -ENOMEM;

@@ -14,13 +14,13 @@
 int inject_clean(spank_t spank, struct error *error);
 
 /*
- * Prepends library (see library_name) to LD_PRELOAD and sets MPI_WAIT_CONFIG to flat, plus granted (";cpufreq=...", or
- * ""), plus where the segment is (descriptor -1: none), which is handed down. To be called in the task itself, after
- * inject_clean. Returns 0, with error set where the task has no segment, or negative errno with the environment
+ * Prepends library (see library_name) to LD_PRELOAD and sets MPI_WAIT_CONFIG to flat, plus added (more fields of
+ * it, or ""), plus where the segment is (descriptor -1: none), which is handed down. To be called in the task itself,
+ * after inject_clean. Returns 0, with error set where the task has no segment, or negative errno with the environment
  * untouched or clean.
  */
-int inject_task(spank_t spank, const char *library, const char *flat, const char *granted,
-                const struct segment *segment, struct error *error);
+int inject_task(spank_t spank, const char *library, const char *flat, const char *added, const struct segment *segment,
+                struct error *error);
 
 /*
  * Copies an LD_PRELOAD value without the entries whose file name is library_name, and without those by descriptor

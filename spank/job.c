@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "preload/config.h"
+
 static enum step_kind kind_of(uint32_t step_id)
 {
 	switch (step_id) {
@@ -101,6 +103,40 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	job.user_frequency = has_frequency(spank);
 	*ret_job = job;
 	return 0;
+}
+
+/* Appends the local tasks' numbers in the step as ranges. Returns whether all could be said. */
+static bool tasks_print(spank_t spank, uint32_t local_tasks, char *text, size_t size)
+{
+	size_t used = 0, ranges = 0;
+
+	for (uint32_t i = 0; i < local_tasks && used < size;) {
+		uint32_t first, last, next;
+
+		if (spank_get_item(spank, S_JOB_LOCAL_TO_GLOBAL_ID, i, &first) != ESPANK_SUCCESS ||
+		    ++ranges > CONFIG_NEAR_MAX)
+			return false;
+		last = first;
+		while (++i < local_tasks &&
+		       spank_get_item(spank, S_JOB_LOCAL_TO_GLOBAL_ID, i, &next) == ESPANK_SUCCESS && next == last + 1)
+			last = next;
+		used += (size_t)snprintf(text + used, size - used, "%s%u-%u", used ? "," : "", first, last);
+	}
+	return used > 0 && used < size;
+}
+
+void job_near(spank_t spank, const struct job *job, char ret_near[JOB_NEAR_MAX])
+{
+	uint32_t tasks = read_number(spank, S_JOB_TOTAL_TASK_COUNT), task;
+	int used;
+
+	ret_near[0] = '\0';
+	if (job->kind != STEP_SRUN || tasks <= job->local_tasks ||
+	    spank_get_item(spank, S_TASK_GLOBAL_ID, &task) != ESPANK_SUCCESS)
+		return;
+	used = snprintf(ret_near, JOB_NEAR_MAX, ";near=%u:%u:", tasks, task);
+	if (!tasks_print(spank, job->local_tasks, ret_near + used, JOB_NEAR_MAX - (size_t)used))
+		ret_near[0] = '\0';
 }
 
 void job_groups(spank_t spank, gid_t **ret_groups, size_t *ret_count)

@@ -36,8 +36,16 @@ struct job {
 	bool user_frequency;            /* --cpu-freq */
 };
 
+#define JOB_NEAR_MAX 2048
+
 /* Reads the facts in a remote context. Returns 0, or -EINVAL when a fact that every step has is missing. */
 int job_read(spank_t spank, struct job *ret_job, struct error *error);
+
+/*
+ * Which tasks of a step are on this node, as the program's half reads it (";near=...", config.h), in the task itself;
+ * "" where all are, where they are no ranks of one program that srun starts, and where it is too much to say.
+ */
+void job_near(spank_t spank, const struct job *job, char ret_near[JOB_NEAR_MAX]);
 
 /* The user's supplementary groups, the caller's to free; none where Slurm does not say. */
 void job_groups(spank_t spank, gid_t **ret_groups, size_t *ret_count);

@@ -255,14 +255,26 @@ static bool profile_get(const json_t *wait, struct record_wait *ret_wait)
 	return ret_wait->profile;
 }
 
+static bool places_get(const json_t *wait, struct record_wait *ret_wait)
+{
+	const json_t *places = json_object_get(wait, "places");
+
+	if (!places)
+		return true;
+	for (size_t i = 0; i < MPIWAIT_PLACES; i++)
+		if (!integer_of(json_array_get(places, i), MICROSECONDS_MAX, &ret_wait->place_bytes[i]))
+			return false;
+	return json_array_size(places) == MPIWAIT_PLACES;
+}
+
 static bool wait_get(const json_t *step, struct record_wait *ret_wait)
 {
 	const json_t *wait = json_object_get(step, "wait");
 
 	if (!wait || json_is_null(wait))
 		return true;
-	return profile_get(wait, ret_wait) && ranks_get(wait, ret_wait) && omitted_get(wait, ret_wait) &&
-	       calls_get(wait, ret_wait) && service_parse(wait, &ret_wait->service) &&
+	return profile_get(wait, ret_wait) && places_get(wait, ret_wait) && ranks_get(wait, ret_wait) &&
+	       omitted_get(wait, ret_wait) && calls_get(wait, ret_wait) && service_parse(wait, &ret_wait->service) &&
 	       integer_get(wait, "size", RANK_MAX, &ret_wait->size) &&
 	       integer_get(wait, "unseen", RANK_MAX, &ret_wait->unseen) &&
 	       maybe_get(wait, "doubtful", RANK_MAX, &ret_wait->doubtful) &&

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "preload/stats.h"
 #include "spank/error.h"
 #include "spank/policy.h"
 #include "spank/rapl.h"
@@ -71,6 +72,7 @@ struct record_wait {
 	size_t call_count;
 	struct record_call *call;
 	char *profile; /* checked, as text, a tenth of the value's size; NULL: none */
+	uint64_t place_bytes[MPIWAIT_PLACES];
 	struct service service;
 };
 

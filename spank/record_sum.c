@@ -143,6 +143,8 @@ static void wait_add(struct sum *sum, uint32_t step_index, const struct record_w
 	for (size_t i = 0; i < wait->call_count; i++)
 		call_add(sum, &wait->call[i]);
 	profile_take(sum, wait->profile);
+	for (int place = 0; place < MPIWAIT_PLACES; place++)
+		sum->place_bytes[place] += (double)wait->place_bytes[place];
 	service_add(&sum->service, &wait->service);
 	sum->span_s += seconds(wait->span_us);
 	sum->naps += (double)wait->naps;

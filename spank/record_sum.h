@@ -52,6 +52,7 @@ struct sum {
 	size_t call_count; /* most waiting first */
 	struct sum_call call[MPIWAIT_CALLS + 2];
 	struct profile *profile;
+	double place_bytes[MPIWAIT_PLACES];
 	double omitted; /* ranks that are in the sums but not in the list */
 	double total_s, asleep_s, span_s, naps, late, late_s, sampled_s, sampled_cpu_s, unseen, doubtful, world;
 	struct sum_rank min, max;

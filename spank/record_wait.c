@@ -215,6 +215,11 @@ json_t *record_wait_print(const struct sum *sum, const struct record_node *const
 	json_object_set_new(json, "by_call", calls_print(sum, detail->calls));
 	if (sum->profile->count > 0)
 		json_object_set_new(json, "profile", profile_print(sum->profile, detail->calls, detail->sizes));
+	if (sum->place_bytes[MPIWAIT_FAR] > 0 || sum->place_bytes[MPIWAIT_NEAR] > 0)
+		json_object_set_new(json, "point_to_point",
+		                    json_pack("{s:o, s:o}", "within_nodes_bytes",
+		                              number(sum->place_bytes[MPIWAIT_NEAR], 0), "between_nodes_bytes",
+		                              number(sum->place_bytes[MPIWAIT_FAR], 0)));
 	ranks_print(json, sum, nodes, detail);
 	return json;
 }

@@ -141,6 +141,8 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 		add(&rank->asleep_ns, bounded_ns(bounds, lane->asleep_ns[rung]));
 		count(&slots->naps, lane->naps[rung], bounds);
 	}
+	for (int place = 0; place < MPIWAIT_PLACES; place++)
+		add(&slots->place_bytes[place], bounded(bounds, lane->place_bytes[place], BYTES_MAX));
 	add(&slots->low_ns, bounded_ns(bounds, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
 	count(&slots->transitions, lane->transitions, bounds);
 	count(&slots->late, lane->late, bounds);
@@ -190,8 +192,9 @@ static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct b
 	int result = sizes ? read_at(segment, sizes, sizeof(*sizes), offset) : -ENOMEM;
 
 	for (size_t row = 0; row < MPIWAIT_CALLS && !result; row++)
-		for (size_t class = 0; class < MPIWAIT_SIZES; class ++)
-			count(&slots->call[row].sizes[class], sizes->calls[row][class], bounds);
+		for (size_t class = 0; class < MPIWAIT_SIZES_ROOM; class ++)
+			count(&slots->call[row].sizes[class < MPIWAIT_SIZES ? class : MPIWAIT_SIZES - 1],
+			      sizes->calls[row][class], bounds);
 	return result;
 }
 
@@ -360,6 +363,10 @@ json_t *slots_to_json(const struct slots *slots)
 	                 (json_int_t)slots->transitions, "calls", calls_to_json(slots));
 	if (json && slots->profiled)
 		json_object_set_new(json, "profile", profile_to_json(slots));
+	if (json && (slots->place_bytes[MPIWAIT_FAR] > 0 || slots->place_bytes[MPIWAIT_NEAR] > 0))
+		json_object_set_new(json, "places",
+		                    json_pack("[I, I]", (json_int_t)slots->place_bytes[MPIWAIT_FAR],
+		                              (json_int_t)slots->place_bytes[MPIWAIT_NEAR]));
 	if (json)
 		service_set(slots, json);
 	return json;

@@ -298,7 +298,7 @@ void step_end_task(struct step *step, spank_t spank)
 void step_inject_task(const struct step *step, spank_t spank)
 {
 	struct error error = {""};
-	char granted[GRANT_TEXT_MAX] = "", name[64];
+	char added[GRANT_TEXT_MAX + JOB_NEAR_MAX] = "", name[64];
 	char **words = NULL;
 	int task = -1, count = 0;
 
@@ -309,8 +309,10 @@ void step_inject_task(const struct step *step, spank_t spank)
 			count = 0;
 		library = library_name(MPIWAIT_LIBRARY, step->library, count > 0 ? words[0] : NULL, name, sizeof(name));
 		if (step->grant && spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task >= 0)
-			grant_describe(step->grant, (uint32_t)task, granted);
-		inject_task(spank, library, step->flat, granted, &step->segment, &error);
+			grant_describe(step->grant, (uint32_t)task, added);
+		if (is_profiled(step))
+			job_near(spank, &step->job, added + strlen(added));
+		inject_task(spank, library, step->flat, added, &step->segment, &error);
 	}
 	if (error.text[0])
 		log_error("%s", error.text);

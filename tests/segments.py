@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.record_tools import driver
 
-HEADER, SLOTS, LANE, CALLS, CALL, SIZES = 64, 4096, 256 + 64 * 256, 256, 64, 8 * 40 * 256
+HEADER, SLOTS, LANE, CALLS, CALL, SIZES = 64, 4096, 384 + 64 * 256, 256, 64, 8 * 64 * 256
 SLOT = 128 + 8 * LANE
 MAGIC = 0x315441545357504D
 
@@ -17,7 +17,7 @@ def segment(
 ) -> bytes:
     fields = {
         "magic": MAGIC,
-        "version": 2,
+        "version": 3,
         "header_size": HEADER,
         "slot_size": SLOT,
         "slot_count": slots,
@@ -57,6 +57,8 @@ def slot(
     loop_polls: int = 0,
     burned_ns: int = 0,
     burned_cpu_ns: int = 0,
+    far: int = 0,
+    near: int = 0,
 ) -> bytes:
     head = struct.pack("<IIiiIIIIQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end).ljust(
         128, b"\0"
@@ -64,6 +66,7 @@ def slot(
     lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40)
     lane = (lane + struct.pack("<4Q", 0, 0, 0, loop_polls)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
+    lane += struct.pack("<2Q", far, near).ljust(128, b"\0")
     calls = bytearray(CALL * CALLS)
     call = (10, 3, wait_ns, wait_ns // 2, time_ns, burned_ns, burned_cpu_ns, handed)
     struct.pack_into("<8Q", calls, CALL * row, *call)

@@ -96,7 +96,7 @@ def ranks(count: int = 2) -> bytes:
     slots = [slot(rank, count, 10**6, start=10**9, end=2 * 10**9, time_ns=3 * 10**6, handed=100)
              for rank in range(count - 1)]
     slots.append(slot(count - 1, count, 0, state=2, start=10**9, open_call=10, open_ns=5 * 10**6))
-    sizes = b"".join((7).to_bytes(8, "little") if i == 9 * 40 + 5 else bytes(8) for i in range(256 * 40))
+    sizes = b"".join((7).to_bytes(8, "little") if i == 9 * 64 + 5 else bytes(8) for i in range(256 * 64))
     return segment(*slots, sizes=sizes)
 
 

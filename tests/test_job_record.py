@@ -268,3 +268,28 @@ def test_a_profile_has_times_bytes_and_sizes(cluster: Cluster) -> None:
     assert call["time_s"] >= call["wait_s"] > 0 and call["bytes"] >= 4 * call["calls"]
     plain, _ = jobs.srun(cluster, [*argv[:2], "--mpi-wait-policy=nap", *argv[3:]])
     assert "profile" not in jobs.record(cluster, plain)["wait"]
+
+
+@pytest.mark.parametrize(
+    ("distribution", "within", "between"), [("block", 2, 6), ("cyclic", 4, 4)]
+)
+def test_messages_within_a_node_are_told_from_those_between_nodes(
+    cluster: Cluster, distribution: str, within: int, between: int
+) -> None:
+    """Each rank sends to the next two. A message counts at both ends; only MPI_COMM_WORLD's do."""
+    asked = ["-N2", "-n4", f"--distribution={distribution}", "--mpi-wait-policy=profile"]
+    job, _ = jobs.srun(cluster, [*asked, f"{PROGRAMS}/ring"])
+    wait = jobs.record(cluster, job)["wait"]
+    assert wait["profile"]["MPI_Send"]["bytes"] == wait["profile"]["MPI_Irecv"]["bytes"] == 4 * 3000
+    assert wait["point_to_point"] == {
+        "within_nodes_bytes": 2000 * within,
+        "between_nodes_bytes": 2000 * between,
+    }
+    text = cluster.node_run("submit", ["/opt/mpi-wait/bin/mpi-wait", "report", str(job)]).stdout
+    share = round(100 * within / 8)
+    assert f"16.0 kB point to point by MPI_COMM_WORLD: {share} % within nodes" in " ".join(text.split())
+
+
+def test_where_all_ranks_are_on_one_node_nothing_is_said_of_places(cluster: Cluster) -> None:
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=profile", f"{PROGRAMS}/ring"])
+    assert "point_to_point" not in jobs.record(cluster, job)["wait"]

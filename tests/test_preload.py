@@ -289,15 +289,41 @@ def test_a_call_that_does_not_wait_costs_few_instructions(tmp_path):
         return (count(scene + "_more", environment) - count(scene, environment)) / 10000
 
     acts = {"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": "v=1;" + NAP}
-    profiles = {"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": "v=1;profile=1;tsc_khz=2000000;" + NAP}
+    profile = "v=1;profile=1;tsc_khz=2000000;"
+    profiles, places = ({"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": profile + near + NAP}
+                        for near in ("", "near=7:3:3-5;"))
     bare, bare_send = per_call({}), per_call({}, "sends")
     inert = per_call({"LD_PRELOAD": str(LIBRARY)}) - bare
     acting, acting_send = per_call(acts) - bare, per_call(acts, "sends") - bare_send
     profiling, profiling_send = per_call(profiles) - bare, per_call(profiles, "sends") - bare_send
+    placing_send = per_call(places, "sends") - bare_send
     print(f"added instructions per call: {inert:.1f} inert, {acting:.1f} acting, {profiling:.1f} under profile; "
-          f"with six arguments and a size {acting_send:.1f}, {profiling_send:.1f} under profile")
+          f"with six arguments and a size {acting_send:.1f}, {profiling_send:.1f} under profile, "
+          f"{placing_send:.1f} where the peer's node is known")
     assert inert <= 30 and acting <= 60 and acting_send <= 60
-    assert profiling <= 120 and profiling_send <= 123, "of which PMPI_Type_size itself has three here"
+    assert profiling <= 120
+    assert profiling_send <= 123 and placing_send <= 123, "of which PMPI_Type_size itself has three here"
+
+
+@pytest.mark.parametrize(("near", "bytes_far_near"), [
+    ("near=7:3:3-5;", (8080, 840)),
+    ("near=7:3:0-3,5,6;", (800, 8120)),
+    ("near=8:3:3-5;", (0, 0)),
+    ("near=7:2:3-5;", (0, 0)),
+    ("", (0, 0)),
+], ids=["a range", "ranges", "another world", "another rank", "not known"])
+def test_bytes_within_the_node_are_told_from_those_between_nodes(near, bytes_far_near):
+    """Where the peer is a rank of MPI_COMM_WORLD: not by other communicators, from anybody, to nobody, to a root."""
+    for clock in ("", "tsc_khz=2000000;"):
+        _, segment = play("places", clock + near + "profile=1;" + NAP)
+        thread = lane(segment)
+        assert (thread["far_bytes"], thread["near_bytes"]) == bytes_far_near
+        assert thread["calls"]["Send"]["bytes"] == 800 + 80 + 8 + 8 and thread["calls"]["Bcast"]["bytes"] == 8
+
+
+def test_places_are_for_profiles_only():
+    _, segment = play("places", "near=7:3:3-5;" + NAP)
+    assert lane(segment)["near_bytes"] == lane(segment)["far_bytes"] == 0
 
 
 def test_sizes_are_classed_by_powers_of_two():

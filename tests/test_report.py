@@ -143,6 +143,20 @@ def test_a_profile_shows_times_bytes_and_sizes(report: Report) -> None:
     assert max(len(line) for line in narrow.splitlines()) <= 60
 
 
+def test_a_profile_says_what_stayed_within_nodes(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"] |= {
+        "profile": PROFILE,
+        "point_to_point": {"within_nodes_bytes": 3e9, "between_nodes_bytes": 1e9},
+    }
+    rows = [make_row(json.dumps(record))]
+    lines = section(shown(report("123", "--width", "100", rows=rows)), "Profile")
+    assert re.search(r"Messages +4\.00 GB point to point by MPI_COMM_WORLD: 75 % within nodes", " ".join(lines))
+    assert "profile,point_to_point,within_nodes,3000000000.0,B" in report("123", "--csv", rows=rows).stdout
+    record["mpi_wait"]["wait"]["point_to_point"] = {"within_nodes_bytes": -1}
+    assert "damaged" in report("123", rows=[make_row(json.dumps(record))]).stderr
+
+
 @pytest.mark.parametrize("spoilt", [{"calls": -1}, {"sizes": {"x": 1}}, {"sizes": []}, {"bytes": "1"}])
 def test_a_spoilt_profile_is_refused(report: Report, spoilt: dict[str, object]) -> None:
     record = make_record()

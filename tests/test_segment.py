@@ -75,7 +75,7 @@ def test_every_number_at_its_largest(tmp_path: Path) -> None:
 
 
 def test_profile_is_summed_by_call(tmp_path: Path) -> None:
-    sizes = struct.pack("<40Q", 1, 0, 0, 0, 7, *[0] * 35).rjust(40 * 8 * 10, b"\0").ljust(SIZES, b"\0")
+    sizes = struct.pack("<64Q", 1, 0, 0, 0, 7, *[0] * 59).rjust(64 * 8 * 10, b"\0").ljust(SIZES, b"\0")
     ranks = [
         slot(rank, 2, 10**6, start=10**9, end=2 * 10**9, time_ns=3 * 10**6, handed=4096)
         for rank in (0, 1)
@@ -83,6 +83,13 @@ def test_profile_is_summed_by_call(tmp_path: Path) -> None:
     wait = read_slots(tmp_path, segment(*ranks, sizes=sizes + sizes))
     assert wait["profile"] == {"MPI_Recv": [20, 6000, 2000, 8192, [2, 0, 0, 0, 14]]}
     assert "profile" not in read_slots(tmp_path, segment(slot(0, 1, 10**6, start=1, end=2)))
+
+
+def test_bytes_by_place_are_summed_and_bounded(tmp_path: Path) -> None:
+    ranks = [slot(rank, 2, 0, start=1, end=2, far=3, near=1 << 63) for rank in (0, 1)]
+    wait = read_slots(tmp_path, segment(*ranks))
+    assert wait["places"] == [6, 10**18] and wait["doubtful"] == 2
+    assert "places" not in read_slots(tmp_path, segment(slot(0, 1, 10**6, start=1, end=2)))
 
 
 def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
@@ -95,10 +102,10 @@ def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
     ("header", "length", "message"),
     [
         ({}, 0, "cannot be read"),
-        ({"magic": 1}, None, "not one of version 2"),
-        ({"version": 1}, None, "not one of version 2"),
-        ({"sizes_size": 8}, None, "not one of version 2"),
-        ({"slot_size": 8}, None, "not one of version 2"),
+        ({"magic": 1}, None, "not one of version 3"),
+        ({"version": 1}, None, "not one of version 3"),
+        ({"sizes_size": 8}, None, "not one of version 3"),
+        ({"slot_size": 8}, None, "not one of version 3"),
         ({}, SLOTS + 100, "has no slot"),
     ],
 )

@@ -82,6 +82,14 @@ class Spun:
 
 
 @dataclass(frozen=True)
+class Places:
+    """Bytes of point-to-point messages by where their other end was."""
+
+    within: float
+    between: float
+
+
+@dataclass(frozen=True)
 class Wait:
     ranks: int
     total: float
@@ -90,6 +98,7 @@ class Wait:
     most: RankWait
     calls: list[Call]
     profile: list[ProfiledCall]
+    places: Places | None  # under profile, of steps of several nodes
     per_rank: list[float]
     per_rank_asleep: list[float]
     per_rank_nodes: list[str]  # empty where it is not said
@@ -260,6 +269,15 @@ def _profile(reader: Reader | None) -> list[ProfiledCall]:
     return sorted(calls, key=lambda call: (call.name == "other", -call.time, -call.bytes, call.name))
 
 
+def _places(reader: Reader | None) -> Places | None:
+    if reader is None:
+        return None
+    within, between = (
+        reader.number(key, PROFILE_MAX) for key in ("within_nodes_bytes", "between_nodes_bytes")
+    )
+    return Places(within, between) if within + between > 0 else None
+
+
 def _counts(reader: Reader | None) -> dict[str, int]:
     if reader is None:
         return {}
@@ -293,6 +311,7 @@ def _wait(reader: Reader) -> Wait:
         most=_rank_wait(reader.object("max")),
         calls=_calls(reader.object("by_call")),
         profile=_profile(reader.maybe_object("profile")),
+        places=_places(reader.maybe_object("point_to_point")),
         per_rank=per_rank,
         per_rank_asleep=asleep,
         per_rank_nodes=nodes_of_places(reader, "per_rank_nodes", len(per_rank)),

@@ -27,10 +27,14 @@ int MPI_Allreduce(word, word, word, word, word, word);
 int MPI_Bcast(word, word, word, word, word);
 int MPI_Barrier(word);
 int MPI_Send(word, word, word, word, word, word);
+int MPI_Isend(word, word, word, word, word, word, word);
+int MPI_Irecv(word, word, word, word, word, word, word);
+int MPI_Sendrecv(word, word, word, word, word, word, word, word, word, word, word, word);
 int MPI_Wait(word, word);
 int MPI_Win_lock(word, word, word, word);
 int MPI_Test(word, word, word);
 void opal_progress(void);
+extern char ompi_mpi_comm_world[];
 extern void (*fake_callback)(void);
 extern int fake_polls;
 extern int fake_work_us;
@@ -77,7 +81,24 @@ static void scene_short_more(void)
 static void scene_sends(void)
 {
 	for (word i = 0; i < 1000; i++)
-		MPI_Send(0, i, 8, 1, 0, 0);
+		MPI_Send(0, i, 8, 1, 0, (word)ompi_mpi_comm_world);
+}
+
+/* Rank 3 of 7: within a node and between nodes, to nobody, by another communicator, without a message, and received. */
+static void scene_places(void)
+{
+	word world = (word)ompi_mpi_comm_world;
+
+	MPI_Send(0, 100, 8, 4, 0, world);
+	MPI_Send(0, 10, 8, 6, 0, world);
+	MPI_Send(0, 1, 8, (word)-2, 0, world);
+	MPI_Send(0, 1, 8, 7, 0, world);
+	MPI_Send(0, 1, 8, 4, 0, world + 1);
+	MPI_Send(0, 0, 8, 4, 0, world);
+	MPI_Isend(0, 1000, 8, 0, 0, world, 0);
+	MPI_Irecv(0, 10000, 8, (word)-1, 0, world, 0);
+	MPI_Sendrecv(0, 7, 8, (word)-2, 0, 0, 5, 8, 5, 0, world, 0);
+	MPI_Bcast(0, 1, 8, 4, world);
 }
 
 static void scene_sends_more(void)
@@ -263,6 +284,7 @@ static const struct {
         {"short", scene_short},
         {"sends", scene_sends},
         {"sends_more", scene_sends_more},
+        {"places", scene_places},
         {"progress", scene_progress},
         {"stopped", scene_stopped},
         {"inner", scene_inner},

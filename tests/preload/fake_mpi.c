@@ -10,7 +10,7 @@
  *     MPI_Allreduce    the same through PMPI_Recv, as an inner call: (unused, unused, microseconds, ...)
  *     MPI_Wait         calls *fake_callback from inside, which may leave by longjmp
  *     MPI_Win_lock     blocks for "rank" microseconds
- *     MPI_Test         one poll; MPI_Barrier and MPI_Send return at once
+ *     MPI_Test         one poll; MPI_Barrier, MPI_Send, MPI_Isend, MPI_Irecv and MPI_Sendrecv return at once
  *     PMPI_Type_size   a datatype is its own size
  */
 #include <sched.h>
@@ -185,6 +185,32 @@ int PMPI_Send(word buffer, word count, word type, word dest, word tag, word comm
 	return 0;
 }
 int MPI_Send(word, word, word, word, word, word) ALIAS(PMPI_Send);
+
+int PMPI_Isend(word, word, word, word, word, word, word);
+int PMPI_Isend(word buffer, word count, word type, word dest, word tag, word comm, word request)
+{
+	(void)buffer, (void)count, (void)type, (void)dest, (void)tag, (void)comm, (void)request;
+	return 0;
+}
+int MPI_Isend(word, word, word, word, word, word, word) ALIAS(PMPI_Isend);
+
+int PMPI_Irecv(word, word, word, word, word, word, word);
+int PMPI_Irecv(word buffer, word count, word type, word source, word tag, word comm, word request)
+{
+	(void)buffer, (void)count, (void)type, (void)source, (void)tag, (void)comm, (void)request;
+	return 0;
+}
+int MPI_Irecv(word, word, word, word, word, word, word) ALIAS(PMPI_Irecv);
+
+int PMPI_Sendrecv(word, word, word, word, word, word, word, word, word, word, word, word);
+int PMPI_Sendrecv(word buffer, word count, word type, word dest, word tag, word into, word most, word of, word source,
+                  word with, word comm, word status)
+{
+	(void)buffer, (void)count, (void)type, (void)dest, (void)tag, (void)comm;
+	(void)into, (void)most, (void)of, (void)source, (void)with, (void)status;
+	return 0;
+}
+int MPI_Sendrecv(word, word, word, word, word, word, word, word, word, word, word, word) ALIAS(PMPI_Sendrecv);
 
 int PMPI_Type_size(word, int *);
 int PMPI_Type_size(word type, int *size)

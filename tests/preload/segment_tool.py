@@ -22,9 +22,9 @@ MAGIC = 0x315441545357504D
 SLOTS_OFFSET = 4096
 LANES, RUNGS, CALLS = 8, 8, 256
 HEADER = struct.Struct("=Q6I32x")
-SIZES = struct.Struct("=40Q")
+SIZES = struct.Struct("=64Q")
 SLOT = struct.Struct("=IIiiIIIIQQ80x")
-LANE = struct.Struct("=II7Q7Q8x8Q8Q")
+LANE = struct.Struct("=II7Q7Q8x8Q8Q2Q112x")
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
 SLOT_SIZE = SLOT.size + LANES * LANE_SIZE
@@ -53,7 +53,7 @@ def segment_make(slots: int = 64, **overrides: int) -> int:
     """A sealed memfd with a good header, or with the fields that the overrides spoil."""
     fields = {
         "magic": MAGIC,
-        "version": 2,
+        "version": 3,
         "header_size": HEADER.size,
         "slot_size": SLOT_SIZE,
         "slot_count": slots,
@@ -102,6 +102,7 @@ def lane_read(data: bytes, names: list[str]) -> dict:
     lane["transitions"], lane["event_wakes"], lane["event_lost"] = values[13:16]
     lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[16:24]) if v}
     lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[24:32]) if v}
+    lane["far_bytes"], lane["near_bytes"] = values[32:34]
     lane["calls"] = {}
     for row, name in enumerate(names):
         call = CALL.unpack_from(data, LANE.size + row * CALL.size)

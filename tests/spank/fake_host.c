@@ -158,6 +158,9 @@ static uint32_t number_of(spank_item_t item)
 		return fake_host.local_tasks;
 	case S_STEP_CPUS_PER_TASK:
 		return fake_host.cpus_per_task;
+	case S_JOB_TOTAL_TASK_COUNT:
+		return fake_host.total_tasks;
+	case S_TASK_GLOBAL_ID:
 	case S_JOB_NNODES:
 		return 1;
 	default:
@@ -172,6 +175,13 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 
 	(void)spank;
 	va_start(arguments, item);
+	if (item == S_JOB_LOCAL_TO_GLOBAL_ID) {
+		uint32_t local = va_arg(arguments, uint32_t);
+
+		*va_arg(arguments, uint32_t *) = local * fake_host.task_stride + 1;
+		va_end(arguments);
+		return ESPANK_SUCCESS;
+	}
 	target = va_arg(arguments, void *);
 	if (item == S_JOB_ARGV)
 		*va_arg(arguments, char ***) = fake_host.words;

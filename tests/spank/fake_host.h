@@ -14,6 +14,8 @@ struct fake_host {
 	uint32_t step_id;
 	uint32_t local_tasks;
 	uint16_t cpus_per_task;
+	uint32_t total_tasks; /* of the step; task i here has the number i * task_stride + 1 in it */
+	uint32_t task_stride;
 	const char *cores;  /* of job and step */
 	char *words[2];     /* the task's command */
 	const char *option; /* what spank_option_getopt finds, NULL: nothing */

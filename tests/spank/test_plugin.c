@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -51,6 +52,32 @@ static void injects_in_front(void)
 	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "relative_ppm=50000;"));
 	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), ";segment=2"));
 	CHECK(fake_host.log[0] == '\0');
+}
+
+static bool says_near(const char *option, uint32_t local_tasks, uint32_t total_tasks, uint32_t stride, const char *near)
+{
+	const char *config;
+
+	fake_host_reset(S_CTX_REMOTE);
+	fake_host.local_tasks = local_tasks;
+	fake_host.total_tasks = total_tasks;
+	fake_host.task_stride = stride;
+	run_task(option, 1, no_arguments);
+	config = fake_host_getenv("MPI_WAIT_CONFIG");
+	return config && strstr(config, ";segment=") && near ? strstr(config, near) != NULL : !strstr(config, ";near=");
+}
+
+/* Which of the step's tasks are here is for profiles of several nodes. */
+static void names_the_tasks_of_the_node(void)
+{
+	CHECK(says_near("nap,profile", 4, 8, 1, ";near=8:1:1-4;"));
+	CHECK(says_near("profile", 2, 8, 3, ";near=8:1:1-1,4-4;"));
+	CHECK(says_near("profile", 128, 1 << 20, 8000, "-1016001;"));
+	CHECK(says_near("profile", 129, 1 << 20, 8000, NULL)); /* more ranges than the library takes */
+	CHECK(says_near("profile", 8, 8, 1, NULL));
+	CHECK(says_near("nap", 4, 8, 1, NULL));
+	fake_host.local_tasks = 1;
+	fake_host.total_tasks = 0;
 }
 
 /* Never smaller, larger, or, where the kernel can say so, executed. */
@@ -227,6 +254,7 @@ int main(int argument_count, char **arguments)
 	if (mount("tmpfs", "/var/spool", "tmpfs", 0, "mode=755") < 0)
 		return 77;
 	injects_in_front();
+	names_the_tasks_of_the_node();
 	seals_the_segment();
 	leaves_others_alone();
 	removes_what_was_inherited();
