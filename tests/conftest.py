@@ -24,7 +24,8 @@ MARKERS = {
     "cluster": "needs the throw-away Slurm cluster (root, Slurm, MariaDB)",
     "release": "runs with every release of Slurm (tests/matrix/run)",
     "packaged": "needs the package of packaging/make-deb, installed",
-    "cover": "many MPI libraries, calls and policies: of tests/run with --all, as in CI, or by name",
+    "long": "minutes: every pair of MPI libraries, calls and policies, kills at every stage, benchmarks, load;"
+            " of tests/run with --all, as in CI, or by name",
     "slow": "boots a cluster of its own, or builds packages",
     "timed": "measures time or CPU, or looks at the whole machine: nothing else should run meanwhile",
 }

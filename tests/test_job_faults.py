@@ -19,7 +19,7 @@ from tests.conftest import start_or_skip
 from tests.faults import health, walk
 from tests.jobs import HELPER, PROGRAMS
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
 NAP = "--mpi-wait-policy=nap"
 SCRIPT = f"srun -n2 -N2 {PROGRAMS}/unbalanced 2 300 3\necho over\n"
 WAITS = "until [ -e $HOME/go-$SLURM_JOB_ID ]; do sleep 0.1; done\n"

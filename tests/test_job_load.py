@@ -16,7 +16,7 @@ from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
 from tests.faults import health, walk
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timed]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timed, pytest.mark.long]
 NAP = "--mpi-wait-policy=nap"
 STEPS = 1000 if walk.FULL else 60
 SHORT_S = int(os.environ.get("MPI_WAIT_SHORT_S", "300" if walk.FULL else "30"))

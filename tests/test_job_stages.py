@@ -13,7 +13,7 @@ from tests.cluster import Cluster
 from tests.grants import HOSTILE, NODE, PSTATE, begin, files, is_clean, kill_processes, wait_for
 from tests.jobs import HELPER
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
 VICTIMS = [("ranks",), ("slurmstepd",), ("slurmd",), ("ranks", "slurmstepd", "slurmd")]
 EVERYTHING = VICTIMS[-1]
 DRIVERS = {"acpi-cpufreq": "governor=userspace", "intel_pstate": ""}

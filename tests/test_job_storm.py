@@ -19,7 +19,7 @@ from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
 from tests.faults import walk
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
 
 STORMS = int(os.environ.get("MPI_WAIT_STORMS", "6"))
 ENDS = int(os.environ.get("MPI_WAIT_ENDS", "120"))

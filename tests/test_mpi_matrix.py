@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 
-@pytest.mark.cover
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_the_cover(name: str) -> None:
     """No hang, the same results, and every cell sleeps through its wait that is not listed as spinning."""

@@ -117,6 +117,7 @@ def test_a_program_of_another_libc_runs_with_the_preload_library(tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_a_program_of_an_older_glibc_runs_with_the_preload_library() -> None:
     """As in a container of Debian 11, whose glibc is five releases older than the one that this was built with."""
     try:
