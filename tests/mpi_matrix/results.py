@@ -23,9 +23,9 @@ Written by `tests/mpi_matrix/run --all --results tests/RESULTS.md`; do not edit.
 One of two ranks comes {wait} ms late to a call; the other waits in it, single-threaded, under the policy `nap`. A
 figure is the **share of CPU time** that the wait took the waiting thread, in per cent, read by the program itself
 (`CLOCK_THREAD_CPUTIME_ID` around the call): the median of all its waits, {count} or more in three launches or more that
-lay minutes apart. Without the library every one of them is 100. The ranks have a real-time priority, so that nobody else on this machine takes part. The aim is at most
-{aim:.0f}; what misses it is **bold**. `spins` is a cell that `tests/coverage.json` lists, and `returns` a call in
-which this library does not wait for the other rank.
+lay minutes apart. Without the library every one of them is 100. The ranks have a real-time priority, so that nobody
+else on this machine takes part. The aim is at most {aim:.0f}; what misses it is **bold**. `spins` is a cell that
+`tests/coverage.json` lists, and `returns` a call in which this library does not wait for the other rank.
 
 The other policies ran the same cells: no hang, and the same results to the bit as without the library.
 """
