@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tests.cluster.sandbox import NODE_TMPFS
+
 
 def open_to_all(build: Path) -> None:
     """Empty files of counters for everybody; what was counted before is gone."""
@@ -29,6 +31,11 @@ def close(build: Path) -> int:
         else:
             counters.unlink()
     return written
+
+
+def hidden(build: Path) -> str:
+    """The directory above it of which each node of the throw-away cluster has its own, "" for none."""
+    return next((str(folder) for folder in build.parents if str(folder) in NODE_TMPFS), "")
 
 
 def unreachable(build: Path, uid: int = 65534) -> str:
