@@ -29,7 +29,7 @@
  *                              or the file's name, scaling_setspeed or scaling_max_freq, that is the user's for now
  *
  *     near=16:4:4-7,12         optional: how many tasks the step has, this one's number, and those on its node, so that
- *                              profile tells bytes within the node from those between nodes
+ *                              profile tells bytes within the node from those between nodes; for task's PID alone
  *
  * Without tsc_khz the clock is the kernel's, and umwait and mwaitx are not done. Without cpufreq or pstate_after_ns
  * pstate is not done.

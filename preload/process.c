@@ -95,12 +95,13 @@ static void rank_find(struct mpiwait_slot *slot)
 	}
 }
 
+/* Ranks below another launcher have inherited what srun said of its task: a rank that is no task knows no places. */
 static void sizes_start(const struct mpiwait_slot *slot, struct mpiwait_sizes *sizes)
 {
 	uintptr_t world;
 
 	sizes_prepare(sizes);
-	if (slot->size > 0 && world_get(&world))
+	if (process.config.task_pid == getpid() && slot->size > 0 && world_get(&world))
 		sizes_place(&process.config.near, world, slot->rank, slot->size);
 }
 

@@ -281,8 +281,10 @@ def test_a_call_that_does_not_wait_costs_few_instructions(tmp_path):
 
     def count(scene: str, environment: dict[str, str]) -> int:
         out = tmp_path / "callgrind.out"
-        subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", DRIVER, scene], check=True,
-                       env=dict(os.environ, **environment), capture_output=True, timeout=120)
+        become = 'MPI_WAIT_CONFIG="$MPI_WAIT_CONFIG${TASK:+;segment=0:1:1;task=$$}" exec "$@"'
+        callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", DRIVER, scene]
+        subprocess.run(["sh", "-c", become, "sh", *callgrind], check=True, env=dict(os.environ, **environment),
+                       capture_output=True, timeout=120)
         return int(re.search(r"^(?:summary|totals): (\d+)", out.read_text(), re.M)[1])
 
     def per_call(environment: dict[str, str], scene: str = "short") -> float:
@@ -290,8 +292,8 @@ def test_a_call_that_does_not_wait_costs_few_instructions(tmp_path):
 
     acts = {"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": "v=1;" + NAP}
     profile = "v=1;profile=1;tsc_khz=2000000;"
-    profiles, places = ({"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": profile + near + NAP}
-                        for near in ("", "near=7:3:3-5;"))
+    profiles = {"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": profile + NAP}
+    places = profiles | {"MPI_WAIT_CONFIG": profile + "near=7:3:3-5;" + NAP, "TASK": "1"}
     bare, bare_send = per_call({}), per_call({}, "sends")
     inert = per_call({"LD_PRELOAD": str(LIBRARY)}) - bare
     acting, acting_send = per_call(acts) - bare, per_call(acts, "sends") - bare_send
@@ -302,7 +304,16 @@ def test_a_call_that_does_not_wait_costs_few_instructions(tmp_path):
           f"{placing_send:.1f} where the peer's node is known")
     assert inert <= 30 and acting <= 60 and acting_send <= 60
     assert profiling <= 120
+    assert placing_send > profiling_send + 3, "the peer's node was not looked up"
     assert profiling_send <= 123 and placing_send <= 123, "of which PMPI_Type_size itself has three here"
+
+
+def play_as_task(scene: str, config: str):
+    """As the process that its configuration names as srun's task."""
+    become = 'MPI_WAIT_CONFIG="${MPI_WAIT_CONFIG%task=*}task=$$" exec "$@"'
+    done, segment = run(["sh", "-c", become, "sh", DRIVER, scene], config)
+    assert done.returncode == 0, done.stderr
+    return segment
 
 
 @pytest.mark.parametrize(("near", "bytes_far_near"), [
@@ -315,15 +326,16 @@ def test_a_call_that_does_not_wait_costs_few_instructions(tmp_path):
 def test_bytes_within_the_node_are_told_from_those_between_nodes(near, bytes_far_near):
     """Where the peer is a rank of MPI_COMM_WORLD: not by other communicators, from anybody, to nobody, to a root."""
     for clock in ("", "tsc_khz=2000000;"):
-        _, segment = play("places", clock + near + "profile=1;" + NAP)
+        segment = play_as_task("places", clock + near + "profile=1;" + NAP)
         thread = lane(segment)
         assert (thread["far_bytes"], thread["near_bytes"]) == bytes_far_near
         assert thread["calls"]["Send"]["bytes"] == 800 + 80 + 8 + 8 and thread["calls"]["Bcast"]["bytes"] == 8
 
 
-def test_places_are_for_profiles_only():
-    _, segment = play("places", "near=7:3:3-5;" + NAP)
-    assert lane(segment)["near_bytes"] == lane(segment)["far_bytes"] == 0
+def test_places_are_for_profiles_of_tasks_only():
+    """What mpirun starts within a task may have the task's rank and world size, and be elsewhere."""
+    for segment in (play_as_task("places", "near=7:3:3-5;" + NAP), play("places", "near=7:3:3-5;profile=1;" + NAP)[1]):
+        assert lane(segment)["near_bytes"] == lane(segment)["far_bytes"] == 0
 
 
 def test_sizes_are_classed_by_powers_of_two():
