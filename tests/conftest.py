@@ -24,8 +24,8 @@ MARKERS = {
     "cluster": "needs the throw-away Slurm cluster (root, Slurm, MariaDB)",
     "release": "runs with every release of Slurm (tests/matrix/run)",
     "packaged": "needs the package of packaging/make-deb, installed",
-    "long": "minutes: every pair of MPI libraries, calls and policies, kills at every stage, benchmarks, load;"
-            " of tests/run with --all, as in CI, or by name",
+    "long": "minutes: every pair of MPI libraries, calls and policies, kills at every stage, benchmarks, load, more"
+            " packages; of tests/run with --all, as in CI, or by name",
     "slow": "boots a cluster of its own, or builds packages",
     "timed": "measures time or CPU, or looks at the whole machine: nothing else should run meanwhile",
 }
@@ -35,6 +35,11 @@ LOG_TAIL = 3000
 def pytest_configure(config: pytest.Config) -> None:
     for name, text in MARKERS.items():
         config.addinivalue_line("markers", f"{name}: {text}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes longest on one worker begins first."""
+    items.sort(key=lambda item: item.path.name != "test_packages_debian.py")
 
 
 def start_or_skip(cluster: Cluster) -> Cluster:

@@ -61,6 +61,7 @@ def test_the_tarball_has_the_version_and_a_spec_with_it(tarball: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_both_kinds_of_packages_have_every_installed_file_once(
     red: list[Path], debian_packages: Mapping[str, Path]
 ) -> None:

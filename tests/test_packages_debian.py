@@ -107,6 +107,7 @@ def test_an_upgrade_keeps_what_an_administrator_changed(
     option_works(fresh)
 
 
+@pytest.mark.long
 def test_a_package_for_another_slurm_is_refused_by_apt_and_the_plugin_by_slurm(
     fresh: Site, tmp_path: Path
 ) -> None:

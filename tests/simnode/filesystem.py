@@ -20,6 +20,8 @@ import pyfuse3
 from tests.simnode.tree import Directory, File, Link
 
 SYSFS_FILE_SIZE = 4096
+KNOWN_S = 3600
+"""How long the kernel need not ask again: names stay but for zones, and attributes change by the kernel's own hand."""
 AnyNode = Directory | Link | File
 
 
@@ -48,7 +50,7 @@ class Attributes(pyfuse3.Operations):
     def _attributes(self, node: AnyNode) -> pyfuse3.EntryAttributes:
         entry = pyfuse3.EntryAttributes()
         entry.st_ino = self._inode(node)
-        entry.entry_timeout = entry.attr_timeout = 0
+        entry.entry_timeout, entry.attr_timeout = 0 if node.can_go else KNOWN_S, KNOWN_S
         entry.st_nlink = 1
         entry.st_atime_ns = entry.st_mtime_ns = entry.st_ctime_ns = self._born_ns
         if isinstance(node, Link):

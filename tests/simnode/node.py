@@ -169,8 +169,10 @@ class Node:
         for name, zone in self.model.zones.items():
             top = ":".join(name.split(":")[:2])
             path = name if name == top else f"{top}/{name}"
-            control_type.directory(path).entries.update(self._zone_files(zone))
-            links[name] = Link(f"{devices}/{path}")
+            folder = control_type.directory(path)
+            folder.entries.update(self._zone_files(zone))
+            folder.can_go = True
+            links[name] = Link(f"{devices}/{path}", can_go=True)
 
     def _zone_files(self, zone: Zone) -> dict[str, Directory | Link | File]:
         range_uj = self.model.options.range_uj

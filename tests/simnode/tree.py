@@ -22,6 +22,7 @@ class File:
     mode: int = 0
     uid: int = 0
     gid: int = 0
+    can_go = False
 
     def __post_init__(self) -> None:
         self.mode = self.mode or (0o644 if self.write else 0o444)
@@ -30,6 +31,8 @@ class File:
 @dataclass
 class Link:
     target: str
+    can_go: bool = False
+    """Its name may be gone the next time."""
 
 
 @dataclass
@@ -38,6 +41,7 @@ class Directory:
     mode: int = 0o755
     uid: int = 0
     gid: int = 0
+    can_go: bool = False
 
     def directory(self, path: str) -> Directory:
         """The directory at a relative path, made where it is missing."""
