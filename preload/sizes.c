@@ -144,7 +144,7 @@ void sizes_count(enum call_row row, bool large, const uintptr_t *arguments)
 	if (message)
 		bytes = message_bytes(shape, message, large, arguments);
 	if (message && shape->between && message->peer >= 0) {
-		int8_t peer = is_nobody(message->peer, arguments) ? message->source : message->peer;
+		int peer = is_nobody(message->peer, arguments) ? message->source : message->peer;
 
 		lane->place_bytes[sizes_place_of(arguments[shape->handle], (uint32_t)arguments[peer])] += bytes;
 	}
