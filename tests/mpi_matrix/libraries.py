@@ -13,12 +13,15 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
+MEMORY = Path("/dev/shm")
+"""Where the ranks' files are: to wait for a slow disk is not to wait for the other rank."""
 LIBRARY = BUILD / "preload/libmpiwait.so"
 PYTHON = "/usr/bin/python3"
 MPI4PY = "mpi4py==4.1.2"
@@ -193,10 +196,11 @@ def launch(mpi: Mpi, binding: str, arguments: list[str], variables: dict[str, st
     """Runs the binding's program. `variables` and `prefix` reach the ranks only: the launcher itself is left alone."""
     command = mpi.command(binding)
     environment = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "MPI_WAIT_CONFIG")}
-    environment.update(mpi.environment(binding), MATRIX_FOLDER=str(BUILD / "tests/mpi_matrix"),
-                       MATRIX_PROGRAM=command[0])
+    environment.update(mpi.environment(binding), MATRIX_PROGRAM=command[0])
     rank = [*prefix, "env", *(f"{key}={value}" for key, value in variables.items())]
-    return execute([*mpi.launcher(), "-n", "2", *rank, *command, *arguments], environment, timeout_s)
+    with tempfile.TemporaryDirectory(prefix="mpi-matrix-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        environment["MATRIX_FOLDER"] = folder
+        return execute([*mpi.launcher(), "-n", "2", *rank, *command, *arguments], environment, timeout_s)
 
 
 def version_of(command: list[str]) -> str:
