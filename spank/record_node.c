@@ -248,23 +248,19 @@ static bool profile_get(const json_t *wait, struct record_wait *ret_wait)
 {
 	const json_t *profile = json_object_get(wait, "profile");
 
-	if (!profile)
-		return true;
-	if (profile_is_good(profile))
+	if (profile && profile_is_good(profile))
 		ret_wait->profile = memory_text(profile, JSON_COMPACT);
-	return ret_wait->profile;
+	return !profile || ret_wait->profile;
 }
 
 static bool places_get(const json_t *wait, struct record_wait *ret_wait)
 {
 	const json_t *places = json_object_get(wait, "places");
 
-	if (!places)
-		return true;
-	for (size_t i = 0; i < MPIWAIT_PLACES; i++)
+	for (size_t i = 0; places && i < MPIWAIT_PLACES; i++)
 		if (!integer_of(json_array_get(places, i), MICROSECONDS_MAX, &ret_wait->place_bytes[i]))
 			return false;
-	return json_array_size(places) == MPIWAIT_PLACES;
+	return !places || json_array_size(places) == MPIWAIT_PLACES;
 }
 
 static bool wait_get(const json_t *step, struct record_wait *ret_wait)

@@ -291,17 +291,6 @@ def test_calls_beyond_the_first_are_other(tmp_path: Path) -> None:
     assert calls["other"]["calls"] == 6 and calls["other"]["wait_s"] == 0.021
 
 
-def test_bytes_within_and_between_nodes_are_summed(tmp_path: Path) -> None:
-    first, second = node_record("c1"), node_record("c2")
-    assert "point_to_point" not in merge(tmp_path, [first, second])["wait"]
-    for record in (first, second):
-        record["steps"][0]["wait"]["places"] = [10**18, 5]
-    assert merge(tmp_path, [first, second])["wait"]["point_to_point"] == {
-        "within_nodes_bytes": 10,
-        "between_nodes_bytes": 2 * 10**18,
-    }
-
-
 def test_the_profile_is_summed_and_bounded(tmp_path: Path) -> None:
     first, second = node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")
     first["steps"][0]["wait"]["profile"] = {"MPI_Send": [10, 3_000_000, 1_000_000, 4096, [1, 0, 9]]}

@@ -78,9 +78,9 @@ def _of_calls(wait: Wait) -> Iterator[Row]:
         yield "profile", profiled.name, "bytes", profiled.bytes, "B"
         for least, number in profiled.sizes.items():
             yield "profile", profiled.name, f"calls_from_{least}_bytes", number, ""
-    if wait.places is not None:
-        yield "profile", "point_to_point", "within_nodes", wait.places.within, "B"
-        yield "profile", "point_to_point", "between_nodes", wait.places.between, "B"
+    if wait.point_to_point is not None:
+        yield "profile", "point_to_point", "within_nodes", wait.point_to_point.within, "B"
+        yield "profile", "point_to_point", "between_nodes", wait.point_to_point.between, "B"
 
 
 def _of_ranks(found: Found) -> Iterator[Row]:

@@ -15,15 +15,13 @@ from typing import Any
 
 from .errors import Refusal
 from .places import nodes_of_places
+from .profiled import CALL, PointToPoint, ProfiledCall, point_to_point, profiled_calls
 from .reader import NUMBER_MAX, SECONDS_MAX, Reader, damaged, number_of
 
 VERSION = 1
-PROFILE_MAX = 1e26
 COUNTS_MAX = 32
 POWER_MAX = 64
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
-_CALL = re.compile(r"MPI_[A-Za-z_]{1,60}|other")
-_SIZE = re.compile(r"0|[1-9][0-9]{0,11}")
 _STEP = re.compile(r"batch|extern|interactive|[0-9]{1,10}")
 
 
@@ -65,28 +63,10 @@ class Call:
 
 
 @dataclass(frozen=True)
-class ProfiledCall:
-    name: str
-    calls: int
-    time: float
-    wait: float
-    bytes: float
-    sizes: dict[int, float]  # calls by the least number of bytes of their class
-
-
-@dataclass(frozen=True)
 class Spun:
     name: str
     seconds: float
     cpu: float
-
-
-@dataclass(frozen=True)
-class Places:
-    """Bytes of point-to-point messages by where their other end was."""
-
-    within: float
-    between: float
 
 
 @dataclass(frozen=True)
@@ -98,7 +78,7 @@ class Wait:
     most: RankWait
     calls: list[Call]
     profile: list[ProfiledCall]
-    places: Places | None  # under profile, of steps of several nodes
+    point_to_point: PointToPoint | None  # under profile, of steps of several nodes
     per_rank: list[float]
     per_rank_asleep: list[float]
     per_rank_nodes: list[str]  # empty where it is not said
@@ -226,7 +206,7 @@ def _listed(value: Any, where: str) -> RankWait:
 def _calls(reader: Reader) -> list[Call]:
     calls = []
     for name in reader.value:
-        if not _CALL.fullmatch(name):
+        if not CALL.fullmatch(name):
             raise damaged(reader.where, "names something that is no MPI function")
         call = reader.object(name)
         waited, longest = (
@@ -235,47 +215,6 @@ def _calls(reader: Reader) -> list[Call]:
         )
         calls.append(Call(name, call.integer("calls"), call.integer("waits"), waited, longest))
     return sorted(calls, key=lambda call: (call.name == "other", -call.seconds, call.name))
-
-
-def _sizes(reader: Reader | None) -> dict[int, float]:
-    sizes: dict[int, float] = {}
-    if reader is None:
-        return sizes
-    for key in reader.value:
-        if not _SIZE.fullmatch(key):
-            raise damaged(reader.where, "has a size that is no number of bytes")
-        sizes[int(key)] = reader.number(key, PROFILE_MAX)
-    return dict(sorted(sizes.items()))
-
-
-def _profile(reader: Reader | None) -> list[ProfiledCall]:
-    calls: list[ProfiledCall] = []
-    if reader is None:
-        return calls
-    for name in reader.value:
-        if not _CALL.fullmatch(name):
-            raise damaged(reader.where, "names something that is no MPI function")
-        call = reader.object(name)
-        calls.append(
-            ProfiledCall(
-                name=name,
-                calls=round(call.number("calls", PROFILE_MAX)),
-                time=call.number("time_s", SECONDS_MAX),
-                wait=call.number("wait_s", SECONDS_MAX),
-                bytes=call.number("bytes", PROFILE_MAX),
-                sizes=_sizes(call.maybe_object("sizes")),
-            )
-        )
-    return sorted(calls, key=lambda call: (call.name == "other", -call.time, -call.bytes, call.name))
-
-
-def _places(reader: Reader | None) -> Places | None:
-    if reader is None:
-        return None
-    within, between = (
-        reader.number(key, PROFILE_MAX) for key in ("within_nodes_bytes", "between_nodes_bytes")
-    )
-    return Places(within, between) if within + between > 0 else None
 
 
 def _counts(reader: Reader | None) -> dict[str, int]:
@@ -289,7 +228,7 @@ def _counts(reader: Reader | None) -> dict[str, int]:
 def _spun(reader: Reader | None) -> list[Spun]:
     if reader is None:
         return []
-    if not all(map(_CALL.fullmatch, reader.value)):
+    if not all(map(CALL.fullmatch, reader.value)):
         raise damaged(reader.where, "names something that is no MPI function")
     calls = [(name, reader.object(name)) for name in reader.value]
     spun = [Spun(name, c.number("s", SECONDS_MAX), c.number("cpu_s", SECONDS_MAX)) for name, c in calls]
@@ -310,8 +249,8 @@ def _wait(reader: Reader) -> Wait:
         least=_rank_wait(reader.object("min")),
         most=_rank_wait(reader.object("max")),
         calls=_calls(reader.object("by_call")),
-        profile=_profile(reader.maybe_object("profile")),
-        places=_places(reader.maybe_object("point_to_point")),
+        profile=profiled_calls(reader.maybe_object("profile")),
+        point_to_point=point_to_point(reader.maybe_object("point_to_point")),
         per_rank=per_rank,
         per_rank_asleep=asleep,
         per_rank_nodes=nodes_of_places(reader, "per_rank_nodes", len(per_rank)),

@@ -89,7 +89,7 @@ def _draw_tables(canvas: Canvas, shown: Shown) -> None:
     if wait is not None and wait.calls:
         draw_calls(canvas, wait.calls, wait.total, shown.calls)
     if wait is not None and wait.profile:
-        draw_profile(canvas, wait.profile, wait.places, shown.calls)
+        draw_profile(canvas, wait.profile, wait.point_to_point, shown.calls)
     if len(shown.record.steps) > 1:
         draw_steps(canvas, shown.record.steps)
 

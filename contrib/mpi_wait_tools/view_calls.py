@@ -6,7 +6,8 @@ from rich.text import Text
 
 from .bars import bar, split_bar
 from .canvas import Canvas
-from .record import Call, Places, ProfiledCall, Step
+from .profiled import PointToPoint, ProfiledCall
+from .record import Call, Step
 from .units import bytes_class, count, duration, percent, scaled, sizes_line
 
 BAR_WIDTH = 24
@@ -45,7 +46,7 @@ def draw_calls(canvas: Canvas, calls: list[Call], total: float, limit: int) -> N
 
 
 def draw_profile(
-    canvas: Canvas, calls: list[ProfiledCall], places: Places | None, limit: int
+    canvas: Canvas, calls: list[ProfiledCall], messages: PointToPoint | None, limit: int
 ) -> None:
     """Every call, whether it waited or not. What is not waiting is transfer and the MPI's own work."""
     canvas.heading("Profile")
@@ -53,9 +54,9 @@ def draw_profile(
     if time > 0:
         share = percent(min(1.0, waited / time))
         canvas.line("In MPI", f"{duration(time)}: {share} waiting, the rest transfer and the MPI's own work")
-    if places is not None:
-        whole = places.within + places.between
-        share = percent(places.within / whole)
+    if messages is not None:
+        whole = messages.within + messages.between
+        share = percent(messages.within / whole)
         text = f"{scaled(whole, 'B')} point to point by MPI_COMM_WORLD: {share} within nodes, the rest between"
         canvas.line("Messages", text)
     columns = ["call", "calls", "time", "of it waiting", "bytes", "sizes"]
