@@ -68,18 +68,6 @@ extern struct watch watch_table[CALL_ROWS];
 uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode);
 void watch_learn(struct wait *wait, uint64_t lasted_ns);
 
-/* The exit of a call that was looked at. */
-static inline __attribute__((always_inline)) void watch_close(struct wait *wait)
-{
-	uint64_t lasted_ns = clock_now_ns() - wait->entered_ns;
-
-	wait->entered_ns = 0;
-	if (__builtin_expect(lasted_ns > watch_table[wait->row].short_ns, 0))
-		watch_learn(wait, lasted_ns);
-	else if (process_mode() & PROCESS_PROFILES)
-		wait->lane->calls[wait->row].time_ns += lasted_ns;
-}
-
 /*
  * The first call of a thread, or one that found the remains of a call that never returned. Returns false for a call
  * from inside the open one, in which it is a sign of progress.
@@ -158,61 +146,14 @@ static inline __attribute__((always_inline)) bool mark_is_short(void)
 }
 
 /*
- * Enters a WAIT or TIME call. Returns the mode to leave with: PROCESS_INERT for calls that do not count, which are
- * not left at all.
+ * Enters a WAIT or TIME call that is not short, and leaves it. Returns the mode to leave with: PROCESS_INERT for calls
+ * that do not count, for which leaving does nothing.
  */
-static inline __attribute__((always_inline)) uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock,
-                                                                 uintptr_t here)
-{
-	struct wait *wait = &wait_self;
-	uint32_t mode = process_mode();
-
-	if (mode == PROCESS_INERT)
-		return PROCESS_INERT;
-	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0) && !wait_prepare(wait, here))
-		return PROCESS_INERT;
-	wait->outer = here;
-	wait->kind = kind;
-	wait->row = row;
-	wait->rma_lock = rma_lock;
-	wait->polls = 0;
-	if (__builtin_expect((++wait->lane->calls[row].calls & watch_table[row].mask) == 0, 0)) {
-		wait->entered_ns = clock_now_ns();
-		return watch_table[row].short_ns ? mode : watch_open(wait, row, mode);
-	}
-	return PROCESS_ACTS | (mode & PROCESS_PROFILES);
-}
-
-static inline __attribute__((always_inline)) void wait_leave(uint32_t mode)
-{
-	struct wait *wait = &wait_self;
-
-	if (mode == PROCESS_INERT)
-		return;
-	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
-		wait_close(wait);
-	if (__builtin_expect(wait->entered_ns != 0, 0))
-		watch_close(wait);
-	wait->kind = CALL_NONE;
-	wait->outer = 0;
-}
+uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock, uintptr_t here);
+void wait_leave(uint32_t mode);
 
 /* Enters a MARK call. Returns what to leave it with: the kind of the blocking call that it is inside of. */
-static inline __attribute__((always_inline)) uint32_t wait_mark(enum call_row row, uintptr_t here)
-{
-	struct wait *wait = &wait_self;
-	uint32_t kind = wait->kind;
-
-	if (process_mode() == PROCESS_INERT)
-		return kind;
-	wait->kind = CALL_NONE;
-	if (here < wait->outer)
-		return kind;
-	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0))
-		wait_prepare(wait, here);
-	wait->lane->calls[row].calls++;
-	return CALL_NONE;
-}
+uint32_t wait_mark(enum call_row row, uintptr_t here);
 
 static inline void wait_unmark(uint32_t kind)
 {

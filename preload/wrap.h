@@ -1,10 +1,14 @@
 /*
- * The wrappers: MPI_X and PMPI_X (and their _c variants) for every row of mpi_calls.def, generated.
+ * One wrapper of an MPI function, and what it is made of. wrap_mpi.c has MPI_X and its _c variant for every row of
+ * mpi_calls.def, wrap_pmpi.c has PMPI_X: two files, since compiling them takes longest of all.
  *
  * Invariant: each forwards its arguments, as machine words and unchanged, to the next symbol of its own name. On
  * x86-64, AArch64 and ppc64le Linux an int or a pointer argument fills one register or one 8-byte stack slot, so one
  * definition serves every MPI's handles; and the Fortran bindings call these C functions, by one name or the other.
  */
+#ifndef MPIWAIT_PRELOAD_WRAP_H
+#define MPIWAIT_PRELOAD_WRAP_H
+
 #include <stdint.h>
 
 #include "preload/calls.h"
@@ -144,7 +148,7 @@ typedef uintptr_t word;
 		return next(ARGUMENTS_##arguments);        \
 	}
 
-/* The same under profile. */
+/* The same under profile, with a size or with none. */
 #define TIMED_WAIT(name, arguments, kind, group)                            \
 	uint64_t began;                                                     \
                                                                             \
@@ -168,8 +172,9 @@ typedef uintptr_t word;
 		int (*next)(PARAMETERS_##arguments) =                                                                 \
 		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                        \
 		const word given[] = {0, ARGUMENTS_##arguments};                                                      \
-		const bool has_peer = __builtin_strchr(signature, 'p');                                               \
-		const word counted = given[sizes_at(signature, 'n') + 1];                                             \
+		const bool sized = VOLUME_##volume != VOLUME_NONE;                                                    \
+		const bool has_peer = sized && __builtin_strchr(signature, 'p');                                      \
+		const word counted = sized ? given[sizes_at(signature, 'n') + 1] : 0;                                 \
 		const word peer = has_peer ? given[sizes_at(signature, 'p') + 1] : counted;                           \
 		const int64_t count = sizes_count_of(IS_LARGE(variant) ? (int64_t)counted : (int)counted, peer);      \
 		const size_t place = has_peer && GROUP_##group == GROUP_P2P                                           \
@@ -180,7 +185,7 @@ typedef uintptr_t word;
 		if (!IS_TIMED_##kind(name))                                                                           \
 			return symbol##_long(ARGUMENTS_##arguments);                                                  \
 		TIMED_##kind(name, arguments, kind, GROUP_##group);                                                   \
-		if (code == 0)                                                                                        \
+		if (sized && code == 0)                                                                               \
 			sizes_count_simple(ROW_##name, IS_LARGE(variant), count, given[sizes_at(signature, 't') + 1], \
 			                   place);                                                                    \
 		return code;                                                                                          \
@@ -190,7 +195,8 @@ typedef uintptr_t word;
 	(group == GROUP_INIT || !next || (COMPLETES(signature) && keep_any()) || \
 	 (IS_LARGE(variant) && (void *)next == (void *)large_stand_in))
 
-#define IS_TIMED(signature, volume) (process_mode() == PROCESS_TIMES && sizes_is_simple(signature, volume))
+#define IS_TIMED(signature, volume) \
+	(process_mode() == PROCESS_TIMES && ((volume) == VOLUME_NONE || sizes_is_simple(signature, volume)))
 
 /* All have the same signature, so that the ways to symbol_timed and symbol_long are mere jumps. */
 #define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant, how)         \
@@ -229,14 +235,7 @@ typedef uintptr_t word;
 		return code;                                                                                       \
 	}
 
-#define LARGE(name, arguments, kind, group, signature, volume)                                          \
-	WRAPPER(MPI_##name##_c, name, arguments, kind, group, signature, volume, NAME_MPI_LARGE, LARGE) \
-	WRAPPER(PMPI_##name##_c, name, arguments, kind, group, signature, volume, NAME_PMPI_LARGE, LARGE)
+/* For mpi_calls.def: a row without _c variants. */
 #define PLAIN(name, arguments, kind, group, signature, volume)
 
-#define CALL(name, arguments, kind, large, group, signature, volume)                            \
-	WRAPPER(MPI_##name, name, arguments, kind, group, signature, volume, NAME_MPI, PLAIN)   \
-	WRAPPER(PMPI_##name, name, arguments, kind, group, signature, volume, NAME_PMPI, PLAIN) \
-	large(name, arguments, kind, group, signature, volume)
-
-#include "preload/mpi_calls.def"
+#endif
