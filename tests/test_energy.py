@@ -122,7 +122,7 @@ def test_killed_stepd_loses_one_interval(powercap: Path, tmp_path: Path) -> None
     driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, namespace=namespace)
     path = tmp_path / "segment"
     path.write_bytes(segment(slot(0, 1, 2_000_000, state=2, start=time.monotonic_ns())))
-    assert run("driver", "step", root, 7, 666, 1300, 1, path, namespace=namespace).returncode != 0
+    assert run("driver", "step", root, 7, 666, 2600, 1, path, namespace=namespace).returncode != 0
     step = json.loads((root / "c1/7/step.666.json").read_text())
     assert step["wait"]["ranks"] == [[0, 2000, 0]]
     assert step["end_s"] - step["start_s"] > 0.9

