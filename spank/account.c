@@ -19,10 +19,7 @@
 
 struct account {
 	void *connection;
-	bool failed;        /* something of it may be lost */
-	struct query first; /* what the first modification hit, and what it wrote there */
-	enum site_field first_field;
-	char *first_text;
+	bool failed; /* a transaction may be open */
 };
 
 int account_open(struct account **ret_account, struct error *error)
@@ -53,36 +50,7 @@ void account_close(struct account *account)
 		return;
 	if (account->connection)
 		slurmdb_connection_close(&account->connection);
-	query_free(&account->first);
-	free(account->first_text);
 	free(account);
-}
-
-/* A connection that broke in between has lost at least the first one. */
-static bool first_is_there(struct account *account, struct error *error)
-{
-	__attribute__((cleanup(row_free))) struct row row = {0};
-	int count = row_again(account->connection, &account->first, &row, error);
-
-	return count == 1 && row.field[account->first_field] &&
-	       strcmp(row.field[account->first_field], account->first_text) == 0;
-}
-
-int account_commit(struct account *account, struct error *error)
-{
-	bool there;
-
-	if (account->failed)
-		return error_set(error, -EIO, "not committed after a failure");
-	if (slurmdb_connection_commit(account->connection, 1) != SLURM_SUCCESS)
-		return error_set(error, -EIO, "slurmdbd did not commit: %s", slurm_strerror(errno));
-	if (!account->first_text)
-		return 0;
-	there = first_is_there(account, error);
-	query_free(&account->first);
-	free(account->first_text);
-	account->first_text = NULL;
-	return there ? 0 : error_set(error, -EIO, "slurmdbd has committed, and what it should have is not there");
 }
 
 static int row_modify(struct account *account, struct query *query, enum site_field field, char *text, double joules,
@@ -119,6 +87,19 @@ static int row_modify(struct account *account, struct query *query, enum site_fi
 	return count == 1 ? 0 : error_set(error, -EIO, "slurmdbd modified %d rows instead of one", count);
 }
 
+static int row_commit(struct account *account, struct query *query, enum site_field field, const char *text,
+                      struct error *error)
+{
+	__attribute__((cleanup(row_free))) struct row row = {0};
+
+	if (slurmdb_connection_commit(account->connection, 1) != SLURM_SUCCESS)
+		return error_set(error, -EIO, "slurmdbd did not commit: %s", slurm_strerror(errno));
+	if (row_again(account->connection, query, &row, error) == 1 && row.field[field] &&
+	    strcmp(row.field[field], text) == 0)
+		return 0;
+	return error_set(error, -EIO, "slurmdbd has committed, and what it should have is not there");
+}
+
 /* The first field from the site's on that takes the record. Returns 0, -EALREADY or -EEXIST. */
 static int field_choose(const struct row *row, enum site_field field, const char *line, enum site_field *ret_field,
                         char **ret_text)
@@ -150,7 +131,8 @@ int account_store(struct account *account, const struct account_run *run, enum s
 	cleanup_free char *text = NULL;
 	enum site_field chosen = field;
 	unsigned failures = memory_failures();
-	int result = row_find(account->connection, run, &query, &row, error);
+	int result = account->failed ? error_set(error, -EIO, "nothing is stored after a failure")
+	                             : row_find(account->connection, run, &query, &row, error);
 
 	if (memory_failures() != failures) /* a field that could not be copied looks as if it were free */
 		result = -ENOMEM;
@@ -167,11 +149,8 @@ int account_store(struct account *account, const struct account_run *run, enum s
 		log_info("job %" PRIu32 ": \"%s\" holds somebody else's text; the record goes into \"%s\"", run->job_id,
 		         field_name(field), field_name(chosen));
 	result = row_modify(account, &query, chosen, text, joules, error);
+	if (!result)
+		result = row_commit(account, &query, chosen, text, error);
 	account->failed |= result != 0;
-	if (!result && !account->first_text) {
-		query_take(&query, &account->first);
-		account->first_field = chosen;
-		account->first_text = take_pointer(text);
-	}
 	return result;
 }

@@ -67,19 +67,6 @@ static void query_make(struct query *query, const struct account_run *run, uint3
 	lists_make(query);
 }
 
-/* The lists point into the query itself: they are made anew. */
-void query_take(struct query *query, struct query *ret_query)
-{
-	slurmdb_job_cond_t *condition = &ret_query->condition;
-
-	*ret_query = *query;
-	memset(query, 0, sizeof(*query));
-	slurm_list_destroy(condition->cluster_list);
-	slurm_list_destroy(condition->state_list);
-	slurm_list_destroy(condition->step_list);
-	lists_make(ret_query);
-}
-
 void row_free(struct row *row)
 {
 	for (size_t i = 0; i < sizeof(row->field) / sizeof(row->field[0]); i++)

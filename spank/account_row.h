@@ -40,9 +40,6 @@ struct row {
 
 void query_free(struct query *query);
 
-/* Hands it over; *query is empty then. */
-void query_take(struct query *query, struct query *ret_query);
-
 void row_free(struct row *row);
 
 /*

@@ -80,7 +80,6 @@ void collection_free(struct collection *collection)
 	if (!collection)
 		return;
 	nodes_free(collection);
-	free(collection->name);
 	if (collection->lock >= 0)
 		close(collection->lock);
 	if (collection->directory >= 0)
@@ -217,15 +216,6 @@ bool collection_is_complete(const struct collection *collection)
 	return collection->count > 0 && collection->count == collection->nodes_of;
 }
 
-void collection_forget(struct collection *collection)
-{
-	collection->name = calloc(collection->count + 1, sizeof(*collection->name));
-	for (size_t i = 0; collection->name && i < collection->count; i++)
-		strcpy(collection->name[i], collection->node[i]->node);
-	if (collection->name)
-		nodes_free(collection);
-}
-
 /* What was being written when its writer died; and, where all goes, everything else. */
 static void rest_remove(const struct collection *collection, bool all)
 {
@@ -255,8 +245,7 @@ void collection_remove(struct spool *spool, struct collection *collection)
 
 	spool_enter(spool);
 	for (size_t i = 0; i < collection->count; i++) {
-		collection_file_name(collection, collection->name ? collection->name[i] : collection->node[i]->node,
-		                     name);
+		collection_file_name(collection, collection->node[i]->node, name);
 		unlinkat(collection->directory, name, 0);
 	}
 	rest_remove(collection, false);

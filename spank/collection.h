@@ -26,8 +26,7 @@ struct collection {
 	int lock;      /* -1: not locked */
 	bool in_outbox;
 	size_t count;
-	struct record_node **node;          /* in the order of the node list */
-	char (*name)[RECORD_NODE_NAME_MAX]; /* once forgotten: of those nodes */
+	struct record_node **node; /* in the order of the node list */
 	uint32_t nodes_of;
 	bool has_first; /* the first node of the list is there */
 	size_t list_count;
@@ -71,9 +70,6 @@ int collection_read(struct spool *spool, struct collection *collection, struct e
 
 /* Every node of the job is there. */
 bool collection_is_complete(const struct collection *collection);
-
-/* What it says is stored: frees it, and leaves what collection_remove needs. */
-void collection_forget(struct collection *collection);
 
 /* Removes its files, and the job's directory if nothing else is in it. */
 void collection_remove(struct spool *spool, struct collection *collection);

@@ -102,26 +102,8 @@ static int sink_add(struct store *store, const struct collection *collection, co
 	return account_add(store, collection, line, error);
 }
 
-int store_commit(struct store *store, struct error *error)
-{
-	int result = store->account ? account_commit(store->account, error) : 0;
-
-	for (size_t i = 0; i < store->count; i++) {
-		if (!result)
-			collection_remove(store->spool, store->pending[i]);
-		else
-			log_error("\"%s\" is kept: %s", store->pending[i]->key, error->text);
-		collection_free(store->pending[i]);
-	}
-	store->count = 0;
-	return result;
-}
-
 void store_close(struct store *store)
 {
-	for (size_t i = 0; i < store->count; i++)
-		collection_free(store->pending[i]);
-	store->count = 0;
 	account_close(store->account);
 	store->account = NULL;
 }
@@ -154,38 +136,22 @@ static int empty_remove(struct spool *spool, struct collection *collection)
 	return result || view.files == 0 ? result : STORE_LEFT;
 }
 
-/* Takes the collection over if it returns 0: also where the site wants no record of it, or a better one is there. */
-static int store_add(struct store *store, struct collection *collection, const char *why, struct error *error)
-{
-	int result = wanted(store->site, collection) ? sink_add(store, collection, why, error) : 0;
-
-	if (result && result != -EALREADY)
-		return result;
-	collection_forget(collection);
-	store->pending[store->count++] = collection;
-	if (store->count < STORE_BATCH)
-		return 0;
-	/* where it fails they are kept, and the next sweep finds them */
-	store_commit(store, error);
-	return 0;
-}
-
-/* Takes the collection over if it returns 0. */
 static int store_read(struct store *store, struct collection *collection, enum store_accept accept, struct error *error)
 {
 	int result = collection_read(store->spool, collection, error);
 
 	if (result)
 		return result;
-	if (collection->count == 0) {
-		result = empty_remove(store->spool, collection);
-		if (!result)
-			collection_free(collection);
-		return result;
-	}
+	if (collection->count == 0)
+		return empty_remove(store->spool, collection);
 	if (!is_acceptable(collection, accept))
 		return STORE_LEFT;
-	return store_add(store, collection, why_partial(collection), error);
+	if (wanted(store->site, collection))
+		result = sink_add(store, collection, why_partial(collection), error);
+	if (result && result != -EALREADY)
+		return result;
+	collection_remove(store->spool, collection);
+	return 0;
 }
 
 int store_job(struct store *store, const char *key, enum store_accept accept, unsigned wait_s, struct error *error)
@@ -198,8 +164,7 @@ int store_job(struct store *store, const char *key, enum store_accept accept, un
 		result = collection_lock(store->spool, collection, wait_s);
 	if (!result)
 		result = store_read(store, collection, accept, &reason);
-	if (result)
-		collection_free(collection);
+	collection_free(collection);
 	if (result < 0 && result != -ENOENT)
 		error_set(error, result, "%s", reason.text[0] ? reason.text : strerror(-result));
 	return result == -ENOENT ? 0 : result;

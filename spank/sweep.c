@@ -133,7 +133,7 @@ static int sweep_key(struct sweep *sweep, struct store *store, const char *key, 
 	if (seen)
 		result = is_ready(sweep, &view, &accept) ? store_job(store, key, accept, 0, &reason) : WRITER_LEFT;
 	if (result == -EIO)
-		return error_set(error, result, "%s", reason.text);
+		return error_set(error, result, "\"%s\" is kept: %s", key, reason.text);
 	if (result && seen && expire(sweep, key, &view, reason.text))
 		return 0;
 	if (result < 0)
@@ -150,8 +150,6 @@ static int sweep_keys(struct sweep *sweep, struct error *error)
 		result = sweep_key(sweep, &store, sweep->keys.key[i], error);
 		left |= result != 0;
 	}
-	if (store_commit(&store, error))
-		result = -EIO;
 	store_close(&store);
 	return result < 0 ? result : left ? WRITER_LEFT : 0;
 }

@@ -40,8 +40,6 @@ static int store_once(const struct writer_config *config, struct spool *spool, c
 	if (slot == -EBUSY)
 		return error_set(error, -EBUSY, "too many others are writing to slurmdbd");
 	result = store_job(&store, key, accept, LOCK_WAIT_S, error);
-	if (result == 0)
-		result = store_commit(&store, error);
 	store_close(&store);
 	return result;
 }

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import spool_jobs
+from tests import jobs, spool_jobs
 from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
 from tests.faults import walk
@@ -90,3 +90,14 @@ def test_nothing_is_lost_when_slurmdbd_dies_during_a_sweep(quiet: Cluster) -> No
     assert len(spool_jobs.records(quiet, 700_000, count)) == count
     assert set(spool_jobs.modifications(quiet, 700_000, count).values()) == {1}
     assert spool_jobs.spool_left(quiet) == []
+
+
+def test_a_flush_while_jobs_end_deadlocks_with_nobody(cluster: Cluster) -> None:
+    """Of two transactions that deadlock the database rolls one back, and slurmdbd repeats its last statement only."""
+    script = "for i in $(seq 25); do srun -N2 -n2 --mpi-wait-policy=nap true; done"
+    ends = [cluster.popen(["sh", "-c", script]) for _ in range(2)]
+    while any(process.poll() is None for process in ends):
+        jobs.flush(cluster)
+    assert [process.wait() for process in ends] == [0, 0]
+    walk.count("jobs", 2 * 25, "jobs that end while all that is there is written")
+    assert "deadlock" not in cluster.logs("slurmdbd").lower()
