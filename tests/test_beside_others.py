@@ -100,7 +100,10 @@ def rate(mpi: Mpi, call: str, variables: dict[str, str]) -> float:
 
 
 @every_mpi
-@pytest.mark.parametrize("call", ["Recv", "Allreduce", "Waitany"])
+@pytest.mark.parametrize(
+    "call",
+    ["Recv", pytest.param("Allreduce", marks=pytest.mark.long), pytest.param("Waitany", marks=pytest.mark.long)],
+)
 def test_a_thread_that_polls_keeps_its_rate(mpi: Mpi, call: str) -> None:
     def pair() -> float:
         return rate(mpi, call, napping()) / rate(mpi, call, {})

@@ -138,6 +138,7 @@ def test_every_language_shows_its_waits(cluster: Cluster, program: list[str]) ->
 SECOND_SHARE = 0.10  # of a core
 
 
+@pytest.mark.timed
 def test_the_waiter_sleeps_and_the_result_is_the_same(cluster: Cluster) -> None:
     """By our count and by the program's own: a second of waiting costs 4 to 7 % of a core on a virtual machine, and
     100 % without naps."""

@@ -94,7 +94,7 @@ def test_a_partitions_default(scripted: Cluster) -> None:
 
 
 def test_metrics_of_a_running_job(scripted: Cluster) -> None:
-    argv = ["srun", "-N1", "-n2", "-wc1", "--mpi-wait-policy=nap", UNBALANCED, "40", "50", "2"]
+    argv = ["srun", "-N1", "-n2", "-wc1", "--mpi-wait-policy=nap", UNBALANCED, "80", "50", "2"]
     running = scripted.popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     values: dict[str, float] = {}
     deadline = time.monotonic() + 60

@@ -1,23 +1,28 @@
-"""Runs one command inside a cluster: `enter.py SPEC-AS-JSON`, environment and files 0-2 inherited.
+"""Runs one command inside a cluster: `enter.py SPEC`, environment and files 0-2 inherited.
 
-A stand-alone script (started with `python -I -S`, about 30 ms), so that a command in the cluster
-is an ordinary child of the caller: it joins the namespaces and cgroups of a process of the
-cluster, becomes the user, runs the command, passes signals on to it, and ends as the command
-ended. If this process is killed, so is the command.
+A stand-alone script (started with `python -I -S`, and without the modules that take longest to
+load: thousands of commands are run so), so that a command in the cluster is an ordinary child of
+the caller: it joins the namespaces and cgroups of a process of the cluster, becomes the user, runs
+the command, passes signals on to it, and ends as the command ended. If this process is killed, so
+is the command.
 
-SPEC: pid (whose namespaces), argv, uid, gid, groups, cwd, detach (null, or a file for the pid:
-start a daemon in a new session and return at once), output (null, or a file for a daemon's
-output), terminal (the command gets the caller's terminal, whose own signals are not passed on).
+SPEC, marshalled and in hexadecimal digits: pid (whose namespaces), argv, uid, gid, groups, cwd,
+detach (null, or a file for the pid: start a daemon in a new session and return at once), output
+(null, or a file for a daemon's output), terminal (the command gets the caller's terminal, whose
+own signals are not passed on).
 """
 
 from __future__ import annotations
 
+import _signal as signal
 import ctypes
-import json
+import marshal
 import os
-import signal
 import sys
-from typing import Any, NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
 
 NAMESPACES = ("pid", "net", "ipc", "uts", "cgroup", "mnt")
 PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1,
@@ -128,7 +133,7 @@ def end_as(status: int) -> NoReturn:
 
 
 def main() -> NoReturn:
-    spec = json.loads(sys.argv[1])
+    spec = marshal.loads(bytes.fromhex(sys.argv[1]))
     signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     join_cgroups(spec["pid"])
     join_namespaces(spec["pid"])
