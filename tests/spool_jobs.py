@@ -96,8 +96,8 @@ def spool_fill(cluster: Cluster, jobs: list[dict[str, Any]]) -> None:
         (folder / "n01.json").write_text(json.dumps(record))
 
 
-def helper(cluster: Cluster, node: str, *words: str) -> subprocess.CompletedProcess[str]:
-    return cluster.node_run(node, [HELPER, *words, f"spool={cluster.spool}"], timeout=120)
+def helper(cluster: Cluster, node: str, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    return cluster.node_run(node, [HELPER, *words, f"spool={cluster.spool}"], timeout=timeout)
 
 
 def make_old(cluster: Cluster, node: str, *folders: str) -> None:

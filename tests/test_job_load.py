@@ -50,9 +50,9 @@ def assert_flat(before: dict[str, health.Holding], after: dict[str, health.Holdi
         assert after[name].resident_kb <= most_kb, (name, was, after[name])
 
 
-def sweep(cluster: Cluster) -> int:
+def sweep(cluster: Cluster, jobs: int = 1) -> int:
     spool_jobs.make_old(cluster, "c1", cluster.spool, spool_jobs.OUTBOX)
-    return spool_jobs.helper(cluster, "c1", "sweep").returncode
+    return spool_jobs.helper(cluster, "c1", "sweep", timeout=120 + jobs).returncode
 
 
 def test_many_steps(sweeping: Cluster) -> None:
@@ -101,7 +101,7 @@ def test_many_short_jobs(sweeping: Cluster) -> None:
     print(f"over after {time.monotonic() - begun:.0f} s")
     sweeping.wait_accounted(submitted[-1], timeout=120)
     deadline = time.monotonic() + 120
-    while sweep(sweeping) and time.monotonic() < deadline:
+    while sweep(sweeping, len(submitted)) and time.monotonic() < deadline:
         time.sleep(1)
     assert spool_jobs.spool_left(sweeping) == []
     first, last = min(submitted), max(submitted)
