@@ -74,7 +74,7 @@ def test_many_ends_leave_slurmdbd_alone(quiet: Cluster) -> None:
 
 
 def test_nothing_is_lost_when_slurmdbd_dies_during_a_sweep(quiet: Cluster) -> None:
-    """A sweep commits many jobs at once. Slurm's library opens a broken connection anew, and says nothing."""
+    """A sweep commits job by job. Slurm's library opens a broken connection anew, and says nothing."""
     count = 150
     jobs = spool_jobs.make_rows(quiet, 700_000, count, "n01")
     spool_jobs.spool_fill(quiet, jobs)
