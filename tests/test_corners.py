@@ -14,6 +14,7 @@ from support import BUILD, NAP, ROOT, run, values  # noqa: E402
 FAKE = BUILD / "tests/preload/libmpi-fake.so"
 HOOKLESS = BUILD / "tests/preload/libmpi-hookless.so"
 SOURCES = ROOT / "tests/preload"
+TRIES = 4
 TWO_MPIS, RUNNING = 1, 2
 
 pytestmark = [
@@ -133,9 +134,12 @@ def test_the_clock_jumps_in_a_wait(folder: Path, jump_s: int) -> None:
         }
     """)
     jump = compiled(folder, "jump.so", "-shared", "-fPIC", source)
-    done, segment = run([BUILD / "tests/preload/preload_driver", "wait"], NAP, preload=jump, JUMP_S=str(jump_s))
-    seen = values(done)
-    call = segment["slots"][0]["lane"][0]["calls"]["Recv"]
+    for _ in range(TRIES):  # a busy machine may add to the wait of 200 ms, or let few naps end in it
+        done, segment = run([BUILD / "tests/preload/preload_driver", "wait"], NAP, preload=jump, JUMP_S=str(jump_s))
+        seen = values(done)
+        call = segment["slots"][0]["lane"][0]["calls"]["Recv"]
+        if 0.05e9 < call["wait_ns"] < 0.25e9 and segment["slots"][0]["lane"][0]["naps"]["nap"] > 20:
+            break
     assert seen["code"] == 0 and seen["errno"] == 4711 and seen["slack"] == 50000
     assert call["waits"] == 1 and 0.05e9 < call["wait_ns"] < 0.25e9 and call["longest_ns"] == call["wait_ns"]
     assert call["burned_ns"] == 0

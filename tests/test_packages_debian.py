@@ -17,7 +17,7 @@ import pytest
 from tests.site import chroot, debs, slurm
 from tests.site.chroot import ROOT, Site
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.long]
 LINE = "/usr/lib/slurm/spank_mpi_wait.so"
 LIBRARY = "/usr/lib/mpi-wait/libmpiwait.so"
 OTHER_RELEASE = (21, 8, 8)
@@ -107,7 +107,6 @@ def test_an_upgrade_keeps_what_an_administrator_changed(
     option_works(fresh)
 
 
-@pytest.mark.long
 def test_a_package_for_another_slurm_is_refused_by_apt_and_the_plugin_by_slurm(
     fresh: Site, tmp_path: Path
 ) -> None:

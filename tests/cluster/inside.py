@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import marshal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -97,7 +96,7 @@ class Sandbox:
         spec = {"pid": self.holders[host], "argv": [str(word) for word in argv], **account,
                 "cwd": cwd or home, "detach": detach, "output": output, "terminal": terminal}
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", str(ENTER), marshal.dumps(spec).hex()],
+            [sys.executable, "-I", "-S", str(ENTER), repr(spec)],
             env={**self.environment(user, home), **(env or {})}, text=True,
             start_new_session=not terminal, stdin=stdin, stdout=stdout, stderr=stderr)
 
