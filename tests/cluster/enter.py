@@ -6,10 +6,10 @@ the caller: it joins the namespaces and cgroups of a process of the cluster, bec
 the command, passes signals on to it, and ends as the command ended. If this process is killed, so
 is the command.
 
-SPEC, a Python literal: pid (whose namespaces), argv, uid, gid, groups, cwd,
-detach (null, or a file for the pid: start a daemon in a new session and return at once), output
-(null, or a file for a daemon's output), terminal (the command gets the caller's terminal, whose
-own signals are not passed on).
+SPEC, a Python literal: pid (whose namespaces), argv, uid, gid, groups, cwd, detach (None, or a file
+for the pid: start a daemon in a new session and return at once), output (None, or a file for a
+daemon's output), terminal (the command gets the caller's terminal, whose own signals are not
+passed on).
 """
 
 from __future__ import annotations
