@@ -49,8 +49,9 @@ def shell(place: Path, script: str, **how: Any) -> Any:
 
 
 def test_the_program_is_the_user_and_nothing_else(place: Path) -> None:
+    # What it starts has all of it from the shell, which itself blocks signals while it forks.
     script = """
-    { grep -E '^(Uid|Gid|Groups|NoNewPrivs|CapEff|CapPrm|CapInh|CapAmb|SigBlk)' /proc/$$/status; pwd; } > seen
+    { grep -E '^(Uid|Gid|Groups|NoNewPrivs|CapEff|CapPrm|CapInh|CapAmb|SigBlk)' /proc/self/status; pwd; } > seen
     tr '\\0' '\\n' < /proc/$$/environ > environment
     """
     assert shell(place, script)["code"] == 0

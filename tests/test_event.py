@@ -85,17 +85,23 @@ def test_every_call_wakes_and_gives_the_same() -> None:
 @pytest.mark.parametrize(("pml", "variables"), [(OB1, {}), (UCX, {"UCX_TLS": "self,tcp"})], ids=["ob1", "ucx-tcp"])
 def test_where_nothing_wakes_it_naps_and_says_so(pml: tuple[str, ...], variables: dict[str, str]) -> None:
     """A user who chose transports keeps them all: wake-up support would take away those that lack it."""
-    _, flags, lanes = ranks_run("late_sender", "10", "20", pml=pml, **variables)
-    assert all(flag & NO_EVENT for flag in flags)
-    assert all("event" not in lane["naps"] and lane["event_wakes"] == 0 for lane in lanes)
+    for _ in range(TRIES):  # naps that a busy machine ends too late use up the budget
+        _, flags, lanes = ranks_run("late_sender", "10", "20", pml=pml, **variables)
+        assert all(flag & NO_EVENT for flag in flags)
+        assert all("event" not in lane["naps"] and lane["event_wakes"] == 0 for lane in lanes)
+        if lanes[1]["naps"].get("nap", 0) > 5:
+            break
     assert lanes[1]["naps"]["nap"] > 5
 
 
 def test_where_wake_ups_are_lost_it_naps_and_says_so() -> None:
     """The first few waits show it: no sleep is longer than the budget before it is trusted."""
-    _, flags, (_, lane) = ranks_run("late_sender", "3", "50", preload=BUILD / "tests/preload/libucx-deaf.so")
-    assert flags[1] & NO_EVENT
-    assert lane["event_lost"] == LOST_MOST and lane["event_wakes"] == 0
+    for _ in range(TRIES):  # waits that a busy machine makes short have no sleep to lose a wake-up in
+        _, flags, (_, lane) = ranks_run("late_sender", "3", "50", preload=BUILD / "tests/preload/libucx-deaf.so")
+        assert lane["event_lost"] <= LOST_MOST and lane["event_wakes"] == 0
+        if flags[1] & NO_EVENT and lane["naps"].get("nap", 0) > lane["naps"]["event"]:
+            break
+    assert flags[1] & NO_EVENT and lane["event_lost"] == LOST_MOST
     assert lane["naps"]["nap"] > lane["naps"]["event"]
 
 

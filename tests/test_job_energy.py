@@ -20,7 +20,10 @@ CONF = {
     "AcctGatherNodeFreq": "1",
     "PluginDir": "/usr/lib/x86_64-linux-gnu/slurm-wlm:/opt/mpi-wait/lib/slurm/energy",
 }
-WRAPPING = {"speed": 5.0, "range_uj": 2_000_000_000, "start_uj": 1_950_000_000}
+SPEED = 5.0
+WRAPPING = {"speed": SPEED, "range_uj": 2_000_000_000, "start_uj": 1_950_000_000}
+# Time all but stands still for the counters: one that does for ten seconds is taken for broken.
+CRAWL = 1e-5
 FILES = "/run/simnode/fs"
 MISSING = "acct_gather_energy/mpi_wait: no powercap zones"
 
@@ -75,7 +78,7 @@ def until(cluster: Cluster, path: str, count: int) -> None:
 def test_sacct_shows_the_models_joules(accounting: Cluster, nodes: int) -> None:
     """Time stands still for the counters but while the step runs, so that job, step and model must agree."""
     name = f"e{secrets.token_hex(4)}"
-    control(accounting, hold=True)
+    control(accounting, speed=CRAWL)
     before = {node: truth_j(accounting, node) for node in accounting.nodes}
     flag = f"{accounting.share}/{name}"
     script = f"touch {flag}.$SLURM_PROCID; until test -e {flag}.go; do sleep .1; done"
@@ -85,9 +88,9 @@ def test_sacct_shows_the_models_joules(accounting: Cluster, nodes: int) -> None:
     )
     until(accounting, f"{name}.[0-9]", nodes)
     time.sleep(0.5)
-    control(accounting, hold=False)
+    control(accounting, speed=SPEED)
     time.sleep(2.5)
-    control(accounting, hold=True)
+    control(accounting, speed=CRAWL)
     job = jobs.job_named(accounting, name)
     live = accounting.node_run(
         "submit", ["sstat", "-n", "-P", "-j", f"{job}.0", "-o", "ConsumedEnergyRaw"]
@@ -112,7 +115,7 @@ def test_sacct_shows_the_models_joules(accounting: Cluster, nodes: int) -> None:
     energy = jobs.record(accounting, job)["energy"]
     assert energy["joules"] == pytest.approx(sum(used), abs=1)
     assert energy["scope"] == "node" and "gaps" not in energy and "dropped" not in energy
-    control(accounting, hold=False)
+    control(accounting, speed=SPEED)
 
 
 def nodes_of(cluster: Cluster, job: int) -> list[str]:
@@ -123,7 +126,7 @@ def nodes_of(cluster: Cluster, job: int) -> list[str]:
 
 def test_the_node_shows_its_watts(accounting: Cluster) -> None:
     """46 W idle, two CPUs that may be busy with 32 W each, and the model's time goes five times as fast."""
-    control(accounting, hold=False)
+    control(accounting, speed=SPEED)
     deadline = time.monotonic() + 20
     while True:
         shown = accounting.node_run("submit", ["scontrol", "-o", "show", "node", "c1"]).stdout
@@ -213,31 +216,40 @@ def test_a_job_finds_the_models_watts(knowing: Cluster) -> None:
     assert record["energy"]["source"] == "simulated"
 
 
-def test_what_jobs_of_a_full_node_share(knowing: Cluster) -> None:
+def share_of(cluster: Cluster, count: int) -> tuple[float, list[dict[str, Any]]]:
+    """What the node uses in three seconds while so many jobs of one core run, and what their records say of it."""
+    control(cluster, speed=CRAWL)
+    before = truth_j(cluster, "c1")
+    name = f"s{secrets.token_hex(4)}"
+    flag = f"{cluster.share}/{name}"
+    script = f"touch {flag}.$SLURM_JOB_ID; until test -e {flag}.go; do sleep .1; done"
+    argv = ["srun", "-N1", "-n1", "--mpi-wait-policy=nap", "sh", "-c", script]
+    running = [cluster.popen(argv) for _ in range(count)]
+    until(cluster, f"{name}.[0-9]*", count)
+    time.sleep(0.5)
+    control(cluster, speed=1)
+    time.sleep(3)
+    control(cluster, speed=CRAWL)
+    (cluster.root / f"share/{name}.go").touch()
+    assert [process.wait(30) for process in running] == [0] * count
+    ids = [int(path.name.rsplit(".", 1)[1]) for path in cluster.root.glob(f"share/{name}.[0-9]*")]
+    records = [jobs.record(cluster, job)["energy"] for job in ids]
+    used_j = truth_j(cluster, "c1") - before
+    control(cluster, speed=1)
+    return used_j, records
+
+
+@pytest.mark.parametrize("count", [2, 1])
+def test_what_jobs_of_a_full_node_share(knowing: Cluster, count: int) -> None:
     """Two jobs of one core each: halves of the node, and together all of it; and alone, still a half, of a node of
-    which the rest is nobody's. Time stands still for the counters but while all of them run."""
-    for count in (2, 1):
-        control(knowing, hold=True)
-        before = truth_j(knowing, "c1")
-        name = f"s{secrets.token_hex(4)}"
-        flag = f"{knowing.share}/{name}"
-        script = f"touch {flag}.$SLURM_JOB_ID; until test -e {flag}.go; do sleep .1; done"
-        argv = ["srun", "-N1", "-n1", "--mpi-wait-policy=nap", "sh", "-c", script]
-        running = [knowing.popen(argv) for _ in range(count)]
-        until(knowing, f"{name}.[0-9]*", count)
-        time.sleep(0.5)
-        control(knowing, hold=False)
-        time.sleep(3)
-        control(knowing, hold=True)
-        (knowing.root / f"share/{name}.go").touch()
-        assert [process.wait(30) for process in running] == [0] * count
-        ids = [int(path.name.rsplit(".", 1)[1]) for path in knowing.root.glob(f"share/{name}.[0-9]*")]
-        shares = [jobs.record(knowing, job)["energy"] for job in ids]
-        used_j = truth_j(knowing, "c1") - before
+    which the rest is nobody's. A record of counters that were looked at too late says so, and is tried again."""
+    for _ in range(5):
+        used_j, shares = share_of(knowing, count)
         assert used_j > 100 and {share["scope"] for share in shares} == {"share"}
-        assert [share["node_joules"] for share in shares] == [pytest.approx(used_j, abs=1)] * count
-        assert sum(share["joules"] for share in shares) == pytest.approx(used_j * count / 2, rel=0.01)
-    control(knowing, hold=False)
+        if not any("gaps" in share for share in shares):
+            break
+    assert [share["node_joules"] for share in shares] == [pytest.approx(used_j, abs=1)] * count
+    assert sum(share["joules"] for share in shares) == pytest.approx(used_j * count / 2, rel=0.01)
 
 
 def test_no_user_can_read_the_counters(knowing: Cluster) -> None:

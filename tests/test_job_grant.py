@@ -40,10 +40,13 @@ def start() -> Iterator[grants.Start]:
 def test_a_lease_lowers_and_restores(start: grants.Start, driver: str) -> None:
     cluster = start(driver=driver)
     before = files(cluster)
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
-    record = jobs.record(cluster, job)
-    writes = take_writes(cluster)
-    assert files(cluster) == before
+    for _ in range(5):  # a core that came back late, on a busy machine, is lowered for longer waits only
+        job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+        record = jobs.record(cluster, job)
+        writes = take_writes(cluster)
+        assert files(cluster) == before
+        if record["grant"]["transitions"] >= 8:
+            break
     assert {file for _, file, _ in writes} == {"scaling_max_freq"}
     frequencies = {int(khz) for policy, _, khz in writes if policy == "policy0"}
     assert len(frequencies) == 2, "the lowest and what was found"
@@ -211,7 +214,9 @@ def test_two_jobs_share_a_node(start: grants.Start, how: str) -> None:
     lasts = "6" if how == "ends" else "40"
     one, first = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", lasts], stdout=subprocess.DEVNULL)
     low_one = wait_for(lambda: lows(cluster))
-    two, second = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "18"], user="bob")
+    enough = cluster.root / f"share/{how}.enough"
+    argv = ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "60", f"{cluster.share}/{enough.name}"]
+    two, second = begin(cluster, argv, user="bob")
     if how != "ends":
         wait_for(lambda: len(lows(cluster)) == 2)
     if how == "restored":
@@ -225,6 +230,7 @@ def test_two_jobs_share_a_node(start: grants.Start, how: str) -> None:
     first.communicate(timeout=60)
     cluster.wait_job(one)
     assert len(low := lows(cluster)) == 1 and low != low_one
+    enough.touch()
     out, _ = second.communicate(timeout=60)
     assert '"last": "done", "restore": "done"' in out
     cluster.wait_job(two)

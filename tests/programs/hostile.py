@@ -234,12 +234,12 @@ def low() -> dict[str, str]:
 
 
 def renew() -> dict[str, str]:
-    """Keeps its core low, as a rank in a long wait does."""
+    """Keeps its core low, as a rank in a long wait does: so many seconds, or until there is a file."""
     own, end = bind(), lease()
     until, answer = time.monotonic() + float(sys.argv[2]), ""
-    while time.monotonic() < until:
+    while time.monotonic() < until and not any(map(os.path.exists, sys.argv[3:])):
         answer = ask(end, LOW, own)
-        time.sleep(0.25)
+        time.sleep(0.1)
     return {"own": str(own), "last": answer, "restore": ask(end, RESTORE, own)}
 
 
