@@ -71,6 +71,7 @@ def test_both_kinds_of_packages_have_every_installed_file_once(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_both_kinds_put_it_into_packages_of_the_same_names(
     red: list[Path], debian_packages: Mapping[str, Path]
 ) -> None:
@@ -81,6 +82,7 @@ def test_both_kinds_put_it_into_packages_of_the_same_names(
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_what_administrators_edit_stays_theirs(red: list[Path], debian_packages: Mapping[str, Path]) -> None:
     kept = {path for package in red for path in rpms.query(package, "--configfiles")}
     assert kept == {path for path in installed() if path.startswith("/etc/")}
@@ -89,6 +91,7 @@ def test_what_administrators_edit_stays_theirs(red: list[Path], debian_packages:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_the_rpm_takes_only_the_slurm_that_it_was_built_for(
     red: list[Path], debian_packages: Mapping[str, Path]
 ) -> None:
