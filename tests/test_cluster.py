@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import pytest
 
@@ -54,10 +54,13 @@ finally:
 
 
 class Trace(NamedTuple):
-    """How a cluster's remains would be known: its PID namespace and, if any, its cgroups' name."""
+    """How a cluster's remains would be known: its PID namespace and, if any, its cgroups' name.
+
+    held: the namespace, open: as long as it is, no other gets its number."""
 
     pid_namespace: str
     cgroup: str
+    held: IO[bytes] | None = None
 
 
 class Machine:
@@ -98,7 +101,8 @@ def processes_in(trace: Trace) -> list[str]:
 
 def trace_of(init: int) -> Trace:
     names = re.findall("/(mpi-wait-[0-9a-f]+)", Path(f"/proc/{init}/cgroup").read_text())
-    return Trace(os.readlink(f"/proc/{init}/ns/pid"), names[0] if names else "")
+    held = open(f"/proc/{init}/ns/pid", "rb")
+    return Trace(os.readlink(f"/proc/{init}/ns/pid"), names[0] if names else "", held)
 
 
 @pytest.fixture
