@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -56,11 +56,11 @@ finally:
 class Trace(NamedTuple):
     """How a cluster's remains would be known: its PID namespace and, if any, its cgroups' name.
 
-    held: the namespace, open: as long as it is, no other gets its number."""
+    held: a descriptor of the namespace, until this process ends: meanwhile no other gets its number."""
 
     pid_namespace: str
     cgroup: str
-    held: IO[bytes] | None = None
+    held: int = -1
 
 
 class Machine:
@@ -101,7 +101,7 @@ def processes_in(trace: Trace) -> list[str]:
 
 def trace_of(init: int) -> Trace:
     names = re.findall("/(mpi-wait-[0-9a-f]+)", Path(f"/proc/{init}/cgroup").read_text())
-    held = open(f"/proc/{init}/ns/pid", "rb")
+    held = os.open(f"/proc/{init}/ns/pid", os.O_RDONLY)
     return Trace(os.readlink(f"/proc/{init}/ns/pid"), names[0] if names else "", held)
 
 

@@ -138,7 +138,7 @@ def test_the_clock_jumps_in_a_wait(folder: Path, jump_s: int) -> None:
         done, segment = run([BUILD / "tests/preload/preload_driver", "wait"], NAP, preload=jump, JUMP_S=str(jump_s))
         seen = values(done)
         call = segment["slots"][0]["lane"][0]["calls"]["Recv"]
-        if 0.05e9 < call["wait_ns"] < 0.25e9 and segment["slots"][0]["lane"][0]["naps"]["nap"] > 20:
+        if 0.05e9 < call["wait_ns"] < 0.25e9 and segment["slots"][0]["lane"][0]["naps"].get("nap", 0) > 20:
             break
     assert seen["code"] == 0 and seen["errno"] == 4711 and seen["slack"] == 50000
     assert call["waits"] == 1 and 0.05e9 < call["wait_ns"] < 0.25e9 and call["longest_ns"] == call["wait_ns"]

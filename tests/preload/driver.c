@@ -107,6 +107,12 @@ static void scene_sends_more(void)
 		scene_sends();
 }
 
+static void scene_exchanges(void)
+{
+	for (int i = 0; i < 50; i++)
+		MPI_Sendrecv(0, 1, 8, 4, 200, 0, 1, 8, 4, 0, (word)ompi_mpi_comm_world, 0);
+}
+
 /* Stopped for two seconds in the middle of a wait of half a second, as by scontrol suspend. */
 static void scene_stopped(void)
 {
@@ -286,6 +292,7 @@ static const struct {
         {"sends_more", scene_sends_more},
         {"places", scene_places},
         {"progress", scene_progress},
+        {"exchanges", scene_exchanges},
         {"stopped", scene_stopped},
         {"inner", scene_inner},
         {"lock", scene_lock},

@@ -10,7 +10,8 @@
  *     MPI_Allreduce    the same through PMPI_Recv, as an inner call: (unused, unused, microseconds, ...)
  *     MPI_Wait         calls *fake_callback from inside, which may leave by longjmp
  *     MPI_Win_lock     blocks for "rank" microseconds
- *     MPI_Test         one poll; MPI_Barrier, MPI_Send, MPI_Isend, MPI_Irecv and MPI_Sendrecv return at once
+ *     MPI_Test         one poll; MPI_Barrier, MPI_Send, MPI_Isend and MPI_Irecv return at once
+ *     MPI_Sendrecv     blocks for "tag" microseconds
  *     PMPI_Type_size   a datatype is its own size
  */
 #include <sched.h>
@@ -206,8 +207,9 @@ int PMPI_Sendrecv(word, word, word, word, word, word, word, word, word, word, wo
 int PMPI_Sendrecv(word buffer, word count, word type, word dest, word tag, word into, word most, word of, word source,
                   word with, word comm, word status)
 {
-	(void)buffer, (void)count, (void)type, (void)dest, (void)tag, (void)comm;
+	(void)buffer, (void)count, (void)type, (void)dest, (void)comm;
 	(void)into, (void)most, (void)of, (void)source, (void)with, (void)status;
+	block(tag, 0);
 	return 0;
 }
 int MPI_Sendrecv(word, word, word, word, word, word, word, word, word, word, word, word) ALIAS(PMPI_Sendrecv);
