@@ -47,7 +47,7 @@ void account_close(struct account *account);
 /*
  * Puts the record's line into the run's field, or into the next one (admin_comment, system_comment, extra from Slurm
  * 23.02 on) where the field holds somebody else's text. joules >= 0 sets the job's energy too, where Slurm can (25.11).
- * Returns 0; ACCOUNT_NOT_YET, also while the job runs on elsewhere; -EALREADY: a record of at least as many nodes is
+ * Returns 0; ACCOUNT_NOT_YET, also while the job runs on elsewhere; -EALREADY: a record that is as good (record.h) is
  * there; -EEXIST: no field is free; -EIO with slurmdbd's reason: it may not be held for stored.
  */
 int account_store(struct account *account, const struct account_run *run, enum site_field field, const char *line,

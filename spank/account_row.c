@@ -8,15 +8,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * The row is looked for at a time inside the run; clocks differ, and a run may be shorter than their difference. Munge
- * lets them differ by five minutes: so far is looked for rows of runs that have been over for long, see is_plausible.
- */
-static const int widths_s[] = {0, 1, 3, 60, 330};
-
-#define WIDE_S      60  /* from here on a row has to be plausible */
 #define OVER_S      600 /* a run that ended so long ago has a row */
 #define TOLERANCE_S 30  /* prolog and epilog, and what slurmctld takes to hear of them */
+
+/* What a row has to be like, to be believed to be the run's. */
+enum belief {
+	BELIEF_FITS,  /* the run began while the row's did, but for a second: see fits */
+	BELIEF_ANY,   /* no matter what: it is near */
+	BELIEF_LASTED /* far off, but over for long, and it lasted as long as the run: see lasted */
+};
+
+/*
+ * Where the row is looked for, in this order. First at a time inside the run, which its end by slurmctld may precede,
+ * where a task was slow to end: then from its begin on. Clocks differ, and a run may be shorter than their difference:
+ * munge lets them differ by five minutes.
+ */
+static const struct window {
+	int width_s; /* around the time inside the run */
+	bool from_begin;
+	enum belief belief;
+} windows[] = {
+        {.width_s = 0, .belief = BELIEF_FITS},    {.width_s = 0, .belief = BELIEF_FITS, .from_begin = true},
+        {.width_s = 1, .belief = BELIEF_ANY},     {.width_s = 3, .belief = BELIEF_ANY},
+        {.width_s = 60, .belief = BELIEF_LASTED}, {.width_s = 330, .belief = BELIEF_LASTED},
+};
 
 void query_free(struct query *query)
 {
@@ -111,19 +126,28 @@ static long long distance(time_t a, time_t b)
 
 /*
  * Of the rows at one time, the one that began nearest to the run, the later one of two; but none that ends where the
- * job was resized while there is another: that one goes on to the run's end.
+ * job was resized while there is another, for that one goes on to the run's end; and none of other nodes, as of a run
+ * that was cancelled before it had any.
  */
-static bool is_better(const struct row *row, const slurmdb_job_rec_t *job, time_t at)
+static bool is_better(const struct row *row, const slurmdb_job_rec_t *job, const struct account_run *run)
 {
 	bool row_resized = row->state & JOB_RESIZING, job_resized = job->state & JOB_RESIZING;
+	bool job_has_node = has_node(job, run->node);
 
 	if (row_resized != job_resized)
 		return row_resized;
-	return distance(job->start, at) <= distance(row->start, at);
+	if (row->has_node != job_has_node)
+		return job_has_node;
+	return distance(job->start, run->begun) <= distance(row->start, run->begun);
 }
 
-/* Far from where it was looked for, a row is believed only if it is over for long and lasted as long as the run did. */
-static bool is_plausible(const struct account_run *run, const slurmdb_job_rec_t *job)
+/* A row that ends in the second in which the run began is that of a run before, unless it is that short. */
+static bool fits(const struct account_run *run, const slurmdb_job_rec_t *job)
+{
+	return job->start <= run->begun + 1 && (job->end == 0 || job->end > run->begun || job->start + 1 >= run->begun);
+}
+
+static bool lasted(const struct account_run *run, const slurmdb_job_rec_t *job)
 {
 	return job->end > 0 && run->end + OVER_S < time(NULL) &&
 	       llabs((long long)(job->end - job->start) - (long long)(run->end - run->begun)) <= TOLERANCE_S;
@@ -132,21 +156,23 @@ static bool is_plausible(const struct account_run *run, const slurmdb_job_rec_t 
 /* What rows_get looks for among the rows that a query selects; run NULL: any. */
 struct wish {
 	const struct account_run *run;
-	bool wide;
+	enum belief belief;
 };
 
 static bool is_wished(const struct wish *wish, const slurmdb_job_rec_t *job)
 {
 	if (!wish->run)
 		return true;
-	return job->jobid == wish->run->job_id && (!wish->wide || is_plausible(wish->run, job));
+	if (job->jobid != wish->run->job_id)
+		return false;
+	return wish->belief == BELIEF_ANY ||
+	       (wish->belief == BELIEF_FITS ? fits(wish->run, job) : lasted(wish->run, job));
 }
 
 /* Returns how many rows the query selects, or -EIO; *ret_found of them are wished for, *ret_row is the best one. */
 static int rows_get(void *connection, struct query *query, const struct wish *wish, int *ret_found, struct row *ret_row,
                     struct error *error)
 {
-	time_t at = !wish->run ? 0 : wish->wide ? wish->run->begun : wish->run->at;
 	void *jobs, *seen = slurm_list_create(NULL);
 	slurmdb_job_rec_t *job;
 	int count = 0;
@@ -160,7 +186,7 @@ static int rows_get(void *connection, struct query *query, const struct wish *wi
 	}
 	while ((job = slurm_list_pop(jobs))) {
 		count++;
-		if (is_wished(wish, job) && ((*ret_found)++ == 0 || is_better(ret_row, job, at)))
+		if (is_wished(wish, job) && ((*ret_found)++ == 0 || !wish->run || is_better(ret_row, job, wish->run)))
 			row_copy(job, wish->run ? wish->run->node : NULL, ret_row);
 		slurm_list_append(seen, job);
 	}
@@ -188,7 +214,7 @@ int row_again(void *connection, struct query *query, struct row *ret_row, struct
 static int row_narrow(void *connection, const struct account_run *run, struct query *query, struct row *row,
                       struct error *error)
 {
-	const struct wish wish = {.run = run};
+	const struct wish wish = {.run = run, .belief = BELIEF_ANY};
 	struct account_run exact = *run;
 	uint32_t state = row->state;
 	time_t end = row->end;
@@ -209,14 +235,15 @@ int row_find(void *connection, const struct account_run *run, struct query *ret_
 {
 	int count = 0, found = 0;
 
-	for (size_t i = 0; i < sizeof(widths_s) / sizeof(widths_s[0]) && count >= 0 && found == 0; i++) {
-		const struct wish wish = {.run = run, .wide = widths_s[i] >= WIDE_S};
-		int width_s = widths_s[i];
+	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]) && count >= 0 && found == 0; i++) {
+		const struct window *window = &windows[i];
+		const struct wish wish = {.run = run, .belief = window->belief};
+		time_t start = window->from_begin ? run->begun : run->at - window->width_s;
 
-		if (wish.wide && run->end + OVER_S >= time(NULL))
+		if (window->belief == BELIEF_LASTED && run->end + OVER_S >= time(NULL))
 			break;
 		query_free(ret_query);
-		query_make(ret_query, run, JOB_RUNNING, run->at - width_s, run->at + (width_s ? width_s : 1));
+		query_make(ret_query, run, JOB_RUNNING, start, run->at + (window->width_s ? window->width_s : 1));
 		count = rows_get(connection, ret_query, &wish, &found, ret_row, error);
 	}
 	if (count < 0)

@@ -164,6 +164,32 @@ static bool is_disjoint(const struct nodelist *list, const char *text)
 	return disjoint;
 }
 
+/*
+ * A node that has to abort the job, because it was lost and is back, is told of itself alone by slurmctld: where
+ * another list names it, that one holds for it too.
+ */
+static void list_widen(struct reading *reading, struct entry *entry)
+{
+	struct collection *collection = reading->collection;
+	size_t own = entry->list;
+
+	if (entry->place < 0 || nodelist_count(reading->list[own]) != 1)
+		return;
+	for (size_t i = 0; i < collection->list_count; i++) {
+		struct nodelist *wider = reading->list[i];
+		int place = i != own && wider ? nodelist_find(wider, entry->node->node) : -1;
+
+		if (place < 0)
+			continue;
+		nodelist_free(reading->list[own]); /* nobody else is in it */
+		reading->list[own] = NULL;
+		entry->list = i;
+		entry->place = place;
+		entry->node->nodes = collection->list[i];
+		return;
+	}
+}
+
 /* Which lists count, and how many nodes they name together. The chosen one becomes the first in order. */
 static void lists_judge(struct reading *reading, int chosen, bool ret_counts[COLLECTION_LISTS])
 {
@@ -183,12 +209,15 @@ static int entries_place(struct reading *reading)
 {
 	struct collection *collection = reading->collection;
 	bool counts[COLLECTION_LISTS] = {false};
-	int chosen = list_choose(reading);
 	size_t kept = 0;
+	int chosen;
 
 	collection->node = calloc(reading->count + 1, sizeof(*collection->node));
 	if (!collection->node)
 		return -ENOMEM;
+	for (size_t i = 0; i < reading->count; i++)
+		list_widen(reading, &reading->entry[i]);
+	chosen = list_choose(reading);
 	lists_judge(reading, chosen, counts);
 	for (size_t i = 0; i < reading->count; i++) {
 		struct entry *entry = &reading->entry[i];

@@ -217,10 +217,17 @@ int record_merge(const struct record_node *const nodes[], size_t count, uint32_t
 	return 0;
 }
 
-static json_int_t reported(const json_t *object)
+static json_int_t nodes_number(const json_t *object, const char *name)
 {
-	return json_integer_value(
-	        json_object_get(json_object_get(json_object_get(object, "mpi_wait"), "nodes"), "reported"));
+	return json_integer_value(json_object_get(json_object_get(json_object_get(object, "mpi_wait"), "nodes"), name));
+}
+
+/* The record of more nodes; of two of as many, the one that knows of more. */
+static bool is_better(const json_t *ours, const json_t *held)
+{
+	json_int_t more = nodes_number(ours, "reported") - nodes_number(held, "reported");
+
+	return more > 0 || (more == 0 && nodes_number(ours, "of") > nodes_number(held, "of"));
 }
 
 int record_combine(const char *held, const char *line, char **ret_text)
@@ -237,7 +244,7 @@ int record_combine(const char *held, const char *line, char **ret_text)
 			return -ENOMEM;
 		if (!json_is_object(have))
 			return -EEXIST;
-		if (reported(have) >= reported(ours))
+		if (!is_better(ours, have))
 			return -EALREADY;
 		json_object_update(have, ours);
 		text = memory_text(have, JSON_COMPACT | JSON_REAL_PRECISION(15));

@@ -25,15 +25,22 @@ static bool wanted(const struct site *site, const struct collection *collection)
 	return record_elapsed_s(nodes_of(collection), collection->count) >= site->record_min_s;
 }
 
-/* A time inside the run: soon after it began here, because what ends the run may be long in coming. */
-static time_t run_time(const struct collection *collection)
+/*
+ * When the run was: as the nodes say that the job had at its end, from the first that began to the first that ended,
+ * because one that was lost may end long after slurmctld ended the run. The time inside it is soon after it began.
+ */
+static void run_times(const struct collection *collection, struct account_run *run)
 {
-	double start_s = collection->node[0]->start_s;
+	const struct record_node *first = collection->node[0];
+	double start_s = first->start_s, end_s = first->end_s;
 
-	for (size_t i = 1; i < collection->count; i++)
+	for (size_t i = 1; i < collection->count && collection->node[i]->nodes == first->nodes; i++) {
 		start_s = fmin(start_s, collection->node[i]->start_s);
-	return (time_t)(start_s +
-	                fmin(record_elapsed_s(nodes_of(collection), collection->count) / 2, RUN_OFFSET_MAX_S));
+		end_s = fmin(end_s, collection->node[i]->end_s);
+	}
+	run->begun = (time_t)start_s;
+	run->end = (time_t)fmax(end_s, start_s);
+	run->at = (time_t)(start_s + fmin(fmax(end_s - start_s, 0) / 2, RUN_OFFSET_MAX_S));
 }
 
 static double joules_in(const char *line)
@@ -72,20 +79,18 @@ static const struct record_node *array_node(const struct collection *collection)
 static int account_add(struct store *store, const struct collection *collection, const char *line, struct error *error)
 {
 	const struct record_node *node = array_node(collection);
-	const struct account_run run = {
+	struct account_run run = {
 	        .cluster = node->cluster,
 	        .job_id = node->job_id,
 	        .array_job_id = node->array_job_id,
 	        .array_task_id = node->array_task_id,
-	        .at = run_time(collection),
-	        .begun = (time_t)collection->node[0]->start_s,
-	        .end = (time_t)collection->node[0]->end_s,
 	        .node = collection->node[0]->node,
 	};
 	int result = store->account ? 0 : account_open(&store->account, error);
 
 	if (result)
 		return result;
+	run_times(collection, &run);
 	return account_store(store->account, &run, store->site->field, line,
 	                     store->site->energy_tres ? joules_in(line) : -1, error);
 }

@@ -15,6 +15,8 @@ from tests.record_tools import node_record
 
 MODIFY_JOB = 1476
 COMPLETED = 3
+CANCELLED = 4
+NODE_FAIL = 7
 OUTBOX = "/var/spool/mpi-wait/out"
 
 
@@ -26,13 +28,20 @@ def sql(cluster: Cluster, statement: str) -> list[list[str]]:
 
 
 def make_rows(
-    cluster: Cluster, first_job: int, count: int, nodelist: str, nodes: int = 1, length_s: int = 40, ago_s: int = 60
+    cluster: Cluster,
+    first_job: int,
+    count: int,
+    nodelist: str,
+    nodes: int = 1,
+    length_s: int = 40,
+    ago_s: int = 60,
+    state: int = COMPLETED,
 ) -> list[dict[str, Any]]:
     """Puts jobs that are over into slurmdbd; all ran at the same time."""
     end = int(time.time()) - ago_s
     start = end - length_s
     values = [
-        f"({end},'users','job',4,0,{job},0,1000,1000,0,'{nodelist}',{nodes},'all',{COMPLETED},{start},{start},"
+        f"({end},'users','job',4,0,{job},0,1000,1000,0,'{nodelist}',{nodes},'all',{state},{start},{start},"
         f"{start},{end},0,4294967294,4294967294,'','','','')"
         for job in range(first_job, first_job + count)
     ]
@@ -108,3 +117,8 @@ def make_old(cluster: Cluster, node: str, *folders: str) -> None:
 def spool_left(cluster: Cluster) -> list[str]:
     found = cluster.node_run("submit", ["find", cluster.spool, "-mindepth", "1", "!", "-name", ".*"]).stdout
     return found.split()
+
+
+def handed_in(cluster: Cluster, job: int) -> list[str]:
+    """The files that the nodes of a job's first run have left in the spool."""
+    return cluster.node_run("submit", ["ls", f"{cluster.spool}/throwaway-{job}-0"]).stdout.split()

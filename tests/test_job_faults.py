@@ -145,14 +145,21 @@ def test_a_slow_slurmdbd(cluster: Cluster) -> None:
     walk.count("faults", 1, f"slurmdbd that takes {SLOW_S} s for each answer")
 
 
+def first_text(cluster: Cluster, job: int) -> str:
+    """What is in the first row of a job that has several; "": nothing."""
+    return jobs.comments_of_all_runs(cluster, job)[0]
+
+
+@pytest.mark.parametrize("lost", ["node", "slurmd"])
 @pytest.mark.parametrize("after", ["requeued", "cancelled"])
-def test_a_node_is_lost(cluster: Cluster, after: str) -> None:
-    """slurmd and its stepds die and the node is set down. What the other node knows of the run is there."""
+def test_a_node_is_lost(cluster: Cluster, after: str, lost: str) -> None:
+    """It is set down: its stepds are dead too, or run on until slurmd is back. What is known of the run is there."""
     before = health.cores(cluster)
     job = jobs.sbatch(cluster, f"srun -n2 -N2 {PROGRAMS}/unbalanced 2 2000 10\n", [*WANTED, "--requeue"])
     cluster.wait_job(job, ("RUNNING",))
     grants.wait_for(lambda: cluster.node_run("c2", ["pgrep", "-f", rf"slurmstepd: \[{job}\.0\]"]).stdout)
-    cluster.node_run("c2", ["pkill", "-KILL", "-f", rf"slurmstepd: \[{job}\."])
+    if lost == "node":
+        cluster.node_run("c2", ["pkill", "-KILL", "-f", rf"slurmstepd: \[{job}\."])
     cluster.kill("slurmd-c2", signal.SIGKILL)
     down = ["scontrol", "update", "nodename=c2", "state=down", "reason=lost"]
     cluster.node_run("submit", down, check=True)
@@ -165,15 +172,10 @@ def test_a_node_is_lost(cluster: Cluster, after: str) -> None:
         cluster.run(["scancel", str(job)])
     cluster.wait_job(job, timeout=60)
     cluster.wait_accounted(job, timeout=60)
-
-    def written() -> list[str]:
-        """A node may hand in late, and slurmdbd still be busy with the run's row: what it refuses is kept."""
-        for node in cluster.nodes:
-            spool_jobs.make_old(cluster, node, cluster.spool)
-        spool_jobs.helper(cluster, "c1", "flush", "--partial")
-        return [text for text in jobs.comments_of_all_runs(cluster, job) if text]
-    texts = grants.wait_for(written)
-    assert spool_jobs.record_of(texts[0])["nodes"]["of"] == 2
+    grants.wait_for(lambda: len(spool_jobs.handed_in(cluster, job)) == 2 or first_text(cluster, job))
+    spool_jobs.make_old(cluster, "c1", cluster.spool)
+    assert spool_jobs.helper(cluster, "c1", "flush", "--partial").returncode == 0
+    assert spool_jobs.record_of(first_text(cluster, job))["nodes"] == {"reported": 2, "of": 2}
     cluster.wait_nodes()
     health.assert_well(cluster, before)
-    walk.count("faults", 1, f"a node lost, its job {after}")
+    walk.count("faults", 1, f"{'a node' if lost == 'node' else 'slurmd'} lost, its job {after}")

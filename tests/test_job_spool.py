@@ -13,6 +13,7 @@ from tests import jobs, spool_jobs
 from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
 from tests.jobs import HELPER, PROGRAMS
+from tests.record_tools import node_record
 from tests.spool_jobs import OUTBOX, record_of
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
@@ -31,9 +32,8 @@ def sweeping() -> Iterator[Cluster]:
 
 def moved(cluster: Cluster, job: int, nodes: int = 1) -> list[str]:
     """The job's files in the spool, once that many are there."""
-    folder = f"{cluster.spool}/throwaway-{job}-0"
     deadline = time.monotonic() + 20
-    while len(files := cluster.node_run("submit", ["ls", folder]).stdout.split()) < nodes:
+    while len(files := spool_jobs.handed_in(cluster, job)) < nodes:
         assert time.monotonic() < deadline, f"job {job} has {files} in the spool"
         time.sleep(0.2)
     return files
@@ -100,6 +100,35 @@ def test_what_a_field_holds_already(sweeping: Cluster, held: str, field: str) ->
         assert {**json.loads(text), "mpi_wait": 0} == {**json.loads(held), "mpi_wait": 0}
     else:
         assert jobs.comment(sweeping, job) == held
+
+
+@pytest.mark.parametrize(
+    ("job", "second_nodes", "second_s", "lost_s"),
+    [(900_001, "None assigned", 0, 0), (900_002, "None assigned", 0, 2000), (900_003, "n[1-2]", 30, 0)],
+    ids=["cancelled", "lost", "ran"],
+)
+def test_a_run_that_was_requeued_at_once(
+    sweeping: Cluster, job: int, second_nodes: str, second_s: int, lost_s: float
+) -> None:
+    """Run twice within seconds. What the first left is of the first; its lost node ended it late, and told of itself."""
+    lost = spool_jobs.NODE_FAIL
+    (run,) = spool_jobs.make_rows(sweeping, job, 1, "n[1-2]", 2, length_s=2, ago_s=3000, state=lost)
+    ago_s = int(time.time()) - int(run["end_s"]) - second_s
+    spool_jobs.make_rows(
+        sweeping, job, 1, second_nodes, length_s=second_s, ago_s=ago_s, state=spool_jobs.CANCELLED
+    )
+    folder = sweeping.inside.path(f"{sweeping.spool}/throwaway-{job}-0")
+    folder.mkdir(mode=0o700)
+    for node, nodes, late_s in (("n1", "n[1-2]", 1.4), ("n2", "n2" if lost_s else "n[1-2]", 1.4 + lost_s)):
+        times = {"start_s": run["start_s"], "end_s": run["end_s"] + late_s}
+        text = json.dumps(node_record(node, nodes, None, job, cluster="throwaway", **times))
+        (folder / f"{node}.json").write_text(text)
+    assert sweep(sweeping) == 0
+    held = spool_jobs.sql(
+        sweeping, f"select nodelist, admin_comment from throwaway_job_table where id_job={job} order by time_start"
+    )
+    assert [row[0] for row in held] == ["n[1-2]", second_nodes] and held[1][1] == "NULL"
+    assert record_of(held[0][1])["nodes"] == {"reported": 2, "of": 2}
 
 
 def test_no_field_is_free(sweeping: Cluster) -> None:
