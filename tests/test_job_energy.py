@@ -73,47 +73,53 @@ def until(cluster: Cluster, path: str, count: int) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.release
-@pytest.mark.parametrize("nodes", [1, 2])
-def test_sacct_shows_the_models_joules(accounting: Cluster, nodes: int) -> None:
-    """Time stands still for the counters but while the step runs, so that job, step and model must agree."""
+def play(cluster: Cluster, nodes: int) -> tuple[int, float, int]:
+    """A job in which the counters run for 2.5 s of it: its id, the joules of its nodes, and what sstat said of them."""
     name = f"e{secrets.token_hex(4)}"
-    control(accounting, speed=CRAWL)
-    before = {node: truth_j(accounting, node) for node in accounting.nodes}
-    flag = f"{accounting.share}/{name}"
+    control(cluster, speed=CRAWL)
+    before = {node: truth_j(cluster, node) for node in cluster.nodes}
+    flag = f"{cluster.share}/{name}"
     script = f"touch {flag}.$SLURM_PROCID; until test -e {flag}.go; do sleep .1; done"
-    running = accounting.popen(
+    running = cluster.popen(
         ["srun", f"-N{nodes}", f"-n{nodes}", "--exclusive", f"--job-name={name}"]
         + ["--mpi-wait-policy=nap", "sh", "-c", script]
     )
-    until(accounting, f"{name}.[0-9]", nodes)
+    until(cluster, f"{name}.[0-9]", nodes)
     time.sleep(0.5)
-    control(accounting, speed=SPEED)
+    control(cluster, speed=SPEED)
     time.sleep(2.5)
-    control(accounting, speed=CRAWL)
-    job = jobs.job_named(accounting, name)
-    live = accounting.node_run(
-        "submit", ["sstat", "-n", "-P", "-j", f"{job}.0", "-o", "ConsumedEnergyRaw"]
-    ).stdout
-    (accounting.root / f"share/{name}.go").touch()
+    control(cluster, speed=CRAWL)
+    job = jobs.job_named(cluster, name)
+    used_j = [truth_j(cluster, node) - before[node] for node in nodes_of(cluster, job)]
+    assert len(used_j) == nodes and min(used_j) > 0
+    time.sleep(2 * int(CONF["AcctGatherNodeFreq"]))
+    live = cluster.node_run("submit", ["sstat", "-n", "-P", "-j", f"{job}.0", "-o", "ConsumedEnergyRaw"]).stdout
+    (cluster.root / f"share/{name}.go").touch()
     assert running.wait(30) == 0
-    accounting.wait_job(job)
-    accounting.wait_accounted(job)
-    used = [
-        joules
-        for node in accounting.nodes
-        if (joules := truth_j(accounting, node) - before[node]) and node in nodes_of(accounting, job)
-    ]
+    cluster.wait_job(job)
+    cluster.wait_accounted(job)
+    return job, sum(used_j), int(live.strip() or 0)
+
+
+@pytest.mark.release
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_sacct_shows_the_models_joules(accounting: Cluster, nodes: int) -> None:
+    """Time stands still for the counters but while the step runs, so that job, step and model must agree. A record of
+    counters that were looked at too late says so, and is tried again."""
+    for _ in range(5):
+        job, used_j, live_j = play(accounting, nodes)
+        energy = jobs.record(accounting, job)["energy"]
+        if "gaps" not in energy:
+            break
     rows = {
         row["JobID"]: int(row["ConsumedEnergyRaw"] or 0)
         for row in accounting.sacct(job, ["JobID", "ConsumedEnergyRaw"])
     }
-    assert len(used) == nodes and sum(used) > 300
-    assert rows[f"{job}.0"] == pytest.approx(sum(used), abs=1 + nodes)
-    assert rows[str(job)] == pytest.approx(sum(used), abs=1 + nodes)
-    assert int(live.strip() or 0) == pytest.approx(sum(used), abs=1 + nodes)
-    energy = jobs.record(accounting, job)["energy"]
-    assert energy["joules"] == pytest.approx(sum(used), abs=1)
+    assert used_j > 300
+    assert rows[f"{job}.0"] == pytest.approx(used_j, abs=1 + nodes)
+    assert rows[str(job)] == pytest.approx(used_j, abs=1 + nodes)
+    assert live_j == pytest.approx(used_j, abs=1 + nodes)
+    assert energy["joules"] == pytest.approx(used_j, abs=1)
     assert energy["scope"] == "node" and "gaps" not in energy and "dropped" not in energy
     control(accounting, speed=SPEED)
 

@@ -110,7 +110,7 @@ def test_what_a_field_holds_already(sweeping: Cluster, held: str, field: str) ->
 def test_a_run_that_was_requeued_at_once(
     sweeping: Cluster, job: int, second_nodes: str, second_s: int, lost_s: float
 ) -> None:
-    """Run twice within seconds. What the first left is of the first; its lost node ended it late, and told of itself."""
+    """Run twice within seconds. What the first left is of the first; a lost node ended it late, and told of itself."""
     lost = spool_jobs.NODE_FAIL
     (run,) = spool_jobs.make_rows(sweeping, job, 1, "n[1-2]", 2, length_s=2, ago_s=3000, state=lost)
     ago_s = int(time.time()) - int(run["end_s"]) - second_s

@@ -372,6 +372,9 @@ def test_combining_with_what_a_field_holds() -> None:
     assert driver("combine", "JS1:H4sIAAAA", line)["code"] == -17
     assert driver("combine", '["list"]', line)["code"] == -17
     assert driver("combine", line, line)["code"] == -114
+    known = json.dumps({"mpi_wait": {"nodes": {"reported": 1, "of": 3}}})
+    assert json.loads(driver("combine", line, known)["text"]) == json.loads(known)
+    assert driver("combine", known, line)["code"] == -114
     assert driver("combine", json.dumps({"x": "y" * 65530}), line)["code"] == -27
 
 
