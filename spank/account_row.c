@@ -10,6 +10,7 @@
 
 #define OVER_S      600 /* a run that ended so long ago has a row */
 #define TOLERANCE_S 30  /* prolog and epilog, and what slurmctld takes to hear of them */
+#define RESIZED_MAX 64  /* times that a job was resized */
 
 /* What a row has to be like, to be believed to be the run's. */
 enum belief {
@@ -230,21 +231,37 @@ static int row_narrow(void *connection, const struct account_run *run, struct qu
 	return error_set(error, -EEXIST, "%d rows for one run of a job", count);
 }
 
-int row_find(void *connection, const struct account_run *run, struct query *ret_query, struct row *ret_row,
-             struct error *error)
+/* Returns how many rows the query that is left selects, or -EIO; *ret_found of them may be the run's. */
+static int row_look(void *connection, const struct account_run *run, struct query *query, int *ret_found,
+                    struct row *ret_row, struct error *error)
 {
-	int count = 0, found = 0;
+	int count = 0;
 
-	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]) && count >= 0 && found == 0; i++) {
+	*ret_found = 0;
+	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]) && count >= 0 && *ret_found == 0; i++) {
 		const struct window *window = &windows[i];
 		const struct wish wish = {.run = run, .belief = window->belief};
 		time_t start = window->from_begin ? run->begun : run->at - window->width_s;
 
 		if (window->belief == BELIEF_LASTED && run->end + OVER_S >= time(NULL))
 			break;
-		query_free(ret_query);
-		query_make(ret_query, run, JOB_RUNNING, start, run->at + (window->width_s ? window->width_s : 1));
-		count = rows_get(connection, ret_query, &wish, &found, ret_row, error);
+		query_free(query);
+		query_make(query, run, JOB_RUNNING, start, run->at + (window->width_s ? window->width_s : 1));
+		count = rows_get(connection, query, &wish, ret_found, ret_row, error);
+	}
+	return count;
+}
+
+int row_find(void *connection, const struct account_run *run, struct query *ret_query, struct row *ret_row,
+             struct error *error)
+{
+	struct account_run part = *run;
+	int found, count = row_look(connection, &part, ret_query, &found, ret_row, error);
+
+	/* where the job was resized, the run goes on in the next row */
+	for (int i = 0; i < RESIZED_MAX && count > 0 && found > 0 && (ret_row->state & JOB_RESIZING); i++) {
+		part.begun = part.at = ret_row->end;
+		count = row_look(connection, &part, ret_query, &found, ret_row, error);
 	}
 	if (count < 0)
 		return count;

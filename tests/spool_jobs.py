@@ -17,6 +17,7 @@ MODIFY_JOB = 1476
 COMPLETED = 3
 CANCELLED = 4
 NODE_FAIL = 7
+RESIZING = 1 << 13
 OUTBOX = "/var/spool/mpi-wait/out"
 
 
@@ -94,15 +95,19 @@ def play(cluster: Cluster, order: dict[str, Any], timeout: float) -> dict[str, A
     return result
 
 
+def fill(cluster: Cluster, job: int, records: list[dict[str, Any]]) -> None:
+    """One job's files, where its nodes' writers would have put them."""
+    folder = cluster.inside.path(f"{cluster.spool}/throwaway-{job}-0")
+    folder.mkdir(mode=0o700)
+    for record in records:
+        (folder / f"{record['node']}.json").write_text(json.dumps(record))
+
+
 def spool_fill(cluster: Cluster, jobs: list[dict[str, Any]]) -> None:
-    """The files of jobs of one node each, where their writers would have put them."""
+    """The files of jobs of one node each."""
     for item in jobs:
-        record = node_record(
-            "n01", "n01", None, item["job"], cluster="throwaway", start_s=item["start_s"], end_s=item["end_s"]
-        )
-        folder = cluster.inside.path(f"{cluster.spool}/throwaway-{item['job']}-0")
-        folder.mkdir(mode=0o700)
-        (folder / "n01.json").write_text(json.dumps(record))
+        times = {"start_s": item["start_s"], "end_s": item["end_s"]}
+        fill(cluster, item["job"], [node_record("n01", "n01", None, item["job"], cluster="throwaway", **times)])
 
 
 def helper(cluster: Cluster, node: str, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:

@@ -54,9 +54,11 @@ def test_each_component_of_a_het_job_has_its_own(cluster: Cluster) -> None:
 
 
 def test_a_resized_job_is_one_record_on_its_last_row(cluster: Cluster) -> None:
-    """The node that was given back reports long before the others, by another node list."""
+    """The node that was given back reports long before the others, by another node list. The middle of the run is in
+    the row that it had before."""
     script = (
-        f"srun -N2 -n2 {PROGRAMS}/unbalanced 2 10 2\nscontrol update jobid=$SLURM_JOB_ID numnodes=1 >/dev/null\n"
+        f"srun -N2 -n2 {PROGRAMS}/unbalanced 2 10 2\nsleep 8\n"
+        "scontrol update jobid=$SLURM_JOB_ID numnodes=1 >/dev/null\n"
         ". ./slurm_job_${SLURM_JOB_ID}_resize.sh; rm -f slurm_job_*\nsleep 4\n"
         f"srun -n1 {PROGRAMS}/unbalanced 2 10 2\n"
     )

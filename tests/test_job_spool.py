@@ -117,18 +117,37 @@ def test_a_run_that_was_requeued_at_once(
     spool_jobs.make_rows(
         sweeping, job, 1, second_nodes, length_s=second_s, ago_s=ago_s, state=spool_jobs.CANCELLED
     )
-    folder = sweeping.inside.path(f"{sweeping.spool}/throwaway-{job}-0")
-    folder.mkdir(mode=0o700)
-    for node, nodes, late_s in (("n1", "n[1-2]", 1.4), ("n2", "n2" if lost_s else "n[1-2]", 1.4 + lost_s)):
-        times = {"start_s": run["start_s"], "end_s": run["end_s"] + late_s}
-        text = json.dumps(node_record(node, nodes, None, job, cluster="throwaway", **times))
-        (folder / f"{node}.json").write_text(text)
+    of_two = [("n1", "n[1-2]", 1.4), ("n2", "n2" if lost_s else "n[1-2]", 1.4 + lost_s)]
+    spool_jobs.fill(sweeping, job, [
+        node_record(node, nodes, None, job, cluster="throwaway", start_s=run["start_s"], end_s=run["end_s"] + late_s)
+        for node, nodes, late_s in of_two
+    ])  # fmt: skip
     assert sweep(sweeping) == 0
     held = spool_jobs.sql(
         sweeping, f"select nodelist, admin_comment from throwaway_job_table where id_job={job} order by time_start"
     )
     assert [row[0] for row in held] == ["n[1-2]", second_nodes] and held[1][1] == "NULL"
     assert record_of(held[0][1])["nodes"] == {"reported": 2, "of": 2}
+
+
+def test_a_run_that_was_resized_long_after_its_begin(sweeping: Cluster) -> None:
+    """The record is of the last row, however far that is from where the run began; what was given back is in it too."""
+    job, state = 900_011, [spool_jobs.RESIZING, spool_jobs.RESIZING, spool_jobs.COMPLETED]
+    lists, now = ["n[1-4]", "n[1-3]", "n1"], int(time.time())
+    for index, (nodes, ago_s) in enumerate(zip(lists, (2400, 1800, 1200))):
+        late_s = int(time.time()) - now
+        spool_jobs.make_rows(sweeping, job, 1, nodes, length_s=600, ago_s=ago_s + late_s, state=state[index])
+    left = [("n1", "n1", 1200), ("n2", "n[2-3]", 1800), ("n3", "n[2-3]", 1800), ("n4", "n4", 2400)]
+    spool_jobs.fill(sweeping, job, [
+        node_record(node, nodes, None, job, cluster="throwaway", start_s=now - 2999.5, end_s=now - ago_s + 0.5)
+        for node, nodes, ago_s in left
+    ])  # fmt: skip
+    assert sweep(sweeping) == 0
+    held = spool_jobs.sql(
+        sweeping, f"select nodelist, admin_comment from throwaway_job_table where id_job={job} order by time_start"
+    )
+    assert [row[0] for row in held] == lists and [row[1] for row in held[:2]] == ["NULL"] * 2
+    assert record_of(held[2][1])["nodes"] == {"reported": 4, "of": 4}
 
 
 def test_no_field_is_free(sweeping: Cluster) -> None:
