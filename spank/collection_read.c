@@ -149,44 +149,65 @@ static void entry_refuse(const struct reading *reading, struct entry *entry)
 	record_node_free(entry->node);
 }
 
-/* A list of nodes that the job gave back has none in common with the one that holds. */
-static bool is_disjoint(const struct nodelist *list, const char *text)
+/* Whether all (wanted) or none (!wanted) of the nodes that the text names are in the list. */
+static bool all_are(const struct nodelist *list, const char *text, bool wanted)
 {
 	struct nodelist *copy = nodelist_new(text);
 	char *name;
-	bool disjoint = copy != NULL;
+	bool all = copy != NULL;
 
-	while (disjoint && (name = nodelist_shift(copy))) {
-		disjoint = nodelist_find(list, name) < 0;
+	while (all && (name = nodelist_shift(copy))) {
+		all = (nodelist_find(list, name) >= 0) == wanted;
 		free(name);
 	}
 	nodelist_free(copy);
-	return disjoint;
+	return all;
+}
+
+/* The longest of the lists that name all that this one does and more, or -1. */
+static int list_wider(const struct reading *reading, size_t narrow)
+{
+	const char *text = reading->collection->list[narrow];
+	char first[RECORD_NODE_NAME_MAX];
+	int most = nodelist_first(text, first, sizeof(first)), widest = -1;
+
+	for (size_t i = 0; i < reading->collection->list_count; i++) {
+		const struct nodelist *list = reading->list[i];
+
+		if (list && nodelist_count(list) > most && nodelist_find(list, first) >= 0) {
+			most = nodelist_count(list);
+			widest = (int)i;
+		}
+	}
+	return widest >= 0 && all_are(reading->list[widest], text, true) ? widest : -1;
 }
 
 /*
- * A node that has to abort the job, because it was lost and is back, is told of itself alone by slurmctld: where
- * another list names it, that one holds for it too.
+ * Nodes that have to abort the job, for example because they were lost and are back, are told of themselves alone by
+ * slurmctld: what another list says holds for them too.
  */
-static void list_widen(struct reading *reading, struct entry *entry)
+static void lists_widen(struct reading *reading)
 {
 	struct collection *collection = reading->collection;
-	size_t own = entry->list;
+	int wider[COLLECTION_LISTS];
 
-	if (entry->place < 0 || nodelist_count(reading->list[own]) != 1)
-		return;
-	for (size_t i = 0; i < collection->list_count; i++) {
-		struct nodelist *wider = reading->list[i];
-		int place = i != own && wider ? nodelist_find(wider, entry->node->node) : -1;
+	for (size_t i = 0; i < collection->list_count; i++)
+		wider[i] = reading->list[i] ? list_wider(reading, i) : -1;
+	for (size_t i = 0; i < reading->count; i++) {
+		struct entry *entry = &reading->entry[i];
+		int list = entry->place >= 0 ? wider[entry->list] : -1;
 
-		if (place < 0)
+		if (list < 0)
 			continue;
-		nodelist_free(reading->list[own]); /* nobody else is in it */
-		reading->list[own] = NULL;
-		entry->list = i;
-		entry->place = place;
-		entry->node->nodes = collection->list[i];
-		return;
+		entry->list = (size_t)list;
+		entry->place = nodelist_find(reading->list[list], entry->node->node);
+		entry->node->nodes = collection->list[list];
+	}
+	for (size_t i = 0; i < collection->list_count; i++) {
+		if (wider[i] < 0)
+			continue;
+		nodelist_free(reading->list[i]);
+		reading->list[i] = NULL;
 	}
 }
 
@@ -196,8 +217,9 @@ static void lists_judge(struct reading *reading, int chosen, bool ret_counts[COL
 	struct collection *collection = reading->collection;
 
 	for (size_t i = 0; chosen >= 0 && i < collection->list_count; i++) {
+		/* a list of nodes that the job gave back has none in common with the one that holds */
 		ret_counts[i] = (int)i == chosen ||
-		                (reading->list[i] && is_disjoint(reading->list[chosen], collection->list[i]));
+		                (reading->list[i] && all_are(reading->list[chosen], collection->list[i], false));
 		if (ret_counts[i])
 			collection->nodes_of += (uint32_t)nodelist_count(reading->list[i]);
 	}
@@ -215,8 +237,7 @@ static int entries_place(struct reading *reading)
 	collection->node = calloc(reading->count + 1, sizeof(*collection->node));
 	if (!collection->node)
 		return -ENOMEM;
-	for (size_t i = 0; i < reading->count; i++)
-		list_widen(reading, &reading->entry[i]);
+	lists_widen(reading);
 	chosen = list_choose(reading);
 	lists_judge(reading, chosen, counts);
 	for (size_t i = 0; i < reading->count; i++) {

@@ -103,31 +103,36 @@ def test_what_a_field_holds_already(sweeping: Cluster, held: str, field: str) ->
 
 
 @pytest.mark.parametrize(
-    ("job", "second_nodes", "second_s", "lost_s"),
-    [(900_001, "None assigned", 0, 0), (900_002, "None assigned", 0, 2000), (900_003, "n[1-2]", 30, 0)],
-    ids=["cancelled", "lost", "ran"],
+    ("job", "second_nodes", "second_s", "told", "lost_s"),
+    [
+        (900_001, "None assigned", 0, ["n[1-3]"] * 3, 0),
+        (900_002, "None assigned", 0, ["n[1-3]", "n2", "n3"], 2000),
+        (900_003, "None assigned", 0, ["n1", "n[2-3]", "n[1-3]"], 2000),
+        (900_004, "n[1-3]", 30, ["n[1-3]"] * 3, 0),
+    ],
+    ids=["cancelled", "lost", "first lost", "ran"],
 )
 def test_a_run_that_was_requeued_at_once(
-    sweeping: Cluster, job: int, second_nodes: str, second_s: int, lost_s: float
+    sweeping: Cluster, job: int, second_nodes: str, second_s: int, told: list[str], lost_s: float
 ) -> None:
-    """Run twice within seconds. What the first left is of the first; a lost node ended it late, and told of itself."""
+    """Run twice within seconds. The first's record is of the first; lost nodes end it late, told of themselves."""
     lost = spool_jobs.NODE_FAIL
-    (run,) = spool_jobs.make_rows(sweeping, job, 1, "n[1-2]", 2, length_s=2, ago_s=3000, state=lost)
+    (run,) = spool_jobs.make_rows(sweeping, job, 1, "n[1-3]", 3, length_s=2, ago_s=3000, state=lost)
     ago_s = int(time.time()) - int(run["end_s"]) - second_s
     spool_jobs.make_rows(
         sweeping, job, 1, second_nodes, length_s=second_s, ago_s=ago_s, state=spool_jobs.CANCELLED
     )
-    of_two = [("n1", "n[1-2]", 1.4), ("n2", "n2" if lost_s else "n[1-2]", 1.4 + lost_s)]
+    ends = [run["end_s"] + 1.4 + (0 if nodes == "n[1-3]" else lost_s) for nodes in told]
     spool_jobs.fill(sweeping, job, [
-        node_record(node, nodes, None, job, cluster="throwaway", start_s=run["start_s"], end_s=run["end_s"] + late_s)
-        for node, nodes, late_s in of_two
+        node_record(f"n{i + 1}", told[i], None, job, cluster="throwaway", start_s=run["start_s"], end_s=ends[i])
+        for i in range(3)
     ])  # fmt: skip
     assert sweep(sweeping) == 0
     held = spool_jobs.sql(
         sweeping, f"select nodelist, admin_comment from throwaway_job_table where id_job={job} order by time_start"
     )
-    assert [row[0] for row in held] == ["n[1-2]", second_nodes] and held[1][1] == "NULL"
-    assert record_of(held[0][1])["nodes"] == {"reported": 2, "of": 2}
+    assert [row[0] for row in held] == ["n[1-3]", second_nodes] and held[1][1] == "NULL"
+    assert record_of(held[0][1])["nodes"] == {"reported": 3, "of": 3}
 
 
 def test_a_run_that_was_resized_long_after_its_begin(sweeping: Cluster) -> None:
