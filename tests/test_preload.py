@@ -36,12 +36,13 @@ def test_a_wait_is_napped_counted_and_undone():
     for _ in range(TRIES):  # on a busy machine a nap may be late by more than it was to last
         seen, segment = play("wait")
         slot, thread = segment["slots"][0], lane(segment)
-        if thread["naps"].get("nap", 0) > 100 and thread["sampled_ns"] > max(0.18e9, 2 * thread["sampled_cpu_ns"]):
+        call = thread["calls"]["Recv"]
+        slept = thread["naps"].get("nap", 0) > 100 and thread["sampled_ns"] > max(0.18e9, 2 * thread["sampled_cpu_ns"])
+        if slept and seen["cpu_share"] < 0.7 and call["wait_ns"] < 0.30e9:
             break
     assert seen["code"] == 0 and seen["errno"] == 4711 and seen["slack"] == 50000
     assert seen["cpu_share"] < 0.7
     assert (slot["rank"], slot["size"], slot["family"], slot["hooks"], slot["state"]) == (3, 7, "openmpi", 1, 3)
-    call = thread["calls"]["Recv"]
     assert call["calls"] == call["waits"] == 1 and 0.19e9 < call["wait_ns"] < 0.30e9
     assert thread["naps"]["nap"] > 100 and thread["open_call"] is None
     assert 0.18e9 < thread["sampled_ns"] < 0.30e9 and thread["sampled_cpu_ns"] < thread["sampled_ns"] / 2
@@ -234,7 +235,10 @@ def test_without_configuration_everything_is_forwarded():
                                     {"slot_count": 63}, {"slot_count": 1025}, {"slot_count": 1024}, {"size": 4096},
                                     {"size": 10}, {"sizes_size": 0}, {"claimed": 64}, {"claimed": 0xFFFFFFFF}])
 def test_a_bad_or_full_segment_costs_the_count_only(spoilt):
-    seen, segment = play("wait", segment=spoilt)
+    for _ in range(TRIES):
+        seen, segment = play("wait", segment=spoilt)
+        if seen["cpu_share"] < 0.7:
+            break
     assert seen["code"] == 0 and seen["cpu_share"] < 0.7 and segment["slots"] == []
 
 
