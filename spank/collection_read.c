@@ -182,32 +182,44 @@ static int list_wider(const struct reading *reading, size_t narrow)
 	return widest >= 0 && all_are(reading->list[widest], text, true) ? widest : -1;
 }
 
-/*
- * Nodes that have to abort the job, for example because they were lost and are back, are told of themselves alone by
- * slurmctld: what another list says holds for them too.
- */
-static void lists_widen(struct reading *reading)
+static bool is_vouched_for(const struct reading *reading, size_t list)
 {
-	struct collection *collection = reading->collection;
-	int wider[COLLECTION_LISTS];
+	for (size_t i = 0; i < reading->count; i++)
+		if (reading->entry[i].list == list && reading->entry[i].place == 0)
+			return true;
+	return false;
+}
 
-	for (size_t i = 0; i < collection->list_count; i++)
-		wider[i] = reading->list[i] ? list_wider(reading, i) : -1;
+static void list_widen(struct reading *reading, size_t narrow, size_t wide)
+{
 	for (size_t i = 0; i < reading->count; i++) {
 		struct entry *entry = &reading->entry[i];
-		int list = entry->place >= 0 ? wider[entry->list] : -1;
 
-		if (list < 0)
+		if (entry->list != narrow || entry->place < 0)
 			continue;
-		entry->list = (size_t)list;
-		entry->place = nodelist_find(reading->list[list], entry->node->node);
-		entry->node->nodes = collection->list[list];
+		entry->list = wide;
+		entry->place = nodelist_find(reading->list[wide], entry->node->node);
+		entry->node->nodes = reading->collection->list[wide];
 	}
-	for (size_t i = 0; i < collection->list_count; i++) {
-		if (wider[i] < 0)
+	nodelist_free(reading->list[narrow]);
+	reading->list[narrow] = NULL;
+}
+
+/*
+ * Nodes that have to abort the job, for example because they were lost and are back, are told of themselves alone by
+ * slurmctld: a wider list holds for them too. What several nodes say gives way only to what the first of that list says
+ * as well, or one file could make any job larger.
+ */
+static void lists_widen(struct reading *reading, bool single)
+{
+	for (size_t i = 0; i < reading->collection->list_count; i++) {
+		int wide;
+
+		if (!reading->list[i] || (nodelist_count(reading->list[i]) == 1) != single)
 			continue;
-		nodelist_free(reading->list[i]);
-		reading->list[i] = NULL;
+		wide = list_wider(reading, i);
+		if (wide >= 0 && (single || is_vouched_for(reading, (size_t)wide)))
+			list_widen(reading, i, (size_t)wide);
 	}
 }
 
@@ -237,7 +249,8 @@ static int entries_place(struct reading *reading)
 	collection->node = calloc(reading->count + 1, sizeof(*collection->node));
 	if (!collection->node)
 		return -ENOMEM;
-	lists_widen(reading);
+	lists_widen(reading, true);
+	lists_widen(reading, false);
 	chosen = list_choose(reading);
 	lists_judge(reading, chosen, counts);
 	for (size_t i = 0; i < reading->count; i++) {

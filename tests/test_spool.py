@@ -236,6 +236,28 @@ def test_hostile_files_are_left_out(site: Site, case: str) -> None:
     assert '"c2.json"' in done.stdout and "left out" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("told", "nodes"),
+    [
+        (["c[1-4]", "c2", "c3", "c[1-4]"], {"reported": 4, "of": 4}),
+        (["c[1-4]", "c[2-3]", "c[2-3]", "c[1-4]"], {"reported": 4, "of": 4}),
+        (["c1", "c[1-4]", "c[1-4]", "c[1-4]"], {"reported": 4, "of": 4}),
+        (["c[1-2]", "c[1-2]", "c3", "c4"], {"reported": 4, "of": 4}),
+        (["c[1-2]", "c[1-4]", "c[1-4]", "c[1-4]"], {"reported": 1, "of": 2, "why": "spool not shared"}),
+    ],
+    ids=["alone", "two together", "the first", "given back", "the first says another"],
+)
+def test_nodes_that_are_told_of_themselves_alone(site: Site, told: list[str], nodes: dict[str, object]) -> None:
+    """Those that have to abort a job are of the list that the others name."""
+    folder = site.spool / KEY
+    folder.mkdir(mode=0o700)
+    for i in (1, 2, 3):
+        (folder / f"c{i + 1}.json").write_text(json.dumps(node_record(f"c{i + 1}", told[i])))
+    site.put(node_record("c1", told[0]))
+    assert site.node("write", "--collect", "1", KEY).returncode == 0
+    assert site.done()["nodes"] == nodes
+
+
 def test_links_and_fifos_in_the_spool(site: Site) -> None:
     folder = site.spool / KEY
     folder.mkdir(mode=0o700)
