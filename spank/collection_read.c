@@ -26,6 +26,7 @@ struct reading {
 	size_t count;
 	size_t room;
 	struct entry *entry;
+	bool starved; /* there was no memory to compare lists */
 };
 
 /* That the record belongs under this key and name. */
@@ -149,15 +150,16 @@ static void entry_refuse(const struct reading *reading, struct entry *entry)
 	record_node_free(entry->node);
 }
 
-/* Whether all (wanted) or none (!wanted) of the nodes that the text names are in the list. */
-static bool all_are(const struct nodelist *list, const char *text, bool wanted)
+/* Whether all (wanted) or none (!wanted) of the nodes of one of the lists are in the other. */
+static bool all_are(struct reading *reading, const struct nodelist *other, size_t list, bool wanted)
 {
-	struct nodelist *copy = nodelist_new(text);
+	struct nodelist *copy = nodelist_new(reading->collection->list[list]);
 	char *name;
 	bool all = copy != NULL;
 
+	reading->starved |= !copy;
 	while (all && (name = nodelist_shift(copy))) {
-		all = (nodelist_find(list, name) >= 0) == wanted;
+		all = (nodelist_find(other, name) >= 0) == wanted;
 		free(name);
 	}
 	nodelist_free(copy);
@@ -165,12 +167,12 @@ static bool all_are(const struct nodelist *list, const char *text, bool wanted)
 }
 
 /* The longest of the lists that name all that this one does and more, or -1. */
-static int list_wider(const struct reading *reading, size_t narrow)
+static int list_wider(struct reading *reading, size_t narrow)
 {
-	const char *text = reading->collection->list[narrow];
 	char first[RECORD_NODE_NAME_MAX];
-	int most = nodelist_first(text, first, sizeof(first)), widest = -1;
+	int most = nodelist_first(reading->collection->list[narrow], first, sizeof(first)), widest = -1;
 
+	reading->starved |= most == 0;
 	for (size_t i = 0; i < reading->collection->list_count; i++) {
 		const struct nodelist *list = reading->list[i];
 
@@ -179,7 +181,7 @@ static int list_wider(const struct reading *reading, size_t narrow)
 			widest = (int)i;
 		}
 	}
-	return widest >= 0 && all_are(reading->list[widest], text, true) ? widest : -1;
+	return widest >= 0 && all_are(reading, reading->list[widest], narrow, true) ? widest : -1;
 }
 
 static bool is_vouched_for(const struct reading *reading, size_t list)
@@ -230,8 +232,8 @@ static void lists_judge(struct reading *reading, int chosen, bool ret_counts[COL
 
 	for (size_t i = 0; chosen >= 0 && i < collection->list_count; i++) {
 		/* a list of nodes that the job gave back has none in common with the one that holds */
-		ret_counts[i] = (int)i == chosen ||
-		                (reading->list[i] && all_are(reading->list[chosen], collection->list[i], false));
+		ret_counts[i] =
+		        (int)i == chosen || (reading->list[i] && all_are(reading, reading->list[chosen], i, false));
 		if (ret_counts[i])
 			collection->nodes_of += (uint32_t)nodelist_count(reading->list[i]);
 	}
@@ -253,6 +255,8 @@ static int entries_place(struct reading *reading)
 	lists_widen(reading, false);
 	chosen = list_choose(reading);
 	lists_judge(reading, chosen, counts);
+	if (reading->starved)
+		return -ENOMEM; /* what is merely not compared must not count as another job's */
 	for (size_t i = 0; i < reading->count; i++) {
 		struct entry *entry = &reading->entry[i];
 
