@@ -14,7 +14,7 @@
 
 /* What a row has to be like, to be believed to be the run's. */
 enum belief {
-	BELIEF_FITS,  /* the run began while the row's did, but for a second: see fits */
+	BELIEF_FITS,  /* it began with the run or before, and had not ended then, to a second: see fits */
 	BELIEF_ANY,   /* no matter what: it is near */
 	BELIEF_LASTED /* far off, but over for long, and it lasted as long as the run: see lasted */
 };

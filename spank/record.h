@@ -31,8 +31,8 @@ double record_elapsed_s(const struct record_node *const nodes[], size_t count);
 
 /*
  * Puts our record into what a field of the job holds already. Empty: the record; a JSON object: the object with our
- * key "mpi_wait" set; -EEXIST: somebody else's text, to be left alone; -EALREADY: there is a record of more
- * nodes, or of as many that knows of as many others; -EFBIG: the result would not fit. *ret_text is the caller's to
+ * key "mpi_wait" set; -EEXIST: somebody else's text, to be left alone; -EALREADY: the record that is there is of more
+ * nodes, or of as many of a job of at least as many; -EFBIG: the result would not fit. *ret_text is the caller's to
  * free.
  */
 int record_combine(const char *held, const char *line, char **ret_text);
