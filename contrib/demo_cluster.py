@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.cluster import (  # noqa: E402  (the path above comes first)
+from tests.lib.throwaway import (  # noqa: E402  (the path above comes first)
     Cluster,
     ClusterError,
     MissingRequirements,

@@ -12,17 +12,17 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from tests.cluster import (  # noqa: E402
+from tests.lib.site import debs  # noqa: E402
+from tests.lib.throwaway import (  # noqa: E402
     Cluster,
     MissingRequirements,
     ProfileUnavailable,
     project_cluster_arguments,
 )
-from tests.site import debs  # noqa: E402
 
 MARKERS = {
     "cluster": "needs the throw-away Slurm cluster (root, Slurm, MariaDB)",
-    "release": "runs with every release of Slurm (tests/matrix/run)",
+    "release": "runs with every release of Slurm (tests/soak/releases/run)",
     "packaged": "needs the package of packaging/make-deb, installed",
     "long": "minutes: every pair of MPI libraries, calls and policies, kills at every stage, benchmarks, load, more"
             " packages; of tests/run with --all, as in CI, or by name",

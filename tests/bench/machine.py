@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 from tests.bench import energy
-from tests.mpi_matrix.libraries import BUILD, MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
+from tests.lib.libraries import BUILD, MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
 
 
 def first_line(path: str) -> str:

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests import results as sections
 from tests.bench import targets
 from tests.bench.benchmarks import late_sender
+from tests.lib import results as sections
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE / "RESULTS.md"

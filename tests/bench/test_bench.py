@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.bench import document, engine, publish, targets  # noqa: E402
-from tests.bench.benchmarks import imbalance, late_sender, launch  # noqa: E402
-from tests.bench.engine import Cell, Failure, Measured  # noqa: E402
-from tests.mpi_matrix.libraries import BUILD, LIBRARY, ROOT  # noqa: E402
+from tests.bench import document, engine, publish, targets
+from tests.bench.benchmarks import imbalance, late_sender, launch
+from tests.bench.engine import Cell, Failure, Measured
+from tests.lib.libraries import BUILD, LIBRARY, ROOT
 
 RUN = ROOT / "tests/bench/run"
 NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "launch", "record", "sampler", "applications")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-BENCH = Path(__file__).resolve().parent / "bench/record"
-BUILT = Path(__file__).resolve().parents[1] / "build/spank/mpi-wait-node"
+BENCH = Path(__file__).resolve().parent / "record"
+BUILT = Path(__file__).resolve().parents[2] / "build/spank/mpi-wait-node"
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="the spool must be root's"),

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.engine import Failure
-from tests.mpi_matrix.libraries import BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
-from tests.mpi_matrix.plan import policies
+from tests.lib.libraries import BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
+from tests.soak.mpi_matrix.plan import policies
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 BUILT = BUILD / "tests/bench/programs"
@@ -80,7 +80,7 @@ def counter(mpi: Mpi) -> Variant:
 def source_of(name: str) -> Path:
     if name in ("late-sender", "unbalanced"):
         return ROOT / f"contrib/{name}.c"
-    return ROOT / f"tests/programs/{name}.c" if name == "pingpong" else PROGRAMS / f"{name}.c"
+    return ROOT / f"tests/lib/programs/{name}.c" if name == "pingpong" else PROGRAMS / f"{name}.c"
 
 
 @functools.cache

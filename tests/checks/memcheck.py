@@ -33,7 +33,7 @@ def ran(command: list[object], **how: object) -> subprocess.CompletedProcess[str
 
 def program(folder: Path, mpi: str) -> Path:
     target = folder / f"late_calls-{mpi}"
-    done = ran([f"mpicc.{mpi}", "-O1", "-g", "-o", target, "tests/programs/late_calls.c"])
+    done = ran([f"mpicc.{mpi}", "-O1", "-g", "-o", target, "tests/lib/programs/late_calls.c"])
     if done.returncode:
         raise RuntimeError(done.stderr)
     return target
@@ -43,7 +43,7 @@ def planted(folder: Path, library: Path) -> Path:
     """The library with one read of what nobody has written; all else is of the build."""
     spoilt, target = folder / "wait.c", folder / "libmpiwait.so"
     others = [part for part in Path(f"{library}.p").glob("*.o") if part.name != "wait.c.o"]
-    done = ran(["/usr/bin/python3", "tests/preload/mutate.py", "preload/wait.c", spoilt, *PLANT])
+    done = ran(["/usr/bin/python3", "tests/lib/doubles/mutate.py", "preload/wait.c", spoilt, *PLANT])
     if done.returncode == 0:
         done = ran(["gcc", *LIBRARY_FLAGS, *others, spoilt, "-o", target])
     if done.returncode:
@@ -85,7 +85,7 @@ def ranks_problem(folder: Path, mpi: str, policy: str, library: Path) -> str:
     logs.mkdir()
     valgrind = ["valgrind", "--quiet", "--leak-check=full", "--child-silent-after-fork=yes", "--xml=yes",
                 f"--xml-file={logs}/%p.xml", f"--suppressions={HERE / 'valgrind.supp'}"]
-    done = ran(["/usr/bin/python3", "tests/preload/segment_tool.py", "--preload", library, "--config",
+    done = ran(["/usr/bin/python3", "tests/lib/doubles/segment_tool.py", "--preload", library, "--config",
                 POLICIES[policy], "--", *LAUNCHERS[mpi], *valgrind, program(folder, mpi), 60, 1, *CALLS], timeout=300)
     found = sorted(logs.iterdir())
     if done.returncode or len(found) != 2:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
-from tests.jobs import record, srun
+from tests.lib.jobs import record, srun
+from tests.lib.throwaway import Cluster, project_cluster_arguments
 
 pytestmark = pytest.mark.cluster
 

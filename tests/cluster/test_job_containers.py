@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import jobs
-from tests.cluster import Cluster
-from tests.cluster.project import PREFIX
-from tests.jobs import LIBRARY, PROGRAMS
+from tests.lib import jobs
+from tests.lib.jobs import LIBRARY, PROGRAMS
+from tests.lib.throwaway import Cluster
+from tests.lib.throwaway.project import PREFIX
 
 pytestmark = pytest.mark.cluster
 UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "20", "2"]

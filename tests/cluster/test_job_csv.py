@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests import jobs
-from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
-from tests.jobs import PROGRAMS
+from tests.lib import jobs
+from tests.lib.jobs import PROGRAMS
+from tests.lib.throwaway import Cluster, project_cluster_arguments
 
 pytestmark = pytest.mark.cluster
 UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "20", "2"]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from tests import jobs, spool_jobs
-from tests.cluster import Cluster
-from tests.faults import health, walk
-from tests.jobs import HELPER
-from tests.spool_jobs import OUTBOX
-from tests.test_job_load import sweeping
+from tests.lib import jobs, spool_jobs
+from tests.lib.faults import health, walk
+from tests.lib.jobs import HELPER
+from tests.lib.spool_jobs import OUTBOX
+from tests.lib.throwaway import Cluster
+from tests.soak.test_job_load import sweeping
 
 __all__ = ["sweeping"]
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests import jobs
-from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
+from tests.lib import jobs
+from tests.lib.throwaway import Cluster, project_cluster_arguments
 
 PLUGIN = "lib/slurm/energy/acct_gather_energy_mpi_wait.so"
 CONF = {

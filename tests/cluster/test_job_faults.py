@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import grants, jobs, spool_jobs
-from tests.cluster import FINISHED, Cluster, ClusterError, project_cluster_arguments
 from tests.conftest import start_or_skip
-from tests.faults import health, walk
-from tests.jobs import HELPER, PROGRAMS
+from tests.lib import grants, jobs, spool_jobs
+from tests.lib.faults import health, walk
+from tests.lib.jobs import HELPER, PROGRAMS
+from tests.lib.throwaway import FINISHED, Cluster, ClusterError, project_cluster_arguments
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
 NAP = "--mpi-wait-policy=nap"
@@ -127,7 +127,7 @@ def test_a_slow_slurmdbd(cluster: Cluster) -> None:
     slow = conf.replace("AccountingStoragePort=6819", f"AccountingStoragePort={PROXY_PORT}")
     assert slow != conf
     cluster.node_run("submit", ["tee", f"{cluster.share}/slow.conf"], input=slow, check=True)
-    argv = ["/usr/bin/python3", "-m", "tests.faults.proxy", str(PROXY_PORT), "6819", str(SLOW_S)]
+    argv = ["/usr/bin/python3", "-m", "tests.lib.faults.proxy", str(PROXY_PORT), "6819", str(SLOW_S)]
     with cluster.popen(argv, user="root", cwd="/srv/cluster/lib") as proxy:
         assert proxy.stdout and proxy.stdout.readline() == "ready\n"
         begun = time.monotonic()

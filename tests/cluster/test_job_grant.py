@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import grants, jobs
-from tests.grants import (
+from tests.lib import grants, jobs
+from tests.lib.grants import (
     HOSTILE,
     LONG,
     PSTATE,

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import grants
-from tests.cluster import Cluster
-from tests.grants import HOSTILE, NODE, PSTATE, begin, files, is_clean, wait_for
+from tests.lib import grants
+from tests.lib.grants import HOSTILE, NODE, PSTATE, begin, files, is_clean, wait_for
+from tests.lib.throwaway import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 SPEED = f"{grants.CPUFREQ}/policy0/scaling_setspeed"

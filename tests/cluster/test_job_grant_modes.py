@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import grants, jobs
-from tests.grants import (
+from tests.lib import grants, jobs
+from tests.lib.grants import (
     HOSTILE,
     LONG,
     NODE,
@@ -23,7 +23,7 @@ from tests.grants import (
     take_writes,
     wait_for,
 )
-from tests.jobs import PROGRAMS
+from tests.lib.jobs import PROGRAMS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 REACHES_OUT = "frequency domain reaches outside the task's cores"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import grants, jobs
-from tests.cluster import Cluster
-from tests.grants import NODE, PSTATE, begin, control, files, refused, take_writes, wait_for
+from tests.lib import grants, jobs
+from tests.lib.grants import NODE, PSTATE, begin, control, files, refused, take_writes, wait_for
+from tests.lib.throwaway import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 CLAIM = f"/run/mpi-wait/{NODE}/cpu/policy0"

@@ -1,6 +1,6 @@
 """A job that attacks what it can reach: nothing of it changes another job's record, another's core or root's files.
 
-What a task may try against its lease and against cpufreq's files is tests/test_job_grant.py's.
+What a task may try against its lease and against cpufreq's files is tests/cluster/test_job_grant.py's.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from tests import jobs
-from tests.cluster import Cluster
-from tests.jobs import LIBRARY, PROGRAMS
-from tests.record_tools import BUILD
+from tests.lib import jobs
+from tests.lib.jobs import LIBRARY, PROGRAMS
+from tests.lib.record_tools import BUILD
+from tests.lib.throwaway import Cluster
 
 pytestmark = pytest.mark.cluster
 
 PYTHON = "/usr/bin/python3"
-PROGRAM = "/srv/cluster/lib/tests/programs/hostile_job.py"
+PROGRAM = "/srv/cluster/lib/tests/lib/programs/hostile_job.py"
 PRECIOUS = "/run/precious"
 ROOT_FILES = f"""
 sha256sum {PRECIOUS} /etc/passwd /etc/shadow /srv/cluster/etc/* /opt/mpi-wait/lib/*/* /opt/mpi-wait/sbin/* 2>/dev/null

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tests import jobs
-from tests.cluster import Cluster
-from tests.jobs import LIBRARY, PROGRAMS
+from tests.lib import jobs
+from tests.lib.jobs import LIBRARY, PROGRAMS
+from tests.lib.throwaway import Cluster
 
 pytestmark = pytest.mark.cluster
 

@@ -9,9 +9,9 @@ import time
 import jsonschema
 import pytest
 
-from tests import jobs
-from tests.cluster import Cluster
-from tests.jobs import PROGRAMS, SCHEMA
+from tests.lib import jobs
+from tests.lib.jobs import PROGRAMS, SCHEMA
+from tests.lib.throwaway import Cluster
 
 pytestmark = pytest.mark.cluster
 

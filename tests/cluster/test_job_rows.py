@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests import jobs
-from tests.cluster import Cluster
-from tests.jobs import PROGRAMS
-from tests.spool_jobs import record_of
+from tests.lib import jobs
+from tests.lib.jobs import PROGRAMS
+from tests.lib.spool_jobs import record_of
+from tests.lib.throwaway import Cluster
 
 pytestmark = pytest.mark.cluster
 NAP = "--mpi-wait-policy=nap"
 MARK = "qjxmarkxjq"
-LIAR = ["/usr/bin/python3", "/srv/cluster/lib/tests/programs/liar.py"]
+LIAR = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/liar.py"]
 
 
 def numbered(record: dict[str, Any]) -> list[str]:

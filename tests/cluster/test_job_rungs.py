@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from tests import jobs
-from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
-from tests.emulate import emulation
-from tests.jobs import PROGRAMS
-from tests.record_tools import BUILD
+from tests.lib import jobs
+from tests.lib.emulate import emulation
+from tests.lib.jobs import PROGRAMS
+from tests.lib.record_tools import BUILD
+from tests.lib.throwaway import Cluster, project_cluster_arguments
 
-EMULATOR = BUILD / "tests/emulate/libmpiwait-emulate.so"
+EMULATOR = BUILD / "tests/lib/emulate/libmpiwait-emulate.so"
 PREFIX = "/opt/mpi-wait"
 FOLDER = "/opt/mpi-wait-emulate"
 SHOWN = f"{FOLDER}/{EMULATOR.name}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests import jobs
-from tests.cluster import Cluster
-from tests.jobs import PROGRAMS
+from tests.lib import jobs
+from tests.lib.jobs import PROGRAMS
+from tests.lib.throwaway import Cluster
 
 pytestmark = pytest.mark.cluster
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import jobs, spool_jobs
-from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
-from tests.jobs import HELPER, PROGRAMS
-from tests.record_tools import node_record
-from tests.spool_jobs import OUTBOX, record_of
+from tests.lib import jobs, spool_jobs
+from tests.lib.jobs import HELPER, PROGRAMS
+from tests.lib.record_tools import node_record
+from tests.lib.spool_jobs import OUTBOX, record_of
+from tests.lib.throwaway import Cluster, project_cluster_arguments
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 NAP = "--mpi-wait-policy=nap"

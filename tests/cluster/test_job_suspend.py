@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import grants, jobs
-from tests.cluster import Cluster
-from tests.grants import CPUFREQ, HOSTILE, NODE, PSTATE, begin, files, hostile, is_clean, lows, stepd_of, wait_for
+from tests.lib import grants, jobs
+from tests.lib.grants import CPUFREQ, HOSTILE, NODE, PSTATE, begin, files, hostile, is_clean, lows, stepd_of, wait_for
+from tests.lib.throwaway import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 

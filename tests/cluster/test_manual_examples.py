@@ -11,12 +11,12 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests import jobs
-from tests.cluster import Cluster
-from tests.cluster.project import PREFIX
-from tests.jobs import LIBRARY, PROGRAMS
+from tests.lib import jobs
+from tests.lib.jobs import LIBRARY, PROGRAMS
+from tests.lib.throwaway import Cluster
+from tests.lib.throwaway.project import PREFIX
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "packaging/man").glob("*.[1-8]"))
 SCHEMA = json.loads((ROOT / "policies/policy.schema.json").read_text())
 

@@ -1,4 +1,4 @@
-"""What differs between releases of Slurm, and the same job under each MPI of the machine; see tests/matrix/run."""
+"""What differs between releases of Slurm, and the same job under each MPI of the machine (tests/soak/releases/run)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests import grants, jobs
-from tests.cluster import Cluster, ClusterError, project_cluster_arguments
-from tests.cluster.requirements import has_plugin
 from tests.conftest import start_or_skip
-from tests.jobs import HELPER, PROGRAMS, REPOSITORY, SCHEMA
+from tests.lib import grants, jobs
+from tests.lib.jobs import HELPER, PROGRAMS, REPOSITORY, SCHEMA
+from tests.lib.throwaway import Cluster, ClusterError, project_cluster_arguments
+from tests.lib.throwaway.requirements import has_plugin
 
 pytestmark = [pytest.mark.cluster, pytest.mark.release, pytest.mark.slow]
 
@@ -192,7 +192,7 @@ def test_srun_launches(cluster: Cluster, mpi: str) -> None:
 def test_the_installed_package(cluster: Cluster) -> None:
     """The plugin as its package installs it."""
     if not PACKAGED.exists():
-        pytest.skip("the package is not installed here: tests/matrix/run installs it in its chroots")
+        pytest.skip("the package is not installed here: tests/soak/releases/run installs it in its chroots")
     text = (cluster.root / "etc/plugstack.conf").read_text()
     cluster.set_plugstack(f"optional {PACKAGED} spool={cluster.spool}\n")
     try:

@@ -10,11 +10,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import jobs
 import pytest
-from conftest import start_or_skip
 
-from tests.cluster import Cluster, project_cluster_arguments
+from tests.conftest import start_or_skip
+from tests.lib import jobs
+from tests.lib.throwaway import Cluster, project_cluster_arguments
 
 RECIPES = jobs.REPOSITORY / "contrib/recipes"
 SHOWN_AT = "/opt/mpi-wait-recipes"

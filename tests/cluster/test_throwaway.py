@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.cluster import Cluster, ClusterError, MissingRequirements, ProfileUnavailable
-from tests.cluster.inside import REPOSITORY
+from tests.lib.throwaway import Cluster, ClusterError, MissingRequirements, ProfileUnavailable
+from tests.lib.throwaway.inside import REPOSITORY
 
 pytestmark = pytest.mark.cluster
 
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 """
 CONTROLLER = """
 import signal, sys, time
-from tests.cluster import Cluster
+from tests.lib.throwaway import Cluster
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 cluster = Cluster(nodes=1, simulated=True, profile=sys.argv[1]).start()
 busy = cluster.popen(["srun", "sleep", "600"])
@@ -284,7 +284,7 @@ def test_nothing_is_left_when_the_controller_dies(
 @pytest.mark.slow
 def test_command_line_ends_with_the_status_of_the_command(machine: Machine) -> None:
     started(Cluster(nodes=1, simulated=False)).stop()
-    command = [sys.executable, "-m", "tests.cluster", "run", "--nodes", "1", "--plain", "--",
+    command = [sys.executable, "-m", "tests.lib.throwaway", "run", "--nodes", "1", "--plain", "--",
                "sh", "-c", "srun hostname; exit 5"]
     result = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout) == (5, "c1\n")

@@ -1,6 +1,6 @@
-/* The smallest test harness: a failed check prints where and what, and main returns CHECK_RESULT. */
-#ifndef MPIWAIT_TESTS_CHECK_H
-#define MPIWAIT_TESTS_CHECK_H
+/* The smallest test harness: a failed check prints where and what and goes on, and main returns CHECK_RESULT. */
+#ifndef TESTS_LIB_CHECK_H
+#define TESTS_LIB_CHECK_H
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +21,17 @@ static int check_failures;
 			fprintf(stderr, "%s:%d: '%s' is not in '%s'\n", __FILE__, __LINE__, (part), (text)); \
 			check_failures++;                                                                    \
 		}                                                                                            \
+	} while (0)
+
+/* With the figures that tell why, as of printf. */
+#define EXPECT(condition, ...)                                                          \
+	do {                                                                            \
+		if (!(condition)) {                                                     \
+			fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, #condition); \
+			fprintf(stderr, __VA_ARGS__);                                   \
+			fprintf(stderr, "\n");                                          \
+			check_failures++;                                               \
+		}                                                                       \
 	} while (0)
 
 #define CHECK_RESULT (check_failures != 0)

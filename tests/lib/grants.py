@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests import jobs
-from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
-from tests.jobs import PROGRAMS
+from tests.lib import jobs
+from tests.lib.jobs import PROGRAMS
+from tests.lib.throwaway import Cluster, project_cluster_arguments
 
 NODE = "c1"
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
@@ -28,7 +28,7 @@ done
 PSTATE = "--mpi-wait-policy=pstate"
 UNBALANCED = [PSTATE, f"{PROGRAMS}/unbalanced", "4", "30", "3"]
 LONG = [PSTATE, f"{PROGRAMS}/unbalanced", "1", "500", "60"]
-HOSTILE = ["/usr/bin/python3", "/srv/cluster/lib/tests/programs/hostile.py"]
+HOSTILE = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/hostile.py"]
 
 Start = Callable[..., Cluster]
 
@@ -105,7 +105,7 @@ def refused(cluster: Cluster, argv: list[str], program: str = "true") -> dict[st
 
 
 def control(cluster: Cluster, **words: Any) -> None:
-    """Tells the simulated node something: see tests.simnode.node.Node.control."""
+    """Tells the simulated node something: see tests.lib.simnode.node.Node.control."""
     cluster.node_run(NODE, ["tee", "/run/simnode/fs/control"], input=json.dumps(words), check=True)
 
 

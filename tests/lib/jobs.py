@@ -12,9 +12,9 @@ from typing import Any
 
 import jsonschema
 
-from tests.cluster import Cluster
+from tests.lib.throwaway import Cluster
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
 PROGRAMS = "/opt/mpi-wait-tests"
 HELPER = "/opt/mpi-wait/sbin/mpi-wait-node"

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.inside import REPOSITORY
-from tests.cluster.requirements import missing_for_simulation
-from tests.test_simnode import Simulation
+from tests.lib.throwaway.inside import REPOSITORY
+from tests.lib.throwaway.requirements import missing_for_simulation
+from tests.node.test_simnode import Simulation
 
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
-DRIVER = BUILD / "tests/spank/journal-driver"
+DRIVER = BUILD / "tests/lib/doubles/journal-driver"
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 STATE = "/run/mpi-wait/c1"
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SLURMD_NODENAME": "c1"}

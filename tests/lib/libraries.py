@@ -17,8 +17,8 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[1]
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "tests/soak/mpi_matrix/programs"
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
 MEMORY = Path("/dev/shm")
 """Where the ranks' files are: to wait for a slow disk is not to wait for the other rank."""
@@ -80,7 +80,7 @@ class Mpi:
             if self.name == "openmpi" and subprocess.run([PYTHON, "-c", "import mpi4py"], check=False,
                                                          capture_output=True).returncode:
                 raise Unavailable("no python3-mpi4py")
-            return [PYTHON, str(HERE / "programs/late.py")]
+            return [PYTHON, str(PROGRAMS / "late.py")]
         return [str(program(self, binding))]
 
 
@@ -139,10 +139,10 @@ def compiler(mpi: Mpi, binding: str) -> list[str]:
 
 @functools.cache
 def program(mpi: Mpi, binding: str) -> Path:
-    folder = BUILD / "tests/mpi_matrix" / mpi.name
+    folder = BUILD / "tests/soak/mpi_matrix" / mpi.name
     folder.mkdir(parents=True, exist_ok=True)
     made = folder / f"late-{binding}"
-    sources = sorted((HERE / "programs").glob("*.c" if binding == "C" else "*.F90"))
+    sources = sorted(PROGRAMS.glob("*.c" if binding == "C" else "*.F90"))
     modules = [] if binding == "C" else [f"-J{folder}"]
     linked = [] if binding == "C" or not mpi.wheel else [f"-L{mpi.libraries()}", "-lmpifort", "-lmpi"]
     command = [*compiler(mpi, binding), *modules, "-o", str(made), *map(str, sources), *linked]

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-REPOSITORY = Path(__file__).resolve().parents[1]
+REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
 SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
 
@@ -18,7 +18,7 @@ SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
 @functools.cache
 def binaries() -> dict[str, Path]:
     """The driver and mpi-wait-node, under AddressSanitizer and UndefinedBehaviorSanitizer."""
-    found = {program: BUILD / f"tests/spank/checked-{program}" for program in ("driver", "mpi-wait-node")}
+    found = {program: BUILD / f"tests/lib/doubles/checked-{program}" for program in ("driver", "mpi-wait-node")}
     targets = [str(path.relative_to(BUILD)) for path in found.values()]
     with (BUILD / "checked.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

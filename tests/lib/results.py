@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-PATH = Path(__file__).resolve().parent / "RESULTS.md"
+PATH = Path(__file__).resolve().parents[1] / "RESULTS.md"
 
 
 def marks(name: str) -> tuple[str, str]:

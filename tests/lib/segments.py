@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
-from tests.record_tools import driver
+from tests.lib.record_tools import driver
 
 HEADER, SLOTS, LANE, CALLS, CALL, SIZES = 64, 4096, 384 + 64 * 256, 256, 64, 8 * 64 * 256
 SLOT = 128 + 8 * LANE

@@ -9,9 +9,9 @@ from typing import Any
 
 import jsonschema
 
-from tests.cluster import Cluster
-from tests.jobs import HELPER, SCHEMA
-from tests.record_tools import node_record
+from tests.lib.jobs import HELPER, SCHEMA
+from tests.lib.record_tools import node_record
+from tests.lib.throwaway import Cluster
 
 MODIFY_JOB = 1476
 COMPLETED = 3
@@ -87,8 +87,8 @@ def modifications(cluster: Cluster, first_job: int, count: int) -> dict[int, int
 
 
 def play(cluster: Cluster, order: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """Runs tests.storm on the submit host."""
-    argv = ["/usr/bin/python3", "-m", "tests.storm"]
+    """Runs tests.lib.storm on the submit host."""
+    argv = ["/usr/bin/python3", "-m", "tests.lib.storm"]
     text = json.dumps({**order, "record": node_record()})
     done = cluster.node_run("submit", argv, cwd="/srv/cluster/lib", input=text, timeout=timeout, check=True)
     result: dict[str, Any] = json.loads(done.stdout)

@@ -1,6 +1,6 @@
-"""Many nodes and many job ends, played on one host of the throw-away cluster: python3 -m tests.storm, as root.
+"""Many nodes and many job ends, played on one host of the throw-away cluster: python3 -m tests.lib.storm, as root.
 
-The jobs' rows are in slurmdbd already (tests.spool_jobs); here are the nodes: an outbox each, and the mpi-wait-node
+The jobs' rows are in slurmdbd already (tests.lib.spool_jobs); here are the nodes: an outbox each, and the mpi-wait-node
 that the epilog would start. Reads one JSON object from standard input and writes one to standard output.
 """
 

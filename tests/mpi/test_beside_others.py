@@ -6,18 +6,14 @@ import os
 import re
 import statistics
 import subprocess
-import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-sys.path.insert(0, str(Path(__file__).parent / "preload"))
-from support import BUILD, LIBRARY, NAP, ROOT, run  # noqa: E402
-
-from tests.mpi_matrix.libraries import MPIS, Mpi, Unavailable, execute  # noqa: E402
+from tests.lib.doubles.support import BUILD, LIBRARY, NAP, ROOT, run
+from tests.lib.libraries import MPIS, Mpi, Unavailable, execute
 
 PAIRS, PAIRS_MOST = 3, 9
 # The aims are 50 % of the rate, and 1.25 times the time. The bounds leave room for a small virtual machine that does
@@ -39,7 +35,8 @@ def built(mpi: Mpi, name: str, *options: str) -> Path:
         compiler = mpi.tool("mpicc", mpi.compiler_wheel or mpi.wheel)
     except Unavailable as reason:
         pytest.skip(str(reason))
-    command = [compiler, "-O2", "-Wall", "-pthread", *options, "-o", folder / name, ROOT / f"tests/programs/{name}.c"]
+    source = ROOT / f"tests/lib/programs/{name}.c"
+    command = [compiler, "-O2", "-Wall", "-pthread", *options, "-o", folder / name, source]
     subprocess.run(command, check=True, timeout=60)
     return folder / name
 

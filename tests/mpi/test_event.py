@@ -5,17 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "preload"))
-from support import BUILD, run, values  # noqa: E402
+from tests.lib.doubles.support import BUILD, run, values
+from tests.mpi import test_hooks
 
-from tests import test_hooks  # noqa: E402
-
-PROGRAMS = BUILD / "tests/programs"
+PROGRAMS = BUILD / "tests/lib/programs"
 MPIRUN = shutil.which("mpirun.openmpi")
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
 OB1 = ("--mca", "pml", "ob1")
@@ -97,7 +94,7 @@ def test_where_nothing_wakes_it_naps_and_says_so(pml: tuple[str, ...], variables
 def test_where_wake_ups_are_lost_it_naps_and_says_so() -> None:
     """The first few waits show it: no sleep is longer than the budget before it is trusted."""
     for _ in range(TRIES):  # waits that a busy machine makes short have no sleep to lose a wake-up in
-        _, flags, (_, lane) = ranks_run("late_sender", "3", "50", preload=BUILD / "tests/preload/libucx-deaf.so")
+        _, flags, (_, lane) = ranks_run("late_sender", "3", "50", preload=BUILD / "tests/lib/doubles/libucx-deaf.so")
         assert lane["event_lost"] <= LOST_MOST and lane["event_wakes"] == 0
         if flags[1] & NO_EVENT and lane["naps"].get("nap", 0) > lane["naps"]["event"]:
             break

@@ -9,17 +9,14 @@ import functools
 import shutil
 import statistics
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "preload"))
-from support import BUILD, ROOT, run  # noqa: E402
-
-from tests.mpi_matrix.libraries import Unavailable, prefix  # noqa: E402
+from tests.lib.doubles.support import BUILD, ROOT, run
+from tests.lib.libraries import Unavailable, prefix
 
 pytestmark = pytest.mark.timed
 NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
@@ -103,8 +100,8 @@ def compiled(name: str, compiler: str) -> Path:
     folder = BUILD / "tests/hooks" / compiler.strip("/").replace("/", "_")
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / name
-    subprocess.run([compiler, "-O2", "-Wall", "-pthread", "-o", program, ROOT / f"tests/programs/{name}.c"], check=True,
-                   timeout=60)
+    source = ROOT / f"tests/lib/programs/{name}.c"
+    subprocess.run([compiler, "-O2", "-Wall", "-pthread", "-o", program, source], check=True, timeout=60)
     return program
 
 

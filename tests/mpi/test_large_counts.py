@@ -8,10 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from test_hooks import MPIS, NAP, Mpi
 
-sys.path[:0] = [str(Path(__file__).parent / "preload"), str(Path(__file__).parent)]
-from support import BUILD, ROOT, run  # noqa: E402
-from test_hooks import MPIS, NAP, Mpi  # noqa: E402
+from tests.lib.doubles.support import BUILD, ROOT, run
 
 REQUIREMENT = "mpi4py==4.1.2"
 RESULTS = 19  # of each rank
@@ -37,7 +36,7 @@ def libmpi(mpi: Mpi) -> str:
 def play(mpi: Mpi, config: str | None) -> tuple[list[str], dict]:
     bare = [] if config else ["env", "LD_PRELOAD="]
     command = [mpi.tool(mpi.launcher, mpi.wheel), *mpi.options, "-n", "3", *bare, sys.executable]
-    done, segment = run([*command, ROOT / "tests/programs/large_counts_mpi4py.py"], config, **mpi.environment(),
+    done, segment = run([*command, ROOT / "tests/lib/programs/large_counts_mpi4py.py"], config, **mpi.environment(),
                         PYTHONPATH=str(mpi4py_wheel()), MPI4PY_LIBMPI=libmpi(mpi))
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines(), segment

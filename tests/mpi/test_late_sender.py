@@ -7,20 +7,17 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.emulate import emulation  # noqa: E402
-from tests.mpi_matrix.libraries import AS_ROOT, BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute  # noqa: E402
-from tests.mpi_matrix.plan import FLAT, policies  # noqa: E402
+from tests.lib.emulate import emulation
+from tests.lib.libraries import AS_ROOT, BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable, execute
+from tests.soak.mpi_matrix.plan import FLAT, policies
 
 TOOL = ROOT / "contrib/late-sender"
-NO_RESTART = BUILD / "tests/preload/libmpiwait-no-restart.so"
+NO_RESTART = BUILD / "tests/lib/doubles/libmpiwait-no-restart.so"
 MPIRUN = shutil.which("mpirun.openmpi")
 LATE_US, COUNT = 10000, 15
 PAIRS, PAIRS_MOST, LUCKY = 3, 7, 20

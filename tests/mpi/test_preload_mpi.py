@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "preload"))
-from support import BUILD, NAP, ROOT, run  # noqa: E402
+from tests.lib.doubles.support import BUILD, NAP, ROOT, run
 
-PROGRAMS = BUILD / "tests/programs"
+PROGRAMS = BUILD / "tests/lib/programs"
 MPIRUN = shutil.which("mpirun.openmpi")
 LAUNCH = [MPIRUN, "--oversubscribe", "-n", "2"]
 PYTHON = "/usr/bin/python3"
@@ -60,7 +58,7 @@ def test_late_sender_by_every_binding(command):
     if command == ["mpi4py"]:
         if subprocess.run([PYTHON, "-c", "import mpi4py"], capture_output=True, check=False).returncode:
             pytest.skip("no mpi4py")
-        command = [PYTHON, ROOT / "tests/programs/late_sender_mpi4py.py"]
+        command = [PYTHON, ROOT / "tests/lib/programs/late_sender_mpi4py.py"]
     else:
         command = [program(command[0])]
     done, segment = run([*LAUNCH, *command])

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+from test_hooks import MPIS, NAP, Mpi
 
-sys.path[:0] = [str(Path(__file__).parent / "preload"), str(Path(__file__).parent)]
-from support import run  # noqa: E402
-from test_hooks import MPIS, NAP, Mpi  # noqa: E402
+from tests.lib.doubles.support import run
 
 # Not Intel MPI 2021: there the program crashes or hangs at times, without the library too.
 SERVED = ("openmpi", "mpich", "openmpi-5", "mpich-5-abi")

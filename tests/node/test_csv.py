@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.record_tools import BUILD, driver
-from tests.segments import segment, slot
+from tests.lib.record_tools import BUILD, driver
+from tests.lib.segments import segment, slot
 
 pytestmark = [
     pytest.mark.timed,

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import walk
-from tests.record_tools import BUILD
+from tests.lib.faults import walk
+from tests.lib.record_tools import BUILD
 
-DRIVER = BUILD / "tests/preload/policy_flat"
+DRIVER = BUILD / "tests/lib/doubles/policy_flat"
 POLICY = """{"version": 1, "name": "%s", "summary": "s", "rungs": ["pause", "nap"], "needs": ["nap"], "budget":
 {"spin_us": 20%s, "relative": 0.0625, "absolute_us": 1.5, "max_us": 100, "rma_us": 10}, "fallback": "profile"}"""
 LONG = "." + 200 * "0"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import walk
-from tests.faults.depot import VERBS, Depot
+from tests.lib.faults import walk
+from tests.lib.faults.depot import VERBS, Depot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.journal_tools import CPUFREQ, SPEED, STATE, Node, nodes, script
+from tests.lib.journal_tools import CPUFREQ, SPEED, STATE, Node, nodes, script
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.faults import walk
-from tests.journal_tools import KINDS, Node, Snapshot, nodes, step_of_two
+from tests.lib.faults import walk
+from tests.lib.journal_tools import KINDS, Node, Snapshot, nodes, step_of_two
 
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 REPEATS = 20

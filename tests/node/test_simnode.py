@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.inside import REPOSITORY
-from tests.cluster.requirements import DEBIAN_PYTHON, missing_for_simulation
-from tests.simnode import mounts
-from tests.simnode.cpufreq import DRIVERS, Policy
-from tests.simnode.model import DEFAULT_RANGE_UJ, Model, Options
+from tests.lib.simnode import mounts
+from tests.lib.simnode.cpufreq import DRIVERS, Policy
+from tests.lib.simnode.model import DEFAULT_RANGE_UJ, Model, Options
+from tests.lib.throwaway.inside import REPOSITORY
+from tests.lib.throwaway.requirements import DEBIAN_PYTHON, missing_for_simulation
 
 READY_TIMEOUT_S = 20
 POWERCAP = "/sys/class/powercap"
@@ -37,7 +37,7 @@ class Simulation:
         script = 'mount -t tmpfs none /run && exec "$@"'
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "sh", "-c", script, "sh", DEBIAN_PYTHON, "-m",
-             "tests.simnode", json.dumps(options)], cwd=REPOSITORY)
+             "tests.lib.simnode", json.dumps(options)], cwd=REPOSITORY)
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not self.path(f"{POWERCAP}/SIMULATED").exists():
             assert self.process.poll() is None and time.monotonic() < deadline
@@ -97,7 +97,7 @@ def simulate() -> Iterator[Callable[..., Simulation]]:
 
 def test_zones_look_as_the_kernel_shows_them(simulate: Callable[..., Simulation]) -> None:
     node = simulate()
-    assert node.read(f"{POWERCAP}/SIMULATED") == "simulated by tests/simnode"
+    assert node.read(f"{POWERCAP}/SIMULATED") == "simulated by tests/lib/simnode"
     names = {f"intel-rapl:{zone}": name for zone, name in (
         ("0", "package-0"), ("0:0", "core"), ("0:1", "dram"), ("1", "package-1"), ("2", "psys"))}
     for zone, name in names.items():
@@ -124,7 +124,7 @@ def test_the_machine_itself_sees_nothing(simulate: Callable[..., Simulation]) ->
 def test_refuses_the_machines_own_namespace() -> None:
     if missing_for_simulation(["fuse"]) or mounts.in_own_namespace():
         pytest.skip("no pyfuse3, or not the machine's own mount namespace")
-    result = subprocess.run([DEBIAN_PYTHON, "-m", "tests.simnode"], cwd=REPOSITORY,
+    result = subprocess.run([DEBIAN_PYTHON, "-m", "tests.lib.simnode"], cwd=REPOSITORY,
                             capture_output=True, text=True)
     assert result.returncode == 1 and "refused" in result.stderr
 
@@ -251,7 +251,7 @@ def test_model_law_is_exact() -> None:
 
 def test_it_ends_with_whoever_started_it() -> None:
     """Also with one that is killed."""
-    code = ("import os\nfrom tests.test_simnode import Simulation\nprint(Simulation().process.pid, flush=True)\n"
+    code = ("import os\nfrom tests.node.test_simnode import Simulation\nprint(Simulation().process.pid, flush=True)\n"
             "os.kill(os.getpid(), 9)")
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL

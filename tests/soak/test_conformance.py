@@ -1,24 +1,21 @@
-"""tests/conformance notices a wrong result, a hang, a library that is not at work, and ends nobody else's processes."""
+"""tests/soak/conformance notices a wrong result, a hang, a library that is not at work; ends no other processes."""
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.bench import variants  # noqa: E402
-from tests.conformance import packages, play, results  # noqa: E402
-from tests.conformance.compare import Reference, stable  # noqa: E402
-from tests.conformance.programs import PROGRAMS, Program  # noqa: E402
-from tests.conformance.work import Work  # noqa: E402
-from tests.mpi_matrix.libraries import BUILD, LIBRARY, MPIS, Unavailable  # noqa: E402
-from tests.mpi_matrix.plan import FLAT  # noqa: E402
+from tests.bench import variants
+from tests.lib.libraries import BUILD, LIBRARY, MPIS, Unavailable
+from tests.soak.conformance import packages, play, results
+from tests.soak.conformance.compare import Reference, stable
+from tests.soak.conformance.programs import PROGRAMS, Program
+from tests.soak.conformance.work import Work
+from tests.soak.mpi_matrix.plan import FLAT
 
 pytestmark = pytest.mark.skipif(not LIBRARY.exists() or not FLAT.exists(), reason=f"not built: {LIBRARY}")
 FIRST = '[ "$OMPI_COMM_WORLD_RANK" = 0 ] || exit 0\n'

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import grants, jobs, spool_jobs
-from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
-from tests.faults import health, walk
+from tests.lib import grants, jobs, spool_jobs
+from tests.lib.faults import health, walk
+from tests.lib.throwaway import Cluster, project_cluster_arguments
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timed, pytest.mark.long]
 NAP = "--mpi-wait-policy=nap"

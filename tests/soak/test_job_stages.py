@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests import grants
-from tests.cluster import Cluster
-from tests.grants import HOSTILE, NODE, PSTATE, begin, files, is_clean, kill_processes, take_writes, wait_for
-from tests.jobs import HELPER
+from tests.lib import grants
+from tests.lib.grants import HOSTILE, NODE, PSTATE, begin, files, is_clean, kill_processes, take_writes, wait_for
+from tests.lib.jobs import HELPER
+from tests.lib.throwaway import Cluster
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
 VICTIMS = [("ranks",), ("slurmstepd",), ("slurmd",), ("ranks", "slurmstepd", "slurmd")]

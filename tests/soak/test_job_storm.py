@@ -1,6 +1,6 @@
 """Many nodes and many jobs at once, with a real slurmdbd: one record each, and slurmdbd hardly notices.
 
-The nodes are played by tests.storm. $MPI_WAIT_STORMS and $MPI_WAIT_ENDS make it larger: 50 storms and 1000 ends are
+The nodes are played by tests.lib.storm. $MPI_WAIT_STORMS and $MPI_WAIT_ENDS make it larger: 50 storms and 1000 ends are
 what the limits were set for.
 """
 
@@ -14,10 +14,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests import jobs, spool_jobs
-from tests.cluster import Cluster, project_cluster_arguments
 from tests.conftest import start_or_skip
-from tests.faults import walk
+from tests.lib import jobs, spool_jobs
+from tests.lib.faults import walk
+from tests.lib.throwaway import Cluster, project_cluster_arguments
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
 

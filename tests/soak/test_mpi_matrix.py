@@ -1,17 +1,14 @@
-"""The pairwise cover of the matrix (tests/mpi_matrix/run has all of it), and that its judgement can fail."""
+"""The pairwise cover of the matrix (tests/soak/mpi_matrix/run has all of it), and that its judgement can fail."""
 
 from __future__ import annotations
 
 import itertools
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.mpi_matrix import plan, play, results  # noqa: E402
-from tests.mpi_matrix.libraries import BINDINGS, LIBRARY, MPIS  # noqa: E402
+from tests.lib.libraries import BINDINGS, LIBRARY, MPIS
+from tests.soak.mpi_matrix import plan, play, results
 
 NAMES = [mpi.name for mpi in MPIS]
 pytestmark = [

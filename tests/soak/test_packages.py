@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.site import debs, rpms
-from tests.site.chroot import ROOT
+from tests.lib.site import debs, rpms
+from tests.lib.site.chroot import ROOT
 
 PACKAGING = ROOT / "packaging"
 STAGE = Path(os.environ.get("MPI_WAIT_STAGE", ROOT / "build/stage/opt/mpi-wait"))

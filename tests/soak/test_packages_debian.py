@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.site import chroot, debs, slurm
-from tests.site.chroot import ROOT, Site
+from tests.lib.site import chroot, debs, slurm
+from tests.lib.site.chroot import ROOT, Site
 
 pytestmark = [pytest.mark.slow, pytest.mark.long]
 LINE = "/usr/lib/slurm/spank_mpi_wait.so"

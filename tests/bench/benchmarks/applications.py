@@ -21,7 +21,7 @@ from tests.bench.engine import Cell, Failure, Measured, Sample
 from tests.bench.plan import Plan
 from tests.bench.targets import Target
 from tests.bench.variants import BARE, Variant
-from tests.mpi_matrix.libraries import BUILD, Mpi, Unavailable, execute
+from tests.lib.libraries import BUILD, Mpi, Unavailable, execute
 
 NAME = "applications"
 TITLE = "Applications"

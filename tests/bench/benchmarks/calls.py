@@ -17,13 +17,13 @@ from tests.bench.engine import Cell, Failure, Measured, Sample, difference, quan
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_least, at_most, least, number, worst
 from tests.bench.variants import BARE, COUNTER, Variant
-from tests.mpi_matrix.libraries import BUILD, LIBRARY, Mpi
+from tests.lib.libraries import BUILD, LIBRARY, Mpi
 
 NAME = "calls"
 TITLE = "Calls that do not wait"
 ROUNDS = (5, 1)
 INSTRUCTIONS = "instructions"
-DRIVER = BUILD / "tests/preload/preload_driver"
+DRIVER = BUILD / "tests/lib/doubles/preload_driver"
 SCENES = {"short": "MPI_Barrier", "sends": "MPI_Send"}
 SCENE_CALLS = 10000  # that scene_more has more than scene
 REPETITIONS = (31, 5)

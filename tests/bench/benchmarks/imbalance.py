@@ -11,7 +11,7 @@ from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number
 from tests.bench.variants import BARE, Variant
-from tests.mpi_matrix.libraries import Mpi
+from tests.lib.libraries import Mpi
 
 NAME = "imbalance"
 TITLE = "Unequal work: compute, then Allreduce"

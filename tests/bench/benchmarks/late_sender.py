@@ -10,7 +10,7 @@ from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, worst
 from tests.bench.variants import BARE, Variant
-from tests.mpi_matrix.libraries import Mpi
+from tests.lib.libraries import Mpi
 
 NAME = "late-sender"
 EVENT_OVERSHOOT = "1 ms late, event: median overshoot"

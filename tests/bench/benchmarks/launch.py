@@ -22,8 +22,8 @@ from tests.bench.benchmarks import sampler
 from tests.bench.engine import Cell, Failure, Measured, Sample, difference, quantile
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number
-from tests.cluster import Cluster, ClusterError, MissingRequirements, project_cluster_arguments
-from tests.mpi_matrix.libraries import BUILD
+from tests.lib.libraries import BUILD
+from tests.lib.throwaway import Cluster, ClusterError, MissingRequirements, project_cluster_arguments
 
 NAME = "launch"
 TITLE = "Start of a step and end of a job"

@@ -11,7 +11,7 @@ from tests.bench.engine import Cell, Failure, Measured, Sample, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_least, at_most, number, worst
 from tests.bench.variants import BARE, KNOBS, Variant
-from tests.mpi_matrix.libraries import Mpi
+from tests.lib.libraries import Mpi
 
 NAME = "oversubscription"
 TITLE = "More ranks than cores"

@@ -13,7 +13,7 @@ from tests.bench import picture, variants
 from tests.bench.engine import Cell, Failure, Measured, Sample
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most
-from tests.mpi_matrix.libraries import BUILD
+from tests.lib.libraries import BUILD
 
 NAME = "sampler"
 TITLE = "The energy sampler"

@@ -10,13 +10,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "contrib"), str(ROOT)]
 
 from mpi_wait_tools import __version__, check, host, trust  # noqa: E402  (the path above comes first)
 from mpi_wait_tools.finding import Finding  # noqa: E402
 
-from tests.record_tools import BUILD  # noqa: E402
+from tests.lib.record_tools import BUILD  # noqa: E402
 
 __all__ = ["Machine", "host", "policy", "trust"]
 

@@ -1,4 +1,4 @@
-#include "tests/spank/fake_host.h"
+#include "tests/lib/doubles/fake_host.h"
 
 #include <dlfcn.h>
 #include <stdarg.h>

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from report_double import make_record
+from tests.lib.doubles.report_double import make_record
 
 QUANTILES = 101
 ENDS = 16

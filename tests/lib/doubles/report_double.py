@@ -9,7 +9,7 @@ import re
 import subprocess
 from typing import Any
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 COMMAND = ROOT / "contrib" / "mpi-wait"
 SCHEMA = json.loads((ROOT / "spank" / "record.schema.json").read_text())
 DELIMITER = "\x1f"

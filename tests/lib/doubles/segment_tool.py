@@ -35,7 +35,7 @@ CALL_FIELDS = (
     "calls", "waits", "wait_ns", "longest_ns", "time_ns", "burned_ns", "burned_cpu_ns", "bytes"
 )
 FD = 210
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
 LIBRARY = BUILD / "preload/libmpiwait.so"
 

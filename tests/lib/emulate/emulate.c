@@ -1,7 +1,7 @@
 /*
  * The preloaded part: reads the environment, catches SIGILL, keeps the counters. Its invariant stands in emulate.h.
  */
-#include "tests/emulate/emulate.h"
+#include "tests/lib/emulate/emulate.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -24,7 +24,7 @@
 #define EMULATE_WAITPKG  (1u << 0)
 #define EMULATE_MONITORX (1u << 1)
 
-/* What a process executed. The order is known to tests/emulate/emulation.py. */
+/* What a process executed. The order is known to tests/lib/emulate/emulation.py. */
 struct counters {
 	uint64_t tpause, umonitor, umwait, monitorx, mwaitx;
 	uint64_t c01_ns, c02_ns, c1_ns, c0_ns; /* time in each state, by the kernel's clock */

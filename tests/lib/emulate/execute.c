@@ -9,7 +9,7 @@
 #include <time.h>
 #include <x86intrin.h>
 
-#include "tests/emulate/emulate.h"
+#include "tests/lib/emulate/emulate.h"
 
 #define LINE 64
 

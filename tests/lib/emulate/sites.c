@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tests/emulate/emulate.h"
+#include "tests/lib/emulate/emulate.h"
 
 #define SITES_MAX 64
 

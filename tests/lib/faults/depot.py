@@ -13,8 +13,8 @@ from typing import Any
 
 import jsonschema
 
-from tests.journal_tools import helper
-from tests.record_tools import SCHEMA, node_record
+from tests.lib.journal_tools import helper
+from tests.lib.record_tools import SCHEMA, node_record
 
 TIMEOUT_S = 60
 OLD_S = 1000

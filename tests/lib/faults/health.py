@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests import grants
-from tests.cluster import Cluster
+from tests.lib import grants
+from tests.lib.throwaway import Cluster
 
 LEFT = "ls -d /run/mpi-wait/*/[0-9]* 2>/dev/null"
 USABLE = ("idle", "mixed", "allocated", "completing")

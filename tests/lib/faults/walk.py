@@ -1,7 +1,7 @@
 """One fault after another: a trial is repeated with its first call failing, then its second, until none fails.
 
 $MPI_WAIT_FAULTS=full tries every call with every error; without it, every 61st ($MPI_WAIT_FAULT_STEP). What was
-tried is added up in $MPI_WAIT_FIGURES, a file, where that is set (tests/faults/run).
+tried is added up in $MPI_WAIT_FIGURES, a file, where that is set (tests/soak/faults/run).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from subprocess import TimeoutExpired
 
-from tests.record_tools import BUILD
+from tests.lib.record_tools import BUILD
 
-MODULE = BUILD / "tests/faults/fault.so"
-RECORD_DRIVER = BUILD / "tests/faults/record-driver"
+MODULE = BUILD / "tests/lib/faults/fault.so"
+RECORD_DRIVER = BUILD / "tests/lib/faults/record-driver"
 FULL = os.environ.get("MPI_WAIT_FAULTS") == "full"
 STEP = 1 if FULL else int(os.environ.get("MPI_WAIT_FAULT_STEP", "61"))
 MOST = 20_000

@@ -1,4 +1,4 @@
-"""`python -m tests.simnode [OPTIONS-AS-JSON]`: simulates, for this mount namespace, until killed.
+"""`python -m tests.lib.simnode [OPTIONS-AS-JSON]`: simulates, for this mount namespace, until killed.
 
 Started as root in a namespace of a node's own, before the node's daemons. Ready when
 /sys/class/powercap/SIMULATED is there. Never run it in the machine's own mount namespace.
@@ -13,10 +13,10 @@ import sys
 import pyfuse3
 import trio
 
-from tests.simnode import mounts
-from tests.simnode.filesystem import Attributes
-from tests.simnode.model import Options
-from tests.simnode.node import Node
+from tests.lib.simnode import mounts
+from tests.lib.simnode.filesystem import Attributes
+from tests.lib.simnode.model import Options
+from tests.lib.simnode.node import Node
 
 TICK_S = 0.1
 

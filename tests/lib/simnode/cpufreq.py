@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 from dataclasses import dataclass, field
 
-from tests.simnode.tree import Directory, File, constant, parse_number
+from tests.lib.simnode.tree import Directory, File, constant, parse_number
 
 UNSUPPORTED = "<unsupported>"
 

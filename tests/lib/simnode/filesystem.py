@@ -17,7 +17,7 @@ import traceback
 
 import pyfuse3
 
-from tests.simnode.tree import Directory, File, Link
+from tests.lib.simnode.tree import Directory, File, Link
 
 SYSFS_FILE_SIZE = 4096
 KNOWN_S = 3600

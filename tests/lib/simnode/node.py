@@ -16,11 +16,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from tests.simnode.cpufreq import DRIVERS, Policy
-from tests.simnode.cputime import CpuTime
-from tests.simnode.model import Model, Options, Zone
-from tests.simnode.ranks import Ranks
-from tests.simnode.tree import Directory, File, Link, constant, variable
+from tests.lib.simnode.cpufreq import DRIVERS, Policy
+from tests.lib.simnode.cputime import CpuTime
+from tests.lib.simnode.model import Model, Options, Zone
+from tests.lib.simnode.ranks import Ranks
+from tests.lib.simnode.tree import Directory, File, Link, constant, variable
 
 THROTTLE_COUNTERS = ("core_throttle_count", "package_throttle_count", "core_power_limit_count",
                      "package_power_limit_count")
@@ -164,7 +164,7 @@ class Node:
         control_type.entries["enabled"] = variable({"enabled": 1}, "enabled")
         links = root.directory("class").entries
         devices = "../../devices/virtual/powercap/intel-rapl"
-        links["SIMULATED"] = constant("simulated by tests/simnode")
+        links["SIMULATED"] = constant("simulated by tests/lib/simnode")
         links["intel-rapl"] = Link(devices)
         for name, zone in self.model.zones.items():
             top = ":".join(name.split(":")[:2])

@@ -11,7 +11,17 @@ import time
 from array import array
 from contextlib import suppress
 
-from tests.preload.segment_tool import CALL, CALLS, HEADER, LANE, LANE_SIZE, RUNG_NAMES, SLOT, SLOT_SIZE, SLOTS_OFFSET
+from tests.lib.doubles.segment_tool import (
+    CALL,
+    CALLS,
+    HEADER,
+    LANE,
+    LANE_SIZE,
+    RUNG_NAMES,
+    SLOT,
+    SLOT_SIZE,
+    SLOTS_OFFSET,
+)
 
 SEGMENT = "/memfd:mpi-wait (deleted)"
 LOOK_S = 0.3

@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.site.tree import make_tree, sources
+from tests.lib.site.tree import make_tree, sources
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 CACHE = Path(os.environ.get("MPI_WAIT_CACHE", ROOT / "build/chroots"))
 SUITE = "bookworm"
 SLURM = ("slurmd", "slurmctld", "slurmdbd", "slurm-client", "slurm-wlm-mysql-plugin", "munge", "mariadb-server")

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.site.chroot import ROOT
+from tests.lib.site.chroot import ROOT
 
 
 def build(output: Path, environment: Mapping[str, str] | None = None) -> dict[str, Path]:

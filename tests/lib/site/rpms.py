@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.site.chroot import ROOT
+from tests.lib.site.chroot import ROOT
 
 
 def _run(command: list[str | Path], folder: Path) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tests.site.chroot import NODE, Site
+from tests.lib.site.chroot import NODE, Site
 
 SLURM_CONF = f"""\
 ClusterName=site

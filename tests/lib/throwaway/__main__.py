@@ -1,8 +1,8 @@
-"""`python3 -m tests.cluster`: a throw-away Slurm cluster for one command, or for a shell.
+"""`python3 -m tests.lib.throwaway`: a throw-away Slurm cluster for one command, or for a shell.
 
-    python3 -m tests.cluster run [--nodes N] [--profile P] [--user NAME] -- COMMAND...
-    python3 -m tests.cluster shell
-    python3 -m tests.cluster check
+    python3 -m tests.lib.throwaway run [--nodes N] [--profile P] [--user NAME] -- COMMAND...
+    python3 -m tests.lib.throwaway shell
+    python3 -m tests.lib.throwaway check
 
 `run` boots the cluster, runs the command on its submit host as a job user, tears all down, and
 exits with the command's status. `check` says what this machine lacks.
@@ -16,14 +16,14 @@ import signal
 import sys
 from pathlib import Path
 
-from tests.cluster import cgroups, config, project
-from tests.cluster.cluster import Cluster
-from tests.cluster.errors import ClusterError
-from tests.cluster.requirements import missing_requirements
+from tests.lib.throwaway import cgroups, config, project
+from tests.lib.throwaway.cluster import Cluster
+from tests.lib.throwaway.errors import ClusterError
+from tests.lib.throwaway.requirements import missing_requirements
 
 
 def parse_arguments(words: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python3 -m tests.cluster", description=__doc__,
+    parser = argparse.ArgumentParser(prog="python3 -m tests.lib.throwaway", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in (("run", "run one command in a cluster"), ("shell", "a shell in a cluster")):

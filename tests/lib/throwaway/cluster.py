@@ -14,10 +14,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.cluster import cgroups, config, daemons, processes, requirements, sandbox
-from tests.cluster.errors import ClusterError, MissingRequirements, ProfileUnavailable
-from tests.cluster.inside import Sandbox
-from tests.cluster.sandbox import ROOT, SUBMIT
+from tests.lib.throwaway import cgroups, config, daemons, processes, requirements, sandbox
+from tests.lib.throwaway.errors import ClusterError, MissingRequirements, ProfileUnavailable
+from tests.lib.throwaway.inside import Sandbox
+from tests.lib.throwaway.sandbox import ROOT, SUBMIT
 
 FINISHED = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL",
             "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
@@ -52,7 +52,7 @@ class Cluster:
 
         binds: path in the cluster to the file or directory of this machine that is shown there (not
         below /tmp, /var/tmp, /run, /var/spool or /dev/shm). slurm_conf: keys to set, or with ""
-        to leave out. model: the simulated node's knobs (see tests.simnode.model.Options).
+        to leave out. model: the simulated node's knobs (see tests.lib.simnode.model.Options).
         progress: called with a short line at the end of each stage. slurmd_arguments: more for
         every slurmd's command line.
         """
@@ -123,7 +123,7 @@ class Cluster:
         inside.stop()
 
     def _boot(self) -> None:
-        binds = {f"{ROOT}/lib/tests": str(Path(__file__).resolve().parents[1]), **self._binds}
+        binds = {f"{ROOT}/lib/tests": str(Path(__file__).resolve().parents[2]), **self._binds}
         spec = sandbox.Spec(f"mpi-wait-{secrets.token_hex(4)}", self.nodes,
                             self.profile == "cgroup", binds)
         with self._stage("namespaces, users"):

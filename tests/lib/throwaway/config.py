@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from functools import cache
 
-from tests.cluster.requirements import has_plugin
-from tests.cluster.sandbox import ADDRESS, ROOT, SUBMIT, USERS
+from tests.lib.throwaway.requirements import has_plugin
+from tests.lib.throwaway.sandbox import ADDRESS, ROOT, SUBMIT, USERS
 
 DATABASE_SOCKET = "/run/mysqld/mysqld.sock"
 MUNGE_SOCKET = "/run/munge/munge.socket.2"

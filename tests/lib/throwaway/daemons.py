@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tests.cluster import config, processes
-from tests.cluster.errors import ClusterError
-from tests.cluster.inside import Sandbox
-from tests.cluster.requirements import DEBIAN_PYTHON
-from tests.cluster.sandbox import ROOT, SUBMIT
+from tests.lib.throwaway import config, processes
+from tests.lib.throwaway.errors import ClusterError
+from tests.lib.throwaway.inside import Sandbox
+from tests.lib.throwaway.requirements import DEBIAN_PYTHON
+from tests.lib.throwaway.sandbox import ROOT, SUBMIT
 
 POLL_S = 0.02
 READY_TIMEOUT_S = 60.0
@@ -78,7 +78,7 @@ def slurmd(node: str, index: int, arguments: Sequence[str] = ()) -> Daemon:
 
 def simnode(node: str, model: dict[str, Any]) -> Daemon:
     """The simulated hardware of a node; ready when its marker can be read there."""
-    argv = [DEBIAN_PYTHON, "-m", "tests.simnode", json.dumps(model)]
+    argv = [DEBIAN_PYTHON, "-m", "tests.lib.simnode", json.dumps(model)]
     return Daemon(f"simnode-{node}", argv, lambda inside: inside.path(
         "/sys/class/powercap/SIMULATED", node).exists(), host=node, cwd=f"{ROOT}/lib")
 

@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from tests.cluster import sandbox
-from tests.cluster.errors import ClusterError
-from tests.cluster.sandbox import ROOT, SUBMIT
+from tests.lib.throwaway import sandbox
+from tests.lib.throwaway.errors import ClusterError
+from tests.lib.throwaway.sandbox import ROOT, SUBMIT
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 ENTER = Path(__file__).with_name("enter.py")
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 GRACE_S = 5.0
@@ -31,7 +31,7 @@ class Sandbox:
     def __init__(self, spec: sandbox.Spec) -> None:
         """Starts it. Raises ClusterError with the keeper's reason when that fails."""
         self._keeper = subprocess.Popen(
-            [sys.executable, "-m", "tests.cluster.keeper"], cwd=REPOSITORY, start_new_session=True,
+            [sys.executable, "-m", "tests.lib.throwaway.keeper"], cwd=REPOSITORY, start_new_session=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._keeper.stdin and self._keeper.stdout
         try:

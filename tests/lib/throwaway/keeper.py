@@ -1,6 +1,6 @@
 """The process that outlives the controller: starts the cluster's init, and cleans up after it.
 
-Started by `Cluster` in a session of its own: `python -m tests.cluster.keeper`. Reads one line (a
+Started by `Cluster` in a session of its own: `python -m tests.lib.throwaway.keeper`. Reads one line (a
 `Spec` as JSON) from standard input, answers with one line of JSON on standard output
 ({"init": pid, "nodes": {name: pid}} or {"error": text}), and then waits until standard input ends,
 says anything, or the controller dies, however it dies. Then it kills init, with which the kernel
@@ -20,7 +20,7 @@ import sys
 import traceback
 from contextlib import suppress
 
-from tests.cluster import cgroups, kernel, processes, sandbox
+from tests.lib.throwaway import cgroups, kernel, processes, sandbox
 
 
 def fork_init(spec: sandbox.Spec) -> tuple[int, int]:

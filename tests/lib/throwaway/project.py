@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.cluster import Cluster
+from tests.lib.throwaway.cluster import Cluster
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 PREFIX = "/opt/mpi-wait"
 PROGRAMS = "/opt/mpi-wait-tests"
 
@@ -20,7 +20,7 @@ def project_cluster_arguments() -> dict[str, Any]:
     Without one the cluster is plain Slurm.
     """
     stage = Path(os.environ.get("MPI_WAIT_STAGE", REPOSITORY / "build/stage/opt/mpi-wait"))
-    programs = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build")) / "tests/programs"
+    programs = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build")) / "tests/lib/programs"
     binds = {target: source for target, source in ((PREFIX, stage), (PROGRAMS, programs))
              if source.is_dir()}
     plugin = "lib/slurm/spank_mpi_wait.so"

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.mpi_matrix.libraries import ROOT, Unavailable
+from tests.lib.libraries import ROOT, Unavailable
 
 LIST = Path(__file__).resolve().parent / "packages.txt"
 SETUP = ROOT / "contrib/setup"

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.variants import UCX
-from tests.conformance import packages
-from tests.conformance.compare import Lines, Reference, stable
-from tests.conformance.programs import Program
-from tests.conformance.work import Work, configured, segment, work_of
-from tests.emulate import emulation
-from tests.mpi_matrix.libraries import BUILD, Mpi, Unavailable, execute
-from tests.mpi_matrix.plan import EMULATED, policies, policy_variables
-from tests.preload import segment_tool
+from tests.lib.doubles import segment_tool
+from tests.lib.emulate import emulation
+from tests.lib.libraries import BUILD, Mpi, Unavailable, execute
+from tests.soak.conformance import packages
+from tests.soak.conformance.compare import Lines, Reference, stable
+from tests.soak.conformance.programs import Program
+from tests.soak.conformance.work import Work, configured, segment, work_of
+from tests.soak.mpi_matrix.plan import EMULATED, policies, policy_variables
 
 REFERENCE_S = 600  # a program may take so long without the library
 TRIES = 3

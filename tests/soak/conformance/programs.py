@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.bench.benchmarks.applications import HPCC_INPUT, hpcc_input
-from tests.mpi_matrix.libraries import MPIS, Mpi, prefix
+from tests.lib.libraries import MPIS, Mpi, prefix
 
 INPUTS = Path(__file__).resolve().parent / "inputs"
 INTEL = next(mpi.wheel for mpi in MPIS if mpi.name == "intel")  # the wheel that has the IMB programs

@@ -8,11 +8,11 @@ import platform
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from tests.conformance.programs import PROGRAMS
-from tests.conformance.work import RESTS
-from tests.mpi_matrix.libraries import BUILD, MPIS
-from tests.mpi_matrix.results import processor
-from tests.results import section_replace
+from tests.lib.libraries import BUILD, MPIS
+from tests.lib.results import section_replace
+from tests.soak.conformance.programs import PROGRAMS
+from tests.soak.conformance.work import RESTS
+from tests.soak.mpi_matrix.results import processor
 
 FIGURES = BUILD / "conformance"
 BY_NAME = {program.name: program for program in PROGRAMS}
@@ -22,7 +22,7 @@ NEVER = ["- IMB-MT: it wants an OpenMP runtime that the wheel does not bring.",
          "- `pstate`: needs a grant of cpufreq files; `auto` is `nap` here."]
 HEAD = """# Conformance: other people's programs
 
-Written by `tests/conformance/run --results tests/RESULTS.md`; do not edit. Each row is of its last run in
+Written by `tests/soak/conformance/run --results tests/RESULTS.md`; do not edit. Each row is of its last run in
 one checkout.
 
 Each program runs twice without the library, and then under each policy. `=` says that its exit status, its output and

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.preload import segment_tool
+from tests.lib.doubles import segment_tool
 
 RESTS = {"profile": (), "yield": ("yield",), "nap": ("nap",), "event": ("event", "nap"), "umwait": ("umwait",),
          "mwaitx": ("mwaitx",)}  # the rungs of which a policy must have taken one

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.cluster.sandbox import NODE_TMPFS
+from tests.lib.throwaway.sandbox import NODE_TMPFS
 
 
 def open_to_all(build: Path) -> None:

@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 REASONS = Path(__file__).with_name("reasons.txt")
 LIST = ROOT / "tests/COVERAGE.md"
 DECLARATION = re.compile(r"(?!return|goto)\w[\w\s*]* [\w\s*,+\[\]]+;")
@@ -19,9 +19,10 @@ DECLARATION = re.compile(r"(?!return|goto)\w[\w\s*]* [\w\s*,+\[\]]+;")
 LEADS = ("if", "else", "case", "for", "while", "default", "switch")
 HEAD = """# What no test reaches
 
-Written by `tests/run --coverage`; the reasons stand in [covered/reasons.txt](covered/reasons.txt). Counted are the C
-unit tests and the tests of pytest that run built objects, but for load and other people's programs (`WITHOUT` in
-[covered/run](covered/run)): in ranks, slurmstepd, `mpi-wait-node` and the tests' own drivers. A process that ends by
+Written by `tests/run --coverage`; the reasons stand in
+[soak/coverage/reasons.txt](soak/coverage/reasons.txt). Counted are the C unit tests and the tests of pytest that run
+built objects, but for load and other people's programs (`WITHOUT` in [soak/coverage/run](soak/coverage/run)): in
+ranks, slurmstepd, `mpi-wait-node` and the tests' own drivers. A process that ends by
 `_exit`, `exec` or SIGKILL loses what it counted: what a task's child does before `exec` is seen in the unit tests' host
 only, and whoever is killed at a point of its work is not seen at all.
 """

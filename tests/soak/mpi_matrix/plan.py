@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.emulate import emulation
-from tests.mpi_matrix.libraries import BINDINGS, BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable
+from tests.lib.emulate import emulation
+from tests.lib.libraries import BINDINGS, BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable
 
 COVERAGE = ROOT / "tests/coverage.json"
-FLAT = BUILD / "tests/preload/policy_flat"
-EMULATOR = BUILD / "tests/emulate/libmpiwait-emulate.so"
+FLAT = BUILD / "tests/lib/doubles/policy_flat"
+EMULATOR = BUILD / "tests/lib/emulate/libmpiwait-emulate.so"
 JUDGED = "nap"  # the policy by which cells are judged: it runs everywhere
 SPAWN = "Comm_spawn"  # leaves processes behind, and is launched alone
 LAST = "Finalize"  # part of every launch

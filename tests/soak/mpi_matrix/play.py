@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.emulate import emulation
-from tests.mpi_matrix.libraries import BUILD, Mpi, Unavailable, launch
-from tests.mpi_matrix.plan import JUDGED, LAST, SPAWN, Row, coverage, lists, policy_variables
+from tests.lib.emulate import emulation
+from tests.lib.libraries import BUILD, Mpi, Unavailable, launch
+from tests.soak.mpi_matrix.plan import JUDGED, LAST, SPAWN, Row, coverage, lists, policy_variables
 
 WAIT_MS, REFERENCE_MS = 50, 5
 TIMEOUT_S = 90
@@ -102,7 +102,7 @@ def row_play(row: Row, references: References, report: Report, repetitions: int)
     where = f"{row.mpi.name}, {row.binding}, {row.policy}"
     try:
         expected = references.of(row)
-        variables = policy_variables(row.policy, BUILD / "tests/mpi_matrix/counters")
+        variables = policy_variables(row.policy, BUILD / "tests/soak/mpi_matrix/counters")
         played = row_launch(row, WAIT_MS, repetitions, variables)
     except Unavailable as reason:
         report.unavailable[f"{row.mpi.title}, {row.binding}"] = str(reason)

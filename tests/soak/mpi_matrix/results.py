@@ -9,16 +9,16 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.mpi_matrix.libraries import BINDINGS, MPIS, Mpi, Unavailable, version_of
-from tests.mpi_matrix.plan import coverage, lists, policies, policy_reasons
-from tests.mpi_matrix.play import SPINS, WAIT_MS, Report, cells_judge, columns, exceeding, median
-from tests.results import section_replace
+from tests.lib.libraries import BINDINGS, MPIS, Mpi, Unavailable, version_of
+from tests.lib.results import section_replace
+from tests.soak.mpi_matrix.plan import coverage, lists, policies, policy_reasons
+from tests.soak.mpi_matrix.play import SPINS, WAIT_MS, Report, cells_judge, columns, exceeding, median
 
 KINDS = {"spins": "Spins", "unjudged": "Not judged", "returns": "Does not wait", "absent": "Absent"}
 
 HEAD = """# What a wait costs: the matrix
 
-Written by `tests/mpi_matrix/run --all --results tests/RESULTS.md`; do not edit.
+Written by `tests/soak/mpi_matrix/run --all --results tests/RESULTS.md`; do not edit.
 
 One of two ranks comes {wait} ms late to a call; the other waits in it, single-threaded, under the policy `nap`. A
 figure is the **share of CPU time** that the wait took the waiting thread, in per cent, read by the program itself

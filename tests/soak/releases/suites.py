@@ -9,9 +9,9 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.site.tree import make_tree, own_suite
+from tests.lib.site.tree import make_tree, own_suite
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
 ENTER = Path(__file__).with_name("enter")
 

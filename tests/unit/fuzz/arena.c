@@ -5,7 +5,7 @@
  * allocated since. What is still held then was leaked. (A corpus that is replayed, by replay.c, has AddressSanitizer's
  * own allocator.)
  */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 #include <jansson.h>
 #include <sanitizer/asan_interface.h>

@@ -1,5 +1,5 @@
 /* MPI_WAIT_CONFIG, the flat policy string that the program's half reads: anybody can set it for their own programs. */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 #include <errno.h>
 

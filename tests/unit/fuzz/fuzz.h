@@ -1,5 +1,5 @@
 /*
- * What the fuzz targets share. A target defines LLVMFuzzerTestOneInput; libFuzzer drives it (tests/fuzz/run), and
+ * What the fuzz targets share. A target defines LLVMFuzzerTestOneInput; libFuzzer drives it (tests/unit/fuzz/run), and
  * replay.c runs it over the files of its corpus in every build.
  */
 #ifndef MPIWAIT_TESTS_FUZZ_H

@@ -2,7 +2,7 @@
  * A journal's text. As it is, and once more with each line's checksum made right: whoever can write there can compute
  * them. What is accepted is printed again, and must then be read as the same.
  */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 #include <errno.h>
 

@@ -7,7 +7,7 @@
 
 #include "spank/cleanup.h"
 #include "spank/record.h"
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 /* With MPI_WAIT_FUZZ_PRINT in the environment every record is printed, for a check against its schema. */
 static inline void line_check(const struct record_node *const nodes[], size_t count, const char *held)

@@ -1,7 +1,7 @@
 /* What a field of the job holds already, and below it the records of nodes, each a line: merged, and put together. */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
-#include "tests/fuzz/line.h"
+#include "tests/unit/fuzz/line.h"
 
 #define NODES_MAX 8
 

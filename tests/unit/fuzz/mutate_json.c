@@ -3,7 +3,7 @@
  * each of them a document; one is changed, by a value, a key, or a part that is copied elsewhere. Half of the changes
  * are libFuzzer's own all the same.
  */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 /* One node's record, as it lies in the spool; what is accepted is merged into a job's. */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
-#include "tests/fuzz/line.h"
+#include "tests/unit/fuzz/line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,6 +1,6 @@
 /* --mpi-wait-policy=TEXT: parsed, checked against the shipped policies, applied, and handed on to the program's half.
  */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 #include "preload/config.h"
 #include "spank/cleanup.h"

@@ -1,5 +1,5 @@
 /* The arguments of our line in plugstack.conf, one per line of the input. */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 #include "spank/cleanup.h"
 #include "spank/site.h"

@@ -1,5 +1,5 @@
 /* A policy's file, called "p.json": what is accepted, the program's half must accept and understand in the same way. */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 #include "preload/config.h"
 #include "spank/policy.h"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "contrib"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "contrib"))
 
 from mpi_wait_tools.errors import Refusal  # noqa: E402
 from mpi_wait_tools.record import find_body, parse_record  # noqa: E402

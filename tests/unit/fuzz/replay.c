@@ -1,5 +1,5 @@
 /* Runs a fuzz target once over each file of the directories, without libFuzzer: what was found once stays found. */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * What root makes of the segment must be a record that root's other half accepts: a user must not be able to lose the
  * job's record, which has the energy in it.
  */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 #include <jansson.h>
 #include <sys/mman.h>
@@ -11,7 +11,7 @@
 
 #include "spank/cleanup.h"
 #include "spank/slots.h"
-#include "tests/fuzz/line.h"
+#include "tests/unit/fuzz/line.h"
 
 #define SLOTS_MOST 3
 #define PAGE       4096u

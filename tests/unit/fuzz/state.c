@@ -1,6 +1,6 @@
 /* A node's notes on a job while it runs: job.json, step.N.json; what is read is written again and must stay the same.
  */
-#include "tests/fuzz/fuzz.h"
+#include "tests/unit/fuzz/fuzz.h"
 
 #include <jansson.h>
 

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tests/preload/expect.h"
+#include "tests/lib/check.h"
 
 #include "preload/rung.h"
 #include "preload/stats.h"
@@ -142,5 +142,5 @@ int main(void)
 {
 	test_bad();
 	test_good();
-	return expect_result();
+	return CHECK_RESULT;
 }

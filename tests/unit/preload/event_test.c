@@ -3,7 +3,7 @@
  */
 #include "preload/event.h"
 
-#include "tests/preload/expect.h"
+#include "tests/lib/check.h"
 
 static struct event_trust proven(void)
 {
@@ -63,5 +63,5 @@ int main(void)
 {
 	test_end();
 	test_lost();
-	return expect_result();
+	return CHECK_RESULT;
 }

@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "tests/preload/expect.h"
+#include "tests/lib/check.h"
 
 #define WAITS     100000
 #define BIT(rung) (1u << (rung))
@@ -343,5 +343,5 @@ int main(void)
 	test_slow_exit_is_tried_again();
 	test_a_burst_is_forgotten();
 	test_woken();
-	return expect_result();
+	return CHECK_RESULT;
 }

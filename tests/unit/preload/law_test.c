@@ -23,7 +23,7 @@
 #include "preload/prewait.h"
 #include "preload/wait.h"
 #include "spank/policy.h"
-#include "tests/preload/expect.h"
+#include "tests/lib/check.h"
 
 #define WAITS       1000000
 #define STEPS_MOST  64
@@ -108,10 +108,10 @@ static uint64_t law_budget(uint64_t waited_ns)
 
 #define CHECK_LAW(condition, ...)                       \
 	do {                                            \
-		if (expect_failures < FAILURES)         \
+		if (check_failures < FAILURES)          \
 			EXPECT(condition, __VA_ARGS__); \
 		else if (!(condition))                  \
-			expect_failures++;              \
+			check_failures++;               \
 	} while (0)
 
 /* Wakes late by half of typical_ns to all of it, and one time in ten by as much again. */
@@ -314,5 +314,5 @@ int main(int argc, char **argv)
 	EXPECT(set.count >= 7 && error.text[0] == '\0', "%zu policies, %s", set.count, error.text);
 	for (size_t i = 0; i < set.count; i++)
 		policy_play(&set.policy[i], argc > 1 ? atoi(argv[1]) : WAITS);
-	return expect_result();
+	return CHECK_RESULT;
 }

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "preload"))
-from support import BUILD, NAP, ROOT, run, values  # noqa: E402
+from tests.lib.doubles.support import BUILD, NAP, ROOT, run, values
 
-FAKE = BUILD / "tests/preload/libmpi-fake.so"
-HOOKLESS = BUILD / "tests/preload/libmpi-hookless.so"
-SOURCES = ROOT / "tests/preload"
+FAKE = BUILD / "tests/lib/doubles/libmpi-fake.so"
+HOOKLESS = BUILD / "tests/lib/doubles/libmpi-hookless.so"
+SOURCES = ROOT / "tests/lib/doubles"
 TRIES = 4
 TWO_MPIS, RUNNING = 1, 2
 
@@ -135,7 +133,7 @@ def test_the_clock_jumps_in_a_wait(folder: Path, jump_s: int) -> None:
     """)
     jump = compiled(folder, "jump.so", "-shared", "-fPIC", source)
     for _ in range(TRIES):  # a busy machine may add to the wait of 200 ms, or let few naps end in it
-        done, segment = run([BUILD / "tests/preload/preload_driver", "wait"], NAP, preload=jump, JUMP_S=str(jump_s))
+        done, segment = run([BUILD / "tests/lib/doubles/preload_driver", "wait"], NAP, preload=jump, JUMP_S=str(jump_s))
         seen = values(done)
         call = segment["slots"][0]["lane"][0]["calls"]["Recv"]
         if 0.05e9 < call["wait_ns"] < 0.25e9 and segment["slots"][0]["lane"][0]["naps"].get("nap", 0) > 20:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "preload"))
-from support import BUILD, NAP, run, values  # noqa: E402
+from tests.lib.doubles.support import BUILD, NAP, run, values
 
-DRIVER, LOCKED = BUILD / "tests/preload/preload_driver", BUILD / "tests/preload/locked_driver"
+DRIVER, LOCKED = BUILD / "tests/lib/doubles/preload_driver", BUILD / "tests/lib/doubles/locked_driver"
 LOCKED_FLAG, YIELD_HOOK = 16, 2
 STEPS, TRIES = 100, 6
 pytestmark = [

@@ -7,14 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "preload"))
-from support import BUILD, LIBRARY, NAP, ROOT, run, values  # noqa: E402
+from tests.lib.doubles.support import BUILD, LIBRARY, NAP, ROOT, run, values
 
-DRIVER = BUILD / "tests/preload/preload_driver"
+DRIVER = BUILD / "tests/lib/doubles/preload_driver"
 TRIES = 6
 pytestmark = [
     pytest.mark.timed,
@@ -161,7 +159,7 @@ def test_a_function_that_the_mpi_lacks_returns_an_error():
 
 
 def test_a_function_that_an_mpich_lacks_returns_its_kind_of_error():
-    library = BUILD / "tests/preload/libmpi-hookless.so"
+    library = BUILD / "tests/lib/doubles/libmpi-hookless.so"
     program = (f"from ctypes import CDLL, RTLD_GLOBAL as everywhere; CDLL('{library}', everywhere); mpi = CDLL(None); "
                "mpi.MPI_Init(None, None); print('missing', mpi.MPI_Session_finalize(None))")
     done, segment = run([sys.executable, "-c", program])

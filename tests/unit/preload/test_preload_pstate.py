@@ -5,19 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import struct
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "preload"))
-from support import BUILD, run, values  # noqa: E402
+from tests.lib.doubles.support import BUILD, run, values
 
-DRIVER = BUILD / "tests/preload/preload_driver"
+DRIVER = BUILD / "tests/lib/doubles/preload_driver"
 pytestmark = pytest.mark.skipif(not DRIVER.exists(), reason=f"not built: {DRIVER}")
 
 MAGIC = 0x314C574D

@@ -6,13 +6,11 @@ On a double of an MPI that has no idle call at all, once per ABI.
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "preload"))
-from support import BUILD, NAP, ROOT, run, values  # noqa: E402
+from tests.lib.doubles.support import BUILD, NAP, ROOT, run, values
 
 ABIS = {"mpi-hookless": "mpich", "mpi_abi-hookless": "abi", "mpi-hookless-ompi": "openmpi"}
 LOOP, NO_HOOK, PREWAITS = 8, 2, 64
@@ -25,12 +23,12 @@ MEASURE = "rungs=none"
 
 pytestmark = [
     pytest.mark.timed,
-    pytest.mark.skipif(not (BUILD / "tests/preload/mpi-hookless_driver").exists(), reason="not built"),
+    pytest.mark.skipif(not (BUILD / "tests/lib/doubles/mpi-hookless_driver").exists(), reason="not built"),
 ]
 
 
 def play(abi: str, scene: str, config: str | None = NAP, **options):
-    done, segment = run([BUILD / f"tests/preload/{abi}_driver", scene], config, **options)
+    done, segment = run([BUILD / f"tests/lib/doubles/{abi}_driver", scene], config, **options)
     assert done.returncode == 0, done.stderr
     seen = values(done)
     assert all(seen[f"good_{call}"] for call in range(CALLS))

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent / "preload"))
-from support import BUILD, LIBRARY, run, values  # noqa: E402
+from tests.lib.doubles.support import BUILD, LIBRARY, run, values
+from tests.lib.emulate import emulation
 
-from tests.emulate import emulation  # noqa: E402
-
-EMULATOR = BUILD / "tests/emulate/libmpiwait-emulate.so"
-INSTRUCTIONS = BUILD / "tests/emulate/instructions"
-DRIVER = BUILD / "tests/preload/preload_driver"
-LATE_SENDER = BUILD / "tests/programs/late_sender"
+EMULATOR = BUILD / "tests/lib/emulate/libmpiwait-emulate.so"
+INSTRUCTIONS = BUILD / "tests/lib/emulate/instructions"
+DRIVER = BUILD / "tests/lib/doubles/preload_driver"
+LATE_SENDER = BUILD / "tests/lib/programs/late_sender"
 MPIRUN = shutil.which("mpirun.openmpi")
 BUDGET = "spin_ns=10000;relative_ppm=15625;absolute_ns=1000;max_ns=40000;rma_ns=10000"
 TRIES = 6

@@ -1,6 +1,6 @@
 /* What may be done to a frequency domain: which file, which values, or why not. */
 #include "spank/domain.h"
-#include "tests/spank/check.h"
+#include "tests/lib/check.h"
 
 #define SETSPEED CPUFREQ_SETSPEED
 #define MAX      CPUFREQ_MAX

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.record_tools import driver, no_powercap, run, set_energy, show_powercap, two_packages, zones
-from tests.segments import segment, slot
+from tests.lib.record_tools import driver, no_powercap, run, set_energy, show_powercap, two_packages, zones
+from tests.lib.segments import segment, slot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
 

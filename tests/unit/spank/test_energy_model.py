@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.record_tools import driver
-from tests.simnode.model import Model, Options
+from tests.lib.record_tools import driver
+from tests.lib.simnode.model import Model, Options
 
 POWER_UW = 150_000_000
 KINDS = {"core": "core", "dram": "dram", "psys": "psys"}

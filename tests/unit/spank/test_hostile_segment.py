@@ -9,8 +9,8 @@ from typing import Any
 
 import jsonschema
 
-from tests.record_tools import SCHEMA, driver, node_record
-from tests.segments import SLOT, SLOTS, read_slots, segment
+from tests.lib.record_tools import SCHEMA, driver, node_record
+from tests.lib.segments import SLOT, SLOTS, read_slots, segment
 
 LIMIT = 4 * 1024 * 1024  # of a node's record, spank/node_record.h
 

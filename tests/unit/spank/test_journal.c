@@ -13,7 +13,7 @@
 #include "spank/files.h"
 #include "spank/journal_line.h"
 #include "spank/state.h"
-#include "tests/spank/check.h"
+#include "tests/lib/check.h"
 
 static char home[] = "/tmp/journal-XXXXXX";
 

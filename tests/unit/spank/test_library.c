@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/spank/check.h"
+#include "tests/lib/check.h"
 
 static char path[] = "/tmp/test-library-XXXXXX";
 static char buffer[64];

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.record_tools import REPOSITORY, binaries, node_record
+from tests.lib.record_tools import REPOSITORY, binaries, node_record
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "spank/options.h"
-#include "tests/spank/check.h"
+#include "tests/lib/check.h"
 
 static struct policy_set *shipped(void)
 {

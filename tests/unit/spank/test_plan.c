@@ -1,6 +1,6 @@
 /* Who is measured, injected and bound. */
 #include "spank/plan.h"
-#include "tests/spank/check.h"
+#include "tests/lib/check.h"
 
 static const struct policy nap = {.name = "nap", .inject = true};
 static const struct policy off = {.name = "off"};

@@ -2,7 +2,7 @@
  * The plugin, driven through its callbacks by a double of Slurm: what it does to a task's environment, and what it
  * logs. Runs in a mount namespace of its own with an empty /run; without the right to make one it is skipped (exit 77).
  */
-#include "tests/spank/fake_host.h"
+#include "tests/lib/doubles/fake_host.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/spank/check.h"
+#include "tests/lib/check.h"
 
 static const char *plugin;
 static char policies[PATH_MAX + 16]; /* "policies=DIRECTORY": the tree's own, nothing is installed yet */

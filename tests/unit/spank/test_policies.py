@@ -11,7 +11,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-POLICIES = pathlib.Path(__file__).resolve().parents[1] / "policies"
+POLICIES = pathlib.Path(__file__).resolve().parents[3] / "policies"
 SCHEMA = json.loads((POLICIES / "policy.schema.json").read_text())
 FILES = sorted(path for path in POLICIES.glob("*.json") if path.name != "policy.schema.json")
 SHIPPED = {"off", "profile", "yield", "nap", "umwait", "mwaitx", "event", "pstate", "auto"}

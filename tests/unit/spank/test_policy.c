@@ -4,7 +4,7 @@
 
 #include "spank/options.h"
 #include "spank/policy.h"
-#include "tests/spank/check.h"
+#include "tests/lib/check.h"
 
 #define PAUSE  (1u << MPIWAIT_RUNG_PAUSE)
 #define NAP    (1u << MPIWAIT_RUNG_NAP)

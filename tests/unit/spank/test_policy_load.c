@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "spank/policy.h"
-#include "tests/spank/check.h"
+#include "tests/lib/check.h"
 
 #define POLICY "{\"version\":1,\"name\":\"%s\",\"summary\":\"s\",\"rungs\":[]}"
 

@@ -1,7 +1,7 @@
 /* A step's points however long it lasts, and the curve through the points of all steps. */
 #include "spank/cleanup.h"
 #include "spank/power.h"
-#include "tests/spank/check.h"
+#include "tests/lib/check.h"
 
 #define SECOND UINT64_C(1000000000)
 

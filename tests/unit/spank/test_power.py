@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.record_tools import driver, node_record, show_powercap, two_packages
-from tests.test_record import merge, refuse
+from tests.lib.record_tools import driver, node_record, show_powercap, two_packages
+from tests.unit.spank.test_record import merge, refuse
 
 BEGIN = 1_700_000_000.0
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.record_tools import binaries
+from tests.lib.record_tools import binaries
 
-POLICIES = Path(__file__).resolve().parents[1] / "policies"
+POLICIES = Path(__file__).resolve().parents[3] / "policies"
 
 
 def probe(*words: str, status: int = 0) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.record_tools import SCHEMA, driver, node_record, run
+from tests.lib.record_tools import SCHEMA, driver, node_record, run
 
 
 def merge(

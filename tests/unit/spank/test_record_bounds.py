@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.record_tools import driver, node_record
-from tests.segments import SLOT, SLOTS, read_slots, segment
-from tests.test_record import merge
+from tests.lib.record_tools import driver, node_record
+from tests.lib.segments import SLOT, SLOTS, read_slots, segment
+from tests.unit.spank.test_record import merge
 
 
 @pytest.mark.parametrize("word", [2**64 - 1, 0x7FF8000000000000, 2**63, 2**62], ids=hex)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 from pathlib import Path
 
-from tests.record_tools import node_record
-from tests.test_record import merge
+from tests.lib.record_tools import node_record
+from tests.unit.spank.test_record import merge
 
 UNASKED = {"asked": "", "used": "", "why": "", "by": ""}
 

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from record_doubles import one_slow_node
-from report_double import Report, make_record, make_row, refused, shown
 
-from tests.record_tools import node_record
-from tests.test_record import merge
+from tests.lib.doubles.record_doubles import one_slow_node
+from tests.lib.doubles.report_double import Report, make_record, make_row, refused, shown
+from tests.lib.record_tools import node_record
+from tests.unit.spank.test_record import merge
 
 
 def spread(places: Sequence[int], nodes: int) -> list[dict[str, Any]]:

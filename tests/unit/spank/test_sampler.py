@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.record_tools import BUILD, ZONE, driver, set_energy, show_powercap, two_packages, write_zone, zones
+from tests.lib.record_tools import BUILD, ZONE, driver, set_energy, show_powercap, two_packages, write_zone, zones
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
 SAMPLER_COST = BUILD / "tests/bench/programs/sampler_cost"

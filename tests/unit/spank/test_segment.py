@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.segments import SIZES, SLOT, SLOTS, read_slots, segment, slot
+from tests.lib.segments import SIZES, SLOT, SLOTS, read_slots, segment, slot
 
 
 def test_open_wait_of_a_killed_rank_counts(tmp_path: Path) -> None:

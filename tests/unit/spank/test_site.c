@@ -1,6 +1,6 @@
 /* The arguments in plugstack.conf: what is accepted, what is refused and in which words. */
 #include "spank/site.h"
-#include "tests/spank/check.h"
+#include "tests/lib/check.h"
 
 static void accepts(void)
 {

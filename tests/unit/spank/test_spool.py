@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.record_tools import REPOSITORY, SCHEMA, binaries, node_record, run
+from tests.lib.record_tools import REPOSITORY, SCHEMA, binaries, node_record, run
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.record_tools import binaries, node_record
-from tests.test_spool import KEY, Site
+from tests.lib.record_tools import binaries, node_record
+from tests.unit.spank.test_spool import KEY, Site
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
 

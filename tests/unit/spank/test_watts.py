@@ -15,7 +15,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.record_tools import SCHEMA, driver, node_record, run
+from tests.lib.record_tools import SCHEMA, driver, node_record, run
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
 

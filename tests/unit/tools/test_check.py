@@ -7,7 +7,8 @@ import pathlib
 from typing import Any, Callable
 
 import pytest
-from check_double import (
+
+from tests.lib.doubles.check_double import (
     CPUS,
     HELPER,
     LIBRARY,

@@ -12,8 +12,9 @@ import time
 from typing import Any
 
 import pytest
-from check_double import HELPER, OUTBOX, PLUGIN, PLUGSTACK, ROOT, SPOOL, Machine, host
-from report_double import make_record
+
+from tests.lib.doubles.check_double import HELPER, OUTBOX, PLUGIN, PLUGSTACK, ROOT, SPOOL, Machine, host
+from tests.lib.doubles.report_double import make_record
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
 

@@ -7,7 +7,8 @@ import pathlib
 from collections.abc import Callable
 
 import pytest
-from check_double import PLUGIN, PLUGSTACK, SPOOL, Machine, host, trust
+
+from tests.lib.doubles.check_double import PLUGIN, PLUGSTACK, SPOOL, Machine, host, trust
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
 

@@ -9,11 +9,11 @@ from types import ModuleType
 
 import pytest
 
-from tests import results
-from tests.fuzz import reader
-from tests.results import section_replace
+from tests.lib import results
+from tests.lib.results import section_replace
+from tests.unit.fuzz import reader
 
-FUZZ = Path(__file__).resolve().parent / "fuzz"
+FUZZ = Path(__file__).resolve().parents[1] / "fuzz"
 CORPUS = FUZZ / "corpus/report"
 
 

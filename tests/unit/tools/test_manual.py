@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGES = sorted((ROOT / "packaging" / "man").glob("*.[1-8]"))
 
 

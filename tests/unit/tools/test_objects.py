@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.site import chroot
-from tests.site.tree import NotOffered
+from tests.lib.site import chroot
+from tests.lib.site.tree import NotOffered
 
-BUILD = Path(__file__).resolve().parents[1] / "build"
+BUILD = Path(__file__).resolve().parents[3] / "build"
 PLUGIN = BUILD / "spank/spank_mpi_wait.so"
 PRELOAD = BUILD / "preload/libmpiwait.so"
 ENERGY = BUILD / "spank/acct_gather_energy_mpi_wait.so"

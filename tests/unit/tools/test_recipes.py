@@ -13,7 +13,7 @@ from urllib.parse import urlparse
 import pytest
 import yaml
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ROOT / "contrib/spack/packages"
 PLAYBOOK = ROOT / "contrib/ansible/mpi-wait.yml"
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import jsonschema
 import pytest
-from report_double import POLICY, SCHEMA, Report, make_record, make_row, refused, shown
+
+from tests.lib.doubles.report_double import POLICY, SCHEMA, Report, make_record, make_row, refused, shown
 
 
 @pytest.fixture

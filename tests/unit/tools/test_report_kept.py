@@ -7,7 +7,8 @@ import os
 import pathlib
 
 import pytest
-from report_double import Report, make_record, make_row, refused, shown
+
+from tests.lib.doubles.report_double import Report, make_record, make_row, refused, shown
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-from record_doubles import ends_of, many_steps, one_slow_node, profiled, sampled, spinning, thousands
-from report_double import SCHEMA, Report, make_record, make_row, refused, shown
+
+from tests.lib.doubles.record_doubles import ends_of, many_steps, one_slow_node, profiled, sampled, spinning, thousands
+from tests.lib.doubles.report_double import SCHEMA, Report, make_record, make_row, refused, shown
 
 DOUBLES = {
     "four ranks": make_record,

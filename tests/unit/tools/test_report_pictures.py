@@ -11,8 +11,9 @@ import zlib
 from typing import Any
 
 import pytest
-from record_doubles import many_steps, one_slow_node, profiled, sampled, spinning, thousands
-from report_double import ROOT, Report, make_record, make_row, refused, shown
+
+from tests.lib.doubles.record_doubles import many_steps, one_slow_node, profiled, sampled, spinning, thousands
+from tests.lib.doubles.report_double import ROOT, Report, make_record, make_row, refused, shown
 
 SMALLEST = 8000  # bytes of a page with something on it
 MODEL = {"packages": 2, "known": 2, "asleep": [2.0, 0.1], "spinning": [5.0, 0.1], "computing": [8.5, 0.2]}

@@ -9,7 +9,8 @@ import time
 from typing import Any, Callable
 
 import pytest
-from report_double import (
+
+from tests.lib.doubles.report_double import (
     Report,
     make_record,
     make_row,

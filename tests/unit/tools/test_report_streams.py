@@ -10,7 +10,8 @@ import subprocess
 from typing import Callable
 
 import pytest
-from report_double import COMMAND, DELIMITER, FIELDS, Report, make_record, make_row, refused, shown
+
+from tests.lib.doubles.report_double import COMMAND, DELIMITER, FIELDS, Report, make_record, make_row, refused, shown
 
 
 @pytest.fixture

@@ -8,20 +8,16 @@ import pathlib
 import pty
 import re
 import subprocess
-import sys
 import time
 from typing import Any
 
-import jobs
 import pytest
-from record_doubles import one_slow_node, spinning
-from report_double import COMMAND, DELIMITER, Report, make_record, make_row, refused, shown
-
-from tests.cluster import Cluster
-
-sys.path.insert(0, str(COMMAND.parent))
-
 from mpi_wait_tools.sacct_many import Period, parse_time  # noqa: E402  (the path above comes first)
+
+from tests.lib import jobs
+from tests.lib.doubles.record_doubles import one_slow_node, spinning
+from tests.lib.doubles.report_double import COMMAND, DELIMITER, Report, make_record, make_row, refused, shown
+from tests.lib.throwaway import Cluster
 
 
 class Top(Report):
