@@ -20,21 +20,8 @@ from tests.lib.throwaway import (  # noqa: E402
     project_cluster_arguments,
 )
 
-MARKERS = {
-    "cluster": "needs the throw-away Slurm cluster (root, Slurm, MariaDB)",
-    "release": "runs with every release of Slurm (tests/soak/releases/run)",
-    "packaged": "needs the package of packaging/make-deb, installed",
-    "long": "minutes: every pair of MPI libraries, calls and policies, kills at every stage, benchmarks, load, more"
-            " packages; of tests/run with --all, as in CI, or by name",
-    "slow": "boots a cluster of its own, or builds packages",
-    "timed": "measures time or CPU, or looks at the whole machine: nothing else should run meanwhile",
-}
+pytest_plugins = ["tests.lib.rules"]
 LOG_TAIL = 3000
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    for name, text in MARKERS.items():
-        config.addinivalue_line("markers", f"{name}: {text}")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -103,15 +90,3 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
             for name, text in value.all_logs().items():
                 if text:
                     report.sections.append((f"log of {name}", text[-LOG_TAIL:]))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Names every reason for which something was skipped, so that a green run cannot mislead."""
-    reasons: dict[str, int] = {}
-    for report in terminalreporter.stats.get("skipped", []):
-        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        reasons[text] = reasons.get(text, 0) + 1
-    if reasons:
-        terminalreporter.section("NOT TESTED on this machine", yellow=True, bold=True)
-        for text, count in sorted(reasons.items()):
-            terminalreporter.line(f"{count} tests: {text.removeprefix('Skipped: ')}", yellow=True)

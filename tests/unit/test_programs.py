@@ -1,0 +1,29 @@
+"""The unit tests that are programs: those of tests/unit/*/meson.build, and the fuzzers over their corpora."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
+LIST = BUILD / "meson-info/intro-tests.json"
+PROGRAMS = json.loads(LIST.read_text()) if LIST.exists() else []
+
+
+def test_there_are_some() -> None:
+    assert len(PROGRAMS) > 20, f"{BUILD} is not built"
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=[program["name"] for program in PROGRAMS])
+def test_program(program: dict[str, Any]) -> None:
+    done = subprocess.run(program["cmd"], env=os.environ | program["env"], cwd=program["workdir"], capture_output=True,
+                          text=True, errors="replace", timeout=100)
+    said = f"exit status {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
+    # The law's test with one line of the law changed must notice.
+    assert done.returncode == (1 if program["name"].startswith("law-") else 0), said
