@@ -22,8 +22,8 @@ def test_there_are_some() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=[program["name"] for program in PROGRAMS])
 def test_program(program: dict[str, Any]) -> None:
-    done = subprocess.run(program["cmd"], env=os.environ | program["env"], cwd=program["workdir"], capture_output=True,
-                          text=True, errors="replace", timeout=100)
+    done = subprocess.run(program["cmd"], env=os.environ | program["env"], cwd=program["workdir"] or BUILD,
+                          capture_output=True, text=True, errors="replace", timeout=100)
     said = f"exit status {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
     # The law's test with one line of the law changed must notice.
     assert done.returncode == (1 if program["name"].startswith("law-") else 0), said
