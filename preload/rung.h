@@ -13,12 +13,12 @@
 
 #include "preload/config.h"
 #include "preload/event.h"
+#include "preload/slack.h"
 #include "preload/stats.h"
 
 /* Per thread: what a rung changed in the thread, to be put back when the wait ends. */
 struct rung_thread {
-	bool slack_changed;
-	unsigned long slack_ns; /* the thread's own timer slack */
+	struct slack slack;
 	enum event_end event;   /* how the latest sleep ended, until that is judged */
 	bool event_missed;      /* it ran into its timeout, and there was something to find */
 	struct mpiwait_lane *lane;
@@ -71,8 +71,6 @@ void rung_nap_leave(struct rung_thread *thread);
 bool rung_event_probe(const struct config *config);
 void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread);
 
-/* For rungs that sleep in the kernel: lowers the thread's timer slack, until the wait ends. */
-void rung_slack_lower(struct rung_thread *thread);
 bool rung_pstate_probe(const struct config *config);
 void rung_pstate_leave(struct rung_thread *thread);
 

@@ -200,10 +200,11 @@ static long events_poll(struct pollfd *polled, unsigned count, uint64_t ask_ns)
 }
 
 /* What comes while the timeout is being dealt with is a wake-up too. */
-static enum event_end events_await(struct pollfd *polled, unsigned count, uint64_t ask_ns)
+static enum event_end events_await(struct pollfd *polled, unsigned count, uint64_t ask_ns, struct slack *slack)
 {
-	long ready = events_poll(polled, count, ask_ns);
+	long ready = events_poll(polled, count, slack_open(slack, ask_ns));
 
+	slack_close(slack);
 	if (ready == 0)
 		ready = events_poll(polled, count, 0);
 	if (ready < 0)
@@ -232,10 +233,9 @@ void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread)
 	int saved = errno;
 	unsigned count;
 
-	rung_slack_lower(thread);
 	thread->event = thread->event_missed && is_lost() ? EVENT_LOST : workers_arm(polled, &count);
 	thread->event_missed = false;
 	if (thread->event == EVENT_NONE)
-		thread->event = events_await(polled, count, ask_ns);
+		thread->event = events_await(polled, count, ask_ns, &thread->slack);
 	errno = saved;
 }

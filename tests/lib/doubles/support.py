@@ -23,8 +23,8 @@ def run(command: list, config: str | None = NAP, segment: dict | None = None, pr
     preload: another library, behind ours."""
     fd = segment_tool.segment_make(**(segment or {}))
     libraries = ":".join(str(library) for library in (LIBRARY, preload) if library)
-    full = dict(os.environ, LD_PRELOAD=libraries, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                OMPI_MCA_rmaps_base_oversubscribe="1", **environment)
+    full = os.environ | {"LD_PRELOAD": libraries, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                         "OMPI_MCA_rmaps_base_oversubscribe": "1"} | environment
     full.pop("MPI_WAIT_CONFIG", None)
     if config:
         full["MPI_WAIT_CONFIG"] = f"v=1;{config};{segment_tool.segment_field(fd)}"
