@@ -210,7 +210,7 @@ int main(int word_count, char *words[])
 	count = ranks_read(ranks);
 	if (count == 0)
 		return 0;
-	umask(022);
+	umask(077); /* the user's own may be as strict, and is not known here */
 	if (mkdir(words[4], 0777) < 0 && errno != EEXIST)
 		return errno;
 	directory = open(words[4], O_RDONLY | O_DIRECTORY | O_CLOEXEC);

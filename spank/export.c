@@ -12,12 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SEGMENT_HERE  3
-#define DESCRIPTORS   65536 /* closed one by one where the kernel has no close_range */
-#define LOOK_EVERY_NS 5000000
-#define DYING_NS      UINT64_C(100000000)
-#define NOT_DROPPED   126
-#define SECOND_NS     UINT64_C(1000000000)
+#define SEGMENT_HERE      3
+#define DESCRIPTORS       65536 /* closed one by one where the kernel has no close_range */
+#define DESCRIPTORS_ABOVE 10
+#define LOOK_EVERY_NS     5000000
+#define DYING_NS          UINT64_C(100000000)
+#define NOT_DROPPED       126
+#define SECOND_NS         UINT64_C(1000000000)
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -51,12 +52,14 @@ static bool privileges_drop(const struct export *export)
 	                            (export->gid == 0 || syscall(SYS_setresgid, -1, 0, -1) < 0));
 }
 
-/* The segment on 3, /dev/null below, nothing above. */
+/* The segment on 3, /dev/null below, nothing above. Both are moved up first: one may stand where the other is to be. */
 static bool descriptors_set(int segment)
 {
-	int null = open("/dev/null", O_RDWR);
+	int opened = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = fcntl(opened, F_DUPFD_CLOEXEC, DESCRIPTORS_ABOVE);
 
-	if (null < 0 || dup2(segment, SEGMENT_HERE) < 0)
+	segment = fcntl(segment, F_DUPFD_CLOEXEC, DESCRIPTORS_ABOVE);
+	if (null < 0 || segment < 0 || dup2(segment, SEGMENT_HERE) < 0)
 		return false;
 	for (int i = 0; i < SEGMENT_HERE; i++)
 		if (dup2(null, i) < 0)
@@ -83,13 +86,17 @@ static void signals_ignore(void)
 static void child_run(const struct export *export, const sigset_t *none)
 {
 	static char *const environment[] = {NULL};
-	const struct rlimit no_core = {0, 0};
+	const struct rlimit none_at_all = {0, 0};
 
 	setsid();
 	signals_ignore();
 	if (!descriptors_set(export->segment) || !privileges_drop(export))
 		_exit(NOT_DROPPED);
-	setrlimit(RLIMIT_CORE, &no_core);
+	setrlimit(RLIMIT_CORE, &none_at_all);
+	/* After exec another process of the user may trace this one (ptrace) and make it do what it likes. It is
+	 * outside the step's cgroup, so it must leave no child behind: it lasts no longer than export_run lets it. */
+	if (setrlimit(RLIMIT_NPROC, &none_at_all) < 0)
+		_exit(NOT_DROPPED);
 	sigprocmask(SIG_SETMASK, none, NULL);
 	if (chdir(export->directory) < 0)
 		_exit(errno);

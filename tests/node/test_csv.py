@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
-import time
+import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lib.record_tools import BUILD, driver
+from tests.lib.record_tools import BUILD, driver, run
 from tests.lib.segments import segment, slot
 
 pytestmark = [
@@ -21,6 +22,7 @@ pytestmark = [
 
 UID, GID, GROUP = 65534, 65533, 65532
 PROGRAM = BUILD / "spank/mpi-wait-csv"
+NOTHING = ("CapEff", "CapPrm", "CapInh", "CapAmb", "SigBlk")
 
 
 @pytest.fixture
@@ -41,25 +43,27 @@ def export(place: Path, *words: object, milliseconds: int = 10000, content: byte
     return driver("export", source, UID, GID, GROUP, milliseconds, place, *words)
 
 
-def shell(place: Path, script: str, **how: Any) -> Any:
+def python(place: Path, script: str, **how: Any) -> Any:
     path = place.parent / "script"
-    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.write_text(f"#!/usr/bin/python3 -ISB\n{textwrap.dedent(script)}\n")
     path.chmod(0o755)
     return export(place, path, **how)
 
 
 def test_the_program_is_the_user_and_nothing_else(place: Path) -> None:
-    # What it starts has all of it from the shell, which itself blocks signals while it forks.
     script = """
-    { grep -E '^(Uid|Gid|Groups|NoNewPrivs|CapEff|CapPrm|CapInh|CapAmb|SigBlk)' /proc/self/status; pwd; } > seen
-    tr '\\0' '\\n' < /proc/$$/environ > environment
+    import os, shutil
+    shutil.copy('/proc/self/status', 'status')
+    shutil.copy('/proc/self/environ', 'environment')
+    open('directory', 'w').write(os.getcwd())
     """
-    assert shell(place, script)["code"] == 0
-    seen = (place / "seen").read_text()
+    assert python(place, script)["code"] == 0
+    seen = (place / "status").read_text()
     assert f"Uid:\t{UID}\t{UID}\t{UID}\t{UID}\n" in seen and f"Gid:\t{GID}\t{GID}\t{GID}\t{GID}\n" in seen
     assert f"Groups:\t{GROUP} \n" in seen and "NoNewPrivs:\t1" in seen
-    assert seen.count("0000000000000000\n") == 5 and seen.endswith(f"\n{place}\n")
-    assert (place / "environment").read_text().strip() == ""
+    assert all(f"{name}:\t0000000000000000\n" in seen for name in NOTHING)
+    assert (place / "directory").read_text() == str(place)
+    assert (place / "environment").read_text() == ""
 
 
 def test_the_program_has_the_segment_and_no_other_descriptor(place: Path) -> None:
@@ -71,15 +75,38 @@ def test_the_program_has_the_segment_and_no_other_descriptor(place: Path) -> Non
 
 
 def test_a_program_that_hangs_is_killed_in_time(place: Path) -> None:
-    done = shell(place, "echo $$ > pid; trap '' TERM; sleep 30", milliseconds=500)
+    script = "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(30)"
+    done = python(place, script, milliseconds=500)
     assert done["code"] == -110 and "was killed" in done["error"] and not done["child"]
     assert 500 <= done["took_ms"] < 5000
-    time.sleep(0.1)
     assert not Path(f"/proc/{(place / 'pid').read_text().strip()}").exists()
 
 
 def test_a_child_that_the_user_stops_is_killed_too(place: Path) -> None:
-    assert shell(place, "kill -STOP $$", milliseconds=500)["code"] == -110
+    assert python(place, "import os; os.kill(os.getpid(), 19)", milliseconds=500)["code"] == -110
+
+
+def test_the_program_leaves_no_child_behind(place: Path) -> None:
+    """Traced by another process of the user, it would do what that one likes, outside the step's cgroup."""
+    script = """
+    import os
+    try:
+        os.fork()
+    except OSError as error:
+        open('refused', 'w').write(os.strerror(error.errno))
+    """
+    assert python(place, script)["code"] == 0
+    assert (place / "refused").read_text() == "Resource temporarily unavailable"
+
+
+@pytest.mark.parametrize("at", [3, 4, 200])
+def test_descriptors_that_stand_where_others_are_to_be(place: Path, at: int) -> None:
+    """/dev/null is opened on the lowest free one, which may be the segment's place, and the segment may be there."""
+    (place.parent / "segment").write_bytes(ranks())
+    words = ["export", place.parent / "segment", UID, GID, GROUP, 10000, place, PROGRAM, "12", "0", "c1", "out"]
+    done = run("driver", *words, environment={"SEGMENT_AT": str(at)})
+    assert json.loads(done.stdout)["code"] == 0, done.stdout + done.stderr
+    assert (place / "out/mpi-wait_time.12.0.c1.csv").read_text() == TIMES
 
 
 @pytest.mark.parametrize(("words", "code"), [(["/no/such/program"], -2), (["/bin/false"], -1), (["/etc/passwd"], -13)])
@@ -122,7 +149,7 @@ def test_both_files_are_written_also_for_a_rank_that_died(place: Path) -> None:
     assert (out / "mpi-wait_time.12.0.c1.csv").read_text() == TIMES
     assert (out / "mpi-wait_msg.12.0.c1.csv").read_text() == SIZES
     status = (out / "mpi-wait_msg.12.0.c1.csv").stat()
-    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (UID, GID, 0o644)
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (UID, GID, 0o600)
     assert csv(place)["code"] == 0, "a requeued job's second run takes their place"
 
 
