@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from tests.lib.site import debs  # noqa: E402
-from tests.lib.throwaway import (  # noqa: E402
+from tests.lib.site import debs
+from tests.lib.throwaway import (
     Cluster,
     MissingRequirements,
     ProfileUnavailable,

@@ -1,20 +1,22 @@
 """Asks sacct for one job.
 
-The text fields may hold anything (quotes, newlines, delimiters), so rows are cut by counting.
+The text fields may hold anything that a user likes (quotes, newlines, delimiters). So the delimiter is a new one in
+every call, which nobody can foresee, and rows are cut by counting.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import secrets
 import subprocess
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from .errors import Refusal
 from .units import safe
 
-DELIMITER = "\x1f"
 PLAIN = (
     "JobID",
     "State",
@@ -25,15 +27,11 @@ PLAIN = (
     "AllocCPUS",
     "ConsumedEnergyRaw",
 )
-TEXTS = (
-    "JobName",
-    "AdminComment",
-    "SystemComment",
-    "Extra",
-)  # in the order in which a record is looked for
-RECORD_FIELDS = TEXTS[1:]
+RECORD_FIELDS = ("AdminComment", "SystemComment", "Extra")  # in the order in which a record is looked for
+TEXTS = ("AdminComment", "SystemComment", "JobName", "Extra")
 LAST = "JobIDRaw"  # a number after the texts: where it stands, the row ends
 TIMEOUT_S = 60
+ROW_BYTES_MAX = 4 << 20
 _JOB_ID = re.compile(
     r"([1-9][0-9]{0,9}(?:_[0-9]{1,10}|\+[0-9]{1,5})?)(?:\.(batch|extern|interactive|[0-9]{1,10}))?"
 )
@@ -111,37 +109,40 @@ def text_fields() -> list[str]:
     return [name for name in TEXTS if name in known or name != "Extra"]
 
 
-def split_rows(output: str, plain: int, texts: int) -> list[list[str]]:
+def new_delimiter() -> str:
+    """Of this call alone: whoever submits a job sees the command line of other calls, but not of the next."""
+    return f"\x1f{secrets.token_hex(16)}\x1f"
+
+
+def cut_rows(lines: Iterable[str], cells: int, delimiter: str) -> Iterator[list[str]]:
     """
-    Cuts sacct's output into rows of plain + texts + 1 fields. A text may hold newlines; one that
-    holds the delimiter too makes the last text longer, and the row is still the right one because
-    its last field is a number.
+    The rows of sacct's output, each a list of that many cells, the last of them a number; an empty list for a row that
+    is none. A cell may hold newlines, so a row may take several lines.
     """
-    rows: list[list[str]] = []
     pending = ""
-    for line in output.split("\n"):
-        pending += ("\n" if pending else "") + line
-        cells = pending.split(DELIMITER)
-        if len(cells) > plain + texts and re.fullmatch("[0-9]+", cells[-1]):
-            middle = cells[plain : plain + texts - 1] + [
-                DELIMITER.join(cells[plain + texts - 1 : -1])
-            ]
-            rows.append(cells[:plain] + middle + [cells[-1]])
-            pending = ""
-    return rows
+    for line in lines:
+        pending += line
+        row = pending.rstrip("\n").split(delimiter)
+        if len(row) < cells and len(pending) <= ROW_BYTES_MAX:
+            continue
+        yield row if len(row) == cells and re.fullmatch("[0-9]+", row[-1]) else []
+        pending = ""
+    if pending.strip():
+        yield []
 
 
 def read_jobs(target: Target, duplicates: bool) -> list[Job]:
     """The job's rows, oldest first; without duplicates, its latest run. Refusal: none."""
     texts = text_fields()
     names = [*PLAIN, *texts, LAST]
+    delimiter = new_delimiter()
     arguments = [
         "-j",
         target.job,
         "-X",
         "-P",
         "-n",
-        f"--delimiter={DELIMITER}",
+        f"--delimiter={delimiter}",
         "--format=" + ",".join(names),
     ]
     result = _run(arguments + (["--duplicates"] if duplicates else []))
@@ -150,7 +151,10 @@ def read_jobs(target: Target, duplicates: bool) -> list[Job]:
             f"exit status {result.returncode}"
         ]
         raise Refusal(f"sacct failed: {safe(lines[0].replace('sacct: error: ', ''), 200)}")
-    jobs = [Job(dict(zip(names, row))) for row in split_rows(result.stdout, len(PLAIN), len(texts))]
+    rows = list(cut_rows(result.stdout.splitlines(True), len(names), delimiter))
+    if not all(rows):
+        raise Refusal(f"sacct's answer on job {target.job} has rows that are not of the {len(names)} fields asked for")
+    jobs = [Job(dict(zip(names, row))) for row in rows]
     if not jobs:
         raise Refusal(
             f"sacct knows no job {target.job}: "

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .errors import Refusal
-from .sacct import DELIMITER, LAST, RECORD_FIELDS, environment, text_fields
+from .sacct import LAST, RECORD_FIELDS, cut_rows, environment, new_delimiter, text_fields
 from .units import safe
 
 DAY_S = 86_400
 DAYS_MAX = 3660
 FACTS = ("JobID", "User", "Account", "Partition", "Start", "State")
-ROW_BYTES_MAX = 4 << 20
 _AGO = re.compile(r"([1-9][0-9]{0,4})(min|h|d|w)")
 _SECONDS = {"min": 60, "h": 3600, "d": DAY_S, "w": 7 * DAY_S}
 _FORMATS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
@@ -65,23 +64,11 @@ def _shown(moment: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(moment))
 
 
-def _rows(lines: Iterator[str], plain: int, texts: int) -> Iterator[list[str]]:
-    """As sacct.split_rows, of one row after the other."""
-    pending = ""
-    for line in lines:
-        pending += line
-        cells = pending.rstrip("\n").split(DELIMITER)
-        if len(cells) > plain + texts and re.fullmatch("[0-9]+", cells[-1]):
-            middle = cells[plain : plain + texts - 1] + [DELIMITER.join(cells[plain + texts - 1 : -1])]
-            yield cells[:plain] + middle + [cells[-1]]
-            pending = ""
-        elif len(pending) > ROW_BYTES_MAX:
-            pending = ""
-
-
 def _one_day(day: Period, filters: Filters, texts: Sequence[str]) -> Iterator[dict[str, str]]:
+    """A row that is none is an empty dictionary."""
     names = [*FACTS, *texts, LAST]
-    arguments = ["sacct", "-X", "-P", "-n", "-D", f"--delimiter={DELIMITER}", f"--format={','.join(names)}"]
+    delimiter = new_delimiter()
+    arguments = ["sacct", "-X", "-P", "-n", "-D", f"--delimiter={delimiter}", f"--format={','.join(names)}"]
     arguments += [f"--starttime={_shown(day.since)}", f"--endtime={_shown(day.until)}", *filters.arguments()]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         try:
@@ -99,7 +86,7 @@ def _one_day(day: Period, filters: Filters, texts: Sequence[str]) -> Iterator[di
         with process:
             try:
                 assert process.stdout is not None
-                yield from (dict(zip(names, row)) for row in _rows(process.stdout, len(FACTS), len(texts)))
+                yield from (dict(zip(names, row)) for row in cut_rows(process.stdout, len(names), delimiter))
             except BaseException:
                 process.kill()
                 raise
@@ -116,8 +103,10 @@ def read_days(period: Period, filters: Filters) -> Iterator[Iterator[dict[str, s
 
     def unseen(day: Period) -> Iterator[dict[str, str]]:
         for row in _one_day(day, filters, texts):
-            key = (row[LAST], row["Start"])
-            if key not in seen:
+            key = (row[LAST], row["Start"]) if row else None
+            if key is None:
+                yield row
+            elif key not in seen:
                 seen.add(key)
                 yield row
 

@@ -24,14 +24,17 @@ _NAMES = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*(,[A-Za-z0-9_][A-Za-z0-9_.@-]*
 
 
 class Tally:
-    """What was read: the jobs with a record, and how many had none or one that cannot be read."""
+    """What was read: the jobs with a record, and how many had none, one that cannot be read, or one in Extra."""
 
     def __init__(self) -> None:
-        self.jobs = self.without = self.unreadable = 0
+        self.jobs = self.without = self.unreadable = self.from_extra = 0
         self.uses: list[JobUse] = []
 
     def add(self, row: dict[str, str]) -> None:
         self.jobs += 1
+        if not row:
+            self.unreadable += 1
+            return
         body, broken = None, False
         for field in RECORD_FIELDS:
             try:
@@ -39,6 +42,7 @@ class Tally:
                 if body is not None:
                     names = {"job": row["JobID"], "user": row["User"], "account": row["Account"]}
                     self.uses.append(use_of(parse_record(body), {**names, "partition": row["Partition"]}))
+                    self.from_extra += field == "Extra"
                     return
             except Refusal:
                 broken = True
@@ -124,6 +128,7 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
         "jobs": tally.jobs,
         "without_record": tally.without,
         "unreadable": tally.unreadable,
+        "from_extra": tally.from_extra,
         "rows": [
             {
                 "name": row.name,

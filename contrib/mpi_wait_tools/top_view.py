@@ -99,6 +99,8 @@ def _remarks(canvas: Canvas, tally: Tally, rows: list[Row]) -> None:
         said.append("Energy is simulated for some of the jobs, not measured.")
     if any(row.unknown for row in rows):
         said.append(f"Of {plural(sum(row.unknown for row in rows), 'job')} the energy is not known.")
+    if tally.from_extra:
+        said.append(f"{plural(tally.from_extra, 'record')} from Extra, which a job's owner can change.")
     if tally.unreadable:
         said.append(f"{plural(tally.unreadable, 'record')} cannot be read: damaged, or of another release.")
     if said:

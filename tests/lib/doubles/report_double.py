@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 COMMAND = ROOT / "contrib" / "mpi-wait"
 SCHEMA = json.loads((ROOT / "spank" / "record.schema.json").read_text())
 DELIMITER = "\x1f"
+"""What a user's text may hold. The one that is used is another, of each call alone."""
 FIELDS = [
     "JobID",
     "State",
@@ -36,10 +37,12 @@ if "--helpformat" in sys.argv:
     print(" ".join(canned["helpformat"]))
     sys.exit(0)
 json.dump(sys.argv[1:], open(os.environ["FAKE_SACCT"] + ".argv", "w"))
+delimiter = [word for word in sys.argv if word.startswith("--delimiter=")][0][12:]
 names = [word for word in sys.argv if word.startswith("--format=")][0][9:].split(",")
 rows = canned["rows"] if "--duplicates" in sys.argv else canned["rows"][-canned["latest"]:]
 for row in rows:
-    sys.stdout.buffer.write("\\x1f".join(row[name] for name in names).encode() + b"\\n")
+    sys.stdout.buffer.write(delimiter.join(row[name] for name in names).encode() + b"\\n")
+sys.stdout.buffer.write(canned.get("more", "").replace("DELIMITER", delimiter).encode())
 sys.stderr.write(canned["stderr"])
 sys.exit(canned["status"])
 """
@@ -153,6 +156,10 @@ class Report:
             timeout=60,
             check=False,
         )
+
+    def delimiter(self) -> str:
+        """That of the latest call."""
+        return next(word for word in self.asked() if word.startswith("--delimiter="))[12:]
 
     def asked(self) -> list[str]:
         return json.loads((self.folder / "canned.json.argv").read_text())

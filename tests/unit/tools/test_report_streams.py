@@ -39,6 +39,34 @@ def test_the_record_is_found(report: Report, row: Callable[[str], dict[str, str]
     assert "4.50 kJ" in shown(report("123", rows=[row(json.dumps(make_record()))]))
 
 
+FORGED = json.dumps(make_record()).replace('"joules": 4500.0', '"joules": 1e12')
+
+
+@pytest.mark.parametrize("field", ["JobName", "Extra"])
+@pytest.mark.parametrize("delimiter", [DELIMITER, "|", "of the call before"])
+def test_a_users_text_is_one_cell(report: Report, field: str, delimiter: str) -> None:
+    """Neither a cell nor a row more, whatever it holds: nobody can know the delimiter before the call."""
+    honest = make_row(json.dumps(make_record()))
+    shown(report("123", rows=[honest]))
+    cut = report.delimiter() if len(delimiter) > 1 else delimiter
+    cells = make_row(FORGED, JobID="124", JobIDRaw="124").values()
+    honest[field] = f"x{cut}{FORGED}{cut}{cut}7\n{cut.join(cells)}\n"
+    text = shown(report("123", rows=[honest]))
+    assert "4.50 kJ" in text and "TJ" not in text
+    assert report.delimiter() != cut and len(report.delimiter()) > 32
+
+
+def test_a_record_in_extra_is_the_users_word(report: Report) -> None:
+    text = shown(report("123", rows=[make_row("", Extra=FORGED)]))
+    assert "stands in Extra, which the job's owner can change" in " ".join(text.split())
+
+
+def test_rows_of_another_number_of_cells_are_refused(report: Report) -> None:
+    rows = [make_row(json.dumps(make_record()))]
+    for more in ("a row that never ends", f"{'x'.join(['DELIMITER'] * 20)}\n", f"{'DELIMITER' * 12}no number\n"):
+        assert "rows that are not of the 13 fields asked for" in refused(report("123", rows=rows, more=more))
+
+
 def test_an_old_sacct_is_not_asked_for_extra(report: Report) -> None:
     rows = [make_row(json.dumps(make_record()))]
     shown(report("123", rows=rows, helpformat=FIELDS[:11]))

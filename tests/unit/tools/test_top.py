@@ -96,6 +96,17 @@ def test_texts_with_newlines_and_delimiters(top: Top) -> None:
     assert [line["name"] for line in json.loads(ask(top, "--json", answer=answer))["rows"]] == ["102", "101"]
 
 
+def test_rows_that_are_none_are_counted(top: Top) -> None:
+    answer = json.loads(ask(top, "--json", answer=[row("101", make_record())], more=f"{'xDELIMITER' * 40}\n"))
+    assert (answer["jobs"], answer["unreadable"], len(answer["rows"])) == (2, 1, 1)
+
+
+def test_a_record_in_extra_is_said_to_be_the_users_word(top: Top) -> None:
+    mine = row("101", "", Extra=json.dumps(make_record()))
+    assert json.loads(ask(top, "--json", answer=[mine, row("102", make_record())]))["from_extra"] == 1
+    assert "1 record from Extra, which a job's owner can change." in ask(top, answer=[mine])
+
+
 def test_nothing_to_show(top: Top) -> None:
     assert "0 jobs of 0 with a record" in ask(top, answer=[])
     without = make_record()
