@@ -16,6 +16,7 @@ from .reading import ranks_of
 from .record import Record, Wait
 from .units import safe
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
 HEADER = ("job", "kind", "name", "measure", "value", "unit")
 Row = tuple[str, str, str, "float | int | str | None", str]
 
@@ -113,6 +114,11 @@ def _rows(found: Found) -> Iterator[Row]:
     yield from _of_ranks(found)
 
 
+def _cell(value: object) -> object:
+    """A text that a spreadsheet would take for a formula is quoted as one quotes it there."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
 def csv_text(founds: Sequence[Found]) -> str:
     """Figures that the record does not have are left out."""
     buffer = io.StringIO()
@@ -121,5 +127,5 @@ def csv_text(founds: Sequence[Found]) -> str:
     for found in founds:
         for kind, name, measure, value, unit in _rows(found):
             if value is not None and value != "":
-                writer.writerow((found.name, kind, name, measure, value, unit))
+                writer.writerow([_cell(cell) for cell in (found.name, kind, name, measure, value, unit)])
     return buffer.getvalue()

@@ -12,6 +12,9 @@ from typing import Any
 
 import jsonschema
 import pytest
+from mpi_wait_tools.csv_rows import csv_text
+from mpi_wait_tools.found import Found
+from mpi_wait_tools.record import parse_record
 
 from tests.lib.doubles.record_doubles import ends_of, many_steps, one_slow_node, profiled, sampled, spinning, thousands
 from tests.lib.doubles.report_double import SCHEMA, Report, make_record, make_row, refused, shown
@@ -216,3 +219,12 @@ def test_csv_is_every_figure(report: Report) -> None:
     rows = list(csv.DictReader(io.StringIO(ask(report, thousands(), "--csv"))))
     quantiles = [row for row in rows if row["kind"] == "quantile"]
     assert len(quantiles) == 101 and quantiles[-1]["name"] == "1"
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@sum"])
+def test_csv_has_no_formula(name: str) -> None:
+    """A node's or a file's name that a spreadsheet would run is quoted as one quotes it there."""
+    record = parse_record(make_record()["mpi_wait"])
+    rows = list(csv.reader(io.StringIO(csv_text([Found(None, "", record, source=name)]))))
+    assert {row[0] for row in rows[1:]} == {f"'{name}"}
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t")) for row in rows for cell in row)
