@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from tests.lib import jobs
-from tests.lib.grants import wait_for
+from tests.lib.grants import SHOW, wait_for
 from tests.lib.jobs import HELPER, PROGRAMS
 from tests.lib.throwaway import Cluster
 
@@ -73,9 +74,36 @@ def shown(cluster: Cluster, node: str, job: int) -> dict[str, Any]:
 
 def waited_s(cluster: Cluster, node: str, job: int) -> float:
     """The longest that a rank of the job has waited on that node, by the sampler's last tick."""
-    ranks = [rank for step in shown(cluster, node, job).get("steps", []) for rank in (step["wait"] or {})["ranks"]]
-    return max((rank[1] / 1e6 for rank in ranks), default=0)
+    waits = [step["wait"] or {} for step in shown(cluster, node, job).get("steps", [])]
+    return max((rank[1] / 1e6 for wait in waits for rank in wait.get("ranks", [])), default=0)
 
 
 def wait_until_waited(cluster: Cluster, node: str, job: int, seconds: float = 1) -> None:
     wait_for(lambda: waited_s(cluster, node, job) > seconds, timeout_s=60)
+
+
+def frequencies(cluster: Cluster, node: str) -> str:
+    """Value, owner and mode of every cpufreq file of a node that can be written."""
+    return cluster.node_run(node, ["sh", "-c", SHOW], check=True).stdout
+
+
+def lows(cluster: Cluster, node: str) -> list[str]:
+    """The node's domains whose maximum is the lowest frequency now."""
+    lines = frequencies(cluster, node).splitlines()
+    return [line.split("/")[0] for line in lines if "scaling_max_freq" in line and line.endswith(" 1000000")]
+
+
+def are_stopped(cluster: Cluster, job: int, step: int = 0) -> bool:
+    """Whether every rank of a step that waits is stopped."""
+    stepd = cluster.node_run("submit", ["pgrep", "-f", rf"slurmstepd: \[{job}\.{step}\]"]).stdout.split()
+    states = cluster.node_run("submit", ["ps", "-o", "stat=", "--ppid", ",".join(stepd or ["1"])]).stdout.split()
+    return bool(stepd) and bool(states) and all(state[0] == "T" for state in states)
+
+
+def stopped_s(cluster: Cluster, job: int, timeout_s: float = 60) -> float:
+    """Waits until a stopped job goes on; for how long it was stopped at least."""
+    began = last = time.monotonic()
+    while (now := time.monotonic()) and are_stopped(cluster, job):
+        assert now < began + timeout_s, f"job {job} is still stopped"
+        last = now
+    return last - began
