@@ -79,7 +79,7 @@ def turns(cluster: Cluster) -> Iterator[Turns]:
         wait_for(lambda: lows(cluster, "c2"))
         file = file_name(cluster)
         script = f"mpirun.openmpi -n 2 {' '.join(program(file))}\n"
-        second = jobs.sbatch(cluster, script, ["-p", "turns", "-n2", "--mpi-wait-policy=nap"])
+        second = jobs.sbatch(cluster, script, ["-p", "turns", "-n2", "--mpi-wait-policy=nap,profile"])
         yield Turns(first, second, file, before, began)
         release(cluster, file)
 
@@ -117,12 +117,12 @@ def first_record(cluster: Cluster, job: int) -> dict[str, Any]:
 
 
 def check_record(record: dict[str, Any]) -> None:
-    """Of a job of two ranks that went low in its one long wait, and of which nothing else is known."""
+    """Of a job of two ranks, of which one went low in one long wait."""
     assert record["nodes"] == {"reported": 1, "of": 1} and record["energy"]["joules"] > 0
     assert record["policy"] == {"asked": "pstate", "used": "pstate", "by": "job"}
     wait, grant = record["wait"], record["grant"]
     assert "doubtful" not in wait
-    assert wait["ranks"] == 2 and wait["max"]["rank"] == 1 and wait["by_call"]["MPI_Barrier"]["waits"] == 1
+    assert wait["ranks"] == 2 and wait["max"]["rank"] == 1 and wait["by_call"]["MPI_Barrier"]["waits"] >= 1
     assert (grant["mode"], grant["cores"], "refused" in grant) == ("lease", 2, False)
     assert grant["transitions"] > 0 and grant["transitions"] % 2 == 0 and grant["low_s"] > 0
 

@@ -30,7 +30,7 @@ def warned(cluster: Cluster) -> Iterator[Warned]:
     """A job on the second node that is to be told five minutes before its end. That is at once when its limit has been
     lowered to that, but slurmctld looks at limits every 30 s only: the tests on the first node run meanwhile."""
     file = file_name(cluster)
-    argv = ["-w", "c2", "-n2", "-t10", "--signal=USR1@300", NAP]
+    argv = ["-w", "c2", "-n2", "-t10", "--signal=USR1@300", f"{NAP},profile"]
     job = jobs.sbatch(cluster, f"srun {' '.join(program(file))}\n", argv)
     wait_until_waited(cluster, "c2", job)
     cluster.run(["scontrol", "update", f"jobid={job}", "timelimit=5"], check=True)
@@ -115,4 +115,4 @@ def test_a_signal_before_the_limit_reaches_a_rank_that_naps(cluster: Cluster, wa
     assert sorted(jobs.output(cluster, warned.job).splitlines()) == told, "nothing more, and no limit"
     wait = jobs.record(cluster, warned.job)["wait"]
     assert wait["ranks"] == 2 and wait["naps"] > 0 and wait["max"]["rank"] == 1
-    assert wait["by_call"]["MPI_Barrier"]["waits"] == 1
+    assert wait["by_call"]["MPI_Barrier"]["waits"] >= 1

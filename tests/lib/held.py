@@ -78,7 +78,8 @@ def waited_s(cluster: Cluster, node: str, job: int) -> float:
     return max((rank[1] / 1e6 for wait in waits for rank in wait.get("ranks", [])), default=0)
 
 
-def wait_until_waited(cluster: Cluster, node: str, job: int, seconds: float = 1) -> None:
+def wait_until_waited(cluster: Cluster, node: str, job: int, seconds: float = 0) -> None:
+    """For a job under "profile", whose sampler ticks each second; any other's does every ten."""
     wait_for(lambda: waited_s(cluster, node, job) > seconds, timeout_s=60)
 
 
