@@ -177,6 +177,16 @@ static void wait_clock(struct wait *wait, uint64_t now_ns)
 	}
 }
 
+/* The CPU time is read later than the last poll: of the little beyond it, nothing is counted. */
+static void sample_add(const struct wait *wait)
+{
+	uint64_t sampled_ns = wait->last_ns - wait->sample_ns;
+	uint64_t cpu_ns = clock_thread_cpu_ns() - wait->sample_cpu_ns;
+
+	wait->lane->sampled_ns += sampled_ns;
+	wait->lane->sampled_cpu_ns += cpu_ns < sampled_ns ? cpu_ns : sampled_ns;
+}
+
 void wait_close(struct wait *wait)
 {
 	struct mpiwait_lane *lane = wait->lane;
@@ -192,10 +202,8 @@ void wait_close(struct wait *wait)
 	if (wait_ns > call->longest_ns)
 		call->longest_ns = wait_ns;
 	lane->idle_polls += wait->polls;
-	if (wait->sample_ns != 0) {
-		lane->sampled_ns += wait->last_ns - wait->sample_ns;
-		lane->sampled_cpu_ns += clock_thread_cpu_ns() - wait->sample_cpu_ns;
-	}
+	if (wait->sample_ns != 0)
+		sample_add(wait);
 	__atomic_store_n(&lane->open_call, 0, __ATOMIC_RELEASE);
 }
 

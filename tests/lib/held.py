@@ -1,0 +1,110 @@
+"""Jobs that wait in MPI for as long as a test needs: tests/lib/programs/held.c, a file that ends it, and what its ranks
+have waited so far."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tests.lib import jobs
+from tests.lib.grants import SHOW, wait_for
+from tests.lib.jobs import HELPER, PROGRAMS
+from tests.lib.throwaway import Cluster
+
+
+def file_name(cluster: Cluster) -> str:
+    """A file that is not there yet."""
+    return f"{cluster.share}/held-{secrets.token_hex(6)}"
+
+
+def program(file: str) -> list[str]:
+    return [f"{PROGRAMS}/held", file]
+
+
+def release(cluster: Cluster, file: str) -> None:
+    cluster.node_run("submit", ["touch", file], check=True)
+
+
+class Held:
+    """A job of srun's whose rank 0 keeps the others in Barrier."""
+
+    def __init__(self, cluster: Cluster, argv: Sequence[str], file: str = "") -> None:
+        """file: who waits for another job's file ends with that job."""
+        self.cluster = cluster
+        self.file = file or file_name(cluster)
+        name = f"t{secrets.token_hex(6)}"
+        self.process = cluster.popen(["srun", f"--job-name={name}", *argv, *program(self.file)],
+                                     stderr=subprocess.STDOUT)
+        self.job = wait_for(lambda: jobs.job_named(cluster, name))
+
+    def end(self, status: int = 0) -> str:
+        """Lets it go on to its end; returns what it printed."""
+        release(self.cluster, self.file)
+        text, _ = self.process.communicate(timeout=60)
+        assert self.process.returncode == status, text
+        return text
+
+    def drop(self) -> None:
+        """Whatever became of it, nothing of it is left."""
+        if self.process.poll() is None:
+            self.cluster.run(["scancel", str(self.job)], user="root")
+            self.process.communicate(timeout=60)
+
+
+@contextmanager
+def held(cluster: Cluster, argv: Sequence[str], file: str = "") -> Iterator[Held]:
+    job = Held(cluster, argv, file)
+    try:
+        yield job
+    finally:
+        job.drop()
+
+
+def shown(cluster: Cluster, node: str, job: int) -> dict[str, Any]:
+    """What a node knows of a running job; nothing before the job is there."""
+    done = cluster.node_run(node, [HELPER, "show", str(job)])
+    result: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
+    return result
+
+
+def waited_s(cluster: Cluster, node: str, job: int) -> float:
+    """The longest that a rank of the job has waited on that node, by the sampler's last tick."""
+    waits = [step["wait"] or {} for step in shown(cluster, node, job).get("steps", [])]
+    return max((rank[1] / 1e6 for wait in waits for rank in wait.get("ranks", [])), default=0)
+
+
+def wait_until_waited(cluster: Cluster, node: str, job: int, seconds: float = 0) -> None:
+    """For a job under "profile", whose sampler ticks each second; any other's does every ten."""
+    wait_for(lambda: waited_s(cluster, node, job) > seconds, timeout_s=60)
+
+
+def frequencies(cluster: Cluster, node: str) -> str:
+    """Value, owner and mode of every cpufreq file of a node that can be written."""
+    return cluster.node_run(node, ["sh", "-c", SHOW], check=True).stdout
+
+
+def lows(cluster: Cluster, node: str) -> list[str]:
+    """The node's domains whose maximum is the lowest frequency now."""
+    lines = frequencies(cluster, node).splitlines()
+    return [line.split("/")[0] for line in lines if "scaling_max_freq" in line and line.endswith(" 1000000")]
+
+
+def are_stopped(cluster: Cluster, job: int, step: int = 0) -> bool:
+    """Whether every rank of a step that waits is stopped."""
+    stepd = cluster.node_run("submit", ["pgrep", "-f", rf"slurmstepd: \[{job}\.{step}\]"]).stdout.split()
+    states = cluster.node_run("submit", ["ps", "-o", "stat=", "--ppid", ",".join(stepd or ["1"])]).stdout.split()
+    return bool(stepd) and bool(states) and all(state[0] == "T" for state in states)
+
+
+def stopped_s(cluster: Cluster, job: int, timeout_s: float = 60) -> float:
+    """Waits until a stopped job goes on; for how long it was stopped at least."""
+    began = last = time.monotonic()
+    while (now := time.monotonic()) and are_stopped(cluster, job):
+        assert now < began + timeout_s, f"job {job} is still stopped"
+        last = now
+    return last - began
