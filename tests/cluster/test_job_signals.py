@@ -17,8 +17,9 @@ from tests.lib.throwaway import Cluster
 
 pytestmark = pytest.mark.cluster
 CLOCK_NANOSLEEP = "230"
-SIGNALS = 25
-STOPPED_S = 2.5
+SIGNALS = 12
+STOPPED_S = 1.5
+ROUNDED_S = 0.001  # as the record's times are
 
 
 @dataclass
@@ -79,12 +80,12 @@ def test_checkpoints_are_taken_in_the_nap_and_the_wait_goes_on(cluster: Cluster)
         blocked.signal("USR1")
         wait_for(lambda expected="U" * count: blocked.handled() == expected)
     blocked.nap()
-    assert jobs.srun(cluster, [f"--jobid={blocked.job}", "--overlap", "-n1", "-w", "c1", "true"])[1].returncode == 0
     status, printed = blocked.release()
-    assert status == 0 and wall_s(printed) > 0
+    assert status == 0, printed
     wait = jobs.record(cluster, blocked.job)["wait"]
-    assert wait["by_call"]["MPI_Recv"]["calls"] == wait["by_call"]["MPI_Recv"]["waits"] == 1
-    assert wait["naps"] > SIGNALS and wait["per_rank_s"][1] <= wall_s(printed)
+    received = wait["by_call"]["MPI_Recv"]
+    assert received["calls"] == received["waits"] == 1 and wait["naps"] > SIGNALS
+    assert 0 < received["wait_s"] <= wall_s(printed) + ROUNDED_S
 
 
 def test_scancel_s_signal_reaches_the_napping_rank(cluster: Cluster) -> None:
@@ -113,7 +114,7 @@ def test_a_handler_that_ends_the_program_ends_it_in_the_nap(cluster: Cluster) ->
     blocked = block(cluster, "exit", options=("-K1",))
     blocked.signal("TERM")
     out, errors = blocked.process.communicate(timeout=60)
-    assert blocked.process.returncode == 9, out + errors
+    assert "task 1: Exited with exit code 9" in errors and blocked.process.returncode != 0
     assert blocked.handled() == "T" and "wall_s=" not in out
     wait = jobs.record(cluster, blocked.job)["wait"]
     assert wait["ranks"] == 2 and wait["max"]["rank"] == 1
@@ -133,6 +134,7 @@ def test_a_stopped_rank_goes_on_and_its_stop_is_no_wait(cluster: Cluster) -> Non
     status, printed = blocked.release()
     assert status == 0
     wait = jobs.record(cluster, blocked.job)["wait"]
-    assert wait["by_call"]["MPI_Recv"]["waits"] == 1 and wait["naps"] > 0 and "doubtful" not in wait
-    assert 0 < wait["per_rank_s"][1] <= wall_s(printed) - stopped_s
+    received = wait["by_call"]["MPI_Recv"]
+    assert received["waits"] == 1 and wait["naps"] > 0 and "doubtful" not in wait
+    assert 0 < received["wait_s"] <= wall_s(printed) - stopped_s + ROUNDED_S
     assert wait["per_rank_asleep_s"][1] <= wait["per_rank_s"][1]
