@@ -301,6 +301,7 @@ static int run_export(int count, char *words[])
 	cleanup_close int segment = fcntl(low, F_DUPFD, 200);
 	gid_t group = (gid_t)number(words[3]);
 	struct export export = {
+	        .mounts = -1,
 	        .program = words[6],
 	        .words = words + 6,
 	        .segment = segment,
