@@ -1,6 +1,6 @@
 /*
  * Preloaded: the program's locale is that of its environment before it begins, as if it or a plugin of it had called
- * setlocale. Each program whose decimal point is then a comma adds its name to $OWN_LOCALE_LOG.
+ * setlocale. Each program whose decimal point is then a comma adds its name to the file $OWN_LOCALE_LOG.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@ static void say_name(const char *path)
 
 	if (file < 0)
 		return;
-	fchmod(file, 0666);
+	fchmod(file, 0666); /* the first is root's */
 	dprintf(file, "%s\n", program_invocation_short_name);
 	close(file);
 }
