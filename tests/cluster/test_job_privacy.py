@@ -53,8 +53,8 @@ def test_a_job_with_a_tmp_of_its_own_has_its_record_and_its_rows(private_cluster
     calls = [int(row["calls"]) for row in rows if row["function"] == "MPI_Allreduce"]
     assert calls == [5, 5] and {row["end"] for row in rows} == {"finalized"}
     for node in cluster.nodes:
-        left = f"ls -d /tmp/out /run/mpi-wait/*/{job} {CONTAINERS}/{job}; ls /var/spool/mpi-wait/out | grep -- '-{job}-'"
-        assert cluster.node_run(node, ["sh", "-c", f"({left}) 2>/dev/null"]).stdout == "", node
+        places = f"/tmp/out /run/mpi-wait/*/{job} {CONTAINERS}/{job} /var/spool/mpi-wait/out/*-{job}-*"
+        assert cluster.node_run(node, ["sh", "-c", f"ls -d {places} 2>/dev/null"]).stdout == "", node
 
 
 @pytest.fixture(scope="module")

@@ -121,7 +121,9 @@ def test_ranks_on_cores_of_their_own_lower_them(wide_cluster: Cluster) -> None:
     (["-n2", "-c1", "--cpu-bind=threads"], 0, {"tasks share the core": 1}),
     (["-n3", "-c1", "--cpu-bind=threads"], 1, {"tasks share the core": 1}),
 ], ids=["cores", "sockets", "one thread of a core", "two tasks on a core", "one of them alone"])
-def test_whose_cores_may_be_lowered(wide_cluster: Cluster, argv: list[str], cores: int, refused: dict[str, int]) -> None:
+def test_whose_cores_may_be_lowered(
+    wide_cluster: Cluster, argv: list[str], cores: int, refused: dict[str, int]
+) -> None:
     """A core whose threads are two tasks' is nobody's; one of which a task has one thread only is that task's."""
     job, _ = jobs.srun(wide_cluster, ["-N1", *argv, PSTATE, "true"])
     grant = jobs.record(wide_cluster, job)["grant"]

@@ -1,8 +1,9 @@
 """Namespaces that the kernel takes for younger than a cluster's nodes, wherever they are made.
 
-Linux refuses to bind a mount namespace below /some/file where its number is lower than that of the namespace in which
-this is done, as if it were older; job_container/tmpfs binds one for each job. From 6.18 on every CPU has numbers of its
-own, in batches, so that the refusal is a matter of chance. On a machine's own slurmd, in the first namespace, it is none.
+Linux refuses to bind a mount namespace to a file where its number is lower than that of the namespace in which this is
+done, as if it were older; job_container/tmpfs binds one for each job. In 6.18 every CPU has numbers of its own, in
+batches, so that the refusal is a matter of chance. A machine's own slurmd runs in the first namespace, and is never
+refused.
 """
 
 from __future__ import annotations

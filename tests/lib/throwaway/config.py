@@ -81,7 +81,8 @@ def machine_topology() -> str:
 
 
 def slurm_conf(nodes: list[str], profile: str, changes: dict[str, str], topology: str = "") -> str:
-    """slurm.conf; `changes` replaces or adds keys, and an empty value removes one. topology: this machine's by default."""
+    """slurm.conf; `changes` replaces or adds keys, and an empty value removes one. topology: of a node,
+    by default this machine's."""
     settings = {**COMMON, **PROFILES[profile], **changes}
     lines = [f"{key}={value}" for key, value in settings.items() if str(value)]
     for port, node in enumerate(nodes, FIRST_SLURMD_PORT):
