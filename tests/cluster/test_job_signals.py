@@ -6,6 +6,7 @@ import re
 import secrets
 import subprocess
 import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pytest
@@ -30,7 +31,7 @@ class Blocked:
     folder: str
     job: int
     process: subprocess.Popen[str]
-    pid: int
+    pid: int = 0
 
     def read(self, path: str) -> str:
         return self.cluster.node_run("c1", ["sh", "-c", f"cat {path} 2>/dev/null"]).stdout
@@ -56,15 +57,33 @@ class Blocked:
         return self.process.returncode, out + errors
 
 
-def block(cluster: Cluster, *arguments: str, options: tuple[str, ...] = ()) -> Blocked:
-    folder = f"{cluster.share}/{secrets.token_hex(4)}"
+Block = Callable[..., Blocked]
+
+
+def begin_blocked(cluster: Cluster, folder: str, arguments: tuple[str, ...], options: tuple[str, ...]) -> Blocked:
     cluster.node_run("c1", ["install", "-d", "-o", "alice", folder], check=True)
     argv = ["-N1", "-n2", "-w", "c1", "--mpi-wait-policy=nap", *options, f"{PROGRAMS}/checkpoint", folder, *arguments]
     job, process = begin(cluster, argv)
-    wait_for(lambda: cluster.node_run("c1", ["test", "-e", f"{folder}/pid"]).returncode == 0)
-    blocked = Blocked(cluster, folder, job, process, int(cluster.read("c1", f"{folder}/pid")))
-    blocked.nap()
-    return blocked
+    return Blocked(cluster, folder, job, process)
+
+
+@pytest.fixture
+def block(cluster: Cluster) -> Iterator[Block]:
+    """Starts jobs, and ends what is left of them after the test."""
+    begun: list[Blocked] = []
+
+    def start(*arguments: str, options: tuple[str, ...] = ()) -> Blocked:
+        blocked = begin_blocked(cluster, f"{cluster.share}/{secrets.token_hex(4)}", arguments, options)
+        begun.append(blocked)
+        blocked.pid = int(wait_for(lambda: blocked.read(f"{blocked.folder}/pid")))
+        blocked.nap()
+        return blocked
+
+    yield start
+    for blocked in begun:
+        if blocked.process.poll() is None:
+            cluster.run(["scancel", "--signal=KILL", str(blocked.job)])
+            blocked.process.communicate(timeout=60)
 
 
 def wall_s(printed: str) -> float:
@@ -73,9 +92,9 @@ def wall_s(printed: str) -> float:
     return float(found.group(1))
 
 
-def test_checkpoints_are_taken_in_the_nap_and_the_wait_goes_on(cluster: Cluster) -> None:
+def test_checkpoints_are_taken_in_the_nap_and_the_wait_goes_on(cluster: Cluster, block: Block) -> None:
     """Each signal is handled before the message that ends the wait is sent, and it stays one wait."""
-    blocked = block(cluster)
+    blocked = block()
     for count in range(1, SIGNALS + 1):
         blocked.signal("USR1")
         wait_for(lambda expected="U" * count: blocked.handled() == expected)
@@ -88,17 +107,17 @@ def test_checkpoints_are_taken_in_the_nap_and_the_wait_goes_on(cluster: Cluster)
     assert 0 < received["wait_s"] <= wall_s(printed) + ROUNDED_S
 
 
-def test_scancel_s_signal_reaches_the_napping_rank(cluster: Cluster) -> None:
-    blocked = block(cluster)
+def test_scancel_s_signal_reaches_the_napping_rank(cluster: Cluster, block: Block) -> None:
+    blocked = block()
     cluster.run(["scancel", "--signal=USR1", str(blocked.job)], check=True)
     wait_for(lambda: blocked.handled() == "U")
     status, printed = blocked.release()
     assert status == 0 and "wall_s=" in printed
 
 
-def test_a_program_that_is_told_to_end_ends_with_its_own_status(cluster: Cluster) -> None:
+def test_a_program_that_is_told_to_end_ends_with_its_own_status(cluster: Cluster, block: Block) -> None:
     """SIGTERM's handler notes it; the program finishes its wait, finalizes, and returns 7."""
-    blocked = block(cluster)
+    blocked = block()
     blocked.signal("TERM")
     wait_for(lambda: blocked.handled() == "T")
     blocked.nap()
@@ -109,9 +128,9 @@ def test_a_program_that_is_told_to_end_ends_with_its_own_status(cluster: Cluster
     assert cluster.sacct(f"{blocked.job}.0", ["ExitCode"])[0]["ExitCode"] == "7:0"
 
 
-def test_a_handler_that_ends_the_program_ends_it_in_the_nap(cluster: Cluster) -> None:
+def test_a_handler_that_ends_the_program_ends_it_in_the_nap(cluster: Cluster, block: Block) -> None:
     """No message is ever sent; the wait that it ended in counts."""
-    blocked = block(cluster, "exit", options=("-K1",))
+    blocked = block("exit", options=("-K1",))
     blocked.signal("TERM")
     out, errors = blocked.process.communicate(timeout=60)
     assert "task 1: Exited with exit code 9" in errors and blocked.process.returncode != 0
@@ -121,8 +140,8 @@ def test_a_handler_that_ends_the_program_ends_it_in_the_nap(cluster: Cluster) ->
     assert wait["by_call"]["MPI_Recv"]["waits"] == 1 and wait["naps"] > 0
 
 
-def test_a_stopped_rank_goes_on_and_its_stop_is_no_wait(cluster: Cluster) -> None:
-    blocked = block(cluster)
+def test_a_stopped_rank_goes_on_and_its_stop_is_no_wait(cluster: Cluster, block: Block) -> None:
+    blocked = block()
     blocked.signal("STOP")
     wait_for(lambda: blocked.state() == "T")
     stopped = time.monotonic()

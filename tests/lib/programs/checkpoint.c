@@ -1,17 +1,20 @@
 /*
  * A program with checkpoint handlers, in a wait that only the test ends: rank 1 blocks in Recv, and rank 0 sends once
- * the file DIRECTORY/release is there. Each signal that rank 1 handles adds a letter to DIRECTORY/handled.
+ * the file DIRECTORY/release is there. Each signal that rank 1 handles adds a letter to DIRECTORY/handled, a dash where
+ * another thread than the waiting one had to.
  *
  *     checkpoint DIRECTORY [exit]
  *
  * SIGUSR1: the program goes on. SIGTERM: it goes on and ends with status 7; with "exit" the handler ends it with 9.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -23,8 +26,9 @@ static volatile sig_atomic_t exits, asked_to_end;
 static void handle(int number)
 {
 	int saved = errno;
+	const char *letter = syscall(SYS_gettid) != getpid() ? "-" : number == SIGTERM ? "T" : "U";
 
-	if (handled >= 0 && write(handled, number == SIGTERM ? "T" : "U", 1) != 1)
+	if (handled >= 0 && write(handled, letter, 1) != 1)
 		_exit(4);
 	if (number == SIGTERM && exits)
 		_exit(9);
