@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -90,6 +91,8 @@ static void child_run(const struct export *export, const sigset_t *none)
 
 	setsid();
 	signals_ignore();
+	if (export->mounts >= 0 && setns(export->mounts, CLONE_NEWNS) < 0)
+		_exit(errno);
 	if (!descriptors_set(export->segment) || !privileges_drop(export))
 		_exit(NOT_DROPPED);
 	setrlimit(RLIMIT_CORE, &none_at_all);

@@ -23,6 +23,7 @@ struct export
 	gid_t gid;
 	const gid_t *groups;
 	size_t group_count;
+	int mounts;            /* the namespace in which it sees files, -1: ours */
 	const char *directory; /* where it is started, opened as the user */
 	uint64_t most_ns;      /* then SIGKILL; the wait is not longer, even if the process cannot die */
 };

@@ -4,6 +4,7 @@
 #include "spank/options.h"
 
 #include <errno.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,20 @@ struct key {
 	int (*set)(const char *value, struct options *options);
 };
 
+/* As strtod, with a decimal point whatever locale the host process, or another plugin in it, has set. */
+static double number_parse(const char *text, char **ret_end)
+{
+	locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+	double number;
+
+	*ret_end = (char *)text;
+	if (!plain)
+		return 0;
+	number = strtod_l(text, ret_end, plain);
+	freelocale(plain);
+	return number;
+}
+
 static int set_slowdown(const char *value, struct options *options)
 {
 	char *end = NULL;
@@ -22,7 +37,7 @@ static int set_slowdown(const char *value, struct options *options)
 
 	if (!value || value[0] < '0' || value[0] > '9')
 		return -EINVAL;
-	percent = strtod(value, &end);
+	percent = number_parse(value, &end);
 	if (*end == '%')
 		end++;
 	if (*end || !(percent > 0) || percent > 100)

@@ -22,6 +22,7 @@
 #include "spank/stage.h"
 #include "spank/state.h"
 #include "spank/topology.h"
+#include "spank/view.h"
 
 #define CSV_MOST_NS UINT64_C(10000000000)
 
@@ -35,6 +36,7 @@ struct step {
 	struct sampler *sampler;   /* NULL: not measured */
 	struct grant *grant;       /* NULL: none */
 	char flat[POLICY_FLAT_MAX];
+	struct view view;         /* of the tasks, for csv= */
 	char directory[PATH_MAX]; /* the job's, "": not known */
 	gid_t *groups;            /* the user's supplementary groups */
 	size_t group_count;
@@ -253,11 +255,14 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 		return NULL;
 	}
 	step->segment.descriptor = -1;
+	step->view = VIEW_NONE;
 	load_topology(place, step);
 	make_plan(site, step);
 	make_segment(step);
 	step->library = step->plan.inject ? library_open(MPIWAIT_LIBRARY) : -1;
 	begin_job_state(place, step);
+	if (step->decision.options.csv[0])
+		view_prepare(&step->view);
 	prepare_grant(site, place, step);
 	begin_measuring(place, step);
 	return step;
@@ -283,6 +288,8 @@ void step_bind_task(struct step *step, spank_t spank)
 
 void step_open_for_task(struct step *step)
 {
+	if (step)
+		view_send(&step->view);
 	if (step && step->grant && step->plan.grant_opens)
 		grant_open_files(step->grant);
 }
@@ -331,6 +338,7 @@ void step_note_user(struct step *step, spank_t spank)
 static void write_csv(struct step *step)
 {
 	const char *node = getenv("SLURMD_NODENAME");
+	cleanup_close int mounts = view_take(&step->view);
 	char job[16], name[16];
 	char *words[] = {"mpi-wait-csv", job, name, (char *)node, step->decision.options.csv, NULL};
 	struct export export = {
@@ -341,6 +349,7 @@ static void write_csv(struct step *step)
 	        .gid = step->job.gid,
 	        .groups = step->groups,
 	        .group_count = step->group_count,
+	        .mounts = mounts,
 	        .directory = step->directory,
 	        .most_ns = CSV_MOST_NS,
 	};
@@ -361,6 +370,7 @@ void step_end(struct step *step)
 	sampler_stop(step->sampler);
 	grant_end(step->grant);
 	write_csv(step);
+	view_end(&step->view);
 	free(step->groups);
 	if (step->segment.descriptor >= 0)
 		close(step->segment.descriptor);

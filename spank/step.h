@@ -29,7 +29,7 @@ void step_bind_task(struct step *step, spank_t spank);
  * NULL. */
 void step_inject_task(const struct step *step, spank_t spank);
 
-/* In the task's child, still root: opens what only root may. step may be NULL. */
+/* In the task's child, still root, in its container: opens what only root may. step may be NULL. */
 void step_open_for_task(struct step *step);
 
 /* In slurmstepd, when the task that spank speaks of has ended. */

@@ -316,6 +316,7 @@ static int run_export(int count, char *words[])
 	cleanup_close int segment = segment_open(words[0]);
 	gid_t group = (gid_t)number(words[3]);
 	struct export export = {
+	        .mounts = -1,
 	        .program = words[6],
 	        .words = words + 6,
 	        .segment = segment,

@@ -18,13 +18,15 @@ class Options:
     """The knobs of a simulated node, all with defaults; `Cluster(model={...})` sets them.
 
     speed: how many model seconds (and CPU seconds) pass per real one. start_uj: what the counters
-    show at first. domain_size: CPUs per frequency domain; 0 means all in one. strict_limits: minimum
+    show at first. domain_size: CPUs per frequency domain; 0 means all in one.
+    domains: the CPUs of each, where they are not neighbours, or not this machine's. strict_limits: minimum
     and maximum as before Linux 5.4. rank_w: what package 0 draws besides, for each MPI rank that is
     asleep in MPI, spinning there, or computing.
     """
 
     driver: str = "acpi-cpufreq"
     domain_size: int = 1
+    domains: tuple[tuple[int, ...], ...] = ()
     strict_limits: bool = False
     packages: int = 2
     range_uj: int = DEFAULT_RANGE_UJ

@@ -49,6 +49,7 @@ def show(policies: dict[int, int]) -> None:
     bind("powercap", Path("/sys/devices/virtual/powercap"))
     bind("cpufreq", CPU / "cpufreq")
     for cpu, first in policies.items():
+        (CPU / f"cpu{cpu}").mkdir(exist_ok=True)
         bind(f"cpu/cpu{cpu}/thermal_throttle", CPU / f"cpu{cpu}/thermal_throttle")
         link(CPU / f"cpu{cpu}/cpufreq", f"../cpufreq/policy{first}")
     bind("class", Path("/sys/class/powercap"))

@@ -37,13 +37,13 @@ class Node:
         if options.driver not in DRIVERS:
             raise ValueError(f"no driver '{options.driver}' (there are {', '.join(DRIVERS)})")
         self.model = Model(options)
-        self.cpus = cpus
         size = options.domain_size or len(cpus)
-        self.policies = [Policy(DRIVERS[options.driver], tuple(cpus[first:first + size]),
-                                strict=options.strict_limits)
-                         for first in range(0, len(cpus), size)]
+        domains = options.domains or [cpus[first:first + size] for first in range(0, len(cpus), size)]
+        self.policies = [Policy(DRIVERS[options.driver], tuple(domain), strict=options.strict_limits)
+                         for domain in domains]
         self.policy_of = {cpu: policy for policy in self.policies for cpu in policy.cpus}
-        self.throttle = {cpu: dict.fromkeys(THROTTLE_COUNTERS, 0) for cpu in cpus}
+        self.cpus = sorted(self.policy_of)
+        self.throttle = {cpu: dict.fromkeys(THROTTLE_COUNTERS, 0) for cpu in self.cpus}
         self._denied: set[str] = set()
         self._shown: dict[str, str] = {}
         self._writes: deque[tuple[float, str, str, str]] = deque(maxlen=WRITES_MAX)

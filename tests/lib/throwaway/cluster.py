@@ -46,7 +46,8 @@ class Cluster:
         simulated: bool = True, binds: Mapping[str, Path] | None = None,
         slurm_conf: Mapping[str, str] | None = None,
         progress: Callable[[str], None] | None = None, model: Mapping[str, Any] | None = None,
-        slurmd_arguments: Sequence[str] = (),
+        slurmd_arguments: Sequence[str] = (), etc: Mapping[str, str] | None = None,
+        daemon_environment: Mapping[str, str] | None = None, topology: str = "",
     ) -> None:
         """Describes a cluster; `start` makes it.
 
@@ -54,7 +55,9 @@ class Cluster:
         below /tmp, /var/tmp, /run, /var/spool or /dev/shm). slurm_conf: keys to set, or with ""
         to leave out. model: the simulated node's knobs (see tests.lib.simnode.model.Options).
         progress: called with a short line at the end of each stage. slurmd_arguments: more for
-        every slurmd's command line.
+        every slurmd's command line. etc: text at the end of files in /etc/slurm (made where they are
+        missing). daemon_environment: more of it for slurmdbd, slurmctld and slurmd. topology: a
+        node's CPUs in slurm.conf's words, where they are not to be this machine's.
         """
         if profile not in config.PROFILES:
             raise ValueError(f"no profile '{profile}' (there are {', '.join(config.PROFILES)})")
@@ -67,6 +70,9 @@ class Cluster:
         self._progress = progress or (lambda line: None)
         self._model = dict(model or {})
         self._slurmd_arguments = list(slurmd_arguments)
+        self._etc = dict(etc or {})
+        self._daemon_environment = dict(daemon_environment or {})
+        self._topology = topology
         self._inside: Sandbox | None = None
         self._daemons: daemons.Daemons | None = None
         self._last_logs: dict[str, str] = {}
@@ -129,11 +135,12 @@ class Cluster:
         with self._stage("namespaces, users"):
             self._inside = Sandbox(spec)
             self._write_configuration()
-        slurmds = [daemons.slurmd(node, index, self._slurmd_arguments)
+        environment = self._daemon_environment
+        slurmds = [daemons.slurmd(node, index, self._slurmd_arguments, environment)
                    for index, node in enumerate(self.nodes)]
         simnodes = [daemons.simnode(node, self._model) for node in self.nodes if self.simulated]
         self._daemons = daemons.Daemons(self._inside, [
-            daemons.munge(), daemons.mariadb(), daemons.slurmdbd(), daemons.slurmctld(),
+            daemons.munge(), daemons.mariadb(), daemons.slurmdbd(environment), daemons.slurmctld(environment),
             *simnodes, *slurmds])
         with self._stage("munge, mariadb"):
             self._start_all(["mariadb", "munge"])
@@ -165,13 +172,16 @@ class Cluster:
     def _write_configuration(self) -> None:
         folder = self.root / "etc"
         (folder / "slurm.conf").write_text(
-            config.slurm_conf(self.nodes, self.profile, self._slurm_conf))
+            config.slurm_conf(self.nodes, self.profile, self._slurm_conf, self._topology))
         (folder / "cgroup.conf").write_text(config.CGROUP_CONF)
         (folder / "plugstack.conf").write_text(self._plugstack)
         for name, content in (("slurmdbd.conf", config.slurmdbd_conf().encode()),
                               ("munge.key", secrets.token_bytes(128))):
             with open(os.open(folder / name, os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
                 file.write(content)
+        for name, text in self._etc.items():
+            with (folder / name).open("a") as file:
+                file.write(text)
 
     # --- commands -----------------------------------------------------------------------------
 

@@ -80,13 +80,14 @@ def machine_topology() -> str:
     return " ".join(word for word in words if not word.startswith(("NodeName=", "RealMemory=")))
 
 
-def slurm_conf(nodes: list[str], profile: str, changes: dict[str, str]) -> str:
-    """slurm.conf; `changes` replaces or adds keys, and an empty value removes one."""
+def slurm_conf(nodes: list[str], profile: str, changes: dict[str, str], topology: str = "") -> str:
+    """slurm.conf; `changes` replaces or adds keys, and an empty value removes one. topology: of a node,
+    by default this machine's."""
     settings = {**COMMON, **PROFILES[profile], **changes}
     lines = [f"{key}={value}" for key, value in settings.items() if str(value)]
     for port, node in enumerate(nodes, FIRST_SLURMD_PORT):
         lines.append(f"NodeName={node} NodeHostname={node} NodeAddr={ADDRESS} Port={port} "
-                     f"{machine_topology()} RealMemory=1000 State=UNKNOWN")
+                     f"{topology or machine_topology()} RealMemory=1000 State=UNKNOWN")
     lines.append(f"PartitionName=all Nodes={','.join(nodes)} Default=YES MaxTime=INFINITE State=UP")
     return "\n".join(lines) + "\n"
 

@@ -6,9 +6,9 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tests.lib.throwaway import config, processes
@@ -32,6 +32,7 @@ class Daemon:
     cwd: str = "/"
     socket: str = ""
     """A file that says "ready", and that a killed daemon leaves behind."""
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 def munge() -> Daemon:
@@ -60,20 +61,20 @@ def mariadb() -> Daemon:
                   socket=config.DATABASE_SOCKET)
 
 
-def slurmdbd() -> Daemon:
+def slurmdbd(env: Mapping[str, str]) -> Daemon:
     return Daemon("slurmdbd", ["slurmdbd", "-D"], lambda inside: processes.is_listening(
-        inside.init, config.SLURMDBD_PORT))
+        inside.init, config.SLURMDBD_PORT), env=env)
 
 
-def slurmctld() -> Daemon:
+def slurmctld(env: Mapping[str, str]) -> Daemon:
     return Daemon("slurmctld", ["slurmctld", "-D"], lambda inside: processes.is_listening(
-        inside.init, config.SLURMCTLD_PORT))
+        inside.init, config.SLURMCTLD_PORT), env=env)
 
 
-def slurmd(node: str, index: int, arguments: Sequence[str] = ()) -> Daemon:
+def slurmd(node: str, index: int, arguments: Sequence[str], env: Mapping[str, str]) -> Daemon:
     port = config.FIRST_SLURMD_PORT + index
     return Daemon(f"slurmd-{node}", ["slurmd", "-D", "-N", node, *arguments],
-                  lambda inside: processes.is_listening(inside.init, port), host=node)
+                  lambda inside: processes.is_listening(inside.init, port), host=node, env=env)
 
 
 def simnode(node: str, model: dict[str, Any]) -> Daemon:
@@ -97,7 +98,7 @@ class Daemons:
         for stale in filter(None, (pid_file, daemon.socket)):
             self._inside.path(stale).unlink(missing_ok=True)
         starter = self._inside.popen(
-            daemon.argv, host=daemon.host, cwd=daemon.cwd, detach=pid_file,
+            daemon.argv, host=daemon.host, cwd=daemon.cwd, env=daemon.env, detach=pid_file,
             output=f"{ROOT}/log/{name}.out")
         _, complaint = starter.communicate(timeout=READY_TIMEOUT_S)
         if starter.returncode:

@@ -1,0 +1,72 @@
+"""MPI with OpenMP: threads are no ranks, and a wait of theirs rests as far as the MPI library's locks allow."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lib import jobs
+from tests.lib.jobs import PROGRAMS
+from tests.lib.throwaway import Cluster
+
+pytestmark = pytest.mark.cluster
+ROUNDS = 6
+TWO_THREADS = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
+
+
+def checksums(printed: str) -> list[str]:
+    """Each rank's line, in the ranks' order."""
+    return sorted(line for line in printed.splitlines() if line.startswith("rank="))
+
+
+def play(cluster: Cluster, level: str, policy: str) -> tuple[int, list[str]]:
+    """Two ranks of two threads, a node each."""
+    argv = ["-N2", "-n2", "-c2", f"--mpi-wait-policy={policy}", f"{PROGRAMS}/hybrid", level, str(ROUNDS)]
+    job, done = jobs.srun(cluster, argv, env=TWO_THREADS)
+    lines = checksums(done.stdout)
+    assert [line.split()[:2] for line in lines] == [["rank=0", "threads=2"], ["rank=1", "threads=2"]]
+    return job, lines
+
+
+def test_one_thread_that_calls_for_all_naps(cluster: Cluster) -> None:
+    """MPI_THREAD_FUNNELED: the record has the ranks' calls and waits, and nothing of the other threads."""
+    job, lines = play(cluster, "funneled", "nap")
+    wait = jobs.record(cluster, job)["wait"]
+    assert wait["ranks"] == len(wait["per_rank_s"]) == 2
+    assert wait["per_rank_nodes"] == [["c1", 0, 1], ["c2", 1, 1]]
+    assert wait["by_call"]["MPI_Allreduce"]["calls"] == 2 * ROUNDS
+    assert wait["naps"] > 0 and wait["asleep_s"] > 0
+    assert set(wait["hooks"]) == {"opal"}
+    assert not {"locked", "lanes_full", "two_mpis", "no_hook"} & set(wait.get("flags", {}))
+    assert play(cluster, "funneled", "off")[1] == lines
+
+
+def test_two_threads_that_call_nap_where_nothing_is_locked(cluster: Cluster) -> None:
+    """MPI_THREAD_MULTIPLE with Open MPI: each thread's calls count, for two ranks; its idle call holds no lock."""
+    job, lines = play(cluster, "multiple", "nap,profile")
+    wait = jobs.record(cluster, job)["wait"]
+    assert wait["ranks"] == len(wait["per_rank_s"]) == 2
+    assert wait["profile"]["MPI_Recv"]["calls"] == 2 * 2 * ROUNDS, "ranks, threads, rounds"
+    assert wait["naps"] > 0
+    assert not {"locked", "lanes_full", "two_mpis", "no_hook"} & set(wait.get("flags", {}))
+    assert "doubtful" not in wait and "unseen" not in wait
+    assert play(cluster, "multiple", "off")[1] == lines
+
+
+@pytest.mark.parametrize("level", ["funneled", "multiple"])
+def test_two_threads_under_a_lock_only_yield(cluster: Cluster, level: str) -> None:
+    """MPICH waits within its lock: once a second thread has called, nothing rests there, and the record says so."""
+    launch = f"mpirun.mpich -launcher fork -n 2 {PROGRAMS}/hybrid_mpich {level} {ROUNDS}\n"
+    printed = {}
+    for policy in ("nap", "off"):
+        job = jobs.sbatch(cluster, launch, ["-N1", "-n2", f"--mpi-wait-policy={policy}"], env=TWO_THREADS)
+        assert cluster.wait_job(job) == "COMPLETED", jobs.output(cluster, job)
+        printed[policy] = checksums(jobs.output(cluster, job))
+        if policy == "nap":
+            wait = jobs.record(cluster, job)["wait"]
+    assert len(printed["nap"]) == 2 and printed["nap"] == printed["off"]
+    assert wait["ranks"] == len(wait["per_rank_s"]) == 2
+    if level == "funneled":
+        assert wait["naps"] > 0 and "locked" not in wait.get("flags", {})
+    else:
+        assert wait["naps"] == 0 and wait["asleep_s"] == 0
+        assert wait["flags"]["locked"] == 2
