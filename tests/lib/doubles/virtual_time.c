@@ -230,7 +230,7 @@ static long send_to(const long *a)
 
 static long poll_for(const long *a)
 {
-	long ready = poll((struct pollfd *)a[0], (nfds_t)a[1], 0);
+	long ready = poll((struct pollfd *)a[0], (nfds_t)a[1], options.answers ? PATIENCE : 0);
 
 	if (ready == 0 && a[2])
 		pass(ns_of((const struct timespec *)a[2]), true);
