@@ -6,6 +6,7 @@
  * and a nap what was asked for, the thread's timer slack and WAKE_NS. CPU time is what passed otherwise than in sleep.
  *
  * Environment, in nanoseconds since the thread's first reading:
+ *     TIME_READING=NS        instead of READING_NS
  *     TIME_STOP=AT:LENGTH    the process stands still for so long
  *     TIME_KILL=AT           SIGKILL
  *     TIME_SIGNAL=EVERY      SIGALRM, which ends a nap
@@ -49,7 +50,7 @@ static struct counts {
 
 static struct options {
 	bool real, answers;
-	uint64_t stop_at, stop_ns, kill_at, signal_every;
+	uint64_t reading_ns, stop_at, stop_ns, kill_at, signal_every;
 } options;
 
 static __thread uint64_t now_ns __attribute__((tls_model("initial-exec")));
@@ -68,6 +69,7 @@ static uint64_t option_read(const char *name, uint64_t *ret_more)
 
 __attribute__((constructor)) static void options_read(void)
 {
+	options.reading_ns = option_read("TIME_READING", NULL);
 	options.stop_at = option_read("TIME_STOP", &options.stop_ns);
 	options.kill_at = option_read("TIME_KILL", NULL);
 	options.signal_every = option_read("TIME_SIGNAL", NULL);
@@ -117,7 +119,7 @@ static bool pass(uint64_t ns, bool asleep)
 
 EXPORT uint64_t virtual_read_ns(void)
 {
-	pass(READING_NS, false);
+	pass(options.reading_ns ? options.reading_ns : READING_NS, false);
 	return now_ns;
 }
 
