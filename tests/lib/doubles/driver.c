@@ -98,6 +98,16 @@ static void scene_short_more(void)
 		scene_short();
 }
 
+/* Waits that are over before the library looks at the clock. */
+static void scene_brief(void)
+{
+	int before = fake_polls;
+
+	for (int i = 0; i < 10; i++)
+		receive(5, 0);
+	printf("polls %d\n", fake_polls - before);
+}
+
 static void scene_sends(void)
 {
 	for (word i = 0; i < 1000; i++)
@@ -355,6 +365,7 @@ static const struct {
         {"wait", scene_wait},
         {"wait_really", scene_wait_really},
         {"short", scene_short},
+        {"brief", scene_brief},
         {"sends", scene_sends},
         {"sends_more", scene_sends_more},
         {"places", scene_places},
