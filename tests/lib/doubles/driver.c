@@ -46,6 +46,7 @@ extern int fake_work_us;
 extern int fake_step_polls, fake_step_late_us;
 
 static jmp_buf out;
+static int calls = 1000; /* of the scenes that are counted */
 
 static int receive(word microseconds, word every)
 {
@@ -88,7 +89,7 @@ static void scene_wait_really(void)
 
 static void scene_short(void)
 {
-	for (int i = 0; i < 1000; i++)
+	for (int i = 0; i < calls; i++)
 		MPI_Barrier(0);
 }
 
@@ -110,7 +111,7 @@ static void scene_brief(void)
 
 static void scene_sends(void)
 {
-	for (word i = 0; i < 1000; i++)
+	for (word i = 0; i < (word)calls; i++)
 		MPI_Send(0, i, 8, 1, 0, (word)ompi_mpi_comm_world);
 }
 
@@ -347,14 +348,34 @@ static void scene_die(void)
 
 static void scene_tests(void)
 {
-	for (int i = 0; i < 1000; i++)
+	for (int i = 0; i < calls; i++)
 		MPI_Test(0, 0, 0);
 }
 
-static void scene_tests_more(void)
+/* Once more, between two signals, for who counts what is executed there (steps.c). */
+static void counted(void (*scene)(void))
 {
-	for (int i = 0; i < 11; i++)
-		scene_tests();
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	scene();
+	calls = 64;
+	raise(SIGUSR1);
+	scene();
+	raise(SIGUSR1);
+}
+
+static void scene_short_counted(void)
+{
+	counted(scene_short);
+}
+
+static void scene_sends_counted(void)
+{
+	counted(scene_sends);
+}
+
+static void scene_tests_counted(void)
+{
+	counted(scene_tests);
 }
 
 static const struct {
@@ -385,7 +406,9 @@ static const struct {
         {"signals", scene_signals},
         {"interrupted", scene_interrupted},
         {"tests", scene_tests},
-        {"tests_more", scene_tests_more},
+        {"short_counted", scene_short_counted},
+        {"sends_counted", scene_sends_counted},
+        {"tests_counted", scene_tests_counted},
         {"die", scene_die},
         {"work", scene_work},
         {"visible_steps", scene_visible_steps},
