@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,9 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tests/lib/doubles/stand_still.h"
+#include "tests/lib/doubles/virtual_time.h"
 
 typedef uintptr_t word;
 
@@ -36,11 +40,13 @@ int MPI_Test(word, word, word);
 void opal_progress(void);
 extern char ompi_mpi_comm_world[];
 extern void (*fake_callback)(void);
+extern bool (*fake_until)(void);
 extern int fake_polls;
 extern int fake_work_us;
 extern int fake_step_polls, fake_step_late_us;
 
 static jmp_buf out;
+static int calls = 1000; /* of the scenes that are counted */
 
 static int receive(word microseconds, word every)
 {
@@ -66,9 +72,24 @@ static void scene_wait(void)
 	printf("slack %d\n", prctl(PR_GET_TIMERSLACK));
 }
 
+static bool napped_often(void)
+{
+	return virtual_naps() >= 20;
+}
+
+/* In the kernel's time: until there were some naps, at most a minute. */
+static void scene_wait_really(void)
+{
+	fake_until = napped_often;
+	errno = 4711;
+	printf("code %d\n", receive(60000000, 0));
+	printf("errno %d\n", errno);
+	printf("slack %d\n", prctl(PR_GET_TIMERSLACK));
+}
+
 static void scene_short(void)
 {
-	for (int i = 0; i < 1000; i++)
+	for (int i = 0; i < calls; i++)
 		MPI_Barrier(0);
 }
 
@@ -78,9 +99,19 @@ static void scene_short_more(void)
 		scene_short();
 }
 
+/* Waits that are over before the library looks at the clock. */
+static void scene_brief(void)
+{
+	int before = fake_polls;
+
+	for (int i = 0; i < 10; i++)
+		receive(5, 0);
+	printf("polls %d\n", fake_polls - before);
+}
+
 static void scene_sends(void)
 {
-	for (word i = 0; i < 1000; i++)
+	for (word i = 0; i < (word)calls; i++)
 		MPI_Send(0, i, 8, 1, 0, (word)ompi_mpi_comm_world);
 }
 
@@ -113,21 +144,26 @@ static void scene_exchanges(void)
 		MPI_Sendrecv(0, 1, 8, 4, 200, 0, 1, 8, 4, 0, (word)ompi_mpi_comm_world, 0);
 }
 
-/* Stopped for two seconds in the middle of a wait of half a second, as by scontrol suspend. */
+/* In the first, the process is stopped, as by scontrol suspend: by the virtual clock. */
 static void scene_stopped(void)
 {
-	pid_t child = fork();
-
-	if (child == 0) {
-		usleep(200000);
-		kill(getppid(), SIGSTOP);
-		sleep(2);
-		kill(getppid(), SIGCONT);
-		_exit(0);
-	}
 	receive(500000, 0);
 	receive(100000, 0);
-	waitpid(child, NULL, 0);
+}
+
+/* The same by the kernel, and in its time. */
+static void scene_stopped_really(void)
+{
+	double began, stopped_s;
+
+	fake_until = stand_still_until;
+	stand_still_begin();
+	began = cpu_s(CLOCK_MONOTONIC);
+	receive(60000000, 0);
+	printf("call_s %.9f\n", cpu_s(CLOCK_MONOTONIC) - began);
+	fake_until = NULL;
+	stopped_s = stand_still_end();
+	printf("stopped_s %.9f\n", stopped_s);
 }
 
 static void scene_progress(void)
@@ -214,9 +250,18 @@ static void scene_poll(void)
 	printf("polls %d\n", fake_polls);
 }
 
+static void yield_callback(void)
+{
+	printf("callback_yield %d\n", sched_yield());
+}
+
+/* Where the kernel refuses it: whoever yields, and who it never reaches. */
 static void scene_yield(void)
 {
+	yields_refuse();
 	printf("yield %d\n", sched_yield());
+	fake_callback = yield_callback;
+	MPI_Wait(0, 0);
 }
 
 static void polling_callback(void)
@@ -260,25 +305,77 @@ static void on_signal(int number)
 	(void)number;
 }
 
+static void signals_catch(void)
+{
+	sigaction(SIGALRM, &(struct sigaction){.sa_handler = on_signal}, NULL);
+}
+
+/* From the virtual clock. */
 static void scene_signals(void)
 {
-	struct sigaction action = {.sa_handler = on_signal};
-	timer_t timer;
-	struct itimerspec often = {{0, 300000}, {0, 300000}};
-
-	sigaction(SIGALRM, &action, NULL);
-	timer_create(CLOCK_MONOTONIC, NULL, &timer);
-	timer_settime(timer, 0, &often, NULL);
+	signals_catch();
 	errno = 4711;
 	receive(50000, 0);
+	printf("errno %d\n", errno);
+}
+
+static bool five_were_interrupted(void)
+{
+	return virtual_interrupted() >= 5;
+}
+
+/* From the kernel, one every millisecond: until five of the naps of that policy, which last for long, have ended. */
+static void scene_interrupted(void)
+{
+	struct itimerspec often = {{0, 1000000}, {0, 1000000}};
+	timer_t timer;
+
+	signals_catch();
+	timer_create(CLOCK_MONOTONIC, NULL, &timer);
+	timer_settime(timer, 0, &often, NULL);
+	fake_until = five_were_interrupted;
+	errno = 4711;
+	receive(60000000, 0);
 	printf("errno %d\n", errno);
 	timer_delete(timer);
 }
 
+/* Ended by the virtual clock. */
 static void scene_die(void)
 {
-	alarm(1);
 	receive(10000000, 0);
+}
+
+static void scene_tests(void)
+{
+	for (int i = 0; i < calls; i++)
+		MPI_Test(0, 0, 0);
+}
+
+/* Once more, between two signals, for who counts what is executed there (steps.c). */
+static void counted(void (*scene)(void))
+{
+	prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+	scene();
+	calls = 64;
+	raise(SIGUSR1);
+	scene();
+	raise(SIGUSR1);
+}
+
+static void scene_short_counted(void)
+{
+	counted(scene_short);
+}
+
+static void scene_sends_counted(void)
+{
+	counted(scene_sends);
+}
+
+static void scene_tests_counted(void)
+{
+	counted(scene_tests);
 }
 
 static const struct {
@@ -287,13 +384,16 @@ static const struct {
 } scenes[] = {
         {"short_more", scene_short_more},
         {"wait", scene_wait},
+        {"wait_really", scene_wait_really},
         {"short", scene_short},
+        {"brief", scene_brief},
         {"sends", scene_sends},
         {"sends_more", scene_sends_more},
         {"places", scene_places},
         {"progress", scene_progress},
         {"exchanges", scene_exchanges},
         {"stopped", scene_stopped},
+        {"stopped_really", scene_stopped_really},
         {"inner", scene_inner},
         {"lock", scene_lock},
         {"longjmp", scene_longjmp},
@@ -304,6 +404,11 @@ static const struct {
         {"threads", scene_threads},
         {"absent", scene_absent},
         {"signals", scene_signals},
+        {"interrupted", scene_interrupted},
+        {"tests", scene_tests},
+        {"short_counted", scene_short_counted},
+        {"sends_counted", scene_sends_counted},
+        {"tests_counted", scene_tests_counted},
         {"die", scene_die},
         {"work", scene_work},
         {"visible_steps", scene_visible_steps},

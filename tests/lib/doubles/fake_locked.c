@@ -2,11 +2,14 @@
  * A double of an MPI library of the MPICH family that takes one lock for every call, and keeps it while it yields from
  * its wait loop, as Intel MPI does: what naps there keeps every other thread out.
  *
- *     MPI_Recv(buffer, microseconds, ...)    polls until the time is over
+ *     MPI_Recv(buffer, microseconds, ...)    polls until the time is over, and *fake_until says so, where there is one
  *     MPI_Iprobe                             one poll
+ *
+ * The lock is fair: who comes first has it first.
  */
 #include <pthread.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -15,8 +18,30 @@
 typedef uintptr_t word;
 
 int fake_yields; /* under the lock */
+bool (*fake_until)(void);
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static unsigned next_ticket, served;
+
+static void lock_take(void)
+{
+	unsigned ticket;
+
+	pthread_mutex_lock(&mutex);
+	ticket = next_ticket++;
+	while (served != ticket)
+		pthread_cond_wait(&changed, &mutex);
+	pthread_mutex_unlock(&mutex);
+}
+
+static void lock_give(void)
+{
+	pthread_mutex_lock(&mutex);
+	served++;
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&mutex);
+}
 
 /* By this symbol the library tells Intel MPI from the rest of its family. */
 int I_MPI_Check_image_status(void);
@@ -64,11 +89,11 @@ int PMPI_Recv(word buffer, word microseconds, word type, word source, word tag, 
 	uint64_t end = now_us() + microseconds;
 
 	(void)buffer, (void)type, (void)source, (void)tag, (void)comm, (void)status;
-	while (now_us() < end) {
-		pthread_mutex_lock(&lock);
+	while (now_us() < end || (fake_until && !fake_until())) {
+		lock_take();
 		fake_yields++;
 		sched_yield();
-		pthread_mutex_unlock(&lock);
+		lock_give();
 	}
 	return 0;
 }
@@ -78,10 +103,8 @@ int PMPI_Iprobe(word, word, word, word, word);
 int PMPI_Iprobe(word source, word tag, word comm, word flag, word status)
 {
 	(void)source, (void)tag, (void)comm, (void)flag, (void)status;
-	pthread_mutex_lock(&lock);
-	pthread_mutex_unlock(&lock);
-	for (uint64_t end = now_us() + 3; now_us() < end;) /* the lock is not fair */
-		continue;
+	lock_take();
+	lock_give();
 	return 0;
 }
 int MPI_Iprobe(word, word, word, word, word) ALIAS(PMPI_Iprobe);

@@ -10,6 +10,7 @@
  *     MPI_Allreduce    the same through PMPI_Recv, as an inner call: (unused, unused, microseconds, ...)
  *     MPI_Wait         calls *fake_callback from inside, which may leave by longjmp
  *     MPI_Win_lock     blocks for "rank" microseconds
+ *     The calls above are over as soon as *fake_until says so, where there is one.
  *     MPI_Test         one poll; MPI_Barrier, MPI_Send, MPI_Isend and MPI_Irecv return at once
  *     MPI_Sendrecv     blocks for "tag" microseconds
  *     PMPI_Type_size   a datatype is its own size
@@ -26,6 +27,7 @@ typedef uintptr_t word;
 
 char ompi_mpi_comm_world[256];
 void (*fake_callback)(void);
+bool (*fake_until)(void);
 int fake_polls;
 int fake_work_us; /* progress is work that takes so long, and is not reported */
 
@@ -75,7 +77,7 @@ static void block(uint64_t microseconds, int progress_every)
 {
 	uint64_t end = now_us() + microseconds;
 
-	for (int poll = 1; now_us() < end; poll++) {
+	for (int poll = 1; now_us() < end && !(fake_until && fake_until()); poll++) {
 		if (progress_every > 0 && poll % progress_every == 0 && fake_work_us == 0)
 			events = 1;
 		else if (progress_every > 0 && poll % progress_every == 0)

@@ -1,11 +1,13 @@
 /*
- * A thread that waits in Recv of the fake library with a lock; with "threads", a second one polls Iprobe meanwhile.
- * Prints "key value" lines.
+ * A thread that waits in Recv of the fake library with a lock; with "threads", a second one polls Iprobe meanwhile, and
+ * the wait is not over before that has got the lock often. Prints "key value" lines.
  */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef uintptr_t word;
 
@@ -14,8 +16,11 @@ int MPI_Finalize(void);
 int MPI_Recv(word, word, word, word, word, word, word);
 int MPI_Iprobe(word, word, word, word, word);
 extern int fake_yields;
+extern bool (*fake_until)(void);
 
-#define WAIT_US 300000
+#define WAIT_US         300000
+#define WAIT_THREADS_US 5000 /* each poll of it is a switch between the threads */
+#define POLLS           200
 
 static int done;
 static long count;
@@ -25,6 +30,11 @@ static void *polls(void *argument)
 	for (; !__atomic_load_n(&done, __ATOMIC_RELAXED); __atomic_add_fetch(&count, 1, __ATOMIC_RELEASE))
 		MPI_Iprobe(0, 0, 0, 0, 0);
 	return argument;
+}
+
+static bool polled_often(void)
+{
+	return __atomic_load_n(&count, __ATOMIC_ACQUIRE) >= POLLS;
 }
 
 int main(int argc, char **argv)
@@ -37,8 +47,9 @@ int main(int argc, char **argv)
 	if (threaded)
 		pthread_create(&thread, NULL, polls, NULL);
 	while (threaded && __atomic_load_n(&count, __ATOMIC_ACQUIRE) == 0)
-		continue;
-	MPI_Recv(0, WAIT_US, 0, 0, 0, 0, 0);
+		usleep(1000);
+	fake_until = threaded ? polled_often : NULL;
+	MPI_Recv(0, threaded ? WAIT_THREADS_US : WAIT_US, 0, 0, 0, 0, 0);
 	__atomic_store_n(&done, 1, __ATOMIC_RELAXED);
 	if (threaded)
 		pthread_join(thread, NULL);

@@ -15,21 +15,23 @@ _specification = importlib.util.spec_from_file_location("segment_tool", Path(__f
 segment_tool = importlib.util.module_from_spec(_specification)
 _specification.loader.exec_module(segment_tool)
 NAP = segment_tool.NAP
+VIRTUAL = BUILD / "tests/lib/doubles/libvirtual-time.so"
 
 
 def run(command: list, config: str | None = NAP, segment: dict | None = None, preload: Path | None = None,
-        fds: tuple[int, ...] = (), **environment: str):
+        fds: tuple[int, ...] = (), virtual: bool = False, **environment: str):
     """Returns (completed process, segment). The segment's fields can be spoilt; config None: no configuration.
-    preload: another library, behind ours."""
+    preload: another library, behind ours. virtual: behind both, the double of the clock; what it counted is among the
+    values that are printed."""
     fd = segment_tool.segment_make(**(segment or {}))
-    libraries = ":".join(str(library) for library in (LIBRARY, preload) if library)
+    libraries = ":".join(str(library) for library in (LIBRARY, preload, VIRTUAL if virtual else None) if library)
     full = os.environ | {"LD_PRELOAD": libraries, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                          "OMPI_MCA_rmaps_base_oversubscribe": "1"} | environment
     full.pop("MPI_WAIT_CONFIG", None)
     if config:
         full["MPI_WAIT_CONFIG"] = f"v=1;{config};{segment_tool.segment_field(fd)}"
     done = subprocess.run([str(word) for word in command], env=full, pass_fds=[fd, *fds], capture_output=True,
-                          text=True, timeout=120, check=False)
+                          text=True, timeout=30 if virtual else 120, check=False)
     return done, segment_tool.segment_read(fd)
 
 

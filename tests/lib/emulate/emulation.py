@@ -26,6 +26,7 @@ FIELDS = (
 )
 COUNTERS = struct.Struct(f"={len(FIELDS)}Q")
 MAX_TIME = 100000
+VIRTUAL_TSC_KHZ = 2_500_000  # tests/lib/doubles/virtual_time.h
 CLOCKSOURCE = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 
 
@@ -38,13 +39,13 @@ def clock_reason() -> str:
 
 
 @cache
-def sites(file: Path) -> str:
+def sites(file: Path, virtual: bool = False) -> str:
     """Where the file has instructions that would not trap on this processor, for EMULATE_SITES.
 
     Disassembled, because the bytes alone may be part of others. CPUID and the pair of MWAITX are
     always among them: the one never traps, the other is passed over by hypervisors that hide it.
     """
-    mnemonics = "cpuid|monitorx|mwaitx"
+    mnemonics = "cpuid|monitorx|mwaitx" + "|rdtsc" * virtual
     if re.search(r"^flags.* waitpkg", Path("/proc/cpuinfo").read_text(), re.M):
         mnemonics += "|tpause|umonitor|umwait"
     text = subprocess.run(["objdump", "-d", file], capture_output=True, text=True, check=True).stdout
@@ -63,12 +64,15 @@ def undisturbed() -> tuple[str, ...]:
     return prefix
 
 
-def environment(features: str, counters: Path | str, files: Iterable[Path]) -> dict[str, str]:
-    """What a program needs besides LD_PRELOAD. features: "waitpkg", "monitorx", both, "none", "@FILE"."""
+def environment(features: str, counters: Path | str, files: Iterable[Path], virtual: bool = False) -> dict[str, str]:
+    """
+    What a program needs besides LD_PRELOAD. features: "waitpkg", "monitorx", both, "none", "@FILE". virtual: the
+    double of the clock is preloaded too, and the TSC shows its time.
+    """
     return {
         "EMULATE": features,
         "EMULATE_COUNTERS": str(counters),
-        "EMULATE_SITES": ";".join(sites(file) for file in files),
+        "EMULATE_SITES": ";".join(sites(file, virtual) for file in files),
         "EMULATE_MAX_TIME": str(MAX_TIME),
     }
 

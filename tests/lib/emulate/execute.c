@@ -1,6 +1,6 @@
 /*
  * The instructions' semantics: Intel SDM volume 2 (CPUID, TPAUSE, UMONITOR, UMWAIT), AMD APM volume 3 (MONITORX,
- * MWAITX).
+ * MWAITX). And RDTSC, where the clock is virtual.
  */
 #include <cpuid.h>
 #include <signal.h>
@@ -9,6 +9,7 @@
 #include <time.h>
 #include <x86intrin.h>
 
+#include "tests/lib/doubles/virtual_time.h"
 #include "tests/lib/emulate/emulate.h"
 
 #define LINE 64
@@ -24,6 +25,12 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+/* Under the virtual clock, its time: RDTSC is emulated there too. */
+static uint64_t ticks(void)
+{
+	return virtual_read_ns ? virtual_read_ns() * VIRTUAL_TSC_KHZ / 1000000 : __rdtsc();
 }
 
 static void add(uint64_t *counter, uint64_t number)
@@ -69,12 +76,15 @@ static void rest(uint64_t deadline, bool watches, uint64_t *state)
 {
 	uint64_t begin = now_ns();
 
-	while (__rdtsc() < deadline) {
+	while (ticks() < deadline) {
 		if (watches && was_written()) {
 			add(&counters_get()->woken, 1);
 			break;
 		}
-		_mm_pause();
+		if (virtual_sleep && deadline != UINT64_MAX)
+			virtual_sleep((deadline - ticks()) * 1000000 / VIRTUAL_TSC_KHZ);
+		else
+			_mm_pause();
 	}
 	add(state, now_ns() - begin);
 }
@@ -100,7 +110,7 @@ static void cpuid(greg_t *registers)
 static void wait_until(uint32_t control, bool watches, greg_t *registers)
 {
 	uint64_t deadline = (uint64_t)(uint32_t)registers[REG_RDX] << 32 | (uint32_t)registers[REG_RAX];
-	uint64_t begin = __rdtsc(), limit = emulation.max_time ? begin + emulation.max_time : UINT64_MAX;
+	uint64_t begin = ticks(), limit = emulation.max_time ? begin + emulation.max_time : UINT64_MAX;
 	struct counters *counters = counters_get();
 	bool limited;
 
@@ -109,7 +119,7 @@ static void wait_until(uint32_t control, bool watches, greg_t *registers)
 	raise_to(&counters->longest_ticks, deadline > begin ? deadline - begin : 0);
 	if (!watches || monitored)
 		rest(deadline < limit ? deadline : limit, watches, control & 1 ? &counters->c01_ns : &counters->c02_ns);
-	limited = limit < deadline && __rdtsc() >= limit;
+	limited = limit < deadline && ticks() >= limit;
 	add(&counters->limited, limited);
 	registers[REG_EFL] &= ~(greg_t)ARITHMETIC_FLAGS;
 	registers[REG_EFL] |= limited ? CARRY : 0;
@@ -118,15 +128,15 @@ static void wait_until(uint32_t control, bool watches, greg_t *registers)
 /* ECX[1]: EBX is a relative timer, zero for none. EAX[7:4]: the C-state less one, 15 for C0. */
 static void mwaitx(greg_t *registers)
 {
-	uint32_t extensions = (uint32_t)registers[REG_RCX], ticks = (uint32_t)registers[REG_RBX];
+	uint32_t extensions = (uint32_t)registers[REG_RCX], time = (uint32_t)registers[REG_RBX];
 	struct counters *counters = counters_get();
-	bool timed = extensions & 2 && ticks != 0;
-	uint64_t deadline = timed ? __rdtsc() + ticks : UINT64_MAX;
+	bool timed = extensions & 2 && time != 0;
+	uint64_t deadline = timed ? ticks() + time : UINT64_MAX;
 
 	if (extensions & ~3u)
 		raise(SIGSEGV);
 	if (timed)
-		raise_to(&counters->longest_timer_ticks, ticks);
+		raise_to(&counters->longest_timer_ticks, time);
 	if (monitored)
 		rest(deadline, true, (registers[REG_RAX] & 0xf0) == 0xf0 ? &counters->c0_ns : &counters->c1_ns);
 	monitored = NULL;
@@ -163,6 +173,13 @@ unsigned execute(const uint8_t bytes[8], greg_t *registers)
 
 	if (bytes[0] == 0x0f && bytes[1] == 0xa2) {
 		cpuid(registers);
+		return 2;
+	}
+	if (bytes[0] == 0x0f && bytes[1] == 0x31) {
+		uint64_t now = ticks();
+
+		registers[REG_RAX] = (uint32_t)now;
+		registers[REG_RDX] = (greg_t)(now >> 32);
 		return 2;
 	}
 	if (bytes[0] == 0x0f && bytes[1] == 0x01 && bytes[2] == 0xfa) {

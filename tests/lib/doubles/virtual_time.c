@@ -1,0 +1,262 @@
+/*
+ * A double of the kernel's clock, preloaded behind the library under test: time passes by what a thread does, and by
+ * nothing else. So a wait does the same on every machine, however busy, and takes no longer than the polls in it.
+ *
+ * Each thread has a time of its own, which begins at START_NS. A reading of a clock takes READING_NS, a yield YIELD_NS,
+ * and a nap what was asked for, the thread's timer slack and WAKE_NS. CPU time is what passed otherwise than in sleep.
+ *
+ * Environment, in nanoseconds since the thread's first reading:
+ *     TIME_READING=NS        instead of READING_NS
+ *     TIME_STOP=AT:LENGTH    the process stands still for so long
+ *     TIME_KILL=AT           SIGKILL
+ *     TIME_SIGNAL=EVERY      SIGALRM, which ends a nap
+ *     TIME_ANSWERS=1         who is sent something on a socket answers at once
+ *     TIME_REAL=1            everything reaches the kernel, and is counted only
+ *
+ * At its end the process prints what was asked of the kernel, as "key value" lines: struct counts.
+ */
+#include "tests/lib/doubles/virtual_time.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S   UINT64_C(1000000000)
+#define START_NS   (1000 * NS_PER_S)
+#define CPU_NS     (10 * NS_PER_S) /* of the thread before that */
+#define READING_NS 100
+#define YIELD_NS   300
+#define WAKE_NS    3000
+#define PATIENCE   60000 /* of who waits for an answer, in ms */
+#define EXPORT     __attribute__((visibility("default")))
+
+typedef long system_call(long, ...);
+
+static struct counts {
+	uint64_t naps;
+	uint64_t interrupted;   /* of these, by a signal */
+	uint64_t yields;        /* that reached the kernel */
+	uint64_t yields_before; /* of these, before the first nap */
+	uint64_t slack;         /* the largest timer slack of a nap */
+} counts;
+
+static struct options {
+	bool real, answers;
+	uint64_t reading_ns, stop_at, stop_ns, kill_at, signal_every;
+} options;
+
+static __thread uint64_t now_ns __attribute__((tls_model("initial-exec")));
+static __thread uint64_t asleep_ns __attribute__((tls_model("initial-exec")));
+
+static uint64_t option_read(const char *name, uint64_t *ret_more)
+{
+	const char *text = getenv(name);
+	char *end;
+	uint64_t number = text ? strtoull(text, &end, 10) : 0;
+
+	if (text && ret_more && *end == ':')
+		*ret_more = strtoull(end + 1, NULL, 10);
+	return number;
+}
+
+__attribute__((constructor)) static void options_read(void)
+{
+	options.reading_ns = option_read("TIME_READING", NULL);
+	options.stop_at = option_read("TIME_STOP", &options.stop_ns);
+	options.kill_at = option_read("TIME_KILL", NULL);
+	options.signal_every = option_read("TIME_SIGNAL", NULL);
+	options.answers = option_read("TIME_ANSWERS", NULL);
+	options.real = option_read("TIME_REAL", NULL);
+}
+
+__attribute__((destructor)) static void counts_show(void)
+{
+	dprintf(STDOUT_FILENO, "naps %lu\ninterrupted %lu\nkernel_yields %lu\nyields_before %lu\nnap_slack %lu\n",
+	        counts.naps, counts.interrupted, counts.yields, counts.yields_before, counts.slack);
+}
+
+static void count(uint64_t *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_RELAXED);
+}
+
+static uint64_t lived(void)
+{
+	if (now_ns == 0)
+		now_ns = START_NS;
+	return now_ns - START_NS;
+}
+
+/* Time passes, asleep or not. Returns whether a signal came in it; a sleep ends with that. */
+static bool pass(uint64_t ns, bool asleep)
+{
+	uint64_t begin = lived(), end = begin + ns;
+	bool signalled = options.signal_every && begin / options.signal_every != end / options.signal_every;
+
+	if (signalled && asleep)
+		end = (begin / options.signal_every + 1) * options.signal_every;
+	if (asleep)
+		asleep_ns += end - begin;
+	if (options.stop_at && begin < options.stop_at && end >= options.stop_at) {
+		end += options.stop_ns;
+		asleep_ns += options.stop_ns;
+	}
+	now_ns = START_NS + end;
+	if (options.kill_at && end >= options.kill_at)
+		kill(getpid(), SIGKILL);
+	if (signalled)
+		raise(SIGALRM);
+	return signalled;
+}
+
+EXPORT uint64_t virtual_read_ns(void)
+{
+	pass(options.reading_ns ? options.reading_ns : READING_NS, false);
+	return now_ns;
+}
+
+EXPORT void virtual_sleep(uint64_t ns)
+{
+	pass(ns, true);
+}
+
+EXPORT uint64_t virtual_naps(void)
+{
+	return __atomic_load_n(&counts.naps, __ATOMIC_RELAXED);
+}
+
+EXPORT uint64_t virtual_interrupted(void)
+{
+	return __atomic_load_n(&counts.interrupted, __ATOMIC_RELAXED);
+}
+
+static struct timespec time_of(uint64_t ns)
+{
+	return (struct timespec){(time_t)(ns / NS_PER_S), (long)(ns % NS_PER_S)};
+}
+
+static uint64_t ns_of(const struct timespec *time)
+{
+	return (uint64_t)time->tv_sec * NS_PER_S + (uint64_t)time->tv_nsec;
+}
+
+static system_call *kernel(void)
+{
+	static system_call *next;
+
+	if (!next)
+		next = (system_call *)dlsym(RTLD_NEXT, "syscall");
+	return next;
+}
+
+EXPORT int clock_gettime(clockid_t clock, struct timespec *ret_now)
+{
+	static int (*next)(clockid_t, struct timespec *);
+	bool monotonic = clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW;
+
+	if (!options.real && monotonic) {
+		*ret_now = time_of(virtual_read_ns());
+		return 0;
+	}
+	if (!options.real && (clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID)) {
+		*ret_now = time_of(virtual_read_ns() - START_NS + CPU_NS - asleep_ns);
+		return 0;
+	}
+	if (!next)
+		next = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+	return next(clock, ret_now);
+}
+
+EXPORT int nanosleep(const struct timespec *ask, struct timespec *ret_left)
+{
+	if (options.real)
+		return (int)kernel()(SYS_nanosleep, ask, ret_left);
+	pass(ns_of(ask), true);
+	return 0;
+}
+
+EXPORT int usleep(useconds_t microseconds)
+{
+	struct timespec ask = time_of((uint64_t)microseconds * 1000);
+
+	return nanosleep(&ask, NULL);
+}
+
+static long nap(const long *a)
+{
+	uint64_t slack = (uint64_t)prctl(PR_GET_TIMERSLACK);
+	long code = 0;
+
+	count(&counts.naps);
+	if (slack > counts.slack)
+		counts.slack = slack;
+	if (options.real)
+		code = kernel()(SYS_clock_nanosleep, a[0], a[1], a[2], a[3]);
+	else if (pass(ns_of((const struct timespec *)a[2]) + slack + WAKE_NS, true)) {
+		code = -1;
+		errno = EINTR;
+	}
+	if (code != 0 && errno == EINTR)
+		count(&counts.interrupted);
+	return code;
+}
+
+static long yield(void)
+{
+	count(&counts.yields);
+	if (counts.naps == 0)
+		count(&counts.yields_before);
+	if (!options.real)
+		pass(YIELD_NS, false);
+	return kernel()(SYS_sched_yield);
+}
+
+static long send_to(const long *a)
+{
+	long sent = kernel()(SYS_sendto, a[0], a[1], a[2], a[3], a[4], a[5]);
+	int saved = errno;
+
+	if (options.answers)
+		poll(&(struct pollfd){(int)a[0], POLLIN, 0}, 1, PATIENCE);
+	errno = saved;
+	return sent;
+}
+
+static long poll_for(const long *a)
+{
+	long ready = poll((struct pollfd *)a[0], (nfds_t)a[1], options.answers ? PATIENCE : 0);
+
+	if (ready == 0 && a[2])
+		pass(ns_of((const struct timespec *)a[2]), true);
+	return ready;
+}
+
+/* What the library asks of the kernel, it asks by this function of libc. */
+EXPORT long syscall(long number, ...)
+{
+	va_list arguments;
+	long a[6];
+
+	va_start(arguments, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(arguments, long);
+	va_end(arguments);
+	if (number == SYS_clock_nanosleep)
+		return nap(a);
+	if (number == SYS_sched_yield)
+		return yield();
+	if (number == SYS_sendto)
+		return send_to(a);
+	if (number == SYS_ppoll && !options.real)
+		return poll_for(a);
+	return kernel()(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
