@@ -21,57 +21,12 @@ import pytest
 from tests.lib.simnode import mounts
 from tests.lib.simnode.cpufreq import DRIVERS, Policy
 from tests.lib.simnode.model import DEFAULT_RANGE_UJ, Model, Options
+from tests.lib.simnode.simulation import POWERCAP, Simulation
 from tests.lib.throwaway.inside import REPOSITORY
 from tests.lib.throwaway.requirements import DEBIAN_PYTHON, missing_for_simulation
 
-READY_TIMEOUT_S = 20
-POWERCAP = "/sys/class/powercap"
 CPUFREQ = "/sys/devices/system/cpu/cpu0/cpufreq"
 SPIN = "import time\nwhile time.process_time() < {seconds}: pass"
-
-
-class Simulation:
-    """A mount namespace with a simulation in it, reached through /proc/PID/root."""
-
-    def __init__(self, **options: Any) -> None:
-        script = 'mount -t tmpfs none /run && exec "$@"'
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "sh", "-c", script, "sh", DEBIAN_PYTHON, "-m",
-             "tests.lib.simnode", json.dumps(options)], cwd=REPOSITORY)
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        while not self.path(f"{POWERCAP}/SIMULATED").exists():
-            assert self.process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.02)
-
-    def path(self, inside: str) -> Path:
-        return Path(f"/proc/{self.process.pid}/root{inside}")
-
-    def read(self, inside: str) -> str:
-        return self.path(inside).read_text().strip()
-
-    def write(self, inside: str, value: object) -> int:
-        """0, or the error number of opening or writing."""
-        try:
-            descriptor = os.open(self.path(inside), os.O_WRONLY)
-        except OSError as error:
-            return error.errno or -1
-        try:
-            os.write(descriptor, f"{value}\n".encode())
-        except OSError as error:
-            return error.errno or -1
-        finally:
-            os.close(descriptor)
-        return 0
-
-    def control(self, **values: Any) -> None:
-        assert self.write("/run/simnode/fs/control", json.dumps(values)) == 0
-
-    def truth(self) -> dict[str, Any]:
-        return json.loads(self.read("/run/simnode/fs/truth"))
-
-    def run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["nsenter", "-t", str(self.process.pid), "-m", "-r", *argv],
-                              capture_output=True, text=True, check=True)
 
 
 @pytest.fixture(scope="module")
@@ -251,8 +206,8 @@ def test_model_law_is_exact() -> None:
 
 def test_it_ends_with_whoever_started_it() -> None:
     """Also with one that is killed."""
-    code = ("import os\nfrom tests.node.test_simnode import Simulation\nprint(Simulation().process.pid, flush=True)\n"
-            "os.kill(os.getpid(), 9)")
+    code = ("import os\nfrom tests.lib.simnode.simulation import Simulation\n"
+            "print(Simulation().process.pid, flush=True)\nos.kill(os.getpid(), 9)")
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL
     deadline = time.monotonic() + 10

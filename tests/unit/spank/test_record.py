@@ -7,33 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from tests.lib.record_tools import SCHEMA, driver, node_record, run
-
-
-def merge(
-    tmp_path: Path, records: list[dict[str, Any]], nodes_of: int | None = None, why: str = ""
-) -> dict[str, Any]:
-    """Merges them by the real code, and checks what holds for every record."""
-    files = []
-    for index, record in enumerate(records):
-        files.append(tmp_path / f"{index}.json")
-        files[-1].write_text(json.dumps(record))
-    done = run("driver", "merge", nodes_of or len(records), why, *files)
-    assert done.returncode == 0, done.stderr
-    line = done.stdout.removesuffix("\n")
-    assert "\n" not in line and len(line) <= 60_000 and line.isascii()
-    document = json.loads(line)
-    jsonschema.validate(document, SCHEMA)
-    return document["mpi_wait"]
-
-
-def refuse(tmp_path: Path, record: Any) -> str:
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(record))
-    return driver("merge", 1, "", path)["error"]
+from tests.lib.record_tools import driver, node_record
+from tests.lib.records import GRANT, merge, refuse
 
 
 def test_one_node(tmp_path: Path) -> None:
@@ -310,15 +287,6 @@ def test_the_profile_is_summed_and_bounded(tmp_path: Path) -> None:
     }
     profile = merge(tmp_path, [first])["wait"]["profile"]
     assert len(profile) == 25 and profile["other"]["calls"] > 5.99 * 2**62
-
-
-GRANT = {
-    "mode": "lease",
-    "cores": 3,
-    "refused": {"frequency domain reaches outside the task's cores": 1},
-    "transitions": 8,
-    "low_us": 1_234_567,
-}
 
 
 def test_grants_are_summed_over_nodes(tmp_path: Path) -> None:
