@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,17 @@ Elsewhere = dict[str, "Path | str"]
 """Paths of the kernel's, and where they lie for a program of these: see elsewhere.c."""
 
 
-def settings(node: str = "c1", elsewhere: Elsewhere | None = None, now_s: float | None = None) -> dict[str, str]:
-    """The environment of a program. now_s: the time of day, and a pause is over at once."""
+def settings(
+    node: str = "c1", elsewhere: Elsewhere | None = None, now_s: float | None = None, meanwhile: str = ""
+) -> dict[str, str]:
+    """The environment of a program. now_s: the time of day, and a pause is over at once. meanwhile: what a shell does
+    in the first of these pauses."""
     environment = {**os.environ, "SLURMD_NODENAME": node}
     if elsewhere:
         environment["MPIWAIT_ELSEWHERE"] = ":".join(f"{path}={place}" for path, place in elsewhere.items())
+    if meanwhile:
+        environment["MPIWAIT_MEANWHILE"] = meanwhile
+        now_s = time.time() if now_s is None else now_s
     if now_s is not None:
         environment["MPIWAIT_NOW_MS"] = str(round(now_s * 1000))
     return environment
@@ -38,6 +45,7 @@ def run(
     node: str = "c1",
     elsewhere: Elsewhere | None = None,
     now_s: float | None = None,
+    meanwhile: str = "",
     files: int = 0,
 ) -> subprocess.CompletedProcess[str]:
     """Runs it. files: so many may be open at once."""
@@ -48,7 +56,7 @@ def run(
         text=True,
         timeout=120,
         check=False,
-        env=settings(node, elsewhere, now_s),
+        env=settings(node, elsewhere, now_s, meanwhile),
     )
 
 

@@ -43,9 +43,8 @@ class Site:
         self, *words: str, node: str = "c1", spool: bool = True, meanwhile: list[str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """It pauses for no time. meanwhile: what is done in its first pause. Its log goes to a terminal, to be read."""
-        environment = settings(node, now_s=time.time()) | {"MPIWAIT_ME": ME}
-        if meanwhile:
-            environment["MPIWAIT_MEANWHILE"] = f"SLURMD_NODENAME=c2 {' '.join(meanwhile)}"
+        words_of_other = f"SLURMD_NODENAME=c2 {' '.join(meanwhile)}" if meanwhile else ""
+        environment = settings(node, now_s=time.time(), meanwhile=words_of_other) | {"MPIWAIT_ME": ME}
         return subprocess.run(
             ["script", "-qec", " ".join(self.command(*words, node=node, spool=spool)), "/dev/null"],
             capture_output=True,
