@@ -344,6 +344,9 @@ def test_combining_with_what_a_field_holds() -> None:
     assert json.loads(driver("combine", line, known)["text"]) == json.loads(known)
     assert driver("combine", known, line)["code"] == -114
     assert driver("combine", json.dumps({"x": "y" * 65530}), line)["code"] == -27
+    least, most = (json.dumps({"mpi_wait": {"nodes": {"reported": count}}}) for count in (-(2**63), 2**63 - 1))
+    assert json.loads(driver("combine", least, line)["text"]) == json.loads(line)
+    assert driver("combine", most, line)["code"] == -114
 
 
 @pytest.mark.parametrize(
