@@ -225,9 +225,9 @@ static json_int_t nodes_number(const json_t *object, const char *name)
 /* The record of more nodes; of two of as many, the one that knows of more. */
 static bool is_better(const json_t *ours, const json_t *held)
 {
-	json_int_t more = nodes_number(ours, "reported") - nodes_number(held, "reported");
+	json_int_t have = nodes_number(ours, "reported"), had = nodes_number(held, "reported");
 
-	return more > 0 || (more == 0 && nodes_number(ours, "of") > nodes_number(held, "of"));
+	return have > had || (have == had && nodes_number(ours, "of") > nodes_number(held, "of"));
 }
 
 int record_combine(const char *held, const char *line, char **ret_text)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from tests.lib.simnode.simulation import Simulation
 from tests.lib.throwaway.inside import REPOSITORY
 from tests.lib.throwaway.requirements import missing_for_simulation
-from tests.node.test_simnode import Simulation
 
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
 DRIVER = BUILD / "tests/lib/doubles/journal-driver"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import functools
 import json
 import os
+import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,51 +15,92 @@ BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
 SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
 
 
-@functools.cache
-def binaries() -> dict[str, Path]:
-    """The driver and mpi-wait-node, under AddressSanitizer and UndefinedBehaviorSanitizer."""
-    found = {program: BUILD / f"tests/lib/doubles/checked-{program}" for program in ("driver", "mpi-wait-node")}
-    targets = [str(path.relative_to(BUILD)) for path in found.values()]
-    with (BUILD / "checked.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        subprocess.run(["ninja", "-C", BUILD, *targets], check=True, stdout=subprocess.DEVNULL)
-    return found
+BOOTED_S = 1_600_000_000.0
+"""Where the time is the test's, that was when CLOCK_MONOTONIC began."""
+PROGRAMS = {program: BUILD / f"tests/lib/doubles/checked-{program}" for program in ("driver", "ticks", "mpi-wait-node")}
+"""Under AddressSanitizer and UndefinedBehaviorSanitizer."""
+Elsewhere = dict[str, "Path | str"]
+"""Paths of the kernel's, and where they lie for a program of these: see elsewhere.c."""
+
+
+def settings(
+    node: str = "c1", elsewhere: Elsewhere | None = None, now_s: float | None = None, meanwhile: str = ""
+) -> dict[str, str]:
+    """The environment of a program. now_s: the time of day, and a pause is over at once. meanwhile: what a shell does
+    in the first of these pauses."""
+    environment = {**os.environ, "SLURMD_NODENAME": node}
+    if elsewhere:
+        environment["MPIWAIT_ELSEWHERE"] = ":".join(f"{path}={place}" for path, place in elsewhere.items())
+    if meanwhile:
+        environment["MPIWAIT_MEANWHILE"] = meanwhile
+        now_s = time.time() if now_s is None else now_s
+    if now_s is not None:
+        environment["MPIWAIT_NOW_MS"] = str(round(now_s * 1000))
+    return environment
 
 
 def run(
     program: str,
     *words: object,
-    namespace: str = "",
     node: str = "c1",
-    environment: dict[str, str] | None = None,
+    elsewhere: Elsewhere | None = None,
+    now_s: float | None = None,
+    meanwhile: str = "",
+    files: int = 0,
 ) -> subprocess.CompletedProcess[str]:
-    """Runs it; namespace is a shell line that prepares a mount namespace for it alone."""
-    command = [str(binaries()[program]), *map(str, words)]
-    if namespace:
-        command = ["unshare", "-m", "sh", "-ec", f'{namespace}\nexec "$@"', "sh", *command]
+    """Runs it. files: so many may be open at once."""
+    limit = ["prlimit", f"--nofile={files}"] if files else []
     return subprocess.run(
-        command,
+        [*limit, str(PROGRAMS[program]), *map(str, words)],
         capture_output=True,
         text=True,
         timeout=120,
         check=False,
-        env={**os.environ, "SLURMD_NODENAME": node, **(environment or {})},
+        env=settings(node, elsewhere, now_s, meanwhile),
     )
 
 
-def driver(*words: object, namespace: str = "", node: str = "c1") -> Any:
-    done = run("driver", *words, namespace=namespace, node=node)
+def driver(*words: object, **options: Any) -> Any:
+    done = run("driver", *words, **options)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def show_powercap(tree: Path) -> str:
-    """The shell line that puts a tree in the place of /sys/class/powercap."""
-    return f"mount -t tmpfs none /sys/class && mkdir /sys/class/powercap && mount --bind {tree} /sys/class/powercap"
+class Ticks:
+    """A step's sampler, to which time passes as it is told. With `killed`, it is killed when it is left."""
+
+    def __init__(self, root: Path, job: int, step: int, elsewhere: Elsewhere, now_s: float, speed: str = "fast",
+                 segment: Path | str = "-", killed: bool = False) -> None:
+        words = [str(root), str(job), str(step), speed, str(segment), *(["killed"] if killed else [])]
+        self.process = subprocess.Popen([PROGRAMS["ticks"], *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        text=True, env=settings(elsewhere=elsewhere, now_s=now_s))
+        self.killed = killed
+        self.at(now_s)
+
+    def __enter__(self) -> Ticks:
+        return self
+
+    def at(self, now_s: float) -> tuple[int, int]:
+        """When that is, and every tick until then is over. How many files it opened, how often it read a counter."""
+        assert self.process.stdin and self.process.stdout
+        print(round(now_s * 1000), file=self.process.stdin, flush=True)
+        opens, reads = self.process.stdout.readline().split()
+        return int(opens), int(reads)
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate(timeout=60)
+        assert self.process.returncode == (-signal.SIGKILL if self.killed else 0)
 
 
-def no_powercap() -> str:
-    return "mount -t tmpfs none /sys/class"
+def show_powercap(tree: Path) -> Elsewhere:
+    return {"/sys/class/powercap": tree}
+
+
+NO_POWERCAP: Elsewhere = {"/sys/class/powercap": "/nonexistent"}
+
+
+def show_processors(tree: Path) -> Elsewhere:
+    return {"/sys/devices/system/cpu": tree}
 
 
 def write_zone(

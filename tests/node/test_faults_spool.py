@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.lib.faults import walk
 from tests.lib.faults.depot import VERBS, Depot
-
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
 
 
 @pytest.mark.parametrize("plan", walk.PLANS, ids=lambda plan: plan.name)

@@ -21,57 +21,12 @@ import pytest
 from tests.lib.simnode import mounts
 from tests.lib.simnode.cpufreq import DRIVERS, Policy
 from tests.lib.simnode.model import DEFAULT_RANGE_UJ, Model, Options
+from tests.lib.simnode.simulation import POWERCAP, Simulation
 from tests.lib.throwaway.inside import REPOSITORY
 from tests.lib.throwaway.requirements import DEBIAN_PYTHON, missing_for_simulation
 
-READY_TIMEOUT_S = 20
-POWERCAP = "/sys/class/powercap"
 CPUFREQ = "/sys/devices/system/cpu/cpu0/cpufreq"
 SPIN = "import time\nwhile time.process_time() < {seconds}: pass"
-
-
-class Simulation:
-    """A mount namespace with a simulation in it, reached through /proc/PID/root."""
-
-    def __init__(self, **options: Any) -> None:
-        script = 'mount -t tmpfs none /run && exec "$@"'
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "sh", "-c", script, "sh", DEBIAN_PYTHON, "-m",
-             "tests.lib.simnode", json.dumps(options)], cwd=REPOSITORY)
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        while not self.path(f"{POWERCAP}/SIMULATED").exists():
-            assert self.process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.02)
-
-    def path(self, inside: str) -> Path:
-        return Path(f"/proc/{self.process.pid}/root{inside}")
-
-    def read(self, inside: str) -> str:
-        return self.path(inside).read_text().strip()
-
-    def write(self, inside: str, value: object) -> int:
-        """0, or the error number of opening or writing."""
-        try:
-            descriptor = os.open(self.path(inside), os.O_WRONLY)
-        except OSError as error:
-            return error.errno or -1
-        try:
-            os.write(descriptor, f"{value}\n".encode())
-        except OSError as error:
-            return error.errno or -1
-        finally:
-            os.close(descriptor)
-        return 0
-
-    def control(self, **values: Any) -> None:
-        assert self.write("/run/simnode/fs/control", json.dumps(values)) == 0
-
-    def truth(self) -> dict[str, Any]:
-        return json.loads(self.read("/run/simnode/fs/truth"))
-
-    def run(self, argv: list[str]) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["nsenter", "-t", str(self.process.pid), "-m", "-r", *argv],
-                              capture_output=True, text=True, check=True)
 
 
 @pytest.fixture(scope="module")
@@ -180,40 +135,41 @@ def test_drivers_and_domains_differ(simulate: Callable[..., Simulation]) -> None
 
 
 def test_energy_follows_cpu_time(simulate: Callable[..., Simulation]) -> None:
+    """Each package takes 20 W, and 30 J more for each second of CPU time, however long that took."""
     node = simulate()
-
-    def watts(argv: list[str]) -> float:
-        before = node.truth()
-        node.run(argv)
-        after = node.truth()
-        joules = sum(after["zones"][zone]["total_uj"] - before["zones"][zone]["total_uj"]
-                     for zone in ("intel-rapl:0", "intel-rapl:1")) / 1e6
-        return joules / (after["model_s"] - before["model_s"])
-    idle = watts(["sleep", "0.8"])
-    busy = watts([sys.executable, "-c", SPIN.format(seconds=0.8)])
-    assert 39 < idle < 43
-    assert busy > idle + 8
+    before = node.truth()
+    node.run([sys.executable, "-c", SPIN.format(seconds=0.8)])
+    after = node.truth()
+    assert sum(after["cpu_s"]) - sum(before["cpu_s"]) > 0.7
+    for package, zone in enumerate(("intel-rapl:0", "intel-rapl:1")):
+        joules = (after["zones"][zone]["total_uj"] - before["zones"][zone]["total_uj"]) / 1e6
+        idle_j = 20 * (after["model_s"] - before["model_s"])
+        assert joules == pytest.approx(idle_j + 30 * (after["cpu_s"][package] - before["cpu_s"][package]), rel=0.001)
 
 
 def test_a_process_that_ends_unseen_is_counted(simulate: Callable[..., Simulation]) -> None:
     node = simulate()
     before = sum(node.truth()["cpu_s"])
     many = "; ".join([f'{sys.executable} -S -c "{SPIN.format(seconds=0.03)}"'] * 20)
-    node.run(["bash", "-c", f"{many}; sleep 0.5"])
-    assert sum(node.truth()["cpu_s"]) > before + 0.2
+    command = ["nsenter", "-t", str(node.process.pid), "-m", "-r", "bash", "-c", f"{many}; echo done; read -r"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout and parent.stdout.readline() == "done\n"
+        assert sum(node.truth()["cpu_s"]) > before + 0.2
+        parent.communicate("\n")
 
 
 def test_counters_are_exact_while_held_and_wrap(simulate: Callable[..., Simulation]) -> None:
     range_uj = 5_000_000
     node = simulate(range_uj=range_uj, start_uj=range_uj - 1000, speed=10)
-    time.sleep(0.5)
+    deadline = time.monotonic() + 30
+    while node.truth()["zones"]["intel-rapl:0"]["total_uj"] <= 5 * range_uj:
+        assert time.monotonic() < deadline
     node.control(hold=True)
     truth = node.truth()
     for zone, values in truth["zones"].items():
         shown = int(node.read(f"{POWERCAP}/{zone}/energy_uj"))
         assert shown == values["energy_uj"] <= range_uj
         assert shown == (values["total_uj"] + range_uj - 1000) % (range_uj + 1)
-    assert truth["zones"]["intel-rapl:0"]["total_uj"] > 5 * range_uj
     node.control(reset="intel-rapl:0")
     assert node.read(f"{POWERCAP}/intel-rapl:0/energy_uj") == "0"
 
@@ -251,8 +207,8 @@ def test_model_law_is_exact() -> None:
 
 def test_it_ends_with_whoever_started_it() -> None:
     """Also with one that is killed."""
-    code = ("import os\nfrom tests.node.test_simnode import Simulation\nprint(Simulation().process.pid, flush=True)\n"
-            "os.kill(os.getpid(), 9)")
+    code = ("import os\nfrom tests.lib.simnode.simulation import Simulation\n"
+            "print(Simulation().process.pid, flush=True)\nos.kill(os.getpid(), 9)")
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL
     deadline = time.monotonic() + 10

@@ -51,8 +51,8 @@ def test_a_storm_leaves_one_record(quiet: Cluster) -> None:
         else:
             assert nodes == {"reported": NODES, "of": NODES}, item
     assert spool_jobs.modifications(quiet, 500_000, STORMS) == {item["job"]: 1 for item in jobs}
-    row = f"jobs of {NODES} nodes, their writers killed at random"
-    walk.count("jobs", STORMS, row)
+    row = f"records of {NODES} nodes each, by as many writers, some killed at random; no job ran"
+    walk.count("records", STORMS, row)
     walk.count("kills", sum(item["killed"] for item in rounds), row)
 
 
@@ -69,7 +69,7 @@ def test_many_ends_leave_slurmdbd_alone(quiet: Cluster) -> None:
     assert len(spool_jobs.records(quiet, 600_000, ENDS)) == ENDS
     assert set(spool_jobs.modifications(quiet, 600_000, ENDS).values()) == {1}
     assert spool_jobs.spool_left(quiet) == []
-    walk.count("jobs", ENDS, "jobs that end, 1000 a minute")
+    walk.count("records", ENDS, "records by as many writers, 1000 a minute; no job ran")
     assert busy_s < (2 if ENDS >= 1000 else 4) * quiet_s, "is the machine busy with something else?"
 
 

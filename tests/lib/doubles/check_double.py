@@ -51,12 +51,24 @@ def policy(name: str, used: str = "", why: str = "", allowed: bool = True) -> di
     return {"name": name, "summary": name, "used": used or name, "why": why, "allowed": allowed}
 
 
+class Owned(host.Host):
+    """All that is not said to be somebody's is root's, whoever has made the files."""
+
+    owners: dict[str, tuple[int, int]]
+
+    def status(self, path: str) -> os.stat_result | None:
+        found = super().status(path)
+        uid, gid = self.owners.get(path, (0, 0))
+        return found and os.stat_result((*found[:4], uid, gid, *found[6:]), {})
+
+
 class Machine:
     """Healthy when made. Every method breaks, or mends, one thing; paths are the machine's."""
 
     def __init__(self, folder: Path, monkeypatch: Any) -> None:
         self.folder, self.root, self.bin = folder, folder / "root", folder / "bin"
         self.user = 0
+        self.owners: dict[str, tuple[int, int]] = {}
         self.bin.mkdir()
         self.root.mkdir()
         for tool in ("cat", "sleep"):
@@ -87,6 +99,14 @@ class Machine:
         place.mkdir(parents=True, exist_ok=True)
         place.chmod(mode)
         return place
+
+    def give(self, path: str, uid: int, gid: int = 0) -> None:
+        self.owners[path] = (uid, gid)
+
+    def host(self) -> Owned:
+        seen = Owned(str(self.root), self.user)
+        seen.owners = self.owners
+        return seen
 
     def remove(self, path: str) -> None:
         place = self.at(path)
@@ -191,7 +211,7 @@ class Machine:
     def findings(self) -> list[Finding]:
         return [
             finding
-            for section in check.sections(host.Host(str(self.root), self.user))
+            for section in check.sections(self.host())
             for finding in section.findings
         ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatch
@@ -54,11 +55,24 @@ class Reason:
     def covers(self, block: Block) -> bool:
         return fnmatch(f"{block.file}:{block.function}", self.place) and bool(self.pattern.search(block.start()))
 
+    def is_for(self, file: str) -> bool:
+        return fnmatch(file, self.place.rpartition(":")[0])
+
+
+class WholeFile(ValueError):
+    """A reason for all that a file has."""
+
+
+def reason_of(line: str) -> Reason:
+    place, pattern, why = (part.strip() for part in line.split(" | "))
+    if place.endswith(":*") and re.search(pattern, "any line"):
+        raise WholeFile(f"'{line}': what is not run has reasons of its own, line by line")
+    return Reason(place, re.compile(pattern), why)
+
 
 def reasons_read() -> list[Reason]:
     """Of each line PLACE | PATTERN | WHY; the first that fits a block counts."""
-    rows = [line.split(" | ") for line in REASONS.read_text().splitlines() if line and not line.startswith("#")]
-    return [Reason(place.strip(), re.compile(pattern.strip()), why.strip()) for place, pattern, why in rows]
+    return [reason_of(line) for line in REASONS.read_text().splitlines() if line and not line.startswith("#")]
 
 
 def counted(builds: list[Path]) -> dict[str, Any]:
@@ -107,6 +121,14 @@ def shares(files: list[dict[str, Any]]) -> str:
     return f"Run were {', '.join(parts)}."
 
 
+def tree_name() -> str:
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+
+    changed = " and changes beside it" if git("status", "--porcelain", "spank", "preload", "tests") else ""
+    return f"Of {time.strftime('%Y-%m-%d')}, commit {git('rev-parse', '--short=10', 'HEAD') or 'unknown'}{changed}.\n"
+
+
 def cell(text: str) -> str:
     return text.replace("|", "\\|").replace("`", "'")
 
@@ -131,10 +153,14 @@ def show(*builds: Path) -> None:
     found = [block for file in files if file["file"].endswith((".c", ".h")) for block in blocks(file)]
     reasons = reasons_read()
     remark = builds[0] / "remark"
-    sentences = shares(files) + "\n" + (remark.read_text() if remark.exists() else "")
+    sentences = tree_name() + shares(files) + "\n" + (remark.read_text() if remark.exists() else "")
     LIST.write_text(list_text(HEAD + "\n" + sentences, found, reasons))
     unexplained = [block for block in found if not any(reason.covers(block) for reason in reasons)]
     print("\n" + sentences)
     print(f"{len(found)} places were not reached ({LIST.relative_to(ROOT)}); {len(unexplained)} have no reason:")
     for block in unexplained:
         print(f"  {block.file}:{block.function}: {block.text()[:150]}")
+    idle = [reason for reason in reasons if not any(reason.covers(block) for block in found)]
+    print(f"{len(idle)} reasons are for nothing any more:")
+    for reason in idle:
+        print(f"  {reason.place} | {reason.pattern.pattern}")

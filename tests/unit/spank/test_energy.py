@@ -1,4 +1,4 @@
-"""Energy counters to node record: real code on counters that the test writes, in a mount namespace of its own."""
+"""Energy counters to node record: real code on counters that the test writes."""
 
 from __future__ import annotations
 
@@ -12,10 +12,21 @@ from typing import Any
 
 import pytest
 
-from tests.lib.record_tools import driver, no_powercap, run, set_energy, show_powercap, two_packages, zones
+from tests.lib.record_tools import (
+    BOOTED_S,
+    NO_POWERCAP,
+    Ticks,
+    driver,
+    run,
+    set_energy,
+    show_powercap,
+    show_processors,
+    two_packages,
+    zones,
+)
 from tests.lib.segments import segment, slot
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
+NOW_S = 1_700_000_000.0
 
 
 @pytest.fixture
@@ -24,7 +35,7 @@ def powercap(tmp_path: Path) -> Path:
 
 
 def test_every_zone_is_read(powercap: Path, tmp_path: Path) -> None:
-    snapshot = driver("update", tmp_path / "run", namespace=show_powercap(powercap))
+    snapshot = driver("update", tmp_path / "run", elsewhere=show_powercap(powercap))
     assert snapshot["source"] == "simulated"
     assert [(zone["name"], zone["kind"], zone["instance"]) for zone in zones(snapshot)] == [
         ("package-0", "package", 0),
@@ -34,17 +45,17 @@ def test_every_zone_is_read(powercap: Path, tmp_path: Path) -> None:
         ("psys", "psys", 2),
     ]
     (powercap / "SIMULATED").unlink()
-    assert driver("update", tmp_path / "run", namespace=show_powercap(powercap))["source"] == "rapl"
+    assert driver("update", tmp_path / "run", elsewhere=show_powercap(powercap))["source"] == "rapl"
 
 
 def test_no_powercap(tmp_path: Path) -> None:
-    done = run("driver", "update", tmp_path / "run", namespace=no_powercap())
+    done = run("driver", "update", tmp_path / "run", elsewhere=NO_POWERCAP)
     assert json.loads(done.stdout) == {"code": -19, "error": "no powercap zones"}
     assert done.stderr == ""
 
 
 def test_programs_do_not_inherit_counters(powercap: Path) -> None:
-    assert "energy_uj" not in run("driver", "leaks", namespace=show_powercap(powercap)).stdout
+    assert "energy_uj" not in run("driver", "leaks", elsewhere=show_powercap(powercap)).stdout
 
 
 @pytest.mark.parametrize(
@@ -66,19 +77,19 @@ def test_wraps_and_gaps(samples: list[tuple[float, int]], total: int, gaps: int)
 
 
 def test_job_of_a_damaged_accumulator_has_a_gap(powercap: Path, tmp_path: Path) -> None:
-    root, namespace = tmp_path / "run", show_powercap(powercap)
-    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, namespace=namespace)
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=elsewhere)
     (root / "c1/energy").unlink()
     set_energy(powercap, "intel-rapl:0", 3_000_000)
-    driver("finish", root, 7, tmp_path / "out", "", namespace=namespace)
+    driver("finish", root, 7, tmp_path / "out", "", elsewhere=elsewhere)
     assert json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["energy"]["gaps"] == 1
 
 
 def test_one_job_from_begin_to_end(powercap: Path, tmp_path: Path) -> None:
     """The node record has the energy between begin and end, and the step's waits; the state is gone."""
-    root, namespace = tmp_path / "run", show_powercap(powercap)
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
     begun = time.monotonic_ns()
-    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 1, namespace=namespace)
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 1, elsewhere=elsewhere)
     set_energy(powercap, "intel-rapl:0", 5_000_000)
     path = tmp_path / "segment"
     path.write_bytes(
@@ -86,9 +97,9 @@ def test_one_job_from_begin_to_end(powercap: Path, tmp_path: Path) -> None:
             slot(1, 2, 2_000_000, asleep_ns=1_000_000, start=begun + 10**9, end=begun + 2 * 10**9)
         )
     )
-    threads = driver("step", root, 7, 0, 100, 0, path, namespace=namespace)
+    threads = driver("step", root, 7, 0, 100, 0, path, elsewhere=elsewhere)
     assert threads == {"meanwhile": 2, "after": 1}
-    done = driver("finish", root, 7, tmp_path / "out", "/bin/true", namespace=namespace)
+    done = driver("finish", root, 7, tmp_path / "out", "/bin/true", elsewhere=elsewhere)
     assert done == {"code": 0, "error": "", "child": False}
     record = json.loads((tmp_path / "out/test-7-1.c1.json").read_text())
     assert record["energy"] == {
@@ -105,12 +116,12 @@ def test_one_job_from_begin_to_end(powercap: Path, tmp_path: Path) -> None:
 
 
 def test_a_running_job_is_shown_and_nothing_changes(powercap: Path, tmp_path: Path) -> None:
-    root, namespace = tmp_path / "run", show_powercap(powercap)
-    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, namespace=namespace)
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=elsewhere)
     set_energy(powercap, "intel-rapl:0", 5_000_000)
-    driver("update", root, namespace=namespace)
+    driver("update", root, elsewhere=elsewhere)
     before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    done = run("mpi-wait-node", "show", "--state", root, "7", namespace=namespace)
+    done = run("mpi-wait-node", "show", "--state", root, "7", elsewhere=elsewhere)
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     assert (record["job_id"], record["cores"], record["energy"]["zones_uj"]["package"]) == (7, 2, 4_000_000)
@@ -118,24 +129,26 @@ def test_a_running_job_is_shown_and_nothing_changes(powercap: Path, tmp_path: Pa
 
 
 def test_killed_stepd_loses_one_interval(powercap: Path, tmp_path: Path) -> None:
-    root, namespace = tmp_path / "run", show_powercap(powercap)
-    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, namespace=namespace)
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S)
     path = tmp_path / "segment"
-    path.write_bytes(segment(slot(0, 1, 2_000_000, state=2, start=time.monotonic_ns())))
-    assert run("driver", "step", root, 7, 666, 2600, 1, path, namespace=namespace).returncode != 0
-    step = json.loads((root / "c1/7/step.666.json").read_text())
+    path.write_bytes(segment(slot(0, 1, 2_000_000, state=2, start=int((NOW_S - BOOTED_S) * 1e9))))
+    with Ticks(root, 7, 3, elsewhere, NOW_S, segment=path, killed=True) as ticks:
+        for passed_s in (1.0, 2.0, 2.6):
+            ticks.at(NOW_S + passed_s)
+    step = json.loads((root / "c1/7/step.3.json").read_text())
     assert step["wait"]["ranks"] == [[0, 2000, 0]]
-    assert step["end_s"] - step["start_s"] > 0.9
+    assert step["end_s"] - step["start_s"] == 2
 
 
 def test_zones_that_vanish_are_named(powercap: Path, tmp_path: Path) -> None:
     """Package 1 goes for good; package 0's instance is asked for too although a number before psys is missing."""
-    root, namespace = tmp_path / "run", show_powercap(powercap)
-    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, namespace=namespace)
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=elsewhere)
     set_energy(powercap, "intel-rapl:0", 3_000_000)
     set_energy(powercap, "intel-rapl:2", 12_000_000)
     shutil.rmtree(powercap / "intel-rapl/intel-rapl:1")
-    driver("finish", root, 7, tmp_path / "out", "", namespace=namespace)
+    driver("finish", root, 7, tmp_path / "out", "", elsewhere=elsewhere)
     energy = json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["energy"]
     assert energy["dropped"] == [["package-1", "vanished"], ["package-1/dram", "vanished"]]
     assert energy["gaps"] == 1
@@ -144,10 +157,10 @@ def test_zones_that_vanish_are_named(powercap: Path, tmp_path: Path) -> None:
 
 
 def test_second_begin_fills_in_and_keeps_the_baseline(powercap: Path, tmp_path: Path) -> None:
-    root, namespace = tmp_path / "run", show_powercap(powercap)
-    driver("begin", root, 7, 0, 0, "test", "", "nap", 0, namespace=namespace)
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 0, 0, "test", "", "nap", 0, elsewhere=elsewhere)
     first = json.loads((root / "c1/7/job.json").read_text())
-    driver("begin", root, 7, 3, 8, "test", "c[1-2]", "yield", 2, namespace=namespace)
+    driver("begin", root, 7, 3, 8, "test", "c[1-2]", "yield", 2, elsewhere=elsewhere)
     second = json.loads((root / "c1/7/job.json").read_text())
     assert second["baseline"] == first["baseline"] and second["start_s"] == first["start_s"]
     assert (second["cores"], second["cores_total"], second["nodes"], second["restart_count"]) == (
@@ -161,9 +174,9 @@ def test_second_begin_fills_in_and_keeps_the_baseline(powercap: Path, tmp_path: 
 
 def test_job_without_zones_says_why(tmp_path: Path) -> None:
     root = tmp_path / "run"
-    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, namespace=no_powercap())
-    driver("step", root, 7, 0, 10, 0, namespace=no_powercap())
-    driver("finish", root, 7, tmp_path / "out", "", namespace=no_powercap())
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP)
+    driver("step", root, 7, 0, 10, 0, elsewhere=NO_POWERCAP)
+    driver("finish", root, 7, tmp_path / "out", "", elsewhere=NO_POWERCAP)
     record = json.loads((tmp_path / "out/test-7-0.c1.json").read_text())
     assert record["energy"] is None and record["energy_why"] == "no powercap zones"
 
@@ -172,22 +185,22 @@ def test_what_no_epilog_has_removed_goes_after_a_month(tmp_path: Path) -> None:
     """A node that crashed has no epilog of its jobs; the next job's begin looks for them."""
     root = tmp_path / "run"
     for job, days in ((5, 40), (6, 20)):
-        driver("begin", root, job, 4, 4, "test", "c1", "nap", 0, namespace=no_powercap())
+        driver("begin", root, job, 4, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP)
         then = time.time() - days * 86400
         os.utime(root / f"c1/{job}", (then, then))
-    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, namespace=no_powercap())
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP)
     assert [(root / f"c1/{job}").exists() for job in (5, 6, 7)] == [False, True, True]
 
 
 def test_an_accumulator_that_somebody_holds(powercap: Path, tmp_path: Path) -> None:
     """Waited for, but not for ever: the sample is left out, and said."""
-    root, namespace = tmp_path / "run", show_powercap(powercap)
-    driver("update", root, namespace=namespace)
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    driver("update", root, elsewhere=elsewhere)
     with (root / "c1/energy.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        held = driver("update", root, namespace=namespace)
+        held = driver("update", root, elsewhere=elsewhere, now_s=NOW_S)
     assert held == {"code": -16, "error": "lock of the energy accumulator: Device or resource busy"}
-    assert "zones" in driver("update", root, namespace=namespace)
+    assert "zones" in driver("update", root, elsewhere=elsewhere)
 
 
 def test_epilog_of_a_job_without_state(tmp_path: Path) -> None:
@@ -203,7 +216,7 @@ def test_writer_is_detached(tmp_path: Path) -> None:
         f"mv {seen}.new {seen}\n"
     )
     helper.chmod(0o755)
-    driver("begin", tmp_path / "run", 7, 4, 4, "test", "c1", "nap", 0, namespace=no_powercap())
+    driver("begin", tmp_path / "run", 7, 4, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP)
     os.environ["SPANK_EVIL"] = "1"
     done = driver("finish", tmp_path / "run", 7, tmp_path / "out", helper, "spool=/x")
     del os.environ["SPANK_EVIL"]
@@ -217,10 +230,6 @@ def test_writer_is_detached(tmp_path: Path) -> None:
     assert "SLURMD_NODENAME=c1" in text and "EVIL" not in text
     pid, sid = text.splitlines()[1].split()
     assert sid == pid or int(sid) != os.getsid(0)
-
-
-def show_processors(tree: Path) -> str:
-    return f"mount --bind {tree} /sys/devices/system/cpu"
 
 
 @pytest.fixture
@@ -248,11 +257,11 @@ def set_throttle(tree: Path, cpu: int, kind: str, count: int) -> None:
 
 def throttle_of(tmp_path: Path, processors: Path, cpus: str, *changes: tuple[int, str, int]) -> Any:
     """What the node record says when the counts change while the job runs."""
-    root, namespace = tmp_path / "run", show_processors(processors)
-    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, cpus, namespace=namespace)
+    root, elsewhere = tmp_path / "run", show_processors(processors)
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, cpus, elsewhere=elsewhere)
     for cpu, kind, count in changes:
         set_throttle(processors, cpu, kind, count)
-    driver("finish", root, 7, tmp_path / "out", "", namespace=namespace)
+    driver("finish", root, 7, tmp_path / "out", "", elsewhere=elsewhere)
     return json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["throttle"]
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lib.record_tools import driver
+from tests.lib.record_tools import Elsewhere, driver, show_processors
 from tests.lib.simnode.model import Model, Options
 
 POWER_UW = 150_000_000
@@ -57,9 +56,9 @@ class Sampled:
             self.run(interval, busy)
             self.sample()
 
-    def window(self, cores: int = 4, total: int = 4, cpus: str = "", namespace: str = "") -> Any:
+    def window(self, cores: int = 4, total: int = 4, cpus: str = "", elsewhere: Elsewhere | None = None) -> Any:
         self.path.write_text(json.dumps(self.samples))
-        return driver("samples", self.path, cores, total, cpus, namespace=namespace)
+        return driver("samples", self.path, cores, total, cpus, elsewhere=elsewhere)
 
     def differences_j(self, window: dict[str, Any]) -> Iterator[tuple[str, float]]:
         for path, zone in self.model.zones.items():
@@ -201,19 +200,17 @@ def test_a_package_that_stands_still_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def two_packages(tmp_path: Path) -> str:
-    """A namespace whose eight processors are in two packages: 0-3 and 4-7."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root for a mount namespace")
+def two_packages(tmp_path: Path) -> Elsewhere:
+    """Eight processors in two packages: 0-3 and 4-7."""
     tree = tmp_path / "cpu"
     for cpu in range(8):
         (tree / f"cpu{cpu}/topology").mkdir(parents=True)
         (tree / f"cpu{cpu}/topology/physical_package_id").write_text(f"{cpu // 4}\n")
     (tree / "online").write_text("0-7\n")
-    return f"mount --bind {tree} /sys/devices/system/cpu"
+    return show_processors(tree)
 
 
-def test_two_packages_of_which_the_job_has_one(tmp_path: Path, two_packages: str) -> None:
+def test_two_packages_of_which_the_job_has_one(tmp_path: Path, two_packages: Elsewhere) -> None:
     """Package 0 works; the job on package 1 has none of that."""
     sampled = Sampled(tmp_path)
     sampled.every(1, 10, busy=1)
@@ -229,7 +226,7 @@ def test_two_packages_of_which_the_job_has_one(tmp_path: Path, two_packages: str
     "jobs", [(("0-3", 4), ("4-7", 4)), (("0-1", 2), ("2-7", 6)), (("0,2,4", 3), ("1,3,5-7", 5))]
 )
 def test_shares_of_jobs_that_fill_the_node_add_up(
-    tmp_path: Path, two_packages: str, jobs: tuple[tuple[str, int], ...]
+    tmp_path: Path, two_packages: Elsewhere, jobs: tuple[tuple[str, int], ...]
 ) -> None:
     sampled = Sampled(tmp_path)
     sampled.every(1, 10, busy=1)
@@ -237,14 +234,14 @@ def test_shares_of_jobs_that_fill_the_node_add_up(
     assert sum(window["own_uj"] for window in windows) == pytest.approx(windows[0]["all_uj"], rel=0.01)
 
 
-def test_shares_on_a_partly_idle_node_leave_a_rest(tmp_path: Path, two_packages: str) -> None:
+def test_shares_on_a_partly_idle_node_leave_a_rest(tmp_path: Path, two_packages: Elsewhere) -> None:
     sampled = Sampled(tmp_path)
     sampled.every(1, 10)
     windows = [sampled.window(2, 8, cpus, two_packages) for cpus in ("0-1", "4-5")]
     assert sum(window["own_uj"] for window in windows) == pytest.approx(windows[0]["all_uj"] / 2, rel=0.01)
 
 
-def test_a_die_has_its_own_cores(tmp_path: Path, two_packages: str) -> None:
+def test_a_die_has_its_own_cores(tmp_path: Path, two_packages: Elsewhere) -> None:
     for cpu in range(8):
         (tmp_path / f"cpu/cpu{cpu}/topology/die_id").write_text(f"{cpu // 2 % 2}\n")
     sampled = Sampled(tmp_path)

@@ -7,33 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from tests.lib.record_tools import SCHEMA, driver, node_record, run
-
-
-def merge(
-    tmp_path: Path, records: list[dict[str, Any]], nodes_of: int | None = None, why: str = ""
-) -> dict[str, Any]:
-    """Merges them by the real code, and checks what holds for every record."""
-    files = []
-    for index, record in enumerate(records):
-        files.append(tmp_path / f"{index}.json")
-        files[-1].write_text(json.dumps(record))
-    done = run("driver", "merge", nodes_of or len(records), why, *files)
-    assert done.returncode == 0, done.stderr
-    line = done.stdout.removesuffix("\n")
-    assert "\n" not in line and len(line) <= 60_000 and line.isascii()
-    document = json.loads(line)
-    jsonschema.validate(document, SCHEMA)
-    return document["mpi_wait"]
-
-
-def refuse(tmp_path: Path, record: Any) -> str:
-    path = tmp_path / "bad.json"
-    path.write_text(json.dumps(record))
-    return driver("merge", 1, "", path)["error"]
+from tests.lib.record_tools import driver, node_record
+from tests.lib.records import GRANT, merge, refuse
 
 
 def test_one_node(tmp_path: Path) -> None:
@@ -312,15 +289,6 @@ def test_the_profile_is_summed_and_bounded(tmp_path: Path) -> None:
     assert len(profile) == 25 and profile["other"]["calls"] > 5.99 * 2**62
 
 
-GRANT = {
-    "mode": "lease",
-    "cores": 3,
-    "refused": {"frequency domain reaches outside the task's cores": 1},
-    "transitions": 8,
-    "low_us": 1_234_567,
-}
-
-
 def test_grants_are_summed_over_nodes(tmp_path: Path) -> None:
     records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
     for record in records:
@@ -376,6 +344,9 @@ def test_combining_with_what_a_field_holds() -> None:
     assert json.loads(driver("combine", line, known)["text"]) == json.loads(known)
     assert driver("combine", known, line)["code"] == -114
     assert driver("combine", json.dumps({"x": "y" * 65530}), line)["code"] == -27
+    least, most = (json.dumps({"mpi_wait": {"nodes": {"reported": count}}}) for count in (-(2**63), 2**63 - 1))
+    assert json.loads(driver("combine", least, line)["text"]) == json.loads(line)
+    assert driver("combine", most, line)["code"] == -114
 
 
 @pytest.mark.parametrize(

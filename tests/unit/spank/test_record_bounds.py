@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.lib.record_tools import driver, node_record
+from tests.lib.records import merge
 from tests.lib.segments import SLOT, SLOTS, read_slots, segment
-from tests.unit.spank.test_record import merge
 
 
 @pytest.mark.parametrize("word", [2**64 - 1, 0x7FF8000000000000, 2**63, 2**62], ids=hex)

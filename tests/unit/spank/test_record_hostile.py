@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.lib.record_tools import node_record
-from tests.unit.spank.test_record import GRANT, refuse
+from tests.lib.records import GRANT, refuse
 
 ENERGY = {"source": "rapl", "gaps": 0, "zones_uj": {"package": 1}}
 STEP = {"id": "0", "start_s": 1, "end_s": 2}

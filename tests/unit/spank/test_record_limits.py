@@ -6,7 +6,7 @@ import copy
 from pathlib import Path
 
 from tests.lib.record_tools import node_record
-from tests.unit.spank.test_record import merge
+from tests.lib.records import merge
 
 UNASKED = {"asked": "", "used": "", "why": "", "by": ""}
 

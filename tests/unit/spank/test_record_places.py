@@ -13,7 +13,7 @@ import pytest
 from tests.lib.doubles.record_doubles import one_slow_node
 from tests.lib.doubles.report_double import Report, make_record, make_row, refused, shown
 from tests.lib.record_tools import node_record
-from tests.unit.spank.test_record import merge
+from tests.lib.records import merge
 
 
 def spread(places: Sequence[int], nodes: int) -> list[dict[str, Any]]:

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
+import fcntl
 import json
 import os
-import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.lib.record_tools import binaries, node_record
-from tests.unit.spank.test_spool import KEY, Site
-
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
+from tests.lib.record_tools import node_record
+from tests.lib.spool_site import KEY, Site
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    """As in test_spool: not under pytest's own folder."""
-    with tempfile.TemporaryDirectory(prefix="spool-") as folder:
-        yield Site(Path(folder))
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
 
 
 def put(site: Site, node: str, nodes: str, key: str = KEY, **changes: object) -> Path:
@@ -72,14 +65,9 @@ def test_what_was_being_written_into_the_outbox_goes_after_a_day(site: Site) -> 
 def test_whoever_waited_for_the_lock_finds_nothing_left(site: Site) -> None:
     """The lock goes with the job's files; who gets it then must not merge beside the next one."""
     path = put(site, "c1", "c1")
-    lock = path.parent / ".job.lock"
-    lock.touch()
-    command = [str(binaries()["mpi-wait-node"]), "write", "--outbox", str(site.outbox("c1")), KEY]
-    command += [f"spool={site.spool}", "sink=file"]
-    with subprocess.Popen(["flock", str(lock), "sh", "-c", f"sleep 2; rm -r {path.parent}"]):
-        while subprocess.run(["flock", "-n", str(lock), "true"], check=False).returncode == 0:
-            pass
-        done = subprocess.run(command, env={**os.environ, "SLURMD_NODENAME": "c1"}, timeout=60, check=False)
+    with (path.parent / ".job.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = site.node("write", KEY, meanwhile=["rm", "-r", str(path.parent)])
     assert done.returncode == 0 and names(site) == []
 
 
@@ -181,17 +169,3 @@ def test_a_spool_is_refused_by_every_command(site: Site) -> None:
     for word in ("sweep", "flush", "move"):
         done = site.node(word)
         assert done.returncode == 1 and "chmod go-w" in done.stdout, word
-
-
-def test_the_outbox_is_full(site: Site) -> None:
-    """Nothing that is there is lost, and nothing half-written stays in the spool."""
-    kept = site.put(node_record())
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k,mode=755", "none", str(site.spool)], check=True)
-    with contextlib.suppress(OSError):
-        (site.spool / "filler").write_bytes(b"x" * 16384)
-    try:
-        done = site.node("write", KEY)
-        assert done.returncode == 1 and "No space left" in done.stdout and "stays in" in done.stdout
-        assert kept.exists() and not list(site.spool.rglob("*.json*"))
-    finally:
-        subprocess.run(["umount", str(site.spool)], check=True)

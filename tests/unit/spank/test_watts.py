@@ -3,61 +3,52 @@
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
-import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-from tests.lib.record_tools import SCHEMA, driver, node_record, run
-
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
+from tests.lib.record_tools import SCHEMA, Elsewhere, driver, node_record, run, show_processors
 
 WATTS = {"asleep": 2.0, "spinning": 5.0, "computing": 8.0}
 
 
-def wait_for(pid: int, state: str) -> None:
-    """Until that is how a sleep is listed: it has been on its CPU by then."""
-    deadline = time.monotonic() + 30
-    while not Path(f"/proc/{pid}/stat").read_text().startswith(f"{pid} (sleep) {state} "):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+class Processes:
+    """Two ranks, as /proc shows them: the first ran last on CPU 0, package 0, the second on CPU 3, package 1."""
+
+    pids = (4_000_001, 4_000_002)
+    cpus = (0, 3)
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        for pid in self.pids:
+            self.show(pid)
+        for cpu in range(4):
+            (folder / f"cpu/cpu{cpu}/topology").mkdir(parents=True)
+            (folder / f"cpu/cpu{cpu}/topology/physical_package_id").write_text(f"{min(cpu, 1)}\n")
+        (folder / "cpu/online").write_text("0-3\n")
+
+    def show(self, pid: int, state: str = "S") -> None:
+        """Field 2 may hold anything; where it ran last is field 39."""
+        fields = [str(pid), "(a) S (b)", state, *["0"] * 35, str(self.cpus[self.pids.index(pid)]), *["0"] * 13]
+        (self.folder / str(pid)).mkdir(exist_ok=True)
+        (self.folder / str(pid) / "stat").write_text(" ".join(fields) + "\n")
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        return {**show_processors(self.folder / "cpu"), **{f"/proc/{pid}": self.folder / str(pid) for pid in self.pids}}
 
 
 @pytest.fixture
-def pids() -> Iterator[list[int]]:
-    """A process that last ran on CPU 0 and one that last ran on the last CPU there is."""
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        pytest.skip("needs two CPUs")
-    running = [
-        subprocess.Popen(["taskset", "-c", str(cpu), "sleep", "600"]) for cpu in (cpus[0], cpus[-1])
-    ]
-    for process in running:
-        wait_for(process.pid, "S")
-    yield [process.pid for process in running]
-    for process in running:
-        process.kill()
-        process.wait()
+def processes(tmp_path: Path) -> Processes:
+    return Processes(tmp_path)
 
 
 @pytest.fixture
-def namespace(tmp_path: Path) -> str:
-    """The first CPU is in package 0, all others are in package 1."""
-    first, *others = sorted(os.sched_getaffinity(0))
-    tree = tmp_path / "cpu"
-    for cpu in (first, *others):
-        (tree / f"cpu{cpu}/topology").mkdir(parents=True)
-        package = 0 if cpu == first else 1
-        (tree / f"cpu{cpu}/topology/physical_package_id").write_text(f"{package}\n")
-    (tree / "online").write_text(",".join(map(str, (first, *others))) + "\n")
-    return f"mount --bind {tree} /sys/devices/system/cpu"
+def pids(processes: Processes) -> tuple[int, int]:
+    return processes.pids
 
 
 class Run:
@@ -102,13 +93,15 @@ class Run:
         ranks = [[pid, *self.times[pid]] for pid in pids]
         self.samples.append({"at_s": self.now_s, "zones": zones, "ranks": ranks})
 
-    def fit(self, tmp_path: Path, namespace: str, cores: int, total: int, cpus: str = "") -> Any:
+    def fit(self, tmp_path: Path, processes: Processes, cores: int, total: int, cpus: str = "") -> Any:
         path = tmp_path / "samples.json"
         path.write_text(json.dumps(self.samples))
-        return driver("watts", path, cores, total, cpus, namespace=namespace)
+        return driver("watts", path, cores, total, cpus, elsewhere=processes.elsewhere)
 
 
-def test_a_rank_that_always_does_the_same_tells_nothing(tmp_path: Path, namespace: str, pids: list[int]) -> None:
+def test_a_rank_that_always_does_the_same_tells_nothing(
+    tmp_path: Path, processes: Processes, pids: tuple[int, int]
+) -> None:
     made = Run(3)
     made.times[pids[0]] = [0.0, 0.0, 0.5]
     for _ in range(80):
@@ -116,17 +109,17 @@ def test_a_rank_that_always_does_the_same_tells_nothing(tmp_path: Path, namespac
         made.energy_j = [joules + 10 for joules in made.energy_j]
         made.times[pids[0]] = [had + more for had, more in zip(made.times[pids[0]], (0.5, 0.25, 1.0))]
         made.sample([pids[0]])
-    (fit,) = made.fit(tmp_path, namespace, 4, 4)["fit"]
+    (fit,) = made.fit(tmp_path, processes, 4, 4)["fit"]
     assert (fit["package"], fit["why"]) == (0, "the ranks' states did not vary")
 
 
 def test_each_package_has_the_watts_of_its_ranks(
-    tmp_path: Path, namespace: str, pids: list[int]
+    tmp_path: Path, processes: Processes, pids: tuple[int, int]
 ) -> None:
     made = Run(1)
     for _ in range(80):
         made.go({pids[0]: 0, pids[1]: 1})
-    fits = made.fit(tmp_path, namespace, 4, 4)["fit"]
+    fits = made.fit(tmp_path, processes, 4, 4)["fit"]
     assert [(fit["package"], fit["why"]) for fit in fits] == [(0, ""), (1, "")]
     for fit in fits:
         for state, truth in WATTS.items():
@@ -136,7 +129,7 @@ def test_each_package_has_the_watts_of_its_ranks(
 
 
 def test_intervals_in_which_ranks_come_or_are_not_running_do_not_count(
-    tmp_path: Path, namespace: str, pids: list[int]
+    tmp_path: Path, processes: Processes, pids: tuple[int, int]
 ) -> None:
     """The first has no beginning, in the second the rank is new, in the last it has been finalized."""
     made = Run(2)
@@ -146,43 +139,41 @@ def test_intervals_in_which_ranks_come_or_are_not_running_do_not_count(
     made.now_s += 5
     made.energy_j[0] += 500
     made.sample([pids[0]])
-    sums = made.fit(tmp_path, namespace, 4, 4)["sums"]
+    sums = made.fit(tmp_path, processes, 4, 4)["sums"]
     assert [(row[0], row[1]) for row in sums] == [(0, 19)]
 
 
-def test_a_stopped_rank_is_no_computing_one(tmp_path: Path, namespace: str, pids: list[int]) -> None:
+def test_a_stopped_rank_is_no_computing_one(tmp_path: Path, processes: Processes, pids: tuple[int, int]) -> None:
     """As under scontrol suspend: it draws nothing, and would make computing look cheap."""
     made = Run(6)
     for _ in range(20):
         made.go({pids[0]: 0, pids[1]: 1})
-    os.kill(pids[0], signal.SIGSTOP)
-    wait_for(pids[0], "T")
-    sums = made.fit(tmp_path, namespace, 4, 4)["sums"]
+    processes.show(pids[0], "T")
+    sums = made.fit(tmp_path, processes, 4, 4)["sums"]
     assert [(row[0], row[1]) for row in sums] == [(0, 0), (1, 19)]
 
 
 def test_a_gap_is_no_sample_but_its_waits_are_in_the_total(
-    tmp_path: Path, namespace: str, pids: list[int]
+    tmp_path: Path, processes: Processes, pids: tuple[int, int]
 ) -> None:
     made = Run(3)
     for _ in range(20):
         made.go({pids[0]: 0})
-    before = sum(made.fit(tmp_path, namespace, 4, 4)["sums"][0][5])
+    before = sum(made.fit(tmp_path, processes, 4, 4)["sums"][0][5])
     made.go({pids[0]: 0}, seconds=3000)
-    sums = made.fit(tmp_path, namespace, 4, 4)["sums"][0]
+    sums = made.fit(tmp_path, processes, 4, 4)["sums"][0]
     assert sums[1] == 19 and sum(sums[5]) == pytest.approx(before + 3000, abs=1)
 
 
 def test_a_package_that_others_share_has_none(
-    tmp_path: Path, namespace: str, pids: list[int]
+    tmp_path: Path, processes: Processes, pids: tuple[int, int]
 ) -> None:
-    first = sorted(os.sched_getaffinity(0))[0]
     made = Run(4)
     for _ in range(40):
         made.go({pids[0]: 0, pids[1]: 1})
-    fits = made.fit(tmp_path, namespace, 1, 4, str(first))["fit"]
+    fits = made.fit(tmp_path, processes, 1, 4, "0")["fit"]
     assert [fit["why"] for fit in fits] == ["", "shared with other jobs"]
-    fits = made.fit(tmp_path, namespace, 1, 4)["fit"]
+    fits = made.fit(tmp_path, processes, 1, 4)["fit"]
     assert [fit["why"] for fit in fits] == ["shared with other jobs"] * 2
 
 

@@ -16,8 +16,6 @@ import pytest
 from tests.lib.doubles.check_double import HELPER, OUTBOX, PLUGIN, PLUGSTACK, ROOT, SPOOL, Machine, host
 from tests.lib.doubles.report_double import make_record
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
-
 
 @pytest.fixture
 def machine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Machine:

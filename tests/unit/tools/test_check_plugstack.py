@@ -10,8 +10,6 @@ import pytest
 
 from tests.lib.doubles.check_double import PLUGIN, PLUGSTACK, SPOOL, Machine, host, trust
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="owners and modes need root")
-
 
 @pytest.fixture
 def machine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
@@ -120,19 +118,19 @@ def test_an_object_that_is_damaged_is_not_ours(machine: Machine, data: bytes | N
 
 def link_in_a_folder_of_others(machine: Machine) -> None:
     machine.make("/home/u")
-    os.chown(machine.at("/home/u"), 1000, 1000)
+    machine.give("/home/u", 1000, 1000)
     machine.at("/home/u/spank_mpi_wait.so").symlink_to(PLUGIN)
 
 
 def link_of_others(machine: Machine) -> None:
     machine.make("/tmp", 0o1777)
     machine.at("/tmp/spank_mpi_wait.so").symlink_to(PLUGIN)
-    os.chown(machine.at("/tmp/spank_mpi_wait.so"), 1000, 1000, follow_symlinks=False)
+    machine.give("/tmp/spank_mpi_wait.so", 1000, 1000)
 
 
 def folder_of_a_group(machine: Machine) -> None:
     machine.make("/usr/local/lib", 0o2775)
-    os.chown(machine.at("/usr/local/lib"), 0, 50)
+    machine.give("/usr/local/lib", 0, 50)
     machine.at("/usr/local/lib").chmod(0o2775)
     machine.at("/usr/local/lib/spank_mpi_wait.so").symlink_to(PLUGIN)
 
@@ -160,7 +158,7 @@ def test_every_step_to_the_plugin_counts(
     machine: Machine, make: Callable[[Machine], None], path: str, message: str
 ) -> None:
     make(machine)
-    assert trust.writable_by_others(host.Host(str(machine.root)), path) == message
+    assert trust.writable_by_others(machine.host(), path) == message
 
 
 def test_a_circle_of_links_is_no_plugin(machine: Machine) -> None:

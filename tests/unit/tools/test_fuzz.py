@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +35,7 @@ def test_a_section_replaces_itself_only(tmp_path: Path) -> None:
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("fuzz_run")
     module.__file__ = str(FUZZ / "run")
+    monkeypatch.setitem(sys.modules, "fuzz_run", module)
     SourceFileLoader("fuzz_run", module.__file__).exec_module(module)
     monkeypatch.setattr(module, "FIGURES", tmp_path / "figures")
     monkeypatch.setattr(module, "FOUND", tmp_path / "found")
@@ -42,10 +44,16 @@ def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_the_figures_add_up_and_none_is_counted_twice(command: ModuleType) -> None:
+    """Edges and the tree are those of the last run."""
     results.PATH.write_text("")
-    for tried, minutes in ((900, 1), (400, 2), (0, 0)):
+    for tried, minutes, edges, tree in ((900, 1, 70, "day, a"), (400, 2, 80, "day, b"), (0, 0, 0, "")):
         if tried:
-            command.figures_add("merge", tried, 60.0 * minutes)
+            command.figures_add("merge", command.Played(tried, True, edges, 1000, 60.0 * minutes), tree)
         command.results_write()
     row = next(line for line in results.PATH.read_text().splitlines() if line.startswith("| merge"))
-    assert row.endswith("| 1,300 | 3 min | 0 |")
+    assert row.endswith("| 1,300 | 3 min | 80 | 1,000 | day, b | 0 |")
+
+
+def test_edges_are_those_of_the_last_line(command: ModuleType) -> None:
+    log = "INFO: Loaded 1 modules   (5678 inline 8-bit counters): 5678\n#2 INITED cov: 12 ft: 3\n#9 DONE   cov: 34\n"
+    assert command.edges_read(log) == (34, 5678) and command.edges_read("") == (None, None)

@@ -10,6 +10,9 @@ import subprocess
 
 import pytest
 
+from tests.lib.properties import Readers
+from tests.lib.record_tools import PROGRAMS
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGES = sorted((ROOT / "packaging" / "man").glob("*.[1-8]"))
 
@@ -53,6 +56,7 @@ def test_every_option_of_the_command_is_in_its_page(name: str) -> None:
 
 
 def test_every_refusal_of_a_grant_is_explained() -> None:
+    """The texts stand where they are used, and no table of them is printed: the sources are what there is to ask."""
     sources = "".join((ROOT / "spank" / f"{name}.c").read_text() for name in ("allotment", "domain", "holdings"))
     why = words(sources, r'(?:return|none =|refuse\([^"]*|DOMAIN_WHY_MAX,|: ) ?"([a-zA-Z][^"%:\\]+)"')
     assert len(why) > 15
@@ -62,6 +66,7 @@ def test_every_refusal_of_a_grant_is_explained() -> None:
 
 
 def test_every_argument_of_the_plugin_is_explained() -> None:
+    """Nothing that is built prints the table of them, which has one place."""
     source = (ROOT / "spank" / "site.c").read_text()
     arguments = words(source, r'^\s+\{"([a-z_]+)", KIND_')
     assert not missing(arguments, rendered("spank-mpi-wait.8"))
@@ -71,8 +76,11 @@ def test_every_argument_of_the_plugin_is_explained() -> None:
 
 
 def test_every_key_of_the_option_and_every_policy_is_explained() -> None:
-    source = (ROOT / "spank" / "options.c").read_text()
-    keys = words(source, r'^\s+\{"([a-z]+)", "[^"]*", set_')
+    code, refusal = Readers().option(b"nap,no-such-key")
+    accepted = re.search(r"\(accepted: ([a-z, ]+)\)", refusal)
+    assert code and accepted, refusal
+    keys = set(accepted[1].split(", "))
+    assert len(keys) == 5
     policies = {path.stem for path in (ROOT / "policies").glob("*.json") if "." not in path.stem}
     for text in (rendered("mpi-wait-policy.7"), (ROOT / "README.md").read_text()):
         assert not missing(keys | policies, text)
@@ -84,10 +92,11 @@ def test_the_links_of_the_readme_lead_somewhere() -> None:
 
 
 def test_every_command_and_option_of_the_helper_is_explained() -> None:
-    source = (ROOT / "spank" / "node.c").read_text()
-    commands = words(source, r'^\s+\{"([a-z]+)", (?:NULL|"[A-Z]+"), run_')
-    options = words(source, r'"(--[a-z-]+)"')
-    assert not missing(commands | (options - {"--help"}), rendered("mpi-wait-node.8"))
+    command = [str(PROGRAMS["mpi-wait-node"]), "--help"]
+    usage = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=True).stdout
+    commands, options = words(usage, r"^  ([a-z]+) "), words(usage, r"^  (--[a-z-]+) ")
+    assert len(commands) == 9
+    assert not missing(commands | options, rendered("mpi-wait-node.8"))
 
 
 def names_in(schema: object) -> set[str]:

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
-
-from tests.lib.site import chroot
-from tests.lib.site.tree import NotOffered
 
 BUILD = Path(__file__).resolve().parents[3] / "build"
 PLUGIN = BUILD / "spank/spank_mpi_wait.so"
@@ -114,18 +110,3 @@ def test_a_program_of_another_libc_runs_with_the_preload_library(tmp_path: Path)
     subprocess.run(["musl-gcc", "-o", tmp_path / "ran", tmp_path / "ran.c"], check=True)
     done = subprocess.run([tmp_path / "ran"], env={"LD_PRELOAD": str(PRELOAD)}, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "ran\n", "")
-
-
-@pytest.mark.slow
-@pytest.mark.long
-def test_a_program_of_an_older_glibc_runs_with_the_preload_library() -> None:
-    """As in a container of Debian 11, whose glibc is five releases older than the one that this was built with."""
-    try:
-        tree = chroot.fresh_tree((), "bullseye")
-    except NotOffered as reason:
-        pytest.skip(str(reason))
-    with chroot.site(tree) as older:
-        shutil.copy(PRELOAD, older.root / "srv")
-        done = older.run(f"LD_PRELOAD=/srv/{PRELOAD.name} cat /proc/self/maps; ldd --version | head -1")
-    assert f"/srv/{PRELOAD.name}" in done.stdout and "2.31" in done.stdout.splitlines()[-1]
-    assert "cannot be preloaded" not in done.stdout

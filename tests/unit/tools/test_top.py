@@ -1,4 +1,4 @@
-"""mpi-wait top: against a fake sacct, and once on the throw-away cluster."""
+"""mpi-wait top, against a fake sacct. tests/cluster/test_top_cluster.py has it beside Slurm."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ import pathlib
 import pty
 import re
 import subprocess
-import time
 from typing import Any
 
 import pytest
 from mpi_wait_tools.sacct_many import Period, parse_time  # noqa: E402  (the path above comes first)
 
-from tests.lib import jobs
 from tests.lib.doubles.record_doubles import one_slow_node, spinning
 from tests.lib.doubles.report_double import COMMAND, DELIMITER, Report, make_record, make_row, refused, shown
-from tests.lib.throwaway import Cluster
 
 
 class Top(Report):
@@ -156,23 +153,3 @@ def test_progress_is_for_eyes_only(top: Top) -> None:
     os.close(theirs)
     assert b"days" in os.read(ours, 65536) and b"days" not in done.stdout
     os.close(ours)
-
-
-def test_on_the_cluster(cluster: Cluster) -> None:
-    program = f"{jobs.PROGRAMS}/unbalanced"
-    job, _ = jobs.srun(cluster, ["-n2", "--mpi-wait-policy=nap", program, "5", "20", "3"])
-    jobs.record(cluster, job)
-    asked = ["/opt/mpi-wait/bin/mpi-wait", "top", "--since", "1h"]
-    mine: list[dict[str, object]] = []
-    deadline = time.monotonic() + 60  # sacct finds the jobs of a young cluster by number at first, by time later
-    while not mine and time.monotonic() < deadline:
-        done = cluster.run([*asked, "--json"], timeout=60)
-        assert done.returncode == 0, done.stderr
-        answer = json.loads(done.stdout)
-        mine = [line for line in answer["rows"] if line["name"] == str(job)]
-        time.sleep(1)
-    assert len(mine) == 1 and mine[0]["wait_s"] > 0 and mine[0]["simulated"]
-    text = cluster.run([*asked, "--by", "user"], check=True).stdout
-    assert "Energy spent waiting, by user" in text and "Traceback" not in text
-
-

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.record_tools import REPOSITORY, binaries, node_record
-
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a mount namespace")
+from tests.lib.record_tools import PROGRAMS, REPOSITORY, node_record
 
 JOB = {"SLURMD_NODENAME": "c1", "SLURM_JOB_ID": "7", "SLURM_JOB_UID": "1000", "SLURM_JOB_GID": "1000",
        "SLURM_CLUSTER_NAME": "test", "SLURM_JOB_NODELIST": "c1"}
@@ -23,7 +21,7 @@ NOTHING = "test ! -e /run/mpi-wait && ls /var/spool"
 
 def node(*lines: str, **environment: str) -> tuple[int, str]:
     """Shell lines on a node of its own; `node` in them is mpi-wait-node. What it logs goes to a terminal."""
-    script = "\n".join([PLACES, *lines]).replace("node ", f"{binaries()['mpi-wait-node']} ")
+    script = "\n".join([PLACES, *lines]).replace("node ", f"{PROGRAMS['mpi-wait-node']} ")
     done = subprocess.run(["unshare", "-m", "script", "-qec", f"sh -c '{script}'", "/dev/null"], capture_output=True,
                           text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
                           env={**os.environ, **JOB, **environment})

@@ -1,0 +1,27 @@
+"""mpi-wait top beside Slurm's own sacct."""
+
+from __future__ import annotations
+
+import json
+import time
+
+from tests.lib import jobs
+from tests.lib.throwaway import Cluster
+
+
+def test_a_job_that_has_ended_is_listed(cluster: Cluster) -> None:
+    program = f"{jobs.PROGRAMS}/unbalanced"
+    job, _ = jobs.srun(cluster, ["-n2", "--mpi-wait-policy=nap", program, "5", "20", "3"])
+    jobs.record(cluster, job)
+    asked = ["/opt/mpi-wait/bin/mpi-wait", "top", "--since", "1h"]
+    mine: list[dict[str, object]] = []
+    deadline = time.monotonic() + 60  # sacct finds the jobs of a young cluster by number at first, by time later
+    while not mine and time.monotonic() < deadline:
+        done = cluster.run([*asked, "--json"], timeout=60)
+        assert done.returncode == 0, done.stderr
+        answer = json.loads(done.stdout)
+        mine = [line for line in answer["rows"] if line["name"] == str(job)]
+        time.sleep(1)
+    assert len(mine) == 1 and mine[0]["wait_s"] > 0 and mine[0]["simulated"]
+    text = cluster.run([*asked, "--by", "user"], check=True).stdout
+    assert "Energy spent waiting, by user" in text and "Traceback" not in text

@@ -1,0 +1,227 @@
+/*
+ * Linked into the checked programs: files of the kernel lie where a test has put them, and time passes when it says so.
+ * Neither needs root. What is not named is as always.
+ *
+ *   MPIWAIT_ELSEWHERE  "/sys/class/powercap=/tmp/x:/proc/7=/tmp/y": paths that begin so are looked for there
+ *   MPIWAIT_NOW_MS     the time of day, and a pause is over at once: it is then later by as much
+ *   MPIWAIT_MEANWHILE  what a shell does during the first of these pauses
+ *   MPIWAIT_ME         a name of the user who runs this, which need have none
+ */
+#undef _FILE_OFFSET_BITS /* open and open64 are two names here */
+
+#include "tests/lib/doubles/elsewhere.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SECOND_NS      UINT64_C(1000000000)
+#define MILLISECOND_NS UINT64_C(1000000)
+#define LOOK_NS        200000
+#define BOOTED_NS      (UINT64_C(1600000000) * SECOND_NS) /* when CLOCK_MONOTONIC was 0 */
+
+static _Atomic uint64_t shown_ns;   /* the time of day; 0: the clocks are the machine's */
+static _Atomic uint64_t awaited_ns; /* by the thread that waits for a time of CLOCK_MONOTONIC; 0: none does */
+static _Atomic unsigned opens, reads;
+static _Atomic bool paused;
+
+__attribute__((constructor)) static void now_read(void)
+{
+	const char *text = getenv("MPIWAIT_NOW_MS");
+
+	if (text)
+		shown_ns = strtoull(text, NULL, 10) * MILLISECOND_NS;
+}
+
+/* Returns path, or what is looked at in its place, in place. */
+static const char *moved(const char *path, char place[PATH_MAX])
+{
+	const char *rule = getenv("MPIWAIT_ELSEWHERE");
+
+	while (rule && *rule) {
+		size_t length = strcspn(rule, "="), target = strcspn(rule + length, ":") - 1;
+
+		if (strncmp(path, rule, length) == 0 && (path[length] == '/' || path[length] == '\0')) {
+			snprintf(place, PATH_MAX, "%.*s%s", (int)target, rule + length + 1, path + length);
+			return place;
+		}
+		rule += length + 1 + target;
+		rule += *rule == ':';
+	}
+	return path;
+}
+
+static int opened(int directory, const char *path, int flags, va_list *rest)
+{
+	mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(*rest, mode_t) : 0;
+	char place[PATH_MAX];
+
+	opens++;
+	return (int)syscall(SYS_openat, directory, moved(path, place), flags, mode);
+}
+
+#define OPEN(name)                                             \
+	int name(const char *path, int flags, ...)             \
+	{                                                      \
+		va_list rest;                                  \
+		int result;                                    \
+                                                               \
+		va_start(rest, flags);                         \
+		result = opened(AT_FDCWD, path, flags, &rest); \
+		va_end(rest);                                  \
+		return result;                                 \
+	}
+#define OPENAT(name)                                              \
+	int name(int directory, const char *path, int flags, ...) \
+	{                                                         \
+		va_list rest;                                     \
+		int result;                                       \
+                                                                  \
+		va_start(rest, flags);                            \
+		result = opened(directory, path, flags, &rest);   \
+		va_end(rest);                                     \
+		return result;                                    \
+	}
+
+OPEN(open)
+OPEN(open64)
+OPENAT(openat)
+OPENAT(openat64)
+
+int __open_2(const char *path, int flags);
+
+int __open_2(const char *path, int flags)
+{
+	return open(path, flags);
+}
+
+int access(const char *path, int mode)
+{
+	char place[PATH_MAX];
+
+	return faccessat(AT_FDCWD, moved(path, place), mode, 0);
+}
+
+int stat(const char *restrict path, struct stat *restrict status)
+{
+	char place[PATH_MAX];
+
+	return fstatat(AT_FDCWD, moved(path, place), status, 0);
+}
+
+static ssize_t counted(int file, void *data, size_t size, off_t offset)
+{
+	reads++;
+	return syscall(SYS_pread64, file, data, size, offset);
+}
+
+ssize_t pread(int file, void *data, size_t size, off_t offset)
+{
+	return counted(file, data, size, offset);
+}
+
+ssize_t pread64(int file, void *data, size_t size, off64_t offset)
+{
+	return counted(file, data, size, offset);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	uint64_t shown = shown_ns;
+
+	if (!shown || (clock != CLOCK_MONOTONIC && clock != CLOCK_REALTIME))
+		return (int)syscall(SYS_clock_gettime, clock, now);
+	if (clock == CLOCK_MONOTONIC)
+		shown -= BOOTED_NS;
+	*now = (struct timespec){(time_t)(shown / SECOND_NS), (long)(shown % SECOND_NS)};
+	return 0;
+}
+
+time_t time(time_t *ret_time)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (ret_time)
+		*ret_time = now.tv_sec;
+	return now.tv_sec;
+}
+
+int nanosleep(const struct timespec *span, struct timespec *left)
+{
+	if (!shown_ns)
+		return (int)syscall(SYS_nanosleep, span, left);
+	shown_ns += (uint64_t)span->tv_sec * SECOND_NS + (uint64_t)span->tv_nsec;
+	if (getenv("MPIWAIT_MEANWHILE") && !atomic_exchange(&paused, true))
+		return system(getenv("MPIWAIT_MEANWHILE")) ? abort(), -1 : 0;
+	return 0;
+}
+
+unsigned sleep(unsigned seconds)
+{
+	return nanosleep(&(struct timespec){.tv_sec = seconds}, NULL) ? seconds : 0;
+}
+
+struct passwd *getpwnam(const char *name)
+{
+	static struct passwd me;
+	const char *mine = getenv("MPIWAIT_ME");
+	struct passwd *(*next)(const char *) = (struct passwd * (*)(const char *)) dlsym(RTLD_NEXT, "getpwnam");
+
+	me.pw_uid = getuid();
+	return mine && strcmp(name, mine) == 0 ? &me : next(name);
+}
+
+static void look_away(void)
+{
+	syscall(SYS_nanosleep, &(struct timespec){.tv_nsec = LOOK_NS}, NULL);
+}
+
+/* Under the test's clock it returns now and then for no reason, as it may. */
+int pthread_cond_timedwait(pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+                           const struct timespec *restrict deadline)
+{
+	uint64_t deadline_ns = (uint64_t)deadline->tv_sec * SECOND_NS + (uint64_t)deadline->tv_nsec;
+	int (*next)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+
+	if (!shown_ns) {
+		next = (int (*)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *))dlsym(
+		        RTLD_NEXT, "pthread_cond_timedwait");
+		return next(condition, mutex, deadline);
+	}
+	awaited_ns = deadline_ns;
+	pthread_mutex_unlock(mutex);
+	look_away();
+	pthread_mutex_lock(mutex);
+	if (shown_ns - BOOTED_NS < deadline_ns)
+		return 0;
+	awaited_ns = 0;
+	return ETIMEDOUT;
+}
+
+struct elsewhere_calls elsewhere_calls(void)
+{
+	return (struct elsewhere_calls){opens, reads};
+}
+
+void elsewhere_advance(uint64_t now_ns)
+{
+	while (!awaited_ns)
+		look_away();
+	shown_ns = now_ns;
+	while (awaited_ns <= now_ns - BOOTED_NS)
+		look_away();
+}

@@ -1,0 +1,50 @@
+/* What the plugin reads of users and sites, for ctypes: tests/lib/properties.py. */
+#include <stdio.h>
+#include <string.h>
+
+#include "spank/options.h"
+#include "spank/policy.h"
+
+__attribute__((visibility("default"))) int read_option(const char *text, char *ret_text, size_t size);
+__attribute__((visibility("default"))) int read_policy(const char *text, size_t length, const char *name,
+                                                       char *ret_text, size_t size);
+
+/* Writes what was understood, as an option's value again, or why it was refused. Returns what options_parse does. */
+int read_option(const char *text, char *ret_text, size_t size)
+{
+	struct options options;
+	struct error error = {""};
+	int result = options_parse(text, &options, &error);
+	int used;
+
+	if (result) {
+		snprintf(ret_text, size, "%s", error.text);
+		return result;
+	}
+	used = snprintf(ret_text, size, "%s%s%s%s%s%s", options.policy, options.has_pin ? ",pin=" : "",
+	                !options.has_pin                ? ""
+	                : options.pin == SITE_PIN_CORES ? "cores"
+	                                                : "none",
+	                options.profile ? ",profile" : "", options.ibarrier ? ",collectives=ibarrier" : "",
+	                options.csv[0] ? ",csv=" : "");
+	used += snprintf(ret_text + used, size - (size_t)used, "%s", options.csv);
+	if (options.has_slowdown)
+		snprintf(ret_text + used, size - (size_t)used, ",slowdown=%u.%04u", options.slowdown_ppm / 10000,
+		         options.slowdown_ppm % 10000);
+	return 0;
+}
+
+/* Writes the flat string that the policy comes to, or why it was refused. Returns what policy_parse does. */
+int read_policy(const char *text, size_t length, const char *name, char *ret_text, size_t size)
+{
+	struct cpu cpu = {.waitpkg = true, .mwaitx = true, .cpufreq = true, .tsc_khz = 3000000, .umwait_c02 = true};
+	struct policy policy;
+	struct error error = {""};
+	int result = policy_parse(text, length, name, &policy, &error);
+
+	if (result)
+		snprintf(ret_text, size, "%s", error.text);
+	else if (policy_flatten(&policy, &cpu, false, false, ret_text, size) <= 0)
+		return -1000;
+	return result;
+}

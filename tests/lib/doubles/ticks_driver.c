@@ -1,0 +1,47 @@
+/*
+ * A step's sampler under the test's clock (elsewhere.h): each line of standard input is a time in ms, to which the
+ * clocks go on; the answer is "OPENS READS", the calls since the line before. At the end of the input the step ends, or
+ * is killed.
+ *
+ *     ticks_driver ROOT JOB STEP fast|slow [SEGMENT|- [killed]]
+ */
+#include "spank/cleanup.h"
+#include "spank/sampler.h"
+#include "tests/lib/doubles/elsewhere.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(int count, char *words[])
+{
+	cleanup_close int segment = count > 5 ? open(words[5], O_RDONLY | O_CLOEXEC) : -1;
+	struct sampler_config config = {.segment = segment};
+	struct elsewhere_calls before, after;
+	struct sampler *sampler = NULL;
+	struct error error = {0};
+	char line[64];
+
+	if (count < 5 || state_place_init(words[1], &config.place))
+		return 64;
+	config.job_id = (uint32_t)strtoul(words[2], NULL, 10);
+	config.step_id = (uint32_t)strtoul(words[3], NULL, 10);
+	config.fast = strcmp(words[4], "fast") == 0;
+	if (sampler_start(&config, &sampler, &error)) {
+		fprintf(stderr, "%s\n", error.text);
+		return EXIT_FAILURE;
+	}
+	while (fgets(line, sizeof(line), stdin)) {
+		before = elsewhere_calls();
+		elsewhere_advance(strtoull(line, NULL, 10) * 1000000);
+		after = elsewhere_calls();
+		printf("%u %u\n", after.opens - before.opens, after.reads - before.reads);
+		fflush(stdout);
+	}
+	if (count > 6)
+		raise(SIGKILL);
+	sampler_stop(sampler);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,43 @@
+"""Nodes' records to one job's record, by the real code: what the tests of records share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+
+from tests.lib.record_tools import SCHEMA, driver, run
+
+GRANT = {
+    "mode": "lease",
+    "cores": 3,
+    "refused": {"frequency domain reaches outside the task's cores": 1},
+    "transitions": 8,
+    "low_us": 1_234_567,
+}
+"""What a step was granted, as its node says it."""
+
+
+def merge(
+    tmp_path: Path, records: list[dict[str, Any]], nodes_of: int | None = None, why: str = ""
+) -> dict[str, Any]:
+    """Merges them by the real code, and checks what holds for every record."""
+    files = []
+    for index, record in enumerate(records):
+        files.append(tmp_path / f"{index}.json")
+        files[-1].write_text(json.dumps(record))
+    done = run("driver", "merge", nodes_of or len(records), why, *files)
+    assert done.returncode == 0, done.stderr
+    line = done.stdout.removesuffix("\n")
+    assert "\n" not in line and len(line) <= 60_000 and line.isascii()
+    document = json.loads(line)
+    jsonschema.validate(document, SCHEMA)
+    return document["mpi_wait"]
+
+
+def refuse(tmp_path: Path, record: Any) -> str:
+    path = tmp_path / "bad.json"
+    path.write_text(json.dumps(record))
+    return driver("merge", 1, "", path)["error"]
