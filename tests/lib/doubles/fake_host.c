@@ -154,6 +154,9 @@ static uint32_t number_of(spank_item_t item)
 		return fake_host.job_id;
 	case S_JOB_STEPID:
 		return fake_host.step_id;
+	case S_JOB_UID:
+	case S_JOB_GID:
+		return fake_host.user;
 	case S_JOB_LOCAL_TASK_COUNT:
 		return fake_host.local_tasks;
 	case S_STEP_CPUS_PER_TASK:

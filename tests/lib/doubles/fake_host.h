@@ -13,6 +13,7 @@ struct fake_host {
 	enum spank_context context;
 	uint32_t job_id;
 	uint32_t step_id;
+	uint32_t user; /* and group */
 	uint32_t local_tasks;
 	uint16_t cpus_per_task;
 	uint32_t total_tasks; /* of the step; task i here has the number i * task_stride + 1 in it */
