@@ -21,9 +21,14 @@ OPTIONS = ("-Doptimization=0", "-Ddebug=false", "-Dtests=true", "--prefix=/opt/m
 
 def sources() -> list[str]:
     """What git knows or would know: also what was not committed yet."""
-    words = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    words = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\0")
     return [name for name in names if name and (ROOT / name).is_file()]
+
+
+def without_preload() -> dict[str, str]:
+    """The caller's environment: sanitizers want to be the first library."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
 
 
 class Workshop:
@@ -73,7 +78,8 @@ class Workshop:
     def _run(self, words: list[str], timeout: int) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, cwd=self.tree, check=False)
         if done.returncode:
-            raise Refusal(f"{' '.join(words[:3])}: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
+            said = done.stdout[-3000:] + done.stderr[-3000:]
+            raise Refusal(f"{' '.join(words[:3])}: status {done.returncode}\n{said}")
         return done
 
     def c_targets(self, test: str) -> tuple[str, ...]:
@@ -90,7 +96,7 @@ class Workshop:
         """Whether it passed, and the first thing that it says. A status other than 0 and 1 is neither."""
         known = self.tests[test.removeprefix(C_TEST)]
         done = subprocess.run(known["cmd"], capture_output=True, text=True, timeout=TEST_S, check=False,
-                              cwd=known["workdir"] or self.build, env={**os.environ, **known["env"]})
+                              cwd=known["workdir"] or self.build, env={**without_preload(), **known["env"]})
         said = done.stderr.strip().partition("\n")[0]
         if done.returncode not in (0, 1):
             raise Refusal(f"{test}: status {done.returncode}: {said}")
@@ -100,7 +106,7 @@ class Workshop:
         """Outcomes by node id, see outcomes.py."""
         outcomes = self.build / "outcomes.json"
         outcomes.unlink(missing_ok=True)
-        environment = {**os.environ, "MPI_WAIT_BUILD": str(self.build), "MPI_WAIT_OUTCOMES": str(outcomes),
+        environment = {**without_preload(), "MPI_WAIT_BUILD": str(self.build), "MPI_WAIT_OUTCOMES": str(outcomes),
                        "MPI_WAIT_STAGE": str(self.build / "stage/opt/mpi-wait")}
         words = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutants.outcomes"]
         done = subprocess.run([*words, *tests], capture_output=True, text=True, timeout=TEST_S + 5 * len(tests),

@@ -1,4 +1,4 @@
-"""A step's grant on a simulated node, without Slurm: the real plugin binds its tasks, claims their cores, and obeys them."""
+"""A step's grant on a simulated node: the real plugin binds tasks, claims their cores, and obeys them; without Slurm."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_no_lower_than_it_may(node: Node, arguments: tuple[str, ...]) -> None:
 def test_a_core_that_nobody_asks_for_again_comes_back_by_itself(node: Node) -> None:
     with Step(node) as step:
         assert step.ask("0 low 0") == (DONE, 1)
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + DEADLINE_S / 2
         while step.limits() != (MOST, MOST) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert step.limits() == (MOST, MOST)
@@ -136,6 +136,17 @@ def test_a_task_that_ends_leaves_its_core_as_it_was_and_the_others_alone(node: N
         assert step.limits() == (MOST, LEAST)
         assert node.driver("hold", 8, 0, text="claim 0\n").stdout == "0 \n0 \n"  # free for another job
         assert step.ask("1 restore 1") == (DONE, 1)
+
+
+def test_a_file_is_its_users_no_longer_than_the_task_lasts(node: Node) -> None:
+    """Which its user could have kept open, so that it is the task's end that counts."""
+    before = node.snapshot()
+    with Step(node, "grant=file") as step:
+        owners = [node.snapshot()[f"policy{cpu}/{MAX}"][1:3] for cpu in (0, 1)]
+        assert owners == [(65534, 65534)] * 2
+        assert step.tell("end 0") == "ended"
+        assert node.snapshot()[f"policy0/{MAX}"] == before[f"policy0/{MAX}"]
+        assert node.snapshot()[f"policy1/{MAX}"] != before[f"policy1/{MAX}"]
 
 
 @pytest.mark.parametrize("arguments", [(), ("grant=file",)], ids=["lease", "file"])

@@ -14,9 +14,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -96,13 +98,14 @@ static void task_begin(int order, int answer, int count, char *arguments[])
 {
 	char byte;
 
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fake_host_call("task_init_privileged", count, arguments);
 	if (read(order, &byte, 1) != 1)
 		_exit(1);
 	fake_host_call("task_init", count, arguments);
 	if (fake_host_getenv(CONFIG))
 		setenv(CONFIG, fake_host_getenv(CONFIG), 1);
-	if (setgid(USER) || setuid(USER))
+	if (setgid(USER) || setuid(USER) || prctl(PR_SET_PDEATHSIG, SIGKILL)) /* a change of user takes it away */
 		_exit(1);
 	dup2(order, 0);
 	dup2(answer, 1);

@@ -130,7 +130,9 @@ static bool says_near(const char *option, uint32_t local_tasks, uint32_t total_t
 	fake_host.task_stride = stride;
 	run_task(option, 1, no_arguments);
 	config = fake_host_getenv("MPI_WAIT_CONFIG");
-	return config && strstr(config, ";segment=") && near ? strstr(config, near) != NULL : !strstr(config, ";near=");
+	if (!config || !strstr(config, ";segment="))
+		return false;
+	return near ? strstr(config, near) != NULL : !strstr(config, ";near=");
 }
 
 /* Which of the step's tasks are here is for profiles of several nodes. */
