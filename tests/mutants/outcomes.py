@@ -14,7 +14,7 @@ seen: dict[str, dict[str, str]] = {}
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     outcome = seen.setdefault(report.nodeid, {})
-    outcome[report.when] = report.outcome
+    outcome[report.when or ""] = report.outcome
     if report.failed:
         crash = getattr(report.longrepr, "reprcrash", None)
         outcome["why"] = (crash.message if crash else str(report.longrepr)).partition("\n")[0]

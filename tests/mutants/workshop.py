@@ -5,6 +5,7 @@ The build is without optimization: a mutant costs the compilation of one file an
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import os
 import shutil
@@ -82,12 +83,18 @@ class Workshop:
             raise Refusal(f"{' '.join(words[:3])}: status {done.returncode}\n{said}")
         return done
 
-    def c_targets(self, test: str) -> tuple[str, ...]:
-        """What a C test needs, by ninja's names: the program itself, and what it is given."""
-        name = test.removeprefix(C_TEST)
-        if name not in self.tests:
-            raise Refusal(f"'{name}' is no test of meson's")
-        return tuple(file for target in self.tests[name]["depends"] for file in self.files[target])
+    def targets(self, test: str, patterns: tuple[str, ...]) -> set[str]:
+        """What ninja makes for a test: a C test's program and what that is given, or what the patterns match."""
+        if test.startswith(C_TEST):
+            name = test.removeprefix(C_TEST)
+            if name not in self.tests:
+                raise Refusal(f"'{name}' is no test of meson's")
+            return {file for target in self.tests[name]["depends"] for file in self.files[target]}
+        made = [file for files in self.files.values() for file in files]
+        found = {pattern: set(fnmatch.filter(made, pattern)) for pattern in patterns}
+        if nothing := [pattern for pattern in patterns if not found[pattern]]:
+            raise Refusal(f"{test}: nothing that is built is called '{nothing[0]}'")
+        return set().union(*found.values())
 
     def make(self, targets: set[str]) -> None:
         self._run(["ninja", "-C", str(self.build), "-j1", *sorted(targets)], BUILD_S)

@@ -1,4 +1,4 @@
-"""A step's grant on a simulated node: the real plugin binds tasks, claims their cores, and obeys them; without Slurm."""
+"""A step's grant on a simulated node, without Slurm: the real plugin binds tasks, claims their cores, obeys them."""
 
 from __future__ import annotations
 
