@@ -9,6 +9,7 @@ import fnmatch
 import json
 import os
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,18 @@ def sources() -> list[str]:
 def without_preload() -> dict[str, str]:
     """The caller's environment: sanitizers want to be the first library."""
     return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
+def run_bounded(words: list[str], timeout: int, **how: Any) -> subprocess.CompletedProcess[str]:
+    """In a session of its own, of which nothing is left when it takes too long."""
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True,
+                          start_new_session=True, **how) as process:
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(words, process.returncode, out, err)
 
 
 class Workshop:
@@ -77,7 +90,7 @@ class Workshop:
             place.symlink_to(self.build / "spank/mpi-wait-node")
 
     def _run(self, words: list[str], timeout: int) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(words, capture_output=True, text=True, timeout=timeout, cwd=self.tree, check=False)
+        done = run_bounded(words, timeout, cwd=self.tree)
         if done.returncode:
             said = done.stdout[-3000:] + done.stderr[-3000:]
             raise Refusal(f"{' '.join(words[:3])}: status {done.returncode}\n{said}")
@@ -102,8 +115,8 @@ class Workshop:
     def run_c(self, test: str) -> tuple[bool, str]:
         """Whether it passed, and the first thing that it says. A status other than 0 and 1 is neither."""
         known = self.tests[test.removeprefix(C_TEST)]
-        done = subprocess.run(known["cmd"], capture_output=True, text=True, timeout=TEST_S, check=False,
-                              cwd=known["workdir"] or self.build, env={**without_preload(), **known["env"]})
+        environment = {**without_preload(), **known["env"]}
+        done = run_bounded(known["cmd"], TEST_S, cwd=known["workdir"] or self.build, env=environment)
         said = done.stderr.strip().partition("\n")[0]
         if done.returncode not in (0, 1):
             raise Refusal(f"{test}: status {done.returncode}: {said}")
@@ -116,8 +129,7 @@ class Workshop:
         environment = {**without_preload(), "MPI_WAIT_BUILD": str(self.build), "MPI_WAIT_OUTCOMES": str(outcomes),
                        "MPI_WAIT_STAGE": str(self.build / "stage/opt/mpi-wait")}
         words = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutants.outcomes"]
-        done = subprocess.run([*words, *tests], capture_output=True, text=True, timeout=TEST_S + 5 * len(tests),
-                              check=False, cwd=self.tree, env=environment)
+        done = run_bounded([*words, *tests], TEST_S + 5 * len(tests), cwd=self.tree, env=environment)
         if done.returncode not in (0, 1) or not outcomes.exists():
             raise Refusal(f"pytest: status {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
         seen: dict[str, dict[str, str]] = json.loads(outcomes.read_text())
