@@ -65,12 +65,12 @@ static void cpus_print(void)
 	printf("\n");
 }
 
-static void widen(void)
+static int widen(void)
 {
 	cpu_set_t cpus;
 
 	memset(&cpus, 0xff, sizeof(cpus));
-	printf("%d\n", sched_setaffinity(0, sizeof(cpus), &cpus));
+	return sched_setaffinity(0, sizeof(cpus), &cpus);
 }
 
 /* After the task's exec: it has its environment and what it inherited, and nothing of slurmstepd's. */
@@ -85,7 +85,7 @@ static int task_main(void)
 		else if (strcmp(word, "cpus") == 0)
 			cpus_print();
 		else if (strcmp(word, "widen") == 0)
-			widen();
+			printf("%d\n", widen());
 		else
 			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu);
 		fflush(stdout);
@@ -189,6 +189,7 @@ int main(int count, char *words[])
 		return task_main();
 	if (number == 0 || number > TASKS_MAX)
 		return 64;
+	widen(); /* as slurmstepd is, wherever the test runs */
 	fake_host_reset(S_CTX_REMOTE);
 	snprintf(cores, sizeof(cores), "0-%u", number - 1);
 	fake_host.job_id = (uint32_t)atoi(words[2]);

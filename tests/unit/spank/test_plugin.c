@@ -106,6 +106,8 @@ static void binds_each_task_to_its_cores(void)
 	char *unbound[] = {policies, "pin=none"};
 	cpu_set_t all, first, second, both;
 
+	memset(&all, 0xff, sizeof(all)); /* as slurmstepd has it, wherever the test runs */
+	CHECK(sched_setaffinity(0, sizeof(all), &all) == 0);
 	CHECK(sched_getaffinity(0, sizeof(all), &all) == 0);
 	first = affinity_of_task(0, "nap", 2, unbound);
 	CHECK(CPU_EQUAL(&first, &all));
