@@ -29,7 +29,6 @@
 #include "spank/node_job.h"
 #include "spank/options.h"
 #include "spank/site.h"
-#include "spank/stage.h"
 #include "spank/step.h"
 
 SPANK_PLUGIN(mpi_wait, 1)
@@ -156,8 +155,7 @@ int slurm_spank_task_init(spank_t spank, int argument_count, char **arguments)
 {
 	(void)argument_count;
 	(void)arguments;
-	if (stage_runs("inject"))
-		step_inject_task(current_step, spank);
+	step_inject_task(current_step, spank);
 	return ESPANK_SUCCESS;
 }
 
@@ -195,7 +193,7 @@ int slurm_spank_job_epilog(spank_t spank, int argument_count, char **arguments)
 	/* whatever the site's arguments say by now: what was granted under older ones is to be undone too */
 	log_set_sink(log_to_slurm);
 	node_job_revoke();
-	if (read_site(argument_count, arguments, &site) && stage_runs("record"))
+	if (read_site(argument_count, arguments, &site))
 		node_job_epilog(&site, job_words(spank), argument_count, arguments);
 	return ESPANK_SUCCESS;
 }

@@ -1,7 +1,6 @@
 #include "spank/rapl.h"
 
 #include "spank/cleanup.h"
-#include "spank/stage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -160,7 +159,7 @@ int rapl_open(struct rapl **ret_rapl, struct error *error)
 
 	if (!rapl)
 		return error_set(error, -ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < INSTANCES_MAX && stage_runs("energy"); i++) {
+	for (uint32_t i = 0; i < INSTANCES_MAX; i++) {
 		uint32_t id;
 
 		if (!library_instance(i, &id))

@@ -19,7 +19,6 @@
 #include "spank/plan.h"
 #include "spank/sampler.h"
 #include "spank/segment.h"
-#include "spank/stage.h"
 #include "spank/state.h"
 #include "spank/topology.h"
 #include "spank/view.h"
@@ -277,7 +276,7 @@ void step_bind_task(struct step *step, spank_t spank)
 	if (!step->topology || spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS || task < 0 ||
 	    spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS || pid <= 0)
 		return;
-	if (step->plan.bind && stage_runs("bind") &&
+	if (step->plan.bind &&
 	    bind_task(step->topology, &step->plan, step->job.step_cores, (uint32_t)task, pid, &error) < 0)
 		log_problem(&step->job, &error);
 	error.text[0] = '\0';

@@ -8,7 +8,6 @@
 #include "spank/cleanup.h"
 #include "spank/log.h"
 #include "spank/point.h"
-#include "spank/stage.h"
 
 enum verdict { VERDICT_DONE, VERDICT_OURS, VERDICT_HIDDEN, VERDICT_FOREIGN, VERDICT_WAIT };
 
@@ -276,8 +275,6 @@ int undo_policy(struct undo *undo, const struct journal_text *text, uint32_t pol
 	cleanup_close int cpus = cpufreq_open_cpus(undo->sysfs);
 	cleanup_close int directory = cpus < 0 ? cpus : cpufreq_open_policy(cpus, policy);
 
-	if (!stage_runs("journal"))
-		return 0;
 	if (directory == -ENOENT) {
 		log_info("policy%u is no more (another driver?); nothing to undo", policy);
 		return 0;

@@ -138,6 +138,24 @@ def test_a_released_core_is_found_anew(node: Node) -> None:
     assert node.snapshot() == before
 
 
+def test_what_was_changed_last_is_put_back_first(start: Callable[..., Node]) -> None:
+    """By domains, and by the files of each."""
+    node = start(driver="intel_pstate")
+    holder = node.holder(7)
+    for policy in (0, 1):
+        holder.do(f"claim {policy}", f"record {policy} scaling_max_freq khz=1000000-1000000",
+                  f"set {policy} scaling_max_freq 1000000", f"record {policy} scaling_min_freq khz=900000-900000",
+                  f"set {policy} scaling_min_freq 900000")
+    holder.stop(kill=True)
+    writes = node.path("/run/simnode/fs/writes")
+    writes.read_text()
+    assert node.restore().returncode == 0
+    assert [(policy, file, value) for _, policy, file, value in json.loads(writes.read_text())] == [
+        (policy, file, value) for policy in ("policy1", "policy0")
+        for file, value in (("scaling_min_freq", "800000"), ("scaling_max_freq", "3500000"))
+    ]
+
+
 def test_a_minimum_waits_for_its_maximum(start: Callable[..., Node]) -> None:
     """Before Linux 5.4 a minimum above the maximum is refused, in whatever order the two were recorded."""
     for first, second in (("min", "max"), ("max", "min")):

@@ -154,10 +154,15 @@ static uint32_t number_of(spank_item_t item)
 		return fake_host.job_id;
 	case S_JOB_STEPID:
 		return fake_host.step_id;
+	case S_JOB_UID:
+	case S_JOB_GID:
+		return fake_host.user;
 	case S_JOB_LOCAL_TASK_COUNT:
 		return fake_host.local_tasks;
 	case S_STEP_CPUS_PER_TASK:
 		return fake_host.cpus_per_task;
+	case S_TASK_ID:
+		return fake_host.task;
 	case S_JOB_TOTAL_TASK_COUNT:
 		return fake_host.total_tasks;
 	case S_TASK_GLOBAL_ID:
@@ -191,7 +196,7 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 	else if (item == S_JOB_ARGV)
 		*(int *)target = fake_host.words[0] ? 1 : 0;
 	else if (item == S_TASK_PID)
-		*(pid_t *)target = getpid();
+		*(pid_t *)target = fake_host.task_pid ? fake_host.task_pid : getpid();
 	else
 		*(uint32_t *)target = number_of(item);
 	return ESPANK_SUCCESS;

@@ -7,15 +7,19 @@
 
 #include <slurm/spank.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct fake_host {
 	enum spank_context context;
 	uint32_t job_id;
 	uint32_t step_id;
+	uint32_t user; /* and group */
 	uint32_t local_tasks;
 	uint16_t cpus_per_task;
 	uint32_t total_tasks; /* of the step; task i here has the number i * task_stride + 1 in it */
 	uint32_t task_stride;
+	uint32_t task; /* whose callbacks are called: its number on this node, and its process, 0: the caller */
+	pid_t task_pid;
 	const char *cores;  /* of job and step */
 	char *words[2];     /* the task's command */
 	const char *option; /* what spank_option_getopt finds, NULL: nothing */

@@ -42,15 +42,83 @@ static void run_task(const char *option, int argument_count, char **arguments)
 	CHECK(fake_host_call("exit", argument_count, arguments) == 0);
 }
 
+/* Of the task's configuration; false where it has none. */
+static bool config_says(const char *part)
+{
+	const char *config = fake_host_getenv("MPI_WAIT_CONFIG");
+
+	return config && strstr(config, part);
+}
+
+static bool preload_is(const char *value)
+{
+	const char *preload = fake_host_getenv("LD_PRELOAD");
+
+	return preload && strcmp(preload, value) == 0;
+}
+
 static void injects_in_front(void)
 {
+	const char *preload;
+
 	fake_host_reset(S_CTX_REMOTE);
 	spank_setenv(NULL, "LD_PRELOAD", "libother.so /x/libthird.so", 1);
 	run_task("nap,slowdown=5", 1, no_arguments);
-	CHECK(fake_host_getenv("LD_PRELOAD") && strstr(fake_host_getenv("LD_PRELOAD"), "/libmpiwait.so:libother.so"));
-	CHECK(fake_host_getenv("MPI_WAIT_CONFIG") && strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "rungs=pause+nap;"));
-	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "relative_ppm=50000;"));
-	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), ";segment=2"));
+	preload = fake_host_getenv("LD_PRELOAD");
+	CHECK(preload && strstr(preload, "/libmpiwait.so:libother.so"));
+	CHECK(config_says("rungs=pause+nap;"));
+	CHECK(config_says("relative_ppm=50000;"));
+	CHECK(config_says(";segment=2"));
+	CHECK(fake_host.log[0] == '\0');
+}
+
+/* What the task may run on when slurmstepd lets it go; the test is the task. */
+static cpu_set_t affinity_of_task(uint32_t task, const char *option, int argument_count, char **arguments)
+{
+	cpu_set_t before, bound;
+
+	fake_host_reset(S_CTX_REMOTE);
+	fake_host.local_tasks = 2;
+	fake_host.cores = "0-1";
+	fake_host.task = task;
+	CHECK(sched_getaffinity(0, sizeof(before), &before) == 0);
+	run_task(option, argument_count, arguments);
+	CHECK(sched_getaffinity(0, sizeof(bound), &bound) == 0);
+	CHECK(sched_setaffinity(0, sizeof(before), &before) == 0);
+	return bound;
+}
+
+/* Two cores, and the right to run on both. With hardware threads, two CPUs may be one core. */
+static bool has_two_cores(const cpu_set_t *cpus)
+{
+	FILE *file = fopen("/sys/devices/system/cpu/cpu0/topology/thread_siblings_list", "r");
+	char siblings[16] = "";
+	bool alone = file && fgets(siblings, sizeof(siblings), file) && strcmp(siblings, "0\n") == 0;
+
+	if (file)
+		fclose(file);
+	return CPU_COUNT(cpus) == sysconf(_SC_NPROCESSORS_ONLN) && CPU_COUNT(cpus) >= (alone ? 2 : 3);
+}
+
+/* Each of two tasks has one of two cores, unless the site says otherwise. */
+static void binds_each_task_to_its_cores(void)
+{
+	char *unbound[] = {policies, "pin=none"};
+	cpu_set_t all, first, second, both;
+
+	memset(&all, 0xff, sizeof(all)); /* as slurmstepd has it, wherever the test runs */
+	CHECK(sched_setaffinity(0, sizeof(all), &all) == 0);
+	CHECK(sched_getaffinity(0, sizeof(all), &all) == 0);
+	first = affinity_of_task(0, "nap", 2, unbound);
+	CHECK(CPU_EQUAL(&first, &all));
+	first = affinity_of_task(0, NULL, 1, no_arguments);
+	CHECK(CPU_EQUAL(&first, &all));
+	if (!has_two_cores(&all))
+		return;
+	first = affinity_of_task(0, "nap", 1, no_arguments);
+	second = affinity_of_task(1, "nap", 1, no_arguments);
+	CPU_AND(&both, &first, &second);
+	CHECK(CPU_COUNT(&first) > 0 && CPU_COUNT(&second) > 0 && CPU_COUNT(&both) == 0);
 	CHECK(fake_host.log[0] == '\0');
 }
 
@@ -64,7 +132,9 @@ static bool says_near(const char *option, uint32_t local_tasks, uint32_t total_t
 	fake_host.task_stride = stride;
 	run_task(option, 1, no_arguments);
 	config = fake_host_getenv("MPI_WAIT_CONFIG");
-	return config && strstr(config, ";segment=") && near ? strstr(config, near) != NULL : !strstr(config, ";near=");
+	if (!config || !strstr(config, ";segment="))
+		return false;
+	return near ? strstr(config, near) != NULL : !strstr(config, ";near=");
 }
 
 /* Which of the step's tasks are here is for profiles of several nodes. */
@@ -106,7 +176,7 @@ static void leaves_others_alone(void)
 	fake_host.job_id = 8;
 	spank_setenv(NULL, "LD_PRELOAD", "libother.so", 1);
 	run_task(NULL, 1, no_arguments);
-	CHECK(strcmp(fake_host_getenv("LD_PRELOAD"), "libother.so") == 0);
+	CHECK(preload_is("libother.so"));
 	CHECK(!fake_host_getenv("MPI_WAIT_CONFIG"));
 	CHECK(access("/run/mpi-wait/c1/8", F_OK) < 0);
 	CHECK(fake_host.log[0] == '\0');
@@ -149,7 +219,7 @@ static void survives_a_huge_preload(void)
 	fake_host_reset(S_CTX_REMOTE);
 	spank_setenv(NULL, "LD_PRELOAD", huge, 1);
 	run_task("nap", 1, no_arguments);
-	CHECK(strcmp(fake_host_getenv("LD_PRELOAD"), huge) == 0);
+	CHECK(preload_is(huge));
 	CHECK_CONTAINS(fake_host.log, "LD_PRELOAD is left alone");
 	free(huge);
 }
@@ -164,14 +234,14 @@ static void follows_precedence(void)
 	fake_host_reset(S_CTX_REMOTE);
 	spank_setenv(NULL, "MPI_WAIT_POLICY", "yield", 1);
 	run_task(NULL, 2, site_nap);
-	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "rungs=pause+yield;"));
+	CHECK(config_says("rungs=pause+yield;"));
 	fake_host_reset(S_CTX_REMOTE);
 	spank_setenv(NULL, "MPI_WAIT_POLICY", "yield", 1);
 	run_task("off", 2, site_nap);
 	CHECK(!fake_host_getenv("MPI_WAIT_CONFIG"));
 	fake_host_reset(S_CTX_REMOTE);
 	run_task("no-such-policy", 2, site_nap); /* forged: the site's default holds */
-	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "rungs=pause+nap;"));
+	CHECK(config_says("rungs=pause+nap;"));
 	CHECK_CONTAINS(fake_host.log, "unknown policy 'no-such-policy'");
 }
 
@@ -211,7 +281,7 @@ static void remembers_the_job(void)
 	CHECK(fake_host_call("job_prolog", 2, site_nap) == 0);
 	fake_host_reset(S_CTX_REMOTE);
 	run_task(NULL, 2, site_nap);
-	CHECK(strstr(fake_host_getenv("MPI_WAIT_CONFIG"), "rungs=pause+yield;"));
+	CHECK(config_says("rungs=pause+yield;"));
 	fake_host_reset(S_CTX_JOB_SCRIPT);
 	fake_host_load(plugin, NULL, 2, site_nap);
 	CHECK(fake_host_call("job_epilog", 2, site_nap) == 0);
@@ -254,6 +324,7 @@ int main(int argument_count, char **arguments)
 	if (mount("tmpfs", "/var/spool", "tmpfs", 0, "mode=755") < 0)
 		return 77;
 	injects_in_front();
+	binds_each_task_to_its_cores();
 	names_the_tasks_of_the_node();
 	seals_the_segment();
 	leaves_others_alone();

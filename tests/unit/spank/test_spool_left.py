@@ -71,6 +71,17 @@ def test_whoever_waited_for_the_lock_finds_nothing_left(site: Site) -> None:
     assert done.returncode == 0 and names(site) == []
 
 
+def test_only_the_first_node_writes(site: Site) -> None:
+    """Its writer may be waiting: the other's, which came last, leaves the record to it."""
+    for node in ("c1", "c2"):
+        site.put(node_record(node, "c[1-2]"), node)
+        assert site.node("write", KEY, "writer=sweep", node=node).returncode == 0
+    assert site.node("write", KEY, node="c2").returncode == 0
+    assert not (site.spool / "done").exists()
+    assert site.node("write", KEY, node="c1").returncode == 0
+    assert site.done()["nodes"] == {"reported": 2, "of": 2}
+
+
 def test_a_late_node_does_not_replace_what_is_better(site: Site) -> None:
     for node in ("c1", "c2"):
         put(site, node, "c[1-3]")

@@ -1,0 +1,219 @@
+/*
+ * A slurmstepd with its tasks, but for Slurm: the real plugin is driven through its callbacks, and each task is a
+ * process of its own that has what a task inherits, and says to the broker what it is told.
+ *
+ *     grant_host PLUGIN JOB TASKS OPTION [ARGUMENT...]
+ *
+ * ARGUMENT as in plugstack.conf. Step 0, on cores 0 to TASKS - 1, of user and group 65534.
+ *
+ * One command a line, one answer a line:
+ *     TASK config | cpus | widen | low CPU | restore CPU     of that task: see task_main
+ *     end TASK                                               it ends, and the plugin is told
+ *     exit                                                   the step ends
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "preload/lease.h"
+#include "tests/lib/doubles/fake_host.h"
+
+#define TASKS_MAX 8
+#define USER      65534
+#define CONFIG    "MPI_WAIT_CONFIG"
+
+static struct {
+	pid_t pid;
+	FILE *tell;
+	FILE *hear;
+} tasks[TASKS_MAX];
+
+/* The answer to a request, "over" where there is none any more. */
+static void lease_ask(uint32_t verb, uint32_t cpu)
+{
+	const char *lease = getenv(CONFIG) ? strstr(getenv(CONFIG), ";cpufreq=lease:") : NULL;
+	int descriptor = lease ? atoi(lease + strlen(";cpufreq=lease:")) : -1;
+	struct mpiwait_lease_request request = {
+	        .magic = MPIWAIT_LEASE_MAGIC, .verb = verb, .cpu = cpu, .tid = (uint32_t)syscall(SYS_gettid)};
+	struct mpiwait_lease_reply reply = {.magic = 0};
+	struct pollfd answer = {.fd = descriptor, .events = POLLIN};
+
+	if (descriptor >= 0 && send(descriptor, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) &&
+	    poll(&answer, 1, -1) == 1 && recv(descriptor, &reply, sizeof(reply), 0) == sizeof(reply))
+		printf("%u %u\n", reply.answer, reply.changes);
+	else
+		printf("over\n");
+}
+
+static void cpus_print(void)
+{
+	cpu_set_t cpus;
+
+	sched_getaffinity(0, sizeof(cpus), &cpus);
+	for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++)
+		if (CPU_ISSET(cpu, &cpus))
+			printf("%zu ", cpu);
+	printf("\n");
+}
+
+static int widen(void)
+{
+	cpu_set_t cpus;
+
+	memset(&cpus, 0xff, sizeof(cpus));
+	return sched_setaffinity(0, sizeof(cpus), &cpus);
+}
+
+/* After the task's exec: it has its environment and what it inherited, and nothing of slurmstepd's. */
+static int task_main(void)
+{
+	char line[64], word[16];
+	unsigned cpu = 0;
+
+	while (fgets(line, sizeof(line), stdin) && sscanf(line, "%15s %u", word, &cpu) >= 1) {
+		if (strcmp(word, "config") == 0)
+			printf("%s\n", getenv(CONFIG) ? getenv(CONFIG) : "");
+		else if (strcmp(word, "cpus") == 0)
+			cpus_print();
+		else if (strcmp(word, "widen") == 0)
+			printf("%d\n", widen());
+		else
+			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu);
+		fflush(stdout);
+	}
+	return 0;
+}
+
+/* Until slurmstepd lets it go on. */
+static void task_begin(int order, int answer, int count, char *arguments[])
+{
+	char byte;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	fake_host_call("task_init_privileged", count, arguments);
+	if (read(order, &byte, 1) != 1)
+		_exit(1);
+	fake_host_call("task_init", count, arguments);
+	if (fake_host_getenv(CONFIG))
+		setenv(CONFIG, fake_host_getenv(CONFIG), 1);
+	if (setgid(USER) || setuid(USER) || prctl(PR_SET_PDEATHSIG, SIGKILL)) /* a change of user takes it away */
+		_exit(1);
+	dup2(order, 0);
+	dup2(answer, 1);
+	execl("/proc/self/exe", "grant_host", (char *)NULL);
+	_exit(1);
+}
+
+static int task_fork(uint32_t task, int count, char *arguments[])
+{
+	int order[2], answer[2];
+
+	if (pipe2(order, O_CLOEXEC) || pipe2(answer, O_CLOEXEC))
+		return -1;
+	fake_host.task = task;
+	tasks[task].pid = fork();
+	if (tasks[task].pid == 0)
+		task_begin(order[0], answer[1], count, arguments);
+	close(order[0]);
+	close(answer[1]);
+	tasks[task].tell = fdopen(order[1], "w");
+	tasks[task].hear = fdopen(answer[0], "r");
+	return tasks[task].pid < 0 ? -1 : 0;
+}
+
+static void task_end(uint32_t task, int count, char *arguments[])
+{
+	if (!tasks[task].tell)
+		return;
+	fclose(tasks[task].tell);
+	fclose(tasks[task].hear);
+	tasks[task].tell = NULL;
+	waitpid(tasks[task].pid, NULL, 0);
+	fake_host.task = task;
+	fake_host_call("task_exit", count, arguments);
+}
+
+static void step_end(int count, char *arguments[])
+{
+	for (uint32_t task = 0; task < TASKS_MAX; task++)
+		task_end(task, count, arguments);
+	fake_host_call("exit", count, arguments);
+}
+
+static void relay(uint32_t task, const char *line)
+{
+	char answer[4096] = "over\n";
+
+	fputs(line, tasks[task].tell);
+	fflush(tasks[task].tell);
+	if (fgets(answer, sizeof(answer), tasks[task].hear))
+		fputs(answer, stdout);
+}
+
+static void serve(int count, char *arguments[])
+{
+	char line[128];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		uint32_t task = (uint32_t)atoi(line + (strncmp(line, "end ", 4) == 0 ? 4 : 0)) % TASKS_MAX;
+
+		if (strcmp(line, "exit\n") == 0)
+			break;
+		if (strncmp(line, "end ", 4) == 0) {
+			task_end(task, count, arguments);
+			puts("ended");
+		} else if (tasks[task].tell) {
+			relay(task, strchr(line, ' ') + 1);
+		} else {
+			puts("no such task");
+		}
+		fflush(stdout);
+	}
+}
+
+int main(int count, char *words[])
+{
+	static char cores[16];
+	uint32_t number = count > 4 ? (uint32_t)atoi(words[3]) : 0;
+
+	if (count == 1)
+		return task_main();
+	if (number == 0 || number > TASKS_MAX)
+		return 64;
+	widen(); /* as slurmstepd is, wherever the test runs */
+	fake_host_reset(S_CTX_REMOTE);
+	snprintf(cores, sizeof(cores), "0-%u", number - 1);
+	fake_host.job_id = (uint32_t)atoi(words[2]);
+	fake_host.user = USER;
+	fake_host.local_tasks = number;
+	fake_host.cores = cores;
+	fake_host_load(words[1], words[4], count - 5, words + 5);
+	fake_host_call("init_post_opt", count - 5, words + 5);
+	for (uint32_t task = 0; task < number; task++)
+		if (task_fork(task, count - 5, words + 5))
+			return 1;
+	for (uint32_t task = 0; task < number; task++) {
+		fake_host.task = task;
+		fake_host.task_pid = tasks[task].pid;
+		fake_host_call("task_post_fork", count - 5, words + 5);
+	}
+	for (uint32_t task = 0; task < number; task++) {
+		fputc('\n', tasks[task].tell);
+		fflush(tasks[task].tell);
+	}
+	puts("begun");
+	fflush(stdout);
+	serve(count - 5, words + 5);
+	step_end(count - 5, words + 5);
+	fputs(fake_host.log, stderr);
+	return 0;
+}

@@ -1,0 +1,198 @@
+"""A step's grant on a simulated node, without Slurm: the real plugin binds tasks, claims their cores, obeys them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.lib.journal_tools import BUILD, ENVIRONMENT, REPOSITORY, STATE, Node, nodes
+
+HOST = BUILD / "tests/lib/doubles/grant_host"
+PLUGIN = BUILD / "spank/spank_mpi_wait.so"
+POLICIES = f"policies={REPOSITORY}/policies"
+DONE, NOT_YOURS, NOT_NOW = 0, 1, 2  # preload/lease.h
+DEADLINE_S = 20
+MOST, LEAST = "3500000", "800000"  # kHz, of intel_pstate as the node has it
+MAX = "scaling_max_freq"
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Node]]:
+    yield from nodes()
+
+
+@pytest.fixture
+def node(start: Callable[..., Node]) -> Node:
+    return start(driver="intel_pstate")
+
+
+class Step:
+    """A step of two tasks on cores 0 and 1, until its with-statement ends."""
+
+    def __init__(self, node: Node, *arguments: str, job: int = 7) -> None:
+        self.node, self.job = node, job
+        words = node.command("env", "SLURM_CLUSTER_NAME=test", HOST, PLUGIN, job, 2, "pstate", POLICIES, *arguments)
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True, env=ENVIRONMENT)
+        assert self._answer() == "begun", self.process.stderr and self.process.stderr.read()
+
+    def _answer(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().strip()
+
+    def tell(self, words: str) -> str:
+        assert self.process.stdin
+        self.process.stdin.write(words + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def ask(self, words: str) -> tuple[int, int]:
+        """What the broker answers, and how many frequencies it has changed for it."""
+        answer, changes = self.tell(words).split()
+        return int(answer), int(changes)
+
+    def limits(self) -> tuple[str, str]:
+        return self.node.read(0, MAX), self.node.read(1, MAX)
+
+    def exit(self) -> str:
+        """The step's end; what the plugin has logged."""
+        return self.process.communicate("exit\n", timeout=DEADLINE_S)[1]
+
+    def grant(self) -> dict[str, object]:
+        """What the node noted of it."""
+        step = json.loads(self.node.path(f"{STATE}/{self.job}/step.0.json").read_text())
+        found: dict[str, object] = step["grant"]
+        return found
+
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+
+
+def test_a_task_lowers_its_own_core_and_puts_it_back(node: Node) -> None:
+    with Step(node) as step:
+        assert [step.tell(f"{task} cpus") for task in (0, 1)] == ["0", "1"]
+        assert step.limits() == (MOST, MOST) and len(node.journals()) == 1
+        assert step.ask("0 low 0") == (DONE, 1)
+        assert step.limits() == (LEAST, MOST)
+        assert step.ask("0 low 0") == (DONE, 0)
+        assert step.ask("1 restore 1") == (DONE, 0)
+        assert step.limits() == (LEAST, MOST)
+        assert step.ask("0 restore 0") == (DONE, 1)
+        assert step.limits() == (MOST, MOST)
+        assert step.exit() == ""
+        grant = step.grant()
+    assert (grant["mode"], grant["cores"], grant["refused"], grant["transitions"]) == ("lease", 2, {}, 2)
+    assert isinstance(grant["low_us"], int) and grant["low_us"] > 0
+
+
+def test_the_core_of_another_task_is_not_its_own(node: Node) -> None:
+    before = node.snapshot()
+    with Step(node) as step:
+        for cpu in (1, 2, 77):
+            assert step.ask(f"0 low {cpu}") == (NOT_YOURS, 0)
+            assert step.ask(f"0 restore {cpu}") == (NOT_YOURS, 0)
+        assert node.snapshot() == before
+
+
+def test_a_thread_that_may_run_elsewhere_lowers_nothing(node: Node) -> None:
+    """And what was lowered for it before is put back."""
+    with Step(node) as step:
+        assert step.ask("0 low 0") == (DONE, 1)
+        assert step.tell("0 widen") == "0"
+        assert step.ask("0 low 0") == (NOT_NOW, 1)
+        assert step.limits() == (MOST, MOST)
+
+
+@pytest.mark.parametrize("arguments", [(), ("min_khz=1200000",)], ids=["hardware", "site"])
+def test_no_lower_than_it_may(node: Node, arguments: tuple[str, ...]) -> None:
+    with Step(node, *arguments) as step:
+        assert step.ask("0 low 0") == (DONE, 1)
+        assert step.limits() == ("1200000" if arguments else LEAST, MOST)
+
+
+def test_a_core_that_nobody_asks_for_again_comes_back_by_itself(node: Node) -> None:
+    with Step(node) as step:
+        assert step.ask("0 low 0") == (DONE, 1)
+        deadline = time.monotonic() + DEADLINE_S / 2
+        while step.limits() != (MOST, MOST) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert step.limits() == (MOST, MOST)
+        assert step.ask("0 low 0") == (DONE, 1)
+
+
+def test_a_task_that_ends_leaves_its_core_as_it_was_and_the_others_alone(node: Node) -> None:
+    with Step(node) as step:
+        assert step.ask("0 low 0") == (DONE, 1) and step.ask("1 low 1") == (DONE, 1)
+        assert step.tell("end 0") == "ended"
+        assert step.limits() == (MOST, LEAST)
+        assert node.driver("hold", 8, 0, text="claim 0\n").stdout == "0 \n0 \n"  # free for another job
+        assert step.ask("1 restore 1") == (DONE, 1)
+
+
+def test_a_file_is_its_users_no_longer_than_the_task_lasts(node: Node) -> None:
+    """Which its user could have kept open, so that it is the task's end that counts."""
+    before = node.snapshot()
+    with Step(node, "grant=file") as step:
+        owners = [node.snapshot()[f"policy{cpu}/{MAX}"][1:3] for cpu in (0, 1)]
+        assert owners == [(65534, 65534)] * 2
+        assert step.tell("end 0") == "ended"
+        assert node.snapshot()[f"policy0/{MAX}"] == before[f"policy0/{MAX}"]
+        assert node.snapshot()[f"policy1/{MAX}"] != before[f"policy1/{MAX}"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("grant=file",)], ids=["lease", "file"])
+def test_the_steps_end_puts_everything_back(node: Node, arguments: tuple[str, ...]) -> None:
+    before = node.snapshot()
+    with Step(node, *arguments) as step:
+        if not arguments:
+            assert step.ask("0 low 0") == (DONE, 1) and step.ask("1 low 1") == (DONE, 1)
+        else:
+            assert ";cpufreq=file:scaling_max_freq:800000:3500000" in step.tell("0 config")
+        assert node.snapshot()[f"policy1/{MAX}"] != before[f"policy1/{MAX}"]
+        assert step.exit().count("owner 65534:65534 mode 0644 put back to 0:0 0644") == (2 if arguments else 0)
+    assert (node.snapshot(), node.journals()) == (before, [])
+
+
+def test_a_killed_step_is_put_back_by_the_epilog(node: Node) -> None:
+    before = node.snapshot()
+    with Step(node) as step:
+        assert step.ask("0 low 0") == (DONE, 1)
+        assert node.snapshot() != before
+    assert node.snapshot() != before
+    assert node.driver("epilog", 7).returncode == 0
+    assert (node.snapshot(), node.journals()) == (before, [])
+
+
+def test_a_domain_of_several_tasks_is_nobodys(start: Callable[..., Node]) -> None:
+    node = start(driver="intel_pstate", domain_size=4)
+    before = node.snapshot()
+    with Step(node) as step:
+        assert "cpufreq=" not in step.tell("0 config") and "rungs=" in step.tell("0 config")
+        assert step.tell("0 low 0") == "over"
+        assert step.exit() == ""
+        assert step.grant()["refused"] == {"frequency domain reaches outside the task's cores": 2}
+        assert step.grant()["cores"] == 0
+    assert (node.snapshot(), node.journals()) == (before, [])
+
+
+def test_a_step_takes_its_cores_from_whoever_had_them(node: Node) -> None:
+    """An earlier step that hangs, and whose tasks think that they have a lease still."""
+    before = node.snapshot()
+    with Step(node) as first:
+        assert first.ask("0 low 0") == (DONE, 1)
+        with Step(node, job=8) as second:
+            assert second.limits() == (MOST, MOST)
+            assert first.ask("0 low 0")[0] == 4  # over
+            assert second.ask("0 low 0") == (DONE, 1)
+            assert first.exit() == "" and second.limits() == (LEAST, MOST)
+            assert "policy0: job 7 step 0 held it; what it changed is undone" in second.exit()
+    assert (node.snapshot(), node.journals()) == (before, [])
