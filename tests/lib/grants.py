@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import secrets
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.lib import jobs
-from tests.lib.jobs import PROGRAMS
+from tests.lib.jobs import PROGRAMS, begin
 from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
@@ -32,6 +30,7 @@ LONG = [PSTATE, f"{PROGRAMS}/unbalanced", "1", "500", "60"]
 HOSTILE = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/hostile.py"]
 
 Start = Callable[..., Cluster]
+__all__ = ["begin", "wait_for"]
 
 
 def clusters(fleet: Fleet) -> Iterator[Start]:
@@ -111,13 +110,6 @@ def lows(cluster: Cluster) -> list[str]:
         for line in files(cluster).splitlines()
         if "scaling_max_freq" in line and line.endswith(" 1000000")
     ]
-
-
-def begin(cluster: Cluster, argv: list[str], **how: Any) -> tuple[int, subprocess.Popen[str]]:
-    """Starts a job in the background; returns its id."""
-    name = f"t{secrets.token_hex(6)}"
-    process = cluster.popen(["srun", f"--job-name={name}", *argv], **how)
-    return wait_for(lambda: jobs.job_named(cluster, name)), process
 
 
 def is_clean(cluster: Cluster, before: str) -> bool:

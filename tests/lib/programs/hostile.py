@@ -243,7 +243,9 @@ def low() -> dict[str, str]:
 
 
 def renew() -> dict[str, str]:
-    """Keeps its core low, as a rank in a long wait does: so many seconds, or until there is a file. Asks once more then."""
+    """Keeps its core low, as a rank in a long wait does: so many seconds, or until there is a file.
+
+    Asks once more after that."""
     own, end = bind(), lease()
     until, enough = time.monotonic() + float(sys.argv[2]), False
     while not enough:
