@@ -203,7 +203,7 @@ def test_whatever_dies_the_files_are_as_before(start: grants.Start, how: str) ->
     cluster = start()
     before = files(cluster)
     job, process = begin(cluster, ["-N1", "-n2", *LONG])
-    assert wait_for(lambda: lows(cluster)) == ["policy0"]
+    assert wait_for(lambda: lows(cluster)) == [f"policy{WAITER}"]
     kill(cluster, job, how)
     process.communicate(timeout=60)
     cluster.wait_job(job)

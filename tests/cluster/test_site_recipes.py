@@ -91,8 +91,8 @@ def test_a_partitions_default(scripted: Cluster) -> None:
 
 
 def test_metrics_of_a_running_job(scripted: Cluster) -> None:
-    argv = ["srun", "-N1", "-n2", "-wc1", "--mpi-wait-policy=nap", UNBALANCED, "80", "50", "2"]
-    running = scripted.popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    argv = ["-N1", "-n2", "-wc1", "--mpi-wait-policy=nap", f"{jobs.PROGRAMS}/crash", "600000"]
+    job, running = jobs.begin(scripted, argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     values: dict[str, float] = {}
 
     def waits() -> float:
@@ -101,7 +101,8 @@ def test_metrics_of_a_running_job(scripted: Cluster) -> None:
         values.update({name: value for name, _, value in parsed(done.stdout)})
         return values.get("mpi_wait_job_waiting_seconds", 0)
     wait_for(waits, "a rank that waits")
-    assert running.wait(120) == 0
+    scripted.run(["scancel", str(job)], check=True)
+    running.wait(60)
     assert values["mpi_wait_up"] == 1 and values["mpi_wait_jobs"] == 1 and values["mpi_wait_job_ranks"] == 2
     assert 0 < values["mpi_wait_job_waiting_seconds"] <= values["mpi_wait_job_run_seconds"]
     assert values["mpi_wait_job_energy_joules"] > 0

@@ -26,7 +26,8 @@ UNBALANCED = [PSTATE, f"{PROGRAMS}/unbalanced", "4", "30", "3"]
 # Rank 1 waits four times a quarter of a second for a sender that sleeps: however busy the machine is.
 WAITS = [PSTATE, f"{PROGRAMS}/late_sender", "250", "4"]
 WAITER = 1
-LONG = [PSTATE, f"{PROGRAMS}/unbalanced", "1", "500", "60"]
+# Rank 1 waits until somebody is killed.
+LONG = [PSTATE, f"{PROGRAMS}/crash", "600000"]
 HOSTILE = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/hostile.py"]
 
 Start = Callable[..., Cluster]
