@@ -40,7 +40,7 @@ def suspend(cluster: Cluster, job: int) -> None:
 def test_suspended_time_is_no_wait(start: grants.Start, policy: str) -> None:
     cluster = start()
     began = time.monotonic()
-    argv = ["-N1", "-n2", f"--mpi-wait-policy={policy}", f"{jobs.PROGRAMS}/late_sender", "4000"]
+    argv = ["-N1", "-n2", f"--mpi-wait-policy={policy}", f"{jobs.PROGRAMS}/late_sender", "500", "16"]
     job, process = begin(cluster, argv)
     wait_for(lambda: max(jobs.waited_s(cluster, cluster.nodes[0], job), default=0) > 0.5, "a rank that waits")
     suspend(cluster, job)
@@ -61,7 +61,8 @@ def test_a_suspended_job_gives_its_core_back(start: grants.Start) -> None:
     """A second job on that core runs at the found frequency, and may have a lease; after resume the first goes on."""
     cluster = start()
     before = files(cluster)
-    job, process = begin(cluster, ["-N1", "-n2", PSTATE, f"{jobs.PROGRAMS}/unbalanced", "1", "400", "14"])
+    waits = ["--cpu-bind=map_cpu:1,0", f"{jobs.PROGRAMS}/late_sender", "1000", "8"]
+    job, process = begin(cluster, ["-N1", "-n2", PSTATE, *waits])
     assert wait_for(lambda: lows(cluster)) == ["policy0"]
     suspend(cluster, job)
     wait_for(lambda: not lows(cluster), "the end of the lease")
