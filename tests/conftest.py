@@ -6,15 +6,19 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from tests.lib.site import debs
 from tests.lib.throwaway import (
     Cluster,
+    Fleet,
     MissingRequirements,
     ProfileUnavailable,
+    Variant,
     project_cluster_arguments,
+    registry,
 )
 
 pytest_plugins = ["tests.lib.rules"]
@@ -26,39 +30,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path.name != "test_packages_debian.py")
 
 
-def start_or_skip(cluster: Cluster) -> Cluster:
+Started = TypeVar("Started", bound=Cluster)
+
+
+def start_or_skip(cluster: Started) -> Started:
     """Starts it; a machine or kernel that cannot run it makes the test a skip with the reason."""
     try:
-        return cluster.start()
+        cluster.start()
     except (MissingRequirements, ProfileUnavailable) as error:
         pytest.skip(str(error))
+    return cluster
 
 
-def project_cluster(profile: str) -> Iterator[Cluster]:
-    cluster = start_or_skip(Cluster(nodes=2, profile=profile, **project_cluster_arguments()))
-    yield cluster
-    cluster.stop()
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """Two simulated nodes, proctrack/linuxproc, with the staged project if there is one."""
-    yield from project_cluster("linuxproc")
+def project_fleet(profile: str) -> Iterator[Fleet]:
+    fleet = start_or_skip(Fleet(nodes=2, profile=profile, **project_cluster_arguments()))
+    yield fleet
+    fleet.stop()
 
 
 @pytest.fixture(scope="session")
-def cluster_cgroup() -> Iterator[Cluster]:
+def cluster() -> Iterator[Fleet]:
+    """Two simulated nodes, proctrack/linuxproc, with the staged project if there is one; and variants on demand."""
+    yield from project_fleet("linuxproc")
+
+
+@pytest.fixture(scope="session")
+def cluster_cgroup() -> Iterator[Fleet]:
     """The same with proctrack/cgroup, task/cgroup, ConstrainCores and PrologFlags=Contain."""
-    yield from project_cluster("cgroup")
+    yield from project_fleet("cgroup")
 
 
-@pytest.fixture(scope="session")
-def unbinding_cluster() -> Iterator[Cluster]:
+@pytest.fixture(scope="module")
+def unbinding_cluster(cluster: Fleet) -> Iterator[Variant]:
     """One node on which Slurm binds nothing: TaskPlugin=task/none."""
-    conf = {"TaskPlugin": "task/none"}
-    cluster = Cluster(nodes=1, slurm_conf=conf, **project_cluster_arguments())
-    yield start_or_skip(cluster)
-    cluster.stop()
+    with cluster.variants():
+        yield cluster.variant(slurm_conf={"TaskPlugin": "task/none"})
 
 
 @pytest.fixture(scope="session")
@@ -75,15 +81,20 @@ def debian_packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]
     return debs.found(folder / "debs")
 
 
+LOGS_BEFORE = pytest.StashKey[dict[int, dict[str, int]]]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    registry.forget_failures()
+    item.stash[LOGS_BEFORE] = registry.sizes()
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """With a failed test, the ends of the daemons' logs of the clusters that it used."""
+    """With a failed test, or a fixture of it that failed, what the daemons of all clusters have logged meanwhile."""
     outcome = yield
     report = outcome.get_result()
-    if not report.failed:
-        return
-    for value in getattr(item, "funcargs", {}).values():
-        if isinstance(value, Cluster):
-            for name, text in value.all_logs().items():
-                if text:
-                    report.sections.append((f"log of {name}", text[-LOG_TAIL:]))
+    if report.failed:
+        for name, text in registry.news(item.stash.get(LOGS_BEFORE, {})):
+            report.sections.append((f"log of {name}", text[-LOG_TAIL:]))

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.conftest import start_or_skip
 from tests.lib.jobs import record, srun
-from tests.lib.throwaway import Cluster, project_cluster_arguments
+from tests.lib.throwaway import Cluster, Fleet
+from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -20,9 +19,9 @@ PLUGIN = "/opt/mpi-wait/lib/slurm/spank_mpi_wait.so"
 OUTBOX = "/var/spool/mpi-wait/out"
 
 
-def check(cluster: Cluster, user: str = "root", node: str = "c1", status: int = 0) -> dict[str, dict[str, Any]]:
+def check(cluster: Cluster, user: str = "root", node: str = "", status: int = 0) -> dict[str, dict[str, Any]]:
     """The findings by "section/name"; of several of one name, the last."""
-    done = cluster.node_run(node, [COMMAND, "check", "--json"], user=user)
+    done = cluster.node_run(node or cluster.nodes[0], [COMMAND, "check", "--json"], user=user)
     assert done.returncode == status, done.stdout + done.stderr
     answer = json.loads(done.stdout)
     assert answer["simulated"] and answer["root"] == (user == "root")
@@ -34,15 +33,15 @@ def unwell(found: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def breakable() -> Iterator[Cluster]:
-    """A cluster whose plugstack.conf may be spoilt."""
-    cluster = start_or_skip(Cluster(nodes=1, **project_cluster_arguments()))
-    yield cluster
-    cluster.stop()
+def breakable(cluster: Fleet) -> Iterator[Cluster]:
+    """A node whose plugstack.conf may be spoilt."""
+    with cluster.variants():
+        yield cluster.variant(name="breakable")
 
 
 def test_root_sees_a_node_that_is_well(cluster: Cluster) -> None:
     found = check(cluster)
+    count = len(cluster.node_run("submit", ["scontrol", "-o", "show", "node"], check=True).stdout.splitlines())
     # the cluster has no PrologFlags, and its spool is in memory, though all of it sees the same
     assert {name for name, status in unwell(found).items() if status == "WARN"} == {
         "Slurm/PrologFlags",
@@ -53,10 +52,10 @@ def test_root_sees_a_node_that_is_well(cluster: Cluster) -> None:
     assert found["Frequency/cpufreq driver"]["what"] == "acpi-cpufreq, 2 frequency domains (simulated)"
     assert found["Plugin/slurmd"]["what"] == "has loaded the plugin"
     assert found["Plugin/arguments"]["what"] == f"spool={cluster.spool}"
-    assert found["Slurm/slurmctld"]["what"] == "cluster throwaway, 2 nodes"
+    assert found["Slurm/slurmctld"]["what"] == f"cluster throwaway, {count} nodes"
     assert found["Slurm/slurmdbd"]["what"].startswith("22.05.8, answered in ")
     assert found["Policies/nap"]["what"] == "runs here"
-    assert "on tmpfs, and the cluster has 2 nodes" in found["Records/spool"]["what"]
+    assert f"on tmpfs, and the cluster has {count} nodes" in found["Records/spool"]["what"]
 
 
 def test_a_user_is_told_what_was_not_seen(cluster: Cluster) -> None:
@@ -90,18 +89,14 @@ def test_on_the_submit_host_too(cluster: Cluster) -> None:
 def test_the_records_of_the_last_day_are_counted(cluster: Cluster) -> None:
     job, _ = srun(cluster, ["--mpi-wait-policy=profile", "-w", "c2", "true"])
     record(cluster, job)
-    before = time.monotonic()
-    while "0 records" in check(cluster, node="c2")["Records/stored"]["what"]:
-        assert time.monotonic() < before + 20
+    wait_for(lambda: "0 records" not in check(cluster, node="c2")["Records/stored"]["what"], "a record")
     assert check(cluster, node="c2")["Records/job states"]["what"] == "none"
 
 
 def test_a_running_job_is_no_leftover_and_a_state_without_a_job_is(cluster: Cluster) -> None:
     running = cluster.popen(["srun", "--mpi-wait-policy=profile", "-w", "c2", "sleep", "60"])
     try:
-        before = time.monotonic()
-        while "1 job under a policy" not in check(cluster, node="c2")["Records/job states"]["what"]:
-            assert time.monotonic() < before + 20
+        wait_for(lambda: "1 job under a policy" in check(cluster, node="c2")["Records/job states"]["what"], "the job")
     finally:
         running.terminate()
         running.wait()

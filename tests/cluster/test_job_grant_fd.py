@@ -11,16 +11,17 @@ from pathlib import Path
 import pytest
 
 from tests.lib import grants
-from tests.lib.grants import HOSTILE, NODE, PSTATE, begin, files, is_clean, wait_for
-from tests.lib.throwaway import Cluster
+from tests.lib.grants import HOSTILE, PSTATE, begin, files, is_clean
+from tests.lib.throwaway import Cluster, Fleet
+from tests.lib.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 SPEED = f"{grants.CPUFREQ}/policy0/scaling_setspeed"
 
 
 @pytest.fixture(scope="module")
-def start() -> Iterator[grants.Start]:
-    yield from grants.clusters()
+def start(cluster: Fleet) -> Iterator[grants.Start]:
+    yield from grants.clusters(cluster)
 
 
 class Keeper:
@@ -28,7 +29,7 @@ class Keeper:
 
     def __init__(self, cluster: Cluster, path: str, way: str, user: str = "alice") -> None:
         command = [*HOSTILE, "keep", way, path]
-        self.process = cluster.inside.popen(command, host=NODE, user=user, stdin=subprocess.PIPE)
+        self.process = cluster.inside.popen(command, host=cluster.nodes[0], user=user, stdin=subprocess.PIPE)
         assert self.process.stdout
         self.answers: dict[str, str] = json.loads(self.process.stdout.readline())
 
@@ -62,7 +63,7 @@ def test_a_kept_descriptor_is_worth_nothing_once_the_governor_is_back(start: gra
     path, job, process = hand_out(cluster)
     keeper = Keeper(cluster, path, way)
     assert keeper.answers == {"taken": "True", "proc": "EACCES", "again": "EACCES"}
-    assert keeper.write(1_200_000) == "done" and cluster.read(NODE, SPEED) == "1200000\n"
+    assert keeper.write(1_200_000) == "done" and cluster.read(cluster.nodes[0], SPEED) == "1200000\n"
     end(cluster, job, process)
     assert is_clean(cluster, before)
     assert keeper.write(1_000_000) == "EINVAL" and files(cluster) == before
@@ -86,8 +87,8 @@ def test_under_a_later_jobs_userspace_governor_it_works_again(start: grants.Star
     keeper = Keeper(cluster, path, "rights")
     end(cluster, job, process)
     _, other, second = hand_out(cluster, user="bob")
-    assert keeper.write(1_000_000) == "done" and cluster.read(NODE, SPEED) == "1000000\n"
-    assert keeper.write(9_000_000) == "done" and cluster.read(NODE, SPEED) == "2400000\n"
+    assert keeper.write(1_000_000) == "done" and cluster.read(cluster.nodes[0], SPEED) == "1000000\n"
+    assert keeper.write(9_000_000) == "done" and cluster.read(cluster.nodes[0], SPEED) == "2400000\n"
     end(cluster, other, second)
     assert is_clean(cluster, before)
     assert keeper.write(1_000_000) == "EINVAL" and files(cluster) == before

@@ -10,9 +10,10 @@ from tests.lib import grants, jobs
 from tests.lib.grants import (
     HOSTILE,
     LONG,
-    NODE,
     PSTATE,
     UNBALANCED,
+    WAITER,
+    WAITS,
     begin,
     files,
     hostile,
@@ -21,17 +22,18 @@ from tests.lib.grants import (
     lows,
     refused,
     take_writes,
-    wait_for,
 )
 from tests.lib.jobs import PROGRAMS
+from tests.lib.throwaway import Fleet
+from tests.lib.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 REACHES_OUT = "frequency domain reaches outside the task's cores"
 
 
 @pytest.fixture(scope="module")
-def start() -> Iterator[grants.Start]:
-    yield from grants.clusters()
+def start(cluster: Fleet) -> Iterator[grants.Start]:
+    yield from grants.clusters(cluster)
 
 
 @pytest.mark.parametrize(
@@ -60,14 +62,16 @@ def test_a_later_steps_own_frequency_survives_the_takeover(start: grants.Start) 
     """What the first step has low is put back before Slurm looks: neither ceiling nor Slurm's reset are ours."""
     cluster = start()
     before = files(cluster)
-    job, first = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "12"])
+    enough = cluster.root / "share/enough-of-the-first"
+    job, first = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "300", f"{cluster.share}/{enough.name}"])
     wait_for(lambda: lows(cluster))
     show = f"cat {grants.CPUFREQ}/policy0/scaling_setspeed"
     _, done = jobs.srun(
         cluster, [f"--jobid={job}", "--overlap", "-n1", "--cpu-freq=1600000", PSTATE, "sh", "-c", show]
     )
     assert done.stdout.strip() == "1600000"
-    first.communicate(timeout=30)
+    enough.touch()
+    first.communicate(timeout=60)
     cluster.wait_job(job)
     wait_for(lambda: not grants.left(cluster))
     assert files(cluster).replace("userspace", "schedutil") == before or files(cluster) == before
@@ -139,13 +143,13 @@ def test_a_batch_step_gets_no_lease(start: grants.Start) -> None:
 def test_a_descriptor_is_handed_down(start: grants.Start) -> None:
     cluster = start("grant=fd governor=userspace")
     before = files(cluster)
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", *WAITS])
     record = jobs.record(cluster, job)
-    writes = take_writes(cluster)
-    assert ("policy0", "scaling_setspeed", "1000000") in writes
+    writes, wait = take_writes(cluster), record["wait"]
+    assert (f"policy{WAITER}", "scaling_setspeed", "1000000") in writes
     assert {file for _, file, _ in writes} == {"scaling_governor", "scaling_setspeed"}
     assert record["grant"] == {"mode": "fd", "cores": 2}
-    assert record["wait"]["transitions"] >= 8 and record["wait"]["low_s"] > 0.5 * record["wait"]["per_rank_s"][0]
+    assert wait["transitions"] >= 8 and wait["low_s"] > 0.5 * wait["per_rank_s"][WAITER]
     assert files(cluster) == before
 
 
@@ -184,7 +188,7 @@ def test_files_are_given_for_the_jobs_time(start: grants.Start) -> None:
     job = jobs.sbatch(
         cluster,
         f"stat -c %U:%a {grants.CPUFREQ}/policy0/scaling_m??_freq\n"
-        f"mpirun.openmpi -n 2 {PROGRAMS}/unbalanced 4 30 3\n",
+        f"mpirun.openmpi -n 2 {' '.join(WAITS[1:])}\n",
         ["-N1", "-n2", PSTATE],
     )
     record = jobs.record(cluster, job)
@@ -240,7 +244,7 @@ def test_a_full_disk_means_no_grant(start: grants.Start) -> None:
     try:
         job, done = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
         assert "checksum" in done.stdout and take_writes(cluster) == []
-        log = cluster.logs(f"slurmd-{NODE}")
+        log = cluster.logs(f"slurmd-{cluster.nodes[0]}")
     finally:
         grants.free_run(cluster)
     cluster.wait_job(job)
@@ -260,7 +264,6 @@ def test_help_says_whether_the_host_can(start: grants.Start) -> None:
     show = ["srun", "--mpi-wait-policy=help"]
     plain = start(simulated=False)
     assert "no cpufreq" in plain.run(show).stdout
-    cluster = start()
-    done = cluster.node_run(NODE, show)
+    done = start().run(show)
     assert "pstate" in done.stdout and "no cpufreq" not in done.stdout
-    assert "grant=off" in start("grant=off").node_run(NODE, show).stdout
+    assert "grant=off" in start("grant=off").run(show).stdout

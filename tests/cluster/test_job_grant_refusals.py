@@ -2,54 +2,57 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.lib import grants, jobs
-from tests.lib.grants import NODE, PSTATE, begin, control, files, refused, take_writes, wait_for
-from tests.lib.throwaway import Cluster
+from tests.lib.grants import PSTATE, begin, control, files, refused, take_writes
+from tests.lib.throwaway import Cluster, Fleet
+from tests.lib.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
-CLAIM = f"/run/mpi-wait/{NODE}/cpu/policy0"
 
 
 @pytest.fixture(scope="module")
-def start() -> Iterator[grants.Start]:
-    yield from grants.clusters()
+def start(cluster: Fleet) -> Iterator[grants.Start]:
+    yield from grants.clusters(cluster)
 
 
-def claimed_once(cluster: Cluster) -> None:
-    """From now on there is a claim's file."""
+def claimed_once(cluster: Cluster) -> str:
+    """From now on there is a claim's file: this one."""
+    claim = f"/run/mpi-wait/{cluster.nodes[0]}/cpu/policy0"
     jobs.srun(cluster, ["-N1", "-n2", PSTATE, "true"])
-    cluster.node_run(NODE, ["test", "-f", CLAIM], check=True)
+    cluster.node_run(cluster.nodes[0], ["test", "-f", claim], check=True)
+    return claim
 
 
 def test_a_claim_that_is_locked(start: grants.Start) -> None:
     cluster = start()
-    claimed_once(cluster)
-    locker = cluster.inside.popen(["flock", CLAIM, "sleep", "60"], host=NODE)
+    claim = claimed_once(cluster)
+    hold = f"exec 9<{claim} && flock 9 && exec cat"
+    locker = cluster.inside.popen(["sh", "-c", hold], host=cluster.nodes[0], stdin=subprocess.PIPE)
     try:
-        wait_for(lambda: cluster.node_run(NODE, ["flock", "-n", CLAIM, "true"]).returncode != 0)
+        wait_for(lambda: cluster.node_run(cluster.nodes[0], ["flock", "-n", claim, "true"]).returncode != 0)
         assert refused(cluster, ["-n2"]) == {"claimed by somebody else": 1}
     finally:
-        locker.kill()
-        locker.communicate()
-        cluster.node_run(NODE, ["pkill", "-f", "^sleep 60$"])
+        locker.communicate(timeout=60)
     assert refused(cluster, ["-n2"]) == {}
 
 
 def test_a_claim_that_is_no_claim(start: grants.Start) -> None:
     cluster = start()
-    claimed_once(cluster)
+    claim = claimed_once(cluster)
     before = files(cluster)
-    cluster.node_run(NODE, ["sh", "-c", f"echo nonsense > {CLAIM}"], check=True)
+    cluster.node_run(cluster.nodes[0], ["sh", "-c", f"echo nonsense > {claim}"], check=True)
     try:
         assert refused(cluster, ["-n2"]) == {"the journal refused": 1}
         assert files(cluster) == before
     finally:
-        cluster.node_run(NODE, ["rm", CLAIM], check=True)
+        cluster.node_run(cluster.nodes[0], ["rm", claim], check=True)
 
 
 def test_a_kernel_that_refuses(start: grants.Start) -> None:
@@ -99,12 +102,12 @@ def test_a_cap(start: grants.Start) -> None:
 def test_cores_that_disagree_with_the_affinity(start: grants.Start) -> None:
     """Slurm says core 0, and the task runs on CPU 1: the mapping must be wrong."""
     cluster = start("pin=none", conf={"TaskPlugin": "task/none"})
-    slurmd = str(cluster.daemons.pid(f"slurmd-{NODE}"))
-    cluster.node_run(NODE, ["taskset", "-a", "-c", "-p", "1", slurmd], check=True)
+    slurmd = str(cluster.daemons.pid(f"slurmd-{cluster.nodes[0]}"))
+    cluster.node_run(cluster.nodes[0], ["taskset", "-a", "-c", "-p", "1", slurmd], check=True)
     try:
         assert refused(cluster, ["-n1"]) == {"Slurm's cores and the tasks' affinity disagree": 1}
     finally:
-        cluster.node_run(NODE, ["taskset", "-a", "-c", "-p", "0-1", slurmd], check=True)
+        cluster.node_run(cluster.nodes[0], ["taskset", "-a", "-c", "-p", "0-1", slurmd], check=True)
     assert take_writes(cluster) == []
 
 
@@ -115,19 +118,20 @@ def test_a_disk_that_is_full_after_the_prolog(start: grants.Start, pages: int, w
         "#!/bin/sh\nd=/run/mpi-wait/.full; test -e /run/mpi-wait/.fill || exit 0\n"
         "dd if=/dev/zero of=$d bs=4k 2>/dev/null\ntruncate -s -$(($(cat /run/mpi-wait/.fill) * 4096)) $d\n"
     )
-    prolog = "/srv/cluster/share/prolog.sh"
+    prolog, flag = "/srv/cluster/share/prolog.sh", f"/srv/cluster/share/{secrets.token_hex(4)}"
     cluster = start(conf={"Prolog": prolog})
-    cluster.node_run(NODE, ["sh", "-c", f"cat > {prolog}; chmod 755 {prolog}"], input=script, check=True)
+    cluster.node_run(cluster.nodes[0], ["sh", "-c", f"cat > {prolog}; chmod 755 {prolog}"], input=script, check=True)
     grants.small_run(cluster)
     try:
         before = files(cluster)
         jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", "true"])
-        cluster.node_run(NODE, ["sh", "-c", f"echo {pages} > /run/mpi-wait/.fill"], check=True)
-        job, process = begin(cluster, ["-N1", "-n2", PSTATE, "sleep", "3"], stderr=subprocess.DEVNULL)
-        wait_for(lambda: grants.stepd_of(cluster, job))
-        wait_for(lambda: cluster.node_run(NODE, ["pgrep", "-x", "sleep"]).stdout)
-        cluster.node_run(NODE, ["rm", "/run/mpi-wait/.full", "/run/mpi-wait/.fill"], check=True)
-        assert process.wait(timeout=30) == 0
+        cluster.node_run(cluster.nodes[0], ["sh", "-c", f"echo {pages} > /run/mpi-wait/.fill"], check=True)
+        stays = f"touch {flag}.$SLURM_PROCID; until test -e {flag}; do sleep .1; done"
+        job, process = begin(cluster, ["-N1", "-n2", PSTATE, "sh", "-c", stays], stderr=subprocess.DEVNULL)
+        wait_for(lambda: len(list(cluster.root.glob(f"share/{Path(flag).name}.*"))) == 2, "the tasks")
+        cluster.node_run(cluster.nodes[0], ["rm", "/run/mpi-wait/.full", "/run/mpi-wait/.fill"], check=True)
+        (cluster.root / "share" / Path(flag).name).touch()
+        assert process.wait(timeout=60) == 0
         grant = jobs.record(cluster, job)["grant"]
         assert (grant["cores"], grant["refused"]) == (0, {why: 2}) and files(cluster) == before
     finally:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ import pytest
 from tests.lib import jobs
 from tests.lib.jobs import LIBRARY, PROGRAMS
 from tests.lib.record_tools import BUILD
-from tests.lib.throwaway import Cluster
+from tests.lib.throwaway import FINISHED, Cluster
 
 pytestmark = pytest.mark.cluster
 
@@ -50,13 +49,12 @@ def files_of_root(cluster: Cluster) -> str:
 def beside_a_victim(cluster: Cluster, *words: str) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """What the attack printed, its record, and that of another user's job on the same node at the same time."""
     before = prepare(cluster)
-    victim = cluster.popen(["srun", "--job-name=victim", *VICTIM], user="bob", stdout=subprocess.PIPE,
-                           stderr=subprocess.PIPE)
-    time.sleep(0.5)
+    victims, victim = jobs.begin(cluster, VICTIM, user="bob", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    cluster.wait_job(victims, (*FINISHED, "RUNNING"))
     job, tried = attack(cluster, *words)
     _, complaint = victim.communicate(timeout=60)
     assert victim.returncode == 0, complaint
-    own, other = jobs.record(cluster, job), jobs.record(cluster, jobs.job_named(cluster, "victim"))
+    own, other = jobs.record(cluster, job), jobs.record(cluster, victims)
     cluster.wait_nodes()
     assert files_of_root(cluster) == before
     return tried, own, other

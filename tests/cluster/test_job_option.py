@@ -8,7 +8,7 @@ import pytest
 
 from tests.lib import jobs
 from tests.lib.jobs import LIBRARY, PROGRAMS
-from tests.lib.throwaway import Cluster
+from tests.lib.throwaway import Cluster, Fleet
 
 pytestmark = pytest.mark.cluster
 
@@ -87,38 +87,32 @@ def test_without_the_option_nothing_happens(cluster: Cluster) -> None:
 
 
 @pytest.mark.release
-def test_site_default_and_off(cluster: Cluster) -> None:
-    text = (cluster.root / "etc/plugstack.conf").read_text()
-    cluster.set_plugstack(text.rstrip() + " default=nap\n")
-    try:
-        job, _ = jobs.srun(cluster, ["-N1", "-n2", f"{PROGRAMS}/unbalanced", "3", "10", "2"])
-        assert jobs.record(cluster, job)["policy"] == {"asked": "nap", "used": "nap", "by": "site"}
-        off, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", *ENVIRONMENT])
-        assert done.stdout == "clean\n"
-        assert jobs.has_no_record(cluster, off)
-        batch = jobs.sbatch(
-            cluster,
-            "env | grep -E '^(LD_PRELOAD|MPI_WAIT_CONFIG)' || echo clean\n",
-            ["--mpi-wait-policy=off", "--export=NONE"],
-        )
-        assert jobs.has_no_record(cluster, batch)
-        assert jobs.output(cluster, batch) == "clean\n"
-    finally:
-        cluster.set_plugstack(text)
+def test_site_default_and_off(cluster: Fleet) -> None:
+    with cluster.variants():
+        play_site_default(cluster.variant("default=nap"))
 
 
-def test_malformed_arguments_make_it_inert(cluster: Cluster) -> None:
-    text = (cluster.root / "etc/plugstack.conf").read_text()
-    cluster.set_plugstack(text.rstrip() + " default=nap colour=red\n")
-    try:
-        job, done = jobs.srun(cluster, ["-n1", *ENVIRONMENT])
-        assert done.stdout == "clean\n" and jobs.has_no_record(cluster, job)
-        assert (
-            "'colour=red' (no such argument)"
-            in cluster.logs("slurmd-c1") + cluster.logs("slurmd-c2") + done.stderr
-        )
-    finally:
-        cluster.set_plugstack(text)
+def play_site_default(cluster: Cluster) -> None:
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", f"{PROGRAMS}/unbalanced", "3", "10", "2"])
+    assert jobs.record(cluster, job)["policy"] == {"asked": "nap", "used": "nap", "by": "site"}
+    off, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", *ENVIRONMENT])
+    assert done.stdout == "clean\n"
+    assert jobs.has_no_record(cluster, off)
+    batch = jobs.sbatch(
+        cluster,
+        "env | grep -E '^(LD_PRELOAD|MPI_WAIT_CONFIG)' || echo clean\n",
+        ["--mpi-wait-policy=off", "--export=NONE"],
+    )
+    assert jobs.has_no_record(cluster, batch)
+    assert jobs.output(cluster, batch) == "clean\n"
+
+
+def test_malformed_arguments_make_it_inert(cluster: Fleet) -> None:
+    with cluster.variants():
+        spoilt = cluster.variant("default=nap colour=red")
+        job, done = jobs.srun(spoilt, ["-n1", *ENVIRONMENT])
+        assert done.stdout == "clean\n" and jobs.has_no_record(spoilt, job)
+        assert "'colour=red' (no such argument)" in spoilt.logs(f"slurmd-{spoilt.nodes[0]}") + done.stderr
 
 
 def test_the_environments_default(cluster: Cluster) -> None:

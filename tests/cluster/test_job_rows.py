@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from tests.lib import jobs
 from tests.lib.jobs import PROGRAMS
 from tests.lib.spool_jobs import record_of
 from tests.lib.throwaway import Cluster
+from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 NAP = "--mpi-wait-policy=nap"
@@ -64,11 +64,12 @@ def test_a_resized_job_is_one_record_on_its_last_row(cluster: Cluster) -> None:
     )
     job = jobs.sbatch(cluster, script, ["-N2", "-n2", NAP])
     cluster.wait_job(job, timeout=90)
-    deadline = time.monotonic() + 60
-    while not (last := rows(cluster, job)[-1])["AdminComment"]:
-        assert time.monotonic() < deadline, "no record"
+
+    def stored() -> str:
         jobs.flush(cluster)
-        time.sleep(0.3)
+        return rows(cluster, job)[-1]["AdminComment"]
+    wait_for(stored, "the record on the last row")
+    last = rows(cluster, job)[-1]
     first = rows(cluster, job)[0]
     assert (first["State"], first["AdminComment"]) == ("RESIZING", "") and last["NodeList"] == "c1"
     record = record_of(last["AdminComment"])
@@ -101,9 +102,8 @@ def test_nothing_that_the_user_wrote_is_in_the_record(cluster: Cluster) -> None:
     job = jobs.sbatch(cluster, script, argv, env={MARK.upper(): MARK, "SLURM_JOB_COMMENT": MARK})
     record = jobs.record(cluster, job)
     assert record["wait"]["ranks"] == 2
-    deadline = time.monotonic() + 60  # a row that is of the step's making is named "allocation" until the job's comes
-    while jobs.comment(cluster, job, "JobName") != MARK and time.monotonic() < deadline:
-        time.sleep(0.3)
+    # a row that is of the step's making is named "allocation" until the job's comes
+    wait_for(lambda: jobs.comment(cluster, job, "JobName") == MARK, "the job's own row")
     (row,) = cluster.sacct(job, ["JobName", "AdminComment", "SystemComment"], extra=["-X"])
     assert row["JobName"] == MARK and MARK not in (row["AdminComment"] + row["SystemComment"]).lower()
 

@@ -6,37 +6,39 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from tests.conftest import start_or_skip
 from tests.lib import jobs, spool_jobs
 from tests.lib.jobs import HELPER, PROGRAMS
 from tests.lib.record_tools import node_record
 from tests.lib.spool_jobs import OUTBOX, record_of
-from tests.lib.throwaway import Cluster, project_cluster_arguments
+from tests.lib.throwaway import Cluster, Fleet
+from tests.lib.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 NAP = "--mpi-wait-policy=nap"
 
 
 @pytest.fixture(scope="module")
-def sweeping() -> Iterator[Cluster]:
+def sweeping(cluster: Fleet) -> Iterator[Cluster]:
     """Two nodes that never contact slurmdbd: writer=sweep."""
-    arguments = project_cluster_arguments()
-    arguments["plugstack"] = arguments["plugstack"].rstrip() + " writer=sweep\n"
-    cluster = start_or_skip(Cluster(nodes=2, **arguments))
-    yield cluster
-    cluster.stop()
+    with cluster.variants():
+        yield cluster.variant("writer=sweep", nodes=2)
 
 
 def moved(cluster: Cluster, job: int, nodes: int = 1) -> list[str]:
     """The job's files in the spool, once that many are there."""
-    deadline = time.monotonic() + 20
-    while len(files := spool_jobs.handed_in(cluster, job)) < nodes:
-        assert time.monotonic() < deadline, f"job {job} has {files} in the spool"
-        time.sleep(0.2)
-    return files
+    wait_for(lambda: len(spool_jobs.handed_in(cluster, job)) >= nodes, f"{nodes} files of job {job} in the spool")
+    return spool_jobs.handed_in(cluster, job)
+
+
+def writers(cluster: Cluster) -> list[int]:
+    """The processes of ours on its nodes."""
+    found = [pid for node in cluster.nodes for pid in cluster.pids(node)]
+    names = [Path(f"/proc/{pid}/comm") for pid in found]
+    return [pid for pid, name in zip(found, names) if name.exists() and "mpi-wait-node" in name.read_text()]
 
 
 def sweep(cluster: Cluster, *words: str) -> int:
@@ -71,9 +73,8 @@ def test_twenty_jobs_end_while_slurmdbd_is_down(sweeping: Cluster) -> None:
 
 def test_nodes_only_move_under_writer_sweep(sweeping: Cluster) -> None:
     job, _ = jobs.srun(sweeping, ["-N2", "-n2", NAP, f"{PROGRAMS}/unbalanced", "2", "5", "2"])
-    assert moved(sweeping, job, 2) == ["c1.json", "c2.json"]
-    time.sleep(1)
-    assert not any("mpi-wait-node" in sweeping.node_run(node, ["ps", "ax"]).stdout for node in sweeping.nodes)
+    assert moved(sweeping, job, 2) == [f"{node}.json" for node in sweeping.nodes]
+    wait_for(lambda: not writers(sweeping), "the end of what moves the records")
     assert jobs.comment(sweeping, job) == ""
     assert swept(sweeping, job)["nodes"] == {"reported": 2, "of": 2}
 
@@ -163,7 +164,7 @@ def test_no_field_is_free(sweeping: Cluster) -> None:
     where = f"where id_job={job}"
     spool_jobs.sql(sweeping, f"update throwaway_job_table set admin_comment='x', system_comment='y' {where}")
     assert sweep(sweeping) == 2
-    assert moved(sweeping, job) == ["c1.json"] or moved(sweeping, job) == ["c2.json"]
+    assert moved(sweeping, job)[0].removesuffix(".json") in sweeping.nodes
     spool_jobs.sql(sweeping, f"update throwaway_job_table set admin_comment='' {where}")
     assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
 
@@ -188,36 +189,34 @@ def test_the_clocks_of_nodes_are_wrong(sweeping: Cluster) -> None:
 def test_wrong_permissions_keep_the_record_on_its_node(sweeping: Cluster) -> None:
     """The job does not notice; the log says what to do; when it is done, the next timer brings the record."""
     sweeping.node_run("submit", ["chmod", "0777", sweeping.spool], check=True)
-    job, done = jobs.srun(sweeping, ["-N1", "-n1", "-w", "c1", NAP, "true"])
+    job, done = jobs.srun(sweeping, ["-N1", "-n1", "-w", sweeping.nodes[0], NAP, "true"])
     assert done.returncode == 0 and done.stderr == ""
-    left = ["find", OUTBOX, "-name", f"*-{job}-0.c1.json"]
-    deadline = time.monotonic() + 10
-    while not sweeping.node_run("c1", left).stdout:
-        assert time.monotonic() < deadline
+    left = ["find", OUTBOX, "-name", f"*-{job}-0.{sweeping.nodes[0]}.json"]
+    wait_for(lambda: sweeping.node_run(sweeping.nodes[0], left).stdout, "the record in the outbox")
     command = f"{HELPER} move spool={sweeping.spool} writer=sweep"
-    said = sweeping.node_run("c1", ["script", "-qec", command, "/dev/null"])
+    said = sweeping.node_run(sweeping.nodes[0], ["script", "-qec", command, "/dev/null"])
     assert said.returncode == 1 and "chmod go-w" in said.stdout, said.stdout
     sweeping.node_run("submit", ["chmod", "0755", sweeping.spool], check=True)
-    spool_jobs.make_old(sweeping, "c1", OUTBOX)
-    assert spool_jobs.helper(sweeping, "c1", "move").returncode == 0
-    assert sweeping.node_run("c1", left).stdout == ""
+    spool_jobs.make_old(sweeping, sweeping.nodes[0], OUTBOX)
+    assert spool_jobs.helper(sweeping, sweeping.nodes[0], "move").returncode == 0
+    assert sweeping.node_run(sweeping.nodes[0], left).stdout == ""
     assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
 
 
 def test_the_spool_is_full(sweeping: Cluster) -> None:
     """What is there stays, what is new stays on its node, and comes when there is room."""
     small = ["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "none", sweeping.spool]
-    sweeping.node_run("c1", small, check=True)
-    sweeping.node_run("c1", ["sh", "-c", f"head -c 1M /dev/zero > {sweeping.spool}/old"])
-    job, done = jobs.srun(sweeping, ["-N1", "-n1", "-w", "c1", NAP, "true"])
+    sweeping.node_run(sweeping.nodes[0], small, check=True)
+    sweeping.node_run(sweeping.nodes[0], ["sh", "-c", f"head -c 1M /dev/zero > {sweeping.spool}/old"])
+    job, done = jobs.srun(sweeping, ["-N1", "-n1", "-w", sweeping.nodes[0], NAP, "true"])
     assert done.returncode == 0 and done.stderr == ""
     command = f"sleep 1; {HELPER} flush spool={sweeping.spool} writer=sweep"
-    said = sweeping.node_run("c1", ["script", "-qec", command, "/dev/null"])
+    said = sweeping.node_run(sweeping.nodes[0], ["script", "-qec", command, "/dev/null"])
     assert said.returncode == 2 and "No space left on device; the record stays in" in said.stdout, said.stdout
-    assert "old" in sweeping.node_run("c1", ["ls", sweeping.spool]).stdout
-    sweeping.node_run("c1", ["umount", sweeping.spool], check=True)
-    spool_jobs.make_old(sweeping, "c1", OUTBOX)
-    assert spool_jobs.helper(sweeping, "c1", "move").returncode == 0
+    assert "old" in sweeping.node_run(sweeping.nodes[0], ["ls", sweeping.spool]).stdout
+    sweeping.node_run(sweeping.nodes[0], ["umount", sweeping.spool], check=True)
+    spool_jobs.make_old(sweeping, sweeping.nodes[0], OUTBOX)
+    assert spool_jobs.helper(sweeping, sweeping.nodes[0], "move").returncode == 0
     assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
     sweeping.wait_nodes()
 
@@ -227,37 +226,36 @@ def test_root_is_nobody_in_the_spool(sweeping: Cluster) -> None:
     by a root without the capabilities that a squashed one lacks."""
     folder = f"{sweeping.share}/squashed"
     sweeping.node_run("submit", ["install", "-d", "-m", "0700", "-o", "carol", folder], check=True)
-    job, _ = jobs.srun(sweeping, ["-N1", "-n1", "-w", "c1", NAP, "true"])
+    job, _ = jobs.srun(sweeping, ["-N1", "-n1", "-w", sweeping.nodes[0], NAP, "true"])
     (name,) = moved(sweeping, job)
     sweeping.wait_accounted(job)
     key = f"throwaway-{job}-0"
-    sweeping.node_run("c1", ["mv", f"{sweeping.spool}/{key}/{name}", f"{OUTBOX}/{key}.{name}"], check=True)
+    sweeping.node_run(sweeping.nodes[0], ["mv", f"{sweeping.spool}/{key}/{name}", f"{OUTBOX}/{key}.{name}"], check=True)
     squash = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner,-chown,-fsetid"]
     command = [*squash, HELPER, "flush", f"spool={folder}", "spool_user=carol"]
-    assert sweeping.node_run("c1", [*squash, "ls", folder]).returncode == 2
-    assert sweeping.node_run("c1", [*squash, HELPER, "flush", f"spool={folder}"]).returncode == 1
-    done = sweeping.node_run("c1", command)
+    assert sweeping.node_run(sweeping.nodes[0], [*squash, "ls", folder]).returncode == 2
+    assert sweeping.node_run(sweeping.nodes[0], [*squash, HELPER, "flush", f"spool={folder}"]).returncode == 1
+    done = sweeping.node_run(sweeping.nodes[0], command)
     assert done.returncode == 0, done.stderr
     assert record_of(jobs.comment(sweeping, job))["nodes"] == {"reported": 1, "of": 1}
-    assert sweeping.node_run("c1", ["find", folder, "-mindepth", "1", "!", "-name", ".*"]).stdout == ""
-    assert set(sweeping.node_run("c1", ["find", folder, "-printf", "%u\n"]).stdout.split()) == {"carol"}
+    assert sweeping.node_run(sweeping.nodes[0], ["find", folder, "-mindepth", "1", "!", "-name", ".*"]).stdout == ""
+    assert set(sweeping.node_run(sweeping.nodes[0], ["find", folder, "-printf", "%u\n"]).stdout.split()) == {"carol"}
 
 
-def test_records_as_files(sweeping: Cluster) -> None:
+def test_records_as_files(cluster: Fleet) -> None:
     """sink=file: the first node merges as ever; the record is for the job's group; slurmdbd hears nothing of it."""
-    arguments = project_cluster_arguments()["plugstack"].rstrip()
-    sweeping.set_plugstack(f"{arguments} sink=file\n")
-    job, _ = jobs.srun(sweeping, ["-N2", "-n2", NAP, f"{PROGRAMS}/unbalanced", "2", "5", "2"])
-    path = f"{sweeping.spool}/done/throwaway-{job}-0.json"
-    deadline = time.monotonic() + 60
-    while sweeping.node_run("submit", ["test", "-e", path]).returncode:
-        assert time.monotonic() < deadline, "no file"
-        time.sleep(0.3)
-    assert record_of(sweeping.read("submit", path))["nodes"] == {"reported": 2, "of": 2}
-    group = sweeping.run(["id", "-g"]).stdout.strip()
-    assert sweeping.node_run("submit", ["stat", "-c", "%a %g", path]).stdout.split() == ["640", group]
-    assert json.loads(sweeping.run(["cat", path], check=True).stdout)["mpi_wait"]["v"] == 1
-    assert sweeping.run(["cat", path], user="bob").returncode != 0
-    sweeping.wait_accounted(job)
-    assert jobs.comment(sweeping, job) == ""
-    sweeping.set_plugstack(f"{arguments} writer=sweep\n")
+    with cluster.variants():
+        play_files(cluster.variant("sink=file", nodes=2))
+
+
+def play_files(site: Cluster) -> None:
+    job, _ = jobs.srun(site, ["-N2", "-n2", NAP, f"{PROGRAMS}/unbalanced", "2", "5", "2"])
+    path = f"{site.spool}/done/throwaway-{job}-0.json"
+    wait_for(lambda: site.inside.path(path).exists(), "the file")
+    assert record_of(site.read("submit", path))["nodes"] == {"reported": 2, "of": 2}
+    group = site.run(["id", "-g"]).stdout.strip()
+    assert site.node_run("submit", ["stat", "-c", "%a %g", path]).stdout.split() == ["640", group]
+    assert json.loads(site.run(["cat", path], check=True).stdout)["mpi_wait"]["v"] == 1
+    assert site.run(["cat", path], user="bob").returncode != 0
+    site.wait_accounted(job)
+    assert jobs.comment(site, job) == ""

@@ -13,7 +13,7 @@ import pytest
 
 from tests.lib import jobs
 from tests.lib.jobs import LIBRARY, PROGRAMS
-from tests.lib.throwaway import Cluster
+from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.throwaway.project import PREFIX
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,15 +71,13 @@ def test_a_command_works(line: str, cluster: Cluster, job: int) -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("line", [line for line in commands() if line.split()[0] == "optional"])
-def test_a_line_of_plugstack_works(line: str, cluster: Cluster) -> None:
+def test_a_line_of_plugstack_works(line: str, cluster: Fleet) -> None:
     """It is accepted, and a job that does not ask gets its default."""
-    text = (cluster.root / "etc/plugstack.conf").read_text()
-    cluster.set_plugstack(adapted(line, cluster, 0).replace("/usr/lib/slurm", f"{PREFIX}/lib/slurm") + "\n")
-    try:
-        assert cluster.run(["srun", "--mpi-wait-policy=help"]).returncode == 0
-        done = cluster.run(["srun", "-N1", "-n1", "sh", "-c", "echo $LD_PRELOAD"])
-    finally:
-        cluster.set_plugstack(text)
+    text = adapted(line, cluster, 0).replace("/usr/lib/slurm", f"{PREFIX}/lib/slurm") + "\n"
+    with cluster.variants():
+        site = cluster.variant(plugstack=text)
+        assert site.run(["srun", "--mpi-wait-policy=help"]).returncode == 0
+        done = site.run(["srun", "-N1", "-n1", "sh", "-c", "echo $LD_PRELOAD"])
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip().endswith(LIBRARY) == ("default=off" not in line)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,8 +14,9 @@ import pytest
 from tests.conftest import start_or_skip
 from tests.lib import grants, jobs
 from tests.lib.jobs import HELPER, PROGRAMS, REPOSITORY, SCHEMA
-from tests.lib.throwaway import Cluster, ClusterError, project_cluster_arguments
+from tests.lib.throwaway import Cluster, ClusterError, Fleet, project_cluster_arguments
 from tests.lib.throwaway.requirements import has_plugin
+from tests.lib.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.release, pytest.mark.slow]
 
@@ -39,30 +39,25 @@ def release() -> tuple[int, int]:
 
 
 @pytest.fixture
-def site(cluster: Cluster) -> Iterator[Site]:
-    """The shared cluster with more on the plugstack line; jobs.flush knows nothing of that: store(), below, does."""
-    text = (cluster.root / "etc/plugstack.conf").read_text()
-
-    def change(words: str) -> Cluster:
-        cluster.set_plugstack(f"{text.rstrip()} {words}\n")
-        return cluster
-
-    yield change
-    cluster.set_plugstack(text)
+def site(cluster: Fleet) -> Iterator[Site]:
+    """Two nodes with more on the plugstack line; jobs.flush knows nothing of that: stored(), below, does."""
+    with cluster.variants():
+        yield lambda words: cluster.variant(words, nodes=2)
 
 
 def stored(cluster: Cluster, job: int, words: str, fields: list[str], full: Callable[[dict[str, str]], bool],
            ) -> dict[str, str]:
-    """The job's row once it is `full`, or as it is after 30 s; every node hands in what it has, as the site says."""
+    """The job's row once it is `full`; every node hands in what it has, as the site says."""
     cluster.wait_job(job)
-    deadline = time.monotonic() + 30
-    while True:
+
+    def handed_in() -> dict[str, str] | None:
         for node in reversed(cluster.nodes):
             cluster.node_run(node, [HELPER, "flush", f"spool={cluster.spool}", *words.split()])
-        row = cluster.sacct(job, fields, extra=["-X"])[0]
-        if full(row) or time.monotonic() > deadline:
-            return row
-        time.sleep(0.5)
+        rows = cluster.sacct(job, fields, extra=["-X"])
+        return rows[0] if rows and full(rows[0]) else None
+    row = wait_for(handed_in, f"a full row of job {job}")
+    assert row
+    return row
 
 
 def test_energy_tres(site: Site) -> None:
@@ -135,15 +130,13 @@ def test_run_in_job_with_our_prolog_and_epilog() -> None:
         cluster.stop()
 
 
-def test_a_lease_with_this_mpi() -> None:
-    """
-    How often a wait goes low depends on the signs of progress, true or (on a busy core) false, but each doubles the
-    time that it takes: a few times. That all is put back depends on nothing.
-    """
-    for cluster in grants.clusters():
-        node = cluster(driver="acpi-cpufreq")
+def test_a_lease_with_this_mpi(cluster: Fleet) -> None:
+    """Each of the waits goes low once at least, and how often more depends on false signs of progress, of which each
+    doubles the time that it takes. That all is put back depends on nothing."""
+    for start in grants.clusters(cluster):
+        node = start(driver="acpi-cpufreq")
         before = grants.files(node)
-        job, _ = jobs.srun(node, ["-N1", "-n2", *grants.UNBALANCED])
+        job, _ = jobs.srun(node, ["-N1", "-n2", *grants.WAITS])
         record = jobs.record(node, job)
         grant, calls = record["grant"], record["wait"]["by_call"].values()
         assert grants.files(node) == before
@@ -189,14 +182,11 @@ def test_srun_launches(cluster: Cluster, mpi: str) -> None:
 
 
 @pytest.mark.packaged
-def test_the_installed_package(cluster: Cluster) -> None:
+def test_the_installed_package(cluster: Fleet) -> None:
     """The plugin as its package installs it."""
     if not PACKAGED.exists():
         pytest.skip("the package is not installed here: tests/soak/releases/run installs it in its chroots")
-    text = (cluster.root / "etc/plugstack.conf").read_text()
-    cluster.set_plugstack(f"optional {PACKAGED} spool={cluster.spool}\n")
-    try:
-        job, _ = jobs.srun(cluster, UNBALANCED)
-        assert jobs.record(cluster, job)["wait"]["ranks"] == 4
-    finally:
-        cluster.set_plugstack(text)
+    with cluster.variants():
+        packaged = cluster.variant(plugstack=f"optional {PACKAGED} spool={cluster.spool}\n", nodes=2)
+        job, _ = jobs.srun(packaged, UNBALANCED)
+        assert jobs.record(packaged, job)["wait"]["ranks"] == 4

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pytest
 from tests.conftest import start_or_skip
 from tests.lib import jobs
 from tests.lib.throwaway import Cluster, project_cluster_arguments
+from tests.lib.waiting import wait_for
 
 RECIPES = jobs.REPOSITORY / "contrib/recipes"
 SHOWN_AT = "/opt/mpi-wait-recipes"
@@ -64,10 +64,7 @@ def sweeping(scripted: Cluster) -> Cluster:
 
 def stored(cluster: Cluster, job: int, timeout: float = 90) -> dict[str, object]:
     """The record, which nobody but the controller's epilog may have stored."""
-    deadline = time.monotonic() + timeout
-    while not (text := jobs.comment(cluster, job)):
-        assert time.monotonic() < deadline, f"job {job} has no record after {timeout} s"
-        time.sleep(0.5)
+    text = wait_for(lambda: jobs.comment(cluster, job), f"the record of job {job}", timeout, pause_s=0.2)
     return dict(json.loads(text)["mpi_wait"])
 
 
@@ -94,16 +91,18 @@ def test_a_partitions_default(scripted: Cluster) -> None:
 
 
 def test_metrics_of_a_running_job(scripted: Cluster) -> None:
-    argv = ["srun", "-N1", "-n2", "-wc1", "--mpi-wait-policy=nap", UNBALANCED, "80", "50", "2"]
-    running = scripted.popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    argv = ["-N1", "-n2", "-wc1", "--mpi-wait-policy=nap", f"{jobs.PROGRAMS}/crash", "600000"]
+    job, running = jobs.begin(scripted, argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     values: dict[str, float] = {}
-    deadline = time.monotonic() + 60
-    while not values.get("mpi_wait_job_waiting_seconds") and time.monotonic() < deadline:
+
+    def waits() -> float:
         done = scripted.node_run("c1", [f"{SHOWN_AT}/mpi-wait-textfile", "-"])
         assert done.returncode == 0, done.stderr
-        values = {name: value for name, _, value in parsed(done.stdout)}
-        time.sleep(0.3)
-    assert running.wait(120) == 0
+        values.update({name: value for name, _, value in parsed(done.stdout)})
+        return values.get("mpi_wait_job_waiting_seconds", 0)
+    wait_for(waits, "a rank that waits")
+    scripted.run(["scancel", str(job)], check=True)
+    running.wait(60)
     assert values["mpi_wait_up"] == 1 and values["mpi_wait_jobs"] == 1 and values["mpi_wait_job_ranks"] == 2
     assert 0 < values["mpi_wait_job_waiting_seconds"] <= values["mpi_wait_job_run_seconds"]
     assert values["mpi_wait_job_energy_joules"] > 0

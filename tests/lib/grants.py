@@ -1,21 +1,17 @@
-"""What the tests of the grant share: clusters of one node, by driver, and what happened to its cpufreq files."""
+"""What the tests of the grant share: nodes by driver, and what happened to their cpufreq files."""
 
 from __future__ import annotations
 
 import json
-import secrets
 import signal
-import subprocess
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.conftest import start_or_skip
 from tests.lib import jobs
-from tests.lib.jobs import PROGRAMS
-from tests.lib.throwaway import Cluster, project_cluster_arguments
+from tests.lib.jobs import PROGRAMS, begin
+from tests.lib.throwaway import Cluster, Fleet
+from tests.lib.waiting import wait_for
 
-NODE = "c1"
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 FILES = ("scaling_governor", "scaling_min_freq", "scaling_max_freq", "scaling_setspeed")
 SHOW = f"""
@@ -27,67 +23,66 @@ done
 
 PSTATE = "--mpi-wait-policy=pstate"
 UNBALANCED = [PSTATE, f"{PROGRAMS}/unbalanced", "4", "30", "3"]
-LONG = [PSTATE, f"{PROGRAMS}/unbalanced", "1", "500", "60"]
+# Rank 1 waits four times a quarter of a second for a sender that sleeps: however busy the machine is.
+WAITS = [PSTATE, f"{PROGRAMS}/late_sender", "250", "4"]
+WAITER = 1
+# Rank 1 waits until somebody is killed.
+LONG = [PSTATE, f"{PROGRAMS}/crash", "600000"]
 HOSTILE = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/hostile.py"]
 
 Start = Callable[..., Cluster]
+__all__ = ["begin", "wait_for"]
 
 
-def clusters() -> Iterator[Start]:
-    """Starts one-node clusters, one per set of options, and stops them all at the end."""
-    known: dict[str, Cluster] = {}
+def clusters(fleet: Fleet) -> Iterator[Start]:
+    """Gives variants of the fleet, each a node, one per set of options, and stops them all at the end."""
 
     def start(
         arguments: str = "", *, conf: dict[str, str] | None = None, simulated: bool = True, **model: Any
     ) -> Cluster:
-        key = json.dumps([arguments, conf, simulated, model], sort_keys=True)
-        if key not in known:
-            project = project_cluster_arguments()
-            project["plugstack"] = project["plugstack"].rstrip("\n") + f" {arguments}\n"
-            known[key] = start_or_skip(Cluster(nodes=1, model=model, slurm_conf=conf, simulated=simulated, **project))
+        variant = fleet.variant(arguments, slurm_conf=conf, simulated=simulated, model=model)
         if simulated:
-            take_writes(known[key])
-        return known[key]
+            take_writes(variant)
+        return variant
 
-    yield start
-    for cluster in known.values():
-        cluster.stop()
+    with fleet.variants():
+        yield start
 
 
 def files(cluster: Cluster) -> str:
     """Value, owner and mode of every cpufreq file that can be written."""
-    return cluster.node_run(NODE, ["sh", "-c", SHOW], check=True).stdout
+    return cluster.node_run(cluster.nodes[0], ["sh", "-c", SHOW], check=True).stdout
 
 
 def take_writes(cluster: Cluster) -> list[tuple[str, str, str]]:
     """What was written to cpufreq files since the last call: policy, file, text."""
-    text = cluster.read(NODE, "/run/simnode/fs/writes")
+    text = cluster.read(cluster.nodes[0], "/run/simnode/fs/writes")
     return [(policy, file, value) for _, policy, file, value in json.loads(text)]
 
 
 def set_file(cluster: Cluster, policy: int, file: str, value: object) -> None:
-    cluster.node_run(NODE, ["sh", "-c", f"echo {value} > {CPUFREQ}/policy{policy}/{file}"], check=True)
+    cluster.node_run(cluster.nodes[0], ["sh", "-c", f"echo {value} > {CPUFREQ}/policy{policy}/{file}"], check=True)
 
 
 def left(cluster: Cluster) -> str:
     """What the node's /run still holds of jobs."""
-    return cluster.node_run(NODE, ["sh", "-c", "ls -d /run/mpi-wait/*/[0-9]* 2>/dev/null"]).stdout
+    return cluster.node_run(cluster.nodes[0], ["sh", "-c", "ls -d /run/mpi-wait/*/[0-9]* 2>/dev/null"]).stdout
 
 
 def small_run(cluster: Cluster) -> None:
     """/run/mpi-wait is a file system of its own, of two megabytes, for fill_run to fill."""
     script = "mkdir -p /run/mpi-wait && mount -t tmpfs -o size=2m,mode=755 none /run/mpi-wait"
-    cluster.node_run(NODE, ["sh", "-c", script], check=True)
+    cluster.node_run(cluster.nodes[0], ["sh", "-c", script], check=True)
 
 
 def fill_run(cluster: Cluster) -> None:
     """No room is left there."""
     script = "dd if=/dev/zero of=/run/mpi-wait/.full bs=4k 2>/dev/null; true"
-    cluster.node_run(NODE, ["sh", "-c", script], check=True)
+    cluster.node_run(cluster.nodes[0], ["sh", "-c", script], check=True)
 
 
 def free_run(cluster: Cluster) -> None:
-    cluster.node_run(NODE, ["umount", "-l", "/run/mpi-wait"], check=True)
+    cluster.node_run(cluster.nodes[0], ["umount", "-l", "/run/mpi-wait"], check=True)
 
 
 def hostile(cluster: Cluster, *command: str, argv: list[str] | None = None, **how: Any) -> dict[str, Any]:
@@ -106,15 +101,7 @@ def refused(cluster: Cluster, argv: list[str], program: str = "true") -> dict[st
 
 def control(cluster: Cluster, **words: Any) -> None:
     """Tells the simulated node something: see tests.lib.simnode.node.Node.control."""
-    cluster.node_run(NODE, ["tee", "/run/simnode/fs/control"], input=json.dumps(words), check=True)
-
-
-def wait_for(question: Callable[[], Any], timeout_s: float = 20) -> Any:
-    deadline = time.monotonic() + timeout_s
-    while not (answer := question()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return answer
+    cluster.node_run(cluster.nodes[0], ["tee", "/run/simnode/fs/control"], input=json.dumps(words), check=True)
 
 
 def lows(cluster: Cluster) -> list[str]:
@@ -126,13 +113,6 @@ def lows(cluster: Cluster) -> list[str]:
     ]
 
 
-def begin(cluster: Cluster, argv: list[str], **how: Any) -> tuple[int, subprocess.Popen[str]]:
-    """Starts a job in the background; returns its id."""
-    name = f"t{secrets.token_hex(6)}"
-    process = cluster.popen(["srun", f"--job-name={name}", *argv], **how)
-    return wait_for(lambda: jobs.job_named(cluster, name)), process
-
-
 def is_clean(cluster: Cluster, before: str) -> bool:
     wait_for(lambda: not left(cluster))
     return files(cluster) == before
@@ -140,7 +120,7 @@ def is_clean(cluster: Cluster, before: str) -> bool:
 
 def stepd_of(cluster: Cluster, job: int) -> int:
     """The process id of the job's first step's slurmstepd, in the cluster."""
-    found = cluster.node_run(NODE, ["pgrep", "-f", rf"slurmstepd: \[{job}\.0\]"]).stdout.split()
+    found = cluster.node_run(cluster.nodes[0], ["pgrep", "-f", rf"slurmstepd: \[{job}\.0\]"]).stdout.split()
     return int(found[0]) if found else 0
 
 
@@ -150,13 +130,13 @@ def kill_processes(cluster: Cluster, job: int, *which: str, ends: bool = False) 
     assert stepd or ends
     if not stepd:
         return
-    pids = cluster.node_run(NODE, ["pgrep", "-P", str(stepd)]).stdout.split() if "ranks" in which else []
+    pids = cluster.node_run(cluster.nodes[0], ["pgrep", "-P", str(stepd)]).stdout.split() if "ranks" in which else []
     if "slurmstepd" in which:
         pids.append(str(stepd))
     if pids:
-        cluster.node_run(NODE, ["kill", "-9", *pids], check=not ends)
+        cluster.node_run(cluster.nodes[0], ["kill", "-9", *pids], check=not ends)
     if "slurmd" in which:
-        cluster.kill(f"slurmd-{NODE}", signal.SIGKILL)
+        cluster.kill(f"slurmd-{cluster.nodes[0]}", signal.SIGKILL)
 
 
 def kill(cluster: Cluster, job: int, how: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import subprocess
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import jsonschema
 
 from tests.lib.throwaway import Cluster
+from tests.lib.waiting import wait_for
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
@@ -30,6 +30,20 @@ def srun(
     if check:
         assert done.returncode == 0, done.stdout + done.stderr
     return job_named(cluster, name), done
+
+
+def begin(cluster: Cluster, argv: Sequence[str], **how: Any) -> tuple[int, subprocess.Popen[str]]:
+    """Starts a job in the background; returns its id."""
+    name = f"t{secrets.token_hex(6)}"
+    process = cluster.popen(["srun", f"--job-name={name}", *argv], **how)
+    return wait_for(lambda: job_named(cluster, name), lambda: f"a job of {argv} ({process.poll()})"), process
+
+
+def waited_s(cluster: Cluster, node: str, job: int) -> list[float]:
+    """What each rank of a running job on that node has waited so far, as the node knows it."""
+    shown = cluster.node_run(node, [HELPER, "show", str(job)])
+    steps = json.loads(shown.stdout)["steps"] if shown.returncode == 0 else []
+    return [us / 1e6 for step in steps for _, us, *_ in (step["wait"] or {"ranks": []})["ranks"]]
 
 
 def job_named(cluster: Cluster, name: str) -> int:
@@ -61,10 +75,7 @@ def output(cluster: Cluster, job: int) -> str:
 
 def comment(cluster: Cluster, job: int | str, field: str = "AdminComment") -> str:
     """What the job's row holds there. slurmctld tells slurmdbd of a job seconds after its end: waits for a row."""
-    deadline = time.monotonic() + 60
-    while not (rows := cluster.sacct(job, [field], extra=["-X"])):
-        assert time.monotonic() < deadline, f"slurmdbd has no job {job}"
-        time.sleep(0.3)
+    rows = wait_for(lambda: cluster.sacct(job, [field], extra=["-X"]), f"a row of job {job} in slurmdbd")
     return rows[0][field]
 
 
@@ -74,22 +85,21 @@ def comments_of_all_runs(cluster: Cluster, job: int) -> list[str]:
     return [row["AdminComment"] for row in sorted(rows, key=lambda row: row["Start"])]
 
 
-def flush(cluster: Cluster) -> None:
-    """Has every node hand in what it has, without the writer's courtesy to slurmdbd."""
+def flush(cluster: Cluster) -> str:
+    """Has every node hand in what it has, without the writer's courtesy to slurmdbd. Returns nothing, as text."""
     for node in reversed(cluster.nodes):
         done = cluster.node_run(node, [HELPER, "flush", f"spool={cluster.spool}"])
         assert done.returncode in (0, 2), done.stderr
+    return ""
 
 
 def record(cluster: Cluster, job: int | str, timeout: float = 40) -> dict[str, Any]:
     """The job's record as sacct has it, validated; waits for the job's end and for slurmdbd."""
     cluster.wait_job(job, timeout=timeout)
-    deadline = time.monotonic() + timeout
-    while not (text := comment(cluster, job)):
-        assert time.monotonic() < deadline, f"job {job} has no record after {timeout} s"
-        flush(cluster)
-        time.sleep(0.3)
-    document = json.loads(text)
+
+    def arrived() -> str:
+        return comment(cluster, job) or flush(cluster) or comment(cluster, job)
+    document = json.loads(wait_for(arrived, f"a record of job {job}", timeout, pause_s=0.2))
     jsonschema.validate(document, SCHEMA)
     result: dict[str, Any] = document["mpi_wait"]
     return result

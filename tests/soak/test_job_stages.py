@@ -9,9 +9,10 @@ from dataclasses import dataclass
 import pytest
 
 from tests.lib import grants
-from tests.lib.grants import HOSTILE, NODE, PSTATE, begin, files, is_clean, kill_processes, take_writes, wait_for
+from tests.lib.grants import HOSTILE, PSTATE, begin, files, is_clean, kill_processes, take_writes
 from tests.lib.jobs import HELPER
-from tests.lib.throwaway import Cluster
+from tests.lib.throwaway import Cluster, Fleet
+from tests.lib.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
 VICTIMS = [("ranks",), ("slurmstepd",), ("slurmd",), ("ranks", "slurmstepd", "slurmd")]
@@ -21,12 +22,13 @@ DRIVERS = {"acpi-cpufreq": "governor=userspace", "intel_pstate": ""}
 
 
 @pytest.fixture(scope="module")
-def start() -> Iterator[grants.Start]:
-    yield from grants.clusters()
+def start(cluster: Fleet) -> Iterator[grants.Start]:
+    yield from grants.clusters(cluster)
 
 
 def is_journalled(cluster: Cluster, job: int) -> bool:
-    return "journal" in cluster.node_run(NODE, ["sh", "-c", f"ls /run/mpi-wait/{NODE}/{job}"]).stdout
+    (node,) = cluster.nodes
+    return "journal" in cluster.node_run(node, ["sh", "-c", f"ls /run/mpi-wait/{node}/{job}"]).stdout
 
 
 def is_low(cluster: Cluster) -> bool:
@@ -73,11 +75,11 @@ STAGES = {
 def recover(cluster: Cluster, job: int, victims: tuple[str, ...], before: str) -> None:
     """What a site does: the health check or the boot service restores, slurmd comes back, the job is cancelled."""
     if "slurmd" in victims:
-        done = cluster.node_run(NODE, [HELPER, "restore"])
+        done = cluster.node_run(cluster.nodes[0], [HELPER, "restore"])
         assert done.returncode == 0, done.stderr
         if "slurmstepd" in victims:
             assert files(cluster) == before
-        cluster.restart(f"slurmd-{NODE}")
+        cluster.restart(f"slurmd-{cluster.nodes[0]}")
     cluster.run(["scancel", str(job)])
     cluster.wait_job(job)
 
@@ -126,9 +128,9 @@ def test_a_new_slurmd_does_not_disturb_a_running_job(start: grants.Start) -> Non
     job, process = begin(cluster, argv)
     wait_for(lambda: is_low(cluster))
     kill_processes(cluster, job, "slurmd")
-    done = cluster.node_run(NODE, [HELPER, "restore"])
+    done = cluster.node_run(cluster.nodes[0], [HELPER, "restore"])
     assert done.returncode == 0 and "1 journals are in use" in done.stderr and is_low(cluster)
-    cluster.restart(f"slurmd-{NODE}")
+    cluster.restart(f"slurmd-{cluster.nodes[0]}")
     assert is_low(cluster)
     enough.touch()
     out, _ = process.communicate(timeout=60)

@@ -32,7 +32,7 @@ def run_left(cluster: Cluster) -> dict[str, list[str]]:
 
 def states(cluster: Cluster) -> dict[str, str]:
     lines = cluster.node_run("submit", ["sinfo", "-h", "-N", "-o", "%N %T"]).stdout.splitlines()
-    return dict(line.split() for line in lines)
+    return {node: state for node, state in map(str.split, lines) if node in cluster.nodes}
 
 
 def holding(cluster: Cluster, daemon: str) -> Holding:

@@ -164,8 +164,17 @@ def hand_out() -> dict[str, str]:
     return {"own": str(own)}
 
 
+def await_file(made: str, awaited: str) -> None:
+    """Makes the one file, and returns when the other is there, or after a minute."""
+    with open(made, "w"):
+        until = time.monotonic() + 60
+    while not os.path.exists(awaited) and time.monotonic() < until:
+        time.sleep(0.02)
+
+
 def steal() -> dict[str, str]:
-    """Takes another process's end, by the way that it is told, and asks for that process's core."""
+    """Takes another process's end, by the way that it is told, and asks for that process's core: where a file is named,
+    once it is there."""
     way, path = sys.argv[2], sys.argv[3]
     with open(path + ".env") as file:
         other = json.load(file)
@@ -190,8 +199,8 @@ def steal() -> dict[str, str]:
             end = socket.socket(fileno=descriptors[0])
     except OSError as error:
         return {"steal": type(error).__name__}
-    delay = float(sys.argv[4]) if len(sys.argv) > 4 else 0
-    time.sleep(delay)
+    if len(sys.argv) > 4:
+        await_file(path + ".taken", sys.argv[4])
     return {"steal": "taken", "low": ask(end, LOW, other["own"]), "restore": ask(end, RESTORE, other["own"])}
 
 
@@ -234,12 +243,15 @@ def low() -> dict[str, str]:
 
 
 def renew() -> dict[str, str]:
-    """Keeps its core low, as a rank in a long wait does: so many seconds, or until there is a file."""
+    """Keeps its core low, as a rank in a long wait does: so many seconds, or until there is a file.
+
+    Asks once more after that."""
     own, end = bind(), lease()
-    until, answer = time.monotonic() + float(sys.argv[2]), ""
-    while time.monotonic() < until and not any(map(os.path.exists, sys.argv[3:])):
-        answer = ask(end, LOW, own)
+    until, enough = time.monotonic() + float(sys.argv[2]), False
+    while not enough:
         time.sleep(0.1)
+        enough = time.monotonic() > until or any(map(os.path.exists, sys.argv[3:]))
+        answer = ask(end, LOW, own)
     return {"own": str(own), "last": answer, "restore": ask(end, RESTORE, own)}
 
 

@@ -1,9 +1,11 @@
 """The throw-away cluster: real Slurm, in namespaces, gone when its controller is."""
 
+from tests.lib.throwaway import registry
 from tests.lib.throwaway.cluster import FINISHED, Cluster
 from tests.lib.throwaway.errors import ClusterError, MissingRequirements, ProfileUnavailable
 from tests.lib.throwaway.project import project_cluster_arguments
 from tests.lib.throwaway.requirements import missing_requirements
+from tests.lib.throwaway.variant import Fleet, Variant
 
-__all__ = ["FINISHED", "Cluster", "ClusterError", "MissingRequirements", "ProfileUnavailable",
-           "missing_requirements", "project_cluster_arguments"]
+__all__ = ["FINISHED", "Cluster", "ClusterError", "Fleet", "Variant", "MissingRequirements", "ProfileUnavailable",
+           "missing_requirements", "project_cluster_arguments", "registry"]

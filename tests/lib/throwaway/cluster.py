@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tests.lib.throwaway import cgroups, config, daemons, processes, requirements, sandbox
+from tests.lib.throwaway import cgroups, config, daemons, processes, registry, requirements, sandbox, templates
 from tests.lib.throwaway.errors import ClusterError, MissingRequirements, ProfileUnavailable
 from tests.lib.throwaway.inside import Sandbox
 from tests.lib.throwaway.sandbox import ROOT, SUBMIT
@@ -47,7 +47,7 @@ class Cluster:
         slurm_conf: Mapping[str, str] | None = None,
         progress: Callable[[str], None] | None = None, model: Mapping[str, Any] | None = None,
         slurmd_arguments: Sequence[str] = (), etc: Mapping[str, str] | None = None,
-        daemon_environment: Mapping[str, str] | None = None, topology: str = "",
+        daemon_environment: Mapping[str, str] | None = None, topology: str = "", spares: tuple[int, int] = (0, 0),
     ) -> None:
         """Describes a cluster; `start` makes it.
 
@@ -57,7 +57,8 @@ class Cluster:
         progress: called with a short line at the end of each stage. slurmd_arguments: more for
         every slurmd's command line. etc: text at the end of files in /etc/slurm (made where they are
         missing). daemon_environment: more of it for slurmdbd, slurmctld and slurmd. topology: a
-        node's CPUs in slurm.conf's words, where they are not to be this machine's.
+        node's CPUs in slurm.conf's words, where they are not to be this machine's. spares: how many
+        variants of one node and of two nodes may be made of it later (tests.lib.throwaway.variant.Fleet).
         """
         if profile not in config.PROFILES:
             raise ValueError(f"no profile '{profile}' (there are {', '.join(config.PROFILES)})")
@@ -76,6 +77,9 @@ class Cluster:
         self._inside: Sandbox | None = None
         self._daemons: daemons.Daemons | None = None
         self._last_logs: dict[str, str] = {}
+        self._spares = config.spare_nodes(*spares)
+        self._host = SUBMIT
+        self._environment: dict[str, str] = {}
 
     def __enter__(self) -> Cluster:
         return self.start()
@@ -112,10 +116,12 @@ class Cluster:
             raise MissingRequirements("the throw-away cluster needs " + "; ".join(missing))
         if self.profile == "cgroup" and (reason := cgroups.unavailable_reason()):
             raise ProfileUnavailable(f"profile cgroup: {reason}")
+        registry.RUNNING.append(self)
         try:
             self._boot()
         except BaseException:
             self.stop()
+            registry.FAILED.append(self)
             raise
         return self
 
@@ -127,11 +133,13 @@ class Cluster:
             self._last_logs = self.all_logs()
         inside, self._inside, self._daemons = self._inside, None, None
         inside.stop()
+        if self in registry.RUNNING:
+            registry.RUNNING.remove(self)
 
     def _boot(self) -> None:
         binds = {f"{ROOT}/lib/tests": str(Path(__file__).resolve().parents[2]), **self._binds}
-        spec = sandbox.Spec(f"mpi-wait-{secrets.token_hex(4)}", self.nodes,
-                            self.profile == "cgroup", binds)
+        spec = sandbox.Spec(f"mpi-wait-{secrets.token_hex(4)}", self.nodes, self.profile == "cgroup", binds,
+                            [node for group in self._spares.values() for node in group])
         with self._stage("namespaces, users"):
             self._inside = Sandbox(spec)
             self._write_configuration()
@@ -142,13 +150,9 @@ class Cluster:
         self._daemons = daemons.Daemons(self._inside, [
             daemons.munge(), daemons.mariadb(), daemons.slurmdbd(environment), daemons.slurmctld(environment),
             *simnodes, *slurmds])
-        with self._stage("munge, mariadb"):
-            self._start_all(["mariadb", "munge"])
+        self._boot_database()
         for simulated in simnodes:
             self._daemons.start(simulated.name)
-        with self._stage("slurmdbd"):
-            self._start_all(["slurmdbd"])
-            self.node_run(SUBMIT, ["sh", "-c", config.ACCOUNTS_SCRIPT], check=True)
         with self._stage("slurmctld"):
             self._start_all(["slurmctld"])
         with self._stage(f"{len(self.nodes)} nodes" + (", simulated" if self.simulated else "")):
@@ -156,6 +160,31 @@ class Cluster:
                 self._daemons.wait(simulated.name)
             self._start_all([slurmd.name for slurmd in slurmds])
             self.wait_nodes()
+
+    def _boot_database(self) -> None:
+        """From the template where there is one; the first cluster of all makes it."""
+        data = self.root / "database/data"
+        if templates.copy(data):
+            with self._stage("munge, mariadb"):
+                self._start_all(["mariadb", "munge"])
+            with self._stage("slurmdbd"):
+                self._start_all(["slurmdbd"])
+            return
+        with templates.making() as keep:
+            if keep is None and templates.copy(data):
+                self._start_all(["mariadb", "munge", "slurmdbd"])
+                return
+            with self._stage("munge, mariadb"):
+                self._start_all(["mariadb", "munge"])
+            with self._stage("slurmdbd"):
+                self._start_all(["slurmdbd"])
+                self.node_run(SUBMIT, ["sh", "-c", config.ACCOUNTS_SCRIPT], check=True)
+            if keep:
+                for name in ("slurmdbd", "mariadb"):
+                    self.kill(name)
+                keep(data)
+                self._start_all(["mariadb"])
+                self._start_all(["slurmdbd"])
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
@@ -172,7 +201,7 @@ class Cluster:
     def _write_configuration(self) -> None:
         folder = self.root / "etc"
         (folder / "slurm.conf").write_text(
-            config.slurm_conf(self.nodes, self.profile, self._slurm_conf, self._topology))
+            config.slurm_conf(self.nodes, self.profile, self._slurm_conf, self._spares, self._topology))
         (folder / "cgroup.conf").write_text(config.CGROUP_CONF)
         (folder / "plugstack.conf").write_text(self._plugstack)
         for name, content in (("slurmdbd.conf", config.slurmdbd_conf().encode()),
@@ -195,8 +224,8 @@ class Cluster:
         Text in and out. cwd: the user's home unless given. Past the timeout the command gets
         SIGTERM, then SIGKILL, and subprocess.TimeoutExpired is raised. check: raises ClusterError.
         """
-        return self.inside.run(argv, user=user, env=env, cwd=cwd, timeout=timeout, input=input,
-                               check=check)
+        return self.inside.run(argv, host=self._host, user=user, env={**self._environment, **(env or {})}, cwd=cwd,
+                               timeout=timeout, input=input, check=check)
 
     def popen(
         self, argv: Sequence[str], user: str = "alice", env: Mapping[str, str] | None = None,
@@ -205,7 +234,8 @@ class Cluster:
         """Like `run`, in the background. Signals that the object gets reach the command, and if
         it is killed, the command is too. files: stdin (default /dev/null), stdout, stderr (pipes);
         terminal=True for a command that talks to the caller's terminal."""
-        return self.inside.popen(argv, user=user, env=env, cwd=cwd, **files)
+        return self.inside.popen(argv, host=self._host, user=user, env={**self._environment, **(env or {})}, cwd=cwd,
+                                 **files)
 
     def node_run(
         self, node: str, argv: Sequence[str], user: str = "root",
@@ -243,8 +273,10 @@ class Cluster:
     def all_logs(self) -> dict[str, str]:
         if self._inside is None:
             return self._last_logs
-        names = {path.stem for path in (self.root / "log").iterdir()}
-        return {name: self.daemons.log(name) for name in sorted(names)}
+        return {name: self.daemons.log(name) for name in sorted(self.log_sizes())}
+
+    def log_sizes(self) -> dict[str, int]:
+        return {} if self._inside is None else self.daemons.log_sizes()
 
     def kill(self, daemon: str, sig: int = signal.SIGTERM) -> None:
         """Signals a daemon; with SIGTERM or SIGKILL, returns when it is gone."""

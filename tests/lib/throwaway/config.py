@@ -80,15 +80,28 @@ def machine_topology() -> str:
     return " ".join(word for word in words if not word.startswith(("NodeName=", "RealMemory=")))
 
 
-def slurm_conf(nodes: list[str], profile: str, changes: dict[str, str], topology: str = "") -> str:
-    """slurm.conf; `changes` replaces or adds keys, and an empty value removes one. topology: of a node,
-    by default this machine's."""
-    settings = {**COMMON, **PROFILES[profile], **changes}
+def spare_nodes(singles: int, pairs: int) -> dict[str, list[str]]:
+    """The nodes that variants are made of, by partition: v01, v02, ... of one node each, d01, ... of two."""
+    groups = {f"v{number:02}": [f"v{number:02}"] for number in range(1, singles + 1)}
+    return groups | {f"d{number:02}": [f"d{number:02}{half}" for half in (1, 2)] for number in range(1, pairs + 1)}
+
+
+def slurm_conf(nodes: list[str], profile: str, changes: dict[str, str], spares: dict[str, list[str]],
+               topology: str = "") -> str:
+    """slurm.conf; `changes` replaces or adds keys, and an empty value removes one. topology: of a node, by default
+    this machine's. Spare nodes are down until one is made of them; a variant's slurm.conf may differ from slurmctld's.
+    """
+    extra = {"DebugFlags": "NO_CONF_HASH"} if spares else {}
+    settings = {**COMMON, **PROFILES[profile], **extra, **changes}
     lines = [f"{key}={value}" for key, value in settings.items() if str(value)]
-    for port, node in enumerate(nodes, FIRST_SLURMD_PORT):
+    ordinary = [(node, "UNKNOWN") for node in nodes]
+    spare = [(node, "DOWN") for group in spares.values() for node in group]
+    for port, (node, state) in enumerate([*ordinary, *spare], FIRST_SLURMD_PORT):
         lines.append(f"NodeName={node} NodeHostname={node} NodeAddr={ADDRESS} Port={port} "
-                     f"{topology or machine_topology()} RealMemory=1000 State=UNKNOWN")
+                     f"{topology or machine_topology()} RealMemory=1000 State={state}")
     lines.append(f"PartitionName=all Nodes={','.join(nodes)} Default=YES MaxTime=INFINITE State=UP")
+    lines += [f"PartitionName={name} Nodes={','.join(group)} MaxTime=INFINITE State=UP"
+              for name, group in spares.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -113,6 +126,7 @@ def mariadb_arguments() -> list[str]:
     return [
         "--no-defaults", "--user=root", f"--datadir={ROOT}/database/data", "--skip-name-resolve",
         "--innodb-flush-log-at-trx-commit=2", "--innodb-log-file-size=16M",
-        "--innodb-buffer-pool-size=64M", "--innodb-lock-wait-timeout=900", "--innodb-doublewrite=0",
+        "--innodb-buffer-pool-size=64M", "--innodb-autoextend-increment=8",
+        "--innodb-lock-wait-timeout=900", "--innodb-doublewrite=0",
         "--innodb-use-native-aio=0", "--loose-innodb-snapshot-isolation=OFF",  # slurmdbd dies of it
     ]

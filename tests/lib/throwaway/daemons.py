@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tests.lib.throwaway import config, processes
@@ -84,12 +85,27 @@ def simnode(node: str, model: dict[str, Any]) -> Daemon:
         "/sys/class/powercap/SIMULATED", node).exists(), host=node, cwd=f"{ROOT}/lib")
 
 
+def holder(node: str, files: dict[str, str]) -> Daemon:
+    """Not a daemon of the node's, but what holds its namespaces: ready when they stand."""
+    ready = f"{ROOT}/pid/ready-{node}"
+
+    def stands(inside: Sandbox) -> bool:
+        path = inside.path(ready)
+        return path.exists() and path.read_text() == "ready"
+    argv = [DEBIAN_PYTHON, "-m", "tests.lib.throwaway.holder", node, ready, json.dumps(files)]
+    return Daemon(f"holder-{node}", argv, stands, cwd=f"{ROOT}/lib", socket=ready)
+
+
 class Daemons:
     """The running daemons of one cluster, by name."""
 
     def __init__(self, inside: Sandbox, daemons: list[Daemon]) -> None:
         self._inside = inside
         self._daemons = {daemon.name: daemon for daemon in daemons}
+
+    def add(self, daemon: Daemon) -> None:
+        """One more; of the same name, in its place."""
+        self._daemons[daemon.name] = daemon
 
     def start(self, name: str) -> None:
         """Starts it without waiting for it; its own output goes to log/NAME.out."""
@@ -150,8 +166,18 @@ class Daemons:
 
     def log(self, name: str) -> str:
         """The daemon's log, or its own output where it keeps none."""
+        path = self._log_file(name)
+        return path.read_text(errors="replace") if path else ""
+
+    def log_sizes(self) -> dict[str, int]:
+        """In bytes, of every log that there is."""
+        names = {path.stem for path in self._inside.path(f"{ROOT}/log").iterdir()}
+        found = {name: self._log_file(name) for name in names}
+        return {name: path.stat().st_size for name, path in found.items() if path}
+
+    def _log_file(self, name: str) -> Path | None:
         for ending in ("log", "out"):
             path = self._inside.path(f"{ROOT}/log/{name}.{ending}")
             if path.exists() and path.stat().st_size:
-                return path.read_text(errors="replace")
-        return ""
+                return path
+        return None

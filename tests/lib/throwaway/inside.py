@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from tests.lib.throwaway import sandbox
+from tests.lib.throwaway import processes, sandbox
 from tests.lib.throwaway.errors import ClusterError
 from tests.lib.throwaway.sandbox import ROOT, SUBMIT
 
@@ -58,6 +58,10 @@ class Sandbox:
         self._keeper.wait(timeout_s)
         if self._keeper.stdout:
             self._keeper.stdout.close()
+
+    def add_holder(self, host: str, pid: int) -> None:
+        """A node that was made after the start; its holder's pid as the cluster sees it."""
+        self.holders[host] = processes.host_pids(self.init)[pid]
 
     def path(self, inside: str | Path, host: str = SUBMIT) -> Path:
         """Where the controller finds a file of a host of the cluster."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -35,6 +36,8 @@ class Spec:
     nodes: list[str]
     own_cgroups: bool = False
     binds: dict[str, str] = field(default_factory=dict)
+    spares: list[str] = field(default_factory=list)
+    """Host names of nodes that may be made later (holder.py)."""
 
     def as_dict(self) -> dict[str, object]:
         return asdict(self)
@@ -65,6 +68,8 @@ def start_holder(node: str) -> int:
     if pid == 0:
         os.dup2(ready_write, 3)
         os.closerange(4, 1024)  # above all the pipe on which init reports
+        kernel.set_death_signal(signal.SIGKILL)
+        os.setsid()
         try:
             hold_node(node, 3)
         except BaseException as error:
@@ -101,19 +106,22 @@ def build_shared(spec: Spec) -> None:
     make_writable(Path("/etc"))
     for target, source in sorted(sources.items()):
         bind_descriptor(source, target)
-    write_etc(spec.nodes)
+    write_etc([*spec.nodes, *spec.spares])
 
 
-def hold_node(node: str, ready: int) -> NoReturn:
-    """A node: the shared view with its own host name, IPC, /run, /tmp, spool and shared memory."""
-    kernel.set_death_signal(signal.SIGKILL)
-    os.setsid()
+def hold_node(node: str, ready: int, files: Mapping[str, str] | None = None) -> NoReturn:
+    """A node: the shared view with its own host name, IPC, /run, /tmp, spool and shared memory.
+
+    files: path to the file of the shared view that is seen there instead.
+    """
     kernel.unshare(kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS | kernel.CLONE_NEWIPC)
     kernel.make_mounts_private()
     become_host(node)
     munge = os.open("/run/munge", os.O_PATH | os.O_CLOEXEC)
     mount_private_tmpfs()
     bind_descriptor(munge, Path("/run/munge"))
+    for target, source in (files or {}).items():
+        kernel.bind(source, target)
     os.write(ready, b"ready")
     os.close(ready)
     while True:

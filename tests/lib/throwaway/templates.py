@@ -1,0 +1,66 @@
+"""A prepared accounting database, made once per machine and build: schema, cluster and accounts are in it.
+
+A cluster copies it instead of making its own, which takes seconds. The key has all that decides what is in it: the
+versions of MariaDB and Slurm, the servers' options, the accounts. Invariant: what bears the final name is whole.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from tests.lib.throwaway import config
+
+BUILD = Path(os.environ.get("MPI_WAIT_BUILD", Path(__file__).resolve().parents[3] / "build"))
+FOLDER = BUILD / "database-templates"
+DAEMON_FILES = ("*.pid", "ibtmp1", "mysqld.sock")
+
+
+@cache
+def key() -> str:
+    versions = [subprocess.run([program, "-V"], capture_output=True, text=True, check=True).stdout
+                for program in ("mariadbd", "slurmctld")]
+    parts = [*versions, *config.mariadb_arguments(), config.slurmdbd_conf(), config.ACCOUNTS_SCRIPT]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def copy(target: Path) -> bool:
+    """Fills the data directory from the template; False where there is none."""
+    source = FOLDER / key()
+    if not source.is_dir():
+        return False
+    target.mkdir(mode=0o700)
+    subprocess.run(["cp", "-a", "--reflink=auto", "--sparse=always", f"{source}/.", str(target)], check=True)
+    return True
+
+
+@contextmanager
+def making() -> Iterator[Callable[[Path], None] | None]:
+    """Holds the lock of those that make one: yields what keeps a data directory whose servers have ended.
+
+    Yields None where it exists already, another one having made it meanwhile, or where there is no build folder.
+    """
+    if not BUILD.is_dir() or (FOLDER / key()).is_dir():
+        yield None
+        return
+    FOLDER.mkdir(exist_ok=True)
+    with (FOLDER / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield None if (FOLDER / key()).is_dir() else keep
+
+
+def keep(data: Path) -> None:
+    new = FOLDER / f"{key()}.new"
+    shutil.rmtree(new, ignore_errors=True)
+    shutil.copytree(data, new, ignore=shutil.ignore_patterns(*DAEMON_FILES))
+    new.chmod(0o700)
+    for old in FOLDER.glob("????????????????"):
+        shutil.rmtree(old)
+    new.rename(FOLDER / key())

@@ -1,0 +1,25 @@
+"""Waiting for a condition, with an end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+PAUSE_S = 0.05
+
+
+def wait_for(
+    question: Callable[[], Answer], what: str | Callable[[], str] = "", timeout_s: float = 60, pause_s: float = PAUSE_S
+) -> Answer:
+    """The first answer that is true; an AssertionError that says `what` did not come if there is none in time.
+
+    The time limit is for what never comes: it decides nothing on a slow machine.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not (answer := question()):
+        text = what() if callable(what) else what
+        assert time.monotonic() < deadline, f"{text or 'what was waited for'} did not come in {timeout_s:.0f} s"
+        time.sleep(pause_s)
+    return answer
