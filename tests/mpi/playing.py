@@ -51,13 +51,15 @@ def options_of(mpi: Mpi) -> tuple[str, ...]:
 
 
 def launched(mpi: Mpi, command: list, config: str | None = NAP, *, options: tuple[str, ...] = (),
-             preload: str | None = None, **how) -> Launched:
-    """`preload` instead of the library alone. Fails with what it said where it ends badly."""
-    variables = napping(config) if config else {}
+             preload: str | None = None, ends: Absence | None = None, folder: str = "", **how) -> Launched:
+    """`preload` instead of the library alone; `folder` for the ranks' page. Fails with what it said if it ends badly."""
+    variables = {**(napping(config) if config else {}), **(ends or Absence()).variables()}
+    if folder:
+        variables["LATE_FOLDER"] = folder
     if preload is not None:
         variables["LD_PRELOAD"] = preload
     with available():
-        done = ranks_launch(mpi, command, {**variables, **Absence().variables()}, options=options, **how)
+        done = ranks_launch(mpi, command, variables, options=options, **how)
     assert done.status == 0, done.errors or done.output
     return done
 

@@ -20,7 +20,7 @@
 #define ENTERED_MS 60000
 
 struct page {
-	atomic_long entered, left, came, said;
+	atomic_long entered, left, came, said, rests;
 	atomic_int why;
 };
 
@@ -254,6 +254,7 @@ void absence_stay(int milliseconds, const char *name)
 	is_short = is_listed(name) || (gave_up && milliseconds > SPINS_MS);
 	end = absence_end(now_ms() + (is_short ? SPINS_MS : milliseconds));
 	gave_up |= end == 't' && !is_listed(name);
+	atomic_store(&page->rests, rests());
 	atomic_store(&page->why, end);
 	atomic_store(&page->came, number);
 }
@@ -267,6 +268,11 @@ void absence_enter(const char *name)
 	yields_before = absence_yields();
 	if (page)
 		atomic_store(&page->entered, number);
+}
+
+long absence_rests_since(void)
+{
+	return page ? rests() - atomic_load(&page->rests) : 0;
 }
 
 long absence_yields(void)

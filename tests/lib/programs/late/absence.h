@@ -27,6 +27,9 @@ void absence_stay(int milliseconds, const char *name);
 void absence_enter(const char *name);
 char absence_leave(long *ret_rests);
 
+/* Rank 1, after that: how often it has rested since rank 0 came. */
+long absence_rests_since(void);
+
 /* Rank 1, meanwhile: rank 0 may come. */
 void absence_say(void);
 
