@@ -19,6 +19,10 @@ WAIT_MS = 30000
 """How long the absence may last that ends when the other has rested: on the busiest machine it should have by then."""
 
 
+def rungs_mask(rungs: tuple[str, ...]) -> str:
+    return f"{sum(1 << segment_tool.RUNG_NAMES.index(rung) for rung in rungs):x}"
+
+
 @dataclass(frozen=True)
 class Absence:
     """How rank 0's absence ends: absence.h has the law. Of `spins` it ends after 50 ms, the others may take `wait_ms`."""
@@ -30,8 +34,7 @@ class Absence:
     wait_ms: int = WAIT_MS
 
     def variables(self) -> dict[str, str]:
-        rungs = sum(1 << segment_tool.RUNG_NAMES.index(rung) for rung in self.rungs)
-        found = {"LATE_RESTS": str(self.rests), "LATE_RUNGS": f"{rungs:x}", "LATE_SPINS": ",".join(self.spins)}
+        found = {"LATE_RESTS": str(self.rests), "LATE_RUNGS": rungs_mask(self.rungs), "LATE_SPINS": ",".join(self.spins)}
         return {**found, "LATE_ASLEEP": "1"} if self.asleep else found
 
 

@@ -200,6 +200,13 @@ def program(mpi: Mpi, name: str, *options: str) -> Path:
 
 
 @functools.cache
+def hold() -> Path:
+    """The library that makes every program wait: hold.c."""
+    return built("hold.so", ["gcc", "-O2", "-Wall", "-shared", "-fPIC", f"-I{ROOT}"],
+                 [PROGRAMS / "hold.c", LATE / "absence.c"])
+
+
+@functools.cache
 def absence() -> Path:
     """The shared library of late.py."""
     return built("absence.so", ["gcc", "-O2", "-Wall", "-shared", "-fPIC", f"-I{ROOT}"], [LATE / "absence.c"])

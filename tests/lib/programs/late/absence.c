@@ -94,15 +94,23 @@ static const char *segment_map(void)
 	return segment;
 }
 
+static uint32_t slots_number(void)
+{
+	const char *segment = segment_map();
+
+	return segment ? ((const struct mpiwait_header *)(const void *)segment)->slot_count : 0;
+}
+
+static const struct mpiwait_slot *slot_at(uint32_t index)
+{
+	return (const void *)(segment_map() + MPIWAIT_SLOTS_OFFSET + (size_t)index * sizeof(struct mpiwait_slot));
+}
+
 /* The slot of that rank, or of that process. */
 static const struct mpiwait_slot *slot_find(int rank, uint32_t pid)
 {
-	const char *segment = segment_map();
-	const struct mpiwait_header *header = (const void *)segment;
-
-	for (uint32_t i = 0; segment && i < header->slot_count; i++) {
-		const char *place = segment + MPIWAIT_SLOTS_OFFSET + (size_t)i * header->slot_size;
-		const struct mpiwait_slot *each = (const void *)place;
+	for (uint32_t i = 0; i < slots_number(); i++) {
+		const struct mpiwait_slot *each = slot_at(i);
 
 		if (each->pid != 0 && (pid ? each->pid == pid : each->rank == rank))
 			return each;
@@ -118,17 +126,41 @@ static const struct mpiwait_slot *slot_map(void)
 	return slot;
 }
 
-long absence_rests(int lane)
+static long lane_rests(const struct mpiwait_lane *lane)
 {
 	unsigned long rungs = (unsigned long)number_of("LATE_RUNGS", 16, 0);
 	long sum = 0;
 
-	if (!slot_map())
-		return 0;
 	for (uint32_t i = 0; i < MPIWAIT_RUNG_COUNT; i++)
 		if (rungs & 1UL << i)
-			sum += (long)__atomic_load_n(&slot->lane[lane].naps[i], __ATOMIC_ACQUIRE);
+			sum += (long)__atomic_load_n(&lane->naps[i], __ATOMIC_ACQUIRE);
 	return sum;
+}
+
+long absence_rests(int lane)
+{
+	return slot_map() ? lane_rests(&slot->lane[lane]) : 0;
+}
+
+int absence_runs(void)
+{
+	const struct mpiwait_slot *own = slot_find(-1, (uint32_t)getpid());
+
+	return own && __atomic_load_n(&own->state, __ATOMIC_ACQUIRE) == MPIWAIT_SLOT_RUNNING;
+}
+
+int absence_is_waited_for(void)
+{
+	for (uint32_t i = 0; i < slots_number() * MPIWAIT_LANES; i++) {
+		const struct mpiwait_slot *each = slot_at(i / MPIWAIT_LANES);
+		const struct mpiwait_lane *lane = &each->lane[i % MPIWAIT_LANES];
+
+		if (each->pid == 0 || each->rank <= 0)
+			continue;
+		if (number_of("LATE_RUNGS", 16, 0) ? lane_rests(lane) > 0 : lane->open_call != 0)
+			return 1;
+	}
+	return 0;
 }
 
 long absence_wakes(void)

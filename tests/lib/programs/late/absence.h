@@ -39,6 +39,12 @@ long absence_yields(void);
 /* How often that thread of rank 1, by its lane of the segment, has rested so far. */
 long absence_rests(int lane);
 
+/* Whether MPI_Init of this process has returned, by its slot of the segment. */
+int absence_runs(void);
+
+/* Whether a rank other than 0 has rested by these rungs; where there are none, whether one waits. */
+int absence_is_waited_for(void);
+
 /* How often a message has ended a sleep of the first thread of this process. */
 long absence_wakes(void);
 
