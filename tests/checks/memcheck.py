@@ -32,8 +32,9 @@ def ran(command: list[object], **how: object) -> subprocess.CompletedProcess[str
 
 
 def program(folder: Path, mpi: str) -> Path:
-    target = folder / f"late_calls-{mpi}"
-    done = ran([f"mpicc.{mpi}", "-O1", "-g", "-o", target, "tests/lib/programs/late_calls.c"])
+    target = folder / f"late-{mpi}"
+    sources = sorted((ROOT / "tests/lib/programs/late").glob("*.c"))
+    done = ran([f"mpicc.{mpi}", "-O1", "-g", "-I.", "-o", target, *sources])
     if done.returncode:
         raise RuntimeError(done.stderr)
     return target

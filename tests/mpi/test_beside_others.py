@@ -1,152 +1,86 @@
-"""Beside others: another PMPI tool, another thread of the rank, and other ranks on the same core."""
+"""Beside others: another PMPI tool, other ranks on the same core, a partner with more work, and one that dies."""
 
 from __future__ import annotations
 
 import os
 import re
-import statistics
-import subprocess
-from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 
 import pytest
 
-from tests.lib.doubles.support import BUILD, LIBRARY, NAP, ROOT, run
-from tests.lib.libraries import MPIS, Mpi, Unavailable, execute
+from tests.lib.launches import NAP, Launched, napping, ranks_launch
+from tests.lib.libraries import LIBRARY, Mpi
+from tests.mpi.playing import NO_YIELD, OPENMPI, available, built, late, launched, of, summed, yields_counted
 
-PAIRS, PAIRS_MOST = 3, 9
-# The aims are 50 % of the rate, and 1.25 times the time. The bounds leave room for a small virtual machine that does
-# other things too; a nap in the wrong place, or a pause where a yield belongs, shows as a few hundredths, or tenfold.
-THREAD_RATE, YIELD_RATE, YIELD_TIME = 0.10, 0.30, 2.5
-OPENMPI = MPIS[0]
-every_mpi = pytest.mark.parametrize("mpi", MPIS, ids=lambda mpi: mpi.name)
-pytestmark = [
-    pytest.mark.timed,
-    pytest.mark.skipif(not LIBRARY.exists(), reason=f"not built: {LIBRARY}"),
-]
+CALLS = ("Recv", "Allreduce", "Sendrecv")
+COUNTED = ("Send", "Recv", "Allreduce", "Barrier")
+ROUNDS = 2000
+UNBOUND = ("--bind-to", "none")
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"not built: {LIBRARY}")
 
 
-@cache
-def built(mpi: Mpi, name: str, *options: str) -> Path:
-    folder = BUILD / "tests/beside" / mpi.name
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        compiler = mpi.tool("mpicc", mpi.compiler_wheel or mpi.wheel)
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    source = ROOT / f"tests/lib/programs/{name}.c"
-    command = [compiler, "-O2", "-Wall", "-pthread", *options, "-o", folder / name, source]
-    subprocess.run(command, check=True, timeout=60)
-    return folder / name
+def counts_of(done: Launched) -> list[tuple[int, ...]]:
+    """Of each rank, by the tool."""
+    found = re.findall(r"tool (\d) Send (\d+) Recv (\d+) Allreduce (\d+) Barrier (\d+)", done.errors)
+    return sorted(tuple(map(int, words)) for words in found)
 
 
-def launched(mpi: Mpi, words: list, variables: dict[str, str], ranks: int = 2, prefix: tuple[str, ...] = ()) -> str:
-    try:
-        environment = dict(os.environ, **mpi.environment("C"))
-        set_by = [f"{name}={value}" for name, value in variables.items()]
-        command = [*prefix, *mpi.launcher(), "-n", str(ranks), "env", *set_by, *words]
-    except Unavailable as reason:
-        pytest.skip(str(reason))
-    status, output, errors = execute([str(word) for word in command], environment, 120)
-    assert status == 0, errors
-    return output + errors
-
-
-def napping(more: str = "") -> dict[str, str]:
-    return {"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": f"v=1;{NAP}{more}"}
-
-
-def median_until(pair: Callable[[], float], fine: Callable[[float], bool]) -> list[float]:
-    """Of an odd number of pairs the median counts; if it does not do, more of them."""
-    ratios = [pair() for _ in range(PAIRS)]
-    while not fine(statistics.median(ratios)) and len(ratios) < PAIRS_MOST:
-        ratios += [pair(), pair()]
-    return ratios
-
-
-@every_mpi
-@pytest.mark.parametrize("order", ["before", "after"])
-def test_another_tool_counts_every_call(mpi: Mpi, order: str) -> None:
-    tool, program = built(mpi, "tool", "-shared", "-fPIC"), built(mpi, "late_calls")
-    words = [program, "2", "3", "Recv", "Allreduce", "Sendrecv"]
-    alone = launched(mpi, words, {"LD_PRELOAD": str(tool)})
-    both = (tool, LIBRARY) if order == "before" else (LIBRARY, tool)
-    beside = launched(mpi, words, {**napping(), "LD_PRELOAD": ":".join(map(str, both))})
-    counts = sorted(re.findall(r"tool \d Send.*", beside))
-    assert len(counts) == 2 and counts == sorted(re.findall(r"tool \d Send.*", alone))
-    assert "Recv 3" in beside and "Allreduce 3" in beside
-
-
-def test_both_tools_count_the_same() -> None:
-    """Ours from the segment."""
-    tool, program = built(OPENMPI, "tool", "-shared", "-fPIC"), built(OPENMPI, "late_calls")
-    done, segment = run([*OPENMPI.launcher(), "-n", "2", program, "2", "3", "Recv", "Allreduce"], NAP, preload=tool)
-    assert done.returncode == 0, done.stderr
-    for slot in segment["slots"]:
-        calls = slot["lane"][0]["calls"]
-        counted = re.search(rf"tool {slot['rank']} Send (\d+) Recv (\d+) Allreduce (\d+) Barrier (\d+)", done.stderr)
-        ours = [calls.get(name, {}).get("calls", 0) for name in ("Send", "Recv", "Allreduce", "Barrier")]
-        assert ours == [int(number) for number in counted.groups()]
-
-
-def rate(mpi: Mpi, call: str, variables: dict[str, str]) -> float:
-    words = launched(mpi, [built(mpi, "poll_rate"), "thread", call], variables).split()
-    assert words[words.index("words") + 1:][:2] == ["4711", "4711"]
-    return float(words[words.index("rate") + 1])
-
-
-@every_mpi
-@pytest.mark.parametrize(
-    "call",
-    ["Recv", pytest.param("Allreduce", marks=pytest.mark.long), pytest.param("Waitany", marks=pytest.mark.long)],
-)
-def test_a_thread_that_polls_keeps_its_rate(mpi: Mpi, call: str) -> None:
-    def pair() -> float:
-        return rate(mpi, call, napping()) / rate(mpi, call, {})
-
-    ratios = median_until(pair, lambda median: median >= THREAD_RATE)
-    print(f"{mpi.name}: poll rate beside a thread in {call}", [f"{ratio:.2f}" for ratio in ratios])
-    assert statistics.median(ratios) >= THREAD_RATE
+@of("openmpi", "mpich", "openmpi-5", "mpich-5", "intel")
+def test_both_tools_count_every_call(mpi: Mpi) -> None:
+    """Whichever is first. The program's own calls are the same everywhere; ours are in the segment."""
+    tool = built(mpi, "tool", "-shared", "-fPIC")
+    seen = []
+    for preload in (f"{tool}:{LIBRARY}", f"{LIBRARY}:{tool}"):
+        done = late(mpi, *CALLS, preload=preload)
+        seen.append(counts_of(done))
+        assert len(seen[-1]) == 2 and min(sum(counts) for counts in seen[-1]) > len(CALLS)
+        for slot, (rank, *counts) in zip(done.segment["slots"], seen[-1]):
+            calls = slot["lane"][0]["calls"]
+            assert (slot["rank"], [calls.get(name, {}).get("calls", 0) for name in COUNTED]) == (rank, counts)
+    assert seen[0] == seen[1]
 
 
 SHARED = [pytest.param(2, 1, id="2 ranks on a core"), pytest.param(4, 2, id="4 ranks on 2 cores")]
+WORK = [pytest.param((str(ROUNDS),), ROUNDS, id="ping-pong"), pytest.param(("unbalanced", "50", "500"), 50, id="unbalanced")]
 
 
-def figure(ranks: int, cores: int, variables: dict[str, str], *words: str) -> float:
-    """By Open MPI, which is not told that the cores are shared: with more ranks than slots it would yield by itself."""
-    available = sorted(os.sched_getaffinity(0))
-    if len(available) < cores:
+@pytest.mark.parametrize(("ranks", "cores"), SHARED)
+@pytest.mark.parametrize(("words", "messages"), WORK)
+def test_ranks_that_share_cores_give_them_away(ranks: int, cores: int, words: tuple[str, ...], messages: int) -> None:
+    """
+    By Open MPI, which is not told that the cores are shared: with more ranks than slots it would yield by itself. No
+    wait holds its core by a pause, and the kernel gets a yield for every message at least.
+    """
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < cores:
         pytest.skip(f"less than {cores} cores")
-    prefix = ("taskset", "-c", ",".join(map(str, available[:cores])))
-    flags = ["--bind-to", "none"]
-    mpi = Mpi(OPENMPI.name, OPENMPI.title, OPENMPI.abi, suffix=OPENMPI.suffix, options=(*OPENMPI.options, *flags))
-    yields = {"OMPI_MCA_mpi_yield_when_idle": "0", **variables}
-    output = launched(mpi, [built(OPENMPI, "pingpong"), *words], yields, ranks, prefix).split()
-    assert output[0] in ("rate", "wall_s") and output[2] == "sum"
-    return float(output[1])
+    how = {"ranks": ranks, "prefix": ("taskset", "-c", ",".join(map(str, cpus[:cores])))}
+    command = [built(OPENMPI, "pingpong"), *words]
+    bare = launched(OPENMPI, command, None, options=("--mca", "mpi_yield_when_idle", "1", *UNBOUND), **how)
+    done = launched(OPENMPI, command, f"{NAP};shared=1", options=(*NO_YIELD, *UNBOUND),
+                    preload=yields_counted(OPENMPI), **how)
+    yields = [int(number) for number in re.findall(r"^yields (\d+)$", done.errors, re.M)]
+    assert done.output.split()[2:] == bare.output.split()[2:]
+    assert summed(done, lambda lane: lane["naps"].get("pause", 0)) == 0
+    assert len(yields) == ranks and sum(yields) > messages
 
 
-YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+def test_an_unbalanced_job() -> None:
+    """The rank that has less to do rests, and the results are the same to the bit."""
+    outputs = set()
+    for config in (None, NAP, "rungs=none;profile=1"):
+        done = launched(OPENMPI, [built(OPENMPI, "unbalanced"), "10", "10", "1"], config)
+        outputs.add(done.output)
+        if not config:
+            continue
+        calls = done.segment["slots"][0]["lane"][0]["calls"]
+        assert calls["Allreduce"]["waits"] > 0
+        assert bool(summed(done, lambda lane: lane["naps"].get("nap", 0))) == (config == NAP)
+    assert len(outputs) == 1
 
 
-@pytest.mark.parametrize(("ranks", "cores"), SHARED)
-def test_ranks_that_share_cores_bounce_as_fast_as_with_yields(ranks: int, cores: int) -> None:
-    def pair() -> float:
-        return figure(ranks, cores, napping(";shared=1"), "5000") / figure(ranks, cores, YIELDING, "5000")
-
-    ratios = median_until(pair, lambda median: median >= YIELD_RATE)
-    print("ping-pong rate against yield_when_idle", [f"{ratio:.2f}" for ratio in ratios])
-    assert statistics.median(ratios) >= YIELD_RATE
-
-
-@pytest.mark.parametrize(("ranks", "cores"), SHARED)
-def test_unbalanced_ranks_that_share_cores_take_as_long_as_with_yields(ranks: int, cores: int) -> None:
-    words = ("unbalanced", "300", "500")
-
-    def pair() -> float:
-        return figure(ranks, cores, napping(";shared=1"), *words) / figure(ranks, cores, YIELDING, *words)
-
-    ratios = median_until(pair, lambda median: median <= YIELD_TIME)
-    print("time of unbalanced steps against yield_when_idle", [f"{ratio:.2f}" for ratio in ratios])
-    assert statistics.median(ratios) <= YIELD_TIME
+def test_a_crashed_rank_leaves_the_wait_for_it_open() -> None:
+    with available():
+        done = ranks_launch(OPENMPI, [built(OPENMPI, "crash"), "500"], napping())
+    assert done.status not in (0, None)
+    waits = [lane for slot in done.segment["slots"] for lane in slot["lane"] if lane["open_call"] == "Barrier"]
+    assert len(waits) == 1 and waits[0]["open_last_ns"] > waits[0]["open_since_ns"] and waits[0]["naps"]["nap"] > 0

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from test_hooks import MPIS, NAP, Mpi
 
-from tests.lib.doubles.support import run
+from tests.lib.launches import NAP
+from tests.lib.libraries import LIBRARY, Mpi
+from tests.mpi.playing import OPENMPI, built, launched, of
 
-# Not Intel MPI 2021: there the program crashes or hangs at times, without the library too.
-SERVED = ("openmpi", "mpich", "openmpi-5", "mpich-5-abi")
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"not built: {LIBRARY}")
 
 
 def play(mpi: Mpi, config: str) -> tuple[str, list[dict]]:
-    command = [mpi.tool(mpi.launcher, mpi.wheel), *mpi.options, "-n", "3", mpi.program("message_sizes")]
-    done, segment = run(command, config, **mpi.environment())
-    assert done.returncode == 0, done.stderr
-    return done.stdout, segment["slots"]
+    done = launched(mpi, [built(mpi, "message_sizes")], config, ranks=3)
+    return done.output, done.segment["slots"]
 
 
-@pytest.mark.parametrize("mpi", [mpi for mpi in MPIS if mpi.name in SERVED], ids=lambda mpi: mpi.name)
+@of("openmpi", "mpich", "openmpi-5", "mpich-5-abi")  # Intel MPI crashes or hangs in it at times, without the library too
 def test_sizes_are_what_the_program_handed_over(mpi: Mpi) -> None:
     output, slots = play(mpi, NAP + ";profile=1")
     expected = [line.split() for line in output.splitlines()]
@@ -35,6 +33,6 @@ def test_sizes_are_what_the_program_handed_over(mpi: Mpi) -> None:
 
 
 def test_without_profile_nothing_is_looked_up() -> None:
-    _, slots = play(MPIS[0], NAP)
+    _, slots = play(OPENMPI, NAP)
     assert not any(slot["sizes"] for slot in slots)
     assert not any(call["bytes"] or call["time_ns"] for slot in slots for call in slot["lane"][0]["calls"].values())

@@ -1,8 +1,11 @@
 /*
  * Two ranks send each other messages of 64 bytes, 9 kB and 200 kB, with barriers between, each a random time late: so
- * that a wait ends at every moment of going to sleep. Rank 1 prints the longest step, and how many bytes came wrong.
+ * that a wait ends at every moment of going to sleep. Rank 1 prints the longest step, how many there were, and how many
+ * bytes came wrong.
  *
- *     mixed_messages [steps [microseconds]]
+ *     mixed_messages [steps [microseconds [wakes]]]
+ *
+ * With wakes it ends as soon as messages have woken the ranks so often, by the stats segment of LATE_SEGMENT.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -10,7 +13,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "late/absence.h"
+
 #define LONGEST 200000
+#define BLOCK   256 /* steps after which the ranks agree whether to go on */
 
 static const int sizes[] = {64, 9000, LONGEST};
 static unsigned char data[LONGEST];
@@ -50,16 +56,25 @@ static void step(int number, int microseconds)
 		MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static int is_enough(long wakes)
+{
+	long mine = absence_wakes(), sum = 0;
+
+	MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+	return sum >= wakes;
+}
+
 int main(int argc, char **argv)
 {
 	int steps = argc > 1 ? atoi(argv[1]) : 1000, microseconds = argc > 2 ? atoi(argv[2]) : 200;
+	long wakes = argc > 3 ? atol(argv[3]) : 0;
 	double longest = 0, began, lasted;
-	int wrong_sum = 0;
+	int wrong_sum = 0, i;
 
 	srand(4711);
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	for (int i = 0; i < steps; i++) {
+	for (i = 0; i < steps; i++) {
 		int choice = rand(); /* the same on both ranks, whatever be_late has drawn */
 
 		began = seconds();
@@ -68,10 +83,12 @@ int main(int argc, char **argv)
 		srand((unsigned)choice + 1);
 		lasted = seconds() - began;
 		longest = lasted > longest ? lasted : longest;
+		if (wakes > 0 && i % BLOCK == 0 && is_enough(wakes))
+			break;
 	}
 	MPI_Reduce(&wrong, &wrong_sum, 1, MPI_INT, MPI_SUM, 1, MPI_COMM_WORLD);
 	if (rank == 1)
-		printf("longest_s %.6f\nwrong %d\n", longest, wrong_sum);
+		printf("longest_s %.6f\nsteps %d\nwrong %d\n", longest, i, wrong_sum);
 	MPI_Finalize();
 	return 0;
 }

@@ -12,16 +12,16 @@ from pathlib import Path
 
 from tests.bench.variants import UCX
 from tests.lib.doubles import segment_tool
-from tests.lib.emulate import emulation
+from tests.lib.launches import segment
 from tests.lib.libraries import BUILD, Mpi, Unavailable, execute
 from tests.soak.conformance import packages
 from tests.soak.conformance.compare import Lines, Reference, stable
 from tests.soak.conformance.programs import Program
-from tests.soak.conformance.work import Work, configured, segment, work_of
+from tests.soak.conformance.work import Work, configured, work_of
 from tests.soak.mpi_matrix.plan import EMULATED, policies, policy_variables
 
 REFERENCE_S = 600  # a program may take so long without the library
-TRIES = 3
+REFERENCES = 3  # runs without the library, which tell what is not the same each time
 LEAST_S, TIMES = 90, 20  # with it, so long, or that many times as long as without it
 OWN = ("LD_PRELOAD", "MPI_WAIT_CONFIG", "MPI_WAIT_POLICY")
 SERIAL = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}  # threads add in another order
@@ -69,9 +69,9 @@ class Verdict:
     seconds: float = 0
 
 
-def words_of(row: Row, variables: dict[str, str], short: bool, prefix: tuple[str, ...] = ()) -> list[str]:
-    """`variables` and `prefix` reach the ranks only."""
-    rank = [*prefix, "env", *(f"{key}={value}" for key, value in variables.items())]
+def words_of(row: Row, variables: dict[str, str], short: bool) -> list[str]:
+    """`variables` reach the ranks only."""
+    rank = ["env", *(f"{key}={value}" for key, value in variables.items())]
     return [*row.mpi.launcher(), *row.transport(), "-n", str(row.program.ranks), *rank,
             *row.program.words(row.mpi, short)]
 
@@ -97,14 +97,14 @@ def has_cores(row: Row) -> bool:
     return row.program.ranks <= (os.cpu_count() or 1)
 
 
-def launch(row: Row, short: bool, timeout_s: float, bare: bool = False, prefix: tuple[str, ...] = ()) -> Outcome:
+def launch(row: Row, short: bool, timeout_s: float, bare: bool = False) -> Outcome:
     """In a directory of its own. bare: without the library, over what the row's policy would use."""
     folder = Path(tempfile.mkdtemp(prefix="conformance-", dir=BUILD))
     try:
         row.program.prepare(folder, short)
         variables = {} if bare else policy_variables(row.policy, folder / "counters")
         with segment() as made:
-            words = words_of(row, configured(variables, made, not has_cores(row)), short, prefix)
+            words = words_of(row, configured(variables, made, row.policy, not has_cores(row)), short)
             began = time.monotonic()
             status, output, errors = execute(words, environment_of(row.mpi), timeout_s, folder)
             seconds = time.monotonic() - began
@@ -129,7 +129,7 @@ def absent(mpi: Mpi) -> str:
 
 
 class References:
-    """What programs print without the library: each runs twice when it is first asked for."""
+    """What programs print without the library: each runs a few times when it is first asked for."""
 
     def __init__(self, short: bool) -> None:
         self.short = short
@@ -154,7 +154,8 @@ class References:
         packages.provide(row.program.section, row.program.needs(row.mpi))
         first = self.launch(row)
         reference = Reference(first.lines, seconds=first.seconds)
-        reference.learn(self.launch(row).lines)
+        for _ in range(1, REFERENCES):
+            reference.learn(self.launch(row).lines)
         return reference
 
     def launch(self, row: Row) -> Outcome:
@@ -162,20 +163,6 @@ class References:
             return launch(row, self.short, REFERENCE_S, bare=True)
         except Failure as failure:
             raise Failure(f"without the library: {failure}") from None
-
-
-def launch_until_at_work(row: Row, short: bool, timeout_s: float, expected: Reference) -> Outcome:
-    """
-    A launch whose waits are all too short for a rest is done again. The last time it goes before everything else on the
-    machine: whoever shares a core yields. A wrong result stays.
-    """
-    for attempt in range(TRIES):
-        alone = attempt + 1 == TRIES and has_cores(row) and not row.transport()
-        outcome = launch(row, short, timeout_s, prefix=emulation.undisturbed() if alone else ())
-        if attempt + 1 == TRIES or expected.differences(outcome.lines) or not outcome.work.problem(
-                row.policy, row.program.ranks):
-            break
-    return outcome
 
 
 def row_play(row: Row, references: References) -> Verdict:
@@ -186,11 +173,9 @@ def row_play(row: Row, references: References) -> Verdict:
         expected = references.of(row)
         if not expected.compared():
             raise Failure("no line is the same each time without the library")
-        outcome = launch_until_at_work(row, references.short, max(LEAST_S, TIMES * expected.seconds), expected)
+        outcome = launch(row, references.short, max(LEAST_S, TIMES * expected.seconds))
     except Failure as failure:
         return Verdict(row, [str(failure)])
-    if expected.differences(outcome.lines):
-        expected.learn(references.launch(row).lines)  # perhaps it does so by itself, only not each time
     wrong = expected.differences(outcome.lines)
     idle = outcome.work.problem(row.policy, row.program.ranks)
     return Verdict(row, [*wrong[:3], *([idle] if idle else [])], outcome.work, expected.compared(),

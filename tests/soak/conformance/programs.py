@@ -53,6 +53,11 @@ class Program:
     traps: bool = False  # it handles SIGILL, by which instructions are emulated
     short: str | None = None  # the arguments of the short form, which other programs do not have
 
+    @property
+    def compares_data(self) -> bool:
+        """What it computes or receives, and not only what it did."""
+        return self.compared != SIZES
+
     def is_called(self, name: str) -> bool:
         return self.name == name or self.name.startswith(f"{name}-")
 

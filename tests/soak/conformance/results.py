@@ -25,12 +25,13 @@ HEAD = """# Conformance: other people's programs
 Written by `tests/soak/conformance/run --results tests/RESULTS.md`; do not edit. Each row is of its last run in
 one checkout.
 
-Each program runs twice without the library, and then under each policy. `=` says that its exit status, its output and
-its files were the same to the bit, but for times and dates; the number behind it is how often its ranks rested, summed
-(`nap`: naps, `yield`: the core given away, `event`: sleeps and naps, and so on), of `profile` how often a call waited.
-A launch in which no rank rested is a failure here. `event` ran over UCX under Open MPI 4.1, beside a reference over
+Each program runs a few times without the library, and then once under each policy. `=` says that its exit status, its
+output and its files were the same to the bit, but for times and dates; the number behind it is how often its ranks
+rested, summed (`nap`: naps, `yield`: the core given away, `event`: sleeps and naps, and so on), of `profile` how often a
+call waited. Rank 0 is held at its start until another rank waits for it and rests, so that every launch has a wait
+that must rest: one in which no rank rested is a failure. `event` ran over UCX under Open MPI 4.1, beside a reference over
 UCX; elsewhere it naps. `umwait` and `mwaitx` ran by emulated instructions where the processor hides them. `left out`
-are lines that are not the same in two runs without the library. More ranks than cores yield where these would rest.
+are lines that are not the same in the runs without the library. More ranks than cores yield where these would rest.
 """
 
 
@@ -94,6 +95,16 @@ def skipped(rows: list[Row]) -> list[str]:
     return [f"- {where} ({', '.join(policies)})" for where, policies in reasons.items()]
 
 
+def meaning(played: list[Row]) -> str:
+    """What being equal says: of some programs it is not the data."""
+    data = sum(BY_NAME[row.program].compares_data for row in played)
+    others = [row for row in played if not BY_NAME[row.program].compares_data]
+    if not others:
+        return f"All {data} rows compare data."
+    names = ", ".join(dict.fromkeys(row.program.split("-")[0].upper() for row in others))
+    return f"{data} of {len(played)} rows compare data, the {len(others)} of {names} compare which benchmarks ran."
+
+
 def write(path: Path, folder: Path = FIGURES) -> None:
     virtual = " hypervisor " in Path("/proc/cpuinfo").read_text()
     rows = kept(folder)
@@ -102,7 +113,7 @@ def write(path: Path, folder: Path = FIGURES) -> None:
     dates = sorted({row.date for row in played})
     lines = [HEAD, f"{equal} of {len(played)} rows are equal; {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, "
              f"{processor()}, Linux {platform.release()}{', a virtual machine' if virtual else ''}.", "",
-             *table(rows), "## The programs", "", *programs(rows), "", "## Not tried", "", *skipped(rows), *NEVER, "",
+             meaning(played), "", *table(rows), "## The programs", "", *programs(rows), "", "## Not tried", "", *skipped(rows), *NEVER, "",
              "## Failures", ""]
     lines += [f"- {row.program}, {row.mpi}, {row.policy}: {problem}" for row in played
               for problem in row.problems] or ["None."]

@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.lib.emulate import emulation
@@ -115,10 +115,15 @@ def rows(mpis: Iterable[str], names: Iterable[str], complete: bool) -> Iterator[
             yield from split(Row(mpi, binding, policy, played))
 
 
+def spawning(mpi: Mpi) -> Mpi:
+    """By UCX, MPICH 5 does not reach what it spawned in one launch of twenty or so, without the library too."""
+    return replace(mpi, variables={**mpi.variables, "MPIR_CVAR_CH4_NETMOD": "ofi"}) if mpi.name == "mpich-5" else mpi
+
+
 def split(row: Row) -> Iterator[Row]:
     """Comm_spawn by itself, and only in C."""
     together = tuple(name for name in row.functions if name != SPAWN)
     if together:
         yield Row(row.mpi, row.binding, row.policy, together)
     if SPAWN in row.functions and row.binding == "C":
-        yield Row(row.mpi, row.binding, row.policy, (SPAWN,))
+        yield Row(spawning(row.mpi), row.binding, row.policy, (SPAWN,))

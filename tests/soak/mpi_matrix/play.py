@@ -1,81 +1,54 @@
-"""Plays rows of the matrix, and judges them: no hang, the same results to the bit, and waits that are slept through."""
+"""Plays rows of the matrix, and judges them: no hang, the same results to the bit, and waits in which a rank rests."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from tests.lib.emulate import emulation
-from tests.lib.libraries import BUILD, Mpi, Unavailable, launch
-from tests.soak.mpi_matrix.plan import JUDGED, LAST, SPAWN, Row, coverage, lists, policy_variables
+from tests.lib.launches import RESTS, Absence, Seen, late_launch
+from tests.lib.libraries import BUILD, Mpi, Unavailable
+from tests.soak.mpi_matrix.plan import LAST, SPAWN, Row, coverage, lists, policy_variables
 
 WAIT_MS, REFERENCE_MS = 50, 5
+RESTED_MS = 20000
+"""The partner comes once the rank has rested; that it has not by now is what "spins" means."""
 TIMEOUT_S = 90
-TRIES = 4
-SPAWN_TRIES = 3
-# A wait that is slept through costs some hundredths, one that spins all of its time. In between lies the noise of a
-# small virtual machine on which one nanosleep can cost what ten cost elsewhere; coverage.json has the aim, 20 %.
-SPINS = 0.45
+RUNGS = {"yield": ("yield",), "umwait": (*RESTS, "yield"), "mwaitx": (*RESTS, "yield"), "event": RESTS, "nap": RESTS}
+"""What counts as a rest under a policy. A rank that shares its core yields where an instruction would hold the core."""
 
 Cell = tuple[str, str, str]  # function, library, binding
 
 
 @dataclass
 class Outcome:
-    """What one launch printed. A share is None where the call did not wait."""
+    """What one launch printed."""
 
-    shares: dict[str, list[float | None]] = field(default_factory=dict)
-    results: dict[str, str] = field(default_factory=dict)
+    seen: dict[str, Seen] = field(default_factory=dict)
     problem: str = ""
 
 
 @dataclass
 class Report:
-    """What is known so far: shares by cell, what is wrong, and what could not be tried."""
+    """What is known so far: shares by cell, cells whose rests were counted, what is wrong, what could not be tried."""
 
     shares: dict[Cell, list[float | None]] = field(default_factory=dict)
+    counted: set[Cell] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
     unavailable: dict[str, str] = field(default_factory=dict)
     launches: int = 0
 
-    def add(self, row: Row, outcome: Outcome) -> None:
-        for function, shares in outcome.shares.items():
-            self.shares.setdefault((function, row.mpi.name, row.binding), []).extend(shares)
 
-
-def outcome_read(output: str) -> Outcome:
-    outcome = Outcome()
-    for line in output.splitlines():
-        words = line.split()
-        if len(words) == 3:
-            outcome.shares[words[0]] = [None if word == "-" else float(word) for word in words[1].split(",")]
-            outcome.results[words[0]] = words[2]
-    return outcome
-
-
-def prefix_of(row: Row) -> tuple[str, ...]:
-    """Others on its core make a rank that spins look like one that naps, and the other way round."""
-    return emulation.undisturbed() if row.policy == JUDGED and SPAWN not in row.functions else ()
-
-
-def row_launch(row: Row, milliseconds: int, repetitions: int, variables: dict[str, str]) -> Outcome:
-    """MPICH 5 by UCX does not reach what it spawned in one launch of twenty or so, without the library too."""
-    for _ in range(SPAWN_TRIES if SPAWN in row.functions else 1):
-        outcome = launch_once(row, milliseconds, repetitions, variables)
-        if not outcome.problem:
-            break
-    return outcome
-
-
-def launch_once(row: Row, milliseconds: int, repetitions: int, variables: dict[str, str]) -> Outcome:
+def row_launch(row: Row, milliseconds: int, repetitions: int, variables: dict[str, str],
+               ends: Absence | None = None, prefix: tuple[str, ...] = ()) -> Outcome:
     arguments = [str(milliseconds), str(repetitions), *row.functions]
-    status, output, errors = launch(row.mpi, row.binding, arguments, variables, TIMEOUT_S, prefix_of(row))
-    outcome = outcome_read(output)
-    missing = [name for name in (*row.functions, LAST) if name not in outcome.results]
-    if status is None:
+    done = late_launch(row.mpi, row.binding, arguments, variables, TIMEOUT_S, ends=ends, prefix=prefix)
+    outcome = Outcome(done.seen())
+    missing = [name for name in (*row.functions, LAST) if name not in outcome.seen]
+    if done.status is None:
         outcome.problem = f"hung for {TIMEOUT_S} s in {missing[0] if missing else 'its launcher'}"
-    elif status != 0 or missing:
-        tail = " | ".join(errors.strip().splitlines()[-3:])
-        outcome.problem = f"exit status {status}, without {', '.join(missing) or 'nothing'}: {tail}"[:600]
+    elif done.status != 0 or missing:
+        tail = " | ".join(done.errors.strip().splitlines()[-3:])
+        outcome.problem = f"exit status {done.status}, without {', '.join(missing) or 'nothing'}: {tail}"[:600]
     return outcome
 
 
@@ -89,84 +62,88 @@ class References:
     def of(self, row: Row) -> Outcome:
         key = (row.mpi.name, row.binding)
         known = self.outcomes.setdefault(key, Outcome())
-        new = tuple(name for name in row.functions if name not in known.results)
+        new = tuple(name for name in row.functions if name not in known.seen)
         if new and not known.problem:
             played = row_launch(Row(row.mpi, row.binding, "none", new), REFERENCE_MS, self.repetitions, {})
-            known.results.update(played.results)
+            known.seen.update(played.seen)
             known.problem = played.problem
         return known
 
 
-def row_play(row: Row, references: References, report: Report, repetitions: int) -> None:
-    """One launch, compared with the reference; what went wrong is noted."""
-    where = f"{row.mpi.name}, {row.binding}, {row.policy}"
+def where_of(row: Row) -> str:
+    return f"{row.mpi.name}, {row.binding}, {row.policy}"
+
+
+def compared(row: Row, references: References, report: Report, milliseconds: int, ends: Absence | None,
+             prefix: tuple[str, ...] = ()) -> Outcome | None:
+    """One launch, compared with the reference; what went wrong is noted. None where it could not be tried."""
     try:
         expected = references.of(row)
         variables = policy_variables(row.policy, BUILD / "tests/soak/mpi_matrix/counters")
-        played = row_launch(row, WAIT_MS, repetitions, variables)
+        played = row_launch(row, milliseconds, references.repetitions, variables, ends, prefix)
     except Unavailable as reason:
         report.unavailable[f"{row.mpi.title}, {row.binding}"] = str(reason)
-        return
+        return None
     report.launches += 2
     if expected.problem:
-        report.problems.append(f"{where}: without the library: {expected.problem}")
-        return
+        report.problems.append(f"{where_of(row)}: without the library: {expected.problem}")
+        return None
     if played.problem:
-        report.problems.append(f"{where}: {played.problem}")
-    for name, result in played.results.items():
-        if result != expected.results.get(name, result):
-            report.problems.append(f"{where}: {name} gave {result} instead of {expected.results[name]}")
-    if row.policy == JUDGED:
-        report.add(row, played)
+        report.problems.append(f"{where_of(row)}: {played.problem}")
+    for name, seen in played.seen.items():
+        if name in expected.seen and seen.result != expected.seen[name].result:
+            report.problems.append(f"{where_of(row)}: {name} gave {seen.result} instead of {expected.seen[name].result}")
+    return played
 
 
-def state_of(cell: Cell, shares: list[float | None]) -> str:
-    """Either "naps", "spins" or "returns" (did not wait). What coverage.json says decides which doubt counts."""
-    waits = [share for share in shares if share is not None]
-    if not waits:
-        return "returns"
-    listed = lists("spins", *cell)
-    return "spins" if (max(waits) if listed else min(waits)) > SPINS else "naps"
+def row_play(row: Row, references: References, report: Report) -> None:
+    """With a partner that comes once the rank has rested, and does not where the policy has no rests."""
+    spins = tuple(name for name in (*row.functions, LAST)
+                  if expected_state((name, row.mpi.name, row.binding)) in ("spins", "unjudged"))
+    rungs = RUNGS.get(row.policy)
+    ends = Absence(rungs=rungs, asleep=row.policy == "event", spins=spins) if rungs else None
+    played = compared(row, references, report, RESTED_MS if ends else REFERENCE_MS, ends)
+    if not played or not ends:
+        return
+    for name, seen in played.seen.items():
+        cell = (name, row.mpi.name, row.binding)
+        report.counted.add(cell)
+        if problem := cell_problem(cell, seen):
+            report.problems.append(f"{where_of(row)}: {problem}")
 
 
-def cell_is_fine(cell: Cell, shares: list[float | None]) -> bool:
-    state = state_of(cell, shares)
-    if lists("unjudged", *cell):
-        return True
-    if lists("returns", *cell):
-        return state == "returns"
-    return state == ("spins" if lists("spins", *cell) else "naps")
+def row_measure(row: Row, references: References, report: Report) -> None:
+    """With a partner that comes WAIT_MS late: the share of CPU time. Others on its core would spoil the figure."""
+    prefix = emulation.undisturbed() if SPAWN not in row.functions else ()
+    played = compared(row, references, report, WAIT_MS, None, prefix)
+    for name, seen in played.seen.items() if played else ():
+        report.shares.setdefault((name, row.mpi.name, row.binding), []).extend(seen.shares)
 
 
-def row_judge(row: Row, references: References, report: Report, repetitions: int, aimed: bool = False) -> None:
-    """Plays a row of the judged policy again, with the cells that are not yet what they should be, a few times.
-
-    With aimed, so does a cell above the aim: its figure is the median of all its waits, over a longer time then.
-    """
-    for _ in range(TRIES):
-        known = len(report.problems)
-        row_play(row, references, report, repetitions)
-        doubtful = tuple(
-            name for name in (*row.functions, LAST)
-            if (cell := (name, row.mpi.name, row.binding)) in report.shares
-            and (not cell_is_fine(cell, report.shares[cell]) or (aimed and cell in exceeding(report))))
-        if not doubtful or len(report.problems) > known:
-            break
-        row = Row(row.mpi, row.binding, row.policy, tuple(name for name in doubtful if name != LAST) or ("Barrier",))
+def expected_state(cell: Cell) -> str:
+    """What coverage.json says: a cell that it does not list rests."""
+    return next((kind for kind in ("unjudged", "returns", "spins") if lists(kind, *cell)), "rests")
 
 
-def cell_problem(cell: Cell, shares: list[float | None]) -> str:
-    where = f"{cell[0]} ({cell[1]}, {cell[2]})"
-    state = state_of(cell, shares)
-    seen = ", ".join("-" if share is None else f"{share:.2f}" for share in shares)
-    said = "spins" if lists("spins", *cell) else "returns" if lists("returns", *cell) else "naps"
-    reason = lists("spins", *cell) or lists("returns", *cell)
-    return f"{where} {state}, but tests/coverage.json says that it {said}{f' ({reason})' if reason else ''}: {seen}"
+def state_of(seen: Seen) -> str:
+    """Of a cell whose rests were counted: what it did every time, or "differs"."""
+    states = {{"r": "returns", "n": "rests", "s": "rests"}.get(end, "spins") for end in seen.ends}
+    return states.pop() if len(states) == 1 else "differs"
 
 
-def cells_judge(report: Report) -> list[str]:
-    return [cell_problem(cell, shares) for cell, shares in sorted(report.shares.items())
-            if not cell_is_fine(cell, shares)]
+def cell_problem(cell: Cell, seen: Seen) -> str:
+    """Empty if there is none."""
+    state, expected = state_of(seen), expected_state(cell)
+    if expected in (state, "unjudged"):
+        return ""
+    reason = lists(expected, *cell) if expected != "rests" else ""
+    return (f"{cell[0]} {state}, but tests/coverage.json says that it {expected}{f' ({reason})' if reason else ''}: "
+            f"rests {', '.join(map(str, seen.rests))}, ends {seen.ends}")
+
+
+def median(shares: list[float | None]) -> float | None:
+    waits = sorted(share for share in shares if share is not None)
+    return waits[len(waits) // 2] if waits else None
 
 
 def exceeding(report: Report) -> dict[Cell, float]:
@@ -176,10 +153,14 @@ def exceeding(report: Report) -> dict[Cell, float]:
     return {cell: share for cell, share in medians.items() if share is not None and share > coverage()["aim"]}
 
 
-def median(shares: list[float | None]) -> float | None:
-    waits = sorted(share for share in shares if share is not None)
-    return waits[len(waits) // 2] if waits else None
+def shares_judge(report: Report) -> list[str]:
+    """Cells above the aim that are not known to be: coverage.json lists those whose promise this kind of machine breaks."""
+    return [f"{', '.join(cell)}: {100 * share:.0f} % of a CPU, above the aim of {100 * coverage()['aim']:.0f}"
+            for cell, share in sorted(exceeding(report).items()) if not lists("above", *cell)]
 
 
 def columns(report: Report, mpis: tuple[Mpi, ...], binding: str) -> list[Mpi]:
-    return [mpi for mpi in mpis if any(cell[1:] == (mpi.name, binding) for cell in report.shares)]
+    cells = {*report.shares, *report.counted}
+    return [mpi for mpi in mpis if any(cell[1:] == (mpi.name, binding) for cell in cells)]
+
+

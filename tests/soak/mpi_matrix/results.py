@@ -12,9 +12,9 @@ from pathlib import Path
 from tests.lib.libraries import BINDINGS, MPIS, Mpi, Unavailable, version_of
 from tests.lib.results import section_replace
 from tests.soak.mpi_matrix.plan import coverage, lists, policies, policy_reasons
-from tests.soak.mpi_matrix.play import SPINS, WAIT_MS, Report, cells_judge, columns, exceeding, median
+from tests.soak.mpi_matrix.play import WAIT_MS, Report, columns, exceeding, median, shares_judge
 
-KINDS = {"spins": "Spins", "unjudged": "Not judged", "returns": "Does not wait", "absent": "Absent"}
+KINDS = {"above": "Above the aim, and known to be", "spins": "Spins", "unjudged": "Not judged", "returns": "Does not wait", "absent": "Absent"}
 
 HEAD = """# What a wait costs: the matrix
 
@@ -22,12 +22,15 @@ Written by `tests/soak/mpi_matrix/run --all --results tests/RESULTS.md`; do not 
 
 One of two ranks comes {wait} ms late to a call; the other waits in it, single-threaded, under the policy `nap`. A
 figure is the **share of CPU time** that the wait took the waiting thread, in per cent, read by the program itself
-(`CLOCK_THREAD_CPUTIME_ID` around the call): the median of all its waits, {count} or more in three launches or more that
-lay minutes apart. Without the library every one of them is 100. The ranks have a real-time priority, so that nobody
-else on this machine takes part. The aim is at most {aim:.0f}; what misses it is **bold**. `spins` is a cell that
-`tests/coverage.json` lists, and `returns` a call in which this library does not wait for the other rank.
+(`CLOCK_THREAD_CPUTIME_ID` around the call): the median of all its waits, {count} in launches that lay minutes apart.
+Each was played once, and none again. Without the library every one of them is 100. The ranks have a real-time
+priority, so that nobody else on this machine takes part. The aim is at most {aim:.0f}; what misses it is **bold**, and
+is a failure unless `tests/coverage.json` lists it as above the aim on a machine of this kind: then the rests alone
+decide. `spins` is a cell that it lists, and `returns` a call in which this library does not wait for the other rank.
 
-The other policies ran the same cells: no hang, and the same results to the bit as without the library.
+Before that the same cells ran under every policy, with a partner that comes no earlier than the rank has rested three
+times (`nap`: naps, `yield`: the core given away, and so on): no hang, the same results to the bit as without the
+library, and rests in every wait that is not listed.
 """
 
 
@@ -63,7 +66,7 @@ def figure(report: Report, function: str, mpi: str, binding: str) -> str:
     share = median(shares)
     if share is None:
         return "returns"
-    if share > SPINS and lists("spins", function, mpi, binding):
+    if lists("spins", function, mpi, binding):
         return "spins"
     return f"**{100 * share:.0f}**" if share > coverage()["aim"] else f"{100 * share:.0f}"
 
@@ -88,17 +91,17 @@ def listed(kind: str) -> Iterable[str]:
         yield f"- {'; '.join(where)}: {entry['reason']}"
 
 
-def write(path: Path, report: Report, seconds: float, repetitions: int, played: Iterable[str]) -> None:
+def write(path: Path, report: Report, seconds: float, waits: int, played: Iterable[str]) -> None:
     aim = coverage()["aim"]
-    lines = [HEAD.format(wait=WAIT_MS, count=3 * repetitions, aim=100 * aim), *machine(seconds, report, played)]
+    lines = [HEAD.format(wait=WAIT_MS, count=waits, aim=100 * aim), *machine(seconds, report, played)]
     for binding in BINDINGS:
         lines += table(report, binding)
-    over = exceeding(report)
+    over = {cell: share for cell, share in exceeding(report).items() if not lists("above", *cell)}
     lines += ["## Above the aim, and not listed", ""]
     lines += [f"- {', '.join(cell)}: {100 * share:.0f} %" for cell, share in sorted(over.items())] or ["None."]
     for kind, title in KINDS.items():
         lines += ["", f"## {title}", "", *listed(kind)]
     lines += [f"- {where}: {reason}" for where, reason in sorted(report.unavailable.items())]
-    wrong = [*report.problems, *cells_judge(report)]
+    wrong = [*report.problems, *shares_judge(report)]
     lines += ["", "## Failures", "", *([f"- {problem}" for problem in wrong] or ["None."])]
     section_replace(path, "matrix", "\n".join(lines))

@@ -1,12 +1,13 @@
 #!/usr/bin/python3
 """late.c in Python: the same cells, the same output, and mpi4py's own recv of an object.
 
-Rank 0 comes late to one blocking call after the other; rank 1 prints the share of CPU that the wait took its thread.
+The absence of rank 0 is absence.c's, which LATE_ABSENCE is the shared library of.
 """
 
 from __future__ import annotations
 
 import array
+import ctypes
 import functools
 import os
 import sys
@@ -24,6 +25,10 @@ RANK = WORLD.rank
 OTHER = 1 - RANK
 MILLISECONDS = int(sys.argv[1]) if len(sys.argv) > 1 else 50
 REPETITIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 2
+Seen = tuple[str, int, str]  # the share, the rests, how the absence ended
+
+absence = ctypes.CDLL(os.environ["LATE_ABSENCE"])
+absence.absence_leave.restype = ctypes.c_char
 
 mine, theirs = array.array("d", bytes(16 * COUNT)), array.array("d", bytes(16 * COUNT))
 early, shown = array.array("d", bytes(8 * COUNT)), array.array("d", bytes(8 * COUNT))
@@ -120,7 +125,7 @@ def see() -> None:
 
 
 def path() -> None:
-    state["path"] = WORLD.bcast(f"{os.environ.get('MATRIX_FOLDER', '/tmp')}/late.{os.getpid()}")
+    state["path"] = WORLD.bcast(f"{os.environ.get('LATE_FOLDER', '/tmp')}/late.{os.getpid()}")
 
 
 def file_open() -> None:
@@ -199,31 +204,40 @@ CELLS: dict[str, tuple[Callable[[], object], Callable[[], object], Callable[[], 
 }
 
 
-def share_of(call: Callable[[], object]) -> str:
-    """Or "-": the call was over long before rank 0 came."""
+def measure_once(name: str, call: Callable[[], object]) -> Seen:
     if RANK == 0:
-        time.sleep(MILLISECONDS / 1000)
+        absence.absence_stay(MILLISECONDS, name.encode())
+        call()
+        return "-", 0, "t"
+    absence.absence_enter(name.encode())
     cpu, wall = time.thread_time(), time.monotonic()
     call()
     cpu, wall = time.thread_time() - cpu, time.monotonic() - wall
-    return f"{cpu / wall:.4f}" if wall > MILLISECONDS * 0.8e-3 else "-"
+    rests = ctypes.c_long()
+    end = absence.absence_leave(ctypes.byref(rests)).decode()
+    return "-" if end == "r" else f"{cpu / wall:.4f}", rests.value, end
+
+
+def row_print(name: str, seen: list[Seen], result: str) -> None:
+    if RANK == 1:
+        shares, rests, ends = zip(*seen)
+        print(name, ",".join(shares), ",".join(map(str, rests)), "".join(ends), result, flush=True)
 
 
 def measure(name: str) -> None:
     prepare, call, release = CELLS[name]
-    shares, total = [], 0.0
+    seen, total = [], 0.0
     whole[:] = memoryview(array.array("d", bytes(16 * COUNT)))
     for repetition in range(REPETITIONS):
         for index in range(2 * COUNT):
             mine[index] = (index + repetition + 1) / (7.0 + RANK)
         prepare()
         WORLD.Barrier()
-        shares.append(share_of(call))
+        seen.append(measure_once(name, call))
         release()
         for index, value in enumerate(theirs):
             total += value * (index + 1)
-    if RANK == 1:
-        print(name, ",".join(shares), total.hex(), flush=True)
+    row_print(name, seen, total.hex())
 
 
 def main() -> None:
@@ -235,9 +249,7 @@ def main() -> None:
     for kept in (between, alone, ring):
         kept.Free()
     WORLD.Barrier()
-    share = share_of(MPI.Finalize)
-    if RANK == 1:
-        print("Finalize", share, 0, flush=True)
+    row_print("Finalize", [measure_once("Finalize", MPI.Finalize)], "0")
 
 
 main()

@@ -94,7 +94,7 @@ static void post_call(void)
 
 static void file_prepare(void)
 {
-	const char *folder = getenv("MATRIX_FOLDER");
+	const char *folder = getenv("LATE_FOLDER");
 
 	snprintf(path, sizeof(path), "%s/late.%d", folder ? folder : "/tmp", rank == 0 ? (int)getpid() : 0);
 	MPI_Bcast(path, sizeof(path), MPI_CHAR, 0, WORLD);
@@ -165,7 +165,7 @@ static MPI_Comm children;
 
 static void spawn_call(void)
 {
-	MPI_Comm_spawn(getenv("MATRIX_PROGRAM"), MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, WORLD, &children,
+	MPI_Comm_spawn(getenv("LATE_PROGRAM"), MPI_ARGV_NULL, 1, MPI_INFO_NULL, 0, WORLD, &children,
 	               MPI_ERRCODES_IGNORE);
 }
 

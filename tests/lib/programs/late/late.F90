@@ -8,7 +8,6 @@ program late
     'Comm_dup', 'Comm_split', 'Intercomm_create', 'Win_fence', 'Win_lock', 'Win_wait', 'File_open', 'File_sync', &
     'File_write_ordered', 'File_write_at_all']
   integer :: milliseconds, repetitions, i
-  double precision :: share
 
   milliseconds = number_of(1, 50)
   repetitions = number_of(2, 2)
@@ -20,8 +19,7 @@ program late
   end do
   call clean()
   call MPI_Barrier(MPI_COMM_WORLD, ierr)
-  share = share_of('Finalize')
-  if (rank == 1) print '(a)', 'Finalize'//text_of(share)//' 0'
+  call measure('Finalize')
 contains
   integer function number_of(index, otherwise)
     integer, intent(in) :: index, otherwise
@@ -45,13 +43,20 @@ contains
     end do
   end function
 
-  ! Negative: the call was over long before rank 0 came.
-  double precision function share_of(name)
+  ! Prints nothing yet: what rank 1 saw is put behind the texts.
+  subroutine measure_once(name, shares, rested, ends)
     character(len=*), intent(in) :: name
-    integer(c_int) :: status
+    character(len=*), intent(inout) :: shares, rested, ends
+    character(len=12) :: text
+    character(kind=c_char) :: ended
+    integer(c_long) :: rests
     double precision :: cpu, wall
 
-    if (rank == 0) status = usleep(int(milliseconds * 1000, c_int))
+    if (rank == 0) then
+      call absence_stay(int(milliseconds, c_int), trim(name)//c_null_char)
+    else
+      call absence_enter(trim(name)//c_null_char)
+    end if
     cpu = seconds(THREAD_CPU)
     wall = seconds(MONOTONIC)
     if (name == 'Finalize') then
@@ -61,38 +66,45 @@ contains
     end if
     cpu = seconds(THREAD_CPU) - cpu
     wall = seconds(MONOTONIC) - wall
-    share_of = merge(cpu / wall, -1d0, wall > milliseconds * 0.8d-3)
-  end function
-
-  function text_of(share) result(text)
-    double precision, intent(in) :: share
-    character(len=7) :: text
-
-    text = ' -'
-    if (share >= 0) write (text, '(f7.4)') share
-  end function
+    if (rank == 0) return
+    ended = absence_leave(rests)
+    write (text, '(f7.4)') cpu / wall
+    if (ended == 'r') text = '-'
+    if (len_trim(ends) > 0) then
+      shares = trim(shares)//','
+      rested = trim(rested)//','
+    end if
+    shares = trim(shares)//adjustl(text)
+    write (text, '(i0)') rests
+    rested = trim(rested)//text
+    ends = trim(ends)//ended
+  end subroutine
 
   subroutine measure(name)
     character(len=*), intent(in) :: name
-    character(len=400) :: text
-    double precision :: total, once
+    character(len=2000) :: shares, rested, ends
+    double precision :: total
     integer :: j, k
 
     theirs = 0
     total = 0
-    text = ''
-    do k = 1, repetitions
+    shares = ''
+    rested = ''
+    ends = ''
+    do k = 1, merge(1, repetitions, name == 'Finalize')
       mine = [(dble(j + k - 1) / (7 + rank), j=1, 2 * COUNT)]
-      call prepare(name)
-      call MPI_Barrier(MPI_COMM_WORLD, ierr)
-      once = share_of(name)
-      call release(name)
-      text = trim(text)//merge(',', ' ', k > 1)//adjustl(text_of(once))
+      if (name /= 'Finalize') then
+        call prepare(name)
+        call MPI_Barrier(MPI_COMM_WORLD, ierr)
+      end if
+      call measure_once(name, shares, rested, ends)
+      if (name /= 'Finalize') call release(name)
       do j = 1, 2 * COUNT
         total = total + theirs(j) * j
       end do
     end do
-    if (rank == 1) print '(a," ",a," ",z16.16)', name, trim(adjustl(text)), transfer(total, 0_c_int64_t)
+    if (rank == 1) print '(4(a," "),z16.16)', name, trim(shares), trim(rested), trim(ends), &
+      transfer(total, 0_c_int64_t)
     flush (6)
   end subroutine
 end program

@@ -5,6 +5,10 @@
 
 #include <stddef.h>
 
+#include "absence.h"
+
+#define POLLS 20000
+
 static MPI_Request requests[2];
 static double early[COUNT];
 
@@ -129,6 +133,25 @@ static void mprobe_release(void)
 		MPI_Mrecv(theirs, COUNT, MPI_DOUBLE, &message, MPI_STATUS_IGNORE);
 }
 
+/* A program that polls by itself: it is not to be slowed, so no poll rests. */
+static void test_call(void)
+{
+	MPI_Request request;
+	int done = 0, there;
+
+	if (rank == 0) {
+		send_mine(TAG);
+		return;
+	}
+	MPI_Irecv(theirs, COUNT, MPI_DOUBLE, 0, TAG, WORLD, &request);
+	for (long polls = 0; !done; polls++) {
+		MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+		MPI_Iprobe(0, TAG + 2, WORLD, &there, MPI_STATUS_IGNORE);
+		if (polls == POLLS)
+			absence_say();
+	}
+}
+
 static void persistent_prepare(void)
 {
 	if (rank == 0)
@@ -159,5 +182,6 @@ const struct cell cells_p2p[] = {
         {"Probe", NULL, probe_call, probe_release},
         {"Mprobe", NULL, mprobe_call, mprobe_release},
         {"Start+Wait", persistent_prepare, persistent_call, persistent_release},
+        {"Test", NULL, test_call, NULL},
         {NULL, NULL, NULL, NULL},
 };

@@ -1,6 +1,7 @@
 /*
- * Rank 0 comes N milliseconds late to one blocking call after the other; rank 1 waits in it meanwhile, and prints for
- * each the share of CPU that every repetition took its thread ("-": it did not wait), and what the call gave.
+ * Rank 0 comes late to one blocking call after the other: N milliseconds, or what absence.h says. Rank 1 waits in it
+ * meanwhile. It prints for each call what every repetition was: the share of CPU that it took the thread ("-": the call
+ * did not wait), how often the thread rested, and how the absence ended; and last what the call gave.
  * MPI_Finalize is the last.
  *
  *     late [milliseconds [repetitions [cell...]]]
@@ -12,7 +13,9 @@
 #include <string.h>
 #include <time.h>
 
-#define REPETITIONS 20
+#include "absence.h"
+
+#define REPETITIONS 500
 #define WARM_UP     10 /* MPICH takes other ways through its collectives after the first few */
 
 double mine[2 * COUNT], theirs[2 * COUNT];
@@ -26,70 +29,84 @@ static double seconds(clockid_t clock)
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static void be_late(int milliseconds)
-{
-	struct timespec late = {milliseconds / 1000, milliseconds % 1000 * 1000000L};
-
-	if (rank == 0)
-		nanosleep(&late, NULL);
-}
+/* What rank 1 saw of one call. */
+struct seen {
+	double share;
+	long rests;
+	char end;
+};
 
 void send_mine(int tag)
 {
 	MPI_Send(mine, COUNT, MPI_DOUBLE, 1, tag, WORLD);
 }
 
-/* Negative: the call was over long before rank 0 came. */
-static double share_of(void (*call)(void), int milliseconds)
+static struct seen call_measure(const char *name, void (*call)(void), int milliseconds)
 {
-	double cpu = seconds(CLOCK_THREAD_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
+	struct seen seen = {0, 0, 't'};
+	double cpu, wall;
 
+	if (rank == 0) {
+		absence_stay(milliseconds, name);
+		call();
+		return seen;
+	}
+	absence_enter(name);
+	cpu = seconds(CLOCK_THREAD_CPUTIME_ID);
+	wall = seconds(CLOCK_MONOTONIC);
 	call();
 	cpu = seconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	wall = seconds(CLOCK_MONOTONIC) - wall;
-	return wall > milliseconds * 0.8e-3 ? cpu / wall : -1;
+	seen.end = absence_leave(&seen.rests);
+	seen.share = cpu / wall;
+	return seen;
 }
 
-static double share_once(const struct cell *cell, int milliseconds, int repetition)
+static struct seen measure_once(const struct cell *cell, int milliseconds, int repetition)
 {
-	double share;
+	struct seen seen;
 
 	for (int i = 0; i < 2 * COUNT; i++)
 		mine[i] = (double)(i + repetition + 1) / (7.0 + rank);
 	if (cell->prepare)
 		cell->prepare();
 	MPI_Barrier(WORLD);
-	be_late(milliseconds);
-	share = share_of(cell->call, milliseconds);
+	seen = call_measure(cell->name, cell->call, milliseconds);
 	if (cell->release)
 		cell->release();
-	return share;
+	return seen;
 }
 
-static void print_row(const char *name, const double *shares, int count, double sum)
+static void print_row(const char *name, const struct seen *seen, int count, double sum)
 {
 	printf("%s ", name);
 	for (int i = 0; i < count; i++)
-		if (shares[i] < 0)
+		if (seen[i].end == 'r')
 			printf("%s-", i ? "," : "");
 		else
-			printf("%s%.4f", i ? "," : "", shares[i]);
+			printf("%s%.4f", i ? "," : "", seen[i].share);
+	for (int i = 0; i < count; i++)
+		printf("%s%ld", i ? "," : " ", seen[i].rests);
+	printf(" ");
+	for (int i = 0; i < count; i++)
+		printf("%c", seen[i].end);
 	printf(" %a\n", sum);
 	fflush(stdout);
 }
 
 static void measure(const struct cell *cell, int milliseconds, int repetitions)
 {
-	double shares[REPETITIONS], sum = 0;
+	static struct seen seen[REPETITIONS];
+	double sum = 0;
 
 	memset(theirs, 0, sizeof(theirs));
 	for (int i = 0; i < repetitions; i++) {
-		shares[i] = share_once(cell, milliseconds, i);
+		seen[i] = measure_once(cell, milliseconds, i);
 		for (int j = 0; j < 2 * COUNT; j++)
 			sum += theirs[j] * (double)(j + 1);
 	}
 	if (rank == 1)
-		print_row(cell->name, shares, repetitions, sum);
+		print_row(cell->name, seen, repetitions, sum);
 }
 
 static int is_wanted(const char *name, int count, char **names)
@@ -119,7 +136,7 @@ int main(int argc, char **argv)
 	const struct cell *const tables[] = {cells_p2p, cells_collective, cells_other};
 	int milliseconds = argc > 1 ? atoi(argv[1]) : 50;
 	int repetitions = argc > 2 ? atoi(argv[2]) : 2;
-	double share;
+	struct seen seen;
 	MPI_Comm parents;
 
 	MPI_Init(&argc, &argv);
@@ -138,9 +155,8 @@ int main(int argc, char **argv)
 	collective_clean();
 	other_clean();
 	MPI_Barrier(WORLD);
-	be_late(milliseconds);
-	share = share_of(finalize, milliseconds);
+	seen = call_measure("Finalize", finalize, milliseconds);
 	if (rank == 1)
-		print_row("Finalize", &share, 1, 0);
+		print_row("Finalize", &seen, 1, 0);
 	return 0;
 }

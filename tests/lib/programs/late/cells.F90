@@ -29,9 +29,19 @@ module late_clock
       integer(c_int), value :: clock
       type(timespec), intent(out) :: now
     end function
-    integer(c_int) function usleep(microseconds) bind(c)
-      import :: c_int
-      integer(c_int), value :: microseconds
+    ! Those of absence.h.
+    subroutine absence_stay(milliseconds, name) bind(c)
+      import :: c_int, c_char
+      integer(c_int), value :: milliseconds
+      character(kind=c_char), intent(in) :: name(*)
+    end subroutine
+    subroutine absence_enter(name) bind(c)
+      import :: c_char
+      character(kind=c_char), intent(in) :: name(*)
+    end subroutine
+    character(kind=c_char) function absence_leave(rests) bind(c)
+      import :: c_char, c_long
+      integer(c_long), intent(out) :: rests
     end function
   end interface
   integer(c_int), parameter :: MONOTONIC = 1, THREAD_CPU = 3
@@ -107,7 +117,7 @@ contains
     logical, intent(in) :: opened
 
     if (rank == 0) then
-      call get_environment_variable('MATRIX_FOLDER', path)
+      call get_environment_variable('LATE_FOLDER', path)
       path = trim(path)//'/late-fortran'
     end if
     call MPI_Bcast(path, 256, MPI_CHARACTER, 0, MPI_COMM_WORLD, ierr)

@@ -5,8 +5,8 @@
  * A cell is played by both ranks. Only `call` is measured, on rank 1; `prepare` and `release` are on time. What rank 1
  * receives goes to `theirs`, and depends on nothing but the repetition.
  */
-#ifndef TESTS_MATRIX_LATE_H
-#define TESTS_MATRIX_LATE_H
+#ifndef TESTS_LATE_LATE_H
+#define TESTS_LATE_LATE_H
 
 #include <mpi.h>
 

@@ -1,0 +1,119 @@
+"""Launches ranks with a stats segment, and the program `late`, whose rank 0 stays away until rank 1 has rested."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.lib.doubles import segment_tool
+from tests.lib.libraries import LIBRARY, MEMORY, Mpi, absence, execute
+
+OWN = ("LD_PRELOAD", "MPI_WAIT_CONFIG", "MPI_WAIT_POLICY")
+NAP = segment_tool.NAP
+RESTS = ("umwait", "mwaitx", "nap", "event")  # the rungs in which a rank is off its core, or its core rests
+WAIT_MS = 30000
+"""How long the absence may last that ends when the other has rested: on the busiest machine it should have by then."""
+
+
+def rungs_mask(rungs: tuple[str, ...]) -> str:
+    return f"{sum(1 << segment_tool.RUNG_NAMES.index(rung) for rung in rungs):x}"
+
+
+@dataclass(frozen=True)
+class Absence:
+    """How rank 0's absence ends: absence.h has the law. Of `spins` it ends after 50 ms, the others may take `wait_ms`."""
+
+    rests: int = 3
+    rungs: tuple[str, ...] = RESTS
+    asleep: bool = False
+    spins: tuple[str, ...] = ()
+    wait_ms: int = WAIT_MS
+
+    def variables(self) -> dict[str, str]:
+        found = {"LATE_RESTS": str(self.rests), "LATE_RUNGS": rungs_mask(self.rungs), "LATE_SPINS": ",".join(self.spins)}
+        return {**found, "LATE_ASLEEP": "1"} if self.asleep else found
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What rank 1 saw of one call, by repetition: a share is None, and its end "r", where the call did not wait."""
+
+    shares: list[float | None]
+    rests: list[int]
+    ends: str
+    result: str
+
+
+@dataclass
+class Launched:
+    """`status` is None where it hung and was killed. `segment` is what the ranks wrote."""
+
+    status: int | None
+    output: str
+    errors: str
+    segment: dict[str, Any] = field(default_factory=dict)
+
+    def seen(self) -> dict[str, Seen]:
+        """By function, of the program `late`."""
+        found = {}
+        for words in (line.split() for line in self.output.splitlines()):
+            if len(words) == 5:
+                shares = [None if word == "-" else float(word) for word in words[1].split(",")]
+                found[words[0]] = Seen(shares, [int(word) for word in words[2].split(",")], words[3], words[4])
+        return found
+
+
+def napping(flat: str = NAP) -> dict[str, str]:
+    """What a rank needs for a policy."""
+    return {"LD_PRELOAD": str(LIBRARY), "MPI_WAIT_CONFIG": flat if flat.startswith("v=") else f"v=1;{flat}"}
+
+
+@contextmanager
+def segment() -> Iterator[int]:
+    """A descriptor that the ranks reach by /proc, as those of a launcher do that closes what it inherits."""
+    made = segment_tool.segment_make()
+    try:
+        yield made
+    finally:
+        os.close(made)
+
+
+def configured(variables: dict[str, str], made: int) -> dict[str, str]:
+    """The policy with the segment, as slurmstepd would say it."""
+    if "MPI_WAIT_CONFIG" not in variables:
+        return variables
+    flat = f"{variables['MPI_WAIT_CONFIG']};{segment_tool.segment_field(made)}"
+    return {**variables, "MPI_WAIT_CONFIG": flat, "LATE_SEGMENT": f"/proc/{os.getpid()}/fd/{made}"}
+
+
+def environment_of(mpi: Mpi, binding: str = "C") -> dict[str, str]:
+    """Of the launcher, which has nothing of ours."""
+    variables = {key: value for key, value in os.environ.items() if key not in OWN}
+    return {**variables, **mpi.environment(binding)}
+
+
+def ranks_launch(mpi: Mpi, command: list[Any], variables: dict[str, str], *, ranks: int = 2, timeout_s: float = 100,
+                 options: tuple[str, ...] = (), prefix: tuple[str, ...] = (), **more: str) -> Launched:
+    """Runs that on ranks. `variables` and `prefix` reach the ranks only, `more` the launcher too."""
+    with segment() as made:
+        rank = [*prefix, "env", *(f"{key}={value}" for key, value in configured(variables, made).items())]
+        words = [*mpi.launcher(), *options, "-n", str(ranks), *rank, *map(str, command)]
+        done = execute(words, {**environment_of(mpi), **more}, timeout_s)
+        return Launched(*done, segment_tool.segment_read(made))
+
+
+def late_launch(mpi: Mpi, binding: str, arguments: list[str], variables: dict[str, str], timeout_s: float, *,
+                ends: Absence | None = None, options: tuple[str, ...] = (), prefix: tuple[str, ...] = ()) -> Launched:
+    """Runs `late MILLISECONDS REPETITIONS FUNCTION...` of that binding."""
+    command = mpi.command(binding)
+    more = {**mpi.environment(binding), "LATE_PROGRAM": command[0]}
+    if binding == "mpi4py":
+        more["LATE_ABSENCE"] = str(absence())
+    with tempfile.TemporaryDirectory(prefix="mpi-late-", dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        rank = {**variables, "LATE_FOLDER": folder, **(ends.variables() if ends else {})}
+        return ranks_launch(mpi, [*command, *arguments], rank, timeout_s=timeout_s, options=options, prefix=prefix,
+                            **more)
