@@ -17,12 +17,13 @@ import pytest
 
 from tests.conftest import start_or_skip
 from tests.lib import grants, jobs
-from tests.lib.grants import NODE, PSTATE, UNBALANCED
+from tests.lib.grants import PSTATE, UNBALANCED
 from tests.lib.throwaway import Cluster, project_cluster_arguments
 
 pytestmark = pytest.mark.cluster
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
+NODE = "c1"
 XML = "tests/lib/topology/two_sockets_smt.xml"
 MASKS = "/run/wide-affinity"
 TOPOLOGY = "CPUs=8 Sockets=2 CoresPerSocket=2 ThreadsPerCore=2"
