@@ -27,7 +27,7 @@ def test_sixty_four_ranks_on_a_node(cluster: Cluster) -> None:
     assert wait["ranks"] == len(wait["per_rank_s"]) == len(wait["per_rank_asleep_s"]) == RANKS
     assert "unseen" not in wait and "doubtful" not in wait
     assert wait["profile"]["MPI_Allreduce"]["calls"] == RANKS * ROUNDS
-    assert wait["flags"]["shared_cores"] == RANKS
+    assert wait["flags"]["shared_cores"] > 0, "of those that had to wait"
     text = cluster.run(["cat", f"{place}/mpi-wait_time.{job}.0.c1.csv"], check=True).stdout
     waited = [0.0] * RANKS
     calls = [0] * RANKS
@@ -36,4 +36,4 @@ def test_sixty_four_ranks_on_a_node(cluster: Cluster) -> None:
         calls[int(row["rank"])] += int(row["calls"]) * (row["function"] == "MPI_Allreduce")
         assert row["end"] == "finalized"
     assert calls == [ROUNDS] * RANKS
-    assert wait["per_rank_s"] == pytest.approx(waited, abs=0.01), "what the user's own helper read of each rank"
+    assert wait["per_rank_s"] == pytest.approx(waited, abs=0.002), "what the user's own helper read of each rank"

@@ -29,11 +29,11 @@ def play(cluster: Cluster, level: str, policy: str) -> tuple[int, list[str]]:
 
 def test_one_thread_that_calls_for_all_naps(cluster: Cluster) -> None:
     """MPI_THREAD_FUNNELED: the record has the ranks' calls and waits, and nothing of the other threads."""
-    job, lines = play(cluster, "funneled", "nap")
+    job, lines = play(cluster, "funneled", "nap,profile")
     wait = jobs.record(cluster, job)["wait"]
     assert wait["ranks"] == len(wait["per_rank_s"]) == 2
     assert wait["per_rank_nodes"] == [["c1", 0, 1], ["c2", 1, 1]]
-    assert wait["by_call"]["MPI_Allreduce"]["calls"] == 2 * ROUNDS
+    assert wait["profile"]["MPI_Allreduce"]["calls"] == 2 * ROUNDS, "ranks, rounds"
     assert wait["naps"] > 0 and wait["asleep_s"] > 0
     assert set(wait["hooks"]) == {"opal"}
     assert not {"locked", "lanes_full", "two_mpis", "no_hook"} & set(wait.get("flags", {}))

@@ -8,7 +8,6 @@ for those of the CPUs that it has.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -134,9 +133,8 @@ def test_whose_cores_may_be_lowered(
 def test_the_record_has_a_share_of_the_node_s_four_cores(wide_cluster: Cluster) -> None:
     """Hardware threads are no cores: two CPUs of eight are one core of four."""
     cluster = wide_cluster
-    quarter, _ = jobs.srun(cluster, ["-N1", "-n1", "-c2", "--mpi-wait-policy=nap", "sleep", "1"])
-    whole, _ = jobs.srun(cluster, ["-N1", "-n4", "-c2", "--mpi-wait-policy=nap", "sleep", "1"])
+    quarter, _ = jobs.srun(cluster, ["-N1", "-n1", "-c2", "--mpi-wait-policy=nap", "sleep", "0.2"])
+    whole, _ = jobs.srun(cluster, ["-N1", "-n4", "-c2", "--mpi-wait-policy=nap", "sleep", "0.2"])
     energy = jobs.record(cluster, quarter)["energy"]
-    print(json.dumps(energy))
     assert energy["scope"] == "share"
     assert jobs.record(cluster, whole)["energy"]["scope"] == "node"
