@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import signal
 import time
+from collections.abc import Callable
 
 import pytest
 
 from tests.lib import jobs
 from tests.lib.grants import wait_for
-from tests.lib.held import frequencies, held, lows
+from tests.lib.held import file_name, frequencies, held, lows, program, release, wait_until_waited
+from tests.lib.jobs import PROGRAMS
 from tests.lib.throwaway import Cluster
 
-pytestmark = [pytest.mark.cluster, pytest.mark.release]
+pytestmark = pytest.mark.cluster
 
 PSTATE = "--mpi-wait-policy=pstate"
 
@@ -32,9 +35,8 @@ def slurmctld_reconfigure(cluster: Cluster) -> None:
 
 
 @pytest.mark.parametrize("change", [slurmctld_reconfigure, slurmds_restart], ids=["scontrol-reconfigure", "slurmd"])
-def test_a_running_jobs_record_is_whole(cluster: Cluster, change: object) -> None:
+def test_a_running_jobs_record_is_whole(cluster: Cluster, change: Callable[[Cluster], None]) -> None:
     """On two nodes whose ranks wait at low frequency: nothing is put back meanwhile, and no counter has a gap."""
-    assert callable(change)
     before = [frequencies(cluster, node) for node in cluster.nodes]
     with held(cluster, ["-N2", "-n4", PSTATE]) as job:
         wait_for(lambda: [len(lows(cluster, node)) for node in cluster.nodes] == [1, 2])
@@ -54,3 +56,28 @@ def test_a_running_jobs_record_is_whole(cluster: Cluster, change: object) -> Non
     assert wait["ranks"] == 4 and "doubtful" not in wait and "unseen" not in wait
     assert wait["by_call"]["MPI_Barrier"]["waits"] >= 3 and min(wait["per_rank_s"][1:]) > waited_s / 2
     assert grant["cores"] == 4 and grant["transitions"] % 2 == 0 and grant["low_s"] > 0
+
+
+def test_a_step_after_a_killed_slurmd_adds_to_the_record(cluster: Cluster) -> None:
+    """What the job's first step and its prolog left on the node counts on, from before slurmd was killed."""
+    hold, go_on = file_name(cluster), file_name(cluster)
+    script = (
+        f"srun --overlap {' '.join(program(hold))} &\n"
+        f"until [ -e {go_on} ]; do sleep 0.1; done\n"
+        f"srun --overlap {PROGRAMS}/unbalanced 3 20 2\nwait\n"
+    )
+    job = jobs.sbatch(cluster, script, ["-w", "c1", "-n2", "--mpi-wait-policy=nap,profile"])
+    wait_until_waited(cluster, "c1", job)
+    cluster.kill("slurmd-c1", signal.SIGKILL)
+    cluster.restart("slurmd-c1")
+    release(cluster, go_on)
+    wait_for(lambda: "3 iterations" in jobs.output(cluster, job), timeout_s=60)
+    release(cluster, hold)
+    assert cluster.wait_job(job) == "COMPLETED", jobs.output(cluster, job)
+    record = jobs.record(cluster, job)
+    steps = {step["id"]: step for step in record["steps"]}
+    assert {name: step["ranks"] for name, step in steps.items()} == {"batch": 0, "0": 2, "1": 2}
+    assert record["wait"]["ranks"] == 4 and {"MPI_Barrier", "MPI_Allreduce"} <= set(record["wait"]["by_call"])
+    assert record["elapsed_s"] >= steps["0"]["elapsed_s"] > steps["1"]["elapsed_s"]
+    assert record["energy"]["joules"] > steps["0"]["joules"] > steps["1"]["joules"] > 0
+    assert not {"gaps", "dropped"} & set(record["energy"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -45,7 +46,7 @@ def test_salloc_with_an_interactive_step(cluster: Cluster) -> None:
     folder.mkdir(mode=0o755)
     conf = (cluster.root / "etc/slurm.conf").read_text()
     (folder / "slurm.conf").write_text(conf + "LaunchParameters=use_interactive_step\n")
-    (folder / "shell").write_text(f"#!/bin/bash\nhostname\ntty\necho step $SLURM_STEP_ID\n"
+    (folder / "shell").write_text(f"#!/bin/bash\nhostname\ntty\necho \"shell $LD_PRELOAD\"\n"
                                   f"srun {PROGRAMS}/where\nsrun {PROGRAMS}/unbalanced 5 20 3\n")
     (folder / "shell").chmod(0o755)
     inside = f"{cluster.share}/interactive"
@@ -54,7 +55,8 @@ def test_salloc_with_an_interactive_step(cluster: Cluster) -> None:
     text = done.stdout.replace("\r", "")
     assert done.returncode == 0, text
     assert "c1\n" in text and "/dev/pts" in text and "2 ranks, 5 iterations" in text
-    assert text.count(LIBRARY) == text.count("rungs=pause+nap") == 2
+    assert re.search(rf"shell \S+/{LIBRARY}\n", text), "what the shell starts itself is not seen"
+    assert text.count(LIBRARY) == 3 and text.count("rungs=pause+nap") == 2
     record = jobs.record(cluster, jobs.job_named(cluster, "interactive"))
     assert record["policy"] == {"asked": "nap", "used": "nap", "by": "job"}
     ranks = {step["id"]: step["ranks"] for step in record["steps"]}

@@ -20,7 +20,7 @@ def commands(cluster: Cluster) -> list[list[str]]:
     """The helper's processes of all hosts: pid, parent, session and the helper's own words."""
     shown = cluster.node_run("submit", ["ps", "-eo", "pid=,ppid=,sid=,args="], check=True).stdout
     rows = [line.split() for line in shown.splitlines()]
-    return [[*row[:3], *row[4:]] for row in rows if row[3] == HELPER]
+    return [[*row[:3], *row[4:]] for row in rows if row[3:4] == [HELPER]]
 
 
 def writers(cluster: Cluster, job: int) -> list[list[str]]:
