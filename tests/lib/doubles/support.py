@@ -31,7 +31,7 @@ def run(command: list, config: str | None = NAP, segment: dict | None = None, pr
     if config:
         full["MPI_WAIT_CONFIG"] = f"v=1;{config};{segment_tool.segment_field(fd)}"
     done = subprocess.run([str(word) for word in command], env=full, pass_fds=[fd, *fds], capture_output=True,
-                          text=True, timeout=30 if virtual else 120, check=False)
+                          text=True, timeout=60 if virtual else 120, check=False)
     return done, segment_tool.segment_read(fd)
 
 

@@ -9,7 +9,8 @@
  * An instruction that the processor refuses arrives here as SIGILL and is executed as its documentation says: the bytes
  * that run are the library's own. CPUID never traps without CPUID faulting, which virtual machines rarely have, and
  * hypervisors let MWAITX pass as a no-operation; so the first two bytes of such instructions are overwritten in memory
- * by UD2. Their operands are set up by the library's own code all the same.
+ * by UD2. Their operands are set up by the library's own code all the same. Before the double of the clock
+ * (tests/lib/doubles/virtual_time.c), RDTSC is among them, and all of it passes in that clock's time.
  *
  * Invariant: the wait instructions end at their deadline, at the limit, or at a write that changed the monitored line,
  * and at nothing else. (Real ones may also end early.)
