@@ -9,6 +9,8 @@ import re
 import subprocess
 from typing import Any
 
+from tests.lib.doubles.command_server import server
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COMMAND = ROOT / "contrib" / "mpi-wait"
 SCHEMA = json.loads((ROOT / "spank" / "record.schema.json").read_text())
@@ -30,12 +32,12 @@ FIELDS = [
     "JobIDRaw",
 ]
 
-FAKE_SACCT = """#!/usr/bin/python3 -Xutf8
-import json, os, sys
+FAKE_SACCT = """#!/bin/sh
+case " $* " in *" --helpformat "*) exec /bin/cat "$FAKE_SACCT.helpformat" ;; esac
+exec /usr/bin/python3 -ISXutf8 "$0.py" "$@"
+"""
+FAKE_SACCT_ROWS = """import json, os, sys
 canned = json.load(open(os.environ["FAKE_SACCT"]))
-if "--helpformat" in sys.argv:
-    print(" ".join(canned["helpformat"]))
-    sys.exit(0)
 json.dump(sys.argv[1:], open(os.environ["FAKE_SACCT"] + ".argv", "w"))
 delimiter = [word for word in sys.argv if word.startswith("--delimiter=")][0][12:]
 names = [word for word in sys.argv if word.startswith("--format=")][0][9:].split(",")
@@ -123,7 +125,7 @@ def make_row(text: str = "", **changes: str) -> dict[str, str]:
 
 
 class Report:
-    """Runs the command; sacct is the fake."""
+    """Runs the command; sacct is the fake. With an environment of its own it is a process from the start."""
 
     command = "report"
 
@@ -131,6 +133,7 @@ class Report:
         self.folder = folder
         (folder / "sacct").write_text(FAKE_SACCT)
         (folder / "sacct").chmod(0o755)
+        (folder / "sacct.py").write_text(FAKE_SACCT_ROWS)
         self.canned = folder / "canned.json"
 
     def __call__(
@@ -144,9 +147,13 @@ class Report:
         }
         environment.update(LC_ALL="C.UTF-8", NO_COLOR="")
         environment.pop("COLUMNS", None)
-        environment.update(options.pop("env", {}))
+        own = options.pop("env", {})
+        environment.update(own)
         canned.update(options)
         self.canned.write_text(json.dumps(canned))
+        (self.folder / "canned.json.helpformat").write_text(" ".join(canned["helpformat"]) + "\n")
+        if not own:
+            return server().run([self.command, *argv], stdin, environment, self.folder)
         return subprocess.run(
             [str(COMMAND), self.command, *argv],
             input=stdin,
