@@ -14,10 +14,11 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import start_or_skip
-from tests.lib import grants, jobs, spool_jobs
+from tests.lib import jobs, spool_jobs
 from tests.lib.faults import health, walk
 from tests.lib.jobs import HELPER, PROGRAMS
 from tests.lib.throwaway import FINISHED, Cluster, ClusterError, project_cluster_arguments
+from tests.lib.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
 NAP = "--mpi-wait-policy=nap"
@@ -48,7 +49,6 @@ def kill(cluster: Cluster, victim: str, job: int) -> None:
             cluster.node_run(node, ["pkill", "-KILL", "-f", f"mpi-wait-node write .*-{job}-0 |mpi-wait-node flush"])
         return
     cluster.kill(victim, signal.SIGKILL)
-    time.sleep(0.5)
     cluster.restart(victim)
     if victim == "mariadb":
         cluster.restart("slurmdbd")
@@ -61,14 +61,14 @@ def go(cluster: Cluster, job: int) -> None:
 def arrive(cluster: Cluster, stage: str, job: int) -> None:
     """A job whose start slurmctld had not saved when it died is started again, and its first nodes are drained."""
     cluster.wait_job(job, ("RUNNING", *FINISHED))
-    running = time.time()
+    running, saved = time.time(), cluster.inside.path("/srv/cluster/state/job_state")
     cluster.node_run("submit", ["scontrol", "update", f"jobid={job}", "comment=save"], check=True)
-    grants.wait_for(lambda: cluster.inside.path("/srv/cluster/state/job_state").stat().st_mtime > running, timeout_s=60)
+    wait_for(lambda: saved.stat().st_mtime > running, "a saved state")
     if stage == "running":
         return
     go(cluster, job)
     said = ["grep", "over", f"{cluster.share}/{job}.out"]
-    grants.wait_for(lambda: cluster.node_run("submit", said).returncode == 0, timeout_s=60)
+    wait_for(lambda: cluster.node_run("submit", said).returncode == 0, "the end of the step")
     if stage == "writing":
         cluster.wait_job(job)
         cluster.wait_accounted(job, timeout=60)
@@ -157,7 +157,7 @@ def test_a_node_is_lost(cluster: Cluster, after: str, lost: str) -> None:
     before = health.cores(cluster)
     job = jobs.sbatch(cluster, f"srun -n2 -N2 {PROGRAMS}/unbalanced 2 2000 10\n", [*WANTED, "--requeue"])
     cluster.wait_job(job, ("RUNNING",))
-    grants.wait_for(lambda: cluster.node_run("c2", ["pgrep", "-f", rf"slurmstepd: \[{job}\.0\]"]).stdout)
+    wait_for(lambda: cluster.node_run("c2", ["pgrep", "-f", rf"slurmstepd: \[{job}\.0\]"]).stdout)
     if lost == "node":
         cluster.node_run("c2", ["pkill", "-KILL", "-f", rf"slurmstepd: \[{job}\."])
     cluster.kill("slurmd-c2", signal.SIGKILL)
@@ -172,7 +172,7 @@ def test_a_node_is_lost(cluster: Cluster, after: str, lost: str) -> None:
         cluster.run(["scancel", str(job)])
     cluster.wait_job(job, timeout=60)
     cluster.wait_accounted(job, timeout=60)
-    grants.wait_for(lambda: len(spool_jobs.handed_in(cluster, job)) == 2 or first_text(cluster, job))
+    wait_for(lambda: len(spool_jobs.handed_in(cluster, job)) == 2 or first_text(cluster, job))
     spool_jobs.make_old(cluster, "c1", cluster.spool)
     assert spool_jobs.helper(cluster, "c1", "flush", "--partial").returncode == 0
     assert spool_jobs.record_of(first_text(cluster, job))["nodes"] == {"reported": 2, "of": 2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 
 import jsonschema
@@ -60,7 +61,7 @@ def test_killed_programs_count(cluster: Cluster, end: str) -> None:
     argv = ["-K1", "-N1", "-n2", "--mpi-wait-policy=nap", *program]
     job, background = jobs.begin(cluster, argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if end != "segfault":
-        wait_until_waited(cluster, job, 1)
+        wait_until_waited(cluster, ranks=1, seconds=1)
         if end == "scancel":
             cluster.run(["scancel", str(job)], check=True)
         else:
@@ -72,17 +73,25 @@ def test_killed_programs_count(cluster: Cluster, end: str) -> None:
     assert "MPI_Barrier" in wait["by_call"]
 
 
-def wait_until_waited(cluster: Cluster, job: int, seconds: float) -> None:
-    """Returns when a rank of the job, on the first node, has waited for so long, as the node sees it."""
-    (node,) = cluster.node_run("submit", ["squeue", "-h", "-o", "%N", "-j", str(job)]).stdout.split()
-    wait_for(lambda: max(jobs.waited_s(cluster, node, job), default=0) > seconds, f"a wait of {seconds} s")
+NAPPING = 1000  # times that a process has left its core by itself: by far more than it takes to begin
+
+
+def wait_until_waited(cluster: Cluster, ranks: int, seconds: float) -> None:
+    """Returns when so many ranks of the program crash nap, and have done so for that long since."""
+    look = ["sh", "-c", "for p in $(pgrep -x crash); do grep ^voluntary /proc/$p/status; done"]
+
+    def napping() -> int:
+        return sum(int(line.split()[1]) > NAPPING for line in cluster.node_run("c1", look).stdout.splitlines())
+    wait_for(lambda: napping() >= ranks, f"{ranks} ranks that nap")
+    begun = time.monotonic()
+    wait_for(lambda: time.monotonic() > begun + seconds)
 
 
 def test_a_killed_slurmstepd_costs_an_interval(cluster: Cluster) -> None:
     """Under profile the sampler writes each second: what it wrote is in the record, and the node stays usable."""
-    argv = ["-N1", "-n2", "--mpi-wait-policy=nap,profile", f"{PROGRAMS}/crash", "600000"]
+    argv = ["-N1", "-n2", "-w", "c1", "--mpi-wait-policy=nap,profile", f"{PROGRAMS}/crash", "600000"]
     job, background = jobs.begin(cluster, argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    wait_until_waited(cluster, job, 5)
+    wait_for(lambda: max(jobs.waited_s(cluster, "c1", job), default=0) > 2, "a wait of two seconds that was sampled")
     cluster.node_run("c1", ["pkill", "-KILL", "-f", rf"slurmstepd: \[{job}\."], check=True)
     cluster.run(["scancel", str(job)])
     background.communicate(timeout=60)
@@ -96,10 +105,10 @@ def limited(cluster: Fleet) -> Iterator[tuple[Cluster, int]]:
     """A job that runs into its limit while the other tests run, on a node of its own. Slurm looks twice a minute."""
     with cluster.variants():
         node = cluster.variant(name="limited")
-        job = jobs.sbatch(node, f"srun {PROGRAMS}/crash 600000\n", ["-N1", "-n2", "-t", "10", "--mpi-wait-policy=nap"])
+        argv = ["-N1", "-n2", "-t", "10", "--mpi-wait-policy=nap"]
+        job = jobs.sbatch(node, f"srun {PROGRAMS}/late_sender 600000\n", argv)
         node.wait_job(job, states=["RUNNING"])
-        wait_until_waited(node, job, 3)
-        node.node_run("submit", ["scontrol", "update", f"jobid={job}", "endtime=now+1"], check=True)
+        node.node_run("submit", ["scontrol", "update", f"jobid={job}", "endtime=now+25"], check=True)
         yield node, job
 
 
@@ -196,8 +205,7 @@ def test_each_run_of_a_requeued_job_has_its_record(cluster: Cluster) -> None:
     )
     job = jobs.sbatch(cluster, script, ["-N2", "-n4", "--requeue", "--mpi-wait-policy=nap"])
     cluster.wait_job(job, states=["RUNNING"])
-    for node in cluster.nodes:
-        wait_for(lambda node=node: max(jobs.waited_s(cluster, node, job), default=0) > 0.5, f"a wait on {node}")
+    wait_until_waited(cluster, ranks=3, seconds=0)
     cluster.node_run("submit", ["scontrol", "requeue", str(job)], check=True)
     cluster.wait_job(job, states=["PENDING"])
     again = requeued_start(cluster, job)

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +17,7 @@ import pytest
 
 from tests.lib.throwaway import Cluster, ClusterError, MissingRequirements, ProfileUnavailable
 from tests.lib.throwaway.inside import REPOSITORY
+from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -40,11 +40,11 @@ int main(int argc, char **argv)
 CONTROLLER = """
 import signal, sys, time
 from tests.lib.throwaway import Cluster
+from tests.lib.waiting import wait_for
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 cluster = Cluster(nodes=1, simulated=True, profile=sys.argv[1]).start()
 busy = cluster.popen(["srun", "sleep", "600"])
-while not cluster.run(["squeue", "-h", "-t", "R"]).stdout:
-    time.sleep(0.1)
+wait_for(lambda: cluster.run(["squeue", "-h", "-t", "R"]).stdout, "a running job")
 print(cluster.inside.init, flush=True)
 try:
     time.sleep(600)
@@ -130,10 +130,8 @@ def controller(request: pytest.FixtureRequest) -> Iterator[tuple[subprocess.Pope
     process.stdout.close()
 
 
-def wait_empty(trace: Trace, timeout_s: float = 15) -> None:
-    deadline = time.monotonic() + timeout_s
-    while processes_in(trace) and time.monotonic() < deadline:
-        time.sleep(0.05)
+def wait_empty(trace: Trace, timeout_s: float = 60) -> None:
+    wait_for(lambda: not processes_in(trace), lambda: f"the end of {processes_in(trace)}", timeout_s)
 
 
 def test_srun_reaches_both_nodes_as_the_job_user(cluster: Cluster) -> None:
@@ -277,7 +275,8 @@ def test_nothing_is_left_when_the_controller_dies(
     process.send_signal(number)
     process.wait(20)
     wait_empty(trace)
-    time.sleep(0.5)
+    # The keeper removes the cgroups, and is gone after that.
+    wait_for(lambda: not trace.cgroup or not list(Path("/sys/fs/cgroup").glob(f"**/{trace.cgroup}")), "no cgroups")
     machine.check_untouched(trace)
 
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import start_or_skip
-from tests.lib import grants, jobs, spool_jobs
+from tests.lib import jobs, spool_jobs
 from tests.lib.faults import health, walk
 from tests.lib.throwaway import Cluster, project_cluster_arguments
+from tests.lib.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timed, pytest.mark.long]
 NAP = "--mpi-wait-policy=nap"
@@ -75,7 +76,7 @@ def test_many_steps(sweeping: Cluster) -> None:
 def wait_for_all(cluster: Cluster, timeout: float) -> None:
     """By the queue: slurmctld forgets a job MinJobAge seconds after its end, while others are still to come."""
     argv = ["squeue", "-h", "-t", "pending,running,completing"]
-    grants.wait_for(lambda: cluster.node_run("submit", argv, check=True).stdout == "", timeout)
+    wait_for(lambda: cluster.node_run("submit", argv, check=True).stdout == "", "an empty queue", timeout)
 
 
 def submit(cluster: Cluster, count: int) -> list[int]:
@@ -100,9 +101,7 @@ def test_many_short_jobs(sweeping: Cluster) -> None:
     wait_for_all(sweeping, 300 + len(submitted))
     print(f"over after {time.monotonic() - begun:.0f} s")
     sweeping.wait_accounted(submitted[-1], timeout=120)
-    deadline = time.monotonic() + 120
-    while sweep(sweeping, len(submitted)) and time.monotonic() < deadline:
-        time.sleep(1)
+    wait_for(lambda: sweep(sweeping, len(submitted)) == 0, "a sweep that leaves nothing", 120, pause_s=1)
     assert spool_jobs.spool_left(sweeping) == []
     first, last = min(submitted), max(submitted)
     assert spool_jobs.records(sweeping, first, last - first + 1).keys() >= set(submitted)

@@ -18,6 +18,7 @@ from tests.conftest import start_or_skip
 from tests.lib import jobs, spool_jobs
 from tests.lib.faults import walk
 from tests.lib.throwaway import Cluster, project_cluster_arguments
+from tests.lib.waiting import wait_for
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
 
@@ -96,8 +97,11 @@ def test_a_flush_while_jobs_end_deadlocks_with_nobody(cluster: Cluster) -> None:
     """Of two transactions that deadlock the database rolls one back, and slurmdbd repeats its last statement only."""
     script = "for i in $(seq 25); do srun -N2 -n2 --mpi-wait-policy=nap true; done"
     ends = [cluster.popen(["sh", "-c", script]) for _ in range(2)]
-    while any(process.poll() is None for process in ends):
+
+    def over() -> bool:
         jobs.flush(cluster)
+        return all(process.poll() is not None for process in ends)
+    wait_for(over, "the end of both loops of jobs", timeout_s=600)
     assert [process.wait() for process in ends] == [0, 0]
     walk.count("jobs", 2 * 25, "jobs that end while all that is there is written")
     assert "deadlock" not in cluster.logs("slurmdbd").lower()
