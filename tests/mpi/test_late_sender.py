@@ -86,7 +86,8 @@ def test_the_tool_compares_both_sides(figures: str) -> None:
     found = json.loads(done.stdout)
     assert (found["call"], found["bytes"], found["policy"]) == ("recv", 8, "nap")
     without = {"median_us": 30, "p90_us": 50, "p99_us": 50, "cpu_share": 0.99, "energy_j": 2.5, "late": 0, "waits": 5}
-    beside = {"median_us": 35, "p90_us": 5000, "p99_us": 5000, "cpu_share": 0.05, "energy_j": None, "late": 1, "waits": 5}
+    beside = {"median_us": 35, "p90_us": 5000, "p99_us": 5000, "cpu_share": 0.05, "energy_j": None, "late": 1,
+              "waits": 5}
     assert found["waits"] == [{"without": {"delay_us": delay, **without}, "with": {"delay_us": delay, **beside}}
                               for delay in (20, 1000)]
     assert [row["with"]["delay_us"] for row in found["pingpong"]] == [0]

@@ -91,8 +91,9 @@ def compared(row: Row, references: References, report: Report, milliseconds: int
     if played.problem:
         report.problems.append(f"{where_of(row)}: {played.problem}")
     for name, seen in played.seen.items():
-        if name in expected.seen and seen.result != expected.seen[name].result:
-            report.problems.append(f"{where_of(row)}: {name} gave {seen.result} instead of {expected.seen[name].result}")
+        known = expected.seen[name].result if name in expected.seen else seen.result
+        if seen.result != known:
+            report.problems.append(f"{where_of(row)}: {name} gave {seen.result} instead of {known}")
     return played
 
 
@@ -154,7 +155,7 @@ def exceeding(report: Report) -> dict[Cell, float]:
 
 
 def shares_judge(report: Report) -> list[str]:
-    """Cells above the aim that are not known to be: coverage.json lists those whose promise this kind of machine breaks."""
+    """Cells above the aim. Not those of which coverage.json says that this kind of machine breaks the promise."""
     return [f"{', '.join(cell)}: {100 * share:.0f} % of a CPU, above the aim of {100 * coverage()['aim']:.0f}"
             for cell, share in sorted(exceeding(report).items()) if not lists("above", *cell)]
 
