@@ -97,6 +97,11 @@ def compared(row: Row, references: References, report: Report, milliseconds: int
     return played
 
 
+def judged(row: Row, played: Outcome) -> dict[str, Seen]:
+    """What counts as a cell: not how a program ends that has spawned, perhaps over another network (plan.spawning)."""
+    return {name: seen for name, seen in played.seen.items() if name != LAST or SPAWN not in row.functions}
+
+
 def row_play(row: Row, references: References, report: Report) -> None:
     """With a partner that comes once the rank has rested, and does not where the policy has no rests."""
     spins = tuple(name for name in (*row.functions, LAST)
@@ -106,7 +111,7 @@ def row_play(row: Row, references: References, report: Report) -> None:
     played = compared(row, references, report, RESTED_MS if ends else REFERENCE_MS, ends)
     if not played or not ends:
         return
-    for name, seen in played.seen.items():
+    for name, seen in judged(row, played).items():
         cell = (name, row.mpi.name, row.binding)
         report.counted.add(cell)
         if problem := cell_problem(cell, seen):
@@ -117,7 +122,7 @@ def row_measure(row: Row, references: References, report: Report) -> None:
     """With a partner that comes WAIT_MS late: the share of CPU time. Others on its core would spoil the figure."""
     prefix = emulation.undisturbed() if SPAWN not in row.functions else ()
     played = compared(row, references, report, WAIT_MS, None, prefix)
-    for name, seen in played.seen.items() if played else ():
+    for name, seen in judged(row, played).items() if played else ():
         report.shares.setdefault((name, row.mpi.name, row.binding), []).extend(seen.shares)
 
 
