@@ -16,7 +16,8 @@ from tests.bench.engine import Cell, Failure, Measured
 from tests.lib.libraries import BUILD, LIBRARY, ROOT
 
 RUN = ROOT / "tests/bench/run"
-NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "launch", "record", "sampler", "applications")
+NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "polling", "launch", "record", "sampler",
+         "applications")
 built = pytest.mark.skipif(not LIBRARY.exists() or not (BUILD / "tests/bench/programs/stamp").exists(),
                            reason=f"not built: {LIBRARY}")
 

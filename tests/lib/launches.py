@@ -25,16 +25,16 @@ def rungs_mask(rungs: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True)
 class Absence:
-    """How rank 0's absence ends: absence.h has the law. Of `spins` it ends after 50 ms, the others may take `wait_ms`."""
+    """How rank 0's absence ends: absence.h has the law. From the calls that `spins` names it is 50 ms long."""
 
     rests: int = 3
     rungs: tuple[str, ...] = RESTS
     asleep: bool = False
     spins: tuple[str, ...] = ()
-    wait_ms: int = WAIT_MS
 
     def variables(self) -> dict[str, str]:
-        found = {"LATE_RESTS": str(self.rests), "LATE_RUNGS": rungs_mask(self.rungs), "LATE_SPINS": ",".join(self.spins)}
+        found = {"LATE_RESTS": str(self.rests), "LATE_RUNGS": rungs_mask(self.rungs),
+                 "LATE_SPINS": ",".join(self.spins)}
         return {**found, "LATE_ASLEEP": "1"} if self.asleep else found
 
 

@@ -52,7 +52,7 @@ def options_of(mpi: Mpi) -> tuple[str, ...]:
 
 def launched(mpi: Mpi, command: list, config: str | None = NAP, *, options: tuple[str, ...] = (),
              preload: str | None = None, ends: Absence | None = None, folder: str = "", **how) -> Launched:
-    """`preload` instead of the library alone; `folder` for the ranks' page. Fails with what it said if it ends badly."""
+    """`preload` instead of the library alone; `folder` for the ranks' page. Fails with what it said, if it does."""
     variables = {**(napping(config) if config else {}), **(ends or Absence()).variables()}
     if folder:
         variables["LATE_FOLDER"] = folder

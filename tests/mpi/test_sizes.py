@@ -16,8 +16,9 @@ def play(mpi: Mpi, config: str) -> tuple[str, list[dict]]:
     return done.output, done.segment["slots"]
 
 
-@of("openmpi", "mpich", "openmpi-5", "mpich-5-abi")  # Intel MPI crashes or hangs in it at times, without the library too
+@of("openmpi", "mpich", "openmpi-5", "mpich-5-abi")
 def test_sizes_are_what_the_program_handed_over(mpi: Mpi) -> None:
+    """Not under Intel MPI: there the program crashes or hangs at times, without the library too."""
     output, slots = play(mpi, NAP + ";profile=1")
     expected = [line.split() for line in output.splitlines()]
     assert len(expected) == 3 * 25

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from tests.bench import picture, variants
-from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile
+from tests.bench.engine import Cell, Measured, Row, Sample, difference, quantile, ratio
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, worst
 from tests.bench.variants import BARE, Variant
@@ -112,6 +112,13 @@ def tail(measured: Measured, variant: str, delay_us: float) -> dict[str, float |
             for group, row, bare in pairs(measured, variant, delay_us)}
 
 
+def transfers(measured: Measured) -> dict[str, float | None]:
+    """By call, under Open MPI: from the partner's arrival to the end."""
+    return {call: ratio(measured.find("calls", "nap", call=call, bytes=size, delay_us=10000),
+                        measured.find("calls", BARE, call=call, bytes=size, delay_us=10000), "median_us")
+            for call, size in LARGE}
+
+
 def targets(measured: Measured) -> list[Target]:
     return [
         judged("1 ms late, nap: CPU share of the wait", 10, "%", cpu(measured, "nap", 1000)),
@@ -121,6 +128,7 @@ def targets(measured: Measured) -> list[Target]:
         judged(EVENT_OVERSHOOT, 60, "µs", overshoot(measured, "event", 1000)),
         judged("100 ms late, nap: CPU share of the wait", 4, "%", cpu(measured, "nap", 100000)),
         judged("100 ms late, event: CPU share of the wait", 4, "%", cpu(measured, "event", 100000)),
+        judged("10 ms late, nap: the transfer of 1 MiB, times that without the library", 1.3, "", transfers(measured)),
         judged("20 µs late, nap: median overshoot", 1, "µs", overshoot(measured, "nap", 20)),
         judged("20 µs late, event: median overshoot", 1, "µs", overshoot(measured, "event", 20)),
     ]

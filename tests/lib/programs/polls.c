@@ -27,7 +27,7 @@
 static const char *blocked_in;
 static MPI_Comm apart; /* for the collective */
 static int rank;
-static int lanes = 1;  /* of rank 1: one for each thread that has called MPI */
+static int lanes = 1; /* of rank 1: one for each thread that has called MPI */
 
 static double now_s(void)
 {

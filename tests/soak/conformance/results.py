@@ -27,11 +27,12 @@ one checkout.
 
 Each program runs a few times without the library, and then once under each policy. `=` says that its exit status, its
 output and its files were the same to the bit, but for times and dates; the number behind it is how often its ranks
-rested, summed (`nap`: naps, `yield`: the core given away, `event`: sleeps and naps, and so on), of `profile` how often a
-call waited. Rank 0 is held at its start until another rank waits for it and rests, so that every launch has a wait
-that must rest: one in which no rank rested is a failure. `event` ran over UCX under Open MPI 4.1, beside a reference over
-UCX; elsewhere it naps. `umwait` and `mwaitx` ran by emulated instructions where the processor hides them. `left out`
-are lines that are not the same in the runs without the library. More ranks than cores yield where these would rest.
+rested, summed (`nap`: naps, `yield`: the core given away, `event`: sleeps and naps, and so on), of `profile` how often
+a call waited. Rank 0 is held at its start until another rank waits for it and rests, so that every launch has a wait
+that must rest: one in which no rank rested is a failure. `event` ran over UCX under Open MPI 4.1, beside a reference
+over UCX; elsewhere it naps. `umwait` and `mwaitx` ran by emulated instructions where the processor hides them. `left
+out` are lines that are not the same in the runs without the library. More ranks than cores yield where these would
+rest.
 """
 
 
@@ -113,7 +114,8 @@ def write(path: Path, folder: Path = FIGURES) -> None:
     dates = sorted({row.date for row in played})
     lines = [HEAD, f"{equal} of {len(played)} rows are equal; {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, "
              f"{processor()}, Linux {platform.release()}{', a virtual machine' if virtual else ''}.", "",
-             meaning(played), "", *table(rows), "## The programs", "", *programs(rows), "", "## Not tried", "", *skipped(rows), *NEVER, "",
+             meaning(played), "", *table(rows),
+             "## The programs", "", *programs(rows), "", "## Not tried", "", *skipped(rows), *NEVER, "",
              "## Failures", ""]
     lines += [f"- {row.program}, {row.mpi}, {row.policy}: {problem}" for row in played
               for problem in row.problems] or ["None."]

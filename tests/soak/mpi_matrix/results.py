@@ -14,7 +14,8 @@ from tests.lib.results import section_replace
 from tests.soak.mpi_matrix.plan import coverage, lists, policies, policy_reasons
 from tests.soak.mpi_matrix.play import WAIT_MS, Report, columns, exceeding, median, shares_judge
 
-KINDS = {"above": "Above the aim, and known to be", "spins": "Spins", "unjudged": "Not judged", "returns": "Does not wait", "absent": "Absent"}
+KINDS = {"above": "Above the aim, and known to be", "spins": "Spins", "unjudged": "Not judged",
+         "returns": "Does not wait", "absent": "Absent"}
 
 HEAD = """# What a wait costs: the matrix
 
