@@ -104,8 +104,8 @@ class Cluster:
         """
         if missing := requirements.missing_requirements(self.simulated):
             raise MissingRequirements("the throw-away cluster needs " + "; ".join(missing))
-        if self.profile == "cgroup" and (reason := cgroups.unavailable_reason()):
-            raise ProfileUnavailable(f"profile cgroup: {reason}")
+        if reason := cgroups.unavailable_reason(self.profile):
+            raise ProfileUnavailable(f"profile {self.profile}: {reason}")
         try:
             self._boot()
         except BaseException:
@@ -125,7 +125,7 @@ class Cluster:
     def _boot(self) -> None:
         binds = {f"{ROOT}/lib/tests": str(Path(__file__).resolve().parents[2]), **self._binds}
         spec = sandbox.Spec(f"mpi-wait-{secrets.token_hex(4)}", self.nodes,
-                            self.profile == "cgroup", binds)
+                            cgroups.VERSIONS.get(self.profile, 0), binds)
         with self._stage("namespaces, users"):
             self._inside = Sandbox(spec)
             self._write_configuration()
@@ -166,7 +166,7 @@ class Cluster:
         folder = self.root / "etc"
         (folder / "slurm.conf").write_text(
             config.slurm_conf(self.nodes, self.profile, self._slurm_conf))
-        (folder / "cgroup.conf").write_text(config.CGROUP_CONF)
+        (folder / "cgroup.conf").write_text(config.CGROUP_CONF.get(self.profile, config.CGROUP_V1_CONF))
         (folder / "plugstack.conf").write_text(self._plugstack)
         for name, content in (("slurmdbd.conf", config.slurmdbd_conf().encode()),
                               ("munge.key", secrets.token_bytes(128))):
