@@ -20,6 +20,8 @@ from tests.lib.guest.kernel import GuestError
 from tests.lib.throwaway import cgroups
 
 TIMEOUT_S = 900
+GROUP = "guest"
+"""Of pytest-xdist: all on one worker. Distributed by group, tests bear its name at the end of theirs."""
 RESULTS = pytest.StashKey[dict[Path, dict[str, Any]]]()
 
 
@@ -32,8 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "unified: needs a machine with nothing but cgroup v2, or an emulated one")
 
 
+def name_of(item: pytest.Item) -> str:
+    return item.nodeid.removesuffix(f"@{GROUP}")
+
+
 def chosen(session: pytest.Session, path: Path) -> list[str]:
-    return [item.nodeid for item in session.items if item.path == path and item.get_closest_marker("unified")]
+    return [name_of(item) for item in session.items if item.path == path and item.get_closest_marker("unified")]
 
 
 def play(session: pytest.Session, path: Path) -> dict[str, Any]:
@@ -52,7 +58,7 @@ def play(session: pytest.Session, path: Path) -> dict[str, Any]:
 
 def give(item: pytest.Item, results: dict[str, Any]) -> None:
     """Ends this test as it ended in the guest."""
-    phases = results.get(item.nodeid, [])
+    phases = results.get(name_of(item), [])
     for phase in phases:
         for title, text in phase["sections"]:
             item.add_report_section("call", f"guest, {phase['when']}", f"{title}\n{text}")
