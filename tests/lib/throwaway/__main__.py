@@ -47,10 +47,10 @@ def check() -> int:
     missing = missing_requirements()
     for line in missing:
         print(f"missing: {line}")
-    reason = cgroups.unavailable_reason()
-    print("profile linuxproc: " + ("not available" if missing else "available"))
-    print("profile cgroup: " + ("not available: " + reason if reason else
-                                "not available" if missing else "available"))
+    for profile in config.PROFILES:
+        reason = cgroups.unavailable_reason(profile)
+        print(f"profile {profile}: " + (f"not available: {reason}" if reason else
+                                        "not available" if missing else "available"))
     return 1 if missing else 0
 
 

@@ -1,108 +1,24 @@
-"""A cluster's own cgroup (v1) directories: the keeper makes and removes them, init mounts them.
+"""A cluster's own cgroups, of the version that its profile asks for: cgroup_v1.py, cgroup_v2.py.
 
-One directory per hierarchy, below the maker's own cgroup. Inside the cluster's cgroup namespace
-each is the root of its hierarchy, so two clusters never meet in `/slurm_c1`.
+The keeper makes and removes the directories, init mounts them: see those two for what each function does.
 """
 
 from __future__ import annotations
 
-import os
-import time
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from types import ModuleType
 
-from tests.lib.throwaway import kernel
+from tests.lib.throwaway import cgroup_v1, cgroup_v2
 
-NEEDED = ("cpuset", "cpuacct", "devices", "freezer", "memory")
-MOUNT_POINT = Path("/sys/fs/cgroup")
+VERSIONS = {"cgroup": 1, "cgroup2": 2}
+"""By profile; the others have none of their own."""
+_MODULES: dict[int, ModuleType] = {1: cgroup_v1, 2: cgroup_v2}
 
 
-@dataclass(frozen=True)
-class Hierarchy:
-    """One mounted v1 hierarchy: its controllers as the kernel joins them, and our place in it."""
-
-    controllers: str
-    mount_point: Path
-    own_path: str
-
-    def folder(self, name: str) -> Path:
-        return Path(f"{self.mount_point}{self.own_path.rstrip('/')}/{name}")
+def of(version: int) -> ModuleType:
+    return _MODULES[version]
 
 
-def hierarchies() -> list[Hierarchy]:
-    """The mounted v1 hierarchies of the controllers that Slurm uses."""
-    own: dict[str, str] = {}
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        _, controllers, path = line.split(":", 2)
-        own[controllers] = path
-    found: dict[str, Hierarchy] = {}
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        before, after = line.split(" - ", 1)
-        root, mount_point = before.split()[3:5]
-        filesystem, _, options = after.split()[:3]
-        if filesystem != "cgroup" or root != "/":
-            continue
-        for controllers, path in own.items():
-            if controllers and set(controllers.split(",")) <= set(options.split(",")):
-                found[controllers] = Hierarchy(controllers, Path(mount_point), path)
-    return [entry for entry in found.values() if set(entry.controllers.split(",")) & set(NEEDED)]
-
-
-def unavailable_reason() -> str:
-    """Why this machine cannot run the cgroup profile; empty if it can."""
-    present = {name for entry in hierarchies() for name in entry.controllers.split(",")}
-    missing = [name for name in ("cpuset", "freezer", "devices", "memory") if name not in present]
-    if missing:
-        return f"no cgroup v1 hierarchy of {', '.join(missing)} is mounted"
-    if not Path("/proc/self/ns/cgroup").exists():
-        return "the kernel has no cgroup namespaces"
-    blocked = [entry.controllers for entry in hierarchies()
-               if not os.access(entry.folder("."), os.W_OK)]
-    return f"the cgroup hierarchies of {', '.join(blocked)} are not writable" if blocked else ""
-
-
-def create(name: str) -> list[Path]:
-    """Makes the directories, ready to take processes. What exists on failure, `remove` removes."""
-    folders = []
-    for entry in hierarchies():
-        folder = entry.folder(name)
-        folder.mkdir()
-        folders.append(folder)
-        for setting in ("cpuset.cpus", "cpuset.mems"):
-            if (folder / setting).exists():
-                (folder / setting).write_text((folder.parent / setting).read_text())
-    return folders
-
-
-def remove(name: str, timeout_s: float = 10.0) -> list[Path]:
-    """Removes the directories and all below; returns those that still hold a process."""
-    left = [entry.folder(name) for entry in hierarchies()]
-    deadline = time.monotonic() + timeout_s
-    while True:
-        left = [folder for folder in left if not _remove_tree(folder)]
-        if not left or time.monotonic() > deadline:
-            return left
-        time.sleep(0.02)
-
-
-def _remove_tree(folder: Path) -> bool:
-    """True when the directory is gone."""
-    for path, _, _ in os.walk(folder, topdown=False):
-        with suppress(OSError):
-            os.rmdir(path)
-    return not folder.exists()
-
-
-def mount_own(found: list[Hierarchy]) -> None:
-    """In init, in its new cgroup namespace: shows only the cluster's part of every hierarchy.
-
-    `found` is `hierarchies()` from before that namespace: from inside, the host's look moved.
-    """
-    kernel.tmpfs(MOUNT_POINT)
-    for controllers in (entry.controllers for entry in found):
-        target = MOUNT_POINT / controllers
-        target.mkdir()
-        kernel.mount("cgroup", target, "cgroup", 0, controllers)
-        for single in controllers.split(",") if "," in controllers else []:
-            (MOUNT_POINT / single).symlink_to(controllers)
+def unavailable_reason(profile: str) -> str:
+    """Why this machine cannot run the profile for want of cgroups; empty if it can."""
+    reason: str = of(VERSIONS[profile]).unavailable_reason() if profile in VERSIONS else ""
+    return reason

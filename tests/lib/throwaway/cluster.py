@@ -114,8 +114,8 @@ class Cluster:
         """
         if missing := requirements.missing_requirements(self.simulated):
             raise MissingRequirements("the throw-away cluster needs " + "; ".join(missing))
-        if self.profile == "cgroup" and (reason := cgroups.unavailable_reason()):
-            raise ProfileUnavailable(f"profile cgroup: {reason}")
+        if reason := cgroups.unavailable_reason(self.profile):
+            raise ProfileUnavailable(f"profile {self.profile}: {reason}")
         registry.RUNNING.append(self)
         try:
             self._boot()
@@ -138,7 +138,7 @@ class Cluster:
 
     def _boot(self) -> None:
         binds = {f"{ROOT}/lib/tests": str(Path(__file__).resolve().parents[2]), **self._binds}
-        spec = sandbox.Spec(f"mpi-wait-{secrets.token_hex(4)}", self.nodes, self.profile == "cgroup", binds,
+        spec = sandbox.Spec(f"mpi-wait-{secrets.token_hex(4)}", self.nodes, cgroups.VERSIONS.get(self.profile, 0), binds,
                             [node for group in self._spares.values() for node in group])
         with self._stage("namespaces, users"):
             self._inside = Sandbox(spec)
@@ -202,7 +202,7 @@ class Cluster:
         folder = self.root / "etc"
         (folder / "slurm.conf").write_text(
             config.slurm_conf(self.nodes, self.profile, self._slurm_conf, self._spares, self._topology))
-        (folder / "cgroup.conf").write_text(config.CGROUP_CONF)
+        (folder / "cgroup.conf").write_text(config.CGROUP_CONF.get(self.profile, config.CGROUP_V1_CONF))
         (folder / "plugstack.conf").write_text(self._plugstack)
         for name, content in (("slurmdbd.conf", config.slurmdbd_conf().encode()),
                               ("munge.key", secrets.token_bytes(128))):

@@ -64,12 +64,24 @@ PROFILES = {
     "linuxproc": {"ProctrackType": "proctrack/linuxproc", "TaskPlugin": "task/affinity"},
     "cgroup": {"ProctrackType": "proctrack/cgroup", "TaskPlugin": "task/cgroup,task/affinity",
                "PrologFlags": "Contain"},
+    "cgroup2": {"ProctrackType": "proctrack/cgroup", "TaskPlugin": "task/cgroup,task/affinity",
+                "PrologFlags": "Contain", "SelectTypeParameters": "CR_Core_Memory"},
 }
-CGROUP_CONF = """\
+CGROUP_V1_CONF = """\
 CgroupPlugin=cgroup/v1
 CgroupMountpoint=/sys/fs/cgroup
 ConstrainCores=yes
 """
+CGROUP_V2_CONF = """\
+CgroupPlugin=cgroup/v2
+CgroupMountpoint=/sys/fs/cgroup
+CgroupAutomount=yes
+IgnoreSystemd=yes
+ConstrainCores=yes
+ConstrainRAMSpace=yes
+ConstrainDevices=yes
+"""
+CGROUP_CONF = {"cgroup2": CGROUP_V2_CONF}
 
 
 @cache

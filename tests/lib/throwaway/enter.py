@@ -32,7 +32,9 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def join_cgroups(pid: int) -> None:
-    """Moves this process into the v1 cgroups of `pid`, where they are not its own already."""
+    """Moves this process into the cgroups of `pid`, where they are not its own already.
+
+    Of v2 only where there is nothing else: beside v1 it has no controllers."""
     def groups(of: str) -> dict[str, str]:
         with open(f"/proc/{of}/cgroup", encoding="ascii") as file:
             rows = [line.rstrip("\n").split(":", 2) for line in file]
@@ -40,7 +42,7 @@ def join_cgroups(pid: int) -> None:
 
     own = groups("self")
     for controllers, path in groups(str(pid)).items():
-        if controllers and own.get(controllers) != path:
+        if (controllers or len(own) == 1) and own.get(controllers) != path:
             folder = f"/sys/fs/cgroup/{controllers.removeprefix('name=')}{path}"
             with open(f"{folder}/cgroup.procs", "w", encoding="ascii") as file:
                 file.write("0")

@@ -26,7 +26,7 @@ from tests.lib.throwaway import cgroups, kernel, processes, sandbox
 def fork_init(spec: sandbox.Spec) -> tuple[int, int]:
     """Starts process 1 of the cluster; returns its pid and the pipe on which it reports."""
     ready_read, ready_write = os.pipe()
-    folders = cgroups.create(spec.name) if spec.own_cgroups else []
+    folders = cgroups.of(spec.own_cgroups).create(spec.name) if spec.own_cgroups else []
     kernel.unshare(kernel.CLONE_NEWPID)
     pid = os.fork()
     if pid == 0:
@@ -78,7 +78,7 @@ def clean_up(spec: sandbox.Spec, init: int) -> None:
             os.kill(init, signal.SIGKILL)
         os.waitpid(init, 0)
     if spec.own_cgroups:
-        for folder in cgroups.remove(spec.name):
+        for folder in cgroups.of(spec.own_cgroups).remove(spec.name):
             print(f"cluster: could not remove {folder}", file=sys.stderr)
 
 

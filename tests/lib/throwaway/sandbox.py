@@ -30,11 +30,12 @@ NODE_TMPFS = {"/run": 0o755, "/tmp": 0o1777, "/var/tmp": 0o1777, "/var/spool": 0
 
 @dataclass(frozen=True)
 class Spec:
-    """What the controller asks of the keeper. `binds`: target in the cluster to host path."""
+    """What the controller asks of the keeper. `binds`: target in the cluster to host path. `own_cgroups`: none, or
+    their version."""
 
     name: str
     nodes: list[str]
-    own_cgroups: bool = False
+    own_cgroups: int = 0
     binds: dict[str, str] = field(default_factory=dict)
     spares: list[str] = field(default_factory=list)
     """Host names of nodes that may be made later (holder.py)."""
@@ -84,13 +85,13 @@ def start_holder(node: str) -> int:
 
 def build_shared(spec: Spec) -> None:
     """The namespaces, mounts, users and host names that all nodes share."""
-    hierarchies = cgroups.hierarchies() if spec.own_cgroups else []
+    hierarchies = cgroups.of(spec.own_cgroups).hierarchies() if spec.own_cgroups else []
     flags = kernel.CLONE_NEWNS | kernel.CLONE_NEWUTS | kernel.CLONE_NEWIPC | kernel.CLONE_NEWNET
     kernel.unshare(flags | (kernel.CLONE_NEWCGROUP if spec.own_cgroups else 0))
     kernel.make_mounts_private()
     kernel.mount("proc", "/proc", "proc")
     if spec.own_cgroups:
-        cgroups.mount_own(hierarchies)
+        cgroups.of(spec.own_cgroups).mount_own(hierarchies)
     kernel.raise_loopback(ADDRESS)
     become_host(SUBMIT)
     sources = {Path(target): os.open(source, os.O_PATH | os.O_CLOEXEC)

@@ -47,7 +47,7 @@ def making() -> Iterator[Callable[[Path], None] | None]:
 
     Yields None where it exists already, another one having made it meanwhile, or where there is no build folder.
     """
-    if not BUILD.is_dir() or (FOLDER / key()).is_dir():
+    if not os.access(BUILD, os.W_OK) or (FOLDER / key()).is_dir():
         yield None
         return
     FOLDER.mkdir(exist_ok=True)
