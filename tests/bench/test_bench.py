@@ -27,7 +27,7 @@ def bench(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @built
-@pytest.mark.long
+@pytest.mark.soak
 @pytest.mark.parametrize("name", NAMES)
 def test_a_benchmark_runs_and_its_results_validate(name: str, tmp_path: Path) -> None:
     done = bench(name, "--short", "--rounds=1", f"--out={tmp_path}")

@@ -23,7 +23,7 @@ from tests.lib.guest.plugin import GROUP, TIMEOUT_S, elsewhere
 from tests.lib.jobs import PROGRAMS
 from tests.lib.throwaway import Cluster, project_cluster_arguments
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.unified, pytest.mark.xdist_group(GROUP),
+pytestmark = [pytest.mark.cluster, pytest.mark.unified, pytest.mark.xdist_group(GROUP),
               pytest.mark.timeout(TIMEOUT_S + 100)]
 
 NODE = "c1"

@@ -128,7 +128,6 @@ SPOILT = {
 }
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("line", SPOILT, ids=[line or "no line" for line in SPOILT])
 def test_what_an_administrator_may_write(breakable: Cluster, line: str) -> None:
     name, status, what = SPOILT[line]
@@ -137,7 +136,6 @@ def test_what_an_administrator_may_write(breakable: Cluster, line: str) -> None:
     assert found["status"] == status and what in found["what"]
 
 
-@pytest.mark.slow
 def test_a_policy_that_does_not_parse_is_named(breakable: Cluster) -> None:
     folder = breakable.root / "etc/policies"
     folder.mkdir()
@@ -149,7 +147,6 @@ def test_a_policy_that_does_not_parse_is_named(breakable: Cluster) -> None:
     assert "bad" in found["what"] and "worse" in found["what"]
 
 
-@pytest.mark.slow
 def test_a_plugstack_that_users_may_not_read(breakable: Cluster) -> None:
     plugstack = breakable.root / "etc/plugstack.conf"
     plugstack.write_text(f"optional {PLUGIN}\n")
@@ -163,7 +160,6 @@ def test_a_plugstack_that_users_may_not_read(breakable: Cluster) -> None:
         plugstack.chmod(0o644)
 
 
-@pytest.mark.slow
 def test_what_users_may_not_enter(breakable: Cluster) -> None:
     for folder in ("hidden", "own"):
         (breakable.root / "etc" / folder).mkdir(mode=0o700)
@@ -175,7 +171,6 @@ def test_what_users_may_not_enter(breakable: Cluster) -> None:
     assert found["what"] == "'/srv/cluster/etc/hidden/spank_mpi_wait.so' cannot be read: Permission denied"
 
 
-@pytest.mark.slow
 def test_daemons_that_are_away(breakable: Cluster) -> None:
     breakable.kill("slurmdbd")
     (breakable.root / "etc/plugstack.conf").write_text(f"optional {PLUGIN} spool={breakable.spool}\n")

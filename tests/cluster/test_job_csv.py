@@ -65,7 +65,6 @@ def test_one_pair_of_files_per_node(cluster: Cluster) -> None:
     play_on_two_nodes(cluster)
 
 
-@pytest.mark.slow
 def test_the_same_where_slurm_tracks_processes_by_cgroup(cluster_cgroup: Cluster) -> None:
     play_on_two_nodes(cluster_cgroup)
 
@@ -128,7 +127,6 @@ def hanging_cluster(cluster: Fleet) -> Iterator[Cluster]:
         yield cluster.variant(files={"/opt/mpi-wait/libexec/mpi-wait/mpi-wait-csv": script})
 
 
-@pytest.mark.slow
 def test_a_helper_that_hangs_holds_the_step_ten_seconds(hanging_cluster: Cluster) -> None:
     cluster = hanging_cluster
     job, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap,csv=out", *UNBALANCED])

@@ -12,7 +12,7 @@ from tests.lib.jobs import HELPER
 from tests.lib.spool_jobs import OUTBOX
 from tests.lib.throwaway import Cluster, Fleet
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 NAP = "--mpi-wait-policy=nap"
 
 

@@ -30,7 +30,7 @@ ABSENT = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/absent.py"]
 FILES = "/run/simnode/fs"
 MISSING = "acct_gather_energy/mpi_wait: no powercap zones"
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 
 
 def staged() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from tests.lib.jobs import HELPER, PROGRAMS
 from tests.lib.throwaway import FINISHED, Cluster, ClusterError, project_cluster_arguments
 from tests.lib.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 NAP = "--mpi-wait-policy=nap"
 SCRIPT = f"srun -n2 -N2 {PROGRAMS}/unbalanced 2 300 3\necho over\n"
 WAITS = "until [ -e $HOME/go-$SLURM_JOB_ID ]; do sleep 0.1; done\n"

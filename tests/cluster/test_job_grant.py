@@ -29,7 +29,7 @@ from tests.lib.grants import (
 from tests.lib.throwaway import Fleet
 from tests.lib.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 DRIVERS = ["acpi-cpufreq", "intel_cpufreq", "intel_pstate", "amd-pstate-epp"]
 
 

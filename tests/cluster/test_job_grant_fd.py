@@ -15,7 +15,7 @@ from tests.lib.grants import HOSTILE, PSTATE, begin, files, is_clean
 from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 SPEED = f"{grants.CPUFREQ}/policy0/scaling_setspeed"
 
 

@@ -27,7 +27,7 @@ from tests.lib.jobs import PROGRAMS
 from tests.lib.throwaway import Fleet
 from tests.lib.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 REACHES_OUT = "frequency domain reaches outside the task's cores"
 
 

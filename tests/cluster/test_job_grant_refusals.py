@@ -14,7 +14,7 @@ from tests.lib.grants import PSTATE, begin, control, files, refused, take_writes
 from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,7 @@ def test_a_segment_that_is_replaced(cluster: Cluster) -> None:
     check_victim(other)
 
 
-@pytest.mark.long
+@pytest.mark.soak
 def test_very_many_processes(cluster: Cluster) -> None:
     """All of them hold the segment; the step ends, and the node is usable."""
     tried, own, other = beside_a_victim(cluster, "forks", "1")

@@ -64,7 +64,6 @@ def test_slurmstepd_stays_as_it_was(cluster: Cluster) -> None:
 
 
 @pytest.mark.release
-@pytest.mark.slow
 def test_tasks_are_bound_where_slurm_does_not(unbinding_cluster: Cluster) -> None:
     """TaskPlugin=task/none leaves every task on every CPU: ours get a core each, unless somebody says no."""
     cluster = unbinding_cluster
@@ -94,7 +93,6 @@ def test_tasks_are_bound_where_slurm_does_not(unbinding_cluster: Cluster) -> Non
 
 
 @pytest.mark.release
-@pytest.mark.slow
 def test_constrained_nodes_and_the_extern_step(cluster_cgroup: Cluster) -> None:
     """proctrack/cgroup, ConstrainCores, PrologFlags=Contain: the same record, and an extern step."""
     job, _ = jobs.srun(

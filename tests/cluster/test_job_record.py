@@ -284,7 +284,6 @@ def test_where_all_ranks_are_on_one_node_nothing_is_said_of_places(cluster: Clus
     assert "point_to_point" not in jobs.record(cluster, job)["wait"]
 
 
-@pytest.mark.slow
 def test_time_limit_counts(limited: tuple[Cluster, int]) -> None:
     node, job = limited
     assert node.wait_job(job, timeout=180) == "TIMEOUT"

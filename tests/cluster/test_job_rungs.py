@@ -27,7 +27,6 @@ FEATURE = {"umwait": "waitpkg", "mwaitx": "monitorx"}
 
 pytestmark = [
     pytest.mark.cluster,
-    pytest.mark.slow,
     pytest.mark.skipif(not EMULATOR.exists(), reason=f"not built: {EMULATOR}"),
     pytest.mark.skipif(bool(emulation.clock_reason()), reason=emulation.clock_reason() or "-"),
 ]

@@ -17,7 +17,7 @@ from tests.lib.spool_jobs import OUTBOX, record_of
 from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 NAP = "--mpi-wait-policy=nap"
 
 

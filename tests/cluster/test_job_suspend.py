@@ -14,7 +14,7 @@ from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
 ABSENT = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/absent.py"]
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture(scope="module")

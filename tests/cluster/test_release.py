@@ -18,7 +18,7 @@ from tests.lib.throwaway import Cluster, ClusterError, Fleet, project_cluster_ar
 from tests.lib.throwaway.requirements import has_plugin
 from tests.lib.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.release, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.release]
 
 HAS_EXTRA = (23, 2)
 HAS_RUN_IN_JOB = (24, 5)

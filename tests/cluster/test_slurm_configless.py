@@ -14,7 +14,7 @@ from tests.lib.throwaway import Cluster, project_cluster_arguments
 from tests.lib.throwaway.config import SLURMCTLD_PORT
 from tests.lib.throwaway.sandbox import ADDRESS
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 
 CACHE = "/var/spool/slurmd/conf-cache"
 NAP = "--mpi-wait-policy=nap"

@@ -29,7 +29,7 @@ from tests.lib.held import (
 )
 from tests.lib.throwaway import Cluster, project_cluster_arguments
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = pytest.mark.cluster
 
 PSTATE = "--mpi-wait-policy=pstate"
 CONF = {

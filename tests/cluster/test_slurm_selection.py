@@ -51,7 +51,6 @@ def selecting(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     cluster.stop()
 
 
-@pytest.mark.slow
 def test_binding_and_record_by_what_is_selected(selecting: Cluster, request: pytest.FixtureRequest) -> None:
     check_selection(selecting, request.node.callspec.params["selecting"] == "CR_Socket")
 

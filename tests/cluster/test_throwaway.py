@@ -209,7 +209,6 @@ def test_daemons_restart_and_die(cluster: Cluster) -> None:
         cluster.kill("x")
 
 
-@pytest.mark.slow
 def test_cgroup_profile_confines_a_task(cluster_cgroup: Cluster) -> None:
     if (os.cpu_count() or 1) < 2:
         pytest.skip("one CPU cannot be divided")
@@ -221,7 +220,6 @@ def test_cgroup_profile_confines_a_task(cluster_cgroup: Cluster) -> None:
     assert cluster_cgroup.run(["srun", "-N2", "-n2", "hostname"]).returncode == 0
 
 
-@pytest.mark.slow
 def test_two_clusters_side_by_side(cluster_cgroup: Cluster, machine: Machine) -> None:
     other = started(Cluster(nodes=1, profile=cluster_cgroup.profile))
     trace = trace_of(other.inside.init)
@@ -232,7 +230,6 @@ def test_two_clusters_side_by_side(cluster_cgroup: Cluster, machine: Machine) ->
     assert "c1" in cluster_cgroup.run(["srun", "hostname"], check=True).stdout
 
 
-@pytest.mark.slow
 def test_binds_hide_nothing_and_leave_nothing(machine: Machine, tmp_path: Path) -> None:
     private = tmp_path / "private"
     (private / "tool").mkdir(parents=True)
@@ -247,7 +244,6 @@ def test_binds_hide_nothing_and_leave_nothing(machine: Machine, tmp_path: Path) 
     assert not Path("/usr/lib/new-folder").exists()
 
 
-@pytest.mark.slow
 def test_nothing_is_left_after_an_error(machine: Machine) -> None:
     trace = Trace("", "")
     with pytest.raises(ZeroDivisionError), started(Cluster(nodes=1)) as cluster:
@@ -257,7 +253,6 @@ def test_nothing_is_left_after_an_error(machine: Machine) -> None:
     assert "slurmctld version" in cluster.logs("slurmctld")
 
 
-@pytest.mark.slow
 def test_a_boot_that_fails_says_why_and_leaves_nothing(machine: Machine) -> None:
     started(Cluster(nodes=1, simulated=False)).stop()
     with pytest.raises(ClusterError, match="(?s)slurmctld ended at once.*no-such-plugin"):
@@ -265,7 +260,6 @@ def test_a_boot_that_fails_says_why_and_leaves_nothing(machine: Machine) -> None
     assert machine.state() == machine.before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_when_the_controller_dies(
     machine: Machine, controller: tuple[subprocess.Popen[str], Trace], number: int
@@ -280,7 +274,6 @@ def test_nothing_is_left_when_the_controller_dies(
     machine.check_untouched(trace)
 
 
-@pytest.mark.slow
 def test_command_line_ends_with_the_status_of_the_command(machine: Machine) -> None:
     started(Cluster(nodes=1, simulated=False)).stop()
     command = [sys.executable, "-m", "tests.lib.throwaway", "run", "--nodes", "1", "--plain", "--",

@@ -17,7 +17,7 @@ from tests.lib.faults import health, walk
 from tests.lib.throwaway import Cluster, project_cluster_arguments
 from tests.lib.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.timed, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 NAP = "--mpi-wait-policy=nap"
 STEPS = 1000 if walk.FULL else 60
 SHORT_S = int(os.environ.get("MPI_WAIT_SHORT_S", "300" if walk.FULL else "30"))

@@ -14,7 +14,7 @@ from tests.lib.jobs import HELPER
 from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 VICTIMS = [("ranks",), ("slurmstepd",), ("slurmd",), ("ranks", "slurmstepd", "slurmd")]
 EVERYTHING = VICTIMS[-1]
 LOWEST = ("1000000", "800000")

@@ -20,7 +20,7 @@ from tests.lib.faults import walk
 from tests.lib.throwaway import Cluster, project_cluster_arguments
 from tests.lib.waiting import wait_for
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.long]
+pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 
 STORMS = int(os.environ.get("MPI_WAIT_STORMS", "6"))
 ENDS = int(os.environ.get("MPI_WAIT_ENDS", "120"))

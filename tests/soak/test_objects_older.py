@@ -13,8 +13,7 @@ from tests.lib.site.tree import NotOffered
 PRELOAD = Path(__file__).resolve().parents[2] / "build/preload/libmpiwait.so"
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.soak
 def test_a_program_of_an_older_glibc_runs_with_the_preload_library() -> None:
     """As in a container of Debian 11, whose glibc is five releases older than the one that this was built with."""
     try:

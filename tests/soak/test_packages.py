@@ -60,8 +60,7 @@ def test_the_tarball_has_the_version_and_a_spec_with_it(tarball: Path) -> None:
     assert version[1] not in (PACKAGING / "rpm/spank-mpi-wait.spec.in").read_text()
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.soak
 def test_both_kinds_of_packages_have_every_installed_file_once(
     red: list[Path], debian_packages: Mapping[str, Path]
 ) -> None:
@@ -70,8 +69,7 @@ def test_both_kinds_of_packages_have_every_installed_file_once(
     assert once(Counter(path for package in debian_packages.values() for path in debs.files(package))) == expected
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.soak
 def test_both_kinds_put_it_into_packages_of_the_same_names(
     red: list[Path], debian_packages: Mapping[str, Path]
 ) -> None:
@@ -81,8 +79,7 @@ def test_both_kinds_put_it_into_packages_of_the_same_names(
         assert once(Counter(by_name[name])) == once(Counter(debs.files(path)))
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.soak
 def test_what_administrators_edit_stays_theirs(red: list[Path], debian_packages: Mapping[str, Path]) -> None:
     kept = {path for package in red for path in rpms.query(package, "--configfiles")}
     assert kept == {path for path in installed() if path.startswith("/etc/")}
@@ -90,8 +87,7 @@ def test_what_administrators_edit_stays_theirs(red: list[Path], debian_packages:
     assert set().union(*conffiles) == kept
 
 
-@pytest.mark.slow
-@pytest.mark.long
+@pytest.mark.soak
 def test_the_rpm_takes_only_the_slurm_that_it_was_built_for(
     red: list[Path], debian_packages: Mapping[str, Path]
 ) -> None:

@@ -17,7 +17,7 @@ import pytest
 from tests.lib.site import chroot, debs, slurm
 from tests.lib.site.chroot import ROOT, Site
 
-pytestmark = [pytest.mark.slow, pytest.mark.long]
+pytestmark = pytest.mark.soak
 LINE = "/usr/lib/slurm/spank_mpi_wait.so"
 LIBRARY = "/usr/lib/mpi-wait/libmpiwait.so"
 OTHER_RELEASE = (21, 8, 8)

@@ -138,8 +138,9 @@ class Cluster:
 
     def _boot(self) -> None:
         binds = {f"{ROOT}/lib/tests": str(Path(__file__).resolve().parents[2]), **self._binds}
-        spec = sandbox.Spec(f"mpi-wait-{secrets.token_hex(4)}", self.nodes, cgroups.VERSIONS.get(self.profile, 0), binds,
-                            [node for group in self._spares.values() for node in group])
+        spare = [node for group in self._spares.values() for node in group]
+        version = cgroups.VERSIONS.get(self.profile, 0)
+        spec = sandbox.Spec(f"mpi-wait-{secrets.token_hex(4)}", self.nodes, version, binds, spare)
         with self._stage("namespaces, users"):
             self._inside = Sandbox(spec)
             self._write_configuration()

@@ -117,7 +117,7 @@ class Variant(Cluster):
             for node in self.nodes:
                 self._hold(node)
             simnodes = [daemons.simnode(node, self._model) for node in self.nodes if self.simulated]
-            slurmds = [daemons.slurmd(node, self._first_index + index, self._slurmd_arguments)
+            slurmds = [daemons.slurmd(node, self._first_index + index, self._slurmd_arguments, {})
                        for index, node in enumerate(self.nodes)]
             for daemon in (*simnodes, *slurmds):
                 self.daemons.add(daemon)
