@@ -16,13 +16,14 @@ from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
+ABSENT = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/absent.py"]
 
 
 @pytest.mark.release
 def test_two_nodes_four_ranks(cluster: Cluster) -> None:
-    """One record with both nodes' energy and all ranks' waits; who computes longest waits least."""
+    """One record with both nodes' energy and all ranks' waits; who is away longest waits least."""
     job, done = jobs.srun(
-        cluster, ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "20", "20", "3"]
+        cluster, ["-N2", "-n4", "--mpi-wait-policy=nap", *ABSENT, "20", "20", "3"]
     )
     record = jobs.record(cluster, job)
     assert record["nodes"] == {"reported": 2, "of": 2}

@@ -69,4 +69,5 @@ def test_two_threads_under_a_lock_only_yield(cluster: Cluster, level: str) -> No
         assert wait["naps"] > 0 and "locked" not in wait.get("flags", {})
     else:
         assert wait["naps"] == 0 and wait["asleep_s"] == 0
-        assert wait["flags"]["locked"] == 2
+        # Noted by a rank that would have rested: who comes last to each collective call does not wait at all.
+        assert 1 <= wait["flags"]["locked"] <= 2

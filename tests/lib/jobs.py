@@ -89,7 +89,8 @@ def flush(cluster: Cluster) -> str:
     """Has every node hand in what it has, without the writer's courtesy to slurmdbd. Returns nothing, as text."""
     for node in reversed(cluster.nodes):
         done = cluster.node_run(node, [HELPER, "flush", f"spool={cluster.spool}"])
-        assert done.returncode in (0, 2), done.stderr
+        # 1: slurmdbd did not take it now, as where slurmctld changes the row at that moment; it is kept.
+        assert done.returncode in (0, 1, 2), done.stderr
     return ""
 
 

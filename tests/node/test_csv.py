@@ -14,6 +14,7 @@ import pytest
 
 from tests.lib.record_tools import BUILD, driver, run
 from tests.lib.segments import segment, slot
+from tests.lib.waiting import wait_for
 
 UID, GID, GROUP = 65534, 65533, 65532
 PROGRAM = BUILD / "spank/mpi-wait-csv"
@@ -75,9 +76,10 @@ def test_the_program_has_the_segment_and_no_other_descriptor(place: Path) -> Non
 def test_a_program_that_hangs_is_killed_in_time(place: Path) -> None:
     script = "import os, time; open('new', 'w').write(str(os.getpid())); os.rename('new', 'pid'); time.sleep(600)"
     done = python(place, script, milliseconds=500, meanwhile=f"until [ -e {place}/pid ]; do sleep 0.01; done")
-    assert done["code"] == -110 and "was killed" in done["error"] and not done["child"]
-    assert 500 <= done["took_ms"] < 600
-    assert not Path(f"/proc/{(place / 'pid').read_text().strip()}").exists()
+    assert done["code"] == -110 and "was killed" in done["error"]
+    assert 500 <= done["took_ms"] <= 600  # and a tenth of a second to die
+    process = Path(f"/proc/{(place / 'pid').read_text().strip()}")
+    wait_for(lambda: not process.exists(), "the end of a process that was killed")
 
 
 def test_a_child_that_the_user_stops_is_killed_too(place: Path) -> None:
@@ -98,11 +100,12 @@ def test_the_program_leaves_no_child_behind(place: Path) -> None:
 
 
 @pytest.mark.parametrize("at", [3, 4, 200])
-def test_descriptors_that_stand_where_others_are_to_be(place: Path, at: int) -> None:
+def test_descriptors_that_stand_where_others_are_to_be(place: Path, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
     """/dev/null is opened on the lowest free one, which may be the segment's place, and the segment may be there."""
     (place.parent / "segment").write_bytes(ranks())
     words = ["export", place.parent / "segment", UID, GID, GROUP, 10000, place, PROGRAM, "12", "0", "c1", "out"]
-    done = run("driver", *words, environment={"SEGMENT_AT": str(at)})
+    monkeypatch.setenv("SEGMENT_AT", str(at))
+    done = run("driver", *words)
     assert json.loads(done.stdout)["code"] == 0, done.stdout + done.stderr
     assert (place / "out/mpi-wait_time.12.0.c1.csv").read_text() == TIMES
 

@@ -38,7 +38,8 @@ def test_a_wait_is_napped_counted_and_undone():
     slot, thread = segment["slots"][0], lane(segment)
     call = thread["calls"]["Recv"]
     assert seen["code"] == 0 and seen["errno"] == 4711 and seen["slack"] == 50000
-    assert seen["naps"] == thread["naps"]["nap"] > 500 and seen["nap_slack"] == 1
+    assert seen["naps"] == thread["naps"]["nap"] > 500
+    assert thread["late_ns"] < 50000, "all naps together are later than one would be by the slack alone"
     assert seen["cpu_share"] < 0.01
     assert (slot["rank"], slot["size"], slot["family"], slot["hooks"], slot["state"]) == (3, 7, "openmpi", 1, 3)
     assert call["calls"] == call["waits"] == 1 and 200e6 - FREE_NS <= call["wait_ns"] <= 200e6 + LONGEST_NS
@@ -51,7 +52,7 @@ def test_a_wait_in_the_kernels_time_is_napped_too():
     """Really: with the kernel's clock and its naps, all of which are counted; over after twenty."""
     seen, segment = play("wait_really", TIME_REAL="1")
     assert seen["code"] == 0 and seen["errno"] == 4711 and seen["slack"] == 50000
-    assert seen["naps"] == lane(segment)["naps"]["nap"] == 20 and seen["nap_slack"] == 1
+    assert seen["naps"] == lane(segment)["naps"]["nap"] == 20
     assert lane(segment)["calls"]["Recv"]["waits"] == 1
 
 
