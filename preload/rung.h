@@ -19,8 +19,8 @@
 /* Per thread: what a rung changed in the thread, to be put back when the wait ends. */
 struct rung_thread {
 	struct slack slack;
-	enum event_end event;   /* how the latest sleep ended, until that is judged */
-	bool event_missed;      /* it ran into its timeout, and there was something to find */
+	enum event_end event; /* how the latest sleep ended, until that is judged */
+	bool event_missed;    /* it ran into its timeout, and there was something to find */
 	struct mpiwait_lane *lane;
 	struct {
 		bool asked;      /* to be lowered, and not yet to be restored */
