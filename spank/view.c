@@ -13,10 +13,7 @@
 struct letter {
 	char byte;
 	struct iovec part;
-	union {
-		struct cmsghdr head;
-		char room[CMSG_SPACE(sizeof(int))];
-	} rights;
+	_Alignas(struct cmsghdr) char rights[CMSG_SPACE(sizeof(int))];
 	struct msghdr message;
 };
 
@@ -27,7 +24,7 @@ static void letter_init(struct letter *letter)
 	letter->message = (struct msghdr){
 	        .msg_iov = &letter->part,
 	        .msg_iovlen = 1,
-	        .msg_control = &letter->rights,
+	        .msg_control = letter->rights,
 	        .msg_controllen = sizeof(letter->rights),
 	};
 }
@@ -49,10 +46,12 @@ void view_send(struct view *view)
 
 	if (mounts >= 0) {
 		letter_init(&letter);
-		letter.rights.head.cmsg_level = SOL_SOCKET;
-		letter.rights.head.cmsg_type = SCM_RIGHTS;
-		letter.rights.head.cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(&letter.rights.head), &mounts, sizeof(int));
+		*CMSG_FIRSTHDR(&letter.message) = (struct cmsghdr){
+		        .cmsg_level = SOL_SOCKET,
+		        .cmsg_type = SCM_RIGHTS,
+		        .cmsg_len = CMSG_LEN(sizeof(int)),
+		};
+		memcpy(CMSG_DATA(CMSG_FIRSTHDR(&letter.message)), &mounts, sizeof(int));
 		(void)sendmsg(view->to, &letter.message, MSG_NOSIGNAL);
 	}
 	view_end(view);
@@ -60,14 +59,16 @@ void view_send(struct view *view)
 
 int view_take(struct view *view)
 {
+	const struct cmsghdr *rights;
 	struct letter letter;
 	int mounts = -1;
 
 	letter_init(&letter);
 	if (view->from < 0 || recvmsg(view->from, &letter.message, MSG_CMSG_CLOEXEC) < 0)
 		return -1;
-	if (letter.rights.head.cmsg_len == CMSG_LEN(sizeof(int)) && letter.rights.head.cmsg_type == SCM_RIGHTS)
-		memcpy(&mounts, CMSG_DATA(&letter.rights.head), sizeof(int));
+	rights = CMSG_FIRSTHDR(&letter.message);
+	if (rights && rights->cmsg_len == CMSG_LEN(sizeof(int)) && rights->cmsg_type == SCM_RIGHTS)
+		memcpy(&mounts, CMSG_DATA(rights), sizeof(int));
 	return mounts;
 }
 
