@@ -108,3 +108,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     if report.failed:
         for name, text in registry.news(item.stash.get(LOGS_BEFORE, {})):
             report.sections.append((f"log of {name}", text[-LOG_TAIL:]))
+        if report.when == "call":
+            registry.end_jobs()

@@ -21,8 +21,8 @@ CONF = {
     "PluginDir": "/usr/lib/x86_64-linux-gnu/slurm-wlm:/opt/mpi-wait/lib/slurm/energy",
 }
 SPEED = 5.0
-# They wrap early, and then each four seconds or more: only who is later than that misses one.
-WRAPPING = {"speed": SPEED, "range_uj": 4_000_000_000, "start_uj": 3_950_000_000}
+# They wrap early, and then each two minutes or more: only a reader that is later than that would miss one.
+WRAPPING = {"speed": SPEED, "range_uj": 120_000_000_000, "start_uj": 119_950_000_000}
 USED_J = 320
 # Time all but stands still for the counters: one that does for ten seconds is taken for broken.
 CRAWL = 1e-5
@@ -97,7 +97,8 @@ def play(cluster: Cluster, nodes: int) -> tuple[int, float]:
     control(cluster, speed=CRAWL)
     used_j = sum(truth_j(cluster, node) - before[node] for node in mine)
     assert len(mine) == nodes
-    wait_for(lambda: live_j(cluster, job) == pytest.approx(used_j, abs=1 + nodes), f"{used_j} J of sstat")
+    wait_for(lambda: live_j(cluster, job) == pytest.approx(used_j, abs=1 + nodes),
+             lambda: f"{used_j} J of sstat, which says {live_j(cluster, job)},")
     (cluster.root / f"share/{name}.go").touch()
     assert running.wait(30) == 0
     cluster.wait_job(job)

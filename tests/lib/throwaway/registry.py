@@ -28,5 +28,11 @@ def news(before: dict[int, dict[str, int]]) -> list[tuple[str, str]]:
     return found
 
 
+def end_jobs() -> None:
+    """Nothing of a test that failed stands in the way of the next one."""
+    for cluster in RUNNING:
+        cluster.end_jobs()
+
+
 def forget_failures() -> None:
     FAILED.clear()
