@@ -18,8 +18,8 @@ TESTS = Path(__file__).resolve().parents[1]
 QUARANTINE, SKIPS = TESTS / "quarantine.txt", TESTS / "allowed_skips.txt"
 MOST_IN_QUARANTINE = 10
 MORE_TRIES = 2
-LINE = re.compile(r"(\S+) +(\d{4}-\d\d-\d\d) +(\S.*)")
-"""NODE_ID DATE REASON"""
+LINE = re.compile(r"(\S.*?) \| (\d{4}-\d\d-\d\d) \| (\S.*)")
+"""NODE_ID | DATE | REASON"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def quarantine(path: Path = QUARANTINE) -> list[Quarantined]:
     found = []
     for line in lines(path):
         if not (match := LINE.fullmatch(line)):
-            raise ValueError(f"{path}: '{line}' is not 'TEST YYYY-MM-DD REASON'")
+            raise ValueError(f"{path}: '{line}' is not 'TEST | YYYY-MM-DD | REASON'")
         found.append(Quarantined(*match.groups()))
     if len(found) > MOST_IN_QUARANTINE:
         raise ValueError(f"{path}: {len(found)} tests; at most {MOST_IN_QUARANTINE} may be in quarantine")

@@ -340,9 +340,9 @@ class Cluster:
         return [dict(zip(names, line.split("\x1f"), strict=True)) for line in lines]
 
     def end_jobs(self) -> None:
-        """Cancels every job there is. Whether it could is of no concern: a daemon may be away."""
+        """Cancels every job of the ordinary nodes. Whether it could is of no concern: a daemon may be away."""
         with suppress(subprocess.TimeoutExpired, OSError, ClusterError):
-            self.node_run(SUBMIT, ["sh", "-c", "scancel -f $(squeue -h -o %A)"], timeout=20)
+            self.node_run(SUBMIT, ["sh", "-c", "scancel -f $(squeue -h -p all -o %A)"], timeout=20)
 
     def wait_accounted(self, jobid: int | str, timeout: float = 30) -> None:
         """Returns when slurmdbd too has the job as over: seconds after `wait_job`, because

@@ -46,14 +46,14 @@ def test_what_fails_once_has_failed(tmp_path: Path) -> None:
 
 
 def test_the_quarantine_is_tried_again_and_said(tmp_path: Path) -> None:
-    line = "test_it.py::test_fails_once 2026-01-31 the clock of this machine jumps"
+    line = "test_it.py::test_fails_once | 2026-01-31 | the clock of this machine jumps"
     status, text = play(tmp_path, SECOND_TRY, **quarantined(tmp_path, line))
     assert status == 0
     assert "1 passed, 1 rerun" in text and "1 second tries" in text
 
 
 def test_three_failures_are_one(tmp_path: Path) -> None:
-    line = "test_it.py::test_fails 2026-01-31 because"
+    line = "test_it.py::test_fails | 2026-01-31 | because"
     status, text = play(tmp_path, "def test_fails():\n    assert False\n", **quarantined(tmp_path, line))
     assert (status, "1 failed, 2 rerun" in text) == (1, True)
 
@@ -75,12 +75,12 @@ def test_a_skip_fails_in_ci_only(tmp_path: Path) -> None:
 
 def test_lines_of_the_quarantine(tmp_path: Path) -> None:
     path = tmp_path / "quarantine.txt"
-    path.write_text("# a comment\n\ntests/a.py::test_b[1] 2026-01-31 why it is here\n")
-    assert rules.quarantine(path) == [rules.Quarantined("tests/a.py::test_b[1]", "2026-01-31", "why it is here")]
-    path.write_text("tests/a.py::test_b[1] 2026-01-31\n")
-    with pytest.raises(ValueError, match="is not 'TEST YYYY-MM-DD REASON'"):
+    path.write_text("# a comment\n\ntests/a.py::test_b[1 MiB] | 2026-01-31 | why it is here\n")
+    assert rules.quarantine(path) == [rules.Quarantined("tests/a.py::test_b[1 MiB]", "2026-01-31", "why it is here")]
+    path.write_text("tests/a.py::test_b[1 MiB] | 2026-01-31\n")
+    with pytest.raises(ValueError, match="is not 'TEST . YYYY-MM-DD . REASON'"):
         rules.quarantine(path)
-    path.write_text("".join(f"tests/a.py::test_{number} 2026-01-31 why\n" for number in range(11)))
+    path.write_text("".join(f"tests/a.py::test_{number} | 2026-01-31 | why\n" for number in range(11)))
     with pytest.raises(ValueError, match="11 tests; at most 10"):
         rules.quarantine(path)
 
