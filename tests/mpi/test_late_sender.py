@@ -29,10 +29,10 @@ TRANSFERS = [pytest.param("mpich-5", "allreduce", 1 << 20, (), id="Allreduce of 
 pytestmark = pytest.mark.skipif(not FLAT.exists(), reason=f"not built: {FLAT}")
 
 
-def rests_in(library: Path, mpi: Mpi, call: str, size: int, options: tuple[str, ...]) -> float:
+def rests_in(library: Path, mpi: Mpi, call: str, size: int, options: tuple[str, ...]) -> list[int]:
     """
-    How often a rank rests while a message comes, after a wait in which it rested: the median of the transfers. With a
-    real-time priority, since a partner whose core somebody else has is waited for rightly.
+    How often a rank rests while a message comes, after a wait in which it rested: of each transfer. With a real-time
+    priority, since a partner whose core somebody else has is waited for rightly.
     """
     if not (alone := emulation.undisturbed()):
         pytest.skip("no real-time priority")
@@ -42,15 +42,15 @@ def rests_in(library: Path, mpi: Mpi, call: str, size: int, options: tuple[str, 
     rows = [line.split() for line in done.output.splitlines() if line.split()[0] != "sum"]
     assert len(rows) == COUNT and all(end == "n" and int(before) >= RESTS_BEFORE for end, before, _ in rows)
     print(f"{library.name}, {mpi.name}: rests in transfers", [int(after) for _, _, after in rows])
-    return statistics.median(int(after) for _, _, after in rows)
+    return [int(after) for _, _, after in rows]
 
 
 @pytest.mark.parametrize(("name", "call", "size", "options"), TRANSFERS)
 def test_a_transfer_after_a_long_wait_is_not_napped_through(name: str, call: str, size: int, options: tuple) -> None:
-    """And without the restart of w it is."""
+    """And without the restart of w one is, once what a nap takes beyond what was asked is known."""
     mpi = BY_NAME[name]
-    assert rests_in(LIBRARY, mpi, call, size, options) <= RESTS_IN_TRANSFER
-    assert rests_in(NO_RESTART, mpi, call, size, options) > 10 * RESTS_IN_TRANSFER
+    assert statistics.median(rests_in(LIBRARY, mpi, call, size, options)) <= RESTS_IN_TRANSFER
+    assert max(rests_in(NO_RESTART, mpi, call, size, options)) > 10 * RESTS_IN_TRANSFER
 
 
 def tool(*more: str, launcher: str = "false") -> subprocess.CompletedProcess:
