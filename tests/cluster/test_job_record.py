@@ -185,12 +185,13 @@ def test_a_node_without_a_step_is_in_the_record(cluster: Cluster) -> None:
 
 def requeued_start(cluster: Cluster, job: int) -> str:
     """Starts a requeued job early, and waits for its end. slurmctld puts its start off by two minutes, and does so
-    again when the last epilog of the first run is through: a slurmd takes no credential that is as old as the end."""
-    seen = [""]
+    again when the last epilog of the first run is through: a slurmd takes no credential that is of the second of the
+    end, so the start is put to a later one."""
+    seen, requeued_s = [""], time.monotonic()
 
     def over() -> bool:
         seen[0] = cluster.run(["squeue", "-h", "-t", "all", "-o", "%T", "-j", str(job)]).stdout.strip()
-        if seen[0] == "PENDING":
+        if seen[0] == "PENDING" and time.monotonic() - requeued_s > 2:
             cluster.node_run("submit", ["scontrol", "update", f"jobid={job}", "starttime=now"])
         return seen[0] in ("COMPLETED", "FAILED")
     wait_for(over, lambda: f"the end of a job that is {seen[0]}", timeout_s=200, pause_s=0.5)
