@@ -60,7 +60,7 @@ def test_a_thread_polls_beside_one_that_waits(mpi: Mpi) -> None:
     """The one that waits naps where nobody needs what it holds meanwhile, and not under the runtime's lock; the one
     that polls never does. Nor does one alone that might have others: of MPICH 5 that switches yields on."""
     locked = HOOKS[mpi.name] == UCP or mpi.name.startswith("intel")
-    words = [built(mpi, "polls"), POLLS, 0 if locked else 3, "none", *BLOCKED]
+    words = [built(mpi, "polls"), POLLS, -1 if locked else 3, "none", *BLOCKED]
     done = launched(mpi, words, NAP, options=options_of(mpi), preload=yields_counted(mpi))
     rows = [line.split() for line in done.output.splitlines()]
     assert [row[0] for row in rows] == ["none", *BLOCKED] and {row[4] for row in rows} == {"4711"}

@@ -5,8 +5,9 @@
  *
  *     polls POLLS RESTS CALL...
  *
- * There are so many polls, and more until the blocked thread has rested so often (for GIVE_UP_S at most). CALL is Recv,
- * Allreduce, Waitany, or none: no other thread, and Test too.
+ * There are so many polls, and more until the blocked thread has rested so often, or with RESTS -1 until it has found
+ * that the runtime holds its lock (for GIVE_UP_S at most). CALL is Recv, Allreduce, Waitany, or none: no other thread,
+ * and Test too.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -53,13 +54,18 @@ static void *receive(void *argument)
 	return NULL;
 }
 
+static int has_rested(long rests, int lane)
+{
+	return rests < 0 ? absence_is_locked() : absence_rests(lane) >= rests;
+}
+
 static double polls_do(long least, long rests, int lane)
 {
 	double began = now_s();
 	long polls = 0;
 	int there;
 
-	while (polls < least || (absence_rests(lane) < rests && now_s() - began < GIVE_UP_S)) {
+	while (polls < least || (!has_rested(rests, lane) && now_s() - began < GIVE_UP_S)) {
 		MPI_Iprobe(0, POLL_TAG, WORLD, &there, MPI_STATUS_IGNORE);
 		polls++;
 	}

@@ -149,6 +149,13 @@ int absence_runs(void)
 	return own && __atomic_load_n(&own->state, __ATOMIC_ACQUIRE) == MPIWAIT_SLOT_RUNNING;
 }
 
+int absence_is_locked(void)
+{
+	const struct mpiwait_slot *own = slot_find(-1, (uint32_t)getpid());
+
+	return own && (__atomic_load_n(&own->flags, __ATOMIC_RELAXED) & MPIWAIT_FLAG_LOCKED);
+}
+
 int absence_is_waited_for(void)
 {
 	for (uint32_t i = 0; i < slots_number() * MPIWAIT_LANES; i++) {

@@ -42,6 +42,9 @@ long absence_rests(int lane);
 /* Whether MPI_Init of this process has returned, by its slot of the segment. */
 int absence_runs(void);
 
+/* Whether this process has found that the runtime waits within its lock, by its slot of the segment. */
+int absence_is_locked(void);
+
 /* Whether a rank other than 0 has rested by these rungs; where there are none, whether one waits. */
 int absence_is_waited_for(void);
 
