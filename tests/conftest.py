@@ -34,9 +34,15 @@ LONGEST_FIRST = (
 )  # fmt: skip
 
 
+SOAK_TIMEOUT_S = 1800  # packages are built, and Slurm is installed in new roots
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest on one worker begins first."""
+    """What takes longest on one worker begins first; soak has the time that it takes."""
     place = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    for item in items:
+        if item.get_closest_marker("soak") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S))
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
 
