@@ -20,7 +20,7 @@ from tests.lib.waiting import wait_for
 pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 NAP = "--mpi-wait-policy=nap"
 STEPS = 1000 if walk.FULL else 60
-SHORT_S = int(os.environ.get("MPI_WAIT_SHORT_S", "300" if walk.FULL else "30"))
+SHORT_S = int(os.environ.get("MPI_WAIT_SHORT_S", "300" if walk.FULL else "12"))
 A_MINUTE = 200
 WARM_UP = 20
 DAEMONS = ("slurmd-c1", "slurmctld")
@@ -88,7 +88,6 @@ def submit(cluster: Cluster, count: int) -> list[int]:
     return [int(line) for line in done.stdout.split()]
 
 
-@pytest.mark.skipif(not walk.FULL, reason="the full form only")
 def test_many_short_jobs(sweeping: Cluster) -> None:
     cores = health.cores(sweeping)
     submit(sweeping, WARM_UP)
