@@ -5,6 +5,7 @@
 #include "spank/log.h"
 #include "spank/memory.h"
 #include "spank/outbox.h"
+#include "spank/step_sums.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 
 #define RECORD_NOT_WANTED 1 /* the job refused every policy */
 #define ENDED             "ended"
-#define OMITTED_MAX       1000000000000000000 /* us, what record_node.c takes */
 
 /* "package-1", and "package-1/dram" for a part of it. */
 static json_t *zone_name(const struct energy_window *window, const struct energy_window_zone *zone)
@@ -56,44 +56,6 @@ static json_t *window_to_json(const struct energy_window *window, const struct e
 	return json;
 }
 
-/* [rank, wait_us] of the first rank of a list that waits less (sign 1) or more (sign -1) than all others. */
-static json_t *extreme(const json_t *ranks, int sign)
-{
-	const json_t *rank, *best = json_array_get(ranks, 0);
-	size_t i;
-
-	json_array_foreach(ranks, i, rank)
-	{
-		json_int_t difference =
-		        json_integer_value(json_array_get(rank, 1)) - json_integer_value(json_array_get(best, 1));
-
-		if (difference * sign < 0)
-			best = rank;
-	}
-	return json_pack("[O, O]", json_array_get(best, 0), json_array_get(best, 1));
-}
-
-/* Replaces the list of ranks by what can still be merged when it is gone. */
-static void ranks_summarise(json_t *wait)
-{
-	json_t *ranks = json_object_get(wait, "ranks"), *rank;
-	json_int_t wait_us = 0, asleep_us = 0;
-	size_t i;
-
-	json_array_foreach(ranks, i, rank)
-	{
-		wait_us += json_integer_value(json_array_get(rank, 1));
-		asleep_us += json_integer_value(json_array_get(rank, 2));
-	}
-	wait_us = wait_us < OMITTED_MAX ? wait_us : OMITTED_MAX;
-	asleep_us = asleep_us < OMITTED_MAX ? asleep_us : OMITTED_MAX;
-	json_object_set_new(wait, "omitted",
-	                    json_pack("{s:I, s:I, s:I, s:o, s:o}", "count", (json_int_t)json_array_size(ranks),
-	                              "wait_us", wait_us, "asleep_us", asleep_us, "min", extreme(ranks, 1), "max",
-	                              extreme(ranks, -1)));
-	json_object_set_new(wait, "ranks", json_array());
-}
-
 static json_t *step_record(const struct state_step *step, const struct energy_share *share, json_t *wait, json_t *grant,
                            size_t *ranks_listed)
 {
@@ -114,8 +76,8 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 		json_object_set_new(json, "energy", window_to_json(&window, share));
 	}
 	*ranks_listed += json_array_size(json_object_get(wait, "ranks"));
-	if (*ranks_listed > NODE_RECORD_RANKS_MAX && json_array_size(json_object_get(wait, "ranks")) > 0)
-		ranks_summarise(wait);
+	if (*ranks_listed > NODE_RECORD_RANKS_MAX)
+		step_sums_ranks(wait);
 	return json;
 }
 
