@@ -10,6 +10,7 @@
 #include "spank/energy.h"
 #include "spank/files.h"
 #include "spank/log.h"
+#include "spank/memory.h"
 #include "spank/node_job.h"
 #include "spank/node_record.h"
 #include "spank/outbox.h"
@@ -131,23 +132,24 @@ static int run_restore(struct arguments *arguments)
 /* The window until the newest step's sample: showing a job must not change anything. */
 static json_t *job_show(const struct state_place *place, int directory, struct state_job *job)
 {
-	json_auto_t *steps = NULL, *json = NULL;
+	json_auto_t *record = NULL, *json = NULL;
+	cleanup_steps struct node_steps steps = {.text = NULL};
+	cleanup_free char *text = NULL;
 	cleanup_close int node = state_open_node(place);
 	struct energy_snapshot latest;
 	struct energy_window window;
 	struct energy_share share;
-	struct watts watts;
-	uint32_t left_out = 0;
 	bool has_window = false;
 
 	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
-	steps = node_record_steps(directory, &share, &watts, NULL, &left_out);
+	node_steps_read(directory, &share, &steps);
 	if (job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0)
 		has_window = energy_from_json(json, &latest) == 0;
 	if (has_window)
 		energy_between(&job->baseline, &latest, &window);
-	return node_record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, steps,
-	                         left_out);
+	record = node_record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, &steps);
+	text = record ? node_record_print(record, &steps) : NULL;
+	return text ? memory_json(text, strlen(text), 0) : NULL;
 }
 
 static int run_show(struct arguments *arguments)

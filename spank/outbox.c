@@ -52,7 +52,7 @@ int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, ui
 	return 0;
 }
 
-int outbox_put(const char *directory, const char *key, const char *node, const json_t *record, struct error *error)
+int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error)
 {
 	cleanup_close int outbox = files_directory_path(directory ? directory : OUTBOX_DIRECTORY, 0700);
 	char name[FILES_NAME_MAX + 1];
@@ -61,7 +61,7 @@ int outbox_put(const char *directory, const char *key, const char *node, const j
 	if (outbox >= 0 && (size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
 		result = -ENAMETOOLONG;
 	if (result >= 0)
-		result = files_write_json(outbox, name, 0600, record, true);
+		result = files_write(outbox, name, 0600, record, strlen(record), true);
 	if (result < 0)
 		return error_set(error, result, "outbox \"%s\": %s", directory ? directory : OUTBOX_DIRECTORY,
 		                 strerror(-result));

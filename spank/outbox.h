@@ -7,7 +7,6 @@
 #ifndef MPIWAIT_SPANK_OUTBOX_H
 #define MPIWAIT_SPANK_OUTBOX_H
 
-#include <jansson.h>
 #include <stdint.h>
 
 #include "spank/error.h"
@@ -23,7 +22,7 @@ int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, cha
 int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, uint32_t *ret_restart_count);
 
 /* Stores the record durably; directory NULL: OUTBOX_DIRECTORY. Returns 0 or -errno. */
-int outbox_put(const char *directory, const char *key, const char *node, const json_t *record, struct error *error);
+int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error);
 
 /*
  * Starts "<helper> write KEY [argument...]" in a session of its own, with /dev/null as descriptors 0 to 2, no other

@@ -360,6 +360,8 @@ static int facts_get(const json_t *json, struct record_node *node, struct error 
 		return error_set(error, -EINVAL, "\"throttle\"");
 	if (!integer_get(json, "steps_left_out", COUNT_MAX, &node->steps_left_out))
 		return error_set(error, -EINVAL, "\"steps_left_out\"");
+	if (!maybe_get(json, "steps_summed", COUNT_MAX, &node->steps_summed))
+		return error_set(error, -EINVAL, "\"steps_summed\"");
 	return 0;
 }
 

@@ -109,6 +109,7 @@ struct record_node {
 	bool has_throttle;
 	uint64_t throttle[THROTTLE_KIND_COUNT];
 	uint64_t steps_left_out;
+	uint64_t steps_summed; /* that have lost details */
 	size_t step_count;
 	struct record_step *step;
 };

@@ -2,9 +2,11 @@
  * State: what a node knows about a job while it runs, in <root>/<node>/<job id>/ (0700, root).
  *
  * job.json is written when the job begins here, step.<id>.json by every sampler tick, so that whoever is killed, the
- * epilog finds all but the last interval. Files are versioned; one that is damaged or of another version counts as
- * absent. Nothing in them was chosen by a user but words that options.h has parsed and numbers that slots.h has
- * bounded.
+ * epilog finds all but the last interval. However many steps a job has and whatever they claim, its directory stays
+ * below 64 MB: a step's file has details up to 128 KiB for the first 256 step ids, and sums up to 4 KiB from then on;
+ * from 4096 on there is one file, "steps", that says how many they were. Files are versioned; one that is damaged or of
+ * another version counts as absent. Nothing in them was chosen by a user but words that options.h has parsed and
+ * numbers that slots.h has bounded.
  */
 #ifndef MPIWAIT_SPANK_STATE_H
 #define MPIWAIT_SPANK_STATE_H
@@ -23,7 +25,9 @@
 
 #define STATE_ROOT          "/run/mpi-wait"
 #define STATE_NODES_MAX     (32 * 1024) /* bytes of a node list in Slurm's notation */
-#define STATE_STEP_FILE_MAX (1024 * 1024)
+#define STATE_STEP_FILE_MAX (256 * 1024)
+#define STATE_STEPS_WHOLE   256  /* steps with an id below this are kept with their details, */
+#define STATE_STEPS_MAX     4096 /* those below this by their sums, the others by their number */
 #define STATE_WHY_MAX       64
 #define STATE_NONE          UINT32_MAX
 
@@ -93,7 +97,20 @@ int state_open_job(const struct state_place *place, uint32_t job_id);
 /* "batch", "extern", "interactive" or the number. */
 void state_step_name(uint32_t step_id, char name[16]);
 
-/* Writes the step's file; wait (slots_to_json) and grant (grant_to_json) may be NULL. Returns 0 or -errno. */
+/* What is kept of a step of that id. batch, extern and interactive are whole. */
+enum state_step_kind { STATE_STEP_WHOLE, STATE_STEP_SUMS, STATE_STEP_COUNTED };
+enum state_step_kind state_step_kind(uint32_t step_id);
+
+/* One more step of which there is no more than that, to be said once. Returns 0 or -errno. */
+int state_step_count(int job_directory);
+
+/* How many were said so. */
+uint32_t state_steps_counted(int job_directory);
+
+/*
+ * Writes the file of a step that is not merely counted; wait (slots_to_json), from which goes what there is no room
+ * for, and grant (grant_to_json) may be NULL. Returns 0 or -errno.
+ */
 int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant);
 
 /* From a step's file; *ret_wait is borrowed from json, NULL if there is none. Returns 0 or -EBADMSG. */
