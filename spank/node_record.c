@@ -192,7 +192,7 @@ int node_record_finish(const struct node_record_end *end, struct error *error)
 	}
 	state_job_remove(&end->place, end->job_id);
 	if (end->keep && end->helper && result != RECORD_NOT_WANTED)
-		return outbox_writer_start(end->helper, key, end->argument_count, end->arguments, error);
+		return outbox_writer_start(end->helper, end->argument_count, end->arguments, error);
 	return 0;
 }
 

@@ -141,11 +141,10 @@ static void environment_make(char lines[][PATH_MAX + 32], char *environment[])
 	environment[count] = NULL;
 }
 
-int outbox_writer_start(const char *helper, const char *key, int argument_count, char *const arguments[],
-                        struct error *error)
+int outbox_writer_start(const char *helper, int argument_count, char *const arguments[], struct error *error)
 {
-	static char verb[] = "write";
-	cleanup_free char **command = calloc((size_t)argument_count + 4, sizeof(*command));
+	static char verb[] = "drain";
+	cleanup_free char **command = calloc((size_t)argument_count + 3, sizeof(*command));
 	cleanup_free char(*lines)[PATH_MAX + 32] = calloc(3, sizeof(*lines));
 	char *environment[8];
 	int result;
@@ -154,9 +153,8 @@ int outbox_writer_start(const char *helper, const char *key, int argument_count,
 		return error_set(error, -ENOMEM, "out of memory");
 	command[0] = (char *)helper;
 	command[1] = verb;
-	command[2] = (char *)key;
 	for (int i = 0; i < argument_count; i++)
-		command[3 + i] = arguments[i];
+		command[2 + i] = arguments[i];
 	environment_make(lines, environment);
 	result = detach(helper, command, environment);
 	return result ? error_set(error, result, "\"%s\" could not be started: %s", helper, strerror(-result)) : 0;

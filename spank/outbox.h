@@ -25,11 +25,10 @@ int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, ui
 int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error);
 
 /*
- * Starts "<helper> write KEY [argument...]" in a session of its own, with /dev/null as descriptors 0 to 2, no other
+ * Starts "<helper> drain [argument...]" in a session of its own, with /dev/null as descriptors 0 to 2, no other
  * descriptor, and of the environment only what Slurm's client library needs. Leaves no child; returns as soon as the
  * helper is on its own, and never waits for its work. Returns 0 or -errno.
  */
-int outbox_writer_start(const char *helper, const char *key, int argument_count, char *const arguments[],
-                        struct error *error);
+int outbox_writer_start(const char *helper, int argument_count, char *const arguments[], struct error *error);
 
 #endif

@@ -11,9 +11,12 @@
 #include <limits.h>
 #include <pwd.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
-#define TRIES 3
+#define TRIES       3
+#define WRITER_FILE ".writer" /* its lock, and the site arguments that it goes by */
+#define WORDS_MAX   65536
 
 void spool_enter(const struct spool *spool)
 {
@@ -191,6 +194,45 @@ static int shared_name(struct spool *spool, const char *name, spool_visit visit,
 
 	(void)spool;
 	return outbox_key_parse(name, cluster, &job_id, &restart_count) ? 0 : visit(context, name, NULL);
+}
+
+static int writer_file(struct spool *spool)
+{
+	return openat(spool->outbox, WRITER_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+}
+
+static void note_write(int file, const char *words)
+{
+	if (ftruncate(file, 0) || pwrite(file, words, strlen(words), 0) < 0)
+		log_error("the site arguments of the node's writer could not be noted: %s", strerror(errno));
+}
+
+void spool_writer_note(struct spool *spool, const char *words)
+{
+	cleanup_close int file = writer_file(spool);
+
+	if (file >= 0)
+		note_write(file, words);
+}
+
+bool spool_writer_noted(struct spool *spool, const char *words)
+{
+	cleanup_free char *text = NULL;
+	size_t length;
+
+	return files_read(spool->outbox, WRITER_FILE, WORDS_MAX, &text, &length) || strcmp(text, words) == 0;
+}
+
+int spool_writer_lock(struct spool *spool, const char *words)
+{
+	cleanup_close int lock = writer_file(spool);
+
+	if (lock < 0)
+		return errno == EBUSY ? -EIO : -errno;
+	if (flock(lock, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	note_write(lock, words);
+	return take_descriptor(&lock);
 }
 
 int spool_each_outbox(struct spool *spool, spool_visit visit, void *context)

@@ -63,6 +63,16 @@ void spool_tidy(struct spool *spool);
 int spool_slot_take(struct spool *spool, unsigned wait_s);
 
 /*
+ * That this process is the one that drains the node's outbox, by these site arguments, which are noted then. Returns a
+ * descriptor to be closed when it no longer does; -EBUSY: another is; another -errno: the file system has no locks.
+ */
+int spool_writer_lock(struct spool *spool, const char *words);
+
+/* By which site arguments the outbox is to be drained, and whether by these. */
+void spool_writer_note(struct spool *spool, const char *words);
+bool spool_writer_noted(struct spool *spool, const char *words);
+
+/*
  * What is kept of the job in <spool>/done already: the caller's to free, untouched where there is nothing. Returns 0,
  * or -errno where it could not be read.
  */

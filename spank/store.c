@@ -43,12 +43,15 @@ static void run_times(const struct collection *collection, struct account_run *r
 	run->at = (time_t)(start_s + fmin(fmax(end_s - start_s, 0) / 2, RUN_OFFSET_MAX_S));
 }
 
-static double joules_in(const char *line)
+/* For Slurm's own accounting; negative: not to be set. What a part of the nodes used is no job's energy. */
+static double joules_in(const struct collection *collection, const char *line)
 {
 	json_auto_t *record = memory_json(line, strlen(line), 0);
 	const json_t *energy = json_object_get(json_object_get(record, "mpi_wait"), "energy");
 	const json_t *joules = json_object_get(energy, "joules");
 
+	if (!collection_is_complete(collection) || json_object_get(energy, "nodes"))
+		return -1;
 	return json_is_number(joules) ? json_number_value(joules) : -1;
 }
 
@@ -92,7 +95,7 @@ static int account_add(struct store *store, const struct collection *collection,
 		return result;
 	run_times(collection, &run);
 	return account_store(store->account, &run, store->site->field, line,
-	                     store->site->energy_tres ? joules_in(line) : -1, error);
+	                     store->site->energy_tres ? joules_in(collection, line) : -1, error);
 }
 
 static int sink_add(struct store *store, const struct collection *collection, const char *why, struct error *error)

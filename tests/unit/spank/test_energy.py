@@ -225,7 +225,7 @@ def test_writer_is_detached(tmp_path: Path) -> None:
     while not seen.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     text = seen.read_text()
-    assert text.startswith("write test-7-0 spool=/x\n")
+    assert text.startswith("drain spool=/x\n")
     assert text.count("/dev/null") == 3 and "pipe:" not in text
     assert "SLURMD_NODENAME=c1" in text and "EVIL" not in text
     pid, sid = text.splitlines()[1].split()
