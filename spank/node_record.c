@@ -6,6 +6,7 @@
 #include "spank/memory.h"
 #include "spank/node_window.h"
 #include "spank/outbox.h"
+#include "spank/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +16,7 @@
 
 #define RECORD_NOT_WANTED 1 /* the job refused every policy */
 #define ENDED             "ended"
+#define RUNS_MAX          8 /* of a job whose records wait for slurmdbd */
 
 static json_t *id_or_null(uint32_t id)
 {
@@ -35,6 +37,8 @@ json_t *node_record_build(const struct state_job *job, const char *node, double 
 
 	if (!json)
 		return NULL;
+	json_object_set_new(json, "restart_known", json_boolean(job->restart_known));
+	json_object_set_new(json, "timeless", json_boolean(job->too_late));
 	json_object_set_new(json, "policy", state_policy_to_json(&job->policy));
 	json_object_set_new(json, "start_s", json_real(job->start_s));
 	json_object_set_new(json, "end_s", json_real(end_s));
@@ -122,6 +126,29 @@ static double ended_s(int directory)
 	return fstatat(directory, ENDED, &status, AT_SYMLINK_NOFOLLOW) ? 0 : (double)status.st_mtim.tv_sec;
 }
 
+/*
+ * Under which number of the run the record lies in the outbox: Slurm's, else the first under which no other run's does,
+ * which the record says then.
+ */
+static int key_choose(const struct node_record_end *end, const struct state_job *job, json_t *record,
+                      char key[OUTBOX_KEY_MAX], struct error *error)
+{
+	struct job_run run;
+
+	if (!run_read(record, &run))
+		return error_set(error, -ENOMEM, "out of memory");
+	for (uint32_t number = job->restart_count; number < job->restart_count + RUNS_MAX; number++) {
+		int result = outbox_key(job->cluster, job->job_id, number, key, error);
+
+		if (result)
+			return result;
+		json_object_set_new(record, "restart_count", json_integer((json_int_t)number));
+		if (job->restart_known || outbox_is_free(end->outbox, key, end->place.node, &run))
+			return 0;
+	}
+	return error_set(error, -EEXIST, "%d runs of job %u wait in the outbox", RUNS_MAX, job->job_id);
+}
+
 static int record_put(const struct node_record_end *end, int directory, char key[OUTBOX_KEY_MAX], struct error *error)
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
@@ -138,9 +165,6 @@ static int record_put(const struct node_record_end *end, int directory, char key
 
 	if (result)
 		return error_set(error, result, "state of job %u: %s", end->job_id, strerror(-result));
-	result = outbox_key(job->cluster, job->job_id, job->restart_count, key, error);
-	if (result)
-		return result;
 	if (late_s > 0) { /* what the counters show now others have used too */
 		job->has_baseline = false;
 		strcpy(job->energy_why, "the record could not be written at the job's end");
@@ -158,6 +182,9 @@ static int record_put(const struct node_record_end *end, int directory, char key
 		json_object_set_new(record, "watts", watts_fit(&steps.watts, &share));
 		if (has_window && power)
 			json_object_set(record, "power_mw", power);
+		result = key_choose(end, job, record, key, error);
+		if (result)
+			return result;
 		text = node_record_print(record, &steps);
 	}
 	if (!text || memory_failures() != failures)

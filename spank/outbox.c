@@ -2,6 +2,7 @@
 
 #include "spank/cleanup.h"
 #include "spank/files.h"
+#include "spank/node_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,6 +51,19 @@ int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, ui
 		return -EINVAL;
 	strcpy(cluster, text);
 	return 0;
+}
+
+bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run)
+{
+	cleanup_close int outbox = files_directory(AT_FDCWD, directory ? directory : OUTBOX_DIRECTORY, 0);
+	json_auto_t *json = NULL;
+	char name[FILES_NAME_MAX + 1];
+	struct job_run other;
+
+	if (outbox < 0 || (size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
+		return true;
+	return files_read_json(outbox, name, NODE_RECORD_MAX, &json) || !run_read(json, &other) ||
+	       run_is_same(run, &other);
 }
 
 int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error)

@@ -7,9 +7,11 @@
 #ifndef MPIWAIT_SPANK_OUTBOX_H
 #define MPIWAIT_SPANK_OUTBOX_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "spank/error.h"
+#include "spank/run.h"
 
 #define OUTBOX_DIRECTORY "/var/spool/mpi-wait/out"
 #define OUTBOX_KEY_MAX   112
@@ -20,6 +22,9 @@ int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, cha
 
 /* Takes a key apart; the cluster's name may contain dashes itself. Returns 0 or -EINVAL. */
 int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, uint32_t *ret_restart_count);
+
+/* Whether no record of another run of the job lies there under that key. */
+bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run);
 
 /* Stores the record durably; directory NULL: OUTBOX_DIRECTORY. Returns 0 or -errno. */
 int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error);

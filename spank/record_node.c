@@ -345,6 +345,9 @@ static int facts_get(const json_t *json, struct record_node *node, struct error 
 		return error_set(error, -EINVAL, "\"policy\"");
 	if (!times_get(json, &node->start_s, &node->end_s))
 		return error_set(error, -EINVAL, "\"start_s\" or \"end_s\"");
+	run_read(json, &node->run);
+	node->run.start_s = node->start_s;
+	node->run.end_s = node->end_s;
 	if (!integer_get(json, "cores", 1000000, &cores) || !integer_get(json, "cores_total", 1000000, &cores_total))
 		return error_set(error, -EINVAL, "\"cores\" or \"cores_total\"");
 	node->cores = (double)cores;

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "spank/error.h"
+#include "spank/outbox.h"
 #include "spank/site.h"
 
 #define SPOOL_SLOTS 8
@@ -37,9 +38,11 @@ void spool_close(struct spool *spool);
 
 /*
  * Moves one node's record from the outbox to the shared spool: there it is durable before it leaves here. 0 also where
- * somebody else has moved it.
+ * somebody else has moved it. It goes to those of its job that are of the same run, or, beside those of other runs, to
+ * a key of its own: ret_key (may be NULL) is the one that it has there.
  */
-int spool_move(struct spool *spool, const char *key, const char *node, struct error *error);
+int spool_move(struct spool *spool, const char *key, const char *node, char ret_key[OUTBOX_KEY_MAX],
+               struct error *error);
 
 /*
  * Calls visit for every job of which there is something: keys of the shared spool, or of the outbox (with the node's

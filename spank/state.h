@@ -42,7 +42,9 @@ struct state_job {
 	uint32_t array_task_id;
 	uint32_t het_job_id; /* STATE_NONE: no heterogeneous job */
 	uint32_t het_offset;
-	uint32_t restart_count; /* as the prolog or a stepd saw it; in the epilog's environment it is one too high */
+	uint32_t restart_count; /* as Slurm told the prolog; 0 where it did not. Of a step's environment it is the
+	                           user's */
+	bool restart_known;
 	uint32_t uid;
 	uint32_t gid;
 	uint32_t cores;       /* the job's on this node, 0: not known */
@@ -52,7 +54,7 @@ struct state_job {
 	char cpus[PROCESSORS_TEXT_MAX]; /* the job's on this node, "0-3,8"; "": not known */
 	char words[OPTIONS_TEXT_MAX];   /* the job's own option as given, "off" too; "": the site's default holds */
 	struct policy_use policy;       /* asked "": none for the whole job */
-	bool too_late;                  /* the job has ended: a sample now is none of its begin. Not stored */
+	bool too_late;                  /* the state was made when the job had ended: a sample is none of its begin */
 	/* the rest is filled in by state_job_begin */
 	double start_s;                 /* since the epoch */
 	bool has_baseline;              /* else energy_why */

@@ -228,10 +228,10 @@ static int task_add(struct writer *writer, const char *key)
 }
 
 /* Takes a record out of the outbox, where it can be. Returns 1: there is more to be done with it, 0 or -errno. */
-static int record_take(struct writer *writer, const char *key, struct error *error)
+static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX], struct error *error)
 {
 	struct collection_view view = {0};
-	int result = writer->spool.shared < 0 ? 0 : spool_move(&writer->spool, key, writer->node, error);
+	int result = writer->spool.shared < 0 ? 0 : spool_move(&writer->spool, key, writer->node, key, error);
 
 	if (result || writer->config->site->writer != SITE_WRITER_NODE)
 		return result;
@@ -239,12 +239,16 @@ static int record_take(struct writer *writer, const char *key, struct error *err
 	return result == 0 ? write_another(&writer->spool, key, writer->node, &view, error) : result;
 }
 
-static int record_begin(struct writer *writer, const char *key)
+static int record_begin(struct writer *writer, const char *name)
 {
 	struct error error = {0};
-	int result = record_take(writer, key, &error);
+	char key[OUTBOX_KEY_MAX];
 	struct task *task;
+	int result;
 
+	if ((size_t)snprintf(key, sizeof(key), "%s", name) >= sizeof(key))
+		return 0;
+	result = record_take(writer, key, &error);
 	result_note(writer, result < 0 ? result : 0, &error);
 	if (result == 0 && writer->spool.shared >= 0)
 		return 0;

@@ -147,7 +147,7 @@ def test_hostile_files_are_left_out(site: Site, case: str) -> None:
     site.put(node_record("c1", "c[1-2]"))
     done = site.node("write", "--collect", "1", KEY)
     assert done.returncode == 0, done.stdout
-    assert site.done()["nodes"] == {"reported": 1, "of": 2, "why": "spool not shared"}
+    assert site.done()["nodes"] == {"reported": 1, "of": 2, "why": "records refused"}
     assert '"c2.json"' in done.stdout and "left out" in done.stdout
 
 
@@ -158,7 +158,7 @@ def test_hostile_files_are_left_out(site: Site, case: str) -> None:
         (["c[1-4]", "c[2-3]", "c[2-3]", "c[1-4]"], {"reported": 4, "of": 4}),
         (["c1", "c[1-4]", "c[1-4]", "c[1-4]"], {"reported": 4, "of": 4}),
         (["c[1-2]", "c[1-2]", "c3", "c4"], {"reported": 4, "of": 4}),
-        (["c[1-2]", "c[1-4]", "c[1-4]", "c[1-4]"], {"reported": 1, "of": 2, "why": "spool not shared"}),
+        (["c[1-2]", "c[1-4]", "c[1-4]", "c[1-4]"], {"reported": 1, "of": 2, "why": "records refused"}),
     ],
     ids=["alone", "two together", "the first", "given back", "the first says another"],
 )
