@@ -5,7 +5,10 @@
 #include "spank/log.h"
 #include "spank/memory.h"
 #include "spank/node_record.h"
+#include "spank/node_short.h"
+#include "spank/nodelist.h"
 #include "spank/outbox.h"
+#include "spank/record_node.h"
 #include "spank/run.h"
 
 #include <errno.h>
@@ -183,7 +186,17 @@ static int number_find(const struct spool *spool, const char *key, const struct 
 	return is_free ? 0 : error_set(error, -EEXIST, "%d runs of job %u wait in the spool", RUNS_MAX, job_id);
 }
 
-/* The key under which the record is to lie, and the record that says so. */
+/* How long the record may be. A list that cannot be read is refused when it is merged. */
+static size_t length_most(const json_t *json)
+{
+	const char *nodes = json_string_value(json_object_get(json, "nodes"));
+	char first[RECORD_NODE_NAME_MAX];
+	int count = nodes ? nodelist_first(nodes, first, sizeof(first)) : 0;
+
+	return node_short_most(count > 0 ? (uint32_t)count : 1);
+}
+
+/* The key under which the record is to lie, and the record that says so, no longer than it may be. */
 static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], char **text, size_t *length,
                           struct error *error)
 {
@@ -197,13 +210,13 @@ static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], c
 		return 0;
 	number = run.count;
 	result = number_find(spool, key, &run, &number, error);
-	if (result || number == run.count)
+	if (result || (number == run.count && *length <= length_most(json)))
 		return result;
 	outbox_key_parse(key, cluster, &job_id, &run.count);
 	outbox_key(cluster, job_id, number, key, error);
 	json_object_set_new(json, "restart_count", json_integer((json_int_t)number));
 	free(*text);
-	*text = memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	*text = node_short_print(json, length_most(json));
 	*length = *text ? strlen(*text) : 0;
 	return *text ? 0 : error_set(error, -ENOMEM, "out of memory");
 }

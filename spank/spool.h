@@ -39,7 +39,8 @@ void spool_close(struct spool *spool);
 /*
  * Moves one node's record from the outbox to the shared spool: there it is durable before it leaves here. 0 also where
  * somebody else has moved it. It goes to those of its job that are of the same run, or, beside those of other runs, to
- * a key of its own: ret_key (may be NULL) is the one that it has there.
+ * a key of its own: ret_key (may be NULL) is the one that it has there. A record that is longer than its part of what a
+ * job may take there loses details, and says so.
  */
 int spool_move(struct spool *spool, const char *key, const char *node, char ret_key[OUTBOX_KEY_MAX],
                struct error *error);
