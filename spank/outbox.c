@@ -59,11 +59,14 @@ bool outbox_is_free(const char *directory, const char *key, const char *node, co
 	json_auto_t *json = NULL;
 	char name[FILES_NAME_MAX + 1];
 	struct job_run other;
+	int result;
 
 	if (outbox < 0 || (size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
 		return true;
-	return files_read_json(outbox, name, NODE_RECORD_MAX, &json) || !run_read(json, &other) ||
-	       run_is_same(run, &other);
+	result = files_read_json(outbox, name, NODE_RECORD_MAX, &json);
+	if (result)
+		return files_is_bad(result);
+	return !run_read(json, &other) || run_is_same(run, &other);
 }
 
 int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error)

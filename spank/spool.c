@@ -125,8 +125,8 @@ static int shared_put(struct spool *spool, const char *key, const char *node, co
 	return files_write(directory, name, 0600, text, length, true);
 }
 
-/* Whether a directory has records of that run, or of others only, or none. */
-enum verdict { VERDICT_NONE, VERDICT_SAME, VERDICT_OTHER };
+/* Whether a directory has records of that run, or of others only, or none; or that cannot be told. */
+enum verdict { VERDICT_NONE, VERDICT_SAME, VERDICT_OTHER, VERDICT_UNREAD };
 
 static enum verdict directory_judge(int directory, const struct job_run *run)
 {
@@ -137,9 +137,14 @@ static enum verdict directory_judge(int directory, const struct job_run *run)
 	for (int files = 0; files < LOOK_MAX && entries && (entry = readdir(entries));) {
 		json_auto_t *json = NULL;
 		struct job_run other;
+		int result;
 
-		if (!files_name_ok(entry->d_name) ||
-		    files_read_json(directory, entry->d_name, NODE_RECORD_MAX, &json) || !run_read(json, &other))
+		if (!files_name_ok(entry->d_name))
+			continue;
+		result = files_read_json(directory, entry->d_name, NODE_RECORD_MAX, &json);
+		if (result && !files_is_bad(result))
+			return VERDICT_UNREAD;
+		if (result || !run_read(json, &other))
 			continue;
 		if (run_is_same(run, &other))
 			return VERDICT_SAME;
@@ -177,6 +182,8 @@ static int number_find(const struct spool *spool, const char *key, const struct 
 			break;
 		outbox_key(cluster, job_id, number, tried, error);
 		verdict = key_judge(spool, tried, run);
+		if (verdict == VERDICT_UNREAD)
+			return error_set(error, -EIO, "\"%s\" cannot be read", tried);
 		if (verdict == VERDICT_SAME || (verdict == VERDICT_NONE && i < RUNS_MAX && !is_free))
 			*ret_number = number;
 		if (verdict == VERDICT_SAME)
@@ -200,12 +207,15 @@ static size_t length_most(const json_t *json)
 static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], char **text, size_t *length,
                           struct error *error)
 {
+	unsigned failures = memory_failures();
 	json_auto_t *json = memory_json(*text, *length, 0);
 	uint32_t number, job_id;
 	char cluster[64];
 	struct job_run run;
 	int result;
 
+	if (memory_failures() != failures)
+		return error_set(error, -ENOMEM, "out of memory");
 	if (!run_read(json, &run)) /* what is no record at all is told apart when it is merged */
 		return 0;
 	number = run.count;
@@ -218,7 +228,7 @@ static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], c
 	free(*text);
 	*text = node_short_print(json, length_most(json));
 	*length = *text ? strlen(*text) : 0;
-	return *text ? 0 : error_set(error, -ENOMEM, "out of memory");
+	return memory_failures() == failures ? 0 : error_set(error, -ENOMEM, "out of memory");
 }
 
 static int record_move(struct spool *spool, const char *name, const char *node, char key[OUTBOX_KEY_MAX],

@@ -74,15 +74,17 @@ static struct job_run run_of(const struct collection *collection)
 /* The record with its run beside it: there is no row of slurmdbd's that would say when that was. */
 static char *line_of_run(const char *line, const struct job_run *run)
 {
+	unsigned failures = memory_failures();
 	json_auto_t *json = memory_json(line, strlen(line), 0);
 
 	json_object_set_new(json, "run", run_to_json(run));
-	return json ? memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+	return memory_failures() == failures ? memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 }
 
 /* What is kept under that key, if it is of the run; -ESTALE: of another. */
 static int held_read(struct store *store, const char *key, const struct job_run *run, char **ret_held)
 {
+	unsigned failures = memory_failures();
 	json_auto_t *json = NULL;
 	struct job_run other;
 	int result = spool_kept(store->spool, key, ret_held);
@@ -90,6 +92,8 @@ static int held_read(struct store *store, const char *key, const struct job_run 
 	if (result || !*ret_held)
 		return result;
 	json = memory_json(*ret_held, strlen(*ret_held), 0);
+	if (memory_failures() != failures)
+		return -ENOMEM;
 	if (!run_read(json_object_get(json, "run"), &other) || run_is_same(run, &other))
 		return 0;
 	free(*ret_held);
