@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import subprocess
 import time
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.lib.record_tools import BUILD, NO_POWERCAP, driver, settings
+from tests.lib.record_tools import BUILD, NO_POWERCAP, REPOSITORY, driver, settings
 from tests.lib.segments import SIZES, SLOT, SLOTS, segment
 
 PROGRAM = BUILD / "tests/lib/doubles/ending-driver"
@@ -148,6 +149,18 @@ def test_an_honest_step_s_functions_stay_among_its_sums(job: Job, tmp_path: Path
     record = job.record()
     assert [step["id"] for step in record["steps"]] == ["255", "256"]
     assert (record["steps_summed"], record["steps_left_out"]) == (1, 0)
+
+
+def test_functions_that_did_not_wait_are_counted_where_they_may(job: Job, tmp_path: Path) -> None:
+    """MPI_Recv may, MPI_Isend does not; of what is never called there is nothing."""
+    rows = re.findall(r"^CALL\((\w+), \d+, (\w+)", (REPOSITORY / "preload/mpi_calls.def").read_text(), re.M)
+    calls = bytearray(64 * len(rows))
+    for name in ("Recv", "Isend"):
+        struct.pack_into("<Q", calls, 64 * [row[0] for row in rows].index(name), 12)
+    assert dict(rows)["Recv"] == "WAIT" and dict(rows)["Isend"] == "MARK"
+    job.segment = claims(tmp_path / "segment", 1, bytes(calls))
+    job.steps(0, 1)
+    assert wait_of(job, 0)["calls"] == {"MPI_Recv": [12, 0, 0, 0]}
 
 
 def test_a_step_s_file_is_bounded(job: Job, tmp_path: Path) -> None:
