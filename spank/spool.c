@@ -252,7 +252,9 @@ static int record_move(struct spool *spool, const char *name, const char *node, 
 	if (result)
 		return error_set(error, result, "spool \"%s/%s\": %s; the record stays in \"%s\"", spool->shared_path,
 		                 key, strerror(-result), spool->outbox_path);
-	unlinkat(spool->outbox, name, 0);
+	if (unlinkat(spool->outbox, name, 0) && errno != ENOENT)
+		return error_set(error, -errno, "\"%s/%s\" cannot be removed: %s", spool->outbox_path, name,
+		                 strerror(errno));
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "spank/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,17 @@ static void task_remove(struct writer *writer, size_t index)
 	writer->task[index] = writer->task[--writer->count];
 }
 
+/* Where the outbox has become read-only what was stored stays there, and would be stored again and again. */
+static bool task_stays(const struct writer *writer, const struct task *task)
+{
+	char name[FILES_NAME_MAX + 1];
+
+	if (writer->spool.shared >= 0)
+		return false;
+	snprintf(name, sizeof(name), "%s.%s.json", task->key, writer->node);
+	return faccessat(writer->spool.outbox, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 static bool task_is_known(const struct writer *writer, const char *key)
 {
 	for (size_t i = 0; i < writer->count; i++)
@@ -278,7 +290,7 @@ static bool round_play(struct writer *writer, uint64_t *ret_next_ns)
 			again = false;
 			result = task_play(writer, task, &again, &error);
 			result_note(writer, result, &error);
-			if (!again && (result == 0 || writer->spool.shared >= 0)) { /* it is not in the outbox */
+			if (!again && !task_stays(writer, task)) {
 				task_remove(writer, i--);
 				continue;
 			}
