@@ -29,6 +29,8 @@ struct collection {
 	struct record_node **node; /* in the order of the node list */
 	uint32_t nodes_of;
 	bool has_first; /* the first node of the list is there */
+	size_t refused; /* files that are no records of the job's nodes */
+	size_t others;  /* records of other runs of the job, which stay */
 	size_t list_count;
 	char *list[COLLECTION_LISTS]; /* the node lists that node points to */
 };

@@ -144,6 +144,7 @@ static void entry_refuse(const struct reading *reading, struct entry *entry)
 {
 	char name[FILES_NAME_MAX + 1];
 
+	reading->collection->refused++;
 	collection_file_name(reading->collection, entry->node->node, name);
 	log_error("\"%s\" of \"%s\" left out: it is not in the job's node list, or names another list", name,
 	          reading->collection->key);
@@ -182,6 +183,65 @@ static int list_wider(struct reading *reading, size_t narrow)
 		}
 	}
 	return widest >= 0 && all_are(reading, reading->list[widest], narrow, true) ? widest : -1;
+}
+
+/* Widens the run by all records that are of it. Returns whether there were more. */
+static bool run_widen(const struct reading *reading, struct job_run *run, bool *is_of)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < reading->count; i++) {
+		const struct job_run *other = &reading->entry[i].node->run;
+
+		if (is_of[i] || !run_is_same(run, other))
+			continue;
+		is_of[i] = more = true;
+		if (other->timeless)
+			continue;
+		run->start_s = other->start_s < run->start_s ? other->start_s : run->start_s;
+		run->end_s = other->end_s > run->end_s ? other->end_s : run->end_s;
+	}
+	return more;
+}
+
+/*
+ * What is of another run than the record that is believed most stays where it is, for the next that reads. -ENOMEM: it
+ * cannot be told.
+ */
+static int runs_split(struct reading *reading)
+{
+	cleanup_free bool *is_of = calloc(reading->count + 1, sizeof(*is_of));
+	const struct entry *best = NULL;
+	struct job_run run;
+	size_t kept = 0;
+
+	if (!is_of)
+		return -ENOMEM;
+	for (size_t i = 0; i < reading->count; i++)
+		if (!reading->entry[i].node->run.timeless && (!best || is_better(&reading->entry[i], best)))
+			best = &reading->entry[i];
+	if (!best)
+		return 0;
+	run = best->node->run;
+	while (run_widen(reading, &run, is_of))
+		;
+	for (size_t i = 0; i < reading->count; i++) {
+		if (is_of[i])
+			reading->entry[kept++] = reading->entry[i];
+		else
+			record_node_free(reading->entry[i].node);
+	}
+	reading->collection->others = reading->count - kept;
+	reading->count = kept;
+	return 0;
+}
+
+static bool list_is_used(const struct reading *reading, size_t list)
+{
+	for (size_t i = 0; i < reading->count; i++)
+		if (reading->entry[i].list == list)
+			return true;
+	return false;
 }
 
 static bool is_vouched_for(const struct reading *reading, size_t list)
@@ -232,8 +292,8 @@ static void lists_judge(struct reading *reading, int chosen, bool ret_counts[COL
 
 	for (size_t i = 0; chosen >= 0 && i < collection->list_count; i++) {
 		/* a list of nodes that the job gave back has none in common with the one that holds */
-		ret_counts[i] =
-		        (int)i == chosen || (reading->list[i] && all_are(reading, reading->list[chosen], i, false));
+		ret_counts[i] = (int)i == chosen || (reading->list[i] && list_is_used(reading, i) &&
+		                                     all_are(reading, reading->list[chosen], i, false));
 		if (ret_counts[i])
 			collection->nodes_of += (uint32_t)nodelist_count(reading->list[i]);
 	}
@@ -249,7 +309,7 @@ static int entries_place(struct reading *reading)
 	int chosen;
 
 	collection->node = calloc(reading->count + 1, sizeof(*collection->node));
-	if (!collection->node)
+	if (!collection->node || runs_split(reading))
 		return -ENOMEM;
 	lists_widen(reading, true);
 	lists_widen(reading, false);
@@ -305,6 +365,7 @@ static int directory_read(struct reading *reading)
 			return result; /* what is merely not read must not count as missing */
 		if (result)
 			log_error("\"%s\" of \"%s\" left out: %s", entry->d_name, collection->key, error.text);
+		collection->refused += result != 0;
 	}
 	return errno ? -errno : entries_place(reading);
 }

@@ -58,24 +58,6 @@ static bool has_frequency(spank_t spank)
 	return spank_getenv(spank, "SLURM_CPU_FREQ_REQ", request, sizeof(request)) != ESPANK_ENV_NOEXIST && request[0];
 }
 
-/*
- * Slurm tells it in the environment, which is the user's; the item stays 0 in 22.05. A wrong number puts the job's own
- * record under another key of its own, no more.
- */
-static uint32_t count_restarts(spank_t spank)
-{
-	uint32_t count = read_number(spank, S_SLURM_RESTART_COUNT);
-	char text[16] = "";
-	char *end = text;
-	unsigned long told;
-
-	if (spank_getenv(spank, "SLURM_RESTART_COUNT", text, sizeof(text)) != ESPANK_SUCCESS || text[0] < '0' ||
-	    text[0] > '9')
-		return count;
-	told = strtoul(text, &end, 10);
-	return !*end && told > count && told < 1000000 ? (uint32_t)told : count;
-}
-
 int job_read(spank_t spank, struct job *ret_job, struct error *error)
 {
 	struct job job = {.cpus_per_task = 1};
@@ -92,7 +74,6 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	job.kind = kind_of(job.step_id);
 	job.array_job = read_number(spank, S_JOB_ARRAY_ID);
 	job.array_task = job.array_job ? read_number(spank, S_JOB_ARRAY_TASK_ID) : 0;
-	job.restarts = count_restarts(spank);
 	job.nodes = read_number(spank, S_JOB_NNODES);
 	job.node_index = read_number(spank, S_JOB_NODEID);
 	job.local_tasks = read_number(spank, S_JOB_LOCAL_TASK_COUNT);

@@ -2,7 +2,7 @@
  * What Slurm says of this step, as plain numbers. With plugin and inject, one of the three modules that know spank_t.
  *
  * SPANK items are read, and of the step's environment, which is the user's, only whether the user asked for a binding
- * and the restart count.
+ * or a frequency.
  */
 #ifndef MPIWAIT_SPANK_JOB_H
 #define MPIWAIT_SPANK_JOB_H
@@ -25,7 +25,6 @@ struct job {
 	uint32_t gid;
 	uint32_t array_job;  /* 0: no array */
 	uint32_t array_task; /* of array_job */
-	uint32_t restarts;
 	uint32_t nodes;
 	uint32_t node_index;
 	uint32_t local_tasks;

@@ -2,14 +2,15 @@
  * mpi-wait-node: what happens to records when Slurm is not waiting for us, and to frequencies when nobody is left to
  * put them back. Runs as root on a node, or as a timer on any host that reaches slurmdbd and the spool.
  *
- * The epilog starts "write" for each job; "sweep" brings what was left. Standard error is the log where it is a
- * terminal, else syslog (daemon); for "restore", whose callers read it, it always is.
+ * Each epilog starts "drain", of which one per node stays; "sweep" brings what was left. Standard error is the log
+ * where it is a terminal, else syslog (daemon); for "restore", whose callers read it, it always is.
  */
 #include "spank/cleanup.h"
 #include "spank/cpufreq.h"
 #include "spank/energy.h"
 #include "spank/files.h"
 #include "spank/log.h"
+#include "spank/memory.h"
 #include "spank/node_job.h"
 #include "spank/node_record.h"
 #include "spank/outbox.h"
@@ -26,6 +27,8 @@
 
 #define EXIT_LEFT  2 /* not everything could be stored yet */
 #define EXIT_USAGE 64
+
+#define SITE_WORDS_MAX 32768
 
 /* Of the command line, after the command's name. */
 struct arguments {
@@ -53,6 +56,21 @@ static int report(int result, const struct error *error)
 	if (result < 0)
 		return EXIT_FAILURE;
 	return result == WRITER_LEFT ? EXIT_LEFT : EXIT_SUCCESS;
+}
+
+static int run_drain(struct arguments *arguments)
+{
+	char words[SITE_WORDS_MAX] = "";
+	struct error error = {0};
+	struct state_place place;
+
+	if (state_place_init(arguments->state_root, &place))
+		return report(-EINVAL, &(struct error){"SLURMD_NODENAME is no node name"});
+	for (int i = 0; i < arguments->site_count; i++)
+		if (strlen(words) + strlen(arguments->site_words[i]) + 2 < sizeof(words))
+			strcat(strcat(words, arguments->site_words[i]), " ");
+	arguments->writer.words = words;
+	return report(writer_drain(&arguments->writer, place.node, &error), &error);
 }
 
 static int run_write(struct arguments *arguments)
@@ -131,23 +149,24 @@ static int run_restore(struct arguments *arguments)
 /* The window until the newest step's sample: showing a job must not change anything. */
 static json_t *job_show(const struct state_place *place, int directory, struct state_job *job)
 {
-	json_auto_t *steps = NULL, *json = NULL;
+	json_auto_t *record = NULL, *json = NULL;
+	cleanup_steps struct node_steps steps = {.text = NULL};
+	cleanup_free char *text = NULL;
 	cleanup_close int node = state_open_node(place);
 	struct energy_snapshot latest;
 	struct energy_window window;
 	struct energy_share share;
-	struct watts watts;
-	uint32_t left_out = 0;
 	bool has_window = false;
 
 	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
-	steps = node_record_steps(directory, &share, &watts, NULL, &left_out);
+	node_steps_read(directory, &share, &steps);
 	if (job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0)
 		has_window = energy_from_json(json, &latest) == 0;
 	if (has_window)
 		energy_between(&job->baseline, &latest, &window);
-	return node_record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, steps,
-	                         left_out);
+	record = node_record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, &steps);
+	text = record ? node_record_print(record, &steps) : NULL;
+	return text ? memory_json(text, strlen(text), 0) : NULL;
 }
 
 static int run_show(struct arguments *arguments)
@@ -194,13 +213,14 @@ static const struct command {
 	int (*run)(struct arguments *arguments);
 	const char *help;
 } commands[] = {
-        {"write", "KEY", run_write,
-         "one job's record from this node's outbox to the spool and, from its first node, to slurmdbd"},
+        {"drain", NULL, run_drain,
+         "every record in this node's outbox to the spool and, from their jobs' first nodes, to slurmdbd (epilog)"},
+        {"write", "KEY", run_write, "the same for one job's record, whatever else is done"},
         {"sweep", NULL, run_sweep, "every record that was left, from outbox and spool to slurmdbd (for a timer)"},
         {"move", NULL, run_move, "every record that was left in this node's outbox to the spool (for a timer)"},
         {"flush", NULL, run_flush, "the same at once, for 20 s at most, whatever its age"},
         {"prolog", NULL, run_prolog, "for Prolog=, where Slurm calls no SPANK prolog: node state and energy baseline"},
-        {"epilog", NULL, run_epilog, "for Epilog=, likewise: the node's record to the outbox, and 'write' started"},
+        {"epilog", NULL, run_epilog, "for Epilog=, likewise: the node's record to the outbox, and 'drain' started"},
         {"restore", NULL, run_restore,
          "puts back what a dead slurmstepd has left changed in cpufreq (at boot, for health checks)"},
         {"show", "JOBID", run_show, "what this node knows of a running job, as JSON"},

@@ -81,8 +81,11 @@ void node_job_prolog(const struct site *site, const char *words)
 		return;
 	/* of an earlier run of the job, whose epilog could not put everything back */
 	restore_job(place, CPUFREQ_SYSFS, facts->job_id);
-	/* Right here; in the epilog of a run that is requeued it is one higher. */
-	facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", 0);
+	/* From Slurm 24.11 on, and right here; in the epilog of a run that is requeued it is one higher. */
+	facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", STATE_NONE);
+	facts->restart_known = facts->restart_count != STATE_NONE;
+	if (!facts->restart_known)
+		facts->restart_count = 0;
 	if (decide(site, words, facts) && state_job_begin(place, facts, true, &error) < 0)
 		log_error("job %u: %s", facts->job_id, error.text);
 }

@@ -13,13 +13,10 @@
 
 #include "spank/energy_share.h"
 #include "spank/error.h"
-#include "spank/power.h"
+#include "spank/node_steps.h"
 #include "spank/state.h"
-#include "spank/watts.h"
 
-#define NODE_RECORD_MAX       (4 * 1024 * 1024) /* bytes */
-#define NODE_RECORD_STEPS_MAX 4096
-#define NODE_RECORD_RANKS_MAX 65536 /* ranks that are listed singly, over all steps */
+#define NODE_RECORD_MAX (4 * 1024 * 1024) /* bytes */
 
 struct node_record_end {
 	struct state_place place;
@@ -44,16 +41,15 @@ int node_record_finish(const struct node_record_end *end, struct error *error);
  */
 void node_record_finish_left(const char *root, const char *outbox);
 
-/* The record of a job as its state is now. energy may be NULL (then job->energy_why). NULL only without memory. */
-json_t *node_record_build(const struct state_job *job, const char *node, double end_s,
-                          const struct energy_window *energy, const struct energy_share *share, json_t *steps,
-                          uint32_t steps_left_out);
-
 /*
- * The steps' part, from the files in the job's directory; never NULL but without memory. curve, which may be NULL, gets
- * their points.
+ * The record of a job as its state is now, but for its steps, which node_record_print adds. energy may be NULL (then
+ * job->energy_why). NULL only without memory.
  */
-json_t *node_record_steps(int job_directory, const struct energy_share *share, struct watts *ret_watts,
-                          struct power_curve *curve, uint32_t *ret_left_out);
+json_t *node_record_build(const struct state_job *job, const char *node, double end_s,
+                          const struct energy_window *energy, const struct energy_share *share,
+                          const struct node_steps *steps);
+
+/* The whole record as text, the caller's to free; NULL only without memory. */
+char *node_record_print(const json_t *record, const struct node_steps *steps);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "spank/cleanup.h"
 #include "spank/files.h"
+#include "spank/node_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +53,23 @@ int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, ui
 	return 0;
 }
 
-int outbox_put(const char *directory, const char *key, const char *node, const json_t *record, struct error *error)
+bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run)
+{
+	cleanup_close int outbox = files_directory(AT_FDCWD, directory ? directory : OUTBOX_DIRECTORY, 0);
+	json_auto_t *json = NULL;
+	char name[FILES_NAME_MAX + 1];
+	struct job_run other;
+	int result;
+
+	if (outbox < 0 || (size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
+		return true;
+	result = files_read_json(outbox, name, NODE_RECORD_MAX, &json);
+	if (result)
+		return files_is_bad(result);
+	return !run_read(json, &other) || run_is_same(run, &other);
+}
+
+int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error)
 {
 	cleanup_close int outbox = files_directory_path(directory ? directory : OUTBOX_DIRECTORY, 0700);
 	char name[FILES_NAME_MAX + 1];
@@ -61,7 +78,7 @@ int outbox_put(const char *directory, const char *key, const char *node, const j
 	if (outbox >= 0 && (size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
 		result = -ENAMETOOLONG;
 	if (result >= 0)
-		result = files_write_json(outbox, name, 0600, record, true);
+		result = files_write(outbox, name, 0600, record, strlen(record), true);
 	if (result < 0)
 		return error_set(error, result, "outbox \"%s\": %s", directory ? directory : OUTBOX_DIRECTORY,
 		                 strerror(-result));
@@ -141,11 +158,10 @@ static void environment_make(char lines[][PATH_MAX + 32], char *environment[])
 	environment[count] = NULL;
 }
 
-int outbox_writer_start(const char *helper, const char *key, int argument_count, char *const arguments[],
-                        struct error *error)
+int outbox_writer_start(const char *helper, int argument_count, char *const arguments[], struct error *error)
 {
-	static char verb[] = "write";
-	cleanup_free char **command = calloc((size_t)argument_count + 4, sizeof(*command));
+	static char verb[] = "drain";
+	cleanup_free char **command = calloc((size_t)argument_count + 3, sizeof(*command));
 	cleanup_free char(*lines)[PATH_MAX + 32] = calloc(3, sizeof(*lines));
 	char *environment[8];
 	int result;
@@ -154,9 +170,8 @@ int outbox_writer_start(const char *helper, const char *key, int argument_count,
 		return error_set(error, -ENOMEM, "out of memory");
 	command[0] = (char *)helper;
 	command[1] = verb;
-	command[2] = (char *)key;
 	for (int i = 0; i < argument_count; i++)
-		command[3 + i] = arguments[i];
+		command[2 + i] = arguments[i];
 	environment_make(lines, environment);
 	result = detach(helper, command, environment);
 	return result ? error_set(error, result, "\"%s\" could not be started: %s", helper, strerror(-result)) : 0;

@@ -7,10 +7,11 @@
 #ifndef MPIWAIT_SPANK_OUTBOX_H
 #define MPIWAIT_SPANK_OUTBOX_H
 
-#include <jansson.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "spank/error.h"
+#include "spank/run.h"
 
 #define OUTBOX_DIRECTORY "/var/spool/mpi-wait/out"
 #define OUTBOX_KEY_MAX   112
@@ -22,15 +23,17 @@ int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, cha
 /* Takes a key apart; the cluster's name may contain dashes itself. Returns 0 or -EINVAL. */
 int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, uint32_t *ret_restart_count);
 
+/* Whether no record of another run of the job lies there under that key. */
+bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run);
+
 /* Stores the record durably; directory NULL: OUTBOX_DIRECTORY. Returns 0 or -errno. */
-int outbox_put(const char *directory, const char *key, const char *node, const json_t *record, struct error *error);
+int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error);
 
 /*
- * Starts "<helper> write KEY [argument...]" in a session of its own, with /dev/null as descriptors 0 to 2, no other
+ * Starts "<helper> drain [argument...]" in a session of its own, with /dev/null as descriptors 0 to 2, no other
  * descriptor, and of the environment only what Slurm's client library needs. Leaves no child; returns as soon as the
  * helper is on its own, and never waits for its work. Returns 0 or -errno.
  */
-int outbox_writer_start(const char *helper, const char *key, int argument_count, char *const arguments[],
-                        struct error *error);
+int outbox_writer_start(const char *helper, int argument_count, char *const arguments[], struct error *error);
 
 #endif

@@ -145,6 +145,8 @@ static char *job_print(const struct job *job, const struct record_detail *detail
 		left_out += (double)(job->sum->step_count - detail->steps);
 	if (left_out > 0)
 		json_object_set_new(json, "steps_left_out", number(left_out, 0));
+	if (job->sum->steps_summed > 0)
+		json_object_set_new(json, "steps_summed", number(job->sum->steps_summed, 0));
 	line = json_pack("{s:o}", "mpi_wait", json);
 	return line ? memory_text(line, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(15)) : NULL;
 }

@@ -345,6 +345,9 @@ static int facts_get(const json_t *json, struct record_node *node, struct error 
 		return error_set(error, -EINVAL, "\"policy\"");
 	if (!times_get(json, &node->start_s, &node->end_s))
 		return error_set(error, -EINVAL, "\"start_s\" or \"end_s\"");
+	run_read(json, &node->run);
+	node->run.start_s = node->start_s;
+	node->run.end_s = node->end_s;
 	if (!integer_get(json, "cores", 1000000, &cores) || !integer_get(json, "cores_total", 1000000, &cores_total))
 		return error_set(error, -EINVAL, "\"cores\" or \"cores_total\"");
 	node->cores = (double)cores;
@@ -360,6 +363,8 @@ static int facts_get(const json_t *json, struct record_node *node, struct error 
 		return error_set(error, -EINVAL, "\"throttle\"");
 	if (!integer_get(json, "steps_left_out", COUNT_MAX, &node->steps_left_out))
 		return error_set(error, -EINVAL, "\"steps_left_out\"");
+	if (!maybe_get(json, "steps_summed", COUNT_MAX, &node->steps_summed))
+		return error_set(error, -EINVAL, "\"steps_summed\"");
 	return 0;
 }
 

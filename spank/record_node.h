@@ -18,6 +18,7 @@
 #include "spank/record_grant.h"
 #include "spank/record_power.h"
 #include "spank/record_watts.h"
+#include "spank/run.h"
 #include "spank/service.h"
 #include "spank/throttle.h"
 
@@ -95,6 +96,7 @@ struct record_node {
 	uint32_t het_job_id;
 	uint32_t het_offset;
 	uint32_t restart_count;
+	struct job_run run;
 	uint32_t gid;
 	const char *nodes; /* the job's node list, borrowed from the JSON value: who frees that puts a copy here */
 	struct policy_use policy;
@@ -109,6 +111,7 @@ struct record_node {
 	bool has_throttle;
 	uint64_t throttle[THROTTLE_KIND_COUNT];
 	uint64_t steps_left_out;
+	uint64_t steps_summed; /* that have lost details */
 	size_t step_count;
 	struct record_step *step;
 };

@@ -305,6 +305,7 @@ int sum_make(const struct record_node *const nodes[], size_t count, struct sum *
 		record_watts_add(&sum->watts, &nodes[i]->watts);
 		throttle_add_node(sum, nodes[i], (uint32_t)i);
 		sum->steps_left_out += (double)nodes[i]->steps_left_out;
+		sum->steps_summed += (double)nodes[i]->steps_summed;
 		for (size_t j = 0; j < nodes[i]->step_count; j++)
 			step_add(sum, index, nodes[i], &nodes[i]->step[j], (uint32_t)i);
 	}

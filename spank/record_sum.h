@@ -60,6 +60,7 @@ struct sum {
 	double low_s, transitions; /* as the ranks say */
 	struct record_grant grant; /* as root says */
 	double steps_left_out;
+	double steps_summed;
 	/* energy */
 	uint32_t energy_nodes; /* nodes whose energy is in the sums */
 	bool share;            /* some node was not wholly the job's */

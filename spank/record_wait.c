@@ -39,6 +39,8 @@ static json_t *calls_print(const struct sum *sum, size_t shown)
 	for (size_t i = 0; i < sum->call_count; i++) {
 		const struct sum_call *call = &sum->call[i];
 
+		if (call->waits == 0 && call->wait_s == 0)
+			continue; /* on no node */
 		if (printed < shown && strcmp(call->name, "other") != 0) {
 			call_print(calls, call->name, call);
 			printed++;

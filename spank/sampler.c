@@ -30,6 +30,7 @@ struct sampler {
 	struct slots *slots;     /* of this tick, NULL: none */
 	struct watts_feed *feed; /* NULL: no ranks to be seen */
 	bool complained;
+	bool counted; /* nothing is kept of this step but that it was there */
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards stop */
 	pthread_cond_t changed;
@@ -71,7 +72,20 @@ static void watts_update(struct sampler *sampler)
 	sampler->step.watts = watts_to_json(watts_feed_sums(sampler->feed));
 }
 
-static void tick(struct sampler *sampler)
+/* The accumulator goes on: other steps and jobs of the node need it. */
+static void tick_counted(struct sampler *sampler)
+{
+	struct error error = {0};
+
+	if (!sampler->rapl)
+		return;
+	if (energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &sampler->step.to, &error))
+		complain(sampler, error.text);
+	else
+		sampler->step.has_energy = true;
+}
+
+static void tick_kept(struct sampler *sampler)
 {
 	struct state_step *step = &sampler->step;
 	struct error error = {0};
@@ -95,6 +109,14 @@ static void tick(struct sampler *sampler)
 	result = state_step_write(sampler->job_directory, step, wait, grant);
 	if (result)
 		complain(sampler, strerror(-result));
+}
+
+static void tick(struct sampler *sampler)
+{
+	if (sampler->counted)
+		tick_counted(sampler);
+	else
+		tick_kept(sampler);
 }
 
 static uint64_t interval_ns(const struct sampler *sampler)
@@ -168,6 +190,7 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 {
 	const struct sampler_config *config = &sampler->config;
 	struct error no_zones = {0};
+	int result = 0;
 
 	sampler->node_directory = state_open_node(&config->place);
 	sampler->job_directory = state_open_job(&config->place, config->job_id);
@@ -181,6 +204,11 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	}
 	if (rapl_open(&sampler->rapl, &no_zones))
 		sampler->rapl = NULL;
+	sampler->counted = state_step_kind(config->step_id) == STATE_STEP_COUNTED;
+	if (sampler->counted)
+		result = state_step_count(sampler->job_directory);
+	if (result)
+		return error_set(error, result, "the number of steps: %s", strerror(-result));
 	if (sampler->rapl && sampler->segment >= 0)
 		sampler->feed = watts_feed_new();
 	return 0;

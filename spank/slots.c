@@ -24,6 +24,19 @@ static const char *const call_names[] = {
 #undef CALL
 };
 
+/* Of another node's ranks a call may have waited where none of this node's did: then theirs are counted too. */
+static bool call_may_wait(size_t row)
+{
+	enum { WAIT = true, TIME = true, MARK = false };
+	static const bool may[] = {
+#define CALL(name, arguments, kind, ...) kind,
+#include "preload/mpi_calls.def"
+#undef CALL
+	};
+
+	return row < sizeof(may) / sizeof(may[0]) && may[row];
+}
+
 const char *slots_call_name(size_t row)
 {
 	return row < sizeof(call_names) / sizeof(call_names[0]) ? call_names[row] : "other";
@@ -273,7 +286,7 @@ static json_t *calls_to_json(const struct slots *slots)
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
 		const struct slots_call *call = &slots->call[row];
 
-		if (call->waits == 0 && call->wait_ns == 0)
+		if (call->waits == 0 && call->wait_ns == 0 && (call->calls == 0 || !call_may_wait(row)))
 			continue;
 		if (row >= sizeof(call_names) / sizeof(call_names[0])) {
 			add(&other.calls, call->calls);

@@ -69,7 +69,7 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  *   {"ranks": [[rank, wait_us, asleep_us], ...], "size": N, "unseen": N, "doubtful": N, "span_us": N, "naps": N,
  *    "late": N, "late_us": N, "sampled_us": N, "sampled_cpu_us": N,
  *    "low_us": N, "transitions": N,
- *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]},
+ *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]}, of what waited, and what was called and may wait,
  *    "profile": {"MPI_Recv": [calls, time_us, wait_us, bytes, [calls of size class 0, 1, ...]]},
  *    "places": [bytes between nodes, bytes within the node],
  *    "hooks": {"opal": polls}, "flags": {"no_hook": ranks}, "spun": {"MPI_Probe": [burned_us, cpu_us]}}

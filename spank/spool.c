@@ -3,17 +3,27 @@
 #include "spank/cleanup.h"
 #include "spank/files.h"
 #include "spank/log.h"
+#include "spank/memory.h"
 #include "spank/node_record.h"
+#include "spank/node_short.h"
+#include "spank/nodelist.h"
 #include "spank/outbox.h"
+#include "spank/record_node.h"
+#include "spank/run.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pwd.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
-#define TRIES 3
+#define TRIES       3
+#define WRITER_FILE ".writer" /* its lock, and the site arguments that it goes by */
+#define WORDS_MAX   65536
+#define RUNS_MAX    4  /* of a job, that wait to be merged */
+#define LOOK_MAX    64 /* files of other runs in one directory that are read to find one of a run */
 
 void spool_enter(const struct spool *spool)
 {
@@ -115,30 +125,153 @@ static int shared_put(struct spool *spool, const char *key, const char *node, co
 	return files_write(directory, name, 0600, text, length, true);
 }
 
-int spool_move(struct spool *spool, const char *key, const char *node, struct error *error)
+/* Whether a directory has records of that run, or of others only, or none; or that cannot be told. */
+enum verdict { VERDICT_NONE, VERDICT_SAME, VERDICT_OTHER, VERDICT_UNREAD };
+
+static enum verdict directory_judge(int directory, const struct job_run *run)
+{
+	cleanup_closedir DIR *entries = files_entries(directory);
+	const struct dirent *entry;
+	enum verdict verdict = VERDICT_NONE;
+
+	for (int files = 0; files < LOOK_MAX && entries && (entry = readdir(entries));) {
+		json_auto_t *json = NULL;
+		struct job_run other;
+		int result;
+
+		if (!files_name_ok(entry->d_name))
+			continue;
+		result = files_read_json(directory, entry->d_name, NODE_RECORD_MAX, &json);
+		if (result && !files_is_bad(result))
+			return VERDICT_UNREAD;
+		if (result || !run_read(json, &other))
+			continue;
+		if (run_is_same(run, &other))
+			return VERDICT_SAME;
+		verdict = VERDICT_OTHER;
+		files++;
+	}
+	return verdict;
+}
+
+static enum verdict key_judge(const struct spool *spool, const char *key, const struct job_run *run)
+{
+	cleanup_close int directory = files_directory(spool->shared, key, 0);
+
+	return directory < 0 ? VERDICT_NONE : directory_judge(directory, run);
+}
+
+/*
+ * Finds the run's number in the spool: that under which other nodes have put it already, which may be near the one that
+ * this node would choose, else the first that is free. Returns 0, -EINVAL or -EEXIST.
+ */
+static int number_find(const struct spool *spool, const char *key, const struct job_run *run, uint32_t *ret_number,
+                       struct error *error)
+{
+	char cluster[64], tried[OUTBOX_KEY_MAX];
+	bool is_free = false;
+	uint32_t job_id, first;
+
+	if (outbox_key_parse(key, cluster, &job_id, &first))
+		return error_set(error, -EINVAL, "\"%s\" is no key", key);
+	for (uint32_t i = 0; i <= RUNS_MAX; i++) {
+		uint32_t number = i < RUNS_MAX ? first + i : first - 1; /* an epilog may have counted one too many */
+		enum verdict verdict;
+
+		if (i == RUNS_MAX && first == 0)
+			break;
+		outbox_key(cluster, job_id, number, tried, error);
+		verdict = key_judge(spool, tried, run);
+		if (verdict == VERDICT_UNREAD)
+			return error_set(error, -EIO, "\"%s\" cannot be read", tried);
+		if (verdict == VERDICT_SAME || (verdict == VERDICT_NONE && i < RUNS_MAX && !is_free))
+			*ret_number = number;
+		if (verdict == VERDICT_SAME)
+			return 0;
+		is_free |= verdict == VERDICT_NONE && i < RUNS_MAX;
+	}
+	return is_free ? 0 : error_set(error, -EEXIST, "%d runs of job %u wait in the spool", RUNS_MAX, job_id);
+}
+
+/* How long the record may be. A list that cannot be read is refused when it is merged. */
+static size_t length_most(const json_t *json)
+{
+	const char *nodes = json_string_value(json_object_get(json, "nodes"));
+	char first[RECORD_NODE_NAME_MAX];
+	int count = nodes ? nodelist_first(nodes, first, sizeof(first)) : 0;
+
+	return node_short_most(count > 0 ? (uint32_t)count : 1);
+}
+
+/* The key under which the record is to lie, and the record that says so, no longer than it may be. */
+static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], char **text, size_t *length,
+                          struct error *error)
+{
+	unsigned failures = memory_failures();
+	json_auto_t *json = memory_json(*text, *length, 0);
+	uint32_t number, job_id;
+	char cluster[64];
+	struct job_run run;
+	int result;
+
+	if (memory_failures() != failures)
+		return error_set(error, -ENOMEM, "out of memory");
+	if (!run_read(json, &run)) /* what is no record at all is told apart when it is merged */
+		return 0;
+	number = run.count;
+	result = number_find(spool, key, &run, &number, error);
+	if (result || (number == run.count && *length <= length_most(json)))
+		return result;
+	outbox_key_parse(key, cluster, &job_id, &run.count);
+	outbox_key(cluster, job_id, number, key, error);
+	json_object_set_new(json, "restart_count", json_integer((json_int_t)number));
+	free(*text);
+	*text = node_short_print(json, length_most(json));
+	*length = *text ? strlen(*text) : 0;
+	return memory_failures() == failures ? 0 : error_set(error, -ENOMEM, "out of memory");
+}
+
+static int record_move(struct spool *spool, const char *name, const char *node, char key[OUTBOX_KEY_MAX],
+                       struct error *error)
 {
 	cleanup_free char *text = NULL;
-	char name[FILES_NAME_MAX + 1];
 	size_t length = 0;
-	int result, tries = 0;
+	int result = files_read(spool->outbox, name, NODE_RECORD_MAX, &text, &length), tries = 0;
 
-	if ((size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
-		return error_set(error, -ENAMETOOLONG, "\"%s\" of node \"%s\": name too long", key, node);
-	result = files_read(spool->outbox, name, NODE_RECORD_MAX, &text, &length);
 	if (result == -ENOENT)
 		return 0; /* a sweep was faster */
 	if (result)
 		return error_set(error, result, "\"%s/%s\": %s", spool->outbox_path, name, strerror(-result));
 	spool_enter(spool);
-	do
-		result = shared_put(spool, key, node, text, length);
-	while (result == -ENOENT && ++tries < TRIES); /* who has stored the job is removing its directory */
+	result = record_prepare(spool, key, &text, &length, error);
+	if (!result)
+		do
+			result = shared_put(spool, key, node, text, length);
+		while (result == -ENOENT && ++tries < TRIES); /* who has stored the job is removing its directory */
 	spool_leave(spool);
 	if (result)
 		return error_set(error, result, "spool \"%s/%s\": %s; the record stays in \"%s\"", spool->shared_path,
 		                 key, strerror(-result), spool->outbox_path);
-	unlinkat(spool->outbox, name, 0);
+	if (unlinkat(spool->outbox, name, 0) && errno != ENOENT)
+		return error_set(error, -errno, "\"%s/%s\" cannot be removed: %s", spool->outbox_path, name,
+		                 strerror(errno));
 	return 0;
+}
+
+int spool_move(struct spool *spool, const char *key, const char *node, char ret_key[OUTBOX_KEY_MAX],
+               struct error *error)
+{
+	char name[FILES_NAME_MAX + 1], moved[OUTBOX_KEY_MAX];
+	int result;
+
+	if ((size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name) ||
+	    strlen(key) >= sizeof(moved))
+		return error_set(error, -ENAMETOOLONG, "\"%s\" of node \"%s\": name too long", key, node);
+	strcpy(moved, key);
+	result = record_move(spool, name, node, moved, error);
+	if (!result && ret_key)
+		strcpy(ret_key, moved);
+	return result;
 }
 
 /* Every entry of a directory that is a name of ours. */
@@ -191,6 +324,45 @@ static int shared_name(struct spool *spool, const char *name, spool_visit visit,
 
 	(void)spool;
 	return outbox_key_parse(name, cluster, &job_id, &restart_count) ? 0 : visit(context, name, NULL);
+}
+
+static int writer_file(struct spool *spool)
+{
+	return openat(spool->outbox, WRITER_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+}
+
+static void note_write(int file, const char *words)
+{
+	if (ftruncate(file, 0) || pwrite(file, words, strlen(words), 0) < 0)
+		log_error("the site arguments of the node's writer could not be noted: %s", strerror(errno));
+}
+
+void spool_writer_note(struct spool *spool, const char *words)
+{
+	cleanup_close int file = writer_file(spool);
+
+	if (file >= 0)
+		note_write(file, words);
+}
+
+bool spool_writer_noted(struct spool *spool, const char *words)
+{
+	cleanup_free char *text = NULL;
+	size_t length;
+
+	return files_read(spool->outbox, WRITER_FILE, WORDS_MAX, &text, &length) || strcmp(text, words) == 0;
+}
+
+int spool_writer_lock(struct spool *spool, const char *words)
+{
+	cleanup_close int lock = writer_file(spool);
+
+	if (lock < 0)
+		return errno == EBUSY ? -EIO : -errno;
+	if (flock(lock, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	note_write(lock, words);
+	return take_descriptor(&lock);
 }
 
 int spool_each_outbox(struct spool *spool, spool_visit visit, void *context)

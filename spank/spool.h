@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "spank/error.h"
+#include "spank/outbox.h"
 #include "spank/site.h"
 
 #define SPOOL_SLOTS 8
@@ -37,9 +38,12 @@ void spool_close(struct spool *spool);
 
 /*
  * Moves one node's record from the outbox to the shared spool: there it is durable before it leaves here. 0 also where
- * somebody else has moved it.
+ * somebody else has moved it. It goes to those of its job that are of the same run, or, beside those of other runs, to
+ * a key of its own: ret_key (may be NULL) is the one that it has there. A record that is longer than its part of what a
+ * job may take there loses details, and says so.
  */
-int spool_move(struct spool *spool, const char *key, const char *node, struct error *error);
+int spool_move(struct spool *spool, const char *key, const char *node, char ret_key[OUTBOX_KEY_MAX],
+               struct error *error);
 
 /*
  * Calls visit for every job of which there is something: keys of the shared spool, or of the outbox (with the node's
@@ -61,6 +65,16 @@ void spool_tidy(struct spool *spool);
  * file system has no locks, so there is no limit either.
  */
 int spool_slot_take(struct spool *spool, unsigned wait_s);
+
+/*
+ * That this process is the one that drains the node's outbox, by these site arguments, which are noted then. Returns a
+ * descriptor to be closed when it no longer does; -EBUSY: another is; another -errno: the file system has no locks.
+ */
+int spool_writer_lock(struct spool *spool, const char *words);
+
+/* By which site arguments the outbox is to be drained, and whether by these. */
+void spool_writer_note(struct spool *spool, const char *words);
+bool spool_writer_noted(struct spool *spool, const char *words);
 
 /*
  * What is kept of the job in <spool>/done already: the caller's to free, untouched where there is nothing. Returns 0,

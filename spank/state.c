@@ -167,9 +167,10 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 		job->het_job_id = facts->het_job_id;
 		job->het_offset = facts->het_offset;
 	}
-	/* who says 0 may not know: prologs before 24.11, and the extern step, whose environment is empty */
-	if (facts->restart_count > job->restart_count)
+	if (facts->restart_known && !job->restart_known) {
 		job->restart_count = facts->restart_count;
+		job->restart_known = true;
+	}
 	if (job->cores == 0)
 		job->cores = facts->cores;
 	if (job->cores_total == 0)

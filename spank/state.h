@@ -2,9 +2,11 @@
  * State: what a node knows about a job while it runs, in <root>/<node>/<job id>/ (0700, root).
  *
  * job.json is written when the job begins here, step.<id>.json by every sampler tick, so that whoever is killed, the
- * epilog finds all but the last interval. Files are versioned; one that is damaged or of another version counts as
- * absent. Nothing in them was chosen by a user but words that options.h has parsed and numbers that slots.h has
- * bounded.
+ * epilog finds all but the last interval. However many steps a job has and whatever they claim, its directory stays
+ * below 64 MB: a step's file has details up to 128 KiB for the first 256 step ids, and sums up to 4 KiB from then on;
+ * from 4096 on there is one file, "steps", that says how many they were. Files are versioned; one that is damaged or of
+ * another version counts as absent. Nothing in them was chosen by a user but words that options.h has parsed and
+ * numbers that slots.h has bounded.
  */
 #ifndef MPIWAIT_SPANK_STATE_H
 #define MPIWAIT_SPANK_STATE_H
@@ -23,7 +25,9 @@
 
 #define STATE_ROOT          "/run/mpi-wait"
 #define STATE_NODES_MAX     (32 * 1024) /* bytes of a node list in Slurm's notation */
-#define STATE_STEP_FILE_MAX (1024 * 1024)
+#define STATE_STEP_FILE_MAX (256 * 1024)
+#define STATE_STEPS_WHOLE   256  /* steps with an id below this are kept with their details, */
+#define STATE_STEPS_MAX     4096 /* those below this by their sums, the others by their number */
 #define STATE_WHY_MAX       64
 #define STATE_NONE          UINT32_MAX
 
@@ -38,7 +42,9 @@ struct state_job {
 	uint32_t array_task_id;
 	uint32_t het_job_id; /* STATE_NONE: no heterogeneous job */
 	uint32_t het_offset;
-	uint32_t restart_count; /* as the prolog or a stepd saw it; in the epilog's environment it is one too high */
+	uint32_t restart_count; /* as Slurm told the prolog; 0 where it did not. Of a step's environment it is the
+	                           user's */
+	bool restart_known;
 	uint32_t uid;
 	uint32_t gid;
 	uint32_t cores;       /* the job's on this node, 0: not known */
@@ -48,7 +54,7 @@ struct state_job {
 	char cpus[PROCESSORS_TEXT_MAX]; /* the job's on this node, "0-3,8"; "": not known */
 	char words[OPTIONS_TEXT_MAX];   /* the job's own option as given, "off" too; "": the site's default holds */
 	struct policy_use policy;       /* asked "": none for the whole job */
-	bool too_late;                  /* the job has ended: a sample now is none of its begin. Not stored */
+	bool too_late;                  /* the state was made when the job had ended: a sample is none of its begin */
 	/* the rest is filled in by state_job_begin */
 	double start_s;                 /* since the epoch */
 	bool has_baseline;              /* else energy_why */
@@ -93,7 +99,20 @@ int state_open_job(const struct state_place *place, uint32_t job_id);
 /* "batch", "extern", "interactive" or the number. */
 void state_step_name(uint32_t step_id, char name[16]);
 
-/* Writes the step's file; wait (slots_to_json) and grant (grant_to_json) may be NULL. Returns 0 or -errno. */
+/* What is kept of a step of that id. batch, extern and interactive are whole. */
+enum state_step_kind { STATE_STEP_WHOLE, STATE_STEP_SUMS, STATE_STEP_COUNTED };
+enum state_step_kind state_step_kind(uint32_t step_id);
+
+/* One more step of which there is no more than that, to be said once. Returns 0 or -errno. */
+int state_step_count(int job_directory);
+
+/* How many were said so. */
+uint32_t state_steps_counted(int job_directory);
+
+/*
+ * Writes the file of a step that is not merely counted; wait (slots_to_json), from which goes what there is no room
+ * for, and grant (grant_to_json) may be NULL. Returns 0 or -errno.
+ */
 int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant);
 
 /* From a step's file; *ret_wait is borrowed from json, NULL if there is none. Returns 0 or -EBADMSG. */

@@ -4,15 +4,22 @@
 #include "spank/cleanup.h"
 #include "spank/files.h"
 #include "spank/memory.h"
+#include "spank/step_sums.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/file.h>
 
 #define FORMAT_VERSION   1
 #define STEP_EXTERN      0xfffffffcu
 #define STEP_BATCH       0xfffffffbu
 #define STEP_INTERACTIVE 0xfffffffau
+#define COUNT_FILE       "steps"
+#define COUNT_MAX        1000000000
+#define WHOLE_BYTES      (128 * 1024) /* no honest step comes near */
+#define SUMS_BYTES       4096         /* what tmpfs takes for a file in any case */
 
 void state_step_name(uint32_t step_id, char name[16])
 {
@@ -92,6 +99,8 @@ json_t *state_job_to_json(const struct state_job *job)
 #define SET(field) json_object_set_new(json, #field, json_integer((json_int_t)job->field));
 	JOB_NUMBERS(SET)
 #undef SET
+	json_object_set_new(json, "restart_known", json_boolean(job->restart_known));
+	json_object_set_new(json, "too_late", json_boolean(job->too_late));
 	if (job->has_baseline)
 		json_object_set_new(json, "baseline", energy_to_json(&job->baseline));
 	return json;
@@ -121,10 +130,50 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	/* 0.1 did not write these */
 	if (!text_get(json, "cpus", job->cpus, sizeof(job->cpus)))
 		job->cpus[0] = '\0';
+	job->restart_known = json_is_true(json_object_get(json, "restart_known"));
+	job->too_late = json_is_true(json_object_get(json, "too_late"));
 	throttle_from_json(json_object_get(json, "throttle"), &job->throttle);
 	job->has_baseline = baseline && energy_from_json(baseline, &job->baseline) == 0;
 	*ret_job = *job;
 	return 0;
+}
+
+enum state_step_kind state_step_kind(uint32_t step_id)
+{
+	if (step_id < STATE_STEPS_WHOLE || step_id == STEP_EXTERN || step_id == STEP_BATCH ||
+	    step_id == STEP_INTERACTIVE)
+		return STATE_STEP_WHOLE;
+	return step_id < STATE_STEPS_MAX ? STATE_STEP_SUMS : STATE_STEP_COUNTED;
+}
+
+static uint32_t count_read(int file)
+{
+	char text[16] = "";
+
+	if (pread(file, text, sizeof(text) - 1, 0) < 0)
+		return 0;
+	return (uint32_t)strtoul(text, NULL, 10);
+}
+
+int state_step_count(int job_directory)
+{
+	cleanup_close int file = openat(job_directory, COUNT_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	char text[16];
+	uint32_t before;
+	int length;
+
+	if (file < 0 || flock(file, LOCK_EX)) /* steps of one job begin at the same time */
+		return -errno;
+	before = count_read(file);
+	length = snprintf(text, sizeof(text), "%" PRIu32, before < COUNT_MAX ? before + 1 : COUNT_MAX);
+	return pwrite(file, text, (size_t)length, 0) == length ? 0 : -EIO;
+}
+
+uint32_t state_steps_counted(int job_directory)
+{
+	cleanup_close int file = openat(job_directory, COUNT_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return file < 0 ? 0 : count_read(file);
 }
 
 /* What there is, and at its end, instead of the last brace, the energy, which is text already. */
@@ -143,24 +192,52 @@ static char *step_text(const json_t *json, const struct state_step *step)
 	return text;
 }
 
-int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant)
+static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t *grant)
 {
-	char id[16], name[32];
-	unsigned failures = memory_failures();
-	json_auto_t *json = NULL;
-	cleanup_free char *text = NULL;
+	json_t *json = json_pack("{s:i, s:I, s:o, s:I, s:f, s:f, s:O?, s:O?}", "v", FORMAT_VERSION, "id",
+	                         (json_int_t)step->step_id, "policy", state_policy_to_json(&step->policy), "cores",
+	                         (json_int_t)step->cores, "start_s", step->start_s, "end_s", step->end_s, "wait", wait,
+	                         "grant", grant);
 
-	state_step_name(step->step_id, id);
-	snprintf(name, sizeof(name), "step.%s.json", id);
-	json = json_pack("{s:i, s:I, s:o, s:I, s:f, s:f, s:O?, s:O?}", "v", FORMAT_VERSION, "id",
-	                 (json_int_t)step->step_id, "policy", state_policy_to_json(&step->policy), "cores",
-	                 (json_int_t)step->cores, "start_s", step->start_s, "end_s", step->end_s, "wait", wait, "grant",
-	                 grant);
 	if (json && step->watts)
 		json_object_set(json, "watts", step->watts);
 	if (json && step->power)
 		json_object_set_new(json, "power", power_to_json(step->power));
+	return json;
+}
+
+/* The step with all that is kept of its kind, or with ever less of it until that is short enough. */
+static char *step_print(const struct state_step *step, json_t *wait, json_t *grant)
+{
+	static void (*const shorten[])(json_t * wait) = {step_sums_keep, step_sums_least};
+	bool whole = state_step_kind(step->step_id) == STATE_STEP_WHOLE;
+	json_auto_t *json = NULL;
+	char *text;
+
+	if (!whole)
+		step_sums_keep(wait);
+	json = step_to_json(step, wait, grant);
+	if (!whole)
+		json_object_del(json, "power");
 	text = json ? step_text(json, step) : NULL;
+	for (size_t i = 0; i < 2 && text && strlen(text) > (whole ? WHOLE_BYTES : SUMS_BYTES); i++) {
+		free(text);
+		shorten[i](wait);
+		if (!whole)
+			json_object_del(json, "watts");
+		text = step_text(json, step);
+	}
+	return text;
+}
+
+int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant)
+{
+	char id[16], name[32];
+	unsigned failures = memory_failures();
+	cleanup_free char *text = step_print(step, wait, grant);
+
+	state_step_name(step->step_id, id);
+	snprintf(name, sizeof(name), "step.%s.json", id);
 	if (!text || memory_failures() != failures)
 		return -ENOMEM;
 	return files_write(job_directory, name, 0600, text, strlen(text), false);

@@ -170,7 +170,6 @@ static int begin_job(const struct state_place *place, const struct step *step, s
 		facts->array_job_id = step->job.array_job;
 		facts->array_task_id = step->job.array_task;
 	}
-	facts->restart_count = step->job.restarts;
 	facts->uid = step->job.uid;
 	facts->gid = step->job.gid;
 	facts->cores = count_cores(step, step->job.job_cores, &cpus);

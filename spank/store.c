@@ -3,13 +3,16 @@
 #include "spank/cleanup.h"
 #include "spank/log.h"
 #include "spank/memory.h"
+#include "spank/outbox.h"
 #include "spank/record.h"
+#include "spank/run.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #define RUN_OFFSET_MAX_S 10.0
+#define RUNS_KEPT_MAX    1000 /* of one job */
 
 static const struct record_node *const *nodes_of(const struct collection *collection)
 {
@@ -43,20 +46,84 @@ static void run_times(const struct collection *collection, struct account_run *r
 	run->at = (time_t)(start_s + fmin(fmax(end_s - start_s, 0) / 2, RUN_OFFSET_MAX_S));
 }
 
-static double joules_in(const char *line)
+/* For Slurm's own accounting; negative: not to be set. What a part of the nodes used is no job's energy. */
+static double joules_in(const struct collection *collection, const char *line)
 {
 	json_auto_t *record = memory_json(line, strlen(line), 0);
 	const json_t *energy = json_object_get(json_object_get(record, "mpi_wait"), "energy");
 	const json_t *joules = json_object_get(energy, "joules");
 
+	if (!collection_is_complete(collection) || json_object_get(energy, "nodes"))
+		return -1;
 	return json_is_number(joules) ? json_number_value(joules) : -1;
+}
+
+/* The job's run, from the first begin to the last end. */
+static struct job_run run_of(const struct collection *collection)
+{
+	struct job_run run = collection->node[0]->run;
+
+	for (size_t i = 1; i < collection->count; i++) {
+		run.start_s = fmin(run.start_s, collection->node[i]->run.start_s);
+		run.end_s = fmax(run.end_s, collection->node[i]->run.end_s);
+	}
+	run.timeless = false;
+	return run;
+}
+
+/* The record with its run beside it: there is no row of slurmdbd's that would say when that was. */
+static char *line_of_run(const char *line, const struct job_run *run)
+{
+	unsigned failures = memory_failures();
+	json_auto_t *json = memory_json(line, strlen(line), 0);
+
+	json_object_set_new(json, "run", run_to_json(run));
+	return memory_failures() == failures ? memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+}
+
+/* What is kept under that key, if it is of the run; -ESTALE: of another. */
+static int held_read(struct store *store, const char *key, const struct job_run *run, char **ret_held)
+{
+	unsigned failures = memory_failures();
+	json_auto_t *json = NULL;
+	struct job_run other;
+	int result = spool_kept(store->spool, key, ret_held);
+
+	if (result || !*ret_held)
+		return result;
+	json = memory_json(*ret_held, strlen(*ret_held), 0);
+	if (memory_failures() != failures)
+		return -ENOMEM;
+	if (!run_read(json_object_get(json, "run"), &other) || run_is_same(run, &other))
+		return 0;
+	free(*ret_held);
+	*ret_held = NULL;
+	return -ESTALE;
+}
+
+/* Under which key the run is kept, or is to be: that of its number, or one after it that no other run has. */
+static int kept_find(struct store *store, const struct collection *collection, const struct job_run *run,
+                     char ret_key[OUTBOX_KEY_MAX], char **ret_held)
+{
+	const struct record_node *node = collection->node[0];
+	struct error error = {0};
+	int result = -ESTALE;
+
+	for (uint32_t i = 0; result == -ESTALE && i < RUNS_KEPT_MAX; i++) {
+		result = outbox_key(node->cluster, node->job_id, node->restart_count + i, ret_key, &error);
+		if (!result)
+			result = held_read(store, ret_key, run, ret_held);
+	}
+	return result;
 }
 
 /* The record as a file. A better one, made when more nodes were there, stays. */
 static int file_add(struct store *store, const struct collection *collection, const char *line, struct error *error)
 {
-	cleanup_free char *held = NULL, *text = NULL;
-	int result = spool_kept(store->spool, collection->key, &held);
+	cleanup_free char *held = NULL, *text = NULL, *dated = NULL;
+	struct job_run run = run_of(collection);
+	char key[OUTBOX_KEY_MAX];
+	int result = kept_find(store, collection, &run, key, &held);
 
 	if (result)
 		return error_set(error, result, "the record that is kept of \"%s\": %s", collection->key,
@@ -64,7 +131,10 @@ static int file_add(struct store *store, const struct collection *collection, co
 	result = record_combine(held, line, &text);
 	if (result == -EALREADY || result == -ENOMEM)
 		return result;
-	return spool_keep(store->spool, collection->key, collection->node[0]->gid, line, error);
+	dated = line_of_run(line, &run);
+	if (!dated)
+		return -ENOMEM;
+	return spool_keep(store->spool, key, collection->node[0]->gid, dated, error);
 }
 
 /* Array ids are known on the nodes on which a step ran. */
@@ -92,7 +162,7 @@ static int account_add(struct store *store, const struct collection *collection,
 		return result;
 	run_times(collection, &run);
 	return account_store(store->account, &run, store->site->field, line,
-	                     store->site->energy_tres ? joules_in(line) : -1, error);
+	                     store->site->energy_tres ? joules_in(collection, line) : -1, error);
 }
 
 static int sink_add(struct store *store, const struct collection *collection, const char *why, struct error *error)
@@ -120,7 +190,10 @@ static const char *why_partial(const struct collection *collection)
 		return NULL;
 	if (collection->in_outbox)
 		return "no shared spool";
-	return collection->count == 1 && collection->has_first ? "spool not shared" : "nodes missing";
+	if (collection->refused > 0)
+		return "records refused";
+	return collection->count == 1 && collection->has_first && collection->others == 0 ? "spool not shared"
+	                                                                                  : "nodes missing";
 }
 
 static bool is_acceptable(const struct collection *collection, enum store_accept accept)

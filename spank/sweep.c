@@ -66,7 +66,7 @@ static int outbox_move(void *context, const char *key, const char *node)
 		return 0;
 	if (!sweep->config->at_once && llabs((long long)time(NULL) - (long long)status.st_mtime) < QUIET_S)
 		return 0;
-	if (spool_move(sweep->spool, key, node, &error)) {
+	if (spool_move(sweep->spool, key, node, NULL, &error)) {
 		log_error("%s", error.text);
 		sweep->stuck = true;
 	}

@@ -204,6 +204,8 @@ def notes(record: Record, field: str) -> list[str]:
         found += _service_notes(record.wait)
     if record.steps_left_out:
         found.append(_left_out(record))
+    if record.steps_summed:
+        found.append(f"Of {plural(record.steps_summed, 'step')} there are only sums: they lack ranks and profile.")
     if field == "Extra":
         found.append("The record stands in Extra, which the job's owner can change.")
     return found

@@ -142,6 +142,7 @@ class Record:
     wait: Wait | None
     steps: list[Step]
     steps_left_out: int
+    steps_summed: int
     steps_rest: StepsRest | None
     raw: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
 
@@ -319,6 +320,7 @@ def parse_record(body: Any) -> Record:
         wait=_wait(wait) if wait else None,
         steps=reader.items("steps", _step),
         steps_left_out=reader.maybe_integer("steps_left_out") or 0,
+        steps_summed=reader.maybe_integer("steps_summed") or 0,
         steps_rest=_steps_rest(rest) if rest else None,
         raw=body,
     )

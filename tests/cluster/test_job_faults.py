@@ -46,7 +46,7 @@ def kill(cluster: Cluster, victim: str, job: int) -> None:
     """And, but for a writer, has it started anew, as systemd does. slurmdbd may end where its database does."""
     if victim == "writer":
         for node in cluster.nodes:
-            cluster.node_run(node, ["pkill", "-KILL", "-f", f"mpi-wait-node write .*-{job}-0 |mpi-wait-node flush"])
+            cluster.node_run(node, ["pkill", "-KILL", "-f", "mpi-wait-node (drain|flush) "])
         return
     cluster.kill(victim, signal.SIGKILL)
     cluster.restart(victim)

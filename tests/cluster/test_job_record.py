@@ -222,6 +222,15 @@ def test_each_run_of_a_requeued_job_has_its_record(cluster: Cluster) -> None:
     assert all(record["nodes"]["reported"] == 2 for record in records)
 
 
+def test_a_step_s_restart_count_is_not_believed(cluster: Cluster) -> None:
+    """It is the user's: the second node's part of the energy would be missing."""
+    script = "srun -N1 -n1 --overlap -w c1 true\nSLURM_RESTART_COUNT=7 srun -N1 -n1 --overlap -w c2 true\n"
+    job = jobs.sbatch(cluster, script, ["-N2", "-n2", "-w", "c1,c2", "--mpi-wait-policy=nap"])
+    record = jobs.record(cluster, job)
+    assert record["nodes"] == {"reported": 2, "of": 2} and "nodes" not in record["energy"]
+    assert {step["id"] for step in record["steps"]} >= {"0", "1"}
+
+
 def test_fallback_is_said(cluster: Cluster) -> None:
     job, _ = jobs.srun(
         cluster,

@@ -19,6 +19,8 @@ BOOTED_S = 1_600_000_000.0
 """Where the time is the test's, that was when CLOCK_MONOTONIC began."""
 PROGRAMS = {program: BUILD / f"tests/lib/doubles/checked-{program}" for program in ("driver", "ticks", "mpi-wait-node")}
 """Under AddressSanitizer and UndefinedBehaviorSanitizer."""
+PROGRAMS["doubled"] = BUILD / "tests/lib/doubles/doubled-mpi-wait-node"
+"""mpi-wait-node without these; slurmdbd is the file $MPIWAIT_ACCOUNT (fake_account.c)."""
 Elsewhere = dict[str, "Path | str"]
 """Paths of the kernel's, and where they lie for a program of these: see elsewhere.c."""
 

@@ -5,6 +5,7 @@
  *   MPIWAIT_ELSEWHERE  "/sys/class/powercap=/tmp/x:/proc/7=/tmp/y": paths that begin so are looked for there
  *   MPIWAIT_NOW_MS     the time of day, and a pause is over at once: it is then later by as much
  *   MPIWAIT_MEANWHILE  what a shell does during the first of these pauses
+ *   MPIWAIT_AT_RELEASE what a shell does just before a lock is given up by LOCK_UN, the first time
  *   MPIWAIT_ME         a name of the user who runs this, which need have none
  */
 #undef _FILE_OFFSET_BITS /* open and open64 are two names here */
@@ -23,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -168,6 +170,16 @@ int nanosleep(const struct timespec *span, struct timespec *left)
 	if (getenv("MPIWAIT_MEANWHILE") && !atomic_exchange(&paused, true))
 		return system(getenv("MPIWAIT_MEANWHILE")) ? abort(), -1 : 0;
 	return 0;
+}
+
+int flock(int file, int operation)
+{
+	static _Atomic bool released;
+	const char *command = getenv("MPIWAIT_AT_RELEASE");
+
+	if (command && operation == LOCK_UN && !atomic_exchange(&released, true) && system(command))
+		abort();
+	return (int)syscall(SYS_flock, file, operation);
 }
 
 unsigned sleep(unsigned seconds)

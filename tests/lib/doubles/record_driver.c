@@ -218,6 +218,7 @@ static int run_begin(int count, char *words[])
 	job.cores_total = (uint32_t)number(words[3]);
 	snprintf(job.cluster, sizeof(job.cluster), "%s", words[4]);
 	snprintf(job.nodes, sizeof(job.nodes), "%s", words[5]);
+	job.restart_known = words[7][0];
 	job.restart_count = (uint32_t)number(words[7]);
 	if (words[6][0])
 		job.policy = (struct policy_use){.by = "job"};

@@ -363,3 +363,12 @@ def test_keys(key: str, cluster: str) -> None:
 )
 def test_bad_keys(key: str) -> None:
     assert driver("key", key)["code"] == -22
+
+
+def test_calls_of_nodes_that_did_not_wait_are_counted(tmp_path: Path) -> None:
+    """A function is shown where a rank of any node waited in it, with the calls of all."""
+    first, second = node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")
+    second["steps"][0]["wait"]["calls"] = {"MPI_Recv": [40, 0, 0, 0], "MPI_Send": [8, 0, 0, 0]}
+    by_call = merge(tmp_path, [first, second], 2)["wait"]["by_call"]
+    assert by_call.keys() == {"MPI_Recv"}
+    assert (by_call["MPI_Recv"]["calls"], by_call["MPI_Recv"]["waits"]) == (140, 5)

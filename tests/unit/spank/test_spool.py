@@ -147,7 +147,7 @@ def test_hostile_files_are_left_out(site: Site, case: str) -> None:
     site.put(node_record("c1", "c[1-2]"))
     done = site.node("write", "--collect", "1", KEY)
     assert done.returncode == 0, done.stdout
-    assert site.done()["nodes"] == {"reported": 1, "of": 2, "why": "spool not shared"}
+    assert site.done()["nodes"] == {"reported": 1, "of": 2, "why": "records refused"}
     assert '"c2.json"' in done.stdout and "left out" in done.stdout
 
 
@@ -158,7 +158,7 @@ def test_hostile_files_are_left_out(site: Site, case: str) -> None:
         (["c[1-4]", "c[2-3]", "c[2-3]", "c[1-4]"], {"reported": 4, "of": 4}),
         (["c1", "c[1-4]", "c[1-4]", "c[1-4]"], {"reported": 4, "of": 4}),
         (["c[1-2]", "c[1-2]", "c3", "c4"], {"reported": 4, "of": 4}),
-        (["c[1-2]", "c[1-4]", "c[1-4]", "c[1-4]"], {"reported": 1, "of": 2, "why": "spool not shared"}),
+        (["c[1-2]", "c[1-4]", "c[1-4]", "c[1-4]"], {"reported": 1, "of": 2, "why": "records refused"}),
     ],
     ids=["alone", "two together", "the first", "given back", "the first says another"],
 )
@@ -182,6 +182,24 @@ def test_links_and_fifos_in_the_spool(site: Site) -> None:
     site.put(node_record("c1", "c[1-3]"))
     assert site.node("write", "--collect", "1", KEY).returncode == 0
     assert site.done()["nodes"]["reported"] == 1
+
+
+@pytest.mark.parametrize(("nodes", "most", "kept"), [("c1", 4 * 2**20, 2000), ("c[1-64]", 4 * 2**20, 2000),
+                                                     ("c[1-256]", 2**20, 2000), ("c[1-9000]", 2**16, 125)])
+def test_a_job_s_records_take_so_much_of_the_spool_in_all(site: Site, nodes: str, most: int, kept: int) -> None:
+    """A node's part goes to as many of its steps as it has room for, by their sums where these are too many."""
+    record = node_record("c1", nodes)
+    (step,) = record["steps"]
+    calls = {f"MPI_{chr(65 + i)}{'x' * 30}": [10**9] * 4 for i in range(16)}
+    record["steps"] = [step | {"id": str(i), "wait": step["wait"] | {"calls": calls}} for i in range(2000)]
+    length = site.put(record).stat().st_size
+    assert site.node("write", KEY, "writer=sweep").returncode == 0
+    path = site.spool / KEY / "c1.json"
+    found = json.loads(path.read_text())
+    assert path.stat().st_size <= most and (path.stat().st_size == length) == (length <= most)
+    assert len(found["steps"]) == kept and found["steps_left_out"] == 2000 - kept
+    assert found.get("steps_summed", 0) == (kept if length > most else 0)
+    assert found["energy"] == record["energy"]
 
 
 def test_held_lock_means_somebody_else_merges(site: Site) -> None:

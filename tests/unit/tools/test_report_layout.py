@@ -193,10 +193,11 @@ def test_power_that_cannot_be_is_refused(report: Report, power: Any) -> None:
 def test_what_cannot_be_is_said(report: Report) -> None:
     record = make_record()
     record["mpi_wait"]["wait"]["doubtful"] = 2
-    record["mpi_wait"].update(steps_left_out=7, steps_rest={"steps": 5, "ranks": 20, "wait_s": 3.0})
+    record["mpi_wait"].update(steps_left_out=7, steps_summed=3, steps_rest={"steps": 5, "ranks": 20, "wait_s": 3.0})
     text = " ".join(ask(report, record).split())
     assert "2 ranks claimed what cannot be" in text
     assert "7 steps had no room in the record; 5 of them waited 3.00 s together." in text
+    assert "Of 3 steps there are only sums: they lack ranks and profile." in text
 
 
 def test_figures_that_lie_break_nothing(report: Report) -> None:

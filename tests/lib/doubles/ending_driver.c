@@ -1,0 +1,75 @@
+/*
+ * A job with very many steps and its end, without sanitizers: what is measured is the memory and the files.
+ *
+ *     ending_driver steps ROOT JOB FIRST COUNT SEGMENT   writes the files of so many steps, each of which claims that
+ *     ending_driver end ROOT JOB OUTBOX                  the epilog; files opened, bytes read, peak of memory
+ */
+#include "spank/cleanup.h"
+#include "spank/node_record.h"
+#include "spank/slots.h"
+#include "tests/lib/doubles/elsewhere.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A number that a file of /proc says, after its name. */
+static long proc_number(const char *path, const char *name)
+{
+	cleanup_fclose FILE *file = fopen(path, "r");
+	char line[256];
+
+	while (file && fgets(line, sizeof(line), file))
+		if (strncmp(line, name, strlen(name)) == 0)
+			return strtol(line + strlen(name), NULL, 10);
+	return -1;
+}
+
+static int write_one(int directory, uint32_t id, const struct slots *slots)
+{
+	struct state_step step = {.step_id = id, .start_s = id + 1.0, .end_s = id + 2.0};
+	json_auto_t *wait = NULL;
+
+	if (state_step_kind(id) == STATE_STEP_COUNTED)
+		return state_step_count(directory);
+	wait = slots_to_json(slots);
+	return state_step_write(directory, &step, wait, NULL);
+}
+
+static int run_steps(const struct state_place *place, char *words[])
+{
+	cleanup_close int directory = state_open_job(place, (uint32_t)strtoul(words[1], NULL, 10));
+	cleanup_close int segment = open(words[4], O_RDONLY | O_CLOEXEC);
+	uint32_t first = (uint32_t)strtoul(words[2], NULL, 10), count = (uint32_t)strtoul(words[3], NULL, 10);
+	cleanup_free struct slots *slots = NULL;
+	struct error error = {0};
+	int result = slots_read(segment, 0, UINT64_C(1000000000000000), &slots, &error);
+
+	for (uint32_t id = first; id < first + count && !result; id++)
+		result = write_one(directory, id, slots);
+	return result ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int run_end(const struct state_place *place, char *words[])
+{
+	struct node_record_end end = {
+	        .place = *place, .job_id = (uint32_t)strtoul(words[1], NULL, 10), .keep = true, .outbox = words[2]};
+	long read = proc_number("/proc/self/io", "rchar:");
+	unsigned opens = elsewhere_calls().opens;
+	struct error error = {0};
+	int result = node_record_finish(&end, &error);
+
+	opens = elsewhere_calls().opens - opens;
+	printf("{\"code\": %d, \"opens\": %u, \"read\": %ld, \"peak_kib\": %ld}\n", result, opens,
+	       proc_number("/proc/self/io", "rchar:") - read, proc_number("/proc/self/status", "VmHWM:"));
+	return EXIT_SUCCESS;
+}
+
+int main(int count, char *words[])
+{
+	struct state_place place;
+
+	if (count < 5 || state_place_init(words[2], &place))
+		return 64;
+	return strcmp(words[1], "end") == 0 ? run_end(&place, words + 2) : run_steps(&place, words + 2);
+}
