@@ -353,6 +353,7 @@ static void write_csv(struct step *step)
 	        .mounts = mounts,
 	        .directory = directory[0] ? directory : step->directory,
 	        .most_ns = CSV_MOST_NS,
+	        .closed = true,
 	};
 	struct error error = {""};
 

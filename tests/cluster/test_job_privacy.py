@@ -40,7 +40,8 @@ def test_a_job_with_a_tmp_of_its_own_has_its_record_and_its_rows(private_cluster
     cluster = private_cluster
     show = ("for try in $(seq 300); do ls /tmp/own/out/mpi-wait_msg.* >/dev/null 2>&1 && break; sleep 0.1; done\n"
             "cat /tmp/own/out/mpi-wait_time.*.0.c1.csv")
-    script = (f"mkdir /tmp/own\nsrun -N1 -n2 -w c1 --chdir=/tmp/own --mpi-wait-policy=nap,csv=out {' '.join(UNBALANCED)}\n{show}\n"
+    script = (f"mkdir /tmp/own\n"
+              f"srun -N1 -n2 -w c1 --chdir=/tmp/own --mpi-wait-policy=nap,csv=out {' '.join(UNBALANCED)}\n{show}\n"
               f"srun -N2 -n4 {' '.join(UNBALANCED)}\n")
     job = jobs.sbatch(cluster, script, ["-N2", "-n4", "--mpi-wait-policy=nap"])
     assert cluster.wait_job(job) == "COMPLETED", jobs.output(cluster, job)

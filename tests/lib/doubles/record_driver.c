@@ -329,6 +329,7 @@ static int run_export(int count, char *words[])
 	        .group_count = 1,
 	        .directory = words[5],
 	        .most_ns = number(words[4]) * 1000000,
+	        .closed = getenv("CLOSED") != NULL,
 	};
 	struct error error = {0};
 	uint64_t began_ns = clock_monotonic_ns();
