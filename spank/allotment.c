@@ -9,18 +9,19 @@
 
 #include "spank/cleanup.h"
 #include "spank/cpufreq.h"
+#include "spank/files.h"
 
 #define RELATED_MAX 1024 /* CPUs of one domain */
 
-int allotment_init(struct allotment *allotment, const struct topology *topology, const char *step_cores,
-                   struct error *error)
+int allotment_init(struct allotment *allotment, const struct topology *topology, uint32_t job_id,
+                   const char *step_cores, struct error *error)
 {
 	int rc;
 
 	allotment->cpu_count = topology_cpu_limit(topology);
 	allotment->cpu = calloc(allotment->cpu_count + 1, sizeof(allotment->cpu[0]));
 	allotment->step_cpus = hwloc_bitmap_alloc();
-	if (!allotment->cpu || !allotment->step_cpus)
+	if (!allotment->cpu || !allotment->step_cpus || neighbours_init(job_id, &allotment->neighbours) < 0)
 		return error_set(error, -ENOMEM, "no grant: no memory");
 	rc = topology_cpus_of(topology, step_cores, 0, UINT_MAX, allotment->step_cpus, error);
 	for (unsigned i = 0; i < allotment->cpu_count; i++)
@@ -177,6 +178,10 @@ static int claim(struct allotment *allotment, const struct allotment_rules *rule
 	}
 	if (domain_decide(&domain, &rules->domain, &use, why) < 0)
 		return -EPERM;
+	if (neighbours_have(&allotment->neighbours, domain_cpus, clock_monotonic_ns())) {
+		snprintf(why, DOMAIN_WHY_MAX, "another job has the core");
+		return -EPERM;
+	}
 	lacks = mode_lacks(allotment, rules->domain.grant, first, &use);
 	if (lacks) {
 		snprintf(why, DOMAIN_WHY_MAX, "%s", lacks);
@@ -310,6 +315,8 @@ int allotment_claim(struct allotment *allotment, const struct allotment_rules *r
 		none = "no journal";
 	else if (allotment->is_doubtful)
 		none = "Slurm's cores and the tasks' affinity disagree";
+	else if (rules->shared)
+		none = "Slurm may give the core to two jobs";
 	if (none) {
 		refuse_all(allotment, none);
 		return 0;
@@ -342,6 +349,7 @@ bool allotment_find_core(const struct allotment *allotment, uint32_t local_task,
 void allotment_end(struct allotment *allotment, struct error *error)
 {
 	holdings_end(&allotment->holdings, error);
+	neighbours_end(&allotment->neighbours);
 	hwloc_bitmap_free(allotment->step_cpus);
 	free(allotment->cpu);
 	*allotment = (struct allotment){.cpu_count = 0};

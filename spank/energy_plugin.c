@@ -3,8 +3,9 @@
  * the same counters and the same accumulator as our records. A plugin of its own, not of SPANK.
  *
  * Slurm loads it into slurmctld, slurmd and slurmstepd and calls it under one lock. Nothing is opened until slurmstepd
- * begins, or the first figure is asked for, neither of which slurmctld ever does. What Slurm declares only in private headers is opaque here and not
- * used. A node without counters has no energy; it is not drained, and slurmd says so once.
+ * begins, or the first figure is asked for, neither of which slurmctld ever does. What Slurm declares only in private
+ * headers is opaque here and not used. A node without counters has no energy; it is not drained, and slurmd says so
+ * once.
  */
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>

@@ -170,6 +170,7 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 	/* who says 0 may not know: prologs before 24.11, and the extern step, whose environment is empty */
 	if (facts->restart_count > job->restart_count)
 		job->restart_count = facts->restart_count;
+	job->shared_cores |= facts->shared_cores;
 	if (job->cores == 0)
 		job->cores = facts->cores;
 	if (job->cores_total == 0)

@@ -92,6 +92,8 @@ json_t *state_job_to_json(const struct state_job *job)
 #define SET(field) json_object_set_new(json, #field, json_integer((json_int_t)job->field));
 	JOB_NUMBERS(SET)
 #undef SET
+	if (job->shared_cores)
+		json_object_set_new(json, "shared_cores", json_true());
 	if (job->has_baseline)
 		json_object_set_new(json, "baseline", energy_to_json(&job->baseline));
 	return json;
@@ -121,6 +123,7 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	/* 0.1 did not write these */
 	if (!text_get(json, "cpus", job->cpus, sizeof(job->cpus)))
 		job->cpus[0] = '\0';
+	job->shared_cores = json_is_true(json_object_get(json, "shared_cores"));
 	throttle_from_json(json_object_get(json, "throttle"), &job->throttle);
 	job->has_baseline = baseline && energy_from_json(baseline, &job->baseline) == 0;
 	*ret_job = *job;

@@ -220,6 +220,13 @@ static void begin_measuring(const struct state_place *place, struct step *step)
 		log_problem(&step->job, &error);
 }
 
+static bool cores_are_shared(const struct state_place *place, uint32_t job_id)
+{
+	cleanup_free struct state_job *state = malloc(sizeof(*state));
+
+	return !state || (state_job_read(place, job_id, state) == 0 && state->shared_cores);
+}
+
 /* Before the tasks are forked, which inherit a part of it; nothing is changed yet. */
 static void prepare_grant(const struct site *site, const struct state_place *place, struct step *step)
 {
@@ -232,7 +239,8 @@ static void prepare_grant(const struct site *site, const struct state_place *pla
 	                  .step_id = step->job.step_id,
 	                  .uid = step->job.uid,
 	                  .gid = step->job.gid,
-	                  .domain = {site->grant, site->governor, site->min_khz, step->job.user_frequency}},
+	                  .domain = {site->grant, site->governor, site->min_khz, step->job.user_frequency},
+	                  .shared = step->plan.grant && cores_are_shared(place, step->job.job_id)},
 	};
 	struct error error = {""};
 

@@ -57,8 +57,8 @@ REPLACED = {
 def test_what_the_spool_s_owner_puts_in_a_record_s_place_is_given_to_no_group(
     site: Site, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    """Root gives the file to the job's group by its name, in a directory of spool_user's: nobody waits, and nothing else
-    is given away."""
+    """Root gives the file to the job's group by its name, in a directory of spool_user's: nobody waits, and nothing
+    else is given away."""
     kept, precious = site.spool / "done" / f"{KEY}.json", site.folder / "precious"
     precious.write_text("keep")
     os.chown(site.spool, NOBODY, 0)
