@@ -50,6 +50,7 @@ REPLACED = {
     "a file with another name": "ln {1} {0}",
     "a link": "ln -s {1} {0}",
     "another's file": "cp {1} {0} && chown daemon {0}",
+    "their own, with another name": "cp {1} {0} && chown nobody {0} && ln {0} {1}.too",
 }
 
 
