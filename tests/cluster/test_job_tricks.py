@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import subprocess
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -74,13 +73,13 @@ def test_an_auditor_of_the_user_s(cluster: Cluster, built: Path) -> None:
 
 
 def test_namespaces_of_the_user_s_own(cluster: Cluster) -> None:
-    """Ranks in a user namespace, with a file system of theirs in the place of csv=: they are measured, and the files are
-    written where the job sees that place, not where they have put another."""
+    """Ranks in a user namespace, with a file system of theirs in the place of csv=: they are measured, and the files
+    are written where the job sees that place, not where they have put another."""
     place = f"{cluster.share}/unshared"
     cluster.node_run("submit", ["install", "-d", "-o", "alice", place], check=True)
     hide = f"mount -t tmpfs none {place} && exec \"$@\""
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", f"--mpi-wait-policy=nap,csv={place}", "unshare", "-Urm", "sh", "-c", hide,
-                                 "sh", *UNBALANCED])
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", f"--mpi-wait-policy=nap,csv={place}", "unshare", "-Urm", "sh", "-c",
+                                 hide, "sh", *UNBALANCED])
     assert jobs.record(cluster, job)["wait"]["ranks"] == 2
     files = cluster.run(["ls", place]).stdout.split()
     assert sorted(files) == [f"mpi-wait_{kind}.{job}.0.c1.csv" for kind in ("msg", "time")]
@@ -88,13 +87,13 @@ def test_namespaces_of_the_user_s_own(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("keeps", [True, False], ids=["added", "replaced"])
 def test_a_task_prolog_that_preloads(cluster: Fleet, built: Path, keeps: bool) -> None:
-    """It comes after the plugin and has the last word: what it adds to LD_PRELOAD is kept beside ours, and where it puts
-    its own in place of ours the job runs without the library, and the record says of no rank that it waited."""
+    """It comes after the plugin and has the last word: what it adds to LD_PRELOAD is kept beside ours, and where it
+    puts its own in place of ours the job runs without the library, and the record says of no rank that it waited."""
     own, told = library(cluster, built, f"prolog-{keeps}")
-    script = f"#!/bin/sh\necho export LD_PRELOAD={own}{':$LD_PRELOAD' if keeps else ''}\n"
+    script = built.with_name(f"task-prolog-{keeps}")
+    script.write_text(f"#!/bin/sh\necho export LD_PRELOAD={own}{':$LD_PRELOAD' if keeps else ''}\n")
     with cluster.variants():
-        variant = cluster.variant(slurm_conf={"TaskProlog": "/srv/task-prolog"}, files={"/srv/task-prolog": script},
-                                  name=f"task prolog {keeps}")
+        variant = cluster.variant(slurm_conf={"TaskProlog": cluster.put(script)})
         _, done = jobs.srun(variant, ["-N1", "-n1", POLICY, "printenv", "LD_PRELOAD"])
         named = done.stdout.strip().split(":")
         assert named[0] == own and [path.endswith(LIBRARY) for path in named[1:]] == [True] * keeps
@@ -153,8 +152,8 @@ def test_the_segment_in_another_user_s_hands(cluster: Cluster) -> None:
                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         wait_for(lambda: cluster.node_run("c1", ["test", "-S", place]).returncode == 0, "bob's socket")
-        job, done = jobs.srun(cluster, ["-N1", "-w", "c1", "-n1", POLICY, "/usr/bin/python3", f"{cluster.share}/give.py",
-                                        place])
+        giver = ["/usr/bin/python3", f"{cluster.share}/give.py", place]
+        job, done = jobs.srun(cluster, ["-N1", "-w", "c1", "-n1", POLICY, *giver])
         assert done.stderr == ""
         record = jobs.record(cluster, job)
         assert record["energy"]["joules"] > 0 and record["nodes"] == {"reported": 1, "of": 1}

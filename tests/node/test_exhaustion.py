@@ -1,5 +1,5 @@
-"""A node that runs out of what a job can use up: inodes in /run, descriptors in slurmstepd. No step fails for it, and no
-clock stays changed."""
+"""A node that runs out of what a job can use up: inodes in /run, descriptors in slurmstepd. No step fails for it, and
+no clock stays changed."""
 
 from __future__ import annotations
 
