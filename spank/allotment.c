@@ -9,7 +9,6 @@
 
 #include "spank/cleanup.h"
 #include "spank/cpufreq.h"
-#include "spank/files.h"
 
 #define RELATED_MAX 1024 /* CPUs of one domain */
 
@@ -21,8 +20,11 @@ int allotment_init(struct allotment *allotment, const struct topology *topology,
 	allotment->cpu_count = topology_cpu_limit(topology);
 	allotment->cpu = calloc(allotment->cpu_count + 1, sizeof(allotment->cpu[0]));
 	allotment->step_cpus = hwloc_bitmap_alloc();
-	if (!allotment->cpu || !allotment->step_cpus || neighbours_init(job_id, &allotment->neighbours) < 0)
+	if (!allotment->cpu || !allotment->step_cpus)
 		return error_set(error, -ENOMEM, "no grant: no memory");
+	rc = neighbours_start(job_id, &allotment->neighbours, error);
+	if (rc < 0)
+		return rc;
 	rc = topology_cpus_of(topology, step_cores, 0, UINT_MAX, allotment->step_cpus, error);
 	for (unsigned i = 0; i < allotment->cpu_count; i++)
 		allotment->cpu[i] = (struct plan_cpu){
@@ -178,7 +180,7 @@ static int claim(struct allotment *allotment, const struct allotment_rules *rule
 	}
 	if (domain_decide(&domain, &rules->domain, &use, why) < 0)
 		return -EPERM;
-	if (neighbours_have(&allotment->neighbours, domain_cpus, clock_monotonic_ns())) {
+	if (neighbours_have(allotment->neighbours, domain_cpus)) {
 		snprintf(why, DOMAIN_WHY_MAX, "another job has the core");
 		return -EPERM;
 	}
@@ -324,6 +326,7 @@ int allotment_claim(struct allotment *allotment, const struct allotment_rules *r
 	rc = plan_share(allotment->cpu, allotment->cpu_count);
 	if (rc < 0)
 		return error_set(error, rc, "no grant: no memory");
+	neighbours_look(allotment->neighbours);
 	claim_all(allotment, rules, cpus, why, error);
 	give_up_the_rest(allotment, error);
 	count_cores(allotment, why);
@@ -349,7 +352,7 @@ bool allotment_find_core(const struct allotment *allotment, uint32_t local_task,
 void allotment_end(struct allotment *allotment, struct error *error)
 {
 	holdings_end(&allotment->holdings, error);
-	neighbours_end(&allotment->neighbours);
+	neighbours_end(allotment->neighbours);
 	hwloc_bitmap_free(allotment->step_cpus);
 	free(allotment->cpu);
 	*allotment = (struct allotment){.cpu_count = 0};

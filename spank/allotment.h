@@ -40,7 +40,7 @@ struct allotment {
 	hwloc_bitmap_t step_cpus;
 	bool is_doubtful; /* a task runs nowhere near the step's cores: the mapping must be wrong */
 	struct holdings holdings;
-	struct neighbours neighbours;
+	struct neighbours *neighbours;
 	uint32_t cores; /* granted */
 	struct refusal refusal[ALLOTMENT_REFUSALS];
 	size_t refusals;

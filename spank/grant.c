@@ -157,7 +157,7 @@ static enum mpiwait_lease_answer call_lower(void *context, uint32_t task, pid_t 
 	before = holdings->transitions;
 	if (allotment_find_core(&grant->allotment, task, request->cpu, grant->core, grant->domains)) {
 		if (sender_has_core(process, (pid_t)request->tid, grant->core, grant->domains) &&
-		    !neighbours_have(&grant->allotment.neighbours, grant->domains, now_ns)) {
+		    !neighbours_have(grant->allotment.neighbours, grant->domains)) {
 			answer = answer_of(
 			        holdings_lower(holdings, task, grant->core, now_ns, now_ns + MPIWAIT_LEASE_HOLD_NS));
 		} else {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +13,17 @@
 #include <unistd.h>
 
 #include "spank/cleanup.h"
+#include "spank/files.h"
+#include "spank/thread.h"
 
-#define PROCESSES_MAX (1 << 20)
+#define PROCESSES_MAX 32768
 #define THREADS_MAX   16384 /* of other jobs, looked at in one go */
 #define LEVELS_MAX    32
 #define CPUS_MAX      16384
 #define FIELD_CPU     39 /* of /proc/<pid>/stat, counted from 1 */
-#define LOOK_EVERY_NS UINT64_C(1000000000)
+#define NS_IN_S       UINT64_C(1000000000)
+#define LOOK_EVERY_NS NS_IN_S
+#define LOOK_PART     20 /* of the time, at most, is spent looking */
 #define STEPD         "slurmstepd"
 #define NOT_A_STEPD   UINT32_MAX
 
@@ -33,6 +38,16 @@ struct processes {
 	size_t count, room;
 };
 
+struct neighbours {
+	uint32_t job_id;
+	pthread_t thread;
+	pthread_mutex_t mutex; /* for what follows */
+	pthread_cond_t asked;
+	bool wanted; /* a look */
+	_Atomic bool ends;
+	hwloc_bitmap_t cpus; /* that other jobs had when it was looked last */
+};
+
 /* One look. */
 struct look {
 	int proc;
@@ -41,6 +56,7 @@ struct look {
 	cpu_set_t *mask, *everywhere;
 	size_t mask_size;
 	unsigned threads;
+	const _Atomic bool *ends; /* it is not waited for */
 	hwloc_bitmap_t cpus;
 };
 
@@ -117,7 +133,7 @@ static bool processes_read(struct look *look, struct processes *processes)
 
 	if (!entries && copy >= 0)
 		close(copy);
-	while (entries && (entry = readdir(entries)))
+	while (entries && !*look->ends && (entry = readdir(entries)))
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && !process_add(look, processes, entry->d_name))
 			return false;
 	if (processes->count > 0)
@@ -223,13 +239,14 @@ static void look_around(struct look *look)
 
 	if (!processes_read(look, &processes))
 		hwloc_bitmap_fill(look->cpus);
-	for (size_t i = 0; i < processes.count && look->threads <= THREADS_MAX; i++)
+	for (size_t i = 0; i < processes.count && look->threads <= THREADS_MAX && !*look->ends; i++)
 		if (processes.item[i].job_id == NOT_A_STEPD && is_of_another_job(look, &processes, &processes.item[i]))
 			process_see(look, processes.item[i].pid);
 	free(processes.item);
 }
 
-static void look_again(struct neighbours *neighbours)
+/* Into cpus, which is all of them where it cannot be told. */
+static void look_at(const struct neighbours *neighbours, hwloc_bitmap_t cpus)
 {
 	size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
 	cleanup_free cpu_set_t *mask = calloc(1, size), *everywhere = calloc(1, size);
@@ -239,42 +256,125 @@ static void look_again(struct neighbours *neighbours)
 	                    .mask = mask,
 	                    .everywhere = everywhere,
 	                    .mask_size = size,
-	                    .cpus = neighbours->cpus};
+	                    .ends = &neighbours->ends,
+	                    .cpus = cpus};
 	struct stat status;
 
-	hwloc_bitmap_zero(neighbours->cpus);
+	hwloc_bitmap_zero(cpus);
 	if (proc < 0 || !mask || !everywhere || stat("/proc/self/ns/uts", &status) ||
 	    sched_getaffinity(1, size, everywhere) < 0) {
-		hwloc_bitmap_fill(neighbours->cpus);
+		hwloc_bitmap_fill(cpus);
 		return;
 	}
 	look.node = status.st_ino;
 	look_around(&look);
 }
 
-int neighbours_init(uint32_t job_id, struct neighbours *ret_neighbours)
+/* Returns how long it took. */
+static uint64_t look_again(struct neighbours *neighbours)
 {
-	struct neighbours neighbours = {.job_id = job_id, .cpus = hwloc_bitmap_alloc()};
+	uint64_t began_ns = clock_monotonic_ns();
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
-	if (!neighbours.cpus)
-		return -ENOMEM;
+	if (cpus)
+		look_at(neighbours, cpus);
+	pthread_mutex_lock(&neighbours->mutex);
+	if (cpus)
+		hwloc_bitmap_copy(neighbours->cpus, cpus);
+	else
+		hwloc_bitmap_fill(neighbours->cpus);
+	pthread_mutex_unlock(&neighbours->mutex);
+	hwloc_bitmap_free(cpus);
+	return clock_monotonic_ns() - began_ns;
+}
+
+/* With the mutex held. */
+static void pause_for(struct neighbours *neighbours, uint64_t pause_ns)
+{
+	struct timespec until;
+
+	pause_ns += clock_monotonic_ns();
+	until = (struct timespec){.tv_sec = (time_t)(pause_ns / NS_IN_S), .tv_nsec = (long)(pause_ns % NS_IN_S)};
+	while (!neighbours->ends && pthread_cond_timedwait(&neighbours->asked, &neighbours->mutex, &until) == 0)
+		;
+}
+
+static void *watch(void *context)
+{
+	struct neighbours *neighbours = context;
+
+	pthread_mutex_lock(&neighbours->mutex);
+	while (!neighbours->ends) {
+		uint64_t pause_ns;
+
+		if (!neighbours->wanted) {
+			pthread_cond_wait(&neighbours->asked, &neighbours->mutex);
+			continue;
+		}
+		neighbours->wanted = false;
+		pthread_mutex_unlock(&neighbours->mutex);
+		pause_ns = look_again(neighbours) * LOOK_PART;
+		pthread_mutex_lock(&neighbours->mutex);
+		pause_for(neighbours, pause_ns > LOOK_EVERY_NS ? pause_ns : LOOK_EVERY_NS);
+	}
+	pthread_mutex_unlock(&neighbours->mutex);
+	return NULL;
+}
+
+int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct error *error)
+{
+	struct neighbours *neighbours = calloc(1, sizeof(*neighbours));
+	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	pthread_condattr_t monotonic;
+	int rc = neighbours && cpus ? 0 : -ENOMEM;
+
+	if (rc == 0) {
+		neighbours->job_id = job_id;
+		neighbours->cpus = cpus;
+		pthread_mutex_init(&neighbours->mutex, NULL);
+		pthread_condattr_init(&monotonic);
+		pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+		pthread_cond_init(&neighbours->asked, &monotonic);
+		pthread_condattr_destroy(&monotonic);
+		rc = thread_start(&neighbours->thread, watch, neighbours);
+	}
+	if (rc < 0) {
+		hwloc_bitmap_free(cpus);
+		free(neighbours);
+		return error_set(error, rc, "no grant: other jobs cannot be looked for: %s", strerror(-rc));
+	}
 	*ret_neighbours = neighbours;
 	return 0;
 }
 
-bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus, uint64_t now_ns)
+void neighbours_look(struct neighbours *neighbours)
 {
-	if (!neighbours->cpus)
-		return true;
-	if (neighbours->looked_ns == 0 || now_ns - neighbours->looked_ns >= LOOK_EVERY_NS) {
-		look_again(neighbours);
-		neighbours->looked_ns = now_ns;
-	}
-	return hwloc_bitmap_intersects(neighbours->cpus, cpus);
+	look_again(neighbours);
+}
+
+bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
+{
+	bool have;
+
+	pthread_mutex_lock(&neighbours->mutex);
+	have = hwloc_bitmap_intersects(neighbours->cpus, cpus);
+	neighbours->wanted = true;
+	pthread_cond_signal(&neighbours->asked);
+	pthread_mutex_unlock(&neighbours->mutex);
+	return have;
 }
 
 void neighbours_end(struct neighbours *neighbours)
 {
+	if (!neighbours)
+		return;
+	pthread_mutex_lock(&neighbours->mutex);
+	neighbours->ends = true;
+	pthread_cond_signal(&neighbours->asked);
+	pthread_mutex_unlock(&neighbours->mutex);
+	pthread_join(neighbours->thread, NULL);
+	pthread_cond_destroy(&neighbours->asked);
+	pthread_mutex_destroy(&neighbours->mutex);
 	hwloc_bitmap_free(neighbours->cpus);
-	neighbours->cpus = NULL;
+	free(neighbours);
 }

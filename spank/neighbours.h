@@ -14,22 +14,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What was seen last. Used by one thread at a time. */
-struct neighbours {
-	uint32_t job_id; /* whose neighbours they are */
-	hwloc_bitmap_t cpus;
-	uint64_t looked_ns; /* 0: not yet */
-};
+#include "spank/error.h"
 
-/* Returns 0 or -ENOMEM. */
-int neighbours_init(uint32_t job_id, struct neighbours *ret_neighbours);
+struct neighbours;
 
 /*
- * Whether another job has one of these CPUs. Looks once a second at most, so an answer is up to a second old; a look
- * costs some ten microseconds for each process of the node. What cannot be told is "yes".
+ * For a job, whose neighbours they are. A look costs some twenty microseconds for each process of the node, which is no
+ * time that the end of a wait may take: a thread of its own looks. Returns 0 with *ret_neighbours to be freed by
+ * neighbours_end, or negative errno.
  */
-bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus, uint64_t now_ns);
+int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct error *error);
 
+/* Looks at once. */
+void neighbours_look(struct neighbours *neighbours);
+
+/*
+ * Whether another job has one of these CPUs, by what was seen last; and has the thread look again: once a second at
+ * most, and where a look takes longer than 50 ms, for a twentieth of the time. What cannot be told is "yes".
+ */
+bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus);
+
+/* Waits for no look. neighbours may be NULL. */
 void neighbours_end(struct neighbours *neighbours);
 
 #endif
