@@ -12,8 +12,8 @@
 
 #define RELATED_MAX 1024 /* CPUs of one domain */
 
-int allotment_init(struct allotment *allotment, const struct topology *topology, const char *step_cores,
-                   struct error *error)
+int allotment_init(struct allotment *allotment, const struct topology *topology, uint32_t job_id,
+                   const char *step_cores, struct error *error)
 {
 	int rc;
 
@@ -22,6 +22,9 @@ int allotment_init(struct allotment *allotment, const struct topology *topology,
 	allotment->step_cpus = hwloc_bitmap_alloc();
 	if (!allotment->cpu || !allotment->step_cpus)
 		return error_set(error, -ENOMEM, "no grant: no memory");
+	rc = neighbours_start(job_id, &allotment->neighbours, error);
+	if (rc < 0)
+		return rc;
 	rc = topology_cpus_of(topology, step_cores, 0, UINT_MAX, allotment->step_cpus, error);
 	for (unsigned i = 0; i < allotment->cpu_count; i++)
 		allotment->cpu[i] = (struct plan_cpu){
@@ -177,6 +180,10 @@ static int claim(struct allotment *allotment, const struct allotment_rules *rule
 	}
 	if (domain_decide(&domain, &rules->domain, &use, why) < 0)
 		return -EPERM;
+	if (neighbours_have(allotment->neighbours, domain_cpus)) {
+		snprintf(why, DOMAIN_WHY_MAX, "another job has the core");
+		return -EPERM;
+	}
 	lacks = mode_lacks(allotment, rules->domain.grant, first, &use);
 	if (lacks) {
 		snprintf(why, DOMAIN_WHY_MAX, "%s", lacks);
@@ -310,6 +317,8 @@ int allotment_claim(struct allotment *allotment, const struct allotment_rules *r
 		none = "no journal";
 	else if (allotment->is_doubtful)
 		none = "Slurm's cores and the tasks' affinity disagree";
+	else if (rules->shared)
+		none = "Slurm may give the core to two jobs";
 	if (none) {
 		refuse_all(allotment, none);
 		return 0;
@@ -317,6 +326,7 @@ int allotment_claim(struct allotment *allotment, const struct allotment_rules *r
 	rc = plan_share(allotment->cpu, allotment->cpu_count);
 	if (rc < 0)
 		return error_set(error, rc, "no grant: no memory");
+	neighbours_look(allotment->neighbours);
 	claim_all(allotment, rules, cpus, why, error);
 	give_up_the_rest(allotment, error);
 	count_cores(allotment, why);
@@ -342,6 +352,7 @@ bool allotment_find_core(const struct allotment *allotment, uint32_t local_task,
 void allotment_end(struct allotment *allotment, struct error *error)
 {
 	holdings_end(&allotment->holdings, error);
+	neighbours_end(allotment->neighbours);
 	hwloc_bitmap_free(allotment->step_cpus);
 	free(allotment->cpu);
 	*allotment = (struct allotment){.cpu_count = 0};

@@ -12,6 +12,7 @@
 #include "spank/domain.h"
 #include "spank/error.h"
 #include "spank/holdings.h"
+#include "spank/neighbours.h"
 #include "spank/plan.h"
 #include "spank/state.h"
 #include "spank/topology.h"
@@ -25,6 +26,7 @@ struct allotment_rules {
 	uint32_t uid;
 	uint32_t gid;
 	struct domain_rules domain;
+	bool shared; /* Slurm may give the job's cores to another one too */
 };
 
 struct refusal {
@@ -38,14 +40,15 @@ struct allotment {
 	hwloc_bitmap_t step_cpus;
 	bool is_doubtful; /* a task runs nowhere near the step's cores: the mapping must be wrong */
 	struct holdings holdings;
+	struct neighbours *neighbours;
 	uint32_t cores; /* granted */
 	struct refusal refusal[ALLOTMENT_REFUSALS];
 	size_t refusals;
 };
 
 /* Maps the step's cores. Returns 0 or negative errno; allotment_end in any case. */
-int allotment_init(struct allotment *allotment, const struct topology *topology, const char *step_cores,
-                   struct error *error);
+int allotment_init(struct allotment *allotment, const struct topology *topology, uint32_t job_id,
+                   const char *step_cores, struct error *error);
 
 /*
  * Before Slurm reads or sets a frequency of this step: opens the journal, and takes the domains that lie within the

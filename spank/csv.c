@@ -39,7 +39,7 @@ struct rank {
 	uint32_t pid;
 	bool finalized;
 	struct call call[CALLS];
-	struct mpiwait_sizes sizes;
+	uint64_t sizes; /* where they lie: those of a thousand ranks are not all held at once */
 };
 
 struct table {
@@ -112,7 +112,7 @@ static struct rank *rank_read(uint32_t slot_count, uint32_t index)
 	rank->finalized = slot->state == MPIWAIT_SLOT_FINALIZED;
 	for (uint32_t i = 0; i < slot->lanes && i < MPIWAIT_LANES; i++)
 		lane_add(rank, &slot->lane[i]);
-	sizes_read(&rank->sizes, mpiwait_sizes_offset(slot_count, index));
+	rank->sizes = mpiwait_sizes_offset(slot_count, index);
 	free(slot);
 	return rank;
 }
@@ -158,11 +158,14 @@ static void times_print(FILE *file, const struct rank *rank)
 
 static void sizes_print(FILE *file, const struct rank *rank)
 {
+	static struct mpiwait_sizes sizes;
+
+	sizes_read(&sizes, rank->sizes);
 	for (size_t row = 0; row < CALLS; row++)
 		for (size_t i = 0; i < MPIWAIT_SIZES; i++)
-			if (rank->sizes.calls[row][i] > 0)
+			if (sizes.calls[row][i] > 0)
 				fprintf(file, "%d,%u,%s,%llu,%llu\n", rank->rank, rank->pid, call_names[row],
-				        i == 0 ? 0ULL : 1ULL << (i - 1), (unsigned long long)rank->sizes.calls[row][i]);
+				        i == 0 ? 0ULL : 1ULL << (i - 1), (unsigned long long)sizes.calls[row][i]);
 }
 
 static const struct table tables[] = {

@@ -2,9 +2,10 @@
  * acct_gather_energy/mpi_wait: Slurm's own energy accounting (sacct's ConsumedEnergy, sstat, scontrol show node) from
  * the same counters and the same accumulator as our records. A plugin of its own, not of SPANK.
  *
- * Slurm loads it into slurmctld, slurmd and slurmstepd and calls it under one lock. Nothing is opened until the first
- * figure is asked for, which slurmctld never does. What Slurm declares only in private headers is opaque here and not
- * used. A node without counters has no energy; it is not drained, and slurmd says so once.
+ * Slurm loads it into slurmctld, slurmd and slurmstepd and calls it under one lock. Nothing is opened until slurmstepd
+ * begins, or the first figure is asked for, neither of which slurmctld ever does. What Slurm declares only in private
+ * headers is opaque here and not used. A node without counters has no energy; it is not drained, and slurmd says so
+ * once.
  */
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
@@ -193,7 +194,10 @@ int acct_gather_energy_p_set_data(enum acct_energy_type type, void *data)
 		measure(&seen.node);
 		return SLURM_SUCCESS;
 	case ENERGY_DATA_STEP_PTR:
+		/* Before any task is forked: libpowercap opens the counters, which are root's alone, and only then are
+		 * they closed at exec. */
 		seen.in_stepd = true;
+		open_once();
 		return SLURM_SUCCESS;
 	default:
 		return SLURM_ERROR;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -19,6 +20,7 @@
 #define LOOK_EVERY_NS     5000000
 #define DYING_NS          UINT64_C(100000000)
 #define NOT_DROPPED       126
+#define NOT_CLOSED        125
 #define SECOND_NS         UINT64_C(1000000000)
 
 #ifndef SYS_close_range
@@ -84,6 +86,15 @@ static void signals_ignore(void)
 		sigaction(ignored[i], &ignore, NULL);
 }
 
+/* As root, and where the program will be looked for. One that is not there is exec's to complain of. */
+static bool is_open_to_others(const char *program)
+{
+	struct stat status;
+
+	return stat(program, &status) == 0 &&
+	       (status.st_uid != 0 || (status.st_mode & (S_IRGRP | S_IROTH | S_IWGRP | S_IWOTH)));
+}
+
 static void child_run(const struct export *export, const sigset_t *none)
 {
 	static char *const environment[] = {NULL};
@@ -93,11 +104,13 @@ static void child_run(const struct export *export, const sigset_t *none)
 	signals_ignore();
 	if (export->mounts >= 0 && setns(export->mounts, CLONE_NEWNS) < 0)
 		_exit(errno);
+	if (export->closed && is_open_to_others(export->program))
+		_exit(NOT_CLOSED);
 	if (!descriptors_set(export->segment) || !privileges_drop(export))
 		_exit(NOT_DROPPED);
 	setrlimit(RLIMIT_CORE, &none_at_all);
-	/* After exec another process of the user may trace this one (ptrace) and make it do what it likes. It is
-	 * outside the step's cgroup, so it must leave no child behind: it lasts no longer than export_run lets it. */
+	/* Should another process of the user trace this one all the same, and make it do what it likes, outside the
+	 * step's cgroup, it leaves no child behind: it lasts no longer than export_run lets it. */
 	if (setrlimit(RLIMIT_NPROC, &none_at_all) < 0)
 		_exit(NOT_DROPPED);
 	sigprocmask(SIG_SETMASK, none, NULL);
@@ -140,6 +153,10 @@ static int status_explain(const struct export *export, int status, struct error 
 		return error_set(error, -EINTR, "\"%s\" died of signal %d", export->program, WTERMSIG(status));
 	if (code == NOT_DROPPED)
 		return error_set(error, -EPERM, "\"%s\" was not started: root's rights could not be dropped",
+		                 export->program);
+	if (code == NOT_CLOSED)
+		return error_set(error, -EPERM,
+		                 "\"%s\" was not started: it must be root's, and readable for no other; chmod 0711 it",
 		                 export->program);
 	return error_set(error, -code, "\"%s\": %s", export->program, strerror(code));
 }

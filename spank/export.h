@@ -8,6 +8,7 @@
 #ifndef MPIWAIT_SPANK_EXPORT_H
 #define MPIWAIT_SPANK_EXPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,6 +27,7 @@ struct export
 	int mounts;            /* the namespace in which it sees files, -1: ours */
 	const char *directory; /* where it is started, opened as the user */
 	uint64_t most_ns;      /* then SIGKILL; the wait is not longer, even if the process cannot die */
+	bool closed;           /* refuse a program that others than root may read: who reads it may trace it */
 };
 
 /*

@@ -111,7 +111,8 @@ int grant_prepare(const struct grant_config *config, struct grant **ret_grant, s
 	grant->config = *config;
 	rc = make_tasks(grant, error);
 	if (rc == 0)
-		rc = allotment_init(&grant->allotment, config->topology, config->step_cores, error);
+		rc = allotment_init(&grant->allotment, config->topology, config->rules.job_id, config->step_cores,
+		                    error);
 	if (rc < 0) {
 		grant_end(grant);
 		return rc;
@@ -155,7 +156,8 @@ static enum mpiwait_lease_answer call_lower(void *context, uint32_t task, pid_t 
 	pthread_mutex_lock(&grant->mutex);
 	before = holdings->transitions;
 	if (allotment_find_core(&grant->allotment, task, request->cpu, grant->core, grant->domains)) {
-		if (sender_has_core(process, (pid_t)request->tid, grant->core, grant->domains)) {
+		if (sender_has_core(process, (pid_t)request->tid, grant->core, grant->domains) &&
+		    !neighbours_have(grant->allotment.neighbours, grant->domains)) {
 			answer = answer_of(
 			        holdings_lower(holdings, task, grant->core, now_ns, now_ns + MPIWAIT_LEASE_HOLD_NS));
 		} else {

@@ -71,11 +71,26 @@ static bool decide(const struct site *site, const char *words, struct state_job 
 	return words && words[0] && strcmp(site->default_policy, "off") != 0;
 }
 
+/*
+ * Whether Slurm may give the job's cores to another one too, which it tells from 24.05 on: "YES", and until 25.11 "OK"
+ * for every job that asked for neither. From 26.05 on, which tells SLURM_JOB_EXCLUSIVE besides, "OK" is said where the
+ * partition may do so.
+ */
+static bool cores_are_shared(void)
+{
+	const char *how = environment_text("SLURM_JOB_OVERSUBSCRIBE", NULL);
+
+	if (strcmp(how, "OK") == 0)
+		return getenv("SLURM_JOB_EXCLUSIVE") != NULL;
+	return strcmp(how, "YES") == 0;
+}
+
 void node_job_prolog(const struct site *site, const char *words)
 {
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
 	cleanup_free struct state_place *place = malloc(sizeof(*place));
 	struct error error = {""};
+	bool holds;
 
 	if (!facts || !place || state_place_init(NULL, place) < 0 || read_environment(facts) < 0)
 		return;
@@ -86,7 +101,12 @@ void node_job_prolog(const struct site *site, const char *words)
 	facts->restart_known = facts->restart_count != STATE_NONE;
 	if (!facts->restart_known)
 		facts->restart_count = 0;
-	if (decide(site, words, facts) && state_job_begin(place, facts, true, &error) < 0)
+	facts->shared_cores = site->grant != SITE_GRANT_OFF && cores_are_shared();
+	holds = decide(site, words, facts);
+	/* A step may come with a policy of its own, and knows of no other way. */
+	if (!holds && facts->shared_cores)
+		facts->words[0] = '\0';
+	if ((holds || facts->shared_cores) && state_job_begin(place, facts, true, &error) < 0)
 		log_error("job %u: %s", facts->job_id, error.text);
 }
 

@@ -9,7 +9,8 @@
 #define AS_TEXT(number) STRING(number)
 #define TEXT                                                                                             \
 	"release=" MPIWAIT_RELEASE "\nslurm=" AS_TEXT(SLURM_VERSION_NUMBER) "\nlibrary=" MPIWAIT_LIBRARY \
-	                                                                    "\nhelper=" MPIWAIT_HELPER
+	                                                                    "\nhelper=" MPIWAIT_HELPER   \
+	                                                                    "\ncsv=" MPIWAIT_CSV
 
 static const struct {
 	uint32_t owner_size;

@@ -121,12 +121,20 @@ int spool_kept(struct spool *spool, const char *key, char **ret_text)
 	return files_is_bad(result) ? 0 : result;
 }
 
-/* The file system decides who may give a file away: where it refuses, the file stays with its writer's group. */
-static void group_set(int directory, const char *name, gid_t group)
+/*
+ * As root, in a directory of spool_user's, who may have put anything there by now: only a file of theirs that has no
+ * other name is given away, and a FIFO holds nobody up. The file system decides who may give a file away: where it
+ * refuses, the file stays with its writer's group.
+ */
+static void group_set(int directory, const char *name, uid_t owner, gid_t group)
 {
-	cleanup_close int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	cleanup_close int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat status;
 
-	if (file >= 0 && fchown(file, (uid_t)-1, group))
+	if (file < 0 || fstat(file, &status) || !S_ISREG(status.st_mode) || status.st_uid != owner ||
+	    status.st_nlink != 1)
+		return;
+	if (fchown(file, (uid_t)-1, group))
 		log_debug("\"%s\" could not be given to group %u: %s", name, (unsigned)group, strerror(errno));
 }
 
@@ -144,6 +152,6 @@ int spool_keep(struct spool *spool, const char *key, gid_t group, const char *li
 	spool_leave(spool);
 	if (result < 0)
 		return error_set(error, result, "\"%s/%s\": %s", path, name, strerror(-result));
-	group_set(directory, name, group);
+	group_set(directory, name, spool->user ? spool->user : geteuid(), group);
 	return 0;
 }

@@ -13,6 +13,8 @@
 
 #define JOB_FILE_MAX (256 * 1024)
 #define ABANDONED_S  (30 * 24 * 3600)
+#define LOCK_TRIES   10000
+#define LOCK_WAIT_NS 1000000
 
 int state_place_init(const char *root, struct state_place *ret_place)
 {
@@ -171,6 +173,7 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 		job->restart_count = facts->restart_count;
 		job->restart_known = true;
 	}
+	job->shared_cores |= facts->shared_cores;
 	if (job->cores == 0)
 		job->cores = facts->cores;
 	if (job->cores_total == 0)
@@ -215,6 +218,19 @@ static int job_begin(const struct state_place *place, int directory, const struc
 	return job_store(directory, job);
 }
 
+/* Others of the job's stepds may be at it; ten seconds at most, as no step waits longer for what it can do without. */
+static int job_lock(int directory)
+{
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (flock(directory, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		nanosleep(&(struct timespec){0, LOCK_WAIT_NS}, NULL);
+	}
+	return -EBUSY;
+}
+
 int state_job_begin(const struct state_place *place, const struct state_job *facts, bool anew, struct error *error)
 {
 	cleanup_close int directory = open_job(place, facts->job_id, 0700);
@@ -224,8 +240,9 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 		return error_set(error, directory, "\"%s/%s/%" PRIu32 "\": %s", place->root, place->node, facts->job_id,
 		                 strerror(-directory));
 	/* stepds of one job begin at the same time */
-	if (flock(directory, LOCK_EX))
-		return error_set(error, -errno, "lock of job %" PRIu32 ": %s", facts->job_id, strerror(errno));
+	result = job_lock(directory);
+	if (result)
+		return error_set(error, result, "lock of job %" PRIu32 ": %s", facts->job_id, strerror(-result));
 	result = job_begin(place, directory, facts, anew);
 	flock(directory, LOCK_UN);
 	return result ? error_set(error, result, "state of job %" PRIu32 ": %s", facts->job_id, strerror(-result)) : 0;

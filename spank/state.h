@@ -54,6 +54,7 @@ struct state_job {
 	char cpus[PROCESSORS_TEXT_MAX]; /* the job's on this node, "0-3,8"; "": not known */
 	char words[OPTIONS_TEXT_MAX];   /* the job's own option as given, "off" too; "": the site's default holds */
 	struct policy_use policy;       /* asked "": none for the whole job */
+	bool shared_cores;              /* Slurm may give the job's cores to another one too: the prolog was told */
 	bool too_late;                  /* the state was made when the job had ended: a sample is none of its begin */
 	/* the rest is filled in by state_job_begin */
 	double start_s;                 /* since the epoch */

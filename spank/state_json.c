@@ -101,6 +101,8 @@ json_t *state_job_to_json(const struct state_job *job)
 #undef SET
 	json_object_set_new(json, "restart_known", json_boolean(job->restart_known));
 	json_object_set_new(json, "too_late", json_boolean(job->too_late));
+	if (job->shared_cores)
+		json_object_set_new(json, "shared_cores", json_true());
 	if (job->has_baseline)
 		json_object_set_new(json, "baseline", energy_to_json(&job->baseline));
 	return json;
@@ -132,6 +134,7 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 		job->cpus[0] = '\0';
 	job->restart_known = json_is_true(json_object_get(json, "restart_known"));
 	job->too_late = json_is_true(json_object_get(json, "too_late"));
+	job->shared_cores = json_is_true(json_object_get(json, "shared_cores"));
 	throttle_from_json(json_object_get(json, "throttle"), &job->throttle);
 	job->has_baseline = baseline && energy_from_json(baseline, &job->baseline) == 0;
 	*ret_job = *job;

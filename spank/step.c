@@ -35,7 +35,7 @@ struct step {
 	struct sampler *sampler;   /* NULL: not measured */
 	struct grant *grant;       /* NULL: none */
 	char flat[POLICY_FLAT_MAX];
-	struct view view;         /* of the tasks, for csv= */
+	struct view *view;        /* of the tasks, for csv=, NULL: none */
 	char directory[PATH_MAX]; /* the job's, "": not known */
 	gid_t *groups;            /* the user's supplementary groups */
 	size_t group_count;
@@ -219,6 +219,13 @@ static void begin_measuring(const struct state_place *place, struct step *step)
 		log_problem(&step->job, &error);
 }
 
+static bool cores_are_shared(const struct state_place *place, uint32_t job_id)
+{
+	cleanup_free struct state_job *state = malloc(sizeof(*state));
+
+	return !state || (state_job_read(place, job_id, state) == 0 && state->shared_cores);
+}
+
 /* Before the tasks are forked, which inherit a part of it; nothing is changed yet. */
 static void prepare_grant(const struct site *site, const struct state_place *place, struct step *step)
 {
@@ -231,7 +238,8 @@ static void prepare_grant(const struct site *site, const struct state_place *pla
 	                  .step_id = step->job.step_id,
 	                  .uid = step->job.uid,
 	                  .gid = step->job.gid,
-	                  .domain = {site->grant, site->governor, site->min_khz, step->job.user_frequency}},
+	                  .domain = {site->grant, site->governor, site->min_khz, step->job.user_frequency},
+	                  .shared = step->plan.grant && cores_are_shared(place, step->job.job_id)},
 	};
 	struct error error = {""};
 
@@ -253,14 +261,13 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 		return NULL;
 	}
 	step->segment.descriptor = -1;
-	step->view = VIEW_NONE;
 	load_topology(place, step);
 	make_plan(site, step);
 	make_segment(step);
 	step->library = step->plan.inject ? library_open(MPIWAIT_LIBRARY) : -1;
 	begin_job_state(place, step);
 	if (step->decision.options.csv[0])
-		view_prepare(&step->view);
+		step->view = view_prepare();
 	prepare_grant(site, place, step);
 	begin_measuring(place, step);
 	return step;
@@ -287,7 +294,7 @@ void step_bind_task(struct step *step, spank_t spank)
 void step_open_for_task(struct step *step)
 {
 	if (step)
-		view_send(&step->view);
+		view_show(step->view);
 	if (step && step->grant && step->plan.grant_opens)
 		grant_open_files(step->grant);
 }
@@ -307,6 +314,8 @@ void step_inject_task(const struct step *step, spank_t spank)
 	char **words = NULL;
 	int task = -1, count = 0;
 
+	if (step)
+		view_note_directory(step->view);
 	if (inject_clean(spank, &error) == 0 && step && step->plan.inject) {
 		const char *library;
 
@@ -336,7 +345,8 @@ void step_note_user(struct step *step, spank_t spank)
 static void write_csv(struct step *step)
 {
 	const char *node = getenv("SLURMD_NODENAME");
-	cleanup_close int mounts = view_take(&step->view);
+	cleanup_close int mounts = view_take(step->view);
+	const char *directory = view_directory(step->view);
 	char job[16], name[16];
 	char *words[] = {"mpi-wait-csv", job, name, (char *)node, step->decision.options.csv, NULL};
 	struct export export = {
@@ -348,12 +358,13 @@ static void write_csv(struct step *step)
 	        .groups = step->groups,
 	        .group_count = step->group_count,
 	        .mounts = mounts,
-	        .directory = step->directory,
+	        .directory = directory[0] ? directory : step->directory,
 	        .most_ns = CSV_MOST_NS,
+	        .closed = true,
 	};
 	struct error error = {""};
 
-	if (!step->decision.options.csv[0] || step->segment.descriptor < 0 || !step->directory[0] || !node)
+	if (!step->decision.options.csv[0] || step->segment.descriptor < 0 || !export.directory[0] || !node)
 		return;
 	snprintf(job, sizeof(job), "%u", step->job.job_id);
 	job_step_name(&step->job, name, sizeof(name));
@@ -368,7 +379,7 @@ void step_end(struct step *step)
 	sampler_stop(step->sampler);
 	grant_end(step->grant);
 	write_csv(step);
-	view_end(&step->view);
+	view_end(step->view);
 	free(step->groups);
 	if (step->segment.descriptor >= 0)
 		close(step->segment.descriptor);

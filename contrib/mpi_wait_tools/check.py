@@ -55,7 +55,7 @@ def sections(host: Host) -> list[Section]:
         Section("Waiting", _guarded(lambda: check_waiting(host) + check_kernel(host))),
         Section("Frequency", _guarded(lambda: check_frequency(host))),
         Section("Energy", _guarded(lambda: check_energy(host, probe))),
-        Section("Slurm", _guarded(lambda: check_slurm(host, slurm, site or {}))),
+        Section("Slurm", _guarded(lambda: check_slurm(host, slurm, site or {}, node))),
         found_plugin,
         Section("Policies", _guarded(lambda: check_policies(host, probe, site or {}))),
         Section("Records", _guarded(lambda: check_records(host, slurm, site, node, installation.helper))),

@@ -11,7 +11,8 @@ from .finding import Finding, fail, not_seen, ok, warn
 from .host import Host
 from .record import Record, find_body, parse_record
 from .slurm import Slurm
-from .spool import Waiting, file_system, is_shared, waiting, wrong_with
+from .spool import Waiting, file_system, is_shared, owner_of, waiting, wrong_with
+from .trust import writable_by_others
 from .units import duration, plural, safe
 
 OUTBOX = "/var/spool/mpi-wait/out"
@@ -97,6 +98,21 @@ def _spool_place(host: Host, path: str, slurm: Slurm) -> Finding:
     )
 
 
+def _spool_way(host: Host, path: str, user: str) -> list[Finding]:
+    """Who may rename a folder above the spool puts another in its place."""
+    who = writable_by_others(host, path, owner_of(user), itself=False)
+    if not who:
+        return []
+    return [
+        warn(
+            "spool",
+            f"{who}, and the spool is below it",
+            f"whoever can write there can take '{safe(path, 400)}' away, and the records in it",
+            "give it to root and take write permission from everybody else (chown root, chmod go-w)",
+        )
+    ]
+
+
 def _spool(host: Host, slurm: Slurm, site: dict[str, str], now: float) -> list[Finding]:
     path, user = site.get("spool", "").rstrip("/"), site.get("spool_user", "")
     if not path:
@@ -117,6 +133,7 @@ def _spool(host: Host, slurm: Slurm, site: dict[str, str], now: float) -> list[F
             ]
         return [
             _spool_place(host, path, slurm),
+            *_spool_way(host, path, user),
             *_space(host, "spool", path),
             _stuck("left in spool", "the spool", waiting(host, path, now, ""),
                    "run mpi-wait-node sweep where slurmdbd can be reached; --partial if nodes will not come back"),

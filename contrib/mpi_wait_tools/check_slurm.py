@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 from .finding import Finding, fail, not_seen, ok, warn
@@ -10,6 +11,7 @@ from .slurm import Slurm, major, parse_settings
 from .units import duration, safe
 
 HOOKS = (("prolog", "Prolog"), ("epilog", "Epilog"))
+PARTITIONS_SHOWN = 4
 
 
 def _controller(slurm: Slurm) -> Finding:
@@ -117,7 +119,35 @@ def _prolog_flags(host: Host, slurm: Slurm) -> list[Finding]:
     ]
 
 
-def check_slurm(host: Host, slurm: Slurm, site: dict[str, str]) -> list[Finding]:
+def _shared(how: str) -> bool:
+    """Whether a partition's OverSubscribe gives a core to two jobs: "FORCE:4", "YES:2"."""
+    match = re.fullmatch("(FORCE|YES):([0-9]{1,5})", how)
+    return match is not None and int(match.group(2)) > 1
+
+
+def _partitions(host: Host, node: str, site: dict[str, str]) -> list[Finding]:
+    """Whether a job can have a core together with another, whose clock it would lower."""
+    grant = site.get("grant", "lease")
+    asked = host.run(["sinfo", "-h", "-a", "-n", node, "-o", "%R %h"])
+    named = dict(line.split()[:2] for line in asked.out.split("\n") if asked.done and len(line.split()) > 1)
+    shared = sorted(name for name, how in named.items() if _shared(how))
+    if grant == "off" or not named:
+        return []
+    if not shared:
+        return [ok("partitions", "none gives a core of this node to two jobs")]
+    shown = ", ".join(f"{safe(name)} has OverSubscribe={safe(named[name])}" for name in shared[:PARTITIONS_SHOWN])
+    return [
+        warn(
+            "partitions",
+            f"{shown}, and grant={safe(grant)}",
+            "a core can be two jobs': where that is seen none of them is granted its frequency, and where it is not the"
+            " wait of one makes the other slow",
+            "grant=off on the nodes of such a partition, or OverSubscribe=NO",
+        )
+    ]
+
+
+def check_slurm(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> list[Finding]:
     if not slurm.there:
         return [
             warn(
@@ -134,4 +164,4 @@ def check_slurm(host: Host, slurm: Slurm, site: dict[str, str]) -> list[Finding]
             not_seen("slurmdbd", "slurmctld did not say whether there is one", "make slurmctld answer"),
             not_seen("PrologFlags", "slurmctld did not say", "make slurmctld answer"),
         ]
-    return [*found, _database(host, slurm, site), *_prolog_flags(host, slurm)]
+    return [*found, _database(host, slurm, site), *_prolog_flags(host, slurm), *_partitions(host, node, site)]

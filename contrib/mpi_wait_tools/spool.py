@@ -62,6 +62,11 @@ def is_shared(kind: str) -> bool:
     return bool(SHARED.fullmatch(kind))
 
 
+def owner_of(user: str) -> int:
+    """The number of spool_user; KeyError where there is none of that name."""
+    return pwd.getpwnam(user).pw_uid if user else 0
+
+
 def wrong_with(status: os.stat_result, user: str) -> str:
     """Why a directory is not trusted with records, by the rules of spank/spool.c; "" if it is."""
     if stat.S_ISLNK(status.st_mode):
@@ -69,7 +74,7 @@ def wrong_with(status: os.stat_result, user: str) -> str:
     if not stat.S_ISDIR(status.st_mode):
         return "is no directory"
     try:
-        owner = pwd.getpwnam(user).pw_uid if user else 0
+        owner = owner_of(user)
     except KeyError:
         return f"shall belong to spool_user={user}, who is no user of this host"
     if status.st_uid not in (0, owner):

@@ -55,14 +55,17 @@ def _steps(host: Host, path: str) -> Iterator[Step]:
         ahead += [part for part in reversed(target.split("/")) if part not in ("", ".")]
 
 
-def writable_by_others(host: Host, path: str) -> str:
+def writable_by_others(host: Host, path: str, owner: int = 0, itself: bool = True) -> str:
     """
-    Who else than root could change what stands at path, in words; "" for nobody. A sticky bit protects what is in a
-    folder on the way; of path itself it protects nothing, as files can be added there.
+    Who else than root, and owner, could change what stands at path, in words; "" for nobody. A sticky bit protects what
+    is in a folder on the way; of path itself it protects nothing, as files can be added there. Without itself, only the
+    way is judged: who could put another thing there.
     """
     for step in _steps(host, path):
         status = step.status
-        if status.st_uid != 0:
+        if step.last and not itself:
+            return ""
+        if status.st_uid not in (0, owner):
             return f"'{safe(step.path, 400)}' belongs to uid {status.st_uid}"
         loose = stat.S_IWOTH | (stat.S_IWGRP if status.st_gid != 0 else 0)
         kept = step.is_link or (status.st_mode & stat.S_ISVTX and not step.last)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
+HELPER = "/opt/mpi-wait/libexec/mpi-wait/mpi-wait-csv"
 UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "20", "2"]
 
 
@@ -120,11 +122,16 @@ def test_a_name_that_is_too_long(cluster: Cluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def hanging_cluster(cluster: Fleet) -> Iterator[Cluster]:
-    """One node on which the helper never ends."""
-    script = "#!/usr/bin/python3 -ISB\nimport time\ntime.sleep(600)\n"  # signals are ignored from the start
+def hanging_cluster(cluster: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One node on which the helper never ends: signals are ignored from the start."""
+    source, program = tmp_path_factory.mktemp("hangs") / "hangs.c", f"{cluster.share}/hangs"
+    source.write_text("#include <unistd.h>\nint main(void) { for (;;) pause(); }\n")
+    subprocess.run(["gcc", "-static", "-o", source.with_suffix(""), source], check=True)
+    cluster.put(source.with_suffix(""), mode=0o711)
     with cluster.variants():
-        yield cluster.variant(files={"/opt/mpi-wait/libexec/mpi-wait/mpi-wait-csv": script})
+        variant = cluster.variant(name="hanging helper")
+        variant.node_run(variant.nodes[0], ["mount", "--bind", program, HELPER], check=True)
+        yield variant
 
 
 def test_a_helper_that_hangs_holds_the_step_ten_seconds(hanging_cluster: Cluster) -> None:

@@ -35,11 +35,13 @@ def private_cluster() -> Iterator[Cluster]:
 
 
 def test_a_job_with_a_tmp_of_its_own_has_its_record_and_its_rows(private_cluster: Cluster) -> None:
-    """The segment reaches the ranks, csv= in the job's /tmp stays there, and nothing of ours remains on the nodes."""
+    """The segment reaches the ranks, csv= in a directory that only the job's own /tmp has is written there, and nothing
+    of ours remains on the nodes."""
     cluster = private_cluster
-    show = ("for try in $(seq 300); do ls /tmp/out/mpi-wait_msg.* >/dev/null 2>&1 && break; sleep 0.1; done\n"
-            "cat /tmp/out/mpi-wait_time.*.0.c1.csv")
-    script = (f"srun -N1 -n2 -w c1 --chdir=/tmp --mpi-wait-policy=nap,csv=out {' '.join(UNBALANCED)}\n{show}\n"
+    show = ("for try in $(seq 300); do ls /tmp/own/out/mpi-wait_msg.* >/dev/null 2>&1 && break; sleep 0.1; done\n"
+            "cat /tmp/own/out/mpi-wait_time.*.0.c1.csv")
+    script = (f"mkdir /tmp/own\n"
+              f"srun -N1 -n2 -w c1 --chdir=/tmp/own --mpi-wait-policy=nap,csv=out {' '.join(UNBALANCED)}\n{show}\n"
               f"srun -N2 -n4 {' '.join(UNBALANCED)}\n")
     job = jobs.sbatch(cluster, script, ["-N2", "-n4", "--mpi-wait-policy=nap"])
     assert cluster.wait_job(job) == "COMPLETED", jobs.output(cluster, job)
@@ -53,7 +55,7 @@ def test_a_job_with_a_tmp_of_its_own_has_its_record_and_its_rows(private_cluster
     calls = [int(row["calls"]) for row in rows if row["function"] == "MPI_Allreduce"]
     assert calls == [5, 5] and {row["end"] for row in rows} == {"finalized"}
     for node in cluster.nodes:
-        places = f"/tmp/out /run/mpi-wait/*/{job} {CONTAINERS}/{job} /var/spool/mpi-wait/out/*-{job}-*"
+        places = f"/tmp/out /tmp/own /run/mpi-wait/*/{job} {CONTAINERS}/{job} /var/spool/mpi-wait/out/*-{job}-*"
         assert cluster.node_run(node, ["sh", "-c", f"ls -d {places} 2>/dev/null"]).stdout == "", node
 
 

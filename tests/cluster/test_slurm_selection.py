@@ -86,17 +86,22 @@ def test_two_jobs_on_the_same_cores(forced: Cluster) -> None:
         assert [(step["id"], step["ranks"]) for step in record["steps"]] == [("0", 2)]
 
 
-def test_a_core_that_two_jobs_have_is_put_back_in_the_end(forced: Cluster) -> None:
-    """A job without a policy that comes to a lowered core does not end the other job's lease yet: that is the xfail."""
+def test_a_core_that_two_jobs_have_is_not_low(forced: Cluster) -> None:
+    """A job without a policy that comes to a lowered core has it at full speed a second later. One that asks for the
+    same ends the first one's lease, and is granted none."""
     before = frequencies(forced, "c1")
+    fast = ("for file in /sys/devices/system/cpu/cpufreq/policy*/scaling_max_freq; do "
+            "until [ $(cat $file) = 2400000 ]; do sleep 0.05; done; done")
     with held(forced, ["-p", "forced", "-n2", PSTATE]) as job:
         wait_for(lambda: lows(forced, "c1") == ["policy1"])
-        show = ["cat", "/sys/devices/system/cpu/cpufreq/policy1/scaling_max_freq"]
-        _, done = jobs.srun(forced, ["-p", "forced", "-n2", *show])
+        jobs.srun(forced, ["-p", "forced", "-n2", "timeout", "60", "sh", "-c", fast])
+        wait_for(lambda: lows(forced, "c1") == ["policy1"], "that the core goes low again")
+        with held(forced, ["-p", "forced", "-n2", PSTATE]) as second:
+            wait_for(lambda: lows(forced, "c1") == [])
+            second.end()
         job.end()
-    record = jobs.record(forced, job.job)
+    record, other = jobs.record(forced, job.job), jobs.record(forced, second.job)
     assert frequencies(forced, "c1") == before
-    assert record["grant"]["transitions"] == 2 and record["grant"]["low_s"] > 0
-    if done.stdout.split() == ["1000000"] * 2:
-        pytest.xfail("a job without a policy runs on a core that another job's wait has lowered")
-    pytest.fail("this holds now: assert that the job ran at 2400000, and take the xfail out")
+    assert record["grant"]["cores"] == 2 and record["grant"]["low_s"] > 0
+    assert record["grant"]["transitions"] == 3, "low, back, and low; it is the second job that puts it back then"
+    assert other["grant"]["cores"] == 0 and other["grant"]["refused"] == {"another job has the core": 2}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import textwrap
@@ -97,6 +98,40 @@ def test_the_program_leaves_no_child_behind(place: Path) -> None:
     """
     assert python(place, script)["code"] == 0
     assert (place / "refused").read_text() == "Resource temporarily unavailable"
+
+
+@pytest.mark.parametrize(("mode", "owner", "code"), [
+    (0o711, 0, 0), (0o755, 0, -1), (0o751, 0, -1), (0o715, 0, -1), (0o711, UID, -1),
+])
+def test_a_program_that_the_user_can_read_is_not_started(
+    place: Path, monkeypatch: pytest.MonkeyPatch, mode: int, owner: int, code: int
+) -> None:
+    """The kernel lets them trace it, and what it does then is what they like."""
+    program = place.parent / "true"
+    shutil.copy("/bin/true", program)
+    os.chown(program, owner, 0)
+    program.chmod(mode)
+    monkeypatch.setenv("CLOSED", "1")
+    done = export(place, program)
+    assert done["code"] == code
+    assert ("chmod 0711" in done["error"]) == (code != 0)
+
+
+def test_what_the_user_cannot_read_they_cannot_trace(place: Path) -> None:
+    """That is the kernel's rule, on which the mode of the program rests."""
+    seen = {}
+    for mode in (0o711, 0o755):
+        program = place.parent / f"sleep-{mode:o}"
+        shutil.copy("/bin/sleep", program)
+        program.chmod(mode)
+        running = subprocess.Popen([program, "60"], user=UID, group=GID)
+        try:
+            look = ["/usr/bin/readlink", f"/proc/{running.pid}/exe"]  # needs what ptrace needs
+            seen[mode] = subprocess.run(look, user=UID, group=GID, extra_groups=[], check=False).returncode == 0
+        finally:
+            running.kill()
+            running.wait()
+    assert seen == {0o711: False, 0o755: True}
 
 
 @pytest.mark.parametrize("at", [3, 4, 200])

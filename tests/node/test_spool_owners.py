@@ -45,6 +45,31 @@ def test_a_record_that_is_kept_is_the_jobs_group_s(site: Site, spool: bool) -> N
     assert (status.st_uid, status.st_gid) == (0, node_record()["gid"])
 
 
+REPLACED = {
+    "a FIFO": "mkfifo {0}",
+    "a file with another name": "ln {1} {0}",
+    "a link": "ln -s {1} {0}",
+    "another's file": "cp {1} {0} && chown daemon {0}",
+    "their own, with another name": "cp {1} {0} && chown nobody {0} && ln {0} {1}.too",
+}
+
+
+@pytest.mark.parametrize("by", REPLACED.values(), ids=REPLACED)
+def test_what_the_spool_s_owner_puts_in_a_record_s_place_is_given_to_no_group(
+    site: Site, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """Root gives the file to the job's group by its name, in a directory of spool_user's: nobody waits, and nothing
+    else is given away."""
+    kept, precious = site.spool / "done" / f"{KEY}.json", site.folder / "precious"
+    precious.write_text("keep")
+    os.chown(site.spool, NOBODY, 0)
+    site.put(node_record())
+    monkeypatch.setenv("MPIWAIT_RENAMED", f"rm {kept} && {by.format(kept, precious)}")
+    assert site.node("write", KEY, "spool_user=nobody").returncode == 0
+    groups = {kept.lstat().st_gid, precious.stat().st_gid}
+    assert node_record()["gid"] not in groups
+
+
 def test_the_spool_is_full(site: Site) -> None:
     """Nothing that is there is lost, and nothing half-written stays in the spool."""
     kept = site.put(node_record())

@@ -6,6 +6,7 @@
  *   MPIWAIT_NOW_MS     the time of day, and a pause is over at once: it is then later by as much
  *   MPIWAIT_MEANWHILE  what a shell does during the first of these pauses
  *   MPIWAIT_AT_RELEASE what a shell does just before a lock is given up by LOCK_UN, the first time
+ *   MPIWAIT_RENAMED    what a shell does each time that a file has been renamed, until it succeeds
  *   MPIWAIT_ME         a name of the user who runs this, which need have none
  */
 #undef _FILE_OFFSET_BITS /* open and open64 are two names here */
@@ -38,7 +39,7 @@
 static _Atomic uint64_t shown_ns;   /* the time of day; 0: the clocks are the machine's */
 static _Atomic uint64_t awaited_ns; /* by the thread that waits for a time of CLOCK_MONOTONIC; 0: none does */
 static _Atomic unsigned opens, reads;
-static _Atomic bool paused;
+static _Atomic bool paused, renamed;
 
 __attribute__((constructor)) static void now_read(void)
 {
@@ -108,6 +109,16 @@ int __open_2(const char *path, int flags);
 int __open_2(const char *path, int flags)
 {
 	return open(path, flags);
+}
+
+int renameat(int from, const char *name, int to, const char *new_name)
+{
+	const char *then = getenv("MPIWAIT_RENAMED");
+	int result = (int)syscall(SYS_renameat2, from, name, to, new_name, 0);
+
+	if (result == 0 && then && !renamed)
+		renamed = system(then) == 0;
+	return result;
 }
 
 int access(const char *path, int mode)

@@ -30,6 +30,7 @@
 #define TASKS_MAX 8
 #define USER      65534
 #define CONFIG    "MPI_WAIT_CONFIG"
+#define PIPE_ENDS 4
 
 static struct {
 	pid_t pid;
@@ -180,9 +181,23 @@ static void serve(int count, char *arguments[])
 	}
 }
 
+/* What the tasks' pipes will need is not the plugin's to use up: where there are few descriptors, it has the rest. */
+static void pipes_reserve(uint32_t number, int spare[])
+{
+	for (uint32_t i = 0; i < number * PIPE_ENDS; i++)
+		spare[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+static void pipes_free(uint32_t number, const int spare[])
+{
+	for (uint32_t i = 0; i < number * PIPE_ENDS; i++)
+		close(spare[i]);
+}
+
 int main(int count, char *words[])
 {
 	static char cores[16];
+	static int spare[TASKS_MAX * PIPE_ENDS];
 	uint32_t number = count > 4 ? (uint32_t)atoi(words[3]) : 0;
 
 	if (count == 1)
@@ -197,7 +212,9 @@ int main(int count, char *words[])
 	fake_host.local_tasks = number;
 	fake_host.cores = cores;
 	fake_host_load(words[1], words[4], count - 5, words + 5);
+	pipes_reserve(number, spare);
 	fake_host_call("init_post_opt", count - 5, words + 5);
+	pipes_free(number, spare);
 	for (uint32_t task = 0; task < number; task++)
 		if (task_fork(task, count - 5, words + 5))
 			return 1;

@@ -10,12 +10,15 @@
 #include "spank/record.h"
 #include "spank/sampler.h"
 #include "spank/slots.h"
+#include "spank/view.h"
 #include "spank/watts.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 static int show(json_t *json)
@@ -327,6 +330,7 @@ static int run_export(int count, char *words[])
 	        .group_count = 1,
 	        .directory = words[5],
 	        .most_ns = number(words[4]) * 1000000,
+	        .closed = getenv("CLOSED") != NULL,
 	};
 	struct error error = {0};
 	uint64_t began_ns = clock_monotonic_ns();
@@ -336,6 +340,60 @@ static int run_export(int count, char *words[])
 	return show(json_pack("{s:i, s:s, s:I, s:b}", "code", result, "error", error.text, "took_ms",
 	                      (json_int_t)((clock_monotonic_ns() - began_ns) / 1000000), "child",
 	                      waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD));
+}
+
+static json_int_t inode_of(int descriptor)
+{
+	struct stat status;
+
+	return descriptor >= 0 && fstat(descriptor, &status) == 0 ? (json_int_t)status.st_ino : 0;
+}
+
+/* A task's child with a namespace of its own, in a directory of its own, as Slurm makes them. */
+static void view_child(struct view *view, int flags, int to)
+{
+	json_int_t inode;
+
+	if (seteuid(0) || unshare(flags) || chdir("/proc"))
+		_exit(EXIT_FAILURE);
+	inode = inode_of(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+	view_show(view);
+	view_note_directory(view);
+	_exit(write(to, &inode, sizeof(inode)) == sizeof(inode) ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* view CHILDREN own|user EUID: so many tasks, each in a mount namespace, or in one of a user namespace of its own */
+static int run_view(int count, char *words[])
+{
+	int flags = CLONE_NEWNS | (strcmp(words[1], "user") == 0 ? CLONE_NEWUSER : 0), ends[2], status, taken, result;
+	struct view *view = view_prepare();
+	json_t *children = json_array();
+	uint64_t began_ns = clock_monotonic_ns();
+	json_int_t inode;
+
+	(void)count;
+	if (!view || pipe(ends))
+		return EXIT_FAILURE;
+	for (uint64_t i = 0; i < number(words[0]); i++) {
+		pid_t child;
+
+		/* In slurmstepd, which is the user while it forks, and its children are root again. */
+		if (seteuid((uid_t)number(words[2])))
+			return EXIT_FAILURE;
+		child = fork();
+		if (child == 0)
+			view_child(view, flags, ends[1]);
+		if (waitpid(child, &status, 0) != child || status || seteuid(0) ||
+		    read(ends[0], &inode, sizeof(inode)) != sizeof(inode))
+			return EXIT_FAILURE;
+		json_array_append_new(children, json_integer(inode));
+	}
+	taken = view_take(view);
+	result = show(json_pack("{s:I, s:o, s:s, s:I}", "taken", inode_of(taken), "children", children, "directory",
+	                        view_directory(view), "took_ms",
+	                        (json_int_t)((clock_monotonic_ns() - began_ns) / 1000000)));
+	view_end(view);
+	return result;
 }
 
 /* merge NODES_OF WHY FILE...: the job's record of node records that are trusted no more than in the spool */
@@ -397,7 +455,7 @@ static const struct {
         {"samples", 4, run_samples}, {"watts", 4, run_watts}, {"add", 2, run_add},         {"update", 1, run_update},
         {"leaks", 0, run_leaks},     {"begin", 8, run_begin}, {"step", 5, run_step},       {"finish", 4, run_finish},
         {"slots", 3, run_slots},     {"merge", 3, run_merge}, {"combine", 2, run_combine}, {"key", 1, run_key},
-        {"export", 7, run_export},
+        {"export", 7, run_export},   {"view", 3, run_view},
 };
 
 int main(int count, char *words[])

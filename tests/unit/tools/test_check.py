@@ -10,6 +10,7 @@ import pytest
 
 from tests.lib.doubles.check_double import (
     CPUS,
+    CSV,
     HELPER,
     LIBRARY,
     OUTBOX,
@@ -266,6 +267,22 @@ BROKEN: dict[str, tuple[Break, str]] = {
             probe(policies=[policy("umwait", "nap", "no waitpkg"), policy("nap"), policy("off")]),
         ),
         "WARN umwait: becomes nap here: no waitpkg (the default)",
+    ),
+    "no program for csv": (lambda m: m.remove(CSV), f"FAIL csv: '{CSV}' does not exist"),
+    "a program for csv that users read": (chmod(CSV, 0o755), f"FAIL csv: '{CSV}' has mode 0755: users can read it"),
+    "a program for csv that a group reads": (chmod(CSV, 0o751), f"FAIL csv: '{CSV}' has mode 0751: users can read it"),
+    "a program for csv that others write": (chmod(CSV, 0o713), f"FAIL csv: '{CSV}' has mode 0713"),
+    "cores for two jobs": (
+        lambda m: m.answers("sinfo", "main NO\nlow FORCE:2\nfair FORCE:1\nnight YES:4\nwhole EXCLUSIVE\n"),
+        "WARN partitions: low has OverSubscribe=FORCE:2, night has OverSubscribe=YES:4, and grant=lease",
+    ),
+    "a way to the spool that others write": (
+        chmod(os.path.dirname(SPOOL), 0o777),
+        f"WARN spool: '{os.path.dirname(SPOOL)}' has mode 0777, of group 0, and the spool is below it",
+    ),
+    "a way to the spool that is somebody's": (
+        lambda m: m.give(os.path.dirname(SPOOL), 1234),
+        f"WARN spool: '{os.path.dirname(SPOOL)}' belongs to uid 1234, and the spool is below it",
     ),
     "no spool": (plug(f"optional {PLUGIN}"), "WARN spool: none is set, and the cluster has 2 nodes"),
     "a spool that is not there": (lambda m: m.remove(SPOOL), f"FAIL spool: '{SPOOL}' does not exist here"),

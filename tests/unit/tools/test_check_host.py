@@ -65,6 +65,22 @@ def test_run_in_job_with_our_scripts_is_well(machine: Machine) -> None:
     assert [one.status.value for one in machine.named("PrologFlags")] == ["OK"]
 
 
+def test_where_no_clock_is_changed_two_jobs_may_have_a_core(machine: Machine) -> None:
+    machine.answers("sinfo", "low FORCE:2\n")
+    machine.plugstack(f"optional {PLUGIN} spool={SPOOL} grant=off")
+    assert machine.named("partitions") == []
+
+
+@pytest.mark.parametrize(("mode", "owner"), [(0o1777, 0), (0o755, 65534)])
+def test_a_way_to_the_spool_that_nobody_else_can_change(machine: Machine, mode: int, owner: int) -> None:
+    """A sticky bit keeps what is below it, and spool_user may have the folders above the spool."""
+    machine.plugstack(f"optional {PLUGIN} spool={SPOOL} spool_user=nobody")
+    machine.at(SPOOL).parent.chmod(mode)
+    machine.give(str(pathlib.Path(SPOOL).parent), owner)
+    machine.give(SPOOL, 65534)
+    assert [one.status.value for one in machine.named("spool")] == ["OK"]
+
+
 def test_partial_records_of_the_last_day_are_counted(machine: Machine) -> None:
     whole, partial = make_record(), make_record()
     partial["mpi_wait"]["nodes"] = {"reported": 1, "of": 2, "why": "spool not shared"}

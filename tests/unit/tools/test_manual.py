@@ -123,3 +123,15 @@ def test_the_versions_agree() -> None:
     assert {shown.stdout.split()[-1]} == release
     for page in PAGES:
         assert words(page.read_text(), r'"spank-mpi-wait ([0-9.]+)"') == release
+
+
+def test_every_boundary_has_its_bounds() -> None:
+    """Who writes and what root does stands in one table, for whom root may wait and what it may cost in the other."""
+    page = (ROOT / "packaging/man/spank-mpi-wait.8").read_text()
+    tables = re.findall(r"^\.TS\nallbox;.*?^\.TE$", page[page.index(".SS Boundaries"):], re.M | re.S)
+    rows = [[re.findall(r"T\{\n(.*?)\nT\}", row, re.S) for row in re.split(r"\n(?<=T\}\n)(?=T\{)", table)]
+            for table in tables]
+    does, costs = ([row for row in table if row] for table in rows)
+    assert [row[0] for row in does] == [row[0] for row in costs] and len(does) > 9
+    assert all(len(row) == 3 and all(row) for row in does + costs)
+    assert not re.search("unbounded|without end|no limit", " ".join(cell for row in costs for cell in row))
