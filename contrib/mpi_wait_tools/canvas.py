@@ -17,6 +17,7 @@ from rich.text import Text
 from .bars import ASCII, bar
 
 LABEL_WIDTH = 9
+ASLEEP, AWAKE, WAITING, TRANSFER = "cyan", "yellow", "magenta", "green"  # waiting: where it is not told apart
 GAP = 4  # columns between two parts that stand beside one another
 JOINT = "\ue000"  # a space at which no line is broken, between a number and its unit
 DISTRIBUTION_WIDTH = 40
@@ -91,7 +92,7 @@ class Canvas:
             table.add_row("", *(cell if isinstance(cell, Text) else Text(cell) for cell in row))
         self.console.print(table)
 
-    def distribution(self, title: str, rows: Sequence[tuple[str, float, str]]) -> None:
+    def distribution(self, title: str, rows: Sequence[tuple[str, float, str]], style: str = "blue") -> None:
         """(label, value, value in words) as bars."""
         self.blank()
         self.console.print(Text("  " + title))
@@ -99,7 +100,7 @@ class Canvas:
         room = min(DISTRIBUTION_WIDTH, self.width - label - amount - 7)
         most = max(row[1] for row in rows)
         for name, value, shown in rows:
-            line = Text(f"  {name:>{label}}  {shown:>{amount}}  ").append(bar(value, most, room), "cyan")
+            line = Text(f"  {name:>{label}}  {shown:>{amount}}  ").append(bar(value, most, room), style)
             self.text(line)
 
 

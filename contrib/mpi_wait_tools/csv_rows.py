@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from .found import Found
 from .imbalance import imbalance_of
 from .power import saving_of
-from .reading import ranks_of
+from .reading import incomplete_line, ranks_of
 from .record import Record, Wait
-from .units import safe
+from .units import rounded, safe
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 HEADER = ("job", "kind", "name", "measure", "value", "unit")
@@ -24,6 +24,10 @@ Row = tuple[str, str, str, "float | int | str | None", str]
 def _of_job(found: Found) -> Iterator[Row]:
     record, wait, energy = found.record, found.record.wait, found.record.energy
     step = found.step
+    if not record.is_complete:
+        yield "job", "", "incomplete", incomplete_line(record), ""
+        yield "job", "", "nodes_reported", record.nodes_reported, ""
+        yield "job", "", "nodes", record.nodes_of, ""
     yield "job", "", "policy", (step.policy if step and step.policy else record.policy).used, ""
     yield "job", "", "elapsed", step.elapsed if step else record.elapsed, "s"
     if energy is not None:
@@ -116,6 +120,8 @@ def _rows(found: Found) -> Iterator[Row]:
 
 def _cell(value: object) -> object:
     """A text that a spreadsheet would take for a formula is quoted as one quotes it there."""
+    if isinstance(value, float):
+        return rounded(value)
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 

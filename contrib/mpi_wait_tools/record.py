@@ -51,6 +51,7 @@ class RankWait:
     rank: int
     seconds: float
     node: str
+    step: str = ""  # where several steps ran MPI
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,11 @@ class Record:
     steps_rest: StepsRest | None
     raw: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every node reported. Who is the busiest rank, or what the job used, is not known otherwise."""
+        return self.nodes_reported >= self.nodes_of
+
 
 def _policy(reader: Reader) -> Policy:
     by = reader.text("by")
@@ -194,9 +200,8 @@ def _grant(reader: Reader) -> Grant:
 
 
 def _rank_wait(reader: Reader) -> RankWait:
-    return RankWait(
-        reader.integer("rank", -1), reader.number("s", SECONDS_MAX), reader.text("node")
-    )
+    step = reader.text("step", _STEP) if "step" in reader.value else ""
+    return RankWait(reader.integer("rank", -1), reader.number("s", SECONDS_MAX), reader.text("node"), step)
 
 
 def _listed(value: Any, where: str) -> RankWait:

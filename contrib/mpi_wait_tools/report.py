@@ -8,16 +8,16 @@ import logging
 import sys
 from typing import Any
 
-from .advice import advice
+from .advice import advice, ending_of
 from .csv_rows import csv_text
 from .errors import Refusal
 from .found import Found, from_file, from_sacct
 from .imbalance import imbalance_of
 from .kept import site_spool
 from .output import add_output_arguments, output_is_utf8, output_width, wants_colour
-from .reading import ranks_of
+from .reading import incomplete_line
 from .sacct import RECORD_FIELDS, Target, parse_target
-from .units import safe
+from .units import rounded, safe
 
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
 ROWS_MAX = 1000
@@ -74,17 +74,19 @@ def _as_json(found: Found) -> dict[str, Any]:
         else None
     )
     answer: dict[str, Any] = {"job": job, "field": found.field or None, "mpi_wait": found.record.raw}
+    if not found.record.is_complete:
+        answer["incomplete"] = incomplete_line(found.record)
     imbalance = imbalance_of(found.record, found.step)
     if imbalance is not None:
         answer["imbalance"] = {
-            "max_over_mean": imbalance.ratio,
-            "lost_s": imbalance.lost_s,
-            "share": imbalance.share,
-            "core_share": imbalance.core_share,
+            "max_over_mean": rounded(imbalance.ratio),
+            "lost_s": rounded(imbalance.lost_s),
+            "share": rounded(imbalance.share),
+            "core_share": rounded(imbalance.core_share),
         }
     if found.step is not None:
         return {**answer, "step": found.step.id}
-    return {**answer, "advice": advice(found.record, ranks_of(found.record, None), imbalance)}
+    return {**answer, "advice": advice(found.record, ending_of(found.job))}
 
 
 def _print(arguments: argparse.Namespace, founds: list[Found]) -> None:
@@ -102,9 +104,8 @@ def _print(arguments: argparse.Namespace, founds: list[Found]) -> None:
         sys.stdout.write(compare(output, founds))
         return
     for index, found in enumerate(founds):
-        shown = Shown(
-            found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls
-        )
+        run = f"run {index + 1} of {len(founds)}" if len(founds) > 1 else ""
+        shown = Shown(found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls, run)
         sys.stdout.write("\n" * (index > 0) + show(output, shown))
 
 
