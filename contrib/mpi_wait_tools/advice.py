@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from .imbalance import NOTABLE, Imbalance, imbalance_of, is_busy, ranks_time, steps_of_ranks
 from .nodes import slow_nodes
@@ -57,15 +58,15 @@ class _Group:
     imbalance: Imbalance
     step: Step | None  # None: the job has one
 
-    @property
+    @cached_property
     def least(self) -> float:
         return min(rank.seconds for rank in self.ranks) if self.ranks else self.wait.least.seconds
 
-    @property
+    @cached_property
     def most(self) -> float:
         return max(rank.seconds for rank in self.ranks) if self.ranks else self.wait.most.seconds
 
-    @property
+    @cached_property
     def mean(self) -> float:
         return sum(rank.seconds for rank in self.ranks) / len(self.ranks) if self.ranks else self.wait.mean
 
@@ -92,7 +93,10 @@ def _names(ranks: list[Rank]) -> str:
 
 def _place(group: _Group, rank: Rank | None) -> str:
     """ " (on c2)" """
-    node = group.wait.least.node if rank is None else rank.node
+    least = group.wait.least
+    node = rank.node if rank is not None else ""
+    if rank is None or (not node and group.step is None and rank.label == str(least.rank)):
+        node = least.node
     return f" (on {safe(node)})" if node and group.record.nodes_of > 1 else ""
 
 
@@ -132,12 +136,12 @@ def _of_nodes(group: _Group, share: str) -> str:
         noun, one = ("node", "it") if len(slow) == 1 else ("nodes", "they")
         heat = ", which was slowed down most" if slow == [record.throttled_most] else ""
         return (
-            f"Look at {noun} {names}{heat}: all ranks seen there wait least. If {one} "
+            f"Look at {noun} {names} first{heat}: all ranks seen there wait least. If {one} "
             f"{'is' if one == 'it' else 'are'} slower than the others, that takes up to {share} of the time."
         )
     if record.throttled_most and record.throttled_most == group.wait.least.node and group.step is None:
         name = safe(record.throttled_most)
-        return f"Look at node {name}: it was slowed down most, and holds the rank that waits least."
+        return f"Look at node {name} first: it was slowed down most, and holds the rank that waits least."
     return ""
 
 

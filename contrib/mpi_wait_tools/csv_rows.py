@@ -15,6 +15,7 @@ from .power import saving_of
 from .reading import incomplete_line, ranks_of
 from .record import Record, Wait
 from .units import rounded, safe
+from .use import Use
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 HEADER = ("job", "kind", "name", "measure", "value", "unit")
@@ -105,7 +106,17 @@ def _of_ranks(found: Found) -> Iterator[Row]:
             yield kind, str(one.rank), "node", safe(one.node), ""
 
 
+def _of_use(use: Use) -> Iterator[Row]:
+    yield "sacct", "", "elapsed", use.elapsed, "s"
+    yield "sacct", "", "cpu_time", use.cpu_s, "s"
+    yield "sacct", "", "consumed_energy", use.joules, "J"
+
+
 def _rows(found: Found) -> Iterator[Row]:
+    yield from _of_use(found.use)
+    if not found.has_record:
+        yield "job", "", "elapsed", found.step.elapsed if found.step else found.record.elapsed, "s"
+        return
     yield from _of_job(found)
     if found.step is None:
         yield from _of_model(found.record)

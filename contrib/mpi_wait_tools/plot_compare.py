@@ -43,7 +43,7 @@ def _draw_measure(axes: Any, measure: Measure, founds: Sequence[Found]) -> None:
     places = list(range(len(values)))
     axes.bar(places, values, width=0.66, color=[_colour(place) for place in places])
     for place, value in enumerate(measure.values):
-        shown = "unknown" if value is None else measure.shown(value)
+        shown = "–" if value is None else measure.shown(value)
         change = measure.difference(place) if place else ""
         middle = {"ha": "center", "va": "bottom"}
         axes.text(place, values[place] + most * 0.02, shown, fontsize=8.6, color=INK, **middle)

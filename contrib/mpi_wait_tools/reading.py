@@ -122,7 +122,7 @@ def balance(ranks: int, mean: float, least: tuple[str, float], most: tuple[str, 
     factor = f"max/mean {most[1] / mean:.2f}: "
     if most[1] <= 0 or least[1] / most[1] >= EVEN:
         return factor + "the ranks wait about alike, none of them holds the others up for long"
-    if below == ranks - 1:
+    if below == ranks - 1 and ranks > 2:
         return factor + f"{most[0]} alone waits: it is done before the others, or hands out their work"
     if below > ranks // 2:
         return factor + f"few ranks wait, {most[0]} most: they are done before the others"

@@ -329,6 +329,25 @@ def parse_record(body: Any) -> Record:
     )
 
 
+def no_record(elapsed: float, nodes: int) -> Record:
+    """Stands for the record of a job that left none."""
+    return Record(
+        policy=Policy("none", "none", "", ""),
+        nodes_reported=nodes,
+        nodes_of=nodes,
+        nodes_why="",
+        elapsed=elapsed,
+        energy=None,
+        energy_why="",
+        grant=None,
+        throttled_most="",
+        wait=None,
+        steps=[],
+        steps_left_out=0,
+        steps_rest=None,
+    )
+
+
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no JSON")
 

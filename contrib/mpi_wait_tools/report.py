@@ -11,13 +11,14 @@ from typing import Any
 from .advice import advice, ending_of
 from .csv_rows import csv_text
 from .errors import Refusal
-from .found import Found, from_file, from_sacct
+from .found import Found, from_file, from_sacct, with_uses
 from .imbalance import imbalance_of
 from .kept import site_spool
 from .output import add_output_arguments, output_is_utf8, output_width, wants_colour
 from .reading import incomplete_line
 from .sacct import RECORD_FIELDS, Target, parse_target
 from .units import rounded, safe
+from .use import Use
 
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
 ROWS_MAX = 1000
@@ -73,7 +74,13 @@ def _as_json(found: Found) -> dict[str, Any]:
         if found.job
         else None
     )
-    answer: dict[str, Any] = {"job": job, "field": found.field or None, "mpi_wait": found.record.raw}
+    answer: dict[str, Any] = {"job": job, "field": found.field or None, "mpi_wait": found.record.raw or None}
+    if found.use != Use():
+        answer["sacct"] = {
+            "elapsed_s": found.use.elapsed, "cpu_s": found.use.cpu_s, "consumed_energy_j": found.use.joules
+        }
+    if not found.has_record:
+        return answer if found.step is None else {**answer, "step": found.step.id}
     if not found.record.is_complete:
         answer["incomplete"] = incomplete_line(found.record)
     imbalance = imbalance_of(found.record, found.step)
@@ -155,8 +162,14 @@ def run(arguments: argparse.Namespace) -> int:
     targets = _targets(arguments)
     founds: list[Found] = []
     spool = arguments.spool if arguments.spool is not None else site_spool() if arguments.jobs else ""
+    compared = len(targets) > 1
     for target in targets:
-        founds += [from_file(target)] if isinstance(target, str) else from_sacct(target, arguments.duplicates, spool)
+        if isinstance(target, str):
+            founds.append(from_file(target))
+        else:
+            founds += from_sacct(target, arguments.duplicates, spool, bare=compared)
+    if compared and arguments.jobs:
+        founds = with_uses(founds)
     if arguments.plot:
         _plot(arguments.plot, founds)
     elif arguments.csv:

@@ -41,9 +41,16 @@ canned = json.load(open(os.environ["FAKE_SACCT"]))
 json.dump(sys.argv[1:], open(os.environ["FAKE_SACCT"] + ".argv", "w"))
 delimiter = [word for word in sys.argv if word.startswith("--delimiter=")][0][12:]
 names = [word for word in sys.argv if word.startswith("--format=")][0][9:].split(",")
-rows = canned["rows"] if "--duplicates" in sys.argv else canned["rows"][-canned["latest"]:]
+rows = canned["rows"]
+if "-j" in sys.argv:
+    ids = sys.argv[sys.argv.index("-j") + 1].split(",")
+    rows = [row for row in rows if row["JobID"] in ids] or rows
+if "-X" not in sys.argv:
+    rows = rows + canned.get("steps", [])
+elif "--duplicates" not in sys.argv:
+    rows = rows[-canned["latest"]:]
 for row in rows:
-    sys.stdout.buffer.write(delimiter.join(row[name] for name in names).encode() + b"\\n")
+    sys.stdout.buffer.write(delimiter.join(row.get(name, "") for name in names).encode() + b"\\n")
 sys.stdout.buffer.write(canned.get("more", "").replace("DELIMITER", delimiter).encode())
 sys.stderr.write(canned["stderr"])
 sys.exit(canned["status"])
