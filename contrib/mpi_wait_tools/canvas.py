@@ -64,7 +64,7 @@ class Canvas:
     def sentence(self, mark: str, value: str, style: str) -> None:
         """A mark, and a sentence that is wrapped under itself."""
         grid = Table.grid(padding=0)
-        grid.add_column(width=len(mark) + 3, no_wrap=True)
+        grid.add_column(width=len(mark) + 3 if mark else 2, no_wrap=True)
         grid.add_column(overflow="fold")
         grid.add_row(Text(f"  {mark}", style=style), Text(re.sub(r"(?<=\d) (?=%)", JOINT, value)))
         self.console.print(grid)

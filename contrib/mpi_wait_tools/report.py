@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import sys
 from typing import Any
 
@@ -14,7 +13,14 @@ from .errors import Refusal
 from .found import Found, from_file, from_sacct, with_uses
 from .imbalance import imbalance_of
 from .kept import site_spool
-from .output import add_output_arguments, output_is_utf8, output_width, wants_colour
+from .output import (
+    add_output_arguments,
+    matplotlib_needed,
+    output_is_utf8,
+    output_width,
+    picture_path,
+    wants_colour,
+)
 from .reading import incomplete_line
 from .sacct import RECORD_FIELDS, Target, parse_target
 from .units import rounded, safe
@@ -23,19 +29,12 @@ from .use import Use
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
 ROWS_MAX = 1000
 JOBS_MAX = 32
-PICTURES = (".png", ".svg", ".pdf")
 
 
 def _rows(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= ROWS_MAX:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {ROWS_MAX}")
     return int(text)
-
-
-def _picture(text: str) -> str:
-    if not text.lower().endswith(PICTURES):
-        raise argparse.ArgumentTypeError(f"'{safe(text)}' ends in none of {', '.join(PICTURES)}")
-    return text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--calls", metavar="N", type=_rows, default=10, help="how many MPI calls to show (default 10)"
     )
     parser.add_argument(
-        "--plot", metavar="FILE", type=_picture, help="draw one page into FILE (.png, .svg or .pdf) instead"
+        "--plot", metavar="FILE", type=picture_path, help="draw one page into FILE (.png, .svg or .pdf) instead"
     )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
     add_output_arguments(parser, "the record and sacct's fields as JSON")
@@ -117,14 +116,8 @@ def _print(arguments: argparse.Namespace, founds: list[Found]) -> None:
 
 
 def _plot(path: str, founds: list[Found]) -> None:
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # before its import: it remarks on homes without caches
-    try:
+    with matplotlib_needed():
         from .plot import draw
-    except ImportError as error:
-        name = (error.name or "matplotlib").split(".")[0]
-        raise Refusal(
-            f"the Python package '{name}' is missing (python3-matplotlib): --plot needs it, all else works without"
-        ) from None
     draw(path, founds)
 
 
@@ -153,6 +146,9 @@ def _targets(arguments: argparse.Namespace) -> list[Target | str]:
 def _check_usage(arguments: argparse.Namespace) -> None:
     if sum(map(bool, (arguments.json, arguments.csv, arguments.plot))) > 1:
         arguments.refuse_usage("--json, --csv and --plot exclude each other")
+    several = len(arguments.jobs) + len(arguments.record) > 1
+    if arguments.all_ranks and (several or arguments.json or arguments.csv or arguments.plot):
+        arguments.refuse_usage("--all-ranks is for the text of one job: --json, --csv and --plot have every rank")
     if arguments.duplicates and len(arguments.jobs) > 1:
         arguments.refuse_usage("--duplicates is for one job")
 

