@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.lib.record_tools import node_record, run
+from tests.lib.doubles.report_double import Report, make_row, shown
+from tests.lib.record_tools import REPOSITORY, node_record, run
 
 BEGIN_S = 1_700_000_000.0
 WATTS = 180.0  # of a node
@@ -24,14 +25,13 @@ Ranks = dict[str, list[tuple[int, float, float]]]
 @dataclass(frozen=True)
 class RecordedJob:
     """nodes_of: on how many nodes the job ran. why: what the one who stored the record knew of those that are missing.
-    rows: sacct's, the oldest first; the record is in the last of them. argv: of mpi-wait report."""
+    row: sacct's. earlier: runs of the same job that were requeued."""
 
     nodes: list[dict[str, Any]]
     nodes_of: int
     why: str = ""
     row: dict[str, str] = field(default_factory=dict)
     earlier: tuple[RecordedJob, ...] = ()
-    argv: tuple[str, ...] = ()
 
     def record(self, folder: Path) -> str:
         """The line that the real code stores."""
@@ -45,6 +45,8 @@ class RecordedJob:
 
 
 JOBS: dict[str, Callable[[], RecordedJob]] = {}
+JOB_WORDS = {"requeued": ("--duplicates",)}
+"""What else is said to mpi-wait report of a job."""
 
 
 def recorded(make: Callable[[], RecordedJob]) -> Callable[[], RecordedJob]:
@@ -262,10 +264,11 @@ def short() -> RecordedJob:
 def profile() -> RecordedJob:
     """Measured only: nothing slept."""
     calls = {
-        "MPI_Allreduce": [32_000, 96_000_000, 60_000_000, 256_000, [0, 0, 0, 0, 30_000, 0, 0, 0, 2_000]],
-        "MPI_Waitall": [64_000, 40_000_000, 18_000_000, 4_200_000_000, []],
-        "MPI_Isend": [64_000, 0, 0, 4_200_000_000, [0] * 17 + [64_000]],
-        "MPI_Irecv": [64_000, 0, 0, 4_200_000_000, [0] * 17 + [64_000]],
+        "MPI_Allreduce": [16_000, 41_000_000, 25_200_000, 256_000, [0, 0, 0, 0, 15_000, 0, 0, 0, 1_000]],
+        "MPI_Waitall": [32_000, 22_000_000, 9_000_000, 4_200_000_000, []],
+        "MPI_Bcast": [400, 2_400_000, 1_800_000, 3_200_000, [0] * 13 + [400]],
+        "MPI_Isend": [32_000, 0, 0, 4_200_000_000, [0] * 18 + [32_000]],
+        "MPI_Irecv": [32_000, 0, 0, 4_200_000_000, [0] * 18 + [32_000]],
     }
     measured = {"asked": "profile", "used": "profile", "why": "", "by": "job"}
     wait = {"profile": calls, "places": [3_000_000_000, 1_200_000_000], "naps": 0, "late": 0, "late_us": 0}
@@ -293,8 +296,7 @@ def requeued() -> RecordedJob:
     """Its first run was ended for another job; both left a record."""
     waits = [9.0 + 0.3 * _noise(rank) for rank in range(8)]
     first = _job(4715, "cfd", _spread([wait / 3 for wait in waits], 2), 21.0, row={"State": "PREEMPTED"})
-    return _job(4715, "cfd", _spread(waits, 2), 62.0, changes={"restart_count": 1}, earlier=(first,),
-                argv=("--duplicates",))
+    return _job(4715, "cfd", _spread(waits, 2), 62.0, changes={"restart_count": 1}, earlier=(first,))
 
 
 @recorded
@@ -339,3 +341,37 @@ def event_not_woken() -> RecordedJob:
                 changes={"policy": event}, wait={"flags": {"no_event": 4}})
 
 
+
+
+KEPT = REPOSITORY / "tests/unit/tools/recorded"
+PARTS = {"txt": (), "csv": ("--csv",), "svg": ("--plot",)}
+"""Of a report, by the ending of the file in which it is kept: what the command is told."""
+PAGE_SETTINGS = "svg.fonttype: none\nsvg.hashsalt: mpi-wait\n"  # text as text: a page is a small file then
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    """sacct's, with the records that are kept."""
+    rows: list[dict[str, str]] = json.loads((KEPT / name / "sacct.json").read_text())
+    return rows
+
+
+def make_rows(name: str, folder: Path) -> list[dict[str, str]]:
+    """The same, made anew by the real code."""
+    job = JOBS[name]()
+    return [{**one.row, "AdminComment": one.record(folder)} for one in (*job.earlier, job)]
+
+
+def report_of(report: Report, name: str, part: str) -> str:
+    """What the command says of a kept job."""
+    rows = [make_row(**row) for row in rows_of(name)]
+    words = [rows[-1]["JobID"], *PARTS[part]]
+    if part == "txt":
+        words += JOB_WORDS.get(name, ())
+    settings = report.folder / "matplotlibrc"
+    settings.write_text(PAGE_SETTINGS)
+    page = report.folder / "page.svg"
+    if part == "svg":
+        words.append(str(page))
+        shown(report(*words, rows=rows, settings={"MATPLOTLIBRC": str(settings)}))
+        return page.read_text()
+    return shown(report(*words, rows=rows))

@@ -132,7 +132,8 @@ def make_row(text: str = "", **changes: str) -> dict[str, str]:
 
 
 class Report:
-    """Runs the command; sacct is the fake. With an environment of its own it is a process from the start."""
+    """Runs the command; sacct is the fake. With an environment of its own (env) it is a process from the start;
+    settings are variables that nothing has read by then."""
 
     command = "report"
 
@@ -155,7 +156,7 @@ class Report:
         environment.update(LC_ALL="C.UTF-8", NO_COLOR="")
         environment.pop("COLUMNS", None)
         own = options.pop("env", {})
-        environment.update(own)
+        environment.update({**options.pop("settings", {}), **own})
         canned.update(options)
         self.canned.write_text(json.dumps(canned))
         (self.folder / "canned.json.helpformat").write_text(" ".join(canned["helpformat"]) + "\n")
