@@ -49,6 +49,7 @@ def _of_job(found: Found) -> Iterator[Row]:
         yield "job", "", "max_over_mean", imbalance.ratio, ""
         yield "job", "", "lost_to_imbalance", imbalance.lost_s, "s"
         yield "job", "", "lost_share", imbalance.share, ""
+        yield "job", "", "lost_is_a_bound", 1 if imbalance.lone else None, ""
 
 
 def _of_waiting(wait: Wait) -> Iterator[Row]:

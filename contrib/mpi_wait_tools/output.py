@@ -76,9 +76,13 @@ def wants_colour(arguments: argparse.Namespace) -> bool:
 
 
 def _locale_is_plain() -> bool:
-    """Whether the user's locale is C, whose terminals need not know UTF-8. Python writes UTF-8 there all the same."""
-    named = (os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
-    return next((value for value in named if value), "C") in ("C", "POSIX")
+    """
+    Whether the user has asked for the locale C, whose terminals need not know UTF-8. Python writes UTF-8 there all the
+    same, and where LC_ALL is not set it puts LC_CTYPE=C.UTF-8 into its own environment.
+    """
+    everything, kind, language = (os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    chosen = everything or ("" if kind == "C.UTF-8" else kind) or language
+    return chosen in ("C", "POSIX")
 
 
 def output_is_utf8() -> bool:

@@ -89,6 +89,7 @@ def _as_json(found: Found) -> dict[str, Any]:
             "lost_s": rounded(imbalance.lost_s),
             "share": rounded(imbalance.share),
             "core_share": rounded(imbalance.core_share),
+            "is_bound": imbalance.lone,
         }
     if found.step is not None:
         return {**answer, "step": found.step.id}

@@ -129,7 +129,7 @@ def _sums(canvas: Canvas, tally: Tally, rows: list[Row]) -> None:
         parts.append(f"{scaled(joules, 'J')}, {about}{scaled(awake, 'J')} of it waiting awake{simulated}")
     waited, asleep = sum(row.wait_s for row in rows), sum(row.asleep_s for row in rows)
     parts.append(f"ranks waited {core_time(waited)}, {_share(asleep, waited)} of it asleep")
-    canvas.sentence("", "; ".join(parts), "dim")
+    canvas.note(Text("; ".join(parts), style="dim"))
 
 
 def show_top(
@@ -143,7 +143,7 @@ def show_top(
         canvas.blank()
         _table(canvas, rows[: arguments.limit], arguments.by)
     if len(rows) > arguments.limit:
-        canvas.console.print(Text(f"  {len(rows) - arguments.limit} more (--limit {len(rows)})", style="dim"))
+        canvas.note(Text(f"{len(rows) - arguments.limit} more (--limit {len(rows)})", style="dim"))
     draw_remarks(canvas, tally, rows)
     return written(canvas.lines(), utf8)
 

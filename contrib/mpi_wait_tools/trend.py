@@ -123,11 +123,11 @@ def show_trend(
         canvas.blank()
         _draw_lines(canvas, uses)
         words = "each from 0 up, the latest run right; the change is of the last to the first"
-        canvas.sentence("", words, "dim")
+        canvas.note(Text(words, style="dim"))
         canvas.blank()
         _draw_table(canvas, uses[-limit:])
     if len(uses) > limit:
-        canvas.console.print(Text(f"  the latest {limit} of {len(uses)} (--limit {len(uses)} lists all)", style="dim"))
+        canvas.note(Text(f"the latest {limit} of {len(uses)} (--limit {len(uses)} lists all)", style="dim"))
     _draw_mind(canvas, uses)
     draw_remarks(canvas, tally, rows, with_estimates=False)
     return written(canvas.lines(), utf8)

@@ -19,7 +19,7 @@ def _bar_room(canvas: Canvas) -> int:
 
 
 def _more(canvas: Canvas, text: str) -> None:
-    canvas.console.print(Text(f"  {text}", style="dim"))
+    canvas.note(Text(text, style="dim"))
 
 
 def draw_calls(canvas: Canvas, calls: list[Call], total: float, limit: int) -> None:
@@ -39,7 +39,7 @@ def draw_calls(canvas: Canvas, calls: list[Call], total: float, limit: int) -> N
         for call in calls[:limit]
     ]
     columns = ["call", "calls", "waits", "waited", "share", "longest", ""]
-    canvas.table(columns, rows, left=(0, 6))
+    canvas.table(columns, rows, left=(0, 6), drop=(6, 5, 2, 1, 4))
     if len(calls) > limit:
         rest = sum(call.seconds for call in calls[limit:])
         _more(canvas, f"{len(calls) - limit} more waited {core_time(rest)} together (--calls {len(calls)} shows them)")
@@ -71,7 +71,7 @@ def draw_profile(
         ]
         for call in calls[:limit]
     ]
-    canvas.table(columns, rows)
+    canvas.table(columns, rows, drop=(5, 4, 1))
     if len(calls) > limit:
         _more(canvas, f"{len(calls) - limit} more (--calls {len(calls)} shows them)")
     _transfer(canvas, [call for call in calls[:limit] if call.time > 0])
@@ -92,8 +92,8 @@ def _transfer(canvas: Canvas, calls: list[ProfiledCall]) -> None:
         waited, rest = split_bar(call.time, min(call.time, call.wait), most, room)
         line = Text(f"  {call.name:<{name}}  {core_time(call.time):>{amount}}  ")
         canvas.text(line.append(waited, WAITING).append(rest, TRANSFER))
-    canvas.text(
-        Text("  ").append("█", WAITING).append(" waiting  ", "dim").append("░", TRANSFER).append(" transfer", "dim")
+    canvas.note(
+        Text().append("█", WAITING).append(" waiting  ", "dim").append("░", TRANSFER).append(" transfer", "dim")
     )
 
 
@@ -120,4 +120,4 @@ def draw_steps(canvas: Canvas, steps: list[Step], policy: str) -> None:
         ]
         for step in steps
     ]
-    canvas.table(["step", "policy", "nodes", "ranks", "ran", "waited", "energy"], rows)
+    canvas.table(["step", "policy", "nodes", "ranks", "ran", "waited", "energy"], rows, drop=(2, 3, 1, 4))

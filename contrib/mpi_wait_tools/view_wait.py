@@ -121,16 +121,16 @@ def _legend(canvas: Canvas, ranks: Sequence[Rank], scale: Scale) -> None:
         parts = [("█", WAITING), (" waiting", "dim")]
     if scale.run:
         parts.append((f"  ─ the rest of {duration(scale.run)}: computing, transferring", "dim"))
-    line = Text("  ")
+    line = Text()
     for part in parts:
         line.append(*part)
-    canvas.text(line)
+    canvas.note(line)
 
 
 def _ends(canvas: Canvas, most: list[Rank], least: list[Rank], scale: Scale, between: str) -> None:
     canvas.blank()
     _bars(canvas, most, scale, least)
-    canvas.text(Text(f"  … {between}", style="dim"))
+    canvas.note(Text(f"… {between}", style="dim"))
     _bars(canvas, least, scale, most)
     _legend(canvas, most, scale)
 
@@ -141,7 +141,7 @@ def _chart(canvas: Canvas, title: str, columns: list[Column], left: str, right: 
         return
     top = duration(max(column.most for column in columns))
     canvas.blank()
-    canvas.console.print(Text("  " + title))
+    canvas.note(Text(title))
     for index, row in enumerate(rows):
         label = top if index == 0 else "0" if index == len(rows) - 1 else ""
         line = Text(f"  {label:>{len(top)}} ").append("│", "dim")

@@ -148,6 +148,7 @@ def test_it_fits_a_narrow_terminal_and_one_without_utf8(report: Report, name: st
     words = [rows[-1]["JobID"], *JOB_WORDS.get(name, ())]
     narrow = shown(report(*words, "--width", "40", rows=rows))
     assert max(map(len, narrow.splitlines())) <= 40
+    assert not re.search(r"[0-9a-z.]…", narrow), "a figure or a word is cut"
     plain = shown(report(*words, rows=rows, settings={"LC_ALL": "C"}))
     assert plain.isascii() and max(map(len, plain.splitlines())) <= 80
 
