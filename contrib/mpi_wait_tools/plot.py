@@ -30,7 +30,9 @@ def _title(found: Found) -> tuple[str, str]:
         name += f"  {plain(found.job.fields['JobName'], 28)}"
     ranks = step.ranks if step else record.wait.ranks if record.wait else 0
     policy = policy_line(step.policy if step and step.policy else record.policy)
-    return name, f"{plain(policy, 90)} · {plural(record.nodes_of, 'node')}, {plural(ranks, 'rank')}"
+    seen = plural(ranks, "rank") if ranks or not policy.startswith("off") else "ranks not watched"
+    seen += "" if record.is_complete else " seen"
+    return name, f"{plain(policy, 90)} · {plural(record.nodes_of, 'node')}, {seen}"
 
 
 def _tiles(found: Found, imbalance: Imbalance | None) -> list[tuple[str, str, str]]:

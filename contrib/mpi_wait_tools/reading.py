@@ -233,6 +233,10 @@ def notes(record: Record, field: str) -> list[str]:
         found.append(f"{plural(record.wait.doubtful, 'rank')} claimed what cannot be; it was cut to what can.")
     if record.wait is not None:
         found += _service_notes(record.wait)
+    off = [step.id for step in record.steps if step.policy is not None and step.policy.used == "off"]
+    if off and record.policy.used != "off":
+        steps = ("Step " if len(off) == 1 else "Steps ") + ", ".join(off[:8]) + (", ..." if len(off) > 8 else "")
+        found.append(f"{steps} ran under off: the energy is here, the ranks were not watched.")
     if record.steps_left_out:
         found.append(_left_out(record))
     if field == "Extra":

@@ -74,7 +74,8 @@ def _draw_facts(canvas: Canvas, shown: Shown) -> None:
         parts.append(plural(int(shown.job.fields["AllocCPUS"][:12]), "CPU"))
     ranks = step.ranks if step is not None else record.wait.ranks if record.wait is not None else 0
     seen = "" if record.is_complete else f" seen on {record.nodes_reported} of them"
-    parts.append((plural(ranks, "MPI rank") if ranks else "no MPI rank") + seen)
+    none = "ranks not watched" if policy.used == "off" else "no MPI rank"
+    parts.append((plural(ranks, "MPI rank") if ranks else none) + seen)
     if step is None and len(record.steps) > 1:
         steps, ran = len(record.steps) + record.steps_left_out, len(steps_of_ranks(record))
         of = f" in {ran} of" if 1 < ran < steps and not record.steps_left_out else ","

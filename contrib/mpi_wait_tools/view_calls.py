@@ -113,7 +113,7 @@ def draw_steps(canvas: Canvas, steps: list[Step], policy: str) -> None:
             step.id,
             step.policy.used if step.policy else policy,
             count(step.nodes) if step.nodes is not None else "",
-            count(step.ranks),
+            "–" if step.policy and step.policy.used == "off" else count(step.ranks),
             duration(step.elapsed) if step.elapsed is not None else "",
             core_time(step.wait) if step.ranks else "",
             scaled(step.joules, "J") if step.joules is not None else "",
