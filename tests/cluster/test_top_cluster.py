@@ -25,6 +25,7 @@ def test_a_job_that_has_ended_is_listed(cluster: Cluster) -> None:
     assert len(mine) == 1 and mine[0]["wait_s"] > 0 and mine[0]["simulated"]
     text = cluster.run([*asked, "--by", "user"], check=True).stdout
     assert "Energy spent waiting awake, by user" in text and "Traceback" not in text
-    trend = cluster.run([*asked, "--mine", "--name", "unbalanced"], check=True).stdout
-    assert "run of unbalanced" in trend or "runs of unbalanced" in trend
-    assert str(job) in trend
+    name = str(mine[0]["job_name"])
+    trend = cluster.run([*asked, "--mine", "--name", name], check=True).stdout
+    assert trend.startswith(f"1 run of {name}") and str(job) in trend
+    assert mine[0]["state"] == "COMPLETED" and mine[0]["nodes"] == 1
