@@ -72,16 +72,16 @@ def _awake(row: Row) -> str:
 def _columns(by: str) -> list[Column]:
     first = Column(by, lambda row: safe(row.name, NAME_WIDTH) or "(none)", is_text=True)
     of_job = [
-        Column("name", lambda row: safe(row.run.name, 10), is_text=True),
+        Column("name", lambda row: safe(row.run.name, 10), 5, is_text=True),
         Column("user", lambda row: safe(row.labels.get("user", ""), 8), 1, is_text=True),
         Column("policy", lambda row: row.labels["policy"][:8], 3, is_text=True),
-        Column("st", lambda row: STATES.get(row.run.state, safe(row.run.state, 3)), is_text=True),
-        Column("time", lambda row: clock(row.run.elapsed_s)),
-        Column("nodes", lambda row: count(row.run.nodes) if row.run.nodes else "–"),
+        Column("st", lambda row: STATES.get(row.run.state, safe(row.run.state, 3)), 6, is_text=True),
+        Column("time", lambda row: clock(row.run.elapsed_s), 7),
+        Column("nodes", lambda row: count(row.run.nodes) if row.run.nodes else "–", 4),
     ]
     figures = [
         Column("energy", _energy, 2),
-        Column("awake", _awake),
+        Column("awake", _awake, 8),
         Column("awake", lambda row: _share(row.awake_s, row.ranks_s)),
         Column("asleep", lambda row: _share(row.asleep_s, row.ranks_s)),
         Column("imbalance", lambda row: _share(row.lost_s, row.ranks_s), 0),

@@ -78,9 +78,11 @@ def _draw_lines(canvas: Canvas, uses: Sequence[JobUse]) -> None:
         known = [value for value in values if value is not None]
         if not known:
             continue
-        ends = f"{line.shown(min(known))} to {line.shown(max(known))}"
+        ends, change = f"  {line.shown(min(known))} to {line.shown(max(known))}", change_of(values, line.is_share)
         text = Text(f"  {line.title:<9}  ").append(sparkline(values, room), line.style)
-        canvas.text(text.append(f"  {ends}  ").append(change_of(values, line.is_share), "dim"))
+        if len(text) + len(ends) + len(change) + 2 <= canvas.width:
+            text.append(ends)
+        canvas.text(text.append(f"  {change}", "dim"))
 
 
 def _shown(value: float | None, how: Callable[[float], str]) -> str:
@@ -105,12 +107,7 @@ def _draw_table(canvas: Canvas, uses: Sequence[JobUse]) -> None:
             _shown(use.share(use.asleep_s), percent),
         ]
         rows.append(row)
-    if not wide:
-        kept = [0, 1, 4, 7, 8]
-        titles, rows = [titles[place] for place in kept], [[row[place] for place in kept] for row in rows]
-        canvas.table(titles, rows, left=(0, 1))
-        return
-    canvas.table(titles, rows, left=(0, 1, 2, 3))
+    canvas.table(titles, rows, left=(0, 1, 2, 3), drop=(5, 6, 3, 2, 1, 4))
 
 
 def show_trend(

@@ -177,7 +177,7 @@ LONG = {"JobName": "a_program_with_a_long_name", "State": "OUT_OF_MEMORY", "Elap
 def test_name_state_time_and_nodes_stand_in_the_table(top: Top, width: int) -> None:
     answer = [row(str(4_000_000_000 + number), make_record(), user="a_long_user", **LONG) for number in range(3)]
     text = ask(top, "--width", str(width), answer=answer)
-    assert max(map(len, text.splitlines())) <= width
+    assert max(map(len, text.splitlines())) <= width and not re.search(r"[0-9a-z]…", text)
     if width >= 80:
         line = next(line for line in text.splitlines() if line.startswith("  4000000000"))
         assert re.search(r"4000000000 +a_program_\S* +.*OOM +41-16:00:00 +12345 .*2\.9 % +26 %", line)
@@ -216,7 +216,8 @@ def test_the_runs_of_one_program_are_a_trend(top: Top) -> None:
 def test_a_trend_fits(top: Top, width: int) -> None:
     answer = [row(str(4_000_000_000 + number), make_record(), **{**LONG, "JobName": "solver"}) for number in range(70)]
     text = ask(top, "--name", "solver", "--width", str(width), answer=answer)
-    assert max(map(len, text.splitlines())) <= width
+    assert re.search(r"^  Awake .* ±?[+]0\.0 pt$", text, re.M)
+    assert max(map(len, text.splitlines())) <= width and not re.search(r"[0-9a-z]…", text)
 
 
 def test_runs_of_other_sizes_are_said(top: Top) -> None:
