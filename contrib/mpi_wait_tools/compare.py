@@ -153,7 +153,8 @@ def remarks(founds: Sequence[Found]) -> list[str]:
     """Why the differences may mean less than they seem to."""
     said = []
     bare = [found.name for found in founds if not found.has_record]
-    if len({_kind(found, not bare) for found in founds}) > 1:
+    watched = all(found.is_watched for found in founds)
+    if len({_kind(found, watched) for found in founds}) > 1:
         said.append("The jobs differ in nodes or ranks: times and energy are not of the same run.")
     if bare:
         one = len(bare) == 1
@@ -210,5 +211,4 @@ def label(found: Found) -> str:
     """ "102 (nap)", "9 (no record)" """
     if not found.has_record:
         return f"{found.name} (no record)"
-    policy = found.step.policy if found.step and found.step.policy else found.record.policy
-    return f"{found.name} ({policy.used}{'' if found.record.is_complete else ', incomplete'})"
+    return f"{found.name} ({found.policy.used}{'' if found.record.is_complete else ', incomplete'})"

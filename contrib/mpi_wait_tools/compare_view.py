@@ -24,10 +24,10 @@ def _titles(canvas: Canvas, founds: Sequence[Found]) -> None:
     for found in founds:
         record, step = found.record, found.step
         ranks = step.ranks if step else record.wait.ranks if record.wait else 0
-        policy = step.policy if step and step.policy else record.policy
         name = f"{safe(found.job.fields['JobName'], 28)}, " if found.job else ""
         if found.has_record:
-            words = f"{name}{plural(record.nodes_of, 'node')}, {plural(ranks, 'rank')}: {policy_line(policy)}"
+            seen = plural(ranks, "rank") if found.is_watched else "ranks not watched"
+            words = f"{name}{plural(record.nodes_of, 'node')}, {seen}: {policy_line(found.policy)}"
         else:
             words = f"{name}{plural(record.nodes_of, 'node')}: no record"
         canvas.sentence(f"{found.name:<{room}} ", words, "bold")

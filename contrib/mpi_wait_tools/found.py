@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from .errors import NoRecord, Refusal
 from .kept import RECORD_BYTES_MAX, read_kept
-from .record import Record, Step, find_body, no_record, parse_record
+from .record import Policy, Record, Step, find_body, no_record, parse_record
 from .sacct import LAST, RECORD_FIELDS, Job, Target, read_jobs
 from .units import safe
 from .use import Use, read_uses
@@ -34,6 +34,15 @@ class Found:
     @property
     def has_record(self) -> bool:
         return bool(self.record.raw)
+
+    @property
+    def policy(self) -> Policy:
+        return self.step.policy if self.step and self.step.policy else self.record.policy
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether its MPI ranks would be in the record: under off they are not."""
+        return self.has_record and self.policy.used != "off"
 
     @property
     def name(self) -> str:

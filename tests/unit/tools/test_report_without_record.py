@@ -47,6 +47,20 @@ def test_off_and_nap_are_compared(report: Report) -> None:
     assert re.search(r"max/mean +– +1\.38", text) and re.search(r"9 \(no record\) +–$", text, re.M)
 
 
+def test_a_record_under_off_has_no_ranks_to_differ_in(report: Report) -> None:
+    """Where the site records all."""
+    off = make_record()
+    off["mpi_wait"].update(policy={"asked": "off", "used": "off", "by": "job"}, wait=None, steps=[])
+    rows = [row("9", off), off_and_nap()[1]]
+    text = compared(report, "9", "10", rows=rows)
+    assert re.search(r"^  9 +solver, 2 nodes, ranks not watched: off, asked for by the job$", text, re.M)
+    assert "differ in nodes or ranks" not in text and "left no record" not in text
+    assert re.search(r"9 \(off\) +4\.50 kJ", text) and "10 (nap) took" in text
+    alone = compared(report, "9", rows=rows)
+    assert "ranks not watched" in alone and "no MPI rank" not in alone
+    assert "differ in nodes or ranks" in compared(report, "9", "10", rows=[row("9", make_record([1.0])), rows[1]])
+
+
 def test_the_order_does_not_matter(report: Report) -> None:
     said = " ".join(compared(report, "10", "9").split())
     assert "9 (no record) took 4.0 % less time, used 4 times" not in said
