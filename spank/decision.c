@@ -40,6 +40,22 @@ static bool nobody_asks(const struct site *site, const struct decision_sources *
 	return strcmp(site->default_policy, "off") == 0;
 }
 
+/* Whether other steps of the job are under a policy, by the site's default or the job's own words. */
+static bool job_has_policy(const struct site *site, const struct decision_sources *sources)
+{
+	const char *words = sources->job && sources->job[0] ? sources->job : site->default_policy;
+
+	return strcmp(words, "off") != 0;
+}
+
+/* Whether what runs under "off" leaves its energy: there is nothing else of it to note. */
+static bool off_is_noted(const struct site *site, const struct decision_sources *sources, const char *by)
+{
+	if (site->record == SITE_RECORD_NONE || strcmp(by, "site") == 0)
+		return false;
+	return site->record == SITE_RECORD_ALL || (strcmp(by, "step") == 0 && job_has_policy(site, sources));
+}
+
 int decision_make(const struct site *site, const struct decision_sources *sources, struct decision *ret_decision,
                   struct error *error)
 {
@@ -62,7 +78,7 @@ int decision_make(const struct site *site, const struct decision_sources *source
 	cpu_probe(&decision.cpu);
 	policy_probe(&decision.cpu, site->grant, &support);
 	policy = policy_resolve(set, decision.options.policy, &support, &decision.use);
-	if (!policy || !policy->inject)
+	if (!policy || (!policy->inject && !off_is_noted(site, sources, by)))
 		return 0;
 	snprintf(decision.text, sizeof(decision.text), "%s", text);
 	snprintf(decision.use.by, sizeof(decision.use.by), "%s", by);

@@ -29,8 +29,9 @@ struct decision {
 };
 
 /*
- * Decides. Returns 1 with *ret_decision if a policy other than "off" holds, 0 if none does, -ENOMEM. Files that do not
- * parse and words that were not valid are named in error, to be logged; they stop nothing.
+ * Decides. Returns 1 with *ret_decision if a policy holds, 0 if none does, -ENOMEM. "off" is one where its energy is
+ * noted: the job or step said so itself, and the site records all (record=all), or it is a step of a job under another
+ * policy. Files that do not parse and words that were not valid are named in error, to be logged; they stop nothing.
  */
 int decision_make(const struct site *site, const struct decision_sources *sources, struct decision *ret_decision,
                   struct error *error);

@@ -29,9 +29,9 @@ static bool is_granted(const struct plan_facts *facts)
 
 void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
 {
-	struct plan plan = {.measure = facts->policy && facts->policy->inject};
+	struct plan plan = {.measure = facts->policy};
 
-	plan.inject = plan.measure && facts->kind != STEP_EXTERN;
+	plan.inject = plan.measure && facts->policy->inject && facts->kind != STEP_EXTERN;
 	plan.bind = plan.inject && facts->kind == STEP_SRUN && facts->pin == SITE_PIN_CORES && !facts->user_bound &&
 	            facts->local_tasks > 1 && facts->cpus_per_task > 0 && fills_the_cores(facts);
 	plan.cores_per_task = plan.bind ? facts->step_cores / facts->local_tasks : 0;

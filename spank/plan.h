@@ -27,7 +27,7 @@ struct plan_facts {
 };
 
 struct plan {
-	bool measure; /* energy, and a place in the record */
+	bool measure; /* energy, and a place in the record: under "off" that alone */
 	bool inject;  /* tasks get the preload library */
 	bool bind;    /* task i gets cores [i * cores_per_task, (i + 1) * cores_per_task) of the step's list */
 	uint32_t cores_per_task;

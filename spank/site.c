@@ -27,8 +27,11 @@ static const struct word fields[] = {{"admin_comment", SITE_FIELD_ADMIN_COMMENT}
                                      {"system_comment", SITE_FIELD_SYSTEM_COMMENT},
                                      {"extra", SITE_FIELD_EXTRA},
                                      {NULL, 0}};
-static const struct word records[] = {
-        {"all", SITE_RECORD_ALL}, {"mpi", SITE_RECORD_MPI}, {"none", SITE_RECORD_NONE}, {NULL, 0}};
+static const struct word records[] = {{"policy", SITE_RECORD_POLICY},
+                                      {"all", SITE_RECORD_ALL},
+                                      {"mpi", SITE_RECORD_MPI},
+                                      {"none", SITE_RECORD_NONE},
+                                      {NULL, 0}};
 
 enum kind { KIND_NAME, KIND_NAMES, KIND_PATH, KIND_USER, KIND_WORD, KIND_FLAG, KIND_NUMBER };
 

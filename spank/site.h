@@ -20,7 +20,7 @@ enum site_governor { SITE_GOVERNOR_KEEP, SITE_GOVERNOR_USERSPACE };
 enum site_writer { SITE_WRITER_NODE, SITE_WRITER_SWEEP };
 enum site_sink { SITE_SINK_SLURMDBD, SITE_SINK_FILE };
 enum site_field { SITE_FIELD_ADMIN_COMMENT, SITE_FIELD_SYSTEM_COMMENT, SITE_FIELD_EXTRA };
-enum site_record { SITE_RECORD_ALL, SITE_RECORD_MPI, SITE_RECORD_NONE };
+enum site_record { SITE_RECORD_POLICY, SITE_RECORD_ALL, SITE_RECORD_MPI, SITE_RECORD_NONE };
 
 struct site {
 	char default_policy[POLICY_NAME_MAX]; /* default=, "off" */
@@ -36,7 +36,7 @@ struct site {
 	enum site_writer writer;     /* writer=node|sweep */
 	enum site_sink sink;         /* sink=slurmdbd|file */
 	enum site_field field;       /* field=admin_comment|system_comment|extra */
-	enum site_record record;     /* record=all|mpi|none: of jobs under a policy, all, those with MPI ranks, none */
+	enum site_record record;     /* record=policy|all|mpi|none: which jobs leave one; all: those under "off" too */
 	uint32_t record_min_s;       /* record_min_s=, shorter jobs leave no record */
 	bool energy_tres;            /* energy_tres=on|off */
 };

@@ -266,7 +266,7 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	make_segment(step);
 	step->library = step->plan.inject ? library_open(MPIWAIT_LIBRARY) : -1;
 	begin_job_state(place, step);
-	if (step->decision.options.csv[0])
+	if (step->plan.inject && step->decision.options.csv[0])
 		step->view = view_prepare();
 	prepare_grant(site, place, step);
 	begin_measuring(place, step);

@@ -17,6 +17,7 @@ from rich.text import Text
 from .bars import ASCII, bar
 
 LABEL_WIDTH = 9
+ASLEEP, AWAKE, WAITING, TRANSFER = "cyan", "yellow", "magenta", "green"  # waiting: where it is not told apart
 GAP = 4  # columns between two parts that stand beside one another
 JOINT = "\ue000"  # a space at which no line is broken, between a number and its unit
 DISTRIBUTION_WIDTH = 40
@@ -79,8 +80,35 @@ class Canvas:
         grid.add_row(left, right)
         self.console.print(grid)
 
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: Sequence[int] = (0,)) -> None:
-        """Columns of text stand left, those of numbers right."""
+    def note(self, text: Text) -> None:
+        """A line of several colours, wrapped where it is too long, two columns in."""
+        grid = Table.grid(padding=0)
+        grid.add_column(width=2)
+        grid.add_column(overflow="fold")
+        grid.add_row(Text(), text)
+        self.console.print(grid)
+
+    def _with_room(self, rows: Sequence[Sequence[str | Text]], drop: Sequence[int]) -> list[int]:
+        """The columns that stay: those of drop go, one after the other, until no number must be cut."""
+        places = list(range(max(map(len, rows))))
+        widths = {place: max(len(row[place]) for row in rows if place < len(row)) + 2 for place in places}
+        for place in drop:
+            if sum(widths[one] for one in places) <= self.width:
+                break
+            places.remove(place)
+        return places
+
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Sequence[Sequence[str | Text]],
+        left: Sequence[int] = (0,),
+        drop: Sequence[int] = (),
+    ) -> None:
+        """Columns of text stand left, those of numbers right. drop: which go where there is no room, in this order."""
+        places = self._with_room([columns, *rows], drop)
+        left = [index for index, place in enumerate(places) if place in left]
+        columns, rows = [columns[place] for place in places], [[row[place] for place in places] for row in rows]
         table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False, show_edge=False)
         table.add_column("")
         for index, name in enumerate(columns):
@@ -91,15 +119,15 @@ class Canvas:
             table.add_row("", *(cell if isinstance(cell, Text) else Text(cell) for cell in row))
         self.console.print(table)
 
-    def distribution(self, title: str, rows: Sequence[tuple[str, float, str]]) -> None:
+    def distribution(self, title: str, rows: Sequence[tuple[str, float, str]], style: str = "blue") -> None:
         """(label, value, value in words) as bars."""
         self.blank()
-        self.console.print(Text("  " + title))
+        self.note(Text(title))
         label, amount = max(len(row[0]) for row in rows), max(len(row[2]) for row in rows)
         room = min(DISTRIBUTION_WIDTH, self.width - label - amount - 7)
         most = max(row[1] for row in rows)
         for name, value, shown in rows:
-            line = Text(f"  {name:>{label}}  {shown:>{amount}}  ").append(bar(value, most, room), "cyan")
+            line = Text(f"  {name:>{label}}  {shown:>{amount}}  ").append(bar(value, most, room), style)
             self.text(line)
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from .found import Found
 from .imbalance import imbalance_of, ranks_time
-from .units import count, duration, percent, scaled
+from .reading import incomplete_line
+from .units import core_time, count, duration, percent, scaled
 
 
 @dataclass(frozen=True)
@@ -18,10 +19,13 @@ class Measure:
     values: list[float | None]
     shown: Callable[[float], str]
     of_interest: bool = False  # drawn as bars
+    incomplete: frozenset[int] = frozenset()  # jobs from which nodes are missing: their figures are compared with none
 
     def difference(self, index: int) -> str:
         """Of a job's figure to the first job's; of shares in points, which do not mistake 1 % for 2 %."""
         value, first = self.values[index], self.values[0]
+        if self.incomplete & {0, index}:
+            return ""
         if self.shown is not percent:
             return difference(value, first)
         if value is None or first is None:
@@ -32,6 +36,14 @@ class Measure:
 
 def _elapsed(found: Found) -> float | None:
     return found.step.elapsed if found.step else found.record.elapsed
+
+
+def _cpu(found: Found) -> float | None:
+    return found.use.cpu_s
+
+
+def _consumed(found: Found) -> float | None:
+    return found.use.joules
 
 
 def _joules(found: Found) -> float | None:
@@ -84,8 +96,10 @@ def _lost(found: Found) -> float | None:
 
 FIGURES: tuple[tuple[str, Callable[[Found], float | None], Callable[[float], str], bool], ...] = (
     ("Time", _elapsed, duration, True),
+    ("CPU time", _cpu, core_time, True),
     ("Energy", _joules, lambda value: scaled(value, "J"), True),
-    ("Waiting", _waited, duration, True),
+    ("Slurm's ConsumedEnergy", _consumed, lambda value: scaled(value, "J"), False),
+    ("Waiting", _waited, core_time, True),
     ("mean power", _power, lambda value: scaled(value, "W"), False),
     ("share waiting", _share, percent, False),
     ("asleep of it", _asleep, percent, False),
@@ -105,10 +119,13 @@ def _is_simulated(founds: Sequence[Found]) -> bool:
 def measures(founds: Sequence[Found]) -> list[Measure]:
     """Those that at least one of the jobs has. What comes of a simulated node bears it in its name."""
     of_model = ENERGY_FIGURES if _is_simulated(founds) else ()
-    found = [
-        Measure(f"{name}, simulated" if get in of_model else name, [get(one) for one in founds], shown, bars)
-        for name, get, shown, bars in FIGURES
-    ]
+    incomplete = frozenset(index for index, one in enumerate(founds) if not one.record.is_complete)
+    bare = not all(found.has_record for found in founds)
+    found = []
+    for name, get, shown, bars in FIGURES:
+        title = f"{name}, simulated" if get in of_model else name
+        of_interest = bars or (get is _consumed and bare)
+        found.append(Measure(title, [get(one) for one in founds], shown, of_interest, incomplete))
     return [measure for measure in found if any(value is not None for value in measure.values)]
 
 
@@ -124,7 +141,9 @@ def difference(value: float | None, first: float | None) -> str:
     return ("+" if change > 0 else "−") + percent(abs(change))
 
 
-def _kind(found: Found) -> tuple[int, int]:
+def _kind(found: Found, with_ranks: bool) -> tuple[int, int]:
+    if not with_ranks:
+        return found.record.nodes_of, 0
     ranks = found.step.ranks if found.step else found.record.wait.ranks if found.record.wait else 0
     nodes = found.step.nodes if found.step and found.step.nodes else found.record.nodes_of
     return nodes, ranks
@@ -133,45 +152,63 @@ def _kind(found: Found) -> tuple[int, int]:
 def remarks(founds: Sequence[Found]) -> list[str]:
     """Why the differences may mean less than they seem to."""
     said = []
-    if len({_kind(found) for found in founds}) > 1:
+    bare = [found.name for found in founds if not found.has_record]
+    watched = all(found.is_watched for found in founds)
+    if len({_kind(found, watched) for found in founds}) > 1:
         said.append("The jobs differ in nodes or ranks: times and energy are not of the same run.")
+    if bare:
+        one = len(bare) == 1
+        said.append(
+            f"{', '.join(bare)} left no record: of {'it' if one else 'them'} there is what sacct has, "
+            "the time, the CPU time and Slurm's own ConsumedEnergy, if it counts them."
+        )
     energies = [found.record.energy for found in founds if found.record.energy]
     if len({energy.scope for energy in energies}) > 1:
         said.append("Energy is of whole nodes for some jobs and a share for others: do not compare it.")
     if _is_simulated(founds):
         said.append("Energy is simulated for at least one job, not measured.")
-    if any(found.record.nodes_reported < found.record.nodes_of for found in founds):
-        said.append("At least one record is incomplete: not all of its nodes reported.")
+    missing = [f"{found.name} {incomplete_line(found.record)}" for found in founds if not found.record.is_complete]
+    if missing:
+        said.append(f"{'; '.join(missing)}: its figures are compared with none.")
     said.append("One run each: how much such runs differ by themselves is not known from this.")
     return said
 
 
 def verdict(founds: Sequence[Found]) -> list[str]:
-    """One sentence per job after the first."""
-    said = []
+    """One sentence per job after the first; none of jobs from which nodes are missing."""
+    said: list[str] = []
     for found in founds[1:]:
         parts = []
+        if not found.record.is_complete or not founds[0].record.is_complete:
+            continue
         time = difference(_elapsed(found), _elapsed(founds[0]))
+        cpu = difference(_cpu(found), _cpu(founds[0]))
         energy = difference(_joules(found), _joules(founds[0]))
+        source = " (simulated)" if _is_simulated([found, founds[0]]) else ""
+        if not energy:
+            energy, source = difference(_consumed(found), _consumed(founds[0])), " (ConsumedEnergy)"
         if time:
             parts.append(f"took {_words(time, 'longer', 'less time')}")
+        if cpu:
+            parts.append(f"used {_words(cpu, 'more CPU time', 'less CPU time')}")
         if energy:
-            simulated = " (simulated)" if _is_simulated([found, founds[0]]) else ""
-            parts.append(f"used {_words(energy, 'more energy', 'less energy').rstrip()}{simulated}")
+            parts.append(f"used {_words(energy, 'more energy', 'less energy')}{source}")
         if parts:
-            said.append(f"{label(found)} {' and '.join(parts)} than {label(founds[0])}.")
+            words = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
+            said.append(f"{label(found)} {words} than {label(founds[0])}.")
     return said
 
 
 def _words(change: str, more: str, less: str) -> str:
     if change.startswith("±"):
-        return {"longer": "as long", "more energy": "as much energy"}[more] + " (within 0.05 %)"
+        return {"longer": "as long"}.get(more, more.replace("more", "as much")) + " (within 0.05 %)"
     if change.startswith("×"):
         return f"{change[1:]} times {more}"
     return f"{change[1:]} {more if change[0] == '+' else less}"
 
 
 def label(found: Found) -> str:
-    """ "102 (nap)" """
-    policy = found.step.policy if found.step and found.step.policy else found.record.policy
-    return f"{found.name} ({policy.used})"
+    """ "102 (nap)", "9 (no record)" """
+    if not found.has_record:
+        return f"{found.name} (no record)"
+    return f"{found.name} ({found.policy.used}{'' if found.record.is_complete else ', incomplete'})"

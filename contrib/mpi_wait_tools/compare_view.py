@@ -10,7 +10,7 @@ from .bars import bar
 from .canvas import Canvas, written
 from .compare import Measure, label, measures, remarks, verdict
 from .found import Found
-from .reading import policy_line
+from .reading import incomplete_line, policy_line
 from .units import plural, safe
 from .view import Output
 
@@ -24,16 +24,21 @@ def _titles(canvas: Canvas, founds: Sequence[Found]) -> None:
     for found in founds:
         record, step = found.record, found.step
         ranks = step.ranks if step else record.wait.ranks if record.wait else 0
-        policy = step.policy if step and step.policy else record.policy
         name = f"{safe(found.job.fields['JobName'], 28)}, " if found.job else ""
-        words = f"{name}{plural(record.nodes_of, 'node')}, {plural(ranks, 'rank')}: {policy_line(policy)}"
+        if found.has_record:
+            seen = plural(ranks, "rank") if found.is_watched else "ranks not watched"
+            words = f"{name}{plural(record.nodes_of, 'node')}, {seen}: {policy_line(found.policy)}"
+        else:
+            words = f"{name}{plural(record.nodes_of, 'node')}: no record"
         canvas.sentence(f"{found.name:<{room}} ", words, "bold")
+        if not record.is_complete:
+            canvas.sentence(" " * (room + 1), incomplete_line(record), "bold red")
 
 
 def _bars(canvas: Canvas, measure: Measure, founds: Sequence[Found]) -> None:
     canvas.blank()
     names = [label(found) for found in founds]
-    shown = ["unknown" if value is None else measure.shown(value) for value in measure.values]
+    shown = ["–" if value is None else measure.shown(value) for value in measure.values]
     name, amount = max(map(len, names)), max(map(len, shown))
     room = max(8, canvas.width - name - amount - DIFFERENCE_WIDTH - 9)
     most = max(value for value in measure.values if value is not None)

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from .found import Found
 from .imbalance import imbalance_of
 from .power import saving_of
-from .reading import ranks_of
+from .reading import incomplete_line, ranks_of
 from .record import Record, Wait
-from .units import safe
+from .units import rounded, safe
+from .use import Use
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 HEADER = ("job", "kind", "name", "measure", "value", "unit")
@@ -24,6 +25,10 @@ Row = tuple[str, str, str, "float | int | str | None", str]
 def _of_job(found: Found) -> Iterator[Row]:
     record, wait, energy = found.record, found.record.wait, found.record.energy
     step = found.step
+    if not record.is_complete:
+        yield "job", "", "incomplete", incomplete_line(record), ""
+        yield "job", "", "nodes_reported", record.nodes_reported, ""
+        yield "job", "", "nodes", record.nodes_of, ""
     yield "job", "", "policy", (step.policy if step and step.policy else record.policy).used, ""
     yield "job", "", "elapsed", step.elapsed if step else record.elapsed, "s"
     if energy is not None:
@@ -44,6 +49,7 @@ def _of_job(found: Found) -> Iterator[Row]:
         yield "job", "", "max_over_mean", imbalance.ratio, ""
         yield "job", "", "lost_to_imbalance", imbalance.lost_s, "s"
         yield "job", "", "lost_share", imbalance.share, ""
+        yield "job", "", "lost_is_a_bound", 1 if imbalance.lone else None, ""
 
 
 def _of_waiting(wait: Wait) -> Iterator[Row]:
@@ -101,7 +107,17 @@ def _of_ranks(found: Found) -> Iterator[Row]:
             yield kind, str(one.rank), "node", safe(one.node), ""
 
 
+def _of_use(use: Use) -> Iterator[Row]:
+    yield "sacct", "", "elapsed", use.elapsed, "s"
+    yield "sacct", "", "cpu_time", use.cpu_s, "s"
+    yield "sacct", "", "consumed_energy", use.joules, "J"
+
+
 def _rows(found: Found) -> Iterator[Row]:
+    yield from _of_use(found.use)
+    if not found.has_record:
+        yield "job", "", "elapsed", found.step.elapsed if found.step else found.record.elapsed, "s"
+        return
     yield from _of_job(found)
     if found.step is None:
         yield from _of_model(found.record)
@@ -116,6 +132,8 @@ def _rows(found: Found) -> Iterator[Row]:
 
 def _cell(value: object) -> object:
     """A text that a spreadsheet would take for a formula is quoted as one quotes it there."""
+    if isinstance(value, float):
+        return rounded(value)
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 

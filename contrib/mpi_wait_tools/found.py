@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, replace
 
-from .errors import Refusal
+from .errors import NoRecord, Refusal
 from .kept import RECORD_BYTES_MAX, read_kept
-from .record import Record, Step, find_body, parse_record
+from .record import Policy, Record, Step, find_body, no_record, parse_record
 from .sacct import LAST, RECORD_FIELDS, Job, Target, read_jobs
 from .units import safe
+from .use import Use, read_uses
 
 SOON_S = 180  # a record that is not there so soon after the end may still come
 ACTIVE = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT")
@@ -18,13 +19,30 @@ WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", 
 
 @dataclass(frozen=True)
 class Found:
-    """A record, where it was found, and the step of it that was asked for. Without a job it came from a file."""
+    """
+    A record, where it was found, and the step of it that was asked for. Without a job it came from a file. use: what
+    sacct has of the job or step besides, where several are compared.
+    """
 
     job: Job | None
     field: str
     record: Record
     step: Step | None = None
     source: str = ""
+    use: Use = Use()
+
+    @property
+    def has_record(self) -> bool:
+        return bool(self.record.raw)
+
+    @property
+    def policy(self) -> Policy:
+        return self.step.policy if self.step and self.step.policy else self.record.policy
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether its MPI ranks would be in the record: under off they are not."""
+        return self.has_record and self.policy.used != "off"
 
     @property
     def name(self) -> str:
@@ -62,26 +80,26 @@ def from_file(path: str) -> Found:
     return Found(None, "", parse_record(body), source=_stem(path))
 
 
-def _why_not(job: Job) -> str:
-    """Why a job has no record: one of several reasons, told apart by what sacct shows of it."""
+def _why_not(job: Job) -> Refusal:
+    """Why a job has no record: one of several reasons, told apart by what sacct shows of it. NoRecord: it has ended."""
     foreign = [name for name in RECORD_FIELDS if job.fields.get(name, "").strip()]
     if job.state in WAITING:
-        return f"job {job.id} has not run yet ({job.state}): there is no record"
+        return Refusal(f"job {job.id} has not run yet ({job.state}): there is no record")
     if job.state in ACTIVE:
-        return f"job {job.id} is still running: its record is written some seconds after its end"
+        return Refusal(f"job {job.id} is still running: its record is written some seconds after its end")
     ago = job.ended_s_ago
     if ago is not None and -SOON_S < ago < SOON_S:
-        return (
+        return NoRecord(
             f"job {job.id} ended {max(0, round(ago))} s ago and has no record yet: it is "
             "written some 10 s after the end if the job had a policy; ask again in a few seconds "
             "(administrators: mpi-wait-node flush)"
         )
     if foreign:
         text = safe(job.fields[foreign[0]].strip(), 24)
-        return f"job {job.id} has no record: {foreign[0]} holds another tool's text ({text})"
-    return (
+        return NoRecord(f"job {job.id} has no record: {foreign[0]} holds another tool's text ({text})")
+    return NoRecord(
         f"job {job.id} has no record: it had no policy (--mpi-wait-policy), "
-        "or the site keeps no record of such jobs"
+        "or the site keeps no record of such jobs; beside another job, 'mpi-wait report' compares what sacct has"
     )
 
 
@@ -94,7 +112,7 @@ def from_job(job: Job) -> Found:
                 return Found(job, field, parse_record(body))
         except Refusal as problem:
             refusal = refusal or Refusal(f"{field} of job {job.id}: {problem}")
-    raise refusal or Refusal(_why_not(job))
+    raise refusal or _why_not(job)
 
 
 def _pick_step(record: Record, step: str, job: str) -> Step:
@@ -138,10 +156,43 @@ def _jobs(target: Target, duplicates: bool) -> list[Job]:
     return jobs
 
 
-def from_sacct(target: Target, duplicates: bool, spool: str) -> list[Found]:
+def _bare(job: Job, step: str | None) -> Found:
+    """A job that left no record, or a step of it."""
+    elapsed, nodes = job.fields["ElapsedRaw"], job.fields["NNodes"]
+    record = no_record(
+        float(elapsed) if elapsed.isdigit() and len(elapsed) < 13 else 0.0,
+        int(nodes) if nodes.isdigit() and 0 < len(nodes) < 9 else 1,
+    )
+    return Found(job, "", record, None if step is None else Step(step, 0, 0.0, None, None, None, None))
+
+
+def _of_one(job: Job, step: str | None, spool: str, bare: bool) -> Found:
+    try:
+        return _with_step(_stored_or_kept(job, spool), step)
+    except NoRecord:
+        if not bare:
+            raise
+        return _bare(job, step)
+
+
+def with_uses(founds: list[Found]) -> list[Found]:
+    """The same, with what sacct has of each. Refusal: a step without a record is none that sacct knows."""
+    uses = read_uses(dict.fromkeys(found.job.id for found in founds if found.job is not None))
+    answer = []
+    for found in founds:
+        use = uses.get(found.name, Use()) if found.job is not None else Use()
+        if not found.has_record and found.step is not None:
+            if found.name not in uses:
+                raise Refusal(f"sacct knows no step {found.name}")
+            found = replace(found, step=replace(found.step, elapsed=use.elapsed))
+        answer.append(replace(found, use=use))
+    return answer
+
+
+def from_sacct(target: Target, duplicates: bool, spool: str, bare: bool = False) -> list[Found]:
     """
     The record of the job's latest run, or with duplicates of every run that has one, the oldest first. Where sacct has
-    none, or does not answer, what the spool (may be "") keeps of the job.
+    none, or does not answer, what the spool (may be "") keeps of the job. bare: a job that has ended may have none.
     """
     try:
         jobs = _jobs(target, duplicates)
@@ -151,7 +202,7 @@ def from_sacct(target: Target, duplicates: bool, spool: str) -> list[Found]:
             raise
         return [_with_step(kept, target.step)]
     if not duplicates:
-        return [_with_step(_stored_or_kept(jobs[-1], spool), target.step)]
+        return [_of_one(jobs[-1], target.step, spool, bare)]
     found, refusals = [], []
     for job in jobs:
         try:

@@ -17,12 +17,14 @@ def _least(wait: Wait) -> list[RankWait]:
 def slow_nodes(record: Record) -> list[str]:
     """
     Nodes of which every rank that is known waits least: of all ranks that it lists, or of those that wait least and
-    most, the record says where they ran. Empty where too few are known, where the least waiting ones are spread over
-    many nodes, or where another rank of the same node waits like the others.
+    most, the record says where they ran. Of jobs of one program only. Empty where too few are known, where the least
+    waiting ones are spread over many nodes, or where another rank of the same node waits like the others.
     """
     wait = record.wait
     if wait is None or record.nodes_of < 2 or wait.least.seconds > wait.most.seconds / 2:
         return []
+    if not record.is_complete or sum(step.ranks > 0 for step in record.steps) > 1:
+        return []  # ranks of another node, or of the other program, may wait less
     threshold = (wait.least.seconds + wait.mean) / 2
     known = _least(wait)
     least = [one.node for one in known if one.seconds <= threshold]

@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import logging
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+
+from .errors import Refusal
+from .units import safe
 
 WIDTH_MIN, WIDTH_MAX, WIDTH_READABLE = 40, 1000, 120
 WIDTH_TWO_COLUMNS, WIDTH_BOTH = 150, 200  # from there on a report stands in two columns; together not wider than that
+
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def picture_path(text: str) -> str:
+    if not text.lower().endswith(PICTURES):
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' ends in none of {', '.join(PICTURES)}")
+    return text
+
+
+@contextlib.contextmanager
+def matplotlib_needed() -> Iterator[None]:
+    """Around what imports it: Refusal where it is missing."""
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # before its import: it remarks on homes without caches
+    try:
+        yield
+    except ImportError as error:
+        name = (error.name or "matplotlib").split(".")[0]
+        raise Refusal(
+            f"the Python package '{name}' is missing (python3-matplotlib): --plot needs it, all else works without"
+        ) from None
 
 
 def _columns(text: str) -> int:
@@ -47,5 +75,17 @@ def wants_colour(arguments: argparse.Namespace) -> bool:
     return sys.stdout.isatty()
 
 
+def _locale_is_plain() -> bool:
+    """
+    Whether the user has asked for the locale C, whose terminals need not know UTF-8. Python writes UTF-8 there all the
+    same, and where LC_ALL is not set it puts LC_CTYPE=C.UTF-8 into its own environment.
+    """
+    everything, kind, language = (os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    chosen = everything or ("" if kind == "C.UTF-8" else kind) or language
+    return chosen in ("C", "POSIX")
+
+
 def output_is_utf8() -> bool:
+    if _locale_is_plain() and "PYTHONIOENCODING" not in os.environ:
+        return False
     return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg  # type: ignore[import]
 from matplotlib.figure import Figure  # type: ignore[import]
 
-from .errors import Refusal
+from .advice import ending_of
 from .found import Found
 from .imbalance import Imbalance, imbalance_of
 from .plot_compare import comparison_page
 from .plot_panels import draw_calls, draw_distribution, draw_order, draw_power, draw_ranks, nothing, over_time, rows_of
-from .plot_style import DOTS_PER_INCH, INK, LEFT, LOST, QUIET, RIGHT, footer, new_page, plain
-from .reading import policy_line, ranks_of
+from .plot_style import INK, LEFT, LOST, QUIET, RIGHT, footer, new_page, plain, save_page, stamp
+from .reading import energy_nodes, incomplete_line, policy_line, ranks_of
 from .record import Record, Step
-from .units import duration, percent, plural, safe, scaled
+from .units import duration, percent, plural, scaled
 
 TILE_WIDTH = 0.152  # of the page's width
 SECOND = 0.66  # where the second column begins
@@ -32,7 +30,9 @@ def _title(found: Found) -> tuple[str, str]:
         name += f"  {plain(found.job.fields['JobName'], 28)}"
     ranks = step.ranks if step else record.wait.ranks if record.wait else 0
     policy = policy_line(step.policy if step and step.policy else record.policy)
-    return name, f"{plain(policy, 90)} · {plural(record.nodes_of, 'node')}, {plural(ranks, 'rank')}"
+    seen = plural(ranks, "rank") if ranks or not policy.startswith("off") else "ranks not watched"
+    seen += "" if record.is_complete else " seen"
+    return name, f"{plain(policy, 90)} · {plural(record.nodes_of, 'node')}, {seen}"
 
 
 def _tiles(found: Found, imbalance: Imbalance | None) -> list[tuple[str, str, str]]:
@@ -43,12 +43,13 @@ def _tiles(found: Found, imbalance: Imbalance | None) -> list[tuple[str, str, st
     tiles = [(duration(elapsed), "time", INK)] if elapsed is not None else []
     if joules is not None:
         simulated = record.energy is not None and record.energy.source == "simulated"
-        tiles.append((scaled(joules, "J"), "energy, simulated" if simulated else "energy", INK))
+        name = energy_nodes(record) or "energy"
+        tiles.append((scaled(joules, "J"), f"{name}, simulated" if simulated else name, INK))
     if wait is not None and step is None and wait.share is not None:
-        tiles.append((percent(wait.share), "of it waiting", INK))
+        tiles.append((percent(wait.share), "of ranks' time waiting", INK))
         if wait.asleep is not None and wait.total > 0:
-            tiles.append((percent(min(1.0, wait.asleep / wait.total)), "of that asleep", INK))
-    if imbalance is not None and imbalance.share is not None:
+            tiles.append((percent(min(1.0, wait.asleep / wait.total)), "of the waiting asleep", INK))
+    if imbalance is not None and imbalance.share is not None and not imbalance.lone:
         tiles.append((percent(imbalance.share), "lost to imbalance", LOST))
     return tiles
 
@@ -78,8 +79,10 @@ def _draw_wait(figure: Figure, bottom: float, record: Record, step: Step | None,
 
 def _page(found: Found) -> Figure:
     record, step = found.record, found.step
-    imbalance = imbalance_of(record, step)
+    imbalance = imbalance_of(record, step) if not ending_of(found.job).is_broken else None
     figure = new_page(*_title(found))
+    if not record.is_complete:
+        stamp(figure, incomplete_line(record))
     _draw_tiles(figure, _tiles(found, imbalance))
     below = BOTTOM + ROW_HEIGHT * rows_of(record)
     _draw_wait(figure, below + BETWEEN, record, step, imbalance)
@@ -101,19 +104,9 @@ def _footer(record: Record) -> str:
         simulated = record.energy.source == "simulated"
         said.append("energy is simulated, not measured" if simulated else "energy was read by root from the counters")
         said.append("whole nodes" if record.energy.scope == "node" else "the job's share of its nodes")
-    if record.nodes_reported < record.nodes_of:
-        said.append(f"incomplete: {record.nodes_reported} of {record.nodes_of} nodes reported")
     return "; ".join(said) + "."
 
 
 def draw(path: str, founds: Sequence[Found]) -> None:
     """Writes the page. Refusal where the file cannot be written."""
-    figure = _page(founds[0]) if len(founds) == 1 else comparison_page(founds)
-    FigureCanvasAgg(figure)
-    dated = {} if path.lower().endswith(".png") else {"Date" if path.lower().endswith(".svg") else "CreationDate": None}
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of characters that the font does not have
-            figure.savefig(path, dpi=DOTS_PER_INCH, metadata=dated)
-    except OSError as error:
-        raise Refusal(f"'{safe(path, 200)}' cannot be written: {error.strerror or 'the file system refuses'}") from None
+    save_page(_page(founds[0]) if len(founds) == 1 else comparison_page(founds), path)

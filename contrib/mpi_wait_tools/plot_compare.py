@@ -23,10 +23,11 @@ from .plot_style import (
     new_page,
     plain,
     share_ticks,
+    stamp,
     style,
     time_axis,
 )
-from .reading import ranks_of
+from .reading import incomplete_line, ranks_of
 from .units import plural
 
 SECOND = 0.56  # of the page's width, where the second column begins
@@ -43,7 +44,7 @@ def _draw_measure(axes: Any, measure: Measure, founds: Sequence[Found]) -> None:
     places = list(range(len(values)))
     axes.bar(places, values, width=0.66, color=[_colour(place) for place in places])
     for place, value in enumerate(measure.values):
-        shown = "unknown" if value is None else measure.shown(value)
+        shown = "–" if value is None else measure.shown(value)
         change = measure.difference(place) if place else ""
         middle = {"ha": "center", "va": "bottom"}
         axes.text(place, values[place] + most * 0.02, shown, fontsize=8.6, color=INK, **middle)
@@ -111,5 +112,8 @@ def comparison_page(founds: Sequence[Found]) -> Figure:
         _draw_measure(figure.add_axes((LEFT + index * (width + 0.05), 0.56, width, 0.28)), measure, founds)
     _draw_orders(figure.add_axes((LEFT, 0.125, 0.43, 0.27)), founds)
     _draw_shares(figure.add_axes((0.73, 0.125, RIGHT - 0.73, 0.27)), founds)
+    missing = [found for found in founds if not found.record.is_complete]
+    if missing:
+        stamp(figure, "; ".join(f"{plain(found.name, 14)} {incomplete_line(found.record)}" for found in missing[:2]))
     footer(figure, *remarks(founds)[-2:])
     return figure

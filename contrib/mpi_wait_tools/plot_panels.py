@@ -10,11 +10,14 @@ from .imbalance import Imbalance
 from .plot_style import (
     ASLEEP,
     COMPUTING,
+    ENERGY,
+    ENERGY_PART,
     INK,
     LOST,
     POLLING,
     QUIET,
     TRANSFER,
+    WAITING,
     bar_names,
     plain,
     share_ticks,
@@ -25,7 +28,7 @@ from .plot_style import (
 from .power import STATES, watts_of
 from .reading import Rank
 from .record import Energy, Record, Step, Wait
-from .units import count, digits, duration, percent, plural, scaled
+from .units import core_time, count, digits, duration, percent, plural, scaled
 from .view_wait import scale_of
 
 BARS_UP_TO = 64  # ranks; more are drawn as one outline
@@ -33,12 +36,12 @@ ROWS_MIN, ROWS_MAX, ROWS_OF_STEPS = 3, 7, 5  # lying bars in a panel
 BAR_HEIGHT = 0.66
 BINS = 40
 STEPS_SHOWN = 40
-LIGHT, COMPUTING_EDGE = "#6fa8d0", "#cfd5da"
+COMPUTING_EDGE = "#cfd5da"
 ZONES = {
-    "package": ("packages", ASLEEP),
-    "core": ("  of it cores", LIGHT),
-    "uncore": ("  of it uncore", LIGHT),
-    "dram": ("DRAM", ASLEEP),
+    "package": ("packages", ENERGY),
+    "core": ("  of it cores", ENERGY_PART),
+    "uncore": ("  of it uncore", ENERGY_PART),
+    "dram": ("DRAM", ENERGY),
     "psys": ("whole board", QUIET),
 }
 
@@ -62,12 +65,12 @@ def draw_ranks(axes: Any, record: Record, ranks: Sequence[Rank], step: Step | No
         if scale.run:
             axes.bar(places, [scale.run] * len(ranks), width=0.72, color=COMPUTING)
         axes.bar(places, waits, width=0.72, color=POLLING)
-        axes.bar(places, asleep, width=0.72, color=ASLEEP)
+        axes.bar(places, asleep, width=0.72, color=ASLEEP if told_apart else WAITING)
     else:
         edges = [place - 0.5 for place in range(len(ranks) + 1)]
         if scale.run:
             axes.fill_between([edges[0], edges[-1]], scale.run, color=COMPUTING, linewidth=0)
-        for values, colour in ((waits, POLLING), (asleep, ASLEEP)):
+        for values, colour in ((waits, POLLING), (asleep, ASLEEP if told_apart else WAITING)):
             axes.fill_between(edges, [*values, values[-1]], step="post", color=colour, linewidth=0)
     mean = sum(waits) / len(waits)
     axes.axhline(mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
@@ -79,7 +82,7 @@ def draw_ranks(axes: Any, record: Record, ranks: Sequence[Rank], step: Step | No
 
 
 def _colours(told_apart: bool, run: float, mean: float) -> list[tuple[str, str]]:
-    parts = [(ASLEEP, "asleep"), (POLLING, "polling")] if told_apart else [(ASLEEP, "waiting")]
+    parts = [(ASLEEP, "asleep"), (POLLING, "polling")] if told_apart else [(WAITING, "waiting")]
     if run:
         parts.append((COMPUTING_EDGE, "the rest of the run"))
     return [*parts, ("", f"- - -  mean {duration(mean)}")]
@@ -108,12 +111,17 @@ def draw_order(axes: Any, wait: Wait, ranks: Sequence[Rank], imbalance: Imbalanc
     else:
         edges = [100 * place / (len(values) - 1) for place in range(len(values))]
         curve, how = list(values), None
-    axes.fill_between(edges, values[0], curve, step=how, color=LOST, alpha=0.22, linewidth=0)
-    axes.fill_between(edges, 0, [values[0]] * len(edges), color=ASLEEP, alpha=0.25, linewidth=0)
+    is_lost = imbalance is not None and not imbalance.lone
+    above = LOST if is_lost else WAITING
+    axes.fill_between(edges, values[0], curve, step=how, color=above, alpha=0.22 if is_lost else 0.12, linewidth=0)
+    axes.fill_between(edges, 0, [values[0]] * len(edges), color=WAITING, alpha=0.25, linewidth=0)
     axes.plot(edges, curve, color=INK, linewidth=1.6, drawstyle="steps-post" if how else "default")
     share = f", {percent(imbalance.share)} of their time" if imbalance and imbalance.share is not None else ""
-    lost = f"lost to the imbalance: {duration(imbalance.lost_s)}{share}" if imbalance else "more than the least"
-    style(axes, f"{plural(number, 'rank')} in the order of their waiting", [("#eab5b3", lost)])
+    words = "more than the one that waits least"
+    if imbalance is not None and is_lost:
+        words = f"lost to the imbalance: {core_time(imbalance.lost_s)}{share}"
+    legend = [("#eab5b3" if is_lost else "#efebf4", words)]
+    style(axes, f"{plural(number, 'rank')} in the order of their waiting", legend)
     time_axis(axes.yaxis, values[-1])
     axes.set_ylim(0, max(values[-1], 1e-9) * 1.08)
     share_ticks(axes)
@@ -128,7 +136,7 @@ def draw_distribution(axes: Any, wait: Wait) -> None:
         bins[min(BINS - 1, int((value - least) / (most - least) * BINS)) if most > least else 0] += 1
     width = (most - least) / BINS or 1e-9
     ranks = [number * wait.ranks / len(samples) for number in bins]
-    axes.bar([least + (place + 0.5) * width for place in range(BINS)], ranks, width=width * 0.86, color=ASLEEP)
+    axes.bar([least + (place + 0.5) * width for place in range(BINS)], ranks, width=width * 0.86, color=WAITING)
     axes.axvline(wait.mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
     ends = f"{_place(wait.least.rank, wait.least.node)} least, {_place(wait.most.rank, wait.most.node)} most"
     style(axes, "How many ranks wait how long", [("", f"{ends}     - - -  mean {duration(wait.mean)}")])
@@ -161,7 +169,7 @@ def draw_calls(axes: Any, record: Record, wait: Wait, left: float) -> None:
     if profiled:
         rows = [(call.name, min(call.wait, call.time), call.time) for call in profiled]
         whole = sum(call.time for call in wait.profile)
-        legend = [(ASLEEP, "waiting"), (TRANSFER, "transfer and the MPI's own work")]
+        legend = [(WAITING, "waiting"), (TRANSFER, "transfer and the MPI's own work")]
         style(axes, "Time in MPI calls", legend, left)
     else:
         rows = [(call.name, call.seconds, call.seconds) for call in wait.calls[:ROWS_MAX]]
@@ -170,10 +178,10 @@ def draw_calls(axes: Any, record: Record, wait: Wait, left: float) -> None:
     most = max((row[2] for row in rows), default=0.0) or 1.0
     places = list(range(len(rows)))
     axes.barh(places, [row[2] for row in rows], height=BAR_HEIGHT, color=TRANSFER)
-    axes.barh(places, [row[1] for row in rows], height=BAR_HEIGHT, color=ASLEEP)
+    axes.barh(places, [row[1] for row in rows], height=BAR_HEIGHT, color=WAITING)
     for place, (_, _, time) in enumerate(rows):
         share = f"  {percent(min(1.0, time / whole))}" if whole > 0 else ""
-        axes.text(time + most * 0.012, place, f"{duration(time)}{share}", va="center", fontsize=8.2, color=INK)
+        axes.text(time + most * 0.012, place, f"{core_time(time)}{share}", va="center", fontsize=8.2, color=INK)
     _lying(axes, [row[0] for row in rows], most, left, rows_of(record))
 
 
@@ -216,8 +224,8 @@ def _power_over_time(axes: Any, record: Record, energy: Energy) -> None:
     for start, watts in _known_runs(energy.power):
         edges = [part * (start + place) for place in range(len(watts) + 1)]
         curve = [*watts, watts[-1]]
-        axes.fill_between(edges, 0, curve, step="post", color=ASLEEP, alpha=0.25, linewidth=0)
-        axes.plot(edges, curve, color=ASLEEP, linewidth=1.6, drawstyle="steps-post")
+        axes.fill_between(edges, 0, curve, step="post", color=ENERGY, alpha=0.25, linewidth=0)
+        axes.plot(edges, curve, color=ENERGY, linewidth=1.6, drawstyle="steps-post")
     mean = energy.joules / record.elapsed if record.elapsed > 0 else 0.0
     axes.axhline(mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
     source = "simulated, " if energy.source == "simulated" else ""
@@ -236,7 +244,7 @@ def _power_of_steps(axes: Any, steps: Sequence[Step]) -> None:
     whole = sum(step.elapsed or 0 for step in steps)
     for index, step in enumerate(steps):
         lasted, joules = step.elapsed or 1e-9, step.joules or 0.0
-        axes.bar(start, joules / lasted, width=lasted, align="edge", color=ASLEEP if index % 2 == 0 else LIGHT)
+        axes.bar(start, joules / lasted, width=lasted, align="edge", color=ENERGY if index % 2 == 0 else ENERGY_PART)
         if lasted / whole > 0.12:
             axes.text(start + lasted / 2, most * 0.04, f"step {step.id}", ha="center", fontsize=8, color="white")
         start += lasted

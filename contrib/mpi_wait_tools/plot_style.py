@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib  # type: ignore[import]
+from matplotlib.backends.backend_agg import FigureCanvasAgg  # type: ignore[import]
 from matplotlib.figure import Figure  # type: ignore[import]
 from matplotlib.offsetbox import AnchoredOffsetbox, HPacker, TextArea  # type: ignore[import]
 from matplotlib.ticker import FuncFormatter, MaxNLocator  # type: ignore[import]
 from matplotlib.transforms import blended_transform_factory  # type: ignore[import]
 
+from .errors import Refusal
 from .units import safe
 
 PAGE_INCHES = (11.69, 8.27)  # A4, lying
 DOTS_PER_INCH = 120
 INK, QUIET, FAINT, PAPER = "#1f2d3a", "#697782", "#dfe4e8", "#ffffff"
-ASLEEP, POLLING, COMPUTING, LOST, TRANSFER = "#2878b5", "#f0a43a", "#edf0f2", "#c8443f", "#8a6fa8"
+ASLEEP, POLLING, COMPUTING, LOST, TRANSFER = "#2878b5", "#f0a43a", "#edf0f2", "#c8443f", "#b9c2c9"
+WAITING, ENERGY, ENERGY_PART = "#8a6fa8", "#3b8f6a", "#8cc3a9"  # waiting: where it is not told apart
 JOBS = ("#697782", "#2878b5", "#f0a43a", "#3b8f6a", "#8a6fa8", "#c8443f", "#5bb0c9", "#9c7a4d")
 LEFT, RIGHT = 0.06, 0.97  # of the page's width, within which everything stands
 TIME_UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
@@ -48,9 +52,29 @@ def new_page(title: str, subtitle: str) -> Figure:
     return figure
 
 
+def stamp(figure: Figure, words: str) -> None:
+    """What must not be overlooked, in red across the top of the page."""
+    figure.text(
+        RIGHT, 0.95, words, fontsize=13, fontweight="bold", color=LOST, ha="right", va="center",
+        bbox={"boxstyle": "round,pad=0.4", "facecolor": PAPER, "edgecolor": LOST, "linewidth": 1.8},
+    )
+
+
 def footer(figure: Figure, *lines: str) -> None:
     for index, line in enumerate(reversed(lines)):
         figure.text(LEFT, 0.02 + index * 0.018, line, fontsize=7.5, color=QUIET, va="center")
+
+
+def save_page(figure: Figure, path: str) -> None:
+    """Refusal where the file cannot be written."""
+    FigureCanvasAgg(figure)
+    dated = {} if path.lower().endswith(".png") else {"Date" if path.lower().endswith(".svg") else "CreationDate": None}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of characters that the font does not have
+            figure.savefig(path, dpi=DOTS_PER_INCH, metadata=dated)
+    except OSError as error:
+        raise Refusal(f"'{safe(path, 200)}' cannot be written: {error.strerror or 'the file system refuses'}") from None
 
 
 def style(axes: Any, title: str, legend: Sequence[tuple[str, str]] = (), left: float | None = None) -> None:

@@ -51,16 +51,16 @@ def _says_something(states: list[Estimate | None]) -> bool:
 
 
 def power_lines(record: Record) -> list[str]:
-    """One line each; none where the record has no such model."""
+    """One line each; none where the record has no such model, or one that knows nothing (--json says why)."""
     if not isinstance(record.raw.get("watts"), dict):
         return []
     reader = Reader(record.raw["watts"], "mpi_wait.watts")
     packages, known = reader.integer("packages", 1), reader.integer("known")
     if known == 0:
-        return [f"unknown what a waiting rank draws: {safe(reader.text('why'))}"]
+        return []
     states = [(name, _estimate(reader, name)) for name in STATES]
     if not _says_something([value for _, value in states]):
-        return ["unknown what a waiting rank draws: the intervals are wider than the figures"]
+        return []
     drawn = ", ".join(f"{name} {value.watts()}" for name, value in states if value)
     waiting = _estimate(reader, "waiting_j")
     took = f"waiting took {waiting.joules()}" if waiting else "waiting took an unknown part"
@@ -100,17 +100,13 @@ def saving_of(record: Record) -> Saving | None:
 
 
 def saving_line(record: Record) -> str:
-    """ "400 J ± 80.0 J by sleeping, by the model above; ...", or that it is not known; "" where nothing says."""
-    if not isinstance(record.raw.get("watts"), dict):
-        return ""
+    """ "400 J ± 80.0 J by sleeping, by the model above; ..."; "" where that is not known."""
     saving = saving_of(record)
-    if saving is None or saving.saved is None:
-        line = "not known, by the model above"
-    else:
-        line = f"{saving.saved.joules()} by sleeping, by the model above"
-    if saving is not None and saving.could is not None:
-        line += f"; more sleep could save {saving.could.joules()}"
-    return line
+    if saving is None or (saving.saved is None and saving.could is None):
+        return ""
+    saved = f"{saving.saved.joules()} by sleeping, by the model above" if saving.saved is not None else ""
+    could = f"more sleep could save {saving.could.joules()}" if saving.could is not None else ""
+    return "; ".join(part for part in (saved, could) if part)
 
 
 def throttle_notes(record: Record) -> list[str]:
@@ -124,7 +120,7 @@ def throttle_notes(record: Record) -> list[str]:
         return []
     node = safe(reader.text("most"))
     most = f", most on {node}" if node else ""
-    return [
-        f"Processors were slowed down: {plural(heat, 'time')} by heat, "
-        f"{power} by a power limit{most}. Ranks there make the others wait."
-    ]
+    times = plural(heat if heat else power, "time")
+    how = f"{times} by heat, {power} by a power limit" if heat and power else f"{times} by heat"
+    how = how if heat else f"{times} by a power limit"
+    return [f"Processors were slowed down: {how}{most}. Others may wait for the ranks there."]

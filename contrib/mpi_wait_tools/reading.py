@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .imbalance import imbalance_of, steps_of_ranks
 from .power import throttle_notes
 from .record import Policy, RankWait, Record, Step, Wait
 from .units import duration, plural, safe
@@ -54,7 +55,12 @@ def extremes_of(wait: Wait) -> tuple[list[Rank], list[Rank]]:
     most = sorted(wait.most_ranks or [wait.most], key=lambda one: -one.seconds)
     least = sorted(wait.least_ranks or [wait.least], key=lambda one: -one.seconds)
     return tuple(  # type: ignore[return-value]
-        [Rank(str(one.rank), one.seconds, None, one.node) for one in ends if one.rank >= 0] for ends in (most, least)
+        [
+            Rank(f"{one.step}.{one.rank}" if one.step else str(one.rank), one.seconds, None, one.node)
+            for one in ends
+            if one.rank >= 0
+        ]
+        for ends in (most, least)
     )
 
 
@@ -74,23 +80,40 @@ def energy_scope(record: Record) -> str:
     energy = record.energy
     if energy is None:
         return ""
-    return (
-        "whole nodes, the job had every core"
-        if energy.scope == "node"
-        else "the job's share, by its part of the cores"
-    )
+    if energy.scope == "node":
+        return f"{nodes_words(record)}, the job had every core"
+    return "the job's share, by its part of the cores"
+
+
+def nodes_words(record: Record) -> str:
+    return "the whole node" if record.nodes_of == 1 else "whole nodes"
+
+
+def incomplete_line(record: Record) -> str:
+    """What stands first in everything that is said of a record from which nodes are missing; "" of others."""
+    if record.is_complete:
+        return ""
+    why = f" ({safe(record.nodes_why)})" if record.nodes_why else ""
+    return f"INCOMPLETE: {record.nodes_reported} of {plural(record.nodes_of, 'node')} reported{why}"
+
+
+def energy_nodes(record: Record) -> str:
+    """ "energy of 1 of 2 nodes", where nodes are missing; "" where none is, or there is no energy."""
+    if record.is_complete or record.energy is None:
+        return ""
+    known = record.energy.nodes if record.energy.nodes is not None else record.nodes_reported
+    return f"energy of {known} of {plural(record.nodes_of, 'node')}"
 
 
 def rank_name(wait: RankWait) -> str:
-    return f"rank {wait.rank}" if wait.rank >= 0 else "one rank"
+    step = f"{wait.step}." if wait.step else ""
+    return f"rank {step}{wait.rank}" if wait.rank >= 0 else "one rank"
 
 
-def balance(
-    ranks: int, mean: float, least: tuple[str, float], most: tuple[str, float], below: int
-) -> str:
+def balance(ranks: int, mean: float, least: tuple[str, float], most: tuple[str, float], below: int) -> str:
     """
     The reading of who waits: least and most are (name, seconds), below is how many ranks wait less
-    than half the mean (negative: some, but not how many).
+    than half the mean (negative: some, but not how many; 0 also where a single one of many does).
     """
     if ranks < 2:
         return "a single rank: nobody to compare it with"
@@ -99,37 +122,51 @@ def balance(
     factor = f"max/mean {most[1] / mean:.2f}: "
     if most[1] <= 0 or least[1] / most[1] >= EVEN:
         return factor + "the ranks wait about alike, none of them holds the others up for long"
+    if below == ranks - 1 and ranks > 2:
+        return factor + f"{most[0]} alone waits: it is done before the others, or hands out their work"
     if below > ranks // 2:
         return factor + f"few ranks wait, {most[0]} most: they are done before the others"
     if below > 1 or below < 0:
         others = plural(below - 1, "other") if below > 0 else "some others"
-        return (
-            factor
-            + f"{least[0]} and {others} wait least: they compute longest, the rest waits for them"
-        )
+        return factor + f"{least[0]} and {others} wait least: they compute longest, the rest waits for them"
     others = "the other waits for it" if ranks == 2 else "the others wait for it"
     return factor + f"{least[0]} waits least: it computes longest, {others}"
 
 
-def balance_of(wait: Wait, ranks: list[Rank], step: Step | None) -> str:
-    if ranks:
-        mean = sum(rank.seconds for rank in ranks) / len(ranks)
-        least, most = (
-            min(ranks, key=lambda rank: rank.seconds),
-            max(ranks, key=lambda rank: rank.seconds),
-        )
-        below = sum(rank.seconds < mean / 2 for rank in ranks)
-        ends = [(f"rank {one.label}", one.seconds) for one in (least, most)]
-        return balance(len(ranks), mean, ends[0], ends[1], below)
-    if step is not None:
-        return ""
+def _balance_of_ranks(ranks: list[Rank]) -> str:
+    mean = sum(rank.seconds for rank in ranks) / len(ranks)
+    least, most = (min(ranks, key=lambda rank: rank.seconds), max(ranks, key=lambda rank: rank.seconds))
+    below = sum(rank.seconds < mean / 2 for rank in ranks)
+    ends = [(f"rank {one.label}", one.seconds) for one in (least, most)]
+    return balance(len(ranks), mean, ends[0], ends[1], below)
+
+
+def _balance_of_quantiles(wait: Wait) -> str:
     below = sum(value < wait.mean / 2 for value in wait.quantiles)
     below = below if below < 2 else -1 if below <= len(wait.quantiles) // 2 else wait.ranks
-    least_pair, most_pair = (
-        (rank_name(wait.least), wait.least.seconds),
-        (rank_name(wait.most), wait.most.seconds),
-    )
-    return balance(wait.ranks, wait.mean, least_pair, most_pair, below)
+    ends = [(rank_name(one), one.seconds) for one in (wait.least, wait.most)]
+    return balance(wait.ranks, wait.mean, ends[0], ends[1], below)
+
+
+def balance_of(record: Record, ranks: list[Rank], step: Step | None, is_broken: bool) -> str:
+    """
+    ranks: of the job or of the step. "" where the record does not tell: nodes are missing, several steps ran MPI, whose
+    ranks wait for one another only within one, or the step's ranks are not known. is_broken: the job did not run to its
+    end, and who waits least may have hung.
+    """
+    wait = record.wait
+    if wait is None or not record.is_complete or (step is None and len(steps_of_ranks(record)) > 1):
+        return ""
+    imbalance = imbalance_of(record, step)
+    if is_broken and imbalance is not None and imbalance.ratio > 0:
+        return f"max/mean {imbalance.ratio:.2f}; the job did not run to its end"
+    if imbalance is not None and imbalance.lone:
+        least = min(ranks, key=lambda rank: rank.seconds) if ranks else None
+        name = f"rank {least.label}" if least is not None else rank_name(wait.least)
+        return f"max/mean {imbalance.ratio:.2f}: {name} waits least, and hardly any other as little"
+    if ranks:
+        return _balance_of_ranks(ranks)
+    return _balance_of_quantiles(wait) if step is None else ""
 
 
 FLAGS = {
@@ -167,14 +204,8 @@ def _left_out(record: Record) -> str:
 
 
 def notes(record: Record, field: str) -> list[str]:
-    """What a reader must know before trusting the figures, one sentence each."""
+    """What a reader must know before trusting the figures, one sentence each. That nodes are missing stands before."""
     found = []
-    if record.nodes_reported < record.nodes_of:
-        why = f" ({safe(record.nodes_why)})" if record.nodes_why else ""
-        found.append(
-            f"Incomplete: {record.nodes_reported} of {plural(record.nodes_of, 'node')} "
-            f"reported{why}."
-        )
     if record.energy is not None and record.energy.gaps:
         gaps = plural(record.energy.gaps, "interval")
         found.append(
@@ -202,6 +233,10 @@ def notes(record: Record, field: str) -> list[str]:
         found.append(f"{plural(record.wait.doubtful, 'rank')} claimed what cannot be; it was cut to what can.")
     if record.wait is not None:
         found += _service_notes(record.wait)
+    off = [step.id for step in record.steps if step.policy is not None and step.policy.used == "off"]
+    if off and record.policy.used != "off":
+        steps = ("Step " if len(off) == 1 else "Steps ") + ", ".join(off[:8]) + (", ..." if len(off) > 8 else "")
+        found.append(f"{steps} ran under off: the energy is here, the ranks were not watched.")
     if record.steps_left_out:
         found.append(_left_out(record))
     if record.steps_summed:

@@ -51,6 +51,7 @@ class RankWait:
     rank: int
     seconds: float
     node: str
+    step: str = ""  # where several steps ran MPI
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,11 @@ class Record:
     steps_rest: StepsRest | None
     raw: dict[str, Any] = field(repr=False, compare=False, default_factory=dict)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether every node reported. Who is the busiest rank, or what the job used, is not known otherwise."""
+        return self.nodes_reported >= self.nodes_of
+
 
 def _policy(reader: Reader) -> Policy:
     by = reader.text("by")
@@ -195,9 +201,8 @@ def _grant(reader: Reader) -> Grant:
 
 
 def _rank_wait(reader: Reader) -> RankWait:
-    return RankWait(
-        reader.integer("rank", -1), reader.number("s", SECONDS_MAX), reader.text("node")
-    )
+    step = reader.text("step", _STEP) if "step" in reader.value else ""
+    return RankWait(reader.integer("rank", -1), reader.number("s", SECONDS_MAX), reader.text("node"), step)
 
 
 def _listed(value: Any, where: str) -> RankWait:
@@ -323,6 +328,26 @@ def parse_record(body: Any) -> Record:
         steps_summed=reader.maybe_integer("steps_summed") or 0,
         steps_rest=_steps_rest(rest) if rest else None,
         raw=body,
+    )
+
+
+def no_record(elapsed: float, nodes: int) -> Record:
+    """Stands for the record of a job that left none."""
+    return Record(
+        policy=Policy("none", "none", "", ""),
+        nodes_reported=nodes,
+        nodes_of=nodes,
+        nodes_why="",
+        elapsed=elapsed,
+        energy=None,
+        energy_why="",
+        grant=None,
+        throttled_most="",
+        wait=None,
+        steps=[],
+        steps_left_out=0,
+        steps_summed=0,
+        steps_rest=None,
     )
 
 

@@ -4,37 +4,37 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 import sys
 from typing import Any
 
-from .advice import advice
+from .advice import advice, ending_of
 from .csv_rows import csv_text
 from .errors import Refusal
-from .found import Found, from_file, from_sacct
+from .found import Found, from_file, from_sacct, with_uses
 from .imbalance import imbalance_of
 from .kept import site_spool
-from .output import add_output_arguments, output_is_utf8, output_width, wants_colour
-from .reading import ranks_of
+from .output import (
+    add_output_arguments,
+    matplotlib_needed,
+    output_is_utf8,
+    output_width,
+    picture_path,
+    wants_colour,
+)
+from .reading import incomplete_line
 from .sacct import RECORD_FIELDS, Target, parse_target
-from .units import safe
+from .units import rounded, safe
+from .use import Use
 
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
 ROWS_MAX = 1000
 JOBS_MAX = 32
-PICTURES = (".png", ".svg", ".pdf")
 
 
 def _rows(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= ROWS_MAX:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {ROWS_MAX}")
     return int(text)
-
-
-def _picture(text: str) -> str:
-    if not text.lower().endswith(PICTURES):
-        raise argparse.ArgumentTypeError(f"'{safe(text)}' ends in none of {', '.join(PICTURES)}")
-    return text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--calls", metavar="N", type=_rows, default=10, help="how many MPI calls to show (default 10)"
     )
     parser.add_argument(
-        "--plot", metavar="FILE", type=_picture, help="draw one page into FILE (.png, .svg or .pdf) instead"
+        "--plot", metavar="FILE", type=picture_path, help="draw one page into FILE (.png, .svg or .pdf) instead"
     )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
     add_output_arguments(parser, "the record and sacct's fields as JSON")
@@ -73,18 +73,27 @@ def _as_json(found: Found) -> dict[str, Any]:
         if found.job
         else None
     )
-    answer: dict[str, Any] = {"job": job, "field": found.field or None, "mpi_wait": found.record.raw}
+    answer: dict[str, Any] = {"job": job, "field": found.field or None, "mpi_wait": found.record.raw or None}
+    if found.use != Use():
+        answer["sacct"] = {
+            "elapsed_s": found.use.elapsed, "cpu_s": found.use.cpu_s, "consumed_energy_j": found.use.joules
+        }
+    if not found.has_record:
+        return answer if found.step is None else {**answer, "step": found.step.id}
+    if not found.record.is_complete:
+        answer["incomplete"] = incomplete_line(found.record)
     imbalance = imbalance_of(found.record, found.step)
     if imbalance is not None:
         answer["imbalance"] = {
-            "max_over_mean": imbalance.ratio,
-            "lost_s": imbalance.lost_s,
-            "share": imbalance.share,
-            "core_share": imbalance.core_share,
+            "max_over_mean": rounded(imbalance.ratio),
+            "lost_s": rounded(imbalance.lost_s),
+            "share": rounded(imbalance.share),
+            "core_share": rounded(imbalance.core_share),
+            "is_bound": imbalance.lone,
         }
     if found.step is not None:
         return {**answer, "step": found.step.id}
-    return {**answer, "advice": advice(found.record, ranks_of(found.record, None), imbalance)}
+    return {**answer, "advice": advice(found.record, ending_of(found.job))}
 
 
 def _print(arguments: argparse.Namespace, founds: list[Found]) -> None:
@@ -102,21 +111,14 @@ def _print(arguments: argparse.Namespace, founds: list[Found]) -> None:
         sys.stdout.write(compare(output, founds))
         return
     for index, found in enumerate(founds):
-        shown = Shown(
-            found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls
-        )
+        run = f"run {index + 1} of {len(founds)}" if len(founds) > 1 else ""
+        shown = Shown(found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls, run)
         sys.stdout.write("\n" * (index > 0) + show(output, shown))
 
 
 def _plot(path: str, founds: list[Found]) -> None:
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # before its import: it remarks on homes without caches
-    try:
+    with matplotlib_needed():
         from .plot import draw
-    except ImportError as error:
-        name = (error.name or "matplotlib").split(".")[0]
-        raise Refusal(
-            f"the Python package '{name}' is missing (python3-matplotlib): --plot needs it, all else works without"
-        ) from None
     draw(path, founds)
 
 
@@ -145,6 +147,9 @@ def _targets(arguments: argparse.Namespace) -> list[Target | str]:
 def _check_usage(arguments: argparse.Namespace) -> None:
     if sum(map(bool, (arguments.json, arguments.csv, arguments.plot))) > 1:
         arguments.refuse_usage("--json, --csv and --plot exclude each other")
+    several = len(arguments.jobs) + len(arguments.record) > 1
+    if arguments.all_ranks and (several or arguments.json or arguments.csv or arguments.plot):
+        arguments.refuse_usage("--all-ranks is for the text of one job: --json, --csv and --plot have every rank")
     if arguments.duplicates and len(arguments.jobs) > 1:
         arguments.refuse_usage("--duplicates is for one job")
 
@@ -154,8 +159,14 @@ def run(arguments: argparse.Namespace) -> int:
     targets = _targets(arguments)
     founds: list[Found] = []
     spool = arguments.spool if arguments.spool is not None else site_spool() if arguments.jobs else ""
+    compared = len(targets) > 1
     for target in targets:
-        founds += [from_file(target)] if isinstance(target, str) else from_sacct(target, arguments.duplicates, spool)
+        if isinstance(target, str):
+            founds.append(from_file(target))
+        else:
+            founds += from_sacct(target, arguments.duplicates, spool, bare=compared)
+    if compared and arguments.jobs:
+        founds = with_uses(founds)
     if arguments.plot:
         _plot(arguments.plot, founds)
     elif arguments.csv:

@@ -15,7 +15,7 @@ from .units import safe
 
 DAY_S = 86_400
 DAYS_MAX = 3660
-FACTS = ("JobID", "User", "Account", "Partition", "Start", "State")
+FACTS = ("JobID", "User", "Account", "Partition", "Start", "State", "ElapsedRaw", "NNodes")
 _AGO = re.compile(r"([1-9][0-9]{0,4})(min|h|d|w)")
 _SECONDS = {"min": 60, "h": 3600, "d": DAY_S, "w": 7 * DAY_S}
 _FORMATS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
@@ -28,6 +28,10 @@ class Period:
     since: float
     until: float
 
+    def words(self) -> str:
+        ends = (time.strftime("%Y-%m-%d %H:%M", time.localtime(moment)) for moment in (self.since, self.until))
+        return " to ".join(ends)
+
     def days(self) -> list[Period]:
         starts = [self.since + DAY_S * index for index in range(int(-(-(self.until - self.since) // DAY_S)))]
         return [Period(start, min(self.until, start + DAY_S)) for start in starts]
@@ -38,9 +42,11 @@ class Filters:
     users: str = ""
     accounts: str = ""
     partitions: str = ""
+    name: str = ""  # of the jobs, one
 
     def arguments(self) -> list[str]:
         asked = [("--user", self.users), ("--accounts", self.accounts), ("--partition", self.partitions)]
+        asked.append(("--name", self.name))
         chosen = [f"{name}={value}" for name, value in asked if value]
         return chosen if self.users else ["--allusers", *chosen]
 
@@ -98,7 +104,7 @@ def _one_day(day: Period, filters: Filters, texts: Sequence[str]) -> Iterator[di
 
 def read_days(period: Period, filters: Filters) -> Iterator[Iterator[dict[str, str]]]:
     """For each day the rows of the jobs that ran in it; a job of several days comes once, with its first."""
-    texts = [name for name in text_fields() if name in RECORD_FIELDS]
+    texts = [name for name in text_fields() if name in RECORD_FIELDS or name == "JobName"]
     seen: set[tuple[str, str]] = set()
 
     def unseen(day: Period) -> Iterator[dict[str, str]]:

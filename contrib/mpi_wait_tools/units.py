@@ -84,6 +84,16 @@ def duration(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24:02d} h"
 
 
+def rounded(value: float | None) -> float | None:
+    """For programs: without the last digits of a sum, which are an accident of the machine's arithmetic."""
+    return None if value is None else float(f"{value:.12g}")
+
+
+def core_time(seconds: float) -> str:
+    """Time summed over ranks, each of which has a core: a duration, from a day on "319 k core h", as it is billed."""
+    return duration(seconds) if seconds < 86400 else f"{scaled(seconds / 3600, '').strip()} core h"
+
+
 def percent(fraction: float) -> str:
     """A share of 1. Something small is not "0 %"."""
     value = fraction * 100

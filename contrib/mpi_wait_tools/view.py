@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from .advice import advice
+from .advice import Ending, advice, ending_of
 from .canvas import GAP, Canvas, beside, written
-from .imbalance import imbalance_of
+from .imbalance import steps_of_ranks
 from .output import WIDTH_TWO_COLUMNS
-from .reading import notes, policy_line, ranks_of
+from .reading import incomplete_line, notes, policy_line, ranks_of
 from .record import Record, Step
 from .sacct import Job
 from .units import duration, plural, safe
@@ -40,10 +40,20 @@ class Shown:
     step: Step | None = None
     everything: bool = False
     calls: int = 10
+    run: str = ""  # "run 1 of 2" of a job that was requeued
+
+    @property
+    def ending(self) -> Ending:
+        return ending_of(self.job)
 
 
 def _draw_header(canvas: Canvas, shown: Shown) -> None:
+    """What is missing stands before everything else, in red where there are colours."""
+    missing = incomplete_line(shown.record)
+    if missing:
+        canvas.console.print(Text(f"{missing}; all figures are theirs", style="bold red"))
     name = f"Job {safe(shown.job.id)}" if shown.job is not None else "A record without its job"
+    name += f", {shown.run}" if shown.run else ""
     left = Text(name if shown.step is None else f"{name}, step {shown.step.id}", style="bold")
     if shown.job is None:
         right = Text(f"ran {duration(shown.record.elapsed)}")
@@ -63,9 +73,13 @@ def _draw_facts(canvas: Canvas, shown: Shown) -> None:
     if shown.job is not None and step is None and shown.job.fields["AllocCPUS"].isdigit():
         parts.append(plural(int(shown.job.fields["AllocCPUS"][:12]), "CPU"))
     ranks = step.ranks if step is not None else record.wait.ranks if record.wait is not None else 0
-    parts.append(plural(ranks, "MPI rank") if ranks else "no MPI rank")
+    seen = "" if record.is_complete else f" seen on {record.nodes_reported} of them"
+    none = "ranks not watched" if policy.used == "off" else "no MPI rank"
+    parts.append((plural(ranks, "MPI rank") if ranks else none) + seen)
     if step is None and len(record.steps) > 1:
-        parts.append(plural(len(record.steps) + record.steps_left_out, "step"))
+        steps, ran = len(record.steps) + record.steps_left_out, len(steps_of_ranks(record))
+        of = f" in {ran} of" if 1 < ran < steps and not record.steps_left_out else ","
+        parts[-1] += f"{of} {plural(steps, 'step')}"
     canvas.line("Ran on", ", ".join(parts))
     draw_energy(canvas, shown.job, record, step)
 
@@ -77,7 +91,7 @@ def _draw_waits(canvas: Canvas, shown: Shown) -> None:
     if wait is not None and (step is None or step.ranks):
         ranks = ranks_of(record, step)
         canvas.heading("Waiting in MPI")
-        draw_waiting(canvas, record, wait, ranks, step, imbalance_of(record, step))
+        draw_waiting(canvas, record, wait, ranks, step, shown.ending.is_broken)
         draw_picture(canvas, record, ranks, step, shown.everything)
 
 
@@ -91,7 +105,7 @@ def _draw_tables(canvas: Canvas, shown: Shown) -> None:
     if wait is not None and wait.profile:
         draw_profile(canvas, wait.profile, wait.point_to_point, shown.calls)
     if len(shown.record.steps) > 1:
-        draw_steps(canvas, shown.record.steps)
+        draw_steps(canvas, shown.record.steps, shown.record.policy.used)
 
 
 def _draw_reading(canvas: Canvas, shown: Shown) -> None:
@@ -100,7 +114,7 @@ def _draw_reading(canvas: Canvas, shown: Shown) -> None:
     if shown.step is None and (wait is not None or record.grant is not None):
         draw_policy(canvas, record)
     if wait is not None and shown.step is None:
-        sentences = advice(record, ranks_of(record, None), imbalance_of(record))
+        sentences = advice(record, shown.ending)
         if sentences:
             canvas.heading("Advice")
         for sentence in sentences:
@@ -108,6 +122,10 @@ def _draw_reading(canvas: Canvas, shown: Shown) -> None:
     remarks = notes(record, shown.field)
     if shown.step is not None and wait is not None and wait.calls:
         remarks.append("Calls are counted for the whole job only.")
+    if shown.everything and shown.step is None and wait is not None and not wait.per_rank:
+        remarks.append("--all-ranks shows no more here: the record has no list of the ranks, they were too many.")
+    if shown.ending.is_component and wait is not None:
+        remarks.append("The other components of the job have records of their own: their ranks are not in this one.")
     if remarks:
         canvas.heading("Mind")
     for remark in remarks:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rich.text import Text
 
 from .bars import bar, split_bar
-from .canvas import Canvas
+from .canvas import TRANSFER, WAITING, Canvas
 from .profiled import PointToPoint, ProfiledCall
 from .record import Call, Step
-from .units import bytes_class, count, duration, percent, scaled, sizes_line
+from .units import bytes_class, core_time, count, duration, percent, scaled, sizes_line
 
 BAR_WIDTH = 24
 CALL_WIDTH = 66  # of the tables without their bars, with room for most names
@@ -19,7 +19,7 @@ def _bar_room(canvas: Canvas) -> int:
 
 
 def _more(canvas: Canvas, text: str) -> None:
-    canvas.console.print(Text(f"  {text}", style="dim"))
+    canvas.note(Text(text, style="dim"))
 
 
 def draw_calls(canvas: Canvas, calls: list[Call], total: float, limit: int) -> None:
@@ -31,18 +31,18 @@ def draw_calls(canvas: Canvas, calls: list[Call], total: float, limit: int) -> N
             call.name,
             count(call.calls),
             count(call.waits),
-            duration(call.seconds),
+            core_time(call.seconds),
             percent(min(1.0, call.seconds / total)) if total > 0 else "",
             duration(call.longest) if call.longest is not None else "",
-            Text(bar(call.seconds, most, room), "cyan"),
+            Text(bar(call.seconds, most, room), WAITING),
         ]
         for call in calls[:limit]
     ]
     columns = ["call", "calls", "waits", "waited", "share", "longest", ""]
-    canvas.table(columns, rows, left=(0, 6))
+    canvas.table(columns, rows, left=(0, 6), drop=(6, 5, 2, 1, 4))
     if len(calls) > limit:
         rest = sum(call.seconds for call in calls[limit:])
-        _more(canvas, f"{len(calls) - limit} more waited {duration(rest)} together (--calls {len(calls)} shows them)")
+        _more(canvas, f"{len(calls) - limit} more waited {core_time(rest)} together (--calls {len(calls)} shows them)")
 
 
 def draw_profile(
@@ -53,7 +53,7 @@ def draw_profile(
     time, waited = sum(call.time for call in calls), sum(call.wait for call in calls)
     if time > 0:
         share = percent(min(1.0, waited / time))
-        canvas.line("In MPI", f"{duration(time)}: {share} waiting, the rest transfer and the MPI's own work")
+        canvas.line("In MPI", f"{core_time(time)}: {share} waiting, the rest transfer and the MPI's own work")
     if messages is not None:
         whole = messages.within + messages.between
         share = percent(messages.within / whole)
@@ -64,14 +64,14 @@ def draw_profile(
         [
             call.name,
             count(call.calls),
-            duration(call.time) if call.time else "",
+            core_time(call.time) if call.time else "",
             percent(min(1.0, call.wait / call.time)) if call.time else "",
             scaled(call.bytes, "B") if call.bytes else "",
             sizes_line(call.sizes),
         ]
         for call in calls[:limit]
     ]
-    canvas.table(columns, rows)
+    canvas.table(columns, rows, drop=(5, 4, 1))
     if len(calls) > limit:
         _more(canvas, f"{len(calls) - limit} more (--calls {len(calls)} shows them)")
     _transfer(canvas, [call for call in calls[:limit] if call.time > 0])
@@ -85,15 +85,15 @@ def _transfer(canvas: Canvas, calls: list[ProfiledCall]) -> None:
     if not calls:
         return
     canvas.blank()
-    name, amount = max(len(call.name) for call in calls), max(len(duration(call.time)) for call in calls)
+    name, amount = max(len(call.name) for call in calls), max(len(core_time(call.time)) for call in calls)
     room = canvas.width - name - amount - 7
     most = max(call.time for call in calls)
     for call in calls:
         waited, rest = split_bar(call.time, min(call.time, call.wait), most, room)
-        line = Text(f"  {call.name:<{name}}  {duration(call.time):>{amount}}  ")
-        canvas.text(line.append(waited, "cyan").append(rest, "magenta"))
-    canvas.text(
-        Text("  ").append("█", "cyan").append(" waiting  ", "dim").append("░", "magenta").append(" transfer", "dim")
+        line = Text(f"  {call.name:<{name}}  {core_time(call.time):>{amount}}  ")
+        canvas.text(line.append(waited, WAITING).append(rest, TRANSFER))
+    canvas.note(
+        Text().append("█", WAITING).append(" waiting  ", "dim").append("░", TRANSFER).append(" transfer", "dim")
     )
 
 
@@ -105,18 +105,19 @@ def _sizes(canvas: Canvas, call: ProfiledCall) -> None:
     canvas.distribution(f"How many bytes {call.name} hands over:", rows)
 
 
-def draw_steps(canvas: Canvas, steps: list[Step]) -> None:
+def draw_steps(canvas: Canvas, steps: list[Step], policy: str) -> None:
+    """policy: of the job, which its steps have that asked for none."""
     canvas.heading("Steps")
     rows = [
         [
             step.id,
-            step.policy.used if step.policy else "",
+            step.policy.used if step.policy else policy,
             count(step.nodes) if step.nodes is not None else "",
-            count(step.ranks),
+            "–" if step.policy and step.policy.used == "off" else count(step.ranks),
             duration(step.elapsed) if step.elapsed is not None else "",
-            duration(step.wait) if step.ranks else "",
+            core_time(step.wait) if step.ranks else "",
             scaled(step.joules, "J") if step.joules is not None else "",
         ]
         for step in steps
     ]
-    canvas.table(["step", "policy", "nodes", "ranks", "ran", "waited", "energy"], rows)
+    canvas.table(["step", "policy", "nodes", "ranks", "ran", "waited", "energy"], rows, drop=(2, 3, 1, 4))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from .canvas import LABEL_WIDTH, Canvas
 from .imbalance import ranks_time
 from .power import power_lines, saving_line
-from .reading import energy_scope
+from .reading import energy_nodes, energy_scope, nodes_words
 from .record import Energy, Grant, Record, Step, Wait
 from .sacct import Job
 from .series import power_line
-from .units import duration, percent, plural, safe, scaled, watt_hours
+from .units import core_time, duration, percent, plural, safe, scaled, watt_hours
 
 GRANTS = {"lease": "lease", "fd": "descriptor", "file": "ownership"}
 
@@ -36,12 +36,17 @@ def _known_energy(canvas: Canvas, record: Record, energy: Energy, step: Step | N
     power = f", {scaled(joules / seconds, 'W')} on average" if seconds > 0 else ""
     tail = ("simulated, not measured", "bold yellow") if energy.source == "simulated" else None
     canvas.line("Energy", f"{scaled(joules, 'J')} = {watt_hours(joules)}{power}", tail=tail)
-    canvas.line("", energy_scope(record) + _whole_nodes(energy, step))
+    part = energy_nodes(record)
+    if part:
+        canvas.line("", f"{part}: that of the job is not known", "red")
+    else:
+        canvas.line("", energy_scope(record) + _whole_nodes(record, energy, step))
     rest = (energy.node_joules or 0.0) - energy.joules
-    if step is None and energy.scope == "share" and rest > 0:
-        canvas.line("", f"the nodes' other {scaled(rest, 'J')}: idle, or other jobs'", "dim")
+    if step is None and energy.scope == "share" and rest > 0 and not part:
+        nodes = "node's" if record.nodes_of == 1 else "nodes'"
+        canvas.line("", f"the {nodes} other {scaled(rest, 'J')}: idle, or other jobs'", "dim")
     if step is None and energy.zones:
-        canvas.line("", _zones(energy))
+        canvas.line("", _zones(record, energy))
     if step is None:
         _over_time(canvas, record, energy)
 
@@ -53,13 +58,13 @@ def _over_time(canvas: Canvas, record: Record, energy: Energy) -> None:
         canvas.line("", words + (", simulated" if energy.source == "simulated" else ""))
 
 
-def _whole_nodes(energy: Energy, step: Step | None) -> str:
+def _whole_nodes(record: Record, energy: Energy, step: Step | None) -> str:
     if energy.scope == "node" or energy.node_joules is None or step is not None:
         return ""
-    return f"; whole nodes: {scaled(energy.node_joules, 'J')}"
+    return f"; {nodes_words(record)}: {scaled(energy.node_joules, 'J')}"
 
 
-def _zones(energy: Energy) -> str:
+def _zones(record: Record, energy: Energy) -> str:
     def shown(names: tuple[str, ...]) -> list[str]:
         return [f"{name} {scaled(energy.zones[name], 'J')}" for name in names if name in energy.zones]
 
@@ -69,7 +74,8 @@ def _zones(energy: Energy) -> str:
     elif inner:
         outer = inner
     board = [f"{zone} (the whole board)" for zone in shown(("psys",))]
-    return "zones: " + " · ".join(outer + shown(("dram",)) + board)
+    of = f" of {nodes_words(record)}" if energy.scope == "share" else ""
+    return f"zones{of}: " + " · ".join(outer + shown(("dram",)) + board)
 
 
 def draw_policy(canvas: Canvas, record: Record) -> None:
@@ -81,7 +87,7 @@ def draw_policy(canvas: Canvas, record: Record) -> None:
         _lowered(canvas, wait)
     if record.grant is not None:
         _grant(canvas, record.grant)
-    saved = saving_line(record)
+    saved = saving_line(record) if record.is_complete else ""
     if saved:
         canvas.line("Saved", saved)
     if wait is not None and wait.late:
@@ -94,12 +100,12 @@ def _late(record: Record, wait: Wait, late: int) -> str:
         return line
     time = ranks_time(record)
     share = f", {percent(min(1.0, wait.late_seconds / time))} of the ranks' time" if time else ""
-    return f"{line}, by {duration(wait.late_seconds / late)} on average: {duration(wait.late_seconds)} in all{share}"
+    return f"{line}, by {duration(wait.late_seconds / late)} on average: {core_time(wait.late_seconds)} in all{share}"
 
 
 def _part(seconds: float, wait: Wait, how: str = "") -> str:
     share = f" ({percent(min(1.0, seconds / wait.total))} of the waiting)" if wait.total > 0 else ""
-    return f"{duration(seconds)}{how}{share}"
+    return f"{core_time(seconds)}{how}{share}"
 
 
 def _asleep(canvas: Canvas, wait: Wait) -> None:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from .bars import histogram, quantile, split_bar
-from .canvas import Canvas
+from .canvas import ASLEEP, AWAKE, WAITING, Canvas
 from .chart import Column, column_rows, gather, stretched
-from .imbalance import Imbalance, ranks_time
+from .imbalance import Imbalance, imbalance_of, ranks_time
 from .nodes import slow_nodes_line
 from .reading import Rank, balance_of, extremes_of
 from .record import Record, Step, Wait
-from .units import count, duration, percent, plural, safe
+from .units import core_time, count, duration, percent, plural, safe
 
 RANKS_SHOWN = 16  # more ranks than this are shown as a chart, the extremes and a distribution
 EXTREMES = 4
@@ -31,8 +31,10 @@ class Scale:
 
 
 def draw_waiting(
-    canvas: Canvas, record: Record, wait: Wait, ranks: list[Rank], step: Step | None, imbalance: Imbalance | None
+    canvas: Canvas, record: Record, wait: Wait, ranks: list[Rank], step: Step | None, is_broken: bool
 ) -> None:
+    """is_broken: the job did not run to its end."""
+    imbalance = imbalance_of(record, step)
     if step is not None:
         total, mean = step.wait, step.wait / step.ranks
         whole = step.elapsed * step.ranks if step.elapsed else 0
@@ -40,15 +42,16 @@ def draw_waiting(
     else:
         total, mean = wait.total, wait.mean
         share = f", {percent(wait.share)} of the ranks' time" if wait.share is not None else ""
-    canvas.line("Total", f"{duration(total)}{share}")
+    seen = "" if record.is_complete else " (of those seen)"
+    canvas.line("Total", f"{core_time(total)}{share}{seen}")
     values = [rank.seconds for rank in ranks]
     least, most = (min(values), max(values)) if values else (wait.least.seconds, wait.most.seconds)
     spread = f"{duration(least)} least · {duration(mean)} mean · {duration(most)} most"
     canvas.line("Per rank", spread if values or step is None else f"{duration(mean)} mean")
-    reading = balance_of(wait, ranks, step)
+    reading = balance_of(record, ranks, step, is_broken)
     if reading:
         canvas.line("Balance", reading)
-    if imbalance is not None and imbalance.lost_s > 0 and imbalance.share is not None:
+    if imbalance is not None and imbalance.lost_s > 0 and imbalance.share is not None and not is_broken:
         canvas.line("Lost", _lost(imbalance, imbalance.share))
     slow = slow_nodes_line(record) if step is None else ""
     if slow:
@@ -57,7 +60,8 @@ def draw_waiting(
 
 def _lost(imbalance: Imbalance, share: float) -> str:
     core = f", {percent(imbalance.core_share)} of core time" if imbalance.core_share is not None else ""
-    return f"{duration(imbalance.lost_s)} to the imbalance: {percent(share)} of the ranks' time{core}"
+    limit, only = ("up to ", ", if all wait for the one that waits least") if imbalance.lone else ("", "")
+    return f"{limit}{core_time(imbalance.lost_s)} to the imbalance: {percent(share)} of the ranks' time{core}{only}"
 
 
 def scale_of(record: Record, step: Step | None, number: int, most: float) -> Scale:
@@ -106,26 +110,27 @@ def _bars(canvas: Canvas, ranks: Sequence[Rank], scale: Scale, aligned_with: Seq
         part = rank.seconds if rank.asleep is None else rank.asleep
         asleep, polling = split_bar(rank.seconds, part, scale.top, room)
         rest = round(scale.run / scale.top * room) - len(asleep) - len(polling) if scale.run else 0
-        canvas.text(line.append(asleep, "cyan").append(polling, "yellow").append("─" * max(0, rest), "dim"))
+        known = ASLEEP if rank.asleep is not None else WAITING
+        canvas.text(line.append(asleep, known).append(polling, AWAKE).append("─" * max(0, rest), "dim"))
 
 
 def _legend(canvas: Canvas, ranks: Sequence[Rank], scale: Scale) -> None:
     if any(rank.asleep is not None for rank in ranks):
-        parts = [("█", "cyan"), (" asleep", "dim"), ("  ░", "yellow"), (" polling", "dim")]
+        parts = [("█", ASLEEP), (" asleep", "dim"), ("  ░", AWAKE), (" polling", "dim")]
     else:
-        parts = [("█", "cyan"), (" waiting", "dim")]
+        parts = [("█", WAITING), (" waiting", "dim")]
     if scale.run:
         parts.append((f"  ─ the rest of {duration(scale.run)}: computing, transferring", "dim"))
-    line = Text("  ")
+    line = Text()
     for part in parts:
         line.append(*part)
-    canvas.text(line)
+    canvas.note(line)
 
 
 def _ends(canvas: Canvas, most: list[Rank], least: list[Rank], scale: Scale, between: str) -> None:
     canvas.blank()
     _bars(canvas, most, scale, least)
-    canvas.text(Text(f"  … {between}", style="dim"))
+    canvas.note(Text(f"… {between}", style="dim"))
     _bars(canvas, least, scale, most)
     _legend(canvas, most, scale)
 
@@ -136,11 +141,11 @@ def _chart(canvas: Canvas, title: str, columns: list[Column], left: str, right: 
         return
     top = duration(max(column.most for column in columns))
     canvas.blank()
-    canvas.console.print(Text("  " + title))
+    canvas.note(Text(title))
     for index, row in enumerate(rows):
         label = top if index == 0 else "0" if index == len(rows) - 1 else ""
         line = Text(f"  {label:>{len(top)}} ").append("│", "dim")
-        canvas.text(line.append(row, "cyan"))
+        canvas.text(line.append(row, WAITING))
     room = max(len(columns), len(left) + len(right) + 2)
     foot = f"{left}{' ' * (room - len(left) - len(right))}{right}"
     canvas.text(Text(" " * (len(top) + 4) + foot, style="dim"))
@@ -173,10 +178,10 @@ def _histogram(canvas: Canvas, values: list[float]) -> None:
         (f"{duration(one.low)} – {duration(one.high)}", float(one.ranks), plural(one.ranks, "rank"))
         for one in histogram(values)
     ]
-    canvas.distribution("How many ranks wait how long:", rows)
+    canvas.distribution("How many ranks wait how long:", rows, WAITING)
 
 
 def _quantiles(canvas: Canvas, wait: Wait) -> None:
     values = [(name, quantile(wait.quantiles, part)) for part, name in QUANTILES.items()]
     title = f"So many of the {count(wait.ranks)} ranks wait at most:"
-    canvas.distribution(title, [(name, value, duration(value)) for name, value in values])
+    canvas.distribution(title, [(name, value, duration(value)) for name, value in values], WAITING)

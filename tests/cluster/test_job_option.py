@@ -107,6 +107,21 @@ def play_site_default(cluster: Cluster) -> None:
     assert jobs.output(cluster, batch) == "clean\n"
 
 
+def test_off_leaves_its_energy_where_all_is_recorded(cluster: Fleet) -> None:
+    with cluster.variants():
+        play_energy_of_off(cluster.variant("record=all"))
+
+
+def play_energy_of_off(cluster: Cluster) -> None:
+    off, done = jobs.srun(cluster, ["-N1", "-n1", "--mpi-wait-policy=off", *ENVIRONMENT])
+    assert done.stdout == "clean\n"
+    record = jobs.record(cluster, off)
+    assert record["policy"] == {"asked": "off", "used": "off", "by": "job"} and record["wait"] is None
+    assert record["energy"]["joules"] > 0 and [step["ranks"] for step in record["steps"]] == [0]
+    untold, done = jobs.srun(cluster, ["-N1", "-n1", *ENVIRONMENT])
+    assert done.stdout == "clean\n" and jobs.has_no_record(cluster, untold)
+
+
 def test_malformed_arguments_make_it_inert(cluster: Fleet) -> None:
     with cluster.variants():
         spoilt = cluster.variant("default=nap colour=red")
@@ -150,7 +165,10 @@ def test_sbatch_reaches_srun_and_srun_overrides(cluster: Cluster) -> None:
         "batch": "nap",
         "0": "nap",
         "1": "yield",
+        "2": "off",
     }
+    own = [step for step in record["steps"] if step["id"] == "2"]
+    assert own[0]["joules"] > 0 and own[0]["ranks"] == 0, "its energy, and nothing else"
 
 
 @pytest.mark.release

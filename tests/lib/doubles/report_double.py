@@ -41,9 +41,16 @@ canned = json.load(open(os.environ["FAKE_SACCT"]))
 json.dump(sys.argv[1:], open(os.environ["FAKE_SACCT"] + ".argv", "w"))
 delimiter = [word for word in sys.argv if word.startswith("--delimiter=")][0][12:]
 names = [word for word in sys.argv if word.startswith("--format=")][0][9:].split(",")
-rows = canned["rows"] if "--duplicates" in sys.argv else canned["rows"][-canned["latest"]:]
+rows = canned["rows"]
+if "-j" in sys.argv:
+    ids = sys.argv[sys.argv.index("-j") + 1].split(",")
+    rows = [row for row in rows if row["JobID"] in ids] or rows
+if "-X" not in sys.argv:
+    rows = rows + canned.get("steps", [])
+elif "--duplicates" not in sys.argv:
+    rows = rows[-canned["latest"]:]
 for row in rows:
-    sys.stdout.buffer.write(delimiter.join(row[name] for name in names).encode() + b"\\n")
+    sys.stdout.buffer.write(delimiter.join(row.get(name, "") for name in names).encode() + b"\\n")
 sys.stdout.buffer.write(canned.get("more", "").replace("DELIMITER", delimiter).encode())
 sys.stderr.write(canned["stderr"])
 sys.exit(canned["status"])
@@ -125,7 +132,8 @@ def make_row(text: str = "", **changes: str) -> dict[str, str]:
 
 
 class Report:
-    """Runs the command; sacct is the fake. With an environment of its own it is a process from the start."""
+    """Runs the command; sacct is the fake. With an environment of its own (env) it is a process from the start;
+    settings are variables that nothing has read by then."""
 
     command = "report"
 
@@ -148,7 +156,7 @@ class Report:
         environment.update(LC_ALL="C.UTF-8", NO_COLOR="")
         environment.pop("COLUMNS", None)
         own = options.pop("env", {})
-        environment.update(own)
+        environment.update({**options.pop("settings", {}), **own})
         canned.update(options)
         self.canned.write_text(json.dumps(canned))
         (self.folder / "canned.json.helpformat").write_text(" ".join(canned["helpformat"]) + "\n")

@@ -293,6 +293,48 @@ static void remembers_the_job(void)
 	CHECK(!fake_host_getenv("MPI_WAIT_CONFIG"));
 }
 
+static bool is_there(const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/run/mpi-wait/c1/7/%s", name);
+	return access(path, F_OK) == 0;
+}
+
+/* A job that says so, one step of it that says so, and what its node has noted of them before the epilog. */
+static bool is_noted(const char *job, const char *step, const char *record)
+{
+	char *arguments[] = {policies, (char *)record};
+	bool noted;
+
+	fake_host_reset(S_CTX_JOB_SCRIPT);
+	fake_host.option = job;
+	fake_host_load(plugin, NULL, 2, arguments);
+	CHECK(fake_host_call("job_prolog", 2, arguments) == 0);
+	fake_host_reset(S_CTX_REMOTE);
+	run_task(step, 2, arguments);
+	CHECK(!fake_host_getenv("LD_PRELOAD") && !fake_host_getenv("MPI_WAIT_CONFIG"));
+	noted = is_there("step.0.json");
+	fake_host_reset(S_CTX_JOB_SCRIPT);
+	fake_host_load(plugin, NULL, 2, arguments);
+	CHECK(fake_host_call("job_epilog", 2, arguments) == 0);
+	CHECK(!is_there("."));
+	return noted;
+}
+
+/* Nothing is loaded into what runs under "off"; its energy is noted where the site or the job records. */
+static void notes_the_energy_of_off(void)
+{
+	CHECK(is_noted("off", "off", "record=all"));
+	CHECK(is_noted(NULL, "off", "record=all"));
+	CHECK(!is_noted("off", "off", "record=policy"));
+	CHECK(!is_noted("off", "off", "record=mpi"));
+	CHECK(is_noted("nap", "off", "record=policy"));
+	CHECK(is_noted("nap", "off", "record=mpi"));
+	CHECK(!is_noted("nap", "off", "record=none"));
+	CHECK(!is_noted(NULL, NULL, "record=all"));
+}
+
 static void promotes_at_submit(void)
 {
 	fake_host_reset(S_CTX_LOCAL);
@@ -334,6 +376,7 @@ int main(int argument_count, char **arguments)
 	respects_enforcement();
 	is_inert_on_a_bad_line();
 	remembers_the_job();
+	notes_the_energy_of_off();
 	promotes_at_submit();
 	says_that_it_is_switched_off();
 	return CHECK_RESULT;

@@ -29,7 +29,7 @@ static void defaults(void)
 	CHECK(site_parse(0, NULL, &site, &error) == 0);
 	CHECK(strcmp(site.default_policy, "off") == 0 && !site.allow[0] && !site.enforce && site.pin == SITE_PIN_CORES);
 	CHECK(site.grant == SITE_GRANT_LEASE && site.governor == SITE_GOVERNOR_KEEP);
-	CHECK(site.writer == SITE_WRITER_NODE && site.record == SITE_RECORD_ALL);
+	CHECK(site.writer == SITE_WRITER_NODE && site.record == SITE_RECORD_POLICY);
 }
 
 static void refuses(void)

@@ -128,7 +128,8 @@ ADVICE = [
     (lambda wait, body: wait.update(asleep_s=1, flags={"shared_cores": 4}), "Ranks share cores with others"),
     (lambda wait, body: wait.update(asleep_s=1, spun={"MPI_Barrier": {"s": 2, "cpu_s": 2}}), "collectives=ibarrier"),
     (lambda wait, body: wait.update(asleep_s=1), "a larger slowdown="),
-    (lambda wait, body: wait.update(asleep_s=1, total_s=1.5), "short for a nap: umwait and mwaitx"),
+    (lambda wait, body: (wait.update(asleep_s=1, total_s=1.5), body["policy"].update(asked="nap", why="")),
+     "short for a nap: umwait and mwaitx"),
     (lambda wait, body: wait.update(late_s=5.0), "Naps end late here"),
 ]
 
@@ -144,7 +145,9 @@ def test_the_advice_follows_from_the_figures(report: Report, change: Any, words:
 def test_who_has_too_little_or_too_much_to_do(report: Report) -> None:
     assert "Take work from rank 3 (on n2): spread evenly" in ask(report, make_record(), "--width", "149")
     text = ask(report, make_record([0.1, 0.1, 0.1, 20.0]), "--width", "149")
-    assert "Give rank 3 more to do, or ask for fewer ranks" in text
+    assert "Rank 3 alone waits: if it hands out work, let it compute too; otherwise give it more to do." in text
+    text = ask(report, make_record([0.1, 0.1, 0.1, 20.0, 19.0]), "--width", "149")
+    assert "Give ranks 3, 4 more to do, or ask for fewer ranks" in text
     even = ask(report, make_record([9.0, 9.1, 9.0, 8.9]), "--width", "149")
     assert "All ranks wait alike" in even and "Take work" not in even
 

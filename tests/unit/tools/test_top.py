@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import pty
+import pwd
 import re
 import subprocess
 from typing import Any
@@ -50,19 +51,21 @@ def ask(top: Top, *argv: str, answer: list[dict[str, str]] | None = None, **opti
     return shown(top(*argv, rows=answer, latest=len(answer), **options))
 
 
-def test_jobs_come_by_the_joules_spent_waiting(top: Top) -> None:
+def test_jobs_come_by_the_joules_spent_waiting_awake(top: Top) -> None:
+    """What is slept through is no waste: of the jobs that waited as long, the one that polled comes first."""
     text = ask(top)
     lines = [line.split() for line in text.splitlines() if re.match(r"  10\d ", line)]
-    assert [line[0] for line in lines] == ["102", "103", "101"]
-    assert lines[0][1:3] == ["bob", "nap"] and lines[1][1:3] == ["ada", "profile"]
-    assert "3.00 kJ" in text and "~1.51 kJ" in text and "~1.30 kJ" in text
-    assert "3 jobs of 6 with a record; 14.2 kJ, ~5.81 kJ of it waiting" in text
+    assert [line[0] for line in lines] == ["103", "102", "101"]
+    assert "~1.51 kJ" in " ".join(lines[0])
+    assert "~300 J" in text and "~130 J" in text
+    assert "3 jobs of 6 with a record; 14.2 kJ, ~1.94 kJ of it waiting awake" in " ".join(text.split())
+    assert "ranks waited 87.0 s, 60 % of it asleep" in " ".join(text.split())
     assert "1 record cannot be read" in text and "simulated" in text and "~ is an estimate" in text
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
-@pytest.mark.parametrize("by,names", [("account", ["chemistry", "physics"]), ("user", ["bob", "ada"]),
-                                      ("partition", ["short"]), ("policy", ["nap", "profile"])])
+@pytest.mark.parametrize("by,names", [("account", ["physics", "chemistry"]), ("user", ["ada", "bob"]),
+                                      ("partition", ["short"]), ("policy", ["profile", "nap"])])
 def test_they_are_summed_up(top: Top, by: str, names: list[str]) -> None:
     answer = json.loads(ask(top, "--by", by, "--json"))
     assert [line["name"] for line in answer["rows"]] == names
@@ -109,7 +112,8 @@ def test_nothing_to_show(top: Top) -> None:
     without = make_record()
     without["mpi_wait"].update(energy=None, energy_why="no powercap zones")
     text = ask(top, answer=[row("101", without)])
-    assert "Of 1 job the energy is not known." in text and re.search(r"101 +ada +nap +– +–", text)
+    assert "Of 1 job the energy is not known." in text
+    assert re.search(r"101 +solver +ada +nap +CD +0:25 +2 +– +– +2\.9 % +26 %", text)
 
 
 def test_a_limit_and_many_columns(top: Top) -> None:
@@ -121,7 +125,9 @@ def test_a_limit_and_many_columns(top: Top) -> None:
 
 @pytest.mark.parametrize("words", [["--since", "yesterday"], ["--since", "0d"], ["--by", "node"], ["--user", "a b"],
                                    ["--limit", "0"], ["--user=--help"], ["--since", "1h", "--until", "2h"],
-                                   ["--since", "1900-01-01"]])
+                                   ["--since", "1900-01-01"], ["--mine", "--user", "ada"], ["--plot", "x.svg"],
+                                   ["--name", "a,b"], ["--name", "a", "--by", "user"],
+                                   ["--name", "a", "--plot", "x.gif"], ["--name", "a", "--plot", "x.svg", "--json"]])
 def test_wrong_usage(top: Top, words: list[str]) -> None:
     assert "usage:" in refused(top(*words), status=2)
 
@@ -133,8 +139,104 @@ def test_sacct_that_fails(top: Top) -> None:
 
 
 def test_nothing_that_a_terminal_obeys(top: Top) -> None:
-    text = ask(top, answer=[row("101", make_record(), user="\x1b[2Jada")])
+    hostile = row("101", make_record(), user="\x1b[2Jada", JobName="\x1b[2J", State="\x1b[2J")
+    text = ask(top, "--width", "120", answer=[hostile])
     assert "\x1b" not in text and "\\x1b" in text
+
+
+def jobs_of(top: Top, *argv: str, **options: Any) -> list[dict[str, Any]]:
+    return json.loads(ask(top, *argv, "--json", **options))["rows"]
+
+
+def test_asleep_and_awake_are_told_apart(top: Top) -> None:
+    nap, polled = make_record(), spinning()
+    first, second = jobs_of(top, answer=[row("101", nap), row("102", polled)])
+    assert (first["name"], second["name"]) == ("102", "101")
+    assert first["awake_s"] == 29 and first["asleep_s"] == 0 and first["wait_s"] == second["wait_s"]
+    assert second["awake_s"] == pytest.approx(2.9) and second["awake_j"] == pytest.approx(130.5)
+
+
+def test_the_model_tells_what_awake_took(top: Top) -> None:
+    record = make_record()
+    record["mpi_wait"]["watts"] = {"packages": 1, "known": 1, "asleep": [1.0, 0.1], "spinning": [9.0, 0.1],
+                                   "computing": [9.5, 0.1], "waiting_j": [520.0, 5.0]}
+    (one,) = jobs_of(top, answer=[row("101", record)])
+    assert one["awake_j"] == pytest.approx(520 * (2.9 * 9) / (2.9 * 9 + 26.1)) and not one["estimated"]
+
+
+def test_a_record_that_does_not_tell_asleep_is_awake(top: Top) -> None:
+    record = make_record()
+    del record["mpi_wait"]["wait"]["asleep_s"]
+    assert jobs_of(top, answer=[row("101", record)])[0]["awake_s"] == 29
+
+
+LONG = {"JobName": "a_program_with_a_long_name", "State": "OUT_OF_MEMORY", "ElapsedRaw": "3600000", "NNodes": "12345"}
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
+def test_name_state_time_and_nodes_stand_in_the_table(top: Top, width: int) -> None:
+    answer = [row(str(4_000_000_000 + number), make_record(), user="a_long_user", **LONG) for number in range(3)]
+    text = ask(top, "--width", str(width), answer=answer)
+    assert max(map(len, text.splitlines())) <= width and not re.search(r"[0-9a-z]…", text)
+    if width >= 80:
+        line = next(line for line in text.splitlines() if line.startswith("  4000000000"))
+        assert re.search(r"4000000000 +a_program_\S* +.*OOM +41-16:00:00 +12345 .*2\.9 % +26 %", line)
+    assert "energy" in ask(top, "--width", "120") and "imbalance" in ask(top, "--width", "130")
+
+
+def test_incomplete_records_are_said(top: Top) -> None:
+    record = make_record()
+    record["mpi_wait"]["nodes"] = {"reported": 1, "of": 2}
+    text = ask(top, answer=[row("101", record)])
+    assert "1 record INCOMPLETE: nodes did not report" in text
+    assert jobs_of(top, answer=[row("101", record)])[0]["incomplete"] == 1
+
+
+def runs() -> list[dict[str, str]]:
+    """Of one program, three of them polling; and a job of another name."""
+    answer = [row(f"10{number}", spinning(5000.0 + 100 * number), ElapsedRaw=str(25 + number)) for number in range(3)]
+    answer += [row(f"10{number}", make_record(), ElapsedRaw="26", State="TIMEOUT") for number in range(3, 5)]
+    return [*answer, row("109", make_record(), JobName="other")]
+
+
+def test_the_runs_of_one_program_are_a_trend(top: Top) -> None:
+    text = ask(top, "--name", "solver", answer=runs())
+    assert "--name=solver" in top.asked() and text.startswith("5 runs of solver")
+    assert re.search(r"^  Time +[▁▂▃▄▅▆▇█]{5}  25\.0 s to 27\.0 s  \+4\.0 %$", text, re.M)
+    assert re.search(r"^  Awake +███▁▁  2\.9 % to 29 %  −26\.1 pt$", text, re.M)
+    jobs = re.findall(r"^  2026-01-02 03:04 +(\d+) +(\w+) +(\w+) ", text, re.M)
+    assert jobs == [("100", "profile", "CD"), ("101", "profile", "CD"), ("102", "profile", "CD"),
+                    ("103", "nap", "TO"), ("104", "nap", "TO")]
+    assert max(map(len, text.splitlines())) <= 80
+    assert "the latest 2 of 5" in ask(top, "--name", "solver", "--limit", "2", answer=runs())
+    assert "0 runs of nothing" in ask(top, "--name", "nothing", answer=runs())
+
+
+@pytest.mark.parametrize("width", [40, 60, 100])
+def test_a_trend_fits(top: Top, width: int) -> None:
+    answer = [row(str(4_000_000_000 + number), make_record(), **{**LONG, "JobName": "solver"}) for number in range(70)]
+    text = ask(top, "--name", "solver", "--width", str(width), answer=answer)
+    assert re.search(r"^  Awake .* ±?[+]0\.0 pt$", text, re.M)
+    assert max(map(len, text.splitlines())) <= width and not re.search(r"[0-9a-z]…", text)
+
+
+def test_runs_of_other_sizes_are_said(top: Top) -> None:
+    answer = [row("101", make_record()), row("102", make_record(), NNodes="4")]
+    assert "The runs differ in nodes" in ask(top, "--name", "solver", answer=answer)
+    assert "The runs differ" not in ask(top, "--name", "solver", answer=answer[:1])
+
+
+def test_a_trend_is_drawn(top: Top, tmp_path: pathlib.Path) -> None:
+    page = tmp_path / "trend.svg"
+    assert ask(top, "--name", "solver", "--plot", str(page), answer=runs()) == ""
+    assert page.read_bytes().startswith(b"<?xml") and page.stat().st_size > 8000
+    said = refused(top("--name", "nothing", "--plot", str(page), rows=runs(), latest=6))
+    assert "no job of the name 'nothing' left a record" in said
+
+
+def test_mine(top: Top) -> None:
+    ask(top, "--mine", answer=[])
+    assert f"--user={pwd.getpwuid(os.getuid()).pw_name}" in top.asked() and "--allusers" not in top.asked()
 
 
 def test_times() -> None:

@@ -1,0 +1,377 @@
+"""Twenty jobs of the kinds that a site sees: what their nodes noted, and how sacct shows them.
+
+The records of these jobs are what the real merging code makes of the nodes' notes. The notes are of the shape that a
+node writes; the code that merges them refuses any other.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.lib.doubles.report_double import Report, make_row, shown
+from tests.lib.record_tools import REPOSITORY, node_record, run
+
+BEGIN_S = 1_700_000_000.0
+WATTS = 180.0  # of a node
+NAP = {"asked": "nap", "used": "nap", "why": "", "by": "job"}
+Ranks = dict[str, list[tuple[int, float, float]]]
+"""By node: rank, seconds of waiting, the part of them asleep."""
+
+
+@dataclass(frozen=True)
+class RecordedJob:
+    """nodes_of: on how many nodes the job ran. why: what the one who stored the record knew of those that are missing.
+    row: sacct's. earlier: runs of the same job that were requeued."""
+
+    nodes: list[dict[str, Any]]
+    nodes_of: int
+    why: str = ""
+    row: dict[str, str] = field(default_factory=dict)
+    earlier: tuple[RecordedJob, ...] = ()
+
+    def record(self, folder: Path) -> str:
+        """The line that the real code stores."""
+        files = []
+        for index, node in enumerate(self.nodes):
+            files.append(folder / f"{index}.json")
+            files[-1].write_text(json.dumps(node))
+        done = run("driver", "merge", self.nodes_of, self.why, *files)
+        assert done.returncode == 0 and '"mpi_wait"' in done.stdout, done.stdout + done.stderr
+        return done.stdout.rstrip("\n")
+
+
+JOBS: dict[str, Callable[[], RecordedJob]] = {}
+JOB_WORDS = {"requeued": ("--duplicates",)}
+"""What else is said to mpi-wait report of a job."""
+
+
+def recorded(make: Callable[[], RecordedJob]) -> Callable[[], RecordedJob]:
+    JOBS[make.__name__.replace("_", "-")] = make
+    return make
+
+
+def _noise(index: int) -> float:
+    """From -1 to 1, always the same."""
+    return (index * 7919 % 1009) / 504.5 - 1
+
+
+def _energy(seconds: float, watts: float = WATTS, source: str = "rapl") -> dict[str, Any]:
+    joules = seconds * watts
+    zones = {"package": joules * 0.85, "core": joules * 0.5, "dram": joules * 0.15}
+    return {"source": source, "gaps": 0, "zones_uj": {name: round(value * 1e6) for name, value in zones.items()}}
+
+
+def _wait(ranks: Sequence[tuple[int, float, float]], size: int, span_s: float, **changes: Any) -> dict[str, Any]:
+    """A step's waiting on a node, most of it in one call; nine tenths of its naps end in time."""
+    waited = sum(rank[1] for rank in ranks)
+    asleep = sum(rank[2] for rank in ranks)
+    naps = round(asleep / 95e-6)
+    calls = {
+        "MPI_Allreduce": [4000 * len(ranks), 3600 * len(ranks), round(waited * 0.7e6), 31_000],
+        "MPI_Waitall": [8000 * len(ranks), 5200 * len(ranks), round(waited * 0.25e6), 12_000],
+        "MPI_Bcast": [100 * len(ranks), 80 * len(ranks), round(waited * 0.05e6), 90_000],
+    }
+    wait = {
+        "ranks": [[rank, round(wait_s * 1e6), round(asleep_s * 1e6)] for rank, wait_s, asleep_s in ranks],
+        "size": size,
+        "unseen": 0,
+        "doubtful": 0,
+        "span_us": round(span_s * len(ranks) * 1e6),
+        "naps": naps,
+        "late": naps // 400,
+        "late_us": naps // 400 * 42,
+        "sampled_us": round(waited * 0.8e6),
+        "sampled_cpu_us": round(waited * 0.8e6 - asleep * 0.78e6),
+        "calls": calls,
+        "hooks": {"opal": 100_000},
+    }
+    return {**wait, **changes}
+
+
+def _step(
+    wait: dict[str, Any] | None, begin_s: float, end_s: float, name: str = "0", **changes: Any
+) -> dict[str, Any]:
+    step = {"id": name, "start_s": BEGIN_S + begin_s, "end_s": BEGIN_S + end_s, "energy": _energy(end_s - begin_s)}
+    return {**step, "wait": wait, **changes}
+
+
+def _node(name: str, nodes: str, job: int, elapsed_s: float, steps: list[dict[str, Any]], **changes: Any) -> Any:
+    facts = {
+        "start_s": BEGIN_S,
+        "end_s": BEGIN_S + elapsed_s,
+        "cores": 8,
+        "cores_total": 8,
+        "policy": NAP,
+        "energy": _energy(elapsed_s),
+        "steps": steps,
+        "power_mw": [round(1000 * (WATTS + 12 * _noise(part))) for part in range(32)] if elapsed_s > 30 else [],
+    }
+    return node_record(name, nodes, [], job, **{**facts, **changes})
+
+
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def _row(job: int, name: str, elapsed_s: float, nodes: int, cpus: int, **changes: str) -> dict[str, str]:
+    row = {
+        "JobID": str(job),
+        "JobIDRaw": str(job),
+        "JobName": name,
+        "State": "COMPLETED",
+        "Elapsed": _clock(elapsed_s),
+        "ElapsedRaw": str(round(elapsed_s)),
+        "Start": "2026-01-02T03:04:05",
+        "End": "2026-01-02T03:30:05",
+        "NNodes": str(nodes),
+        "AllocCPUS": str(cpus),
+        "ConsumedEnergyRaw": "0",
+        "User": "ada",
+        "Account": "physics",
+        "Partition": "batch",
+    }
+    return {**row, **changes}
+
+
+def _job(
+    job: int, name: str, ranks: Ranks, elapsed_s: float, of: int | None = None, why: str = "", changes: Any = None,
+    wait: Any = None, row: Any = None, **more: Any,
+) -> RecordedJob:
+    """One step on all nodes, as long as the job but for its first and last second. wait, changes: of each node."""
+    names = f"c[1-{of or len(ranks)}]" if (of or len(ranks)) > 1 else "c1"
+    size = sum(map(len, ranks.values()))
+    nodes = []
+    for node, listed in ranks.items():
+        own = {"size": size, **(wait or {})}
+        step = _step(_wait(listed, span_s=elapsed_s - 2, **own), 1, elapsed_s - 1)
+        nodes.append(_node(node, names, job, elapsed_s, [step], **(changes or {})))
+    cpus = 8 * (of or len(ranks))
+    return RecordedJob(nodes, of or len(ranks), why, _row(job, name, elapsed_s, of or len(ranks), cpus, **(row or {})),
+                       **more)
+
+
+def _spread(waits: Sequence[float], nodes: int, asleep: float = 0.94) -> Ranks:
+    """By block, each asleep for that part of its waiting."""
+    each = -(-len(waits) // nodes)
+    ranks: Ranks = {}
+    for rank, wait in enumerate(waits):
+        ranks.setdefault(f"c{rank // each + 1}", []).append((rank, wait, wait * asleep))
+    return ranks
+
+
+@recorded
+def balanced() -> RecordedJob:
+    """Every rank waits for messages, none for a slower one."""
+    return _job(4701, "cfd", _spread([9.0 + 0.3 * _noise(rank) for rank in range(8)], 2), 62.0)
+
+
+@recorded
+def one_slow_rank() -> RecordedJob:
+    """Seven ranks wait for rank 5."""
+    return _job(4702, "cfd", _spread([0.4 if rank == 5 else 18.0 + _noise(rank) for rank in range(8)], 2), 62.0)
+
+
+@recorded
+def slow_node() -> RecordedJob:
+    """Everybody waits for the eight ranks of one node."""
+    waits = [(1.5 if 16 <= rank < 24 else 24.0) + 0.6 * _noise(rank) for rank in range(32)]
+    return _job(4703, "cfd", _spread(waits, 4), 82.0)
+
+
+@recorded
+def tree() -> RecordedJob:
+    """A reduction by a tree that is written by hand: who passes more on waits less."""
+    waits = [20.0 - 4.2 * (4 if rank == 0 else (rank & -rank).bit_length() - 1) for rank in range(16)]
+    calls = {"MPI_Recv": [600, 540, 60_000_000, 40_000], "MPI_Send": [600, 20, 1_000_000, 5_000]}
+    return _job(4704, "reduce", _spread(waits, 2), 62.0, wait={"calls": calls})
+
+
+@recorded
+def master_worker() -> RecordedJob:
+    """Rank 0 hands out work and waits for answers; the others compute."""
+    waits = [47.0] + [0.9 + 0.2 * _noise(rank) for rank in range(1, 8)]
+    calls = {"MPI_Probe": [900, 880, 46_500_000, 120_000], "MPI_Recv": [1800, 900, 6_000_000, 20_000]}
+    return _job(4705, "sweep", _spread(waits, 1), 52.0, wait={"calls": calls})
+
+
+@recorded
+def lost_node() -> RecordedJob:
+    """c2, on which the rank computed that the others waited for, went down and never wrote its part."""
+    ranks = {"c1": [(0, 21.0, 19.5), (1, 19.0, 17.5)]}
+    return _job(4706, "cfd", ranks, 62.0, of=2, why="nodes missing", wait={"size": 4},
+                row={"State": "NODE_FAIL", "AllocCPUS": "16"})
+
+
+@recorded
+def missing_spool() -> RecordedJob:
+    """Two nodes that share no directory: the first one's part is all that there is."""
+    ranks = {"c1": [(0, 0.5, 0.3), (1, 12.0, 11.4)]}
+    return _job(4707, "cfd", ranks, 62.0, of=2, why="spool not shared", wait={"size": 4})
+
+
+@recorded
+def million_ranks() -> RecordedJob:
+    """A thousand nodes of a thousand ranks; rank 278438 was seen to wait a little less than a second in all."""
+    nodes = []
+    for place in range(1000):
+        ranks = []
+        for local in range(1000):
+            rank = place * 1000 + local
+            wait = 0.8 if rank == 278_438 else 1150.0 + 60.0 * _noise(rank)
+            ranks.append((rank, wait, wait * 0.96))
+        step = _step(_wait(ranks, 1_000_000, 2300.0), 1, 2301)
+        changes = {"cores": 1000, "cores_total": 1000, "energy": _energy(2302, 900.0)}
+        nodes.append(_node(f"c{place:04d}", "c[0000-0999]", 4708, 2302.0, [step], **changes))
+    return RecordedJob(nodes, 1000, "", _row(4708, "climate", 2302, 1000, 1_000_000))
+
+
+@recorded
+def two_steps() -> RecordedJob:
+    """In the first, rank 3 held the others up; in the second, another program, rank 1 did."""
+    first = [(0, 9.0, 8.4), (1, 9.4, 8.8), (2, 9.1, 8.5), (3, 0.3, 0.1)]
+    second = [(0, 14.0, 13.0), (1, 0.2, 0.0), (2, 14.4, 13.6), (3, 13.8, 12.9)]
+    steps = [
+        _step(None, 0, 62, "batch"),
+        _step(_wait(first, 4, 28.0), 1, 30, "0"),
+        _step(_wait(second, 4, 28.0), 31, 60, "1"),
+    ]
+    return RecordedJob([_node("c1", "c1", 4709, 62.0, steps)], 1, "", _row(4709, "chain.sh", 62, 1, 8))
+
+
+@recorded
+def step_under_off() -> RecordedJob:
+    """The first step napped; the second was started with --mpi-wait-policy=off, to compare."""
+    ranks = [(0, 9.0, 8.4), (1, 9.4, 8.8), (2, 9.1, 8.5), (3, 8.8, 8.1)]
+    off = {"asked": "off", "used": "off", "why": "", "by": "step"}
+    steps = [_step(_wait(ranks, 4, 28.0), 1, 30, "0"), _step(None, 31, 60, "1", policy=off)]
+    return RecordedJob([_node("c1", "c1", 4710, 62.0, steps)], 1, "", _row(4710, "compare.sh", 62, 1, 8))
+
+
+@recorded
+def short() -> RecordedJob:
+    """Three seconds: too few samples for a model."""
+    ranks = {"c1": [(0, 0.21, 0.17), (1, 0.02, 0.0), (2, 0.25, 0.2), (3, 0.19, 0.15)]}
+    watts = [{"package": 0, "why": "too few samples"}]
+    return _job(4711, "hello", ranks, 3.2, changes={"watts": watts})
+
+
+@recorded
+def profile() -> RecordedJob:
+    """Measured only: nothing slept."""
+    calls = {
+        "MPI_Allreduce": [16_000, 41_000_000, 25_200_000, 256_000, [0, 0, 0, 0, 15_000, 0, 0, 0, 1_000]],
+        "MPI_Waitall": [32_000, 22_000_000, 9_000_000, 4_200_000_000, []],
+        "MPI_Bcast": [400, 2_400_000, 1_800_000, 3_200_000, [0] * 13 + [400]],
+        "MPI_Isend": [32_000, 0, 0, 4_200_000_000, [0] * 18 + [32_000]],
+        "MPI_Irecv": [32_000, 0, 0, 4_200_000_000, [0] * 18 + [32_000]],
+    }
+    measured = {"asked": "profile", "used": "profile", "why": "", "by": "job"}
+    wait = {"profile": calls, "places": [3_000_000_000, 1_200_000_000], "naps": 0, "late": 0, "late_us": 0}
+    return _job(4712, "cfd", _spread([9.0 + 0.3 * _noise(rank) for rank in range(8)], 2, 0.0), 62.0, wait=wait,
+                changes={"policy": measured})
+
+
+@recorded
+def no_mpi() -> RecordedJob:
+    """A program without MPI under the site's default."""
+    site = {"asked": "nap", "used": "nap", "why": "", "by": "site"}
+    node = _node("c1", "c1", 4713, 62.0, [_step(None, 0, 62, "batch")], policy=site)
+    return RecordedJob([node], 1, "", _row(4713, "python3", 62, 1, 8))
+
+
+@recorded
+def cancelled() -> RecordedJob:
+    """Rank 2 hung, the others waited for it until the user had enough."""
+    waits = [590.0, 588.0, 1.2, 591.0]
+    return _job(4714, "cfd", _spread(waits, 1), 602.0, row={"State": "CANCELLED by 1000"})
+
+
+@recorded
+def requeued() -> RecordedJob:
+    """Its first run was ended for another job; both left a record."""
+    waits = [9.0 + 0.3 * _noise(rank) for rank in range(8)]
+    first = _job(4715, "cfd", _spread([wait / 3 for wait in waits], 2), 21.0, row={"State": "PREEMPTED"})
+    return _job(4715, "cfd", _spread(waits, 2), 62.0, changes={"restart_count": 1}, earlier=(first,))
+
+
+@recorded
+def array_task() -> RecordedJob:
+    ids = {"array_job_id": 4716, "array_task_id": 3}
+    return _job(4719, "param", _spread([2.0, 2.2, 1.9, 2.1], 1), 42.0, changes=ids, row={"JobID": "4716_3"})
+
+
+@recorded
+def heterogeneous() -> RecordedJob:
+    """The second part of a job of two; the first is another record."""
+    ids = {"het_job_id": 4720, "het_offset": 1}
+    waits = [6.0 + 0.3 * _noise(rank) for rank in range(8)]
+    return _job(4721, "couple", _spread(waits, 2), 62.0, changes=ids, row={"JobID": "4720+1"})
+
+
+@recorded
+def shared_node() -> RecordedJob:
+    """Two of the node's eight cores; other jobs had the rest."""
+    ranks = {"c1": [(0, 12.0, 11.0), (1, 13.0, 12.1)]}
+    watts = [{"package": 0, "why": "shared with other jobs"}]
+    energy = {**_energy(62.0), "own_uj": round(62.0 * WATTS * 1e6 / 4)}
+    return _job(4722, "small", ranks, 62.0, changes={"cores": 2, "watts": watts, "energy": energy},
+                row={"AllocCPUS": "2"})
+
+
+@recorded
+def throttled() -> RecordedJob:
+    """The fans of c2 had failed: its processors ran hot and slow, and c1 waited."""
+    job = _job(4723, "cfd", _spread([21.0, 20.5, 21.4, 20.9, 1.9, 1.4, 2.2, 1.7], 2), 82.0)
+    events = {"core_throttle": 0, "package_throttle": 0, "core_power_limit": 0, "package_power_limit": 0}
+    job.nodes[0]["throttle"] = dict(events)
+    job.nodes[1]["throttle"] = {**events, "core_throttle": 312, "package_throttle": 88}
+    return job
+
+
+@recorded
+def event_not_woken() -> RecordedJob:
+    """An MPI whose messages wake nobody: the ranks tried, and napped."""
+    event = {"asked": "event", "used": "event", "why": "", "by": "job"}
+    return _job(4724, "cfd", _spread([12.0 + 0.3 * _noise(rank) for rank in range(4)], 1), 62.0,
+                changes={"policy": event}, wait={"flags": {"no_event": 4}})
+
+
+
+
+KEPT = REPOSITORY / "tests/unit/tools/recorded"
+PARTS = {"txt": (), "csv": ("--csv",), "svg": ("--plot",)}
+"""Of a report, by the ending of the file in which it is kept: what the command is told."""
+PAGE_SETTINGS = "svg.fonttype: none\nsvg.hashsalt: mpi-wait\n"  # text as text: a page is a small file then
+
+
+def rows_of(name: str) -> list[dict[str, str]]:
+    """sacct's, with the records that are kept."""
+    rows: list[dict[str, str]] = json.loads((KEPT / name / "sacct.json").read_text())
+    return rows
+
+
+def make_rows(name: str, folder: Path) -> list[dict[str, str]]:
+    """The same, made anew by the real code."""
+    job = JOBS[name]()
+    return [{**one.row, "AdminComment": one.record(folder)} for one in (*job.earlier, job)]
+
+
+def report_of(report: Report, name: str, part: str) -> str:
+    """What the command says of a kept job."""
+    rows = [make_row(**row) for row in rows_of(name)]
+    words = [rows[-1]["JobID"], *PARTS[part]]
+    if part == "txt":
+        words += JOB_WORDS.get(name, ())
+    settings = report.folder / "matplotlibrc"
+    settings.write_text(PAGE_SETTINGS)
+    page = report.folder / "page.svg"
+    if part == "svg":
+        words.append(str(page))
+        shown(report(*words, rows=rows, settings={"MATPLOTLIBRC": str(settings)}))
+        return page.read_text()
+    return shown(report(*words, rows=rows))

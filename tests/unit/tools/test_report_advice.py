@@ -1,0 +1,258 @@
+"""mpi-wait report's advice: each sentence has a condition, and where that does not hold it is not said."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tests.lib.doubles.record_doubles import spinning
+from tests.lib.doubles.report_double import SCHEMA, Report, make_record, make_row, refused, shown
+
+Change = Callable[[dict[str, Any]], object]
+LATE, TAKE, GIVE, ALONE = "Naps end late", "Take work from", "more to do, or ask for fewer ranks", "alone waits"
+ALIKE, NODE, FITS, MEASURED = "All ranks wait alike", "Look at node", "fits: 90 % of the waiting", "nap (or auto) fits"
+LITTLE, SHARED, LOCKED = "There is little to save", "Ranks share cores with others", "from one thread only"
+BARRIER, FINE, POLLED = "collectives=ibarrier", "umwait and mwaitx rest", "a larger slowdown="
+LOW, UNWOKEN, LONE, HUNG = "ran at low frequency", "Messages did not wake", "hardly any other", "did at last"
+
+
+@pytest.fixture
+def report(tmp_path: pathlib.Path) -> Report:
+    return Report(tmp_path)
+
+
+def advised(report: Report, record: dict[str, Any], **row: str) -> str:
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    answer = json.loads(shown(report(row.get("JobID", "123"), "--json", rows=[make_row(json.dumps(record), **row)])))
+    return "\n".join(answer["advice"])
+
+
+def wait(**changes: Any) -> Change:
+    return lambda body: body["wait"].update(changes)
+
+
+def used(name: str, asked: str = "", **changes: Any) -> Change:
+    def apply(body: dict[str, Any]) -> None:
+        body["policy"] = {"asked": asked or name, "used": name, "by": "job"}
+        body["wait"].update(changes)
+
+    return apply
+
+
+def both(*changes: Change) -> Change:
+    def apply(body: dict[str, Any]) -> None:
+        for change in changes:
+            change(body)
+
+    return apply
+
+
+def slow_node(body: dict[str, Any]) -> None:
+    waits = [9.0, 10.0, 0.5, 0.4]
+    body["wait"].update(make_record(waits)["mpi_wait"]["wait"], per_rank_nodes=[["n1", 0, 2], ["n2", 2, 2]])
+
+
+def ranks(*waits: float) -> Change:
+    return lambda body: body["wait"].update(make_record(list(waits))["mpi_wait"]["wait"])
+
+
+def many(body: dict[str, Any]) -> None:
+    body["wait"].update(make_record([0.1] + [9.0 + rank % 7 / 10 for rank in range(299)])["mpi_wait"]["wait"])
+
+
+POLLS = {"asleep_s": 1}
+SHORT_WAITS = {**POLLS, "total_s": 1.5}
+SPUN = {"MPI_Barrier": {"s": 2, "cpu_s": 2}}
+BROKEN = {"State": "TIMEOUT"}
+SAID: list[tuple[str, Change, str]] = [
+    ("an imbalance", wait(), TAKE),
+    ("idle ranks", ranks(0.1, 0.1, 0.1, 20.0, 19.0), GIVE),
+    ("one idle rank", ranks(0.1, 0.1, 0.1, 20.0), ALONE),
+    ("no imbalance", ranks(9, 9.1, 9, 8.9), ALIKE),
+    ("a slow node", slow_node, NODE),
+    ("one rank in hundreds", many, LONE),
+    ("sleep", wait(), FITS),
+    ("measured only", used("profile"), MEASURED),
+    ("little waiting", wait(share=0.015), LITTLE),
+    ("shared cores", wait(**POLLS, flags={"shared_cores": 4}), SHARED),
+    ("a lock", wait(**POLLS, flags={"locked": 4}), LOCKED),
+    ("a collective that burns", wait(**POLLS, spun=SPUN), BARRIER),
+    ("short waits", used("nap", **SHORT_WAITS), FINE),
+    ("long waits that are polled", wait(**POLLS), POLLED),
+    ("late naps", wait(late_s=5.0), LATE),
+    ("frequency", used("pstate", transitions=9, low_s=20.0), LOW),
+    ("ranks not woken", used("event", flags={"no_event": 4}), UNWOKEN),
+]
+NOT_SAID: list[tuple[str, Change, str]] = [
+    ("nodes are missing", lambda body: body["nodes"].update(reported=1), ""),
+    ("ranks were not counted", wait(unseen=1), ""),
+    ("a single rank", ranks(9.0), TAKE),
+    ("the ranks wait alike", ranks(9, 9.1, 9, 8.9), TAKE),
+    ("one rank in hundreds", many, TAKE),
+    ("a slow node", slow_node, TAKE),
+    ("the run is short", wait(share=1.0, total_s=16.0), TAKE),
+    ("most ranks wait", wait(), GIVE),
+    ("one idle rank", ranks(0.1, 0.1, 0.1, 20.0), GIVE),
+    ("several idle ranks", ranks(0.1, 0.1, 0.1, 20.0, 19.0), ALONE),
+    ("two ranks", ranks(0.1, 20.0), ALONE),
+    ("an imbalance", wait(), ALIKE),
+    ("they hardly wait", both(ranks(9, 9.1, 9, 8.9), wait(share=0.03)), ALIKE),
+    ("one node of both is slow and quick", both(slow_node, wait(per_rank_nodes=[["n1", 0, 2, 2], ["n2", 1, 2, 2]])),
+     NODE),
+    ("few ranks", wait(), LONE),
+    ("ranks were not woken", used("event", flags={"no_event": 4}), "event fits"),
+    ("some ranks were not woken", used("event", flags={"no_event": 1}), "event fits"),
+    ("all ranks were woken", used("event"), UNWOKEN),
+    ("it napped by design", used("nap", flags={"no_event": 4}), UNWOKEN),
+    ("naps end late", wait(late_s=5.0), "fits"),
+    ("the MPI makes no idle call", both(used("profile"), wait(flags={"no_hook": 4})), MEASURED),
+    ("two MPI libraries", both(used("profile"), wait(flags={"two_mpis": 3})), MEASURED),
+    ("it naps already", wait(), MEASURED),
+    ("they wait", wait(), LITTLE),
+    ("the node has neither", wait(**SHORT_WAITS), FINE),
+    ("it is what was used", used("umwait", **SHORT_WAITS), FINE),
+    ("auto took the best", used("nap", "auto", **SHORT_WAITS), FINE),
+    ("it is not known what slept", lambda body: body["wait"].pop("asleep_s"), POLLED),
+    ("cores are shared", wait(late_s=5.0, flags={"shared_cores": 4}), LATE),
+    ("they slept", wait(flags={"shared_cores": 4}), SHARED),
+    ("they slept all the same", wait(flags={"locked": 1}), LOCKED),
+    ("it is no collective", wait(**POLLS, spun={"MPI_Probe": {"s": 2, "cpu_s": 2}}), BARRIER),
+    ("hardly any of it was low", used("pstate", transitions=9, low_s=2.0), LOW),
+]
+
+
+@pytest.mark.parametrize("why,change,words", SAID, ids=[f"{words} ({why})" for why, _, words in SAID])
+def test_it_is_said(report: Report, why: str, change: Change, words: str) -> None:
+    record = make_record()
+    change(record["mpi_wait"])
+    assert words in advised(report, record)
+
+
+@pytest.mark.parametrize("why,change,words", NOT_SAID, ids=[f"{words} ({why})" for why, _, words in NOT_SAID])
+def test_it_is_not_said(report: Report, why: str, change: Change, words: str) -> None:
+    record = make_record()
+    change(record["mpi_wait"])
+    said = advised(report, record)
+    assert words not in said if words else not said
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "CANCELLED by 1000", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY"])
+def test_a_job_that_broke_off_may_have_hung(report: Report, state: str) -> None:
+    said = advised(report, make_record(), State=state)
+    assert HUNG in said and TAKE not in said and "fits" not in said and "less time" not in said
+    assert HUNG not in advised(report, make_record())
+    assert not advised(report, make_record([9, 9.1, 9, 8.9]), State=state)
+
+
+def test_of_a_component_nothing_is_said_of_the_balance(report: Report) -> None:
+    said = advised(report, make_record(), JobID="123+1")
+    assert TAKE not in said and FITS in said
+
+
+def test_steps_are_not_mixed(report: Report) -> None:
+    record = make_record([9.0, 0.2, 9.1, 8.8, 0.3, 9.0, 9.2, 9.0])
+    steps = [{"id": name, "ranks": 4, "wait_s": 27.0, "elapsed_s": 24.0, "nodes": 1} for name in ("0", "1")]
+    record["mpi_wait"].update(steps=steps)
+    said = advised(report, record)
+    assert "Step 0: take work from rank 1:" in said and "Step 1: take work from rank 0:" in said
+    assert "0.1" not in said and "ranks" not in said.replace("the ranks wait", "")
+
+
+def test_the_steps_of_the_ends_are_named(report: Report) -> None:
+    """Of ranks that are too many for a list: number 3 of one step is not number 3 of the other."""
+    record = make_record()
+    ends = [{"rank": 3, "s": 0.5, "node": "n2", "step": "0"}, {"rank": 3, "s": 0.6, "node": "n1", "step": "1"}]
+    record["mpi_wait"]["wait"].update(per_rank_s=[], per_rank_asleep_s=[], least=ends,
+                                      quantiles_s=[0.5 + i / 10 for i in range(101)],
+                                      most=[{**one, "s": 10.0} for one in ends])
+    text = shown(report("123", rows=[make_row(json.dumps(record))]))
+    assert "rank 0.3" in text and "rank 1.3" in text
+
+
+def incomplete() -> dict[str, Any]:
+    record = make_record()
+    record["mpi_wait"]["nodes"] = {"reported": 1, "of": 2, "why": "nodes missing"}
+    return record
+
+
+def compared(report: Report, *argv: str, **records: dict[str, Any]) -> str:
+    for name, record in records.items():
+        (report.folder / f"{name}.json").write_text(json.dumps(record))
+    return shown(report(*(f"--record={report.folder}/{name}.json" for name in records), *argv))
+
+
+def test_an_incomplete_record_is_compared_with_none(report: Report, tmp_path: pathlib.Path) -> None:
+    text = compared(report, off=spinning(), nap=incomplete())
+    assert "In short" not in text and "nap (nap, incomplete)" in text and "%  █" not in text
+    assert "nap INCOMPLETE: 1 of 2 nodes reported (nodes missing): its figures are compared with none." in " ".join(
+        text.split()
+    )
+    three = " ".join(compared(report, off=spinning(), nap=incomplete(), other=make_record()).split())
+    assert "other (nap) took 0.8 % longer" in three and "nap (nap, incomplete) took" not in three
+    first = compared(report, nap=incomplete(), off=spinning())
+    assert "In short" not in first and "than nap" not in first
+    page = tmp_path / "page.svg"
+    compared(report, "--plot", str(page), off=spinning(), nap=incomplete())
+    assert "nap INCOMPLETE: 1 of 2 nodes reported (nodes missing)" in page.read_text()
+
+
+def test_the_first_line_is_red_on_a_terminal() -> None:
+    from mpi_wait_tools.record import parse_record
+    from mpi_wait_tools.view import Output, Shown, show
+
+    for width in (80, 200):
+        text = show(Output(width, colour=True, utf8=True), Shown(None, "", parse_record(incomplete()["mpi_wait"])))
+        assert text.startswith("\x1b[1;31mINCOMPLETE: 1 of 2 nodes reported (nodes missing)")
+    whole = show(Output(80, colour=True, utf8=True), Shown(None, "", parse_record(make_record()["mpi_wait"])))
+    assert "INCOMPLETE" not in whole and "1;31m" not in whole
+
+
+def test_an_incomplete_record_for_programs(report: Report) -> None:
+    answer = json.loads(shown(report("123", "--json", rows=[make_row(json.dumps(incomplete()))])))
+    assert answer["incomplete"] == "INCOMPLETE: 1 of 2 nodes reported (nodes missing)"
+    assert answer["advice"] == [] and "imbalance" not in answer
+    whole = json.loads(shown(report("123", "--json", rows=[make_row(json.dumps(make_record()))])))
+    assert "incomplete" not in whole
+
+
+def test_all_ranks_has_an_effect_or_says_why_not(report: Report) -> None:
+    record = make_record()
+    listed = copy.deepcopy(record)
+    record["mpi_wait"]["wait"].update(per_rank_s=[], per_rank_asleep_s=[], quantiles_s=[i / 10 for i in range(101)])
+    text = shown(report("123", "--all-ranks", rows=[make_row(json.dumps(record))]))
+    assert "--all-ranks shows no more here: the record has no list of the ranks" in " ".join(text.split())
+    assert "shows no more" not in shown(report("123", "--all-ranks", rows=[make_row(json.dumps(listed))]))
+    for words in (["--json"], ["--csv"], ["--plot", "x.svg"], ["124"]):
+        assert "--all-ranks is for the text of one job" in refused(report("--all-ranks", "123", *words), status=2)
+
+
+def test_core_time_is_in_core_hours(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"].update(total_s=2_303_640_000.0)
+    text = shown(report("123", rows=[make_row(json.dumps(record))]))
+    assert "640 k core h" in text and " d " not in text.split("Calls")[0]
+
+
+@pytest.mark.parametrize("variables", [{"LC_ALL": "C"}, {"LC_ALL": "", "LANG": "C"}, {"LC_ALL": "POSIX"},
+                                       {"LC_ALL": "", "LC_CTYPE": "", "LANG": "POSIX"}], ids=str)
+def test_a_plain_locale_gets_plain_characters(report: Report, variables: dict[str, str]) -> None:
+    """As it is set, with nothing else: Python writes UTF-8 there."""
+    assert shown(report("123", rows=[make_row(json.dumps(make_record()))], env=variables)).isascii()
+    utf8 = {"LC_ALL": "", "LC_CTYPE": "", "LANG": "C.UTF-8"}
+    assert "█" in shown(report("123", rows=[make_row(json.dumps(make_record()))], env=utf8))
+
+
+def test_no_figure_has_accidental_digits(report: Report) -> None:
+    record = make_record([4.1, 4.2, 4.3, 0.2])
+    rows = [make_row(json.dumps(record))]
+    for words in ("--csv", "--json"):
+        said = shown(report("123", words, rows=rows)).split('"mpi_wait"')[0] if words == "--csv" else ""
+        assert "00000000" not in said and "99999999" not in said
+    lost = json.loads(shown(report("123", "--json", rows=rows)))["imbalance"]["lost_s"]
+    assert lost == 12.0
