@@ -33,7 +33,7 @@ OUTCOMES = Path(__file__).with_name("outcomes.py")
 
 @dataclass
 class Played:
-    """What became of each test, by rank and name, with the reason; "hung" where it did not end."""
+    """What became of each test, by rank and name, with the reason; "no end" where it hung, or its rank died."""
 
     outcomes: dict[tuple[int, str], tuple[str, str]] = field(default_factory=dict)
     seconds: float = 0
@@ -102,7 +102,7 @@ def left_out(mpi: Mpi, hung: list[str]) -> list[str]:
 
 
 def play(mpi: Mpi, policy: str) -> Played:
-    """A launch that a test has hung is gone on with behind it."""
+    """A launch that a test has hung or crashed is gone on with behind it."""
     played, hung, done = Played(), [], set()
     began = time.monotonic()
     while True:
@@ -117,9 +117,9 @@ def play(mpi: Mpi, policy: str) -> Played:
         if not stuck:
             break
         for rank in range(RANKS):
-            played.outcomes.update({(rank, name): ("hung", "") for name in stuck})
+            played.outcomes.update({(rank, name): ("no end", "") for name in stuck})
         hung += stuck
         done |= {module_of(name) for _, name in seen} - set(map(module_of, stuck))
-        print(f"  {mpi.name}, {policy}: hung in {', '.join(stuck)}", file=sys.stderr, flush=True)
+        print(f"  {mpi.name}, {policy}: no end of {', '.join(stuck)}", file=sys.stderr, flush=True)
     played.seconds = time.monotonic() - began
     return played
