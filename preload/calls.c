@@ -22,11 +22,6 @@ static const uint8_t groups[CALL_ROWS] = {
 #undef CALL
 };
 
-const char *call_signature(enum call_row row)
-{
-	return signatures[row];
-}
-
 static void peer_add(struct call_shape *shape, int8_t argument)
 {
 	struct call_message *message;
@@ -56,7 +51,7 @@ void call_shape_get(enum call_row row, struct call_shape *ret_shape)
 {
 	static const struct call_message none = {.buffer = -1, .count = -1, .type = -1, .peer = -1, .source = -1};
 	struct call_shape shape = {
-	        .volume = volumes[row], .between = groups[row] == GROUP_P2P, .root = -1, .handle = -1, .request = -1};
+	        .volume = volumes[row], .between = groups[row] == GROUP_P2P, .root = -1, .handle = -1};
 	struct call_message next = none;
 
 	for (int8_t i = 0; signatures[row][i]; i++) {
@@ -78,10 +73,8 @@ void call_shape_get(enum call_row row, struct call_shape *ret_shape)
 			peer_add(&shape, i);
 		if (letter == 'c' || letter == 'w' || letter == 'f')
 			shape.handle = i;
-		if (letter == 'r' || letter == 'R' || letter == 'q') {
-			shape.request = i;
-			shape.persistent = letter == 'R';
-		}
+		if (letter == 'R')
+			shape.persistent = true;
 	}
 	root_find(&shape);
 	*ret_shape = shape;

