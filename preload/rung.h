@@ -27,6 +27,8 @@ struct rung_thread {
 		bool sure;       /* it is known to be low */
 		uint32_t cpu;    /* of the core that was lowered */
 		uint32_t serial; /* of the latest request */
+		uint32_t changes; /* of that core's frequency: counted so far */
+		bool counts;      /* changes is of that core */
 		uint64_t asked_ns;
 		uint64_t counted_ns; /* time at low frequency is counted up to here */
 	} pstate;

@@ -225,6 +225,7 @@ static void prepare_grant(const struct site *site, const struct state_place *pla
 {
 	struct grant_config config = {
 	        .local_tasks = step->job.local_tasks,
+	        .segment = step->segment.descriptor,
 	        .topology = step->topology,
 	        .step_cores = step->job.step_cores,
 	        .rules = {.place = *place,
@@ -232,7 +233,8 @@ static void prepare_grant(const struct site *site, const struct state_place *pla
 	                  .step_id = step->job.step_id,
 	                  .uid = step->job.uid,
 	                  .gid = step->job.gid,
-	                  .domain = {site->grant, site->governor, site->min_khz, step->job.user_frequency}},
+	                  .domain = {site->grant, site->governor, site->min_khz, step->job.user_frequency},
+	                  .has_launcher = step->job.kind != STEP_SRUN},
 	};
 	struct error error = {""};
 
@@ -289,8 +291,6 @@ void step_open_for_task(struct step *step)
 {
 	if (step)
 		view_send(&step->view);
-	if (step && step->grant && step->plan.grant_opens)
-		grant_open_files(step->grant);
 }
 
 void step_end_task(struct step *step, spank_t spank)

@@ -7,28 +7,33 @@
  * ARGUMENT as in plugstack.conf. Step 0, on cores 0 to TASKS - 1, of user and group 65534.
  *
  * One command a line, one answer a line:
- *     TASK config | cpus | widen | low CPU | restore CPU     of that task: see task_main
+ *     TASK config | cpus | widen | low CPU [TID] | restore CPU     of that task: see task_main
  *     end TASK                                               it ends, and the plugin is told
  *     exit                                                   the step ends
  */
 #include <fcntl.h>
-#include <poll.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "preload/lease.h"
+#include "preload/stats.h"
 #include "tests/lib/doubles/fake_host.h"
 
 #define TASKS_MAX 8
 #define USER      65534
+#define CPUS_MAX  64
+#define PAGE      4096
 #define CONFIG    "MPI_WAIT_CONFIG"
 
 static struct {
@@ -37,21 +42,47 @@ static struct {
 	FILE *hear;
 } tasks[TASKS_MAX];
 
-/* The answer to a request, "over" where there is none any more. */
-static void lease_ask(uint32_t verb, uint32_t cpu)
+/* A number of the task's configuration: the given one of "KEY=[lease:]NUMBER:DEVICE:INODE". */
+static int config_fd(const char *key)
 {
-	const char *lease = getenv(CONFIG) ? strstr(getenv(CONFIG), ";cpufreq=lease:") : NULL;
-	int descriptor = lease ? atoi(lease + strlen(";cpufreq=lease:")) : -1;
-	struct mpiwait_lease_request request = {
-	        .magic = MPIWAIT_LEASE_MAGIC, .verb = verb, .cpu = cpu, .tid = (uint32_t)syscall(SYS_gettid)};
-	struct mpiwait_lease_reply reply = {.magic = 0};
-	struct pollfd answer = {.fd = descriptor, .events = POLLIN};
+	const char *at = getenv(CONFIG) ? strstr(getenv(CONFIG), key) : NULL;
 
-	if (descriptor >= 0 && send(descriptor, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) &&
-	    poll(&answer, 1, -1) == 1 && recv(descriptor, &reply, sizeof(reply), 0) == sizeof(reply))
-		printf("%u %u\n", reply.answer, reply.changes);
-	else
+	return at ? atoi(at + strlen(key)) : -1;
+}
+
+/* What a rank has: the board for reading, its word for writing. */
+static bool lease_map(const struct mpiwait_board **ret_board, uint64_t **ret_words)
+{
+	int board = config_fd(";cpufreq=lease:"), segment = config_fd(";segment=");
+	void *read = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, board, 0);
+	void *write = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, segment, MPIWAIT_WORDS_OFFSET);
+
+	*ret_board = read;
+	*ret_words = write;
+	return read != MAP_FAILED && write != MAP_FAILED;
+}
+
+/* The answer to a request, and the changes that the core has seen since the one before; "over" where there is none. */
+static void lease_ask(uint32_t verb, uint32_t cpu, uint32_t tid)
+{
+	static uint32_t seen[CPUS_MAX];
+	const struct mpiwait_board *board;
+	uint32_t serial, changes;
+	uint64_t *words;
+
+	if (!lease_map(&board, &words) || board->magic != MPIWAIT_BOARD_MAGIC || cpu >= CPUS_MAX || cpu >= board->cpus) {
 		printf("over\n");
+		return;
+	}
+	serial = mpiwait_lease_serial(words[cpu]) + 1;
+	__atomic_store_n(&words[cpu], mpiwait_lease_request(verb, tid, serial), __ATOMIC_SEQ_CST);
+	while (mpiwait_lease_serial(__atomic_load_n(&board->reply[cpu], __ATOMIC_ACQUIRE)) != serial) {
+		syscall(SYS_futex, &board->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		usleep(200);
+	}
+	changes = mpiwait_lease_changes(board->reply[cpu]);
+	printf("%u %u\n", mpiwait_lease_answer(board->reply[cpu]), changes - seen[cpu]);
+	seen[cpu] = changes;
 }
 
 static void cpus_print(void)
@@ -77,9 +108,9 @@ static int widen(void)
 static int task_main(void)
 {
 	char line[64], word[16];
-	unsigned cpu = 0;
+	unsigned cpu = 0, tid;
 
-	while (fgets(line, sizeof(line), stdin) && sscanf(line, "%15s %u", word, &cpu) >= 1) {
+	while (tid = (unsigned)syscall(SYS_gettid), fgets(line, sizeof(line), stdin) && sscanf(line, "%15s %u %u", word, &cpu, &tid) >= 1) {
 		if (strcmp(word, "config") == 0)
 			printf("%s\n", getenv(CONFIG) ? getenv(CONFIG) : "");
 		else if (strcmp(word, "cpus") == 0)
@@ -87,7 +118,7 @@ static int task_main(void)
 		else if (strcmp(word, "widen") == 0)
 			printf("%d\n", widen());
 		else
-			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu);
+			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu, tid);
 		fflush(stdout);
 	}
 	return 0;
