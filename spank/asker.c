@@ -48,11 +48,11 @@ bool asker_is_of_task(pid_t process, pid_t task)
 		struct looks looks;
 		char path[32];
 
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
+		if (!look(AT_FDCWD, path, &looks) || (level == 0 && (looks.state == 'Z' || looks.state == 'X')))
+			return false;
 		if (process == task)
 			return true;
-		snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
-		if (!look(AT_FDCWD, path, &looks))
-			return false;
 		process = looks.parent;
 	}
 	return false;

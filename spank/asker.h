@@ -12,7 +12,7 @@
 /* The process of a thread that lives and is that user's in every respect, effective and saved; 0: there is none. */
 pid_t asker_process(pid_t thread, uid_t uid);
 
-/* Whether the process is the task, or descends from it. One that has moved away from its parents does not. */
+/* Whether the process lives, and is the task or descends from it. One that has moved away from its parents does not. */
 bool asker_is_of_task(pid_t process, pid_t task);
 
 /*

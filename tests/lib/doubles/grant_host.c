@@ -8,6 +8,7 @@
  *
  * One command a line, one answer a line:
  *     TASK config | cpus | widen | low CPU [TID] | restore CPU     of that task: see task_main
+ *     TASK tid | child                                             its thread's number; of a process that it starts
  *     end TASK                                               it ends, and the plugin is told
  *     exit                                                   the step ends
  */
@@ -96,6 +97,19 @@ static void cpus_print(void)
 	printf("\n");
 }
 
+/* Another process of the task, which sleeps until the task ends. */
+static int child_make(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return (int)child;
+}
+
 static int widen(void)
 {
 	cpu_set_t cpus;
@@ -117,11 +131,45 @@ static int task_main(void)
 			cpus_print();
 		else if (strcmp(word, "widen") == 0)
 			printf("%d\n", widen());
+		else if (strcmp(word, "tid") == 0)
+			printf("%u\n", tid);
+		else if (strcmp(word, "child") == 0)
+			printf("%d\n", child_make());
 		else
 			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu, tid);
 		fflush(stdout);
 	}
 	return 0;
+}
+
+/* What is passed to a child that has slurmstepd's memory. */
+struct contained {
+	const char *hook;
+	int count;
+	char **arguments;
+};
+
+static int contained_main(void *argument)
+{
+	const struct contained *contained = argument;
+
+	fake_host_call(contained->hook, contained->count, contained->arguments);
+	_exit(0);
+}
+
+/* As Slurm calls it; with CONTAINED as SlurmdParameters=contain_spank has it, from 24.05 on. */
+static void call(const char *hook, int count, char *arguments[])
+{
+	static char stack[1 << 20] __attribute__((aligned(16)));
+	struct contained contained = {hook, count, arguments};
+	pid_t child;
+
+	if (!getenv("CONTAINED")) {
+		fake_host_call(hook, count, arguments);
+		return;
+	}
+	child = clone(contained_main, stack + sizeof(stack), CLONE_VM | SIGCHLD, &contained);
+	waitpid(child, NULL, 0);
 }
 
 /* Until slurmstepd lets it go on. */
@@ -170,7 +218,7 @@ static void task_end(uint32_t task, int count, char *arguments[])
 	tasks[task].tell = NULL;
 	waitpid(tasks[task].pid, NULL, 0);
 	fake_host.task = task;
-	fake_host_call("task_exit", count, arguments);
+	call("task_exit", count, arguments);
 }
 
 static void step_end(int count, char *arguments[])
@@ -235,7 +283,7 @@ int main(int count, char *words[])
 	for (uint32_t task = 0; task < number; task++) {
 		fake_host.task = task;
 		fake_host.task_pid = tasks[task].pid;
-		fake_host_call("task_post_fork", count - 5, words + 5);
+		call("task_post_fork", count - 5, words + 5);
 	}
 	for (uint32_t task = 0; task < number; task++) {
 		fputc('\n', tasks[task].tell);
