@@ -1,6 +1,6 @@
 /*
- * pstate by the kernel's own files, which are the user's for the job's time (grant=file). Invariant: nothing but the two
- * limits that root passed is ever written, and the high one last.
+ * pstate by the kernel's own files, which are the user's for the job's time (grant=file). Invariant: nothing but the
+ * two limits that root passed is ever written, and the high one last.
  *
  * Core and neighbours are looked at here, because nobody else does; about 10 microseconds each time.
  */

@@ -22,11 +22,11 @@
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
 #define MPIWAIT_VERSION      4u
-#define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
-#define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
-#define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
-#define MPIWAIT_SIZES        40u  /* classes of message sizes: 0 bytes, then by powers of two, the last one open */
-#define MPIWAIT_SIZES_ROOM   64u  /* the last one is what is counted there and beyond */
+#define MPIWAIT_LANES        8u     /* threads of one rank that are told apart */
+#define MPIWAIT_RUNGS        8u     /* room for enum mpiwait_rung */
+#define MPIWAIT_CALLS        256u   /* room for the rows of mpi_calls.def */
+#define MPIWAIT_SIZES        40u    /* classes of message sizes: 0 bytes, then by powers of two, the last one open */
+#define MPIWAIT_SIZES_ROOM   64u    /* the last one is what is counted there and beyond */
 #define MPIWAIT_WORDS        16384u /* CPUs that may ask for a frequency */
 #define MPIWAIT_WORDS_OFFSET 4096u
 #define MPIWAIT_SLOTS_OFFSET (MPIWAIT_WORDS_OFFSET + 8u * MPIWAIT_WORDS)

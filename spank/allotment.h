@@ -65,8 +65,8 @@ void allotment_add_task(struct allotment *allotment, uint32_t local_task, hwloc_
 int allotment_claim(struct allotment *allotment, const struct allotment_rules *rules, struct error *error);
 
 /*
- * The core around a CPU, and the CPUs that share its frequency. Returns the task that it was granted to, or -1 where it,
- * or a part of it, was granted to none.
+ * The core around a CPU, and the CPUs that share its frequency. Returns the task that it was granted to, or -1 where
+ * it, or a part of it, was granted to none.
  */
 int32_t allotment_find_core(const struct allotment *allotment, uint32_t cpu, hwloc_bitmap_t ret_core,
                             hwloc_bitmap_t ret_domains);

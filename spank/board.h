@@ -1,7 +1,7 @@
 /*
  * The board of a step (preload/lease.h): a memfd of root's on which tasks read the answers to their requests, and on
- * whose bell they ring. They can read it, map it and wait on it, and cannot write: root alone has a mapping that writes,
- * and no descriptor that does.
+ * whose bell they ring. They can read it, map it and wait on it, and cannot write: root alone has a mapping that
+ * writes, and no descriptor that does.
  */
 #ifndef MPIWAIT_SPANK_BOARD_H
 #define MPIWAIT_SPANK_BOARD_H

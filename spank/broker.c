@@ -78,7 +78,8 @@ static bool word_read(const struct broker *broker, uint32_t cpu, uint64_t *ret_w
 	return pread(broker->segment, ret_word, sizeof(*ret_word), at) == (ssize_t)sizeof(*ret_word);
 }
 
-/* A word that changes while it is read is read again. Returns false where it never holds still: it is looked at later. */
+/* A word that changes while it is read is read again. Returns false where it never holds still: it is looked at later.
+ */
 static bool word_settle(struct broker *broker, uint32_t cpu)
 {
 	for (int i = 0; i < READS_MOST; i++) {
@@ -100,7 +101,8 @@ static bool words_read(struct broker *broker)
 	       pread(broker->segment, broker->word, size, (off_t)MPIWAIT_WORDS_OFFSET) == (ssize_t)size;
 }
 
-/* In the order of their turn. Only the first is free: it comes once after each request to be slowed that was granted. */
+/* In the order of their turn. Only the first is free: it comes once after each request to be slowed that was granted.
+ */
 enum kind { KIND_RESTORES, KIND_NOTHING_TO_RESTORE, KIND_SLOWS, KIND_COUNT };
 
 static bool is_low(const struct broker *broker, uint32_t cpu)

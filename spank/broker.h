@@ -1,12 +1,12 @@
 /*
  * Broker: the thread in slurmstepd that obeys the tasks' leases (preload/lease.h), and the only one that uses what the
- * calls work on. Others in slurmstepd give it orders: also from a child that shares its memory and ends at once, in which
- * Slurm's contain_spank runs callbacks.
+ * calls work on. Others in slurmstepd give it orders: also from a child that shares its memory and ends at once, in
+ * which Slurm's contain_spank runs callbacks.
  *
- * The requests are words of the user's: they may be forged, torn and written without end. The thread only reads them, by
- * pread: a write there, or taking anything that a task sends, could be made to wait for ever. It looks at most a thousand
- * times a second, and what it does for tasks that ask to be slowed takes at most a thirtieth of a CPU. Orders and
- * expiry come first, before each request; then what restores; then what slows.
+ * The requests are words of the user's: they may be forged, torn and written without end. The thread only reads them,
+ * by pread: a write there, or taking anything that a task sends, could be made to wait for ever. It looks at most a
+ * thousand times a second, and what it does for tasks that ask to be slowed takes at most a thirtieth of a CPU. Orders
+ * and expiry come first, before each request; then what restores; then what slows.
  */
 #ifndef MPIWAIT_SPANK_BROKER_H
 #define MPIWAIT_SPANK_BROKER_H

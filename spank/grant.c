@@ -1,6 +1,6 @@
 /*
- * Who may say what, served. Everything but the page for the tasks, the orders and what was noted of the grant belongs to
- * the broker's thread from its start to its end.
+ * Who may say what, served. Everything but the page for the tasks, the orders and what was noted of the grant belongs
+ * to the broker's thread from its start to its end.
  */
 #include "spank/grant.h"
 

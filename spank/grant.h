@@ -34,8 +34,8 @@ struct grant;
 
 /*
  * In slurmstepd itself, before the tasks are forked and before Slurm's --cpu-freq: what the tasks must inherit; the
- * step's cores are taken from whoever had them; the thread starts. Returns 0 with *ret_grant to be freed by grant_end, or
- * negative errno; *ret_grant may be there all the same, and will say why nothing is granted.
+ * step's cores are taken from whoever had them; the thread starts. Returns 0 with *ret_grant to be freed by grant_end,
+ * or negative errno; *ret_grant may be there all the same, and will say why nothing is granted.
  */
 int grant_prepare(const struct grant_config *config, struct grant **ret_grant, struct error *error);
 

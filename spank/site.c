@@ -14,10 +14,8 @@ struct word {
 static const struct word yes_no[] = {{"no", 0}, {"yes", 1}, {NULL, 0}};
 static const struct word off_on[] = {{"off", 0}, {"on", 1}, {NULL, 0}};
 static const struct word pins[] = {{"cores", SITE_PIN_CORES}, {"none", SITE_PIN_NONE}, {NULL, 0}};
-static const struct word grants[] = {{"lease", SITE_GRANT_LEASE},
-                                     {"file", SITE_GRANT_FILE},
-                                     {"off", SITE_GRANT_OFF},
-                                     {NULL, 0}};
+static const struct word grants[] = {
+        {"lease", SITE_GRANT_LEASE}, {"file", SITE_GRANT_FILE}, {"off", SITE_GRANT_OFF}, {NULL, 0}};
 static const struct word governors[] = {
         {"keep", SITE_GOVERNOR_KEEP}, {"userspace", SITE_GOVERNOR_USERSPACE}, {NULL, 0}};
 static const struct word writers[] = {{"node", SITE_WRITER_NODE}, {"sweep", SITE_WRITER_SWEEP}, {NULL, 0}};
@@ -134,7 +132,8 @@ static int set_field(const struct argument *argument, struct site *site, const c
 /* What there was once, and what serves instead. */
 static const char *gone(const char *text)
 {
-	return strcmp(text, "grant=fd") == 0 ? "; fd is no more: grant=lease serves the same ranks, and mpirun's too" : "";
+	return strcmp(text, "grant=fd") == 0 ? "; fd is no more: grant=lease serves the same ranks, and mpirun's too"
+	                                     : "";
 }
 
 /* The accepted values of an argument, for a message. */

@@ -12,7 +12,6 @@ from tests.lib.grants import (
     LONG,
     PSTATE,
     UNBALANCED,
-    WAITER,
     WAITS,
     begin,
     files,

@@ -26,6 +26,7 @@ DONE, NOT_YOURS, NOT_NOW, BUSY, OVER = range(5)  # preload/lease.h
 DEADLINE_S = 20
 MOST, LEAST = "3500000", "800000"  # kHz, of intel_pstate as the node has it
 MAX = "scaling_max_freq"
+STUCK = "request_wait_answer"  # of a file of the simulated node
 
 
 @pytest.fixture
@@ -52,7 +53,8 @@ class Step:
     def __init__(self, node: Node, *arguments: str, job: int = 7, contained: bool = False) -> None:
         self.node, self.job = node, job
         more = ["CONTAINED=1"] if contained else []
-        words = node.command("env", "SLURM_CLUSTER_NAME=test", *more, HOST, PLUGIN, job, 2, "pstate", POLICIES, *arguments)
+        words = node.command("env", "SLURM_CLUSTER_NAME=test", *more, HOST, PLUGIN, job, 2, "pstate", POLICIES,
+                             *arguments)
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True, env=ENVIRONMENT)
         assert self._answer() == "begun", self.process.stderr and self.process.stderr.read()
@@ -241,6 +243,29 @@ def test_a_write_that_holds_the_segment_delays_nothing(node: Node, reachable: Pa
             for process in (writer, server):
                 process.kill()
                 process.communicate(timeout=DEADLINE_S)
+    assert (node.snapshot(), node.journals()) == (before, [])
+
+
+def waits_of(step: Step) -> list[str]:
+    """Where in the kernel its threads wait."""
+    return [path.read_text() for path in Path(f"/proc/{step.process.pid}/task").glob("*/wchan")]
+
+
+def test_a_thread_that_is_stuck_does_not_keep_the_step_from_ending(node: Node) -> None:
+    """Whatever it is stuck in: here in the kernel's own file. It goes on when it can, though the plugin is unloaded, and
+    puts everything back."""
+    before = node.snapshot()
+    with Step(node) as step:
+        assert step.ask("1 low 1") == (DONE, 1)
+        node.simulation.control(stuck=[MAX])
+        assert step.tell("0 shout 0") == "silence"
+        wait_for(lambda: STUCK in waits_of(step))
+        assert step.tell("exit") == "gone" and STUCK in waits_of(step)
+        node.simulation.control(stuck=[])
+        wait_for(lambda: len(waits_of(step)) == 1)
+        log = step.exit()
+        assert step.process.returncode == 0
+        assert log.count("the lease's thread does not answer; what it holds is left to the epilog") == 2
     assert (node.snapshot(), node.journals()) == (before, [])
 
 

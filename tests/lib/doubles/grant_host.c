@@ -8,9 +8,10 @@
  *
  * One command a line, one answer a line:
  *     TASK config | cpus | widen | low CPU [TID] | restore CPU     of that task: see task_main
+ *     TASK shout CPU                                               low, without a look for the answer
  *     TASK tid | child                                             its thread's number; of a process that it starts
  *     end TASK                                               it ends, and the plugin is told
- *     exit                                                   the step ends
+ *     exit                                                   the step ends, and the plugin is unloaded
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -35,6 +36,7 @@
 #define USER      65534
 #define CPUS_MAX  64
 #define PAGE      4096
+#define ANSWER    100000 /* looks for an answer: some 20 s and more */
 #define CONFIG    "MPI_WAIT_CONFIG"
 
 static struct {
@@ -64,21 +66,26 @@ static bool lease_map(const struct mpiwait_board **ret_board, uint64_t **ret_wor
 }
 
 /* The answer to a request, and the changes that the core has seen since the one before; "over" where there is none. */
-static void lease_ask(uint32_t verb, uint32_t cpu, uint32_t tid)
+static void lease_ask(uint32_t verb, uint32_t cpu, uint32_t tid, int most)
 {
 	static uint32_t seen[CPUS_MAX];
 	const struct mpiwait_board *board;
 	uint32_t serial, changes;
 	uint64_t *words;
 
-	if (!lease_map(&board, &words) || board->magic != MPIWAIT_BOARD_MAGIC || cpu >= CPUS_MAX || cpu >= board->cpus) {
+	if (!lease_map(&board, &words) || board->magic != MPIWAIT_BOARD_MAGIC || cpu >= CPUS_MAX ||
+	    cpu >= board->cpus) {
 		printf("over\n");
 		return;
 	}
 	serial = mpiwait_lease_serial(words[cpu]) + 1;
 	__atomic_store_n(&words[cpu], mpiwait_lease_request(verb, tid, serial), __ATOMIC_SEQ_CST);
-	while (mpiwait_lease_serial(__atomic_load_n(&board->reply[cpu], __ATOMIC_ACQUIRE)) != serial) {
+	for (int i = 0; mpiwait_lease_serial(__atomic_load_n(&board->reply[cpu], __ATOMIC_ACQUIRE)) != serial; i++) {
 		syscall(SYS_futex, &board->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		if (i == most) {
+			printf("silence\n");
+			return;
+		}
 		usleep(200);
 	}
 	changes = mpiwait_lease_changes(board->reply[cpu]);
@@ -124,7 +131,8 @@ static int task_main(void)
 	char line[64], word[16];
 	unsigned cpu = 0, tid;
 
-	while (tid = (unsigned)syscall(SYS_gettid), fgets(line, sizeof(line), stdin) && sscanf(line, "%15s %u %u", word, &cpu, &tid) >= 1) {
+	while (tid = (unsigned)syscall(SYS_gettid),
+	       fgets(line, sizeof(line), stdin) && sscanf(line, "%15s %u %u", word, &cpu, &tid) >= 1) {
 		if (strcmp(word, "config") == 0)
 			printf("%s\n", getenv(CONFIG) ? getenv(CONFIG) : "");
 		else if (strcmp(word, "cpus") == 0)
@@ -135,8 +143,10 @@ static int task_main(void)
 			printf("%u\n", tid);
 		else if (strcmp(word, "child") == 0)
 			printf("%d\n", child_make());
+		else if (strcmp(word, "shout") == 0)
+			lease_ask(MPIWAIT_LEASE_LOW, cpu, tid, 0);
 		else
-			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu, tid);
+			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu, tid, ANSWER);
 		fflush(stdout);
 	}
 	return 0;
@@ -294,5 +304,10 @@ int main(int count, char *words[])
 	serve(count - 5, words + 5);
 	step_end(count - 5, words + 5);
 	fputs(fake_host.log, stderr);
+	fake_host_unload();
+	puts("gone");
+	fflush(stdout);
+	while (getchar() != EOF) /* what is left of threads may come to its end */
+		;
 	return 0;
 }

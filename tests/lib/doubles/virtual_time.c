@@ -37,7 +37,7 @@
 #define READING_NS 100
 #define YIELD_NS   300
 #define WAKE_NS    3000
-#define YIELDS     8     /* that the kernel sees: on a busy machine each may take milliseconds */
+#define YIELDS     8      /* that the kernel sees: on a busy machine each may take milliseconds */
 #define PATIENCE   600000 /* of who waits for an answer, in tenths of a millisecond */
 #define EXPORT     __attribute__((visibility("default")))
 

@@ -196,8 +196,8 @@ def await_file(made: str, awaited: str) -> None:
 
 
 def steal() -> dict[str, str]:
-    """Takes another process's lease, by the way that it is told, and asks for that process's core: where a file is named,
-    once it is there."""
+    """Takes another process's lease, by the way that it is told, and asks for that process's core: where a file is
+    named, once it is there."""
     way, path = sys.argv[2], sys.argv[3]
     with open(path + ".env") as file:
         other = json.load(file)

@@ -1,6 +1,6 @@
 /*
- * The broker, with the calls of the test: what is heard, in which order, and that neither forged words nor rings without
- * end keep it from orders and expiry. What the calls do to a frequency is tested on a simulated node.
+ * The broker, with the calls of the test: what is heard, in which order, and that neither forged words nor rings
+ * without end keep it from orders and expiry. What the calls do to a frequency is tested on a simulated node.
  */
 #include "spank/broker.h"
 

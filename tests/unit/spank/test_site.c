@@ -5,7 +5,7 @@
 static void accepts(void)
 {
 	char *arguments[] = {"default=nap",      "allow=nap,umwait", "enforce=yes",    "policies=/etc/p",
-	                     "pin=none",         "grant=file",         "min_khz=800000", "spool=/shared/spool",
+	                     "pin=none",         "grant=file",       "min_khz=800000", "spool=/shared/spool",
 	                     "spool_user=slurm", "writer=sweep",     "sink=file",      "field=system_comment",
 	                     "record=mpi",       "record_min_s=10",  "energy_tres=on", "governor=userspace"};
 	struct error error = {""};
