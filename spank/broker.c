@@ -40,7 +40,6 @@ struct broker {
 	uint32_t first;      /* which CPU has its turn first */
 	struct ration looks; /* at the words */
 	struct ration slows; /* CPU time for requests to be slowed */
-	uint64_t counted_ns; /* CPU time that is taken off that */
 	uint64_t expires_ns;
 };
 
@@ -182,15 +181,19 @@ static bool attend(struct broker *broker)
 /* Half of what may be used at once is kept for who waits for an answer to a RESTORE. */
 static bool may_serve(struct broker *broker, enum kind kind)
 {
-	uint64_t used_ns;
-
 	if (kind == KIND_RESTORES)
 		return true;
-	used_ns = thread_ns();
-	ration_use(&broker->slows, used_ns - broker->counted_ns);
-	broker->counted_ns = used_ns;
 	ration_fill(&broker->slows, clock_monotonic_ns());
 	return broker->slows.left > (kind == KIND_SLOWS ? broker->slows.most / 2 : 0);
+}
+
+static void word_serve_counted(struct broker *broker, uint32_t cpu, enum kind kind)
+{
+	uint64_t before_ns = thread_ns();
+
+	word_serve(broker, cpu);
+	if (kind != KIND_RESTORES)
+		ration_use(&broker->slows, thread_ns() - before_ns);
 }
 
 /* What a look at the words has come to. */
@@ -229,7 +232,7 @@ static void serve(struct broker *broker, enum kind kind, struct outcome *outcome
 			leave(broker, cpu, outcome);
 			continue;
 		}
-		word_serve(broker, cpu);
+		word_serve_counted(broker, cpu, kind);
 		outcome->served = true;
 	}
 }
@@ -270,6 +273,12 @@ static void look_in_turn(struct broker *broker)
 	ration_use(&broker->looks, 1);
 }
 
+/* Whether there is anything by now that was rung for while we were awake. */
+static bool is_asked(struct broker *broker)
+{
+	return words_read(broker) && memcmp(broker->word, broker->served, broker->cpus * sizeof(broker->word[0])) != 0;
+}
+
 static bool is_ordered(const struct broker *broker)
 {
 	return __atomic_load_n(&broker->ordered, __ATOMIC_ACQUIRE) != broker->obeyed;
@@ -284,7 +293,9 @@ static void *broker_main(void *argument)
 		look_in_turn(broker);
 		outcome = look(broker);
 		expire(broker);
-		if (!outcome.ends && !outcome.served && !is_ordered(broker))
+		if (outcome.served && !outcome.left && is_asked(broker))
+			continue;
+		if (!outcome.ends && !is_ordered(broker))
 			board_wait(broker->config.board, sleep_ns(broker, outcome.left));
 	} while (!outcome.ends && attend(broker));
 	board_close(broker->config.board);

@@ -201,7 +201,7 @@ static void *write_without_end(void *argument)
 	while (!__atomic_load_n((bool *)argument, __ATOMIC_ACQUIRE)) {
 		serial++;
 		for (uint32_t cpu = 10; cpu < CPUS; cpu++)
-			__atomic_store_n(&words[cpu], mpiwait_lease_request(serial % 3, 77, serial), __ATOMIC_RELAXED);
+			__atomic_store_n(&words[cpu], mpiwait_lease_request(serial % 2, 77, serial), __ATOMIC_RELAXED);
 		board_ring(&board);
 	}
 	return NULL;
