@@ -149,6 +149,16 @@ def test_what_another_process_was_answered_is_not_taken_for_ones_own() -> None:
     assert [(lane["naps"]["pstate"], lane["transitions"]) for lane in lanes] == [(1, 2)] * 3
 
 
+def test_what_a_killed_process_was_answered_is_not_taken_for_ones_own() -> None:
+    """Its answer still stands when the next rank on that core asks, which hears nothing."""
+    answers: list[tuple[int, int]] = [(DONE, 1)]
+    with board(lambda: answers.pop() if answers else None) as made:
+        lanes = through_shell(made, f"TIME_KILL=100000000 taskset -c 0 {DRIVER} wait\n"
+                                    f"TIME_ANSWERS=0 exec taskset -c 0 {DRIVER} wait")
+    assert made.asked == [LOW, LOW, RESTORE]
+    assert [lane["naps"].get("pstate", 0) for lane in lanes] == [1, 0]
+
+
 def test_descriptors_that_a_launcher_has_closed_are_opened_again() -> None:
     """Through the task, which has them: so do the ranks of mpirun, and so could no eventfd."""
     with board(reply(DONE)) as made:

@@ -240,7 +240,7 @@ static void bounds_a_flood(void)
 	CHECK(comes(&called.expired, 1));
 	for (unsigned i = 0; i < 100; i++)
 		CHECK(broker_order(broker, ANSWER_NS) && count(&called.obeyed) == i + 1);
-	CHECK(comes(&called.lowered, 40));
+	CHECK(comes(&called.lowered, 100));
 	most = (clock_monotonic_ns() - began_ns) / 30 / dear_ns + 20 * MS_NS / dear_ns + 2;
 	EXPECT(count(&called.lowered) <= most, "%u of at most %lu", count(&called.lowered), (unsigned long)most);
 	__atomic_store_n(&enough, true, __ATOMIC_RELEASE);
@@ -260,7 +260,7 @@ static void gives_up(void)
 	called.ends = true;
 	began_ns = clock_monotonic_ns();
 	CHECK(!broker_order(broker, 20 * MS_NS) && !broker_end(broker, 10 * MS_NS));
-	CHECK(clock_monotonic_ns() - began_ns >= 30 * MS_NS);
+	CHECK(clock_monotonic_ns() - began_ns >= 30 * MS_NS && clock_monotonic_ns() - began_ns < ANSWER_NS);
 	CHECK(count(&called.obeyed) == 0);
 	__atomic_store_n(&called.hangs, false, __ATOMIC_RELEASE);
 	CHECK(comes(&called.obeyed, 1)); /* it ends by itself, with all that it needs */
