@@ -25,7 +25,8 @@ MAGIC, BOARD_HEAD, WORDS_OFFSET, WORDS = 0x324C574D, 64, 4096, 16384  # preload/
 LOW, RESTORE = 1, 2
 ANSWERS = ("done", "not yours", "not now", "busy", "over")
 LIBC = ctypes.CDLL(None, use_errno=True)
-PIDFD_OPEN, PIDFD_GETFD, FUTEX, FUTEX_WAKE = 434, 438, 202, 1
+PIDFD_OPEN, PIDFD_GETFD, FUTEX_WAKE = 434, 438, 1
+FUTEX = 202 if os.uname().machine == "x86_64" else 98
 PROT_READ, MAP_SHARED = 1, 1
 LIBC.mmap.restype = ctypes.c_void_p
 
