@@ -252,8 +252,8 @@ def waits_of(step: Step) -> list[str]:
 
 
 def test_a_thread_that_is_stuck_does_not_keep_the_step_from_ending(node: Node) -> None:
-    """Whatever it is stuck in: here in the kernel's own file. It goes on when it can, though the plugin is unloaded, and
-    puts everything back."""
+    """Whatever it is stuck in: here in the kernel's own file. It goes on when it can, though the plugin is unloaded,
+    and puts everything back."""
     before = node.snapshot()
     with Step(node) as step:
         assert step.ask("1 low 1") == (DONE, 1)

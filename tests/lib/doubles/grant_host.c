@@ -146,7 +146,8 @@ static int task_main(void)
 		else if (strcmp(word, "shout") == 0)
 			lease_ask(MPIWAIT_LEASE_LOW, cpu, tid, 0);
 		else
-			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu, tid, ANSWER);
+			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu, tid,
+			          ANSWER);
 		fflush(stdout);
 	}
 	return 0;
