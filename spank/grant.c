@@ -346,6 +346,13 @@ void grant_end_task(struct grant *grant, uint32_t local_task)
 		log_error("job %u: task %u: %s", grant->config.rules.job_id, local_task, error.text);
 }
 
+/* A batch step has the lease of every core, for ranks of mpirun that may never come. */
+static bool is_worth_noting(const struct grant *grant, const struct note *note)
+{
+	return !grant->config.rules.has_launcher || grant->config.rules.domain.grant != SITE_GRANT_LEASE ||
+	       note->transitions > 0 || note->refusals > 0;
+}
+
 json_t *grant_to_json(struct grant *grant)
 {
 	static const char *const modes[] = {[SITE_GRANT_LEASE] = "lease", [SITE_GRANT_FILE] = "file"};
@@ -359,6 +366,10 @@ json_t *grant_to_json(struct grant *grant)
 	pthread_mutex_lock(&grant->mutex);
 	note = grant->note;
 	pthread_mutex_unlock(&grant->mutex);
+	if (!is_worth_noting(grant, &note)) {
+		json_decref(refused);
+		return NULL;
+	}
 	for (size_t i = 0; i < note.refusals; i++)
 		json_object_set_new(refused, note.refusal[i].why, json_integer(note.refusal[i].cores));
 	return json_pack("{s:s, s:I, s:o, s:I, s:I}", "mode", modes[grant->config.rules.domain.grant], "cores",

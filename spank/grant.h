@@ -57,7 +57,7 @@ void grant_end_task(struct grant *grant, uint32_t local_task);
 /*
  * What was granted and what was not, what root has seen of its use:
  *   {"mode": "lease", "cores": 2, "refused": {"no cpufreq": 1}, "transitions": 8, "low_us": 1000000}
- * NULL where there is no grant (grant NULL) or no memory.
+ * NULL where there is no grant (grant NULL), where it is the lease of a batch step that nobody used, or no memory.
  */
 json_t *grant_to_json(struct grant *grant);
 

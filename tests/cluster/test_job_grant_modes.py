@@ -153,6 +153,7 @@ def test_a_step_of_srun_takes_the_cores_from_the_batch_step(start: grants.Start)
     job = jobs.sbatch(cluster, f"srun -n2 {' '.join(WAITS)}\n", ["-N1", "-n2", PSTATE])
     record = jobs.record(cluster, job)
     assert record["grant"]["transitions"] == record["wait"]["transitions"] >= 8
+    assert record["grant"]["cores"] == 2, "of the step: nobody used the batch step's"
     assert is_clean(cluster, before)
 
 
