@@ -14,7 +14,6 @@
 #define EVENT_NS    UINT64_C(10000000)
 #define TSC_KHZ_MAX UINT64_C(100000000) /* 100 GHz */
 #define KHZ_MAX     UINT64_C(100000000)
-#define CPU_MAX     UINT64_C(65535)
 #define RANKS_MAX   UINT64_C(16777216)
 
 /* A piece of the text, not terminated. */
@@ -137,7 +136,6 @@ static bool cpufreq_parse(struct span span, struct config *config)
 {
 	const char *cursor = span.at, *end = span.at + span.length;
 	struct span mode = span_until(&cursor, end, ':'), file;
-	uint64_t cpu;
 	bool good = false;
 
 	if (span.length == 0 || end[-1] == ':')
@@ -145,12 +143,6 @@ static bool cpufreq_parse(struct span span, struct config *config)
 	if (span_is(mode, "lease")) {
 		config->cpufreq = CONFIG_CPUFREQ_LEASE;
 		good = descriptor_parse(&cursor, end, config);
-	} else if (span_is(mode, "fd")) {
-		config->cpufreq = CONFIG_CPUFREQ_FD;
-		good = descriptor_parse(&cursor, end, config) &&
-		       next_number(&cursor, end, INT64_MAX, &config->cpufreq_magic) &&
-		       next_number(&cursor, end, CPU_MAX, &cpu) && limits_parse(&cursor, end, config);
-		config->cpufreq_cpu = good ? (uint32_t)cpu : 0;
 	} else if (span_is(mode, "file")) {
 		config->cpufreq = CONFIG_CPUFREQ_FILE;
 		file = span_until(&cursor, end, ':');

@@ -22,9 +22,7 @@
  *     segment=FD:DEV:INO       optional: the inherited memfd and what fstat must say of it
  *     task=PID                 with segment: the task that surely holds FD (/proc/PID/fd/FD is the way back to it)
  *     pstate_after_ns=5000000  pstate: a wait that has lasted this long goes on at the lowest frequency
- *     cpufreq=lease:FD:DEV:INO pstate, optional: the task's end of the pair to slurmstepd (lease.h)
- *     cpufreq=fd:FD:DEV:INO:MAGIC:CPU:LOW_KHZ:HIGH_KHZ
- *                              or CPU's open scaling_setspeed, with what fstatfs must say of it
+ *     cpufreq=lease:FD:DEV:INO pstate, optional: the inherited board of answers (lease.h)
  *     cpufreq=file:FILE:LOW_KHZ:HIGH_KHZ
  *                              or the file's name, scaling_setspeed or scaling_max_freq, that is the user's for now
  *
@@ -44,7 +42,7 @@
 
 #define CONFIG_NEAR_MAX 128 /* ranges of tasks */
 
-enum config_cpufreq { CONFIG_CPUFREQ_NONE, CONFIG_CPUFREQ_LEASE, CONFIG_CPUFREQ_FD, CONFIG_CPUFREQ_FILE };
+enum config_cpufreq { CONFIG_CPUFREQ_NONE, CONFIG_CPUFREQ_LEASE, CONFIG_CPUFREQ_FILE };
 
 struct config_range {
 	uint32_t first, last;
@@ -78,12 +76,10 @@ struct config {
 	uint64_t pstate_after_ns; /* 0: never */
 	enum config_cpufreq cpufreq;
 	bool cpufreq_setspeed; /* with FILE: scaling_setspeed, else scaling_max_freq */
-	int cpufreq_fd;        /* with LEASE and FD, and its identity */
+	int cpufreq_fd;        /* with LEASE, and its identity */
 	uint64_t cpufreq_dev;
 	uint64_t cpufreq_ino;
-	uint64_t cpufreq_magic;
-	uint32_t cpufreq_cpu; /* with FD */
-	uint32_t cpufreq_low_khz;
+	uint32_t cpufreq_low_khz; /* with FILE */
 	uint32_t cpufreq_high_khz;
 	struct config_near near;
 };

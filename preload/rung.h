@@ -23,10 +23,12 @@ struct rung_thread {
 	bool event_missed;    /* it ran into its timeout, and there was something to find */
 	struct mpiwait_lane *lane;
 	struct {
-		bool asked;      /* to be lowered, and not yet to be restored */
-		bool sure;       /* it is known to be low */
-		uint32_t cpu;    /* of the core that was lowered */
-		uint32_t serial; /* of the latest request */
+		bool asked;       /* to be lowered, and not yet to be restored */
+		bool sure;        /* it is known to be low */
+		uint32_t cpu;     /* of the core that was lowered */
+		uint32_t serial;  /* of the latest request */
+		uint32_t changes; /* of that core's frequency: counted so far */
+		bool counts;      /* changes is of that core */
 		uint64_t asked_ns;
 		uint64_t counted_ns; /* time at low frequency is counted up to here */
 	} pstate;

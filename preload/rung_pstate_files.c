@@ -1,6 +1,6 @@
 /*
- * pstate by the kernel's own files: an open scaling_setspeed (grant=fd), or files that are the user's for the job's
- * time (grant=file). Invariant: nothing but the two limits that root passed is ever written, and the high one last.
+ * pstate by the kernel's own files, which are the user's for the job's time (grant=file). Invariant: nothing but the
+ * two limits that root passed is ever written, and the high one last.
  *
  * Core and neighbours are looked at here, because nobody else does; about 10 microseconds each time.
  */
@@ -9,10 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "preload/pstate_core.h"
@@ -20,24 +17,9 @@
 static const struct config *limits;
 static struct core lowered; /* which core that is: the rung belongs to one thread at a time */
 
-static bool descriptor_is_ours(const struct config *config)
-{
-	struct stat status;
-	struct statfs system;
-
-	return syscall(SYS_fstat, config->cpufreq_fd, &status) == 0 && S_ISREG(status.st_mode) &&
-	       status.st_dev == config->cpufreq_dev && status.st_ino == config->cpufreq_ino &&
-	       fstatfs(config->cpufreq_fd, &system) == 0 && (uint64_t)system.f_type == config->cpufreq_magic;
-}
-
 static bool files_probe(const struct config *config)
 {
 	limits = config;
-	if (config->cpufreq == CONFIG_CPUFREQ_FILE)
-		return true;
-	if (!descriptor_is_ours(config))
-		return false;
-	ioctl(config->cpufreq_fd, FIOCLEX);
 	return true;
 }
 
@@ -70,16 +52,9 @@ static bool core_write(struct rung_thread *thread, uint32_t khz)
 	bool done = true;
 
 	thread->lane->transitions++;
-	if (limits->cpufreq == CONFIG_CPUFREQ_FD)
-		return khz_write(limits->cpufreq_fd, khz);
 	for (uint32_t i = 0; i < lowered.count; i++)
 		done &= cpu_write(lowered.cpu[i], khz);
 	return done;
-}
-
-static bool core_is_granted(void)
-{
-	return limits->cpufreq == CONFIG_CPUFREQ_FILE || core_has(&lowered, limits->cpufreq_cpu);
 }
 
 static enum pstate_outcome files_restore(struct rung_thread *thread, bool waits)
@@ -99,7 +74,7 @@ static enum pstate_outcome files_lower(struct rung_thread *thread)
 		return files_restore(thread, true) == PSTATE_OVER ? PSTATE_OVER : PSTATE_REFUSED;
 	}
 	lowered = now;
-	if (!own || !core_is_granted())
+	if (!own)
 		return PSTATE_REFUSED;
 	if (core_write(thread, limits->cpufreq_low_khz))
 		return PSTATE_LOW;

@@ -1,8 +1,5 @@
 /*
  * Maps the stats segment and claims a slot. Its invariant stands in segment.h.
- *
- * A descriptor's number proves nothing: a shell or a launcher between slurmstepd and the rank may have closed it and
- * opened something else there. Device and inode do.
  */
 #include "preload/segment.h"
 
@@ -10,13 +7,12 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FD_FIRST 200 /* the plugin hands descriptors out from here on: a lower one is somebody else's */
+#include "preload/inherited.h"
 
 static struct mpiwait_slot slot_private;
 
@@ -24,38 +20,6 @@ static struct mpiwait_slot slot_private;
 static int fd_stat(int fd, struct stat *ret_status)
 {
 	return (int)syscall(SYS_fstat, fd, ret_status);
-}
-
-static bool fd_is_segment(int fd, const struct config *config)
-{
-	struct stat status;
-
-	return fd_stat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_dev == config->segment_dev &&
-	       status.st_ino == config->segment_ino;
-}
-
-static char *decimal_put(char *at, unsigned int value)
-{
-	char digits[10];
-	int count = 0;
-
-	do
-		digits[count++] = (char)('0' + value % 10);
-	while (value /= 10);
-	while (count > 0)
-		*at++ = digits[--count];
-	return at;
-}
-
-static int segment_reopen(const struct config *config)
-{
-	char path[48];
-	char *at = path;
-
-	at = decimal_put(stpcpy(at, "/proc/"), (unsigned int)config->task_pid);
-	at = decimal_put(stpcpy(at, "/fd/"), (unsigned int)config->segment_fd);
-	*at = '\0';
-	return open(path, O_RDWR | O_CLOEXEC);
 }
 
 static bool header_is_good(int fd, struct mpiwait_header *ret_header)
@@ -120,27 +84,40 @@ static struct mpiwait_slot *segment_map(int fd, struct mpiwait_sizes **ret_sizes
 	return slot;
 }
 
+static int segment_open(const struct config *config, bool *ret_opened)
+{
+	const struct inherited segment = {.number = config->segment_fd,
+	                                  .device = config->segment_dev,
+	                                  .inode = config->segment_ino,
+	                                  .task = config->task_pid,
+	                                  .flags = O_RDWR};
+
+	return inherited_find(&segment, ret_opened);
+}
+
 static struct mpiwait_slot *segment_find(const struct config *config, struct mpiwait_sizes **ret_sizes)
 {
-	struct mpiwait_slot *slot = NULL;
-	int fd = config->segment_fd;
+	bool opened;
+	int fd = segment_open(config, &opened);
+	struct mpiwait_slot *slot = fd < 0 ? NULL : segment_map(fd, ret_sizes);
 
-	if (fd < 0)
-		return NULL;
-	if (fd_is_segment(fd, config)) {
-		if (fd >= FD_FIRST)
-			ioctl(fd, FIOCLEX); /* fcntl is newer than glibc 2.17 where file offsets have 64 bits */
-		return segment_map(fd, ret_sizes);
-	}
-	if (config->task_pid <= 0)
-		return NULL;
-	fd = segment_reopen(config);
-	if (fd < 0)
-		return NULL;
-	if (fd_is_segment(fd, config))
-		slot = segment_map(fd, ret_sizes);
-	close(fd);
+	if (opened)
+		close(fd);
 	return slot;
+}
+
+uint64_t *segment_words(const struct config *config, uint32_t count)
+{
+	struct mpiwait_header header;
+	uint64_t *words = NULL;
+	bool opened;
+	int fd = segment_open(config, &opened);
+
+	if (fd >= 0 && count <= MPIWAIT_WORDS && header_is_good(fd, &header))
+		words = window_map(fd, MPIWAIT_WORDS_OFFSET, count * sizeof(*words));
+	if (opened)
+		close(fd);
+	return words;
 }
 
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes)

@@ -19,6 +19,12 @@
  */
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes);
 
+/*
+ * The words by which threads on the first count CPUs ask for their core's frequency (lease.h); NULL: there is no
+ * segment. May change errno. The mapping is never undone.
+ */
+uint64_t *segment_words(const struct config *config, uint32_t count);
+
 /* The private slot. */
 struct mpiwait_slot *segment_private(void);
 

@@ -6,6 +6,7 @@
  * or grows, owned by the job's user: to root every number in it is a claim.
  *
  *     offset 0                       struct mpiwait_header
+ *     MPIWAIT_WORDS_OFFSET + c*8     what a thread on CPU c asks of its core's frequency (lease.h), c < MPIWAIT_WORDS
  *     MPIWAIT_SLOTS_OFFSET + i*size  struct mpiwait_slot i, i < header.slot_count
  *     mpiwait_sizes_offset(n, i)     struct mpiwait_sizes of slot i, n = header.slot_count; written under profile only
  *
@@ -20,13 +21,15 @@
 #include <stdint.h>
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
-#define MPIWAIT_VERSION      3u
-#define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
-#define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
-#define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
-#define MPIWAIT_SIZES        40u  /* classes of message sizes: 0 bytes, then by powers of two, the last one open */
-#define MPIWAIT_SIZES_ROOM   64u  /* the last one is what is counted there and beyond */
-#define MPIWAIT_SLOTS_OFFSET 4096u
+#define MPIWAIT_VERSION      4u
+#define MPIWAIT_LANES        8u     /* threads of one rank that are told apart */
+#define MPIWAIT_RUNGS        8u     /* room for enum mpiwait_rung */
+#define MPIWAIT_CALLS        256u   /* room for the rows of mpi_calls.def */
+#define MPIWAIT_SIZES        40u    /* classes of message sizes: 0 bytes, then by powers of two, the last one open */
+#define MPIWAIT_SIZES_ROOM   64u    /* the last one is what is counted there and beyond */
+#define MPIWAIT_WORDS        16384u /* CPUs that may ask for a frequency */
+#define MPIWAIT_WORDS_OFFSET 4096u
+#define MPIWAIT_SLOTS_OFFSET (MPIWAIT_WORDS_OFFSET + 8u * MPIWAIT_WORDS)
 #define MPIWAIT_SLOTS_MIN    64u
 #define MPIWAIT_SLOTS_MAX    1024u
 

@@ -123,16 +123,6 @@ static bool domain_is_one_core(const struct allotment *allotment, unsigned cpu)
 	return true;
 }
 
-static bool task_has_one_domain(const struct allotment *allotment, unsigned cpu)
-{
-	for (unsigned i = 0; i < allotment->cpu_count; i++)
-		if (allotment->cpu[i].owner == allotment->cpu[cpu].owner &&
-		    (allotment->cpu[i].core != allotment->cpu[cpu].core ||
-		     allotment->cpu[i].domain != allotment->cpu[cpu].domain))
-			return false;
-	return true;
-}
-
 /* A task is told of one pair of limits. */
 static bool limits_agree(const struct holdings *holdings, int32_t task, const struct domain_use *use)
 {
@@ -148,18 +138,20 @@ static bool limits_agree(const struct holdings *holdings, int32_t task, const st
 }
 
 /*
- * What a rank that writes itself cannot be asked to do; NULL: nothing. One descriptor goes to a task. And who runs in
- * the rest of a domain, only the broker looks.
+ * What cannot be granted besides; NULL: nothing. Who runs in the rest of a domain, only the broker looks, and it looks
+ * at the threads of one process.
  */
-static const char *mode_lacks(const struct allotment *allotment, enum site_grant grant, unsigned cpu,
+static const char *mode_lacks(const struct allotment *allotment, const struct allotment_rules *rules, unsigned cpu,
                               const struct domain_use *use)
 {
-	if (grant == SITE_GRANT_FD && !task_has_one_domain(allotment, cpu))
-		return "grant=fd is for tasks of one core";
-	if (grant == SITE_GRANT_FILE && !domain_is_one_core(allotment, cpu))
+	bool gives = rules->domain.grant == SITE_GRANT_FILE;
+
+	if (gives && !domain_is_one_core(allotment, cpu))
 		return "grant=file is for domains of one core";
-	if (grant == SITE_GRANT_FILE && !limits_agree(&allotment->holdings, allotment->cpu[cpu].owner, use))
+	if (gives && !limits_agree(&allotment->holdings, allotment->cpu[cpu].owner, use))
 		return "limits differ between the task's cores";
+	if (rules->has_launcher && !domain_is_one_core(allotment, cpu))
+		return "ranks of one task share the frequency domain";
 	return NULL;
 }
 
@@ -184,7 +176,7 @@ static int claim(struct allotment *allotment, const struct allotment_rules *rule
 		snprintf(why, DOMAIN_WHY_MAX, "another job has the core");
 		return -EPERM;
 	}
-	lacks = mode_lacks(allotment, rules->domain.grant, first, &use);
+	lacks = mode_lacks(allotment, rules, first, &use);
 	if (lacks) {
 		snprintf(why, DOMAIN_WHY_MAX, "%s", lacks);
 		return -EPERM;
@@ -333,20 +325,20 @@ int allotment_claim(struct allotment *allotment, const struct allotment_rules *r
 	return 0;
 }
 
-bool allotment_find_core(const struct allotment *allotment, uint32_t local_task, uint32_t cpu, hwloc_bitmap_t ret_core,
-                         hwloc_bitmap_t ret_domains)
+int32_t allotment_find_core(const struct allotment *allotment, uint32_t cpu, hwloc_bitmap_t ret_core,
+                            hwloc_bitmap_t ret_domains)
 {
 	hwloc_bitmap_zero(ret_core);
 	hwloc_bitmap_zero(ret_domains);
-	if (cpu >= allotment->cpu_count || allotment->cpu[cpu].owner != (int32_t)local_task)
-		return false;
+	if (cpu >= allotment->cpu_count || allotment->cpu[cpu].owner < 0)
+		return -1;
 	for (unsigned i = 0; i < allotment->cpu_count; i++)
 		if (allotment->cpu[i].core == allotment->cpu[cpu].core)
 			hwloc_bitmap_set(ret_core, i);
 	for (size_t i = 0; i < allotment->holdings.count; i++)
 		if (hwloc_bitmap_intersects(allotment->holdings.item[i].cpus, ret_core))
 			hwloc_bitmap_or(ret_domains, ret_domains, allotment->holdings.item[i].cpus);
-	return hwloc_bitmap_isincluded(ret_core, ret_domains);
+	return hwloc_bitmap_isincluded(ret_core, ret_domains) ? allotment->cpu[cpu].owner : -1;
 }
 
 void allotment_end(struct allotment *allotment, struct error *error)

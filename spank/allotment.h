@@ -26,7 +26,8 @@ struct allotment_rules {
 	uint32_t uid;
 	uint32_t gid;
 	struct domain_rules domain;
-	bool shared; /* Slurm may give the job's cores to another one too */
+	bool shared;       /* Slurm may give the job's cores to another one too */
+	bool has_launcher; /* the ranks are several processes below one task: mpirun's, in a batch step */
 };
 
 struct refusal {
@@ -67,11 +68,11 @@ void allotment_add_task(struct allotment *allotment, uint32_t local_task, hwloc_
 int allotment_claim(struct allotment *allotment, const struct allotment_rules *rules, struct error *error);
 
 /*
- * The task's own core around a CPU, and the CPUs that share its frequency. Returns false where the core, or a part of
- * it, was not granted to that task.
+ * The core around a CPU, and the CPUs that share its frequency. Returns the task that it was granted to, or -1 where
+ * it, or a part of it, was granted to none.
  */
-bool allotment_find_core(const struct allotment *allotment, uint32_t local_task, uint32_t cpu, hwloc_bitmap_t ret_core,
-                         hwloc_bitmap_t ret_domains);
+int32_t allotment_find_core(const struct allotment *allotment, uint32_t cpu, hwloc_bitmap_t ret_core,
+                            hwloc_bitmap_t ret_domains);
 
 /* Undoes what is left, and frees what the allotment points to. */
 void allotment_end(struct allotment *allotment, struct error *error);

@@ -1,223 +1,339 @@
-/* One thread, one poll, a bounded amount of work for each lease. */
+/* One thread: orders, expiry, requests, sleep. */
 #include "spank/broker.h"
 
+#include <dlfcn.h>
 #include <errno.h>
-#include <poll.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "preload/stats.h"
 #include "spank/files.h"
-#include "spank/sender.h"
+#include "spank/ration.h"
 #include "spank/thread.h"
 
-#define MS_NS        UINT64_C(1000000)
-#define TOKENS_MOST  64 /* requests in a burst */
-#define TOKENS_AGAIN 16 /* a lease that has used its own up is listened to again from so many on */
-#define TOKEN_NS     MS_NS
-
-struct lease {
-	int descriptor;
-	pid_t task;
-	uid_t uid;
-	pid_t process; /* the one of the task's processes that has the lease; 0: none yet */
-	uint32_t tokens;
-	bool waits; /* for tokens */
-	uint64_t filled_ns;
-};
+#define MS_NS       UINT64_C(1000000)
+#define SECOND_NS   (1000 * MS_NS)
+#define IDLE_NS     (250 * MS_NS) /* a ring can be taken away from us: who maps the bell may requeue its waiters */
+#define LOOKS_MOST  16            /* at once; else one each millisecond */
+#define SLOWS_MOST  (20 * (int64_t)MS_NS)
+#define SLOWS_SHARE 30
+#define READS_MOST  4 /* of a word that is torn */
 
 struct broker {
-	const struct broker_calls *calls;
-	void *context;
-	int stop;
+	struct broker_config config;
+	int segment; /* ours */
+	uint32_t cpus;
 	pthread_t thread;
-	struct pollfd *poll;
-	uint32_t count;
-	struct lease lease[];
+	uint32_t ordered; /* orders that were given, that were obeyed, and the thread's end */
+	uint32_t obeyed;
+	uint32_t ended;
+	uint64_t *word;      /* as they were read last, by CPU */
+	uint64_t *served;    /* to which there is an answer */
+	uint64_t *reply;     /* that answer */
+	uint32_t first;      /* which CPU has its turn first */
+	struct ration looks; /* at the words */
+	struct ration slows; /* CPU time for requests to be slowed */
+	uint64_t expires_ns;
 };
 
-struct packet {
-	struct mpiwait_lease_request request;
-	bool is_request;
-	struct ucred from;
-};
-
-static void lease_end(struct broker *broker, uint32_t task)
+static uint64_t thread_ns(void)
 {
-	struct lease *lease = &broker->lease[task];
+	struct timespec now = {0};
 
-	broker->calls->drop(broker->context, task);
-	close(lease->descriptor);
-	lease->descriptor = -1;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-/* Descriptors that come with a packet find no room and are closed by the kernel. Returns 1, 0 at the end, -errno. */
-static int packet_receive(int descriptor, struct packet *packet)
+static void futex_wake(uint32_t *word)
 {
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(struct ucred))];
-	} control;
-	char bytes[sizeof(packet->request) + 1];
-	struct iovec vector = {bytes, sizeof(bytes)};
-	struct msghdr message = {
-	        .msg_iov = &vector, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
-	ssize_t length = recvmsg(descriptor, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	struct cmsghdr *first = length >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
-
-	/* An empty packet says who sent it, the end of all does not. */
-	if (length < 0 || !first)
-		return length < 0 ? -errno : 0;
-	*packet = (struct packet){.is_request = false};
-	if (first->cmsg_level == SOL_SOCKET && first->cmsg_type == SCM_CREDENTIALS)
-		memcpy(&packet->from, CMSG_DATA(first), sizeof(packet->from));
-	if (length == sizeof(packet->request) && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-		memcpy(&packet->request, bytes, sizeof(packet->request));
-		packet->is_request = packet->request.magic == MPIWAIT_LEASE_MAGIC;
-	}
-	return 1;
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
-static enum mpiwait_lease_answer answer_to(struct broker *broker, uint32_t task, const struct packet *packet,
-                                           uint32_t *ret_changes)
+/* Waits until the word has changed. Returns whether it has, in time. */
+static bool futex_await(const uint32_t *word, uint32_t value, uint64_t deadline_ns)
 {
-	struct lease *lease = &broker->lease[task];
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
+		uint64_t now_ns = clock_monotonic_ns(), left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+		const struct timespec left = {(time_t)(left_ns / SECOND_NS), (long)(left_ns % SECOND_NS)};
 
-	if (lease->process != packet->from.pid) {
-		if (lease->process && sender_lives(lease->process))
-			return MPIWAIT_LEASE_BUSY;
-		lease->process = packet->from.pid;
+		if (left_ns == 0)
+			return false;
+		syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &left, NULL, 0);
 	}
-	if (packet->request.verb == MPIWAIT_LEASE_LOW)
-		return broker->calls->lower(broker->context, task, packet->from.pid, &packet->request, ret_changes);
-	return broker->calls->restore(broker->context, task, &packet->request, ret_changes);
-}
-
-/* Returns whether there may be more. */
-static bool lease_serve(struct broker *broker, uint32_t task)
-{
-	struct lease *lease = &broker->lease[task];
-	struct mpiwait_lease_reply reply = {.magic = MPIWAIT_LEASE_MAGIC};
-	struct packet packet;
-	int got = packet_receive(lease->descriptor, &packet);
-
-	if (got == -EAGAIN || got == -EINTR)
-		return false;
-	if (got <= 0) {
-		lease_end(broker, task);
-		return false;
-	}
-	lease->tokens--;
-	if (packet.from.uid != lease->uid || !sender_is_of_task(packet.from.pid, lease->task))
-		return true;
-	if (!packet.is_request ||
-	    (packet.request.verb != MPIWAIT_LEASE_LOW && packet.request.verb != MPIWAIT_LEASE_RESTORE)) {
-		lease_end(broker, task);
-		return false;
-	}
-	reply.serial = packet.request.serial;
-	reply.answer = answer_to(broker, task, &packet, &reply.changes);
-	send(lease->descriptor, &reply, sizeof(reply), MSG_DONTWAIT | MSG_NOSIGNAL);
 	return true;
 }
 
-static void lease_fill(struct lease *lease, uint64_t now_ns)
+static bool word_read(const struct broker *broker, uint32_t cpu, uint64_t *ret_word)
 {
-	uint64_t more = (now_ns - lease->filled_ns) / TOKEN_NS;
+	off_t at = (off_t)(MPIWAIT_WORDS_OFFSET + (uint64_t)cpu * sizeof(*ret_word));
 
-	if (more == 0)
-		return;
-	lease->filled_ns = now_ns;
-	lease->tokens = more > TOKENS_MOST - lease->tokens ? TOKENS_MOST : lease->tokens + (uint32_t)more;
-	if (lease->tokens >= TOKENS_AGAIN)
-		lease->waits = false;
+	return pread(broker->segment, ret_word, sizeof(*ret_word), at) == (ssize_t)sizeof(*ret_word);
 }
 
-/* What to look at, and for how long. */
-static int poll_prepare(struct broker *broker, uint64_t next_ns)
+/* A word that changes while it is read is read again. Returns false where it never holds still: it is looked at later.
+ */
+static bool word_settle(struct broker *broker, uint32_t cpu)
 {
-	uint64_t now_ns = clock_monotonic_ns(), wait_ns = next_ns > now_ns ? next_ns - now_ns : 0;
+	for (int i = 0; i < READS_MOST; i++) {
+		uint64_t before = broker->word[cpu];
 
-	broker->poll[broker->count] = (struct pollfd){.fd = broker->stop, .events = POLLIN};
-	for (uint32_t i = 0; i < broker->count; i++) {
-		struct lease *lease = &broker->lease[i];
-
-		lease_fill(lease, now_ns);
-		if (lease->waits && lease->descriptor >= 0 && wait_ns > TOKENS_AGAIN * TOKEN_NS)
-			wait_ns = TOKENS_AGAIN * TOKEN_NS;
-		broker->poll[i] = (struct pollfd){.fd = lease->waits ? -1 : lease->descriptor, .events = POLLIN};
+		if (!word_read(broker, cpu, &broker->word[cpu]))
+			return false;
+		if (broker->word[cpu] == before)
+			return true;
 	}
-	if (next_ns == UINT64_MAX && wait_ns > TOKENS_AGAIN * TOKEN_NS)
-		return -1;
-	return (int)(wait_ns / MS_NS > 1000 ? 1000 : wait_ns / MS_NS + 1);
+	return false;
 }
 
-static void serve_all(struct broker *broker)
+static bool words_read(struct broker *broker)
 {
-	for (uint32_t i = 0; i < broker->count; i++) {
-		struct lease *lease = &broker->lease[i];
+	size_t size = broker->cpus * sizeof(broker->word[0]);
 
-		if (lease->descriptor < 0 || !broker->poll[i].revents)
+	return broker->segment >= 0 &&
+	       pread(broker->segment, broker->word, size, (off_t)MPIWAIT_WORDS_OFFSET) == (ssize_t)size;
+}
+
+/* In the order of their turn. Only the first is free: it comes once after each request to be slowed that was granted.
+ */
+enum kind { KIND_RESTORES, KIND_NOTHING_TO_RESTORE, KIND_SLOWS, KIND_COUNT };
+
+static bool is_low(const struct broker *broker, uint32_t cpu)
+{
+	return mpiwait_lease_verb(broker->served[cpu]) == MPIWAIT_LEASE_LOW &&
+	       mpiwait_lease_answer(broker->reply[cpu]) == MPIWAIT_LEASE_DONE;
+}
+
+static enum kind kind_of(const struct broker *broker, uint32_t cpu)
+{
+	if (mpiwait_lease_verb(broker->word[cpu]) == MPIWAIT_LEASE_RESTORE)
+		return is_low(broker, cpu) ? KIND_RESTORES : KIND_NOTHING_TO_RESTORE;
+	return KIND_SLOWS;
+}
+
+/* What was said of a core that has not been lowered since holds for its restoring too. */
+static enum mpiwait_lease_answer same_as_before(const struct broker *broker, uint32_t cpu)
+{
+	uint32_t before = mpiwait_lease_answer(broker->reply[cpu]);
+
+	return before == MPIWAIT_LEASE_NOT_YOURS || before == MPIWAIT_LEASE_OVER ? before : MPIWAIT_LEASE_DONE;
+}
+
+/* What is no request costs the core its low frequency. */
+static void word_serve(struct broker *broker, uint32_t cpu)
+{
+	const struct broker_calls *calls = broker->config.calls;
+	void *context = broker->config.context;
+	uint64_t word = broker->word[cpu];
+	uint32_t changes = mpiwait_lease_changes(broker->reply[cpu]);
+	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_OVER;
+
+	if (mpiwait_lease_verb(word) == MPIWAIT_LEASE_LOW)
+		answer = calls->lower(context, cpu, (pid_t)mpiwait_lease_tid(word), &changes);
+	else if (kind_of(broker, cpu) == KIND_RESTORES)
+		answer = calls->restore(context, cpu, &changes);
+	else if (kind_of(broker, cpu) == KIND_NOTHING_TO_RESTORE)
+		answer = same_as_before(broker, cpu);
+	else
+		calls->restore(context, cpu, &changes);
+	broker->expires_ns = 0; /* to be asked for again */
+	broker->served[cpu] = word;
+	broker->reply[cpu] = mpiwait_lease_reply(mpiwait_lease_serial(word), answer, changes);
+	board_reply(broker->config.board, cpu, broker->reply[cpu]);
+}
+
+static bool obey(struct broker *broker)
+{
+	uint32_t ordered = __atomic_load_n(&broker->ordered, __ATOMIC_ACQUIRE);
+	bool goes_on;
+
+	if (ordered == broker->obeyed)
+		return true;
+	goes_on = broker->config.calls->obey(broker->config.context);
+	__atomic_store_n(&broker->obeyed, ordered, __ATOMIC_RELEASE);
+	futex_wake(&broker->obeyed);
+	return goes_on;
+}
+
+static void expire(struct broker *broker)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (now_ns >= broker->expires_ns)
+		broker->expires_ns = broker->config.calls->expire(broker->config.context, now_ns);
+}
+
+/* What comes before each request. */
+static bool attend(struct broker *broker)
+{
+	bool goes_on = obey(broker);
+
+	expire(broker);
+	return goes_on;
+}
+
+/* Half of what may be used at once is kept for who waits for an answer to a RESTORE. */
+static bool may_serve(struct broker *broker, enum kind kind)
+{
+	if (kind == KIND_RESTORES)
+		return true;
+	ration_fill(&broker->slows, clock_monotonic_ns());
+	return broker->slows.left > (kind == KIND_SLOWS ? broker->slows.most / 2 : 0);
+}
+
+static void word_serve_counted(struct broker *broker, uint32_t cpu, enum kind kind)
+{
+	uint64_t before_ns = thread_ns();
+
+	word_serve(broker, cpu);
+	if (kind != KIND_RESTORES)
+		ration_use(&broker->slows, thread_ns() - before_ns);
+}
+
+/* What a look at the words has come to. */
+struct outcome {
+	bool ends;
+	bool served; /* something was, so that there may be more */
+	bool left;   /* something has to wait */
+};
+
+static void leave(struct broker *broker, uint32_t cpu, struct outcome *outcome)
+{
+	if (!outcome->left)
+		broker->first = cpu;
+	outcome->left = true;
+}
+
+/* Requests of one kind. */
+static void serve(struct broker *broker, enum kind kind, struct outcome *outcome)
+{
+	bool may = true;
+
+	for (uint32_t i = 0, first = broker->first; i < broker->cpus && !outcome->ends; i++) {
+		uint32_t cpu = (first + i) % broker->cpus;
+
+		if (broker->word[cpu] == broker->served[cpu] || kind_of(broker, cpu) != kind)
 			continue;
-		while (lease->tokens > 0 && lease_serve(broker, i))
-			;
-		if (lease->descriptor >= 0 && lease->tokens == 0)
-			lease->waits = true;
+		may = may && may_serve(broker, kind);
+		if (!may || !word_settle(broker, cpu)) {
+			leave(broker, cpu, outcome);
+			continue;
+		}
+		outcome->ends = !attend(broker);
+		if (outcome->ends || broker->word[cpu] == broker->served[cpu])
+			continue;
+		if (kind_of(broker, cpu) > kind) { /* it has become another since, whose turn comes */
+			leave(broker, cpu, outcome);
+			continue;
+		}
+		word_serve_counted(broker, cpu, kind);
+		outcome->served = true;
 	}
+}
+
+static struct outcome look(struct broker *broker)
+{
+	struct outcome outcome = {.served = false};
+
+	if (words_read(broker))
+		for (enum kind kind = 0; kind < KIND_COUNT; kind++)
+			serve(broker, kind, &outcome);
+	return outcome;
+}
+
+/* How long to sleep if nobody rings. */
+static uint64_t sleep_ns(struct broker *broker, bool left)
+{
+	uint64_t now_ns = clock_monotonic_ns(), most_ns = IDLE_NS, wait_ns = MS_NS;
+
+	if (broker->expires_ns != UINT64_MAX) {
+		most_ns = broker->expires_ns > now_ns ? broker->expires_ns - now_ns : 1;
+		most_ns = most_ns < MPIWAIT_LEASE_LOOK_NS ? most_ns : MPIWAIT_LEASE_LOOK_NS;
+	}
+	if (left && broker->slows.left <= broker->slows.most / 2)
+		wait_ns = (uint64_t)(broker->slows.most / 2 + 1 - broker->slows.left) * SLOWS_SHARE;
+	return left && wait_ns < most_ns ? wait_ns : most_ns;
+}
+
+/* Who rings without end is looked at once in a millisecond. */
+static void look_in_turn(struct broker *broker)
+{
+	uint64_t wait_ns;
+
+	ration_fill(&broker->looks, clock_monotonic_ns());
+	wait_ns = ration_wait_ns(&broker->looks);
+	if (wait_ns > 0)
+		nanosleep(&(struct timespec){0, (long)wait_ns}, NULL);
+	ration_use(&broker->looks, 1);
+}
+
+/* Whether there is anything by now that was rung for while we were awake. */
+static bool is_asked(struct broker *broker)
+{
+	return words_read(broker) && memcmp(broker->word, broker->served, broker->cpus * sizeof(broker->word[0])) != 0;
+}
+
+static bool is_ordered(const struct broker *broker)
+{
+	return __atomic_load_n(&broker->ordered, __ATOMIC_ACQUIRE) != broker->obeyed;
 }
 
 static void *broker_main(void *argument)
 {
 	struct broker *broker = argument;
-	uint64_t next_ns = UINT64_MAX;
+	struct outcome outcome;
 
-	for (;;) {
-		int timeout = poll_prepare(broker, next_ns);
-
-		if (poll(broker->poll, broker->count + 1, timeout) < 0 && errno != EINTR)
-			return NULL;
-		if (broker->poll[broker->count].revents)
-			return NULL;
-		serve_all(broker);
-		next_ns = broker->calls->expire(broker->context, clock_monotonic_ns());
-	}
+	do {
+		look_in_turn(broker);
+		outcome = look(broker);
+		expire(broker);
+		if (outcome.served && !outcome.left && is_asked(broker))
+			continue;
+		if (!outcome.ends && !is_ordered(broker))
+			board_wait(broker->config.board, sleep_ns(broker, outcome.left));
+	} while (!outcome.ends && attend(broker));
+	board_close(broker->config.board);
+	__atomic_store_n(&broker->ended, 1, __ATOMIC_RELEASE);
+	futex_wake(&broker->ended);
+	return NULL;
 }
 
 static void broker_free(struct broker *broker)
 {
-	for (uint32_t i = 0; i < broker->count; i++)
-		if (broker->lease[i].descriptor >= 0)
-			close(broker->lease[i].descriptor);
-	if (broker->stop >= 0)
-		close(broker->stop);
-	free(broker->poll);
+	if (broker->segment >= 0)
+		close(broker->segment);
+	free(broker->word);
+	free(broker->served);
+	free(broker->reply);
 	free(broker);
 }
 
-int broker_start(const struct broker_lease leases[], uint32_t count, const struct broker_calls *calls, void *context,
-                 struct broker **ret_broker, struct error *error)
+int broker_start(const struct broker_config *config, struct broker **ret_broker, struct error *error)
 {
-	struct broker *broker = calloc(1, sizeof(*broker) + count * sizeof(broker->lease[0]));
+	uint64_t now_ns = clock_monotonic_ns();
+	struct broker *broker = calloc(1, sizeof(*broker));
 	int rc = -ENOMEM;
 
 	if (!broker)
 		return error_set(error, -ENOMEM, "no lease: no memory");
-	broker->calls = calls;
-	broker->context = context;
-	broker->count = count;
-	for (uint32_t i = 0; i < count; i++)
-		broker->lease[i] = (struct lease){.descriptor = leases[i].descriptor,
-		                                  .task = leases[i].task,
-		                                  .uid = leases[i].uid,
-		                                  .tokens = TOKENS_MOST,
-		                                  .filled_ns = clock_monotonic_ns()};
-	broker->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	broker->poll = calloc(count + 1, sizeof(broker->poll[0]));
-	if (broker->stop >= 0 && broker->poll)
-		rc = thread_start(&broker->thread, broker_main, broker);
+	broker->config = *config;
+	broker->cpus = config->board->page->cpus < MPIWAIT_WORDS ? config->board->page->cpus : MPIWAIT_WORDS;
+	broker->word = calloc(broker->cpus + 1, sizeof(broker->word[0]));
+	broker->served = calloc(broker->cpus + 1, sizeof(broker->served[0]));
+	broker->reply = calloc(broker->cpus + 1, sizeof(broker->reply[0]));
+	broker->segment = config->segment < 0 ? -1 : fcntl(config->segment, F_DUPFD_CLOEXEC, 3);
+	broker->looks = ration_begin(LOOKS_MOST, MS_NS, now_ns);
+	broker->slows = ration_begin(SLOWS_MOST, SLOWS_SHARE, now_ns);
+	broker->expires_ns = UINT64_MAX;
+	if (broker->word && broker->served && broker->reply)
+		rc = config->segment >= 0 && broker->segment < 0 ? -errno
+		                                                 : thread_start(&broker->thread, broker_main, broker);
 	if (rc < 0) {
 		broker_free(broker);
 		return error_set(error, rc, "no lease: %s", strerror(-rc));
@@ -226,14 +342,39 @@ int broker_start(const struct broker_lease leases[], uint32_t count, const struc
 	return 0;
 }
 
-void broker_stop(struct broker *broker)
+bool broker_order(struct broker *broker, uint64_t most_ns)
 {
-	const uint64_t one = 1;
+	uint64_t deadline_ns = clock_monotonic_ns() + most_ns;
+	uint32_t ours = __atomic_add_fetch(&broker->ordered, 1, __ATOMIC_ACQ_REL);
+	uint32_t obeyed = __atomic_load_n(&broker->obeyed, __ATOMIC_ACQUIRE);
 
+	while ((int32_t)(obeyed - ours) < 0 && clock_monotonic_ns() < deadline_ns) {
+		board_ring(broker->config.board);
+		futex_await(&broker->obeyed, obeyed, clock_monotonic_ns() + 2 * MS_NS); /* a ring may be missed */
+		obeyed = __atomic_load_n(&broker->obeyed, __ATOMIC_ACQUIRE);
+	}
+	return (int32_t)(obeyed - ours) >= 0;
+}
+
+/* The plugin is unloaded soon: code that a thread is in must stay. */
+static void object_keep(void)
+{
+	Dl_info here;
+
+	if (dladdr((const void *)(uintptr_t)broker_main, &here) && here.dli_fname)
+		dlopen(here.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+bool broker_end(struct broker *broker, uint64_t most_ns)
+{
 	if (!broker)
-		return;
-	while (write(broker->stop, &one, sizeof(one)) < 0 && errno == EINTR)
-		;
+		return true;
+	if (!futex_await(&broker->ended, 0, clock_monotonic_ns() + most_ns)) {
+		object_keep();
+		pthread_detach(broker->thread);
+		return false;
+	}
 	pthread_join(broker->thread, NULL);
 	broker_free(broker);
+	return true;
 }

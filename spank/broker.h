@@ -1,9 +1,12 @@
 /*
- * Broker: the thread in slurmstepd that obeys the tasks' leases (preload/lease.h).
+ * Broker: the thread in slurmstepd that obeys the tasks' leases (preload/lease.h), and the only one that uses what the
+ * calls work on. Others in slurmstepd give it orders: also from a child that shares its memory and ends at once, in
+ * which Slurm's contain_spank runs callbacks.
  *
- * The other ends are the user's: they may send anything, flood, and never read. A packet is answered without waiting;
- * each lease may speak a thousand times a second, and is not listened to until then; what is no request ends the lease;
- * and whoever is not the task, by the kernel's word, is not heard at all.
+ * The requests are words of the user's: they may be forged, torn and written without end. The thread only reads them,
+ * by pread: a write there, or taking anything that a task sends, could be made to wait for ever. It looks at most a
+ * thousand times a second, and what it does for tasks that ask to be slowed takes at most a thirtieth of a CPU. Orders
+ * and expiry come first, before each request; then what restores; then what slows.
  */
 #ifndef MPIWAIT_SPANK_BROKER_H
 #define MPIWAIT_SPANK_BROKER_H
@@ -13,31 +16,41 @@
 #include <sys/types.h>
 
 #include "preload/lease.h"
+#include "spank/board.h"
 #include "spank/error.h"
 
 /* What the broker decides nothing about. Called by its thread, one at a time. */
 struct broker_calls {
-	enum mpiwait_lease_answer (*lower)(void *context, uint32_t task, pid_t process,
-	                                   const struct mpiwait_lease_request *request, uint32_t *ret_changes);
-	enum mpiwait_lease_answer (*restore)(void *context, uint32_t task, const struct mpiwait_lease_request *request,
-	                                     uint32_t *ret_changes);
-	void (*drop)(void *context, uint32_t task);         /* the lease has ended */
-	uint64_t (*expire)(void *context, uint64_t now_ns); /* when to call again, UINT64_MAX: after the next lower */
+	/* Of any CPU of the node. changes: of that core's frequency so far, likewise in restore. */
+	enum mpiwait_lease_answer (*lower)(void *context, uint32_t cpu, pid_t thread, uint32_t *ret_changes);
+	enum mpiwait_lease_answer (*restore)(void *context, uint32_t cpu, uint32_t *ret_changes);
+	uint64_t (*expire)(void *context, uint64_t now_ns); /* when to call again, UINT64_MAX: nothing is low */
+	bool (*obey)(void *context); /* does what was ordered; false: there is nothing more to do, ever */
 };
 
-struct broker_lease {
-	int descriptor; /* our end, with SO_PASSCRED; -1: none. It becomes the broker's */
-	pid_t task;     /* its process; 0: none */
-	uid_t uid;
+struct broker_config {
+	const struct broker_calls *calls;
+	void *context;
+	const struct board *board; /* outlives the broker; the words of its CPUs are read */
+	int segment;               /* -1: no requests are heard */
 };
 
 struct broker;
 
-/* Starts the thread. Returns 0 with *ret_broker to be ended by broker_stop, or negative errno. */
-int broker_start(const struct broker_lease leases[], uint32_t count, const struct broker_calls *calls, void *context,
-                 struct broker **ret_broker, struct error *error);
+/* Starts the thread. Returns 0 with *ret_broker to be ended by broker_end, or negative errno. */
+int broker_start(const struct broker_config *config, struct broker **ret_broker, struct error *error);
 
-/* Ends the thread and closes the leases, without calling drop. broker may be NULL. */
-void broker_stop(struct broker *broker);
+/*
+ * Has the thread obey, and waits until it has, most_ns at most. Returns whether it has; if not, it may still do so, at
+ * any time.
+ */
+bool broker_order(struct broker *broker, uint64_t most_ns);
+
+/*
+ * Once obey has returned false: waits for the thread's end, most_ns at most, and frees. broker may be NULL.
+ * Returns false where the thread has not ended: then what it uses, the broker too, is its own for good, and the object
+ * that it runs in stays in memory.
+ */
+bool broker_end(struct broker *broker, uint64_t most_ns);
 
 #endif

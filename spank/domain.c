@@ -118,8 +118,6 @@ int domain_decide(const struct domain *domain, const struct domain_rules *rules,
 		use.sets_governor = !domain->speed_khz;
 		use.high_khz = domain->speed_khz ? domain->speed_khz : domain->max_khz;
 	}
-	if (rules->grant == SITE_GRANT_FD && use.file != CPUFREQ_SETSPEED)
-		return refuse(why, domain->has_userspace ? "governor is not userspace" : "no userspace governor");
 	use.low_khz = most_of(most_of(rules->min_khz, domain->info_min_khz), domain->min_khz);
 	if (use.low_khz >= use.high_khz)
 		return refuse(why, "no frequency below the present one is allowed");

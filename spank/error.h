@@ -27,4 +27,12 @@ __attribute__((format(printf, 3, 4))) static inline int error_set(struct error *
 	return code;
 }
 
+/* Moves a message on, unless there is one already. */
+static inline void error_move(struct error *error, struct error *from)
+{
+	if (from->text[0])
+		error_set(error, 0, "%s", from->text);
+	from->text[0] = '\0';
+}
+
 #endif

@@ -1,88 +1,78 @@
 /*
- * Who may say what, served. What stands between the threads is one mutex: slurmstepd's own thread comes for the tasks'
- * beginnings and ends, the broker's for their waits.
+ * Who may say what, served. Everything but the page for the tasks, the orders and what was noted of the grant belongs
+ * to the broker's thread from its start to its end.
  */
 #include "spank/grant.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <hwloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "spank/asker.h"
+#include "spank/board.h"
 #include "spank/broker.h"
 #include "spank/cleanup.h"
 #include "spank/files.h"
-#include "spank/inherit.h"
 #include "spank/log.h"
-#include "spank/sender.h"
+#include "spank/neighbours.h"
 
 #define TASKS_MAX 1024
+#define SECOND_NS UINT64_C(1000000000)
+#define BEGIN_NS  (10 * SECOND_NS)
 
 /* What a task's child reads on the shared page. */
 struct shared {
 	bool granted;
-	uint32_t policy; /* with grant=fd, the one, and a CPU of it */
-	uint32_t cpu;
 	struct domain_use use;
 };
 
 struct task {
 	pid_t pid; /* 0: not forked yet */
-	int broker_end;
-	int task_end;
+	bool ended;
+	bool released;
+};
+
+/* What the record says, for whoever asks. */
+struct note {
+	uint32_t cores;
+	struct refusal refusal[ALLOTMENT_REFUSALS];
+	size_t refusals;
+	uint64_t transitions;
+	uint64_t low_ns;
 };
 
 struct grant {
 	struct grant_config config;
-	pthread_mutex_t mutex;
 	struct allotment allotment;
 	struct task *task;
 	uint32_t tasks_seen;
 	struct shared *shared; /* by local task */
+	struct board board;
 	struct broker *broker;
-	hwloc_bitmap_t core; /* for the broker's calls */
+	struct error problem; /* of the latest order */
+	int begun;            /* 1: everything is known, and it is to begin; 2: it has; negative: why not */
+	bool ends;            /* the step does */
+	uint64_t patience_ns; /* how long the thread is still waited for */
+	hwloc_bitmap_t core;  /* for the broker's calls */
 	hwloc_bitmap_t domains;
-	int *opened; /* with grant=fd, in the task's child: descriptors by policy, -1: none */
+	pthread_mutex_t mutex; /* of the note; nothing is waited for under it */
+	struct note note;
 };
-
-static int pair_make(struct task *task)
-{
-	int ends[2], on = 1;
-
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
-		return -errno;
-	task->broker_end = ends[0];
-	task->task_end = ends[1];
-	return setsockopt(ends[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0 ? -errno : 0;
-}
 
 static size_t shared_size(const struct grant *grant)
 {
 	return grant->config.local_tasks * sizeof(struct shared);
 }
 
-/* The pairs are not to make slurmstepd short of descriptors for the tasks' own pipes. */
-static bool has_room(uint32_t tasks)
-{
-	struct rlimit limit;
-
-	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && tasks <= limit.rlim_cur / 8;
-}
-
 static int make_tasks(struct grant *grant, struct error *error)
 {
 	uint32_t count = grant->config.local_tasks;
 	void *page = mmap(NULL, shared_size(grant), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	bool pairs = grant->config.rules.domain.grant == SITE_GRANT_LEASE;
-	int rc = pairs && !has_room(count) ? -EMFILE : 0;
 
 	grant->shared = page == MAP_FAILED ? NULL : page;
 	grant->task = calloc(count, sizeof(grant->task[0]));
@@ -90,11 +80,181 @@ static int make_tasks(struct grant *grant, struct error *error)
 	grant->domains = hwloc_bitmap_alloc();
 	if (!grant->shared || !grant->task || !grant->core || !grant->domains)
 		return error_set(error, -ENOMEM, "no grant: no memory");
-	for (uint32_t i = 0; i < count; i++)
-		grant->task[i] = (struct task){.broker_end = -1, .task_end = -1};
-	for (uint32_t i = 0; i < count && rc == 0 && pairs; i++)
-		rc = pair_make(&grant->task[i]);
-	return rc < 0 ? error_set(error, rc, "no grant: no socket pairs for %u tasks: %s", count, strerror(-rc)) : 0;
+	return 0;
+}
+
+/* A task whose domains differ in their limits is told of the first kind only. */
+static void share_write(struct grant *grant)
+{
+	const struct holdings *holdings = &grant->allotment.holdings;
+
+	for (size_t i = 0; i < holdings->count; i++) {
+		struct shared *shared = &grant->shared[holdings->item[i].task];
+
+		if (!shared->granted)
+			*shared = (struct shared){.granted = true, .use = holdings->item[i].use};
+	}
+}
+
+static enum mpiwait_lease_answer answer_of(int rc)
+{
+	if (rc == -ENOENT)
+		return MPIWAIT_LEASE_NOT_YOURS;
+	return rc < 0 ? MPIWAIT_LEASE_OVER : MPIWAIT_LEASE_DONE;
+}
+
+/* Those that the core has a part in, one after another; NULL: no more. */
+static struct holding *holding_next(struct grant *grant, struct holding *before)
+{
+	struct holdings *holdings = &grant->allotment.holdings;
+	size_t next = before ? (size_t)(before - holdings->item) + 1 : 0;
+
+	for (size_t i = next; i < holdings->count; i++)
+		if (hwloc_bitmap_intersects(holdings->item[i].cpus, grant->core))
+			return &holdings->item[i];
+	return NULL;
+}
+
+/* Whether another process of the task has the core, and lives. */
+static bool is_busy(struct grant *grant, pid_t process, pid_t task)
+{
+	for (struct holding *at = NULL; (at = holding_next(grant, at));)
+		if (at->process && at->process != process && asker_is_of_task(at->process, task))
+			return true;
+	return false;
+}
+
+static uint32_t changes_count(struct grant *grant)
+{
+	uint32_t changes = 0;
+
+	for (struct holding *at = NULL; (at = holding_next(grant, at));)
+		changes += at->changes;
+	return changes;
+}
+
+static enum mpiwait_lease_answer lower(struct grant *grant, uint32_t task, pid_t thread, pid_t process)
+{
+	struct holdings *holdings = &grant->allotment.holdings;
+	bool own = asker_has_core(process, thread, grant->core, grant->domains) &&
+	           !neighbours_have(grant->allotment.neighbours, grant->domains);
+	uint64_t now_ns = clock_monotonic_ns();
+
+	if (!own) {
+		holdings_restore(holdings, task, grant->core, now_ns);
+		return MPIWAIT_LEASE_NOT_NOW;
+	}
+	for (struct holding *at = NULL; (at = holding_next(grant, at));)
+		at->process = process;
+	return answer_of(holdings_lower(holdings, task, grant->core, now_ns, now_ns + MPIWAIT_LEASE_HOLD_NS));
+}
+
+static enum mpiwait_lease_answer call_lower(void *context, uint32_t cpu, pid_t thread, uint32_t *ret_changes)
+{
+	struct grant *grant = context;
+	int32_t task = allotment_find_core(&grant->allotment, cpu, grant->core, grant->domains);
+	pid_t process = task < 0 ? 0 : asker_process(thread, grant->config.rules.uid);
+	enum mpiwait_lease_answer answer;
+
+	if (process == 0 || !asker_is_of_task(process, grant->task[task].pid))
+		return MPIWAIT_LEASE_NOT_YOURS;
+	answer = is_busy(grant, process, grant->task[task].pid) ? MPIWAIT_LEASE_BUSY
+	                                                        : lower(grant, (uint32_t)task, thread, process);
+	*ret_changes = changes_count(grant);
+	return answer;
+}
+
+static enum mpiwait_lease_answer call_restore(void *context, uint32_t cpu, uint32_t *ret_changes)
+{
+	struct grant *grant = context;
+	struct holdings *holdings = &grant->allotment.holdings;
+	int32_t task = allotment_find_core(&grant->allotment, cpu, grant->core, grant->domains);
+	enum mpiwait_lease_answer answer;
+
+	if (task < 0)
+		return MPIWAIT_LEASE_NOT_YOURS;
+	answer = answer_of(holdings_restore(holdings, (uint32_t)task, grant->core, clock_monotonic_ns()));
+	*ret_changes = changes_count(grant);
+	return answer;
+}
+
+static uint64_t call_expire(void *context, uint64_t now_ns)
+{
+	struct grant *grant = context;
+
+	return holdings_expire(&grant->allotment.holdings, now_ns);
+}
+
+static void note_write(struct grant *grant)
+{
+	const struct allotment *allotment = &grant->allotment;
+	struct note note = {.cores = allotment->cores,
+	                    .refusals = allotment->refusals,
+	                    .transitions = allotment->holdings.transitions,
+	                    .low_ns = allotment->holdings.low_ns};
+
+	memcpy(note.refusal, allotment->refusal, sizeof(note.refusal));
+	pthread_mutex_lock(&grant->mutex);
+	grant->note = note;
+	pthread_mutex_unlock(&grant->mutex);
+}
+
+static void begin(struct grant *grant)
+{
+	int rc = allotment_claim(&grant->allotment, &grant->config.rules, &grant->problem);
+
+	if (rc == 0)
+		share_write(grant);
+	grant->begun = rc < 0 ? rc : 2;
+}
+
+static void release(struct grant *grant, uint32_t task)
+{
+	holdings_release(&grant->allotment.holdings, task, clock_monotonic_ns(), &grant->problem);
+	grant->task[task].released = true;
+}
+
+static bool call_obey(void *context)
+{
+	struct grant *grant = context;
+
+	if (grant->begun == 1)
+		begin(grant);
+	for (uint32_t i = 0; i < grant->config.local_tasks; i++)
+		if (__atomic_load_n(&grant->task[i].ended, __ATOMIC_ACQUIRE) && !grant->task[i].released)
+			release(grant, i);
+	note_write(grant);
+	if (!__atomic_load_n(&grant->ends, __ATOMIC_ACQUIRE))
+		return true;
+	allotment_end(&grant->allotment, &grant->problem);
+	return false;
+}
+
+/* Returns 0, or -ETIMEDOUT: the thread does not obey, and is waited for no more. */
+static int order(struct grant *grant, uint64_t most_ns, struct error *error)
+{
+	uint64_t before_ns = clock_monotonic_ns(), took_ns;
+
+	if (broker_order(grant->broker, most_ns)) {
+		error_move(error, &grant->problem);
+		return 0;
+	}
+	took_ns = clock_monotonic_ns() - before_ns;
+	grant->patience_ns -= took_ns < grant->patience_ns ? took_ns : grant->patience_ns;
+	return error_set(error, -ETIMEDOUT, "the lease's thread does not answer; what it holds is left to the epilog");
+}
+
+static int serve(struct grant *grant, struct error *error)
+{
+	static const struct broker_calls calls = {call_lower, call_restore, call_expire, call_obey};
+	bool hears = grant->config.rules.domain.grant == SITE_GRANT_LEASE;
+	struct broker_config config = {.calls = &calls,
+	                               .context = grant,
+	                               .board = &grant->board,
+	                               .segment = hears ? grant->config.segment : -1};
+	int rc = board_create((uint32_t)grant->allotment.cpu_count, &grant->board, error);
+
+	return rc < 0 ? rc : broker_start(&config, &grant->broker, error);
 }
 
 int grant_prepare(const struct grant_config *config, struct grant **ret_grant, struct error *error)
@@ -109,6 +269,8 @@ int grant_prepare(const struct grant_config *config, struct grant **ret_grant, s
 		return error_set(error, -ENOMEM, "no grant: no memory");
 	pthread_mutex_init(&grant->mutex, NULL);
 	grant->config = *config;
+	grant->board = BOARD_NONE;
+	grant->patience_ns = SECOND_NS;
 	rc = make_tasks(grant, error);
 	if (rc == 0)
 		rc = allotment_init(&grant->allotment, config->topology, config->rules.job_id, config->step_cores,
@@ -118,122 +280,12 @@ int grant_prepare(const struct grant_config *config, struct grant **ret_grant, s
 		return rc;
 	}
 	*ret_grant = grant;
-	return allotment_take(&grant->allotment, &config->rules, error);
-}
-
-/* A task whose domains differ in their limits is told of the first kind only. */
-static void share_write(struct grant *grant)
-{
-	const struct holdings *holdings = &grant->allotment.holdings;
-
-	for (size_t i = 0; i < holdings->count; i++) {
-		const struct holding *holding = &holdings->item[i];
-		struct shared *shared = &grant->shared[holding->task];
-
-		if (!shared->granted)
-			*shared = (struct shared){.granted = true,
-			                          .policy = holding->policy,
-			                          .cpu = (uint32_t)hwloc_bitmap_first(holding->cpus),
-			                          .use = holding->use};
-	}
-}
-
-static enum mpiwait_lease_answer answer_of(int rc)
-{
-	if (rc == -ENOENT)
-		return MPIWAIT_LEASE_NOT_YOURS;
-	return rc < 0 ? MPIWAIT_LEASE_OVER : MPIWAIT_LEASE_DONE;
-}
-
-static enum mpiwait_lease_answer call_lower(void *context, uint32_t task, pid_t process,
-                                            const struct mpiwait_lease_request *request, uint32_t *ret_changes)
-{
-	struct grant *grant = context;
-	struct holdings *holdings = &grant->allotment.holdings;
-	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_NOT_YOURS;
-	uint64_t now_ns = clock_monotonic_ns(), before;
-
-	pthread_mutex_lock(&grant->mutex);
-	before = holdings->transitions;
-	if (allotment_find_core(&grant->allotment, task, request->cpu, grant->core, grant->domains)) {
-		if (sender_has_core(process, (pid_t)request->tid, grant->core, grant->domains) &&
-		    !neighbours_have(grant->allotment.neighbours, grant->domains)) {
-			answer = answer_of(
-			        holdings_lower(holdings, task, grant->core, now_ns, now_ns + MPIWAIT_LEASE_HOLD_NS));
-		} else {
-			holdings_restore(holdings, task, grant->core, now_ns);
-			answer = MPIWAIT_LEASE_NOT_NOW;
-		}
-	}
-	*ret_changes = (uint32_t)(holdings->transitions - before);
-	pthread_mutex_unlock(&grant->mutex);
-	return answer;
-}
-
-static enum mpiwait_lease_answer call_restore(void *context, uint32_t task, const struct mpiwait_lease_request *request,
-                                              uint32_t *ret_changes)
-{
-	struct grant *grant = context;
-	struct holdings *holdings = &grant->allotment.holdings;
-	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_NOT_YOURS;
-	uint64_t before;
-
-	pthread_mutex_lock(&grant->mutex);
-	before = holdings->transitions;
-	if (allotment_find_core(&grant->allotment, task, request->cpu, grant->core, grant->domains))
-		answer = answer_of(holdings_restore(holdings, task, grant->core, clock_monotonic_ns()));
-	*ret_changes = (uint32_t)(holdings->transitions - before);
-	pthread_mutex_unlock(&grant->mutex);
-	return answer;
-}
-
-static void call_drop(void *context, uint32_t task)
-{
-	struct grant *grant = context;
-
-	pthread_mutex_lock(&grant->mutex);
-	holdings_release(&grant->allotment.holdings, task, clock_monotonic_ns(), NULL);
-	pthread_mutex_unlock(&grant->mutex);
-}
-
-static uint64_t call_expire(void *context, uint64_t now_ns)
-{
-	struct grant *grant = context;
-	uint64_t next_ns;
-
-	pthread_mutex_lock(&grant->mutex);
-	next_ns = holdings_expire(&grant->allotment.holdings, now_ns);
-	pthread_mutex_unlock(&grant->mutex);
-	return next_ns;
-}
-
-static int serve(struct grant *grant, struct error *error)
-{
-	static const struct broker_calls calls = {call_lower, call_restore, call_drop, call_expire};
-	uint32_t count = grant->config.local_tasks;
-	cleanup_free struct broker_lease *leases = calloc(count, sizeof(*leases));
-
-	if (!leases)
-		return error_set(error, -ENOMEM, "no lease: no memory");
-	for (uint32_t i = 0; i < count; i++) {
-		leases[i] = (struct broker_lease){.descriptor = take_descriptor(&grant->task[i].broker_end),
-		                                  .task = grant->task[i].pid,
-		                                  .uid = grant->config.rules.uid};
-		if (grant->task[i].task_end >= 0)
-			close(take_descriptor(&grant->task[i].task_end));
-	}
-	return broker_start(leases, count, &calls, grant, &grant->broker, error);
-}
-
-static int begin(struct grant *grant, struct error *error)
-{
-	int rc = allotment_claim(&grant->allotment, &grant->config.rules, error);
-
-	if (rc == 0 && grant->allotment.holdings.count > 0 && grant->config.rules.domain.grant == SITE_GRANT_LEASE)
-		rc = serve(grant, error);
-	if (rc == 0)
-		share_write(grant);
-	return rc;
+	rc = allotment_take(&grant->allotment, &config->rules, error);
+	if (serve(grant, error) == 0)
+		return rc;
+	*ret_grant = NULL;
+	grant_end(grant);
+	return -EAGAIN;
 }
 
 int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error *error)
@@ -254,40 +306,19 @@ int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error
 	grant->task[local_task].pid = pid;
 	if (++grant->tasks_seen < grant->config.local_tasks)
 		return 0;
-	pthread_mutex_lock(&grant->mutex);
-	rc = begin(grant, error);
-	pthread_mutex_unlock(&grant->mutex);
-	return rc;
+	grant->begun = 1;
+	rc = order(grant, BEGIN_NS, error);
+	return rc < 0 ? rc : grant->begun < 0 ? grant->begun : 0;
 }
 
-/* Kept across exec, high enough that no shell uses it by number. Returns the new descriptor or -1. */
-static int keep(int descriptor, struct stat *ret_status)
+/* Kept across exec, high enough that no shell uses it by number. */
+static void describe_lease(const struct board *board, char text[GRANT_TEXT_MAX])
 {
-	cleanup_close int kept = descriptor < 0 ? -1 : inherit_descriptor(descriptor, INHERIT_FROM);
-
-	return kept >= 0 && fstat(kept, ret_status) == 0 ? take_descriptor(&kept) : -1;
-}
-
-static void describe_lease(int descriptor, char text[GRANT_TEXT_MAX])
-{
-	struct stat status;
-	int kept = keep(descriptor, &status);
+	int kept = board_hand_down(board);
 
 	if (kept >= 0)
-		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=lease:%d:%llu:%llu", kept, (unsigned long long)status.st_dev,
-		         (unsigned long long)status.st_ino);
-}
-
-static void describe_descriptor(const struct shared *shared, int descriptor, char text[GRANT_TEXT_MAX])
-{
-	struct stat status;
-	struct statfs system;
-	int kept = fstatfs(descriptor, &system) == 0 ? keep(descriptor, &status) : -1;
-
-	if (kept >= 0)
-		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=fd:%d:%llu:%llu:%llu:%u:%u:%u", kept,
-		         (unsigned long long)status.st_dev, (unsigned long long)status.st_ino,
-		         (unsigned long long)system.f_type, shared->cpu, shared->use.low_khz, shared->use.high_khz);
+		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=lease:%d:%llu:%llu", kept, (unsigned long long)board->device,
+		         (unsigned long long)board->inode);
 }
 
 void grant_describe(struct grant *grant, uint32_t local_task, char text[GRANT_TEXT_MAX])
@@ -298,99 +329,85 @@ void grant_describe(struct grant *grant, uint32_t local_task, char text[GRANT_TE
 	if (!grant || local_task >= grant->config.local_tasks || !grant->shared[local_task].granted)
 		return;
 	shared = &grant->shared[local_task];
-	switch (grant->config.rules.domain.grant) {
-	case SITE_GRANT_LEASE:
-		describe_lease(grant->task[local_task].task_end, text);
-		break;
-	case SITE_GRANT_FD:
-		if (grant->opened && shared->policy < grant->allotment.cpu_count)
-			describe_descriptor(shared, grant->opened[shared->policy], text);
-		break;
-	case SITE_GRANT_FILE:
+	if (grant->config.rules.domain.grant == SITE_GRANT_LEASE)
+		describe_lease(&grant->board, text);
+	else
 		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=file:%s:%u:%u", cpufreq_file_name(shared->use.file),
 		         shared->use.low_khz, shared->use.high_khz);
-		break;
-	case SITE_GRANT_OFF:
-		break;
-	}
-}
-
-void grant_open_files(struct grant *grant)
-{
-	size_t count = grant->allotment.cpu_count;
-	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
-	int *opened = cpus < 0 ? NULL : calloc(count + 1, sizeof(*opened));
-	int cpu;
-
-	for (size_t i = 0; opened && i < count; i++)
-		opened[i] = -1;
-	hwloc_bitmap_foreach_begin(cpu, grant->allotment.step_cpus)
-	{
-		int policy = opened ? cpufreq_policy_of(cpus, (uint32_t)cpu) : -1;
-		cleanup_close int directory = policy < 0 ? -1 : cpufreq_open_policy(cpus, (uint32_t)policy);
-
-		if (directory >= 0 && (size_t)policy < count && opened[policy] < 0)
-			opened[policy] = cpufreq_open_file(directory, CPUFREQ_SETSPEED, O_RDWR);
-	}
-	hwloc_bitmap_foreach_end();
-	grant->opened = opened;
 }
 
 void grant_end_task(struct grant *grant, uint32_t local_task)
 {
 	struct error error = {""};
 
-	pthread_mutex_lock(&grant->mutex);
-	holdings_release(&grant->allotment.holdings, local_task, clock_monotonic_ns(), &error);
-	pthread_mutex_unlock(&grant->mutex);
+	if (local_task >= grant->config.local_tasks)
+		return;
+	__atomic_store_n(&grant->task[local_task].ended, true, __ATOMIC_RELEASE);
+	if (grant->patience_ns > 0)
+		order(grant, grant->patience_ns, &error);
 	if (error.text[0])
 		log_error("job %u: task %u: %s", grant->config.rules.job_id, local_task, error.text);
 }
 
+/* A batch step has the lease of every core, for ranks of mpirun that may never come. */
+static bool is_worth_noting(const struct grant *grant, const struct note *note)
+{
+	return !grant->config.rules.has_launcher || grant->config.rules.domain.grant != SITE_GRANT_LEASE ||
+	       note->transitions > 0 || note->refusals > 0;
+}
+
 json_t *grant_to_json(struct grant *grant)
 {
-	static const char *const modes[] = {
-	        [SITE_GRANT_LEASE] = "lease", [SITE_GRANT_FD] = "fd", [SITE_GRANT_FILE] = "file"};
-	json_t *refused = json_object(), *json;
+	static const char *const modes[] = {[SITE_GRANT_LEASE] = "lease", [SITE_GRANT_FILE] = "file"};
+	json_t *refused = json_object();
+	struct note note;
 
 	if (!grant) {
 		json_decref(refused);
 		return NULL;
 	}
 	pthread_mutex_lock(&grant->mutex);
-	for (size_t i = 0; i < grant->allotment.refusals; i++)
-		json_object_set_new(refused, grant->allotment.refusal[i].why,
-		                    json_integer(grant->allotment.refusal[i].cores));
-	json = json_pack("{s:s, s:I, s:o, s:I, s:I}", "mode", modes[grant->config.rules.domain.grant], "cores",
-	                 (json_int_t)grant->allotment.cores, "refused", refused, "transitions",
-	                 (json_int_t)grant->allotment.holdings.transitions, "low_us",
-	                 (json_int_t)(grant->allotment.holdings.low_ns / 1000));
+	note = grant->note;
 	pthread_mutex_unlock(&grant->mutex);
-	return json;
+	if (!is_worth_noting(grant, &note)) {
+		json_decref(refused);
+		return NULL;
+	}
+	for (size_t i = 0; i < note.refusals; i++)
+		json_object_set_new(refused, note.refusal[i].why, json_integer(note.refusal[i].cores));
+	return json_pack("{s:s, s:I, s:o, s:I, s:I}", "mode", modes[grant->config.rules.domain.grant], "cores",
+	                 (json_int_t)note.cores, "refused", refused, "transitions", (json_int_t)note.transitions,
+	                 "low_us", (json_int_t)(note.low_ns / 1000));
+}
+
+static void grant_free(struct grant *grant)
+{
+	board_end(&grant->board);
+	if (grant->shared)
+		munmap(grant->shared, shared_size(grant));
+	hwloc_bitmap_free(grant->core);
+	hwloc_bitmap_free(grant->domains);
+	free(grant->task);
+	pthread_mutex_destroy(&grant->mutex);
+	free(grant);
 }
 
 void grant_end(struct grant *grant)
 {
 	struct error error = {""};
+	bool ended = true;
 
 	if (!grant)
 		return;
-	broker_stop(grant->broker);
-	allotment_end(&grant->allotment, &error);
+	__atomic_store_n(&grant->ends, true, __ATOMIC_RELEASE);
+	if (grant->broker) {
+		order(grant, grant->patience_ns, &error);
+		ended = broker_end(grant->broker, grant->patience_ns);
+	} else {
+		allotment_end(&grant->allotment, &error);
+	}
 	if (error.text[0])
 		log_error("job %u: %s", grant->config.rules.job_id, error.text);
-	for (uint32_t i = 0; grant->task && i < grant->config.local_tasks; i++) {
-		if (grant->task[i].broker_end >= 0)
-			close(grant->task[i].broker_end);
-		if (grant->task[i].task_end >= 0)
-			close(grant->task[i].task_end);
-	}
-	if (grant->shared)
-		munmap(grant->shared, shared_size(grant));
-	hwloc_bitmap_free(grant->core);
-	hwloc_bitmap_free(grant->domains);
-	free(grant->opened);
-	free(grant->task);
-	pthread_mutex_destroy(&grant->mutex);
-	free(grant);
+	if (ended)
+		grant_free(grant);
 }

@@ -98,6 +98,7 @@ static int put_back(struct holdings *holdings, struct holding *holding, uint64_t
 	holding->is_low = false;
 	holdings->low_ns += now_ns - holding->since_ns;
 	holdings->transitions++;
+	holding->changes++;
 	if (rc < 0)
 		holding->held = false; /* what is left to undo is the journal's */
 	return rc < 0 ? -ESTALE : 0;
@@ -112,6 +113,7 @@ static int put_low(struct holdings *holdings, struct holding *holding, uint64_t 
 	if (!holding->is_low && journal_set(holdings->journal, holding->policy, holding->use.file, holding->low) == 0) {
 		holding->is_low = true;
 		holding->since_ns = now_ns;
+		holding->changes++;
 		holdings->transitions++;
 		return 0;
 	}

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "spank/domain.h"
 #include "spank/journal.h"
@@ -24,6 +25,8 @@ struct holding {
 	bool is_low;
 	uint64_t since_ns;
 	uint64_t until_ns; /* it comes back by itself */
+	uint32_t changes;  /* of its frequency, both ways */
+	pid_t process;     /* of the task's, which had it low last; 0: none. The caller's */
 };
 
 struct holdings {

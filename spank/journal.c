@@ -163,7 +163,12 @@ static int holder_undo(const struct journal *journal, const struct claim *claim,
 	if (result)
 		return error_set(error, result, "policy%u: %s holds it and cannot be undone; not claimed", policy,
 		                 what);
-	log_info("policy%u: %s held it; what it changed is undone, and its lease of it has ended", policy, what);
+	/* the batch step holds every core until a step of srun's takes its own: nothing to tell anybody */
+	if (claim->holder.job_id == journal->holder.job_id)
+		log_debug("policy%u: %s of the same job held it", policy, what);
+	else
+		log_info("policy%u: %s held it; what it changed is undone, and its lease of it has ended", policy,
+		         what);
 	return 0;
 }
 

@@ -33,7 +33,7 @@ struct journal_change {
 	char governor[CPUFREQ_TEXT_MAX]; /* scaling_governor only; "": its value is not changed */
 	uint32_t low_khz;                /* the others; 0: the value is not changed */
 	uint32_t high_khz;
-	bool gives; /* owner and mode are changed, to: */
+	bool gives; /* owner and mode are changed; then every value is the job's. To: */
 	struct cpufreq_owner owner;
 };
 

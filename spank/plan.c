@@ -16,15 +16,9 @@ static bool fills_the_cores(const struct plan_facts *facts)
 	       (cpus == facts->step_cores || cpus == facts->step_cpus);
 }
 
-/*
- * Where ranks are children of a launcher's daemon, as they are in a batch step, a lease or a descriptor would not reach
- * them: only files that are the user's do.
- */
 static bool is_granted(const struct plan_facts *facts)
 {
-	if (!(facts->policy->rungs & 1u << MPIWAIT_RUNG_PSTATE) || facts->grant == SITE_GRANT_OFF)
-		return false;
-	return facts->kind == STEP_SRUN || facts->grant == SITE_GRANT_FILE;
+	return facts->policy->rungs & 1u << MPIWAIT_RUNG_PSTATE && facts->grant != SITE_GRANT_OFF;
 }
 
 void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
@@ -39,7 +33,6 @@ void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
 	        plan.inject && facts->kind == STEP_SRUN && facts->step_cpus > 0 &&
 	        (uint64_t)facts->local_tasks * (facts->cpus_per_task ? facts->cpus_per_task : 1) > facts->step_cpus;
 	plan.grant = plan.inject && is_granted(facts);
-	plan.grant_opens = plan.grant && facts->grant == SITE_GRANT_FD;
 	*ret_plan = plan;
 }
 

@@ -7,8 +7,7 @@
  *     init_post_opt        slurmstepd                root      step: job, policy, topology, segment, grant, sampler
  *     user_init            slurmstepd, in the job's  the user  step: directory and groups, for csv=
  *                          directory
- *     task_init_privileged the task's child          root      with csv=: its mounts; with grant=fd: open frequency
- *                                                              files
+ *     task_init_privileged the task's child          root      with csv=: its mounts
  *     task_post_fork       slurmstepd, tasks block   root      bind, grant
  *     task_init            the task, before exec     the user  inject
  *     task_exit            slurmstepd                root      the task's part of the grant ends

@@ -28,7 +28,7 @@ static bool why_ok(const char *why)
 
 static bool mode_ok(const char *mode)
 {
-	return mode && (strcmp(mode, "lease") == 0 || strcmp(mode, "fd") == 0 || strcmp(mode, "file") == 0);
+	return mode && (strcmp(mode, "lease") == 0 || strcmp(mode, "file") == 0);
 }
 
 bool record_grant_get(const json_t *step, struct record_grant *ret_grant)
@@ -92,7 +92,7 @@ json_t *record_grant_print(const struct record_grant *grant)
 	if (grant->refusals > 0)
 		json_object_set(json, "refused", refused);
 	json_decref(refused);
-	/* With the other modes it is the ranks who write, and only they know: see "wait". */
+	/* With the other mode it is the ranks who write, and only they know: see "wait". */
 	if (strcmp(grant->mode, "lease") == 0) {
 		json_object_set_new(json, "transitions", json_integer((json_int_t)grant->transitions));
 		json_object_set_new(json, "low_s", json_real(round((double)grant->low_us / 1e3) / 1e3));

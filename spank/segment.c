@@ -3,28 +3,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "preload/stats.h"
 #include "spank/cleanup.h"
 #include "spank/inherit.h"
-
-#ifndef MFD_NOEXEC_SEAL
-#define MFD_NOEXEC_SEAL 0x0008U
-#endif
-
-/*
- * Never to be executed: with vm.memfd_noexec=2 (Linux 6.3) there is no other memfd. Kernels before that do not know the
- * flag.
- */
-static int memory_create(void)
-{
-	int descriptor = memfd_create("mpi-wait", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
-
-	return descriptor < 0 && errno == EINVAL ? memfd_create("mpi-wait", MFD_CLOEXEC | MFD_ALLOW_SEALING)
-	                                         : descriptor;
-}
+#include "spank/memory_file.h"
 
 static int fill(int descriptor, uint32_t slot_count, uint32_t uid, uint32_t gid)
 {
@@ -47,7 +31,7 @@ static int fill(int descriptor, uint32_t slot_count, uint32_t uid, uint32_t gid)
 
 int segment_create(uint32_t uid, uint32_t gid, struct segment *ret_segment, struct error *error)
 {
-	cleanup_close int descriptor = memory_create();
+	cleanup_close int descriptor = memory_file("mpi-wait");
 	struct stat status;
 	int rc;
 

@@ -14,11 +14,8 @@ struct word {
 static const struct word yes_no[] = {{"no", 0}, {"yes", 1}, {NULL, 0}};
 static const struct word off_on[] = {{"off", 0}, {"on", 1}, {NULL, 0}};
 static const struct word pins[] = {{"cores", SITE_PIN_CORES}, {"none", SITE_PIN_NONE}, {NULL, 0}};
-static const struct word grants[] = {{"lease", SITE_GRANT_LEASE},
-                                     {"fd", SITE_GRANT_FD},
-                                     {"file", SITE_GRANT_FILE},
-                                     {"off", SITE_GRANT_OFF},
-                                     {NULL, 0}};
+static const struct word grants[] = {
+        {"lease", SITE_GRANT_LEASE}, {"file", SITE_GRANT_FILE}, {"off", SITE_GRANT_OFF}, {NULL, 0}};
 static const struct word governors[] = {
         {"keep", SITE_GOVERNOR_KEEP}, {"userspace", SITE_GOVERNOR_USERSPACE}, {NULL, 0}};
 static const struct word writers[] = {{"node", SITE_WRITER_NODE}, {"sweep", SITE_WRITER_SWEEP}, {NULL, 0}};
@@ -135,6 +132,13 @@ static int set_field(const struct argument *argument, struct site *site, const c
 	}
 }
 
+/* What there was once, and what serves instead. */
+static const char *gone(const char *text)
+{
+	return strcmp(text, "grant=fd") == 0 ? "; fd is no more: grant=lease serves the same ranks, and mpirun's too"
+	                                     : "";
+}
+
 /* The accepted values of an argument, for a message. */
 static const char *describe(const struct argument *argument, char *buffer, size_t size)
 {
@@ -163,8 +167,8 @@ static int parse_one(const char *text, struct site *site, char *problem, size_t 
 			continue;
 		if (equals && set_field(argument, site, equals + 1) == 0)
 			return 0;
-		snprintf(problem, size, "'%s' (accepted: %s=%s)", text, argument->key,
-		         describe(argument, accepted, sizeof(accepted)));
+		snprintf(problem, size, "'%s' (accepted: %s=%s%s)", text, argument->key,
+		         describe(argument, accepted, sizeof(accepted)), gone(text));
 		return -EINVAL;
 	}
 	snprintf(problem, size, "'%s' (no such argument)", text);

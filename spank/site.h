@@ -15,7 +15,7 @@
 #define POLICY_NAME_MAX 32 /* bytes of a policy's name, its NUL included */
 
 enum site_pin { SITE_PIN_CORES, SITE_PIN_NONE };
-enum site_grant { SITE_GRANT_LEASE, SITE_GRANT_FD, SITE_GRANT_FILE, SITE_GRANT_OFF };
+enum site_grant { SITE_GRANT_LEASE, SITE_GRANT_FILE, SITE_GRANT_OFF };
 enum site_governor { SITE_GOVERNOR_KEEP, SITE_GOVERNOR_USERSPACE };
 enum site_writer { SITE_WRITER_NODE, SITE_WRITER_SWEEP };
 enum site_sink { SITE_SINK_SLURMDBD, SITE_SINK_FILE };
@@ -28,7 +28,7 @@ struct site {
 	bool enforce;                         /* enforce=yes|no */
 	char policies[PATH_MAX];     /* policies=, directory of the site's own policies, before the shipped ones */
 	enum site_pin pin;           /* pin=cores|none */
-	enum site_grant grant;       /* grant=lease|fd|file|off */
+	enum site_grant grant;       /* grant=lease|file|off */
 	enum site_governor governor; /* governor=keep|userspace */
 	uint32_t min_khz;            /* min_khz=, 0: the hardware's */
 	char spool[PATH_MAX];        /* spool=, shared by the nodes; "": the local outbox serves (one-node jobs) */

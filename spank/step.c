@@ -231,6 +231,7 @@ static void prepare_grant(const struct site *site, const struct state_place *pla
 {
 	struct grant_config config = {
 	        .local_tasks = step->job.local_tasks,
+	        .segment = step->segment.descriptor,
 	        .topology = step->topology,
 	        .step_cores = step->job.step_cores,
 	        .rules = {.place = *place,
@@ -239,7 +240,8 @@ static void prepare_grant(const struct site *site, const struct state_place *pla
 	                  .uid = step->job.uid,
 	                  .gid = step->job.gid,
 	                  .domain = {site->grant, site->governor, site->min_khz, step->job.user_frequency},
-	                  .shared = step->plan.grant && cores_are_shared(place, step->job.job_id)},
+	                  .shared = step->plan.grant && cores_are_shared(place, step->job.job_id),
+	                  .has_launcher = step->job.kind != STEP_SRUN},
 	};
 	struct error error = {""};
 
@@ -295,8 +297,6 @@ void step_open_for_task(struct step *step)
 {
 	if (step)
 		view_show(step->view);
-	if (step && step->grant && step->plan.grant_opens)
-		grant_open_files(step->grant);
 }
 
 void step_end_task(struct step *step, spank_t spank)

@@ -55,14 +55,13 @@ static bool owner_same(const struct cpufreq_owner *left, const struct cpufreq_ow
 	return left->uid == right->uid && left->gid == right->gid && left->mode == right->mode;
 }
 
-/* A kill between chown and chmod leaves a mixture of the two. */
+/*
+ * Who has been given a file may change its group and its mode too, and a kill between chown and chmod leaves a mixture:
+ * so the owner alone tells. One that is neither was set by somebody else.
+ */
 static bool owner_is_ours(const struct cpufreq_owner *now, const struct journal_entry *entry)
 {
-	const struct cpufreq_owner *found = &entry->found.owner, *given = &entry->change.owner;
-
-	return (now->uid == found->uid || now->uid == given->uid) &&
-	       (now->gid == found->gid || now->gid == given->gid) &&
-	       (now->mode == found->mode || now->mode == given->mode);
+	return now->uid == entry->found.owner.uid || now->uid == entry->change.owner.uid;
 }
 
 static int undo_owner(struct undo *undo, const struct target *target)
@@ -79,7 +78,7 @@ static int undo_owner(struct undo *undo, const struct target *target)
 	if (owner_same(&now, found))
 		return 0;
 	if (!owner_is_ours(&now, target->entry)) {
-		target_leave(undo, target, "its owner or mode");
+		target_leave(undo, target, "its owner");
 		return 0;
 	}
 	target_say(undo, target, "owner %u:%u mode %04o %s %u:%u %04o", now.uid, now.gid, now.mode,
@@ -142,7 +141,10 @@ static enum verdict judge(const struct target *target, bool last_pass)
 	}
 	if (!cpufreq_khz_parse(target->now, &now) || !cpufreq_khz_parse(found, &wanted))
 		return VERDICT_FOREIGN;
-	verdict = now >= change->low_khz && now <= change->high_khz ? VERDICT_OURS : judge_outside(target, now);
+	if (change->gives || (now >= change->low_khz && now <= change->high_khz))
+		verdict = VERDICT_OURS;
+	else
+		verdict = judge_outside(target, now);
 	/* the found value may be in the range, or be shown because a cap happens to be there: writing it does no harm
 	 */
 	if (now == wanted && verdict != VERDICT_OURS)

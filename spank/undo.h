@@ -2,11 +2,14 @@
  * Puts one policy back as a journal found it. Last change first, owner and mode before the value, and every value is
  * read back.
  *
- * What is found to hold neither what was set nor what was found has been changed by somebody else (an administrator,
- * Slurm's --cpu-freq) and is left alone. A momentary cap is nobody's setting: scaling_max_freq shows the lower of the
- * two, so a value below what was set may be a cap that hides it, or somebody's setting; writing the found value tells,
- * and where it was a setting, it is put back at once. That a file shows less than was written because a cap holds
- * it, is said and is no failure.
+ * A file that was given away is the job's, whatever it holds and whatever became of its group and mode: only an owner
+ * who is neither the one that was found nor the one that it was given to is somebody else's doing.
+ *
+ * What else is found to hold neither what was set nor what was found has been changed by somebody else (an
+ * administrator, Slurm's --cpu-freq) and is left alone. A momentary cap is nobody's setting: scaling_max_freq shows the
+ * lower of the two, so a value below what was set may be a cap that hides it, or somebody's setting; writing the found
+ * value tells, and where it was a setting, it is put back at once. That a file shows less than was written because a
+ * cap holds it, is said and is no failure.
  */
 #ifndef MPIWAIT_SPANK_UNDO_H
 #define MPIWAIT_SPANK_UNDO_H

@@ -89,6 +89,16 @@ def _lines(stack: Plugstack) -> list[Finding]:
                 "write the absolute path",
             )
         )
+    if [word for word in line.words if word.startswith("grant=")][-1:] == ["grant=file"]:
+        found.append(
+            warn(
+                "plugstack line",
+                f"{safe(line.place, 400)} says 'grant=file'",
+                "it trusts the users of such jobs until the node is booted again: a frequency file that one of them"
+                " keeps open can be written after the job's end",
+                "use grant=lease, which serves mpirun's ranks too, unless users' own tools need the files",
+            )
+        )
     return found or [ok("plugstack line", f"{safe(line.place, 400)}, optional")]
 
 

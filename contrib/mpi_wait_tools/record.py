@@ -194,7 +194,7 @@ def _energy(reader: Reader) -> Energy:
 def _grant(reader: Reader) -> Grant:
     refused = reader.maybe_object("refused")
     return Grant(
-        mode=reader.text("mode", re.compile("lease|fd|file")),
+        mode=reader.text("mode", re.compile("lease|file")),
         cores=reader.integer("cores"),
         refused={why: refused.integer(why) for why in refused.value} if refused else {},
     )

@@ -11,7 +11,7 @@ from .sacct import Job
 from .series import power_line
 from .units import core_time, duration, percent, plural, safe, scaled, watt_hours
 
-GRANTS = {"lease": "lease", "fd": "descriptor", "file": "ownership"}
+GRANTS = {"lease": "lease", "file": "ownership"}
 
 
 def draw_energy(canvas: Canvas, job: Job | None, record: Record, step: Step | None) -> None:

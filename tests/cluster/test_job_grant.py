@@ -93,7 +93,7 @@ def test_only_the_own_core_obeys(start: grants.Start) -> None:
     cluster = start()
     answers = hostile(cluster, "every_cpu")
     own = answers.pop("own")
-    assert answers.pop(own) == "done" and set(answers.values()) == {"not yours"}
+    assert answers.pop(own) == "done" and set(answers.values()) == {"not yours"} and len(answers) > 0
     assert {policy for policy, _, khz in take_writes(cluster) if khz == "1000000"} == {f"policy{own}"}
 
 
@@ -106,18 +106,21 @@ def test_a_core_where_another_thread_computes_stays(start: grants.Start) -> None
     assert "not now" in answers["busy"] and answers["alone"] == "done"
 
 
-@pytest.mark.parametrize("kind", ["short", "long", "empty", "magic", "verb"])
-def test_what_is_no_request_ends_the_lease(start: grants.Start, kind: str) -> None:
+@pytest.mark.parametrize("verb", ["0", "3", "1023"])
+def test_what_is_no_request_costs_the_core_its_low_frequency(start: grants.Start, verb: str) -> None:
     cluster = start()
     before = files(cluster)
-    answers = hostile(cluster, "garbage", kind)
-    assert answers["first"] == "done" and answers["then"] in ("closed", "BrokenPipeError", "ConnectionResetError")
+    answers = hostile(cluster, "garbage", verb)
+    assert (answers["first"], answers["then"], answers["at last"]) == ("done", "over", "done")
+    writes = [khz for policy, _, khz in take_writes(cluster) if policy == f"policy{answers['own']}"]
+    assert writes[:4] == ["1000000", "2400000", "1000000", "2400000"], "back at once, and lowered anew"
     assert is_clean(cluster, before)
 
 
-def test_descriptors_that_are_sent_find_no_room(start: grants.Start) -> None:
-    answers = hostile(start(), "garbage", "descriptors")
-    assert answers["first"] == "done" and answers["then"] in ("closed", "BrokenPipeError", "ConnectionResetError")
+def test_other_threads_have_no_say(start: grants.Start) -> None:
+    cluster = start()
+    assert set(hostile(cluster, "others").values()) == {"not yours"}
+    assert [khz for _, _, khz in take_writes(cluster) if khz == "1000000"] == []
 
 
 def test_a_flood_is_bounded_and_never_blocks(start: grants.Start) -> None:
@@ -126,9 +129,23 @@ def test_a_flood_is_bounded_and_never_blocks(start: grants.Start) -> None:
     seen = hostile(cluster, "flood")
     changes = len(take_writes(cluster))
     print(seen, changes)
-    assert seen["refused"] > 0 and seen["sent"] < 5000 and seen["stepd_s"] < 2.0
+    assert seen["rings"] > 2000 and seen["stepd_s"] < 2.0
     assert is_clean(cluster, before)
     assert hostile(cluster, "low")["restore"] == "done"
+
+
+def test_a_task_that_stops_leaves_no_core_low_and_drains_no_node(start: grants.Start) -> None:
+    cluster = start(conf={"UnkillableStepTimeout": "20"})
+    before = files(cluster)
+    job, process = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "stop"])
+    wait_for(lambda: take_writes(cluster))
+    wait_for(lambda: not lows(cluster))
+    cluster.run(["scancel", str(job)], check=True)
+    process.communicate(timeout=60)
+    cluster.wait_job(job)
+    assert is_clean(cluster, before)
+    state = cluster.run(["sinfo", "-h", "-n", cluster.nodes[0], "-o", "%T"]).stdout.split()
+    assert state and "drain" not in " ".join(state)
 
 
 def test_a_core_comes_back_by_itself(start: grants.Start) -> None:
@@ -167,16 +184,14 @@ def test_a_lease_cannot_be_stolen(start: grants.Start, thief: str, way: str) -> 
         victim.communicate(timeout=30)
     print(answers)
     assert low == []
-    # At the victim's number the thief's own lease may be, which has its own core only.
-    unheard = {"silence"} | ({"not yours"} if way == "environment" else set())
-    assert answers["steal"] != "taken" or {answers["low"], answers["restore"]} <= unheard
+    assert answers["steal"] != "taken" or {answers["low"], answers["restore"]} <= {"not yours", "silence"}
     if way == "rights" and thief != "a second step":
         assert answers["steal"] == "taken"
     cluster.wait_job(job)
     assert is_clean(cluster, before)
 
 
-def test_a_kept_end_is_worth_nothing(start: grants.Start) -> None:
+def test_a_kept_lease_is_worth_nothing(start: grants.Start) -> None:
     cluster = start()
     path = f"{cluster.share}/{secrets.token_hex(4)}"
     job, victim = begin(cluster, ["-N1", "-n1", PSTATE, *HOSTILE, "hand_out", path, "30"])
@@ -184,7 +199,7 @@ def test_a_kept_end_is_worth_nothing(start: grants.Start) -> None:
     over = cluster.root / "share" / f"{Path(path).name}.over"
     argv = [*HOSTILE, "steal", "rights", path, f"{cluster.share}/{over.name}"]
     keeper_job, keeper = begin(cluster, ["-N1", "-n1", PSTATE, *argv])
-    wait_for(lambda: over.with_suffix(".taken").exists(), "the thief's end")
+    wait_for(lambda: over.with_suffix(".taken").exists(), "the thief's lease")
     cluster.run(["scancel", str(job)], check=True)
     victim.communicate(timeout=30)
     cluster.wait_job(job)
@@ -192,7 +207,7 @@ def test_a_kept_end_is_worth_nothing(start: grants.Start) -> None:
     over.touch()
     out, _ = keeper.communicate(timeout=30)
     answers = json.loads(out)
-    assert answers["steal"] == "taken" and answers["low"] in ("closed", "BrokenPipeError", "ConnectionResetError")
+    assert answers["steal"] == "taken" and answers["low"] == answers["restore"] == "closed"
     assert [write for write in take_writes(cluster) if write[2] == "1000000"] == []
     cluster.wait_job(keeper_job)
 

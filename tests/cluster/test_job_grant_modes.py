@@ -12,7 +12,6 @@ from tests.lib.grants import (
     LONG,
     PSTATE,
     UNBALANCED,
-    WAITER,
     WAITS,
     begin,
     files,
@@ -133,52 +132,48 @@ def test_grant_off_falls_back(start: grants.Start) -> None:
     assert "grant" not in record and take_writes(cluster) == []
 
 
-def test_a_batch_step_gets_no_lease(start: grants.Start) -> None:
+def test_the_ranks_of_mpirun_have_the_lease_of_a_batch_step(start: grants.Start) -> None:
+    """Which inherit no descriptor; and those of a second mpirun have it after those of the first."""
     cluster = start()
-    job = jobs.sbatch(cluster, "env | grep cpufreq; true\n", ["-n2", PSTATE])
-    cluster.wait_job(job)
-    assert "cpufreq=" not in jobs.output(cluster, job)
-
-
-def test_a_descriptor_is_handed_down(start: grants.Start) -> None:
-    cluster = start("grant=fd governor=userspace")
     before = files(cluster)
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", *WAITS])
+    mpirun = f"mpirun.openmpi --bind-to core -n 2 {' '.join(WAITS[1:])}\n"
+    job = jobs.sbatch(cluster, f"env | grep -o cpufreq=lease\n{mpirun}{mpirun}", ["-N1", "-n2", PSTATE])
     record = jobs.record(cluster, job)
-    writes, wait = take_writes(cluster), record["wait"]
-    assert (f"policy{WAITER}", "scaling_setspeed", "1000000") in writes
-    assert {file for _, file, _ in writes} == {"scaling_governor", "scaling_setspeed"}
-    assert record["grant"] == {"mode": "fd", "cores": 2}
-    assert wait["transitions"] >= 8 and wait["low_s"] > 0.5 * wait["per_rank_s"][WAITER]
-    assert files(cluster) == before
+    assert "cpufreq=lease" in jobs.output(cluster, job)
+    grant, wait = record["grant"], record["wait"]
+    assert (grant["mode"], grant["cores"], "refused" in grant) == ("lease", 2, False)
+    assert grant["transitions"] == wait["transitions"] >= 16, "each wait of four, and back, twice"
+    assert {file for _, file, _ in take_writes(cluster)} == {"scaling_max_freq"}
+    assert is_clean(cluster, before)
 
 
-def test_a_descriptor_cannot_be_opened_again(start: grants.Start) -> None:
-    cluster = start("grant=fd governor=userspace")
-    tried = hostile(cluster, "by_path")
-    assert len(tried) == 9 and set(tried.values()) == {"PermissionError"}, "eight paths, one descriptor"
+def test_a_step_of_srun_takes_the_cores_from_the_batch_step(start: grants.Start) -> None:
+    cluster = start()
+    before = files(cluster)
+    job = jobs.sbatch(cluster, f"srun -n2 {' '.join(WAITS)}\n", ["-N1", "-n2", PSTATE])
+    record = jobs.record(cluster, job)
+    assert record["grant"]["transitions"] == record["wait"]["transitions"] >= 8
+    assert record["grant"]["cores"] == 2, "of the step: nobody used the batch step's"
+    assert is_clean(cluster, before)
 
 
-def test_a_descriptor_needs_the_userspace_governor(start: grants.Start) -> None:
-    cluster = start("grant=fd")
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", *UNBALANCED])
-    assert jobs.record(cluster, job)["grant"] == {
-        "mode": "fd", "cores": 0, "refused": {"governor is not userspace": 2}
-    }
+def test_ranks_that_share_a_domain_are_refused_in_a_batch_step(start: grants.Start) -> None:
+    cluster = start(domain_size=2)
+    job = jobs.sbatch(cluster, "true\n", ["-N1", "-n2", PSTATE])
+    why = "ranks of one task share the frequency domain"
+    assert jobs.record(cluster, job)["grant"]["refused"] == {why: 2}
     assert take_writes(cluster) == []
 
 
-def test_a_descriptor_needs_a_driver_that_has_it(start: grants.Start) -> None:
-    cluster = start("grant=fd governor=userspace", driver="intel_pstate")
-    job, _ = jobs.srun(cluster, ["-N1", "-n2", PSTATE, "true"])
-    assert jobs.record(cluster, job)["grant"]["refused"] == {"no userspace governor": 2}
-
-
-def test_a_descriptor_is_for_a_task_of_one_core(start: grants.Start) -> None:
-    cluster = start("grant=fd governor=userspace")
-    job, done = jobs.srun(cluster, ["-N1", "-n1", "-c2", PSTATE, "env"])
-    assert "cpufreq=" not in done.stdout
-    assert jobs.record(cluster, job)["grant"]["refused"] == {"grant=fd is for tasks of one core": 2}
+def test_a_descriptor_is_handed_down_no_more(start: grants.Start) -> None:
+    """The plugin says what serves instead, and does nothing: the job runs."""
+    cluster = start("grant=fd")
+    before = files(cluster)
+    done = cluster.run(["srun", "-N1", "-n1", PSTATE, "env"])
+    assert done.returncode == 0 and "MPI_WAIT_CONFIG" not in done.stdout
+    log = done.stderr + cluster.logs(f"slurmd-{cluster.nodes[0]}")
+    assert "'grant=fd' (accepted: grant=lease|file|off; fd is no more: grant=lease serves the same ranks" in log
+    assert files(cluster) == before and take_writes(cluster) == []
 
 
 def test_files_are_given_for_the_jobs_time(start: grants.Start) -> None:
@@ -199,10 +194,26 @@ def test_files_are_given_for_the_jobs_time(start: grants.Start) -> None:
     assert is_clean(cluster, before)
 
 
-@pytest.mark.parametrize("arguments", ["grant=file", "grant=fd governor=userspace"])
+@pytest.mark.parametrize("mode", ["0600", "0000", "0666"])
+def test_a_user_cannot_keep_the_files(start: grants.Start, mode: str) -> None:
+    """Nor a value of them: below min_khz, or above what the site had set."""
+    cluster = start("grant=file min_khz=1400000")
+    grants.set_file(cluster, 0, "scaling_max_freq", 2_000_000)
+    before = files(cluster)
+    script = f"cd {grants.CPUFREQ}\nfor f in policy*/scaling_max_freq; do [ -O $f ] || continue\n" \
+        f"cat ${{f%/*}}/cpuinfo_m{'in' if mode == '0600' else 'ax'}_freq > $f; chmod {mode} $f; echo kept $f; done\n"
+    job = jobs.sbatch(cluster, script, ["-N1", "-n1", PSTATE])
+    cluster.wait_job(job)
+    try:
+        assert "kept policy0/scaling_max_freq" in jobs.output(cluster, job)
+        assert is_clean(cluster, before)
+    finally:
+        grants.set_file(cluster, 0, "scaling_max_freq", 2_400_000)
+
+
 @pytest.mark.parametrize("how", ["ranks", "slurmstepd"])
-def test_other_grants_are_undone_too(start: grants.Start, arguments: str, how: str) -> None:
-    cluster = start(arguments)
+def test_files_that_are_given_are_undone_too(start: grants.Start, how: str) -> None:
+    cluster = start("grant=file")
     before = files(cluster)
     job, process = begin(cluster, ["-N1", "-n2", *LONG])
     wait_for(lambda: [write for write in take_writes(cluster) if write[2] == "1000000"])

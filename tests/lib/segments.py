@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.lib.record_tools import driver
 
-HEADER, SLOTS, LANE, CALLS, CALL, SIZES = 64, 4096, 384 + 64 * 256, 256, 64, 8 * 64 * 256
+HEADER, SLOTS, LANE, CALLS, CALL, SIZES = 64, 4096 + 8 * 16384, 384 + 64 * 256, 256, 64, 8 * 64 * 256
 SLOT = 128 + 8 * LANE
 MAGIC = 0x315441545357504D
 
@@ -17,7 +17,7 @@ def segment(
 ) -> bytes:
     fields = {
         "magic": MAGIC,
-        "version": 3,
+        "version": 4,
         "header_size": HEADER,
         "slot_size": SLOT,
         "slot_count": slots,

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.lib.journal_tools import BUILD, ENVIRONMENT, REPOSITORY, STATE, Node, nodes
+from tests.lib.waiting import wait_for
 
 HOST = BUILD / "tests/lib/doubles/grant_host"
 PLUGIN = BUILD / "spank/spank_mpi_wait.so"
 POLICIES = f"policies={REPOSITORY}/policies"
-DONE, NOT_YOURS, NOT_NOW = 0, 1, 2  # preload/lease.h
+DONE, NOT_YOURS, NOT_NOW, BUSY, OVER = range(5)  # preload/lease.h
 DEADLINE_S = 20
 MOST, LEAST = "3500000", "800000"  # kHz, of intel_pstate as the node has it
 MAX = "scaling_max_freq"
+STUCK = "request_wait_answer"  # of a file of the simulated node
 
 
 @pytest.fixture
@@ -30,12 +39,22 @@ def node(start: Callable[..., Node]) -> Node:
     return start(driver="intel_pstate")
 
 
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A directory that every user can get to."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        Path(directory).chmod(0o755)
+        yield Path(directory)
+
+
 class Step:
     """A step of two tasks on cores 0 and 1, until its with-statement ends."""
 
-    def __init__(self, node: Node, *arguments: str, job: int = 7) -> None:
+    def __init__(self, node: Node, *arguments: str, job: int = 7, contained: bool = False) -> None:
         self.node, self.job = node, job
-        words = node.command("env", "SLURM_CLUSTER_NAME=test", HOST, PLUGIN, job, 2, "pstate", POLICIES, *arguments)
+        more = ["CONTAINED=1"] if contained else []
+        words = node.command("env", "SLURM_CLUSTER_NAME=test", *more, HOST, PLUGIN, job, 2, "pstate", POLICIES,
+                             *arguments)
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True, env=ENVIRONMENT)
         assert self._answer() == "begun", self.process.stderr and self.process.stderr.read()
@@ -97,9 +116,9 @@ def test_a_task_lowers_its_own_core_and_puts_it_back(node: Node) -> None:
 def test_the_core_of_another_task_is_not_its_own(node: Node) -> None:
     before = node.snapshot()
     with Step(node) as step:
-        for cpu in (1, 2, 77):
-            assert step.ask(f"0 low {cpu}") == (NOT_YOURS, 0)
-            assert step.ask(f"0 restore {cpu}") == (NOT_YOURS, 0)
+        assert step.ask("0 low 1") == (NOT_YOURS, 0)
+        assert step.ask("0 restore 1") == (NOT_YOURS, 0)
+        assert step.tell("0 low 63") == "over"  # no such CPU
         assert node.snapshot() == before
 
 
@@ -126,7 +145,7 @@ def test_a_core_that_nobody_asks_for_again_comes_back_by_itself(node: Node) -> N
         while step.limits() != (MOST, MOST) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert step.limits() == (MOST, MOST)
-        assert step.ask("0 low 0") == (DONE, 1)
+        assert step.ask("0 low 0") == (DONE, 2)  # back, and low again
 
 
 def test_a_task_that_ends_leaves_its_core_as_it_was_and_the_others_alone(node: Node) -> None:
@@ -136,6 +155,118 @@ def test_a_task_that_ends_leaves_its_core_as_it_was_and_the_others_alone(node: N
         assert step.limits() == (MOST, LEAST)
         assert node.driver("hold", 8, 0, text="claim 0\n").stdout == "0 \n0 \n"  # free for another job
         assert step.ask("1 restore 1") == (DONE, 1)
+
+
+def test_only_a_thread_of_the_task_has_a_say(node: Node) -> None:
+    """Not one of another task, of slurmstepd, of anybody, or of nobody, whichever is named."""
+    before = node.snapshot()
+    with Step(node) as step:
+        other = step.tell("1 tid")
+        for thread in (other, step.process.pid, 1, 2, 0, 4194303, os.getpid()):
+            assert step.ask(f"0 low 0 {thread}") == (NOT_YOURS, 0), thread
+        assert step.ask(f"0 low 1 {step.tell('0 tid')}") == (NOT_YOURS, 0)
+        assert node.snapshot() == before
+        assert step.ask("0 low 0") == (DONE, 1)
+
+
+def test_a_core_belongs_to_one_process_of_the_task_at_a_time(node: Node) -> None:
+    """While that lives: mpirun's ranks come and go."""
+    with Step(node) as step:
+        child = step.tell("0 child")
+        assert step.ask(f"0 low 0 {child}") == (DONE, 1)
+        assert step.ask("0 low 0") == (BUSY, 0)
+        assert step.limits() == (LEAST, MOST)
+        os.kill(int(child), signal.SIGKILL)
+        wait_for(lambda: step.ask("0 low 0")[0] == DONE)
+        assert step.limits() == (LEAST, MOST)
+
+
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
+def test_a_task_that_stops_or_dies_leaves_no_core_low(node: Node, how: signal.Signals) -> None:
+    with Step(node) as step:
+        assert step.ask("0 low 0") == (DONE, 1)
+        task = int(step.tell("0 tid"))
+        os.kill(task, how)
+        wait_for(lambda: step.limits() == (MOST, MOST))
+        with suppress(ProcessLookupError):
+            os.kill(task, signal.SIGCONT)
+        assert step.exit() == ""
+
+
+def test_callbacks_in_a_child_that_ends_at_once(node: Node) -> None:
+    """With SlurmdParameters=contain_spank: the lease is slurmstepd's all the same."""
+    before = node.snapshot()
+    with Step(node, contained=True) as step:
+        assert step.ask("0 low 0") == (DONE, 1) and step.ask("1 low 1") == (DONE, 1)
+        assert step.limits() == (LEAST, LEAST)
+        assert step.tell("end 0") == "ended"
+        assert step.limits() == (MOST, LEAST)
+        assert step.exit() == ""
+        assert step.grant()["cores"] == 2
+    assert (node.snapshot(), node.journals()) == (before, [])
+
+
+def stuck(node: Node, *words: object, **how: Any) -> subprocess.Popen[str]:
+    """A process of tests/lib/programs/stuck.py that has begun."""
+    program = node.command("/usr/bin/python3", REPOSITORY / "tests/lib/programs/stuck.py", *words)
+    process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True, **how)
+    assert process.stdout and process.stdout.readline().strip() in ("serves", "writes")
+    return process
+
+
+def state_of(process: subprocess.Popen[str]) -> str:
+    return Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def test_a_write_that_holds_the_segment_delays_nothing(node: Node, reachable: Path) -> None:
+    """A page of a file system that never answers, written into the segment: a write of root's there would wait for its
+    end. Reading does not, and the board is not the task's to write."""
+    before = node.snapshot()
+    with Step(node) as step:
+        task = step.tell("0 tid")
+        config = step.tell("0 config")
+        segment = re.search(r";segment=(\d+):", config)
+        board = re.search(r";cpufreq=lease:(\d+):", config)
+        assert segment and board
+        server = stuck(node, "serve", reachable)
+        writer = stuck(node, "write", reachable, task, segment[1])
+        try:
+            wait_for(lambda: state_of(writer) == "D")
+            refused = node.run("/usr/bin/python3", REPOSITORY / "tests/lib/programs/stuck.py", "write", reachable, task,
+                               board[1])
+            assert "PermissionError" in refused.stderr
+            assert step.ask("0 low 0") == (DONE, 1) and step.limits() == (LEAST, MOST)
+            assert step.ask("0 restore 0") == (DONE, 1)
+            assert step.ask("1 low 1") == (DONE, 1)
+            assert step.exit() == "" and state_of(writer) == "D"
+        finally:
+            for process in (writer, server):
+                process.kill()
+                process.communicate(timeout=DEADLINE_S)
+    assert (node.snapshot(), node.journals()) == (before, [])
+
+
+def waits_of(step: Step) -> list[str]:
+    """Where in the kernel its threads wait."""
+    return [path.read_text() for path in Path(f"/proc/{step.process.pid}/task").glob("*/wchan")]
+
+
+def test_a_thread_that_is_stuck_does_not_keep_the_step_from_ending(node: Node) -> None:
+    """Whatever it is stuck in: here in the kernel's own file. It goes on when it can, though the plugin is unloaded,
+    and puts everything back."""
+    before = node.snapshot()
+    with Step(node) as step:
+        assert step.ask("1 low 1") == (DONE, 1)
+        node.simulation.control(stuck=[MAX])
+        assert step.tell("0 shout 0") == "silence"
+        wait_for(lambda: STUCK in waits_of(step))
+        assert step.tell("exit") == "gone" and STUCK in waits_of(step)
+        node.simulation.control(stuck=[])
+        wait_for(lambda: len(waits_of(step)) == 1)
+        log = step.exit()
+        assert step.process.returncode == 0
+        assert log.count("the lease's thread does not answer; what it holds is left to the epilog") == 2
+    assert (node.snapshot(), node.journals()) == (before, [])
 
 
 def test_a_file_is_its_users_no_longer_than_the_task_lasts(node: Node) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.lib.journal_tools import CPUFREQ, SPEED, STATE, Node, nodes, script
+from tests.lib.journal_tools import CPUFREQ, DRIVER, SPEED, STATE, Node, nodes, script
 
 
 @pytest.fixture
@@ -33,13 +33,52 @@ def test_what_somebody_else_has_set_since_is_left_alone(node: Node) -> None:
     done = node.restore()
     assert done.returncode == 0 and "3 left alone" in done.stderr
     for name, what in (("scaling_governor", "its value"), ("scaling_max_freq", "its value"),
-                       ("scaling_setspeed", "its owner or mode")):
+                       ("scaling_setspeed", "its owner")):
         assert f"policy0/{name}: somebody else has changed {what} since; left alone" in done.stderr
     assert (node.read(0, "scaling_governor"), node.read(0, "scaling_max_freq")) == ("performance", "1800000")
     os.chown(node.path(f"{CPUFREQ}/policy0/scaling_setspeed"), 0, 0)
     os.chmod(node.path(f"{CPUFREQ}/policy0/scaling_setspeed"), 0o644)
     node.write(0, "scaling_governor", "schedutil")
     node.write(0, "scaling_max_freq", 2_400_000)
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o000, 0o666, 0o4644])
+@pytest.mark.parametrize("khz", [1_000_000, 1_200_000, 2_400_000])
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "ended"])
+def test_a_file_that_was_given_away_is_put_back_whatever_its_user_made_of_it(
+    node: Node, mode: int, khz: int, killed: bool
+) -> None:
+    """Group, mode and value: below and above what would be written, where the site had a cap."""
+    node.write(0, "scaling_max_freq", 1_800_000)
+    before = node.snapshot()
+    holder = node.holder(7)
+    holder.do("claim 0", "record 0 scaling_max_freq khz=1400000-1800000 owner=65534:65534:644",
+              "give 0 scaling_max_freq")
+    file = node.path(f"{CPUFREQ}/policy0/scaling_max_freq")
+    node.write(0, "scaling_max_freq", khz)
+    os.chown(file, 65534, 12)
+    os.chmod(file, mode)
+    if not killed:
+        holder.do("release 0")
+    assert "since; left alone" not in holder.stop(kill=killed)
+    done = node.restore()
+    assert done.returncode == 0 and "since; left alone" not in done.stderr
+    assert (node.snapshot(), node.journals()) == (before, [])
+
+
+def test_a_kill_between_owner_and_mode_is_mended(node: Node) -> None:
+    """The file is root's again, and its mode is still what its user made of it."""
+    before = node.snapshot()
+    holder = node.holder(7)
+    holder.do("claim 0", "record 0 scaling_max_freq khz=1400000-2400000 owner=65534:65534:644",
+              "give 0 scaling_max_freq")
+    file = node.path(f"{CPUFREQ}/policy0/scaling_max_freq")
+    os.chmod(file, 0o666)
+    holder.stop(kill=True)
+    assert node.run(DRIVER, "/run/mpi-wait", "/sys", "epilog", 7, kill="owned:1").returncode == -9
+    assert (file.stat().st_uid, file.stat().st_mode & 0o777) == (0, 0o666)
+    assert node.restore().returncode == 0
+    assert (node.snapshot(), node.journals()) == (before, [])
 
 
 def test_a_setting_below_ours_is_told_from_a_cap(node: Node) -> None:

@@ -64,6 +64,12 @@ void fake_host_load(const char *plugin, const char *option, int argument_count, 
 		registered.cb(registered.val, option, fake_host.context == S_CTX_REMOTE);
 }
 
+void fake_host_unload(void)
+{
+	dlclose(plugin_handle);
+	plugin_handle = NULL;
+}
+
 int fake_host_call(const char *hook, int argument_count, char **arguments)
 {
 	char name[64];

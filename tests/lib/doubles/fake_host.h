@@ -38,6 +38,9 @@ const char *fake_host_getenv(const char *name);
 /* Loads the plugin anew (its static state too); gives the option to its callback where text is not NULL. */
 void fake_host_load(const char *plugin, const char *option, int argument_count, char **arguments);
 
+/* Unloads it, as slurmstepd does at its end. */
+void fake_host_unload(void);
+
 /* Calls slurm_spank_<hook>; returns its result. */
 int fake_host_call(const char *hook, int argument_count, char **arguments);
 

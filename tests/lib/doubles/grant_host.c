@@ -7,28 +7,36 @@
  * ARGUMENT as in plugstack.conf. Step 0, on cores 0 to TASKS - 1, of user and group 65534.
  *
  * One command a line, one answer a line:
- *     TASK config | cpus | widen | low CPU | restore CPU     of that task: see task_main
+ *     TASK config | cpus | widen | low CPU [TID] | restore CPU     of that task: see task_main
+ *     TASK shout CPU                                               low, without a look for the answer
+ *     TASK tid | child                                             its thread's number; of a process that it starts
  *     end TASK                                               it ends, and the plugin is told
- *     exit                                                   the step ends
+ *     exit                                                   the step ends, and the plugin is unloaded
  */
 #include <fcntl.h>
-#include <poll.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "preload/lease.h"
+#include "preload/stats.h"
 #include "tests/lib/doubles/fake_host.h"
 
 #define TASKS_MAX 8
 #define USER      65534
+#define CPUS_MAX  64
+#define PAGE      4096
+#define ANSWER    100000 /* looks for an answer: some 20 s and more */
 #define CONFIG    "MPI_WAIT_CONFIG"
 #define PIPE_ENDS 4
 
@@ -38,21 +46,52 @@ static struct {
 	FILE *hear;
 } tasks[TASKS_MAX];
 
-/* The answer to a request, "over" where there is none any more. */
-static void lease_ask(uint32_t verb, uint32_t cpu)
+/* A number of the task's configuration: the given one of "KEY=[lease:]NUMBER:DEVICE:INODE". */
+static int config_fd(const char *key)
 {
-	const char *lease = getenv(CONFIG) ? strstr(getenv(CONFIG), ";cpufreq=lease:") : NULL;
-	int descriptor = lease ? atoi(lease + strlen(";cpufreq=lease:")) : -1;
-	struct mpiwait_lease_request request = {
-	        .magic = MPIWAIT_LEASE_MAGIC, .verb = verb, .cpu = cpu, .tid = (uint32_t)syscall(SYS_gettid)};
-	struct mpiwait_lease_reply reply = {.magic = 0};
-	struct pollfd answer = {.fd = descriptor, .events = POLLIN};
+	const char *at = getenv(CONFIG) ? strstr(getenv(CONFIG), key) : NULL;
 
-	if (descriptor >= 0 && send(descriptor, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request) &&
-	    poll(&answer, 1, -1) == 1 && recv(descriptor, &reply, sizeof(reply), 0) == sizeof(reply))
-		printf("%u %u\n", reply.answer, reply.changes);
-	else
+	return at ? atoi(at + strlen(key)) : -1;
+}
+
+/* What a rank has: the board for reading, its word for writing. */
+static bool lease_map(const struct mpiwait_board **ret_board, uint64_t **ret_words)
+{
+	int board = config_fd(";cpufreq=lease:"), segment = config_fd(";segment=");
+	void *read = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, board, 0);
+	void *write = mmap(NULL, 8 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, segment, MPIWAIT_WORDS_OFFSET);
+
+	*ret_board = read;
+	*ret_words = write;
+	return read != MAP_FAILED && write != MAP_FAILED;
+}
+
+/* The answer to a request, and the changes that the core has seen since the one before; "over" where there is none. */
+static void lease_ask(uint32_t verb, uint32_t cpu, uint32_t tid, int most)
+{
+	static uint32_t seen[CPUS_MAX];
+	const struct mpiwait_board *board;
+	uint32_t serial, changes;
+	uint64_t *words;
+
+	if (!lease_map(&board, &words) || board->magic != MPIWAIT_BOARD_MAGIC || cpu >= CPUS_MAX ||
+	    cpu >= board->cpus) {
 		printf("over\n");
+		return;
+	}
+	serial = mpiwait_lease_serial(words[cpu]) + 1;
+	__atomic_store_n(&words[cpu], mpiwait_lease_request(verb, tid, serial), __ATOMIC_SEQ_CST);
+	for (int i = 0; mpiwait_lease_serial(__atomic_load_n(&board->reply[cpu], __ATOMIC_ACQUIRE)) != serial; i++) {
+		syscall(SYS_futex, &board->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		if (i == most) {
+			printf("silence\n");
+			return;
+		}
+		usleep(200);
+	}
+	changes = mpiwait_lease_changes(board->reply[cpu]);
+	printf("%u %u\n", mpiwait_lease_answer(board->reply[cpu]), changes - seen[cpu]);
+	seen[cpu] = changes;
 }
 
 static void cpus_print(void)
@@ -64,6 +103,19 @@ static void cpus_print(void)
 		if (CPU_ISSET(cpu, &cpus))
 			printf("%zu ", cpu);
 	printf("\n");
+}
+
+/* Another process of the task, which sleeps until the task ends. */
+static int child_make(void)
+{
+	pid_t child = fork();
+
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	return (int)child;
 }
 
 static int widen(void)
@@ -78,20 +130,58 @@ static int widen(void)
 static int task_main(void)
 {
 	char line[64], word[16];
-	unsigned cpu = 0;
+	unsigned cpu = 0, tid;
 
-	while (fgets(line, sizeof(line), stdin) && sscanf(line, "%15s %u", word, &cpu) >= 1) {
+	while (tid = (unsigned)syscall(SYS_gettid),
+	       fgets(line, sizeof(line), stdin) && sscanf(line, "%15s %u %u", word, &cpu, &tid) >= 1) {
 		if (strcmp(word, "config") == 0)
 			printf("%s\n", getenv(CONFIG) ? getenv(CONFIG) : "");
 		else if (strcmp(word, "cpus") == 0)
 			cpus_print();
 		else if (strcmp(word, "widen") == 0)
 			printf("%d\n", widen());
+		else if (strcmp(word, "tid") == 0)
+			printf("%u\n", tid);
+		else if (strcmp(word, "child") == 0)
+			printf("%d\n", child_make());
+		else if (strcmp(word, "shout") == 0)
+			lease_ask(MPIWAIT_LEASE_LOW, cpu, tid, 0);
 		else
-			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu);
+			lease_ask(strcmp(word, "low") == 0 ? MPIWAIT_LEASE_LOW : MPIWAIT_LEASE_RESTORE, cpu, tid,
+			          ANSWER);
 		fflush(stdout);
 	}
 	return 0;
+}
+
+/* What is passed to a child that has slurmstepd's memory. */
+struct contained {
+	const char *hook;
+	int count;
+	char **arguments;
+};
+
+static int contained_main(void *argument)
+{
+	const struct contained *contained = argument;
+
+	fake_host_call(contained->hook, contained->count, contained->arguments);
+	_exit(0);
+}
+
+/* As Slurm calls it; with CONTAINED as SlurmdParameters=contain_spank has it, from 24.05 on. */
+static void call(const char *hook, int count, char *arguments[])
+{
+	static char stack[1 << 20] __attribute__((aligned(16)));
+	struct contained contained = {hook, count, arguments};
+	pid_t child;
+
+	if (!getenv("CONTAINED")) {
+		fake_host_call(hook, count, arguments);
+		return;
+	}
+	child = clone(contained_main, stack + sizeof(stack), CLONE_VM | SIGCHLD, &contained);
+	waitpid(child, NULL, 0);
 }
 
 /* Until slurmstepd lets it go on. */
@@ -140,7 +230,7 @@ static void task_end(uint32_t task, int count, char *arguments[])
 	tasks[task].tell = NULL;
 	waitpid(tasks[task].pid, NULL, 0);
 	fake_host.task = task;
-	fake_host_call("task_exit", count, arguments);
+	call("task_exit", count, arguments);
 }
 
 static void step_end(int count, char *arguments[])
@@ -221,7 +311,7 @@ int main(int count, char *words[])
 	for (uint32_t task = 0; task < number; task++) {
 		fake_host.task = task;
 		fake_host.task_pid = tasks[task].pid;
-		fake_host_call("task_post_fork", count - 5, words + 5);
+		call("task_post_fork", count - 5, words + 5);
 	}
 	for (uint32_t task = 0; task < number; task++) {
 		fputc('\n', tasks[task].tell);
@@ -232,5 +322,10 @@ int main(int count, char *words[])
 	serve(count - 5, words + 5);
 	step_end(count - 5, words + 5);
 	fputs(fake_host.log, stderr);
+	fake_host_unload();
+	puts("gone");
+	fflush(stdout);
+	while (getchar() != EOF) /* what is left of threads may come to its end */
+		;
 	return 0;
 }

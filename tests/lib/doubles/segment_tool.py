@@ -19,7 +19,8 @@ import sys
 from pathlib import Path
 
 MAGIC = 0x315441545357504D
-SLOTS_OFFSET = 4096
+WORDS_OFFSET, WORDS = 4096, 16384
+SLOTS_OFFSET = WORDS_OFFSET + 8 * WORDS
 LANES, RUNGS, CALLS = 8, 8, 256
 HEADER = struct.Struct("=Q6I32x")
 SIZES = struct.Struct("=64Q")
@@ -53,7 +54,7 @@ def segment_make(slots: int = 64, **overrides: int) -> int:
     """A sealed memfd with a good header, or with the fields that the overrides spoil."""
     fields = {
         "magic": MAGIC,
-        "version": 3,
+        "version": 4,
         "header_size": HEADER.size,
         "slot_size": SLOT_SIZE,
         "slot_count": slots,

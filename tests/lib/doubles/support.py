@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -19,11 +20,13 @@ VIRTUAL = BUILD / "tests/lib/doubles/libvirtual-time.so"
 
 
 def run(command: list, config: str | None = NAP, segment: dict | None = None, preload: Path | None = None,
-        fds: tuple[int, ...] = (), virtual: bool = False, **environment: str):
+        fds: tuple[int, ...] = (), virtual: bool = False, made: Callable[[int], object] = lambda fd: None,
+        **environment: str):
     """Returns (completed process, segment). The segment's fields can be spoilt; config None: no configuration.
     preload: another library, behind ours. virtual: behind both, the double of the clock; what it counted is among the
-    values that are printed."""
+    values that are printed. made: is told of the segment."""
     fd = segment_tool.segment_make(**(segment or {}))
+    made(fd)
     libraries = ":".join(str(library) for library in (LIBRARY, preload, VIRTUAL if virtual else None) if library)
     full = os.environ | {"LD_PRELOAD": libraries, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                          "OMPI_MCA_rmaps_base_oversubscribe": "1"} | environment

@@ -2,17 +2,15 @@
 
     hostile.py COMMAND [ARGUMENT...]
 
-A task finds its end of the lease in MPI_WAIT_CONFIG. `low CPU` asks as a well-behaved rank does, bound to that CPU.
+A task finds its lease in MPI_WAIT_CONFIG. `low CPU` asks as a well-behaved rank does, bound to that CPU.
 """
 
 from __future__ import annotations
 
-import array
 import contextlib
 import ctypes
-import errno
-import functools
 import json
+import mmap
 import os
 import re
 import resource
@@ -23,37 +21,64 @@ import sys
 import time
 from collections.abc import Callable
 
-MAGIC = 0x314C574D
+MAGIC, BOARD_HEAD, WORDS_OFFSET, WORDS = 0x324C574D, 64, 4096, 16384  # preload/lease.h, preload/stats.h
 LOW, RESTORE = 1, 2
 ANSWERS = ("done", "not yours", "not now", "busy", "over")
 LIBC = ctypes.CDLL(None, use_errno=True)
-PIDFD_OPEN, PIDFD_GETFD = 434, 438
+PIDFD_OPEN, PIDFD_GETFD, FUTEX_WAKE = 434, 438, 1
+FUTEX = 202 if os.uname().machine == "x86_64" else 98
+PROT_READ, MAP_SHARED = 1, 1
+LIBC.mmap.restype = ctypes.c_void_p
 
 
-def lease(config: str | None = None) -> socket.socket:
-    found = re.search(r"cpufreq=lease:(\d+):", config or os.environ["MPI_WAIT_CONFIG"])
-    assert found, "no lease"
-    return socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, int(found.group(1)))
+def numbers(config: str | None = None) -> tuple[int, int]:
+    """The descriptors of the board and of the segment, by a configuration."""
+    text = config or os.environ["MPI_WAIT_CONFIG"]
+    board, segment = re.search(r"cpufreq=lease:(\d+):", text), re.search(r"segment=(\d+):", text)
+    assert board and segment, "no lease"
+    return int(board.group(1)), int(segment.group(1))
 
 
-def packet(verb: int, cpu: int, serial: int = 7, magic: int = MAGIC) -> bytes:
-    return struct.pack("5I", magic, verb, cpu, int(LIBC.gettid()), serial)
+class Lease:
+    """What a task has: a board to read and to ring at, and words to write."""
 
+    def __init__(self, board: int, segment: int) -> None:
+        size = os.fstat(board).st_size
+        self.board = mmap.mmap(board, size, prot=mmap.PROT_READ)
+        self.words = mmap.mmap(segment, WORDS_OFFSET + 8 * WORDS)
+        magic, _, self.cpus, _ = struct.unpack_from("4I", self.board)
+        assert magic == MAGIC
+        self.bell = LIBC.mmap(None, ctypes.c_size_t(4096), PROT_READ, MAP_SHARED, board, ctypes.c_long(0)) + 4
 
-def ask(end: socket.socket, verb: int, cpu: int, wait_s: float = 1.0) -> str:
-    end.settimeout(wait_s)
-    try:
-        end.send(packet(verb, cpu))
-        reply = end.recv(64)
-    except socket.timeout:
+    def ring(self) -> None:
+        LIBC.syscall(FUTEX, ctypes.c_void_p(self.bell), FUTEX_WAKE, 2**31 - 1, None, None, 0)
+
+    def write(self, cpu: int, word: int) -> None:
+        struct.pack_into("Q", self.words, WORDS_OFFSET + 8 * cpu, word)
+
+    def ask(self, verb: int, cpu: int, wait_s: float = 1.0, thread: int = 0) -> str:
+        """The answer, "silence" where none comes, "closed" where nobody answers any more."""
+        before, = struct.unpack_from("Q", self.words, WORDS_OFFSET + 8 * cpu)
+        serial = (before + 1) & 0xFFFFFFFF
+        self.write(cpu, verb << 54 | (thread or int(LIBC.gettid())) << 32 | serial)
+        until = time.monotonic() + wait_s
+        while cpu < self.cpus and time.monotonic() < until:
+            if struct.unpack_from("4I", self.board)[3]:
+                return "closed"
+            self.ring()
+            reply, = struct.unpack_from("Q", self.board, BOARD_HEAD + 8 * cpu)
+            if reply & 0xFFFFFFFF == serial:
+                return ANSWERS[reply >> 32 & 0xFF]
+            time.sleep(0.0005)
         return "silence"
-    except OSError as error:
-        return type(error).__name__
-    if not reply:
-        return "closed"
-    magic, serial, answer, _ = struct.unpack("4I", reply)
-    assert (magic, serial) == (MAGIC, 7)
-    return ANSWERS[answer]
+
+
+def lease(config: str | None = None) -> Lease:
+    return Lease(*numbers(config))
+
+
+def ask(end: Lease, verb: int, cpu: int, wait_s: float = 5.0) -> str:
+    return end.ask(verb, cpu, wait_s)
 
 
 def bind() -> int:
@@ -67,8 +92,8 @@ def every_cpu() -> dict[str, str]:
     """Asks for each CPU of the machine."""
     own, end = bind(), lease()
     answers = {str(cpu): ask(end, LOW, cpu) for cpu in range(os.cpu_count() or 1)}
-    answers["65536"] = ask(end, LOW, 65536)
-    answers["4294967295"] = ask(end, LOW, 2**32 - 1)
+    for cpu in range(os.cpu_count() or 1, WORDS):
+        end.write(cpu, LOW << 54 | int(LIBC.gettid()) << 32 | 1)
     ask(end, RESTORE, own)
     return {"own": str(own), **answers}
 
@@ -95,37 +120,43 @@ def by_path() -> dict[str, str]:
 
 
 def garbage() -> dict[str, str]:
-    """Sends what is no request, one kind per fresh child that is told which."""
-    kind, end, own = sys.argv[2], lease(), bind()
+    """Writes what is no request where its core is low, and asks as it should after that."""
+    own, end = bind(), lease()
     first = ask(end, LOW, own)
-    junk = {"short": b"x", "long": b"x" * 4096, "empty": b"", "magic": packet(LOW, own, magic=1),
-            "verb": packet(99, own)}
-    if kind == "descriptors":
-        rights = array.array("i", [0] * 200).tobytes()
-        end.sendmsg([packet(LOW, own)], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
-    else:
-        end.send(junk[kind])
-    time.sleep(0.2)
-    return {"first": first, "then": ask(end, LOW, own)}
+    return {"own": str(own), "first": first, "then": ask(end, int(sys.argv[2]), own), "at last": ask(end, LOW, own)}
+
+
+def others() -> dict[str, str]:
+    """Asks for its own core in the name of other threads: its parent's, init's, those that it is told."""
+    own, end = bind(), lease()
+    return {name: end.ask(LOW, own, 5, int(name)) for name in (str(os.getppid()), "1", "4194303", *sys.argv[2:])}
 
 
 def flood() -> dict[str, float]:
-    """Sends as fast as it can for two seconds, and never reads."""
-    end, own, sent, refused = lease(), bind(), 0, 0
-    end.setblocking(False)
-    until = time.monotonic() + 2
-    while time.monotonic() < until:
-        try:
-            end.send(packet(LOW if sent % 2 else RESTORE, own))
-            sent += 1
-        except BlockingIOError:
-            refused += 1
-            time.sleep(0.001)
-    stepd = os.getppid()
-    ticks = os.sysconf("SC_CLK_TCK")
-    with open(f"/proc/{stepd}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return {"sent": sent, "refused": refused, "stepd_s": (int(fields[11]) + int(fields[12])) / ticks}
+    """Forges all words and rings as fast as it can for two seconds."""
+    end, own, rings = lease(), bind(), 0
+    stepd, ticks = os.getppid(), os.sysconf("SC_CLK_TCK")
+
+    def used() -> float:
+        with open(f"/proc/{stepd}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / ticks
+    before, began = used(), time.monotonic()
+    while time.monotonic() < began + 2:
+        for serial in range(1, 200):
+            end.write(own, (1 + serial % 2) << 54 | int(LIBC.gettid()) << 32 | serial)
+            end.write(serial, serial % 4 << 54 | int(LIBC.gettid()) << 32 | rings & 0xFFFFFFFF)
+            end.ring()
+        rings += 199
+    return {"rings": rings, "stepd_s": used() - before, "s": time.monotonic() - began}
+
+
+def stop() -> dict[str, str]:
+    """Lowers its core, and stops."""
+    own, end = bind(), lease()
+    answer = ask(end, LOW, own)
+    os.kill(os.getpid(), signal.SIGSTOP)
+    return {"own": str(own), "low": answer}
 
 
 def hold() -> dict[str, str]:
@@ -136,16 +167,9 @@ def hold() -> dict[str, str]:
     return {"own": str(own), "low": answer}
 
 
-def granted() -> int:
-    """The descriptor of either kind of grant."""
-    found = re.search(r"cpufreq=(?:lease|fd):(\d+):", os.environ["MPI_WAIT_CONFIG"])
-    assert found, "no grant"
-    return int(found.group(1))
-
-
 def hand_out() -> dict[str, str]:
     """Writes down its environment, offers what it was granted to anybody who connects, and stays."""
-    own, descriptor = bind(), granted()
+    own, descriptors = bind(), list(numbers())
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     path = sys.argv[2]
     server.bind(path + ".new")
@@ -159,7 +183,7 @@ def hand_out() -> dict[str, str]:
     with contextlib.suppress(socket.timeout):
         while True:
             client, _ = server.accept()
-            socket.send_fds(client, [b"x"], [descriptor])
+            socket.send_fds(client, [b"x"], descriptors)
             client.close()
     return {"own": str(own)}
 
@@ -173,67 +197,33 @@ def await_file(made: str, awaited: str) -> None:
 
 
 def steal() -> dict[str, str]:
-    """Takes another process's end, by the way that it is told, and asks for that process's core: where a file is named,
-    once it is there."""
+    """Takes another process's lease, by the way that it is told, and asks for that process's core: where a file is
+    named, once it is there."""
     way, path = sys.argv[2], sys.argv[3]
     with open(path + ".env") as file:
         other = json.load(file)
-    found = re.search(r"cpufreq=lease:(\d+):", other["config"])
-    assert found
+    theirs = numbers(other["config"])
     try:
         if way == "environment":
             end = lease(other["config"])
         elif way == "proc":
-            descriptor = os.open(f"/proc/{other['pid']}/fd/{found.group(1)}", os.O_RDWR)
-            end = socket.socket(fileno=descriptor)
+            paths = [f"/proc/{other['pid']}/fd/{number}" for number in theirs]
+            end = Lease(os.open(paths[0], os.O_RDONLY), os.open(paths[1], os.O_RDWR))
         elif way == "pidfd":
             pidfd = LIBC.syscall(PIDFD_OPEN, other["pid"], 0)
-            descriptor = LIBC.syscall(PIDFD_GETFD, pidfd, int(found.group(1)), 0)
-            if descriptor < 0:
+            taken = [LIBC.syscall(PIDFD_GETFD, pidfd, number, 0) for number in theirs]
+            if min(taken) < 0:
                 return {"steal": os.strerror(ctypes.get_errno())}
-            end = socket.socket(fileno=descriptor)
+            end = Lease(*taken)
         else:
             client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             client.connect(path)
-            _, descriptors, _, _ = socket.recv_fds(client, 1, 1)
-            end = socket.socket(fileno=descriptors[0])
+            end = Lease(*socket.recv_fds(client, 1, 2)[1])
     except OSError as error:
         return {"steal": type(error).__name__}
     if len(sys.argv) > 4:
         await_file(path + ".taken", sys.argv[4])
     return {"steal": "taken", "low": ask(end, LOW, other["own"]), "restore": ask(end, RESTORE, other["own"])}
-
-
-def keep() -> dict[str, str]:
-    """Takes a scaling_setspeed that another process hands out, or has, and writes to it what stdin says, until its
-    end. For processes outside the job."""
-    way, path = sys.argv[2], sys.argv[3]
-    with open(path + ".env") as file:
-        other = json.load(file)
-    found = re.search(r"cpufreq=fd:(\d+):", other["config"])
-    assert found
-
-    def attempt(action: Callable[[], object]) -> str:
-        try:
-            action()
-        except OSError as error:
-            return errno.errorcode[error.errno or 0]
-        return "done"
-    if way == "rights":
-        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        client.connect(path)
-        descriptor = socket.recv_fds(client, 1, 1)[1][0]
-    else:
-        pidfd = LIBC.syscall(PIDFD_OPEN, other["pid"], 0)
-        descriptor = LIBC.syscall(PIDFD_GETFD, pidfd, int(found.group(1)), 0)
-    proc = f"/proc/{other['pid']}/fd/{found.group(1)}"
-    answers = {"taken": str(descriptor >= 0), "proc": attempt(lambda: os.open(proc, os.O_WRONLY))}
-    if descriptor >= 0:
-        answers["again"] = attempt(lambda: os.open(f"/proc/self/fd/{descriptor}", os.O_WRONLY))
-    print(json.dumps(answers), flush=True)
-    for text in map(str.encode, sys.stdin):
-        print(attempt(functools.partial(os.pwrite, descriptor, text, 0)), flush=True)
-    return {}
 
 
 def low() -> dict[str, str]:

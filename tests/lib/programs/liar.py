@@ -9,7 +9,7 @@ import struct
 import sys
 import time
 
-SLOTS_OFFSET, STATE_OFFSET = 4096, 4
+SLOTS_OFFSET, STATE_OFFSET = 4096 + 8 * 16384, 4
 STATE_RUNNING = 2
 NAN = struct.pack("<d", float("nan"))
 

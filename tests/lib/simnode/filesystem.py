@@ -16,6 +16,7 @@ import time
 import traceback
 
 import pyfuse3
+import trio
 
 from tests.lib.simnode.tree import Directory, File, Link
 
@@ -133,8 +134,19 @@ class Attributes(pyfuse3.Operations):
         write = self._open_files[fh].write
         if write is None:
             raise pyfuse3.FUSEError(errno.EIO)
-        self._guarded(write, bytes(buf).decode("ascii", "replace").strip())
+        while not self._written(write, bytes(buf).decode("ascii", "replace").strip()):
+            await trio.sleep(0.01)
         return len(buf)
+
+    def _written(self, write, text: str) -> bool:
+        """False: not yet."""
+        try:
+            self._guarded(write, text)
+        except pyfuse3.FUSEError as error:
+            if error.errno != errno.EAGAIN:
+                raise
+            return False
+        return True
 
     def _guarded(self, call, *arguments):
         """The attribute's own error number; EIO and a trace in the log for a bug of ours."""

@@ -45,6 +45,7 @@ class Node:
         self.cpus = sorted(self.policy_of)
         self.throttle = {cpu: dict.fromkeys(THROTTLE_COUNTERS, 0) for cpu in self.cpus}
         self._denied: set[str] = set()
+        self._stuck: set[str] = set()
         self._shown: dict[str, str] = {}
         self._writes: deque[tuple[float, str, str, str]] = deque(maxlen=WRITES_MAX)
         self._cpu_time = CpuTime({os.getpid()})
@@ -73,8 +74,8 @@ class Node:
         """{"speed": X} {"hold": true} {"reset": ZONE} {"remove": ZONE}
         {"throttle": {"cpu0": {"core_throttle_count": 3}}} {"cap": {"0": KHZ}} and {"firmware": {"0":
         KHZ}} by the domain's first CPU, 0 for none; {"deny": [FILE]}: what is written to these cpufreq
-        files is EIO, and {"show": {FILE: TEXT}}: what these hold instead, both until the next such
-        word; EINVAL for anything else."""
+        files is EIO, {"stuck": [FILE]}: it has to wait, and {"show": {FILE: TEXT}}: what these hold
+        instead, each until the next such word; EINVAL for anything else."""
         try:
             for name, value in json.loads(text).items():
                 self._apply(name, value)
@@ -99,6 +100,8 @@ class Node:
                 setattr(self.policy_of[int(cpu)], f"{name}_khz", int(khz))
         elif name == "deny":
             self._denied = set(value)
+        elif name == "stuck":
+            self._stuck = set(value)
         elif name == "show":
             self._shown = dict(value)
         else:
@@ -141,6 +144,8 @@ class Node:
         """Notes the writes to a domain's files, and lets `control` spoil them."""
         def watched_write(name: str, write: Callable[[str], None]) -> Callable[[str], None]:
             def write_and_note(text: str) -> None:
+                if name in self._stuck:
+                    raise BlockingIOError(errno.EAGAIN, "stuck")
                 if name in self._denied:
                     raise OSError(errno.EIO, "denied")
                 write(text)

@@ -15,7 +15,7 @@
 
 #define SLOTS_MOST 3
 #define PAGE       4096u
-#define PAGES_MOST (3 + SLOTS_MOST * (sizeof(struct mpiwait_slot) + sizeof(struct mpiwait_sizes)) / PAGE)
+#define PAGES_MOST (35 + SLOTS_MOST * (sizeof(struct mpiwait_slot) + sizeof(struct mpiwait_sizes)) / PAGE)
 #define BEGUN_NS   UINT64_C(1000000000)
 #define NOW_NS     UINT64_C(3600000000000)
 #define NODE                                                                                                \

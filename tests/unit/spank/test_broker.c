@@ -1,298 +1,343 @@
 /*
- * The broker, with the calls and the processes of the test: who is heard, what ends a lease, and that a task which
- * floods it delays nobody. What the calls do to a frequency is tested on a simulated node.
+ * The broker, with the calls of the test: what is heard, in which order, and that neither forged words nor rings
+ * without end keep it from orders and expiry. What the calls do to a frequency is tested on a simulated node.
  */
 #include "spank/broker.h"
 
 #include <errno.h>
-#include <poll.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
-#include <sys/socket.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "preload/stats.h"
+#include "spank/files.h"
+#include "spank/memory_file.h"
+#include "spank/ration.h"
 #include "tests/lib/check.h"
 
-#define TASKS     2
-#define ANSWER_MS 20000 /* a machine that is busy, not one that is slow */
-#define BURST     64    /* requests, as broker.c has it */
+#define CPUS      1024
+#define ANSWER_NS (20 * SECOND_NS) /* a machine that is busy, not one that is slow */
+#define SECOND_NS UINT64_C(1000000000)
+#define MS_NS     UINT64_C(1000000)
 #define NEVER     UINT64_MAX
 
-/* What the broker has called for, by the broker's thread; read once it has answered, or has ended. */
+/* What the broker has called for, by the broker's thread. */
 static struct {
-	pthread_mutex_t mutex;
-	unsigned lowered[TASKS], restored[TASKS], dropped[TASKS];
-	pid_t process;
-	uint32_t cpu;
-} called = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+	unsigned lowered, restored, expired, obeyed;
+	uint32_t cpu, thread;
+	uint64_t took_ns; /* each lower, of CPU time */
+	bool ends;
+	bool hangs; /* the next lower, until this is false again */
+	uint64_t expires_ns;
+} called;
 
-static int ends[TASKS]; /* the tasks' */
+static struct board board;
 static struct broker *broker;
+static uint64_t *words;
+static int segment;
 
-static enum mpiwait_lease_answer lower(void *context, uint32_t task, pid_t process,
-                                       const struct mpiwait_lease_request *request, uint32_t *ret_changes)
+static unsigned count(const unsigned *counter)
 {
+	return __atomic_load_n(counter, __ATOMIC_ACQUIRE);
+}
+
+static void more(unsigned *counter)
+{
+	__atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL);
+}
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+static enum mpiwait_lease_answer lower(void *context, uint32_t cpu, pid_t thread, uint32_t *ret_changes)
+{
+	uint64_t until_ns = cpu_ns() + called.took_ns;
+
 	(void)context;
-	pthread_mutex_lock(&called.mutex);
-	called.lowered[task]++;
-	called.process = process;
-	called.cpu = request->cpu;
-	pthread_mutex_unlock(&called.mutex);
+	called.cpu = cpu;
+	called.thread = (uint32_t)thread;
 	*ret_changes = 3;
-	return MPIWAIT_LEASE_NOT_NOW;
+	more(&called.lowered);
+	while (cpu_ns() < until_ns || __atomic_load_n(&called.hangs, __ATOMIC_ACQUIRE))
+		;
+	return cpu == 5 ? MPIWAIT_LEASE_DONE : MPIWAIT_LEASE_NOT_NOW;
 }
 
-static enum mpiwait_lease_answer restore(void *context, uint32_t task, const struct mpiwait_lease_request *request,
-                                         uint32_t *ret_changes)
+static enum mpiwait_lease_answer restore(void *context, uint32_t cpu, uint32_t *ret_changes)
 {
 	(void)context;
-	(void)request;
-	pthread_mutex_lock(&called.mutex);
-	called.restored[task]++;
-	pthread_mutex_unlock(&called.mutex);
-	*ret_changes = 0;
+	called.cpu = cpu;
+	*ret_changes = 4;
+	more(&called.restored);
 	return MPIWAIT_LEASE_DONE;
-}
-
-static void drop(void *context, uint32_t task)
-{
-	(void)context;
-	pthread_mutex_lock(&called.mutex);
-	called.dropped[task]++;
-	pthread_mutex_unlock(&called.mutex);
 }
 
 static uint64_t expire(void *context, uint64_t now_ns)
 {
 	(void)context;
-	(void)now_ns;
+	if (__atomic_load_n(&called.expires_ns, __ATOMIC_ACQUIRE) > now_ns)
+		return called.expires_ns;
+	more(&called.expired);
+	__atomic_store_n(&called.expires_ns, NEVER, __ATOMIC_RELEASE);
 	return NEVER;
 }
 
-static const struct broker_calls calls = {lower, restore, drop, expire};
-
-/* A lease for each of the tasks, whose processes are these. */
-static void begin(const pid_t tasks[TASKS], uid_t uid)
+static bool obey(void *context)
 {
-	struct broker_lease leases[TASKS];
+	(void)context;
+	more(&called.obeyed);
+	return !__atomic_load_n(&called.ends, __ATOMIC_ACQUIRE);
+}
+
+static const struct broker_calls calls = {lower, restore, expire, obey};
+
+static void begin(void)
+{
+	struct broker_config config = {.calls = &calls, .board = &board};
 	struct error error = {""};
-	int on = 1;
 
-	memset(called.lowered, 0, sizeof(called.lowered));
-	memset(called.restored, 0, sizeof(called.restored));
-	memset(called.dropped, 0, sizeof(called.dropped));
-	for (int i = 0; i < TASKS; i++) {
-		int pair[2] = {-1, -1};
-
-		CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) == 0);
-		CHECK(setsockopt(pair[0], SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) == 0);
-		leases[i] = (struct broker_lease){.descriptor = pair[0], .task = tasks[i], .uid = uid};
-		ends[i] = pair[1];
-	}
-	CHECK(broker_start(leases, TASKS, &calls, NULL, &broker, &error) == 0);
+	memset(&called, 0, sizeof(called));
+	called.expires_ns = NEVER;
+	segment = memory_file("test");
+	CHECK(segment >= 0 && ftruncate(segment, MPIWAIT_SLOTS_OFFSET) == 0);
+	words = mmap(NULL, CPUS * sizeof(*words), PROT_READ | PROT_WRITE, MAP_SHARED, segment, MPIWAIT_WORDS_OFFSET);
+	CHECK(words != MAP_FAILED && board_create(CPUS, &board, &error) == 0);
+	config.segment = segment;
+	CHECK(broker_start(&config, &broker, &error) == 0);
 }
 
 static void end(void)
 {
-	broker_stop(broker);
-	for (int i = 0; i < TASKS; i++)
-		close(ends[i]);
+	__atomic_store_n(&called.ends, true, __ATOMIC_RELEASE);
+	CHECK(broker_order(broker, ANSWER_NS) && broker_end(broker, ANSWER_NS));
+	CHECK(board.page->over == 1);
+	board_end(&board);
+	munmap(words, CPUS * sizeof(*words));
+	close(segment);
 }
 
-static bool ask(int descriptor, uint32_t verb, uint32_t serial)
+static void say(uint32_t cpu, uint32_t verb, uint32_t serial)
 {
-	const struct mpiwait_lease_request request = {
-	        .magic = MPIWAIT_LEASE_MAGIC, .verb = verb, .cpu = 5, .tid = 7, .serial = serial};
-
-	return send(descriptor, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request);
+	__atomic_store_n(&words[cpu], mpiwait_lease_request(verb, 77, serial), __ATOMIC_SEQ_CST);
+	board_ring(&board);
 }
 
-/* Whether a reply comes; at the lease's end none does. */
-static bool hear(int descriptor, struct mpiwait_lease_reply *ret_reply)
+static uint64_t reply_of(uint32_t cpu)
 {
-	struct pollfd answer = {.fd = descriptor, .events = POLLIN};
-
-	return poll(&answer, 1, ANSWER_MS) == 1 &&
-	       recv(descriptor, ret_reply, sizeof(*ret_reply), 0) == sizeof(*ret_reply);
+	return __atomic_load_n(&board.page->reply[cpu], __ATOMIC_ACQUIRE);
 }
 
-static bool has_ended(int descriptor)
+/* Waits until that CPU's request has its answer, ringing; returns the answer. */
+static int hear(uint32_t cpu, uint32_t serial)
 {
-	struct pollfd answer = {.fd = descriptor, .events = POLLIN};
-	struct mpiwait_lease_reply reply;
+	uint64_t until_ns = clock_monotonic_ns() + ANSWER_NS;
 
-	return poll(&answer, 1, ANSWER_MS) == 1 && recv(descriptor, &reply, sizeof(reply), 0) <= 0;
+	while (mpiwait_lease_serial(reply_of(cpu)) != serial) {
+		if (clock_monotonic_ns() > until_ns)
+			return -1;
+		board_ring(&board);
+		usleep(100);
+	}
+	return (int)mpiwait_lease_answer(reply_of(cpu));
 }
 
 static void answers(void)
 {
-	const pid_t tasks[TASKS] = {getpid(), getpid()};
-	struct mpiwait_lease_reply reply = {0};
-
-	begin(tasks, getuid());
-	CHECK(ask(ends[0], MPIWAIT_LEASE_LOW, 41) && hear(ends[0], &reply));
-	CHECK(reply.magic == MPIWAIT_LEASE_MAGIC && reply.serial == 41);
-	CHECK(reply.answer == MPIWAIT_LEASE_NOT_NOW && reply.changes == 3);
-	CHECK(called.lowered[0] == 1 && called.lowered[1] == 0 && called.process == getpid() && called.cpu == 5);
-	CHECK(ask(ends[1], MPIWAIT_LEASE_RESTORE, 42) && hear(ends[1], &reply));
-	CHECK(reply.serial == 42 && reply.answer == MPIWAIT_LEASE_DONE && reply.changes == 0);
-	CHECK(called.restored[1] == 1 && called.restored[0] == 0);
+	begin();
+	say(5, MPIWAIT_LEASE_LOW, 41);
+	CHECK(hear(5, 41) == MPIWAIT_LEASE_DONE && mpiwait_lease_changes(reply_of(5)) == 3);
+	CHECK(called.lowered == 1 && called.cpu == 5 && called.thread == 77);
+	say(5, MPIWAIT_LEASE_RESTORE, 42);
+	CHECK(hear(5, 42) == MPIWAIT_LEASE_DONE && mpiwait_lease_changes(reply_of(5)) == 4 && called.restored == 1);
+	say(CPUS - 1, MPIWAIT_LEASE_LOW, UINT32_MAX);
+	CHECK(hear(CPUS - 1, UINT32_MAX) == MPIWAIT_LEASE_NOT_NOW && called.cpu == CPUS - 1);
 	end();
-	CHECK(called.dropped[0] == 0 && called.dropped[1] == 0); /* the caller ends it, and knows */
 }
 
-/* What is no request ends that lease, and no other. */
-static void ends_a_lease(void)
+/* A core that was not lowered is as it was: nothing is called for it, so that such requests are cheap. */
+static void restores_what_is_low_only(void)
 {
-	static const struct {
-		struct mpiwait_lease_request request;
-		size_t size;
-	} cases[] = {
-	        {{.magic = 1, .verb = MPIWAIT_LEASE_LOW}, sizeof(struct mpiwait_lease_request)},
-	        {{.magic = MPIWAIT_LEASE_MAGIC, .verb = 0}, sizeof(struct mpiwait_lease_request)},
-	        {{.magic = MPIWAIT_LEASE_MAGIC, .verb = MPIWAIT_LEASE_RESTORE + 1},
-	         sizeof(struct mpiwait_lease_request)},
-	        {{.magic = MPIWAIT_LEASE_MAGIC, .verb = MPIWAIT_LEASE_LOW}, sizeof(struct mpiwait_lease_request) - 1},
-	        {{.magic = MPIWAIT_LEASE_MAGIC, .verb = MPIWAIT_LEASE_LOW}, 0},
-	};
-	const pid_t tasks[TASKS] = {getpid(), getpid()};
+	begin();
+	say(6, MPIWAIT_LEASE_RESTORE, 1);
+	CHECK(hear(6, 1) == MPIWAIT_LEASE_DONE && called.restored == 0);
+	say(6, MPIWAIT_LEASE_LOW, 2);
+	CHECK(hear(6, 2) == MPIWAIT_LEASE_NOT_NOW);
+	say(6, MPIWAIT_LEASE_RESTORE, 3);
+	CHECK(hear(6, 3) == MPIWAIT_LEASE_DONE && called.restored == 0);
+	end();
+}
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct mpiwait_lease_reply reply;
+/* What is no request costs that core its low frequency, and no other. */
+static void restores_for_no_request(void)
+{
+	begin();
+	say(5, MPIWAIT_LEASE_LOW, 1);
+	CHECK(hear(5, 1) == MPIWAIT_LEASE_DONE);
+	say(5, 99, 2);
+	CHECK(hear(5, 2) == MPIWAIT_LEASE_OVER && called.restored == 1 && called.cpu == 5);
+	say(5, MPIWAIT_LEASE_LOW, 3);
+	CHECK(hear(5, 3) == MPIWAIT_LEASE_DONE);
+	end();
+}
 
-		begin(tasks, getuid());
-		CHECK(send(ends[0], &cases[i].request, cases[i].size, MSG_NOSIGNAL) == (ssize_t)cases[i].size);
-		EXPECT(has_ended(ends[0]), "case %zu", i);
-		CHECK(ask(ends[1], MPIWAIT_LEASE_LOW, 1) && hear(ends[1], &reply));
-		end();
-		EXPECT(called.dropped[0] == 1 && called.dropped[1] == 0 && called.lowered[0] == 0, "case %zu", i);
+static void *write_without_end(void *argument)
+{
+	uint32_t serial = 0;
+
+	while (!__atomic_load_n((bool *)argument, __ATOMIC_ACQUIRE)) {
+		serial++;
+		for (uint32_t cpu = 10; cpu < CPUS; cpu++)
+			__atomic_store_n(&words[cpu], mpiwait_lease_request(serial % 2, 77, serial), __ATOMIC_RELAXED);
+		board_ring(&board);
 	}
-	begin(tasks, getuid());
-	shutdown(ends[0], SHUT_WR); /* as at the task's end */
-	CHECK(has_ended(ends[0]));
-	end();
-	CHECK(called.dropped[0] == 1);
+	return NULL;
 }
 
-/* A child that sends what it is told to, and lives until it is told to end. */
-struct child {
-	pid_t pid;
-	int tell; /* closed: it ends */
-	int told;
-};
-
-static struct child child_make(int descriptor)
+static bool comes(const unsigned *counter, unsigned least)
 {
-	struct child child = {.pid = -1};
-	int order[2] = {-1, -1}, done[2] = {-1, -1};
-	char byte = 0;
+	uint64_t until_ns = clock_monotonic_ns() + ANSWER_NS;
 
-	CHECK(pipe(order) == 0 && pipe(done) == 0);
-	child.pid = fork();
-	if (child.pid == 0) {
-		close(order[1]);
-		ask(descriptor, MPIWAIT_LEASE_LOW, 77);
-		if (write(done[1], &byte, 1) != 1)
-			_exit(1);
-		while (read(order[0], &byte, 1) > 0)
-			;
-		_exit(0);
-	}
-	close(order[0]);
-	close(done[1]);
-	child.tell = order[1];
-	child.told = done[0];
-	CHECK(read(child.told, &byte, 1) == 1); /* it has sent */
-	return child;
+	while (count(counter) < least && clock_monotonic_ns() < until_ns)
+		usleep(500);
+	return count(counter) >= least;
 }
 
-static void child_end(const struct child *child)
-{
-	int status = -1;
-
-	close(child->tell);
-	close(child->told);
-	CHECK(waitpid(child->pid, &status, 0) == child->pid && status == 0);
-}
-
-/* Who is not of the task, by the kernel's word, gets no answer, whatever it sends; nor does another user. */
-static void hears_nobody_else(void)
-{
-	const pid_t tasks[TASKS] = {getpid(), getpid()};
-	struct mpiwait_lease_reply reply;
-	struct child child, other;
-	pid_t foreign[TASKS];
-
-	begin(tasks, getuid() + 1);
-	CHECK(ask(ends[0], MPIWAIT_LEASE_LOW, 1));
-	shutdown(ends[0], SHUT_WR);
-	CHECK(has_ended(ends[0]));
-	end();
-	CHECK(called.lowered[0] == 0);
-
-	other = child_make(-1);
-	foreign[0] = foreign[1] = other.pid; /* no child of which is the test */
-	begin(foreign, getuid());
-	CHECK(ask(ends[0], MPIWAIT_LEASE_LOW, 2));
-	shutdown(ends[0], SHUT_WR);
-	CHECK(has_ended(ends[0]));
-	end();
-	CHECK(called.lowered[0] == 0);
-	child_end(&other);
-
-	begin(tasks, getuid());
-	child = child_make(ends[0]); /* a process that the task has started is of the task */
-	CHECK(hear(ends[0], &reply) && reply.serial == 77 && called.process == child.pid);
-	CHECK(ask(ends[0], MPIWAIT_LEASE_LOW, 3) && hear(ends[0], &reply));
-	CHECK(reply.answer == MPIWAIT_LEASE_BUSY && called.lowered[0] == 1);
-	child_end(&child);
-	CHECK(ask(ends[0], MPIWAIT_LEASE_LOW, 4) && hear(ends[0], &reply));
-	CHECK(reply.answer == MPIWAIT_LEASE_NOT_NOW && called.process == getpid());
-	end();
-}
-
-/* Sends until the broker has taken no more for a while: how many it took. */
-static unsigned flood(int descriptor)
-{
-	unsigned sent = 0;
-
-	while (ask(descriptor, MPIWAIT_LEASE_LOW, ++sent))
-		;
-	return sent - 1;
-}
-
-/* One that floods and never reads has its turn like all others, and a thousand requests a second. */
+/*
+ * One that forges all words and rings without end, for requests that are dear: orders, expiry and restoring go on, and
+ * what is done for it is within the ration.
+ */
 static void bounds_a_flood(void)
 {
-	const pid_t tasks[TASKS] = {getpid(), getpid()};
-	struct mpiwait_lease_reply reply;
-	struct timespec began, now;
-	unsigned most, lowered;
+	const uint64_t dear_ns = MS_NS / 2;
+	uint64_t began_ns, most;
+	bool enough = false;
+	pthread_t flood;
 
-	begin(tasks, getuid());
-	clock_gettime(CLOCK_MONOTONIC, &began);
-	for (int i = 0; i < 20; i++) {
-		flood(ends[0]);
-		CHECK(ask(ends[1], MPIWAIT_LEASE_LOW, (uint32_t)i) && hear(ends[1], &reply));
-		CHECK(reply.serial == (uint32_t)i);
+	begin();
+	say(5, MPIWAIT_LEASE_LOW, 1);
+	CHECK(hear(5, 1) == MPIWAIT_LEASE_DONE);
+	called.took_ns = dear_ns;
+	began_ns = clock_monotonic_ns();
+	CHECK(pthread_create(&flood, NULL, write_without_end, &enough) == 0);
+	CHECK(comes(&called.lowered, 10));
+	say(5, MPIWAIT_LEASE_RESTORE, 2);
+	CHECK(hear(5, 2) == MPIWAIT_LEASE_DONE && count(&called.restored) >= 1);
+	__atomic_store_n(&called.expires_ns, clock_monotonic_ns(), __ATOMIC_RELEASE);
+	CHECK(comes(&called.expired, 1));
+	for (unsigned i = 0; i < 100; i++)
+		CHECK(broker_order(broker, ANSWER_NS) && count(&called.obeyed) == i + 1);
+	CHECK(comes(&called.lowered, 100));
+	most = (clock_monotonic_ns() - began_ns) / 30 / dear_ns + 20 * MS_NS / dear_ns + 2;
+	EXPECT(count(&called.lowered) <= most, "%u of at most %lu", count(&called.lowered), (unsigned long)most);
+	__atomic_store_n(&enough, true, __ATOMIC_RELEASE);
+	pthread_join(flood, NULL);
+	end();
+}
+
+/* A thread that does not come back is waited for as long as was said, and no longer; what it uses stays. */
+static void gives_up(void)
+{
+	uint64_t began_ns;
+
+	begin();
+	called.hangs = true;
+	say(7, MPIWAIT_LEASE_LOW, 1);
+	CHECK(comes(&called.lowered, 1));
+	called.ends = true;
+	began_ns = clock_monotonic_ns();
+	CHECK(!broker_order(broker, 20 * MS_NS) && !broker_end(broker, 10 * MS_NS));
+	CHECK(clock_monotonic_ns() - began_ns >= 30 * MS_NS && clock_monotonic_ns() - began_ns < ANSWER_NS);
+	CHECK(count(&called.obeyed) == 0);
+	__atomic_store_n(&called.hangs, false, __ATOMIC_RELEASE);
+	CHECK(comes(&called.obeyed, 1)); /* it ends by itself, with all that it needs */
+	while (__atomic_load_n(&board.page->over, __ATOMIC_ACQUIRE) == 0)
+		usleep(500);
+}
+
+/* A child that shares the memory and ends at once gives orders as well: so does contain_spank. */
+static int order_in_child(void *argument)
+{
+	(void)argument;
+	_exit(broker_order(broker, ANSWER_NS) ? 0 : 1);
+}
+
+static void obeys_a_child_of_the_same_memory(void)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	int status = -1;
+	pid_t child;
+
+	begin();
+	child = clone(order_in_child, stack + sizeof(stack), CLONE_VM | SIGCHLD, NULL);
+	CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+	CHECK(called.obeyed == 1);
+	end();
+}
+
+static void rations(void)
+{
+	struct ration ration = ration_begin(16, 1000, 5000);
+
+	CHECK(ration_wait_ns(&ration) == 0);
+	ration_use(&ration, 20);
+	CHECK(ration_wait_ns(&ration) == 5000);
+	ration_fill(&ration, 5999);
+	CHECK(ration.left == -4);
+	ration_fill(&ration, 9500);
+	CHECK(ration.left == 0 && ration_wait_ns(&ration) == 1000 && ration.filled_ns == 9000);
+	ration_fill(&ration, 10000);
+	CHECK(ration.left == 1 && ration_wait_ns(&ration) == 0);
+	ration_fill(&ration, UINT64_MAX);
+	CHECK(ration.left == 16);
+	ration_use(&ration, UINT64_MAX);
+	CHECK(ration.left < 0);
+}
+
+/* Who has the board can read it, map it and wait on it: it cannot be opened for writing, or be made so. */
+static void tasks_only_read_the_board(void)
+{
+	char path[32];
+	int status;
+	pid_t child;
+
+	begin();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", board.descriptor);
+	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, board.descriptor, 0) == MAP_FAILED);
+	CHECK(pwrite(board.descriptor, "x", 1, 0) < 0 && ftruncate(board.descriptor, 0) < 0);
+	child = fork();
+	if (child == 0) {
+		bool user = getuid() != 0 || (setgid(65534) == 0 && setuid(65534) == 0);
+
+		/* who owns it may open it anew: as root does, and no task */
+		_exit(user && (getuid() != 65534 || open(path, O_RDWR) < 0) && open(path, O_RDONLY) >= 0 ? 0 : 1);
 	}
-	pthread_mutex_lock(&called.mutex);
-	lowered = called.lowered[0];
-	pthread_mutex_unlock(&called.mutex);
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	most = (unsigned)((now.tv_sec - began.tv_sec) * 1000 + (now.tv_nsec - began.tv_nsec) / 1000000) + BURST + 2;
-	EXPECT(lowered > 0 && lowered <= most, "%u of at most %u", lowered, most);
-	EXPECT(called.lowered[1] == 20, "%u", called.lowered[1]);
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
 	end();
 }
 
 int main(void)
 {
+	rations();
 	answers();
-	ends_a_lease();
-	hears_nobody_else();
+	restores_what_is_low_only();
+	restores_for_no_request();
+	tasks_only_read_the_board();
+	obeys_a_child_of_the_same_memory();
 	bounds_a_flood();
+	gives_up();
 	return CHECK_RESULT;
 }

@@ -5,7 +5,6 @@
 #define SETSPEED CPUFREQ_SETSPEED
 #define MAX      CPUFREQ_MAX
 #define LEASE    SITE_GRANT_LEASE
-#define FD       SITE_GRANT_FD
 #define KEEP     SITE_GOVERNOR_KEEP
 #define USER     SITE_GOVERNOR_USERSPACE
 
@@ -61,16 +60,6 @@ static const struct {
          {LEASE, KEEP, 0, false},
          {MAX, false, 0, 0},
          "cpufreq driver not known"},
-        {"a descriptor, another governor",
-         {"acpi-cpufreq", "schedutil", true, 1000000, 2400000, 1000000, 2400000, 0},
-         {FD, KEEP, 0, false},
-         {MAX, false, 0, 0},
-         "governor is not userspace"},
-        {"a descriptor, no such governor",
-         {"intel_pstate", "powersave", false, 800000, 3500000, 800000, 3500000, 0},
-         {FD, USER, 0, false},
-         {MAX, false, 0, 0},
-         "no userspace governor"},
 };
 
 int main(void)

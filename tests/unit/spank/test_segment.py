@@ -102,10 +102,10 @@ def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
     ("header", "length", "message"),
     [
         ({}, 0, "cannot be read"),
-        ({"magic": 1}, None, "not one of version 3"),
-        ({"version": 1}, None, "not one of version 3"),
-        ({"sizes_size": 8}, None, "not one of version 3"),
-        ({"slot_size": 8}, None, "not one of version 3"),
+        ({"magic": 1}, None, "not one of version 4"),
+        ({"version": 1}, None, "not one of version 4"),
+        ({"sizes_size": 8}, None, "not one of version 4"),
+        ({"slot_size": 8}, None, "not one of version 4"),
         ({}, SLOTS + 100, "has no slot"),
     ],
 )

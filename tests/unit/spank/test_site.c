@@ -5,7 +5,7 @@
 static void accepts(void)
 {
 	char *arguments[] = {"default=nap",      "allow=nap,umwait", "enforce=yes",    "policies=/etc/p",
-	                     "pin=none",         "grant=fd",         "min_khz=800000", "spool=/shared/spool",
+	                     "pin=none",         "grant=file",       "min_khz=800000", "spool=/shared/spool",
 	                     "spool_user=slurm", "writer=sweep",     "sink=file",      "field=system_comment",
 	                     "record=mpi",       "record_min_s=10",  "energy_tres=on", "governor=userspace"};
 	struct error error = {""};
@@ -13,7 +13,7 @@ static void accepts(void)
 
 	CHECK(site_parse(16, arguments, &site, &error) == 0);
 	CHECK(strcmp(site.default_policy, "nap") == 0 && strcmp(site.allow, "nap,umwait") == 0 && site.enforce);
-	CHECK(site.pin == SITE_PIN_NONE && site.grant == SITE_GRANT_FD && site.min_khz == 800000);
+	CHECK(site.pin == SITE_PIN_NONE && site.grant == SITE_GRANT_FILE && site.min_khz == 800000);
 	CHECK(strcmp(site.spool, "/shared/spool") == 0 && strcmp(site.spool_user, "slurm") == 0);
 	CHECK(site.writer == SITE_WRITER_SWEEP && site.sink == SITE_SINK_FILE &&
 	      site.field == SITE_FIELD_SYSTEM_COMMENT);
@@ -45,7 +45,8 @@ static void refuses(void)
 	        {"enforce", "'enforce' (accepted: enforce=no|yes)"},
 	        {"pin=sockets", "pin=cores|none"},
 	        {"spool=relative/path", "an absolute path"},
-	        {"grant=all", "grant=lease|fd|file|off"},
+	        {"grant=all", "grant=lease|file|off"},
+	        {"grant=fd", "grant=lease|file|off; fd is no more: grant=lease serves the same ranks"},
 	        {"governor=powersave", "governor=keep|userspace"},
 	        {"min_khz=-1", "a whole number"},
 	        {"min_khz=99999999999", "a whole number"},

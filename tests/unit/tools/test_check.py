@@ -190,6 +190,9 @@ BROKEN: dict[str, tuple[Break, str]] = {
     ),
     "no line": (plug("optional /usr/lib/other.so"), f"FAIL plugstack line: no line of '{PLUGSTACK}'"),
     "a required line": (plug(f"required {PLUGIN} spool={SPOOL}"), f"WARN plugstack line: {PLUGSTACK}:1 says 'requi"),
+    "files that are given away": (
+        plug(f"optional {PLUGIN} spool={SPOOL} grant=file"), f"WARN plugstack line: {PLUGSTACK}:1 says 'grant=file'"
+    ),
     "two lines": (
         lambda m: m.plugstack(f"optional {PLUGIN} spool={SPOOL}", f"optional {PLUGIN}"),
         f"FAIL plugstack line: there are 2: {PLUGSTACK}:1, {PLUGSTACK}:2",

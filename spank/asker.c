@@ -1,11 +1,9 @@
-/* /proc, asked about a process whose user chose nothing but its name. */
-#include "spank/sender.h"
+/* /proc, asked about a thread that may be any of the node's. */
+#include "spank/asker.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,25 +42,51 @@ static bool look(int directory, const char *path, struct looks *ret_looks)
 	return true;
 }
 
-bool sender_is_of_task(pid_t process, pid_t task)
+bool asker_is_of_task(pid_t process, pid_t task)
 {
 	for (int level = 0; level < LEVELS_MAX && process > 1; level++) {
 		struct looks looks;
 		char path[32];
 
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
+		if (!look(AT_FDCWD, path, &looks) || (level == 0 && (looks.state == 'Z' || looks.state == 'X')))
+			return false;
 		if (process == task)
 			return true;
-		snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
-		if (!look(AT_FDCWD, path, &looks))
-			return false;
 		process = looks.parent;
 	}
 	return false;
 }
 
-bool sender_lives(pid_t process)
+static bool text_read(const char *path, char *text, size_t size)
 {
-	return kill(process, 0) == 0 || errno != ESRCH;
+	cleanup_close int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
+
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+/* The name, in the first line, is the user's; it has no newline in it, the kernel sees to that. */
+pid_t asker_process(pid_t thread, uid_t uid)
+{
+	char path[32], text[2048];
+	const char *group, *users;
+	unsigned user[4];
+	int process;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)thread);
+	if (thread <= 1 || !text_read(path, text, sizeof(text)))
+		return 0;
+	group = strstr(text, "\nTgid:");
+	users = strstr(text, "\nUid:");
+	if (!group || !users || sscanf(group, "\nTgid: %d", &process) != 1 ||
+	    sscanf(users, "\nUid: %u %u %u %u", &user[0], &user[1], &user[2], &user[3]) != 4)
+		return 0;
+	for (int i = 0; i < 4; i++)
+		if (user[i] != uid)
+			return 0;
+	return process;
 }
 
 /* Whether one of the other threads is runnable there. */
@@ -105,7 +129,7 @@ static bool is_within(pid_t thread, hwloc_const_bitmap_t core)
 	return allowed > 0;
 }
 
-bool sender_has_core(pid_t process, pid_t thread, hwloc_const_bitmap_t core, hwloc_const_bitmap_t domain)
+bool asker_has_core(pid_t process, pid_t thread, hwloc_const_bitmap_t core, hwloc_const_bitmap_t domain)
 {
 	char path[48];
 	cleanup_closedir DIR *tasks = NULL;
