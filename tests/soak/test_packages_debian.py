@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.lib.site import chroot, debs, slurm
-from tests.lib.site.chroot import ROOT, Site
+from tests.lib.site.chroot import Site
+from tests.lib.site.readme import administrators_commands, run_as_written
 
 pytestmark = pytest.mark.soak
 LINE = "/usr/lib/slurm/spank_mpi_wait.so"
@@ -33,19 +34,6 @@ def fresh(debian_packages: Mapping[str, Path]) -> Iterator[Site]:
             shutil.copy(path, site.root / "root")
         site.run("apt-get -q update", network=True)
         yield site
-
-
-def administrators_commands() -> list[list[str]]:
-    """The console blocks of the README's section for administrators, by block."""
-    section = (ROOT / "README.md").read_text().split("\n## Administrators\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"```console\n(.*?)```", section, re.S)
-    return [[line.removeprefix("# ") for line in block.splitlines()] for block in blocks]
-
-
-def run_as_written(site: Site, commands: list[str]) -> None:
-    for command in commands:
-        network = command.startswith("apt-get ")
-        site.run("cd /root && " + command.replace("apt-get ", "apt-get -q -y ", 1), network=network)
 
 
 def job_works(site: Site) -> None:
@@ -66,7 +54,7 @@ def restart(site: Site) -> None:
 def test_the_readme_s_commands_are_all_that_it_takes(fresh: Site) -> None:
     job_works(fresh)
     assert "unrecognized option" in fresh.run("srun --mpi-wait-policy=nap true", check=False).stdout
-    building, installing = administrators_commands()
+    building, installing, _removing = administrators_commands()
     assert building[1:] == ["packaging/make-deb"]  # what the packages were made with
     run_as_written(fresh, installing)
     option_works(fresh)
