@@ -94,8 +94,11 @@ static void ranks_summarise(json_t *wait)
 	json_object_set_new(wait, "ranks", json_array());
 }
 
-static json_t *step_record(const struct state_step *step, const struct energy_share *share, json_t *wait, json_t *grant,
-                           size_t *ranks_listed)
+/* What the step's file has that no later sum needs to know of. */
+static const char *const as_they_are[] = {"grant", "csv"};
+
+static json_t *step_record(const struct state_step *step, const struct energy_share *share, json_t *wait,
+                           const json_t *file, size_t *ranks_listed)
 {
 	char id[16];
 	json_t *json;
@@ -103,8 +106,9 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 	state_step_name(step->step_id, id);
 	json = json_pack("{s:s, s:f, s:f, s:O?}", "id", id, "start_s", step->start_s, "end_s", step->end_s, "wait",
 	                 wait);
-	if (grant)
-		json_object_set(json, "grant", grant);
+	for (size_t i = 0; i < sizeof(as_they_are) / sizeof(as_they_are[0]); i++)
+		if (json_object_get(file, as_they_are[i]))
+			json_object_set(json, as_they_are[i], json_object_get(file, as_they_are[i]));
 	if (step->policy.asked[0])
 		json_object_set_new(json, "policy", state_policy_to_json(&step->policy));
 	if (step->has_energy) {
@@ -153,8 +157,7 @@ json_t *node_record_steps(int job_directory, const struct energy_share *share, s
 		if (json_array_size(steps) < NODE_RECORD_STEPS_MAX &&
 		    files_read_json(job_directory, entry->d_name, STATE_STEP_FILE_MAX, &json) == 0 &&
 		    state_step_from_json(json, &step, &wait) == 0) {
-			json_array_append_new(
-			        steps, step_record(&step, share, wait, json_object_get(json, "grant"), &ranks_listed));
+			json_array_append_new(steps, step_record(&step, share, wait, json, &ranks_listed));
 			samples_take(json, ret_watts, curve);
 		} else {
 			(*ret_left_out)++;

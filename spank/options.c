@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD_MAX   48
-#define TEXT(word) TEXT_OF(word)
-#define TEXT_OF(x) #x
+#define WORD_MAX 48
+/* Of a policy's name, in either case. */
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+#define TEXT(word)   TEXT_OF(word)
+#define TEXT_OF(x)   #x
 
 struct key {
 	const char *name;
@@ -192,13 +194,13 @@ static int parse_key(char *word, struct options *options, struct error *error)
 /* Words that were meant to separate the first key from the policy, and a key without a policy before it. */
 static int check_policy_word(const char *word, struct error *error)
 {
-	size_t length = strcspn(word, ":;/+= ");
+	size_t length = strspn(word, NAME_LETTERS);
 
 	for (size_t i = 0; i < KEY_COUNT && word[length] == '='; i++)
 		if (strlen(keys[i].name) == length && strncmp(keys[i].name, word, length) == 0)
 			return error_set(error, -EINVAL, "the policy is missing before '%.48s' (as in 'nap,%.48s')",
 			                 word, word);
-	if (length > 0 && word[length] && word[length] != '=' && word[length + 1])
+	if (length > 0 && word[length] && strchr(":;+ ", word[length]) && word[length + 1])
 		return error_set(error, -EINVAL,
 		                 "'%.48s' is not the name of a policy ('help' lists them); did you mean '%.*s,%.48s'?",
 		                 word, (int)minimum(length, WORD_MAX), word, word + length + 1);

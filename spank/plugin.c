@@ -11,8 +11,9 @@
  *                                                              files
  *     task_post_fork       slurmstepd, tasks block   root      bind, grant
  *     task_init            the task, before exec     the user  inject
- *     task_exit            slurmstepd                root      the task's part of the grant ends
- *     exit                 slurmstepd, job runs      root      step: sums, sampler stopped, grant ended, csv=
+ *     task_exit            slurmstepd                root      the task's part of the grant ends; the last one's: csv=
+ *     exit                 slurmstepd, job runs      root      step: csv= if it is not written yet, sums, sampler
+ *                                                              stopped, grant ended
  *     job_prolog           a process of its own      root      node state, energy baseline
  *     job_epilog           a process of its own      root      grants undone, node record, detached writer
  *

@@ -12,6 +12,7 @@ import pytest
 
 from tests.lib import jobs
 from tests.lib.jobs import PROGRAMS
+from tests.lib.record_tools import BUILD
 from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
@@ -29,10 +30,10 @@ def table(cluster: Cluster, directory: str, kind: str, job: int, node: str, step
 
 
 def complained(cluster: Cluster, job: int) -> str:
-    """What the slurmstepds said of the helper. They may end after srun."""
+    """What the slurmstepds said of the files. They may end after srun."""
     cluster.wait_job(job)
     lines = [line for node in cluster.nodes for line in cluster.logs(f"slurmd-{node}").splitlines()]
-    return "\n".join(line for line in lines if f"mpi-wait: job {job} step" in line and "mpi-wait-csv" in line)
+    return "\n".join(line for line in lines if f"mpi-wait: job {job} step" in line and "csv" in line)
 
 
 def home(cluster: Cluster) -> str:
@@ -58,6 +59,7 @@ def play_on_two_nodes(cluster: Cluster) -> None:
     owner = cluster.run(["stat", "-c", "%U %a", f"{place}/out/mpi-wait_time.{job}.0.c1.csv"]).stdout.split()
     assert owner == ["alice", "600"]
     assert not complained(cluster, job)
+    assert record["csv"] == {"written": 2}
 
 
 def test_one_pair_of_files_per_node(cluster: Cluster) -> None:
@@ -106,8 +108,8 @@ def test_where_the_user_may_not_write_nothing_is_written(cluster: Cluster, make:
     place = f"{cluster.share}/csv-{len(make)}"
     cluster.node_run("submit", ["sh", "-ec", make.format(place)], check=True)
     job, done = jobs.srun(cluster, ["-N1", "-n2", f"--mpi-wait-policy=nap,csv={place}", *UNBALANCED])
-    assert "mpi-wait" not in done.stderr
-    assert words in complained(cluster, job)
+    assert f'"{place}": {words} on this host; if it is so on the nodes' in done.stderr
+    assert f'no file of csv= was written in "{place}": {words}' in complained(cluster, job)
     found = cluster.node_run("submit", ["find", str(cluster.share), "-path", f"{place}*", "-name", "*mpi-wait*"])
     assert found.stdout == ""
 
@@ -117,6 +119,64 @@ def test_a_name_that_is_too_long(cluster: Cluster) -> None:
     assert "Permission denied" in complained(cluster, job)
     _, refused = jobs.srun(cluster, ["-N1", "-n1", f"--mpi-wait-policy=nap,csv=/{'x' * 300}", "true"], check=False)
     assert refused.returncode != 0 and "longer than" in refused.stderr
+
+
+def test_a_directory_that_is_not_there_is_said_at_submission_and_afterwards(cluster: Cluster) -> None:
+    """Refused where the nodes must see the same, said in the record, the report and the log where they need not."""
+    argv = ["-N2", "-n2", *UNBALANCED]
+    refused, done = jobs.srun(cluster, ["--mpi-wait-policy=nap,csv=missing/out", *argv], check=False)
+    assert (refused, done.returncode) == (0, 1)
+    assert 'csv=missing/out: "missing": No such file or directory; nothing was submitted' in done.stderr
+    job, done = jobs.srun(cluster, ["--mpi-wait-policy=nap,csv=/missing/out", *argv])
+    assert '"/missing": No such file or directory on this host; if it is so on the nodes' in done.stderr
+    assert jobs.record(cluster, job)["csv"] == {"written": 0, "failed": {"no such directory": 2}}
+    report = cluster.run(["/opt/mpi-wait/bin/mpi-wait", "report", str(job)], check=True).stdout
+    assert "csv= left no files on 2 of 2 nodes (each step counts): no such directory." in " ".join(report.split())
+    said = complained(cluster, job)
+    assert 'in "/missing/out": No such file or directory' in said and "mpi-wait-csv" not in said
+
+
+@pytest.fixture(scope="module")
+def slow_cluster(cluster: Fleet) -> Iterator[Cluster]:
+    """Two nodes on which it takes a second before anything is written."""
+    helper = "/opt/mpi-wait/libexec/mpi-wait/mpi-wait-csv"
+    copy = cluster.put(BUILD / "spank/mpi-wait-csv")
+    script = f"#!/usr/bin/python3 -ISB\nimport os, sys, time\ntime.sleep(1)\nos.execv('{copy}', sys.argv)\n"
+    with cluster.variants():
+        yield cluster.variant(nodes=2, files={helper: script})
+
+
+def test_the_files_are_there_when_srun_returns(slow_cluster: Cluster) -> None:
+    """In the script that called it, without a moment between."""
+    cluster, place = slow_cluster, f"{slow_cluster.share}/csv-at-once"
+    cluster.node_run("submit", ["install", "-d", "-o", "alice", place], check=True)
+    script = f"srun {' '.join(UNBALANCED)}\nls {place}\n"
+    job = jobs.sbatch(cluster, script, ["-N2", "-n2", f"--mpi-wait-policy=nap,csv={place}"])
+    cluster.wait_job(job)
+    listed = re.findall("^mpi-wait_.*$", jobs.output(cluster, job), re.M)
+    assert sorted(listed) == sorted(
+        f"mpi-wait_{kind}.{job}.0.{node}.csv" for kind in ("time", "msg") for node in cluster.nodes
+    )
+
+
+def test_a_rank_that_outlives_its_task_is_in_the_files(cluster: Cluster) -> None:
+    """They are written when it has ended, not with the task."""
+    place = f"{cluster.share}/csv-outlived"
+    cluster.node_run("submit", ["install", "-d", "-o", "alice", place], check=True)
+    command = f"{PROGRAMS}/held {place}/done & while [ ! -e {place}/go ]; do sleep 0.05; done"
+    job, process = jobs.begin(cluster, ["-N1", "-n2", "--overcommit", f"--mpi-wait-policy=nap,csv={place}", "sh",
+                                        "-c", command])
+    node = cluster.nodes[0]
+    wait_for(lambda: max(jobs.waited_s(cluster, node, job), default=0) > 0.5, "a rank that waits")
+    cluster.node_run("submit", ["touch", f"{place}/go"], check=True)
+    ended = f"[{job}.0] task "
+    wait_for(lambda: sum(ended in line and "exited" in line for line in
+                         cluster.logs(f"slurmd-{node}").splitlines()) == 2, "the end of both tasks")
+    cluster.node_run("submit", ["touch", f"{place}/done"], check=True)
+    process.wait(timeout=60)
+    cluster.wait_job(job)
+    rows = table(cluster, place, "time", job, node)
+    assert {(row["rank"], row["end"]) for row in rows} == {("0", "finalized"), ("1", "finalized")}
 
 
 @pytest.fixture(scope="module")
@@ -133,6 +193,7 @@ def test_a_helper_that_hangs_holds_the_step_ten_seconds(hanging_cluster: Cluster
     cluster.wait_job(job, timeout=60)
     record = jobs.record(cluster, job)
     assert record["wait"]["profile"]
+    assert record["csv"]["written"] == 0 and record["csv"]["failed"].keys() <= {"not done within ten seconds", "killed"}
     # By us, or before that by Slurm, which counts it among the step's processes once the job ends.
     assert re.search("was killed after 10 s|died of signal 9", complained(cluster, job))
     names = [Path(f"/proc/{pid}/comm").read_text() for pid in cluster.pids(cluster.nodes[0])]

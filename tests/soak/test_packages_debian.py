@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.lib.site import chroot, debs, slurm
-from tests.lib.site.chroot import Site
+from tests.lib.site.chroot import ROOT, Site
 from tests.lib.site.readme import administrators_commands, run_as_written
 
 pytestmark = pytest.mark.soak

@@ -28,7 +28,8 @@ mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" site "$1/roo
 mount -t proc proc proc && mount --rbind /sys sys && mount --rbind /dev dev && mkdir -p run/lock shared || exit
 [ -z "$5" ] || mount --bind "$5" shared || exit
 hostname "$3" && ip link set lo up && ip address add "$4/8" dev lo || exit
-cp /etc/resolv.conf etc/resolv.conf && { cat /etc/hosts; echo "127.0.0.2 node1"; echo "127.0.0.3 node2"; } >etc/hosts || exit
+cp /etc/resolv.conf etc/resolv.conf && cp /etc/hosts etc/hosts || exit
+printf "127.0.0.2 node1\\n127.0.0.3 node2\\n" >>etc/hosts || exit
 exec chroot . bash -c 'echo ready; exec >&-; while :; do sleep 3600 & wait $!; done'
 """
 
