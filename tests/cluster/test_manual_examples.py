@@ -34,7 +34,7 @@ def commands() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-POLICIES = [json.loads(block) for block in blocks(ROOT / "packaging/man/mpi-wait-policy.5")]
+POLICIES = [json.loads(block) for block in blocks(ROOT / "packaging/man/mpi-wait-policy-file.5")]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +94,7 @@ def test_a_policy_is_one(policy: dict[str, object], tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_keys_and_rungs_of_the_schema() -> None:
-    text = (ROOT / "packaging/man/mpi-wait-policy.5").read_text()
+    text = (ROOT / "packaging/man/mpi-wait-policy-file.5").read_text()
     keys = set(SCHEMA["properties"]) | set(SCHEMA["properties"]["budget"]["properties"])
     rungs = set(SCHEMA["definitions"]["rungs"]["items"]["enum"])
     assert {key for key in keys | rungs if f"\n.B {key}\n" not in text} == set()
