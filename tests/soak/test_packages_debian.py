@@ -113,6 +113,7 @@ def test_a_package_for_another_slurm_is_refused_by_apt_and_the_plugin_by_slurm(
     shutil.copy(other, fresh.root / "root")
     refused = fresh.run(f"apt-get -q -y install /root/{other.name}", check=False)
     assert refused.returncode and "slurm-wlm-basic-plugins (< 21.08.9~)" in refused.stdout
+    assert "the plugin's line" not in refused.stdout
     option_works(fresh)
 
     fresh.run(f"cd /root && dpkg-deb -x {other.name} other && sed -i 's,{LINE},/root/other{LINE},' "
@@ -127,7 +128,8 @@ def test_a_package_for_another_slurm_is_refused_by_apt_and_the_plugin_by_slurm(
 
 def test_removal_and_purge_leave_a_working_slurm_and_nothing_else(fresh: Site) -> None:
     installed = fresh.run("dpkg-query -W -f '${Package} ' 'spank-mpi-wait*' libmpiwait mpi-wait-tools").stdout
-    fresh.run(f"apt-get -q -y remove {installed}")
+    said = fresh.run(f"apt-get -q -y remove {installed}").stdout
+    assert "the plugin's line is still there:\n    /etc/slurm/plugstack.conf\n" in said, said
     job_works(fresh)  # the line is still in plugstack.conf
     restart(fresh)
     assert "unrecognized option" in fresh.run("srun --mpi-wait-policy=nap true", check=False).stdout
