@@ -18,7 +18,8 @@ def look(*directories: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("line", [f"optional {PLUGIN} default=off", "  required\tspank_mpi_wait.so", f'optional "{PLUGIN}"'])
+@pytest.mark.parametrize("line", [f"optional {PLUGIN} default=off", "  required\tspank_mpi_wait.so",
+                                  f'optional "{PLUGIN}"'])
 def test_a_line_that_is_left_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "plugstack.conf").write_text(f"# ours\n{line}\n")
     done = look(tmp_path / "none", tmp_path)
