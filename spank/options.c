@@ -256,8 +256,16 @@ static size_t allowed_names(const struct policy_set *set, const struct site *sit
 	return count;
 }
 
-/* What people write for a policy's name, and for "help"; NULL: none of them. */
-static const char *meant_by(const char *word)
+static bool is_among(const char *word, const char *const words[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(word, words[i]) == 0)
+			return true;
+	return strcmp(word, "help") == 0;
+}
+
+/* What people write for one of these names, and for "help"; NULL: nothing of that. */
+static const char *meant_by(const char *word, const char *const names[], size_t count)
 {
 	static const char *const words[][2] = {
 	        {"none", "off"},  {"no", "off"},    {"false", "off"}, {"disable", "off"}, {"disabled", "off"},
@@ -265,7 +273,7 @@ static const char *meant_by(const char *word)
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (distance(word, words[i][0]) == 0)
+		if (distance(word, words[i][0]) == 0 && is_among(words[i][1], names, count))
 			return words[i][1];
 	return NULL;
 }
@@ -285,7 +293,7 @@ int options_check(const struct options *options, const struct policy_set *set, c
 		return error_set(error, -EPERM, "policy '%s' is not allowed at this site (allowed: %s)",
 		                 options->policy, accepted);
 	}
-	nearest = meant_by(options->policy);
+	nearest = meant_by(options->policy, names, count);
 	if (!nearest)
 		nearest = options_nearest(options->policy, names, count);
 	return error_set(error, -ENOENT, "unknown policy '%s' (accepted: %s)%s%s%s", options->policy, accepted,

@@ -110,6 +110,13 @@ static void hints(const struct policy_set *set)
 		CHECK_CONTAINS(error.text, "did you mean");
 		CHECK_CONTAINS(error.text, cases[i][1]);
 	}
+	struct site strict = {.default_policy = "nap", .allow = "nap", .enforce = true};
+	struct options none = {.policy = "none"};
+	struct error unsaid = {""};
+
+	CHECK(options_check(&none, set, &strict, &unsaid) == -ENOENT);
+	CHECK(!strstr(unsaid.text, "'off'")); /* it would be refused too */
+
 	struct options far = {.policy = "zzzzzzzz"};
 	struct error error = {""};
 
