@@ -64,7 +64,7 @@ int view_take(struct view *view)
 	int mounts = -1;
 
 	letter_init(&letter);
-	if (view->from < 0 || recvmsg(view->from, &letter.message, MSG_CMSG_CLOEXEC | MSG_PEEK) < 0)
+	if (view->from < 0 || recvmsg(view->from, &letter.message, MSG_CMSG_CLOEXEC) < 0)
 		return -1;
 	rights = CMSG_FIRSTHDR(&letter.message);
 	if (rights && rights->cmsg_len == CMSG_LEN(sizeof(int)) && rights->cmsg_type == SCM_RIGHTS)

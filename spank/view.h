@@ -19,8 +19,7 @@ void view_prepare(struct view *view);
 /* In a task's child, as root, once Slurm has put it where it belongs. No end of it remains there. */
 void view_send(struct view *view);
 
-/* In slurmstepd, as often as it is needed. Returns a descriptor of the namespace that is the caller's to close, or -1:
- * none came. */
+/* In slurmstepd. Returns a descriptor of the namespace that is the caller's to close, or -1: none came. */
 int view_take(struct view *view);
 
 void view_end(struct view *view);

@@ -71,10 +71,12 @@ def test_two_nodes_a_job_its_report_and_removal(nodes: list[Site]) -> None:
     slurm.wait_idle(first, 2)
     first.run(f"install -d -o alice /shared/alice && cat >/shared/alice/solver.c <<'EOF'\n"
               f"{(ROOT / 'contrib/unbalanced.c').read_text()}\nEOF\ncd /shared/alice && mpicc -o solver solver.c")
-    script = ("srun --mpi=pmix --mpi-wait-policy=nap -N2 -n2 --overcommit sh -c "
+    script = ("srun --mpi=pmix --mpi-wait-policy=nap,csv=times -N2 -n2 --overcommit sh -c "
               "'[ $SLURM_PROCID = 0 ] && echo $SLURM_JOB_ID; exec /shared/alice/solver 5 20 2'")
     said = first.run(f"cd /shared/alice && runuser -u alice -- env OMPI_MCA_btl_tcp_if_include=lo {script}").stdout
     job = next(line for line in said.splitlines() if line.isdigit())
+    # slurmd runs in a chroot here, and the directory is the job's in there.
+    assert len(list((first.root / "shared/alice/times").iterdir())) == 4, said
     report = slurm.wait_for(first, f"mpi-wait report {job}")
     assert "nap, asked for by the job" in report and "2 nodes" in report and "2 MPI ranks" in report, report
     assert "Allreduce" in report
