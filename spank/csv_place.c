@@ -71,7 +71,7 @@ static int directory_refuses(const char *path)
 }
 
 /* The nearest directory above that is there decides which hosts see it so: below the working directory, or shared. */
-static bool is_known(char *path, const struct csv_submission *submission)
+static bool is_known(char *path)
 {
 	bool is_below = path[0] != '/' && !strstr(path, "..");
 	struct stat status;
@@ -79,7 +79,7 @@ static bool is_known(char *path, const struct csv_submission *submission)
 	while (stat(path, &status) < 0 || !S_ISDIR(status.st_mode))
 		if (!path_shorten(path))
 			return false;
-	return is_shared(path) || (is_below && submission->starts_here);
+	return is_below || is_shared(path);
 }
 
 enum csv_place csv_place_look(const char *place, const struct csv_submission *submission, struct error *error)
@@ -89,6 +89,8 @@ enum csv_place csv_place_look(const char *place, const struct csv_submission *su
 
 	if (snprintf(path, sizeof(path), "%s", place) >= (int)sizeof(path))
 		return CSV_PLACE_GOOD; /* no option is that long */
+	if (path[0] != '/' && !submission->starts_here)
+		return CSV_PLACE_GOOD; /* there is nothing here to look at */
 	refused = directory_refuses(path);
 	/* The last component is made. */
 	if (refused == ENOENT && path_shorten(path))
@@ -96,7 +98,7 @@ enum csv_place csv_place_look(const char *place, const struct csv_submission *su
 	if (refused == 0)
 		return CSV_PLACE_GOOD;
 	error_set(error, -refused, "csv=%s: \"%s\": %s", place, path, strerror(refused));
-	return submission->is_direct && is_known(path, submission) ? CSV_PLACE_BAD : CSV_PLACE_DOUBTFUL;
+	return submission->is_direct && is_known(path) ? CSV_PLACE_BAD : CSV_PLACE_DOUBTFUL;
 }
 
 /* Whether some word may be --chdir or -D, or has it among one-letter options. The program's own words count too. */

@@ -12,7 +12,7 @@
 /* What holds between now and the end of the step. */
 struct csv_submission {
 	bool is_direct;   /* no script runs before the step that could make the directory */
-	bool starts_here; /* the job's working directory is ours, there as here */
+	bool starts_here; /* the job's working directory is ours; else relative places are not looked at */
 };
 
 enum csv_place {

@@ -49,7 +49,8 @@ static void doubts_what_may_be_otherwise_there(void)
 	char text[512];
 
 	CHECK(look("missing/out", &script, text) == CSV_PLACE_DOUBTFUL);
-	CHECK(look("missing/out", &elsewhere, text) == CSV_PLACE_DOUBTFUL);
+	CHECK(look("missing/out", &elsewhere, text) == CSV_PLACE_GOOD);
+	CHECK(look("/no-such-directory/out", &elsewhere, text) == CSV_PLACE_DOUBTFUL);
 	CHECK(look("../no-such-directory/out", &direct, text) == CSV_PLACE_DOUBTFUL);
 	CHECK(look("/no-such-directory/out", &direct, text) == CSV_PLACE_DOUBTFUL);
 	CHECK_CONTAINS(text, "\"/no-such-directory\": No such file or directory");
