@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "spank/cleanup.h"
+#include "spank/csv_place.h"
 #include "spank/log.h"
 #include "spank/options.h"
 #include "spank/policy.h"
@@ -40,6 +41,27 @@ static void check_policy(const struct options *options, const struct policy_set 
 		refuse(source, is_left_out ? &broken : &error);
 	if (is_left_out)
 		log_error("%s: %s; the shipped '%s' takes its place", source, broken.text, options->policy);
+}
+
+/* A directory in which no file of csv= can be written is refused where the nodes must find it so too. */
+static void check_csv(const struct options *options, const char *source)
+{
+	struct csv_submission submission = csv_submission_now(spank_context() == S_CTX_LOCAL);
+	struct error error = {""};
+
+	if (!options->csv[0])
+		return;
+	switch (csv_place_look(options->csv, &submission, &error)) {
+	case CSV_PLACE_BAD:
+		refuse(source, &error);
+		break;
+	case CSV_PLACE_DOUBTFUL:
+		log_info("%s: %s on this host; if it is so on the nodes when a step ends, no file is written", source,
+		         error.text);
+		break;
+	case CSV_PLACE_GOOD:
+		break;
+	}
 }
 
 void client_help(const struct site *site)
@@ -81,5 +103,7 @@ void client_resolve(spank_t spank, const struct site *site, const char *option)
 	check_policy(&options, set, site, source);
 	if (site_is_switched_off(site))
 		log_info("%s: the site has switched wait policies off, the job runs without", source);
+	else
+		check_csv(&options, source);
 	spank_job_control_setenv(spank, CLIENT_VARIABLE, text, 1);
 }

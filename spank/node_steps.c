@@ -57,7 +57,11 @@ static void directory_look(int job_directory, struct found *found, struct node_s
 			entry_note(entry->d_name + 5, found, steps);
 }
 
-static json_t *step_record(const struct state_step *step, const struct energy_share *share, json_t *wait, json_t *grant)
+/* What the step's file has that no later sum needs to know of. */
+static const char *const as_they_are[] = {"grant", "csv"};
+
+static json_t *step_record(const struct state_step *step, const struct energy_share *share, json_t *wait,
+                           const json_t *file)
 {
 	char id[16];
 	json_t *json;
@@ -65,8 +69,9 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 	state_step_name(step->step_id, id);
 	json = json_pack("{s:s, s:f, s:f, s:O?}", "id", id, "start_s", step->start_s, "end_s", step->end_s, "wait",
 	                 wait);
-	if (grant)
-		json_object_set(json, "grant", grant);
+	for (size_t i = 0; i < sizeof(as_they_are) / sizeof(as_they_are[0]); i++)
+		if (json_object_get(file, as_they_are[i]))
+			json_object_set(json, as_they_are[i], json_object_get(file, as_they_are[i]));
 	if (step->policy.asked[0])
 		json_object_set_new(json, "policy", state_policy_to_json(&step->policy));
 	if (step->has_energy) {
@@ -179,7 +184,7 @@ static void file_take(int job_directory, const char *id, const struct energy_sha
 		steps->left_out++;
 		return;
 	}
-	record = step_record(&step, share, wait, json_object_get(json, "grant"));
+	record = step_record(&step, share, wait, json);
 	step_add(steps, record, whole);
 	samples_take(json, steps);
 }

@@ -9,11 +9,16 @@
 #include <string.h>
 
 #define WORD_MAX 48
+/* Of a policy's name, in either case. */
+#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
+#define TEXT(word)   TEXT_OF(word)
+#define TEXT_OF(x)   #x
 
 struct key {
 	const char *name;
 	const char *accepted;
 	int (*set)(const char *value, struct options *options);
+	const char *does; /* for the help, after the default */
 };
 
 /* As strtod, with a decimal point whatever locale the host process, or another plugin in it, has set. */
@@ -40,7 +45,7 @@ static int set_slowdown(const char *value, struct options *options)
 	percent = number_parse(value, &end);
 	if (*end == '%')
 		end++;
-	if (*end || !(percent > 0) || percent > 100)
+	if (*end || !(percent >= OPTIONS_SLOWDOWN_LEAST) || percent > OPTIONS_SLOWDOWN_MOST)
 		return -EINVAL;
 	options->has_slowdown = true;
 	options->slowdown_ppm = (uint32_t)(percent * 1e4 + 0.5);
@@ -81,11 +86,14 @@ static int set_csv(const char *value, struct options *options)
 }
 
 static const struct key keys[] = {
-        {"slowdown", "slowdown=PERCENT, over 0 to 100", set_slowdown},
-        {"pin", "pin=cores|none", set_pin},
-        {"profile", "profile, without a value", set_profile},
-        {"collectives", "collectives=ibarrier", set_collectives},
-        {"csv", "csv=DIR, without commas", set_csv},
+        {"slowdown", "slowdown=PERCENT, from " TEXT(OPTIONS_SLOWDOWN_LEAST) " to " TEXT(OPTIONS_SLOWDOWN_MOST),
+         set_slowdown, "how much longer a wait may take"},
+        {"pin", "pin=cores|none", set_pin, "whether tasks that nobody bound get cores of their own"},
+        {"profile", "profile, without a value", set_profile, "times every call and counts bytes"},
+        {"collectives", "collectives=ibarrier", set_collectives,
+         "an Ibarrier with naps before five collectives;\n"
+         "            it hangs the job if one rank lacks the library"},
+        {"csv", "csv=DIR, without commas", set_csv, "profile, and two files per node in DIR when the step ends"},
 };
 
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
@@ -95,7 +103,14 @@ static size_t minimum(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Optimal string alignment distance (Damerau-Levenshtein without repeated edits of a substring). */
+/* ASCII only, whatever the locale. */
+static char lower(char letter)
+{
+	return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
+}
+
+/* Optimal string alignment distance (Damerau-Levenshtein without repeated edits of a substring) of words in lower case.
+ */
 static size_t distance(const char *left, const char *right)
 {
 	size_t rows = strlen(left), columns = strlen(right);
@@ -111,8 +126,8 @@ static size_t distance(const char *left, const char *right)
 		row[0] = i;
 		for (size_t j = 1; j <= columns; j++) {
 			row[j] = minimum(minimum(above[j], row[j - 1]) + 1,
-			                 above[j - 1] + (left[i - 1] != right[j - 1]));
-			if (i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1])
+			                 above[j - 1] + (lower(left[i - 1]) != right[j - 1]));
+			if (i > 1 && j > 1 && lower(left[i - 1]) == right[j - 2] && lower(left[i - 2]) == right[j - 1])
 				row[j] = minimum(row[j], above_that[j - 2] + 1);
 		}
 	}
@@ -176,6 +191,24 @@ static int parse_key(char *word, struct options *options, struct error *error)
 	return refuse_key(word, error);
 }
 
+/* Words that were meant to separate the first key from the policy, and a key without a policy before it. */
+static int check_policy_word(const char *word, struct error *error)
+{
+	size_t length = strspn(word, NAME_LETTERS);
+
+	for (size_t i = 0; i < KEY_COUNT && word[length] == '='; i++)
+		if (strlen(keys[i].name) == length && strncmp(keys[i].name, word, length) == 0)
+			return error_set(error, -EINVAL, "the policy is missing before '%.48s' (as in 'nap,%.48s')",
+			                 word, word);
+	if (length > 0 && word[length] && strchr(":;+ ", word[length]) && word[length + 1])
+		return error_set(error, -EINVAL,
+		                 "'%.48s' is not the name of a policy ('help' lists them); did you mean '%.*s,%.48s'?",
+		                 word, (int)minimum(length, WORD_MAX), word, word + length + 1);
+	if (strlen(word) >= POLICY_NAME_MAX)
+		return error_set(error, -EINVAL, "'%.48s' is not the name of a policy ('help' lists them)", word);
+	return 0;
+}
+
 static bool is_plain(const char *text)
 {
 	for (; *text; text++)
@@ -192,7 +225,7 @@ int options_parse(const char *text, struct options *ret_options, struct error *e
 	int rc;
 
 	if (!text || !text[0])
-		return error_set(error, -EINVAL, "the policy is missing ('help' lists them)");
+		return error_set(error, -EINVAL, "the policy is missing: the value is empty ('help' lists policies)");
 	if (strlen(text) >= sizeof(copy))
 		return error_set(error, -EINVAL, "the value is longer than %d bytes", OPTIONS_TEXT_MAX - 1);
 	if (!is_plain(text))
@@ -200,8 +233,9 @@ int options_parse(const char *text, struct options *ret_options, struct error *e
 		                 "the value has a quote, a backslash or a character that is not printable ASCII");
 	strcpy(copy, text);
 	word = strsep(&rest, ",");
-	if (strlen(word) >= sizeof(options.policy))
-		return error_set(error, -EINVAL, "'%.48s' is not the name of a policy ('help' lists them)", word);
+	rc = check_policy_word(word, error);
+	if (rc < 0)
+		return rc;
 	strcpy(options.policy, word);
 	while ((word = strsep(&rest, ","))) {
 		rc = parse_key(word, &options, error);
@@ -222,6 +256,28 @@ static size_t allowed_names(const struct policy_set *set, const struct site *sit
 	return count;
 }
 
+static bool is_among(const char *word, const char *const words[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(word, words[i]) == 0)
+			return true;
+	return strcmp(word, "help") == 0;
+}
+
+/* What people write for one of these names, and for "help"; NULL: nothing of that. */
+static const char *meant_by(const char *word, const char *const names[], size_t count)
+{
+	static const char *const words[][2] = {
+	        {"none", "off"},  {"no", "off"},    {"false", "off"}, {"disable", "off"}, {"disabled", "off"},
+	        {"list", "help"}, {"show", "help"}, {"?", "help"},    {"sleep", "nap"},   {"help", "help"},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (distance(word, words[i][0]) == 0 && is_among(words[i][1], names, count))
+			return words[i][1];
+	return NULL;
+}
+
 int options_check(const struct options *options, const struct policy_set *set, const struct site *site,
                   struct error *error)
 {
@@ -237,7 +293,9 @@ int options_check(const struct options *options, const struct policy_set *set, c
 		return error_set(error, -EPERM, "policy '%s' is not allowed at this site (allowed: %s)",
 		                 options->policy, accepted);
 	}
-	nearest = options_nearest(options->policy, names, count);
+	nearest = meant_by(options->policy, names, count);
+	if (!nearest)
+		nearest = options_nearest(options->policy, names, count);
 	return error_set(error, -ENOENT, "unknown policy '%s' (accepted: %s)%s%s%s", options->policy, accepted,
 	                 nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
@@ -276,6 +334,34 @@ static size_t help_line(const struct policy *policy, const struct policy_set *se
 	                        remark[0] ? "            (" : "", remark, remark[0] ? ")\n" : "");
 }
 
+/* The value without the key, or what the site or the policy has instead. */
+static void key_default(const struct key *key, const struct policy_set *set, const struct site *site, char buffer[48])
+{
+	const struct policy *nap = policy_find(set, "nap");
+
+	snprintf(buffer, 48, "not");
+	if (key->set == set_pin)
+		snprintf(buffer, 48, "%s", site->pin == SITE_PIN_CORES ? "cores" : "none");
+	else if (key->set == set_slowdown && nap)
+		snprintf(buffer, 48, "the policy's, nap has %g", (double)nap->relative_ppm / 1e4);
+	else if (key->set == set_slowdown)
+		snprintf(buffer, 48, "the policy's");
+}
+
+static size_t help_keys(const struct policy_set *set, const struct site *site, char *buffer, size_t size)
+{
+	size_t used = (size_t)snprintf(buffer, size, "\nKeys:\n");
+
+	for (size_t i = 0; i < KEY_COUNT && used < size; i++) {
+		char standard[48];
+
+		key_default(&keys[i], set, site, standard);
+		used += (size_t)snprintf(buffer + used, size - used, "  %s (default: %s)\n            %s\n",
+		                         keys[i].accepted, standard, keys[i].does);
+	}
+	return used;
+}
+
 size_t options_help(const struct policy_set *set, const struct site *site, const struct policy_support *support,
                     char *buffer, size_t size)
 {
@@ -284,13 +370,12 @@ size_t options_help(const struct policy_set *set, const struct site *site, const
 	for (size_t i = 0; i < set->count && used < size; i++)
 		used += help_line(&set->policy[i], set, site, support, buffer + used, size - used);
 	if (used < size)
-		used += (size_t)snprintf(buffer + used, size - used, "\nKeys:\n");
-	for (size_t i = 0; i < KEY_COUNT && used < size; i++)
-		used += (size_t)snprintf(buffer + used, size - used, "  %s\n", keys[i].accepted);
+		used += help_keys(set, site, buffer + used, size - used);
 	if (used < size)
 		used += (size_t)snprintf(
 		        buffer + used, size - used,
-		        "\nThe nodes of the job may differ from this host: the record says what was used.%s\n",
+		        "\nThe nodes of the job may differ from this host: the record says what was used.%s\n"
+		        "\nAfter the job: mpi-wait report JOBID. More: man mpi-wait-policy\n",
 		        site_is_switched_off(site) ? "\nThe site has switched all policies off." : "");
 	return minimum(used, size ? size - 1 : 0);
 }

@@ -13,6 +13,11 @@
 
 #define OPTIONS_TEXT_MAX 256 /* bytes of a value, its NUL included */
 
+/* What slowdown=PERCENT may be: here, in refusals and in the help. A smaller one would be rounded to few ppm, or none.
+ */
+#define OPTIONS_SLOWDOWN_LEAST 0.01
+#define OPTIONS_SLOWDOWN_MOST  100
+
 struct options {
 	char policy[POLICY_NAME_MAX]; /* as typed: known only after options_check */
 	bool has_slowdown;            /* slowdown=PERCENT */
@@ -26,7 +31,7 @@ struct options {
 
 /*
  * Splits text. Returns 0, or -EINVAL with the offending part, the accepted keys and the nearest one in error.
- * The policy's name is only checked for its characters.
+ * The policy's name is only checked for its characters. An empty text is refused, as an unset variable's would be.
  */
 int options_parse(const char *text, struct options *ret_options, struct error *error);
 
@@ -40,7 +45,8 @@ int options_check(const struct options *options, const struct policy_set *set, c
 /* Applies slowdown= and collectives= to a copy of the policy. */
 void options_apply(const struct options *options, struct policy *policy);
 
-/* Writes the answer to "help", a line per policy. Returns its length; cut at size. */
+/* Writes the answer to "help": a line per policy, the keys with their defaults, where to read on. Returns its length;
+ * cut at size. */
 size_t options_help(const struct policy_set *set, const struct site *site, const struct policy_support *support,
                     char *buffer, size_t size);
 

@@ -10,8 +10,9 @@
  *     task_init_privileged the task's child          root      with csv=: its mounts
  *     task_post_fork       slurmstepd, tasks block   root      bind, grant
  *     task_init            the task, before exec     the user  inject
- *     task_exit            slurmstepd                root      the task's part of the grant ends
- *     exit                 slurmstepd, job runs      root      step: sums, sampler stopped, grant ended, csv=
+ *     task_exit            slurmstepd                root      the task's part of the grant ends; the last one's: csv=
+ *     exit                 slurmstepd, job runs      root      step: csv= if it is not written yet, sums, sampler
+ *                                                              stopped, grant ended
  *     job_prolog           a process of its own      root      node state, energy baseline
  *     job_epilog           a process of its own      root      grants undone, node record, detached writer
  *
@@ -32,7 +33,8 @@
 
 SPANK_PLUGIN(mpi_wait, 1)
 
-static char option_text[OPTIONS_TEXT_MAX + 1]; /* "": not given */
+static char option_text[OPTIONS_TEXT_MAX + 1];
+static bool option_was_given;   /* with an empty text too: an unset variable's */
 static int site_argument_count; /* the line in plugstack.conf, for the option's callback, which is not told */
 static char **site_arguments;
 static struct step *current_step; /* in slurmstepd, and its copy in each task; NULL: no policy here */
@@ -80,6 +82,7 @@ static int option_given(int value, const char *text, int remote)
 	struct site site;
 
 	(void)value;
+	option_was_given = true;
 	/* A value that does not fit is cut, and still too long for options_parse. */
 	snprintf(option_text, sizeof(option_text), "%s", text ? text : "");
 	if (!remote && strcmp(option_text, "help") == 0 && read_site(site_argument_count, site_arguments, &site))
@@ -103,7 +106,7 @@ int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **argument
 	case S_CTX_LOCAL:
 	case S_CTX_ALLOCATOR:
 		if (read_site(argument_count, arguments, &site))
-			client_resolve(spank, &site, option_text[0] ? option_text : NULL);
+			client_resolve(spank, &site, option_was_given ? option_text : NULL);
 		break;
 	case S_CTX_REMOTE:
 		if (read_site(argument_count, arguments, &site))

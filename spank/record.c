@@ -126,6 +126,7 @@ static char *job_print(const struct job *job, const struct record_detail *detail
 	                         nodes, "elapsed_s", record_seconds(record_elapsed_s(job->nodes, job->count)), "energy",
 	                         record_energy_print(job->sum, job->nodes, job->count));
 	double left_out = job->sum->steps_left_out;
+	json_t *csv;
 
 	if (!json)
 		return NULL;
@@ -139,6 +140,9 @@ static char *job_print(const struct job *job, const struct record_detail *detail
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
 	if (job->sum->grant.mode[0])
 		json_object_set_new(json, "grant", record_grant_print(&job->sum->grant));
+	csv = record_csv_print(&job->sum->csv);
+	if (csv)
+		json_object_set_new(json, "csv", csv);
 	json_object_set_new(json, "wait", record_wait_print(job->sum, job->nodes, detail));
 	steps_print(json, job, detail->steps);
 	if (job->sum->step_count > detail->steps)

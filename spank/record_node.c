@@ -310,6 +310,8 @@ static int steps_get(const json_t *json, struct record_node *node, struct error 
 			return error_set(error, -EINVAL, "\"steps\"[%zu]: energy", i);
 		if (!record_grant_get(value, &step->grant))
 			return error_set(error, -EINVAL, "\"steps\"[%zu]: grant", i);
+		if (!record_csv_get(value, &step->csv))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: csv", i);
 		if (!wait_get(value, &step->wait))
 			return error_set(error, -EINVAL, "\"steps\"[%zu]: wait", i);
 	}

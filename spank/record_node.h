@@ -15,6 +15,7 @@
 #include "spank/error.h"
 #include "spank/policy.h"
 #include "spank/rapl.h"
+#include "spank/record_csv.h"
 #include "spank/record_grant.h"
 #include "spank/record_power.h"
 #include "spank/record_watts.h"
@@ -84,6 +85,7 @@ struct record_step {
 	double end_s;
 	struct record_energy energy;
 	struct record_grant grant;
+	struct record_csv csv;
 	struct record_wait wait;
 };
 

@@ -195,6 +195,7 @@ static void step_add(struct sum *sum, json_t *index, const struct record_node *n
 		step->joules += own_of(&from->energy, share);
 	}
 	record_grant_add(&sum->grant, &from->grant);
+	record_csv_add(&sum->csv, &from->csv);
 	wait_add(sum, step_index, &from->wait, node_index);
 }
 

@@ -59,6 +59,7 @@ struct sum {
 	struct service service;
 	double low_s, transitions; /* as the ranks say */
 	struct record_grant grant; /* as root says */
+	struct record_csv csv;
 	double steps_left_out;
 	double steps_summed;
 	/* energy */

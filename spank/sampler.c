@@ -105,6 +105,8 @@ static void tick_kept(struct sampler *sampler)
 	} else if (sampler->rapl) {
 		complain(sampler, error.text);
 	}
+	if (sampler->config.csv)
+		step->csv = (enum csv_outcome)atomic_load(sampler->config.csv);
 	step->end_s = clock_wall_s();
 	result = state_step_write(sampler->job_directory, step, wait, grant);
 	if (result)

@@ -7,6 +7,7 @@
 #ifndef MPIWAIT_SPANK_SAMPLER_H
 #define MPIWAIT_SPANK_SAMPLER_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,6 +26,8 @@ struct sampler_config {
 	 * the sampler */
 	json_t *(*grant_read)(void *context);
 	void *grant_context;
+	/* What became of csv= (enum csv_outcome), which outlives the sampler; NULL: nobody asked */
+	const atomic_int *csv;
 };
 
 struct sampler;

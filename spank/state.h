@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "spank/csv_outcome.h"
 #include "spank/energy.h"
 #include "spank/error.h"
 #include "spank/options.h"
@@ -73,6 +74,7 @@ struct state_step {
 	bool has_energy;
 	struct energy_snapshot from;
 	struct energy_snapshot to;
+	enum csv_outcome csv;             /* for writing */
 	json_t *watts;                    /* watts_to_json, borrowed, for writing; NULL: none */
 	const struct power_points *power; /* the same */
 };

@@ -202,6 +202,8 @@ static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t 
 	                         (json_int_t)step->cores, "start_s", step->start_s, "end_s", step->end_s, "wait", wait,
 	                         "grant", grant);
 
+	if (json && step->csv != CSV_NONE)
+		json_object_set_new(json, "csv", json_string(csv_outcome_name(step->csv)));
 	if (json && step->watts)
 		json_object_set(json, "watts", step->watts);
 	if (json && step->power)

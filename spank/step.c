@@ -9,8 +9,8 @@
 #include "spank/bind.h"
 #include "spank/cleanup.h"
 #include "spank/client.h"
+#include "spank/csv_files.h"
 #include "spank/decision.h"
-#include "spank/export.h"
 #include "spank/grant.h"
 #include "spank/inject.h"
 #include "spank/job.h"
@@ -21,9 +21,6 @@
 #include "spank/segment.h"
 #include "spank/state.h"
 #include "spank/topology.h"
-#include "spank/view.h"
-
-#define CSV_MOST_NS UINT64_C(10000000000)
 
 struct step {
 	struct job job;
@@ -35,10 +32,7 @@ struct step {
 	struct sampler *sampler;   /* NULL: not measured */
 	struct grant *grant;       /* NULL: none */
 	char flat[POLICY_FLAT_MAX];
-	struct view *view;        /* of the tasks, for csv=, NULL: none */
-	char directory[PATH_MAX]; /* the job's, "": not known */
-	gid_t *groups;            /* the user's supplementary groups */
-	size_t group_count;
+	struct csv_files csv;
 };
 
 static void log_problem(const struct job *job, const struct error *error)
@@ -208,6 +202,7 @@ static void begin_measuring(const struct state_place *place, struct step *step)
 	        .fast = profile,
 	        .grant_read = step->grant ? read_grant : NULL,
 	        .grant_context = step->grant,
+	        .csv = &step->csv.outcome,
 	};
 	struct error error = {""};
 	uint32_t cpus;
@@ -268,8 +263,7 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	make_segment(step);
 	step->library = step->plan.inject ? library_open(MPIWAIT_LIBRARY) : -1;
 	begin_job_state(place, step);
-	if (step->plan.inject && step->decision.options.csv[0])
-		step->view = view_prepare();
+	csv_files_init(&step->csv, step->plan.inject ? step->decision.options.csv : "");
 	prepare_grant(site, place, step);
 	begin_measuring(place, step);
 	return step;
@@ -296,15 +290,18 @@ void step_bind_task(struct step *step, spank_t spank)
 void step_open_for_task(struct step *step)
 {
 	if (step)
-		view_show(step->view);
+		view_show(step->csv.view);
 }
 
 void step_end_task(struct step *step, spank_t spank)
 {
 	int task = -1;
 
-	if (step && step->grant && spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task >= 0)
+	if (!step || spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS || task < 0)
+		return;
+	if (step->grant)
 		grant_end_task(step->grant, (uint32_t)task);
+	csv_files_task_ended(&step->csv, &step->job, step->segment.descriptor);
 }
 
 void step_inject_task(const struct step *step, spank_t spank)
@@ -315,7 +312,7 @@ void step_inject_task(const struct step *step, spank_t spank)
 	int task = -1, count = 0;
 
 	if (step)
-		view_note_directory(step->view);
+		view_note_directory(step->csv.view);
 	if (inject_clean(spank, &error) == 0 && step && step->plan.inject) {
 		const char *library;
 
@@ -334,53 +331,17 @@ void step_inject_task(const struct step *step, spank_t spank)
 
 void step_note_user(struct step *step, spank_t spank)
 {
-	if (!step->decision.options.csv[0])
-		return;
-	job_groups(spank, &step->groups, &step->group_count);
-	if (!getcwd(step->directory, sizeof(step->directory)))
-		step->directory[0] = '\0';
-}
-
-/* As the user, by a process of its own: see export.h. */
-static void write_csv(struct step *step)
-{
-	const char *node = getenv("SLURMD_NODENAME");
-	cleanup_close int mounts = view_take(step->view);
-	const char *directory = view_directory(step->view);
-	char job[16], name[16];
-	char *words[] = {"mpi-wait-csv", job, name, (char *)node, step->decision.options.csv, NULL};
-	struct export export = {
-	        .program = MPIWAIT_CSV,
-	        .words = words,
-	        .segment = step->segment.descriptor,
-	        .uid = step->job.uid,
-	        .gid = step->job.gid,
-	        .groups = step->groups,
-	        .group_count = step->group_count,
-	        .mounts = mounts,
-	        .directory = directory[0] ? directory : step->directory,
-	        .most_ns = CSV_MOST_NS,
-	        .closed = true,
-	};
-	struct error error = {""};
-
-	if (!step->decision.options.csv[0] || step->segment.descriptor < 0 || !export.directory[0] || !node)
-		return;
-	snprintf(job, sizeof(job), "%u", step->job.job_id);
-	job_step_name(&step->job, name, sizeof(name));
-	if (export_run(&export, &error) < 0)
-		log_problem(&step->job, &error);
+	csv_files_note_user(&step->csv, spank);
 }
 
 void step_end(struct step *step)
 {
 	if (!step)
 		return;
+	csv_files_step_ended(&step->csv, &step->job, step->segment.descriptor);
 	sampler_stop(step->sampler);
 	grant_end(step->grant);
-	write_csv(step);
-	view_end(step->view);
-	free(step->groups);
+	csv_files_free(&step->csv);
 	if (step->segment.descriptor >= 0)
 		close(step->segment.descriptor);
 	if (step->library >= 0)

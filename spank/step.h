@@ -32,12 +32,13 @@ void step_inject_task(const struct step *step, spank_t spank);
 /* In the task's child, still root, in its container: opens what only root may. step may be NULL. */
 void step_open_for_task(struct step *step);
 
-/* In slurmstepd, when the task that spank speaks of has ended. */
+/* In slurmstepd, when the task that spank speaks of has ended, and before srun hears of it. After the last task the
+ * files of csv= are written, for which it may wait ten seconds. */
 void step_end_task(struct step *step, spank_t spank);
 
 /*
- * Stops the sampler, which writes the step's sums, ends the grant, has the user's files of csv= written, for which it
- * may wait ten seconds, and frees everything. step may be NULL.
+ * Has the files of csv= written where they are not yet, stops the sampler, which writes the step's sums, ends the
+ * grant, and frees everything. step may be NULL.
  */
 void step_end(struct step *step);
 

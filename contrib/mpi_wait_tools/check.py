@@ -67,8 +67,9 @@ def verdict(found: list[Section]) -> str:
     for section in found:
         for finding in section.findings:
             counts[finding.status] += 1
+    well = "no failure" if counts[Status.WARN] or counts[Status.NOT_SEEN] else "nothing is wrong"
     parts = [
-        f"{plural(counts[Status.FAIL], 'failure')}" if counts[Status.FAIL] else "nothing is wrong",
+        f"{plural(counts[Status.FAIL], 'failure')}" if counts[Status.FAIL] else well,
         plural(counts[Status.WARN], "warning") if counts[Status.WARN] else "",
         f"{counts[Status.NOT_SEEN]} not seen" if counts[Status.NOT_SEEN] else "",
     ]

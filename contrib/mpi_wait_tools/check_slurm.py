@@ -18,7 +18,7 @@ def _controller(slurm: Slurm) -> Finding:
     if not slurm.problem:
         nodes = f", {slurm.nodes} node{'' if slurm.nodes == 1 else 's'}" if slurm.nodes else ""
         return ok("slurmctld", f"cluster {safe(slurm.cluster) or 'without a name'}{nodes}")
-    return warn(
+    return fail(
         "slurmctld",
         f"does not answer: {slurm.problem}",
         "what Slurm is told by its configuration could not be seen, and no job starts meanwhile",

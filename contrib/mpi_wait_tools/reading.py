@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .csv_files import csv_notes
 from .imbalance import imbalance_of, steps_of_ranks
 from .power import throttle_notes
 from .record import Policy, RankWait, Record, Step, Wait
@@ -224,6 +225,7 @@ def notes(record: Record, field: str) -> list[str]:
             "the others had no counters."
         )
     found += throttle_notes(record)
+    found += csv_notes(record.csv)
     if record.wait is not None and record.wait.unseen:
         found.append(
             f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "

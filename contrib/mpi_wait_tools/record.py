@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from .csv_files import CsvFiles, csv_files
 from .errors import Refusal
 from .places import nodes_of_places
 from .profiled import CALL, PointToPoint, ProfiledCall, point_to_point, profiled_calls
@@ -139,6 +140,7 @@ class Record:
     energy: Energy | None
     energy_why: str
     grant: Grant | None
+    csv: CsvFiles | None
     throttled_most: str  # the node that was slowed down most, "" if none was
     wait: Wait | None
     steps: list[Step]
@@ -321,6 +323,7 @@ def parse_record(body: Any) -> Record:
         energy=_energy(energy) if energy else None,
         energy_why=reader.text("energy_why"),
         grant=_grant(grant) if grant else None,
+        csv=csv_files(reader.maybe_object("csv")),
         throttled_most=throttle.text("most") if throttle else "",
         wait=_wait(wait) if wait else None,
         steps=reader.items("steps", _step),
@@ -348,6 +351,7 @@ def no_record(elapsed: float, nodes: int) -> Record:
         steps_left_out=0,
         steps_summed=0,
         steps_rest=None,
+        csv=None,
     )
 
 

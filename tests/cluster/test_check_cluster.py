@@ -76,7 +76,7 @@ def test_a_user_is_told_what_was_not_seen(cluster: Cluster) -> None:
 def test_for_people_it_says_that_the_node_is_simulated(cluster: Cluster) -> None:
     done = cluster.node_run("c1", [COMMAND, "check"])
     assert done.stdout.startswith("c1, seen by root, a simulated node\n")
-    assert "Nothing is wrong, 2 warnings" in done.stdout
+    assert "No failure, 2 warnings" in done.stdout
 
 
 def test_on_the_submit_host_too(cluster: Cluster) -> None:
@@ -182,7 +182,8 @@ def test_daemons_that_are_away(breakable: Cluster) -> None:
         breakable.restart("slurmdbd")
     breakable.kill("slurmctld")
     try:
-        found = check(breakable)
+        found = check(breakable, status=1)
+        assert found["Slurm/slurmctld"]["status"] == "FAIL"
         assert found["Slurm/slurmctld"]["what"].startswith("does not answer: ")
         assert found["Plugin/plugstack line"]["what"].startswith("/srv/cluster/etc/plugstack.conf:1")
     finally:

@@ -63,6 +63,7 @@ def job(comma_cluster: Cluster, place: str) -> int:
     assert done.returncode == 0, done.stderr
     number = jobs.job_named(cluster, "comma")
     cluster.wait_job(number)
+    cluster.wait_accounted(number)  # before that its row may have another name
     hand_in = [*WITH_COMMA, jobs.HELPER, "flush", f"spool={cluster.spool}"]
     wait_for(lambda: cluster.node_run("c1", hand_in).returncode == 0 and jobs.comment(cluster, number))
     return number

@@ -34,7 +34,15 @@ def commands() -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-POLICIES = [json.loads(block) for block in blocks(ROOT / "packaging/man/mpi-wait-policy.5")]
+POLICIES = [json.loads(block) for block in blocks(ROOT / "packaging/man/mpi-wait-policy-file.5")]
+
+
+@pytest.fixture(scope="module")
+def earlier(cluster: Cluster) -> int:
+    """One under off, which has no record, to compare another one with."""
+    number, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=off", f"{PROGRAMS}/unbalanced", "5", "20", "2"])
+    cluster.wait_accounted(number)
+    return number
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +53,14 @@ def job(cluster: Cluster) -> int:
     return number
 
 
-def adapted(line: str, cluster: Cluster, job: int) -> str:
-    """As many tasks as there are cores, the test's program, the cluster's spool, a job of ours; brief measurements."""
+def adapted(line: str, cluster: Cluster, earlier: int, job: int) -> str:
+    """As many tasks as there are cores, the test's program, the cluster's spool, jobs of ours; brief measurements."""
     if line.startswith("late-sender"):
         line += " --pairs=1 --delays=1000"
     line = re.sub(r"\./\w+$", f"{PROGRAMS}/unbalanced 5 20 2", line)
     line = re.sub(r"-n ?\d\d+", "-n4", line)
     line = line.replace("/shared/mpi-wait/spool", cluster.spool)
-    return re.sub(r"\b4711\b", str(job), line)
+    return re.sub(r"\b4710\b", str(earlier), re.sub(r"\b4711\b", str(job), line))
 
 
 def test_there_are_examples() -> None:
@@ -61,10 +69,10 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("line", [line for line in commands() if line.split()[0] != "optional"])
-def test_a_command_works(line: str, cluster: Cluster, job: int) -> None:
+def test_a_command_works(line: str, cluster: Cluster, earlier: int, job: int) -> None:
     script = f"PATH=$PATH:{PREFIX}/bin:{PREFIX}/sbin; cd; printf '#!/bin/bash\\nsrun hostname\\n' >job.sh\n"
     user = "root" if line.startswith(("mpi-wait-node", "mpi-wait check")) else "alice"
-    done = cluster.run(["bash", "-c", script + adapted(line, cluster, job)], user=user, timeout=120)
+    done = cluster.run(["bash", "-c", script + adapted(line, cluster, earlier, job)], user=user, timeout=120)
     allowed = (0, 2) if "mpi-wait-node" in line else (0, 1) if "mpi-wait check" in line else (0,)
     assert done.returncode in allowed and "Traceback" not in done.stderr, f"{line}\n{done.stdout}{done.stderr}"
 
@@ -73,7 +81,7 @@ def test_a_command_works(line: str, cluster: Cluster, job: int) -> None:
 @pytest.mark.parametrize("line", [line for line in commands() if line.split()[0] == "optional"])
 def test_a_line_of_plugstack_works(line: str, cluster: Fleet) -> None:
     """It is accepted, and a job that does not ask gets its default."""
-    text = adapted(line, cluster, 0).replace("/usr/lib/slurm", f"{PREFIX}/lib/slurm") + "\n"
+    text = adapted(line, cluster, 0, 0).replace("/usr/lib/slurm", f"{PREFIX}/lib/slurm") + "\n"
     with cluster.variants():
         site = cluster.variant(plugstack=text)
         assert site.run(["srun", "--mpi-wait-policy=help"]).returncode == 0
@@ -94,7 +102,7 @@ def test_a_policy_is_one(policy: dict[str, object], tmp_path: Path) -> None:
 
 
 def test_the_page_has_the_keys_and_rungs_of_the_schema() -> None:
-    text = (ROOT / "packaging/man/mpi-wait-policy.5").read_text()
+    text = (ROOT / "packaging/man/mpi-wait-policy-file.5").read_text()
     keys = set(SCHEMA["properties"]) | set(SCHEMA["properties"]["budget"]["properties"])
     rungs = set(SCHEMA["definitions"]["rungs"]["items"]["enum"])
     assert {key for key in keys | rungs if f"\n.B {key}\n" not in text} == set()

@@ -70,6 +70,12 @@ def test_both_kinds_of_packages_have_every_installed_file_once(
 
 
 @pytest.mark.soak
+def test_the_rpm_looks_for_its_line_before_it_goes(red: list[Path]) -> None:
+    plugin = next(path for path in red if path.name.startswith("spank-mpi-wait-slurm"))
+    assert '[ "$1" != 0 ] || /usr/libexec/mpi-wait/mpi-wait-line || :' in rpms.query(plugin, "--scripts")
+
+
+@pytest.mark.soak
 def test_both_kinds_put_it_into_packages_of_the_same_names(
     red: list[Path], debian_packages: Mapping[str, Path]
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.lib.site import chroot, debs, slurm
 from tests.lib.site.chroot import ROOT, Site
+from tests.lib.site.readme import administrators_commands, run_as_written
 
 pytestmark = pytest.mark.soak
 LINE = "/usr/lib/slurm/spank_mpi_wait.so"
@@ -33,19 +34,6 @@ def fresh(debian_packages: Mapping[str, Path]) -> Iterator[Site]:
             shutil.copy(path, site.root / "root")
         site.run("apt-get -q update", network=True)
         yield site
-
-
-def administrators_commands() -> list[list[str]]:
-    """The console blocks of the README's section for administrators, by block."""
-    section = (ROOT / "README.md").read_text().split("\n## Administrators\n")[1].split("\n## ")[0]
-    blocks = re.findall(r"```console\n(.*?)```", section, re.S)
-    return [[line.removeprefix("# ") for line in block.splitlines()] for block in blocks]
-
-
-def run_as_written(site: Site, commands: list[str]) -> None:
-    for command in commands:
-        network = command.startswith("apt-get ")
-        site.run("cd /root && " + command.replace("apt-get ", "apt-get -q -y ", 1), network=network)
 
 
 def job_works(site: Site) -> None:
@@ -66,7 +54,7 @@ def restart(site: Site) -> None:
 def test_the_readme_s_commands_are_all_that_it_takes(fresh: Site) -> None:
     job_works(fresh)
     assert "unrecognized option" in fresh.run("srun --mpi-wait-policy=nap true", check=False).stdout
-    building, installing = administrators_commands()
+    building, installing, _removing = administrators_commands()
     assert building[1:] == ["packaging/make-deb"]  # what the packages were made with
     run_as_written(fresh, installing)
     option_works(fresh)
@@ -125,6 +113,7 @@ def test_a_package_for_another_slurm_is_refused_by_apt_and_the_plugin_by_slurm(
     shutil.copy(other, fresh.root / "root")
     refused = fresh.run(f"apt-get -q -y install /root/{other.name}", check=False)
     assert refused.returncode and "slurm-wlm-basic-plugins (< 21.08.9~)" in refused.stdout
+    assert "the plugin's line" not in refused.stdout
     option_works(fresh)
 
     fresh.run(f"cd /root && dpkg-deb -x {other.name} other && sed -i 's,{LINE},/root/other{LINE},' "
@@ -139,12 +128,15 @@ def test_a_package_for_another_slurm_is_refused_by_apt_and_the_plugin_by_slurm(
 
 def test_removal_and_purge_leave_a_working_slurm_and_nothing_else(fresh: Site) -> None:
     installed = fresh.run("dpkg-query -W -f '${Package} ' 'spank-mpi-wait*' libmpiwait mpi-wait-tools").stdout
-    fresh.run(f"apt-get -q -y remove {installed}")
+    said = fresh.run(f"apt-get -q -y remove {installed}").stdout
+    assert "the plugin's line is still there:\n    /etc/slurm/plugstack.conf\n" in said, said
     job_works(fresh)  # the line is still in plugstack.conf
     restart(fresh)
     assert "unrecognized option" in fresh.run("srun --mpi-wait-policy=nap true", check=False).stdout
     assert "ours: " in fresh.read("/etc/mpi-wait/policies/nap.json")
-    fresh.run(f"apt-get -q -y purge {installed} && sed -i /spank_mpi_wait/d /etc/slurm/plugstack.conf")
+    # The spool was made by hand, and is removed by hand.
+    fresh.run(f"apt-get -q -y purge {installed} && sed -i /spank_mpi_wait/d /etc/slurm/plugstack.conf"
+              " && rm -r /shared/mpi-wait")
     restart(fresh)
     left = fresh.run("find / -xdev \\( -iname '*mpi-wait*' -o -iname '*mpi_wait*' -o -iname '*mpiwait*' \\) "
                      "-not -path '/root/*' -not -path '/run/*'").stdout

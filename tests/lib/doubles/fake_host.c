@@ -219,6 +219,8 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 		vsnprintf(fake_host.log + used, sizeof(fake_host.log) - used - 1, format, arguments); \
 		va_end(arguments);                                                                    \
 		strcat(fake_host.log, "\n");                                                          \
+		if (fake_host.log_to > 0)                                                             \
+			dprintf(fake_host.log_to, "%s", fake_host.log + used);                        \
 	}
 
 LOG_DOUBLE(slurm_error)

@@ -24,6 +24,7 @@ struct fake_host {
 	char *words[2];     /* the task's command */
 	const char *option; /* what spank_option_getopt finds, NULL: nothing */
 	char log[8192];     /* every line, with its newline */
+	int log_to;         /* a descriptor for the same, over 0, for a process that will not come back */
 	char promoted[256]; /* NAME=VALUE of the last spank_job_control_setenv */
 };
 

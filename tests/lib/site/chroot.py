@@ -25,9 +25,11 @@ NODE = "node1"
 INIT = """
 mount -t tmpfs -o mode=755 site "$1" && mkdir "$1/upper" "$1/work" "$1/root" || exit
 mount -t overlay -o "lowerdir=$2,upperdir=$1/upper,workdir=$1/work" site "$1/root" && cd "$1/root" || exit
-mount -t proc proc proc && mount --rbind /sys sys && mount --rbind /dev dev && mkdir -p run/lock || exit
-hostname "$3" && ip link set lo up && ip address add 127.0.0.2/8 dev lo || exit
-cp /etc/resolv.conf etc/resolv.conf && { cat /etc/hosts; echo "127.0.0.2 $3"; } >etc/hosts || exit
+mount -t proc proc proc && mount --rbind /sys sys && mount --rbind /dev dev && mkdir -p run/lock shared || exit
+[ -z "$5" ] || mount --bind "$5" shared || exit
+hostname "$3" && ip link set lo up && ip address add "$4/8" dev lo || exit
+cp /etc/resolv.conf etc/resolv.conf && cp /etc/hosts etc/hosts || exit
+printf "127.0.0.2 node1\\n127.0.0.3 node2\\n" >>etc/hosts || exit
 exec chroot . bash -c 'echo ready; exec >&-; while :; do sleep 3600 & wait $!; done'
 """
 
@@ -49,6 +51,10 @@ class Site:
 
     def __init__(self, process: subprocess.Popen[str], pid: int, folder: Path) -> None:
         self._process, self._pid, self._folder = process, pid, folder
+
+    @property
+    def pid(self) -> int:
+        return self._pid
 
     @property
     def root(self) -> Path:
@@ -83,10 +89,13 @@ class Site:
 
 
 @contextmanager
-def site(tree: Path) -> Iterator[Site]:
+def site(tree: Path, shared: Path | None = None, first: Site | None = None) -> Iterator[Site]:
+    """With `first`, the second host of its network. `shared` is /shared in each that is given it."""
     folder = Path(tempfile.mkdtemp(prefix="mpi-wait-site-"))
-    words = ["unshare", "-m", "-u", "-i", "-n", "-p", "--fork", "--kill-child", "bash", "-c", INIT, "init",
-             str(folder), str(tree), NODE]
+    network, host = (["nsenter", "-t", str(first.pid), "-n", "unshare"], "node2 127.0.0.3") if first else (
+        ["unshare", "-n"], f"{NODE} 127.0.0.2")
+    words = [*network, "-m", "-u", "-i", "-p", "--fork", "--kill-child", "bash", "-c", INIT, "init", str(folder),
+             str(tree), *host.split(), str(shared or "")]
     process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     if process.stdout.readline() != "ready\n":

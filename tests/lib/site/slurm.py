@@ -55,25 +55,34 @@ def wait_for(site: Site, script: str, timeout: float = 60) -> str:
     return done.stdout
 
 
-def start(site: Site) -> None:
-    """What an administrator has done before this project: one node that runs jobs, with accounting."""
-    site.write("/etc/slurm/slurm.conf", SLURM_CONF)
+def start(site: Site, *others: Site) -> None:
+    """What an administrator has done before this project: nodes that run jobs, with accounting on the first."""
+    sites = [site, *others]
+    for each in sites:
+        each.write("/etc/slurm/slurm.conf", SLURM_CONF)
+        each.run("""install -d -o slurm /var/lib/slurm/slurmctld /var/log/slurm
+            useradd --create-home --shell /bin/bash alice""")
+    topology = site.run("slurmd -C | sed -n '1s/.*\\(CPUs=.*\\) RealMemory.*/\\1/p'").stdout.strip()
+    nodes = [f"NodeName=node{i} NodeAddr=127.0.0.{i + 1} Port={6808 + 10 * i} {topology} RealMemory=500 State=UNKNOWN\n"
+             for i in range(1, len(sites) + 1)]
+    partition = f"PartitionName=all Nodes={','.join(f'node{i}' for i in range(1, len(sites) + 1))} Default=YES\n"
+    key = (site.root / "etc/munge/munge.key").read_bytes()
+    for each in sites:
+        each.write("/etc/slurm/slurm.conf", SLURM_CONF + "".join(nodes) + partition)
+        (each.root / "etc/munge/munge.key").write_bytes(key)
+        each.run("service munge start")
     site.write("/etc/slurm/slurmdbd.conf", SLURMDBD_CONF, 0o600)
-    site.run(f"""
-        chown slurm: /etc/slurm/slurmdbd.conf
-        install -d -o slurm /var/lib/slurm/slurmctld /var/log/slurm
-        topology=$(slurmd -C | sed -n '1s/.*\\(CPUs=.*\\) RealMemory.*/\\1/p')
-        echo "NodeName={NODE} NodeAddr=127.0.0.2 $topology RealMemory=500 State=UNKNOWN" >>/etc/slurm/slurm.conf
-        echo "PartitionName=all Nodes={NODE} Default=YES" >>/etc/slurm/slurm.conf
-        useradd --create-home --shell /bin/bash alice
-        service munge start && service mariadb start && echo "{DATABASE}" | mariadb && service slurmdbd start""")
+    site.run(f"""chown slurm: /etc/slurm/slurmdbd.conf
+        service mariadb start && echo "{DATABASE}" | mariadb && service slurmdbd start""")
     wait_for(site, "sacctmgr -n show stats && sacctmgr -i add cluster site")
-    site.run("service slurmctld start && service slurmd start")
-    wait_idle(site)
+    site.run("service slurmctld start")
+    for each in sites:
+        each.run("service slurmd start")
+    wait_idle(site, len(sites))
 
 
-def wait_idle(site: Site) -> None:
-    wait_for(site, "sinfo -h -t idle -o %D | grep -q 1")
+def wait_idle(site: Site, nodes: int = 1) -> None:
+    wait_for(site, f"sinfo -h -t idle -o %D | grep -qx {nodes}")
 
 
 def run_job(site: Site, command: str) -> str:

@@ -32,7 +32,12 @@ static void parses(void)
 	CHECK(options_parse("nap,csv=a b/../c", &options, &error) == 0);
 	CHECK(strcmp(options.csv, "a b/../c") == 0 && options.profile);
 	CHECK(options_parse("nap,slowdown=4%", &options, &error) == 0 && options.slowdown_ppm == 40000);
+	CHECK(options_parse("nap,slowdown=0.01", &options, &error) == 0 && options.slowdown_ppm == 100);
 }
+
+#define TEXT(word)     TEXT_OF(word)
+#define TEXT_OF(x)     #x
+#define SLOWDOWN_RANGE "from " TEXT(OPTIONS_SLOWDOWN_LEAST) " to " TEXT(OPTIONS_SLOWDOWN_MOST)
 
 static void refuses(void)
 {
@@ -40,13 +45,19 @@ static void refuses(void)
 		const char *text;
 		const char *message;
 	} cases[] = {
-	        {"", "the policy is missing"},
+	        {"", "the policy is missing: the value is empty ('help' lists policies)"},
+	        {"nap:slowdown=2", "did you mean 'nap,slowdown=2'?"},
+	        {"nap slowdown=2,pin=none", "did you mean 'nap,slowdown=2'?"},
+	        {"slowdown=2", "the policy is missing before 'slowdown=2' (as in 'nap,slowdown=2')"},
+	        {"nap,Slowdown=2", "did you mean 'slowdown'?"},
 	        {"nap,slodown=3", "did you mean 'slowdown'?"},
 	        {"nap,slodown=3", "accepted: slowdown, pin, profile, collectives, csv"},
-	        {"nap,slowdown=0", "over 0 to 100"},
-	        {"nap,slowdown=101", "over 0 to 100"},
-	        {"nap,slowdown=nan", "over 0 to 100"},
-	        {"nap,slowdown", "over 0 to 100"},
+	        {"nap,slowdown=0", SLOWDOWN_RANGE},
+	        {"nap,slowdown=101", SLOWDOWN_RANGE},
+	        {"nap,slowdown=0.00001", SLOWDOWN_RANGE},
+	        {"nap,slowdown=0.0099", SLOWDOWN_RANGE},
+	        {"nap,slowdown=nan", SLOWDOWN_RANGE},
+	        {"nap,slowdown", SLOWDOWN_RANGE},
 	        {"nap,pin=socket", "pin=cores|none"},
 	        {"nap,profile=yes", "without a value"},
 	        {"nap,collectives", "collectives=ibarrier"},
@@ -84,8 +95,10 @@ static void bounds_the_length(void)
 
 static void hints(const struct policy_set *set)
 {
-	static const char *const cases[][2] = {{"umwiat", "'umwait'"}, {"umwai", "'umwait'"}, {"nop", "'nap'"},
-	                                       {"atuo", "'auto'"},     {"yeild", "'yield'"},  {"of", "'off'"}};
+	static const char *const cases[][2] = {{"umwiat", "'umwait'"}, {"umwai", "'umwait'"},    {"nop", "'nap'"},
+	                                       {"atuo", "'auto'"},     {"yeild", "'yield'"},     {"of", "'off'"},
+	                                       {"NAP", "'nap'"},       {"Profile", "'profile'"}, {"None", "'off'"},
+	                                       {"none", "'off'"},      {"list", "'help'"},       {"HELP", "'help'"}};
 	struct site site = {.default_policy = "off"};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -97,6 +110,13 @@ static void hints(const struct policy_set *set)
 		CHECK_CONTAINS(error.text, "did you mean");
 		CHECK_CONTAINS(error.text, cases[i][1]);
 	}
+	struct site strict = {.default_policy = "nap", .allow = "nap", .enforce = true};
+	struct options none = {.policy = "none"};
+	struct error unsaid = {""};
+
+	CHECK(options_check(&none, set, &strict, &unsaid) == -ENOENT);
+	CHECK(!strstr(unsaid.text, "'off'")); /* it would be refused too */
+
 	struct options far = {.policy = "zzzzzzzz"};
 	struct error error = {""};
 
@@ -140,6 +160,27 @@ static void helps(const struct policy_set *set)
 	CHECK_CONTAINS(text, "(on this host 'nap')\n");
 }
 
+/* Each key with its default, what the dangerous one does, and where to go on from here. */
+static void helps_with_keys(const struct policy_set *set)
+{
+	struct site site = {.default_policy = "off", .pin = SITE_PIN_NONE};
+	struct policy_support support = {.rungs = 0};
+	const struct policy *nap = policy_find(set, "nap");
+	char text[8192], slowdown[64];
+	static const char end[] = "\nAfter the job: mpi-wait report JOBID. More: man mpi-wait-policy\n";
+
+	for (unsigned i = 0; i < MPIWAIT_RUNG_COUNT; i++)
+		support.why[i] = "";
+	options_help(set, &site, &support, text, sizeof(text));
+	snprintf(slowdown, sizeof(slowdown), "(default: the policy's, nap has %g)", (double)nap->relative_ppm / 1e4);
+	CHECK_CONTAINS(text, slowdown);
+	CHECK_CONTAINS(text, SLOWDOWN_RANGE);
+	CHECK_CONTAINS(text, "pin=cores|none (default: none)\n");
+	CHECK_CONTAINS(text, "profile, without a value (default: not)\n");
+	CHECK_CONTAINS(text, "it hangs the job if one rank lacks the library\n");
+	CHECK(strcmp(text + strlen(text) - strlen(end), end) == 0);
+}
+
 int main(void)
 {
 	struct policy_set *set = shipped();
@@ -150,6 +191,7 @@ int main(void)
 	hints(set);
 	respects_the_site(set);
 	helps(set);
+	helps_with_keys(set);
 	free(set);
 	return CHECK_RESULT;
 }

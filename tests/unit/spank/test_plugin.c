@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/lib/check.h"
@@ -343,6 +344,59 @@ static void promotes_at_submit(void)
 	CHECK(strcmp(fake_host.promoted, "MPI_WAIT_POLICY=nap,slowdown=3") == 0);
 }
 
+/* Submits from a child of ours, since a refusal ends the process. Returns its exit status, *ret_log what it logged. */
+static int submits(enum spank_context context, const char *option, char *log, size_t size)
+{
+	int ends[2], status = -1;
+	pid_t child;
+	ssize_t got;
+
+	CHECK(pipe(ends) == 0);
+	child = fork();
+	if (child == 0) {
+		close(ends[0]);
+		fake_host_reset(context);
+		fake_host.log_to = ends[1];
+		fake_host_load(plugin, option, 1, no_arguments);
+		fake_host_call("init_post_opt", 1, no_arguments);
+		_exit(0);
+	}
+	close(ends[1]);
+	for (size_t used = 0; (got = read(ends[0], log + used, size - 1 - used)) > 0; used += (size_t)got)
+		log[used + (size_t)got] = '\0';
+	close(ends[0]);
+	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* As --mpi-wait-policy="$UNSET" gives it. */
+static void refuses_an_empty_value(void)
+{
+	char log[1024] = "";
+
+	CHECK(submits(S_CTX_LOCAL, "nap", log, sizeof(log)) == 0 && !log[0]);
+	CHECK(submits(S_CTX_LOCAL, "", log, sizeof(log)) == 1);
+	CHECK_CONTAINS(log, "--mpi-wait-policy: the policy is missing: the value is empty");
+	CHECK_CONTAINS(log, "nothing was submitted");
+}
+
+/* By srun at submission, where nobody can make it any more; not by sbatch, whose script may, nor within a job. */
+static void refuses_a_directory_that_is_not_there(void)
+{
+	static const char option[] = "nap,csv=no-such-directory/out";
+	char log[1024] = "";
+
+	unsetenv("SLURM_JOB_ID");
+	CHECK(submits(S_CTX_LOCAL, option, log, sizeof(log)) == 1);
+	CHECK_CONTAINS(log, "csv=no-such-directory/out: \"no-such-directory\": No such file or directory; nothing was");
+	CHECK(submits(S_CTX_ALLOCATOR, option, log, sizeof(log)) == 0);
+	CHECK_CONTAINS(log, "\"no-such-directory\": No such file or directory on this host; if it is so on the nodes");
+	setenv("SLURM_JOB_ID", "7", 1);
+	CHECK(submits(S_CTX_LOCAL, option, log, sizeof(log)) == 0);
+	CHECK_CONTAINS(log, "on this host");
+	unsetenv("SLURM_JOB_ID");
+}
+
 /* Scripts that ask for a policy go on working where the site has switched them off, and are told so. */
 static void says_that_it_is_switched_off(void)
 {
@@ -378,6 +432,8 @@ int main(int argument_count, char **arguments)
 	remembers_the_job();
 	notes_the_energy_of_off();
 	promotes_at_submit();
+	refuses_an_empty_value();
+	refuses_a_directory_that_is_not_there();
 	says_that_it_is_switched_off();
 	return CHECK_RESULT;
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import errno
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,17 @@ from hypothesis import strategies as some
 
 from tests.lib.properties import PROPERTY, Readers
 
-POLICIES = Path(__file__).resolve().parents[3] / "policies"
+REPOSITORY = Path(__file__).resolve().parents[3]
+POLICIES = REPOSITORY / "policies"
 SCHEMA = jsonschema.Draft7Validator(json.loads((POLICIES / "policy.schema.json").read_text()))
 SHIPPED = [json.loads(path.read_text()) for path in sorted(POLICIES.glob("*.json")) if "." not in path.stem]
 READERS = Readers()
 
 names = some.from_regex(r"[a-z][a-z0-9_-]{0,30}", fullmatch=True)
 directories = some.text([chr(code) for code in range(32, 127) if chr(code) not in ",'\"\\"], min_size=1, max_size=60)
-percents = some.integers(1, 1_000_000).map(lambda ppm: f"{ppm // 10000}.{ppm % 10000:04}")
+RANGE = re.findall(r"#define OPTIONS_SLOWDOWN_(?:LEAST|MOST) +([0-9.]+)", (REPOSITORY / "spank/options.h").read_text())
+percents = some.integers(*(round(float(percent) * 10_000) for percent in RANGE)).map(
+    lambda ppm: f"{ppm // 10000}.{ppm % 10000:04}")
 
 
 @some.composite

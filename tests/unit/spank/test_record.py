@@ -304,6 +304,19 @@ def test_grants_are_summed_over_nodes(tmp_path: Path) -> None:
     assert "grant" not in merge(tmp_path, [node_record()])
 
 
+def test_what_became_of_csv_is_counted_by_node_and_step(tmp_path: Path) -> None:
+    records = [node_record("c1", "c[1-3]"), node_record("c2", "c[1-3]"), node_record("c3", "c[1-3]")]
+    for record, outcome in zip(records, ("written", "no such directory", "of a later release"), strict=True):
+        record["steps"][0]["csv"] = outcome
+    records[0]["steps"].append({**records[0]["steps"][0], "id": "1", "csv": "no such directory"})
+    assert merge(tmp_path, records, 3)["csv"] == {
+        "written": 1, "failed": {"no such directory": 2, "failed, see the node's log": 1}
+    }
+    records[0]["steps"][0]["csv"] = records[1]["steps"][0]["csv"] = "written"
+    assert merge(tmp_path, [records[0] | {"steps": records[0]["steps"][:1]}, records[1]], 2)["csv"] == {"written": 2}
+    assert "csv" not in merge(tmp_path, [node_record()])
+
+
 def test_more_reasons_than_there_is_room_for(tmp_path: Path) -> None:
     record = node_record()
     step = record["steps"][0]

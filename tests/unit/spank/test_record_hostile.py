@@ -120,3 +120,9 @@ def test_hostile_grants_are_refused(tmp_path: Path, change: dict[str, Any]) -> N
     record = node_record()
     record["steps"][0]["grant"] = {**GRANT, **change}
     assert "grant" in refuse(tmp_path, record)
+
+
+def test_an_outcome_of_csv_that_is_no_word_is_refused(tmp_path: Path) -> None:
+    record = node_record()
+    record["steps"][0]["csv"] = 5
+    assert "csv" in refuse(tmp_path, record)

@@ -151,9 +151,9 @@ BROKEN: dict[str, tuple[Break, str]] = {
     ),
     "slurmctld away": (
         lambda m: m.answers("scontrol", "slurm 22.05.8\n", 1, "slurm_load_ctl_conf error: Unable to contact\n"),
-        "WARN slurmctld: does not answer: slurm_load_ctl_conf error",
+        "FAIL slurmctld: does not answer: slurm_load_ctl_conf error",
     ),
-    "slurmctld that hangs": (lambda m: m.hangs("scontrol"), "WARN slurmctld: does not answer: scontrol did not"),
+    "slurmctld that hangs": (lambda m: m.hangs("scontrol"), "FAIL slurmctld: does not answer: scontrol did not"),
     "no accounting": (
         config(AccountingStorageType="accounting_storage/none"),
         "FAIL slurmdbd: AccountingStorageType is accounting_storage/none",

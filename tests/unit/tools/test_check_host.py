@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.lib.doubles.check_double import HELPER, OUTBOX, PLUGIN, PLUGSTACK, ROOT, SPOOL, Machine, host
+from tests.lib.doubles.check_double import HELPER, OUTBOX, PLUGIN, PLUGSTACK, ROOT, SPOOL, Machine, check, host
 from tests.lib.doubles.report_double import make_record
 
 
@@ -21,6 +21,17 @@ from tests.lib.doubles.report_double import make_record
 def machine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(host, "TIMEOUT_S", 1)
     return Machine(tmp_path, monkeypatch)
+
+
+def test_nothing_is_called_well_while_slurmctld_does_not_answer(machine: Machine) -> None:
+    """No job starts meanwhile."""
+    machine.answers("scontrol", "slurm 22.05.8\n", 1)
+    assert check.verdict(check.sections(machine.host())).startswith("1 failure, ")
+
+
+def test_a_warning_is_no_failure_and_not_nothing(machine: Machine) -> None:
+    machine.remove("/sys/class/powercap")
+    assert check.verdict(check.sections(machine.host())).startswith("No failure, 1 warning, ")
 
 
 def test_the_kill_switch_is_named(machine: Machine) -> None:

@@ -75,6 +75,18 @@ def test_every_argument_of_the_plugin_is_explained() -> None:
     assert not missing(arguments - later, snippet)
 
 
+def test_the_name_of_a_page_leads_to_it(tmp_path: pathlib.Path) -> None:
+    """Also without its number: the user's page of the option is found before a file format of the same name."""
+    pages = sorted((ROOT / "packaging/man").iterdir())
+    for page in pages:
+        (tmp_path / f"man{page.suffix[1:]}").mkdir(exist_ok=True)
+        (tmp_path / f"man{page.suffix[1:]}" / page.name).symlink_to(page)
+    for page in pages:
+        asked = ["man", "-M", str(tmp_path), "-w", page.stem]
+        found = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True).stdout.split()
+        assert [pathlib.Path(path).name for path in found] == [page.name]
+
+
 def test_every_key_of_the_option_and_every_policy_is_explained() -> None:
     code, refusal = Readers().option(b"nap,no-such-key")
     accepted = re.search(r"\(accepted: ([a-z, ]+)\)", refusal)

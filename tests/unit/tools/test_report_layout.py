@@ -113,6 +113,15 @@ def test_the_ends_of_thousands_name_their_nodes(report: Report) -> None:
     assert ["123", "least", "384", "node", "c004", ""] in rows
 
 
+def test_files_of_csv_that_are_missing_are_said(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["csv"] = {"written": 3}
+    assert "csv=" not in ask(report, record)
+    record["mpi_wait"]["csv"]["failed"] = {"no such directory": 4, "killed": 1}
+    said = " ".join(ask(report, record).split())
+    assert "csv= left no files on 5 of 8 nodes (each step counts): no such directory; killed." in said
+
+
 def test_a_throttled_node_is_named(report: Report) -> None:
     record = make_record()
     events = dict.fromkeys(("core_throttle", "package_throttle", "core_power_limit", "package_power_limit"), 2)
