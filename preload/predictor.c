@@ -156,6 +156,7 @@ static struct predictor_nap nap_towards(const struct predictor *predictor, uint6
                                         uint64_t most_ns)
 {
 	uint64_t exit_ns = exit_of(predictor, left_ns), ask_ns = left_ns > exit_ns ? left_ns - exit_ns : 0;
+	uint64_t landing_ns = ask_ns;
 
 	bool whole = ask_ns < WHOLE_EXITS * exit_ns;
 
@@ -167,7 +168,7 @@ static struct predictor_nap nap_towards(const struct predictor *predictor, uint6
 		ask_ns = room_ns;
 	if (ask_ns + exit_ns > room_ns)
 		ask_ns = room_ns > exit_ns ? room_ns - exit_ns : 0;
-	return (struct predictor_nap){.ask_ns = ask_ns, .exit_ns = exit_ns, .whole = whole};
+	return (struct predictor_nap){.ask_ns = ask_ns, .exit_ns = exit_ns, .left_ns = landing_ns, .whole = whole};
 }
 
 enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now_ns, uint64_t room_ns, uint64_t most_ns,
@@ -205,6 +206,11 @@ static void ends_vary(struct predictor_ends *ends, unsigned last, uint32_t end)
 		ends->varied -= (ends->varied - moved) >> VARIED_SHIFT;
 }
 
+static void margin_add(struct predictor_entry *entry, uint64_t more_ns)
+{
+	entry->margin_ns = entry->margin_ns + more_ns < MARGIN_MOST_NS ? entry->margin_ns + more_ns : MARGIN_MOST_NS;
+}
+
 /* What ends in the middle of the way is another kind of wait, rather than too small a margin. */
 static void margin_learn(const struct predictor *predictor, struct predictor_entry *entry, bool late)
 {
@@ -212,10 +218,9 @@ static void margin_learn(const struct predictor *predictor, struct predictor_ent
 	uint64_t back = predictor->ranks > MARGIN_BACK ? predictor->ranks : MARGIN_BACK;
 
 	if (late)
-		margin_ns += (predictor->whole ? margin_ns : margin_ns / 4) + least_ns;
+		margin_add(entry, (predictor->whole ? margin_ns : margin_ns / 4) + least_ns);
 	else if (margin_ns > least_ns)
-		margin_ns -= (margin_ns - least_ns + back - 1) / back;
-	entry->margin_ns = margin_ns < MARGIN_MOST_NS ? margin_ns : MARGIN_MOST_NS;
+		entry->margin_ns -= (margin_ns - least_ns + back - 1) / back;
 }
 
 /* An end that is not known exactly says nothing of how much they vary, nor of the time until the next one. */
@@ -260,4 +265,16 @@ void predictor_close(struct predictor *predictor, uint64_t empty_ns, bool late)
 	learn(predictor, empty_ns, late);
 	predictor->previous = predictor->site;
 	predictor->entry = NULL;
+}
+
+void predictor_hint(struct predictor *predictor)
+{
+	if (predictor->entry)
+		margin_add(predictor->entry, predictor->entry->margin_ns / 4);
+}
+
+void predictor_drop(struct predictor *predictor)
+{
+	predictor->phase = PREDICTOR_PHASES;
+	entry_find(predictor);
 }

@@ -76,7 +76,8 @@ enum predictor_advice { PREDICTOR_UNKNOWN, PREDICTOR_NAP, PREDICTOR_LANDED };
 struct predictor_nap {
 	uint64_t ask_ns;
 	uint64_t exit_ns; /* what it takes longer than that, 99 times in 100 */
-	bool whole;       /* it ends at the landing */
+	uint64_t left_ns; /* until the landing */
+	bool whole;       /* it ends there */
 };
 
 /* The words that tell one call from another, as one. Never 0. */
@@ -101,5 +102,11 @@ void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actua
  */
 void predictor_progress(struct predictor *predictor, uint64_t empty_ns, bool late);
 void predictor_close(struct predictor *predictor, uint64_t empty_ns, bool late);
+
+/* After a nap that was advised the runtime seems to have been at work already. */
+void predictor_hint(struct predictor *predictor);
+
+/* Nothing more is forecast in the open wait, nor learned from it. */
+void predictor_drop(struct predictor *predictor);
 
 #endif

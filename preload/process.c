@@ -122,6 +122,21 @@ static void policy_set(void)
 	};
 }
 
+/* Mapped, not in the threads' own memory: glibc takes that out of their stacks. Pages that are not used cost nothing.
+ */
+static void foresight_start(struct mpiwait_slot *slot)
+{
+	void *memory;
+
+	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0)
+		return;
+	memory = mmap(NULL, MPIWAIT_LANES * sizeof(struct predictor), PROT_READ | PROT_WRITE,
+	              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	process.predictors = memory == MAP_FAILED ? NULL : memory;
+	slot->slowdown_ppm = process.config.slowdown_ppm;
+	account_open(&process.account, clock_now_ns(), process.config.slowdown_ppm);
+}
+
 static void slot_fill(struct mpiwait_slot *slot)
 {
 	slot->pid = (uint32_t)getpid();
@@ -142,6 +157,7 @@ static void process_start(enum call_row row)
 	if (row != ROW_Session_init)
 		rank_find(slot);
 	policy_set();
+	foresight_start(slot);
 	if (process.config.profile)
 		sizes_start(slot, sizes);
 	if (process.config.shared)
