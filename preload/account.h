@@ -18,8 +18,7 @@
  *        says. This excess is charged too, at once, and the next nap begins only when all of it is within the allowed
  *        again. So of all excesses only the latest of each thread can stand beyond what is allowed.
  *
- * Something was found: the runtime said so, the call ended, or the gaps between polls showed it (ladder.h). What no
- * sign shows is not seen here either.
+ * Something was found: the runtime said so, or the call ended. An account is opened only where the runtime does say so.
  *
  * Two purses: the ladder, which naps where nothing is forecast, has half of everything; forecasts have what it leaves.
  * So a rank whose waits repeat can learn that although its other waits do not. What is not spent is kept up to a

@@ -13,11 +13,13 @@
  *     max_ns=100000
  *     rma_ns=10000             max inside MPI_Win_lock*, or 1/64 of the wait if that is more; when below max_ns
  *     event_ns=10000000        optional: the longest sleep from which a message wakes the rank, 10 ms if not given
- *     slowdown_ppm=10000       optional: by so much of its time a rank may be late in all, see account.h; without it
- * there is no account, and nothing is forecast shared=0|1               the task shares its cores: really yield in the
- * spin phase ibarrier=0|1             optional: an Ibarrier before some collectives, see prewait.h profile=0|1 read the
- * clock at entry and exit of every call too tsc_khz=2600000          optional: ticks per millisecond of a TSC that is
- * fit to be the clock umwait_max_ns=38000      optional: the operating system's limit for TPAUSE, 0: none
+ *     slowdown_ppm=10000       optional: by so much of its time a rank may be late in all, see account.h. Without it,
+ *                              and with an MPI that does not say when it has made progress, nothing is forecast
+ *     shared=0|1               the task shares its cores: really yield in the spin phase
+ *     ibarrier=0|1             optional: an Ibarrier before some collectives, see prewait.h
+ *     profile=0|1              read the clock at entry and exit of every call too
+ *     tsc_khz=2600000          optional: ticks per millisecond of a TSC that is fit to be the clock
+ *     umwait_max_ns=38000      optional: the operating system's limit for TPAUSE, 0: none
  *     umwait_c02=0|1           optional: whether it allows C0.2
  *     segment=FD:DEV:INO       optional: the inherited memfd and what fstat must say of it
  *     task=PID                 with segment: the task that surely holds FD (/proc/PID/fd/FD is the way back to it)

@@ -65,12 +65,6 @@ void foresight_progress(struct foresight *foresight, struct account *account, ui
 		predictor_progress(foresight->predictor, last_ns, late);
 }
 
-void foresight_hint(struct foresight *foresight, struct account *account)
-{
-	if (nap_was_late(foresight, account))
-		predictor_hint(foresight->predictor);
-}
-
 enum predictor_advice foresight_ask(struct foresight *foresight, struct account *account, uint64_t now_ns,
                                     uint64_t most_ns, struct predictor_nap *ret_nap)
 {
@@ -89,7 +83,9 @@ enum predictor_advice foresight_ask(struct foresight *foresight, struct account 
 bool foresight_begin(struct foresight *foresight, struct account *account, bool advised, uint64_t now_ns,
                      uint64_t cost_ns)
 {
-	if (!account_begin(account, &foresight->nap, advised ? ACCOUNT_WHOLE : ACCOUNT_LADDER, now_ns, cost_ns))
+	enum account_purse purse = advised ? ACCOUNT_WHOLE : ACCOUNT_LADDER;
+
+	if (!account_begin(account, &foresight->nap, purse, now_ns, cost_ns))
 		return false;
 	foresight->advised = advised;
 	foresight->lane->forecasts += advised;

@@ -3,8 +3,12 @@
  * counts of the record. The clock, the polls and the sleeping are wait.c's.
  *
  * Invariant: a nap that is open is ended before the next one begins: as one in which nothing arrived after as many
- * quiet polls as the runtime needs to notice a message, and as one in which something did at a sign of progress, at a
- * hint of one, and at the end of the call.
+ * quiet polls as the runtime needs to notice a message, and as one in which something did at a sign of progress and at
+ * the end of the call.
+ *
+ * All of this only where the runtime says that it made progress. Elsewhere a wait in which it has work to do in between
+ * (to pass a message on, to answer a sender) would be slept through, and others would wait for that work, which no sign
+ * shows: neither could it be forecast, nor its delay be charged.
  */
 #ifndef MPIWAIT_PRELOAD_FORESIGHT_H
 #define MPIWAIT_PRELOAD_FORESIGHT_H
@@ -31,9 +35,6 @@ void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, 
 
 /* Signs of progress since the last empty poll, before what to do next is asked. */
 void foresight_progress(struct foresight *foresight, struct account *account, uint64_t last_ns, uint64_t now_ns);
-
-/* The runtime may be at work, though it does not say so. */
-void foresight_hint(struct foresight *foresight, struct account *account);
 
 /* As many quiet polls as it takes: nothing arrived in the latest nap. */
 static inline void foresight_quiet(struct foresight *foresight, struct account *account)

@@ -267,12 +267,6 @@ void predictor_close(struct predictor *predictor, uint64_t empty_ns, bool late)
 	predictor->entry = NULL;
 }
 
-void predictor_hint(struct predictor *predictor)
-{
-	if (predictor->entry)
-		margin_add(predictor->entry, predictor->entry->margin_ns / 4);
-}
-
 void predictor_drop(struct predictor *predictor)
 {
 	predictor->phase = PREDICTOR_PHASES;

@@ -103,9 +103,6 @@ void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actua
 void predictor_progress(struct predictor *predictor, uint64_t empty_ns, bool late);
 void predictor_close(struct predictor *predictor, uint64_t empty_ns, bool late);
 
-/* After a nap that was advised the runtime seems to have been at work already. */
-void predictor_hint(struct predictor *predictor);
-
 /* Nothing more is forecast in the open wait, nor learned from it. */
 void predictor_drop(struct predictor *predictor);
 

@@ -124,15 +124,19 @@ static void policy_set(void)
 
 /* Mapped, not in the threads' own memory: glibc takes that out of their stacks. Pages that are not used cost nothing.
  */
+static void predictors_map(void)
+{
+	void *memory = mmap(NULL, MPIWAIT_LANES * sizeof(struct predictor), PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	process.predictors = memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Only with Open MPI, which says when it has made progress: see foresight.h. */
 static void foresight_start(struct mpiwait_slot *slot)
 {
-	void *memory;
-
-	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0)
+	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || !(idle.hooks & MPIWAIT_HOOK_OPAL))
 		return;
-	memory = mmap(NULL, MPIWAIT_LANES * sizeof(struct predictor), PROT_READ | PROT_WRITE,
-	              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	process.predictors = memory == MAP_FAILED ? NULL : memory;
+	predictors_map();
 	slot->slowdown_ppm = process.config.slowdown_ppm;
 	account_open(&process.account, clock_now_ns(), process.config.slowdown_ppm);
 }
@@ -157,7 +161,6 @@ static void process_start(enum call_row row)
 	if (row != ROW_Session_init)
 		rank_find(slot);
 	policy_set();
-	foresight_start(slot);
 	if (process.config.profile)
 		sizes_start(slot, sizes);
 	if (process.config.shared)
@@ -171,6 +174,7 @@ static void process_start(enum call_row row)
 	}
 	if (idle_switch_on() == 0)
 		process_flag(MPIWAIT_FLAG_NO_HOOK);
+	foresight_start(slot);
 	prewait_start();
 	__atomic_store_n(&process_guard->mode, PROCESS_ACTS | (process.config.profile ? PROCESS_PROFILES : 0),
 	                 __ATOMIC_RELEASE);

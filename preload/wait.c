@@ -176,8 +176,6 @@ static void wait_look(struct wait *wait, uint64_t now_ns)
 		sign = LADDER_PROGRESS;
 	if (has_account() && wait->progressed)
 		foresight_progress(&wait->foresight, &process.account, wait->last_ns, now_ns);
-	else if (now_ns < wait->pace.held_ns)
-		foresight_hint(&wait->foresight, &process.account);
 	if (sign == LADDER_PROGRESS)
 		wait->origin_ns = now_ns;
 	if (sign != LADDER_QUIET)

@@ -40,7 +40,7 @@ static int set_slowdown(const char *value, struct options *options)
 	percent = number_parse(value, &end);
 	if (*end == '%')
 		end++;
-	if (*end || !(percent > 0) || percent > 100)
+	if (*end || !(percent >= 0.01) || percent > 50)
 		return -EINVAL;
 	options->has_slowdown = true;
 	options->slowdown_ppm = (uint32_t)(percent * 1e4 + 0.5);
@@ -81,7 +81,7 @@ static int set_csv(const char *value, struct options *options)
 }
 
 static const struct key keys[] = {
-        {"slowdown", "slowdown=PERCENT, over 0 to 100", set_slowdown},
+        {"slowdown", "slowdown=PERCENT, 0.01 to 50", set_slowdown},
         {"pin", "pin=cores|none", set_pin},
         {"profile", "profile, without a value", set_profile},
         {"collectives", "collectives=ibarrier", set_collectives},
@@ -245,7 +245,7 @@ int options_check(const struct options *options, const struct policy_set *set, c
 void options_apply(const struct options *options, struct policy *policy)
 {
 	if (options->has_slowdown)
-		policy->relative_ppm = options->slowdown_ppm;
+		policy->relative_ppm = policy->slowdown_ppm = options->slowdown_ppm;
 	policy->ibarrier = options->ibarrier;
 }
 

@@ -21,7 +21,7 @@ READERS = Readers()
 
 names = some.from_regex(r"[a-z][a-z0-9_-]{0,30}", fullmatch=True)
 directories = some.text([chr(code) for code in range(32, 127) if chr(code) not in ",'\"\\"], min_size=1, max_size=60)
-percents = some.integers(1, 1_000_000).map(lambda ppm: f"{ppm // 10000}.{ppm % 10000:04}")
+percents = some.integers(100, 500_000).map(lambda ppm: f"{ppm // 10000}.{ppm % 10000:04}")
 
 
 @some.composite
