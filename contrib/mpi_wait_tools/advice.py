@@ -17,6 +17,7 @@ LITTLE = 0.02  # share of the ranks' time below which waiting is not worth a pol
 SLEPT_WELL = 0.7  # share of the waiting
 SHORT_WAIT_S = 200e-6  # nap cannot use much of a wait shorter than this
 LATE_SHARE = 0.01  # of the ranks' time
+UNFORESEEN = 0.5  # share of the waits
 FIRST_NAMED = 3
 MEASURE_ONLY = ("off", "profile", "yield")
 COLLECTIVES = ("MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter_block")
@@ -92,6 +93,13 @@ def _of_short_naps(wait: Wait) -> str:
     return "Much of the waiting was polled: a larger slowdown= lets ranks rest earlier, and wake later."
 
 
+def _unforeseen_share(wait: Wait) -> float:
+    if wait.forecast is None:
+        return 0.0
+    waits = wait.forecast.foreseen + wait.forecast.unforeseen
+    return wait.forecast.unforeseen / waits if waits else 0.0
+
+
 def _of_the_policy(record: Record, wait: Wait, share: float) -> Iterator[str]:
     used, waited = record.policy.used, percent(share)
     slept = min(1.0, wait.asleep / wait.total) if wait.asleep is not None and wait.total > 0 else 0.0
@@ -106,8 +114,15 @@ def _of_the_policy(record: Record, wait: Wait, share: float) -> Iterator[str]:
         yield f"{used} fits: {percent(slept)} of the waiting was slept through."
     else:
         yield _of_short_naps(wait)
+    unforeseen = _unforeseen_share(wait)
+    if slept < SLEPT_WELL and unforeseen > UNFORESEEN:
+        yield (
+            f"{percent(unforeseen)} of the waits came at no foreseeable time: event, where Open MPI runs over UCX, "
+            "sleeps until the message comes, and a larger slowdown= lets naps guess more."
+        )
     time = ranks_time(record)
-    if wait.late_seconds and time and not wait.flags.get("shared_cores") and wait.late_seconds / time > LATE_SHARE:
+    late = wait.late_seconds if wait.forecast is None and not wait.flags.get("shared_cores") else None
+    if late and time and late / time > LATE_SHARE:
         yield "Naps end late here: 'mpi-wait check' on a node looks at its timers; a smaller slowdown= naps less."
 
 
