@@ -16,6 +16,8 @@
 #define MARGIN_MOST_NS UINT64_C(1000000000)
 #define VARIED_SHIFT   2
 #define CLASS_FIRST    15 /* naps of less than 32 us; each class is four times as long */
+#define POLLED_RANK_NS UINT64_C(20000)
+#define POLLED_MOST_NS UINT64_C(10000000)
 #define MIX            UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -130,8 +132,8 @@ static bool since_is_steadier(const struct predictor_entry *entry)
 	return true;
 }
 
-/* The earliest end that is still to come, as a time; 0: too few are. */
-static uint64_t end_next(const struct predictor *predictor, uint64_t now_ns)
+/* The earliest end that is still to come, as a time; 0: too few are. *ret_count: how many are. */
+static uint64_t end_next(const struct predictor *predictor, uint64_t now_ns, unsigned *ret_count)
 {
 	const struct predictor_entry *entry = predictor->entry;
 	bool since = since_is_steadier(entry);
@@ -148,6 +150,7 @@ static uint64_t end_next(const struct predictor *predictor, uint64_t now_ns)
 		count++;
 		least = end < least ? end : least;
 	}
+	*ret_count = count;
 	return count < FORECAST_LEAST ? 0 : base_ns + ((uint64_t)least << UNIT_SHIFT);
 }
 
@@ -171,19 +174,27 @@ static struct predictor_nap nap_towards(const struct predictor *predictor, uint6
 	return (struct predictor_nap){.ask_ns = ask_ns, .exit_ns = exit_ns, .left_ns = landing_ns, .whole = whole};
 }
 
+static uint64_t polled_most(const struct predictor *predictor)
+{
+	uint64_t most_ns = predictor->ranks * POLLED_RANK_NS;
+
+	return most_ns < POLLED_MOST_NS ? most_ns : POLLED_MOST_NS;
+}
+
 enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now_ns, uint64_t room_ns, uint64_t most_ns,
                                        struct predictor_nap *ret_nap)
 {
 	const struct predictor_entry *entry = predictor->entry;
 	uint64_t end_ns;
+	unsigned count;
 
 	if (!entry || entry->count < PREDICTOR_KNOWN || entry->late)
 		return PREDICTOR_UNKNOWN;
-	end_ns = end_next(predictor, now_ns);
+	end_ns = end_next(predictor, now_ns, &count);
 	if (end_ns > now_ns + entry->margin_ns) {
 		struct predictor_nap nap = nap_towards(predictor, end_ns - now_ns - entry->margin_ns, room_ns, most_ns);
 
-		if (nap.ask_ns >= PREDICTOR_NAP_NS) {
+		if (nap.ask_ns >= PREDICTOR_NAP_NS && (predictor->foreseen || nap.left_ns >= PREDICTOR_WAY_NS)) {
 			predictor->foreseen = true;
 			predictor->whole = nap.whole;
 			predictor->landed_ns = 0;
@@ -193,7 +204,8 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 	}
 	if (predictor->landed_ns == 0)
 		predictor->landed_ns = now_ns;
-	return PREDICTOR_LANDED;
+	return count == 0 || now_ns - predictor->landed_ns >= polled_most(predictor) ? PREDICTOR_OUTLASTED
+	                                                                             : PREDICTOR_LANDED;
 }
 
 static void ends_vary(struct predictor_ends *ends, unsigned last, uint32_t end)

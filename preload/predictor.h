@@ -13,7 +13,9 @@
  *        forecast: the earliest, less a margin and the exit latency, is the landing. So a wait that is either short or
  *        long is polled through the short one's time, and slept through the rest.
  *     2. Sleep for half of the way to the landing, poll once, and again; the last part is slept at once.
- *     3. After the landing nothing is forecast until that end has passed by a quarter.
+ *     3. After the landing there is no sleep until that end has passed by a quarter; and none but a forecast one while
+ * an end is still to come, for 20 us per rank of the job, 10 ms at most. What the ladder's naps cost there a large job
+ * pays at each of its steps; a small one saves more by them.
  *     4. An end that came during a nap is known only to be after the last empty poll. That time is kept, never the time
  *        at which it was noticed: else each late end would make the next one later.
  *     5. The margin is doubled when the last nap before the landing was too long, and a quarter larger when one before
@@ -36,6 +38,7 @@
 #define PREDICTOR_PHASES  7u              /* after so many signs of progress nothing is forecast in that call */
 #define PREDICTOR_CLASSES 5u              /* of naps by length: what a long one wakes from is slower */
 #define PREDICTOR_NAP_NS  UINT64_C(20000) /* a shorter nap is not worth it */
+#define PREDICTOR_WAY_NS  UINT64_C(60000) /* nor is a first one that is nearer to the landing */
 
 /* Ends, in units of 64 ns: up to 274 s. */
 struct predictor_ends {
@@ -71,7 +74,7 @@ struct predictor {
 	struct predictor_entry table[PREDICTOR_SETS][PREDICTOR_WAYS];
 };
 
-enum predictor_advice { PREDICTOR_UNKNOWN, PREDICTOR_NAP, PREDICTOR_LANDED };
+enum predictor_advice { PREDICTOR_UNKNOWN, PREDICTOR_NAP, PREDICTOR_LANDED, PREDICTOR_OUTLASTED };
 
 struct predictor_nap {
 	uint64_t ask_ns;
@@ -88,7 +91,8 @@ void predictor_open(struct predictor *predictor, uint64_t site, uint64_t now_ns)
 
 /*
  * What to do after an empty poll at now_ns. *ret_nap: with PREDICTOR_NAP, a nap that costs at most room_ns and lasts at
- * most most_ns (0: any time). PREDICTOR_LANDED: poll; the wait is to be taken for one that began at landed_ns.
+ * most most_ns (0: any time). PREDICTOR_LANDED: poll. PREDICTOR_OUTLASTED: no end is to come any more; the wait is to
+ * be taken for one that began at landed_ns.
  */
 enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now_ns, uint64_t room_ns, uint64_t most_ns,
                                        struct predictor_nap *ret_nap);

@@ -301,6 +301,10 @@ static bool forecast(struct wait *wait, struct ladder_moment *moment, struct lad
 		*ret_action = (struct ladder_action){rung, nap.ask_ns, nap.ask_ns + nap.exit_ns};
 		return !woken && rung != MPIWAIT_RUNG_PAUSE;
 	case PREDICTOR_LANDED:
+		*ret_action = (struct ladder_action){moment->shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+		moment->waited_ns = wait->last_ns - foresight_origin(&wait->foresight, wait->origin_ns);
+		return !woken;
+	case PREDICTOR_OUTLASTED:
 		moment->waited_ns = wait->last_ns - foresight_origin(&wait->foresight, wait->origin_ns);
 		break;
 	case PREDICTOR_UNKNOWN:

@@ -245,6 +245,8 @@ static bool wait_sleeps(struct wait *wait)
 	case PREDICTOR_NAP:
 		return sleep_advised(wait, nap);
 	case PREDICTOR_LANDED:
+		return false;
+	case PREDICTOR_OUTLASTED:
 		return sleep_by_ladder(wait, predictor.landed_ns);
 	case PREDICTOR_UNKNOWN:
 		break;
