@@ -20,6 +20,8 @@
 #include "preload/predictor.h"
 #include "preload/stats.h"
 
+#define FORESIGHT_RANKS_MOST 1024
+
 /* Of one thread; all zero at first. */
 struct foresight {
 	struct predictor *predictor; /* NULL: nothing is forecast */

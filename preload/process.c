@@ -131,10 +131,15 @@ static void predictors_map(void)
 	process.predictors = memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Only with Open MPI, which says when it has made progress: see foresight.h. */
+/*
+ * Only with Open MPI, which says when it has made progress: see foresight.h. And only in jobs of up to a thousand
+ * ranks: each rank is late by no more than its account allows, but in a tree of many ranks the delays of all levels add
+ * up. tests/bench/programs/job tells by how much; up to that many it is nowhere more than the ladder costs.
+ */
 static void foresight_start(struct mpiwait_slot *slot)
 {
-	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || !(idle.hooks & MPIWAIT_HOOK_OPAL))
+	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || !(idle.hooks & MPIWAIT_HOOK_OPAL) ||
+	    slot->size <= 0 || slot->size > FORESIGHT_RANKS_MOST)
 		return;
 	predictors_map();
 	slot->slowdown_ppm = process.config.slowdown_ppm;
