@@ -193,6 +193,7 @@ enum field {
 	MAX,
 	RMA,
 	EVENT,
+	SLOWDOWN,
 	SHARED,
 	PROFILE,
 	IBARRIER,
@@ -216,6 +217,7 @@ static const char *const field_names[FIELDS] = {
         [MAX] = "max_ns",
         [RMA] = "rma_ns",
         [EVENT] = "event_ns",
+        [SLOWDOWN] = "slowdown_ppm",
         [SHARED] = "shared",
         [PROFILE] = "profile",
         [IBARRIER] = "ibarrier",
@@ -250,6 +252,8 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 		return number_parse(value, SPAN_NS, &config->rma_ns);
 	case EVENT:
 		return number_parse(value, SPAN_NS, &config->event_ns);
+	case SLOWDOWN:
+		return number_parse(value, 1000000, &config->slowdown_ppm) && config->slowdown_ppm > 0;
 	case SHARED:
 		return flag_parse(value, &config->shared);
 	case PROFILE:

@@ -13,6 +13,8 @@
  *     max_ns=100000
  *     rma_ns=10000             max inside MPI_Win_lock*, or 1/64 of the wait if that is more; when below max_ns
  *     event_ns=10000000        optional: the longest sleep from which a message wakes the rank, 10 ms if not given
+ *     slowdown_ppm=10000       optional: by so much of its time a rank may be late in all, see account.h. Without it,
+ *                              and with an MPI that does not say when it has made progress, nothing is forecast
  *     shared=0|1               the task shares its cores: really yield in the spin phase
  *     ibarrier=0|1             optional: an Ibarrier before some collectives, see prewait.h
  *     profile=0|1              read the clock at entry and exit of every call too
@@ -63,6 +65,7 @@ struct config {
 	uint64_t max_ns;
 	uint64_t rma_ns;
 	uint64_t event_ns;
+	uint64_t slowdown_ppm; /* 0: there is no account */
 	bool shared;
 	bool profile;
 	bool ibarrier;

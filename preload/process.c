@@ -122,6 +122,30 @@ static void policy_set(void)
 	};
 }
 
+/* Mapped, not in the threads' own memory: glibc takes that out of their stacks. Pages that are not used cost nothing.
+ */
+static void predictors_map(void)
+{
+	void *memory = mmap(NULL, MPIWAIT_LANES * sizeof(struct predictor), PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	process.predictors = memory == MAP_FAILED ? NULL : memory;
+}
+
+/*
+ * Only with Open MPI, which says when it has made progress: see foresight.h. And only in jobs of up to a thousand
+ * ranks: each rank is late by no more than its account allows, but in a tree of many ranks the delays of all levels add
+ * up. tests/bench/programs/job tells by how much; up to that many it is nowhere more than the ladder costs.
+ */
+static void foresight_start(struct mpiwait_slot *slot)
+{
+	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || !(idle.hooks & MPIWAIT_HOOK_OPAL) ||
+	    slot->size <= 0 || slot->size > FORESIGHT_RANKS_MOST)
+		return;
+	predictors_map();
+	slot->slowdown_ppm = process.config.slowdown_ppm;
+	account_open(&process.account, clock_now_ns(), process.config.slowdown_ppm);
+}
+
 static void slot_fill(struct mpiwait_slot *slot)
 {
 	slot->pid = (uint32_t)getpid();
@@ -155,6 +179,7 @@ static void process_start(enum call_row row)
 	}
 	if (idle_switch_on() == 0)
 		process_flag(MPIWAIT_FLAG_NO_HOOK);
+	foresight_start(slot);
 	prewait_start();
 	__atomic_store_n(&process_guard->mode, PROCESS_ACTS | (process.config.profile ? PROCESS_PROFILES : 0),
 	                 __ATOMIC_RELEASE);

@@ -10,9 +10,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/account.h"
 #include "preload/calls.h"
 #include "preload/config.h"
 #include "preload/ladder.h"
+#include "preload/predictor.h"
 
 /* PROCESS_PREWAITS is of a single call: see prewait.h. */
 enum {
@@ -31,6 +33,8 @@ struct process_guard {
 struct process {
 	struct config config;
 	struct ladder_policy policy;
+	struct account account;
+	struct predictor *predictors; /* MPIWAIT_LANES of them; NULL: nothing is forecast */
 	struct mpiwait_slot *slot;
 	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
 	uint32_t burst;           /* quiet polls that it takes before time may be spent */

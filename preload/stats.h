@@ -116,10 +116,10 @@ struct mpiwait_lane {
 	uint64_t open_since_ns; /* first clock reading of that wait, arbitrary epoch */
 	uint64_t open_last_ns;  /* the latest one, same epoch: a killed rank's last wait is the difference */
 	uint64_t idle_polls;
-	uint64_t late;                      /* naps that ended past the budget */
-	uint64_t late_ns;                   /* by how much, summed */
-	uint64_t sampled_ns;                /* part of the waits beyond their first millisecond ... */
-	uint64_t sampled_cpu_ns;            /* ... and the thread's CPU time in that part */
+	uint64_t late;           /* naps that ended after what was waited for; without an account: past the budget */
+	uint64_t late_ns;        /* charged for them, summed; without an account: by how much they did */
+	uint64_t sampled_ns;     /* part of the waits beyond their first millisecond ... */
+	uint64_t sampled_cpu_ns; /* ... and the thread's CPU time in that part */
 	uint64_t hook_polls[MPIWAIT_HOOKS]; /* idle polls looked at, by bit of MPIWAIT_HOOK_* */
 	uint64_t transitions;               /* of the core's frequency, both ways */
 	uint64_t event_wakes;               /* sleeps that a message ended */
@@ -128,7 +128,12 @@ struct mpiwait_lane {
 	uint64_t naps[MPIWAIT_RUNGS];
 	uint64_t asleep_ns[MPIWAIT_RUNGS];        /* clock time inside the rung; of PSTATE: at low frequency, polling */
 	uint64_t place_bytes[MPIWAIT_PLACES + 1]; /* handed to calls with a peer at that place, under profile only */
-	uint64_t reserved_places[13];
+	uint64_t forecasts;                       /* of all naps: those that ended at or before a forecast landing */
+	uint64_t early;                           /* waits after such naps that found nothing yet ... */
+	uint64_t early_ns;                        /* ... and how long was polled then */
+	uint64_t foreseen;                        /* waits, or parts of one, that there was such a nap in */
+	uint64_t unforeseen;                      /* those of 100 us and more that there was none in */
+	uint64_t reserved_places[8];
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
 } __attribute__((aligned(128)));
 
@@ -140,10 +145,11 @@ struct mpiwait_slot {
 	uint32_t family;
 	uint32_t hooks;
 	uint32_t flags;
-	uint32_t lanes;    /* atomic: lanes asked for */
-	uint64_t start_ns; /* CLOCK_MONOTONIC after Init returned */
-	uint64_t end_ns;   /* CLOCK_MONOTONIC at Finalize, 0: not reached */
-	uint64_t reserved[10];
+	uint32_t lanes;        /* atomic: lanes asked for */
+	uint64_t start_ns;     /* CLOCK_MONOTONIC after Init returned */
+	uint64_t end_ns;       /* CLOCK_MONOTONIC at Finalize, 0: not reached */
+	uint64_t slowdown_ppm; /* what the account allows; 0: there is none */
+	uint64_t reserved[9];
 	struct mpiwait_lane lane[MPIWAIT_LANES];
 } __attribute__((aligned(128)));
 

@@ -50,6 +50,16 @@ static struct mpiwait_lane *lane_claim(void)
 	return &slot->lane[index];
 }
 
+/* A thread has the predictor that belongs to its lane. Those that have none nap by the ladder alone. */
+static void foresight_prepare(struct foresight *foresight, struct mpiwait_lane *lane)
+{
+	foresight->lane = lane;
+	if (!process.predictors || lane == &lane_overflow)
+		return;
+	foresight->predictor = &process.predictors[lane - process.slot->lane];
+	foresight->predictor->ranks = process.slot->size > 0 ? (uint32_t)process.slot->size : 0;
+}
+
 static void thread_prepare(struct wait *wait)
 {
 	for (uint32_t i = 0; i < MPIWAIT_RUNG_COUNT; i++)
@@ -63,6 +73,7 @@ static void thread_prepare(struct wait *wait)
 	wait->pace = (struct ladder_pace){.polled = {.ns = PACE_NS}, .dozed = {.ns = PACE_DOZED_NS}};
 	wait->lane = lane_claim();
 	wait->rung.lane = wait->lane;
+	foresight_prepare(&wait->foresight, wait->lane);
 }
 
 bool wait_prepare(struct wait *wait, uintptr_t here)
@@ -108,6 +119,11 @@ static void event_judge(struct wait *wait, bool found)
 		wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns = wait->last_ns + EVENT_REST_NS;
 }
 
+static bool has_account(void)
+{
+	return account_is_open(&process.account);
+}
+
 static void wait_open(struct wait *wait, uint64_t now_ns)
 {
 	struct mpiwait_lane *lane = wait->lane;
@@ -120,6 +136,9 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 	wait->quiet = 0;
 	wait->dozed = 0;
 	wait->waits++;
+	if (has_account())
+		foresight_open(&wait->foresight, predictor_site(wait_caller(wait), wait->row, wait->handle, wait->peer),
+		               wait->kind == CALL_WAIT && !wait->rma_lock, now_ns);
 	lane->open_since_ns = lane->open_last_ns = now_ns;
 	__atomic_store_n(&lane->open_call, wait->row + 1, __ATOMIC_RELEASE);
 }
@@ -139,6 +158,7 @@ static bool clock_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns)
 	}
 	if (gap_ns <= STOPPED_NS || gap_ns - STOPPED_NS <= asked_ns)
 		return false;
+	foresight_drop(&wait->foresight);
 	wait->first_ns += gap_ns;
 	wait->origin_ns += gap_ns;
 	wait->lane->open_since_ns += gap_ns;
@@ -154,6 +174,8 @@ static void wait_look(struct wait *wait, uint64_t now_ns)
 
 	if (wait->progressed || now_ns - wait->origin_ns > HOUR_NS)
 		sign = LADDER_PROGRESS;
+	if (has_account() && wait->progressed)
+		foresight_progress(&wait->foresight, &process.account, wait->last_ns, now_ns);
 	if (sign == LADDER_PROGRESS)
 		wait->origin_ns = now_ns;
 	if (sign != LADDER_QUIET)
@@ -197,6 +219,8 @@ void wait_close(struct wait *wait)
 	if (process_mode() == PROCESS_INERT)
 		return;
 	event_judge(wait, true);
+	if (has_account())
+		foresight_close(&wait->foresight, &process.account, wait->last_ns);
 	call->waits++;
 	call->wait_ns += wait_ns;
 	if (wait_ns > call->longest_ns)
@@ -248,6 +272,65 @@ static uint64_t lock_cap_ns(uint64_t waited_ns)
 	return share_ns > process.config.rma_ns ? share_ns : process.config.rma_ns;
 }
 
+/* The rung that sleeps until a forecast landing: the deepest that takes a time. */
+static enum mpiwait_rung rung_timed(bool shared)
+{
+	for (unsigned i = MPIWAIT_RUNG_NAP; i > MPIWAIT_RUNG_YIELD; i--)
+		if (process.policy.rungs & 1u << i && !(shared && rung_table[i].holds_core))
+			return (enum mpiwait_rung)i;
+	return MPIWAIT_RUNG_PAUSE;
+}
+
+/*
+ * What is forecast: a nap, or when the wait is to be taken to have begun. Where a message ends the sleep, that may last
+ * until the landing; what comes early costs no more than the wake-up then.
+ */
+static bool forecast(struct wait *wait, struct ladder_moment *moment, struct ladder_action *ret_action)
+{
+	enum mpiwait_rung rung = rung_timed(moment->shared);
+	struct predictor_nap nap = {.ask_ns = 0};
+	bool woken = moment->woken_ns > 0 && event_is_trusted(&event_trust);
+
+	if (moment->locked || moment->waited_ns == 0)
+		return false;
+	switch (foresight_ask(&wait->foresight, &process.account, wait->last_ns, wait->ladder.rung[rung].most_ns,
+	                      &nap)) {
+	case PREDICTOR_NAP:
+		if (woken && nap.left_ns < moment->woken_ns)
+			moment->woken_ns = nap.left_ns;
+		*ret_action = (struct ladder_action){rung, nap.ask_ns, nap.ask_ns + nap.exit_ns};
+		return !woken && rung != MPIWAIT_RUNG_PAUSE;
+	case PREDICTOR_LANDED:
+		*ret_action = (struct ladder_action){moment->shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+		moment->waited_ns = wait->last_ns - foresight_origin(&wait->foresight, wait->origin_ns);
+		return !woken;
+	case PREDICTOR_OUTLASTED:
+		moment->waited_ns = wait->last_ns - foresight_origin(&wait->foresight, wait->origin_ns);
+		break;
+	case PREDICTOR_UNKNOWN:
+		break;
+	}
+	return false;
+}
+
+/* What a message is proven to end costs its exit latency. */
+static bool is_woken(const struct wait *wait, struct ladder_action action)
+{
+	return wait->ladder.rung[action.rung].woken && event_is_trusted(&event_trust);
+}
+
+/* The action if the account can pay for it, or else none that takes a time. */
+static struct ladder_action action_pay(struct wait *wait, struct ladder_action action, bool advised)
+{
+	uint64_t exit_ns = wait->ladder.rung[action.rung].exit_ns;
+	uint64_t cost_ns = advised ? action.budget_ns : is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns;
+	bool shared = process.config.shared || wait->shared_credit > 0;
+
+	if (action.ask_ns == 0 || foresight_begin(&wait->foresight, &process.account, advised, wait->last_ns, cost_ns))
+		return action;
+	return (struct ladder_action){shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+}
+
 static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 {
 	struct ladder_moment moment = {
@@ -258,19 +341,48 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 	        .shared = process.config.shared || wait->shared_credit > 0,
 	        .locked = hook_is_locked(hook),
 	};
+	struct ladder_action action;
 
 	if (wait->polls == WAIT_FREE_POLLS && wait->waits % PROBE_EVERY == 1)
 		return (struct ladder_action){MPIWAIT_RUNG_YIELD, 0, 0};
-	return ladder_next(&wait->ladder, &process.policy, moment);
+	if (!has_account())
+		return ladder_next(&wait->ladder, &process.policy, moment);
+	if (forecast(wait, &moment, &action))
+		return action_pay(wait, action, true);
+	return action_pay(wait, ladder_next(&wait->ladder, &process.policy, moment), false);
+}
+
+/* What the doze teaches, which ended at wait->last_ns. */
+static void action_learn(struct wait *wait, struct ladder_action action, uint64_t began_ns)
+{
+	struct foresight *foresight = &wait->foresight;
+	uint64_t actual_ns = wait->last_ns - began_ns, late_ns = 0;
+	bool woken = wait->rung.event == EVENT_WOKEN && actual_ns > foresight->nap.aside_ns;
+
+	if (!foresight->nap.open || !foresight->advised)
+		late_ns = ladder_learn(&wait->ladder, action, actual_ns, wait->last_ns);
+	if (action.rung == MPIWAIT_RUNG_EVENT)
+		account_woke(&foresight->nap, woken ? began_ns + foresight->nap.aside_ns : wait->last_ns);
+	else
+		foresight_woke(foresight, action.ask_ns, wait->last_ns);
+	if (!has_account() && late_ns > 0) {
+		wait->lane->late++;
+		wait->lane->late_ns += late_ns;
+	}
+	if (action.rung == MPIWAIT_RUNG_YIELD)
+		shared_learn(wait, actual_ns);
 }
 
 static void wait_act(struct wait *wait, uint32_t hook)
 {
-	struct ladder_action action = action_choose(wait, hook);
-	const struct rung *rung = &rung_table[action.rung];
+	uint64_t began_ns = wait->last_ns, now_ns;
 	struct mpiwait_lane *lane = wait->lane;
-	uint64_t began_ns = wait->last_ns, now_ns, actual_ns, late_ns;
+	struct ladder_action action;
+	const struct rung *rung;
 
+	foresight_quiet(&wait->foresight, &process.account);
+	action = action_choose(wait, hook);
+	rung = &rung_table[action.rung];
 	rung->doze(action.ask_ns, &wait->rung);
 	lane->naps[action.rung]++;
 	if (rung->instant)
@@ -278,18 +390,12 @@ static void wait_act(struct wait *wait, uint32_t hook)
 	wait->dozed = 1;
 	wait->quiet = 0;
 	now_ns = clock_now_ns();
+	account_woke(&wait->foresight.nap, began_ns + action.ask_ns);
 	if (clock_jumped(wait, now_ns, action.ask_ns))
 		return;
 	wait->last_ns = lane->open_last_ns = now_ns;
-	actual_ns = wait->last_ns - began_ns;
-	lane->asleep_ns[action.rung] += actual_ns;
-	late_ns = ladder_learn(&wait->ladder, action, actual_ns, wait->last_ns);
-	if (late_ns > 0) {
-		lane->late++;
-		lane->late_ns += late_ns;
-	}
-	if (action.rung == MPIWAIT_RUNG_YIELD)
-		shared_learn(wait, actual_ns);
+	lane->asleep_ns[action.rung] += wait->last_ns - began_ns;
+	action_learn(wait, action, began_ns);
 }
 
 /*

@@ -16,6 +16,7 @@
 
 #include "preload/calls.h"
 #include "preload/clock.h"
+#include "preload/foresight.h"
 #include "preload/ladder.h"
 #include "preload/process.h"
 #include "preload/rung.h"
@@ -30,6 +31,8 @@ struct wait {
 	uint32_t rma_lock;         /* the open call is under the tighter cap */
 	uint32_t polls;            /* idle polls of the open call */
 	uint32_t progressed;       /* a sign of progress since the last idle poll */
+	uintptr_t handle;          /* what it was given: a communicator or the like */
+	uintptr_t peer;            /* another rank, or the root */
 	uint64_t entered_ns;       /* 0: the clock was not looked at */
 	uint64_t entered_cpu_ns;   /* the thread's, 0: likewise */
 	uint64_t first_ns;         /* first clock reading of this wait */
@@ -45,7 +48,23 @@ struct wait {
 	struct rung_thread rung;
 	struct ladder ladder;
 	struct ladder_pace pace;
+	struct foresight foresight;
 };
+
+/*
+ * Where the open call was called from. It costs a call without a wait nothing to tell: the return address lies beside
+ * the frame that stands for the call (x86-64, AArch64), or in the one before it (ppc64le).
+ */
+static inline uintptr_t wait_caller(const struct wait *wait)
+{
+	const uintptr_t *frame = (const uintptr_t *)wait->outer;
+
+#ifdef __powerpc64__
+	return ((const uintptr_t *)frame[0])[2];
+#else
+	return frame[1];
+#endif
+}
 
 extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
 
@@ -107,6 +126,13 @@ static inline __attribute__((always_inline)) void wait_begin(enum call_row row, 
 	wait->rma_lock = rma_lock;
 	wait->polls = 0;
 	wait->lane->calls[row].calls++;
+}
+
+/* What tells the open call from others: all that calls without a wait do for the predictor. */
+static inline __attribute__((always_inline)) void wait_tell(uintptr_t handle, uintptr_t peer)
+{
+	wait_self.handle = handle;
+	wait_self.peer = peer;
 }
 
 static inline __attribute__((always_inline)) void wait_end(void)

@@ -55,15 +55,24 @@ typedef uintptr_t word;
 #define NEXT_INDEX(name, variant) ((size_t)ROW_##name * CALL_NAMES + (variant))
 #define HERE                      ((uintptr_t)__builtin_frame_address(0))
 
+/* The argument with that letter; of Barrier, whose signature is empty, the only one is the communicator. 0: there is
+ * none. */
+#define GIVEN(name, signature, letter, arguments)                                                                \
+	(__builtin_strchr(signature, letter)            ? ARGUMENT_ARRAY(arguments)[sizes_at(signature, letter)] \
+	 : ROW_##name == ROW_Barrier && (letter) == 'c' ? ARGUMENT_ARRAY(arguments)[(arguments) > 0 ? 0 : -1]    \
+	                                                : 0)
+#define TELL(name, signature, arguments) \
+	wait_tell(GIVEN(name, signature, 'c', arguments), GIVEN(name, signature, 'p', arguments))
+
 /* With something before it, so that it is never empty. */
 #define ARGUMENT_ARRAY(arguments) (((const word[]){0, ARGUMENTS_##arguments}) + 1)
 
 #define IS_LARGE(variant) ((variant) >= NAME_MPI_LARGE)
 
-#define BODY_WAIT(name, call, group, arguments, volume, variant) \
-	BODY_BLOCKING(name, CALL_WAIT, call, group, arguments, volume, variant)
-#define BODY_TIME(name, call, group, arguments, volume, variant) \
-	BODY_BLOCKING(name, CALL_TIME, call, group, arguments, volume, variant)
+#define BODY_WAIT(name, call, group, arguments, signature, volume, variant) \
+	BODY_BLOCKING(name, CALL_WAIT, call, group, arguments, signature, volume, variant)
+#define BODY_TIME(name, call, group, arguments, signature, volume, variant) \
+	BODY_BLOCKING(name, CALL_TIME, call, group, arguments, signature, volume, variant)
 
 /* The arguments are set aside under profile only: else they would have to survive every call. */
 #define SET_ASIDE(sized, arguments)                      \
@@ -75,7 +84,7 @@ typedef uintptr_t word;
 			}                                \
 		}
 
-#define BODY_BLOCKING(name, kind, call, group, arguments, volume, variant)                    \
+#define BODY_BLOCKING(name, kind, call, group, arguments, signature, volume, variant)         \
 	uint32_t mode = wait_enter(ROW_##name, kind, group == GROUP_RMA_LOCK, HERE);          \
 	bool sized = __builtin_expect(volume != VOLUME_NONE && (mode & PROCESS_PROFILES), 0); \
 	struct {                                                                              \
@@ -83,6 +92,8 @@ typedef uintptr_t word;
 	} aside;                                                                              \
 	int code;                                                                             \
                                                                                               \
+	if ((kind) == CALL_WAIT && mode != PROCESS_INERT)                                     \
+		TELL(name, signature, arguments);                                             \
 	SET_ASIDE(sized, arguments);                                                          \
 	if (group == GROUP_INIT)                                                              \
 		process_call_begins(ROW_##name);                                              \
@@ -94,7 +105,7 @@ typedef uintptr_t word;
 		process_call_ended(ROW_##name, code);
 
 /* Sized if it is not inside of a blocking call, as wait_mark counts it. */
-#define BODY_MARK(name, call, group, arguments, volume, variant)                                             \
+#define BODY_MARK(name, call, group, arguments, signature, volume, variant)                                  \
 	uint32_t kind = wait_mark(ROW_##name, HERE);                                                         \
 	bool sized = __builtin_expect(                                                                       \
 	        volume != VOLUME_NONE && (process_mode() & PROCESS_PROFILES) && wait_self.outer <= HERE, 0); \
@@ -122,34 +133,38 @@ typedef uintptr_t word;
 #define INVOKE_MARK(name, call, arguments, variant) (call)
 
 /* Most calls: the library acts, and has nothing to prepare, to look at or to set aside for this one. */
-#define SHORT_WAIT(name, arguments, kind, group)                                    \
+#define SHORT_WAIT(name, arguments, kind, group, signature)                         \
 	if (wait_is_short(ROW_##name)) {                                            \
 		int code;                                                           \
                                                                                     \
 		wait_begin(ROW_##name, CALL_##kind, group == GROUP_RMA_LOCK, HERE); \
+		if (CALL_##kind == CALL_WAIT)                                       \
+			TELL(name, signature, arguments);                           \
 		code = next(ARGUMENTS_##arguments);                                 \
 		wait_end();                                                         \
 		return code;                                                        \
 	}
-#define SHORT_TIME(name, arguments, kind, group) SHORT_WAIT(name, arguments, kind, group)
-#define SHORT_MARK(name, arguments, kind, group)           \
-	if (mark_is_short()) {                             \
-		wait_self.lane->calls[ROW_##name].calls++; \
-		return next(ARGUMENTS_##arguments);        \
+#define SHORT_TIME(name, arguments, kind, group, signature) SHORT_WAIT(name, arguments, kind, group, signature)
+#define SHORT_MARK(name, arguments, kind, group, signature) \
+	if (mark_is_short()) {                              \
+		wait_self.lane->calls[ROW_##name].calls++;  \
+		return next(ARGUMENTS_##arguments);         \
 	}
 
 /* The same under profile, with a size or with none. */
-#define TIMED_WAIT(name, arguments, kind, group)                            \
+#define TIMED_WAIT(name, arguments, kind, group, signature)                 \
 	uint64_t began;                                                     \
                                                                             \
+	if (CALL_##kind == CALL_WAIT)                                       \
+		TELL(name, signature, arguments);                           \
 	wait_begin(ROW_##name, CALL_##kind, group == GROUP_RMA_LOCK, HERE); \
 	began = clock_mark();                                               \
 	code = next(ARGUMENTS_##arguments);                                 \
 	watch_time(ROW_##name, clock_since_ns(began));                      \
 	wait_end();
-#define TIMED_TIME(name, arguments, kind, group) TIMED_WAIT(name, arguments, kind, group)
-#define TIMED_MARK(name, arguments, kind, group)   \
-	wait_self.lane->calls[ROW_##name].calls++; \
+#define TIMED_TIME(name, arguments, kind, group, signature) TIMED_WAIT(name, arguments, kind, group, signature)
+#define TIMED_MARK(name, arguments, kind, group, signature) \
+	wait_self.lane->calls[ROW_##name].calls++;          \
 	code = next(ARGUMENTS_##arguments);
 
 #define IS_TIMED_WAIT(name) watch_is_short(ROW_##name)
@@ -159,8 +174,6 @@ typedef uintptr_t word;
 #define TIMED(symbol, name, arguments, kind, group, signature, volume, variant)                                       \
 	static __attribute__((noinline)) int symbol##_timed(PARAMETERS_##arguments)                                   \
 	{                                                                                                             \
-		int (*next)(PARAMETERS_##arguments) =                                                                 \
-		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                        \
 		const word given[] = {0, ARGUMENTS_##arguments};                                                      \
 		const bool sized = VOLUME_##volume != VOLUME_NONE;                                                    \
 		const bool has_peer = sized && __builtin_strchr(signature, 'p');                                      \
@@ -174,7 +187,9 @@ typedef uintptr_t word;
                                                                                                                       \
 		if (!IS_TIMED_##kind(name))                                                                           \
 			return symbol##_long(ARGUMENTS_##arguments);                                                  \
-		TIMED_##kind(name, arguments, kind, GROUP_##group);                                                   \
+		int (*next)(PARAMETERS_##arguments) =                                                                 \
+		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                        \
+		TIMED_##kind(name, arguments, kind, GROUP_##group, signature);                                        \
 		if (sized && code == 0)                                                                               \
 			sizes_count_simple(ROW_##name, IS_LARGE(variant), count, given[sizes_at(signature, 't') + 1], \
 			                   place);                                                                    \
@@ -200,7 +215,7 @@ typedef uintptr_t word;
 			return symbol##_long(ARGUMENTS_##arguments);                           \
 		if (process_mode() == PROCESS_INERT)                                           \
 			return next(ARGUMENTS_##arguments);                                    \
-		SHORT_##kind(name, arguments, kind, GROUP_##group);                            \
+		SHORT_##kind(name, arguments, kind, GROUP_##group, signature);                 \
 		if (IS_TIMED(signature, VOLUME_##volume))                                      \
 			return symbol##_timed(ARGUMENTS_##arguments);                          \
 		return symbol##_long(ARGUMENTS_##arguments);                                   \
@@ -213,7 +228,7 @@ typedef uintptr_t word;
 		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant));                          \
                                                                                                                        \
 		BODY_##kind(name, INVOKE_##kind(name, next(ARGUMENTS_##arguments), arguments, variant), GROUP_##group, \
-		            arguments, VOLUME_##volume, variant);                                                      \
+		            arguments, signature, VOLUME_##volume, variant);                                           \
 		return code;                                                                                           \
 	}
 

@@ -97,14 +97,15 @@ static uint32_t stepd_job(const struct look *look, const char *pid, const char *
 static bool process_add(struct look *look, struct processes *processes, const char *pid)
 {
 	char path[32], text[1024], state;
-	const char *rest;
+	const char *rest, *name;
 	struct process process = {.pid = atoi(pid)};
 
 	snprintf(path, sizeof(path), "%.10s/stat", pid);
 	rest = stat_read(look->proc, path, text);
-	if (!rest || sscanf(rest, ") %c %d", &state, &process.parent) != 2)
+	name = rest ? strchr(text, '(') : NULL;
+	if (!name || sscanf(rest, ") %c %d", &state, &process.parent) != 2)
 		return true;
-	process.job_id = stepd_job(look, pid, strchr(text, '('));
+	process.job_id = stepd_job(look, pid, name);
 	if (processes->count == processes->room) {
 		size_t room = processes->room ? processes->room * 2 : 1024;
 		struct process *item = room > PROCESSES_MAX ? NULL : realloc(processes->item, room * sizeof(*item));

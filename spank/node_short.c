@@ -24,7 +24,10 @@ static void steps_shorten(json_t *record, void (*shorten)(json_t *wait))
 	json_t *step;
 	size_t i;
 
-	json_array_foreach(json_object_get(record, "steps"), i, step) shorten(json_object_get(step, "wait"));
+	json_array_foreach(json_object_get(record, "steps"), i, step)
+	{
+		shorten(json_object_get(step, "wait"));
+	}
 }
 
 /* Of those that are there. */
@@ -34,8 +37,10 @@ static void summed_count(json_t *record)
 	json_t *step;
 	size_t i;
 
-	json_array_foreach(json_object_get(record, "steps"), i, step) summed +=
-	        json_object_get(json_object_get(step, "wait"), "omitted") != NULL;
+	json_array_foreach(json_object_get(record, "steps"), i, step)
+	{
+		summed += json_object_get(json_object_get(step, "wait"), "omitted") != NULL;
+	}
 	json_object_set_new(record, "steps_summed", json_integer(summed));
 }
 

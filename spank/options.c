@@ -106,7 +106,12 @@ static size_t minimum(size_t a, size_t b)
 /* ASCII only, whatever the locale. */
 static char lower(char letter)
 {
-	return letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
+	static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", small[] = "abcdefghijklmnopqrstuvwxyz";
+	const char *found = letter ? strchr(capitals, letter) : NULL;
+
+	if (found)
+		letter = small[found - capitals];
+	return letter;
 }
 
 /* Optimal string alignment distance (Damerau-Levenshtein without repeated edits of a substring) of words in lower case.
@@ -304,6 +309,8 @@ void options_apply(const struct options *options, struct policy *policy)
 {
 	if (options->has_slowdown)
 		policy->relative_ppm = options->slowdown_ppm;
+	if (options->has_slowdown && policy->slowdown_ppm)
+		policy->slowdown_ppm = options->slowdown_ppm;
 	policy->ibarrier = options->ibarrier;
 }
 

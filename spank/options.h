@@ -16,7 +16,7 @@
 /* What slowdown=PERCENT may be: here, in refusals and in the help. A smaller one would be rounded to few ppm, or none.
  */
 #define OPTIONS_SLOWDOWN_LEAST 0.01
-#define OPTIONS_SLOWDOWN_MOST  100
+#define OPTIONS_SLOWDOWN_MOST  50
 
 struct options {
 	char policy[POLICY_NAME_MAX]; /* as typed: known only after options_check */

@@ -213,6 +213,16 @@ static int read_pstate_after(const json_t *value, struct policy *policy, struct 
 	return 0;
 }
 
+static int read_slowdown(const json_t *value, struct policy *policy, struct error *error)
+{
+	double number = json_number_value(value);
+
+	if (!json_is_number(value) || !(number >= 0.01) || number > 50)
+		return error_set(error, -EINVAL, "'slowdown_percent' is not a number from 0.01 to 50");
+	policy->slowdown_ppm = (uint64_t)(number * 1e4 + 0.5);
+	return 0;
+}
+
 static int read_key(const char *key, const json_t *value, struct policy *policy, struct error *error)
 {
 	if (strcmp(key, "$schema") == 0)
@@ -233,17 +243,18 @@ static int read_key(const char *key, const json_t *value, struct policy *policy,
 		return read_rungs(value, key, &policy->needs, error);
 	if (strcmp(key, "budget") == 0)
 		return read_budget(value, policy, error);
+	if (strcmp(key, "slowdown_percent") == 0)
+		return read_slowdown(value, policy, error);
 	if (strcmp(key, "pstate_after_us") == 0)
 		return read_pstate_after(value, policy, error);
 	if (strcmp(key, "choose") == 0)
 		return read_choose(value, policy, error);
 	if (strcmp(key, "fallback") == 0)
 		return read_name(value, key, policy->fallback, error);
-	return error_set(
-	        error, -EINVAL,
-	        "unknown key '%s' (accepted: version, name, summary, inject, rungs, needs, budget, pstate_after_us, "
-	        "choose, fallback)",
-	        key);
+	return error_set(error, -EINVAL,
+	                 "unknown key '%s' (accepted: version, name, summary, inject, rungs, needs, budget, "
+	                 "slowdown_percent, pstate_after_us, choose, fallback)",
+	                 key);
 }
 
 /* What no single key can say. */
@@ -260,6 +271,8 @@ static int check_whole(const json_t *root, const struct policy *policy, struct e
 		return error_set(error, -EINVAL, "'budget' is missing: a policy with rungs needs one");
 	if (json_object_get(root, "pstate_after_us") && !(policy->rungs & 1u << MPIWAIT_RUNG_PSTATE))
 		return error_set(error, -EINVAL, "'pstate_after_us' without the rung 'pstate'");
+	if (json_object_get(root, "slowdown_percent") && !policy->rungs)
+		return error_set(error, -EINVAL, "'slowdown_percent' without rungs");
 	if (policy->rungs && policy->choose_count)
 		return error_set(error, -EINVAL, "'choose' and rungs exclude each other");
 	if (!policy->inject && (policy->rungs || policy->choose_count || policy->fallback[0]))

@@ -37,6 +37,7 @@ struct policy {
 	uint64_t absolute_ns;
 	uint64_t max_ns;
 	uint64_t rma_ns;
+	uint64_t slowdown_ppm;    /* of its time, by which a rank may be late in all where waits are forecast */
 	bool ibarrier;            /* an Ibarrier before some collectives: the option's, no file's */
 	uint64_t pstate_after_ns; /* of a wait, from which on the rung pstate holds */
 	char choose[POLICY_CHOICES_MAX][POLICY_NAME_MAX]; /* "auto": the first of these that the host supports */

@@ -35,17 +35,19 @@ static void flatten_needs(const struct policy *policy, const struct cpu *cpu, ch
 int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shared, bool profile, char *buffer,
                    size_t size)
 {
-	char rungs[96], needs[128];
+	char rungs[96], needs[128], slowdown[40] = "";
 	int length;
 
 	flatten_rungs(policy->rungs, rungs, sizeof(rungs));
 	flatten_needs(policy, cpu, needs, sizeof(needs));
+	if (policy->rungs && policy->slowdown_ppm)
+		snprintf(slowdown, sizeof(slowdown), ";slowdown_ppm=%llu", (unsigned long long)policy->slowdown_ppm);
 	length = snprintf(buffer, size,
 	                  "v=1;rungs=%s;spin_ns=%llu;relative_ppm=%llu;absolute_ns=%llu;max_ns=%llu;rma_ns=%llu;shared="
-	                  "%d;profile=%d%s%s",
+	                  "%d;profile=%d%s%s%s",
 	                  rungs, (unsigned long long)policy->spin_ns, (unsigned long long)policy->relative_ppm,
 	                  (unsigned long long)policy->absolute_ns, (unsigned long long)policy->max_ns,
 	                  (unsigned long long)policy->rma_ns, shared, profile, policy->ibarrier ? ";ibarrier=1" : "",
-	                  needs);
+	                  slowdown, needs);
 	return length >= 0 && (size_t)length < size ? length : -ENOSPC;
 }

@@ -9,6 +9,9 @@ static const char *const hook_names[MPIWAIT_HOOKS] = {"opal", "yield", "ucp", "l
 static const char *const flag_names[SERVICE_FLAGS] = {"two_mpis", "no_hook",  "lanes_full", "shared_cores",
                                                       "locked",   "no_event", "loops",      "no_grant"};
 
+static const char *const forecast_names[SERVICE_FORECAST_COUNT] = {"naps",     "early",      "early_us",
+                                                                   "foreseen", "unforeseen", "allowed_us"};
+
 static void add(uint64_t *sum, uint64_t value)
 {
 	*sum = value > (uint64_t)SERVICE_COUNT_MAX - *sum ? (uint64_t)SERVICE_COUNT_MAX : *sum + value;
@@ -53,6 +56,8 @@ void service_add(struct service *sum, const struct service *more)
 		add(&sum->polls[i], more->polls[i]);
 	for (size_t i = 0; i < SERVICE_FLAGS; i++)
 		add(&sum->ranks[i], more->ranks[i]);
+	for (size_t i = 0; i < SERVICE_FORECAST_COUNT; i++)
+		add(&sum->forecast[i], more->forecast[i]);
 	for (size_t i = 0; i < more->spun_count; i++)
 		service_add_spun(sum, more->spun[i].name, more->spun[i].burned_us, more->spun[i].cpu_us);
 }
@@ -81,6 +86,7 @@ static void head_to_json(const struct service *service, json_t *wait)
 void service_to_json(const struct service *service, json_t *wait)
 {
 	head_to_json(service, wait);
+	counts_to_json(wait, "forecast", forecast_names, service->forecast, SERVICE_FORECAST_COUNT);
 	for (size_t i = 0; i < service->spun_count; i++)
 		json_object_set_new(json_object_get(wait, "spun"), service->spun[i].name,
 		                    json_pack("[I, I]", (json_int_t)service->spun[i].burned_us,
@@ -92,9 +98,19 @@ static json_t *seconds(uint64_t microseconds)
 	return json_real(round((double)microseconds / 1e3) / 1e3);
 }
 
+static json_t *forecast_print(const uint64_t forecast[])
+{
+	return json_pack("{s:I, s:I, s:o, s:I, s:I, s:o}", "naps", (json_int_t)forecast[SERVICE_FORECASTS], "early",
+	                 (json_int_t)forecast[SERVICE_EARLY], "early_s", seconds(forecast[SERVICE_EARLY_US]),
+	                 "foreseen", (json_int_t)forecast[SERVICE_FORESEEN], "unforeseen",
+	                 (json_int_t)forecast[SERVICE_UNFORESEEN], "allowed_s", seconds(forecast[SERVICE_ALLOWED_US]));
+}
+
 void service_print(const struct service *service, json_t *wait)
 {
 	head_to_json(service, wait);
+	if (service->forecast[SERVICE_ALLOWED_US] > 0)
+		json_object_set_new(wait, "forecast", forecast_print(service->forecast));
 	for (size_t i = 0; i < service->spun_count; i++)
 		json_object_set_new(json_object_get(wait, "spun"), service->spun[i].name,
 		                    json_pack("{s:o, s:o}", "s", seconds(service->spun[i].burned_us), "cpu_s",
@@ -159,5 +175,6 @@ bool service_parse(const json_t *wait, struct service *ret_service)
 	*ret_service = (struct service){.spun_count = 0};
 	return counts_parse(wait, "hooks", hook_names, MPIWAIT_HOOKS, ret_service->polls) &&
 	       counts_parse(wait, "flags", flag_names, SERVICE_FLAGS, ret_service->ranks) &&
+	       counts_parse(wait, "forecast", forecast_names, SERVICE_FORECAST_COUNT, ret_service->forecast) &&
 	       spun_parse(wait, ret_service);
 }

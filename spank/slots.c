@@ -11,6 +11,9 @@
 #define SUM_MAX    UINT64_C(1000000000000000000) /* what the reader of a node's record takes */
 #define UNSEEN_MAX 1000000u
 
+#define PPM              1000000
+#define ALLOWED_START_US 2000 /* ACCOUNT_START_NS */
+
 /* Counts and times of one reading are bounded by these. */
 struct bounds {
 	uint64_t begun_ns;
@@ -154,6 +157,11 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 		add(&rank->asleep_ns, bounded_ns(bounds, lane->asleep_ns[rung]));
 		count(&slots->naps, lane->naps[rung], bounds);
 	}
+	count(&slots->forecast[SERVICE_FORECASTS], lane->forecasts, bounds);
+	count(&slots->forecast[SERVICE_EARLY], lane->early, bounds);
+	add(&slots->forecast[SERVICE_EARLY_US], bounded_ns(bounds, lane->early_ns) / 1000);
+	count(&slots->forecast[SERVICE_FORESEEN], lane->foreseen, bounds);
+	count(&slots->forecast[SERVICE_UNFORESEEN], lane->unforeseen, bounds);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		add(&slots->place_bytes[place], bounded(bounds, lane->place_bytes[place], BYTES_MAX));
 	add(&slots->low_ns, bounded_ns(bounds, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
@@ -199,6 +207,17 @@ static bool lane_is_profiled(const struct mpiwait_lane *lane)
 	return false;
 }
 
+/* How late the rank might have been in all: preload/account.h. */
+static void allowed_add(struct slots *slots, const struct slots_rank *rank, uint64_t slowdown_ppm,
+                        struct bounds *bounds)
+{
+	double ppm = (double)bounded(bounds, slowdown_ppm, PPM);
+
+	if (slowdown_ppm > 0)
+		add(&slots->forecast[SERVICE_ALLOWED_US],
+		    ALLOWED_START_US + (uint64_t)((double)rank->span_ns / 1e3 * ppm / PPM));
+}
+
 static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct bounds *bounds)
 {
 	cleanup_free struct mpiwait_sizes *sizes = malloc(sizeof(*sizes));
@@ -231,6 +250,7 @@ static int slot_add(struct slots *slots, int segment, uint32_t index, uint32_t r
 	if (result)
 		return result;
 	head_add(rank, slot, &bounds);
+	allowed_add(slots, rank, slot->slowdown_ppm, &bounds);
 	for (uint32_t i = 0; i < lanes; i++) {
 		lane_add(slots, rank, &slot->lane[i], slot->state == MPIWAIT_SLOT_RUNNING, &bounds);
 		profiled |= lane_is_profiled(&slot->lane[i]);
@@ -345,6 +365,8 @@ static void service_set(const struct slots *slots, json_t *json)
 
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
 		add_upto(&service.polls[hook], slots->polls[hook], (uint64_t)SERVICE_COUNT_MAX);
+	for (unsigned i = 0; i < SERVICE_FORECAST_COUNT; i++)
+		add_upto(&service.forecast[i], slots->forecast[i], (uint64_t)SERVICE_COUNT_MAX);
 	memcpy(service.ranks, slots->flagged, sizeof(service.ranks));
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		if (call_spun(&slots->call[row]))

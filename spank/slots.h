@@ -52,6 +52,7 @@ struct slots {
 	uint64_t sampled_ns;
 	uint64_t sampled_cpu_ns;
 	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point to point, where the peer's node is known */
+	uint64_t forecast[SERVICE_FORECAST_COUNT];
 	uint64_t polls[MPIWAIT_HOOKS];
 	uint64_t flagged[SERVICE_FLAGS];       /* ranks, by bit of mpiwait_slot.flags */
 	struct slots_call call[MPIWAIT_CALLS]; /* by row of mpi_calls.def */
@@ -72,8 +73,9 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]}, of what waited, and what was called and may wait,
  *    "profile": {"MPI_Recv": [calls, time_us, wait_us, bytes, [calls of size class 0, 1, ...]]},
  *    "places": [bytes between nodes, bytes within the node],
+ *    "forecast": {"naps": N, "early": N, "early_us": N, "foreseen": N, "unforeseen": N, "allowed_us": N},
  *    "hooks": {"opal": polls}, "flags": {"no_hook": ranks}, "spun": {"MPI_Probe": [burned_us, cpu_us]}}
- * The last five are left out where they are empty; the profile comes under profile only.
+ * The last six are left out where they are empty; the profile comes under profile only.
  * NULL only without memory.
  */
 json_t *slots_to_json(const struct slots *slots);

@@ -117,10 +117,18 @@ static int kept_find(struct store *store, const struct collection *collection, c
 	return result;
 }
 
+/* As record_combine. */
+static int kept_compare(const char *held, const char *line)
+{
+	cleanup_free char *text = NULL;
+
+	return record_combine(held, line, &text);
+}
+
 /* The record as a file. A better one, made when more nodes were there, stays. */
 static int file_add(struct store *store, const struct collection *collection, const char *line, struct error *error)
 {
-	cleanup_free char *held = NULL, *text = NULL, *dated = NULL;
+	cleanup_free char *held = NULL, *dated = NULL;
 	struct job_run run = run_of(collection);
 	char key[OUTBOX_KEY_MAX];
 	int result = kept_find(store, collection, &run, key, &held);
@@ -128,7 +136,7 @@ static int file_add(struct store *store, const struct collection *collection, co
 	if (result)
 		return error_set(error, result, "the record that is kept of \"%s\": %s", collection->key,
 		                 strerror(-result));
-	result = record_combine(held, line, &text);
+	result = kept_compare(held, line);
 	if (result == -EALREADY || result == -ENOMEM)
 		return result;
 	dated = line_of_run(line, &run);

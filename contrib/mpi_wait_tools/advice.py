@@ -22,6 +22,7 @@ SLEPT_WELL = 0.7  # share of the waiting
 SHORT_WAIT_S = 200e-6  # nap cannot use much of a wait shorter than this
 SHORT_RUN_S = 5.0  # of a rank: what such runs wait for is mostly one another's start
 LATE_SHARE = 0.01  # of the ranks' time
+UNFORESEEN = 0.5  # share of the waits
 FIRST_NAMED = 3
 STEPS_NAMED = 2
 MEASURE_ONLY = ("off", "profile", "yield")
@@ -224,10 +225,18 @@ def _of_short_naps(record: Record, wait: Wait) -> str:
 
 
 def _is_late(record: Record, wait: Wait) -> bool:
+    """What was forecast has an account, which the report shows."""
     time = ranks_time(record)
-    if not wait.late_seconds or not time or wait.flags.get("shared_cores"):
+    if not wait.late_seconds or not time or wait.flags.get("shared_cores") or wait.forecast is not None:
         return False
     return wait.late_seconds / time > LATE_SHARE
+
+
+def _unforeseen_share(wait: Wait) -> float:
+    if wait.forecast is None:
+        return 0.0
+    waits = wait.forecast.foreseen + wait.forecast.unforeseen
+    return wait.forecast.unforeseen / waits if waits else 0.0
 
 
 def _of_what_fits(record: Record, wait: Wait) -> str:
@@ -244,6 +253,11 @@ def _of_what_fits(record: Record, wait: Wait) -> str:
         return f"{used} fits: the cores ran at low frequency for {percent(low)} of the waiting."
     if slept >= SLEPT_WELL:
         return f"{used} fits: {percent(slept)} of the waiting was slept through."
+    if (unforeseen := _unforeseen_share(wait)) > UNFORESEEN:
+        return (
+            f"{percent(unforeseen)} of the waits came at no foreseeable time: event, where Open MPI runs over UCX, "
+            "sleeps until the message comes, and a larger slowdown= lets naps guess more."
+        )
     return _of_short_naps(record, wait) if wait.asleep is not None else ""
 
 

@@ -60,6 +60,11 @@ def _of_waiting(wait: Wait) -> Iterator[Row]:
     yield "job", "", "cpu_share", wait.cpu_share, ""
     yield "job", "", "late", wait.late, ""
     yield "job", "", "late_time", wait.late_seconds, "s"
+    if wait.forecast is not None:
+        yield "job", "", "late_allowed", wait.forecast.allowed, "s"
+        yield "job", "", "naps_forecast", wait.forecast.naps, ""
+        yield "job", "", "waits_foreseen", wait.forecast.foreseen, ""
+        yield "job", "", "waits_unforeseen", wait.forecast.unforeseen, ""
 
 
 def _of_model(record: Record) -> Iterator[Row]:

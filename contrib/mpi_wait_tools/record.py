@@ -72,6 +72,18 @@ class Spun:
 
 
 @dataclass(frozen=True)
+class Forecast:
+    """Waits that were slept through until shortly before the message came, and how late the ranks might have been."""
+
+    naps: int
+    early: int
+    early_seconds: float
+    foreseen: int
+    unforeseen: int
+    allowed: float
+
+
+@dataclass(frozen=True)
 class Wait:
     ranks: int
     total: float
@@ -92,6 +104,8 @@ class Wait:
     cpu_share: float | None
     late: int | None
     late_seconds: float | None
+    naps: int
+    forecast: Forecast | None
     transitions: int
     low: float
     unseen: int
@@ -233,6 +247,14 @@ def _counts(reader: Reader | None) -> dict[str, int]:
     return {name: reader.integer(name) for name in reader.value}
 
 
+def _forecast(reader: Reader | None) -> Forecast | None:
+    if reader is None:
+        return None
+    return Forecast(naps=reader.integer("naps"), early=reader.integer("early"),
+                    early_seconds=reader.number("early_s", SECONDS_MAX), foreseen=reader.integer("foreseen"),
+                    unforeseen=reader.integer("unforeseen"), allowed=reader.number("allowed_s", SECONDS_MAX))
+
+
 def _spun(reader: Reader | None) -> list[Spun]:
     if reader is None:
         return []
@@ -270,6 +292,8 @@ def _wait(reader: Reader) -> Wait:
         cpu_share=reader.maybe_number("cpu_share", 1),
         late=reader.maybe_integer("late"),
         late_seconds=reader.maybe_number("late_s", SECONDS_MAX),
+        naps=reader.maybe_integer("naps") or 0,
+        forecast=_forecast(reader.maybe_object("forecast")),
         transitions=reader.maybe_integer("transitions") or 0,
         low=reader.maybe_number("low_s", SECONDS_MAX) or 0.0,
         unseen=reader.maybe_integer("unseen") or 0,

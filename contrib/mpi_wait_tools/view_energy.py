@@ -6,10 +6,10 @@ from .canvas import LABEL_WIDTH, Canvas
 from .imbalance import ranks_time
 from .power import power_lines, saving_line
 from .reading import energy_nodes, energy_scope, nodes_words
-from .record import Energy, Grant, Record, Step, Wait
+from .record import Energy, Forecast, Grant, Record, Step, Wait
 from .sacct import Job
 from .series import power_line
-from .units import core_time, duration, percent, plural, safe, scaled, watt_hours
+from .units import core_time, count, duration, percent, plural, safe, scaled, watt_hours
 
 GRANTS = {"lease": "lease", "file": "ownership"}
 
@@ -90,8 +90,23 @@ def draw_policy(canvas: Canvas, record: Record) -> None:
     saved = saving_line(record) if record.is_complete else ""
     if saved:
         canvas.line("Saved", saved)
-    if wait is not None and wait.late:
+    if wait is not None and wait.forecast is not None:
+        _foreseen(canvas, record, wait, wait.forecast)
+    elif wait is not None and wait.late:
         canvas.line("Late", _late(record, wait, wait.late))
+
+
+def _foreseen(canvas: Canvas, record: Record, wait: Wait, forecast: Forecast) -> None:
+    ladder = max(0, wait.naps - forecast.naps)
+    canvas.line("Naps", f"{plural(forecast.naps, 'nap')} by forecast, {count(ladder)} by the ladder")
+    if forecast.early:
+        canvas.line("Early", f"{plural(forecast.early, 'wait')} slept through ended after the last nap, "
+                             f"polled for {duration(forecast.early_seconds / forecast.early)} on average")
+    late, time = wait.late_seconds or 0.0, ranks_time(record)
+    line = f"late by {duration(late)} in all"
+    if time:
+        line += f", {100 * late / time:.2f} % of the run; {100 * forecast.allowed / time:.2g} % was allowed"
+    canvas.line("Late", f"{line}; {plural(wait.late or 0, 'nap')} ended after the message")
 
 
 def _late(record: Record, wait: Wait, late: int) -> str:

@@ -59,14 +59,15 @@ def slot(
     burned_cpu_ns: int = 0,
     far: int = 0,
     near: int = 0,
+    slowdown_ppm: int = 0,
+    forecast: tuple[int, ...] = (),
 ) -> bytes:
-    head = struct.pack("<IIiiIIIIQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end).ljust(
-        128, b"\0"
-    )
+    head = struct.pack("<IIiiIIIIQQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end, slowdown_ppm)
+    head = head.ljust(128, b"\0")
     lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40)
     lane = (lane + struct.pack("<4Q", 0, 0, 0, loop_polls)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
-    lane += struct.pack("<2Q", far, near).ljust(128, b"\0")
+    lane += struct.pack(f"<3Q{len(forecast)}Q", far, near, 0, *forecast).ljust(128, b"\0")
     calls = bytearray(CALL * CALLS)
     call = (10, 3, wait_ns, wait_ns // 2, time_ns, burned_ns, burned_cpu_ns, handed)
     struct.pack_into("<8Q", calls, CALL * row, *call)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import tempfile
@@ -29,7 +30,7 @@ TRANSFERS = [pytest.param("mpich-5", "allreduce", 1 << 20, (), id="Allreduce of 
 pytestmark = pytest.mark.skipif(not FLAT.exists(), reason=f"not built: {FLAT}")
 
 
-def rests_in(library: Path, mpi: Mpi, call: str, size: int, options: tuple[str, ...]) -> list[int]:
+def rests_in(library: Path, policy: str, mpi: Mpi, call: str, size: int, options: tuple[str, ...]) -> list[int]:
     """
     How often a rank rests while a message comes, after a wait in which it rested: of each transfer. With a real-time
     priority, since a partner whose core somebody else has is waited for rightly.
@@ -37,7 +38,7 @@ def rests_in(library: Path, mpi: Mpi, call: str, size: int, options: tuple[str, 
     if not (alone := emulation.undisturbed()):
         pytest.skip("no real-time priority")
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder, locked("undisturbed"):
-        done = launched(mpi, [built(mpi, "transfer"), call, size, COUNT], policies()["nap"], options=options,
+        done = launched(mpi, [built(mpi, "transfer"), call, size, COUNT], policy, options=options,
                         prefix=alone, preload=str(library), ends=Absence(rests=RESTS_BEFORE), folder=folder)
     rows = [line.split() for line in done.output.splitlines() if line.split()[0] != "sum"]
     assert len(rows) == COUNT and all(end == "n" and int(before) >= RESTS_BEFORE for end, before, _ in rows)
@@ -47,10 +48,14 @@ def rests_in(library: Path, mpi: Mpi, call: str, size: int, options: tuple[str, 
 
 @pytest.mark.parametrize(("name", "call", "size", "options"), TRANSFERS)
 def test_a_transfer_after_a_long_wait_is_not_napped_through(name: str, call: str, size: int, options: tuple) -> None:
-    """And without the restart of w one is, once what a nap takes beyond what was asked is known."""
-    mpi = BY_NAME[name]
-    assert statistics.median(rests_in(LIBRARY, mpi, call, size, options)) <= RESTS_IN_TRANSFER
-    assert max(rests_in(NO_RESTART, mpi, call, size, options)) > 10 * RESTS_IN_TRANSFER
+    """By the ladder and by forecast. And without the restart of w, by the ladder, one is, once what a nap takes beyond
+    what was asked is known."""
+    mpi, forecasts = BY_NAME[name], policies()["nap"]
+    ladder = re.sub(";slowdown_ppm=[0-9]+", "", forecasts)
+    assert ladder != forecasts
+    for policy in (forecasts, ladder):
+        assert statistics.median(rests_in(LIBRARY, policy, mpi, call, size, options)) <= RESTS_IN_TRANSFER
+    assert max(rests_in(NO_RESTART, ladder, mpi, call, size, options)) > 10 * RESTS_IN_TRANSFER
 
 
 def tool(*more: str, launcher: str = "false") -> subprocess.CompletedProcess:

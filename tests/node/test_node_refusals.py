@@ -79,7 +79,7 @@ def test_a_policy_that_is_gone_or_refused() -> None:
     status, text = node("node prolog default=nap policies=/nonexistent", "ls /run")
     assert status == 0 and "policy" in text
     status, text = node(f"node prolog {SITE}", SPANK_MPI_WAIT_POLICY="nap,slowdown=900")
-    assert status == 0 and "over 0 to 100" in text
+    assert status == 0 and "from 0.01 to 50" in text
 
 
 @pytest.mark.parametrize("words", ["show 7 --what", "show --state", "sweep --collect 86401", "show", "probe -- --what"])

@@ -34,5 +34,5 @@ def test_program(program: dict[str, Any]) -> None:
     if done.returncode == LEFT_OUT or "unshare failed" in done.stderr:
         pytest.skip(done.stderr.strip().removeprefix("skipped: "))
     said = f"exit status {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
-    # The law's test with one line of the law changed must notice.
-    assert done.returncode == (1 if program["name"].startswith("law-") else 0), said
+    # The tests of the law and of foresight with one line of theirs changed must notice.
+    assert done.returncode == (1 if program["name"].startswith(("law-", "foresight-")) else 0), said

@@ -72,6 +72,16 @@ static void scene_wait(void)
 	printf("slack %d\n", prctl(PR_GET_TIMERSLACK));
 }
 
+/* A hundred waits from the same place, each of a millisecond. */
+static void scene_alike(void)
+{
+	int before = fake_polls;
+
+	for (int i = 0; i < 100; i++)
+		receive(1000, 0);
+	printf("alike_polls %d\n", fake_polls - before);
+}
+
 static bool napped_often(void)
 {
 	return virtual_naps() >= 20;
@@ -387,6 +397,7 @@ static const struct {
         {"short_more", scene_short_more},
         {"wait", scene_wait},
         {"wait_really", scene_wait_really},
+        {"alike", scene_alike},
         {"short", scene_short},
         {"brief", scene_brief},
         {"sends", scene_sends},

@@ -18,6 +18,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -127,7 +128,7 @@ int PMPI_Comm_rank(word comm, int *rank)
 int PMPI_Comm_size(word, int *);
 int PMPI_Comm_size(word comm, int *size)
 {
-	*size = 7;
+	*size = getenv("FAKE_SIZE") ? atoi(getenv("FAKE_SIZE")) : 7;
 	return comm == (word)ompi_mpi_comm_world ? 0 : 5;
 }
 

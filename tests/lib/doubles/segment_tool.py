@@ -24,8 +24,8 @@ SLOTS_OFFSET = WORDS_OFFSET + 8 * WORDS
 LANES, RUNGS, CALLS = 8, 8, 256
 HEADER = struct.Struct("=Q6I32x")
 SIZES = struct.Struct("=64Q")
-SLOT = struct.Struct("=IIiiIIIIQQ80x")
-LANE = struct.Struct("=II7Q7Q8x8Q8Q2Q112x")
+SLOT = struct.Struct("=IIiiIIIIQQQ72x")
+LANE = struct.Struct("=II7Q7Q8x8Q8Q2Q8x5Q64x")
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
 SLOT_SIZE = SLOT.size + LANES * LANE_SIZE
@@ -35,6 +35,7 @@ FAMILIES = ["unknown", "openmpi", "mpich", "abi"]
 CALL_FIELDS = (
     "calls", "waits", "wait_ns", "longest_ns", "time_ns", "burned_ns", "burned_cpu_ns", "bytes"
 )
+FORESIGHT_FIELDS = ("forecasts", "early", "early_ns", "foreseen", "unforeseen")
 FD = 210
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -104,6 +105,7 @@ def lane_read(data: bytes, names: list[str]) -> dict:
     lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[16:24]) if v}
     lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[24:32]) if v}
     lane["far_bytes"], lane["near_bytes"] = values[32:34]
+    lane |= dict(zip(FORESIGHT_FIELDS, values[34:39]))
     lane["calls"] = {}
     for row, name in enumerate(names):
         call = CALL.unpack_from(data, LANE.size + row * CALL.size)
@@ -149,6 +151,7 @@ def segment_read(fd: int) -> dict:
                     "lanes",
                     "start_ns",
                     "end_ns",
+                    "slowdown_ppm",
                 ),
                 values,
             )

@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int result = options_parse(text, &options, &error);
 
 	if (result == 0) {
-		FUZZ_CHECK(options.slowdown_ppm <= 1000000 && strlen(options.csv) < sizeof(options.csv));
+		FUZZ_CHECK(options.slowdown_ppm <= 500000 && strlen(options.csv) < sizeof(options.csv));
 		FUZZ_CHECK(!options.csv[0] || options.profile);
 		result = options_check(&options, shipped(), &sites[size % 2], &error);
 		if (result == 0)

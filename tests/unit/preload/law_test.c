@@ -11,6 +11,11 @@
  *     - With visible progress, no step is noticed later than its own B, all of them no later than the sum of B; but
  *       for what the node woke too late, and the poll that notices.
  *     - Long steps are slept through.
+ *
+ * That is the ladder's law, played without an account. With one, the same waits come from a few places each, so that
+ * most are forecast and some are not, and the law is the account's: with visible progress, all steps together are
+ * noticed no later than the account allows, but for what the node woke too late the latest time. What the ladder does
+ * stays within B(w).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,6 +38,8 @@
 #define POLL_NS     UINT64_C(400)
 #define FAILURES    5 /* are told; the others look the same */
 #define LOCK_ONE_IN 10
+#define SLOWDOWN    10000 /* millionths */
+#define PLACES      12
 
 struct process process;
 struct process_guard acting = {PROCESS_ACTS};
@@ -46,10 +53,15 @@ static struct {
 	bool lock;
 	uint64_t excess_ns; /* by which the latest doze was too long */
 	uint64_t long_ns, asleep_ns;
+	uint64_t late_ns, overdrawn_ns, forecast, waits; /* with an account */
+	bool odd;                                        /* none of them alike */
+	uint32_t places; /* that waits come from, and how long those of each last; 0: anywhere */
 	bool long_step;
 } model;
 
 static struct mpiwait_slot slot;
+static struct predictor predictors[MPIWAIT_LANES];
+static uintptr_t frame[3]; /* of the caller, as wait_caller reads it: [1] is where it is */
 static uint64_t random_state = 4711;
 
 void process_flag(uint32_t flag)
@@ -121,11 +133,22 @@ static void model_doze(enum mpiwait_rung rung, uint64_t ask_ns, uint64_t typical
 	uint64_t exit_ns = wait_self.ladder.rung[rung].exit_ns;
 	uint64_t actual_ns = ask_ns + typical_ns / 2 + random_below(typical_ns / 2 + 1);
 
-	CHECK_LAW(ask_ns + exit_ns <= budget_ns, "rung %d: %" PRIu64 " + %" PRIu64 " at w = %" PRIu64, (int)rung,
-	          ask_ns, exit_ns, model.now_ns - model.origin_ns);
-	CHECK_LAW(exit_ns <= budget_ns / 2, "rung %d: exit %" PRIu64, (int)rung, exit_ns);
+	if (!(wait_self.foresight.nap.open && wait_self.foresight.advised)) {
+		CHECK_LAW(ask_ns + exit_ns <= budget_ns, "rung %d: %" PRIu64 " + %" PRIu64 " at w = %" PRIu64,
+		          (int)rung, ask_ns, exit_ns, model.now_ns - model.origin_ns);
+		CHECK_LAW(exit_ns <= budget_ns / 2, "rung %d: exit %" PRIu64, (int)rung, exit_ns);
+	} else {
+		model.forecast++;
+	}
 	if (random_below(10) == 0)
 		actual_ns += typical_ns;
+	if (model.places > 0) {
+		uint64_t aside_ns = wait_self.foresight.nap.aside_ns;
+
+		CHECK_LAW(wait_self.foresight.nap.open, "a nap of %" PRIu64 " that the account knows nothing of",
+		          ask_ns);
+		model.overdrawn_ns = actual_ns > aside_ns ? actual_ns - aside_ns : 0;
+	}
 	model.excess_ns = actual_ns > budget_ns ? actual_ns - budget_ns : 0;
 	model.now_ns += actual_ns;
 	if (model.long_step)
@@ -223,23 +246,59 @@ static uint64_t step_play(struct wait *wait, uint64_t end_ns)
 	}
 }
 
+/* With an account: nine waits in ten are like the others from the same place; or none is. */
+static void place_play(int *steps, uint64_t *mean_ns, bool *lock)
+{
+	uint64_t place = model.waits++ % model.places;
+
+	frame[1] = 1 + place;
+	if (model.odd) {
+		*steps = 1;
+		*mean_ns = 2000000;
+	}
+	if (model.odd || random_below(10) == 0)
+		return;
+	frame[1] = 1000 + place;
+	*steps = 1 + (int)place % 4;
+	*mean_ns = (place + 1) * 40000;
+	*lock = false;
+}
+
+/* What is late is no more than the account allows. A poll more may pass until a step is noticed. */
+static void account_check(uint64_t late_ns)
+{
+	model.late_ns += late_ns > POLL_NS ? late_ns - POLL_NS : 0;
+	CHECK_LAW(model.late_ns <= account_allowed(&process.account, model.now_ns) + model.overdrawn_ns,
+	          "%" PRIu64 " late in all, %" PRIu64 " allowed, %" PRIu64 " woken late", model.late_ns,
+	          account_allowed(&process.account, model.now_ns), model.overdrawn_ns);
+}
+
 static void wait_play(bool visible, uint64_t *over_ns, uint64_t *allowed_ns)
 {
 	int steps = 1 + (int)random_below(STEPS_MOST);
 	uint64_t mean_ns = heavy_tail() / (unsigned)steps + 1;
 	bool lock = random_below(LOCK_ONE_IN) == 0;
-	uint32_t mode = wait_enter(lock ? ROW_Win_lock : ROW_Recv, CALL_WAIT, lock, (uintptr_t)&model);
+	uint32_t mode;
+
+	if (model.places > 0)
+		place_play(&steps, &mean_ns, &lock);
+	mode = wait_enter(lock ? ROW_Win_lock : ROW_Recv, CALL_WAIT, lock, (uintptr_t)frame);
 
 	model.lock = lock;
 	model.origin_ns = model.now_ns;
 	for (int i = 0; i < steps; i++) {
 		uint64_t length_ns = mean_ns / 2 + random_below(mean_ns), late_ns, bound_ns;
 
+		if (frame[1] >= 1000)
+			length_ns = mean_ns - mean_ns / 200 + random_below(mean_ns / 100);
+
 		model.long_step = !lock && length_ns >= LONG_NS;
 		late_ns = step_play(&wait_self, model.now_ns + length_ns);
 		bound_ns = law_budget(length_ns) + model.excess_ns + POLL_NS;
-		CHECK_LAW(!visible || late_ns <= bound_ns, "a step of %" PRIu64 " noticed %" PRIu64 " late", length_ns,
-		          late_ns);
+		CHECK_LAW(!visible || model.places > 0 || late_ns <= bound_ns,
+		          "a step of %" PRIu64 " noticed %" PRIu64 " late", length_ns, late_ns);
+		if (visible && model.places > 0)
+			account_check(late_ns);
 		*over_ns += late_ns;
 		*allowed_ns += bound_ns;
 		model.long_ns += model.long_step ? length_ns : 0;
@@ -259,7 +318,8 @@ static bool is_timed(uint32_t rungs)
 	return false;
 }
 
-static void waits_play(const char *name, int waits, bool visible)
+/* Without an account as the ladder's law has it; with one, from so many places. */
+static void waits_play(const char *name, int waits, bool visible, uint32_t places, bool odd)
 {
 	uint64_t over_ns = 0, allowed_ns = 0;
 
@@ -267,15 +327,32 @@ static void waits_play(const char *name, int waits, bool visible)
 	memset(&wait_self, 0, sizeof(wait_self));
 	memset(&model, 0, sizeof(model));
 	model.now_ns = NS_PER_S;
+	model.places = places;
+	model.odd = odd;
+	frame[1] = 0;
+	memset(predictors, 0, sizeof(predictors));
+	process.predictors = places > 0 ? predictors : NULL;
+	account_open(&process.account, model.now_ns, places > 0 ? SLOWDOWN : 0);
 	for (int i = 0; i < waits; i++)
 		wait_play(visible, &over_ns, &allowed_ns);
-	CHECK_LAW(!visible || over_ns <= allowed_ns, "%s: %" PRIu64 " late in all, %" PRIu64 " allowed", name, over_ns,
-	          allowed_ns);
-	if (is_timed(process.policy.rungs))
+	CHECK_LAW(!visible || places > 0 || over_ns <= allowed_ns, "%s: %" PRIu64 " late in all, %" PRIu64 " allowed",
+	          name, over_ns, allowed_ns);
+	if (is_timed(process.policy.rungs) && places > 0 && !odd)
+		CHECK_LAW(slot.lane[0].foreseen > slot.lane[0].unforeseen && model.forecast > slot.lane[0].foreseen &&
+		                  model.forecast == slot.lane[0].forecasts,
+		          "%s: %" PRIu64 " forecasts for %" PRIu64 " waits, and none for %" PRIu64, name,
+		          model.forecast, slot.lane[0].foreseen, slot.lane[0].unforeseen);
+	if (is_timed(process.policy.rungs) && places == 0)
 		CHECK_LAW(model.asleep_ns >= model.long_ns * 17 / 20, "%s: asleep for %" PRIu64 " of %" PRIu64, name,
 		          model.asleep_ns, model.long_ns);
-	printf("%-8s %s: %d waits, %.3f s late of %.3f s allowed, long steps asleep for %.1f %%\n", name,
-	       visible ? "visible" : "hidden ", waits, (double)over_ns / 1e9, (double)allowed_ns / 1e9,
+	if (places > 0) {
+		allowed_ns = account_allowed(&process.account, model.now_ns);
+		over_ns = slot.lane[0].late_ns;
+	}
+	printf("%-8s %s %s: %d waits, %.3f s late of %.3f s allowed, %" PRIu64 " forecasts, long steps asleep for "
+	       "%.1f %%\n",
+	       name, visible ? "visible" : "hidden ", places > 0 ? "account" : "ladder ", waits, (double)over_ns / 1e9,
+	       (double)allowed_ns / 1e9, model.forecast,
 	       model.long_ns ? 100.0 * (double)model.asleep_ns / (double)model.long_ns : 0.0);
 }
 
@@ -297,8 +374,11 @@ static void policy_play(const struct policy *policy, int waits)
 	        .absolute_ns = process.config.absolute_ns,
 	        .max_ns = process.config.max_ns,
 	};
-	waits_play(policy->name, waits / 2, true);
-	waits_play(policy->name, waits / 2, false);
+	waits_play(policy->name, waits / 2, true, 0, false);
+	waits_play(policy->name, waits / 2, false, 0, false);
+	waits_play(policy->name, waits / 10, true, PLACES, false);
+	waits_play(policy->name, waits / 10, false, PLACES, false);
+	waits_play(policy->name, waits / 10, true, PLACES, true);
 }
 
 int main(int argc, char **argv)

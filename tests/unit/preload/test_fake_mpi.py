@@ -12,8 +12,8 @@ LOCKED_FLAG, YIELD_HOOK = 16, 2
 STEPS = 100
 
 
-def play(command: list):
-    done, segment = run(command, NAP, virtual=True)
+def play(command: list, config: str = NAP, **environment: str):
+    done, segment = run(command, config, virtual=True, **environment)
     assert done.returncode == 0, done.stderr
     return values(done), segment["slots"][0]
 
@@ -32,6 +32,28 @@ def test_steps_that_nobody_reports_are_napped_in_but_within_the_budget():
     assert seen["step_polls"] < 40 * STEPS, "else the test above proves nothing"
     naps = thread["naps"]["nap"]
     assert (thread["asleep_ns"]["nap"] - thread["late_ns"]) / naps <= 400000
+
+
+ACCOUNT = f"{NAP};slowdown_ppm=10000"
+
+
+def test_waits_that_repeat_are_slept_through_and_end_on_time():
+    """100 ms in all: by the ladder polled for most of their time, by forecast hardly, once four of them are known."""
+    seen, slot = play([DRIVER, "alike"], ACCOUNT)
+    thread = slot["lane"][0]
+    by_ladder, _ = play([DRIVER, "alike"])
+    assert slot["slowdown_ppm"] == 10000 and thread["foreseen"] >= 90 and thread["early"] >= 90
+    assert thread["forecasts"] >= thread["foreseen"] and thread["late"] <= 8
+    assert thread["late_ns"] <= 2_000_000 + (slot["end_ns"] - slot["start_ns"]) // 100
+    assert seen["alike_polls"] * 2 < by_ladder["alike_polls"]
+
+
+def test_nothing_is_forecast_without_an_account_or_in_a_job_of_thousands():
+    for config, size in ((NAP, "7"), (ACCOUNT, "1025")):
+        _, slot = play([DRIVER, "alike"], config, FAKE_SIZE=size)
+        assert slot["slowdown_ppm"] == slot["lane"][0]["forecasts"] == slot["lane"][0]["foreseen"] == 0
+    _, slot = play([DRIVER, "alike"], ACCOUNT, FAKE_SIZE="1024")
+    assert slot["lane"][0]["foreseen"] >= 90
 
 
 def test_one_thread_naps_under_the_lock():

@@ -53,7 +53,7 @@ static void refuses(void)
 	        {"nap,slodown=3", "did you mean 'slowdown'?"},
 	        {"nap,slodown=3", "accepted: slowdown, pin, profile, collectives, csv"},
 	        {"nap,slowdown=0", SLOWDOWN_RANGE},
-	        {"nap,slowdown=101", SLOWDOWN_RANGE},
+	        {"nap,slowdown=50.1", SLOWDOWN_RANGE},
 	        {"nap,slowdown=0.00001", SLOWDOWN_RANGE},
 	        {"nap,slowdown=0.0099", SLOWDOWN_RANGE},
 	        {"nap,slowdown=nan", SLOWDOWN_RANGE},

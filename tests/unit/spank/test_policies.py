@@ -14,7 +14,7 @@ import pytest
 POLICIES = pathlib.Path(__file__).resolve().parents[3] / "policies"
 SCHEMA = json.loads((POLICIES / "policy.schema.json").read_text())
 FILES = sorted(path for path in POLICIES.glob("*.json") if path.name != "policy.schema.json")
-SHIPPED = {"off", "profile", "yield", "nap", "umwait", "mwaitx", "event", "pstate", "auto"}
+SHIPPED = {"off", "profile", "yield", "nap", "umwait", "mwaitx", "event", "pstate", "foresight", "auto"}
 
 NAP: dict[str, Any] = json.loads((POLICIES / "nap.json").read_text())
 PSTATE: dict[str, Any] = json.loads((POLICIES / "pstate.json").read_text())

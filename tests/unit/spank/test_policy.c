@@ -26,24 +26,24 @@ static void parses(void)
 
 	CHECK(parse("{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[\"pause\",\"nap\"],\"needs\":[\"nap\"],"
 	            "\"budget\":{\"spin_us\":20,\"relative\":0.0625,\"absolute_us\":1.5,\"max_us\":100,\"rma_us\":10},"
-	            "\"fallback\":\"profile\"}",
+	            "\"slowdown_percent\":1,\"fallback\":\"profile\"}",
 	            &policy, &error) == 0);
 	CHECK(policy.inject && policy.rungs == (PAUSE | NAP) && policy.needs == NAP);
 	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
 	CHECK(strcmp(flat,
 	             "v=1;rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=1500;max_ns=100000;rma_ns=10000;"
-	             "shared=1;profile=0") == 0);
+	             "shared=1;profile=0;slowdown_ppm=10000") == 0);
 	CHECK(policy_flatten(&policy, &cpu, true, false, tiny, sizeof(tiny)) == -ENOSPC);
 	policy.ibarrier = true;
 	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
-	CHECK_CONTAINS(flat, ";profile=0;ibarrier=1");
+	CHECK_CONTAINS(flat, ";profile=0;ibarrier=1;slowdown_ppm=10000");
 	policy.ibarrier = false;
 	policy.rungs |= UMWAIT;
 	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
-	CHECK_CONTAINS(flat, ";profile=0;tsc_khz=2600000;umwait_max_ns=38461;umwait_c02=0");
+	CHECK_CONTAINS(flat, ";profile=0;slowdown_ppm=10000;tsc_khz=2600000;umwait_max_ns=38461;umwait_c02=0");
 	policy.rungs = MWAITX;
 	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
-	CHECK(strcmp(strstr(flat, ";profile="), ";profile=0;tsc_khz=2600000") == 0);
+	CHECK(strcmp(strstr(flat, ";profile="), ";profile=0;slowdown_ppm=10000;tsc_khz=2600000") == 0);
 	CHECK(parse("{\"$schema\":\"policy.schema.json\",\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[]}",
 	            &policy, &error) == 0);
 	CHECK(policy_flatten(&policy, &cpu, false, true, flat, sizeof(flat)) > 0);
@@ -111,6 +111,10 @@ static void refuses(void)
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"budget\":{\"spin_us\":1}}",
 	         "'budget' lacks"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"\",\"rungs\":[]}", "1 to 95 bytes"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"slowdown_percent\":0.009}",
+	         "'slowdown_percent' is not a number from 0.01 to 50"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"slowdown_percent\":2}",
+	         "'slowdown_percent' without rungs"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"pstate_after_us\":999}",
 	         "'pstate_after_us' is not a number from 1000 to 1000000"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"pstate_after_us\":2000}",
@@ -186,7 +190,10 @@ static void applies_the_slowdown(void)
 	struct options options = {.has_slowdown = true, .slowdown_ppm = 30000};
 
 	options_apply(&options, &policy);
-	CHECK(policy.relative_ppm == 30000);
+	CHECK(policy.relative_ppm == 30000 && policy.slowdown_ppm == 0);
+	policy.slowdown_ppm = 10000;
+	options_apply(&options, &policy);
+	CHECK(policy.slowdown_ppm == 30000);
 }
 
 int main(void)

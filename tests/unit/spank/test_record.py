@@ -48,12 +48,15 @@ def test_what_served_is_added_up(tmp_path: Path) -> None:
     service = {
         "hooks": {"opal": 5, "loop": 1, "later": 9},
         "flags": {"no_event": 2},
+        "forecast": {"naps": 9, "early": 4, "early_us": 5000, "foreseen": 6, "allowed_us": 20_000},
         "spun": {"MPI_Probe": [3_200_000, 3_100_000], "other": [1000, 900]},
     }
     records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
     records[0]["steps"][0]["wait"] |= service
     records[1]["steps"][0]["wait"] |= service
     wait = merge(tmp_path, records)["wait"]
+    assert wait["forecast"] == {"naps": 18, "early": 8, "early_s": 0.01, "foreseen": 12, "unforeseen": 0,
+                                "allowed_s": 0.04}
     assert wait["hooks"] == {"opal": 10, "loop": 2} and wait["flags"] == {"no_event": 4}
     assert wait["spun"] == {
         "MPI_Probe": {"s": 6.4, "cpu_s": 6.2},
@@ -68,6 +71,7 @@ def test_what_served_is_added_up(tmp_path: Path) -> None:
         {"hooks": []},
         {"hooks": {"opal": -1}},
         {"flags": {"locked": 10**16}},
+        {"forecast": {"early_us": -1}},
         {"flags": {"locked": 0.5}},
         {"spun": {"/etc/passwd": [1, 1]}},
         {"spun": {"MPI_Recv": [1]}},

@@ -37,6 +37,21 @@ def test_what_served_and_what_burned(tmp_path: Path) -> None:
     assert not {"hooks", "flags", "spun"} & set(wait), "mostly it waited as it should"
 
 
+def test_what_was_forecast_and_what_was_allowed(tmp_path: Path) -> None:
+    """1 % of a second and of two, and 2 ms each; a rank without an account is allowed nothing."""
+    ranks = [
+        slot(0, 3, 10**6, start=1, end=1 + 10**9, slowdown_ppm=10_000, forecast=(9, 4, 5 * 10**6, 6, 1)),
+        slot(1, 3, 10**6, start=1, end=1 + 2 * 10**9, slowdown_ppm=10_000, forecast=(1, 0, 0, 1, 0)),
+        slot(2, 3, 10**6, start=1, end=10**9),
+    ]
+    assert read_slots(tmp_path, segment(*ranks))["forecast"] == {
+        "naps": 10, "early": 4, "early_us": 5000, "foreseen": 7, "unforeseen": 1, "allowed_us": 34_000}
+    liar = slot(0, 1, 10**6, start=1, end=1 + 10**9, slowdown_ppm=2**63, forecast=(2**63, 0, 2**63, 0, 0))
+    wait = read_slots(tmp_path, segment(liar))
+    assert wait["doubtful"] == 1 and wait["forecast"]["allowed_us"] == 1_002_000
+    assert "forecast" not in read_slots(tmp_path, segment(ranks[2]))
+
+
 @pytest.mark.parametrize(
     ("changes", "rank"),
     [

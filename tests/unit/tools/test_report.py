@@ -145,6 +145,20 @@ def test_a_profile_shows_times_bytes_and_sizes(report: Report) -> None:
     assert max(len(line) for line in narrow.splitlines()) <= 60
 
 
+def test_what_was_foreseen_what_it_cost_and_what_was_allowed(report: Report) -> None:
+    record = make_record()
+    forecast = {"naps": 900, "early": 50, "early_s": 0.005, "foreseen": 70, "unforeseen": 5, "allowed_s": 1.0}
+    record["mpi_wait"]["wait"] |= {"naps": 1000, "late": 20, "late_s": 0.05, "forecast": forecast}
+    text = shown(report("123", "--width", "120", rows=[make_row(json.dumps(record))]))
+    assert re.search(r"Naps +900 naps by forecast, 100 by the ladder", text)
+    assert re.search(r"Early +50 waits .* polled for 100 us on average", text.replace("µ", "u"))
+    assert re.search(r"Late +late by 50\.?0* ms in all, 0\.05 % of the run; 1 % was allowed; 20 naps ended after", text)
+    assert "past the budget" not in text
+    assert "job,,late_allowed,1.0,s" in report("123", "--csv", rows=[make_row(json.dumps(record))]).stdout
+    record["mpi_wait"]["wait"]["forecast"] = forecast | {"early": -1}
+    assert "damaged" in report("123", rows=[make_row(json.dumps(record))]).stderr
+
+
 def test_a_profile_says_what_stayed_within_nodes(report: Report) -> None:
     record = make_record()
     record["mpi_wait"]["wait"] |= {

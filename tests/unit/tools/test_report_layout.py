@@ -129,6 +129,7 @@ def test_a_throttled_node_is_named(report: Report) -> None:
     assert "Look at node n2 first: it was slowed down most" in " ".join(ask(report, record).split())
 
 
+FORECAST = {"naps": 90, "early": 50, "early_s": 0.005, "foreseen": 76, "unforeseen": 0, "allowed_s": 1.0}
 ADVICE = [
     (lambda wait, body: None, "nap fits: 90 % of the waiting was slept through."),
     (lambda wait, body: wait.update(share=0.015), "There is little to save: the ranks wait 1.5 % of their time."),
@@ -140,6 +141,8 @@ ADVICE = [
     (lambda wait, body: (wait.update(asleep_s=1, total_s=1.5), body["policy"].update(asked="nap", why="")),
      "short for a nap: umwait and mwaitx"),
     (lambda wait, body: wait.update(late_s=5.0), "Naps end late here"),
+    (lambda wait, body: wait.update(asleep_s=1, naps=100, forecast=FORECAST | {"unforeseen": 124}),
+     "62 % of the waits came at no foreseeable time: event"),
 ]
 
 

@@ -1,0 +1,80 @@
+/*
+ * The account of a rank: how late it may be in all because it slept. Pure: times in, decisions out.
+ *
+ * Its law: at each time T after the opening,
+ *
+ *     sum of all delays  <=  start + slowdown * T + what the kernel woke the latest nap of each thread too late
+ *
+ * whatever the waits are like, and whatever was forecast. The proof:
+ *
+ *     1. A poller would have found at its next poll what arrives. So only what arrives during a nap is found later than
+ *        that, and no later than the wake-up: its delay is at most the time from the last empty poll to the wake-up.
+ *        That time is charged, for each nap after which something was found. So the sum of the delays is at most the
+ *        sum of the charges.
+ *     2. A nap begins only after account_begin has set aside what it is to cost (the time asked for, and the exit
+ *        latency), and only if everything charged and set aside, this included, is within start + slowdown * T. It
+ *        grows with T, so this stays true until the nap ends.
+ *     3. The charge is more than what was set aside only if the kernel woke the thread later than its exit latency
+ *        says. This excess is charged too, at once, and the next nap begins only when all of it is within the allowed
+ *        again. So of all excesses only the latest of each thread can stand beyond what is allowed.
+ *
+ * Something was found: the runtime said so, or the call ended. An account is opened only where the runtime does say so.
+ *
+ * Two purses: the ladder, which naps where nothing is forecast, has half of everything; forecasts have what it leaves.
+ * So a rank whose waits repeat can learn that although its other waits do not. What is not spent is kept up to a
+ * limit: a rank that never waited for an hour is not late by 36 s after that.
+ */
+#ifndef MPIWAIT_PRELOAD_ACCOUNT_H
+#define MPIWAIT_PRELOAD_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define ACCOUNT_START_NS UINT64_C(2000000)
+#define ACCOUNT_KEPT_NS  UINT64_C(10000000)
+
+enum account_purse { ACCOUNT_WHOLE, ACCOUNT_LADDER, ACCOUNT_PURSES };
+
+/* Of the process: its threads share it. */
+struct account {
+	uint64_t opened_ns;
+	uint64_t slowdown_ppm;             /* 0: there is no account */
+	uint64_t spent_ns[ACCOUNT_PURSES]; /* atomic: charged, set aside, or not kept */
+};
+
+/* The latest nap of one thread, from its beginning until it is known whether it ended too late. */
+struct account_nap {
+	bool open;
+	enum account_purse purse;
+	uint64_t aside_ns;
+	uint64_t began_ns; /* the last empty poll before it */
+	uint64_t woke_ns;
+};
+
+/* Opens it: from now on, that many millionths of the time. */
+void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm);
+
+static inline bool account_is_open(const struct account *account)
+{
+	return account->slowdown_ppm != 0;
+}
+
+/* How late the rank may have been in all by now: start + slowdown * T. */
+uint64_t account_allowed(const struct account *account, uint64_t now_ns);
+
+/* What a nap may cost now that is begun for that purse. 0: nothing, or the account is overdrawn. */
+uint64_t account_room(struct account *account, enum account_purse purse, uint64_t now_ns);
+
+/* Begins a nap that may cost so much: true, with that set aside, or false, and it may not begin. */
+bool account_begin(struct account *account, struct account_nap *nap, enum account_purse purse, uint64_t now_ns,
+                   uint64_t cost_ns);
+
+static inline void account_woke(struct account_nap *nap, uint64_t now_ns)
+{
+	nap->woke_ns = now_ns;
+}
+
+/* Ends an open nap: whether something may have arrived in it. Returns what it is charged. */
+uint64_t account_end(struct account *account, struct account_nap *nap, bool arrived);
+
+#endif

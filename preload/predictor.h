@@ -1,0 +1,113 @@
+/*
+ * The predictor: when will this wait end? Programs repeat themselves: the same call, from the same place, after the
+ * same call, waits about as long each time. Pure: keys, times and what the polls found in, advice out; no clock, no
+ * I/O, nothing allocated, and as much memory for each thread as the struct has.
+ *
+ * A wait is known by its key: where it was called from, for what, and the waiting call before it (site, previous), and
+ * how many signs of progress there have been in it (its phase), so that the waits inside of a collective are learned
+ * one by one. Of each key the latest eight ends are kept, as times since the call began to wait, and as times since the
+ * same phase of the same call ended last; what varied less lately is believed.
+ *
+ * Rules:
+ *     1. Of the ends kept only those are still to come of which a quarter more has not passed yet. Three make a
+ *        forecast: the earliest, less a margin and the exit latency, is the landing. So a wait that is either short or
+ *        long is polled through the short one's time, and slept through the rest.
+ *     2. Sleep for half of the way to the landing, poll once, and again; the last part is slept at once.
+ *     3. After the landing there is no sleep until that end has passed by a quarter; and none but a forecast one while
+ * an end is still to come, for 20 us per rank of the job, 10 ms at most. What the ladder's naps cost there a large job
+ * pays at each of its steps; a small one saves more by them.
+ *     4. An end that came during a nap is known only to be after the last empty poll. That time is kept, never the time
+ *        at which it was noticed: else each late end would make the next one later.
+ *     5. The margin is doubled when the last nap before the landing was too long, and a quarter larger when one before
+ *        that was. It is given back by 1/512 at each other end; in larger jobs by one part in as many as there are
+ *        ranks: with P ranks, one late in P waits is one late rank in every step.
+ *     6. After a wait that a nap was too long for, the next one of that key is not forecast, but looked at.
+ *
+ * How late the rank is because a forecast was wrong is not limited here, but by the account.
+ */
+#ifndef MPIWAIT_PRELOAD_PREDICTOR_H
+#define MPIWAIT_PRELOAD_PREDICTOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PREDICTOR_SETS    128u
+#define PREDICTOR_WAYS    2u
+#define PREDICTOR_SAMPLES 8u
+#define PREDICTOR_KNOWN   4u              /* ends that it takes to forecast at all */
+#define PREDICTOR_PHASES  7u              /* after so many signs of progress nothing is forecast in that call */
+#define PREDICTOR_CLASSES 5u              /* of naps by length: what a long one wakes from is slower */
+#define PREDICTOR_NAP_NS  UINT64_C(20000) /* a shorter nap is not worth it */
+#define PREDICTOR_WAY_NS  UINT64_C(60000) /* nor is a first one that is nearer to the landing */
+
+/* Ends, in units of 64 ns: up to 274 s. */
+struct predictor_ends {
+	uint32_t at[PREDICTOR_SAMPLES];
+	uint32_t varied; /* running mean of the difference between one and the next */
+};
+
+struct predictor_entry {
+	uint64_t key;      /* 0: free */
+	uint64_t ended_ns; /* the latest end, 0: not known exactly */
+	uint64_t margin_ns;
+	uint32_t stamp;              /* when it was used last, in waits */
+	uint8_t count;               /* of the ends that are kept */
+	uint8_t next;                /* where the next one goes */
+	bool late;                   /* a nap was too long for the latest end */
+	struct predictor_ends wait;  /* since the call began to wait */
+	struct predictor_ends since; /* since ended_ns; 0: not known */
+};
+
+/* Of one thread; all zero at first. */
+struct predictor {
+	uint64_t previous; /* site of the waiting call before this one */
+	uint32_t ranks;    /* of the job */
+	uint32_t stamp;
+	uint32_t phase; /* of the open wait, as all below */
+	uint64_t site;
+	uint64_t began_ns;
+	uint64_t landed_ns; /* since when there has been nothing to sleep for; 0: there is, or nothing is known */
+	bool whole;         /* the latest forecast nap was to end at the landing */
+	bool foreseen;      /* there was a forecast nap in this phase */
+	struct predictor_entry *entry;       /* NULL: nothing is known */
+	uint64_t exit_ns[PREDICTOR_CLASSES]; /* running 99th percentile of what naps take longer than asked */
+	struct predictor_entry table[PREDICTOR_SETS][PREDICTOR_WAYS];
+};
+
+enum predictor_advice { PREDICTOR_UNKNOWN, PREDICTOR_NAP, PREDICTOR_LANDED, PREDICTOR_OUTLASTED };
+
+struct predictor_nap {
+	uint64_t ask_ns;
+	uint64_t exit_ns; /* what it takes longer than that, 99 times in 100 */
+	uint64_t left_ns; /* until the landing */
+	bool whole;       /* it ends there */
+};
+
+/* The words that tell one call from another, as one. Never 0. */
+uint64_t predictor_site(uint64_t caller, uint64_t row, uint64_t handle, uint64_t peer);
+
+/* A wait begins at that site: its first empty poll was at now_ns. */
+void predictor_open(struct predictor *predictor, uint64_t site, uint64_t now_ns);
+
+/*
+ * What to do after an empty poll at now_ns. *ret_nap: with PREDICTOR_NAP, a nap that costs at most room_ns and lasts at
+ * most most_ns (0: any time). PREDICTOR_LANDED: poll. PREDICTOR_OUTLASTED: no end is to come any more; the wait is to
+ * be taken for one that began at landed_ns.
+ */
+enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now_ns, uint64_t room_ns, uint64_t most_ns,
+                                       struct predictor_nap *ret_nap);
+
+/* A nap that was asked to last ask_ns took actual_ns. */
+void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actual_ns);
+
+/*
+ * There was a sign of progress, or the call ended. empty_ns: the last empty poll before that; late: a nap that was
+ * advised came after it.
+ */
+void predictor_progress(struct predictor *predictor, uint64_t empty_ns, bool late);
+void predictor_close(struct predictor *predictor, uint64_t empty_ns, bool late);
+
+/* Nothing more is forecast in the open wait, nor learned from it. */
+void predictor_drop(struct predictor *predictor);
+
+#endif

@@ -1,0 +1,425 @@
+/*
+ * The law of the account, and what the predictor is worth, under a simulated clock: the real account, predictor and
+ * ladder, asked in the order in which wait.c asks them.
+ *
+ *     foresight_test [waits [generator]]      per generator, a million by default
+ *
+ * Each generator makes waits, after some work each. A poll takes no time here, and a poller notices at once, so that
+ * what is late is late because of a nap. The law is checked at each end: no delay is more than its charge, and all
+ * charges are within what is allowed, but for what the kernel woke too late the latest time. The ladder keeps within
+ * its half. Where waits repeat themselves they are slept through; what a generator's waits were slept through at least,
+ * and how many may have ended late, stands in its row.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload/account.h"
+#include "preload/ladder.h"
+#include "preload/predictor.h"
+#include "tests/lib/check.h"
+
+#define WAITS      1000000
+#define FAILURES   5
+#define US         UINT64_C(1000)
+#define MS         UINT64_C(1000000)
+#define LEAST_STEP UINT64_C(500)
+#define EXIT_NS    16000
+#define SLOWDOWN   10000 /* millionths */
+
+static struct account account;
+static struct predictor predictor;
+static struct ladder ladder;
+static const struct ladder_policy policy = {
+        .rungs = 1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_NAP,
+        .spin_ns = 20000,
+        .relative_ppm = 62500,
+        .max_ns = 100000,
+};
+
+/* What the model knows. */
+static struct {
+	uint64_t now_ns, exit_ns;
+	uint64_t wait_ns, asleep_ns, delay_ns, charged_ns, ladder_ns, excess_ns, late, advised;
+	uint64_t worst_ns;
+} model;
+
+static uint64_t random_state;
+
+static uint64_t random_below(uint64_t limit)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return random_state % limit;
+}
+
+static double random_unit(void)
+{
+	return (double)(random_below(UINT64_C(1) << 52) + 1) / (double)(UINT64_C(1) << 52);
+}
+
+static uint64_t around(uint64_t mean_ns, double deviation)
+{
+	double normal = sqrt(-2 * log(random_unit())) * cos(6.283185307179586 * random_unit());
+	double wait_ns = (double)mean_ns * (1 + deviation * normal);
+
+	return wait_ns > 1000 ? (uint64_t)wait_ns : 1000;
+}
+
+/* A wait: where it is called from, the work before it, and how long it lasts. */
+struct scene {
+	uint64_t caller, work_ns, wait_ns;
+	bool adversary; /* it ends right after the first nap begins */
+};
+
+static struct scene make_constant(uint64_t i)
+{
+	(void)i;
+	return (struct scene){1, MS, MS, false};
+}
+
+static struct scene make_long(uint64_t i)
+{
+	(void)i;
+	return (struct scene){1, 10 * MS, 100 * MS, false};
+}
+
+static struct scene make_jitter(uint64_t i)
+{
+	(void)i;
+	return (struct scene){1, MS, around(MS, 0.01), false};
+}
+
+/* The partner keeps its period; the own work varies. */
+static struct scene make_own_jitter(uint64_t i)
+{
+	uint64_t work_ns = MS / 2 + random_below(MS);
+
+	(void)i;
+	return (struct scene){1, work_ns, 3 * MS - work_ns, false};
+}
+
+static struct scene make_drift(uint64_t i)
+{
+	double phase = (double)(i % 20000) / 20000;
+
+	return (struct scene){1, MS, (uint64_t)(MS * (1.5 + sin(6.283185307179586 * phase))), false};
+}
+
+static struct scene make_step(uint64_t i)
+{
+	return (struct scene){1, MS, i / 100 % 2 ? 300 * US : MS, false};
+}
+
+static struct scene make_bimodal(uint64_t i)
+{
+	(void)i;
+	return (struct scene){1, MS, random_below(2) ? 100 * US : 1900 * US, false};
+}
+
+/* Each rank is the slow one in turn, and does not wait then. */
+static struct scene make_rotating(uint64_t i)
+{
+	return (struct scene){1, MS, i % 16 == 5 ? 0 : around(400 * US, 0.005), false};
+}
+
+static struct scene make_uniform(uint64_t i)
+{
+	(void)i;
+	return (struct scene){1, MS, US + random_below(2 * MS), false};
+}
+
+static struct scene make_pareto(uint64_t i)
+{
+	double wait_ns = 20000 / random_unit();
+
+	(void)i;
+	return (struct scene){1, 100 * US, wait_ns < 10e9 ? (uint64_t)wait_ns : UINT64_C(10000000000), false};
+}
+
+static struct scene make_adversary(uint64_t i)
+{
+	(void)i;
+	return (struct scene){1, MS, MS, true};
+}
+
+/* As many callers as the table has places, and more. */
+static struct scene make_crowd(uint64_t i)
+{
+	uint64_t caller = i % 1000;
+
+	return (struct scene){caller, MS, 200 * US + caller * 3 * US, false};
+}
+
+/* Two calls in turn, each with a wait of its own. */
+static struct scene make_site_pair(uint64_t i)
+{
+	return (struct scene){i % 2, MS, i % 2 ? 400 * US : 3 * MS, false};
+}
+
+static const struct generator {
+	const char *name;
+	struct scene (*make)(uint64_t i);
+	unsigned slept_percent;  /* of the waiting, at least */
+	unsigned late_per_10000; /* naps that ended too late, at most, of all waits */
+	uint64_t exit_ns;
+} generators[] = {
+        {"constant", make_constant, 88, 25, EXIT_NS},     {"long", make_long, 98, 25, EXIT_NS},
+        {"jitter", make_jitter, 87, 25, EXIT_NS},         {"own-jitter", make_own_jitter, 92, 25, EXIT_NS},
+        {"drift", make_drift, 90, 25, EXIT_NS},           {"step", make_step, 74, 80, EXIT_NS},
+        {"bimodal", make_bimodal, 74, 80, EXIT_NS},       {"rotating", make_rotating, 74, 40, EXIT_NS},
+        {"uniform", make_uniform, 0, 10000, EXIT_NS},     {"pareto", make_pareto, 0, 10000, EXIT_NS},
+        {"adversary", make_adversary, 0, 10000, EXIT_NS}, {"crowd", make_crowd, 0, 10000, EXIT_NS},
+        {"two-sites", make_site_pair, 86, 25, EXIT_NS},   {"exit-short", make_jitter, 94, 40, EXIT_NS / 10},
+        {"exit-long", make_jitter, 5, 40, EXIT_NS * 10},
+};
+
+#define GENERATORS (sizeof(generators) / sizeof(generators[0]))
+
+#define CHECK_LAW(condition, ...)                       \
+	do {                                            \
+		if (check_failures < FAILURES)          \
+			EXPECT(condition, __VA_ARGS__); \
+		else if (!(condition))                  \
+			check_failures++;               \
+	} while (0)
+
+struct wait {
+	uint64_t origin_ns, end_ns, empty_ns;
+	struct account_nap nap;
+	bool advised, adversary;
+};
+
+/* Sleeps, and wakes late by half of the typical exit latency to all of it, and one time in 50 by four times as much. */
+static void model_sleep(struct wait *wait, uint64_t ask_ns)
+{
+	uint64_t actual_ns = ask_ns + model.exit_ns / 2 + random_below(model.exit_ns / 2 + 1);
+
+	if (random_below(50) == 0)
+		actual_ns += 4 * model.exit_ns;
+	if (wait->adversary && wait->end_ns > model.now_ns + 1)
+		wait->end_ns = model.now_ns + 1;
+	model.now_ns += actual_ns;
+	account_woke(&wait->nap, model.now_ns);
+	predictor_woke(&predictor, ask_ns, actual_ns);
+	model.asleep_ns += actual_ns < wait->end_ns - wait->empty_ns ? actual_ns : wait->end_ns - wait->empty_ns;
+}
+
+/* Returns whether it slept. */
+static bool sleep_advised(struct wait *wait, struct predictor_nap nap)
+{
+	wait->advised = true;
+	if (!account_begin(&account, &wait->nap, ACCOUNT_WHOLE, model.now_ns, nap.ask_ns + nap.exit_ns))
+		return false;
+	model.advised++;
+	model_sleep(wait, nap.ask_ns);
+	return true;
+}
+
+static bool sleep_by_ladder(struct wait *wait, uint64_t origin_ns)
+{
+	struct ladder_moment moment = {
+	        .now_ns = model.now_ns, .waited_ns = model.now_ns - origin_ns, .cap_ns = UINT64_MAX};
+	struct ladder_action action = ladder_next(&ladder, &policy, moment);
+	uint64_t cost_ns = action.ask_ns + ladder.rung[action.rung].exit_ns, began_ns = model.now_ns;
+
+	wait->advised = false;
+	if (action.rung != MPIWAIT_RUNG_NAP ||
+	    !account_begin(&account, &wait->nap, ACCOUNT_LADDER, model.now_ns, cost_ns))
+		return false;
+	model_sleep(wait, action.ask_ns);
+	ladder_learn(&ladder, action, model.now_ns - began_ns, model.now_ns);
+	return true;
+}
+
+/* After an empty poll. */
+static bool wait_sleeps(struct wait *wait)
+{
+	struct predictor_nap nap;
+
+	switch (predictor_advise(&predictor, model.now_ns, account_room(&account, ACCOUNT_WHOLE, model.now_ns), 0,
+	                         &nap)) {
+	case PREDICTOR_NAP:
+		return sleep_advised(wait, nap);
+	case PREDICTOR_LANDED:
+		return false;
+	case PREDICTOR_OUTLASTED:
+		return sleep_by_ladder(wait, predictor.landed_ns);
+	case PREDICTOR_UNKNOWN:
+		break;
+	}
+	return sleep_by_ladder(wait, wait->origin_ns);
+}
+
+static void law_check(const struct wait *wait, uint64_t charge_ns, uint64_t delay_ns)
+{
+	uint64_t allowed_ns = account_allowed(&account, model.now_ns), aside_ns = wait->nap.aside_ns;
+
+	model.charged_ns += charge_ns;
+	model.delay_ns += delay_ns;
+	model.worst_ns = delay_ns > model.worst_ns ? delay_ns : model.worst_ns;
+	model.excess_ns = charge_ns > aside_ns ? charge_ns - aside_ns : 0;
+	if (wait->nap.purse == ACCOUNT_LADDER)
+		model.ladder_ns += charge_ns;
+	CHECK_LAW(delay_ns <= charge_ns, "a delay of %" PRIu64 " for a charge of %" PRIu64, delay_ns, charge_ns);
+	CHECK_LAW(model.charged_ns <= allowed_ns + model.excess_ns, "%" PRIu64 " charged, %" PRIu64 " allowed",
+	          model.charged_ns, allowed_ns);
+	CHECK_LAW(wait->nap.purse != ACCOUNT_LADDER || model.ladder_ns <= allowed_ns / 2 + model.excess_ns,
+	          "%" PRIu64 " charged to the ladder, %" PRIu64 " allowed", model.ladder_ns, allowed_ns / 2);
+}
+
+/* Polls until there is something to find, or it may be time to sleep again. */
+static void model_poll(struct wait *wait)
+{
+	uint64_t step_ns = (model.now_ns - wait->origin_ns) / 64 + LEAST_STEP;
+
+	model.now_ns = wait->end_ns - model.now_ns < step_ns ? wait->end_ns : model.now_ns + step_ns;
+}
+
+static void wait_play(struct wait *wait)
+{
+	bool slept = false;
+	uint64_t charge_ns = 0;
+
+	for (;;) {
+		if (model.now_ns >= wait->end_ns)
+			break;
+		if (wait->nap.open)
+			account_end(&account, &wait->nap, false);
+		wait->empty_ns = model.now_ns;
+		slept = wait_sleeps(wait);
+		if (!slept)
+			model_poll(wait);
+	}
+	if (slept) {
+		charge_ns = account_end(&account, &wait->nap, true);
+		law_check(wait, charge_ns, model.now_ns - wait->end_ns);
+		model.late += wait->advised;
+	} else {
+		wait->empty_ns = model.now_ns;
+	}
+}
+
+static void generator_play(const struct generator *generator, uint64_t waits)
+{
+	memset(&predictor, 0, sizeof(predictor));
+	memset(&ladder, 0, sizeof(ladder));
+	memset(&model, 0, sizeof(model));
+	random_state = 4711;
+	ladder.rung[MPIWAIT_RUNG_NAP] = (struct ladder_latency){.timed = true, .exit_ns = 10000};
+	model.exit_ns = generator->exit_ns;
+	model.now_ns = MS;
+	account_open(&account, model.now_ns, SLOWDOWN);
+	for (uint64_t i = 0; i < waits; i++) {
+		struct scene scene = generator->make(i);
+		struct wait wait = {.adversary = scene.adversary};
+
+		model.now_ns += scene.work_ns;
+		if (scene.wait_ns == 0)
+			continue;
+		wait.origin_ns = model.now_ns;
+		wait.end_ns = wait.origin_ns + scene.wait_ns;
+		predictor_open(&predictor, predictor_site(scene.caller, 0, 0, 0), model.now_ns);
+		wait_play(&wait);
+		model.wait_ns += wait.end_ns - wait.origin_ns;
+		predictor_close(&predictor, wait.empty_ns, wait.empty_ns < wait.end_ns && wait.advised);
+	}
+	printf("%-11s slept %5.1f %%, late %6.2f in 10000, delay %5.3f %%, charged %5.3f %% of the run, worst %" PRIu64
+	       " us\n",
+	       generator->name, 100.0 * (double)model.asleep_ns / (double)model.wait_ns,
+	       1e4 * (double)model.late / (double)waits, 100.0 * (double)model.delay_ns / (double)model.now_ns,
+	       100.0 * (double)model.charged_ns / (double)model.now_ns, model.worst_ns / 1000);
+	EXPECT(model.asleep_ns * 100 >= model.wait_ns * generator->slept_percent, "%s: slept %" PRIu64 " of %" PRIu64,
+	       generator->name, model.asleep_ns, model.wait_ns);
+	EXPECT(model.late * 10000 <= waits * generator->late_per_10000, "%s: %" PRIu64 " late", generator->name,
+	       model.late);
+}
+
+/* A nap that is found to have cost so much. */
+static void nap_play(struct account_nap *nap, uint64_t now_ns, uint64_t lasted_ns)
+{
+	account_woke(nap, now_ns + lasted_ns);
+	EXPECT(account_end(&account, nap, true) == lasted_ns, "charged from the last empty poll to the wake-up");
+}
+
+static void test_account(void)
+{
+	uint64_t now_ns = 100 * MS, half_ns = ACCOUNT_START_NS / 2;
+	struct account_nap nap = {.open = false};
+
+	account_open(&account, now_ns, SLOWDOWN);
+	EXPECT(account_room(&account, ACCOUNT_WHOLE, now_ns) == ACCOUNT_START_NS, "the start");
+	EXPECT(account_room(&account, ACCOUNT_LADDER, now_ns) == half_ns, "half of it for the ladder");
+	EXPECT(account_room(&account, ACCOUNT_WHOLE, 0) == ACCOUNT_START_NS, "a clock that goes back takes nothing");
+	EXPECT(!account_begin(&account, &nap, ACCOUNT_WHOLE, now_ns, ACCOUNT_START_NS + 1), "not to be paid");
+	EXPECT(account_begin(&account, &nap, ACCOUNT_LADDER, now_ns, half_ns), "all that the ladder has");
+	EXPECT(account_room(&account, ACCOUNT_WHOLE, now_ns) == half_ns, "what is set aside is gone");
+	EXPECT(account_end(&account, &nap, false) == 0, "nothing arrived");
+	EXPECT(account_room(&account, ACCOUNT_LADDER, now_ns) == half_ns, "given back");
+	EXPECT(account_begin(&account, &nap, ACCOUNT_LADDER, now_ns, half_ns), "again");
+	nap_play(&nap, now_ns, half_ns);
+	EXPECT(account_room(&account, ACCOUNT_LADDER, now_ns) == 0, "the ladder has spent its half");
+	EXPECT(account_begin(&account, &nap, ACCOUNT_WHOLE, now_ns, half_ns), "forecasts have theirs");
+	nap_play(&nap, now_ns, half_ns + MS);
+	EXPECT(account_room(&account, ACCOUNT_WHOLE, now_ns + 100 * MS) == 0, "overdrawn by 1 ms: for 100 ms");
+	EXPECT(!account_begin(&account, &nap, ACCOUNT_WHOLE, now_ns + 100 * MS, 1), "until it is repaid");
+	EXPECT(account_room(&account, ACCOUNT_WHOLE, now_ns + 200 * MS) == MS, "1 %% of the time");
+	EXPECT(account_room(&account, ACCOUNT_LADDER, now_ns + 200 * MS) == MS,
+	       "half of 200 ms, at most what there is");
+	EXPECT(account_room(&account, ACCOUNT_WHOLE, now_ns + 3600000 * MS) == ACCOUNT_KEPT_NS, "no more is kept");
+	EXPECT(account_room(&account, ACCOUNT_LADDER, now_ns + 3600000 * MS) == ACCOUNT_KEPT_NS / 2, "nor of the half");
+	EXPECT(account_room(&account, ACCOUNT_WHOLE, now_ns + 3600100 * MS) == ACCOUNT_KEPT_NS,
+	       "and what was not is gone");
+}
+
+/* A wait of two signs of progress and an end, each looked for, and the naps before them as advised. */
+static void phases_play(bool known)
+{
+	static const uint64_t ends_ns[] = {300 * US, 900 * US, 1500 * US};
+	const uint64_t room_ns = 10 * MS;
+	struct predictor_nap nap = {.ask_ns = 0};
+	uint64_t began_ns = model.now_ns;
+
+	predictor_open(&predictor, predictor_site(7, 1, 2, 3), began_ns);
+	for (unsigned i = 0; i < 3; i++) {
+		uint64_t end_ns = began_ns + ends_ns[i], margin_ns = predictor.entry ? predictor.entry->margin_ns : 0;
+		enum predictor_advice advice = predictor_advise(&predictor, model.now_ns, room_ns, 0, &nap);
+
+		EXPECT(!known || (advice == PREDICTOR_NAP && nap.whole == (i == 0)), "phase %u: advice %d", i,
+		       (int)advice);
+		EXPECT(!known || model.now_ns + nap.ask_ns + nap.exit_ns + margin_ns <= end_ns, "phase %u", i);
+		EXPECT(!known || model.now_ns + 3 * nap.ask_ns + nap.exit_ns >= end_ns, "phase %u: far too short", i);
+		model.now_ns = end_ns;
+		if (i < 2)
+			predictor_progress(&predictor, end_ns, false);
+		else
+			predictor_close(&predictor, end_ns, false);
+	}
+	model.now_ns += MS;
+}
+
+static void test_phases(void)
+{
+	memset(&predictor, 0, sizeof(predictor));
+	memset(&model, 0, sizeof(model));
+	model.now_ns = MS;
+	for (int i = 0; i < 1000; i++)
+		predictor_woke(&predictor, 200 * US, 240 * US);
+	for (int i = 0; i < 20; i++)
+		phases_play(i > 5);
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t waits = argc > 1 ? strtoull(argv[1], NULL, 10) : WAITS;
+
+	test_account();
+	test_phases();
+	for (size_t i = 0; i < GENERATORS; i++)
+		if (argc < 3 || strcmp(argv[2], generators[i].name) == 0)
+			generator_play(&generators[i], waits);
+	return CHECK_RESULT;
+}
