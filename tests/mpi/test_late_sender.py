@@ -50,7 +50,7 @@ def rests_in(library: Path, policy: str, mpi: Mpi, call: str, size: int, options
 def test_a_transfer_after_a_long_wait_is_not_napped_through(name: str, call: str, size: int, options: tuple) -> None:
     """By the ladder and by forecast. And without the restart of w, by the ladder, one is, once what a nap takes beyond
     what was asked is known."""
-    mpi, forecasts = BY_NAME[name], policies()["nap"]
+    mpi, forecasts = BY_NAME[name], policies()["foresight"]
     ladder = re.sub(";slowdown_ppm=[0-9]+", "", forecasts)
     assert ladder != forecasts
     for policy in (forecasts, ladder):

@@ -92,7 +92,7 @@ class Variant(Cluster):
         self._files = files
         self._plugstack = plugstack.replace(Cluster.spool, self.spool)
         self._host = nodes[0]
-        self._environment = {f"{command}_PARTITION": partition for command in ("SLURM", "SBATCH", "SALLOC")}
+        self._environment |= {f"{command}_PARTITION": partition for command in ("SLURM", "SBATCH", "SALLOC")}
 
     @property
     def fleet(self) -> Fleet:
