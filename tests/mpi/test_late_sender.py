@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import statistics
 import subprocess
 import tempfile
 from pathlib import Path
@@ -46,6 +45,12 @@ def rests_in(library: Path, policy: str, mpi: Mpi, call: str, size: int, options
     return [int(after) for _, _, after in rows]
 
 
+def undisturbed(rests: list[int]) -> int:
+    """The most of a third of them. Where the machine takes a core away, which real-time ranks lose for 50 ms of each
+    second too, the other rank waits, and rests: nothing makes it rest less."""
+    return sorted(rests)[len(rests) // 3]
+
+
 @pytest.mark.parametrize(("name", "call", "size", "options"), TRANSFERS)
 def test_a_transfer_after_a_long_wait_is_not_napped_through(name: str, call: str, size: int, options: tuple) -> None:
     """By the ladder and by forecast. And without the restart of w, by the ladder, one is, once what a nap takes beyond
@@ -54,8 +59,8 @@ def test_a_transfer_after_a_long_wait_is_not_napped_through(name: str, call: str
     ladder = re.sub(";slowdown_ppm=[0-9]+", "", forecasts)
     assert ladder != forecasts
     for policy in (forecasts, ladder):
-        assert statistics.median(rests_in(LIBRARY, policy, mpi, call, size, options)) <= RESTS_IN_TRANSFER
-    assert max(rests_in(NO_RESTART, ladder, mpi, call, size, options)) > 10 * RESTS_IN_TRANSFER
+        assert undisturbed(rests_in(LIBRARY, policy, mpi, call, size, options)) <= RESTS_IN_TRANSFER
+    assert undisturbed(rests_in(NO_RESTART, ladder, mpi, call, size, options)) > 10 * RESTS_IN_TRANSFER
 
 
 def tool(*more: str, launcher: str = "false") -> subprocess.CompletedProcess:
