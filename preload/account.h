@@ -3,20 +3,31 @@
  *
  * Its law: at each time T after the opening,
  *
- *     sum of all delays  <=  start + slowdown * T + what the kernel woke the latest nap of each thread too late
+ *     sum of all delays  <=  (start + slowdown * T) / parts + debt
+ *     debt               <=  kept / parts + what the kernel woke the latest nap of each thread too late
  *
- * whatever the waits are like, and whatever was forecast. The proof:
+ * whatever the waits are like, and whatever was forecast. The debt is what the kernel woke too late and is not repaid
+ * yet. The proof:
  *
  *     1. A poller would have found at its next poll what arrives. So only what arrives during a nap is found later than
  *        that, and no later than the wake-up: its delay is at most the time from the last empty poll to the wake-up.
  *        That time is charged, for each nap after which something was found. So the sum of the delays is at most the
  *        sum of the charges.
  *     2. A nap begins only after account_begin has set aside what it is to cost (the time asked for, and the exit
- *        latency), and only if everything charged and set aside, this included, is within start + slowdown * T. It
- *        grows with T, so this stays true until the nap ends.
+ *        latency), and only if everything charged, repaid and set aside, this included, is within (start + slowdown *
+ *        T) / parts. It grows with T, so this stays true until the nap ends.
  *     3. The charge is more than what was set aside only if the kernel woke the thread later than its exit latency
- *        says. This excess is charged too, at once, and the next nap begins only when all of it is within the allowed
- *        again. So of all excesses only the latest of each thread can stand beyond what is allowed.
+ *        says. This excess is the kernel's: it is added to the debt. Half of what the account earns from then on repays
+ *        it, until there is none. What is repaid counts as spent, and is never more than what was earned meanwhile. So
+ *        all charges are within what is allowed and the debt together.
+ *     4. No nap begins while the debt is more than kept / parts. So beyond that only the latest excess of each thread
+ *        can stand.
+ *
+ * So one sleep that the kernel ends 4 ms late does not end all others for 0.4 s, but makes them fewer for 0.8 s.
+ *
+ * A rank of a large job has only a part of what its user allows: the delays of all levels of a tree add up. Up to 16
+ * ranks a part is the whole; each doubling beyond that makes three parts more. tests/bench/JOB.md has what jobs of up
+ * to 10000 ranks are longer by then.
  *
  * Something was found: the runtime said so, or the call ended. An account is opened only where the runtime does say so.
  *
@@ -33,13 +44,19 @@
 #define ACCOUNT_START_NS UINT64_C(2000000)
 #define ACCOUNT_KEPT_NS  UINT64_C(10000000)
 
+#define ACCOUNT_LEVELS_FREE 4u
+#define ACCOUNT_LEVEL_PARTS 3u
+
 enum account_purse { ACCOUNT_WHOLE, ACCOUNT_LADDER, ACCOUNT_PURSES };
 
 /* Of the process: its threads share it. */
 struct account {
 	uint64_t opened_ns;
-	uint64_t slowdown_ppm;             /* 0: there is no account */
-	uint64_t spent_ns[ACCOUNT_PURSES]; /* atomic: charged, set aside, or not kept */
+	uint64_t slowdown_ppm; /* 0: there is no account */
+	uint64_t parts;
+	uint64_t spent_ns[ACCOUNT_PURSES]; /* atomic: charged, repaid, set aside, or not kept */
+	uint64_t debt_ns;                  /* atomic: what the kernel woke too late, and is not repaid */
+	uint64_t repaid_ns;                /* atomic: the time until which the debt has had its half */
 };
 
 /* The latest nap of one thread, from its beginning until it is known whether it ended too late. */
@@ -51,18 +68,32 @@ struct account_nap {
 	uint64_t woke_ns;
 };
 
-/* Opens it: from now on, that many millionths of the time. */
-void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm);
+/* Of a tree of so many ranks. */
+static inline unsigned account_levels(uint32_t ranks)
+{
+	return ranks > 1 ? 32 - (unsigned)__builtin_clz(ranks - 1) : 0;
+}
+
+/* Of which a rank of a job of so many has one. */
+static inline uint64_t account_parts(uint32_t ranks)
+{
+	unsigned levels = account_levels(ranks);
+
+	return levels > ACCOUNT_LEVELS_FREE ? 1 + ACCOUNT_LEVEL_PARTS * (levels - ACCOUNT_LEVELS_FREE) : 1;
+}
+
+/* Opens it for one of so many ranks: from now on, a part of that many millionths of the time. */
+void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm, uint32_t ranks);
 
 static inline bool account_is_open(const struct account *account)
 {
 	return account->slowdown_ppm != 0;
 }
 
-/* How late the rank may have been in all by now: start + slowdown * T. */
+/* How late the rank may have been in all by now: (start + slowdown * T) / parts. */
 uint64_t account_allowed(const struct account *account, uint64_t now_ns);
 
-/* What a nap may cost now that is begun for that purse. 0: nothing, or the account is overdrawn. */
+/* What a nap may cost now that is begun for that purse. 0: nothing, or the debt is too large. */
 uint64_t account_room(struct account *account, enum account_purse purse, uint64_t now_ns);
 
 /* Begins a nap that may cost so much: true, with that set aside, or false, and it may not begin. */

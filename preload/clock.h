@@ -89,4 +89,10 @@ static inline uint64_t clock_thread_cpu_ns(void)
 	return clock_read_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
+/* That of all threads of the process: of those that run just now, up to their core's latest tick. */
+static inline uint64_t clock_process_cpu_ns(void)
+{
+	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
 #endif

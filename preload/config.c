@@ -197,6 +197,7 @@ enum field {
 	SHARED,
 	PROFILE,
 	IBARRIER,
+	POLLS,
 	TSC,
 	UMWAIT_MAX,
 	UMWAIT_C02,
@@ -221,6 +222,7 @@ static const char *const field_names[FIELDS] = {
         [SHARED] = "shared",
         [PROFILE] = "profile",
         [IBARRIER] = "ibarrier",
+        [POLLS] = "polls",
         [TSC] = "tsc_khz",
         [UMWAIT_MAX] = "umwait_max_ns",
         [UMWAIT_C02] = "umwait_c02",
@@ -260,6 +262,8 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 		return flag_parse(value, &config->profile);
 	case IBARRIER:
 		return flag_parse(value, &config->ibarrier);
+	case POLLS:
+		return flag_parse(value, &config->polls);
 	case TSC:
 		return number_parse(value, TSC_KHZ_MAX, &config->tsc_khz);
 	case UMWAIT_MAX:

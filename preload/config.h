@@ -17,6 +17,7 @@
  *                              and with an MPI that does not say when it has made progress, nothing is forecast
  *     shared=0|1               the task shares its cores: really yield in the spin phase
  *     ibarrier=0|1             optional: an Ibarrier before some collectives, see prewait.h
+ *     polls=0|1                optional: rest in loops of the program's own that only ask, see loop.h
  *     profile=0|1              read the clock at entry and exit of every call too
  *     tsc_khz=2600000          optional: ticks per millisecond of a TSC that is fit to be the clock
  *     umwait_max_ns=38000      optional: the operating system's limit for TPAUSE, 0: none
@@ -69,6 +70,7 @@ struct config {
 	bool shared;
 	bool profile;
 	bool ibarrier;
+	bool polls;
 	bool umwait_c02;
 	uint64_t tsc_khz; /* 0: the TSC is not the clock */
 	uint64_t umwait_max_ns;

@@ -21,7 +21,7 @@ static bool nap_was_late(struct foresight *foresight, struct account *account)
 {
 	if (!foresight->nap.open)
 		return false;
-	foresight->lane->late++;
+	foresight->lane->late += !foresight->rests;
 	foresight->lane->late_ns += account_end(account, &foresight->nap, true);
 	return foresight->advised;
 }
@@ -88,8 +88,15 @@ bool foresight_begin(struct foresight *foresight, struct account *account, bool 
 	if (!account_begin(account, &foresight->nap, purse, now_ns, cost_ns))
 		return false;
 	foresight->advised = advised;
+	foresight->rests = false;
 	foresight->lane->forecasts += advised;
 	return true;
+}
+
+bool foresight_rest(struct foresight *foresight, struct account *account, uint64_t now_ns, uint64_t cost_ns)
+{
+	foresight->rests = foresight_begin(foresight, account, false, now_ns, cost_ns);
+	return foresight->rests;
 }
 
 void foresight_woke(struct foresight *foresight, uint64_t ask_ns, uint64_t now_ns)
@@ -99,6 +106,22 @@ void foresight_woke(struct foresight *foresight, uint64_t ask_ns, uint64_t now_n
 	account_woke(&foresight->nap, now_ns);
 	if (foresight->predictor)
 		predictor_woke(foresight->predictor, ask_ns, now_ns - foresight->nap.began_ns);
+}
+
+void foresight_woken(struct foresight *foresight, uint64_t ask_ns, uint64_t now_ns, bool by_message)
+{
+	struct account_nap *nap = &foresight->nap;
+	uint64_t asked_ns = nap->began_ns + ask_ns, came_ns = now_ns - nap->aside_ns;
+
+	if (!by_message)
+		foresight_woke(foresight, ask_ns, now_ns);
+	else
+		foresight->advised = false;
+	account_woke(nap, now_ns);
+	if (came_ns > asked_ns)
+		came_ns = asked_ns;
+	if (now_ns > nap->aside_ns && came_ns > nap->began_ns)
+		nap->began_ns = came_ns;
 }
 
 void foresight_drop(struct foresight *foresight)

@@ -20,7 +20,7 @@
 #include "preload/predictor.h"
 #include "preload/stats.h"
 
-#define FORESIGHT_RANKS_MOST 1024
+#define FORESIGHT_RANKS_MOST 16384
 
 /* Of one thread; all zero at first. */
 struct foresight {
@@ -28,6 +28,7 @@ struct foresight {
 	struct mpiwait_lane *lane;
 	struct account_nap nap;
 	bool advised;        /* the latest nap was a forecast's */
+	bool rests;          /* it was no nap, but a rest of the core between polls */
 	uint64_t landing_ns; /* as forecast last; 0: nothing was */
 	uint64_t began_ns;   /* of the phase, for the counts */
 };
@@ -60,6 +61,18 @@ static inline uint64_t foresight_origin(const struct foresight *foresight, uint6
 /* Whether a nap may begin that costs so much. */
 bool foresight_begin(struct foresight *foresight, struct account *account, bool advised, uint64_t now_ns,
                      uint64_t cost_ns);
+
+/*
+ * Whether the core may rest after the landing, which may cost so much. Where the message comes meanwhile, that is
+ * charged, but no nap was late.
+ */
+bool foresight_rest(struct foresight *foresight, struct account *account, uint64_t now_ns, uint64_t cost_ns);
+
+/*
+ * The open nap ended, which a message would have ended before; by_message: it did, and no forecast was too late. What
+ * came then came no earlier than what was set aside for the waking, nor than the time that was asked for.
+ */
+void foresight_woken(struct foresight *foresight, uint64_t ask_ns, uint64_t now_ns, bool by_message);
 
 /* It ended. */
 void foresight_woke(struct foresight *foresight, uint64_t ask_ns, uint64_t now_ns);

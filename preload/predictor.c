@@ -5,10 +5,14 @@
 
 #include <stddef.h>
 
+#include "preload/account.h"
+
 #define UNIT_SHIFT     6
 #define FORECAST_LEAST 3u
 #define PASSED_SHIFT   2 /* an end has passed when a quarter more has */
 #define WHOLE_EXITS    8u
+#define OVERSLEPT      8u /* exit latencies */
+#define FEW_LEVELS     4u /* of a tree of 16 ranks */
 #define EXIT_FIRST_NS  UINT64_C(30000)
 #define EXIT_PERCENT   99u
 #define EXIT_STEPS     1024u
@@ -51,8 +55,10 @@ static uint64_t exit_of(const struct predictor *predictor, uint64_t ask_ns)
 void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actual_ns)
 {
 	uint64_t *exit_ns = &predictor->exit_ns[class_of(ask_ns)];
+	uint64_t known_ns = exit_of(predictor, ask_ns);
 	uint64_t sample_ns = actual_ns > ask_ns ? actual_ns - ask_ns : 0, unit = *exit_ns / EXIT_STEPS + 1;
 
+	predictor->overslept = sample_ns > OVERSLEPT * known_ns;
 	if (*exit_ns == 0)
 		*exit_ns = 2 * sample_ns + 1;
 	else if (sample_ns > *exit_ns)
@@ -86,6 +92,14 @@ static void entry_find(struct predictor *predictor)
 		}
 }
 
+/* By so much more than with 16 ranks. */
+static uint64_t by_levels(const struct predictor *predictor, uint64_t time_ns)
+{
+	unsigned levels = account_levels(predictor->ranks);
+
+	return time_ns / FEW_LEVELS * (levels > FEW_LEVELS ? levels : FEW_LEVELS);
+}
+
 /* In place of the one that was not used for longest. */
 static struct predictor_entry *entry_make(struct predictor *predictor)
 {
@@ -95,8 +109,9 @@ static struct predictor_entry *entry_make(struct predictor *predictor)
 	for (unsigned way = 1; way < PREDICTOR_WAYS; way++)
 		if (predictor->stamp - set[way].stamp > predictor->stamp - oldest->stamp)
 			oldest = &set[way];
-	*oldest = (struct predictor_entry){
-	        .key = key, .stamp = predictor->stamp, .margin_ns = exit_of(predictor, UINT64_MAX) / 4};
+	*oldest = (struct predictor_entry){.key = key,
+	                                   .stamp = predictor->stamp,
+	                                   .margin_ns = by_levels(predictor, exit_of(predictor, UINT64_MAX) / 4)};
 	return oldest;
 }
 
@@ -160,15 +175,12 @@ static struct predictor_nap nap_towards(const struct predictor *predictor, uint6
 {
 	uint64_t exit_ns = exit_of(predictor, left_ns), ask_ns = left_ns > exit_ns ? left_ns - exit_ns : 0;
 	uint64_t landing_ns = ask_ns;
-
 	bool whole = ask_ns < WHOLE_EXITS * exit_ns;
 
 	if (!whole)
 		ask_ns /= 2;
 	if (most_ns != 0 && ask_ns > most_ns)
 		ask_ns = most_ns;
-	if (ask_ns > room_ns)
-		ask_ns = room_ns;
 	if (ask_ns + exit_ns > room_ns)
 		ask_ns = room_ns > exit_ns ? room_ns - exit_ns : 0;
 	return (struct predictor_nap){.ask_ns = ask_ns, .exit_ns = exit_ns, .left_ns = landing_ns, .whole = whole};
@@ -194,7 +206,8 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 	if (end_ns > now_ns + entry->margin_ns) {
 		struct predictor_nap nap = nap_towards(predictor, end_ns - now_ns - entry->margin_ns, room_ns, most_ns);
 
-		if (nap.ask_ns >= PREDICTOR_NAP_NS && (predictor->foreseen || nap.left_ns >= PREDICTOR_WAY_NS)) {
+		if (nap.ask_ns >= PREDICTOR_NAP_NS &&
+		    (predictor->foreseen || nap.left_ns >= by_levels(predictor, PREDICTOR_WAY_NS))) {
 			predictor->foreseen = true;
 			predictor->whole = nap.whole;
 			predictor->landed_ns = 0;
@@ -229,6 +242,8 @@ static void margin_learn(const struct predictor *predictor, struct predictor_ent
 	uint64_t least_ns = exit_of(predictor, UINT64_MAX) / 8, margin_ns = entry->margin_ns;
 	uint64_t back = predictor->ranks > MARGIN_BACK ? predictor->ranks : MARGIN_BACK;
 
+	if (late && predictor->overslept)
+		return;
 	if (late)
 		margin_add(entry, (predictor->whole ? margin_ns : margin_ns / 4) + least_ns);
 	else if (margin_ns > least_ns)

@@ -14,13 +14,15 @@
  *        long is polled through the short one's time, and slept through the rest.
  *     2. Sleep for half of the way to the landing, poll once, and again; the last part is slept at once.
  *     3. After the landing there is no sleep until that end has passed by a quarter; and none but a forecast one while
- * an end is still to come, for 20 us per rank of the job, 10 ms at most. What the ladder's naps cost there a large job
- * pays at each of its steps; a small one saves more by them.
+ *        an end is still to come, for 20 us per rank of the job, 10 ms at most. What the ladder's naps cost there a
+ *        large job pays at each of its steps; a small one saves more by them.
  *     4. An end that came during a nap is known only to be after the last empty poll. That time is kept, never the time
  *        at which it was noticed: else each late end would make the next one later.
  *     5. The margin is doubled when the last nap before the landing was too long, and a quarter larger when one before
- *        that was. It is given back by 1/512 at each other end; in larger jobs by one part in as many as there are
- *        ranks: with P ranks, one late in P waits is one late rank in every step.
+ *        that was; but not when the kernel ended it far too late: no margin helps there. It is given back by 1/512 at
+ *        each other end; in larger jobs by one part in as many as there are ranks: with P ranks, one late in P waits is
+ *        one late rank in every step. The more levels a tree of the ranks has, the larger is the first margin, and the
+ *        longer is the shortest wait that is slept through.
  *     6. After a wait that a nap was too long for, the next one of that key is not forecast, but looked at.
  *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
@@ -38,7 +40,7 @@
 #define PREDICTOR_PHASES  7u              /* after so many signs of progress nothing is forecast in that call */
 #define PREDICTOR_CLASSES 5u              /* of naps by length: what a long one wakes from is slower */
 #define PREDICTOR_NAP_NS  UINT64_C(20000) /* a shorter nap is not worth it */
-#define PREDICTOR_WAY_NS  UINT64_C(60000) /* nor is a first one that is nearer to the landing */
+#define PREDICTOR_WAY_NS  UINT64_C(60000) /* nor is a first one that is nearer to the landing, with up to 16 ranks */
 
 /* Ends, in units of 64 ns: up to 274 s. */
 struct predictor_ends {
@@ -68,6 +70,7 @@ struct predictor {
 	uint64_t began_ns;
 	uint64_t landed_ns; /* since when there has been nothing to sleep for; 0: there is, or nothing is known */
 	bool whole;         /* the latest forecast nap was to end at the landing */
+	bool overslept;     /* the kernel ended the latest nap far too late */
 	bool foreseen;      /* there was a forecast nap in this phase */
 	struct predictor_entry *entry;       /* NULL: nothing is known */
 	uint64_t exit_ns[PREDICTOR_CLASSES]; /* running 99th percentile of what naps take longer than asked */

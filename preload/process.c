@@ -132,9 +132,8 @@ static void predictors_map(void)
 }
 
 /*
- * Only with Open MPI, which says when it has made progress: see foresight.h. And only in jobs of up to a thousand
- * ranks: each rank is late by no more than its account allows, but in a tree of many ranks the delays of all levels add
- * up. tests/bench/programs/job tells by how much; up to that many it is nowhere more than the ladder costs.
+ * Only with Open MPI, which says when it has made progress: see foresight.h. And only in jobs of as many ranks as
+ * `tests/bench/run job` has told the cost for: in a tree of many ranks the delays of all levels add up.
  */
 static void foresight_start(struct mpiwait_slot *slot)
 {
@@ -143,7 +142,7 @@ static void foresight_start(struct mpiwait_slot *slot)
 		return;
 	predictors_map();
 	slot->slowdown_ppm = process.config.slowdown_ppm;
-	account_open(&process.account, clock_now_ns(), process.config.slowdown_ppm);
+	account_open(&process.account, clock_now_ns(), process.config.slowdown_ppm, (uint32_t)slot->size);
 }
 
 static void slot_fill(struct mpiwait_slot *slot)
@@ -153,6 +152,12 @@ static void slot_fill(struct mpiwait_slot *slot)
 	slot->size = 0;
 	slot->family = next_family();
 	slot->start_ns = clock_read_ns(CLOCK_MONOTONIC);
+}
+
+static uint32_t mode_of(const struct config *config)
+{
+	return PROCESS_ACTS | (config->profile ? PROCESS_PROFILES : 0) |
+	       (config->polls && process.policy.rungs != 0 ? PROCESS_LOOPS : 0);
 }
 
 static void process_start(enum call_row row)
@@ -181,8 +186,7 @@ static void process_start(enum call_row row)
 		process_flag(MPIWAIT_FLAG_NO_HOOK);
 	foresight_start(slot);
 	prewait_start();
-	__atomic_store_n(&process_guard->mode, PROCESS_ACTS | (process.config.profile ? PROCESS_PROFILES : 0),
-	                 __ATOMIC_RELEASE);
+	__atomic_store_n(&process_guard->mode, mode_of(&process.config), __ATOMIC_RELEASE);
 	wait_count(row);
 }
 

@@ -16,18 +16,19 @@
 #include "preload/ladder.h"
 #include "preload/predictor.h"
 
-/* PROCESS_PREWAITS is of a single call: see prewait.h. */
+/* PROCESS_PREWAITS is of a single call: see prewait.h. PROCESS_LOOPS: see loop.h. */
 enum {
 	PROCESS_INERT = 0,
 	PROCESS_ACTS = 1,
 	PROCESS_PROFILES = 2,
 	PROCESS_TIMES = PROCESS_ACTS | PROCESS_PROFILES,
-	PROCESS_PREWAITS = 4
+	PROCESS_PREWAITS = 4,
+	PROCESS_LOOPS = 8
 };
 
 /* Lives on a page that the kernel hands to a forked child as zeros: so a child is inert without being asked. */
 struct process_guard {
-	uint32_t mode; /* PROCESS_ACTS, with PROCESS_PROFILES or without */
+	uint32_t mode; /* PROCESS_ACTS, with PROCESS_PROFILES and PROCESS_LOOPS or without */
 };
 
 struct process {

@@ -124,7 +124,7 @@ struct mpiwait_lane {
 	uint64_t transitions;               /* of the core's frequency, both ways */
 	uint64_t event_wakes;               /* sleeps that a message ended */
 	uint64_t event_lost;                /* sleeps that should have been, and ran into their timeout */
-	uint64_t reserved[1];
+	uint64_t threads_cpu_ns; /* in sampled_ns, of the first lane: the process's other threads' CPU time */
 	uint64_t naps[MPIWAIT_RUNGS];
 	uint64_t asleep_ns[MPIWAIT_RUNGS];        /* clock time inside the rung; of PSTATE: at low frequency, polling */
 	uint64_t place_bytes[MPIWAIT_PLACES + 1]; /* handed to calls with a peer at that place, under profile only */

@@ -3,19 +3,24 @@
  */
 #include "preload/wait.h"
 
+#include "preload/loop.h"
+
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define HOUR_NS         UINT64_C(3600000000000)
 #define STOPPED_NS      UINT64_C(1000000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
+#define OTHERS_SHARE    256  /* of a wait: less CPU time of other threads than that is the reading's */
 #define YIELD_OWN_NS    1500 /* a yield that takes longer has let somebody else run */
 #define SHARED_CREDIT   64   /* quick yields in a row after which the core counts as ours again */
 #define PACE_NS         1000 /* between idle polls, and after a doze, to begin with */
 #define PACE_DOZED_NS   2000
 #define EVENT_REST_NS   UINT64_C(1000000)
 #define TRY_EVERY       8
-#define LOCK_SHARE      64 /* of a wait for a lock: its cap, once that is more than the policy's */
+#define LOCK_SHARE      64   /* of a wait for a lock: its cap, once that is more than the policy's */
+#define LANDED_REST_NS  1000 /* between two polls after the landing: what comes meanwhile is found that much later */
+#define CLOCK_BACK_NS   UINT64_C(1000000) /* until a core that was lowered runs at full speed again */
 #define PROBE_EVERY     16 /* waits: a yield costs a quarter of a microsecond, a shared core everything */
 
 __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
@@ -182,6 +187,20 @@ static void wait_look(struct wait *wait, uint64_t now_ns)
 		wait->quiet = 0;
 }
 
+/* Of threads that wait at the same time, one counts the others: the first that called MPI. */
+static bool counts_others(const struct wait *wait)
+{
+	return wait->lane == process.slot->lane;
+}
+
+static void sample_begin(struct wait *wait, uint64_t now_ns)
+{
+	wait->sample_ns = now_ns;
+	wait->sample_cpu_ns = clock_thread_cpu_ns();
+	if (counts_others(wait))
+		wait->sample_others_ns = clock_process_cpu_ns() - wait->sample_cpu_ns;
+}
+
 static void wait_clock(struct wait *wait, uint64_t now_ns)
 {
 	if (wait->polls == WAIT_FREE_POLLS)
@@ -193,20 +212,22 @@ static void wait_clock(struct wait *wait, uint64_t now_ns)
 	wait->dozed = 0;
 	wait->last_ns = now_ns;
 	wait->lane->open_last_ns = now_ns;
-	if (wait->sample_ns == 0 && now_ns - wait->first_ns >= SAMPLE_AFTER_NS) {
-		wait->sample_ns = now_ns;
-		wait->sample_cpu_ns = clock_thread_cpu_ns();
-	}
+	if (wait->sample_ns == 0 && now_ns - wait->first_ns >= SAMPLE_AFTER_NS && !wait->loop.open)
+		sample_begin(wait, now_ns);
 }
 
 /* The CPU time is read later than the last poll: of the little beyond it, nothing is counted. */
 static void sample_add(const struct wait *wait)
 {
 	uint64_t sampled_ns = wait->last_ns - wait->sample_ns;
-	uint64_t cpu_ns = clock_thread_cpu_ns() - wait->sample_cpu_ns;
+	uint64_t now_cpu_ns = clock_thread_cpu_ns(), cpu_ns = now_cpu_ns - wait->sample_cpu_ns;
+	uint64_t others_ns = counts_others(wait) ? clock_process_cpu_ns() - now_cpu_ns - wait->sample_others_ns : 0;
 
 	wait->lane->sampled_ns += sampled_ns;
 	wait->lane->sampled_cpu_ns += cpu_ns < sampled_ns ? cpu_ns : sampled_ns;
+	/* The two clocks are read one after the other: what is that little, to either side, is no thread's. */
+	if ((int64_t)others_ns > (int64_t)(sampled_ns / OTHERS_SHARE))
+		wait->lane->threads_cpu_ns += others_ns;
 }
 
 void wait_close(struct wait *wait)
@@ -257,7 +278,7 @@ static bool hook_is_locked(uint32_t hook)
  */
 static uint64_t woken_most_ns(const struct wait *wait)
 {
-	if (!by_messages[wait->row])
+	if (!by_messages[wait->row] || wait->loop.open)
 		return 0;
 	if (event_is_trusted(&event_trust))
 		return process.config.event_ns;
@@ -272,6 +293,9 @@ static uint64_t lock_cap_ns(uint64_t waited_ns)
 	return share_ns > process.config.rma_ns ? share_ns : process.config.rma_ns;
 }
 
+/* What a forecast says of the moment. */
+enum forecast { FORECAST_NONE, FORECAST_NAP, FORECAST_BY_MESSAGE, FORECAST_REST };
+
 /* The rung that sleeps until a forecast landing: the deepest that takes a time. */
 static enum mpiwait_rung rung_timed(bool shared)
 {
@@ -281,36 +305,69 @@ static enum mpiwait_rung rung_timed(bool shared)
 	return MPIWAIT_RUNG_PAUSE;
 }
 
-/*
- * What is forecast: a nap, or when the wait is to be taken to have begun. Where a message ends the sleep, that may last
- * until the landing; what comes early costs no more than the wake-up then.
- */
-static bool forecast(struct wait *wait, struct ladder_moment *moment, struct ladder_action *ret_action)
+/* Whether a sleep is proven to end with the message, and may begin. */
+static bool event_serves(const struct wait *wait, const struct ladder_moment *moment)
 {
+	return moment->woken_ns > 0 && event_is_trusted(&event_trust) &&
+	       process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT &&
+	       wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns <= moment->now_ns;
+}
+
+/* Until the landing: by the message, and what comes early costs no more than the wake-up, or by the clock alone. */
+static enum forecast nap_choose(const struct wait *wait, const struct ladder_moment *moment, struct predictor_nap nap,
+                                struct ladder_action *ret_action)
+{
+	uint64_t woken_ns = nap.left_ns < moment->woken_ns ? nap.left_ns : moment->woken_ns;
 	enum mpiwait_rung rung = rung_timed(moment->shared);
+
+	if (event_serves(wait, moment)) {
+		*ret_action = (struct ladder_action){MPIWAIT_RUNG_EVENT, woken_ns, UINT64_MAX};
+		return FORECAST_BY_MESSAGE;
+	}
+	*ret_action = (struct ladder_action){rung, nap.ask_ns, nap.ask_ns + nap.exit_ns};
+	return rung == MPIWAIT_RUNG_PAUSE ? FORECAST_NONE : FORECAST_NAP;
+}
+
+/*
+ * From the landing to the message: the core rests between two polls where it has an instruction for that, and is
+ * yielded where others want it.
+ */
+static enum forecast rest_choose(const struct wait *wait, const struct ladder_moment *moment,
+                                 struct ladder_action *ret_action)
+{
+	*ret_action = (struct ladder_action){moment->shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+	for (unsigned i = MPIWAIT_RUNG_NAP - 1; i > MPIWAIT_RUNG_YIELD && !moment->shared; i--) {
+		const struct ladder_latency *latency = &wait->ladder.rung[i];
+
+		if (!(process.policy.rungs & 1u << i) || latency->back_ns > moment->now_ns)
+			continue;
+		*ret_action = (struct ladder_action){i, LANDED_REST_NS, LANDED_REST_NS + latency->exit_ns};
+		break;
+	}
+	return FORECAST_REST;
+}
+
+/* What is forecast: what to do until the landing or after it, or when the wait is to be taken to have begun. */
+static enum forecast forecast(struct wait *wait, struct ladder_moment *moment, struct ladder_action *ret_action)
+{
+	uint64_t most_ns = wait->ladder.rung[rung_timed(moment->shared)].most_ns;
 	struct predictor_nap nap = {.ask_ns = 0};
-	bool woken = moment->woken_ns > 0 && event_is_trusted(&event_trust);
 
 	if (moment->locked || moment->waited_ns == 0)
-		return false;
-	switch (foresight_ask(&wait->foresight, &process.account, wait->last_ns, wait->ladder.rung[rung].most_ns,
-	                      &nap)) {
+		return FORECAST_NONE;
+	switch (foresight_ask(&wait->foresight, &process.account, wait->last_ns, most_ns, &nap)) {
 	case PREDICTOR_NAP:
-		if (woken && nap.left_ns < moment->woken_ns)
-			moment->woken_ns = nap.left_ns;
-		*ret_action = (struct ladder_action){rung, nap.ask_ns, nap.ask_ns + nap.exit_ns};
-		return !woken && rung != MPIWAIT_RUNG_PAUSE;
+		return nap_choose(wait, moment, nap, ret_action);
 	case PREDICTOR_LANDED:
-		*ret_action = (struct ladder_action){moment->shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
 		moment->waited_ns = wait->last_ns - foresight_origin(&wait->foresight, wait->origin_ns);
-		return !woken;
+		return event_serves(wait, moment) ? FORECAST_NONE : rest_choose(wait, moment, ret_action);
 	case PREDICTOR_OUTLASTED:
 		moment->waited_ns = wait->last_ns - foresight_origin(&wait->foresight, wait->origin_ns);
 		break;
 	case PREDICTOR_UNKNOWN:
 		break;
 	}
-	return false;
+	return FORECAST_NONE;
 }
 
 /* What a message is proven to end costs its exit latency. */
@@ -319,16 +376,31 @@ static bool is_woken(const struct wait *wait, struct ladder_action action)
 	return wait->ladder.rung[action.rung].woken && event_is_trusted(&event_trust);
 }
 
-/* The action if the account can pay for it, or else none that takes a time. */
-static struct ladder_action action_pay(struct wait *wait, struct ladder_action action, bool advised)
+static bool is_shared(const struct wait *wait)
+{
+	return process.config.shared || wait->shared_credit > 0;
+}
+
+static bool is_paid(struct wait *wait, struct ladder_action action, enum forecast forecast)
 {
 	uint64_t exit_ns = wait->ladder.rung[action.rung].exit_ns;
-	uint64_t cost_ns = advised ? action.budget_ns : is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns;
-	bool shared = process.config.shared || wait->shared_credit > 0;
+	uint64_t cost_ns = is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns;
 
-	if (action.ask_ns == 0 || foresight_begin(&wait->foresight, &process.account, advised, wait->last_ns, cost_ns))
+	if (action.ask_ns == 0)
+		return true;
+	if (forecast == FORECAST_REST)
+		return foresight_rest(&wait->foresight, &process.account, wait->last_ns, cost_ns);
+	if (forecast == FORECAST_NAP)
+		cost_ns = action.budget_ns;
+	return foresight_begin(&wait->foresight, &process.account, forecast != FORECAST_NONE, wait->last_ns, cost_ns);
+}
+
+/* The action if the account can pay for it, or else none that takes a time. */
+static struct ladder_action action_pay(struct wait *wait, struct ladder_action action, enum forecast forecast)
+{
+	if (is_paid(wait, action, forecast))
 		return action;
-	return (struct ladder_action){shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+	return (struct ladder_action){is_shared(wait) ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
 }
 
 static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
@@ -338,18 +410,34 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 	        .waited_ns = wait->last_ns < wait->pace.held_ns ? 0 : wait->last_ns - wait->origin_ns,
 	        .cap_ns = wait->rma_lock ? lock_cap_ns(wait->last_ns - wait->origin_ns) : UINT64_MAX,
 	        .woken_ns = woken_most_ns(wait),
-	        .shared = process.config.shared || wait->shared_credit > 0,
+	        .shared = is_shared(wait),
 	        .locked = hook_is_locked(hook),
 	};
 	struct ladder_action action;
+	enum forecast foreseen;
 
 	if (wait->polls == WAIT_FREE_POLLS && wait->waits % PROBE_EVERY == 1)
 		return (struct ladder_action){MPIWAIT_RUNG_YIELD, 0, 0};
 	if (!has_account())
 		return ladder_next(&wait->ladder, &process.policy, moment);
-	if (forecast(wait, &moment, &action))
-		return action_pay(wait, action, true);
-	return action_pay(wait, ladder_next(&wait->ladder, &process.policy, moment), false);
+	foreseen = forecast(wait, &moment, &action);
+	if (foreseen != FORECAST_NONE)
+		return action_pay(wait, action, foreseen);
+	return action_pay(wait, ladder_next(&wait->ladder, &process.policy, moment), FORECAST_NONE);
+}
+
+/* What the sleep is to be charged, and how much later than asked such a one ends: only that of forecasts counts. */
+static void account_learn(struct wait *wait, struct ladder_action action)
+{
+	struct foresight *foresight = &wait->foresight;
+	enum event_end end = wait->rung.event;
+
+	if (action.rung == MPIWAIT_RUNG_EVENT && (end == EVENT_WOKEN || end == EVENT_TIMEOUT))
+		foresight_woken(foresight, action.ask_ns, wait->last_ns, end == EVENT_WOKEN);
+	else if (foresight->advised || action.rung == rung_timed(is_shared(wait)))
+		foresight_woke(foresight, action.ask_ns, wait->last_ns);
+	else
+		account_woke(&foresight->nap, wait->last_ns);
 }
 
 /* What the doze teaches, which ended at wait->last_ns. */
@@ -357,14 +445,10 @@ static void action_learn(struct wait *wait, struct ladder_action action, uint64_
 {
 	struct foresight *foresight = &wait->foresight;
 	uint64_t actual_ns = wait->last_ns - began_ns, late_ns = 0;
-	bool woken = wait->rung.event == EVENT_WOKEN && actual_ns > foresight->nap.aside_ns;
 
-	if (!foresight->nap.open || !foresight->advised)
+	if (!foresight->nap.open || !foresight->advised || action.rung == MPIWAIT_RUNG_EVENT)
 		late_ns = ladder_learn(&wait->ladder, action, actual_ns, wait->last_ns);
-	if (action.rung == MPIWAIT_RUNG_EVENT)
-		account_woke(&foresight->nap, woken ? began_ns + foresight->nap.aside_ns : wait->last_ns);
-	else
-		foresight_woke(foresight, action.ask_ns, wait->last_ns);
+	account_learn(wait, action);
 	if (!has_account() && late_ns > 0) {
 		wait->lane->late++;
 		wait->lane->late_ns += late_ns;
@@ -398,16 +482,27 @@ static void wait_act(struct wait *wait, uint32_t hook)
 	action_learn(wait, action, began_ns);
 }
 
+/* The same where the end is forecast: at once, if it is far enough, and back before it comes. */
+static bool lasts_by_forecast(const struct wait *wait, bool low)
+{
+	uint64_t landing_ns = wait->foresight.landing_ns;
+	uint64_t left_ns = landing_ns > wait->last_ns ? landing_ns - wait->last_ns : 0;
+
+	return left_ns >= CLOCK_BACK_NS + (low ? 0 : process.pstate_after_ns) && !wait->rma_lock;
+}
+
 /*
  * At low frequency for the rest of the wait, or until there is a sign of progress; never under the cap for locks. After
  * each such sign it takes twice as long: a wait of many steps, or of false signs, changes the frequency a few times.
  */
 static void wait_lower(struct wait *wait)
 {
-	bool lasts = wait->last_ns - wait->origin_ns >= wait->lower_ns && !wait->rma_lock;
-	bool low = rung_pstate_is_low(&wait->rung);
+	uint64_t origin_ns = foresight_origin(&wait->foresight, wait->origin_ns);
+	bool foreseen = wait->foresight.landing_ns != 0, low = rung_pstate_is_low(&wait->rung);
+	bool lasts = foreseen ? lasts_by_forecast(wait, low)
+	                      : wait->last_ns - origin_ns >= wait->lower_ns && !wait->rma_lock;
 
-	if (low && !lasts && wait->lower_ns < HOUR_NS)
+	if (low && !lasts && !foreseen && wait->lower_ns < HOUR_NS)
 		wait->lower_ns *= 2;
 	if (lasts || low)
 		rung_pstate_hold(&wait->rung, wait->last_ns, lasts);
@@ -423,7 +518,7 @@ bool wait_idle(struct wait *wait, uint32_t hook)
 	wait_clock(wait, clock_now_ns());
 	if (wait->kind != CALL_WAIT || __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED) == 0)
 		return false;
-	if (process.pstate_after_ns != UINT64_MAX)
+	if (process.pstate_after_ns != UINT64_MAX && !wait->loop.open)
 		wait_lower(wait);
 	if (++wait->quiet >= process.burst)
 		wait_act(wait, hook);
@@ -437,6 +532,8 @@ uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock, uintp
 
 	if (mode == PROCESS_INERT)
 		return PROCESS_INERT;
+	if (__builtin_expect(wait->loop.vain != 0, 0))
+		loop_end(wait);
 	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0) && !wait_prepare(wait, here))
 		return PROCESS_INERT;
 	wait_begin(row, kind, rma_lock, here);
@@ -473,7 +570,7 @@ void wait_leave(uint32_t mode)
 	wait->outer = 0;
 }
 
-uint32_t wait_mark(enum call_row row, uintptr_t here)
+uint32_t wait_mark(enum call_row row, bool loops, uintptr_t here)
 {
 	struct wait *wait = &wait_self;
 	uint32_t kind = wait->kind;
@@ -486,5 +583,9 @@ uint32_t wait_mark(enum call_row row, uintptr_t here)
 	if (__builtin_expect(wait->outer != 0 || !wait->lane, 0))
 		wait_prepare(wait, here);
 	wait->lane->calls[row].calls++;
+	if (__builtin_expect(loops, 0))
+		loop_enter(row, here);
+	else if (__builtin_expect(wait->loop.vain != 0, 0))
+		loop_end(wait);
 	return CALL_NONE;
 }

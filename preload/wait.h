@@ -23,6 +23,17 @@
 
 #define WAIT_FREE_POLLS 64u
 
+#define WAIT_LOOP_PLACES 4u
+
+/* A loop of the program's own that asks in vain: loop.h. All zero: there is none. */
+struct wait_loop {
+	uintptr_t place[WAIT_LOOP_PLACES]; /* where it asks */
+	uint32_t places;
+	uint32_t vain;    /* calls in a row */
+	uint64_t left_ns; /* the exit of the latest one; 0: the clock was not looked at */
+	bool open;        /* it waits */
+};
+
 struct wait {
 	uintptr_t outer;           /* stack address of the outermost call, 0: in none */
 	struct mpiwait_lane *lane; /* NULL until the thread's first call */
@@ -43,12 +54,14 @@ struct wait {
 	uint64_t lower_ns;         /* without a sign of progress: the core is lowered */
 	uint64_t sample_ns;        /* when the CPU clock was read, 0: not yet */
 	uint64_t sample_cpu_ns;
-	uint32_t waits;         /* to probe every so many of them whether the core is shared */
-	uint32_t shared_credit; /* yields until the core counts as the thread's own again */
+	uint64_t sample_others_ns; /* the other threads' CPU time then, since the process began */
+	uint32_t waits;            /* to probe every so many of them whether the core is shared */
+	uint32_t shared_credit;    /* yields until the core counts as the thread's own again */
 	struct rung_thread rung;
 	struct ladder ladder;
 	struct ladder_pace pace;
 	struct foresight foresight;
+	struct wait_loop loop;
 };
 
 /*
@@ -178,8 +191,11 @@ static inline __attribute__((always_inline)) bool mark_is_short(void)
 uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock, uintptr_t here);
 void wait_leave(uint32_t mode);
 
-/* Enters a MARK call. Returns what to leave it with: the kind of the blocking call that it is inside of. */
-uint32_t wait_mark(enum call_row row, uintptr_t here);
+/*
+ * Enters a MARK call, which may be one of a loop of the program's own. Returns what to leave it with: the kind of the
+ * blocking call that it is inside of.
+ */
+uint32_t wait_mark(enum call_row row, bool loops, uintptr_t here);
 
 static inline void wait_unmark(uint32_t kind)
 {

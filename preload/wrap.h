@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "preload/calls.h"
+#include "preload/loop.h"
 #include "preload/next.h"
 #include "preload/prewait.h"
 #include "preload/process.h"
@@ -69,6 +70,10 @@ typedef uintptr_t word;
 
 #define IS_LARGE(variant) ((variant) >= NAME_MPI_LARGE)
 
+/* Whether a call that asks found nothing. */
+#define IS_VAIN(name, arguments, code) \
+	((code) == 0 && *(const int *)(ARGUMENT_ARRAY(arguments)[LOOP_FLAG(ROW_##name)]) == 0)
+
 #define BODY_WAIT(name, call, group, arguments, signature, volume, variant) \
 	BODY_BLOCKING(name, CALL_WAIT, call, group, arguments, signature, volume, variant)
 #define BODY_TIME(name, call, group, arguments, signature, volume, variant) \
@@ -106,7 +111,8 @@ typedef uintptr_t word;
 
 /* Sized if it is not inside of a blocking call, as wait_mark counts it. */
 #define BODY_MARK(name, call, group, arguments, signature, volume, variant)                                  \
-	uint32_t kind = wait_mark(ROW_##name, HERE);                                                         \
+	bool loops = LOOP_FLAG(ROW_##name) >= 0 && __builtin_expect(process_mode() & PROCESS_LOOPS, 0);      \
+	uint32_t kind = wait_mark(ROW_##name, loops, HERE);                                                  \
 	bool sized = __builtin_expect(                                                                       \
 	        volume != VOLUME_NONE && (process_mode() & PROCESS_PROFILES) && wait_self.outer <= HERE, 0); \
 	struct {                                                                                             \
@@ -117,6 +123,8 @@ typedef uintptr_t word;
 	SET_ASIDE(sized, arguments);                                                                         \
 	code = call;                                                                                         \
 	wait_unmark(kind);                                                                                   \
+	if (loops)                                                                                           \
+		loop_leave(IS_VAIN(name, arguments, code));                                                  \
 	if (sized && code == 0)                                                                              \
 		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);
 
@@ -165,7 +173,9 @@ typedef uintptr_t word;
 #define TIMED_TIME(name, arguments, kind, group, signature) TIMED_WAIT(name, arguments, kind, group, signature)
 #define TIMED_MARK(name, arguments, kind, group, signature) \
 	wait_self.lane->calls[ROW_##name].calls++;          \
-	code = next(ARGUMENTS_##arguments);
+	code = next(ARGUMENTS_##arguments);                 \
+	if (LOOP_FLAG(ROW_##name) >= 0)                     \
+		loop_time(ROW_##name, IS_VAIN(name, arguments, 0));
 
 #define IS_TIMED_WAIT(name) watch_is_short(ROW_##name)
 #define IS_TIMED_TIME(name) watch_is_short(ROW_##name)

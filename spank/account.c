@@ -126,13 +126,13 @@ static int row_commit(struct account *account, struct query *query, enum site_fi
 }
 
 /* The first field from the site's on that takes the record. Returns 0, -EALREADY or -EEXIST. */
-static int field_choose(const struct row *row, enum site_field field, const char *line, enum site_field *ret_field,
-                        char **ret_text)
+static int field_choose(const struct row *row, enum site_field field, const struct record *record,
+                        enum site_field *ret_field, char **ret_text)
 {
 	const enum site_field last = ACCOUNT_HAS_EXTRA ? SITE_FIELD_EXTRA : SITE_FIELD_SYSTEM_COMMENT;
 
 	for (int i = (int)field; i <= (int)last; i++) {
-		int result = record_combine(row->field[i], line, ret_text);
+		int result = record_combine(row->field[i], record, ret_text);
 
 		*ret_field = (enum site_field)i;
 		if (result != -EEXIST && result != -EFBIG)
@@ -148,8 +148,8 @@ static const char *field_name(enum site_field field)
 	return names[field];
 }
 
-int account_store(struct account *account, const struct account_run *run, enum site_field field, const char *line,
-                  double joules, struct error *error)
+int account_store(struct account *account, const struct account_run *run, enum site_field field,
+                  const struct record *record, double joules, struct error *error)
 {
 	__attribute__((cleanup(row_free))) struct row row = {0};
 	__attribute__((cleanup(query_free))) struct query query = {0};
@@ -164,7 +164,7 @@ int account_store(struct account *account, const struct account_run *run, enum s
 	account->failed |= result == -EIO;
 	if (result)
 		return result;
-	result = field_choose(&row, field, line, &chosen, &text);
+	result = field_choose(&row, field, record, &chosen, &text);
 	if (result == -EEXIST)
 		return error_set(error, result, "every comment field from \"%s\" on is taken by somebody else's text",
 		                 field_name(field));

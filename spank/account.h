@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "spank/error.h"
+#include "spank/record.h"
 #include "spank/site.h"
 
 #define ACCOUNT_NOT_YET 2 /* the run's row is not there, or has no end time */
@@ -50,7 +51,7 @@ void account_close(struct account *account);
  * Returns 0; ACCOUNT_NOT_YET, also while the job runs on elsewhere; -EALREADY: a record that is as good (record.h) is
  * there; -EEXIST: no field is free; -EIO with slurmdbd's reason: it may not be held for stored.
  */
-int account_store(struct account *account, const struct account_run *run, enum site_field field, const char *line,
-                  double joules, struct error *error);
+int account_store(struct account *account, const struct account_run *run, enum site_field field,
+                  const struct record *record, double joules, struct error *error);
 
 #endif

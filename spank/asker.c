@@ -10,50 +10,24 @@
 #include <unistd.h>
 
 #include "spank/cleanup.h"
+#include "spank/proc.h"
 
 #define LEVELS_MAX  32
 #define THREADS_MAX 1024
 #define CPUS_MAX    16384
-#define FIELD_CPU   39 /* of /proc/<pid>/stat, counted from 1 */
-
-struct looks {
-	char state;
-	pid_t parent;
-	int cpu;
-};
-
-/* The name in parentheses is the user's: what counts begins after the last one. */
-static bool look(int directory, const char *path, struct looks *ret_looks)
-{
-	cleanup_close int file = openat(directory, path, O_RDONLY | O_CLOEXEC);
-	char text[1024];
-	ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
-	const char *at;
-
-	if (length <= 0)
-		return false;
-	text[length] = '\0';
-	at = strrchr(text, ')');
-	if (!at || sscanf(at, ") %c %d", &ret_looks->state, &ret_looks->parent) != 2)
-		return false;
-	for (int field = 2; at && field < FIELD_CPU; field++)
-		at = strchr(at + 1, ' ');
-	ret_looks->cpu = at ? atoi(at + 1) : -1;
-	return true;
-}
 
 bool asker_is_of_task(pid_t process, pid_t task)
 {
 	for (int level = 0; level < LEVELS_MAX && process > 1; level++) {
-		struct looks looks;
+		struct proc_stat stat;
 		char path[32];
 
 		snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
-		if (!look(AT_FDCWD, path, &looks) || (level == 0 && (looks.state == 'Z' || looks.state == 'X')))
+		if (proc_stat_read(AT_FDCWD, path, &stat) || (level == 0 && (stat.state == 'Z' || stat.state == 'X')))
 			return false;
 		if (process == task)
 			return true;
-		process = looks.parent;
+		process = stat.parent;
 	}
 	return false;
 }
@@ -97,15 +71,15 @@ static bool others_run(DIR *tasks, pid_t self, hwloc_const_bitmap_t domain)
 
 	while ((entry = readdir(tasks))) {
 		char path[sizeof(entry->d_name) + 8];
-		struct looks looks;
+		struct proc_stat stat;
 
 		if (entry->d_name[0] == '.' || atoi(entry->d_name) == self)
 			continue;
 		if (++seen > THREADS_MAX)
 			return true;
 		snprintf(path, sizeof(path), "%s/stat", entry->d_name);
-		if (look(dirfd(tasks), path, &looks) && looks.state == 'R' &&
-		    (looks.cpu < 0 || hwloc_bitmap_isset(domain, (unsigned)looks.cpu)))
+		if (proc_stat_read(dirfd(tasks), path, &stat) == 0 && stat.state == 'R' &&
+		    (stat.cpu < 0 || hwloc_bitmap_isset(domain, (unsigned)stat.cpu)))
 			return true;
 	}
 	return false;

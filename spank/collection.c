@@ -97,7 +97,7 @@ static int list_look(const struct collection *collection, const char *name, stru
 	if (result)
 		return files_is_bad(result) ? 0 : result;
 	nodes = json_string_value(json_object_get(json, "nodes"));
-	if (nodes && strlen(nodes) < STATE_NODES_MAX)
+	if (nodes && strlen(nodes) < RECORD_NODE_LIST_MAX)
 		view->nodes_of = (uint32_t)nodelist_first(nodes, view->first, sizeof(view->first));
 	return 0;
 }

@@ -14,7 +14,6 @@
 
 #include "spank/error.h"
 #include "spank/files.h"
-#include "spank/node_record.h"
 #include "spank/record_node.h"
 #include "spank/spool.h"
 

@@ -40,7 +40,7 @@ static int node_check(const struct collection *collection, const struct record_n
 	collection_file_name(collection, node->node, own_name);
 	if (strcmp(own_key, collection->key) != 0 || strcmp(own_name, name) != 0)
 		return error_set(error, -EINVAL, "it says that it is node \"%s\" of \"%s\"", node->node, own_key);
-	return strlen(node->nodes) < STATE_NODES_MAX ? 0 : error_set(error, -EINVAL, "its node list is too long");
+	return strlen(node->nodes) < RECORD_NODE_LIST_MAX ? 0 : error_set(error, -EINVAL, "its node list is too long");
 }
 
 /* Gives the node the collection's copy of its list, made if it is the first that says so. */

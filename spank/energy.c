@@ -2,6 +2,7 @@
 
 #include "spank/cleanup.h"
 #include "spank/files.h"
+#include "spank/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -215,7 +216,8 @@ static int accumulator_update(int directory, const struct rapl *rapl, struct ene
                               struct energy_snapshot *ret_snapshot)
 {
 	struct rapl_zone zones[RAPL_ZONES_MAX];
-	cleanup_free char *text = NULL;
+	json_auto_t *json = NULL;
+	unsigned failures;
 	size_t count;
 	int result;
 
@@ -228,8 +230,9 @@ static int accumulator_update(int directory, const struct rapl *rapl, struct ene
 		return -ENODEV;
 	energy_add(ret_snapshot, zones, count, clock_monotonic_ns());
 	snprintf(ret_snapshot->source, sizeof(ret_snapshot->source), "%s", rapl_source());
-	text = energy_to_text(ret_snapshot);
-	result = text ? files_write(directory, "energy", 0600, text, strlen(text), false) : -ENOMEM;
+	failures = memory_failures();
+	json = energy_to_json(ret_snapshot);
+	result = memory_failures() == failures ? files_write_json(directory, "energy", 0600, json, false) : -ENOMEM;
 	if (!result)
 		remember(directory, memory, ret_snapshot);
 	return result;

@@ -104,8 +104,7 @@ uint64_t energy_window_uj(const struct energy_window *window);
 /* "vanished", "stopped", "nonsense"; NULL where the zone counts. */
 const char *energy_problem_name(enum energy_problem problem);
 
-/* As JSON, a text to be freed or a new reference; NULL only without memory. Zones are rows of the fields of a zone. */
-char *energy_to_text(const struct energy_snapshot *snapshot);
+/* As JSON; NULL only without memory. Zones are rows of the fields of a zone. */
 json_t *energy_to_json(const struct energy_snapshot *snapshot);
 
 /* Strict. Returns 0 or -EINVAL, *ret_snapshot untouched. */

@@ -2,87 +2,28 @@
 #include "spank/energy.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "spank/cleanup.h"
-#include "spank/memory.h"
 
 #define FORMAT_VERSION 1
 
-struct text {
-	char *start, *at, *end;
-};
-
-static void put(struct text *text, const char *bytes)
+/* Zones as rows: of 200 of them every second, names of fields would be most of the work. */
+static json_t *zone_to_json(const struct energy_zone *zone)
 {
-	size_t length = strlen(bytes), room = (size_t)(text->end - text->at);
-
-	if (length > room)
-		length = room;
-	memcpy(text->at, bytes, length);
-	text->at += length;
-}
-
-static void put_number(struct text *text, const char *before, uint64_t number)
-{
-	char digits[24], *at = digits + sizeof(digits) - 1;
-
-	*at = '\0';
-	do
-		*--at = (char)('0' + number % 10);
-	while (number /= 10);
-	put(text, before);
-	put(text, at);
-}
-
-static void put_zone(struct text *text, const struct energy_zone *zone, bool first)
-{
-	put(text, first ? "[\"" : ",[\"");
-	put(text, zone->name);
-	put(text, "\",\"");
-	put(text, rapl_kind_name(zone->kind));
-	put_number(text, "\",", zone->instance);
-	put_number(text, ",", zone->counter_uj);
-	put_number(text, ",", zone->total_uj);
-	put_number(text, ",", zone->gaps);
-	put_number(text, ",", zone->still_ns);
-	put_number(text, ",", zone->problem);
-	put(text, "]");
-}
-
-/*
- * By hand, and zones as rows: of 200 of them every second, trees of JSON and names of fields would be most of the work.
- */
-char *energy_to_text(const struct energy_snapshot *snapshot)
-{
-	struct text text = {.start = malloc(ENERGY_FILE_MAX)};
-
-	if (!text.start)
-		return NULL;
-	text.at = text.start;
-	text.end = text.start + ENERGY_FILE_MAX - 1;
-	put_number(&text, "{\"v\":", FORMAT_VERSION);
-	put(&text, ",\"boot\":\"");
-	put(&text, snapshot->boot_id);
-	put(&text, "\",\"source\":\"");
-	put(&text, snapshot->source);
-	put_number(&text, "\",\"begun_ns\":", snapshot->begun_ns);
-	put_number(&text, ",\"at_ns\":", snapshot->at_ns);
-	put_number(&text, ",\"wrap_ns\":", snapshot->wrap_ns & INT64_MAX);
-	put(&text, ",\"zones\":[");
-	for (uint32_t i = 0; i < snapshot->zone_count; i++)
-		put_zone(&text, &snapshot->zone[i], i == 0);
-	put(&text, "]}");
-	*text.at = '\0';
-	return text.start;
+	return json_pack("[s, s, I, I, I, I, I, i]", zone->name, rapl_kind_name(zone->kind), (json_int_t)zone->instance,
+	                 (json_int_t)zone->counter_uj, (json_int_t)zone->total_uj, (json_int_t)zone->gaps,
+	                 (json_int_t)zone->still_ns, (int)zone->problem);
 }
 
 json_t *energy_to_json(const struct energy_snapshot *snapshot)
 {
-	cleanup_free char *text = energy_to_text(snapshot);
+	json_t *zones = json_array();
 
-	return text ? memory_json(text, strlen(text), 0) : NULL;
+	for (uint32_t i = 0; i < snapshot->zone_count; i++)
+		json_array_append_new(zones, zone_to_json(&snapshot->zone[i]));
+	return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:o}", "v", FORMAT_VERSION, "boot", snapshot->boot_id,
+	                 "source", snapshot->source, "begun_ns", (json_int_t)snapshot->begun_ns, "at_ns",
+	                 (json_int_t)snapshot->at_ns, "wrap_ns", (json_int_t)(snapshot->wrap_ns & INT64_MAX), "zones",
+	                 zones);
 }
 
 /* 0.1 wrote objects, with neither still_ns nor problem. */

@@ -20,13 +20,6 @@ struct system {
 	double variance;
 };
 
-const char *fit_state_name(enum fit_state state)
-{
-	static const char *const names[N] = {"asleep", "spinning", "computing"};
-
-	return names[state];
-}
-
 void fit_add(struct fit_sums *sums, double seconds, double joules, const double rank_s[N])
 {
 	sums->samples++;

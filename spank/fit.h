@@ -41,9 +41,6 @@ struct fit {
 	struct fit_value could_save_j;           /* had they slept while they spun, it would have been so much less */
 };
 
-/* "asleep", "spinning", "computing". */
-const char *fit_state_name(enum fit_state state);
-
 /* Adds an interval of that many seconds, in which so many joules went and the ranks spent rank_s in each state. */
 void fit_add(struct fit_sums *sums, double seconds, double joules, const double rank_s[FIT_STATE_COUNT]);
 

@@ -20,6 +20,7 @@
 #include "spank/files.h"
 #include "spank/log.h"
 #include "spank/neighbours.h"
+#include "spank/record_grant.h"
 
 #define TASKS_MAX 1024
 #define SECOND_NS UINT64_C(1000000000)
@@ -36,6 +37,8 @@ struct task {
 	bool ended;
 	bool released;
 };
+
+_Static_assert(ALLOTMENT_REFUSALS <= RECORD_GRANT_REFUSALS, "a record has room for all refusals");
 
 /* What the record says, for whoever asks. */
 struct note {
@@ -359,25 +362,28 @@ static bool is_worth_noting(const struct grant *grant, const struct note *note)
 json_t *grant_to_json(struct grant *grant)
 {
 	static const char *const modes[] = {[SITE_GRANT_LEASE] = "lease", [SITE_GRANT_FILE] = "file"};
-	json_t *refused = json_object();
+	struct record_grant record;
 	struct note note;
 
-	if (!grant) {
-		json_decref(refused);
+	if (!grant)
 		return NULL;
-	}
 	pthread_mutex_lock(&grant->mutex);
 	note = grant->note;
 	pthread_mutex_unlock(&grant->mutex);
-	if (!is_worth_noting(grant, &note)) {
-		json_decref(refused);
+	if (!is_worth_noting(grant, &note))
 		return NULL;
+	record = (struct record_grant){
+	        .cores = note.cores,
+	        .transitions = note.transitions,
+	        .low_us = note.low_ns / 1000,
+	        .refusals = note.refusals,
+	};
+	snprintf(record.mode, sizeof(record.mode), "%s", modes[grant->config.rules.domain.grant]);
+	for (size_t i = 0; i < note.refusals; i++) {
+		snprintf(record.refusal[i].why, sizeof(record.refusal[i].why), "%s", note.refusal[i].why);
+		record.refusal[i].cores = note.refusal[i].cores;
 	}
-	for (size_t i = 0; i < note.refusals; i++)
-		json_object_set_new(refused, note.refusal[i].why, json_integer(note.refusal[i].cores));
-	return json_pack("{s:s, s:I, s:o, s:I, s:I}", "mode", modes[grant->config.rules.domain.grant], "cores",
-	                 (json_int_t)note.cores, "refused", refused, "transitions", (json_int_t)note.transitions,
-	                 "low_us", (json_int_t)(note.low_ns / 1000));
+	return record_grant_write(&record);
 }
 
 static void grant_free(struct grant *grant)

@@ -8,9 +8,8 @@
 #include <sys/stat.h>
 
 #include "spank/cleanup.h"
+#include "spank/proc.h"
 #include "spank/state.h"
-
-#define START_FIELD 20 /* of /proc/<pid>/stat, counted from the state, which is 1 */
 
 static ssize_t file_read(const char *path, char *text, size_t size)
 {
@@ -40,24 +39,18 @@ int holder_boot(char boot[HOLDER_BOOT_MAX])
 /* Returns 0, -ESRCH for a process that has ended (nobody may have waited for it yet), or -errno. */
 static int process_start(uint32_t process, uint64_t *ret_start)
 {
-	char path[32], text[1024], state;
-	const char *field;
-	ssize_t length;
+	char path[32];
+	struct proc_stat stat;
+	int result;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", process);
-	length = file_read(path, text, sizeof(text));
-	if (length < 0)
-		return (int)length;
-	/* the program's name may hold anything, ") " too */
-	field = strrchr(text, ')');
-	if (!field || field[1] != ' ')
+	result = proc_stat_read(AT_FDCWD, path, &stat);
+	if (result < 0)
+		return result;
+	if (stat.start == UINT64_MAX)
 		return -EBADMSG;
-	state = field[2];
-	for (int i = 0; i < START_FIELD && field; i++)
-		field = strchr(field + 1, ' ');
-	if (!field || sscanf(field, " %" SCNu64, ret_start) != 1)
-		return -EBADMSG;
-	return state == 'Z' || state == 'X' ? -ESRCH : 0;
+	*ret_start = stat.start;
+	return stat.state == 'Z' || stat.state == 'X' ? -ESRCH : 0;
 }
 
 int holder_init(uint32_t job_id, uint32_t step_id, struct holder *ret_holder)

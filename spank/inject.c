@@ -59,6 +59,40 @@ static int get_preload(spank_t spank, char **ret_value)
 	return -E2BIG;
 }
 
+/* What an outer step of ours has set is not the user's. */
+static void clean_threads(spank_t spank)
+{
+	char ours[OPENMP_TEXT_MAX], value[OPENMP_VALUE_MAX];
+
+	if (spank_getenv(spank, OPENMP_VARIABLE, ours, sizeof(ours)) == ESPANK_SUCCESS)
+		for (unsigned i = 0; i < OPENMP_VARIABLES; i++)
+			if (spank_getenv(spank, openmp_name(i), value, sizeof(value)) == ESPANK_SUCCESS &&
+			    openmp_is_ours(ours, i, value))
+				spank_unsetenv(spank, openmp_name(i));
+	spank_unsetenv(spank, OPENMP_VARIABLE);
+}
+
+void inject_threads(spank_t spank, enum site_threads threads, uint64_t spins, const char *program)
+{
+	struct openmp_setting settings[OPENMP_VARIABLES];
+	char text[OPENMP_TEXT_MAX], value[2];
+	uint32_t set = 0;
+	size_t count;
+
+	if (openmp_is_daemon(program))
+		return;
+	for (unsigned i = 0; i < OPENMP_VARIABLES; i++)
+		if (spank_getenv(spank, openmp_name(i), value, sizeof(value)) != ESPANK_ENV_NOEXIST)
+			set |= 1u << i;
+	count = openmp_choose(threads, set, spins, settings);
+	openmp_print(settings, count, text);
+	/* The mark first: without it an inner step would take ours for the user's. */
+	if (count == 0 || spank_setenv(spank, OPENMP_VARIABLE, text, 1) != ESPANK_SUCCESS)
+		return;
+	for (size_t i = 0; i < count; i++)
+		spank_setenv(spank, openmp_name(settings[i].variable), settings[i].value, 0);
+}
+
 int inject_clean(spank_t spank, struct error *error)
 {
 	cleanup_free char *value = NULL;
@@ -66,6 +100,7 @@ int inject_clean(spank_t spank, struct error *error)
 	int rc = get_preload(spank, &value);
 
 	spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
+	clean_threads(spank);
 	if (rc < 0)
 		return error_set(error, rc, "LD_PRELOAD is left alone: %s", strerror(-rc));
 	if (!value || (!strstr(value, LIBRARY_NAME) && !strstr(value, LIBRARY_BY_DESCRIPTOR)))

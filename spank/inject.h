@@ -8,9 +8,11 @@
 #include <slurm/spank.h>
 
 #include "spank/error.h"
+#include "spank/openmp.h"
 #include "spank/segment.h"
 
-/* Removes our entries from the task's LD_PRELOAD, and MPI_WAIT_CONFIG. Returns 0 or negative errno. */
+/* Removes our entries from the task's LD_PRELOAD, MPI_WAIT_CONFIG, and what inject_threads set in an outer step and
+ * nobody has changed since. Returns 0 or negative errno. */
 int inject_clean(spank_t spank, struct error *error);
 
 /*
@@ -21,6 +23,9 @@ int inject_clean(spank_t spank, struct error *error);
  */
 int inject_task(spank_t spank, const char *library, const char *flat, const char *added, const struct segment *segment,
                 struct error *error);
+
+/* Sets what the OpenMP runtime of this program is told (openmp.h), in the task itself and after inject_clean. */
+void inject_threads(spank_t spank, enum site_threads threads, uint64_t spins, const char *program);
 
 /*
  * Copies an LD_PRELOAD value without the entries whose file name is library_name, and without those by descriptor

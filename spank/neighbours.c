@@ -14,13 +14,13 @@
 
 #include "spank/cleanup.h"
 #include "spank/files.h"
+#include "spank/proc.h"
 #include "spank/thread.h"
 
 #define PROCESSES_MAX 32768
 #define THREADS_MAX   16384 /* of other jobs, looked at in one go */
 #define LEVELS_MAX    32
 #define CPUS_MAX      16384
-#define FIELD_CPU     39 /* of /proc/<pid>/stat, counted from 1 */
 #define NS_IN_S       UINT64_C(1000000000)
 #define LOOK_EVERY_NS NS_IN_S
 #define LOOK_PART     20 /* of the time, at most, is spent looking */
@@ -69,12 +69,6 @@ static bool text_read(int directory, const char *path, char *text, size_t size)
 	return length > 0;
 }
 
-/* The name in parentheses is the user's: what counts begins after the last one. NULL: it is gone. */
-static const char *stat_read(int directory, const char *path, char text[1024])
-{
-	return text_read(directory, path, text, 1024) ? strrchr(text, ')') : NULL;
-}
-
 /* A slurmstepd is root's, and says in its title whose it is: "slurmstepd: [17.batch]". */
 static uint32_t stepd_job(const struct look *look, const char *pid, const char *name)
 {
@@ -82,8 +76,7 @@ static uint32_t stepd_job(const struct look *look, const char *pid, const char *
 	struct stat status;
 	uint32_t job_id = 0; /* of an unknown job */
 
-	if (strncmp(name, "(" STEPD ")", strlen(STEPD) + 2) != 0 || fstatat(look->proc, pid, &status, 0) ||
-	    status.st_uid != 0)
+	if (strcmp(name, STEPD) != 0 || fstatat(look->proc, pid, &status, 0) || status.st_uid != 0)
 		return NOT_A_STEPD;
 	snprintf(path, sizeof(path), "%.10s/ns/uts", pid);
 	if (fstatat(look->proc, path, &status, 0) == 0 && status.st_ino != look->node)
@@ -96,16 +89,15 @@ static uint32_t stepd_job(const struct look *look, const char *pid, const char *
 
 static bool process_add(struct look *look, struct processes *processes, const char *pid)
 {
-	char path[32], text[1024], state;
-	const char *rest, *name;
+	char path[32];
+	struct proc_stat stat;
 	struct process process = {.pid = atoi(pid)};
 
 	snprintf(path, sizeof(path), "%.10s/stat", pid);
-	rest = stat_read(look->proc, path, text);
-	name = rest ? strchr(text, '(') : NULL;
-	if (!name || sscanf(rest, ") %c %d", &state, &process.parent) != 2)
+	if (proc_stat_read(look->proc, path, &stat))
 		return true;
-	process.job_id = stepd_job(look, pid, name);
+	process.parent = stat.parent;
+	process.job_id = stepd_job(look, pid, stat.name);
 	if (processes->count == processes->room) {
 		size_t room = processes->room ? processes->room * 2 : 1024;
 		struct process *item = room > PROCESSES_MAX ? NULL : realloc(processes->item, room * sizeof(*item));
@@ -163,13 +155,6 @@ static bool is_of_another_job(const struct look *look, const struct processes *p
 	return false;
 }
 
-static int state_cpu(const char *rest)
-{
-	for (int field = 2; rest && field < FIELD_CPU; field++)
-		rest = strchr(rest + 1, ' ');
-	return rest ? atoi(rest + 1) : -1;
-}
-
 /* Only what this process may run on besides tells whether Slurm, or somebody else, has bound it. */
 static bool mask_read(struct look *look, pid_t thread)
 {
@@ -186,13 +171,11 @@ static bool mask_read(struct look *look, pid_t thread)
 /* root: a process of root's that sleeps is Slurm's own, as the extern step's is. */
 static void thread_add(struct look *look, int tasks, const char *name, bool root)
 {
-	char path[32], text[1024];
-	const char *rest;
-	int cpu;
+	char path[32];
+	struct proc_stat stat;
 
 	snprintf(path, sizeof(path), "%.10s/stat", name);
-	rest = stat_read(tasks, path, text);
-	if (!rest || strlen(rest) < 3 || strchr("TtZXx", rest[2]) || (root && rest[2] != 'R'))
+	if (proc_stat_read(tasks, path, &stat) || strchr("TtZXx", stat.state) || (root && stat.state != 'R'))
 		return;
 	if (mask_read(look, atoi(name))) {
 		for (unsigned i = 0; i < CPUS_MAX; i++)
@@ -200,9 +183,8 @@ static void thread_add(struct look *look, int tasks, const char *name, bool root
 				hwloc_bitmap_set(look->cpus, i);
 		return;
 	}
-	cpu = rest[2] == 'R' ? state_cpu(rest) : -1;
-	if (cpu >= 0)
-		hwloc_bitmap_set(look->cpus, (unsigned)cpu);
+	if (stat.state == 'R' && stat.cpu >= 0)
+		hwloc_bitmap_set(look->cpus, (unsigned)stat.cpu);
 }
 
 static void process_see(struct look *look, pid_t pid)

@@ -4,9 +4,8 @@
 #include "spank/files.h"
 #include "spank/log.h"
 #include "spank/memory.h"
-#include "spank/node_window.h"
 #include "spank/outbox.h"
-#include "spank/run.h"
+#include "spank/record_node.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,65 +17,56 @@
 #define ENDED             "ended"
 #define RUNS_MAX          8 /* of a job whose records wait for slurmdbd */
 
-static json_t *id_or_null(uint32_t id)
-{
-	return id == STATE_NONE ? json_null() : json_integer((json_int_t)id);
-}
-
-json_t *node_record_build(const struct state_job *job, const char *node, double end_s,
+json_t *node_record_build(const struct state_job *job, const char *name, double end_s,
                           const struct energy_window *energy, const struct energy_share *share,
                           const struct node_steps *steps)
 {
-	json_t *json =
-	        json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s}", "v", 1, "kind", "node",
-	                  "node", node, "cluster", job->cluster, "job_id", (json_int_t)job->job_id, "array_job_id",
-	                  id_or_null(job->array_job_id), "array_task_id", id_or_null(job->array_task_id), "het_job_id",
-	                  id_or_null(job->het_job_id), "het_offset", id_or_null(job->het_offset), "restart_count",
-	                  (json_int_t)job->restart_count, "uid", (json_int_t)job->uid, "gid", (json_int_t)job->gid,
-	                  "nodes", job->nodes);
+	struct record_node node = {
+	        .job_id = job->job_id,
+	        .array_job_id = job->array_job_id,
+	        .array_task_id = job->array_task_id,
+	        .het_job_id = job->het_job_id,
+	        .het_offset = job->het_offset,
+	        .restart_count = job->restart_count,
+	        .run = {.known = job->restart_known, .timeless = job->too_late},
+	        .uid = job->uid,
+	        .gid = job->gid,
+	        .nodes = job->nodes,
+	        .policy = job->policy,
+	        .start_s = job->start_s,
+	        .end_s = end_s,
+	        .cores = job->cores,
+	        .cores_total = job->cores_total,
+	        .steps_left_out = steps->left_out,
+	        .steps_summed = steps->summed,
+	};
+	json_t *json;
 
-	if (!json)
-		return NULL;
-	json_object_set_new(json, "restart_known", json_boolean(job->restart_known));
-	json_object_set_new(json, "timeless", json_boolean(job->too_late));
-	json_object_set_new(json, "policy", state_policy_to_json(&job->policy));
-	json_object_set_new(json, "start_s", json_real(job->start_s));
-	json_object_set_new(json, "end_s", json_real(end_s));
-	json_object_set_new(json, "cores", json_integer((json_int_t)job->cores));
-	json_object_set_new(json, "cores_total", json_integer((json_int_t)job->cores_total));
-	json_object_set_new(json, "energy", energy ? node_window_to_json(energy, share) : json_null());
-	json_object_set_new(json, "energy_why", json_string(energy ? "" : job->energy_why));
-	json_object_set_new(json, "steps_left_out", json_integer((json_int_t)steps->left_out));
-	json_object_set_new(json, "steps_summed", json_integer((json_int_t)steps->summed));
+	snprintf(node.node, sizeof(node.node), "%s", name);
+	memcpy(node.cluster, job->cluster, sizeof(node.cluster));
+	snprintf(node.energy_why, sizeof(node.energy_why), "%s", energy ? "" : job->energy_why);
+	json = record_node_write(&node);
+	if (json)
+		json_object_set_new(json, "energy", energy ? record_energy_write(energy, share) : json_null());
 	return json;
 }
 
-/* null where there are no counters. */
 static json_t *throttle_now(const struct state_job *job)
 {
-	uint64_t events[THROTTLE_KIND_COUNT];
+	struct record_throttle throttle = {.known = false};
 	struct throttle now;
-	json_t *json;
 
 	throttle_read(&now);
-	if (!throttle_between(&job->throttle, &now, job->cpus, events))
-		return json_null();
-	json = json_object();
-	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
-		json_object_set_new(json, throttle_kind_name((enum throttle_kind)kind),
-		                    json_integer((json_int_t)events[kind]));
-	return json;
+	throttle.known = throttle_between(&job->throttle, &now, job->cpus, throttle.events);
+	return record_throttle_write(&throttle);
 }
 
 /* Of the steps' points and the job's ends; NULL where no step was sampled. */
 static json_t *power_print(struct power_curve *curve, const struct power_points *ends)
 {
-	json_t *json;
-
 	if (curve->count > 0)
 		power_curve_add(curve, ends);
-	json = power_curve_to_json(curve);
-	return json;
+	return record_power_write(curve);
 }
 
 /* Returns whether there is a window from the job's begin until now; if not, why is filled in. */
@@ -179,7 +169,7 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	                           has_window ? &window : NULL, &share, &steps);
 	if (record) {
 		json_object_set_new(record, "throttle", throttle_now(job));
-		json_object_set_new(record, "watts", watts_fit(&steps.watts, &share));
+		json_object_set_new(record, "watts", record_watts_write(&steps.watts, &share));
 		if (has_window && power)
 			json_object_set(record, "power_mw", power);
 		result = key_choose(end, job, record, key, error);

@@ -1,8 +1,6 @@
 /*
- * Node record: what one node knows of one job when the job has ended there.
- *
- * Built from the node's state and one last energy sample, written to the outbox; record.h makes the job's record out of
- * one or many of them. {"v": 1, "kind": "node", "node": ..., the job's ids, "energy": ..., "steps": [...]}.
+ * The end of a job on a node: its record, made of the node's state and one last energy sample, goes to the outbox.
+ * record.h makes the job's record out of one or many of them.
  */
 #ifndef MPIWAIT_SPANK_NODE_RECORD_H
 #define MPIWAIT_SPANK_NODE_RECORD_H
@@ -15,8 +13,6 @@
 #include "spank/error.h"
 #include "spank/node_steps.h"
 #include "spank/state.h"
-
-#define NODE_RECORD_MAX (4 * 1024 * 1024) /* bytes */
 
 struct node_record_end {
 	struct state_place place;

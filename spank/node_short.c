@@ -1,8 +1,7 @@
 #include "spank/node_short.h"
 
 #include "spank/memory.h"
-#include "spank/node_record.h"
-#include "spank/step_sums.h"
+#include "spank/record_node.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +58,7 @@ static void steps_drop(json_t *record)
 
 char *node_short_print(json_t *record, size_t most)
 {
-	static void (*const shorten[])(json_t * wait) = {step_sums_keep, step_sums_least};
+	static void (*const shorten[])(json_t * wait) = {record_wait_shorten, record_wait_least};
 	char *text = memory_text(record, JSON_COMPACT | JSON_REAL_PRECISION(15));
 
 	for (size_t i = 0; text && strlen(text) > most; i++) {

@@ -3,10 +3,9 @@
 #include "spank/cleanup.h"
 #include "spank/files.h"
 #include "spank/memory.h"
-#include "spank/node_record.h"
-#include "spank/node_window.h"
+#include "spank/record_node.h"
+#include "spank/record_policy.h"
 #include "spank/state.h"
-#include "spank/step_sums.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -73,12 +72,12 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 		if (json_object_get(file, as_they_are[i]))
 			json_object_set(json, as_they_are[i], json_object_get(file, as_they_are[i]));
 	if (step->policy.asked[0])
-		json_object_set_new(json, "policy", state_policy_to_json(&step->policy));
+		json_object_set_new(json, "policy", record_policy_write(&step->policy));
 	if (step->has_energy) {
 		struct energy_window window;
 
 		energy_between(&step->from, &step->to, &window);
-		json_object_set_new(json, "energy", node_window_to_json(&window, share));
+		json_object_set_new(json, "energy", record_energy_write(&window, share));
 	}
 	return json;
 }
@@ -129,16 +128,16 @@ static void step_add(struct node_steps *steps, json_t *step, bool whole)
 
 	steps->ranks += json_array_size(json_object_get(wait, "ranks"));
 	if (steps->ranks > NODE_RANKS_MAX)
-		step_sums_ranks(wait);
+		record_ranks_shorten(wait);
 	if (whole)
 		length = text_add(steps, step, DETAILS_MAX - steps->details);
 	if (!length) {
-		step_sums_keep(wait);
+		record_wait_shorten(wait);
 		length = text_add(steps, step, DETAILS_MAX - steps->details);
 	}
 	steps->details += length;
 	if (!length) {
-		step_sums_least(wait);
+		record_wait_least(wait);
 		json_object_clear(json_object_get(json_object_get(step, "grant"), "refused"));
 		length = text_add(steps, step, TEXT_MAX);
 		steps->summed += length > 0;

@@ -67,6 +67,21 @@ static int set_profile(const char *value, struct options *options)
 	return value ? -EINVAL : 0;
 }
 
+static int set_threads(const char *value, struct options *options)
+{
+	options->threads = value ? site_threads_find(value) : SITE_THREADS_UNSAID;
+	return options->threads == SITE_THREADS_UNSAID ? -EINVAL : 0;
+}
+
+static int set_polls(const char *value, struct options *options)
+{
+	if (!value || (strcmp(value, "on") != 0 && strcmp(value, "off") != 0))
+		return -EINVAL;
+	options->has_polls = true;
+	options->polls = strcmp(value, "on") == 0;
+	return 0;
+}
+
 static int set_collectives(const char *value, struct options *options)
 {
 	if (!value || strcmp(value, "ibarrier") != 0)
@@ -89,6 +104,8 @@ static const struct key keys[] = {
         {"slowdown", "slowdown=PERCENT, from " TEXT(OPTIONS_SLOWDOWN_LEAST) " to " TEXT(OPTIONS_SLOWDOWN_MOST),
          set_slowdown, "how much longer a wait may take"},
         {"pin", "pin=cores|none", set_pin, "whether tasks that nobody bound get cores of their own"},
+        {"threads", "threads=" SITE_THREADS_WORDS, set_threads, "whether a rank's OpenMP threads spin while it waits"},
+        {"polls", "polls=on|off", set_polls, "rests in loops of the program's own that only test and probe"},
         {"profile", "profile, without a value", set_profile, "times every call and counts bytes"},
         {"collectives", "collectives=ibarrier", set_collectives,
          "an Ibarrier with naps before five collectives;\n"
@@ -305,12 +322,27 @@ int options_check(const struct options *options, const struct policy_set *set, c
 	                 nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
-void options_apply(const struct options *options, struct policy *policy)
+/* A policy that only measures changes nothing, whatever the site says. */
+static enum site_threads threads_of(const struct site *site, const struct policy *policy)
 {
+	const uint32_t naps = 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_EVENT;
+
+	if (policy->threads != SITE_THREADS_UNSAID)
+		return policy->threads;
+	if (site->threads != SITE_THREADS_UNSAID && policy->rungs)
+		return site->threads;
+	return policy->rungs & naps ? SITE_THREADS_BOUNDED : SITE_THREADS_KEEP;
+}
+
+void options_apply(const struct options *options, const struct site *site, struct policy *policy)
+{
+	policy->threads = options->threads ? options->threads : threads_of(site, policy);
 	if (options->has_slowdown)
 		policy->relative_ppm = options->slowdown_ppm;
 	if (options->has_slowdown && policy->slowdown_ppm)
 		policy->slowdown_ppm = options->slowdown_ppm;
+	if (options->has_polls)
+		policy->polls = options->polls;
 	policy->ibarrier = options->ibarrier;
 }
 
@@ -349,6 +381,11 @@ static void key_default(const struct key *key, const struct policy_set *set, con
 	snprintf(buffer, 48, "not");
 	if (key->set == set_pin)
 		snprintf(buffer, 48, "%s", site->pin == SITE_PIN_CORES ? "cores" : "none");
+	else if (key->set == set_polls)
+		snprintf(buffer, 48, "off, or the policy's");
+	else if (key->set == set_threads)
+		snprintf(buffer, 48, "%s",
+		         site->threads ? site_threads_word(site->threads) : "bounded where ranks nap");
 	else if (key->set == set_slowdown && nap)
 		snprintf(buffer, 48, "the policy's, nap has %g", (double)nap->relative_ppm / 1e4);
 	else if (key->set == set_slowdown)

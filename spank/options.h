@@ -24,6 +24,9 @@ struct options {
 	uint32_t slowdown_ppm;
 	bool has_pin; /* pin=cores|none */
 	enum site_pin pin;
+	enum site_threads threads; /* threads=keep|bounded|passive */
+	bool has_polls;            /* polls=on|off */
+	bool polls;
 	bool profile;               /* profile, or csv= */
 	bool ibarrier;              /* collectives=ibarrier */
 	char csv[OPTIONS_TEXT_MAX]; /* csv=DIR, "": none */
@@ -42,8 +45,11 @@ int options_parse(const char *text, struct options *ret_options, struct error *e
 int options_check(const struct options *options, const struct policy_set *set, const struct site *site,
                   struct error *error);
 
-/* Applies slowdown= and collectives= to a copy of the policy. */
-void options_apply(const struct options *options, struct policy *policy);
+/*
+ * Applies slowdown=, threads=, polls= and collectives= to a copy of the policy. Of threads= the strongest word holds:
+ * the option's, the policy file's, the site's where the policy spends time, bounded where it naps. Then it is said.
+ */
+void options_apply(const struct options *options, const struct site *site, struct policy *policy);
 
 /* Writes the answer to "help": a line per policy, the keys with their defaults, where to read on. Returns its length;
  * cut at size. */

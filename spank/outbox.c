@@ -2,7 +2,7 @@
 
 #include "spank/cleanup.h"
 #include "spank/files.h"
-#include "spank/node_record.h"
+#include "spank/record_node.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -33,6 +33,8 @@ void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
 	        plan.inject && facts->kind == STEP_SRUN && facts->step_cpus > 0 &&
 	        (uint64_t)facts->local_tasks * (facts->cpus_per_task ? facts->cpus_per_task : 1) > facts->step_cpus;
 	plan.grant = plan.inject && is_granted(facts);
+	/* Not for a script: what it sets later would stand beside ours, in variables that outweigh it. */
+	plan.threads = plan.inject && facts->kind == STEP_SRUN ? facts->policy->threads : SITE_THREADS_UNSAID;
 	*ret_plan = plan;
 }
 

@@ -31,8 +31,9 @@ struct plan {
 	bool inject;  /* tasks get the preload library */
 	bool bind;    /* task i gets cores [i * cores_per_task, (i + 1) * cores_per_task) of the step's list */
 	uint32_t cores_per_task;
-	bool shared; /* more CPUs asked for than there are: tasks share cores */
-	bool grant;  /* tasks may get a say in the frequency of their own cores */
+	bool shared;               /* more CPUs asked for than there are: tasks share cores */
+	bool grant;                /* tasks may get a say in the frequency of their own cores */
+	enum site_threads threads; /* what their OpenMP runtimes are told; keep: nothing */
 };
 
 /* Who may change the frequency of a CPU: the number of a task, or why nobody. */

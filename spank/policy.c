@@ -223,6 +223,24 @@ static int read_slowdown(const json_t *value, struct policy *policy, struct erro
 	return 0;
 }
 
+static int read_threads(const json_t *value, struct policy *policy, struct error *error)
+{
+	const char *word = json_string_value(value);
+
+	policy->threads = word ? site_threads_find(word) : SITE_THREADS_UNSAID;
+	if (policy->threads == SITE_THREADS_UNSAID)
+		return error_set(error, -EINVAL, "'threads' is not one of " SITE_THREADS_WORDS);
+	return 0;
+}
+
+static int read_polls(const json_t *value, struct policy *policy, struct error *error)
+{
+	if (!json_is_boolean(value))
+		return error_set(error, -EINVAL, "'polls' is not true or false");
+	policy->polls = json_is_true(value);
+	return 0;
+}
+
 static int read_key(const char *key, const json_t *value, struct policy *policy, struct error *error)
 {
 	if (strcmp(key, "$schema") == 0)
@@ -245,6 +263,10 @@ static int read_key(const char *key, const json_t *value, struct policy *policy,
 		return read_budget(value, policy, error);
 	if (strcmp(key, "slowdown_percent") == 0)
 		return read_slowdown(value, policy, error);
+	if (strcmp(key, "threads") == 0)
+		return read_threads(value, policy, error);
+	if (strcmp(key, "polls") == 0)
+		return read_polls(value, policy, error);
 	if (strcmp(key, "pstate_after_us") == 0)
 		return read_pstate_after(value, policy, error);
 	if (strcmp(key, "choose") == 0)
@@ -253,7 +275,7 @@ static int read_key(const char *key, const json_t *value, struct policy *policy,
 		return read_name(value, key, policy->fallback, error);
 	return error_set(error, -EINVAL,
 	                 "unknown key '%s' (accepted: version, name, summary, inject, rungs, needs, budget, "
-	                 "slowdown_percent, pstate_after_us, choose, fallback)",
+	                 "slowdown_percent,  threads, polls, pstate_after_us, choose, fallback)",
 	                 key);
 }
 
@@ -273,6 +295,8 @@ static int check_whole(const json_t *root, const struct policy *policy, struct e
 		return error_set(error, -EINVAL, "'pstate_after_us' without the rung 'pstate'");
 	if (json_object_get(root, "slowdown_percent") && !policy->rungs)
 		return error_set(error, -EINVAL, "'slowdown_percent' without rungs");
+	if (policy->polls && !policy->rungs)
+		return error_set(error, -EINVAL, "'polls' without rungs");
 	if (policy->rungs && policy->choose_count)
 		return error_set(error, -EINVAL, "'choose' and rungs exclude each other");
 	if (!policy->inject && (policy->rungs || policy->choose_count || policy->fallback[0]))

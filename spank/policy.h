@@ -37,9 +37,11 @@ struct policy {
 	uint64_t absolute_ns;
 	uint64_t max_ns;
 	uint64_t rma_ns;
-	uint64_t slowdown_ppm;    /* of its time, by which a rank may be late in all where waits are forecast */
-	bool ibarrier;            /* an Ibarrier before some collectives: the option's, no file's */
-	uint64_t pstate_after_ns; /* of a wait, from which on the rung pstate holds */
+	uint64_t slowdown_ppm;     /* of its time, by which a rank may be late in all where waits are forecast */
+	enum site_threads threads; /* how a rank's OpenMP threads wait; SITE_THREADS_UNSAID: the file does not say */
+	bool polls;                /* rest in loops of the program's own that only ask */
+	bool ibarrier;             /* an Ibarrier before some collectives: the option's, no file's */
+	uint64_t pstate_after_ns;  /* of a wait, from which on the rung pstate holds */
 	char choose[POLICY_CHOICES_MAX][POLICY_NAME_MAX]; /* "auto": the first of these that the host supports */
 	size_t choose_count;
 	char fallback[POLICY_NAME_MAX]; /* "": none, then profile */

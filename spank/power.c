@@ -145,33 +145,23 @@ static double watts_between(const struct power_point *a, const struct power_poin
 	return (double)(b->used_uj - a->used_uj) / (double)(b->at_ns - a->at_ns) * 1e3;
 }
 
-static json_t *part_print(const struct power_part *part)
-{
-	if (part->known_s <= part->missing_s)
-		return json_null();
-	return json_integer((json_int_t)fmin(round(part->joules / part->known_s * 1e3), 1e15));
-}
-
-json_t *power_curve_to_json(struct power_curve *curve)
+bool power_curve_parts(struct power_curve *curve, struct power_parts *ret_parts)
 {
 	struct power_parts parts = {0};
 	const struct power_point *point = curve->point;
-	json_t *json;
 
 	if (curve->count < 3)
-		return NULL;
+		return false;
 	qsort(curve->point, curve->count, sizeof(*curve->point), point_compare);
 	parts.length_s = (double)(point[curve->count - 1].at_ns - point[0].at_ns) / SECOND_NS;
 	parts.count = (uint32_t)fmin(fmin((double)curve->count - 1, POWER_PARTS_MAX), parts.length_s);
 	if (parts.count < 2)
-		return NULL;
+		return false;
 	for (size_t i = 1; i < curve->count; i++)
 		if (point[i].at_ns > point[i - 1].at_ns)
 			power_spread(&parts, (double)(point[i - 1].at_ns - point[0].at_ns) / SECOND_NS,
 			             (double)(point[i].at_ns - point[0].at_ns) / SECOND_NS,
 			             watts_between(&point[i - 1], &point[i]));
-	json = json_array();
-	for (uint32_t i = 0; json && i < parts.count; i++)
-		json_array_append_new(json, part_print(&parts.part[i]));
-	return json;
+	*ret_parts = parts;
+	return true;
 }

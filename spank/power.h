@@ -66,10 +66,9 @@ void power_curve_free(struct power_curve *curve);
 void power_spread(struct power_parts *parts, double from_s, double to_s, double watts);
 
 /*
- * For the node's record: the whole node's mean power in mW in as many equal parts as there are intervals between the
- * points, but none shorter than a second; null for a part of which less than half is known. NULL: fewer than two parts.
- * Sorts the points.
+ * The node's mean power in as many equal parts as there are intervals between the points, but none shorter than a
+ * second. Returns false where that is fewer than two parts. Sorts the points.
  */
-json_t *power_curve_to_json(struct power_curve *curve);
+bool power_curve_parts(struct power_curve *curve, struct power_parts *ret_parts);
 
 #endif

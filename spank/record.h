@@ -18,12 +18,22 @@
 
 #define RECORD_MAX 60000
 
+/* A job's record, made. {0} is none. */
+struct record {
+	json_t *json;
+	char *line;
+	double joules; /* of the job; negative: not all nodes' are known */
+};
+
 /*
  * Merges the records of count >= 1 nodes of one job of nodes_of nodes, in the order of its node list. why (may be NULL)
- * says what became of the others. *ret_line is the caller's to free. Returns 0, -EINVAL or -ENOMEM.
+ * says what became of the others. Freed by record_free. Returns 0, -EINVAL or -ENOMEM.
  */
 int record_merge(const struct record_node *const nodes[], size_t count, uint32_t nodes_of, const char *why,
-                 char **ret_line, struct error *error);
+                 struct record *ret_record, struct error *error);
+void record_free(struct record *record);
+
+#define cleanup_record __attribute__((cleanup(record_free)))
 
 /* Whether any of the nodes saw an MPI rank, and the time from the first begin to the last end. */
 bool record_has_ranks(const struct record_node *const nodes[], size_t count);
@@ -35,6 +45,6 @@ double record_elapsed_s(const struct record_node *const nodes[], size_t count);
  * nodes, or of as many of a job of at least as many; -EFBIG: the result would not fit. *ret_text is the caller's to
  * free.
  */
-int record_combine(const char *held, const char *line, char **ret_text);
+int record_combine(const char *held, const struct record *record, char **ret_text);
 
 #endif

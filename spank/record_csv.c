@@ -2,17 +2,17 @@
 
 #include <stddef.h>
 
-bool record_csv_get(const json_t *step, struct record_csv *ret_csv)
+json_t *record_csv_write(enum csv_outcome outcome)
 {
-	const json_t *csv = json_object_get(step, "csv");
+	return json_string(csv_outcome_name(outcome));
+}
 
+bool record_csv_read(const json_t *json, struct record_csv *ret_csv)
+{
 	*ret_csv = (struct record_csv){{0}};
-	if (!csv)
-		return true;
-	if (!json_is_string(csv))
-		return false;
-	ret_csv->nodes[csv_outcome_find(json_string_value(csv))] = 1;
-	return true;
+	if (json_is_string(json))
+		ret_csv->nodes[csv_outcome_find(json_string_value(json))] = 1;
+	return !json || json_is_string(json);
 }
 
 void record_csv_add(struct record_csv *sum, const struct record_csv *from)

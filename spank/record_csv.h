@@ -15,8 +15,10 @@ struct record_csv {
 	uint64_t nodes[CSV_OUTCOMES];
 };
 
-/* Parses a step's "csv", hostile input; without one *ret_csv is zeros. Returns whether it is as it should be. */
-bool record_csv_get(const json_t *step, struct record_csv *ret_csv);
+json_t *record_csv_write(enum csv_outcome outcome);
+
+/* From a step's "csv", hostile input; without one *ret_csv is zeros. Returns whether it is what a node writes. */
+bool record_csv_read(const json_t *json, struct record_csv *ret_csv);
 
 /* Adds one step of one node up. */
 void record_csv_add(struct record_csv *sum, const struct record_csv *from);

@@ -1,29 +1,31 @@
 #include "spank/record_grant.h"
 
-#include <math.h>
+#include "spank/json.h"
+#include "spank/record_number.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#define NUMBER_MAX 1000000000000000
-
-static bool integer_get(const json_t *object, const char *key, uint64_t *ret_number)
+static json_t *refusals_json(const struct record_grant *grant)
 {
-	const json_t *value = json_object_get(object, key);
-	json_int_t number = json_integer_value(value);
+	json_t *refused = json_object();
 
-	if (!json_is_integer(value) || number < 0 || number > NUMBER_MAX)
-		return false;
-	*ret_number = (uint64_t)number;
-	return true;
+	for (size_t i = 0; i < grant->refusals; i++)
+		json_object_set_new(refused, grant->refusal[i].why, json_integer((json_int_t)grant->refusal[i].cores));
+	return refused;
+}
+
+json_t *record_grant_write(const struct record_grant *grant)
+{
+	return json_pack("{s:s, s:I, s:o, s:I, s:I}", "mode", grant->mode, "cores", (json_int_t)grant->cores, "refused",
+	                 refusals_json(grant), "transitions", (json_int_t)grant->transitions, "low_us",
+	                 (json_int_t)grant->low_us);
 }
 
 /* A few words of ours. */
 static bool why_ok(const char *why)
 {
-	size_t length = strlen(why);
-
-	return length > 0 && length < RECORD_GRANT_WHY_MAX &&
-	       strspn(why, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 '-=,.") == length;
+	return why[0] && strlen(why) < RECORD_GRANT_WHY_MAX && characters_ok(why, JSON_LETTERS JSON_DIGITS " '-=,.");
 }
 
 static bool mode_ok(const char *mode)
@@ -31,17 +33,17 @@ static bool mode_ok(const char *mode)
 	return mode && (strcmp(mode, "lease") == 0 || strcmp(mode, "file") == 0);
 }
 
-bool record_grant_get(const json_t *step, struct record_grant *ret_grant)
+bool record_grant_read(const json_t *json, struct record_grant *ret_grant)
 {
-	json_t *json = json_object_get(step, "grant"), *refused = json_object_get(json, "refused"), *cores;
+	json_t *refused = json_object_get(json, "refused"), *cores;
 	const char *mode = json_string_value(json_object_get(json, "mode")), *why;
 
 	*ret_grant = (struct record_grant){.mode = ""};
 	if (!json || json_is_null(json))
 		return true;
-	if (!mode_ok(mode) || !integer_get(json, "cores", &ret_grant->cores) ||
-	    !integer_get(json, "transitions", &ret_grant->transitions) ||
-	    !integer_get(json, "low_us", &ret_grant->low_us) || !json_is_object(refused) ||
+	if (!mode_ok(mode) || !integer_get(json, "cores", JSON_COUNT_MAX, &ret_grant->cores) ||
+	    !integer_get(json, "transitions", JSON_COUNT_MAX, &ret_grant->transitions) ||
+	    !integer_get(json, "low_us", JSON_COUNT_MAX, &ret_grant->low_us) || !json_is_object(refused) ||
 	    json_object_size(refused) > RECORD_GRANT_REFUSALS)
 		return false;
 	snprintf(ret_grant->mode, sizeof(ret_grant->mode), "%s", mode);
@@ -49,7 +51,7 @@ bool record_grant_get(const json_t *step, struct record_grant *ret_grant)
 	{
 		struct record_refusal *refusal = &ret_grant->refusal[ret_grant->refusals++];
 
-		if (!why_ok(why) || !integer_get(refused, why, &refusal->cores))
+		if (!why_ok(why) || !integer_of(cores, JSON_COUNT_MAX, &refusal->cores))
 			return false;
 		snprintf(refusal->why, sizeof(refusal->why), "%s", why);
 	}
@@ -81,21 +83,17 @@ void record_grant_add(struct record_grant *sum, const struct record_grant *from)
 
 json_t *record_grant_print(const struct record_grant *grant)
 {
-	json_t *refused, *json;
+	json_t *json;
 
 	if (!grant->mode[0])
 		return NULL;
 	json = json_pack("{s:s, s:I}", "mode", grant->mode, "cores", (json_int_t)grant->cores);
-	refused = json_object();
-	for (size_t i = 0; i < grant->refusals; i++)
-		json_object_set_new(refused, grant->refusal[i].why, json_integer((json_int_t)grant->refusal[i].cores));
 	if (grant->refusals > 0)
-		json_object_set(json, "refused", refused);
-	json_decref(refused);
+		json_object_set_new(json, "refused", refusals_json(grant));
 	/* With the other mode it is the ranks who write, and only they know: see "wait". */
 	if (strcmp(grant->mode, "lease") == 0) {
 		json_object_set_new(json, "transitions", json_integer((json_int_t)grant->transitions));
-		json_object_set_new(json, "low_s", json_real(round((double)grant->low_us / 1e3) / 1e3));
+		json_object_set_new(json, "low_s", record_seconds_of(grant->low_us));
 	}
 	return json;
 }

@@ -27,8 +27,11 @@ struct record_grant {
 	struct record_refusal refusal[RECORD_GRANT_REFUSALS];
 };
 
-/* Parses a step's "grant", hostile input; without one *ret_grant is zeros. Returns whether it is as it should be. */
-bool record_grant_get(const json_t *step, struct record_grant *ret_grant);
+/* In the step's file and record on a node; NULL: no memory. */
+json_t *record_grant_write(const struct record_grant *grant);
+
+/* From a step's "grant", hostile input; without one *ret_grant is zeros. Returns whether it is what a node writes. */
+bool record_grant_read(const json_t *json, struct record_grant *ret_grant);
 
 /* Adds one step of one node up. Reasons beyond the last place are counted there. */
 void record_grant_add(struct record_grant *sum, const struct record_grant *from);

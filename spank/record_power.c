@@ -1,39 +1,49 @@
 #include "spank/record_power.h"
 
-#include "spank/record_node.h"
+#include "spank/json.h"
+#include "spank/memory.h"
 #include "spank/record_number.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #define MILLIWATTS_MAX 1000000000000LL
 #define MISSING_MAX    0.01 /* of a part: two nodes' parts do not end at the same moment */
 
-static bool part_get(const json_t *json, float *ret_watts)
+static json_t *part_write(const struct power_part *part)
 {
-	json_int_t milliwatts = json_integer_value(json);
-
-	*ret_watts = json_is_null(json) ? -1 : (float)milliwatts / 1000;
-	return json_is_null(json) || (json_is_integer(json) && milliwatts >= 0 && milliwatts <= MILLIWATTS_MAX);
+	if (part->known_s <= part->missing_s)
+		return json_null();
+	return json_integer((json_int_t)fmin(round(part->joules / part->known_s * 1e3), 1e15));
 }
 
-bool record_power_get(const json_t *json, struct record_power *ret_power)
+json_t *record_power_write(struct power_curve *curve)
 {
-	struct record_power power = {.count = (uint32_t)json_array_size(json)};
+	struct power_parts parts;
+	json_t *json = power_curve_parts(curve, &parts) ? json_array() : NULL;
+
+	for (uint32_t i = 0; json && i < parts.count; i++)
+		json_array_append_new(json, part_write(&parts.part[i]));
+	return json;
+}
+
+bool record_power_read(const json_t *json, struct record_power *ret_power)
+{
+	uint64_t milliwatts = 0;
 
 	if (!json || json_is_null(json))
 		return true;
 	if (!json_is_array(json) || json_array_size(json) > POWER_PARTS_MAX)
 		return false;
-	power.watts = calloc(power.count + 1, sizeof(*power.watts));
-	if (!power.watts)
+	ret_power->watts = memory_array(json_array_size(json) + 1, sizeof(*ret_power->watts));
+	if (!ret_power->watts)
 		return false;
-	for (uint32_t i = 0; i < power.count; i++)
-		if (!part_get(json_array_get(json, i), &power.watts[i])) {
-			free(power.watts);
+	for (uint32_t i = 0; i < json_array_size(json); i++) {
+		const json_t *part = json_array_get(json, i);
+
+		if (!json_is_null(part) && !integer_of(part, MILLIWATTS_MAX, &milliwatts))
 			return false;
-		}
-	*ret_power = power;
+		ret_power->watts[ret_power->count++] = json_is_null(part) ? -1 : (float)milliwatts / 1000;
+	}
 	return true;
 }
 
@@ -42,20 +52,11 @@ void record_power_free(struct record_power *power)
 	free(power->watts);
 }
 
-void record_power_begin(struct sum_power *sum, const struct record_node *const nodes[], size_t count)
+void record_power_begin(struct sum_power *sum, double start_s, double end_s, uint32_t parts)
 {
-	double end_s = 0;
-
-	*sum = (struct sum_power){.start_s = INFINITY};
-	for (size_t i = 0; i < count; i++) {
-		sum->start_s = fmin(sum->start_s, nodes[i]->start_s);
-		end_s = fmax(end_s, nodes[i]->end_s);
-		if (nodes[i]->power.count > sum->parts.count)
-			sum->parts.count = nodes[i]->power.count;
-	}
-	sum->parts.length_s = end_s - sum->start_s;
-	if (!(sum->parts.length_s > 0))
-		sum->parts.count = 0;
+	*sum = (struct sum_power){.start_s = start_s};
+	sum->parts.length_s = end_s - start_s;
+	sum->parts.count = sum->parts.length_s > 0 ? parts : 0;
 }
 
 /* What a node's watts are to be multiplied by. Sampling takes its time, so that without gaps the joules are truer. */
@@ -71,10 +72,10 @@ static double own_of(const struct record_power *power, double length_s, double a
 	return sampled_j > 0 ? own_j / sampled_j : 0;
 }
 
-void record_power_add(struct sum_power *sum, const struct record_node *node, double all_j, double own_j)
+void record_power_add(struct sum_power *sum, const struct record_power *power, double start_s, double end_s,
+                      double all_j, double own_j)
 {
-	double from_s = node->start_s - sum->start_s, length_s = node->end_s - node->start_s;
-	const struct record_power *power = &node->power;
+	double from_s = start_s - sum->start_s, length_s = end_s - start_s;
 	double own = own_of(power, length_s, all_j, own_j);
 
 	if (sum->parts.count == 0 || !(length_s > 0))
@@ -90,7 +91,7 @@ void record_power_add(struct sum_power *sum, const struct record_node *node, dou
 json_t *record_power_print(const struct sum_power *sum)
 {
 	double width_s = sum->parts.length_s / sum->parts.count;
-	json_t *json = json_array();
+	json_t *json = sum->parts.count > 0 ? json_array() : NULL;
 	bool known = false;
 
 	for (uint32_t i = 0; i < sum->parts.count; i++) {

@@ -1,7 +1,5 @@
 #include "spank/record_watts.h"
 
-#include "spank/fit.h"
-#include "spank/processors.h"
 #include "spank/record_number.h"
 
 #include <stdio.h>
@@ -10,12 +8,68 @@
 #define VALUE_MAX 1e15
 
 /* First the states' watts, in the order of enum fit_state. */
-static const char *const items[RECORD_WATTS_ITEMS] = {"asleep",    "spinning", "computing",
-                                                      "waiting_j", "saved_j",  "could_save_j"};
+static const char *const items[] = {
+#define WATTS_ITEM(name, ...) #name,
+#include "spank/record_fields.def"
+};
 
-/* The reasons that fit.c and watts_json.c give. */
+_Static_assert(sizeof(items) / sizeof(items[0]) == RECORD_WATTS_ITEMS, "each item has a row");
+
+#define SHARED "shared with other jobs"
+
+/* Those that fit.c gives, and ours. */
 static const char *const reasons[] = {"", "too few samples", "the ranks' states did not vary", "not significant",
-                                      "shared with other jobs"};
+                                      SHARED};
+
+static void value_set(json_t *object, const char *name, const struct fit_value *value)
+{
+	if (value->known && isfinite(value->value) && isfinite(value->plus_minus))
+		json_object_set_new(object, name, json_pack("[f, f]", value->value, value->plus_minus));
+}
+
+static json_t *fit_write(int32_t id, const struct fit_sums *sums)
+{
+	struct fit fit;
+	json_t *json, *states;
+
+	fit_solve(sums, &fit);
+	json = json_pack("{s:i, s:s}", "package", id, "why", fit.known ? "" : fit.why);
+	if (!json || !fit.known)
+		return json;
+	states = json_object();
+	for (int state = 0; state < FIT_STATE_COUNT; state++)
+		value_set(states, items[state], &fit.watts[state]);
+	json_object_set_new(json, "watts", states);
+	value_set(json, items[FIT_STATE_COUNT], &fit.waiting_j);
+	value_set(json, items[FIT_STATE_COUNT + 1], &fit.saved_j);
+	value_set(json, items[FIT_STATE_COUNT + 2], &fit.could_save_j);
+	return json;
+}
+
+/* Whether nobody else's work was in its power, as far as allocations say. */
+static bool is_own(const struct energy_share *share, int32_t id)
+{
+	struct package package;
+
+	if (share->node >= 1)
+		return true;
+	return share->has_packages && packages_sum(&share->packages, id, -1, &package) && package.own == package.cpus;
+}
+
+json_t *record_watts_write(const struct watts *watts, const struct energy_share *share)
+{
+	json_t *fits = watts->count > 0 ? json_array() : json_null();
+
+	for (uint32_t i = 0; i < watts->count; i++) {
+		int32_t id = watts->package[i].id;
+
+		if (is_own(share, id))
+			json_array_append_new(fits, fit_write(id, &watts->package[i].sums));
+		else
+			json_array_append_new(fits, json_pack("{s:i, s:s}", "package", id, "why", SHARED));
+	}
+	return fits;
+}
 
 static const char *reason_find(const char *text)
 {
@@ -62,7 +116,7 @@ static bool package_get(const json_t *json, struct record_watts *watts)
 	return true;
 }
 
-bool record_watts_get(const json_t *json, struct record_watts *ret_watts)
+bool record_watts_read(const json_t *json, struct record_watts *ret_watts)
 {
 	struct record_watts watts = {0};
 	const json_t *package;
@@ -98,9 +152,11 @@ static bool is_shown(const struct record_watts *watts, int item)
 
 json_t *record_watts_print(const struct record_watts *watts)
 {
-	json_t *json =
-	        json_pack("{s:o, s:o}", "packages", number(watts->packages, 0), "known", number(watts->known, 0));
+	json_t *json;
 
+	if (watts->packages == 0)
+		return NULL;
+	json = json_pack("{s:o, s:o}", "packages", number(watts->packages, 0), "known", number(watts->known, 0));
 	if (watts->known < watts->packages)
 		json_object_set_new(json, "why", json_string(watts->why));
 	for (int item = 0; item < RECORD_WATTS_ITEMS; item++) {

@@ -57,7 +57,7 @@ static json_t *wait_read(struct sampler *sampler)
 		complain(sampler, error.text);
 		return NULL;
 	}
-	return sampler->slots->count || sampler->slots->unseen ? slots_to_json(sampler->slots) : NULL;
+	return sampler->slots->count || sampler->slots->sum[WAIT_unseen] ? slots_to_json(sampler->slots) : NULL;
 }
 
 /* What the ranks did since the last tick, beside what their packages used. */

@@ -1,20 +1,44 @@
 #include "spank/service.h"
 
-#include <math.h>
+#include "spank/json.h"
+#include "spank/record_calls.h"
+#include "spank/record_number.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const hook_names[MPIWAIT_HOOKS] = {"opal", "yield", "ucp", "loop"};
-static const char *const flag_names[SERVICE_FLAGS] = {"two_mpis", "no_hook",  "lanes_full", "shared_cores",
-                                                      "locked",   "no_event", "loops",      "no_grant"};
+/* As in preload/stats.h, the names by bit. */
+static const char *const hook_names[] = {
+#define HOOK(name, ...) #name,
+#include "spank/record_fields.def"
+};
+static const char *const flag_names[] = {
+#define FLAG(name, ...) #name,
+#include "spank/record_fields.def"
+};
 
-static const char *const forecast_names[SERVICE_FORECAST_COUNT] = {"naps",     "early",      "early_us",
-                                                                   "foreseen", "unforeseen", "allowed_us"};
+enum type { TYPE_count, TYPE_seconds };
+
+static const struct {
+	const char *name; /* in the job's record */
+	enum type type;
+} forecasts[] = {
+#define FORECAST(name, type, ...) {#name, TYPE_##type},
+#include "spank/record_fields.def"
+};
+static const char *const forecast_keys[] = {
+#define FORECAST(name, type, presence, by, since, csv, text, key) #key,
+#include "spank/record_fields.def"
+};
+
+_Static_assert(sizeof(hook_names) / sizeof(hook_names[0]) == MPIWAIT_HOOKS, "each hook has a row");
+_Static_assert(sizeof(flag_names) / sizeof(flag_names[0]) == SERVICE_FLAGS, "each flag has a row");
+_Static_assert(sizeof(forecasts) / sizeof(forecasts[0]) == SERVICE_FORECAST_COUNT, "each forecast has a row");
 
 static void add(uint64_t *sum, uint64_t value)
 {
-	*sum = value > (uint64_t)SERVICE_COUNT_MAX - *sum ? (uint64_t)SERVICE_COUNT_MAX : *sum + value;
+	*sum = value > (uint64_t)JSON_COUNT_MAX - *sum ? (uint64_t)JSON_COUNT_MAX : *sum + value;
 }
 
 static int spun_compare(const void *left, const void *right)
@@ -62,8 +86,8 @@ void service_add(struct service *sum, const struct service *more)
 		service_add_spun(sum, more->spun[i].name, more->spun[i].burned_us, more->spun[i].cpu_us);
 }
 
-static void counts_to_json(json_t *wait, const char *key, const char *const names[], const uint64_t counts[],
-                           size_t count)
+static void counts_write(json_t *wait, const char *key, const char *const names[], const uint64_t counts[],
+                         size_t count)
 {
 	json_t *json = json_object();
 
@@ -75,59 +99,49 @@ static void counts_to_json(json_t *wait, const char *key, const char *const name
 	json_decref(json);
 }
 
-static void head_to_json(const struct service *service, json_t *wait)
+static void head_write(const struct service *service, json_t *wait)
 {
-	counts_to_json(wait, "hooks", hook_names, service->polls, MPIWAIT_HOOKS);
-	counts_to_json(wait, "flags", flag_names, service->ranks, SERVICE_FLAGS);
+	counts_write(wait, "hooks", hook_names, service->polls, MPIWAIT_HOOKS);
+	counts_write(wait, "flags", flag_names, service->ranks, SERVICE_FLAGS);
 	if (service->spun_count > 0)
 		json_object_set_new(wait, "spun", json_object());
 }
 
-void service_to_json(const struct service *service, json_t *wait)
+void service_write(const struct service *service, json_t *wait)
 {
-	head_to_json(service, wait);
-	counts_to_json(wait, "forecast", forecast_names, service->forecast, SERVICE_FORECAST_COUNT);
+	head_write(service, wait);
+	counts_write(wait, "forecast", forecast_keys, service->forecast, SERVICE_FORECAST_COUNT);
 	for (size_t i = 0; i < service->spun_count; i++)
 		json_object_set_new(json_object_get(wait, "spun"), service->spun[i].name,
 		                    json_pack("[I, I]", (json_int_t)service->spun[i].burned_us,
 		                              (json_int_t)service->spun[i].cpu_us));
 }
 
-static json_t *seconds(uint64_t microseconds)
-{
-	return json_real(round((double)microseconds / 1e3) / 1e3);
-}
-
 static json_t *forecast_print(const uint64_t forecast[])
 {
-	return json_pack("{s:I, s:I, s:o, s:I, s:I, s:o}", "naps", (json_int_t)forecast[SERVICE_FORECASTS], "early",
-	                 (json_int_t)forecast[SERVICE_EARLY], "early_s", seconds(forecast[SERVICE_EARLY_US]),
-	                 "foreseen", (json_int_t)forecast[SERVICE_FORESEEN], "unforeseen",
-	                 (json_int_t)forecast[SERVICE_UNFORESEEN], "allowed_s", seconds(forecast[SERVICE_ALLOWED_US]));
+	json_t *json = json_object();
+
+	for (size_t i = 0; i < SERVICE_FORECAST_COUNT; i++)
+		json_object_set_new(json, forecasts[i].name,
+		                    forecasts[i].type == TYPE_count ? json_integer((json_int_t)forecast[i])
+		                                                    : record_seconds_of(forecast[i]));
+	return json;
 }
 
 void service_print(const struct service *service, json_t *wait)
 {
-	head_to_json(service, wait);
+	head_write(service, wait);
 	if (service->forecast[SERVICE_ALLOWED_US] > 0)
 		json_object_set_new(wait, "forecast", forecast_print(service->forecast));
 	for (size_t i = 0; i < service->spun_count; i++)
 		json_object_set_new(json_object_get(wait, "spun"), service->spun[i].name,
-		                    json_pack("{s:o, s:o}", "s", seconds(service->spun[i].burned_us), "cpu_s",
-		                              seconds(service->spun[i].cpu_us)));
-}
-
-static bool count_of(const json_t *value, uint64_t *ret_count)
-{
-	json_int_t number = json_integer_value(value);
-
-	*ret_count = (uint64_t)number;
-	return json_is_integer(value) && number >= 0 && number <= SERVICE_COUNT_MAX;
+		                    json_pack("{s:o, s:o}", "s", record_seconds_of(service->spun[i].burned_us), "cpu_s",
+		                              record_seconds_of(service->spun[i].cpu_us)));
 }
 
 /* Names of another release are passed over. */
-static bool counts_parse(const json_t *wait, const char *key, const char *const names[], size_t count,
-                         uint64_t ret_counts[])
+static bool counts_read(const json_t *wait, const char *key, const char *const names[], size_t count,
+                        uint64_t ret_counts[])
 {
 	const json_t *json = json_object_get(wait, key);
 
@@ -136,22 +150,13 @@ static bool counts_parse(const json_t *wait, const char *key, const char *const 
 	for (size_t i = 0; i < count; i++) {
 		const json_t *value = json_object_get(json, names[i]);
 
-		if (value && !count_of(value, &ret_counts[i]))
+		if (value && !integer_of(value, JSON_COUNT_MAX, &ret_counts[i]))
 			return false;
 	}
 	return true;
 }
 
-static bool name_ok(const char *name)
-{
-	size_t length = strlen(name);
-
-	return strcmp(name, "other") == 0 ||
-	       (length > 4 && length < SERVICE_NAME_MAX && strncmp(name, "MPI_", 4) == 0 &&
-	        strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") == length);
-}
-
-static bool spun_parse(const json_t *wait, struct service *service)
+static bool spun_read(const json_t *wait, struct service *service)
 {
 	json_t *spun = json_object_get(wait, "spun"), *value;
 	const char *name;
@@ -162,19 +167,20 @@ static bool spun_parse(const json_t *wait, struct service *service)
 	{
 		uint64_t burned_us, cpu_us;
 
-		if (!name_ok(name) || json_array_size(value) != 2 || !count_of(json_array_get(value, 0), &burned_us) ||
-		    !count_of(json_array_get(value, 1), &cpu_us))
+		if ((strcmp(name, "other") != 0 && !record_call_name_ok(name)) || json_array_size(value) != 2 ||
+		    !integer_of(json_array_get(value, 0), JSON_COUNT_MAX, &burned_us) ||
+		    !integer_of(json_array_get(value, 1), JSON_COUNT_MAX, &cpu_us))
 			return false;
 		service_add_spun(service, name, burned_us, cpu_us);
 	}
 	return true;
 }
 
-bool service_parse(const json_t *wait, struct service *ret_service)
+bool service_read(const json_t *wait, struct service *ret_service)
 {
 	*ret_service = (struct service){.spun_count = 0};
-	return counts_parse(wait, "hooks", hook_names, MPIWAIT_HOOKS, ret_service->polls) &&
-	       counts_parse(wait, "flags", flag_names, SERVICE_FLAGS, ret_service->ranks) &&
-	       counts_parse(wait, "forecast", forecast_names, SERVICE_FORECAST_COUNT, ret_service->forecast) &&
-	       spun_parse(wait, ret_service);
+	return counts_read(wait, "hooks", hook_names, MPIWAIT_HOOKS, ret_service->polls) &&
+	       counts_read(wait, "flags", flag_names, SERVICE_FLAGS, ret_service->ranks) &&
+	       counts_read(wait, "forecast", forecast_keys, SERVICE_FORECAST_COUNT, ret_service->forecast) &&
+	       spun_read(wait, ret_service);
 }

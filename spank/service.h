@@ -13,10 +13,9 @@
 
 #include "preload/stats.h"
 
-#define SERVICE_FLAGS     8  /* bits of mpiwait_slot.flags that have a word */
-#define SERVICE_SPUN_MAX  16 /* functions, those that burned most */
-#define SERVICE_NAME_MAX  48
-#define SERVICE_COUNT_MAX INT64_C(1000000000000000)
+#define SERVICE_FLAGS    8  /* bits of mpiwait_slot.flags that have a word */
+#define SERVICE_SPUN_MAX 16 /* functions, those that burned most */
+#define SERVICE_NAME_MAX 48
 
 /* What there is to tell of forecasts: waits are counted by the part of a call between two signs of progress. */
 enum service_forecast {
@@ -48,12 +47,12 @@ void service_add_spun(struct service *service, const char *name, uint64_t burned
 void service_add(struct service *sum, const struct service *more);
 
 /* Sets "forecast", "hooks", "flags" and "spun" in a node's record of a step's waits; what is empty is left out. */
-void service_to_json(const struct service *service, json_t *wait);
+void service_write(const struct service *service, json_t *wait);
 
 /* The other way round, from hostile input; what is missing is empty. Returns whether all is in range. */
-bool service_parse(const json_t *wait, struct service *ret_service);
+bool service_read(const json_t *wait, struct service *ret_service);
 
-/* As service_to_json, but as the job's record has it, with seconds. */
+/* As service_write, but as the job's record has it, with seconds. */
 void service_print(const struct service *service, json_t *wait);
 
 #endif

@@ -14,6 +14,8 @@ struct word {
 static const struct word yes_no[] = {{"no", 0}, {"yes", 1}, {NULL, 0}};
 static const struct word off_on[] = {{"off", 0}, {"on", 1}, {NULL, 0}};
 static const struct word pins[] = {{"cores", SITE_PIN_CORES}, {"none", SITE_PIN_NONE}, {NULL, 0}};
+static const struct word threads[] = {
+        {"keep", SITE_THREADS_KEEP}, {"bounded", SITE_THREADS_BOUNDED}, {"passive", SITE_THREADS_PASSIVE}, {NULL, 0}};
 static const struct word grants[] = {
         {"lease", SITE_GRANT_LEASE}, {"file", SITE_GRANT_FILE}, {"off", SITE_GRANT_OFF}, {NULL, 0}};
 static const struct word governors[] = {
@@ -48,6 +50,7 @@ static const struct argument arguments_known[] = {
         {"enforce", KIND_FLAG, FIELD(enforce), yes_no},
         {"policies", KIND_PATH, FIELD(policies), NULL},
         {"pin", KIND_WORD, FIELD(pin), pins},
+        {"threads", KIND_WORD, FIELD(threads), threads},
         {"grant", KIND_WORD, FIELD(grant), grants},
         {"governor", KIND_WORD, FIELD(governor), governors},
         {"min_khz", KIND_NUMBER, FIELD(min_khz), NULL},
@@ -194,6 +197,22 @@ int site_parse(int argument_count, char *const arguments[], struct site *ret_sit
 		return error_set(error, -EINVAL, "plugstack.conf: %s", problems);
 	*ret_site = site;
 	return 0;
+}
+
+enum site_threads site_threads_find(const char *word)
+{
+	for (const struct word *known = threads; known->word; known++)
+		if (strcmp(known->word, word) == 0)
+			return (enum site_threads)known->value;
+	return SITE_THREADS_UNSAID;
+}
+
+const char *site_threads_word(enum site_threads value)
+{
+	for (const struct word *known = threads; known->word; known++)
+		if ((int)value == known->value)
+			return known->word;
+	return "";
 }
 
 static bool list_has(const char *list, const char *name)

@@ -15,6 +15,7 @@
 #define POLICY_NAME_MAX 32 /* bytes of a policy's name, its NUL included */
 
 enum site_pin { SITE_PIN_CORES, SITE_PIN_NONE };
+enum site_threads { SITE_THREADS_UNSAID, SITE_THREADS_KEEP, SITE_THREADS_BOUNDED, SITE_THREADS_PASSIVE };
 enum site_grant { SITE_GRANT_LEASE, SITE_GRANT_FILE, SITE_GRANT_OFF };
 enum site_governor { SITE_GOVERNOR_KEEP, SITE_GOVERNOR_USERSPACE };
 enum site_writer { SITE_WRITER_NODE, SITE_WRITER_SWEEP };
@@ -28,6 +29,7 @@ struct site {
 	bool enforce;                         /* enforce=yes|no */
 	char policies[PATH_MAX];     /* policies=, directory of the site's own policies, before the shipped ones */
 	enum site_pin pin;           /* pin=cores|none */
+	enum site_threads threads;   /* threads=keep|bounded|passive; not said: bounded where ranks nap */
 	enum site_grant grant;       /* grant=lease|file|off */
 	enum site_governor governor; /* governor=keep|userspace */
 	uint32_t min_khz;            /* min_khz=, 0: the hardware's */
@@ -46,6 +48,14 @@ struct site {
  * malformed named in error and *ret_site untouched.
  */
 int site_parse(int argument_count, char *const arguments[], struct site *ret_site, struct error *error);
+
+#define SITE_THREADS_WORDS "keep|bounded|passive"
+
+/* The value of one of these words; SITE_THREADS_UNSAID: it is none. */
+enum site_threads site_threads_find(const char *word);
+
+/* The other way round; "" where nothing was said. */
+const char *site_threads_word(enum site_threads threads);
 
 /* The kill switch, "default=off allow=off": every option stays valid, so that scripts do not break, and does nothing.
  */

@@ -1,6 +1,8 @@
 #include "spank/slots.h"
 
+#include "preload/account.h"
 #include "spank/cleanup.h"
+#include "spank/json.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,8 +13,7 @@
 #define SUM_MAX    UINT64_C(1000000000000000000) /* what the reader of a node's record takes */
 #define UNSEEN_MAX 1000000u
 
-#define PPM              1000000
-#define ALLOWED_START_US 2000 /* ACCOUNT_START_NS */
+#define PPM 1000000
 
 /* Counts and times of one reading are bounded by these. */
 struct bounds {
@@ -26,6 +27,8 @@ static const char *const call_names[] = {
 #include "preload/mpi_calls.def"
 #undef CALL
 };
+
+#define CALL_NAMES (sizeof(call_names) / sizeof(call_names[0]))
 
 /* Of another node's ranks a call may have waited where none of this node's did: then theirs are counted too. */
 static bool call_may_wait(size_t row)
@@ -42,7 +45,7 @@ static bool call_may_wait(size_t row)
 
 const char *slots_call_name(size_t row)
 {
-	return row < sizeof(call_names) / sizeof(call_names[0]) ? call_names[row] : "other";
+	return row < CALL_NAMES ? call_names[row] : "other";
 }
 
 static uint64_t bounded(struct bounds *bounds, uint64_t value, uint64_t most)
@@ -140,6 +143,14 @@ static void open_add(struct slots *slots, struct slots_rank *rank, const struct 
 	call_add(&slots->call[lane->open_call - 1], rank, &open, bounds);
 }
 
+/* No more than every CPU there can be. */
+static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns, struct bounds *bounds)
+{
+	if (lane->threads_cpu_ns / MPIWAIT_WORDS < sampled_ns)
+		return bounded(bounds, lane->threads_cpu_ns, SUM_MAX);
+	return bounded(bounds, lane->threads_cpu_ns, 0);
+}
+
 static void lane_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane, bool open,
                      struct bounds *bounds)
 {
@@ -155,7 +166,7 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 		if (!rung_rests(rung))
 			continue;
 		add(&rank->asleep_ns, bounded_ns(bounds, lane->asleep_ns[rung]));
-		count(&slots->naps, lane->naps[rung], bounds);
+		count(&slots->sum[WAIT_naps], lane->naps[rung], bounds);
 	}
 	count(&slots->forecast[SERVICE_FORECASTS], lane->forecasts, bounds);
 	count(&slots->forecast[SERVICE_EARLY], lane->early, bounds);
@@ -164,12 +175,13 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	count(&slots->forecast[SERVICE_UNFORESEEN], lane->unforeseen, bounds);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		add(&slots->place_bytes[place], bounded(bounds, lane->place_bytes[place], BYTES_MAX));
-	add(&slots->low_ns, bounded_ns(bounds, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
-	count(&slots->transitions, lane->transitions, bounds);
-	count(&slots->late, lane->late, bounds);
-	add(&slots->late_ns, bounded_ns(bounds, lane->late_ns));
-	add(&slots->sampled_ns, sampled_ns);
-	add(&slots->sampled_cpu_ns, bounded(bounds, lane->sampled_cpu_ns, sampled_ns));
+	add(&slots->sum[WAIT_low_s], bounded_ns(bounds, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
+	count(&slots->sum[WAIT_transitions], lane->transitions, bounds);
+	count(&slots->sum[WAIT_late], lane->late, bounds);
+	add(&slots->sum[WAIT_late_s], bounded_ns(bounds, lane->late_ns));
+	add(&slots->sum[WAIT_SAMPLED_S], sampled_ns);
+	add(&slots->sum[WAIT_SAMPLED_CPU_S], bounded(bounds, lane->sampled_cpu_ns, sampled_ns));
+	add(&slots->sum[WAIT_threads_s], threads_ns(lane, sampled_ns, bounds));
 }
 
 static uint64_t span_ns(const struct mpiwait_slot *slot, struct bounds *bounds)
@@ -212,10 +224,11 @@ static void allowed_add(struct slots *slots, const struct slots_rank *rank, uint
                         struct bounds *bounds)
 {
 	double ppm = (double)bounded(bounds, slowdown_ppm, PPM);
+	uint64_t parts = account_parts(rank->size > 0 ? (uint32_t)rank->size : 0);
 
 	if (slowdown_ppm > 0)
 		add(&slots->forecast[SERVICE_ALLOWED_US],
-		    ALLOWED_START_US + (uint64_t)((double)rank->span_ns / 1e3 * ppm / PPM));
+		    (uint64_t)((ACCOUNT_START_NS / 1e3 + (double)rank->span_ns / 1e3 * ppm / PPM) / (double)parts));
 }
 
 static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct bounds *bounds)
@@ -284,7 +297,7 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	if (!slots)
 		return error_set(error, -ENOMEM, "out of memory");
 	if (header.claimed > there)
-		slots->unseen = header.claimed - there < UNSEEN_MAX ? header.claimed - there : UNSEEN_MAX;
+		slots->sum[WAIT_unseen] = header.claimed - there < UNSEEN_MAX ? header.claimed - there : UNSEEN_MAX;
 	for (uint32_t i = 0; i < there && i < header.claimed && !result; i++)
 		result = slot_add(slots, segment, i, room, bounds);
 	if (result)
@@ -293,62 +306,49 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	return 0;
 }
 
-static json_int_t microseconds(uint64_t ns)
+static uint64_t microseconds(uint64_t ns)
 {
-	return (json_int_t)(ns / 1000);
+	return ns / 1000;
 }
 
 static json_t *calls_to_json(const struct slots *slots)
 {
-	struct slots_call other = {0};
+	struct record_call other = {.name = "other"};
 	json_t *calls = json_object();
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
-		const struct slots_call *call = &slots->call[row];
+		const struct slots_call *from = &slots->call[row];
+		struct record_call own = {.calls = 0}, *call = row < CALL_NAMES ? &own : &other;
 
-		if (call->waits == 0 && call->wait_ns == 0 && (call->calls == 0 || !call_may_wait(row)))
+		if (from->waits == 0 && from->wait_ns == 0 && (from->calls == 0 || !call_may_wait(row)))
 			continue;
-		if (row >= sizeof(call_names) / sizeof(call_names[0])) {
-			add(&other.calls, call->calls);
-			add(&other.waits, call->waits);
-			add(&other.wait_ns, call->wait_ns);
-			other.longest_ns = call->longest_ns > other.longest_ns ? call->longest_ns : other.longest_ns;
-			call = &other;
-		}
-		json_object_set_new(calls, slots_call_name(row),
-		                    json_pack("[I, I, I, I]", (json_int_t)call->calls, (json_int_t)call->waits,
-		                              microseconds(call->wait_ns), microseconds(call->longest_ns)));
+		add(&call->calls, from->calls);
+		add(&call->waits, from->waits);
+		add(&call->wait_us, microseconds(from->wait_ns));
+		if (microseconds(from->longest_ns) > call->longest_us)
+			call->longest_us = microseconds(from->longest_ns);
+		record_call_write(calls, slots_call_name(row), call);
 	}
 	return calls;
-}
-
-static json_t *sizes_to_json(const struct slots_call *call)
-{
-	json_t *sizes = json_array();
-	size_t used = MPIWAIT_SIZES;
-
-	while (used > 0 && call->sizes[used - 1] == 0)
-		used--;
-	for (size_t class = 0; class < used; class ++)
-		json_array_append_new(sizes, json_integer((json_int_t)call->sizes[class]));
-	return sizes;
 }
 
 static json_t *profile_to_json(const struct slots *slots)
 {
 	json_t *profile = json_object();
 
-	for (size_t row = 0; row < sizeof(call_names) / sizeof(call_names[0]); row++) {
+	for (size_t row = 0; row < CALL_NAMES; row++) {
 		const struct slots_call *call = &slots->call[row];
 		/* The wait that a rank died in has no exit that would have been timed. */
 		uint64_t time_ns = call->time_ns > call->wait_ns ? call->time_ns : call->wait_ns;
-		json_t *sizes = sizes_to_json(call);
+		bool called = time_ns > 0;
 
-		if (time_ns > 0 || json_array_size(sizes) > 0)
-			json_object_set_new(profile, call_names[row],
-			                    json_pack("[I, I, I, I, O]", (json_int_t)call->calls, microseconds(time_ns),
-			                              microseconds(call->wait_ns), (json_int_t)call->bytes, sizes));
-		json_decref(sizes);
+		for (size_t class = 0; class < MPIWAIT_SIZES; class ++)
+			called |= call->sizes[class] > 0;
+		if (called)
+			profile_write(profile, call_names[row],
+			              (uint64_t[]){call->calls, microseconds(time_ns), microseconds(call->wait_ns),
+			                           call->bytes},
+			              call->sizes);
 	}
 	return profile;
 }
@@ -359,50 +359,51 @@ static bool call_spun(const struct slots_call *call)
 	return call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4;
 }
 
-static void service_set(const struct slots *slots, json_t *json)
+static void service_set(const struct slots *slots, struct service *service)
 {
-	struct service service = {.spun_count = 0};
-
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		add_upto(&service.polls[hook], slots->polls[hook], (uint64_t)SERVICE_COUNT_MAX);
+		add_upto(&service->polls[hook], slots->polls[hook], JSON_COUNT_MAX);
 	for (unsigned i = 0; i < SERVICE_FORECAST_COUNT; i++)
-		add_upto(&service.forecast[i], slots->forecast[i], (uint64_t)SERVICE_COUNT_MAX);
-	memcpy(service.ranks, slots->flagged, sizeof(service.ranks));
+		add_upto(&service->forecast[i], slots->forecast[i], JSON_COUNT_MAX);
+	memcpy(service->ranks, slots->flagged, sizeof(service->ranks));
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		if (call_spun(&slots->call[row]))
-			service_add_spun(&service, slots_call_name(row), slots->call[row].burned_ns / 1000,
+			service_add_spun(service, slots_call_name(row), slots->call[row].burned_ns / 1000,
 			                 slots->call[row].burned_cpu_ns / 1000);
-	service_to_json(&service, json);
+}
+
+/* The ranks' list, and what is made of all of them. */
+static json_t *ranks_to_json(const struct slots *slots, struct record_wait *wait)
+{
+	json_t *ranks = json_array();
+	uint64_t span_ns = 0;
+
+	for (size_t i = 0; i < slots->count; i++) {
+		const struct slots_rank *from = &slots->rank[i];
+		struct record_rank rank = {from->rank, microseconds(from->wait_ns), microseconds(from->asleep_ns)};
+
+		record_rank_write(ranks, &rank);
+		wait->size = from->size > (int32_t)wait->size ? (uint64_t)from->size : wait->size;
+		wait->sum[WAIT_doubtful] += from->doubtful;
+		add(&span_ns, from->span_ns);
+	}
+	wait->sum[WAIT_SPAN_S] = microseconds(span_ns);
+	return ranks;
 }
 
 json_t *slots_to_json(const struct slots *slots)
 {
-	json_t *ranks = json_array(), *json;
-	json_int_t size = 0, doubtful = 0;
-	uint64_t span = 0;
+	struct record_wait wait = {.size = 0};
+	json_t *json = json_object();
 
-	for (size_t i = 0; i < slots->count; i++) {
-		const struct slots_rank *rank = &slots->rank[i];
-
-		json_array_append_new(ranks, json_pack("[i, I, I]", rank->rank, microseconds(rank->wait_ns),
-		                                       microseconds(rank->asleep_ns)));
-		size = rank->size > size ? rank->size : size;
-		doubtful += rank->doubtful;
-		add(&span, rank->span_ns);
-	}
-	json = json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "ranks", ranks, "size",
-	                 size, "unseen", (json_int_t)slots->unseen, "doubtful", doubtful, "span_us", microseconds(span),
-	                 "naps", (json_int_t)slots->naps, "late", (json_int_t)slots->late, "late_us",
-	                 microseconds(slots->late_ns), "sampled_us", microseconds(slots->sampled_ns), "sampled_cpu_us",
-	                 microseconds(slots->sampled_cpu_ns), "low_us", microseconds(slots->low_ns), "transitions",
-	                 (json_int_t)slots->transitions, "calls", calls_to_json(slots));
-	if (json && slots->profiled)
+	for (int i = 0; i < WAIT_SUMS; i++)
+		wait.sum[i] = record_wait_is_time((enum wait_sum)i) ? microseconds(slots->sum[i]) : slots->sum[i];
+	memcpy(wait.place_bytes, slots->place_bytes, sizeof(wait.place_bytes));
+	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait));
+	service_set(slots, &wait.service);
+	record_wait_write(json, &wait);
+	json_object_set_new(json, "calls", calls_to_json(slots));
+	if (slots->profiled)
 		json_object_set_new(json, "profile", profile_to_json(slots));
-	if (json && (slots->place_bytes[MPIWAIT_FAR] > 0 || slots->place_bytes[MPIWAIT_NEAR] > 0))
-		json_object_set_new(json, "places",
-		                    json_pack("[I, I]", (json_int_t)slots->place_bytes[MPIWAIT_FAR],
-		                              (json_int_t)slots->place_bytes[MPIWAIT_NEAR]));
-	if (json)
-		service_set(slots, json);
 	return json;
 }

@@ -14,7 +14,7 @@
 
 #include "preload/stats.h"
 #include "spank/error.h"
-#include "spank/service.h"
+#include "spank/record_wait.h"
 
 #define SLOTS_RANK_MAX (1 << 24) /* a rank or a world size is below this */
 
@@ -42,15 +42,8 @@ struct slots_call {
 
 struct slots {
 	size_t count;
-	uint32_t unseen; /* ranks that found no slot */
 	bool profiled;
-	uint64_t naps;   /* rests of any kind */
-	uint64_t low_ns; /* at low frequency, polling */
-	uint64_t transitions;
-	uint64_t late;
-	uint64_t late_ns;
-	uint64_t sampled_ns;
-	uint64_t sampled_cpu_ns;
+	uint64_t sum[WAIT_SUMS];              /* times in ns */
 	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point to point, where the peer's node is known */
 	uint64_t forecast[SERVICE_FORECAST_COUNT];
 	uint64_t polls[MPIWAIT_HOOKS];
@@ -66,17 +59,9 @@ struct slots {
 int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **ret_slots, struct error *error);
 
 /*
- * One step's waits on one node as JSON, times in microseconds:
- *   {"ranks": [[rank, wait_us, asleep_us], ...], "size": N, "unseen": N, "doubtful": N, "span_us": N, "naps": N,
- *    "late": N, "late_us": N, "sampled_us": N, "sampled_cpu_us": N,
- *    "low_us": N, "transitions": N,
- *    "calls": {"MPI_Recv": [calls, waits, wait_us, longest_us]}, of what waited, and what was called and may wait,
- *    "profile": {"MPI_Recv": [calls, time_us, wait_us, bytes, [calls of size class 0, 1, ...]]},
- *    "places": [bytes between nodes, bytes within the node],
- *    "forecast": {"naps": N, "early": N, "early_us": N, "foreseen": N, "unforeseen": N, "allowed_us": N},
- *    "hooks": {"opal": polls}, "flags": {"no_hook": ranks}, "spun": {"MPI_Probe": [burned_us, cpu_us]}}
- * The last six are left out where they are empty; the profile comes under profile only.
- * NULL only without memory.
+ * One step's waits on one node as its record has them (record_wait.h and its parts), times in microseconds: the ranks,
+ * the sums, "calls" of what waited, and of what was called and may wait; under profile "profile". What is empty is left
+ * out. NULL only without memory.
  */
 json_t *slots_to_json(const struct slots *slots);
 

@@ -4,7 +4,6 @@
 #include "spank/files.h"
 #include "spank/log.h"
 #include "spank/memory.h"
-#include "spank/node_record.h"
 #include "spank/node_short.h"
 #include "spank/nodelist.h"
 #include "spank/outbox.h"

@@ -22,10 +22,10 @@
 #include "spank/policy.h"
 #include "spank/power.h"
 #include "spank/processors.h"
+#include "spank/record_node.h"
 #include "spank/throttle.h"
 
 #define STATE_ROOT          "/run/mpi-wait"
-#define STATE_NODES_MAX     (32 * 1024) /* bytes of a node list in Slurm's notation */
 #define STATE_STEP_FILE_MAX (256 * 1024)
 #define STATE_STEPS_WHOLE   256  /* steps with an id below this are kept with their details, */
 #define STATE_STEPS_MAX     4096 /* those below this by their sums, the others by their number */
@@ -51,7 +51,7 @@ struct state_job {
 	uint32_t cores;       /* the job's on this node, 0: not known */
 	uint32_t cores_total; /* the node's */
 	char cluster[64];
-	char nodes[STATE_NODES_MAX];
+	char nodes[RECORD_NODE_LIST_MAX];
 	char cpus[PROCESSORS_TEXT_MAX]; /* the job's on this node, "0-3,8"; "": not known */
 	char words[OPTIONS_TEXT_MAX];   /* the job's own option as given, "off" too; "": the site's default holds */
 	struct policy_use policy;       /* asked "": none for the whole job */
@@ -123,7 +123,6 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t
 
 json_t *state_job_to_json(const struct state_job *job);
 int state_job_from_json(const json_t *json, struct state_job *ret_job);
-json_t *state_policy_to_json(const struct policy_use *use);
 
 /* Removes the job's state. A journal that was not undone stays, and the directory with it. */
 void state_job_remove(const struct state_place *place, uint32_t job_id);

@@ -3,8 +3,11 @@
 
 #include "spank/cleanup.h"
 #include "spank/files.h"
+#include "spank/json.h"
 #include "spank/memory.h"
-#include "spank/step_sums.h"
+#include "spank/record_csv.h"
+#include "spank/record_policy.h"
+#include "spank/record_wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +19,8 @@
 #define STEP_EXTERN      0xfffffffcu
 #define STEP_BATCH       0xfffffffbu
 #define STEP_INTERACTIVE 0xfffffffau
+#define SECONDS_MAX      1e12
+#define PRINTED          (JSON_COMPACT | JSON_REAL_PRECISION(15))
 #define COUNT_FILE       "steps"
 #define COUNT_MAX        1000000000
 #define WHOLE_BYTES      (128 * 1024) /* no honest step comes near */
@@ -33,55 +38,6 @@ void state_step_name(uint32_t step_id, char name[16])
 		snprintf(name, 16, "%" PRIu32, step_id);
 }
 
-/* Copies a string that fits; a longer one is a file that we did not write. */
-static bool text_get(const json_t *object, const char *key, char *buffer, size_t size)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	if (!text || strlen(text) >= size)
-		return false;
-	strcpy(buffer, text);
-	return true;
-}
-
-static bool number_get(const json_t *object, const char *key, uint32_t *ret_number)
-{
-	const json_t *value = json_object_get(object, key);
-	json_int_t number = json_integer_value(value);
-
-	if (!json_is_integer(value) || number < 0 || number > UINT32_MAX)
-		return false;
-	*ret_number = (uint32_t)number;
-	return true;
-}
-
-static bool seconds_get(const json_t *object, const char *key, double *ret_seconds)
-{
-	const json_t *value = json_object_get(object, key);
-	double seconds = json_number_value(value);
-
-	if (!json_is_number(value) || !(seconds >= 0 && seconds < 1e12))
-		return false;
-	*ret_seconds = seconds;
-	return true;
-}
-
-json_t *state_policy_to_json(const struct policy_use *use)
-{
-	return json_pack("{s:s, s:s, s:s, s:s}", "asked", use->asked, "used", use->used, "why", use->why, "by",
-	                 use->by);
-}
-
-static bool policy_get(const json_t *object, struct policy_use *ret_use)
-{
-	const json_t *policy = json_object_get(object, "policy");
-
-	return text_get(policy, "asked", ret_use->asked, sizeof(ret_use->asked)) &&
-	       text_get(policy, "used", ret_use->used, sizeof(ret_use->used)) &&
-	       text_get(policy, "why", ret_use->why, sizeof(ret_use->why)) &&
-	       text_get(policy, "by", ret_use->by, sizeof(ret_use->by));
-}
-
 /* The numbers of job.json, in one table for both ways. */
 #define JOB_NUMBERS(row)                                                                                             \
 	row(job_id) row(array_job_id) row(array_task_id) row(het_job_id) row(het_offset) row(restart_count) row(uid) \
@@ -91,7 +47,7 @@ json_t *state_job_to_json(const struct state_job *job)
 {
 	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o}", "v", FORMAT_VERSION, "cluster",
 	                         job->cluster, "nodes", job->nodes, "cpus", job->cpus, "words", job->words, "policy",
-	                         state_policy_to_json(&job->policy), "start_s", job->start_s, "energy_why",
+	                         record_policy_write(&job->policy), "start_s", job->start_s, "energy_why",
 	                         job->energy_why, "throttle", throttle_to_json(&job->throttle));
 
 	if (!json)
@@ -116,21 +72,21 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 
 	if (!job)
 		return -ENOMEM;
-	if (!number_get(json, "v", &version) || version != FORMAT_VERSION)
+	if (!integer32_get(json, "v", &version) || version != FORMAT_VERSION)
 		return -EBADMSG;
-#define GET(field)                                  \
-	if (!number_get(json, #field, &job->field)) \
+#define GET(field)                                     \
+	if (!integer32_get(json, #field, &job->field)) \
 		return -EBADMSG;
 	JOB_NUMBERS(GET)
 #undef GET
-	if (!text_get(json, "cluster", job->cluster, sizeof(job->cluster)) ||
-	    !text_get(json, "nodes", job->nodes, sizeof(job->nodes)) ||
-	    !text_get(json, "words", job->words, sizeof(job->words)) || !policy_get(json, &job->policy) ||
-	    !seconds_get(json, "start_s", &job->start_s) ||
-	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why)))
+	if (!text_get(json, "cluster", job->cluster, sizeof(job->cluster), NULL) ||
+	    !text_get(json, "nodes", job->nodes, sizeof(job->nodes), NULL) ||
+	    !text_get(json, "words", job->words, sizeof(job->words), NULL) || !record_policy_read(json, &job->policy) ||
+	    !number_get(json, "start_s", SECONDS_MAX, &job->start_s) ||
+	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why), NULL))
 		return -EBADMSG;
 	/* 0.1 did not write these */
-	if (!text_get(json, "cpus", job->cpus, sizeof(job->cpus)))
+	if (!text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL))
 		job->cpus[0] = '\0';
 	job->restart_known = json_is_true(json_object_get(json, "restart_known"));
 	job->too_late = json_is_true(json_object_get(json, "too_late"));
@@ -179,58 +135,46 @@ uint32_t state_steps_counted(int job_directory)
 	return file < 0 ? 0 : count_read(file);
 }
 
-/* What there is, and at its end, instead of the last brace, the energy, which is text already. */
-static char *step_text(const json_t *json, const struct state_step *step)
-{
-	cleanup_free char *head = memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15));
-	cleanup_free char *from = step->has_energy ? energy_to_text(&step->from) : NULL;
-	cleanup_free char *to = step->has_energy ? energy_to_text(&step->to) : NULL;
-	char *text = NULL;
-
-	if (!step->has_energy)
-		return take_pointer(head);
-	if (!head || !from || !to ||
-	    asprintf(&text, "%.*s,\"from\":%s,\"to\":%s}", (int)strlen(head) - 1, head, from, to) < 0)
-		return NULL;
-	return text;
-}
-
 static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t *grant)
 {
 	json_t *json = json_pack("{s:i, s:I, s:o, s:I, s:f, s:f, s:O?, s:O?}", "v", FORMAT_VERSION, "id",
-	                         (json_int_t)step->step_id, "policy", state_policy_to_json(&step->policy), "cores",
+	                         (json_int_t)step->step_id, "policy", record_policy_write(&step->policy), "cores",
 	                         (json_int_t)step->cores, "start_s", step->start_s, "end_s", step->end_s, "wait", wait,
 	                         "grant", grant);
 
 	if (json && step->csv != CSV_NONE)
-		json_object_set_new(json, "csv", json_string(csv_outcome_name(step->csv)));
+		json_object_set_new(json, "csv", record_csv_write(step->csv));
 	if (json && step->watts)
 		json_object_set(json, "watts", step->watts);
 	if (json && step->power)
 		json_object_set_new(json, "power", power_to_json(step->power));
+	if (json && step->has_energy) {
+		json_object_set_new(json, "from", energy_to_json(&step->from));
+		json_object_set_new(json, "to", energy_to_json(&step->to));
+	}
 	return json;
 }
 
 /* The step with all that is kept of its kind, or with ever less of it until that is short enough. */
 static char *step_print(const struct state_step *step, json_t *wait, json_t *grant)
 {
-	static void (*const shorten[])(json_t * wait) = {step_sums_keep, step_sums_least};
+	static void (*const shorten[])(json_t * wait) = {record_wait_shorten, record_wait_least};
 	bool whole = state_step_kind(step->step_id) == STATE_STEP_WHOLE;
 	json_auto_t *json = NULL;
 	char *text;
 
 	if (!whole)
-		step_sums_keep(wait);
+		record_wait_shorten(wait);
 	json = step_to_json(step, wait, grant);
 	if (!whole)
 		json_object_del(json, "power");
-	text = json ? step_text(json, step) : NULL;
+	text = json ? memory_text(json, PRINTED) : NULL;
 	for (size_t i = 0; i < 2 && text && strlen(text) > (whole ? WHOLE_BYTES : SUMS_BYTES); i++) {
 		free(text);
 		shorten[i](wait);
 		if (!whole)
 			json_object_del(json, "watts");
-		text = step_text(json, step);
+		text = memory_text(json, PRINTED);
 	}
 	return text;
 }
@@ -254,9 +198,10 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t
 	struct state_step step = {0};
 	uint32_t version = 0;
 
-	if (!number_get(json, "v", &version) || version != FORMAT_VERSION || !number_get(json, "id", &step.step_id) ||
-	    !policy_get(json, &step.policy) || !number_get(json, "cores", &step.cores) ||
-	    !seconds_get(json, "start_s", &step.start_s) || !seconds_get(json, "end_s", &step.end_s))
+	if (!integer32_get(json, "v", &version) || version != FORMAT_VERSION ||
+	    !integer32_get(json, "id", &step.step_id) || !record_policy_read(json, &step.policy) ||
+	    !integer32_get(json, "cores", &step.cores) || !number_get(json, "start_s", SECONDS_MAX, &step.start_s) ||
+	    !number_get(json, "end_s", SECONDS_MAX, &step.end_s))
 		return -EBADMSG;
 	step.has_energy = from && to && energy_from_json(from, &step.from) == 0 && energy_from_json(to, &step.to) == 0;
 	*ret_step = step;

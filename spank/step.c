@@ -16,6 +16,7 @@
 #include "spank/job.h"
 #include "spank/library.h"
 #include "spank/log.h"
+#include "spank/openmp.h"
 #include "spank/plan.h"
 #include "spank/sampler.h"
 #include "spank/segment.h"
@@ -32,6 +33,7 @@ struct step {
 	struct sampler *sampler;   /* NULL: not measured */
 	struct grant *grant;       /* NULL: none */
 	char flat[POLICY_FLAT_MAX];
+	uint64_t spins; /* of a bounded OpenMP thread */
 	struct csv_files csv;
 };
 
@@ -261,6 +263,8 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	load_topology(place, step);
 	make_plan(site, step);
 	make_segment(step);
+	if (step->plan.threads == SITE_THREADS_BOUNDED)
+		step->spins = openmp_spins_measure();
 	step->library = step->plan.inject ? library_open(MPIWAIT_LIBRARY) : -1;
 	begin_job_state(place, step);
 	csv_files_init(&step->csv, step->plan.inject ? step->decision.options.csv : "");
@@ -323,7 +327,8 @@ void step_inject_task(const struct step *step, spank_t spank)
 			grant_describe(step->grant, (uint32_t)task, added);
 		if (is_profiled(step))
 			job_near(spank, &step->job, added + strlen(added));
-		inject_task(spank, library, step->flat, added, &step->segment, &error);
+		if (inject_task(spank, library, step->flat, added, &step->segment, &error) == 0)
+			inject_threads(spank, step->plan.threads, step->spins, count > 0 ? words[0] : "");
 	}
 	if (error.text[0])
 		log_error("%s", error.text);

@@ -4,7 +4,6 @@
 #include "spank/log.h"
 #include "spank/memory.h"
 #include "spank/outbox.h"
-#include "spank/record.h"
 #include "spank/run.h"
 
 #include <errno.h>
@@ -46,18 +45,6 @@ static void run_times(const struct collection *collection, struct account_run *r
 	run->at = (time_t)(start_s + fmin(fmax(end_s - start_s, 0) / 2, RUN_OFFSET_MAX_S));
 }
 
-/* For Slurm's own accounting; negative: not to be set. What a part of the nodes used is no job's energy. */
-static double joules_in(const struct collection *collection, const char *line)
-{
-	json_auto_t *record = memory_json(line, strlen(line), 0);
-	const json_t *energy = json_object_get(json_object_get(record, "mpi_wait"), "energy");
-	const json_t *joules = json_object_get(energy, "joules");
-
-	if (!collection_is_complete(collection) || json_object_get(energy, "nodes"))
-		return -1;
-	return json_is_number(joules) ? json_number_value(joules) : -1;
-}
-
 /* The job's run, from the first begin to the last end. */
 static struct job_run run_of(const struct collection *collection)
 {
@@ -72,12 +59,12 @@ static struct job_run run_of(const struct collection *collection)
 }
 
 /* The record with its run beside it: there is no row of slurmdbd's that would say when that was. */
-static char *line_of_run(const char *line, const struct job_run *run)
+static char *line_of_run(const struct record *record, const struct job_run *run)
 {
 	unsigned failures = memory_failures();
-	json_auto_t *json = memory_json(line, strlen(line), 0);
+	json_auto_t *json =
+	        json_pack("{s:O, s:o}", "mpi_wait", json_object_get(record->json, "mpi_wait"), "run", run_to_json(run));
 
-	json_object_set_new(json, "run", run_to_json(run));
 	return memory_failures() == failures ? memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
 }
 
@@ -118,15 +105,16 @@ static int kept_find(struct store *store, const struct collection *collection, c
 }
 
 /* As record_combine. */
-static int kept_compare(const char *held, const char *line)
+static int kept_compare(const char *held, const struct record *record)
 {
 	cleanup_free char *text = NULL;
 
-	return record_combine(held, line, &text);
+	return record_combine(held, record, &text);
 }
 
 /* The record as a file. A better one, made when more nodes were there, stays. */
-static int file_add(struct store *store, const struct collection *collection, const char *line, struct error *error)
+static int file_add(struct store *store, const struct collection *collection, const struct record *record,
+                    struct error *error)
 {
 	cleanup_free char *held = NULL, *dated = NULL;
 	struct job_run run = run_of(collection);
@@ -136,10 +124,10 @@ static int file_add(struct store *store, const struct collection *collection, co
 	if (result)
 		return error_set(error, result, "the record that is kept of \"%s\": %s", collection->key,
 		                 strerror(-result));
-	result = kept_compare(held, line);
+	result = kept_compare(held, record);
 	if (result == -EALREADY || result == -ENOMEM)
 		return result;
-	dated = line_of_run(line, &run);
+	dated = line_of_run(record, &run);
 	if (!dated)
 		return -ENOMEM;
 	return spool_keep(store->spool, key, collection->node[0]->gid, dated, error);
@@ -154,7 +142,8 @@ static const struct record_node *array_node(const struct collection *collection)
 	return collection->node[0];
 }
 
-static int account_add(struct store *store, const struct collection *collection, const char *line, struct error *error)
+static int account_add(struct store *store, const struct collection *collection, const struct record *record,
+                       struct error *error)
 {
 	const struct record_node *node = array_node(collection);
 	struct account_run run = {
@@ -169,20 +158,21 @@ static int account_add(struct store *store, const struct collection *collection,
 	if (result)
 		return result;
 	run_times(collection, &run);
-	return account_store(store->account, &run, store->site->field, line,
-	                     store->site->energy_tres ? joules_in(collection, line) : -1, error);
+	return account_store(store->account, &run, store->site->field, record,
+	                     store->site->energy_tres && collection_is_complete(collection) ? record->joules : -1,
+	                     error);
 }
 
 static int sink_add(struct store *store, const struct collection *collection, const char *why, struct error *error)
 {
-	cleanup_free char *line = NULL;
-	int result = record_merge(nodes_of(collection), collection->count, collection->nodes_of, why, &line, error);
+	cleanup_record struct record record = {.line = NULL};
+	int result = record_merge(nodes_of(collection), collection->count, collection->nodes_of, why, &record, error);
 
 	if (result)
 		return result;
 	if (store->site->sink == SITE_SINK_FILE)
-		return file_add(store, collection, line, error);
-	return account_add(store, collection, line, error);
+		return file_add(store, collection, &record, error);
+	return account_add(store, collection, &record, error);
 }
 
 void store_close(struct store *store)

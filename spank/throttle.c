@@ -1,5 +1,7 @@
 #include "spank/throttle.h"
 
+#include "spank/json.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -122,13 +124,9 @@ int throttle_from_json(const json_t *json, struct throttle *ret_throttle)
 		if (json_array_size(row) != THROTTLE_KIND_COUNT + 1 || !json_is_integer(json_array_get(row, 0)))
 			return -EINVAL;
 		throttle.package[i].id = (int32_t)json_integer_value(json_array_get(row, 0));
-		for (uint32_t kind = 0; kind < THROTTLE_KIND_COUNT; kind++) {
-			const json_t *value = json_array_get(row, kind + 1);
-
-			if (!json_is_integer(value) || json_integer_value(value) < 0)
+		for (uint32_t kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
+			if (!integer_of(json_array_get(row, kind + 1), INT64_MAX, &throttle.package[i].events[kind]))
 				return -EINVAL;
-			throttle.package[i].events[kind] = (uint64_t)json_integer_value(value);
-		}
 	}
 	*ret_throttle = throttle;
 	return 0;

@@ -1,6 +1,6 @@
 #include "spank/watts.h"
 
-#include "spank/cleanup.h"
+#include "spank/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,8 +10,6 @@
 
 #define RUNNING_MIN 0.95 /* of the interval, between Init and Finalize; the rest is that two clocks are read */
 #define WHOLE_MIN   0.05 /* seconds: a shorter interval is all granularity */
-#define STAT_MAX    1024
-#define PROCESSOR   39 /* field of /proc/<pid>/stat: where it ran last */
 
 struct seen {
 	uint32_t pid;
@@ -61,24 +59,14 @@ const struct watts *watts_feed_sums(const struct watts_feed *feed)
 /* The pid is the rank's claim: at worst the package of another process is taken for its own. */
 static int32_t package_of(uint32_t pid, bool *ret_stopped)
 {
-	char path[32], text[STAT_MAX];
-	cleanup_close int file = -1;
-	const char *field;
-	ssize_t length;
+	char path[32];
+	struct proc_stat stat;
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	file = open(path, O_RDONLY | O_CLOEXEC);
-	length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
-	if (length <= 0)
+	if (proc_stat_read(AT_FDCWD, path, &stat))
 		return -1;
-	text[length] = '\0';
-	field = strrchr(text, ')'); /* the end of field 2, which may hold anything */
-	*ret_stopped = field && field[1] == ' ' && field[2] == 'T';
-	for (int i = 2; field && i < PROCESSOR; i++) {
-		field = strchr(field, ' ');
-		field = field ? field + 1 : NULL;
-	}
-	return field ? processors_package((uint32_t)strtoul(field, NULL, 10)) : -1;
+	*ret_stopped = stat.state == 'T';
+	return stat.cpu < 0 ? -1 : processors_package((uint32_t)stat.cpu);
 }
 
 static struct interval *interval_of(struct intervals *intervals, int32_t id)

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "spank/energy.h"
-#include "spank/energy_share.h"
 #include "spank/fit.h"
 #include "spank/processors.h"
 #include "spank/slots.h"
@@ -47,13 +46,5 @@ json_t *watts_to_json(const struct watts *watts);
 
 /* Strict. Returns 0 or -EINVAL, *ret_watts untouched. */
 int watts_from_json(const json_t *json, struct watts *ret_watts);
-
-/*
- * The fits of the packages that were wholly the job's, for the node's record, null where no package had ranks:
- *   [{"package": N, "why": "not significant"},
- *    {"package": N, "why": "", "watts": {"asleep": [W, +-], ...}, "waiting_j": [J, +-], ...}]
- * An unknown value is left out.
- */
-json_t *watts_fit(const struct watts *watts, const struct energy_share *share);
 
 #endif

@@ -11,12 +11,14 @@ _mpi_wait() {
 		return
 	elif [[ $before == --by ]]; then
 		words="job account user partition policy"
+	elif [[ $before == --order ]]; then
+		words="awake threads"
 	elif [[ $before =~ ^--(calls|width|since|until|user|name|account|partition|limit)$ ]]; then
 		return
 	elif [[ $command == report ]]; then
 		words="--record --spool --duplicates --all-ranks --calls --plot --csv --json --no-color --width --help"
 	elif [[ $command == top ]]; then
-		words="--by --since --until --user --mine --name --plot --account --partition --limit --json --no-color --width --help"
+		words="--by --order --since --until --user --mine --name --plot --account --partition --limit --json --no-color --width --help"
 	elif [[ $command == check ]]; then
 		words="--json --no-color --width --help"
 	fi

@@ -23,11 +23,14 @@ SHORT_WAIT_S = 200e-6  # nap cannot use much of a wait shorter than this
 SHORT_RUN_S = 5.0  # of a rank: what such runs wait for is mostly one another's start
 LATE_SHARE = 0.01  # of the ranks' time
 UNFORESEEN = 0.5  # share of the waits
+ASKED = 0.05  # share of the ranks' time in loops that only ask
+THREADS = 0.1  # cores beside each rank that waits
 FIRST_NAMED = 3
 STEPS_NAMED = 2
 MEASURE_ONLY = ("off", "profile", "yield")
 FINE_RUNGS = ("umwait", "mwaitx")
 COLLECTIVES = ("MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter_block")
+ASKING = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe")
 PASSED_THROUGH = ("two_mpis", "no_hook")
 BROKEN = ("BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT")
 
@@ -272,6 +275,25 @@ def _of_the_policy(record: Record, wait: Wait, share: float) -> str:
     return _of_what_fits(record, wait)
 
 
+def _of_the_loops(record: Record, wait: Wait) -> Iterator[str]:
+    """By profile, which alone times them."""
+    time = ranks_time(record)
+    asked = sum(max(0.0, call.time - call.wait) for call in wait.profile if call.name in ASKING)
+    if time and asked / time >= ASKED:
+        yield (
+            f"{percent(min(1.0, asked / time))} of the ranks' time went into loops that only test and probe: polls=on "
+            "rests in them."
+        )
+
+
+def _of_the_threads(wait: Wait) -> Iterator[str]:
+    if wait.total > 0 and wait.threads / wait.total >= THREADS:
+        yield (
+            f"Beside each rank that waited its other threads used {wait.threads / wait.total:.2g} cores: if they did "
+            "not compute, threads=bounded lets OpenMP's sleep after a millisecond, and threads=passive at once."
+        )
+
+
 def advice(record: Record, ending: Ending) -> list[str]:
     """One sentence each, the most promising first; none where no rank was seen or nodes did not report."""
     wait = record.wait
@@ -279,4 +301,6 @@ def advice(record: Record, ending: Ending) -> list[str]:
         return []
     found = list(_of_the_groups(record, wait, ending)) if wait.share >= LITTLE else []
     policy = "" if ending.is_broken or wait.unseen else _of_the_policy(record, wait, wait.share)
-    return [*found, *([policy] if policy else [])]
+    threads = [] if ending.is_broken or wait.share < LITTLE else _of_the_threads(wait)
+    loops = [] if ending.is_broken else _of_the_loops(record, wait)
+    return [*found, *([policy] if policy else []), *threads, *loops]

@@ -77,6 +77,11 @@ def _of_wait(name: str) -> Callable[[Found], float | None]:
     return get
 
 
+def _threads(found: Found) -> float | None:
+    wait = found.record.wait
+    return wait.threads or None if wait is not None and found.step is None else None
+
+
 def _asleep(found: Found) -> float | None:
     wait = found.record.wait
     if wait is None or wait.asleep is None or wait.total <= 0 or found.step is not None:
@@ -104,6 +109,7 @@ FIGURES: tuple[tuple[str, Callable[[Found], float | None], Callable[[float], str
     ("share waiting", _share, percent, False),
     ("asleep of it", _asleep, percent, False),
     ("CPU in long waits", _of_wait("cpu_share"), percent, False),
+    ("threads beside", _threads, core_time, False),
     ("max/mean", _ratio, lambda value: f"{value:.2f}", False),
     ("lost to imbalance", _lost, percent, False),
     ("late naps", _of_wait("late"), lambda value: count(round(value)), False),

@@ -14,6 +14,7 @@ from .imbalance import imbalance_of
 from .power import saving_of
 from .reading import incomplete_line, ranks_of
 from .record import Record, Wait
+from .record_fields import figures_of
 from .units import rounded, safe
 from .use import Use
 
@@ -53,13 +54,9 @@ def _of_job(found: Found) -> Iterator[Row]:
 
 
 def _of_waiting(wait: Wait) -> Iterator[Row]:
-    yield "job", "", "ranks", wait.ranks, ""
-    yield "job", "", "wait", wait.total, "s"
-    yield "job", "", "wait_share", wait.share, ""
-    yield "job", "", "asleep", wait.asleep, "s"
-    yield "job", "", "cpu_share", wait.cpu_share, ""
-    yield "job", "", "late", wait.late, ""
-    yield "job", "", "late_time", wait.late_seconds, "s"
+    for figure in figures_of("wait"):
+        if figure.csv:
+            yield "job", "", figure.csv, wait.figures.get(figure.name), figure.unit
     if wait.forecast is not None:
         yield "job", "", "late_allowed", wait.forecast.allowed, "s"
         yield "job", "", "naps_forecast", wait.forecast.naps, ""

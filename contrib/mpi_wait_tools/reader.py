@@ -7,6 +7,7 @@ import re
 from typing import Any, Callable, TypeVar
 
 from .errors import Refusal
+from .record_fields import figures_of
 from .units import safe
 
 SECONDS_MAX = 1e12
@@ -55,6 +56,15 @@ class Reader:
 
     def maybe_integer(self, key: str) -> int | None:
         return self.integer(key) if key in self.value else None
+
+    def figures(self, name: str) -> dict[str, Any]:
+        """The plain figures of an object of that name, as far as they are there."""
+        found: dict[str, Any] = {}
+        for figure in figures_of(name):
+            if figure.required or figure.name in self.value:
+                key = figure.name
+                found[key] = self.integer(key, figure.least) if figure.whole else self.number(key, figure.most)
+        return found
 
     def text(self, key: str, pattern: re.Pattern[str] | None = None) -> str:
         value = self._get(key, pattern is not None)

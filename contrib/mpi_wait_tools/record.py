@@ -102,6 +102,7 @@ class Wait:
     share: float | None
     asleep: float | None
     cpu_share: float | None
+    threads: float  # CPU time of the ranks' other threads in long waits
     late: int | None
     late_seconds: float | None
     naps: int
@@ -113,6 +114,7 @@ class Wait:
     hooks: dict[str, int]
     flags: dict[str, int]
     spun: list[Spun]
+    figures: dict[str, Any]  # all that are plain, by their names in the record
 
 
 @dataclass(frozen=True)
@@ -250,9 +252,9 @@ def _counts(reader: Reader | None) -> dict[str, int]:
 def _forecast(reader: Reader | None) -> Forecast | None:
     if reader is None:
         return None
-    return Forecast(naps=reader.integer("naps"), early=reader.integer("early"),
-                    early_seconds=reader.number("early_s", SECONDS_MAX), foreseen=reader.integer("foreseen"),
-                    unforeseen=reader.integer("unforeseen"), allowed=reader.number("allowed_s", SECONDS_MAX))
+    figures = reader.figures("forecast")
+    return Forecast(naps=figures["naps"], early=figures["early"], early_seconds=figures["early_s"],
+                    foreseen=figures["foreseen"], unforeseen=figures["unforeseen"], allowed=figures["allowed_s"])
 
 
 def _spun(reader: Reader | None) -> list[Spun]:
@@ -272,10 +274,11 @@ def _wait(reader: Reader) -> Wait:
     quantiles = reader.numbers("quantiles_s", required=False)
     if quantiles and (len(quantiles) < 2 or quantiles != sorted(quantiles)):
         raise damaged(reader.path("quantiles_s"), "is not in ascending order")
+    figures = reader.figures("wait")
     return Wait(
-        ranks=reader.integer("ranks", 1),
-        total=reader.number("total_s", SECONDS_MAX),
-        mean=reader.number("mean_s", SECONDS_MAX),
+        ranks=figures["ranks"],
+        total=figures["total_s"],
+        mean=figures["mean_s"],
         least=_rank_wait(reader.object("min")),
         most=_rank_wait(reader.object("max")),
         calls=_calls(reader.object("by_call")),
@@ -287,20 +290,22 @@ def _wait(reader: Reader) -> Wait:
         quantiles=quantiles,
         least_ranks=reader.items("least", _listed, required=False),
         most_ranks=reader.items("most", _listed, required=False),
-        share=reader.maybe_number("share", 1),
-        asleep=reader.maybe_number("asleep_s", SECONDS_MAX),
-        cpu_share=reader.maybe_number("cpu_share", 1),
-        late=reader.maybe_integer("late"),
-        late_seconds=reader.maybe_number("late_s", SECONDS_MAX),
-        naps=reader.maybe_integer("naps") or 0,
+        share=figures.get("share"),
+        asleep=figures.get("asleep_s"),
+        cpu_share=figures.get("cpu_share"),
+        threads=figures.get("threads_s", 0.0),
+        late=figures.get("late"),
+        late_seconds=figures.get("late_s"),
+        naps=figures.get("naps", 0),
         forecast=_forecast(reader.maybe_object("forecast")),
-        transitions=reader.maybe_integer("transitions") or 0,
-        low=reader.maybe_number("low_s", SECONDS_MAX) or 0.0,
-        unseen=reader.maybe_integer("unseen") or 0,
-        doubtful=reader.maybe_integer("doubtful") or 0,
+        transitions=figures.get("transitions", 0),
+        low=figures.get("low_s", 0.0),
+        unseen=figures.get("unseen", 0),
+        doubtful=figures.get("doubtful", 0),
         hooks=_counts(reader.maybe_object("hooks")),
         flags=_counts(reader.maybe_object("flags")),
         spun=_spun(reader.maybe_object("spun")),
+        figures=figures,
     )
 
 

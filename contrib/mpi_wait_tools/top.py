@@ -25,7 +25,7 @@ from .output import (
 from .record import find_body, parse_record
 from .sacct import RECORD_FIELDS
 from .sacct_many import DAY_S, DAYS_MAX, Filters, Period, parse_time, read_days
-from .top_rows import GROUPS, JobUse, Row, Run, rows_of, use_of
+from .top_rows import GROUPS, ORDERS, JobUse, Row, Run, rows_of, use_of
 from .units import rounded, safe
 
 SUMMARY = "the jobs, accounts or users of a time by the energy that their MPI ranks spent waiting awake"
@@ -103,6 +103,8 @@ def _moment(text: str) -> float:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", choices=GROUPS, default="job", help="what to sum up (default: job)")
+    parser.add_argument("--order", choices=tuple(ORDERS), default="awake",
+                        help="awake: energy spent waiting awake; threads: CPU time of ranks' other threads meanwhile")
     parser.add_argument("--since", metavar="TIME", type=_moment, help="12h, 7d, today, 2026-11-21 (default: 1d)")
     parser.add_argument("--until", metavar="TIME", type=_moment, help="the same (default: now)")
     parser.add_argument("--user", metavar="NAME,...", type=_names, help="only these users' jobs")
@@ -185,6 +187,7 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
                 "wait_s": rounded(row.wait_s),
                 "awake_s": rounded(row.awake_s),
                 "asleep_s": rounded(row.asleep_s),
+                "threads_s": rounded(row.threads_s),
                 "ranks_s": rounded(row.ranks_s),
                 "lost_s": rounded(row.lost_s),
                 **(_of_run(row.run) if by == "job" else {}),
@@ -227,7 +230,7 @@ def _plot(path: str, name: str, period: Period, tally: Tally) -> None:
 def run(arguments: argparse.Namespace) -> int:
     filters, period = _filters(arguments), _period(arguments)
     tally = _read(period, filters)
-    rows = rows_of(tally.uses, arguments.by)
+    rows = rows_of(tally.uses, arguments.by, arguments.order)
     if arguments.plot:
         _plot(arguments.plot, arguments.name, period, tally)
         return 0

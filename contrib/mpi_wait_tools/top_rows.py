@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from .imbalance import imbalance_of, ranks_time
@@ -43,6 +43,7 @@ class JobUse:
     simulated: bool
     complete: bool = True
     run: Run = Run()
+    threads_s: float = 0.0
 
     @property
     def awake_s(self) -> float:
@@ -63,6 +64,7 @@ class Row:
     wait_s: float = 0.0
     asleep_s: float = 0.0
     ranks_s: float = 0.0
+    threads_s: float = 0.0  # CPU time of the ranks' other threads while these waited
     lost_s: float = 0.0
     estimated: bool = False
     simulated: bool = False
@@ -83,6 +85,7 @@ class Row:
         self.wait_s += use.wait_s
         self.asleep_s += use.asleep_s
         self.ranks_s += use.ranks_s
+        self.threads_s += use.threads_s
         self.lost_s += use.lost_s
         self.estimated |= use.estimated
         self.simulated |= use.simulated
@@ -131,14 +134,21 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
         simulated=energy is not None and energy.source == "simulated",
         complete=record.is_complete,
         run=run,
+        threads_s=wait.threads if wait else 0.0,
     )
 
 
-def rows_of(uses: Iterable[JobUse], group: str) -> list[Row]:
-    """The most joules spent waiting awake first; without energy, the longest awake first."""
+ORDERS: dict[str, Callable[[Row], tuple[float, ...]]] = {
+    "awake": lambda row: (-row.awake_j, -row.awake_s),
+    "threads": lambda row: (-row.threads_s, -row.awake_j, -row.awake_s),
+}
+
+
+def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Row]:
+    """The most joules spent waiting awake first; without energy, the longest awake first. Or what threads burned."""
     rows: dict[str, Row] = {}
     for use in uses:
         name = use.names[group]
         row = rows.setdefault(name, Row(name, labels=use.names, run=use.run))
         row.add(use)
-    return sorted(rows.values(), key=lambda row: (-row.awake_j, -row.awake_s, row.name))
+    return sorted(rows.values(), key=lambda row: (*ORDERS[order](row), row.name))

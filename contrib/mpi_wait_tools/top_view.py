@@ -35,6 +35,9 @@ STATES = {
 """As squeue and sacct abbreviate them."""
 
 
+TITLES = {"awake": "Energy spent waiting awake", "threads": "Threads busy while ranks wait"}
+
+
 @dataclass(frozen=True)
 class Column:
     """keep: the columns of the lowest number go first where the terminal is too narrow for all; 9 never goes."""
@@ -69,7 +72,8 @@ def _awake(row: Row) -> str:
     return ("~" if row.estimated else "") + scaled(row.awake_j, "J") if row.unknown < row.jobs else "–"
 
 
-def _columns(by: str) -> list[Column]:
+def _columns(by: str, order: str, rows: Sequence[Row]) -> list[Column]:
+    keep = 9 if order == "threads" else 2
     first = Column(by, lambda row: safe(row.name, NAME_WIDTH) or "(none)", is_text=True)
     of_job = [
         Column("name", lambda row: safe(row.run.name, 10), 5, is_text=True),
@@ -86,6 +90,8 @@ def _columns(by: str) -> list[Column]:
         Column("asleep", lambda row: _share(row.asleep_s, row.ranks_s)),
         Column("imbalance", lambda row: _share(row.lost_s, row.ranks_s), 0),
     ]
+    if any(row.threads_s for row in rows):
+        figures.insert(4, Column("threads", lambda row: core_time(row.threads_s) if row.threads_s else "–", keep))
     own = of_job if by == "job" else [Column("jobs", lambda row: count(row.jobs))]
     return [first, *own, *figures]
 
@@ -105,8 +111,8 @@ def fitting(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[
     return chosen
 
 
-def _table(canvas: Canvas, rows: list[Row], by: str) -> None:
-    columns = fitting(_columns(by), rows, canvas.width)
+def _table(canvas: Canvas, rows: list[Row], by: str, order: str) -> None:
+    columns = fitting(_columns(by, order, rows), rows, canvas.width)
     cells: list[list[str | Text]] = [[column.cell(row) for column in columns] for row in rows]
     room = min(BAR_WIDTH, canvas.width - GAP - sum(_width(column, rows) for column in columns) - 1)
     titles, left = [column.title for column in columns], [i for i, column in enumerate(columns) if column.is_text]
@@ -136,12 +142,12 @@ def show_top(
     width: int, colour: bool, utf8: bool, period: Period, arguments: argparse.Namespace, tally: Tally, rows: list[Row]
 ) -> str:
     canvas = Canvas(width, colour)
-    title = Text(f"Energy spent waiting awake, by {arguments.by}", style="bold")
+    title = Text(f"{TITLES[arguments.order]}, by {arguments.by}", style="bold")
     canvas.ends(title, Text(period.words()))
     _sums(canvas, tally, rows)
     if rows:
         canvas.blank()
-        _table(canvas, rows[: arguments.limit], arguments.by)
+        _table(canvas, rows[: arguments.limit], arguments.by, arguments.order)
     if len(rows) > arguments.limit:
         canvas.note(Text(f"{len(rows) - arguments.limit} more (--limit {len(rows)})", style="dim"))
     draw_remarks(canvas, tally, rows)

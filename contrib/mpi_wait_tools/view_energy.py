@@ -84,6 +84,7 @@ def draw_policy(canvas: Canvas, record: Record) -> None:
     canvas.heading(f"What {record.policy.used} did")
     if wait is not None:
         _asleep(canvas, wait)
+        _threads(canvas, wait)
         _lowered(canvas, wait)
     if record.grant is not None:
         _grant(canvas, record.grant)
@@ -129,6 +130,12 @@ def _asleep(canvas: Canvas, wait: Wait) -> None:
         parts.append(f"long waits used {percent(wait.cpu_share)} of a CPU")
     if parts:
         canvas.line("Asleep" if wait.asleep is not None else "CPU", "; ".join(parts))
+
+
+def _threads(canvas: Canvas, wait: Wait) -> None:
+    if wait.threads:
+        beside = f", {wait.threads / wait.total:.2g} cores beside each rank that waited" if wait.total > 0 else ""
+        canvas.line("Threads", f"{core_time(wait.threads)} of other threads' CPU time meanwhile{beside}")
 
 
 def _lowered(canvas: Canvas, wait: Wait) -> None:

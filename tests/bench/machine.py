@@ -79,5 +79,16 @@ def version_number(mpi: Mpi) -> str:
     return found[0] if found else "version unknown"
 
 
+def jiffies() -> tuple[int, int]:
+    """Since the machine was started, of all its CPUs: how much the host took away, and all there was."""
+    words = [int(word) for word in first_line("/proc/stat").split()[1:9]]
+    return words[7], sum(words)
+
+
+def stolen_percent(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """Between the two. 0 where the clock has not ticked."""
+    return 100 * (after[0] - before[0]) / (after[1] - before[1]) if after[1] > before[1] else 0
+
+
 def loads() -> list[float]:
     return [round(load, 2) for load in os.getloadavg()]

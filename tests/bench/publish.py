@@ -6,8 +6,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tests.bench import targets
-from tests.bench.benchmarks import late_sender
+from tests.bench import forecasts, targets
+from tests.bench.benchmarks import foresight, job, late_sender
 from tests.lib import results as sections
 
 HERE = Path(__file__).resolve().parent
@@ -15,7 +15,14 @@ PAGE = HERE / "RESULTS.md"
 PICTURES = HERE / "results"
 README = HERE.parents[1] / "README.md"
 SECTION = "benchmark"  # of the README
-SHOWN = ("late-sender", "imbalance")  # there
+SHOWN = (  # there: what a user asks first
+    "1 ms late, nap: CPU share of the wait",
+    "1 ms late, nap: median overshoot",
+    "time added to a call",
+    "wall time above that without the library, steps of 500 µs and more, median of the imbalances",
+    "added to a step of 2 tasks on a node",
+)
+OWN = {foresight.NAME: forecasts, job.NAME: job}  # have a section of their own, with tables; published alone
 QUIET = 0.7
 HALF, SHARE, LONGEST_US = 2, 16, 100  # of the budget covers a nap's lateness; of the wait is the budget; is a usual nap
 HEAD = """\
@@ -80,19 +87,16 @@ def limit_lines(documents: list[dict[str, Any]]) -> list[str]:
 
 
 def readme_lines(documents: list[dict[str, Any]]) -> list[str]:
-    head = ["| target | wanted | measured | by `tests/bench/run` |", "|---|---|---:|---|"]
-    lines = [*machine_lines(documents[0]), *head]
-    for results in documents:
-        for target in results["targets"]:
-            missed = "" if targets.verdict(target) == "met" else f", **{targets.verdict(target)}**"
-            lines.append(f"| {cell(target['text'])} | {target['sense']} {shown(target['limit'], target['unit'])} "
-                         f"| {shown(target['value'], target['unit'])}{missed} | {results['benchmark']} |")
-    lines += ["", "[tests/bench/RESULTS.md](tests/bench/RESULTS.md) says where the limits lie, and has more pictures."]
-    for results in documents:
-        if results["benchmark"] in SHOWN:
-            picture = f"tests/bench/results/{results['benchmark']}.png"
-            lines += ["", f"`{results['command']}`:", "", f"![{results['title']}]({picture})"]
-    return lines
+    """The few figures of SHOWN, and where the others are."""
+    machine = documents[0]["machine"]
+    kind = "a virtual machine" if machine["virtual"] else "a machine"
+    lines = [f"On {kind} with {machine['cpus']} CPUs, the worst of five MPI libraries:", "",
+             "| | wanted | measured |", "|---|---|---:|"]
+    for target in (target for results in documents for target in results["targets"] if target["text"] in SHOWN):
+        missed = "" if targets.verdict(target) == "met" else f", **{targets.verdict(target)}**"
+        lines.append(f"| {cell(target['text'])} | {target['sense']} {shown(target['limit'], target['unit'])} "
+                     f"| {shown(target['value'], target['unit'])}{missed} |")
+    return [*lines, "", "[All figures](tests/bench/RESULTS.md), how they were made, and where the limits lie."]
 
 
 def quiet_lines(documents: list[dict[str, Any]]) -> list[str]:
@@ -125,6 +129,32 @@ def page(documents: list[dict[str, Any]], pictures: Path) -> str:
     return HEAD + "\n".join(lines).rstrip() + "\n"
 
 
+def own_lines(results: dict[str, Any], picture: Path) -> list[str]:
+    """What a benchmark of OWN has in the page: on what it was made, and its tables."""
+    head = benchmark_lines(results, picture)
+    stolen = f"{results.get('stolen_percent', 0):g} % of the CPU time stolen meanwhile"
+    made = head[2].replace(", load before", f", {stolen}, load before")
+    short = ["**Short form: it shows that the benchmark runs, and nothing else.**", ""] if results["short"] else []
+    return [head[0], "", *short, *quiet_lines([results]), *machine_lines(results)[:1], "", made, *head[3:],
+            *OWN[results["benchmark"]].section_lines(results)]
+
+
+def own_readme_lines(results: dict[str, Any]) -> list[str]:
+    """Of the policy on trial: what it is beside nap."""
+    verdicts = [targets.verdict(target) for target in results["targets"]]
+    counts = ", ".join(f"{verdicts.count(word)} {word}" for word in ("met", "not met", "not measured"))
+    return [f"`{results['command']}`, the policy on trial beside `nap`: of {len(verdicts)} figures {counts}. "
+            "[The table](tests/bench/RESULTS.md#waits-by-forecast) has the best possible beside them."]
+
+
+def page_write(path: Path, text: str) -> None:
+    """Anew, with the sections that other runs have made."""
+    kept = {name: section for name in OWN if (section := sections.section_read(path, name))}
+    path.write_text(text)
+    for name, section in kept.items():
+        sections.section_replace(path, name, section)
+
+
 def write(documents: list[dict[str, Any]], folder: Path, target: Path = HERE, readme: Path = README) -> None:
     """Copies the pictures first: the page shows those that there are."""
     pictures = target / PICTURES.name
@@ -133,5 +163,14 @@ def write(documents: list[dict[str, Any]], folder: Path, target: Path = HERE, re
         source = folder / f"{results['benchmark']}.png"
         if source.exists():
             shutil.copy(source, pictures / source.name)
-    (target / PAGE.name).write_text(page(documents, pictures))
-    sections.section_replace(readme, SECTION, "\n".join(readme_lines(documents)))
+    whole = [results for results in documents if results["benchmark"] not in OWN]
+    if whole:
+        page_write(target / PAGE.name, page(whole, pictures))
+        sections.section_replace(readme, SECTION, "\n".join(readme_lines(whole)))
+    for results in documents:
+        name = results["benchmark"]
+        if name in OWN:
+            lines = own_lines(results, pictures / f"{name}.png")
+            sections.section_replace(target / PAGE.name, name, "\n".join(lines))
+        if name == foresight.NAME:
+            sections.section_replace(readme, name, "\n".join(own_readme_lines(results)))

@@ -16,8 +16,8 @@ from tests.bench.engine import Cell, Failure, Measured
 from tests.lib.libraries import BUILD, LIBRARY, ROOT
 
 RUN = ROOT / "tests/bench/run"
-NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "polling", "launch", "record", "sampler",
-         "applications")
+NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "polling", "polls", "threads", "launch", "record",
+         "sampler", "applications", "foresight", "job")
 built = pytest.mark.skipif(not LIBRARY.exists() or not (BUILD / "tests/bench/programs/stamp").exists(),
                            reason=f"not built: {LIBRARY}")
 
@@ -130,6 +130,7 @@ def test_callbacks_are_timed_by_those_around_them() -> None:
 def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path) -> None:
     found = measured(("openmpi", "nap", {}, {"x": 1.0}))
     wanted = [targets.at_most("one", 5, 10, "ms"), targets.at_most("two | three", 11, 10, "ms", "worst of 3"),
+              targets.at_most(publish.SHOWN[2], 11, 10, "ns"),
               targets.at_least("four", None, 1, "")]
     found.unavailable["hpcc"] = "not installed"
     results = document.make("calls", "A title", found, wanted, False, 1, 0, [0, 0, 0])
@@ -139,11 +140,11 @@ def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path
     publish.write([document.read(tmp_path / "calls.json")], tmp_path, tmp_path, tmp_path / "README.md")
     readme = (tmp_path / "README.md").read_text()
     assert readme.startswith("before\n") and readme.endswith("after\n") and "old" not in readme
-    assert "| one | at most 10 ms | 5 ms | calls |" in readme and "11 ms, **not met** |" in readme
+    assert f"| {publish.SHOWN[2]} | at most 10 ns | 11 ns, **not met** |" in readme and "| one |" not in readme
     page = (tmp_path / "RESULTS.md").read_text()
     assert "| one | at most 10 ms | 5 ms | met |" in page
     assert "| two \\| three | at most 10 ms | 11 ms | **not met** | worst of 3 | `tests/bench/run calls` |" in page
-    assert "Of 3 targets: 1 met, 1 not met, 1 not measured." in page and "not quiet" not in page
+    assert "Of 4 targets: 1 met, 2 not met, 1 not measured." in page and "not quiet" not in page
     assert "| four | at least 1 | – | not measured |" in page and "Not measured: hpcc: not installed." in page
     assert "![A title](results/calls.png)" in page and (tmp_path / "results/calls.png").exists()
     results["load"]["before"][0] = 3

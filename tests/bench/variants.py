@@ -21,6 +21,7 @@ BY_NAME = {mpi.name: mpi for mpi in MPIS}
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
 
 before_all: tuple[str, ...] = ()  # with --undisturbed: chrt, before every rank
+only: tuple[str, ...] = ()  # with --mpi: of these alone; empty: of all
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,12 @@ def source_of(name: str) -> Path:
 
 
 @functools.cache
-def program(mpi: Mpi, name: str) -> Path:
+def program(mpi: Mpi, name: str, *options: str) -> Path:
     """Built with the library's compiler when it is first asked for."""
     folder = BUILD / "tests/bench" / mpi.name
     folder.mkdir(parents=True, exist_ok=True)
     compiler = mpi.tool("mpicc", mpi.compiler_wheel or mpi.wheel)
-    command = [compiler, "-O2", "-Wall", "-o", str(folder / name), str(source_of(name))]
+    command = [compiler, "-O2", "-Wall", *options, "-o", str(folder / name), str(source_of(name)), "-lm"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
         raise Unavailable(f"{mpi.title}: {name} does not compile: {done.stderr.strip()[-300:]}")
@@ -126,12 +127,14 @@ def ucx_options(unavailable: dict[str, str]) -> tuple[str, ...]:
     return UCX
 
 
-def available(names: tuple[str, ...], program_name: str, unavailable: dict[str, str]) -> list[Mpi]:
+def available(names: tuple[str, ...], program_name: str, unavailable: dict[str, str], *options: str) -> list[Mpi]:
     """Those that this machine has, with the program built; why not, for the others."""
     found = []
     for name in names:
+        if only and name not in only:
+            continue
         try:
-            program(BY_NAME[name], program_name)
+            program(BY_NAME[name], program_name, *options)
             BY_NAME[name].launcher()
             found.append(BY_NAME[name])
         except Unavailable as reason:

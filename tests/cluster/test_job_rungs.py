@@ -42,11 +42,15 @@ def environment(counters: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def emulating_cluster(cluster: Fleet, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One node whose slurmstepd runs under the emulator, also as the prolog, to which slurmd hands no environment."""
+    """
+    One node whose slurmstepd runs under the emulator, also as the prolog, to which slurmd hands no environment.
+    Its tasks keep others off their cores, as it does itself (emulation.undisturbed).
+    """
     cluster.put(EMULATOR)
     stepd = tmp_path_factory.mktemp("emulate") / "slurmstepd"
     variables = [f"{k}={shlex.quote(v)}" for k, v in environment(f"{Cluster.share}/nowhere").items()]
-    stepd.write_text(f'#!/bin/sh\nexec env {" ".join(variables)} {SLURMSTEPD} "$@"\n')
+    command = " ".join([*emulation.undisturbed(), "env", *variables, SLURMSTEPD])
+    stepd.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     with cluster.variants():
         yield cluster.variant(slurmd_arguments=["-d", cluster.put(stepd)])
 
@@ -90,7 +94,6 @@ def test_the_record_agrees_with_the_emulator(emulating_cluster: Cluster, policy:
     rested_s = sum(executed[key] for key in ("c01_ns", "c02_ns", "c1_ns")) / 1e9
     wait = record["wait"]
     print(f"{dozes} dozes, {rested_s:.4f} s in the instruction, {wait['asleep_s']:.4f} s recorded")
-    # How many there are depends on others on the core, beside whom a rank yields now and then.
     assert wait["naps"] == dozes > 0
     # The way into the emulator and out of it is the rank's, not the instruction's.
     assert 0.999 * rested_s <= wait["asleep_s"] <= rested_s + 100e-6 * dozes + 0.01

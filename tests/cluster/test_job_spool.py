@@ -43,7 +43,9 @@ def writers(cluster: Cluster) -> list[int]:
 
 def sweep(cluster: Cluster, *words: str) -> int:
     spool_jobs.make_old(cluster, "submit", cluster.spool)
-    return spool_jobs.helper(cluster, "submit", "sweep", *words).returncode
+    done = spool_jobs.helper(cluster, "submit", "sweep", *words)
+    print(done.stderr)
+    return done.returncode
 
 
 def swept(cluster: Cluster, job: int) -> dict[str, object]:

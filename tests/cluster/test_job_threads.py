@@ -6,7 +6,7 @@ import pytest
 
 from tests.lib import jobs
 from tests.lib.jobs import PROGRAMS
-from tests.lib.throwaway import Cluster
+from tests.lib.throwaway import Cluster, Fleet
 
 pytestmark = pytest.mark.cluster
 ROUNDS = 6
@@ -50,6 +50,48 @@ def test_two_threads_that_call_nap_where_nothing_is_locked(cluster: Cluster) -> 
     assert not {"locked", "lanes_full", "two_mpis", "no_hook"} & set(wait.get("flags", {}))
     assert "doubtful" not in wait and "unseen" not in wait
     assert play(cluster, "multiple", "off")[1] == lines
+
+
+def test_threads_that_spin_beside_a_wait_are_in_the_record(cluster: Cluster) -> None:
+    """The user's own OMP_WAIT_POLICY=active stays: the workers spin through 20 waits of 30 ms, and that is seen."""
+    argv = ["-N2", "-n2", "-c2", "--mpi-wait-policy=nap", f"{PROGRAMS}/hybrid", "funneled", "20"]
+    job, _ = jobs.srun(cluster, argv, env={"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "active"})
+    wait = jobs.record(cluster, job)["wait"]
+    assert wait["naps"] > 0 and wait["threads_s"] > 0
+
+
+SHOWN = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "MPI_WAIT_THREADS")
+SHOW = ["sh", "-c", "; ".join(f'echo "{name}=${{{name}-unset}}"' for name in SHOWN)]
+
+
+def shown(printed: str) -> dict[str, str]:
+    pairs = dict(line.split("=", 1) for line in printed.splitlines() if line.split("=", 1)[0] in SHOWN)
+    return {name: value for name, value in pairs.items() if value != "unset"}
+
+
+def test_openmp_is_told_by_the_sites_default_and_the_users_word_stays(cluster: Fleet) -> None:
+    """What a task finds, in steps of srun; and a script, which is told nothing, so that what it exports holds."""
+    with cluster.variants():
+        napping = cluster.variant("default=nap")
+        told = shown(jobs.srun(napping, ["-n1", *SHOW])[1].stdout)
+        spins = int(told["GOMP_SPINCOUNT"])
+        assert told == {"GOMP_SPINCOUNT": str(spins), "KMP_BLOCKTIME": "1",
+                        "MPI_WAIT_THREADS": f"GOMP_SPINCOUNT={spins} KMP_BLOCKTIME=1"}
+        assert 1000 <= spins <= 300_000
+        active = shown(jobs.srun(napping, ["-n1", *SHOW], env={"OMP_WAIT_POLICY": "active"})[1].stdout)
+        assert active == {"OMP_WAIT_POLICY": "active"}
+        passive = shown(jobs.srun(napping, ["-n1", "--mpi-wait-policy=nap,threads=passive", *SHOW])[1].stdout)
+        assert passive["OMP_WAIT_POLICY"] == "passive"
+        show = SHOW[2].replace("'", "'\\''")
+        script = f"{SHOW[2]}\nexport OMP_WAIT_POLICY=active\nsrun -n1 sh -c '{show}' | sed 's/^/step /'\n"
+        job = jobs.sbatch(napping, script, ["-n1"])
+        assert napping.wait_job(job) == "COMPLETED", jobs.output(napping, job)
+        printed = jobs.output(napping, job)
+        assert shown(printed) == {}
+        assert shown(printed.replace("step ", "")) == {"OMP_WAIT_POLICY": "active"}
+    with cluster.variants():
+        keeping = cluster.variant("default=nap threads=keep")
+        assert shown(jobs.srun(keeping, ["-n1", *SHOW])[1].stdout) == {}
 
 
 @pytest.mark.parametrize("level", ["funneled", "multiple"])

@@ -34,6 +34,17 @@ static int check_failures;
 		}                                                                       \
 	} while (0)
 
+#define CHECK_TOLD 5
+
+/* Of what is checked a million times: the first few failures are told, the others look the same. */
+#define CHECK_LAW(condition, ...)                       \
+	do {                                            \
+		if (check_failures < CHECK_TOLD)        \
+			EXPECT(condition, __VA_ARGS__); \
+		else if (!(condition))                  \
+			check_failures++;               \
+	} while (0)
+
 #define CHECK_RESULT (check_failures != 0)
 
 #endif

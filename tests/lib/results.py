@@ -12,6 +12,14 @@ def marks(name: str) -> tuple[str, str]:
     return f"<!-- begin {name} -->", f"<!-- end {name} -->"
 
 
+def section_read(path: Path, name: str) -> str:
+    """The text of the section of that name; "" where there is none."""
+    begin, end = marks(name)
+    have = path.read_text() if path.exists() else ""
+    found = re.search(re.escape(begin) + r"(.*?)" + re.escape(end), have, re.S)
+    return found[1].strip() if found else ""
+
+
 def section_replace(path: Path, name: str, text: str) -> None:
     """Puts text in the place of the section of that name, or behind the last one."""
     begin, end = marks(name)

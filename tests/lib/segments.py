@@ -61,11 +61,13 @@ def slot(
     near: int = 0,
     slowdown_ppm: int = 0,
     forecast: tuple[int, ...] = (),
+    sampled_ns: int = 400,
+    threads_ns: int = 0,
 ) -> bytes:
     head = struct.pack("<IIiiIIIIQQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end, slowdown_ppm)
     head = head.ljust(128, b"\0")
-    lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, 400, 40)
-    lane = (lane + struct.pack("<4Q", 0, 0, 0, loop_polls)).ljust(192, b"\0")
+    lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, sampled_ns, 40)
+    lane = (lane + struct.pack("<8Q", 0, 0, 0, loop_polls, 0, 0, 0, threads_ns)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
     lane += struct.pack(f"<3Q{len(forecast)}Q", far, near, 0, *forecast).ljust(128, b"\0")
     calls = bytearray(CALL * CALLS)

@@ -72,6 +72,17 @@ def test_a_thread_polls_beside_one_that_waits(mpi: Mpi) -> None:
     assert sum(waiting for _, waiting in beside) <= 1 if locked else min(waiting for _, waiting in beside) >= 3
 
 
+@of()
+def test_ranks_that_only_ask_rest_and_serve_each_other(mpi: Mpi) -> None:
+    """polls=on, and 60 exchanges of a megabyte in loops of Testall: each needs what the other does in its loop."""
+    done = launched(mpi, [built(mpi, "asking"), 60, 1 << 20], f"{NAP};polls=1", options=options_of(mpi))
+    assert sorted(done.output.splitlines()) == ["0 good=60", "1 good=60"]
+    for slot in done.segment["slots"]:
+        lane = slot["lane"][0]
+        assert lane["calls"]["Testall"]["waits"] > 0 and lane["naps"]["nap"] > 0
+        assert slot["hooks"] & LOOP
+
+
 @pytest.mark.parametrize(("name", "binding"), BINDINGS)
 def test_every_binding_waits_by_the_same_hooks(name: str, binding: str) -> None:
     """One of each with each kind of runtime; the matrix has them all."""

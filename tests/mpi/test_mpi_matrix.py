@@ -62,7 +62,7 @@ def test_coverage_names_what_there_is() -> None:
     (("Finalize", "intel", "C"), [3], "n", False),
     (("File_sync", "mpich", "C"), [0, 0], "rr", True),
     (("File_sync", "mpich", "C"), [3, 0], "nr", False),
-    (("Comm_spawn", "openmpi", "C"), [0, 0], "tt", True),
+    (("Comm_spawn", "openmpi-5", "C"), [0, 0], "tt", True),
 ])
 def test_a_cell_is_judged_by_what_is_listed(cell: play.Cell, rests: list[int], ends: str, fine: bool) -> None:
     assert (play.cell_problem(cell, Seen([0.5] * len(rests), rests, ends, "0")) == "") == fine

@@ -56,7 +56,8 @@ def test_state_in_a_place_where_others_may_write(mode: str) -> None:
 def test_state_in_a_place_of_somebody_else() -> None:
     status, text = node("mkdir -m 755 /run/mpi-wait; chown 1000 /run/mpi-wait", f"node prolog {SITE}")
     assert status == 0 and "Operation not permitted" in text
-    status, text = node("ln -s /tmp /run/mpi-wait", f"node prolog {SITE}", f"node epilog {SITE}", "ls /run/mpi-wait/c1")
+    status, text = node("mkdir /run/other && ln -s other /run/mpi-wait", f"node prolog {SITE}", f"node epilog {SITE}",
+                        "ls /run/other/c1")
     assert status != 0 and "Not a directory" in text
 
 

@@ -14,7 +14,12 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
 LIST = BUILD / "meson-info/intro-tests.json"
 LEFT_OUT = 77  # a program's word for what it cannot do here: one needs a mount namespace, and so root
-PROGRAMS = json.loads(LIST.read_text()) if LIST.exists() else []
+HANGS_S = 900  # none takes so long, whatever runs beside it
+# The tests of the law and of foresight with one line of theirs changed must notice. That is no matter of sanitizers.
+CHANGED = ("law-", "foresight-", "landing-")
+SANITIZED = "MPI_WAIT_BUILD" in os.environ
+PROGRAMS = [program for program in (json.loads(LIST.read_text()) if LIST.exists() else [])
+            if not (SANITIZED and program["name"].startswith(CHANGED))]
 
 
 def test_there_are_some() -> None:
@@ -23,9 +28,10 @@ def test_there_are_some() -> None:
 
 def run(command: list[str], program: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=os.environ | program["env"], cwd=program["workdir"] or BUILD,
-                          capture_output=True, text=True, errors="replace", timeout=100)
+                          capture_output=True, text=True, errors="replace", timeout=HANGS_S)
 
 
+@pytest.mark.timeout(HANGS_S * 2)
 @pytest.mark.parametrize("program", PROGRAMS, ids=[program["name"] for program in PROGRAMS])
 def test_program(program: dict[str, Any]) -> None:
     done = run(program["cmd"], program)
@@ -34,5 +40,4 @@ def test_program(program: dict[str, Any]) -> None:
     if done.returncode == LEFT_OUT or "unshare failed" in done.stderr:
         pytest.skip(done.stderr.strip().removeprefix("skipped: "))
     said = f"exit status {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
-    # The tests of the law and of foresight with one line of theirs changed must notice.
-    assert done.returncode == (1 if program["name"].startswith(("law-", "foresight-")) else 0), said
+    assert done.returncode == (1 if program["name"].startswith(CHANGED) else 0), said

@@ -298,7 +298,7 @@ static void ranks_reset(void)
 		predictor->ranks = (uint32_t)rank_count;
 		ranks[i] = (struct rank){.predictor = predictor};
 		ranks[i].ladder.rung[MPIWAIT_RUNG_NAP] = (struct ladder_latency){.timed = true, .exit_ns = 10000};
-		account_open(&ranks[i].account, 0, SLOWDOWN);
+		account_open(&ranks[i].account, 0, SLOWDOWN, (uint32_t)rank_count);
 	}
 }
 

@@ -48,6 +48,15 @@ extern int fake_step_polls, fake_step_late_us;
 static jmp_buf out;
 static int calls = 1000; /* of the scenes that are counted */
 
+/* From a place of its own each time that it is written down. */
+static inline __attribute__((always_inline)) int test(void)
+{
+	int flag = 0;
+
+	MPI_Test(0, (word)&flag, 0);
+	return flag;
+}
+
 static int receive(word microseconds, word every)
 {
 	return MPI_Recv(1, microseconds, 3, every, 5, 6, 7);
@@ -238,7 +247,7 @@ static void scene_fork(void)
 	if (child == 0) {
 		receive(50000, 0);
 		MPI_Barrier(0);
-		MPI_Test(0, 0, 0);
+		test();
 		MPI_Finalize();
 		_exit(0);
 	}
@@ -250,11 +259,11 @@ static void scene_poll(void)
 {
 	double began, cpu;
 
-	MPI_Test(0, 0, 0);
+	test();
 	began = cpu_s(CLOCK_MONOTONIC);
 	cpu = cpu_s(CLOCK_THREAD_CPUTIME_ID);
 	for (int i = 0; i < 1000000; i++)
-		MPI_Test(0, 0, 0);
+		test();
 	printf("poll_ns %.1f\n", (cpu_s(CLOCK_MONOTONIC) - began) * 1e3);
 	printf("poll_cpu_ns %.1f\n", (cpu_s(CLOCK_THREAD_CPUTIME_ID) - cpu) * 1e3);
 	printf("polls %d\n", fake_polls);
@@ -277,7 +286,7 @@ static void scene_yield(void)
 static void polling_callback(void)
 {
 	for (int i = 0; i < 20000; i++)
-		MPI_Test(0, 0, 0);
+		test();
 }
 
 static void scene_mark_inside(void)
@@ -361,7 +370,7 @@ static void scene_die(void)
 static void scene_tests(void)
 {
 	for (int i = 0; i < calls; i++)
-		MPI_Test(0, 0, 0);
+		test();
 }
 
 /* Once more, between two signals, for who counts what is executed there (steps.c). */
@@ -390,10 +399,195 @@ static void scene_tests_counted(void)
 	counted(scene_tests);
 }
 
+static double loop_ends_s;
+
+static bool loop_is_over(void)
+{
+	return cpu_s(CLOCK_MONOTONIC) >= loop_ends_s;
+}
+
+/* Loops of the program's own, until so much time has passed; what each does between its tests is a function of its own.
+ * Prints how many tests there were. */
+static void loop_until_ms(double milliseconds, void (*between)(int round))
+{
+	int tests = 0;
+
+	loop_ends_s = cpu_s(CLOCK_MONOTONIC) + 1e-3 * milliseconds;
+	fake_until = loop_is_over;
+	while (!test()) {
+		tests++;
+		if (between)
+			between(tests);
+	}
+	printf("tests %d\n", tests);
+	fake_until = NULL;
+}
+
+static void work_us(double microseconds)
+{
+	double until = cpu_s(CLOCK_MONOTONIC) + 1e-6 * microseconds;
+
+	while (cpu_s(CLOCK_MONOTONIC) < until)
+		continue;
+}
+
+static void scene_loop(void)
+{
+	errno = 4711;
+	loop_until_ms(200, NULL);
+	printf("errno %d\n", errno);
+	printf("slack %d\n", prctl(PR_GET_TIMERSLACK));
+}
+
+static void between_works(int round)
+{
+	(void)round;
+	work_us(4);
+}
+
+static void scene_loop_works(void)
+{
+	loop_until_ms(200, between_works);
+}
+
+static void between_calls(int round)
+{
+	if (round % 100 == 0)
+		MPI_Barrier(0);
+}
+
+static void scene_loop_calls(void)
+{
+	loop_until_ms(20, between_calls);
+}
+
+/* The same loop twice: its flag comes true in between. */
+static void scene_loop_twice(void)
+{
+	loop_until_ms(20, NULL);
+	loop_until_ms(20, NULL);
+}
+
+static void between_tests(int round)
+{
+	(void)round;
+	test();
+}
+
+static void between_tests_often(int round)
+{
+	(void)round;
+	test(), test(), test(), test();
+}
+
+/* From two places in turn; and from five, which is no loop that is known. */
+static void scene_loop_places(void)
+{
+	loop_until_ms(20, between_tests);
+}
+
+static void scene_loop_many_places(void)
+{
+	loop_until_ms(20, between_tests_often);
+}
+
+/* It goes on to compute without having been told anything. */
+static void scene_loop_left(void)
+{
+	double until = cpu_s(CLOCK_MONOTONIC) + 0.02;
+
+	while (cpu_s(CLOCK_MONOTONIC) < until)
+		test();
+	printf("slack %d\n", prctl(PR_GET_TIMERSLACK));
+	work_us(100000);
+	MPI_Barrier(0);
+}
+
+/* Asks without saying where the answer is to go, which an MPI may refuse by an error. */
+static void scene_loop_refused(void)
+{
+	int refused = 0;
+
+	for (int i = 0; i < 1000; i++)
+		refused += MPI_Test(0, 0, 0) != 0;
+	printf("refused %d\n", refused);
+}
+
+#define BESIDE_NS 50000000.0 /* that the other thread burns, by its own clock */
+
+static bool beside_burned;
+static pthread_barrier_t beside_ready;
+static pthread_mutex_t beside_held = PTHREAD_MUTEX_INITIALIZER;
+
+/* Burns CPU once the wait has some naps behind it. */
+static void *beside_burn(void *unused)
+{
+	struct timespec moment = {0, 1000000};
+
+	(void)unused;
+	while (!napped_often())
+		nanosleep(&moment, NULL);
+	for (double began = cpu_s(CLOCK_THREAD_CPUTIME_ID); cpu_s(CLOCK_THREAD_CPUTIME_ID) - began < 1e-9 * BESIDE_NS;)
+		continue;
+	__atomic_store_n(&beside_burned, true, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+static bool has_beside_burned(void)
+{
+	return __atomic_load_n(&beside_burned, __ATOMIC_ACQUIRE);
+}
+
+/* In the kernel's time: a wait of at most a minute, until another thread has burned CPU meanwhile. */
+static void scene_beside(void)
+{
+	pthread_t thread;
+
+	fake_until = has_beside_burned;
+	if (pthread_create(&thread, NULL, beside_burn, NULL) == 0)
+		receive(60000000, 0);
+	pthread_join(thread, NULL);
+}
+
+static void *beside_sleep(void *unused)
+{
+	(void)unused;
+	pthread_barrier_wait(&beside_ready);
+	pthread_mutex_lock(&beside_held);
+	pthread_mutex_unlock(&beside_held);
+	return NULL;
+}
+
+/* The same beside a thread that sleeps. */
+static void scene_beside_asleep(void)
+{
+	pthread_t thread;
+
+	fake_until = napped_often;
+	pthread_mutex_lock(&beside_held);
+	pthread_barrier_init(&beside_ready, NULL, 2);
+	if (pthread_create(&thread, NULL, beside_sleep, NULL) == 0) {
+		pthread_barrier_wait(&beside_ready);
+		receive(60000000, 0);
+	}
+	pthread_mutex_unlock(&beside_held);
+	pthread_join(thread, NULL);
+}
+
 static const struct {
 	const char *name;
 	void (*play)(void);
 } scenes[] = {
+        {"loop", scene_loop},
+        {"loop_works", scene_loop_works},
+        {"loop_calls", scene_loop_calls},
+        {"loop_twice", scene_loop_twice},
+        {"loop_places", scene_loop_places},
+        {"loop_many_places", scene_loop_many_places},
+        {"loop_left", scene_loop_left},
+        {"loop_refused", scene_loop_refused},
+        {"beside", scene_beside},
+        {"beside_asleep", scene_beside_asleep},
         {"short_more", scene_short_more},
         {"wait", scene_wait},
         {"wait_really", scene_wait_really},

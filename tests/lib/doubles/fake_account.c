@@ -34,11 +34,11 @@ void account_close(struct account *account)
 	free(account);
 }
 
-int account_store(struct account *account, const struct account_run *run, enum site_field field, const char *line,
-                  double joules, struct error *error)
+int account_store(struct account *account, const struct account_run *run, enum site_field field,
+                  const struct record *record, double joules, struct error *error)
 {
 	(void)field;
-	if (fprintf(account->file, "[%u, %.17g, %s]\n", run->job_id, joules, line) < 0)
+	if (fprintf(account->file, "[%u, %.17g, %s]\n", run->job_id, joules, record->line) < 0)
 		return error_set(error, -EIO, "slurmdbd does not answer");
 	return 0;
 }

@@ -11,9 +11,8 @@
  *     MPI_Wait         calls *fake_callback from inside, which may leave by longjmp
  *     MPI_Win_lock     blocks for "rank" microseconds
  *     The calls above are over as soon as *fake_until says so, where there is one.
- *     MPI_Test         one poll; MPI_Barrier, MPI_Send, MPI_Isend and MPI_Irecv return at once
- *     MPI_Sendrecv     blocks for "tag" microseconds
- *     PMPI_Type_size   a datatype is its own size
+ *     MPI_Test         one poll; its flag is what *fake_until says; MPI_Barrier, MPI_Send, MPI_Isend and MPI_Irecv
+ * return at once MPI_Sendrecv     blocks for "tag" microseconds PMPI_Type_size   a datatype is its own size
  */
 #include <sched.h>
 #include <stdbool.h>
@@ -21,6 +20,8 @@
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
+
+#define FAKE_ERR_ARG 12
 
 #define ALIAS(name) __attribute__((weak, alias(#name)))
 
@@ -247,8 +248,11 @@ int MPI_Win_lock(word, word, word, word) ALIAS(PMPI_Win_lock);
 int PMPI_Test(word, word, word);
 int PMPI_Test(word request, word flag, word status)
 {
-	(void)request, (void)flag, (void)status;
+	(void)request, (void)status;
+	if (flag == 0)
+		return FAKE_ERR_ARG;
 	opal_progress();
+	*(int *)flag = fake_until && fake_until();
 	return 0;
 }
 int MPI_Test(word, word, word) ALIAS(PMPI_Test);

@@ -21,10 +21,14 @@ int read_option(const char *text, char *ret_text, size_t size)
 		snprintf(ret_text, size, "%s", error.text);
 		return result;
 	}
-	used = snprintf(ret_text, size, "%s%s%s%s%s%s", options.policy, options.has_pin ? ",pin=" : "",
+	used = snprintf(ret_text, size, "%s%s%s%s%s%s%s%s%s", options.policy, options.has_pin ? ",pin=" : "",
 	                !options.has_pin                ? ""
 	                : options.pin == SITE_PIN_CORES ? "cores"
 	                                                : "none",
+	                options.threads ? ",threads=" : "", site_threads_word(options.threads),
+	                !options.has_polls ? ""
+	                : options.polls    ? ",polls=on"
+	                                   : ",polls=off",
 	                options.profile ? ",profile" : "", options.ibarrier ? ",collectives=ibarrier" : "",
 	                options.csv[0] ? ",csv=" : "");
 	used += snprintf(ret_text + used, size - (size_t)used, "%s", options.csv);

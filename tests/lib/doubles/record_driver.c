@@ -8,6 +8,7 @@
 #include "spank/node_record.h"
 #include "spank/outbox.h"
 #include "spank/record.h"
+#include "spank/record_watts.h"
 #include "spank/sampler.h"
 #include "spank/slots.h"
 #include "spank/view.h"
@@ -174,7 +175,7 @@ static int run_watts(int count, char *words[])
 		return EXIT_FAILURE;
 	watts_merge(&job, &read);
 	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], &share);
-	return show(json_pack("{s:o, s:O}", "fit", watts_fit(&job, &share), "sums", stored));
+	return show(json_pack("{s:o, s:O}", "fit", record_watts_write(&job, &share), "sums", stored));
 }
 
 /* update ROOT: samples the zones of /sys into the node's accumulator */
@@ -401,7 +402,7 @@ static int run_merge(int count, char *words[])
 {
 	cleanup_free struct record_node **nodes = calloc((size_t)count, sizeof(*nodes));
 	json_auto_t *keep = json_array(); /* nodes borrow from what they were parsed from */
-	cleanup_free char *line = NULL;
+	cleanup_record struct record record = {.line = NULL};
 	struct error error = {0};
 	size_t good = 0;
 	int result = 0;
@@ -415,12 +416,12 @@ static int run_merge(int count, char *words[])
 	}
 	if (!result)
 		result = record_merge((const struct record_node *const *)nodes, good, (uint32_t)number(words[0]),
-		                      words[1][0] ? words[1] : NULL, &line, &error);
+		                      words[1][0] ? words[1] : NULL, &record, &error);
 	for (size_t i = 0; i < good; i++)
 		record_node_free(nodes[i]);
 	if (result)
 		return show_result(result, &error);
-	puts(line);
+	puts(record.line);
 	return EXIT_SUCCESS;
 }
 
@@ -429,7 +430,8 @@ static int run_combine(int count, char *words[])
 {
 	cleanup_free char *text = NULL;
 	struct error error = {0};
-	int result = record_combine(words[0], words[1], &text);
+	json_auto_t *line = json_loads(words[1], 0, NULL);
+	int result = record_combine(words[0], &(struct record){.json = line, .line = words[1]}, &text);
 
 	(void)count;
 	return result ? show_result(result, &error) : show(json_pack("{s:i, s:s}", "code", 0, "text", text));

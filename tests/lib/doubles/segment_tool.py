@@ -25,7 +25,7 @@ LANES, RUNGS, CALLS = 8, 8, 256
 HEADER = struct.Struct("=Q6I32x")
 SIZES = struct.Struct("=64Q")
 SLOT = struct.Struct("=IIiiIIIIQQQ72x")
-LANE = struct.Struct("=II7Q7Q8x8Q8Q2Q8x5Q64x")
+LANE = struct.Struct("=II7Q8Q8Q8Q2Q8x5Q64x")
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
 SLOT_SIZE = SLOT.size + LANES * LANE_SIZE
@@ -102,10 +102,11 @@ def lane_read(data: bytes, names: list[str]) -> dict:
     lane["open_call"] = names[lane["open_call"] - 1] if lane["open_call"] else None
     lane["hook_polls"] = {n: v for n, v in zip(HOOK_NAMES, values[9:13]) if v}
     lane["transitions"], lane["event_wakes"], lane["event_lost"] = values[13:16]
-    lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[16:24]) if v}
-    lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[24:32]) if v}
-    lane["far_bytes"], lane["near_bytes"] = values[32:34]
-    lane |= dict(zip(FORESIGHT_FIELDS, values[34:39]))
+    lane["threads_cpu_ns"] = values[16]
+    lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[17:25]) if v}
+    lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[25:33]) if v}
+    lane["far_bytes"], lane["near_bytes"] = values[33:35]
+    lane |= dict(zip(FORESIGHT_FIELDS, values[35:40]))
     lane["calls"] = {}
     for row, name in enumerate(names):
         call = CALL.unpack_from(data, LANE.size + row * CALL.size)

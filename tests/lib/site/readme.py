@@ -8,8 +8,8 @@ from tests.lib.site.chroot import ROOT, Site
 
 
 def administrators_commands() -> list[list[str]]:
-    """The console blocks of the README's section for administrators, by block: building, installing, removing."""
-    section = (ROOT / "README.md").read_text().split("\n## Administrators\n")[1].split("\n## ")[0]
+    """The console blocks of the README's section on installing, by block: building, installing, removing."""
+    section = (ROOT / "README.md").read_text().split("\n## Install\n")[1].split("\n## ")[0]
     blocks = re.findall(r"```console\n(.*?)```", section, re.S)
     return [[line.removeprefix("# ") for line in block.splitlines()] for block in blocks]
 

@@ -94,9 +94,9 @@ def pairs(mpis: Iterable[str]) -> Iterator[tuple[Mpi, str]]:
 
 def is_in_cover(number: int, mpi: Mpi, binding: str, policy: int) -> bool:
     """What only few can play is played by the first library that can."""
-    few = ("recv", SPAWN)
-    if coverage()["functions"][number] in few:
-        return mpi == MPIS[0]
+    name = coverage()["functions"][number]
+    if name in ("recv", SPAWN):
+        return mpi == next(other for other in MPIS if name in functions_of(other, binding))
     return (number + MPIS.index(mpi) + BINDINGS.index(binding) + policy) % EVERY == 0
 
 

@@ -18,7 +18,7 @@ static const struct policy_set *shipped(void)
 	return &set;
 }
 
-static void apply(const struct options *options)
+static void apply(const struct options *options, const struct site *site)
 {
 	const struct policy *found = policy_find(shipped(), options->policy);
 	struct cpu cpu = {.waitpkg = true, .mwaitx = true, .tsc_khz = 2000000, .umwait_max_ns = 100000};
@@ -28,7 +28,9 @@ static void apply(const struct options *options)
 
 	FUZZ_CHECK(found != NULL);
 	policy = *found;
-	options_apply(options, &policy);
+	options_apply(options, site, &policy);
+	FUZZ_CHECK(policy.threads != SITE_THREADS_UNSAID);
+	FUZZ_CHECK(!options->threads || policy.threads == options->threads);
 	FUZZ_CHECK(policy_flatten(&policy, &cpu, true, options->profile, flat, sizeof(flat)) > 0);
 	FUZZ_CHECK(config_parse(flat, &config) == 0);
 	FUZZ_CHECK(config.relative_ppm == policy.relative_ppm && config.profile == options->profile &&
@@ -49,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		FUZZ_CHECK(!options.csv[0] || options.profile);
 		result = options_check(&options, shipped(), &sites[size % 2], &error);
 		if (result == 0)
-			apply(&options);
+			apply(&options, &sites[size % 2]);
 	}
 	FUZZ_CHECK((result == 0) == (error.text[0] == '\0') && fuzz_is_printable(error.text));
 	return 0;

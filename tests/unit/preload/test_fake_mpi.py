@@ -49,10 +49,10 @@ def test_waits_that_repeat_are_slept_through_and_end_on_time():
 
 
 def test_nothing_is_forecast_without_an_account_or_in_a_job_of_thousands():
-    for config, size in ((NAP, "7"), (ACCOUNT, "1025")):
+    for config, size in ((NAP, "7"), (ACCOUNT, "16385")):
         _, slot = play([DRIVER, "alike"], config, FAKE_SIZE=size)
         assert slot["slowdown_ppm"] == slot["lane"][0]["forecasts"] == slot["lane"][0]["foreseen"] == 0
-    _, slot = play([DRIVER, "alike"], ACCOUNT, FAKE_SIZE="1024")
+    _, slot = play([DRIVER, "alike"], ACCOUNT, FAKE_SIZE="16384")
     assert slot["lane"][0]["foreseen"] >= 90
 
 

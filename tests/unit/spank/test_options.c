@@ -29,7 +29,10 @@ static void parses(void)
 	CHECK(!options.has_slowdown && !options.has_pin && !options.profile && !options.ibarrier);
 	CHECK(!options.csv[0]);
 	CHECK(options_parse("nap,collectives=ibarrier", &options, &error) == 0 && options.ibarrier);
-	CHECK(options_parse("nap,csv=a b/../c", &options, &error) == 0);
+	CHECK(options_parse("nap,threads=passive", &options, &error) == 0 && options.threads == SITE_THREADS_PASSIVE);
+	CHECK(options_parse("nap,polls=on", &options, &error) == 0 && options.has_polls && options.polls);
+	CHECK(options_parse("nap,polls=off", &options, &error) == 0 && options.has_polls && !options.polls);
+	CHECK(options_parse("nap,csv=a b/../c", &options, &error) == 0 && !options.threads && !options.has_polls);
 	CHECK(strcmp(options.csv, "a b/../c") == 0 && options.profile);
 	CHECK(options_parse("nap,slowdown=4%", &options, &error) == 0 && options.slowdown_ppm == 40000);
 	CHECK(options_parse("nap,slowdown=0.01", &options, &error) == 0 && options.slowdown_ppm == 100);
@@ -51,7 +54,7 @@ static void refuses(void)
 	        {"slowdown=2", "the policy is missing before 'slowdown=2' (as in 'nap,slowdown=2')"},
 	        {"nap,Slowdown=2", "did you mean 'slowdown'?"},
 	        {"nap,slodown=3", "did you mean 'slowdown'?"},
-	        {"nap,slodown=3", "accepted: slowdown, pin, profile, collectives, csv"},
+	        {"nap,slodown=3", "accepted: slowdown, pin, threads, polls, profile, collectives, csv"},
 	        {"nap,slowdown=0", SLOWDOWN_RANGE},
 	        {"nap,slowdown=50.1", SLOWDOWN_RANGE},
 	        {"nap,slowdown=0.00001", SLOWDOWN_RANGE},
@@ -59,6 +62,11 @@ static void refuses(void)
 	        {"nap,slowdown=nan", SLOWDOWN_RANGE},
 	        {"nap,slowdown", SLOWDOWN_RANGE},
 	        {"nap,pin=socket", "pin=cores|none"},
+	        {"nap,threads=active", "'threads=active' is not valid (accepted: threads=keep|bounded|passive)"},
+	        {"nap,threads", "threads=keep|bounded|passive"},
+	        {"nap,threads=", "threads=keep|bounded|passive"},
+	        {"nap,polls=yes", "'polls=yes' is not valid (accepted: polls=on|off)"},
+	        {"nap,polls", "polls=on|off"},
 	        {"nap,profile=yes", "without a value"},
 	        {"nap,collectives", "collectives=ibarrier"},
 	        {"nap,collectives=barrier", "collectives=ibarrier"},
@@ -176,9 +184,14 @@ static void helps_with_keys(const struct policy_set *set)
 	CHECK_CONTAINS(text, slowdown);
 	CHECK_CONTAINS(text, SLOWDOWN_RANGE);
 	CHECK_CONTAINS(text, "pin=cores|none (default: none)\n");
+	CHECK_CONTAINS(text, "threads=keep|bounded|passive (default: bounded where ranks nap)\n");
+	CHECK_CONTAINS(text, "polls=on|off (default: off, or the policy's)\n");
 	CHECK_CONTAINS(text, "profile, without a value (default: not)\n");
 	CHECK_CONTAINS(text, "it hangs the job if one rank lacks the library\n");
 	CHECK(strcmp(text + strlen(text) - strlen(end), end) == 0);
+	site.threads = SITE_THREADS_KEEP;
+	options_help(set, &site, &support, text, sizeof(text));
+	CHECK_CONTAINS(text, "threads=keep|bounded|passive (default: keep)\n");
 }
 
 int main(void)

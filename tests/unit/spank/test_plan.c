@@ -13,67 +13,67 @@ static const struct {
 } cases[] = {
         {"no policy",
          {STEP_SRUN, NULL, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {false, false, false, 0, false, false}},
+         {false, false, false, 0, false, false, 0}},
         {"off, of which energy is noted: nothing else",
          {STEP_SRUN, &off, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, false, false, 0, false, false}},
+         {true, false, false, 0, false, false, 0}},
         {"off, more tasks than cores",
          {STEP_SRUN, &off, SITE_PIN_CORES, false, 4, 1, 2, 2, SITE_GRANT_FILE},
-         {true, false, false, 0, false, false}},
+         {true, false, false, 0, false, false, 0}},
         {"one core each",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, true, 1, false, false}},
+         {true, true, true, 1, false, false, 0}},
         {"hybrid",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 4, 8, 8, SITE_GRANT_LEASE},
-         {true, true, true, 4, false, false}},
+         {true, true, true, 4, false, false, 0}},
         {"hybrid, hardware threads",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 8, 8, 16, SITE_GRANT_LEASE},
-         {true, true, true, 4, false, false}},
+         {true, true, true, 4, false, false, 0}},
         {"a single task keeps all",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 1, 1, 8, 8, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false}},
+         {true, true, false, 0, false, false, 0}},
         {"cores left over",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 3, 1, 8, 8, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false}},
+         {true, true, false, 0, false, false, 0}},
         {"the user has bound",
          {STEP_SRUN, &nap, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false}},
+         {true, true, false, 0, false, false, 0}},
         {"pin=none",
          {STEP_SRUN, &nap, SITE_PIN_NONE, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false}},
+         {true, true, false, 0, false, false, 0}},
         {"batch",
          {STEP_BATCH, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false}},
+         {true, true, false, 0, false, false, 0}},
         {"interactive",
          {STEP_INTERACTIVE, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false}},
+         {true, true, false, 0, false, false, 0}},
         {"extern: measured only",
          {STEP_EXTERN, &nap, SITE_PIN_CORES, false, 0, 0, 2, 2, SITE_GRANT_LEASE},
-         {true, false, false, 0, false, false}},
+         {true, false, false, 0, false, false, 0}},
         {"overcommitted",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 4, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, true, false}},
+         {true, true, false, 0, true, false, 0}},
         {"two ranks a core by threads",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 16, 1, 8, 16, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false}},
+         {true, true, false, 0, false, false, 0}},
         {"cores not known",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 1, 0, 0, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false}},
+         {true, true, false, 0, false, false, 0}},
         {"a lease for srun's tasks",
          {STEP_SRUN, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, true}},
+         {true, true, false, 0, false, true, 0}},
         {"files for srun's tasks",
          {STEP_SRUN, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_FILE},
-         {true, true, false, 0, false, true}},
+         {true, true, false, 0, false, true, 0}},
         {"a lease for a launcher's ranks",
          {STEP_BATCH, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, true}},
+         {true, true, false, 0, false, true, 0}},
         {"files for them",
          {STEP_BATCH, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_FILE},
-         {true, true, false, 0, false, true}},
+         {true, true, false, 0, false, true, 0}},
         {"grant=off",
          {STEP_SRUN, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_OFF},
-         {true, true, false, 0, false, false}},
+         {true, true, false, 0, false, false, 0}},
 };
 
 #define CPUS 8
@@ -132,8 +132,29 @@ static void keeps_to_the_step(void)
 	CHECK(cpus[0].owner == 0 && cpus[1].owner == PLAN_REACHES_OUT && cpus[2].owner == PLAN_NOBODY);
 }
 
+/* OpenMP's threads are told in srun's steps alone: a script may say something else of its own later. */
+static void tells_threads(void)
+{
+	static const struct policy told = {.name = "nap", .inject = true, .threads = SITE_THREADS_PASSIVE};
+	static const struct policy left = {.name = "off", .threads = SITE_THREADS_PASSIVE};
+	struct plan_facts facts = {.kind = STEP_SRUN, .policy = &told, .local_tasks = 1};
+	struct plan plan;
+
+	plan_make(&facts, &plan);
+	CHECK(plan.threads == SITE_THREADS_PASSIVE);
+	for (enum step_kind kind = STEP_BATCH; kind <= STEP_INTERACTIVE; kind++) {
+		facts.kind = kind;
+		plan_make(&facts, &plan);
+		CHECK(plan.threads == SITE_THREADS_UNSAID);
+	}
+	facts = (struct plan_facts){.kind = STEP_SRUN, .policy = &left, .local_tasks = 1};
+	plan_make(&facts, &plan);
+	CHECK(plan.threads == SITE_THREADS_UNSAID);
+}
+
 int main(void)
 {
+	tells_threads();
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct plan *want = &cases[i].plan;
 		struct plan plan;

@@ -73,6 +73,57 @@ static void injects_in_front(void)
 	CHECK(fake_host.log[0] == '\0');
 }
 
+static bool variable_is(const char *name, const char *value)
+{
+	const char *found = fake_host_getenv(name);
+
+	return value ? found && strcmp(found, value) == 0 : !found;
+}
+
+/* One task under these words, whose user has set that variable, if any. */
+static void run_threads(const char *option, const char *name, const char *value)
+{
+	fake_host_reset(S_CTX_REMOTE);
+	if (name)
+		spank_setenv(NULL, name, value, 1);
+	run_task(option, 1, no_arguments);
+}
+
+/* What the user has set stays, and outweighs nothing that was not set; the runtimes that he did not speak to are told.
+ */
+static void tells_openmp(void)
+{
+	run_threads("nap", NULL, NULL);
+	CHECK(fake_host_getenv("GOMP_SPINCOUNT") && variable_is("KMP_BLOCKTIME", "1"));
+	CHECK(variable_is("OMP_WAIT_POLICY", NULL) && fake_host_getenv("MPI_WAIT_THREADS"));
+	run_threads("nap,threads=passive", NULL, NULL);
+	CHECK(variable_is("OMP_WAIT_POLICY", "passive") && variable_is("GOMP_SPINCOUNT", "0"));
+	run_threads("nap", "OMP_WAIT_POLICY", "active");
+	CHECK(variable_is("OMP_WAIT_POLICY", "active") && variable_is("GOMP_SPINCOUNT", NULL));
+	CHECK(variable_is("KMP_BLOCKTIME", NULL) && variable_is("MPI_WAIT_THREADS", NULL));
+	run_threads("nap,threads=passive", "KMP_BLOCKTIME", "");
+	CHECK(variable_is("KMP_BLOCKTIME", "") && variable_is("OMP_WAIT_POLICY", NULL));
+	CHECK(variable_is("MPI_WAIT_THREADS", "GOMP_SPINCOUNT=0"));
+	run_threads("nap,threads=keep", NULL, NULL);
+	CHECK(variable_is("GOMP_SPINCOUNT", NULL) && variable_is("MPI_WAIT_THREADS", NULL));
+	run_threads("profile", NULL, NULL);
+	CHECK(variable_is("GOMP_SPINCOUNT", NULL) && config_says("profile=1"));
+}
+
+/* In a step inside of a step: what the outer one was told is not the user's, until he changes it. */
+static void tells_openmp_anew(void)
+{
+	run_threads("nap,threads=passive", NULL, NULL);
+	run_task("off", 1, no_arguments);
+	CHECK(variable_is("OMP_WAIT_POLICY", NULL) && variable_is("GOMP_SPINCOUNT", NULL));
+	CHECK(variable_is("KMP_BLOCKTIME", NULL) && variable_is("MPI_WAIT_THREADS", NULL));
+	run_threads("nap,threads=passive", NULL, NULL);
+	spank_setenv(NULL, "OMP_WAIT_POLICY", "active", 1);
+	run_task("nap", 1, no_arguments);
+	CHECK(variable_is("OMP_WAIT_POLICY", "active") && variable_is("GOMP_SPINCOUNT", NULL));
+	CHECK(variable_is("KMP_BLOCKTIME", NULL));
+}
+
 /* What the task may run on when slurmstepd lets it go; the test is the task. */
 static cpu_set_t affinity_of_task(uint32_t task, const char *option, int argument_count, char **arguments)
 {
@@ -421,6 +472,8 @@ int main(int argument_count, char **arguments)
 		return 77;
 	injects_in_front();
 	binds_each_task_to_its_cores();
+	tells_openmp();
+	tells_openmp_anew();
 	names_the_tasks_of_the_node();
 	seals_the_segment();
 	leaves_others_alone();

@@ -102,6 +102,10 @@ BROKEN = {
     "rungs without injection": {**NAP, "inject": False},
     "pstate_after_us below a millisecond": {**PSTATE, "pstate_after_us": 999},
     "pstate_after_us without pstate": {**NAP, "pstate_after_us": 5000},
+    "polls as a word": {**NAP, "polls": "on"},
+    "polls without rungs": {**{key: value for key, value in NAP.items() if key != "budget"}, "rungs": [], "needs": [],
+                            "polls": True},
+    "threads of another word": {**NAP, "threads": "active"},
     "inject as a number": {**NAP, "inject": 1},
 }
 

@@ -121,6 +121,14 @@ static void refuses(void)
 	         "'pstate_after_us' without the rung 'pstate'"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"inject\":false,\"fallback\":\"nap\"}",
 	         "'inject' false has no"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"threads\":\"active\"}",
+	         "'threads' is not one of keep|bounded|passive"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"polls\":\"on\"}",
+	         "'polls' is not true or false"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"polls\":true}",
+	         "'polls' without rungs"},
+	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"threads\":1}",
+	         "'threads' is not one of keep|bounded|passive"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":\"nap\"}",
 	         "'rungs' is not a list of rungs"},
 	        {"{\"version\":1,\"name\":\"x\",\"summary\":\"s\",\"rungs\":[],\"needs\":{}}",
@@ -188,12 +196,64 @@ static void applies_the_slowdown(void)
 {
 	struct policy policy = {.relative_ppm = 1};
 	struct options options = {.has_slowdown = true, .slowdown_ppm = 30000};
+	struct site site = {.default_policy = "off"};
 
-	options_apply(&options, &policy);
+	options_apply(&options, &site, &policy);
 	CHECK(policy.relative_ppm == 30000 && policy.slowdown_ppm == 0);
 	policy.slowdown_ppm = 10000;
-	options_apply(&options, &policy);
+	options_apply(&options, &site, &policy);
 	CHECK(policy.slowdown_ppm == 30000);
+}
+
+static void applies_polls(void)
+{
+	struct policy policy = {.rungs = PAUSE | NAP, .polls = true};
+	struct options options = {.has_polls = true};
+	struct site site = {.default_policy = "off"};
+	struct cpu cpu = {.tsc_khz = 0};
+	char flat[POLICY_FLAT_MAX];
+
+	CHECK(policy_flatten(&policy, &cpu, false, false, flat, sizeof(flat)) > 0);
+	CHECK_CONTAINS(flat, ";polls=1");
+	options_apply(&options, &site, &policy);
+	CHECK(!policy.polls);
+	CHECK(policy_flatten(&policy, &cpu, false, false, flat, sizeof(flat)) > 0);
+	CHECK(!strstr(flat, "polls"));
+	options.polls = true;
+	options_apply(&options, &site, &policy);
+	policy.rungs = 0;
+	CHECK(policy.polls);
+	CHECK(policy_flatten(&policy, &cpu, false, false, flat, sizeof(flat)) > 0);
+	CHECK(!strstr(flat, "polls"));
+}
+
+/* Of how OpenMP threads wait: the option's word, the file's, the site's, bounded where ranks nap; keep elsewhere. */
+static void settles_the_threads(void)
+{
+	static const struct {
+		uint32_t rungs;
+		enum site_threads option, file, site, held;
+	} cases[] = {
+	        {PAUSE | NAP, 0, 0, 0, SITE_THREADS_BOUNDED},
+	        {PAUSE | 1u << MPIWAIT_RUNG_EVENT, 0, 0, 0, SITE_THREADS_BOUNDED},
+	        {PAUSE | UMWAIT, 0, 0, 0, SITE_THREADS_KEEP},
+	        {0, 0, 0, 0, SITE_THREADS_KEEP},
+	        {0, 0, 0, SITE_THREADS_PASSIVE, SITE_THREADS_KEEP},
+	        {PAUSE | NAP, 0, 0, SITE_THREADS_KEEP, SITE_THREADS_KEEP},
+	        {PAUSE | UMWAIT, 0, 0, SITE_THREADS_BOUNDED, SITE_THREADS_BOUNDED},
+	        {PAUSE | NAP, 0, SITE_THREADS_PASSIVE, SITE_THREADS_KEEP, SITE_THREADS_PASSIVE},
+	        {0, SITE_THREADS_BOUNDED, 0, 0, SITE_THREADS_BOUNDED},
+	        {PAUSE | NAP, SITE_THREADS_KEEP, SITE_THREADS_PASSIVE, SITE_THREADS_BOUNDED, SITE_THREADS_KEEP},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct policy policy = {.rungs = cases[i].rungs, .threads = cases[i].file};
+		struct options options = {.threads = cases[i].option};
+		struct site site = {.threads = cases[i].site};
+
+		options_apply(&options, &site, &policy);
+		CHECK(policy.threads == cases[i].held);
+	}
 }
 
 int main(void)
@@ -209,6 +269,8 @@ int main(void)
 	resolves(set);
 	survives_a_circle();
 	applies_the_slowdown();
+	settles_the_threads();
+	applies_polls();
 	free(set);
 	return CHECK_RESULT;
 }

@@ -1,6 +1,6 @@
 /* A step's points however long it lasts, and the curve through the points of all steps. */
 #include "spank/cleanup.h"
-#include "spank/power.h"
+#include "spank/record_power.h"
 #include "tests/lib/check.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -73,7 +73,7 @@ static void test_damage(void)
 /* The curve's parts as a text. */
 static char *parts(struct power_curve *curve)
 {
-	json_auto_t *json = power_curve_to_json(curve);
+	json_auto_t *json = record_power_write(curve);
 
 	power_curve_free(curve);
 	return json ? json_dumps(json, JSON_COMPACT) : strdup("none");

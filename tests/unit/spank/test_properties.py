@@ -32,7 +32,9 @@ percents = some.integers(*(round(float(percent) * 10_000) for percent in RANGE))
 def options(draw: some.DrawFn) -> dict[str, str]:
     """As keys of an option, in any order."""
     every = {"slowdown": draw(percents), "pin": draw(some.sampled_from(["cores", "none"])), "profile": "",
-             "collectives": "ibarrier", "csv": draw(directories)}
+             "collectives": "ibarrier",
+             "polls": draw(some.sampled_from(["on", "off"])),
+             "threads": draw(some.sampled_from(["keep", "bounded", "passive"])), "csv": draw(directories)}
     chosen = draw(some.lists(some.sampled_from(sorted(every)), unique=True))
     return {"name": draw(names), **{key: every[key] for key in chosen}}
 

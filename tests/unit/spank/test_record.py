@@ -65,6 +65,29 @@ def test_what_served_is_added_up(tmp_path: Path) -> None:
     assert not set(service) & set(merge(tmp_path, [node_record()])["wait"])
 
 
+def test_sums_over_ranks_are_printed_as_their_rows_say(tmp_path: Path) -> None:
+    """spank/record_fields.def: always, where they are not 0, or with the row before them."""
+    records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
+    first, second = (record["steps"][0]["wait"] for record in records)
+    del first["naps"], second["naps"], first["doubtful"]  # older nodes do not have them
+    first |= {"low_us": 1_500_000, "unseen": 2}
+    wait = merge(tmp_path, records)["wait"]
+    assert (wait["naps"], wait["late"], wait["late_s"], wait["unseen"]) == (0, 2, 0, 2)
+    assert not {"transitions", "low_s", "doubtful"} & set(wait)
+    second |= {"transitions": 4, "low_us": 1_000_000, "doubtful": 1}
+    wait = merge(tmp_path, records)["wait"]
+    assert (wait["transitions"], wait["low_s"], wait["doubtful"]) == (4, 2.5, 1)
+    printed = ["naps", "transitions", "low_s", "late", "late_s", "unseen", "doubtful"]
+    assert [name for name in wait if name in printed] == printed
+
+
+@pytest.mark.parametrize("name", ["unseen", "span_us", "late", "late_us", "sampled_us", "sampled_cpu_us", "size"])
+def test_a_sum_that_every_node_writes_must_be_there(tmp_path: Path, name: str) -> None:
+    record = node_record()
+    del record["steps"][0]["wait"][name]
+    assert refuse(tmp_path, record) == '"steps"[0]: wait'
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -293,6 +316,20 @@ def test_the_profile_is_summed_and_bounded(tmp_path: Path) -> None:
     assert len(profile) == 25 and profile["other"]["calls"] > 5.99 * 2**62
 
 
+def test_a_profile_is_the_sum_over_steps_and_nodes(tmp_path: Path) -> None:
+    records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
+    for record in records:
+        record["steps"].append({**copy.deepcopy(record["steps"][0]), "id": "1"})
+        for step in record["steps"]:
+            step["wait"]["profile"] = {"MPI_Send": [10, 3_000_000, 1_000_000, 4096, [1, 0, 9]]}
+        record["steps"][1]["wait"]["profile"] |= {f"MPI_F{letter}": [1, 1, 1, 1, []] for letter in "abcdefgh"}
+    profile = merge(tmp_path, records)["wait"]["profile"]
+    assert profile["MPI_Send"] == {
+        "calls": 40, "time_s": 12, "wait_s": 4, "bytes": 16_384, "sizes": {"0": 4, "2": 36}
+    }
+    assert len(profile) == 9 and profile["MPI_Fh"] == {"calls": 2, "time_s": 2e-6, "wait_s": 2e-6, "bytes": 2}
+
+
 def test_grants_are_summed_over_nodes(tmp_path: Path) -> None:
     records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
     for record in records:
@@ -321,6 +358,15 @@ def test_what_became_of_csv_is_counted_by_node_and_step(tmp_path: Path) -> None:
     assert "csv" not in merge(tmp_path, [node_record()])
 
 
+def test_what_other_threads_used_is_added_up(tmp_path: Path) -> None:
+    records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
+    records[0]["steps"][0]["wait"]["threads_us"] = 2_500_000
+    assert merge(tmp_path, records)["wait"]["threads_s"] == 2.5
+    records[1]["steps"][0]["wait"]["threads_us"] = 1_000_000
+    assert merge(tmp_path, records)["wait"]["threads_s"] == 3.5
+    assert "threads_s" not in merge(tmp_path, [node_record()])["wait"]
+
+
 def test_more_reasons_than_there_is_room_for(tmp_path: Path) -> None:
     record = node_record()
     step = record["steps"][0]
@@ -334,7 +380,7 @@ def test_more_reasons_than_there_is_room_for(tmp_path: Path) -> None:
 
 def test_largest_numbers_still_validate(tmp_path: Path) -> None:
     record = node_record(ranks=[[i, 10**18, 10**18] for i in range(1024)])
-    numbers = ("span_us", "naps", "late", "late_us", "sampled_us", "sampled_cpu_us", "low_us")
+    numbers = ("span_us", "naps", "late", "late_us", "sampled_us", "sampled_cpu_us", "low_us", "threads_us")
     numbers += ("transitions",)
     record["steps"][0]["wait"] |= dict.fromkeys(numbers, 10**18)
     record["steps"][0]["wait"]["calls"] = {"MPI_Recv": [10**18] * 4}

@@ -88,6 +88,7 @@ WAITS = [
     {"late": None},
     {"naps": -1},
     {"low_us": -1},
+    {"threads_us": -1},
     {"transitions": "many"},
 ]
 

@@ -38,7 +38,8 @@ def test_what_served_and_what_burned(tmp_path: Path) -> None:
 
 
 def test_what_was_forecast_and_what_was_allowed(tmp_path: Path) -> None:
-    """1 % of a second and of two, and 2 ms each; a rank without an account is allowed nothing."""
+    """1 % of a second and of two, and 2 ms each; a rank without an account is allowed nothing,
+    and one of a thousand a part."""
     ranks = [
         slot(0, 3, 10**6, start=1, end=1 + 10**9, slowdown_ppm=10_000, forecast=(9, 4, 5 * 10**6, 6, 1)),
         slot(1, 3, 10**6, start=1, end=1 + 2 * 10**9, slowdown_ppm=10_000, forecast=(1, 0, 0, 1, 0)),
@@ -50,6 +51,18 @@ def test_what_was_forecast_and_what_was_allowed(tmp_path: Path) -> None:
     wait = read_slots(tmp_path, segment(liar))
     assert wait["doubtful"] == 1 and wait["forecast"]["allowed_us"] == 1_002_000
     assert "forecast" not in read_slots(tmp_path, segment(ranks[2]))
+    of_many = slot(0, 1000, 10**6, start=1, end=1 + 10**9, slowdown_ppm=10_000, forecast=(9, 4, 0, 6, 1))
+    assert read_slots(tmp_path, segment(of_many))["forecast"]["allowed_us"] == 12_000 // 19
+
+
+def test_what_other_threads_used_is_summed_and_bounded(tmp_path: Path) -> None:
+    """Three cores' worth in a sampled second of either rank; and what no machine has CPUs for."""
+    ranks = [slot(rank, 2, 10**9, start=1, end=10**9, sampled_ns=10**9, threads_ns=3 * 10**9) for rank in (0, 1)]
+    assert read_slots(tmp_path, segment(*ranks))["threads_us"] == 6 * 10**6
+    assert read_slots(tmp_path, segment(slot(0, 1, 10**9, start=1, end=10**9)))["threads_us"] == 0
+    liar = slot(0, 1, 10**9, start=1, end=10**9, sampled_ns=10**9, threads_ns=2**63)
+    wait = read_slots(tmp_path, segment(liar))
+    assert wait["doubtful"] == 1 and wait["threads_us"] == 0
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,19 @@ def test_frequencies_are_reported(report: Report) -> None:
     assert "20.3 s at low frequency (70 % of the waiting); 12 changes" in text
 
 
+def test_what_other_threads_used_is_reported(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"]["threads_s"] = 58.0
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    row = make_row(json.dumps(record))
+    said = " ".join(shown(report("123", rows=[row])).split())
+    assert "58.0 s of other threads' CPU time meanwhile, 2 cores beside each rank that waited" in said
+    assert "123,job,,threads_cpu,58.0,s" in shown(report("123", "--csv", rows=[row]))
+    plain = [make_row(json.dumps(make_record()))]
+    assert "Threads" not in shown(report("123", rows=plain))
+    assert "threads" not in shown(report("123", "--csv", rows=plain))
+
+
 def test_measured_energy_is_not_called_simulated(report: Report) -> None:
     record = make_record()
     record["mpi_wait"]["energy"].update(source="rapl", scope="node")

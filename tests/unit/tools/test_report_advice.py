@@ -17,6 +17,8 @@ from tests.lib.doubles.report_double import SCHEMA, Report, make_record, make_ro
 Change = Callable[[dict[str, Any]], object]
 LATE, TAKE, GIVE, ALONE = "Naps end late", "Take work from", "more to do, or ask for fewer ranks", "alone waits"
 ALIKE, NODE, FITS, MEASURED = "All ranks wait alike", "Look at node", "fits: 90 % of the waiting", "nap (or auto) fits"
+ASKED = "20 % of the ranks' time went into loops that only test and probe: polls=on"
+THREADS = "0.69 cores: if they did not compute, threads=bounded"
 LITTLE, SHARED, LOCKED = "There is little to save", "Ranks share cores with others", "from one thread only"
 BARRIER, FINE, POLLED = "collectives=ibarrier", "umwait and mwaitx rest", "a larger slowdown="
 LOW, UNWOKEN, LONE, HUNG = "ran at low frequency", "Messages did not wake", "hardly any other", "did at last"
@@ -66,6 +68,10 @@ def many(body: dict[str, Any]) -> None:
     body["wait"].update(make_record([0.1] + [9.0 + rank % 7 / 10 for rank in range(299)])["mpi_wait"]["wait"])
 
 
+def asking(seconds: float, rested: float = 0.0) -> dict[str, Any]:
+    return {"MPI_Test": {"calls": 10**9, "time_s": seconds, "wait_s": rested, "bytes": 0}}
+
+
 POLLS = {"asleep_s": 1}
 SHORT_WAITS = {**POLLS, "total_s": 1.5}
 SPUN = {"MPI_Barrier": {"s": 2, "cpu_s": 2}}
@@ -87,6 +93,8 @@ SAID: list[tuple[str, Change, str]] = [
     ("long waits that are polled", wait(**POLLS), POLLED),
     ("late naps", wait(late_s=5.0), LATE),
     ("frequency", used("pstate", transitions=9, low_s=20.0), LOW),
+    ("threads beside", wait(threads_s=20.0), THREADS),
+    ("loops that ask", wait(profile=asking(20.0)), ASKED),
     ("ranks not woken", used("event", flags={"no_event": 4}), UNWOKEN),
 ]
 NOT_SAID: list[tuple[str, Change, str]] = [
@@ -123,6 +131,11 @@ NOT_SAID: list[tuple[str, Change, str]] = [
     ("they slept", wait(flags={"shared_cores": 4}), SHARED),
     ("they slept all the same", wait(flags={"locked": 1}), LOCKED),
     ("it is no collective", wait(**POLLS, spun={"MPI_Probe": {"s": 2, "cpu_s": 2}}), BARRIER),
+    ("hardly any", wait(threads_s=0.5), THREADS),
+    ("they are short", wait(profile=asking(2.0)), ASKED),
+    ("they rest", wait(profile=asking(20.0, 19.0)), ASKED),
+    ("it is another call", wait(profile={"MPI_Recv": asking(20.0)["MPI_Test"]}), ASKED),
+    ("the ranks hardly wait", wait(threads_s=20.0, share=0.015), THREADS),
     ("hardly any of it was low", used("pstate", transitions=9, low_s=2.0), LOW),
 ]
 

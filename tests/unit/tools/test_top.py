@@ -156,6 +156,20 @@ def test_asleep_and_awake_are_told_apart(top: Top) -> None:
     assert second["awake_s"] == pytest.approx(2.9) and second["awake_j"] == pytest.approx(130.5)
 
 
+def test_what_threads_burned_can_be_the_order(top: Top) -> None:
+    """One that slept well, and left its threads spinning, comes first; where none has any there is no column."""
+    hybrid = make_record()
+    hybrid["mpi_wait"]["wait"]["threads_s"] = 90.0
+    answer = [row("101", hybrid), row("102", spinning())]
+    assert [line["name"] for line in jobs_of(top, answer=answer)] == ["102", "101"]
+    first, second = jobs_of(top, "--order", "threads", answer=answer)
+    assert (first["name"], first["threads_s"], second["threads_s"]) == ("101", 90, 0)
+    text = ask(top, "--order", "threads", "--width", "110", answer=answer)
+    assert "Threads busy while ranks wait, by job" in text
+    assert re.search(r"^  job .* threads ", text, re.M) and re.search(r"^  101 .* 90\.0 s ", text, re.M)
+    assert "threads" not in ask(top)
+
+
 def test_the_model_tells_what_awake_took(top: Top) -> None:
     record = make_record()
     record["mpi_wait"]["watts"] = {"packages": 1, "known": 1, "asleep": [1.0, 0.1], "spinning": [9.0, 0.1],

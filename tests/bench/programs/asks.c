@@ -1,0 +1,143 @@
+/*
+ * Loops that a program writes itself. Two ranks; rank 1 asks by MPI_Test or MPI_Iprobe until a message of rank 0 is
+ * there, which comes so late: the share of a CPU that it used, and the median of how long after the message was sent it
+ * knew. And with work between two tests: how many tests it made in a second.
+ *
+ *     asks test|iprobe|both MICROSECONDS:ROUNDS... work MICROSECONDS...
+ *
+ *     test 1000 0.082 21.5
+ *     work 5 180000
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define WORLD      MPI_COMM_WORLD
+#define ROUNDS_MAX 10000
+#define WORK_S     0.5
+
+static int rank;
+static double shares[ROUNDS_MAX], afters[ROUNDS_MAX];
+
+static double seconds(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void spend_until(double until)
+{
+	while (seconds(CLOCK_MONOTONIC) < until)
+		continue;
+}
+
+static int compare(const void *left, const void *right)
+{
+	double a = *(const double *)left, b = *(const double *)right;
+
+	return (a > b) - (a < b);
+}
+
+static double median(double *values, int count)
+{
+	qsort(values, (size_t)count, sizeof(*values), compare);
+	return values[count / 2];
+}
+
+/* Until the message is there; what it says is when it was sent, by the clock that both ranks read. */
+static double ask(const char *how)
+{
+	MPI_Request request;
+	double sent = 0;
+	int flag = 0;
+
+	if (strcmp(how, "iprobe") == 0) {
+		while (!flag)
+			MPI_Iprobe(0, 0, WORLD, &flag, MPI_STATUS_IGNORE);
+		MPI_Recv(&sent, 1, MPI_DOUBLE, 0, 0, WORLD, MPI_STATUS_IGNORE);
+		return sent;
+	}
+	MPI_Irecv(&sent, 1, MPI_DOUBLE, 0, 0, WORLD, &request);
+	while (!flag) {
+		int other;
+
+		if (strcmp(how, "both") == 0)
+			MPI_Iprobe(0, 1, WORLD, &other, MPI_STATUS_IGNORE);
+		MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+	}
+	return sent;
+}
+
+static void late_play(const char *how, double microseconds, int rounds)
+{
+	for (int round = 0; round < rounds; round++) {
+		double began, cpu, sent;
+
+		MPI_Barrier(WORLD);
+		began = seconds(CLOCK_MONOTONIC);
+		cpu = seconds(CLOCK_THREAD_CPUTIME_ID);
+		if (rank == 0) {
+			spend_until(began + 1e-6 * microseconds);
+			sent = seconds(CLOCK_MONOTONIC);
+			MPI_Send(&sent, 1, MPI_DOUBLE, 1, 0, WORLD);
+			continue;
+		}
+		sent = ask(how);
+		afters[round] = (seconds(CLOCK_MONOTONIC) - sent) * 1e6;
+		shares[round] = (seconds(CLOCK_THREAD_CPUTIME_ID) - cpu) / (seconds(CLOCK_MONOTONIC) - began);
+	}
+	if (rank == 1)
+		printf("%s %g %.4f %.2f\n", how, microseconds, median(shares, rounds), median(afters, rounds));
+}
+
+/* A loop that computes between its tests, for a request that is not complete before its end. */
+static void work_play(double microseconds)
+{
+	double until = seconds(CLOCK_MONOTONIC) + WORK_S;
+	int word = 0, flag = 0, tests = 0;
+	MPI_Request request;
+
+	if (rank == 0) {
+		struct timespec late = {(time_t)WORK_S, (long)(WORK_S * 1e9) % 1000000000};
+
+		nanosleep(&late, NULL);
+		MPI_Barrier(WORLD);
+		MPI_Send(&word, 1, MPI_INT, 1, 2, WORLD);
+		return;
+	}
+	MPI_Irecv(&word, 1, MPI_INT, 0, 2, WORLD, &request);
+	for (; seconds(CLOCK_MONOTONIC) < until; tests++) {
+		MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+		spend_until(seconds(CLOCK_MONOTONIC) + 1e-6 * microseconds);
+	}
+	MPI_Barrier(WORLD);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	printf("work %g %.0f\n", microseconds, tests / WORK_S);
+}
+
+int main(int argc, char **argv)
+{
+	int works = 0;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(WORLD, &rank);
+	for (int i = 2; i < argc; i++) {
+		double length;
+		int rounds;
+
+		if (strcmp(argv[i], "work") == 0)
+			works = 1;
+		else if (works)
+			work_play(atof(argv[i]));
+		else if (sscanf(argv[i], "%lf:%d", &length, &rounds) != 2 || rounds < 1 || rounds > ROUNDS_MAX)
+			MPI_Abort(WORLD, 2);
+		else
+			late_play(argv[1], length, rounds);
+	}
+	MPI_Finalize();
+	return 0;
+}

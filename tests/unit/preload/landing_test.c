@@ -1,0 +1,320 @@
+/*
+ * What a rank does before and after a forecast landing, by the rungs that there are, under a simulated clock: the real
+ * wait engine, and rungs that only move the clock and are counted.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "preload/idle.h"
+#include "preload/prewait.h"
+#include "preload/wait.h"
+#include "tests/lib/check.h"
+
+#define US       UINT64_C(1000)
+#define MS       UINT64_C(1000000)
+#define POLL_NS  UINT64_C(400)
+#define NAP_EXIT (5 * US)
+#define WAKE_NS  (30 * US) /* by a message */
+#define LEARNED  60        /* waits of a kind after which it is known */
+#define SLOWDOWN 10000     /* millionths */
+
+struct process process;
+struct process_guard acting = {PROCESS_ACTS};
+struct process_guard *process_guard = &acting;
+struct idle idle = {.hooks = MPIWAIT_HOOK_OPAL};
+
+/* Of the wait that is played. */
+static struct {
+	uint64_t now_ns, began_ns, end_ns;
+	uint64_t slept_until_ns;                                       /* the latest nap or sleep for an event */
+	uint32_t dozes[MPIWAIT_RUNG_COUNT], after[MPIWAIT_RUNG_COUNT]; /* in all; since that */
+	uint64_t asked_ns;                                             /* the latest, of nap and event */
+	uint64_t event_asked_ns;                                       /* the first of this wait, 0: none */
+	uint64_t lowered_ns, restored_ns;                              /* 0: not in this wait */
+	uint32_t lowerings;
+} model;
+
+static struct mpiwait_slot slot;
+static struct predictor predictors[MPIWAIT_LANES];
+static uintptr_t frame[3];
+
+void process_flag(uint32_t flag)
+{
+	(void)flag;
+}
+
+void process_hook(uint32_t hook)
+{
+	slot.hooks |= hook;
+}
+
+void process_event_end(void)
+{
+	process.policy.rungs &= ~(1u << MPIWAIT_RUNG_EVENT);
+}
+
+void prewait_begin(enum call_row row)
+{
+	(void)row;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ret_now)
+{
+	(void)clock;
+	ret_now->tv_sec = (time_t)(model.now_ns / NS_PER_S);
+	ret_now->tv_nsec = (long)(model.now_ns % NS_PER_S);
+	return 0;
+}
+
+static void count(enum mpiwait_rung rung)
+{
+	model.dozes[rung]++;
+	model.after[rung]++;
+}
+
+/* Nothing comes in an idle poll, so what there is after it is what there was. */
+static void sleep_count(enum mpiwait_rung rung, uint64_t ask_ns)
+{
+	model.asked_ns = ask_ns;
+	count(rung);
+	memset(model.after, 0, sizeof(model.after));
+}
+
+static void doze_pause(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)ask_ns, (void)thread;
+	count(MPIWAIT_RUNG_PAUSE);
+}
+
+static void doze_yield(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)ask_ns, (void)thread;
+	count(MPIWAIT_RUNG_YIELD);
+	model.now_ns += 250;
+}
+
+static void doze_umwait(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)thread;
+	count(MPIWAIT_RUNG_UMWAIT);
+	model.now_ns += ask_ns + 400;
+}
+
+static void doze_mwaitx(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)thread;
+	count(MPIWAIT_RUNG_MWAITX);
+	model.now_ns += ask_ns + 400;
+}
+
+static void doze_nap(uint64_t ask_ns, struct rung_thread *thread)
+{
+	(void)thread;
+	sleep_count(MPIWAIT_RUNG_NAP, ask_ns);
+	model.now_ns += ask_ns + NAP_EXIT;
+}
+
+static void doze_event(uint64_t ask_ns, struct rung_thread *thread)
+{
+	uint64_t timeout_ns = model.now_ns + ask_ns;
+
+	sleep_count(MPIWAIT_RUNG_EVENT, ask_ns);
+	if (model.event_asked_ns == 0)
+		model.event_asked_ns = ask_ns;
+	thread->event = model.end_ns < timeout_ns ? EVENT_WOKEN : EVENT_TIMEOUT;
+	model.now_ns = thread->event == EVENT_WOKEN ? model.end_ns + WAKE_NS : timeout_ns + NAP_EXIT;
+}
+
+const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
+        [MPIWAIT_RUNG_PAUSE] = {.name = "pause", .instant = true, .doze = doze_pause},
+        [MPIWAIT_RUNG_YIELD] = {.name = "yield", .exit_ns = 300, .doze = doze_yield},
+        [MPIWAIT_RUNG_UMWAIT] =
+                {.name = "umwait", .exit_ns = 500, .timed = true, .holds_core = true, .doze = doze_umwait},
+        [MPIWAIT_RUNG_MWAITX] =
+                {.name = "mwaitx", .exit_ns = 500, .timed = true, .holds_core = true, .doze = doze_mwaitx},
+        [MPIWAIT_RUNG_NAP] = {.name = "nap", .exit_ns = 10000, .timed = true, .doze = doze_nap},
+        [MPIWAIT_RUNG_EVENT] = {.name = "event", .exit_ns = 10000, .timed = true, .woken = true, .doze = doze_event},
+        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate"},
+};
+
+void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low)
+{
+	if (low && !thread->pstate.asked) {
+		model.lowered_ns = now_ns;
+		model.lowerings++;
+	}
+	if (!low && thread->pstate.asked)
+		model.restored_ns = now_ns;
+	thread->pstate.asked = low;
+}
+
+void rung_leave(struct rung_thread *thread)
+{
+	thread->pstate.asked = false;
+}
+
+/* A rank of which nothing is known yet, with those rungs besides pause. */
+static void rank_begin(uint32_t rungs, bool shared)
+{
+	memset(&slot, 0, sizeof(slot));
+	memset(&wait_self, 0, sizeof(wait_self));
+	memset(&model, 0, sizeof(model));
+	memset(predictors, 0, sizeof(predictors));
+	slot.size = 2;
+	model.now_ns = NS_PER_S;
+	process.slot = &slot;
+	process.burst = 1;
+	process.pstate_after_ns = UINT64_MAX;
+	process.predictors = predictors;
+	process.config = (struct config){.shared = shared, .event_ns = 10 * MS, .rma_ns = 10000};
+	process.policy = (struct ladder_policy){
+	        .rungs = 1u << MPIWAIT_RUNG_PAUSE | rungs, .spin_ns = 20000, .relative_ppm = 62500, .max_ns = 100000};
+	account_open(&process.account, model.now_ns, SLOWDOWN, 2);
+}
+
+/* A wait of that length after a millisecond of work. Returns how late its end was noticed. */
+static uint64_t wait_play(uint64_t wait_ns)
+{
+	uint32_t mode;
+
+	model.now_ns += MS;
+	model.began_ns = model.now_ns;
+	model.end_ns = model.now_ns + wait_ns;
+	model.lowered_ns = model.restored_ns = model.event_asked_ns = 0;
+	memset(model.dozes, 0, sizeof(model.dozes));
+	memset(model.after, 0, sizeof(model.after));
+	frame[1] = 1;
+	mode = wait_enter(ROW_Recv, CALL_WAIT, false, (uintptr_t)frame);
+	for (;;) {
+		model.now_ns += POLL_NS;
+		if (model.now_ns >= model.end_ns)
+			break;
+		if (++wait_self.polls >= WAIT_FREE_POLLS)
+			wait_idle(&wait_self, MPIWAIT_HOOK_OPAL);
+	}
+	wait_self.progressed = 1;
+	wait_leave(mode);
+	wait_self.progressed = 0;
+	return model.now_ns - model.end_ns;
+}
+
+static void waits_learn(uint64_t wait_ns)
+{
+	for (int i = 0; i < LEARNED; i++)
+		wait_play(wait_ns);
+}
+
+/* An instruction that rests the core, between the landing and the message. */
+static void test_the_core_rests_after_the_landing(enum mpiwait_rung rung)
+{
+	uint64_t late_ns, forecasts, late;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP | 1u << rung, false);
+	waits_learn(MS);
+	forecasts = slot.lane[0].forecasts;
+	late = slot.lane[0].late;
+	for (int i = 0; i < LEARNED; i++) {
+		late_ns = wait_play(MS + (uint64_t)i % 4 * US);
+		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "%s, wait %d: no nap", rung_table[rung].name, i);
+		EXPECT(model.after[rung] > 0, "%s, wait %d: no rest", rung_table[rung].name, i);
+		EXPECT(model.after[MPIWAIT_RUNG_PAUSE] == 0, "%s, wait %d: %u polls without a rest",
+		       rung_table[rung].name, i, model.after[MPIWAIT_RUNG_PAUSE]);
+		EXPECT(late_ns <= 1400 + POLL_NS, "%s, wait %d: %" PRIu64 " late", rung_table[rung].name, i, late_ns);
+	}
+	EXPECT(slot.lane[0].forecasts > forecasts, "%" PRIu64 " forecasts", slot.lane[0].forecasts);
+	EXPECT(slot.lane[0].late == late, "%" PRIu64 " naps that were late", slot.lane[0].late - late);
+	EXPECT(slot.lane[0].late_ns > 0, "nothing charged for what came in a rest");
+}
+
+/* Nothing that takes a time, once the account cannot pay for it. */
+static void test_no_rest_that_cannot_be_paid(void)
+{
+	rank_begin(1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_UMWAIT, false);
+	waits_learn(MS);
+	process.account.spent_ns[ACCOUNT_LADDER] = UINT64_MAX / 2;
+	wait_play(MS);
+	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "forecasts have their own purse");
+	EXPECT(model.dozes[MPIWAIT_RUNG_UMWAIT] == 0 && model.after[MPIWAIT_RUNG_PAUSE] > 0, "%u rests",
+	       model.dozes[MPIWAIT_RUNG_UMWAIT]);
+}
+
+/* Others want the core: after the landing too. */
+static void test_a_shared_core_is_yielded_after_the_landing(void)
+{
+	rank_begin(1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_UMWAIT, true);
+	waits_learn(MS);
+	for (int i = 0; i < LEARNED; i++) {
+		wait_play(MS);
+		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0 && model.after[MPIWAIT_RUNG_YIELD] > 0, "wait %d: %u, %u", i,
+		       model.dozes[MPIWAIT_RUNG_NAP], model.after[MPIWAIT_RUNG_YIELD]);
+		EXPECT(model.dozes[MPIWAIT_RUNG_UMWAIT] == 0 && model.after[MPIWAIT_RUNG_PAUSE] == 0,
+		       "wait %d keeps the core", i);
+	}
+}
+
+/* A message wakes: the rank sleeps until the landing at once, and is awake when the message comes. */
+static void test_a_sleep_for_the_message_ends_at_the_landing(void)
+{
+	uint64_t late_ns, charged_ns;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_EVENT, false);
+	for (int i = 0; i < 40 * LEARNED; i++) /* one in eight of those that are not forecast tries it */
+		wait_play((1 + (uint64_t)i * 7 % 11) * 300 * US);
+	waits_learn(5 * MS);
+	for (int i = 0; i < LEARNED; i++) {
+		late_ns = wait_play(5 * MS);
+		EXPECT(model.dozes[MPIWAIT_RUNG_EVENT] > 0 && model.dozes[MPIWAIT_RUNG_NAP] == 0, "wait %d: %u, %u", i,
+		       model.dozes[MPIWAIT_RUNG_EVENT], model.dozes[MPIWAIT_RUNG_NAP]);
+		EXPECT(model.event_asked_ns > 4 * MS && model.event_asked_ns < 5 * MS, "wait %d: %" PRIu64, i,
+		       model.event_asked_ns);
+		EXPECT(late_ns <= POLL_NS, "wait %d: %" PRIu64 " late", i, late_ns);
+	}
+	charged_ns = slot.lane[0].late_ns;
+	late_ns = wait_play(2 * MS);
+	EXPECT(late_ns <= WAKE_NS + POLL_NS, "what comes early costs the wake-up: %" PRIu64, late_ns);
+	EXPECT(slot.lane[0].late_ns - charged_ns <= 2 * WAKE_NS, "%" PRIu64 " charged",
+	       slot.lane[0].late_ns - charged_ns);
+	wait_play(5 * MS);
+	EXPECT(model.event_asked_ns > MS && model.event_asked_ns < 2 * MS,
+	       "it is learned as an end at 2 ms, not at the beginning of the sleep: %" PRIu64, model.event_asked_ns);
+}
+
+/* The clock is lowered only for what is forecast to last longer than two changes, and is back before the end. */
+static void test_the_clock_is_lowered_for_long_forecasts_alone(void)
+{
+	rank_begin(0, false);
+	process.pstate_after_ns = 5 * MS;
+	wait_play(50 * MS);
+	EXPECT(model.lowered_ns >= model.began_ns + 5 * MS, "nothing is known: after 5 ms");
+	EXPECT(model.restored_ns == 0, "until the call ends");
+	waits_learn(50 * MS);
+	for (int i = 0; i < LEARNED; i++) {
+		model.lowerings = 0;
+		wait_play(50 * MS);
+		EXPECT(model.lowerings == 1, "wait %d: %u times", i, model.lowerings);
+		EXPECT(model.lowered_ns < model.began_ns + 100 * US, "wait %d: lowered after %" PRIu64, i,
+		       model.lowered_ns - model.began_ns);
+		EXPECT(model.restored_ns != 0 && model.restored_ns + MS <= model.end_ns,
+		       "wait %d: not restored a millisecond before the end", i);
+	}
+	rank_begin(0, false);
+	process.pstate_after_ns = 5 * MS;
+	waits_learn(5800 * US);
+	model.lowerings = 0;
+	for (int i = 0; i < LEARNED; i++)
+		wait_play(5800 * US);
+	EXPECT(model.lowerings == 0, "%u times, for waits that end less than a change later", model.lowerings);
+}
+
+int main(void)
+{
+	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_UMWAIT);
+	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_MWAITX);
+	test_no_rest_that_cannot_be_paid();
+	test_a_shared_core_is_yielded_after_the_landing();
+	test_a_sleep_for_the_message_ends_at_the_landing();
+	test_the_clock_is_lowered_for_long_forecasts_alone();
+	return CHECK_RESULT;
+}
