@@ -3,7 +3,8 @@
  * for all threads of a process. Neither fails nor touches errno.
  *
  * The TSC where root found it fit and passed its frequency (config.h), the kernel's clock otherwise. Root's frequency
- * is within 500 ppm (spank/cpu.h), and so are the times that are reported; deadlines are made of ticks, not of times.
+ * is within 500 ppm (spank/policy/cpu.h), and so are the times that are reported; deadlines are made of ticks, not of
+ * times.
  */
 #ifndef MPIWAIT_PRELOAD_CLOCK_H
 #define MPIWAIT_PRELOAD_CLOCK_H

@@ -1,9 +1,9 @@
 /*
  * The one environment variable that makes the library act: the resolved policy and where the stats segment is.
  *
- * MPI_WAIT_CONFIG is written by root's side (spank/policy.c is the only parser of policies) and is flat, so that the
- * program's half needs no JSON. Fields are KEY=VALUE, separated by ';', in any order, each at most once; numbers are
- * decimal; "v" comes first. An unknown key, a bad number or another version makes the library inert.
+ * MPI_WAIT_CONFIG is written by root's side (spank/policy/policy.c is the only parser of policies) and is flat, so that
+ * the program's half needs no JSON. Fields are KEY=VALUE, separated by ';', in any order, each at most once; numbers
+ * are decimal; "v" comes first. An unknown key, a bad number or another version makes the library inert.
  *
  *     v=1                      format
  *     rungs=pause+nap          rungs that may be used, by the names of rung.h; "none": measure only

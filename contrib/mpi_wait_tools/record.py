@@ -1,4 +1,4 @@
-"""Reads the accounting record (spank/record.schema.json) out of text that anybody may have written.
+"""Reads the accounting record (spank/record/record.schema.json) out of text that anybody may have written.
 
 The numbers under "wait" are the ranks' own claim and the text may be cut, merged or forged, so
 nothing is believed: every value is checked for its type and range here, and the rest of the program

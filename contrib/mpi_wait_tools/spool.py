@@ -68,7 +68,7 @@ def owner_of(user: str) -> int:
 
 
 def wrong_with(status: os.stat_result, user: str) -> str:
-    """Why a directory is not trusted with records, by the rules of spank/spool.c; "" if it is."""
+    """Why a directory is not trusted with records, by the rules of spank/store/spool.c; "" if it is."""
     if stat.S_ISLNK(status.st_mode):
         return "is a link: it must be the directory itself"
     if not stat.S_ISDIR(status.st_mode):

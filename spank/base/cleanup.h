@@ -1,6 +1,6 @@
 /* Things that are given back when their scope ends: heap memory, descriptors, streams, directories. */
-#ifndef MPIWAIT_SPANK_CLEANUP_H
-#define MPIWAIT_SPANK_CLEANUP_H
+#ifndef MPIWAIT_SPANK_BASE_CLEANUP_H
+#define MPIWAIT_SPANK_BASE_CLEANUP_H
 
 #include <dirent.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "spank/inherit.h"
+#include "spank/base/descriptor.h"
 
 #include <errno.h>
 #include <fcntl.h>

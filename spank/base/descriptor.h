@@ -2,8 +2,8 @@
  * Descriptors that a task inherits from us. To be called in the task, between fork and exec, and not in slurmstepd: the
  * kernel makes a process with threads wait for some 15 ms where its table of descriptors has to grow.
  */
-#ifndef MPIWAIT_SPANK_INHERIT_H
-#define MPIWAIT_SPANK_INHERIT_H
+#ifndef MPIWAIT_SPANK_BASE_DESCRIPTOR_H
+#define MPIWAIT_SPANK_BASE_DESCRIPTOR_H
 
 /* Far above what shells and programs use by number. The library's is above the others: scripts lock files by such. */
 #define INHERIT_FROM         200

@@ -3,8 +3,8 @@
  *
  * Pure modules explain themselves here and log nothing; the edge logs the message once.
  */
-#ifndef MPIWAIT_SPANK_ERROR_H
-#define MPIWAIT_SPANK_ERROR_H
+#ifndef MPIWAIT_SPANK_BASE_ERROR_H
+#define MPIWAIT_SPANK_BASE_ERROR_H
 
 #include <stdarg.h>
 #include <stdio.h>

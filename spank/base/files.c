@@ -1,7 +1,7 @@
-#include "spank/files.h"
+#include "spank/base/files.h"
 
-#include "spank/cleanup.h"
-#include "spank/memory.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  *
  * A file is either the old one or the new one, never a part: every write goes to a temporary name and is renamed.
  */
-#ifndef MPIWAIT_SPANK_FILES_H
-#define MPIWAIT_SPANK_FILES_H
+#ifndef MPIWAIT_SPANK_BASE_FILES_H
+#define MPIWAIT_SPANK_BASE_FILES_H
 
 #include <dirent.h>
 #include <jansson.h>

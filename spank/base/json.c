@@ -1,4 +1,4 @@
-#include "spank/json.h"
+#include "spank/base/json.h"
 
 #include <string.h>
 

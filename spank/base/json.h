@@ -4,8 +4,8 @@
  *
  * An integer is 0 where it is refused; all else is untouched then.
  */
-#ifndef MPIWAIT_SPANK_JSON_H
-#define MPIWAIT_SPANK_JSON_H
+#ifndef MPIWAIT_SPANK_BASE_JSON_H
+#define MPIWAIT_SPANK_BASE_JSON_H
 
 #include <jansson.h>
 #include <stdbool.h>

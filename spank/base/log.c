@@ -1,4 +1,4 @@
-#include "spank/log.h"
+#include "spank/base/log.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  *
  * The same modules run inside Slurm's daemons and in mpi-wait-node; whoever is main says once where lines go.
  */
-#ifndef MPIWAIT_SPANK_LOG_H
-#define MPIWAIT_SPANK_LOG_H
+#ifndef MPIWAIT_SPANK_BASE_LOG_H
+#define MPIWAIT_SPANK_BASE_LOG_H
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 

@@ -3,7 +3,7 @@
  * has the size of such a text comes from a reserve where there is no memory; the next value that cannot be made ends
  * the parsing, and gives the reserve back.
  */
-#include "spank/memory.h"
+#include "spank/base/memory.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * Whether memory ran out while something was built. A JSON value of many parts is put together by calls that leave a
  * part out where it is missing; who is about to make that durable, or to give up what it was made of, asks here first.
  */
-#ifndef MPIWAIT_SPANK_MEMORY_H
-#define MPIWAIT_SPANK_MEMORY_H
+#ifndef MPIWAIT_SPANK_BASE_MEMORY_H
+#define MPIWAIT_SPANK_BASE_MEMORY_H
 
 #include <jansson.h>
 #include <stddef.h>

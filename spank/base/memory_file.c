@@ -1,4 +1,4 @@
-#include "spank/memory_file.h"
+#include "spank/base/memory_file.h"
 
 #include <errno.h>
 #include <sys/mman.h>

@@ -2,8 +2,8 @@
  * Where a test may kill us. Only objects that a test compiles itself (-DMPIWAIT_POINTS) have these; everywhere else
  * there is nothing to be found.
  */
-#ifndef MPIWAIT_SPANK_POINT_H
-#define MPIWAIT_SPANK_POINT_H
+#ifndef MPIWAIT_SPANK_BASE_POINT_H
+#define MPIWAIT_SPANK_BASE_POINT_H
 
 #ifdef MPIWAIT_POINTS
 void point_pass(const char *name);

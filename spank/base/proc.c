@@ -1,4 +1,4 @@
-#include "spank/proc.h"
+#include "spank/base/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
 
 /* Fields, counted from 1. */
 #define FIELD_NAME  2

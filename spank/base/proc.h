@@ -1,8 +1,8 @@
 /*
  * A process or a thread, as /proc tells it: one reader of its stat.
  */
-#ifndef MPIWAIT_SPANK_PROC_H
-#define MPIWAIT_SPANK_PROC_H
+#ifndef MPIWAIT_SPANK_BASE_PROC_H
+#define MPIWAIT_SPANK_BASE_PROC_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -2,8 +2,8 @@
  * A ration: how much of something may be used, at once and in the long run. What was used beyond it has to be waited
  * for. Pure.
  */
-#ifndef MPIWAIT_SPANK_RATION_H
-#define MPIWAIT_SPANK_RATION_H
+#ifndef MPIWAIT_SPANK_BASE_RATION_H
+#define MPIWAIT_SPANK_BASE_RATION_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "spank/thread.h"
+#include "spank/base/thread.h"
 
 #include <signal.h>
 

@@ -1,8 +1,8 @@
 /*
  * Threads of ours in slurmstepd: small, and no signal of slurmstepd's is ever delivered to one.
  */
-#ifndef MPIWAIT_SPANK_THREAD_H
-#define MPIWAIT_SPANK_THREAD_H
+#ifndef MPIWAIT_SPANK_BASE_THREAD_H
+#define MPIWAIT_SPANK_BASE_THREAD_H
 
 #include <pthread.h>
 

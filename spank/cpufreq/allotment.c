@@ -1,5 +1,5 @@
 /* Cores, tasks and frequency domains: mapped, shared out, claimed. */
-#include "spank/allotment.h"
+#include "spank/cpufreq/allotment.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spank/cleanup.h"
-#include "spank/cpufreq.h"
+#include "spank/base/cleanup.h"
+#include "spank/cpufreq/cpufreq.h"
 
 #define RELATED_MAX 1024 /* CPUs of one domain */
 

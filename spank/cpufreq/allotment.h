@@ -9,13 +9,13 @@
 
 #include <hwloc.h>
 
-#include "spank/domain.h"
-#include "spank/error.h"
-#include "spank/holdings.h"
-#include "spank/neighbours.h"
-#include "spank/plan.h"
-#include "spank/state.h"
-#include "spank/topology.h"
+#include "spank/base/error.h"
+#include "spank/base/run_directory.h"
+#include "spank/cpufreq/domain.h"
+#include "spank/cpufreq/holdings.h"
+#include "spank/machine/neighbours.h"
+#include "spank/machine/topology.h"
+#include "spank/policy/plan.h"
 
 #define ALLOTMENT_REFUSALS 8
 

@@ -1,4 +1,4 @@
-#include "spank/board.h"
+#include "spank/cpufreq/board.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "spank/cleanup.h"
-#include "spank/inherit.h"
-#include "spank/memory_file.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/descriptor.h"
+#include "spank/base/memory_file.h"
 
 #define SECOND_NS UINT64_C(1000000000)
 #define WAITERS   8 /* that an answer wakes: more have no business there, and look again by themselves */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "preload/lease.h"
-#include "spank/error.h"
+#include "spank/base/error.h"
 
 struct board {
 	struct mpiwait_board *page; /* NULL: none */

@@ -1,5 +1,5 @@
 /* One thread: orders, expiry, requests, sleep. */
-#include "spank/broker.h"
+#include "spank/cpufreq/broker.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "preload/stats.h"
-#include "spank/files.h"
-#include "spank/ration.h"
-#include "spank/thread.h"
+#include "spank/base/files.h"
+#include "spank/base/ration.h"
+#include "spank/base/thread.h"
 
 #define MS_NS       UINT64_C(1000000)
 #define SECOND_NS   (1000 * MS_NS)

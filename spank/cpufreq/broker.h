@@ -16,8 +16,8 @@
 #include <sys/types.h>
 
 #include "preload/lease.h"
-#include "spank/board.h"
-#include "spank/error.h"
+#include "spank/base/error.h"
+#include "spank/cpufreq/board.h"
 
 /* What the broker decides nothing about. Called by its thread, one at a time. */
 struct broker_calls {

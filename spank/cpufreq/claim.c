@@ -1,4 +1,4 @@
-#include "spank/claim.h"
+#include "spank/cpufreq/claim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +10,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/journal_line.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/cpufreq/journal_line.h"
 
 #define FORMAT       "mpi-wait-claim 1 %36s %" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu64 " %" SCNu64 " %" SCNu32 "%n"
 #define FREE         "mpi-wait-claim 1 free"

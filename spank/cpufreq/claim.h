@@ -5,8 +5,8 @@
 #ifndef MPIWAIT_SPANK_CLAIM_H
 #define MPIWAIT_SPANK_CLAIM_H
 
-#include "spank/error.h"
-#include "spank/holder.h"
+#include "spank/base/error.h"
+#include "spank/cpufreq/holder.h"
 
 #define CLAIM_SIZE 192 /* bytes of the file */
 

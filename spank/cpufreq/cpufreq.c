@@ -1,7 +1,7 @@
-#include "spank/cpufreq.h"
+#include "spank/cpufreq/cpufreq.h"
 
-#include "spank/cleanup.h"
-#include "spank/point.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/point.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* What a frequency domain is like, and what may be done to it. */
-#include "spank/domain.h"
+#include "spank/cpufreq/domain.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
 
 #define LINE_MAX_BYTES 4096 /* sysfs shows a page */
 

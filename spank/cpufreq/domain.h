@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/cpufreq.h"
-#include "spank/site.h"
+#include "spank/cpufreq/cpufreq.h"
+#include "spank/policy/site.h"
 
 #define DOMAIN_WHY_MAX 64
 

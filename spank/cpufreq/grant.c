@@ -2,7 +2,7 @@
  * Who may say what, served. Everything but the page for the tasks, the orders and what was noted of the grant belongs
  * to the broker's thread from its start to its end.
  */
-#include "spank/grant.h"
+#include "spank/cpufreq/grant.h"
 
 #include <errno.h>
 #include <hwloc.h>
@@ -13,14 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "spank/asker.h"
-#include "spank/board.h"
-#include "spank/broker.h"
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/log.h"
-#include "spank/neighbours.h"
-#include "spank/record_grant.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/cpufreq/board.h"
+#include "spank/cpufreq/broker.h"
+#include "spank/machine/asker.h"
+#include "spank/machine/neighbours.h"
+#include "spank/record/parts/grant.h"
 
 #define TASKS_MAX 1024
 #define SECOND_NS UINT64_C(1000000000)

@@ -17,8 +17,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "spank/allotment.h"
-#include "spank/error.h"
+#include "spank/base/error.h"
+#include "spank/cpufreq/allotment.h"
 
 #define GRANT_TEXT_MAX 160
 

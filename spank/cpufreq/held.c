@@ -1,11 +1,11 @@
-#include "spank/held.h"
+#include "spank/cpufreq/held.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
-#include "spank/cleanup.h"
-#include "spank/point.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/point.h"
 
 void held_free(struct held *held)
 {

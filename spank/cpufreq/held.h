@@ -5,8 +5,8 @@
 #ifndef MPIWAIT_SPANK_HELD_H
 #define MPIWAIT_SPANK_HELD_H
 
-#include "spank/claim.h"
-#include "spank/journal_line.h"
+#include "spank/cpufreq/claim.h"
+#include "spank/cpufreq/journal_line.h"
 
 /* One file. */
 struct held_file {

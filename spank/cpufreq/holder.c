@@ -1,4 +1,4 @@
-#include "spank/holder.h"
+#include "spank/cpufreq/holder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "spank/cleanup.h"
-#include "spank/proc.h"
-#include "spank/state.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/proc.h"
+#include "spank/base/run_directory.h"
 
 static ssize_t file_read(const char *path, char *text, size_t size)
 {

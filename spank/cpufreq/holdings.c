@@ -1,5 +1,5 @@
 /* The step's frequency domains. Its invariant stands in holdings.h. */
-#include "spank/holdings.h"
+#include "spank/cpufreq/holdings.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "spank/domain.h"
-#include "spank/journal.h"
+#include "spank/cpufreq/domain.h"
+#include "spank/cpufreq/journal.h"
 
 struct holding {
 	uint32_t policy; /* the kernel's number of the domain */

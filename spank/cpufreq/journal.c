@@ -1,17 +1,17 @@
-#include "spank/journal.h"
+#include "spank/cpufreq/journal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/held.h"
-#include "spank/journal_file.h"
-#include "spank/log.h"
-#include "spank/point.h"
-#include "spank/undo.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/base/point.h"
+#include "spank/cpufreq/held.h"
+#include "spank/cpufreq/journal_file.h"
+#include "spank/cpufreq/undo.h"
 
 struct journal {
 	struct state_place place;

@@ -16,9 +16,9 @@
 #ifndef MPIWAIT_SPANK_JOURNAL_H
 #define MPIWAIT_SPANK_JOURNAL_H
 
-#include "spank/cpufreq.h"
-#include "spank/error.h"
-#include "spank/state.h"
+#include "spank/base/error.h"
+#include "spank/base/run_directory.h"
+#include "spank/cpufreq/cpufreq.h"
 
 struct journal;
 

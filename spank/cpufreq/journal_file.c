@@ -1,13 +1,13 @@
-#include "spank/journal_file.h"
+#include "spank/cpufreq/journal_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "spank/claim.h"
-#include "spank/cleanup.h"
-#include "spank/files.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/cpufreq/claim.h"
 
 int journal_file_open(int job_directory, const char *name, struct error *error)
 {

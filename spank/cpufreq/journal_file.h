@@ -2,7 +2,7 @@
 #ifndef MPIWAIT_SPANK_JOURNAL_FILE_H
 #define MPIWAIT_SPANK_JOURNAL_FILE_H
 
-#include "spank/journal_line.h"
+#include "spank/cpufreq/journal_line.h"
 
 /*
  * Opens a journal by its name in a job's directory, for reading and locking. Returns a descriptor, -ENOENT, -EPERM (no

@@ -1,12 +1,12 @@
-#include "spank/journal_line.h"
+#include "spank/cpufreq/journal_line.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "spank/cleanup.h"
-#include "spank/memory.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/memory.h"
 
 #define CHECKSUM_SIZE 9 /* eight digits and a space */
 #define MODE_MASK     07777

@@ -10,9 +10,9 @@
 
 #include <stddef.h>
 
-#include "spank/error.h"
-#include "spank/holder.h"
-#include "spank/journal.h"
+#include "spank/base/error.h"
+#include "spank/cpufreq/holder.h"
+#include "spank/cpufreq/journal.h"
 
 #define JOURNAL_VERSION  1
 #define JOURNAL_LINE_MAX 512               /* with its newline and NUL */

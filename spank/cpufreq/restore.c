@@ -1,16 +1,16 @@
-#include "spank/restore.h"
+#include "spank/cpufreq/restore.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/journal_file.h"
-#include "spank/log.h"
-#include "spank/point.h"
-#include "spank/undo.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/base/point.h"
+#include "spank/cpufreq/journal_file.h"
+#include "spank/cpufreq/undo.h"
 
 #define PREFIX "journal."
 

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "spank/error.h"
-#include "spank/state.h"
+#include "spank/base/error.h"
+#include "spank/base/run_directory.h"
 
 struct restore_count {
 	uint32_t journals; /* that were undone, or, with dry_run, would be */

@@ -1,13 +1,13 @@
-#include "spank/undo.h"
+#include "spank/cpufreq/undo.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 
-#include "spank/claim.h"
-#include "spank/cleanup.h"
-#include "spank/log.h"
-#include "spank/point.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/base/point.h"
+#include "spank/cpufreq/claim.h"
 
 enum verdict { VERDICT_DONE, VERDICT_OURS, VERDICT_HIDDEN, VERDICT_FOREIGN, VERDICT_WAIT };
 

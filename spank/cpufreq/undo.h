@@ -16,9 +16,9 @@
 
 #include <stdbool.h>
 
-#include "spank/claim.h"
-#include "spank/journal_line.h"
-#include "spank/restore.h"
+#include "spank/cpufreq/claim.h"
+#include "spank/cpufreq/journal_line.h"
+#include "spank/cpufreq/restore.h"
 
 struct undo {
 	const char *sysfs;

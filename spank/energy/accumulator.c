@@ -1,8 +1,8 @@
-#include "spank/energy.h"
+#include "spank/energy/accumulator.h"
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/memory.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

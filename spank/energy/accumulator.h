@@ -5,16 +5,16 @@
  * sample of anybody, under a lock: jobs and steps take differences of it, so nothing is counted twice. An interval in
  * which a counter may have gone round unseen is counted as a gap and adds nothing.
  */
-#ifndef MPIWAIT_SPANK_ENERGY_H
-#define MPIWAIT_SPANK_ENERGY_H
+#ifndef MPIWAIT_SPANK_ENERGY_ACCUMULATOR_H
+#define MPIWAIT_SPANK_ENERGY_ACCUMULATOR_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
-#include "spank/error.h"
-#include "spank/rapl.h"
+#include "spank/base/error.h"
+#include "spank/machine/rapl.h"
 
 #define ENERGY_BOOT_ID_MAX 40
 #define ENERGY_FILE_MAX    (64 * 1024)

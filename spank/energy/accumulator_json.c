@@ -1,5 +1,5 @@
-/* The accumulator of energy.h as JSON, both ways. */
-#include "spank/energy.h"
+/* The accumulator of accumulator.h as JSON, both ways. */
+#include "spank/energy/accumulator.h"
 
 #include <errno.h>
 #include <string.h>

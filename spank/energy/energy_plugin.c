@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "spank/energy.h"
-#include "spank/rapl.h"
-#include "spank/state.h"
+#include "spank/base/run_directory.h"
+#include "spank/energy/accumulator.h"
+#include "spank/machine/rapl.h"
 
 extern const char plugin_name[];
 extern const char plugin_type[];

@@ -1,4 +1,4 @@
-#include "spank/fit.h"
+#include "spank/energy/fit.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,8 +9,8 @@
  *
  * Where an F-test finds no difference between the states (p < 0.001 is asked), nothing is known.
  */
-#ifndef MPIWAIT_SPANK_FIT_H
-#define MPIWAIT_SPANK_FIT_H
+#ifndef MPIWAIT_SPANK_ENERGY_FIT_H
+#define MPIWAIT_SPANK_ENERGY_FIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

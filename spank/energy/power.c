@@ -1,4 +1,4 @@
-#include "spank/power.h"
+#include "spank/energy/power.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,15 +5,15 @@
  * the points of all steps lie on one curve, whoever took them and whenever; its slope is the power. What lies beside a
  * point at which a counter was lost, or between two with a gap, is not known and never guessed.
  */
-#ifndef MPIWAIT_SPANK_POWER_H
-#define MPIWAIT_SPANK_POWER_H
+#ifndef MPIWAIT_SPANK_ENERGY_POWER_H
+#define MPIWAIT_SPANK_ENERGY_POWER_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spank/energy.h"
+#include "spank/energy/accumulator.h"
 
 #define POWER_POINTS_MAX 64 /* of a step */
 #define POWER_PARTS_MAX  64 /* of a node or a job */

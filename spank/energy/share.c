@@ -1,4 +1,4 @@
-#include "spank/energy_share.h"
+#include "spank/energy/share.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/energy.h"
-#include "spank/processors.h"
+#include "spank/energy/accumulator.h"
+#include "spank/machine/processors.h"
 
 struct energy_share {
 	double node;       /* the job's part of the node's cores, negative: not known */

@@ -1,21 +1,15 @@
 /*
- * Watts: what the fit is fed with. At each sample of a step: the energy of every package since the last one, and how
- * long the ranks that run there slept in MPI, spun in MPI, and computed.
- *
- * Ranks are where root finds them running, their times are their own claim (slots.h), cut to the interval. An interval
- * counts only if the package's ranks were the same ones at both ends, all between Init and Finalize and none of them
- * stopped, and its counter had no gap. Only sums are kept.
+ * Watts: what the fit is fed with, package by package, as sums that can be added up and written down. watts_feed.h
+ * makes them of a step's samples.
  */
-#ifndef MPIWAIT_SPANK_WATTS_H
-#define MPIWAIT_SPANK_WATTS_H
+#ifndef MPIWAIT_SPANK_ENERGY_WATTS_H
+#define MPIWAIT_SPANK_ENERGY_WATTS_H
 
 #include <jansson.h>
 #include <stdint.h>
 
-#include "spank/energy.h"
-#include "spank/fit.h"
-#include "spank/processors.h"
-#include "spank/slots.h"
+#include "spank/energy/fit.h"
+#include "spank/machine/processors.h"
 
 /* The sums of each package. */
 struct watts {
@@ -26,17 +20,8 @@ struct watts {
 	} package[PACKAGES_MAX];
 };
 
-struct watts_feed;
-
-/* NULL only without memory. Freed by watts_feed_free, which takes NULL. */
-struct watts_feed *watts_feed_new(void);
-void watts_feed_free(struct watts_feed *feed);
-
-/* One sample; the first only says where to begin. */
-void watts_feed_add(struct watts_feed *feed, const struct energy_snapshot *now, const struct slots *slots);
-
-/* The sums so far, borrowed. */
-const struct watts *watts_feed_sums(const struct watts_feed *feed);
+/* Those of a package, new ones if there are none; NULL: there are too many packages. */
+struct fit_sums *watts_sums_of(struct watts *watts, int32_t id);
 
 /* Adds the sums of a step to those of the job. */
 void watts_merge(struct watts *watts, const struct watts *step);

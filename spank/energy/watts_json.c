@@ -1,7 +1,7 @@
 /* The sums of watts.h as JSON, both ways. */
-#include "spank/watts.h"
+#include "spank/energy/watts.h"
 
-#include "spank/json.h"
+#include "spank/base/json.h"
 
 #include <errno.h>
 

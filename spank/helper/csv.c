@@ -1,6 +1,6 @@
 /*
  * mpi-wait-csv: writes the times and message sizes of one step's ranks on one node into two files. Runs as the job's
- * user, with the stats segment on descriptor 3, started by slurmstepd (export.h).
+ * user, with the stats segment on descriptor 3, started by slurmstepd (run_as_user.h).
  *
  *     mpi-wait-csv JOB STEP NODE DIRECTORY
  *

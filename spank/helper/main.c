@@ -5,20 +5,20 @@
  * Each epilog starts "drain", of which one per node stays; "sweep" brings what was left. Standard error is the log
  * where it is a terminal, else syslog (daemon); for "restore", whose callers read it, it always is.
  */
-#include "spank/cleanup.h"
-#include "spank/cpufreq.h"
-#include "spank/energy.h"
-#include "spank/files.h"
-#include "spank/log.h"
-#include "spank/memory.h"
-#include "spank/node_job.h"
-#include "spank/node_record.h"
-#include "spank/outbox.h"
-#include "spank/probe.h"
-#include "spank/restore.h"
-#include "spank/site.h"
-#include "spank/state.h"
-#include "spank/writer.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/base/memory.h"
+#include "spank/cpufreq/cpufreq.h"
+#include "spank/cpufreq/restore.h"
+#include "spank/energy/accumulator.h"
+#include "spank/helper/probe.h"
+#include "spank/node/job.h"
+#include "spank/node/record.h"
+#include "spank/node/state.h"
+#include "spank/policy/site.h"
+#include "spank/store/outbox.h"
+#include "spank/store/writer.h"
 
 #include <errno.h>
 #include <signal.h>

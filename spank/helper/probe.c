@@ -1,10 +1,10 @@
-#include "spank/probe.h"
+#include "spank/helper/probe.h"
 
-#include "spank/cleanup.h"
-#include "spank/cpu.h"
-#include "spank/policy.h"
-#include "spank/rapl.h"
-#include "spank/state.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/run_directory.h"
+#include "spank/machine/rapl.h"
+#include "spank/policy/cpu.h"
+#include "spank/policy/policy.h"
 
 #include <stdlib.h>
 

@@ -1,12 +1,12 @@
 /*
  * What this release makes of a site's arguments and of this host, as JSON for "mpi-wait check". Changes nothing.
  */
-#ifndef MPIWAIT_SPANK_PROBE_H
-#define MPIWAIT_SPANK_PROBE_H
+#ifndef MPIWAIT_SPANK_HELPER_PROBE_H
+#define MPIWAIT_SPANK_HELPER_PROBE_H
 
 #include <jansson.h>
 
-#include "spank/site.h"
+#include "spank/policy/site.h"
 
 /*
  * {"release", "node", "library", "policies_directory", "rungs": {NAME: why not, "": it can}, "tsc_khz",

@@ -1,5 +1,5 @@
 /* /proc, asked about a thread that may be any of the node's. */
-#include "spank/asker.h"
+#include "spank/machine/asker.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spank/cleanup.h"
-#include "spank/proc.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/proc.h"
 
 #define LEVELS_MAX  32
 #define THREADS_MAX 1024

@@ -2,8 +2,8 @@
  * Who asks for a core's frequency: looked up in /proc by a thread's number, which may be forged. Every answer is "no"
  * where it cannot be told. Nothing here waits for a process.
  */
-#ifndef MPIWAIT_SPANK_ASKER_H
-#define MPIWAIT_SPANK_ASKER_H
+#ifndef MPIWAIT_SPANK_MACHINE_ASKER_H
+#define MPIWAIT_SPANK_MACHINE_ASKER_H
 
 #include <hwloc.h>
 #include <stdbool.h>

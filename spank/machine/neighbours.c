@@ -1,4 +1,4 @@
-#include "spank/neighbours.h"
+#include "spank/machine/neighbours.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/proc.h"
-#include "spank/thread.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/proc.h"
+#include "spank/base/thread.h"
 
 #define PROCESSES_MAX 32768
 #define THREADS_MAX   16384 /* of other jobs, looked at in one go */

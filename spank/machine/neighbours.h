@@ -7,14 +7,14 @@
  * which it runs now. So an unbound job that sleeps has none, and one that has left its slurmstepd's descendants is not
  * seen.
  */
-#ifndef MPIWAIT_SPANK_NEIGHBOURS_H
-#define MPIWAIT_SPANK_NEIGHBOURS_H
+#ifndef MPIWAIT_SPANK_MACHINE_NEIGHBOURS_H
+#define MPIWAIT_SPANK_MACHINE_NEIGHBOURS_H
 
 #include <hwloc.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/error.h"
+#include "spank/base/error.h"
 
 struct neighbours;
 

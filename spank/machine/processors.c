@@ -1,6 +1,6 @@
-#include "spank/processors.h"
+#include "spank/machine/processors.h"
 
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

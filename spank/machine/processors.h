@@ -4,8 +4,8 @@
  * For what is counted by package (energy, throttling) while jobs are allocated cores. Read from sysfs, so that prolog
  * and epilog need no hwloc.
  */
-#ifndef MPIWAIT_SPANK_PROCESSORS_H
-#define MPIWAIT_SPANK_PROCESSORS_H
+#ifndef MPIWAIT_SPANK_MACHINE_PROCESSORS_H
+#define MPIWAIT_SPANK_MACHINE_PROCESSORS_H
 
 #include <stdbool.h>
 #include <stdint.h>

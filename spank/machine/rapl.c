@@ -1,6 +1,6 @@
-#include "spank/rapl.h"
+#include "spank/machine/rapl.h"
 
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,16 +2,16 @@
  * RAPL: the energy counters of this node, read through libpowercap.
  *
  * Every zone of every top-level instance: package, core, uncore, dram and psys (an instance of its own). A zone is
- * what its name says it is. Counters wrap; energy.h makes sums of them.
+ * what its name says it is. Counters wrap; accumulator.h makes sums of them.
  */
-#ifndef MPIWAIT_SPANK_RAPL_H
-#define MPIWAIT_SPANK_RAPL_H
+#ifndef MPIWAIT_SPANK_MACHINE_RAPL_H
+#define MPIWAIT_SPANK_MACHINE_RAPL_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spank/error.h"
+#include "spank/base/error.h"
 
 #define RAPL_ZONES_MAX 256
 #define RAPL_NAME_MAX  32

@@ -1,6 +1,6 @@
-#include "spank/throttle.h"
+#include "spank/machine/throttle.h"
 
-#include "spank/json.h"
+#include "spank/base/json.h"
 
 #include <errno.h>
 #include <inttypes.h>

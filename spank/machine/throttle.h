@@ -5,14 +5,14 @@
  * Counts are summed by package: a core's over its cores (their threads show the same count), the package's own once.
  * Processors without the counters (AMD's, most virtual ones) have none.
  */
-#ifndef MPIWAIT_SPANK_THROTTLE_H
-#define MPIWAIT_SPANK_THROTTLE_H
+#ifndef MPIWAIT_SPANK_MACHINE_THROTTLE_H
+#define MPIWAIT_SPANK_MACHINE_THROTTLE_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/processors.h"
+#include "spank/machine/processors.h"
 
 enum throttle_kind {
 	THROTTLE_CORE,

@@ -3,7 +3,7 @@
  * of cores never depends on who asks. What is needed is copied and hwloc let go of at once: its plugins stay out of
  * slurmstepd, and whoever else uses hwloc there, PMIx for one, gets them as if we had not been.
  */
-#include "spank/topology.h"
+#include "spank/machine/topology.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
 
 #define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
 #define MASK_CPUS    16384 /* twice what Linux can be built for */

@@ -4,12 +4,12 @@
  * Slurm counts cores socket by socket from 0 (bit list "0-3,8"), which is hwloc's logical order of cores. Loaded at
  * most once per step, from an XML copy under the node state that is valid for one boot; never per task.
  */
-#ifndef MPIWAIT_SPANK_TOPOLOGY_H
-#define MPIWAIT_SPANK_TOPOLOGY_H
+#ifndef MPIWAIT_SPANK_MACHINE_TOPOLOGY_H
+#define MPIWAIT_SPANK_MACHINE_TOPOLOGY_H
 
 #include <hwloc.h>
 
-#include "spank/error.h"
+#include "spank/base/error.h"
 
 struct topology;
 

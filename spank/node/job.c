@@ -1,16 +1,16 @@
-#include "spank/node_job.h"
+#include "spank/node/job.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "spank/cleanup.h"
-#include "spank/cpufreq.h"
-#include "spank/decision.h"
-#include "spank/log.h"
-#include "spank/node_record.h"
-#include "spank/restore.h"
-#include "spank/state.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/cpufreq/cpufreq.h"
+#include "spank/cpufreq/restore.h"
+#include "spank/node/record.h"
+#include "spank/node/state.h"
+#include "spank/policy/decision.h"
 
 static uint32_t environment_number(const char *name, uint32_t missing)
 {

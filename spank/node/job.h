@@ -7,7 +7,7 @@
 #ifndef MPIWAIT_SPANK_NODE_JOB_H
 #define MPIWAIT_SPANK_NODE_JOB_H
 
-#include "spank/site.h"
+#include "spank/policy/site.h"
 
 /* words: the job's own option, NULL for none. Makes the node state if a policy holds for the job. */
 void node_job_prolog(const struct site *site, const char *words);

@@ -1,11 +1,11 @@
-#include "spank/node_record.h"
+#include "spank/node/record.h"
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/log.h"
-#include "spank/memory.h"
-#include "spank/outbox.h"
-#include "spank/record_node.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/base/memory.h"
+#include "spank/record/node.h"
+#include "spank/store/outbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /*
  * The end of a job on a node: its record, made of the node's state and one last energy sample, goes to the outbox.
- * record.h makes the job's record out of one or many of them.
+ * job_record.h makes the job's record out of one or many of them.
  */
 #ifndef MPIWAIT_SPANK_NODE_RECORD_H
 #define MPIWAIT_SPANK_NODE_RECORD_H
@@ -9,10 +9,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/energy_share.h"
-#include "spank/error.h"
-#include "spank/node_steps.h"
-#include "spank/state.h"
+#include "spank/base/error.h"
+#include "spank/energy/share.h"
+#include "spank/node/state.h"
+#include "spank/node/steps.h"
 
 struct node_record_end {
 	struct state_place place;

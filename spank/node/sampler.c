@@ -1,12 +1,12 @@
-#include "spank/sampler.h"
+#include "spank/node/sampler.h"
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/log.h"
-#include "spank/power.h"
-#include "spank/slots.h"
-#include "spank/thread.h"
-#include "spank/watts.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/base/thread.h"
+#include "spank/energy/power.h"
+#include "spank/node/slots.h"
+#include "spank/node/watts_feed.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,15 +4,15 @@
  * It reads, computes and renames small files under /run; it forks nothing, sends nothing and takes no signal. What it
  * must open it opens before it starts. After sampler_stop it is gone: the plugin may be unloaded.
  */
-#ifndef MPIWAIT_SPANK_SAMPLER_H
-#define MPIWAIT_SPANK_SAMPLER_H
+#ifndef MPIWAIT_SPANK_NODE_SAMPLER_H
+#define MPIWAIT_SPANK_NODE_SAMPLER_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/error.h"
-#include "spank/state.h"
+#include "spank/base/error.h"
+#include "spank/node/state.h"
 
 struct sampler_config {
 	struct state_place place;

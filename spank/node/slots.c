@@ -1,8 +1,8 @@
-#include "spank/slots.h"
+#include "spank/node/slots.h"
 
 #include "preload/account.h"
-#include "spank/cleanup.h"
-#include "spank/json.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/json.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * The job's user can write anything there. Sizes come from the sealed file, not from its header; what is read is copied
  * first; a time longer than the step has lasted is cut to that and the rank marked. The sums cannot overflow.
  */
-#ifndef MPIWAIT_SPANK_SLOTS_H
-#define MPIWAIT_SPANK_SLOTS_H
+#ifndef MPIWAIT_SPANK_NODE_SLOTS_H
+#define MPIWAIT_SPANK_NODE_SLOTS_H
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "preload/stats.h"
-#include "spank/error.h"
-#include "spank/record_wait.h"
+#include "spank/base/error.h"
+#include "spank/record/parts/wait.h"
 
 #define SLOTS_RANK_MAX (1 << 24) /* a rank or a world size is below this */
 
@@ -59,7 +59,7 @@ struct slots {
 int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **ret_slots, struct error *error);
 
 /*
- * One step's waits on one node as its record has them (record_wait.h and its parts), times in microseconds: the ranks,
+ * One step's waits on one node as its record has them (wait.h and its parts), times in microseconds: the ranks,
  * the sums, "calls" of what waited, and of what was called and may wait; under profile "profile". What is empty is left
  * out. NULL only without memory.
  */

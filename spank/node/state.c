@@ -1,8 +1,8 @@
-#include "spank/state.h"
+#include "spank/node/state.h"
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/memory.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,54 +16,12 @@
 #define LOCK_TRIES   10000
 #define LOCK_WAIT_NS 1000000
 
-int state_place_init(const char *root, struct state_place *ret_place)
-{
-	struct state_place place = {0};
-	const char *node = getenv("SLURMD_NODENAME");
-
-	if (node && strlen(node) < sizeof(place.node))
-		strcpy(place.node, node);
-	else if (node || gethostname(place.node, sizeof(place.node) - 1))
-		return -EINVAL;
-	else
-		place.node[strcspn(place.node, ".")] = '\0';
-	if (!files_name_ok(place.node))
-		return -EINVAL;
-	if ((size_t)snprintf(place.root, sizeof(place.root), "%s", root ? root : STATE_ROOT) >= sizeof(place.root))
-		return -EINVAL;
-	*ret_place = place;
-	return 0;
-}
-
 void state_job_init(uint32_t job_id, struct state_job *ret_job)
 {
 	memset(ret_job, 0, sizeof(*ret_job));
 	ret_job->job_id = job_id;
 	ret_job->array_job_id = ret_job->array_task_id = STATE_NONE;
 	ret_job->het_job_id = ret_job->het_offset = STATE_NONE;
-}
-
-int state_open_node(const struct state_place *place)
-{
-	cleanup_close int root = files_directory_path(place->root, 0700);
-
-	return root < 0 ? root : files_directory(root, place->node, 0700);
-}
-
-static int open_job(const struct state_place *place, uint32_t job_id, mode_t mode)
-{
-	cleanup_close int node = state_open_node(place);
-	char name[16];
-
-	if (node < 0)
-		return node;
-	snprintf(name, sizeof(name), "%" PRIu32, job_id);
-	return files_directory(node, name, mode);
-}
-
-int state_open_job(const struct state_place *place, uint32_t job_id)
-{
-	return open_job(place, job_id, 0);
 }
 
 static int job_load(int directory, struct state_job *ret_job)
@@ -233,7 +191,7 @@ static int job_lock(int directory)
 
 int state_job_begin(const struct state_place *place, const struct state_job *facts, bool anew, struct error *error)
 {
-	cleanup_close int directory = open_job(place, facts->job_id, 0700);
+	cleanup_close int directory = state_make_job(place, facts->job_id, 0700);
 	int result;
 
 	if (directory < 0)

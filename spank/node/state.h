@@ -8,34 +8,27 @@
  * another version counts as absent. Nothing in them was chosen by a user but words that options.h has parsed and
  * numbers that slots.h has bounded.
  */
-#ifndef MPIWAIT_SPANK_STATE_H
-#define MPIWAIT_SPANK_STATE_H
+#ifndef MPIWAIT_SPANK_NODE_STATE_H
+#define MPIWAIT_SPANK_NODE_STATE_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/csv_outcome.h"
-#include "spank/energy.h"
-#include "spank/error.h"
-#include "spank/options.h"
-#include "spank/policy.h"
-#include "spank/power.h"
-#include "spank/processors.h"
-#include "spank/record_node.h"
-#include "spank/throttle.h"
+#include "spank/base/error.h"
+#include "spank/base/run_directory.h"
+#include "spank/energy/accumulator.h"
+#include "spank/energy/power.h"
+#include "spank/machine/processors.h"
+#include "spank/machine/throttle.h"
+#include "spank/policy/options.h"
+#include "spank/policy/policy.h"
+#include "spank/record/node.h"
+#include "spank/record/parts/csv_outcome.h"
 
-#define STATE_ROOT          "/run/mpi-wait"
 #define STATE_STEP_FILE_MAX (256 * 1024)
 #define STATE_STEPS_WHOLE   256  /* steps with an id below this are kept with their details, */
 #define STATE_STEPS_MAX     4096 /* those below this by their sums, the others by their number */
 #define STATE_WHY_MAX       64
-#define STATE_NONE          UINT32_MAX
-
-struct state_place {
-	char root[PATH_MAX];
-	char node[64];
-};
 
 struct state_job {
 	uint32_t job_id;
@@ -79,9 +72,6 @@ struct state_step {
 	const struct power_points *power; /* the same */
 };
 
-/* root NULL: STATE_ROOT. The node is SLURMD_NODENAME, outside Slurm the host's short name. -EINVAL: no usable name. */
-int state_place_init(const char *root, struct state_place *ret_place);
-
 /* A job's facts, with nothing known but its id. */
 void state_job_init(uint32_t job_id, struct state_job *ret_job);
 
@@ -94,13 +84,6 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 
 /* Reads job.json. Returns 0, -ENOENT (no state: the job has no policy), -EBADMSG or -errno. */
 int state_job_read(const struct state_place *place, uint32_t job_id, struct state_job *ret_job);
-
-/* Descriptors of <root>/<node> (made if missing) and of the job's directory; -ENOENT, -EPERM or -errno. */
-int state_open_node(const struct state_place *place);
-int state_open_job(const struct state_place *place, uint32_t job_id);
-
-/* "batch", "extern", "interactive" or the number. */
-void state_step_name(uint32_t step_id, char name[16]);
 
 /* What is kept of a step of that id. batch, extern and interactive are whole. */
 enum state_step_kind { STATE_STEP_WHOLE, STATE_STEP_SUMS, STATE_STEP_COUNTED };

@@ -1,13 +1,13 @@
 /* The files of state.h as JSON, both ways. */
-#include "spank/state.h"
+#include "spank/node/state.h"
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/json.h"
-#include "spank/memory.h"
-#include "spank/record_csv.h"
-#include "spank/record_policy.h"
-#include "spank/record_wait.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/json.h"
+#include "spank/base/memory.h"
+#include "spank/record/parts/csv.h"
+#include "spank/record/parts/policy.h"
+#include "spank/record/parts/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,28 +15,13 @@
 #include <string.h>
 #include <sys/file.h>
 
-#define FORMAT_VERSION   1
-#define STEP_EXTERN      0xfffffffcu
-#define STEP_BATCH       0xfffffffbu
-#define STEP_INTERACTIVE 0xfffffffau
-#define SECONDS_MAX      1e12
-#define PRINTED          (JSON_COMPACT | JSON_REAL_PRECISION(15))
-#define COUNT_FILE       "steps"
-#define COUNT_MAX        1000000000
-#define WHOLE_BYTES      (128 * 1024) /* no honest step comes near */
-#define SUMS_BYTES       4096         /* what tmpfs takes for a file in any case */
-
-void state_step_name(uint32_t step_id, char name[16])
-{
-	if (step_id == STEP_EXTERN)
-		strcpy(name, "extern");
-	else if (step_id == STEP_BATCH)
-		strcpy(name, "batch");
-	else if (step_id == STEP_INTERACTIVE)
-		strcpy(name, "interactive");
-	else
-		snprintf(name, 16, "%" PRIu32, step_id);
-}
+#define FORMAT_VERSION 1
+#define SECONDS_MAX    1e12
+#define PRINTED        (JSON_COMPACT | JSON_REAL_PRECISION(15))
+#define COUNT_FILE     "steps"
+#define COUNT_MAX      1000000000
+#define WHOLE_BYTES    (128 * 1024) /* no honest step comes near */
+#define SUMS_BYTES     4096         /* what tmpfs takes for a file in any case */
 
 /* The numbers of job.json, in one table for both ways. */
 #define JOB_NUMBERS(row)                                                                                             \
@@ -99,8 +84,8 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 
 enum state_step_kind state_step_kind(uint32_t step_id)
 {
-	if (step_id < STATE_STEPS_WHOLE || step_id == STEP_EXTERN || step_id == STEP_BATCH ||
-	    step_id == STEP_INTERACTIVE)
+	if (step_id < STATE_STEPS_WHOLE || step_id == STATE_STEP_EXTERN || step_id == STATE_STEP_BATCH ||
+	    step_id == STATE_STEP_INTERACTIVE)
 		return STATE_STEP_WHOLE;
 	return step_id < STATE_STEPS_MAX ? STATE_STEP_SUMS : STATE_STEP_COUNTED;
 }

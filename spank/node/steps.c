@@ -1,11 +1,11 @@
-#include "spank/node_steps.h"
+#include "spank/node/steps.h"
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/memory.h"
-#include "spank/record_node.h"
-#include "spank/record_policy.h"
-#include "spank/state.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/memory.h"
+#include "spank/node/state.h"
+#include "spank/record/node.h"
+#include "spank/record/parts/policy.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spank/energy_share.h"
-#include "spank/power.h"
-#include "spank/watts.h"
+#include "spank/energy/power.h"
+#include "spank/energy/share.h"
+#include "spank/energy/watts.h"
 
 #define NODE_RANKS_MAX 65536 /* that are listed singly, over all steps */
 

@@ -1,5 +1,5 @@
 /* One task, one set of cores. */
-#include "spank/bind.h"
+#include "spank/plugin/bind.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,15 +1,15 @@
 /*
  * Binds one task to its cores, after Slurm has done what it does and before the program starts.
  */
-#ifndef MPIWAIT_SPANK_BIND_H
-#define MPIWAIT_SPANK_BIND_H
+#ifndef MPIWAIT_SPANK_PLUGIN_BIND_H
+#define MPIWAIT_SPANK_PLUGIN_BIND_H
 
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "spank/error.h"
-#include "spank/plan.h"
-#include "spank/topology.h"
+#include "spank/base/error.h"
+#include "spank/machine/topology.h"
+#include "spank/policy/plan.h"
 
 /*
  * Binds the task (blocked before exec) to its part of core_list, unless it was bound already. The CPUs are those that

@@ -1,15 +1,15 @@
-#include "spank/client.h"
+#include "spank/plugin/client.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "spank/cleanup.h"
-#include "spank/csv_place.h"
-#include "spank/log.h"
-#include "spank/options.h"
-#include "spank/policy.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/policy/csv_place.h"
+#include "spank/policy/options.h"
+#include "spank/policy/policy.h"
 
 static void refuse(const char *source, const struct error *error)
 {

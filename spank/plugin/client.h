@@ -2,12 +2,12 @@
  * The submitter's side, in srun, sbatch and salloc, as the user: refuse what is wrong before there is a job, answer
  * "help", and tell the job's nodes what was decided.
  */
-#ifndef MPIWAIT_SPANK_CLIENT_H
-#define MPIWAIT_SPANK_CLIENT_H
+#ifndef MPIWAIT_SPANK_PLUGIN_CLIENT_H
+#define MPIWAIT_SPANK_PLUGIN_CLIENT_H
 
 #include <slurm/spank.h>
 
-#include "spank/site.h"
+#include "spank/policy/site.h"
 
 /* The name under which the decision reaches prolog and epilog (Slurm puts "SPANK_" in front), and users set a default.
  */

@@ -1,4 +1,4 @@
-#include "spank/csv_files.h"
+#include "spank/plugin/csv_files.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "spank/cleanup.h"
-#include "spank/csv_outcome.h"
-#include "spank/export.h"
-#include "spank/log.h"
-#include "spank/slots.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/node/slots.h"
+#include "spank/plugin/run_as_user.h"
+#include "spank/record/parts/csv_outcome.h"
 
 #define MOST_NS UINT64_C(10000000000)
 
@@ -96,7 +96,7 @@ static int mounts_take(struct csv_files *files)
 	return files->mounts < 0 || is_our_namespace(files->mounts) ? -1 : files->mounts;
 }
 
-/* As the user, by a process of its own: see export.h. */
+/* As the user, by a process of its own: see run_as_user.h. */
 static void write_all(struct csv_files *files, const struct job *job, int segment)
 {
 	const char *node = getenv("SLURMD_NODENAME");

@@ -3,15 +3,15 @@
  * of them. They are there before Slurm tells srun that the node's last task has ended, unless a rank is still alive
  * then.
  */
-#ifndef MPIWAIT_SPANK_CSV_FILES_H
-#define MPIWAIT_SPANK_CSV_FILES_H
+#ifndef MPIWAIT_SPANK_PLUGIN_CSV_FILES_H
+#define MPIWAIT_SPANK_PLUGIN_CSV_FILES_H
 
 #include <limits.h>
 #include <slurm/spank.h>
 #include <stdatomic.h>
 
-#include "spank/job.h"
-#include "spank/view.h"
+#include "spank/plugin/job.h"
+#include "spank/plugin/view.h"
 
 struct csv_files {
 	const char *place;        /* csv=DIR as typed, borrowed; NULL: not asked for */

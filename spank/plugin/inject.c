@@ -1,4 +1,4 @@
-#include "spank/inject.h"
+#include "spank/plugin/inject.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 #include "preload/config.h"
-#include "spank/cleanup.h"
-#include "spank/library.h"
+#include "spank/base/cleanup.h"
+#include "spank/plugin/preload_path.h"
 
 #define LIBRARY_NAME "libmpiwait.so"
 #define PRELOAD_MAX  (1u << 20)

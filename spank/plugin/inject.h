@@ -2,14 +2,14 @@
  * What a task finds in its environment: our library in front of LD_PRELOAD, and MPI_WAIT_CONFIG. Nothing else of ours,
  * and nothing that an outer step of ours left.
  */
-#ifndef MPIWAIT_SPANK_INJECT_H
-#define MPIWAIT_SPANK_INJECT_H
+#ifndef MPIWAIT_SPANK_PLUGIN_INJECT_H
+#define MPIWAIT_SPANK_PLUGIN_INJECT_H
 
 #include <slurm/spank.h>
 
-#include "spank/error.h"
-#include "spank/openmp.h"
-#include "spank/segment.h"
+#include "spank/base/error.h"
+#include "spank/plugin/segment.h"
+#include "spank/policy/openmp.h"
 
 /* Removes our entries from the task's LD_PRELOAD, MPI_WAIT_CONFIG, and what inject_threads set in an outer step and
  * nobody has changed since. Returns 0 or negative errno. */
@@ -29,8 +29,8 @@ void inject_threads(spank_t spank, enum site_threads threads, uint64_t spins, co
 
 /*
  * Copies an LD_PRELOAD value without the entries whose file name is library_name, and without those by descriptor
- * (library.h), which mean nothing in a new task; other entries keep their order and separators become ':'. ret_value
- * has room for strlen(value) + 1 bytes. Pure.
+ * (preload_path.h), which mean nothing in a new task; other entries keep their order and separators become ':'.
+ * ret_value has room for strlen(value) + 1 bytes. Pure.
  */
 void inject_strip(const char *value, const char *library_name, char *ret_value);
 

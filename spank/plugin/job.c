@@ -1,5 +1,5 @@
 /* SPANK items to plain numbers. */
-#include "spank/job.h"
+#include "spank/plugin/job.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -4,16 +4,16 @@
  * SPANK items are read, and of the step's environment, which is the user's, only whether the user asked for a binding
  * or a frequency.
  */
-#ifndef MPIWAIT_SPANK_JOB_H
-#define MPIWAIT_SPANK_JOB_H
+#ifndef MPIWAIT_SPANK_PLUGIN_JOB_H
+#define MPIWAIT_SPANK_PLUGIN_JOB_H
 
 #include <slurm/spank.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "spank/error.h"
-#include "spank/plan.h"
+#include "spank/base/error.h"
+#include "spank/policy/plan.h"
 
 #define JOB_CORES_MAX 1024 /* Slurm formats core lists into that many bytes */
 

@@ -24,12 +24,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "spank/client.h"
-#include "spank/log.h"
-#include "spank/node_job.h"
-#include "spank/options.h"
-#include "spank/site.h"
-#include "spank/step.h"
+#include "spank/base/log.h"
+#include "spank/node/job.h"
+#include "spank/plugin/client.h"
+#include "spank/plugin/step.h"
+#include "spank/policy/options.h"
+#include "spank/policy/site.h"
 
 SPANK_PLUGIN(mpi_wait, 1)
 

@@ -1,4 +1,4 @@
-#include "spank/library.h"
+#include "spank/plugin/preload_path.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spank/inherit.h"
+#include "spank/base/descriptor.h"
 
 /* Those that close the descriptors which they did not open (podman, runc, shifter) get the path: a bind mount helps. */
 static const char *const runtimes[] = {"apptainer", "singularity", "enroot", "ch-run"};

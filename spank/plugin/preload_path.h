@@ -2,8 +2,8 @@
  * How a task's LD_PRELOAD names our library: by its path, or, where the task's root directory is a container's or is
  * about to be, by an open descriptor of it, which is as good there.
  */
-#ifndef MPIWAIT_SPANK_LIBRARY_H
-#define MPIWAIT_SPANK_LIBRARY_H
+#ifndef MPIWAIT_SPANK_PLUGIN_PRELOAD_PATH_H
+#define MPIWAIT_SPANK_PLUGIN_PRELOAD_PATH_H
 
 /* What the entries by descriptor begin with. In a new task none but ours can mean anything. */
 #define LIBRARY_BY_DESCRIPTOR "/proc/self/fd/"

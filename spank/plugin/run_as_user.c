@@ -1,4 +1,4 @@
-#include "spank/export.h"
+#include "spank/plugin/run_as_user.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,15 +5,15 @@
  * becomes a program of its own, so that nothing of slurmstepd's memory goes with it. It is killed when its time is up:
  * a file system that hangs holds no step.
  */
-#ifndef MPIWAIT_SPANK_EXPORT_H
-#define MPIWAIT_SPANK_EXPORT_H
+#ifndef MPIWAIT_SPANK_PLUGIN_RUN_AS_USER_H
+#define MPIWAIT_SPANK_PLUGIN_RUN_AS_USER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "spank/error.h"
+#include "spank/base/error.h"
 
 struct export
 {

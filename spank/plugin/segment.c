@@ -1,4 +1,4 @@
-#include "spank/segment.h"
+#include "spank/plugin/segment.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,9 +6,9 @@
 #include <sys/stat.h>
 
 #include "preload/stats.h"
-#include "spank/cleanup.h"
-#include "spank/inherit.h"
-#include "spank/memory_file.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/descriptor.h"
+#include "spank/base/memory_file.h"
 
 static int fill(int descriptor, uint32_t slot_count, uint32_t uid, uint32_t gid)
 {

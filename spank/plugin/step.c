@@ -1,4 +1,4 @@
-#include "spank/step.h"
+#include "spank/plugin/step.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -6,22 +6,22 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spank/bind.h"
-#include "spank/cleanup.h"
-#include "spank/client.h"
-#include "spank/csv_files.h"
-#include "spank/decision.h"
-#include "spank/grant.h"
-#include "spank/inject.h"
-#include "spank/job.h"
-#include "spank/library.h"
-#include "spank/log.h"
-#include "spank/openmp.h"
-#include "spank/plan.h"
-#include "spank/sampler.h"
-#include "spank/segment.h"
-#include "spank/state.h"
-#include "spank/topology.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/cpufreq/grant.h"
+#include "spank/machine/topology.h"
+#include "spank/node/sampler.h"
+#include "spank/node/state.h"
+#include "spank/plugin/bind.h"
+#include "spank/plugin/client.h"
+#include "spank/plugin/csv_files.h"
+#include "spank/plugin/inject.h"
+#include "spank/plugin/job.h"
+#include "spank/plugin/preload_path.h"
+#include "spank/plugin/segment.h"
+#include "spank/policy/decision.h"
+#include "spank/policy/openmp.h"
+#include "spank/policy/plan.h"
 
 struct step {
 	struct job job;

@@ -2,12 +2,12 @@
  * One step on one node, in slurmstepd: everything between its start and its end. The tasks' children work on their
  * copy.
  */
-#ifndef MPIWAIT_SPANK_STEP_H
-#define MPIWAIT_SPANK_STEP_H
+#ifndef MPIWAIT_SPANK_PLUGIN_STEP_H
+#define MPIWAIT_SPANK_PLUGIN_STEP_H
 
 #include <slurm/spank.h>
 
-#include "spank/site.h"
+#include "spank/policy/site.h"
 
 struct step;
 

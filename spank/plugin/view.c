@@ -1,4 +1,4 @@
-#include "spank/view.h"
+#include "spank/plugin/view.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,8 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "spank/cleanup.h"
-#include "spank/thread.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/thread.h"
 
 #define SHOW_MOST_MS  1000
 #define LOOK_AGAIN_NS 1000000

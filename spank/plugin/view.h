@@ -6,8 +6,8 @@
  * Nothing is sent: a thread of slurmstepd's looks in /proc, on a page that the children inherit stands which child
  * waits, and the child waits for a second at most.
  */
-#ifndef MPIWAIT_SPANK_VIEW_H
-#define MPIWAIT_SPANK_VIEW_H
+#ifndef MPIWAIT_SPANK_PLUGIN_VIEW_H
+#define MPIWAIT_SPANK_PLUGIN_VIEW_H
 
 struct view;
 

@@ -1,4 +1,4 @@
-#include "spank/cpu.h"
+#include "spank/policy/cpu.h"
 
 #include <unistd.h>
 
@@ -13,7 +13,7 @@
 #include <time.h>
 #include <x86intrin.h>
 
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
 
 #define CLOCKSOURCE     "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define UMWAIT_CONTROL  "/sys/devices/system/cpu/umwait_control/"

@@ -4,8 +4,8 @@
  *
  * The program's half opens no files, so root looks for it and hands the answers on in MPI_WAIT_CONFIG.
  */
-#ifndef MPIWAIT_SPANK_CPU_H
-#define MPIWAIT_SPANK_CPU_H
+#ifndef MPIWAIT_SPANK_POLICY_CPU_H
+#define MPIWAIT_SPANK_POLICY_CPU_H
 
 #include <stdbool.h>
 #include <stdint.h>

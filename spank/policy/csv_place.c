@@ -1,4 +1,4 @@
-#include "spank/csv_place.h"
+#include "spank/policy/csv_place.h"
 
 #include <errno.h>
 #include <limits.h>

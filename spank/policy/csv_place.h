@@ -2,12 +2,12 @@
  * Where csv=DIR is to be, as the submitting host sees it: what is wrong with it, and whether the nodes must find the
  * same. Reads directories as the user; nothing is made or changed.
  */
-#ifndef MPIWAIT_SPANK_CSV_PLACE_H
-#define MPIWAIT_SPANK_CSV_PLACE_H
+#ifndef MPIWAIT_SPANK_POLICY_CSV_PLACE_H
+#define MPIWAIT_SPANK_POLICY_CSV_PLACE_H
 
 #include <stdbool.h>
 
-#include "spank/error.h"
+#include "spank/base/error.h"
 
 /* What holds between now and the end of the step. */
 struct csv_submission {

@@ -1,10 +1,10 @@
-#include "spank/decision.h"
+#include "spank/policy/decision.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
 
 static bool is_valid(const char *text, const struct policy_set *set, const struct site *site,
                      struct options *ret_options, struct error *error)

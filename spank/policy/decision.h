@@ -5,13 +5,13 @@
  * itself, the client promotes the second to the job (client.h); what arrives here was checked at submit, but a user can
  * forge it, so that it is checked again: a wrong word is as good as none.
  */
-#ifndef MPIWAIT_SPANK_DECISION_H
-#define MPIWAIT_SPANK_DECISION_H
+#ifndef MPIWAIT_SPANK_POLICY_DECISION_H
+#define MPIWAIT_SPANK_POLICY_DECISION_H
 
-#include "spank/error.h"
-#include "spank/options.h"
-#include "spank/policy.h"
-#include "spank/site.h"
+#include "spank/base/error.h"
+#include "spank/policy/options.h"
+#include "spank/policy/policy.h"
+#include "spank/policy/site.h"
 
 /* In order of strength; NULL or "": not given. */
 struct decision_sources {

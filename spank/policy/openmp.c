@@ -1,4 +1,4 @@
-#include "spank/openmp.h"
+#include "spank/policy/openmp.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,14 +11,14 @@
  * Invariant: a runtime is told something only where the user has set none of the variables that it reads for this.
  * OMP_WAIT_POLICY is said only where the user has set none at all, since it speaks to every runtime.
  */
-#ifndef MPIWAIT_SPANK_OPENMP_H
-#define MPIWAIT_SPANK_OPENMP_H
+#ifndef MPIWAIT_SPANK_POLICY_OPENMP_H
+#define MPIWAIT_SPANK_POLICY_OPENMP_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spank/site.h"
+#include "spank/policy/site.h"
 
 /* In the task's environment: what is ours there, as NAME=VALUE with blanks between them. */
 #define OPENMP_VARIABLE "MPI_WAIT_THREADS"

@@ -1,7 +1,7 @@
 /*
  * The option's value. A refusal names what is wrong, what would be accepted, and what was probably meant.
  */
-#include "spank/options.h"
+#include "spank/policy/options.h"
 
 #include <errno.h>
 #include <locale.h>

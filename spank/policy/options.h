@@ -1,15 +1,15 @@
 /*
  * The option's value, NAME[,KEY=VALUE...], and the words in which it is refused. Pure.
  */
-#ifndef MPIWAIT_SPANK_OPTIONS_H
-#define MPIWAIT_SPANK_OPTIONS_H
+#ifndef MPIWAIT_SPANK_POLICY_OPTIONS_H
+#define MPIWAIT_SPANK_POLICY_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "spank/error.h"
-#include "spank/policy.h"
-#include "spank/site.h"
+#include "spank/base/error.h"
+#include "spank/policy/policy.h"
+#include "spank/policy/site.h"
 
 #define OPTIONS_TEXT_MAX 256 /* bytes of a value, its NUL included */
 

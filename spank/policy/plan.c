@@ -3,7 +3,7 @@
  * exactly the cores allocated. A single local task may be a launcher's daemon and keeps everything. Nobody gets less
  * than Slurm gave.
  */
-#include "spank/plan.h"
+#include "spank/policy/plan.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,15 +2,15 @@
  * What we intend to do to a step: facts in, intentions out. Pure, so that slurmstepd and each task's child, which
  * cannot see one another's decisions, compute the same plan.
  */
-#ifndef MPIWAIT_SPANK_PLAN_H
-#define MPIWAIT_SPANK_PLAN_H
+#ifndef MPIWAIT_SPANK_POLICY_PLAN_H
+#define MPIWAIT_SPANK_POLICY_PLAN_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spank/policy.h"
-#include "spank/site.h"
+#include "spank/policy/policy.h"
+#include "spank/policy/site.h"
 
 enum step_kind { STEP_SRUN, STEP_BATCH, STEP_EXTERN, STEP_INTERACTIVE };
 

@@ -3,14 +3,14 @@
  *
  * Invariant: a struct policy that came out of here satisfies policies/policy.schema.json.
  */
-#include "spank/policy.h"
+#include "spank/policy/policy.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "spank/cleanup.h"
-#include "spank/memory.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/memory.h"
 
 #define POLICY_FORMAT   1
 #define PSTATE_AFTER_NS 5000000 /* without pstate_after_us */

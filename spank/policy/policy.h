@@ -5,17 +5,17 @@
  * a wrong type or a number out of range is refused with the file and the key named. The program's half gets the result
  * as the flat string of preload/config.h.
  */
-#ifndef MPIWAIT_SPANK_POLICY_H
-#define MPIWAIT_SPANK_POLICY_H
+#ifndef MPIWAIT_SPANK_POLICY_POLICY_H
+#define MPIWAIT_SPANK_POLICY_POLICY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "preload/stats.h"
-#include "spank/cpu.h"
-#include "spank/error.h"
-#include "spank/site.h"
+#include "spank/base/error.h"
+#include "spank/policy/cpu.h"
+#include "spank/policy/site.h"
 
 #define POLICY_WHY_MAX     64
 #define POLICY_COUNT_MAX   64

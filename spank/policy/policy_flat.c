@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "spank/policy.h"
+#include "spank/policy/policy.h"
 
 static size_t flatten_rungs(uint32_t rungs, char *buffer, size_t size)
 {

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "spank/cleanup.h"
-#include "spank/policy.h"
+#include "spank/base/cleanup.h"
+#include "spank/policy/policy.h"
 
 #define FILE_SIZE_MAX 65536
 

@@ -1,5 +1,5 @@
 /* The arguments of our line in plugstack.conf: one table row per argument. */
-#include "spank/site.h"
+#include "spank/policy/site.h"
 
 #include <errno.h>
 #include <stddef.h>

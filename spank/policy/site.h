@@ -3,14 +3,14 @@
  *
  * The same words are understood by "mpi-wait-node COMMAND [ARGUMENT...]", so that there is one parser.
  */
-#ifndef MPIWAIT_SPANK_SITE_H
-#define MPIWAIT_SPANK_SITE_H
+#ifndef MPIWAIT_SPANK_POLICY_SITE_H
+#define MPIWAIT_SPANK_POLICY_SITE_H
 
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/error.h"
+#include "spank/base/error.h"
 
 #define POLICY_NAME_MAX 32 /* bytes of a policy's name, its NUL included */
 

@@ -1,10 +1,10 @@
-#include "spank/record.h"
+#include "spank/record/job_record.h"
 
-#include "spank/cleanup.h"
-#include "spank/memory.h"
-#include "spank/record_number.h"
-#include "spank/record_policy.h"
-#include "spank/record_sum.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/memory.h"
+#include "spank/record/parts/number.h"
+#include "spank/record/parts/policy.h"
+#include "spank/record/sum.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -6,15 +6,15 @@
  * it ran, how long each rank waited (quantiles and extremes instead), message sizes and all but the 256, 64, 16 steps
  * that waited most, all steps (their sum instead), functions beyond the first 8.
  */
-#ifndef MPIWAIT_SPANK_RECORD_H
-#define MPIWAIT_SPANK_RECORD_H
+#ifndef MPIWAIT_SPANK_RECORD_JOB_RECORD_H
+#define MPIWAIT_SPANK_RECORD_JOB_RECORD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spank/error.h"
-#include "spank/record_node.h"
+#include "spank/base/error.h"
+#include "spank/record/node.h"
 
 #define RECORD_MAX 60000
 

@@ -1,8 +1,8 @@
-#include "spank/record_node.h"
+#include "spank/record/node.h"
 
-#include "spank/json.h"
-#include "spank/memory.h"
-#include "spank/record_policy.h"
+#include "spank/base/json.h"
+#include "spank/base/memory.h"
+#include "spank/record/parts/policy.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,16 +12,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spank/error.h"
-#include "spank/policy.h"
-#include "spank/record_csv.h"
-#include "spank/record_energy.h"
-#include "spank/record_grant.h"
-#include "spank/record_power.h"
-#include "spank/record_throttle.h"
-#include "spank/record_wait.h"
-#include "spank/record_watts.h"
-#include "spank/run.h"
+#include "spank/base/error.h"
+#include "spank/policy/policy.h"
+#include "spank/record/parts/csv.h"
+#include "spank/record/parts/energy.h"
+#include "spank/record/parts/grant.h"
+#include "spank/record/parts/power.h"
+#include "spank/record/parts/throttle.h"
+#include "spank/record/parts/wait.h"
+#include "spank/record/parts/watts.h"
+#include "spank/record/run.h"
 
 #define NODE_RECORD_MAX       (4 * 1024 * 1024) /* bytes */
 #define RECORD_NODE_NAME_MAX  64

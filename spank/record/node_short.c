@@ -1,7 +1,7 @@
-#include "spank/node_short.h"
+#include "spank/record/node_short.h"
 
-#include "spank/memory.h"
-#include "spank/record_node.h"
+#include "spank/base/memory.h"
+#include "spank/record/node.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* A node's record that is longer than its part of what a job may take of the spool: less of its steps. Pure. */
-#ifndef MPIWAIT_SPANK_NODE_SHORT_H
-#define MPIWAIT_SPANK_NODE_SHORT_H
+#ifndef MPIWAIT_SPANK_RECORD_NODE_SHORT_H
+#define MPIWAIT_SPANK_RECORD_NODE_SHORT_H
 
 #include <jansson.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What follows from spank/record_fields.def, the one table of a record's fields: the JSON Schema, the lists of
+"""What follows from spank/record/record_fields.def, the one table of a record's fields: the JSON Schema, the lists of
 mpi-wait-record(5), and the names and units that mpi-wait's tools know.
 
 Without --write it only says which of them are not what the table says, and fails if there are any.
@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-TABLE = ROOT / "spank/record_fields.def"
-SCHEMA = ROOT / "spank/record.schema.json"
+TABLE = ROOT / "spank/record/record_fields.def"
+SCHEMA = ROOT / "spank/record/record.schema.json"
 MANUAL = ROOT / "packaging/man/mpi-wait-record.5"
 PYTHON = ROOT / "contrib/mpi_wait_tools/record_fields.py"
 
@@ -255,7 +255,7 @@ def python_text(fields: list[Field]) -> str:
         rows.append(f'    Figure("{field.object.lower()}", "{field.name}", "{field.unit}", {field.required}, {whole}, '
                     f'{least}, {PLAIN[field.type]:g}, "{field.csv}"),')
     table = "\n".join(rows)
-    return f'''"""The plain figures of a record, made by spank/record_fields.py from spank/record_fields.def."""
+    return f'''"""The plain figures of a record, made by spank/record/record_fields.py from spank/record/record_fields.def."""
 
 from __future__ import annotations
 
@@ -294,7 +294,7 @@ def main() -> int:
         if arguments.write:
             path.write_text(wanted[path])
         else:
-            print(f"{path.relative_to(ROOT)} is not what spank/record_fields.def says: spank/record_fields.py --write")
+            print(f"{path.relative_to(ROOT)} is not what spank/record/record_fields.def says: spank/record/record_fields.py --write")
     return 1 if stale and not arguments.write else 0
 
 

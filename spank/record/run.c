@@ -1,4 +1,4 @@
-#include "spank/run.h"
+#include "spank/record/run.h"
 
 bool run_read(const json_t *json, struct job_run *ret_run)
 {

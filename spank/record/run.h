@@ -5,8 +5,8 @@
  * that have one; else only the user's environment says so. So what is of one run is found by its times: a run does not
  * overlap with the one before, and the nodes of one run do. The nodes' clocks must be right to seconds.
  */
-#ifndef MPIWAIT_SPANK_RUN_H
-#define MPIWAIT_SPANK_RUN_H
+#ifndef MPIWAIT_SPANK_RECORD_RUN_H
+#define MPIWAIT_SPANK_RECORD_RUN_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
-#include "spank/record_sum.h"
+#include "spank/record/sum.h"
 
-#include "spank/cleanup.h"
-#include "spank/memory.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/memory.h"
 
 #include <errno.h>
 #include <jansson.h>

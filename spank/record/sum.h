@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spank/error.h"
-#include "spank/record_node.h"
+#include "spank/base/error.h"
+#include "spank/record/node.h"
 
 struct sum_step {
 	char id[16];

@@ -1,10 +1,10 @@
-#include "spank/account.h"
+#include "spank/store/account.h"
 
-#include "spank/account_row.h"
-#include "spank/cleanup.h"
-#include "spank/log.h"
-#include "spank/memory.h"
-#include "spank/record.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/base/memory.h"
+#include "spank/record/job_record.h"
+#include "spank/store/account_row.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,8 @@
-#include "spank/account_row.h"
+#include "spank/store/account_row.h"
 
-#include "spank/memory.h"
-#include "spank/nodelist.h"
+#include "spank/base/memory.h"
+#include "spank/policy/site.h"
+#include "spank/store/nodelist.h"
 
 #include <errno.h>
 #include <slurm/slurm_errno.h>

@@ -1,11 +1,11 @@
 /*
- * Account row: finds the row of one run of a job in slurmdbd, and what selects it alone. Half of account.h.
+ * Account row: finds the row of one run of a job in slurmdbd, and what selects it alone.
  *
  * A row is found at a time inside the run, and told from others of the same id: of other tasks of an array, of earlier
  * and later runs, and of the same run before it was resized.
  */
-#ifndef MPIWAIT_SPANK_ACCOUNT_ROW_H
-#define MPIWAIT_SPANK_ACCOUNT_ROW_H
+#ifndef MPIWAIT_SPANK_STORE_ACCOUNT_ROW_H
+#define MPIWAIT_SPANK_STORE_ACCOUNT_ROW_H
 
 #include <slurm/slurm.h>
 #include <slurm/slurmdb.h>
@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "spank/account.h"
-#include "spank/error.h"
+#include "spank/base/error.h"
+#include "spank/store/account_run.h"
 
 /* From Slurm 23.02 on there is a third free field. */
 #define ACCOUNT_HAS_EXTRA (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0))

@@ -1,10 +1,10 @@
-#include "spank/store.h"
+#include "spank/store/deliver.h"
 
-#include "spank/cleanup.h"
-#include "spank/log.h"
-#include "spank/memory.h"
-#include "spank/outbox.h"
-#include "spank/run.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/base/memory.h"
+#include "spank/record/run.h"
+#include "spank/store/outbox.h"
 
 #include <errno.h>
 #include <math.h>

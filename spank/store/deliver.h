@@ -1,12 +1,12 @@
 /* Store: one job's merged record into the site's sink. */
-#ifndef MPIWAIT_SPANK_STORE_H
-#define MPIWAIT_SPANK_STORE_H
+#ifndef MPIWAIT_SPANK_STORE_DELIVER_H
+#define MPIWAIT_SPANK_STORE_DELIVER_H
 
-#include "spank/account.h"
-#include "spank/collection.h"
-#include "spank/error.h"
-#include "spank/site.h"
-#include "spank/spool.h"
+#include "spank/base/error.h"
+#include "spank/policy/site.h"
+#include "spank/store/account.h"
+#include "spank/store/job_files.h"
+#include "spank/store/spool.h"
 
 /* The connection is opened by the first job that needs it. */
 struct store {

@@ -1,7 +1,7 @@
-#include "spank/collection.h"
+#include "spank/store/job_files.h"
 
-#include "spank/cleanup.h"
-#include "spank/nodelist.h"
+#include "spank/base/cleanup.h"
+#include "spank/store/nodelist.h"
 
 #include <errno.h>
 #include <fcntl.h>

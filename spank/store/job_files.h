@@ -4,18 +4,18 @@
  * Every file is hostile input: its name must be in the job's node list, its size and contents are bounded. Who merges
  * holds the job's lock. A job whose files are gone has been stored by somebody else.
  */
-#ifndef MPIWAIT_SPANK_COLLECTION_H
-#define MPIWAIT_SPANK_COLLECTION_H
+#ifndef MPIWAIT_SPANK_STORE_JOB_FILES_H
+#define MPIWAIT_SPANK_STORE_JOB_FILES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
-#include "spank/error.h"
-#include "spank/files.h"
-#include "spank/record_node.h"
-#include "spank/spool.h"
+#include "spank/base/error.h"
+#include "spank/base/files.h"
+#include "spank/record/node.h"
+#include "spank/store/spool.h"
 
 #define COLLECTION_LISTS 64 /* different node lists among one job's files */
 

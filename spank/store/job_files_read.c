@@ -1,10 +1,10 @@
-/* The files of one job, read as hostile input, and put into the order of its node list: half of collection.h. */
-#include "spank/collection.h"
+/* The files of one job, read as hostile input, and put into the order of its node list: half of job_files.h. */
+#include "spank/store/job_files.h"
 
-#include "spank/cleanup.h"
-#include "spank/log.h"
-#include "spank/nodelist.h"
-#include "spank/outbox.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/store/nodelist.h"
+#include "spank/store/outbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "spank/nodelist.h"
+#include "spank/store/nodelist.h"
 
 #include <slurm/slurm.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* A job's node list, expanded by Slurm's own library: only in mpi-wait-node, because the plugin does not link it. */
-#ifndef MPIWAIT_SPANK_NODELIST_H
-#define MPIWAIT_SPANK_NODELIST_H
+#ifndef MPIWAIT_SPANK_STORE_NODELIST_H
+#define MPIWAIT_SPANK_STORE_NODELIST_H
 
 #include <stddef.h>
 

@@ -1,8 +1,8 @@
-#include "spank/outbox.h"
+#include "spank/store/outbox.h"
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/record_node.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/record/node.h"
 
 #include <errno.h>
 #include <fcntl.h>

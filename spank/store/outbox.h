@@ -4,14 +4,14 @@
  * <outbox>/<cluster>-<job id>-<restart count>.<node>.json, 0600 root. The epilog does nothing slower than this; the
  * rest is done by a program that is no child of anybody by the time the epilog returns.
  */
-#ifndef MPIWAIT_SPANK_OUTBOX_H
-#define MPIWAIT_SPANK_OUTBOX_H
+#ifndef MPIWAIT_SPANK_STORE_OUTBOX_H
+#define MPIWAIT_SPANK_STORE_OUTBOX_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/error.h"
-#include "spank/run.h"
+#include "spank/base/error.h"
+#include "spank/record/run.h"
 
 #define OUTBOX_DIRECTORY "/var/spool/mpi-wait/out"
 #define OUTBOX_KEY_MAX   112

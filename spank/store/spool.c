@@ -1,14 +1,14 @@
-#include "spank/spool.h"
+#include "spank/store/spool.h"
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/log.h"
-#include "spank/memory.h"
-#include "spank/node_short.h"
-#include "spank/nodelist.h"
-#include "spank/outbox.h"
-#include "spank/record_node.h"
-#include "spank/run.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/base/memory.h"
+#include "spank/record/node.h"
+#include "spank/record/node_short.h"
+#include "spank/record/run.h"
+#include "spank/store/nodelist.h"
+#include "spank/store/outbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

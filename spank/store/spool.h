@@ -2,10 +2,10 @@
  * Spool: where the records of a job's nodes meet, <spool>/<key>/<node>.json; without a shared spool, the outbox itself.
  *
  * The directory is trusted only if nobody but root or spool_user can have written there; every file in it is hostile
- * input all the same, see collection.h.
+ * input all the same, see job_files.h.
  */
-#ifndef MPIWAIT_SPANK_SPOOL_H
-#define MPIWAIT_SPANK_SPOOL_H
+#ifndef MPIWAIT_SPANK_STORE_SPOOL_H
+#define MPIWAIT_SPANK_STORE_SPOOL_H
 
 #include <limits.h>
 #include <stdbool.h>
@@ -14,9 +14,9 @@
 #include <sys/types.h>
 #include <time.h>
 
-#include "spank/error.h"
-#include "spank/outbox.h"
-#include "spank/site.h"
+#include "spank/base/error.h"
+#include "spank/policy/site.h"
+#include "spank/store/outbox.h"
 
 #define SPOOL_SLOTS 8
 

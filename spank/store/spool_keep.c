@@ -1,10 +1,10 @@
 /* What lies in the spool besides the jobs: records that stay, permits, a clock. Half of spool.h. */
-#include "spank/spool.h"
+#include "spank/store/spool.h"
 
-#include "spank/cleanup.h"
-#include "spank/files.h"
-#include "spank/log.h"
-#include "spank/record.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/record/job_record.h"
 
 #include <errno.h>
 #include <fcntl.h>

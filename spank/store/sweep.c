@@ -1,12 +1,12 @@
 /* Every job of which there is something: half of writer.h. */
-#include "spank/writer.h"
+#include "spank/store/writer.h"
 
-#include "spank/cleanup.h"
-#include "spank/collection.h"
-#include "spank/files.h"
-#include "spank/log.h"
-#include "spank/spool.h"
-#include "spank/store.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/store/deliver.h"
+#include "spank/store/job_files.h"
+#include "spank/store/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>

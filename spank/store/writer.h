@@ -5,14 +5,14 @@
  * Nothing leaves outbox or spool before slurmdbd has committed it (or, with sink=file, before it lies in <spool>/done).
  * No connection is held while it waits for anything.
  */
-#ifndef MPIWAIT_SPANK_WRITER_H
-#define MPIWAIT_SPANK_WRITER_H
+#ifndef MPIWAIT_SPANK_STORE_WRITER_H
+#define MPIWAIT_SPANK_STORE_WRITER_H
 
 #include <stdbool.h>
 
-#include "spank/error.h"
-#include "spank/site.h"
-#include "spank/store.h"
+#include "spank/base/error.h"
+#include "spank/policy/site.h"
+#include "spank/store/deliver.h"
 
 struct writer_config {
 	const struct site *site;

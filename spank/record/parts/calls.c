@@ -1,8 +1,8 @@
-#include "spank/record_calls.h"
+#include "spank/record/parts/calls.h"
 
-#include "spank/json.h"
-#include "spank/memory.h"
-#include "spank/record_number.h"
+#include "spank/base/json.h"
+#include "spank/base/memory.h"
+#include "spank/record/parts/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "spank/record_csv.h"
+#include "spank/record/parts/csv.h"
 
 #include <stddef.h>
 

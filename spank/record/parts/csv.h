@@ -2,14 +2,14 @@
  * What a job's record says of the files of csv=: on how many nodes they were written, and on how many not, and why.
  * Each step counts for itself. Pure.
  */
-#ifndef MPIWAIT_SPANK_RECORD_CSV_H
-#define MPIWAIT_SPANK_RECORD_CSV_H
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_CSV_H
+#define MPIWAIT_SPANK_RECORD_PARTS_CSV_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/csv_outcome.h"
+#include "spank/record/parts/csv_outcome.h"
 
 struct record_csv {
 	uint64_t nodes[CSV_OUTCOMES];

@@ -1,4 +1,4 @@
-#include "spank/csv_outcome.h"
+#include "spank/record/parts/csv_outcome.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /*
  * What became of the files of csv= on one node, for the step's file, the record and the log. Pure.
  */
-#ifndef MPIWAIT_SPANK_CSV_OUTCOME_H
-#define MPIWAIT_SPANK_CSV_OUTCOME_H
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_CSV_OUTCOME_H
+#define MPIWAIT_SPANK_RECORD_PARTS_CSV_OUTCOME_H
 
 enum csv_outcome {
 	CSV_NONE, /* not asked for, or no rank to write of */

@@ -1,7 +1,7 @@
-#include "spank/record_energy.h"
+#include "spank/record/parts/energy.h"
 
-#include "spank/json.h"
-#include "spank/record_number.h"
+#include "spank/base/json.h"
+#include "spank/record/parts/number.h"
 
 #include <string.h>
 

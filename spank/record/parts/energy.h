@@ -3,16 +3,16 @@
  *
  * A node's: {"source", "gaps", "zones_uj", "dropped": [[zone, why], ...], "own_uj" where the job's share is known}.
  */
-#ifndef MPIWAIT_SPANK_RECORD_ENERGY_H
-#define MPIWAIT_SPANK_RECORD_ENERGY_H
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_ENERGY_H
+#define MPIWAIT_SPANK_RECORD_PARTS_ENERGY_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spank/energy.h"
-#include "spank/energy_share.h"
+#include "spank/energy/accumulator.h"
+#include "spank/energy/share.h"
 
 struct record_energy {
 	bool present;

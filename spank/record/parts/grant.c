@@ -1,7 +1,7 @@
-#include "spank/record_grant.h"
+#include "spank/record/parts/grant.h"
 
-#include "spank/json.h"
-#include "spank/record_number.h"
+#include "spank/base/json.h"
+#include "spank/record/parts/number.h"
 
 #include <stdio.h>
 #include <string.h>

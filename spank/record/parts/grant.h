@@ -2,8 +2,8 @@
  * What a job's record says of the grant: which mode, how many cores had it, how many not and why, and what root saw of
  * its use. Pure.
  */
-#ifndef MPIWAIT_SPANK_RECORD_GRANT_H
-#define MPIWAIT_SPANK_RECORD_GRANT_H
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_GRANT_H
+#define MPIWAIT_SPANK_RECORD_PARTS_GRANT_H
 
 #include <jansson.h>
 #include <stdbool.h>

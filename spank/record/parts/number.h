@@ -1,6 +1,6 @@
 /* How numbers are printed in the job's record. */
-#ifndef MPIWAIT_SPANK_RECORD_NUMBER_H
-#define MPIWAIT_SPANK_RECORD_NUMBER_H
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_NUMBER_H
+#define MPIWAIT_SPANK_RECORD_PARTS_NUMBER_H
 
 #include <jansson.h>
 #include <math.h>

@@ -1,6 +1,6 @@
-#include "spank/record_policy.h"
+#include "spank/record/parts/policy.h"
 
-#include "spank/json.h"
+#include "spank/base/json.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,12 +1,12 @@
 /* What policy was asked for and what came of it, in a node's record and in the job's. Pure. */
-#ifndef MPIWAIT_SPANK_RECORD_POLICY_H
-#define MPIWAIT_SPANK_RECORD_POLICY_H
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_POLICY_H
+#define MPIWAIT_SPANK_RECORD_PARTS_POLICY_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "spank/policy.h"
+#include "spank/policy/policy.h"
 
 json_t *record_policy_write(const struct policy_use *use);
 

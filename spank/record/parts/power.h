@@ -4,15 +4,15 @@
  * The job's time is cut into equal parts, as many as the node with most of them has. A node counts from its own begin
  * to its own end, by its clock, with the job's part of its energy; one that was not sampled, with its mean.
  */
-#ifndef MPIWAIT_SPANK_RECORD_POWER_H
-#define MPIWAIT_SPANK_RECORD_POWER_H
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_POWER_H
+#define MPIWAIT_SPANK_RECORD_PARTS_POWER_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "spank/power.h"
+#include "spank/energy/power.h"
 
 /* A node's: the whole node's watts in equal parts of its time in the job, negative: not known. */
 struct record_power {

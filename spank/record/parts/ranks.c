@@ -1,10 +1,10 @@
-#include "spank/record_ranks.h"
+#include "spank/record/parts/ranks.h"
 
 #include "preload/stats.h"
-#include "spank/cleanup.h"
-#include "spank/json.h"
-#include "spank/memory.h"
-#include "spank/record_number.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/json.h"
+#include "spank/base/memory.h"
+#include "spank/record/parts/number.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-#include "spank/service.h"
+#include "spank/record/parts/service.h"
 
-#include "spank/json.h"
-#include "spank/record_calls.h"
-#include "spank/record_number.h"
+#include "spank/base/json.h"
+#include "spank/record/parts/calls.h"
+#include "spank/record/parts/number.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,11 @@
 /* As in preload/stats.h, the names by bit. */
 static const char *const hook_names[] = {
 #define HOOK(name, ...) #name,
-#include "spank/record_fields.def"
+#include "spank/record/record_fields.def"
 };
 static const char *const flag_names[] = {
 #define FLAG(name, ...) #name,
-#include "spank/record_fields.def"
+#include "spank/record/record_fields.def"
 };
 
 enum type { TYPE_count, TYPE_seconds };
@@ -25,11 +25,11 @@ static const struct {
 	enum type type;
 } forecasts[] = {
 #define FORECAST(name, type, ...) {#name, TYPE_##type},
-#include "spank/record_fields.def"
+#include "spank/record/record_fields.def"
 };
 static const char *const forecast_keys[] = {
 #define FORECAST(name, type, presence, by, since, csv, text, key) #key,
-#include "spank/record_fields.def"
+#include "spank/record/record_fields.def"
 };
 
 _Static_assert(sizeof(hook_names) / sizeof(hook_names[0]) == MPIWAIT_HOOKS, "each hook has a row");

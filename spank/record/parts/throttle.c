@@ -1,7 +1,7 @@
-#include "spank/record_throttle.h"
+#include "spank/record/parts/throttle.h"
 
-#include "spank/json.h"
-#include "spank/record_number.h"
+#include "spank/base/json.h"
+#include "spank/record/parts/number.h"
 
 static const char *name_of(int kind)
 {

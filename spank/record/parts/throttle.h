@@ -1,12 +1,12 @@
 /* How often processors had to slow down, in records: written by a node, read, added up, printed in the job's. Pure. */
-#ifndef MPIWAIT_SPANK_RECORD_THROTTLE_H
-#define MPIWAIT_SPANK_RECORD_THROTTLE_H
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_THROTTLE_H
+#define MPIWAIT_SPANK_RECORD_PARTS_THROTTLE_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/throttle.h"
+#include "spank/machine/throttle.h"
 
 struct record_throttle {
 	bool known; /* the node has the counters */

@@ -1,7 +1,7 @@
-#include "spank/record_wait.h"
+#include "spank/record/parts/wait.h"
 
-#include "spank/json.h"
-#include "spank/record_number.h"
+#include "spank/base/json.h"
+#include "spank/record/parts/number.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static const struct {
 } sums[WAIT_SUMS] = {
 #define WAIT_SUM(name, type, print, by, since, csv, text, key, need) \
 	[WAIT_##name] = {#name, #key, TYPE_##type, print, need},
-#include "spank/record_fields.def"
+#include "spank/record/record_fields.def"
         [WAIT_SPAN_S] = {"", "span_us", TYPE_seconds, EVER, NEEDED},
         [WAIT_SAMPLED_S] = {"", "sampled_us", TYPE_seconds, EVER, NEEDED},
         [WAIT_SAMPLED_CPU_S] = {"", "sampled_cpu_us", TYPE_seconds, EVER, NEEDED},

@@ -4,24 +4,24 @@
  * What single ranks, functions, hooks and the profile have to say are parts of their own; here are what is a sum over
  * the ranks and nothing else, one row each of record_fields.def, and what is made of them.
  */
-#ifndef MPIWAIT_SPANK_RECORD_WAIT_H
-#define MPIWAIT_SPANK_RECORD_WAIT_H
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_WAIT_H
+#define MPIWAIT_SPANK_RECORD_PARTS_WAIT_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "preload/stats.h"
-#include "spank/profile.h"
-#include "spank/record_calls.h"
-#include "spank/record_ranks.h"
-#include "spank/service.h"
+#include "spank/record/parts/calls.h"
+#include "spank/record/parts/profile.h"
+#include "spank/record/parts/ranks.h"
+#include "spank/record/parts/service.h"
 
 /* Sums of which the job's record has the fields of that name, WAIT_late, and of which it only has what is made of them.
  */
 enum wait_sum {
 #define WAIT_SUM(name, ...) WAIT_##name,
-#include "spank/record_fields.def"
+#include "spank/record/record_fields.def"
 	WAIT_SHOWN,
 	WAIT_SPAN_S = WAIT_SHOWN, /* from Init to Finalize */
 	WAIT_SAMPLED_S,           /* in long waits, and CPU time of that */

@@ -1,6 +1,6 @@
-#include "spank/record_watts.h"
+#include "spank/record/parts/watts.h"
 
-#include "spank/record_number.h"
+#include "spank/record/parts/number.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 /* First the states' watts, in the order of enum fit_state. */
 static const char *const items[] = {
 #define WATTS_ITEM(name, ...) #name,
-#include "spank/record_fields.def"
+#include "spank/record/record_fields.def"
 };
 
 _Static_assert(sizeof(items) / sizeof(items[0]) == RECORD_WATTS_ITEMS, "each item has a row");

@@ -5,15 +5,15 @@
  * Watts of a state are the mean over the packages that know them, joules the sum; intervals are added as those of
  * independent errors.
  */
-#ifndef MPIWAIT_SPANK_RECORD_WATTS_H
-#define MPIWAIT_SPANK_RECORD_WATTS_H
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_WATTS_H
+#define MPIWAIT_SPANK_RECORD_PARTS_WATTS_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/energy_share.h"
-#include "spank/watts.h"
+#include "spank/energy/share.h"
+#include "spank/energy/watts.h"
 
 #define RECORD_WATTS_ITEMS 6
 

@@ -2,17 +2,17 @@
  * Lets the tests call the modules between energy counters and record: one subcommand per entry point, arguments as
  * words, results as JSON on standard output. What fails is said as {"error": ..., "code": ...}.
  */
-#include "spank/cleanup.h"
-#include "spank/export.h"
-#include "spank/files.h"
-#include "spank/node_record.h"
-#include "spank/outbox.h"
-#include "spank/record.h"
-#include "spank/record_watts.h"
-#include "spank/sampler.h"
-#include "spank/slots.h"
-#include "spank/view.h"
-#include "spank/watts.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/node/record.h"
+#include "spank/node/sampler.h"
+#include "spank/node/slots.h"
+#include "spank/node/watts_feed.h"
+#include "spank/plugin/run_as_user.h"
+#include "spank/plugin/view.h"
+#include "spank/record/job_record.h"
+#include "spank/record/parts/watts.h"
+#include "spank/store/outbox.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #include "tests/unit/fuzz/fuzz.h"
 
 #include "preload/config.h"
-#include "spank/policy.h"
+#include "spank/policy/policy.h"
 
 static void flat_check(const struct policy *policy)
 {

@@ -27,7 +27,7 @@
 #include "preload/idle.h"
 #include "preload/prewait.h"
 #include "preload/wait.h"
-#include "spank/policy.h"
+#include "spank/policy/policy.h"
 #include "tests/lib/check.h"
 
 #define WAITS       1000000

@@ -1,5 +1,5 @@
 /* How a task's LD_PRELOAD names the library, in the host's root and in others. */
-#include "spank/library.h"
+#include "spank/plugin/preload_path.h"
 
 #include <fcntl.h>
 #include <stdbool.h>

@@ -67,7 +67,7 @@ def test_every_refusal_of_a_grant_is_explained() -> None:
 
 def test_every_argument_of_the_plugin_is_explained() -> None:
     """Nothing that is built prints the table of them, which has one place."""
-    source = (ROOT / "spank" / "site.c").read_text()
+    source = (ROOT / "spank" / "policy/site.c").read_text()
     arguments = words(source, r'^\s+\{"([a-z_]+)", KIND_')
     assert not missing(arguments, rendered("spank-mpi-wait.8"))
     later = {"grant", "min_khz", "energy_tres"}
@@ -123,7 +123,7 @@ def names_in(schema: object) -> set[str]:
 
 
 def test_every_field_of_the_record_is_explained() -> None:
-    schema = json.loads((ROOT / "spank" / "record.schema.json").read_text())
+    schema = json.loads((ROOT / "spank" / "record/record.schema.json").read_text())
     assert len(names_in(schema)) > 60
     assert not missing(names_in(schema), rendered("mpi-wait-record.5"))
 
