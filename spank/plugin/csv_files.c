@@ -102,7 +102,7 @@ static void write_all(struct csv_files *files, const struct job *job, int segmen
 	const char *node = getenv("SLURMD_NODENAME");
 	char id[16], name[16];
 	char *words[] = {"mpi-wait-csv", id, name, (char *)node, (char *)files->place, NULL};
-	struct export export = {
+	struct run_as_user export = {
 	        .program = MPIWAIT_CSV,
 	        .words = words,
 	        .segment = segment,
@@ -122,7 +122,7 @@ static void write_all(struct csv_files *files, const struct job *job, int segmen
 		return;
 	snprintf(id, sizeof(id), "%u", job->job_id);
 	job_step_name(job, name, sizeof(name));
-	result = export_run(&export, &error);
+	result = run_as_user(&export, &error);
 	atomic_store(&files->outcome, csv_outcome_of(result));
 	if (result < 0)
 		failure_say(files, job, result, error.text);

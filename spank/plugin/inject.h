@@ -16,7 +16,7 @@
 int inject_clean(spank_t spank, struct error *error);
 
 /*
- * Prepends library (see library_name) to LD_PRELOAD and sets MPI_WAIT_CONFIG to flat, plus added (more fields of
+ * Prepends library (see preload_path_name) to LD_PRELOAD and sets MPI_WAIT_CONFIG to flat, plus added (more fields of
  * it, or ""), plus where the segment is (descriptor -1: none), which is handed down. To be called in the task itself,
  * after inject_clean. Returns 0, with error set where the task has no segment, or negative errno with the environment
  * untouched or clean.

@@ -11,7 +11,7 @@
 /* Those that close the descriptors which they did not open (podman, runc, shifter) get the path: a bind mount helps. */
 static const char *const runtimes[] = {"apptainer", "singularity", "enroot", "ch-run"};
 
-int library_open(const char *path)
+int preload_path_open(const char *path)
 {
 	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 }
@@ -26,7 +26,7 @@ static bool is_runtime(const char *command)
 	return false;
 }
 
-const char *library_name(const char *path, int descriptor, const char *command, char *buffer, unsigned long size)
+const char *preload_path_name(const char *path, int descriptor, const char *command, char *buffer, unsigned long size)
 {
 	int kept, length;
 

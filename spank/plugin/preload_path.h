@@ -8,8 +8,9 @@
 /* What the entries by descriptor begin with. In a new task none but ours can mean anything. */
 #define LIBRARY_BY_DESCRIPTOR "/proc/self/fd/"
 
-/* In slurmstepd, whose root is the host's: a descriptor for library_name, close-on-exec; -1 where there is none. */
-int library_open(const char *path);
+/* In slurmstepd, whose root is the host's: a descriptor for preload_path_name, close-on-exec; -1 where there is none.
+ */
+int preload_path_open(const char *path);
 
 /*
  * In the task: returns what LD_PRELOAD is to name, path itself or buffer, of size bytes. It is the descriptor where
@@ -17,6 +18,6 @@ int library_open(const char *path);
  * word (NULL: not known), is a container runtime that hands descriptors on. The descriptor that is named stays open in
  * the task and in all that it starts.
  */
-const char *library_name(const char *path, int descriptor, const char *command, char *buffer, unsigned long size);
+const char *preload_path_name(const char *path, int descriptor, const char *command, char *buffer, unsigned long size);
 
 #endif

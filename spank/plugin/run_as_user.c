@@ -39,7 +39,7 @@ static uint64_t now_ns(void)
  * The child of a process with several threads: from here to exec nothing but system calls. The raw ones, because
  * glibc's setuid looks for the other threads.
  */
-static bool privileges_drop(const struct export *export)
+static bool privileges_drop(const struct run_as_user *export)
 {
 	uid_t real, effective, saved;
 
@@ -95,7 +95,7 @@ static bool is_open_to_others(const char *program)
 	       (status.st_uid != 0 || (status.st_mode & (S_IRGRP | S_IROTH | S_IWGRP | S_IWOTH)));
 }
 
-static void child_run(const struct export *export, const sigset_t *none)
+static void child_run(const struct run_as_user *export, const sigset_t *none)
 {
 	static char *const environment[] = {NULL};
 	const struct rlimit none_at_all = {0, 0};
@@ -110,7 +110,7 @@ static void child_run(const struct export *export, const sigset_t *none)
 		_exit(NOT_DROPPED);
 	setrlimit(RLIMIT_CORE, &none_at_all);
 	/* Should another process of the user trace this one all the same, and make it do what it likes, outside the
-	 * step's cgroup, it leaves no child behind: it lasts no longer than export_run lets it. */
+	 * step's cgroup, it leaves no child behind: it lasts no longer than run_as_user lets it. */
 	if (setrlimit(RLIMIT_NPROC, &none_at_all) < 0)
 		_exit(NOT_DROPPED);
 	sigprocmask(SIG_SETMASK, none, NULL);
@@ -143,7 +143,7 @@ static bool child_wait(pid_t child, uint64_t most_ns, int *ret_status)
 	return true;
 }
 
-static int status_explain(const struct export *export, int status, struct error *error)
+static int status_explain(const struct run_as_user *export, int status, struct error *error)
 {
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 
@@ -161,7 +161,7 @@ static int status_explain(const struct export *export, int status, struct error 
 	return error_set(error, -code, "\"%s\": %s", export->program, strerror(code));
 }
 
-int export_run(const struct export *export, struct error *error)
+int run_as_user(const struct run_as_user *export, struct error *error)
 {
 	sigset_t none;
 	int status = 0;

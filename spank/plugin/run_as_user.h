@@ -15,8 +15,7 @@
 
 #include "spank/base/error.h"
 
-struct export
-{
+struct run_as_user {
 	const char *program;
 	char *const *words; /* argv, NULL at the end */
 	int segment;        /* becomes the child's descriptor 3; it has no other but /dev/null on 0 to 2 */
@@ -34,6 +33,6 @@ struct export
  * Returns 0 if the program exited with 0; -ETIMEDOUT; else the negative of its exit status, which is to be an errno, or
  * what kept it from starting. error says which it was.
  */
-int export_run(const struct export *export, struct error *error);
+int run_as_user(const struct run_as_user *export, struct error *error);
 
 #endif

@@ -265,7 +265,7 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	make_segment(step);
 	if (step->plan.threads == SITE_THREADS_BOUNDED)
 		step->spins = openmp_spins_measure();
-	step->library = step->plan.inject ? library_open(MPIWAIT_LIBRARY) : -1;
+	step->library = step->plan.inject ? preload_path_open(MPIWAIT_LIBRARY) : -1;
 	begin_job_state(place, step);
 	csv_files_init(&step->csv, step->plan.inject ? step->decision.options.csv : "");
 	prepare_grant(site, place, step);
@@ -322,7 +322,8 @@ void step_inject_task(const struct step *step, spank_t spank)
 
 		if (spank_get_item(spank, S_JOB_ARGV, &count, &words) != ESPANK_SUCCESS)
 			count = 0;
-		library = library_name(MPIWAIT_LIBRARY, step->library, count > 0 ? words[0] : NULL, name, sizeof(name));
+		library = preload_path_name(MPIWAIT_LIBRARY, step->library, count > 0 ? words[0] : NULL, name,
+		                            sizeof(name));
 		if (step->grant && spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task >= 0)
 			grant_describe(step->grant, (uint32_t)task, added);
 		if (is_profiled(step))

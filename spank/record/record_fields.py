@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "spank/record/record_fields.def"
 SCHEMA = ROOT / "spank/record/record.schema.json"
 MANUAL = ROOT / "packaging/man/mpi-wait-record.5"

@@ -13,12 +13,12 @@
 #define RUN_OFFSET_MAX_S 10.0
 #define RUNS_KEPT_MAX    1000 /* of one job */
 
-static const struct record_node *const *nodes_of(const struct collection *collection)
+static const struct record_node *const *nodes_of(const struct job_files *collection)
 {
 	return (const struct record_node *const *)collection->node;
 }
 
-static bool wanted(const struct site *site, const struct collection *collection)
+static bool wanted(const struct site *site, const struct job_files *collection)
 {
 	if (site->record == SITE_RECORD_NONE)
 		return false;
@@ -31,7 +31,7 @@ static bool wanted(const struct site *site, const struct collection *collection)
  * When the run was: as the nodes say that the job had at its end, from the first that began to the first that ended,
  * because one that was lost may end long after slurmctld ended the run. The time inside it is soon after it began.
  */
-static void run_times(const struct collection *collection, struct account_run *run)
+static void run_times(const struct job_files *collection, struct account_run *run)
 {
 	const struct record_node *first = collection->node[0];
 	double start_s = first->start_s, end_s = first->end_s;
@@ -46,7 +46,7 @@ static void run_times(const struct collection *collection, struct account_run *r
 }
 
 /* The job's run, from the first begin to the last end. */
-static struct job_run run_of(const struct collection *collection)
+static struct job_run run_of(const struct job_files *collection)
 {
 	struct job_run run = collection->node[0]->run;
 
@@ -89,7 +89,7 @@ static int held_read(struct store *store, const char *key, const struct job_run 
 }
 
 /* Under which key the run is kept, or is to be: that of its number, or one after it that no other run has. */
-static int kept_find(struct store *store, const struct collection *collection, const struct job_run *run,
+static int kept_find(struct store *store, const struct job_files *collection, const struct job_run *run,
                      char ret_key[OUTBOX_KEY_MAX], char **ret_held)
 {
 	const struct record_node *node = collection->node[0];
@@ -113,7 +113,7 @@ static int kept_compare(const char *held, const struct record *record)
 }
 
 /* The record as a file. A better one, made when more nodes were there, stays. */
-static int file_add(struct store *store, const struct collection *collection, const struct record *record,
+static int file_add(struct store *store, const struct job_files *collection, const struct record *record,
                     struct error *error)
 {
 	cleanup_free char *held = NULL, *dated = NULL;
@@ -134,7 +134,7 @@ static int file_add(struct store *store, const struct collection *collection, co
 }
 
 /* Array ids are known on the nodes on which a step ran. */
-static const struct record_node *array_node(const struct collection *collection)
+static const struct record_node *array_node(const struct job_files *collection)
 {
 	for (size_t i = 0; i < collection->count; i++)
 		if (collection->node[i]->array_job_id != RECORD_NODE_NONE)
@@ -142,7 +142,7 @@ static const struct record_node *array_node(const struct collection *collection)
 	return collection->node[0];
 }
 
-static int account_add(struct store *store, const struct collection *collection, const struct record *record,
+static int account_add(struct store *store, const struct job_files *collection, const struct record *record,
                        struct error *error)
 {
 	const struct record_node *node = array_node(collection);
@@ -159,11 +159,11 @@ static int account_add(struct store *store, const struct collection *collection,
 		return result;
 	run_times(collection, &run);
 	return account_store(store->account, &run, store->site->field, record,
-	                     store->site->energy_tres && collection_is_complete(collection) ? record->joules : -1,
+	                     store->site->energy_tres && job_files_is_complete(collection) ? record->joules : -1,
 	                     error);
 }
 
-static int sink_add(struct store *store, const struct collection *collection, const char *why, struct error *error)
+static int sink_add(struct store *store, const struct job_files *collection, const char *why, struct error *error)
 {
 	cleanup_record struct record record = {.line = NULL};
 	int result = record_merge(nodes_of(collection), collection->count, collection->nodes_of, why, &record, error);
@@ -182,9 +182,9 @@ void store_close(struct store *store)
 }
 
 /* What to say of missing nodes; NULL for none. */
-static const char *why_partial(const struct collection *collection)
+static const char *why_partial(const struct job_files *collection)
 {
-	if (collection_is_complete(collection))
+	if (job_files_is_complete(collection))
 		return NULL;
 	if (collection->in_outbox)
 		return "no shared spool";
@@ -194,27 +194,27 @@ static const char *why_partial(const struct collection *collection)
 	                                                                                  : "nodes missing";
 }
 
-static bool is_acceptable(const struct collection *collection, enum store_accept accept)
+static bool is_acceptable(const struct job_files *collection, enum store_accept accept)
 {
-	if (collection_is_complete(collection) || collection->in_outbox || accept == STORE_ANY)
+	if (job_files_is_complete(collection) || collection->in_outbox || accept == STORE_ANY)
 		return true;
 	return accept == STORE_ALONE && collection->count == 1 && collection->has_first;
 }
 
 /* A directory in which nobody has put a file, or of which somebody who was killed has removed the files. */
-static int empty_remove(struct spool *spool, struct collection *collection)
+static int empty_remove(struct spool *spool, struct job_files *collection)
 {
-	struct collection_view view;
-	int result = collection_look(spool, collection, NULL, &view);
+	struct job_files_view view;
+	int result = job_files_look(spool, collection, NULL, &view);
 
 	if (!result && view.files == 0)
-		collection_remove(spool, collection);
+		job_files_remove(spool, collection);
 	return result || view.files == 0 ? result : STORE_LEFT;
 }
 
-static int store_read(struct store *store, struct collection *collection, enum store_accept accept, struct error *error)
+static int store_read(struct store *store, struct job_files *collection, enum store_accept accept, struct error *error)
 {
-	int result = collection_read(store->spool, collection, error);
+	int result = job_files_read(store->spool, collection, error);
 
 	if (result)
 		return result;
@@ -226,21 +226,21 @@ static int store_read(struct store *store, struct collection *collection, enum s
 		result = sink_add(store, collection, why_partial(collection), error);
 	if (result && result != -EALREADY)
 		return result;
-	collection_remove(store->spool, collection);
+	job_files_remove(store->spool, collection);
 	return 0;
 }
 
 int store_job(struct store *store, const char *key, enum store_accept accept, unsigned wait_s, struct error *error)
 {
-	struct collection *collection = NULL;
+	struct job_files *collection = NULL;
 	struct error reason = {0};
-	int result = collection_open(store->spool, key, &collection, &reason);
+	int result = job_files_open(store->spool, key, &collection, &reason);
 
 	if (!result)
-		result = collection_lock(store->spool, collection, wait_s);
+		result = job_files_lock(store->spool, collection, wait_s);
 	if (!result)
 		result = store_read(store, collection, accept, &reason);
-	collection_free(collection);
+	job_files_free(collection);
 	if (result < 0 && result != -ENOENT)
 		error_set(error, result, "%s", reason.text[0] ? reason.text : strerror(-result));
 	return result == -ENOENT ? 0 : result;

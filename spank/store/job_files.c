@@ -10,7 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-void collection_file_name(const struct collection *collection, const char *node, char name[FILES_NAME_MAX + 1])
+void job_files_file_name(const struct job_files *collection, const char *node, char name[FILES_NAME_MAX + 1])
 {
 	if (collection->in_outbox)
 		snprintf(name, FILES_NAME_MAX + 1, "%s.%s.json", collection->key, node);
@@ -18,12 +18,12 @@ void collection_file_name(const struct collection *collection, const char *node,
 		snprintf(name, FILES_NAME_MAX + 1, "%s.json", node);
 }
 
-static void lock_name(const struct collection *collection, char name[FILES_NAME_MAX + 1])
+static void lock_name(const struct job_files *collection, char name[FILES_NAME_MAX + 1])
 {
 	snprintf(name, FILES_NAME_MAX + 1, ".%s.lock", collection->in_outbox ? collection->key : "job");
 }
 
-bool collection_owns(const struct collection *collection, const char *name)
+bool job_files_owns(const struct job_files *collection, const char *name)
 {
 	size_t length = strlen(name), key_length = strlen(collection->key);
 
@@ -33,7 +33,7 @@ bool collection_owns(const struct collection *collection, const char *name)
 	       (length > key_length && strncmp(name, collection->key, key_length) == 0 && name[key_length] == '.');
 }
 
-static int directory_open(struct spool *spool, struct collection *collection)
+static int directory_open(struct spool *spool, struct job_files *collection)
 {
 	if (spool->shared < 0) {
 		collection->in_outbox = true;
@@ -46,9 +46,9 @@ static int directory_open(struct spool *spool, struct collection *collection)
 	return collection->directory < 0 ? collection->directory : 0;
 }
 
-int collection_open(struct spool *spool, const char *key, struct collection **ret_collection, struct error *error)
+int job_files_open(struct spool *spool, const char *key, struct job_files **ret_collection, struct error *error)
 {
-	struct collection *collection = calloc(1, sizeof(*collection));
+	struct job_files *collection = calloc(1, sizeof(*collection));
 	int result;
 
 	if (!collection)
@@ -57,14 +57,14 @@ int collection_open(struct spool *spool, const char *key, struct collection **re
 	collection->directory = collection->lock = -1;
 	result = directory_open(spool, collection);
 	if (result) {
-		collection_free(collection);
+		job_files_free(collection);
 		return error_set(error, result, "\"%s\": %s", key, strerror(-result));
 	}
 	*ret_collection = collection;
 	return 0;
 }
 
-static void nodes_free(struct collection *collection)
+static void nodes_free(struct job_files *collection)
 {
 	for (size_t i = 0; collection->node && i < collection->count; i++)
 		record_node_free(collection->node[i]);
@@ -75,7 +75,7 @@ static void nodes_free(struct collection *collection)
 	collection->list_count = 0;
 }
 
-void collection_free(struct collection *collection)
+void job_files_free(struct job_files *collection)
 {
 	if (!collection)
 		return;
@@ -88,7 +88,7 @@ void collection_free(struct collection *collection)
 }
 
 /* The file may not be the job's, or no record: then the next one is asked. */
-static int list_look(const struct collection *collection, const char *name, struct collection_view *view)
+static int list_look(const struct job_files *collection, const char *name, struct job_files_view *view)
 {
 	json_auto_t *json = NULL;
 	const char *nodes;
@@ -102,7 +102,7 @@ static int list_look(const struct collection *collection, const char *name, stru
 	return 0;
 }
 
-static void date_look(const struct collection *collection, const char *name, struct collection_view *view)
+static void date_look(const struct job_files *collection, const char *name, struct job_files_view *view)
 {
 	struct stat status;
 
@@ -110,7 +110,7 @@ static void date_look(const struct collection *collection, const char *name, str
 		view->newest = status.st_mtime;
 }
 
-static int files_look(const struct collection *collection, bool dated, struct collection_view *view)
+static int files_look(const struct job_files *collection, bool dated, struct job_files_view *view)
 {
 	cleanup_closedir DIR *entries = files_entries(collection->directory);
 	const struct dirent *entry;
@@ -119,7 +119,7 @@ static int files_look(const struct collection *collection, bool dated, struct co
 	if (!entries)
 		return -errno;
 	while (!result && (errno = 0, entry = readdir(entries))) {
-		if (!collection_owns(collection, entry->d_name))
+		if (!job_files_owns(collection, entry->d_name))
 			continue;
 		view->files++;
 		result = list_look(collection, entry->d_name, view);
@@ -129,18 +129,18 @@ static int files_look(const struct collection *collection, bool dated, struct co
 	return result ? result : -errno;
 }
 
-static int first_look(const struct collection *collection, struct collection_view *view)
+static int first_look(const struct job_files *collection, struct job_files_view *view)
 {
 	char name[FILES_NAME_MAX + 1];
 
 	if (view->nodes_of == 0)
 		return 0;
-	collection_file_name(collection, view->first, name);
+	job_files_file_name(collection, view->first, name);
 	view->has_first = faccessat(collection->directory, name, F_OK, AT_SYMLINK_NOFOLLOW | AT_EACCESS) == 0;
 	return view->has_first || errno == ENOENT || errno == ELOOP ? 0 : -errno;
 }
 
-static int look(const struct collection *collection, const char *node, struct collection_view *view)
+static int look(const struct job_files *collection, const char *node, struct job_files_view *view)
 {
 	char name[FILES_NAME_MAX + 1];
 	struct stat status;
@@ -149,7 +149,7 @@ static int look(const struct collection *collection, const char *node, struct co
 	if (fstat(collection->directory, &status))
 		return -errno;
 	if (node) {
-		collection_file_name(collection, node, name);
+		job_files_file_name(collection, node, name);
 		result = list_look(collection, name, view);
 	}
 	if (!result)
@@ -159,10 +159,10 @@ static int look(const struct collection *collection, const char *node, struct co
 	return result ? result : first_look(collection, view);
 }
 
-int collection_look(struct spool *spool, const struct collection *collection, const char *node,
-                    struct collection_view *ret_view)
+int job_files_look(struct spool *spool, const struct job_files *collection, const char *node,
+                   struct job_files_view *ret_view)
 {
-	struct collection_view view = {0};
+	struct job_files_view view = {0};
 	int result;
 
 	spool_enter(spool);
@@ -177,7 +177,7 @@ int collection_look(struct spool *spool, const struct collection *collection, co
  * One try. -EAGAIN: the lock that was taken is no longer the job's, because who held it before has removed it with the
  * job's files; -ENOENT: with the directory.
  */
-static int lock_try(struct spool *spool, struct collection *collection)
+static int lock_try(struct spool *spool, struct job_files *collection)
 {
 	cleanup_close int lock = -1;
 	struct stat status;
@@ -197,7 +197,7 @@ static int lock_try(struct spool *spool, struct collection *collection)
 	return 0;
 }
 
-int collection_lock(struct spool *spool, struct collection *collection, unsigned wait_s)
+int job_files_lock(struct spool *spool, struct job_files *collection, unsigned wait_s)
 {
 	const struct timespec pause = {.tv_nsec = 100000000};
 	uint64_t deadline_ns = clock_monotonic_ns() + wait_s * UINT64_C(1000000000);
@@ -211,25 +211,25 @@ int collection_lock(struct spool *spool, struct collection *collection, unsigned
 	return result;
 }
 
-bool collection_is_complete(const struct collection *collection)
+bool job_files_is_complete(const struct job_files *collection)
 {
 	return collection->count > 0 && collection->count == collection->nodes_of;
 }
 
 /* What was being written when its writer died; and, where all goes, everything else. */
-static void rest_remove(const struct collection *collection, bool all)
+static void rest_remove(const struct job_files *collection, bool all)
 {
 	cleanup_closedir DIR *entries = files_entries(collection->directory);
 	const struct dirent *entry;
 
 	while (entries && (entry = readdir(entries)))
 		if ((files_is_temporary(entry->d_name) && !collection->in_outbox) ||
-		    (all && collection_owns(collection, entry->d_name)))
+		    (all && job_files_owns(collection, entry->d_name)))
 			unlinkat(collection->directory, entry->d_name, 0);
 }
 
 /* The lock goes last: who opens it before that waits for us, who opens it after that finds nothing. */
-static void lock_remove(struct spool *spool, const struct collection *collection)
+static void lock_remove(struct spool *spool, const struct job_files *collection)
 {
 	char name[FILES_NAME_MAX + 1];
 
@@ -239,13 +239,13 @@ static void lock_remove(struct spool *spool, const struct collection *collection
 		unlinkat(spool->shared, collection->key, AT_REMOVEDIR);
 }
 
-void collection_remove(struct spool *spool, struct collection *collection)
+void job_files_remove(struct spool *spool, struct job_files *collection)
 {
 	char name[FILES_NAME_MAX + 1];
 
 	spool_enter(spool);
 	for (size_t i = 0; i < collection->count; i++) {
-		collection_file_name(collection, collection->node[i]->node, name);
+		job_files_file_name(collection, collection->node[i]->node, name);
 		unlinkat(collection->directory, name, 0);
 	}
 	rest_remove(collection, false);
@@ -253,7 +253,7 @@ void collection_remove(struct spool *spool, struct collection *collection)
 	spool_leave(spool);
 }
 
-void collection_discard(struct spool *spool, struct collection *collection)
+void job_files_discard(struct spool *spool, struct job_files *collection)
 {
 	spool_enter(spool);
 	rest_remove(collection, true);

@@ -19,7 +19,7 @@
 
 #define COLLECTION_LISTS 64 /* different node lists among one job's files */
 
-struct collection {
+struct job_files {
 	char key[128];
 	int directory; /* holds the files; the lock is in it too */
 	int lock;      /* -1: not locked */
@@ -35,7 +35,7 @@ struct collection {
 };
 
 /* What can be told of a job's files by their names and one of them. */
-struct collection_view {
+struct job_files_view {
 	size_t files;
 	uint32_t nodes_of;                /* as the first file says that can be read; 0: none can */
 	char first[RECORD_NODE_NAME_MAX]; /* node of that list */
@@ -43,45 +43,45 @@ struct collection_view {
 	time_t newest; /* when the latest file was written; without files, the directory; only if no node is named */
 };
 
-/* Opens the job's directory. Returns 0, -ENOENT (there is nothing of the job) or -errno. Freed by collection_free. */
-int collection_open(struct spool *spool, const char *key, struct collection **ret_collection, struct error *error);
+/* Opens the job's directory. Returns 0, -ENOENT (there is nothing of the job) or -errno. Freed by job_files_free. */
+int job_files_open(struct spool *spool, const char *key, struct job_files **ret_collection, struct error *error);
 
 /* Forgets all, unlocks and closes. NULL: nothing. */
-void collection_free(struct collection *collection);
+void job_files_free(struct job_files *collection);
 
 /*
  * Counts, and reads one file, that of the node if it can be read (NULL: any). Cheap however large the job, because the
  * first node does it again and again. Returns 0 or -errno.
  */
-int collection_look(struct spool *spool, const struct collection *collection, const char *node,
-                    struct collection_view *ret_view);
+int job_files_look(struct spool *spool, const struct job_files *collection, const char *node,
+                   struct job_files_view *ret_view);
 
 /*
  * Takes the job's lock, waiting at most so long. Returns 0, -EBUSY (somebody else merges), -ENOENT (somebody else has
  * merged: the directory is gone) or -errno.
  */
-int collection_lock(struct spool *spool, struct collection *collection, unsigned wait_s);
+int job_files_lock(struct spool *spool, struct job_files *collection, unsigned wait_s);
 
 /*
  * Reads what is there of a job that is locked. A file that is not what it should be is left out, and named in the log.
  * A job that was made smaller has files with different node lists: those of its last nodes come first. Returns 0 (count
  * may be 0) or -errno.
  */
-int collection_read(struct spool *spool, struct collection *collection, struct error *error);
+int job_files_read(struct spool *spool, struct job_files *collection, struct error *error);
 
 /* Every node of the job is there. */
-bool collection_is_complete(const struct collection *collection);
+bool job_files_is_complete(const struct job_files *collection);
 
 /* Removes its files, and the job's directory if nothing else is in it. */
-void collection_remove(struct spool *spool, struct collection *collection);
+void job_files_remove(struct spool *spool, struct job_files *collection);
 
 /* Nothing of it will ever be stored: removes everything that is there of the job. */
-void collection_discard(struct spool *spool, struct collection *collection);
+void job_files_discard(struct spool *spool, struct job_files *collection);
 
 /* A node's file name in there. */
-void collection_file_name(const struct collection *collection, const char *node, char name[FILES_NAME_MAX + 1]);
+void job_files_file_name(const struct job_files *collection, const char *node, char name[FILES_NAME_MAX + 1]);
 
 /* Whether that is a name of one of the job's files. */
-bool collection_owns(const struct collection *collection, const char *name);
+bool job_files_owns(const struct job_files *collection, const char *name);
 
 #endif

@@ -21,7 +21,7 @@ struct entry {
 
 /* Everything that reading one job's files needs. */
 struct reading {
-	struct collection *collection;
+	struct job_files *collection;
 	struct nodelist *list[COLLECTION_LISTS]; /* of the collection's texts; NULL: that one is no node list */
 	size_t count;
 	size_t room;
@@ -30,14 +30,14 @@ struct reading {
 };
 
 /* That the record belongs under this key and name. */
-static int node_check(const struct collection *collection, const struct record_node *node, const char *name,
+static int node_check(const struct job_files *collection, const struct record_node *node, const char *name,
                       struct error *error)
 {
 	char own_key[OUTBOX_KEY_MAX], own_name[FILES_NAME_MAX + 1];
 
 	if (outbox_key(node->cluster, node->job_id, node->restart_count, own_key, error))
 		return -EINVAL;
-	collection_file_name(collection, node->node, own_name);
+	job_files_file_name(collection, node->node, own_name);
 	if (strcmp(own_key, collection->key) != 0 || strcmp(own_name, name) != 0)
 		return error_set(error, -EINVAL, "it says that it is node \"%s\" of \"%s\"", node->node, own_key);
 	return strlen(node->nodes) < RECORD_NODE_LIST_MAX ? 0 : error_set(error, -EINVAL, "its node list is too long");
@@ -46,7 +46,7 @@ static int node_check(const struct collection *collection, const struct record_n
 /* Gives the node the collection's copy of its list, made if it is the first that says so. */
 static int list_find(struct reading *reading, struct record_node *node, size_t *ret_list, struct error *error)
 {
-	struct collection *collection = reading->collection;
+	struct job_files *collection = reading->collection;
 	size_t i = 0;
 
 	while (i < collection->list_count && strcmp(collection->list[i], node->nodes) != 0)
@@ -86,7 +86,7 @@ static int entry_add(struct reading *reading, struct record_node *node, size_t l
 
 static int file_read(struct reading *reading, const char *name, struct error *error)
 {
-	struct collection *collection = reading->collection;
+	struct job_files *collection = reading->collection;
 	json_auto_t *json = NULL;
 	struct record_node *node = NULL;
 	size_t list = 0;
@@ -145,7 +145,7 @@ static void entry_refuse(const struct reading *reading, struct entry *entry)
 	char name[FILES_NAME_MAX + 1];
 
 	reading->collection->refused++;
-	collection_file_name(reading->collection, entry->node->node, name);
+	job_files_file_name(reading->collection, entry->node->node, name);
 	log_error("\"%s\" of \"%s\" left out: it is not in the job's node list, or names another list", name,
 	          reading->collection->key);
 	record_node_free(entry->node);
@@ -288,7 +288,7 @@ static void lists_widen(struct reading *reading, bool single)
 /* Which lists count, and how many nodes they name together. The chosen one becomes the first in order. */
 static void lists_judge(struct reading *reading, int chosen, bool ret_counts[COLLECTION_LISTS])
 {
-	struct collection *collection = reading->collection;
+	struct job_files *collection = reading->collection;
 
 	for (size_t i = 0; chosen >= 0 && i < collection->list_count; i++) {
 		/* a list of nodes that the job gave back has none in common with the one that holds */
@@ -303,7 +303,7 @@ static void lists_judge(struct reading *reading, int chosen, bool ret_counts[COL
  */
 static int entries_place(struct reading *reading)
 {
-	struct collection *collection = reading->collection;
+	struct job_files *collection = reading->collection;
 	bool counts[COLLECTION_LISTS] = {false};
 	size_t kept = 0;
 	int chosen;
@@ -348,7 +348,7 @@ static void reading_free(struct reading *reading)
 
 static int directory_read(struct reading *reading)
 {
-	struct collection *collection = reading->collection;
+	struct job_files *collection = reading->collection;
 	cleanup_closedir DIR *entries = files_entries(collection->directory);
 	const struct dirent *entry;
 
@@ -358,7 +358,7 @@ static int directory_read(struct reading *reading)
 		struct error error = {0};
 		int result;
 
-		if (!collection_owns(collection, entry->d_name) || reading->count >= NODES_MAX)
+		if (!job_files_owns(collection, entry->d_name) || reading->count >= NODES_MAX)
 			continue;
 		result = file_read(reading, entry->d_name, &error);
 		if (result && !files_is_bad(result))
@@ -370,7 +370,7 @@ static int directory_read(struct reading *reading)
 	return errno ? -errno : entries_place(reading);
 }
 
-int collection_read(struct spool *spool, struct collection *collection, struct error *error)
+int job_files_read(struct spool *spool, struct job_files *collection, struct error *error)
 {
 	struct reading reading = {.collection = collection};
 	int result;

@@ -74,13 +74,13 @@ static int outbox_move(void *context, const char *key, const char *node)
 }
 
 /* By the spool's clock. A file of the future is no young one: the clock that dated it was wrong. */
-static long long age_s(const struct sweep *sweep, const struct collection_view *view)
+static long long age_s(const struct sweep *sweep, const struct job_files_view *view)
 {
 	return llabs((long long)sweep->now - (long long)view->newest);
 }
 
 /* Returns whether it is time for that job, and then which nodes may be missing. */
-static bool is_ready(const struct sweep *sweep, const struct collection_view *view, enum store_accept *ret_accept)
+static bool is_ready(const struct sweep *sweep, const struct job_files_view *view, enum store_accept *ret_accept)
 {
 	bool whole = view->files == 0 || (view->nodes_of > 0 && view->files >= view->nodes_of);
 	bool late = sweep->config->partial || age_s(sweep, view) >= MISSING_S;
@@ -92,37 +92,37 @@ static bool is_ready(const struct sweep *sweep, const struct collection_view *vi
 }
 
 /* What slurmdbd has not taken for so long, it never will. */
-static bool expire(struct sweep *sweep, const char *key, const struct collection_view *view, const char *why)
+static bool expire(struct sweep *sweep, const char *key, const struct job_files_view *view, const char *why)
 {
-	struct collection *collection = NULL;
+	struct job_files *collection = NULL;
 	struct error error = {0};
 
-	if (view->newest + EXPIRED_S >= sweep->now || collection_open(sweep->spool, key, &collection, &error))
+	if (view->newest + EXPIRED_S >= sweep->now || job_files_open(sweep->spool, key, &collection, &error))
 		return false;
-	if (collection_lock(sweep->spool, collection, 0) == 0) {
+	if (job_files_lock(sweep->spool, collection, 0) == 0) {
 		log_error("\"%s\" could not be stored for a month and is removed: %s", key, why);
-		collection_discard(sweep->spool, collection);
+		job_files_discard(sweep->spool, collection);
 	}
-	collection_free(collection);
+	job_files_free(collection);
 	return true;
 }
 
-static int key_look(struct sweep *sweep, const char *key, struct collection_view *ret_view)
+static int key_look(struct sweep *sweep, const char *key, struct job_files_view *ret_view)
 {
-	struct collection *collection = NULL;
+	struct job_files *collection = NULL;
 	struct error error = {0};
-	int result = collection_open(sweep->spool, key, &collection, &error);
+	int result = job_files_open(sweep->spool, key, &collection, &error);
 
 	if (!result)
-		result = collection_look(sweep->spool, collection, NULL, ret_view);
-	collection_free(collection);
+		result = job_files_look(sweep->spool, collection, NULL, ret_view);
+	job_files_free(collection);
 	return result;
 }
 
 /* Returns 0, WRITER_LEFT or -EIO (slurmdbd: no use going on). */
 static int sweep_key(struct sweep *sweep, struct store *store, const char *key, struct error *error)
 {
-	struct collection_view view;
+	struct job_files_view view;
 	struct error reason = {0};
 	enum store_accept accept;
 	int result = key_look(sweep, key, &view);

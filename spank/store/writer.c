@@ -107,33 +107,33 @@ static double first_delay_s(const struct writer_config *config)
  * Whether the job's merging is this node's. Returns 1 with what is to be seen of it; 0: another's, or it is done;
  * -errno.
  */
-static int is_mine(struct spool *spool, const char *key, const char *node, struct collection_view *ret_view,
+static int is_mine(struct spool *spool, const char *key, const char *node, struct job_files_view *ret_view,
                    struct error *error)
 {
-	struct collection *collection = NULL;
-	int result = collection_open(spool, key, &collection, error);
+	struct job_files *collection = NULL;
+	int result = job_files_open(spool, key, &collection, error);
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
-	result = collection_look(spool, collection, node, ret_view);
-	collection_free(collection);
+	result = job_files_look(spool, collection, node, ret_view);
+	job_files_free(collection);
 	if (result)
 		return error_set(error, result, "\"%s\": %s", key, strerror(-result));
 	return ret_view->has_first && strcmp(ret_view->first, node) == 0;
 }
 
 /* Without a shared spool nobody who merges can ever see the files of other nodes than the first. */
-static int write_another(struct spool *spool, const char *key, const char *node, const struct collection_view *view,
+static int write_another(struct spool *spool, const char *key, const char *node, const struct job_files_view *view,
                          struct error *error)
 {
-	struct collection *collection = NULL;
+	struct job_files *collection = NULL;
 
 	if (spool->shared >= 0 || view->nodes_of == 0 || strcmp(view->first, node) == 0 ||
-	    collection_open(spool, key, &collection, error))
+	    job_files_open(spool, key, &collection, error))
 		return 0;
-	if (collection_lock(spool, collection, LOCK_WAIT_S) == 0)
-		collection_discard(spool, collection);
-	collection_free(collection);
+	if (job_files_lock(spool, collection, LOCK_WAIT_S) == 0)
+		job_files_discard(spool, collection);
+	job_files_free(collection);
 	return 0;
 }
 
@@ -169,7 +169,7 @@ static int task_store(struct writer *writer, struct task *task, bool late, bool 
 static int task_play(struct writer *writer, struct task *task, bool *ret_again, struct error *error)
 {
 	bool late = writer->spool.shared < 0 || clock_monotonic_ns() >= task->deadline_ns;
-	struct collection_view view = {0};
+	struct job_files_view view = {0};
 	int result = is_mine(&writer->spool, task->key, writer->node, &view, error);
 
 	if (result <= 0)
@@ -242,7 +242,7 @@ static int task_add(struct writer *writer, const char *key)
 /* Takes a record out of the outbox, where it can be. Returns 1: there is more to be done with it, 0 or -errno. */
 static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX], struct error *error)
 {
-	struct collection_view view = {0};
+	struct job_files_view view = {0};
 	int result = writer->spool.shared < 0 ? 0 : spool_move(&writer->spool, key, writer->node, key, error);
 
 	if (result || writer->config->site->writer != SITE_WRITER_NODE)

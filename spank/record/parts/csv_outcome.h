@@ -16,7 +16,7 @@ enum csv_outcome {
 	CSV_OUTCOMES
 };
 
-/* Of export_run's result. */
+/* Of run_as_user's result. */
 enum csv_outcome csv_outcome_of(int result);
 
 /* In words that records and reports have: "no such directory". */

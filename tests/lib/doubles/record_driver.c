@@ -320,7 +320,7 @@ static int run_export(int count, char *words[])
 {
 	cleanup_close int segment = segment_open(words[0]);
 	gid_t group = (gid_t)number(words[3]);
-	struct export export = {
+	struct run_as_user export = {
 	        .mounts = -1,
 	        .program = words[6],
 	        .words = words + 6,
@@ -335,7 +335,7 @@ static int run_export(int count, char *words[])
 	};
 	struct error error = {0};
 	uint64_t began_ns = clock_monotonic_ns();
-	int result = export_run(&export, &error);
+	int result = run_as_user(&export, &error);
 
 	(void)count;
 	return show(json_pack("{s:i, s:s, s:I, s:b}", "code", result, "error", error.text, "took_ms",
