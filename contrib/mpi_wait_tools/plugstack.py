@@ -1,4 +1,4 @@
-"""plugstack.conf as Slurm reads it, to find the lines of this plugin. What the arguments mean is spank/policy/site.c's."""
+"""plugstack.conf as Slurm reads it, to find the lines of this plugin. spank/policy/site.c says what arguments mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plain figures of a record, made by spank/record/record_fields.py from spank/record/record_fields.def."""
+"""The plain figures of a record, made by record_fields.py of spank/record/ from record_fields.def."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def python_text(fields: list[Field]) -> str:
         rows.append(f'    Figure("{field.object.lower()}", "{field.name}", "{field.unit}", {field.required}, {whole}, '
                     f'{least}, {PLAIN[field.type]:g}, "{field.csv}"),')
     table = "\n".join(rows)
-    return f'''"""The plain figures of a record, made by spank/record/record_fields.py from spank/record/record_fields.def."""
+    return f'''"""The plain figures of a record, made by record_fields.py of spank/record/ from record_fields.def."""
 
 from __future__ import annotations
 
@@ -294,7 +294,8 @@ def main() -> int:
         if arguments.write:
             path.write_text(wanted[path])
         else:
-            print(f"{path.relative_to(ROOT)} is not what spank/record/record_fields.def says: spank/record/record_fields.py --write")
+            print(f"{path.relative_to(ROOT)} is not what {TABLE.relative_to(ROOT)} says:"
+                  " spank/record/record_fields.py --write")
     return 1 if stale and not arguments.write else 0
 
 

@@ -21,7 +21,8 @@ def said(place: Path, table: str, files: dict[str, str]) -> str:
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(text)
     (place / "table").write_text(table)
-    done = subprocess.run([ROOMS, "--table", place / "table", "--tree", place], capture_output=True, text=True, check=False)
+    done = subprocess.run([ROOMS, "--table", place / "table", "--tree", place], capture_output=True, text=True,
+                          check=False)
     assert (done.returncode != 0) == bool(done.stdout.count("\n") and "modules in" not in done.stdout), done
     return done.stdout
 
@@ -72,8 +73,8 @@ def test_imports_of_a_package(tmp_path: Path) -> None:
     assert said(tmp_path, TOOLS, PYTHON) == "tools: 4 modules in 2 rooms, 0 in circles\n"
 
 
-@pytest.mark.parametrize("text", ["from ..top import a\n", "from ..top.a import (\n    x,\n)\n", "    import tools.top.a\n",
-                                  "from tools.top import a as b\n"])
+@pytest.mark.parametrize("text", ["from ..top import a\n", "from ..top.a import (\n    x,\n)\n",
+                                  "    import tools.top.a\n", "from tools.top import a as b\n"])
 def test_a_wrong_import(tmp_path: Path, text: str) -> None:
     found = said(tmp_path, TOOLS, {**PYTHON, "tools/low/b.py": text})
     assert "tools/low/b uses top/a: not an arrow of the table" in found.splitlines()
