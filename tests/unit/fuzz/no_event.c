@@ -1,5 +1,5 @@
 /* In the place of the rung that needs an MPI library behind it. */
-#include "preload/rung.h"
+#include "preload/rung/rung.h"
 
 bool rung_event_probe(const struct config *config)
 {

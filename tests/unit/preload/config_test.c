@@ -1,14 +1,14 @@
 /*
  * MPI_WAIT_CONFIG: what is good is read exactly, what is not wholly understood is refused and leaves the result alone.
  */
-#include "preload/config.h"
+#include "preload/process/config.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "tests/lib/check.h"
 
-#include "preload/rung.h"
+#include "preload/rung/rung.h"
 #include "preload/stats.h"
 
 /* The rung that needs an MPI library behind it is not what is tested here. */

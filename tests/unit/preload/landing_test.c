@@ -7,9 +7,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "preload/idle.h"
-#include "preload/prewait.h"
-#include "preload/wait.h"
+#include "preload/idle/idle.h"
+#include "preload/wait/wait.h"
+#include "preload/wrap/prewait.h"
 #include "tests/lib/check.h"
 
 #define US       UINT64_C(1000)

@@ -23,10 +23,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "preload/config.h"
-#include "preload/idle.h"
-#include "preload/prewait.h"
-#include "preload/wait.h"
+#include "preload/idle/idle.h"
+#include "preload/process/config.h"
+#include "preload/wait/wait.h"
+#include "preload/wrap/prewait.h"
 #include "spank/policy.h"
 #include "tests/lib/check.h"
 

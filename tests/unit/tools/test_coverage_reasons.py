@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_each_reason_is_for_a_file_that_there_is() -> None:
-    files = [str(path.relative_to(ROOT)) for folder in ("spank", "preload") for path in (ROOT / folder).glob("*.[ch]")]
+    files = [str(path.relative_to(ROOT)) for folder in ("spank", "preload") for path in (ROOT / folder).rglob("*.[ch]")]
     assert [reason.place for reason in lines.reasons_read() if not any(map(reason.is_for, files))] == []
 
 

@@ -1,0 +1,205 @@
+/*
+ * The wait of one thread: which blocking call it is in, since when it has had nothing to do, and the accounting.
+ *
+ * Invariant: only the outermost call counts, and only its own thread writes its lane. A call that found its message
+ * soon never reads a clock; the first WAIT_FREE_POLLS idle polls of every call only count.
+ *
+ * The outermost frame's stack address stands for the depth. A frame at or above it means that the call it stood for
+ * was left without returning (longjmp, exception); an inner call that is really a later one after such an exit, from
+ * deeper down, is not counted, but restarts the wait, so it is not napped in too early.
+ */
+#ifndef MPIWAIT_PRELOAD_WAIT_H
+#define MPIWAIT_PRELOAD_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/budget/ladder.h"
+#include "preload/mpi/calls.h"
+#include "preload/process/clock.h"
+#include "preload/process/process.h"
+#include "preload/rung/rung.h"
+#include "preload/wait/foresight.h"
+
+#define WAIT_FREE_POLLS 64u
+
+#define WAIT_LOOP_PLACES 4u
+
+/* A loop of the program's own that asks in vain: loop.h. All zero: there is none. */
+struct wait_loop {
+	uintptr_t place[WAIT_LOOP_PLACES]; /* where it asks */
+	uint32_t places;
+	uint32_t vain;    /* calls in a row */
+	uint64_t left_ns; /* the exit of the latest one; 0: the clock was not looked at */
+	bool open;        /* it waits */
+};
+
+struct wait {
+	uintptr_t outer;           /* stack address of the outermost call, 0: in none */
+	struct mpiwait_lane *lane; /* NULL until the thread's first call */
+	uint32_t kind;             /* enum call_kind of the open call; CALL_NONE inside a MARK call */
+	uint32_t row;              /* of the outermost call */
+	uint32_t rma_lock;         /* the open call is under the tighter cap */
+	uint32_t polls;            /* idle polls of the open call */
+	uint32_t progressed;       /* a sign of progress since the last idle poll */
+	uintptr_t handle;          /* what it was given: a communicator or the like */
+	uintptr_t peer;            /* another rank, or the root */
+	uint64_t entered_ns;       /* 0: the clock was not looked at */
+	uint64_t entered_cpu_ns;   /* the thread's, 0: likewise */
+	uint64_t first_ns;         /* first clock reading of this wait */
+	uint64_t last_ns;          /* latest one */
+	uint64_t origin_ns;        /* of w: first reading, or the one after the last sign of progress */
+	uint32_t quiet;            /* idle polls since the last doze or sign of progress */
+	uint32_t dozed;            /* time was spent after the last idle poll: what follows runs on cold caches */
+	uint64_t lower_ns;         /* without a sign of progress: the core is lowered */
+	uint64_t sample_ns;        /* when the CPU clock was read, 0: not yet */
+	uint64_t sample_cpu_ns;
+	uint64_t sample_others_ns; /* the other threads' CPU time then, since the process began */
+	uint32_t waits;            /* to probe every so many of them whether the core is shared */
+	uint32_t shared_credit;    /* yields until the core counts as the thread's own again */
+	struct rung_thread rung;
+	struct ladder ladder;
+	struct ladder_pace pace;
+	struct foresight foresight;
+	struct wait_loop loop;
+};
+
+/*
+ * Where the open call was called from. It costs a call without a wait nothing to tell: the return address lies beside
+ * the frame that stands for the call (x86-64, AArch64), or in the one before it (ppc64le).
+ */
+static inline uintptr_t wait_caller(const struct wait *wait)
+{
+	const uintptr_t *frame = (const uintptr_t *)wait->outer;
+
+#ifdef __powerpc64__
+	return ((const uintptr_t *)frame[0])[2];
+#else
+	return frame[1];
+#endif
+}
+
+extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
+
+/*
+ * How closely the calls of a row are looked at, by all threads. The first 16, then one in 32, and every one under
+ * profile; all again once a call lasted longer than a millisecond without having waited, until 16 in a row did not:
+ * such calls burn CPU that no idle hook sees.
+ */
+struct watch {
+	uint32_t short_ns; /* calls that took no longer are looked at no further; 0: all are */
+	uint8_t mask;      /* a call whose number has none of these bits is looked at */
+	uint8_t clean;     /* calls in a row that did not burn */
+	uint8_t burns;     /* calls that did, on more than a quarter of a CPU: not asleep */
+	bool prewaits;     /* there is a loop before these calls: every one is looked at */
+};
+
+extern struct watch watch_table[CALL_ROWS];
+
+/* What there is to do besides the clock, at entry: returns the mode to leave the call with; and at exit. */
+uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode);
+void watch_learn(struct wait *wait, uint64_t lasted_ns);
+
+/*
+ * The first call of a thread, or one that found the remains of a call that never returned. Returns false for a call
+ * from inside the open one, in which it is a sign of progress.
+ */
+bool wait_prepare(struct wait *wait, uintptr_t here);
+
+/* The end of a wait that read the clock. */
+void wait_close(struct wait *wait);
+
+/* Counts a call that was entered before the library acted. */
+void wait_count(enum call_row row);
+
+/*
+ * An idle poll past the first WAIT_FREE_POLLS of the open call, seen by that MPIWAIT_HOOK_*. Reads the clock, accounts,
+ * and in a WAIT call of a policy that has rungs spends some time. Returns false where it spent none, and the caller
+ * should do what would have happened without the library. Keeps errno.
+ */
+bool wait_idle(struct wait *wait, uint32_t hook);
+
+/* Whether a call of that row can do with wait_begin and wait_end. */
+static inline __attribute__((always_inline)) bool wait_is_short(enum call_row row)
+{
+	const struct wait *wait = &wait_self;
+
+	return process_mode() == PROCESS_ACTS && wait->outer == 0 && wait->lane &&
+	       ((wait->lane->calls[row].calls + 1) & watch_table[row].mask) != 0;
+}
+
+static inline __attribute__((always_inline)) void wait_begin(enum call_row row, enum call_kind kind, bool rma_lock,
+                                                             uintptr_t here)
+{
+	struct wait *wait = &wait_self;
+
+	wait->outer = here;
+	wait->kind = kind;
+	wait->row = row;
+	wait->rma_lock = rma_lock;
+	wait->polls = 0;
+	wait->lane->calls[row].calls++;
+}
+
+/* What tells the open call from others: all that calls without a wait do for the predictor. */
+static inline __attribute__((always_inline)) void wait_tell(uintptr_t handle, uintptr_t peer)
+{
+	wait_self.handle = handle;
+	wait_self.peer = peer;
+}
+
+static inline __attribute__((always_inline)) void wait_end(void)
+{
+	struct wait *wait = &wait_self;
+
+	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
+		wait_close(wait);
+	wait->kind = CALL_NONE;
+	wait->outer = 0;
+}
+
+/* Whether that holds under profile, where every call is looked at, but this row's need no closer look. */
+static inline __attribute__((always_inline)) bool watch_is_short(enum call_row row)
+{
+	return wait_self.outer == 0 && wait_self.lane && watch_table[row].short_ns != 0;
+}
+
+/* The exit of such a call, before wait_end. */
+static inline __attribute__((always_inline)) void watch_time(enum call_row row, uint64_t lasted_ns)
+{
+	if (__builtin_expect(lasted_ns > watch_table[row].short_ns, 0))
+		watch_learn(&wait_self, lasted_ns);
+	else
+		wait_self.lane->calls[row].time_ns += lasted_ns;
+}
+
+static inline __attribute__((always_inline)) bool mark_is_timed(void)
+{
+	return wait_self.outer == 0 && wait_self.lane;
+}
+
+/* Whether a MARK call only counts: outside of any other, the thread's kind is CALL_NONE already. */
+static inline __attribute__((always_inline)) bool mark_is_short(void)
+{
+	return process_mode() == PROCESS_ACTS && wait_self.outer == 0 && wait_self.lane;
+}
+
+/*
+ * Enters a WAIT or TIME call that is not short, and leaves it. Returns the mode to leave with: PROCESS_INERT for calls
+ * that do not count, for which leaving does nothing.
+ */
+uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock, uintptr_t here);
+void wait_leave(uint32_t mode);
+
+/*
+ * Enters a MARK call, which may be one of a loop of the program's own. Returns what to leave it with: the kind of the
+ * blocking call that it is inside of.
+ */
+uint32_t wait_mark(enum call_row row, bool loops, uintptr_t here);
+
+static inline void wait_unmark(uint32_t kind)
+{
+	wait_self.kind = kind;
+}
+
+#endif
