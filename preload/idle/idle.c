@@ -111,6 +111,6 @@ uint32_t idle_switch_on(void)
 		next_text(&idle.text, &idle.text_size);
 	idle.yields_natively = runtime->yields_natively;
 	process.locked_hooks = runtime->locked;
-	__atomic_store_n(&idle.hooks, hooks, __ATOMIC_RELEASE);
+	__atomic_store_n(&process.hooks, hooks, __ATOMIC_RELEASE);
 	return hooks;
 }

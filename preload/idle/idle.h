@@ -19,7 +19,6 @@
 struct idle {
 	uintptr_t text; /* the MPI library's code: a yield that is called from there is the runtime's own */
 	uintptr_t text_size;
-	uint32_t hooks;       /* MPIWAIT_HOOK_* that may spend time */
 	bool yields_for_us;   /* yielding is on because of us */
 	bool yields_natively; /* in blocking calls, and would without us */
 	bool probes_spin;     /* Probe and Mprobe make no idle call */

@@ -36,7 +36,7 @@ static __attribute__((noinline)) progress_function *progress_find(void)
 
 static inline bool hook_serves(void)
 {
-	return idle.hooks & MPIWAIT_HOOK_UCP && !(process.threaded && idle.hooks & MPIWAIT_HOOK_YIELD);
+	return process.hooks & MPIWAIT_HOOK_UCP && !(process.threaded && process.hooks & MPIWAIT_HOOK_YIELD);
 }
 
 /* Inside MPI_Init, or in a program that uses UCX without MPI: nothing to note. */
@@ -58,7 +58,7 @@ EXPORT unsigned int ucp_worker_progress(void *worker)
 	events = next(worker);
 	if (events > 0)
 		wait->progressed = 1;
-	else if (!(idle.hooks & MPIWAIT_HOOK_UCP))
+	else if (!(process.hooks & MPIWAIT_HOOK_UCP))
 		wait->polls += wait->polls < WAIT_FREE_POLLS - 1;
 	else if (wait->kind >= CALL_TIME && hook_serves() && ++wait->polls >= WAIT_FREE_POLLS &&
 	         (!process.threaded || (wait->polls & IDLE_LOCKED_POLLS) == 0))

@@ -12,8 +12,6 @@
 #include <link.h>
 #include <string.h>
 
-#include "preload/mpi/query.h"
-
 #define ERR_OTHER       16 /* MPI_ERR_OTHER of Open MPI and of the standard ABI */
 #define ERR_OTHER_MPICH 15
 #define LIBRARIES       8
@@ -264,7 +262,6 @@ void next_resolve(void)
 		mpi.reference = loader_open(path, RTLD_LAZY | RTLD_NOLOAD);
 	}
 	mpi.family = family_of(path);
-	query_resolve();
 	for (size_t row = 0; row < CALL_ROWS; row++)
 		row_resolve(row, mpi.family == MPIWAIT_FAMILY_MPICH ? (void *)absent_mpich : (void *)absent);
 	__atomic_store_n(&mpi.found, true, __ATOMIC_RELEASE);

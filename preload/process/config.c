@@ -8,13 +8,17 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "preload/rung/rung.h"
-
 #define SPAN_NS     UINT64_C(3600000000000) /* no time in a policy is longer than an hour */
 #define EVENT_NS    UINT64_C(10000000)
 #define TSC_KHZ_MAX UINT64_C(100000000) /* 100 GHz */
 #define KHZ_MAX     UINT64_C(100000000)
 #define RANKS_MAX   UINT64_C(16777216)
+
+const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES] = {
+        [MPIWAIT_RUNG_PAUSE] = "pause",   [MPIWAIT_RUNG_YIELD] = "yield", [MPIWAIT_RUNG_UMWAIT] = "umwait",
+        [MPIWAIT_RUNG_MWAITX] = "mwaitx", [MPIWAIT_RUNG_NAP] = "nap",     [MPIWAIT_RUNG_EVENT] = "event",
+        [MPIWAIT_RUNG_PSTATE] = "pstate",
+};
 
 /* A piece of the text, not terminated. */
 struct span {
@@ -65,6 +69,14 @@ static bool flag_parse(struct span span, bool *ret)
 	return true;
 }
 
+static int rung_by_name(struct span name)
+{
+	for (int rung = 0; rung < (int)MPIWAIT_RUNG_COUNT; rung++)
+		if (span_is(name, config_rung_names[rung]))
+			return rung;
+	return -1;
+}
+
 static bool rungs_parse(struct span span, uint32_t *ret)
 {
 	const char *cursor = span.at, *end = span.at + span.length;
@@ -78,7 +90,7 @@ static bool rungs_parse(struct span span, uint32_t *ret)
 		return false;
 	while (cursor < end) {
 		struct span name = span_until(&cursor, end, '+');
-		int rung = rung_by_name(name.at, name.length);
+		int rung = rung_by_name(name);
 
 		if (rung < 0 || rungs & (1u << rung))
 			return false;

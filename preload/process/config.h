@@ -6,7 +6,7 @@
  * decimal; "v" comes first. An unknown key, a bad number or another version makes the library inert.
  *
  *     v=1                      format
- *     rungs=pause+nap          rungs that may be used, by the names of rung.h; "none": measure only
+ *     rungs=pause+nap          rungs that may be used, by the names below; "none": measure only
  *     spin_ns=20000            no budget before this much of a wait (B(w) = 0)
  *     relative_ppm=62500       B(w) = min(relative * w + absolute, max), see ladder.h
  *     absolute_ns=0
@@ -41,9 +41,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/stats.h"
+
 #define MPIWAIT_CONFIG_VARIABLE "MPI_WAIT_CONFIG"
 
 #define CONFIG_NEAR_MAX 128 /* ranges of tasks */
+
+#define CONFIG_RUNG_BYTES 8
 
 enum config_cpufreq { CONFIG_CPUFREQ_NONE, CONFIG_CPUFREQ_LEASE, CONFIG_CPUFREQ_FILE };
 
@@ -88,6 +92,9 @@ struct config {
 	uint32_t cpufreq_high_khz;
 	struct config_near near;
 };
+
+/* What each rung is called here and in policies, whether this release has it or not; by enum mpiwait_rung. */
+extern const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES];
 
 /*
  * Parses the value of MPI_WAIT_CONFIG into *ret_config. Neither allocates nor touches errno.

@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload/rung/core.h"
+#include "preload/process/decimal.h"
 
 #define FD_FIRST 200 /* the plugin hands descriptors out from here on: a lower one is somebody else's */
 
@@ -24,9 +24,9 @@ static bool is_the_one(int fd, const struct inherited *inherited)
 static int open_again(const struct inherited *inherited)
 {
 	char path[48];
-	char *at = core_decimal(stpcpy(path, "/proc/"), (uint32_t)inherited->task);
+	char *at = decimal_write(stpcpy(path, "/proc/"), (uint32_t)inherited->task);
 
-	*core_decimal(stpcpy(at, "/fd/"), (uint32_t)inherited->number) = '\0';
+	*decimal_write(stpcpy(at, "/fd/"), (uint32_t)inherited->number) = '\0';
 	return open(path, inherited->flags | O_CLOEXEC);
 }
 

@@ -1,8 +1,8 @@
 /*
  * What holds for the whole process: the configuration, the slot, and whether the library acts at all.
  *
- * Invariant: the library acts from the first successful MPI_Init, MPI_Init_thread or MPI_Session_init until
- * MPI_Finalize, in the process that called it and in no child of it. Before, after and elsewhere it only forwards.
+ * Invariant: where process_mode() says so the library acts, in the process that called MPI_Init and in no child of it.
+ * Elsewhere it only forwards. What makes it start and end is wrap/start.h.
  */
 #ifndef MPIWAIT_PRELOAD_PROCESS_H
 #define MPIWAIT_PRELOAD_PROCESS_H
@@ -13,8 +13,8 @@
 #include "preload/budget/account.h"
 #include "preload/budget/ladder.h"
 #include "preload/budget/predictor.h"
-#include "preload/mpi/calls.h"
 #include "preload/process/config.h"
+#include "preload/stats.h"
 
 /* PROCESS_PREWAITS is of a single call: see prewait.h. PROCESS_LOOPS: see loop.h. */
 enum {
@@ -37,6 +37,7 @@ struct process {
 	struct account account;
 	struct predictor *predictors; /* MPIWAIT_LANES of them; NULL: nothing is forecast */
 	struct mpiwait_slot *slot;
+	uint32_t hooks;           /* MPIWAIT_HOOK_* that may spend time; none until Init has returned */
 	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
 	uint32_t burst;           /* quiet polls that it takes before time may be spent */
 	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
@@ -52,11 +53,8 @@ static inline uint32_t process_mode(void)
 	return process_guard->mode;
 }
 
-/* Before one of the rows of GROUP_INIT: prepares the environment for the first that starts MPI. */
-void process_call_begins(enum call_row row);
-
-/* After one of the rows of GROUP_INIT returned that MPI error code (0: success): starts or ends the library's work. */
-void process_call_ended(enum call_row row, int code);
+/* Gives the guard a page of its own. Returns whether a forked child will find zeros there. */
+bool process_guard_make(void);
 
 /* Sets a MPIWAIT_FLAG_* in the slot, or a MPIWAIT_HOOK_*: that hook has served. */
 void process_flag(uint32_t flag);

@@ -9,6 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "preload/process/decimal.h"
+
 #define MASK_BYTES    2048 /* 16384 CPUs */
 #define THREADS_MAX   1024
 #define FIELD_CPU     39 /* of /proc/<pid>/stat, counted from 1: the CPU that the thread last ran on */
@@ -22,19 +24,6 @@ struct entry {
 	uint8_t type;
 	char name[];
 };
-
-char *core_decimal(char *at, uint32_t number)
-{
-	char digits[10];
-	int count = 0;
-
-	do
-		digits[count++] = (char)('0' + number % 10);
-	while (number /= 10);
-	while (count > 0)
-		*at++ = digits[--count];
-	return at;
-}
 
 static bool text_read(int directory, const char *path, char *text, size_t size)
 {
@@ -86,7 +75,7 @@ static bool siblings_read(uint32_t cpu, struct core *core)
 {
 	char path[80], text[128];
 
-	strcpy(core_decimal(stpcpy(path, "/sys/devices/system/cpu/cpu"), cpu), SIBLINGS_FILE);
+	strcpy(decimal_write(stpcpy(path, "/sys/devices/system/cpu/cpu"), cpu), SIBLINGS_FILE);
 	return text_read(AT_FDCWD, path, text, sizeof(text)) && list_parse(text, core) && core_has(core, cpu);
 }
 

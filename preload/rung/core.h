@@ -29,7 +29,4 @@ static inline bool core_has(const struct core *core, uint32_t cpu)
 	return false;
 }
 
-/* Writes the number, not terminated; returns the byte after it. */
-char *core_decimal(char *at, uint32_t number);
-
 #endif

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "preload/process/decimal.h"
 #include "preload/rung/core.h"
 
 static const struct config *limits;
@@ -26,7 +27,7 @@ static bool files_probe(const struct config *config)
 static bool khz_write(int fd, uint32_t khz)
 {
 	char text[12];
-	size_t length = (size_t)(core_decimal(text, khz) - text);
+	size_t length = (size_t)(decimal_write(text, khz) - text);
 
 	return syscall(SYS_pwrite64, fd, text, length, 0L) == (long)length;
 }
@@ -34,7 +35,7 @@ static bool khz_write(int fd, uint32_t khz)
 static bool cpu_write(uint32_t cpu, uint32_t khz)
 {
 	char path[80];
-	char *at = core_decimal(stpcpy(path, "/sys/devices/system/cpu/cpu"), cpu);
+	char *at = decimal_write(stpcpy(path, "/sys/devices/system/cpu/cpu"), cpu);
 	int fd;
 	bool done;
 

@@ -4,8 +4,6 @@
  */
 #include "preload/rung/rung.h"
 
-#include <string.h>
-
 static bool probe_always(const struct config *config)
 {
 	(void)config;
@@ -13,43 +11,28 @@ static bool probe_always(const struct config *config)
 }
 
 const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
-        [MPIWAIT_RUNG_PAUSE] = {.name = "pause", .probe = probe_always, .instant = true, .doze = rung_pause_doze},
-        [MPIWAIT_RUNG_YIELD] = {.name = "yield", .probe = probe_always, .exit_ns = 300, .doze = rung_yield_doze},
-        [MPIWAIT_RUNG_UMWAIT] = {.name = "umwait",
-                                 .probe = rung_waitpkg_probe,
+        [MPIWAIT_RUNG_PAUSE] = {.probe = probe_always, .instant = true, .doze = rung_pause_doze},
+        [MPIWAIT_RUNG_YIELD] = {.probe = probe_always, .exit_ns = 300, .doze = rung_yield_doze},
+        [MPIWAIT_RUNG_UMWAIT] = {.probe = rung_waitpkg_probe,
                                  .exit_ns = 500,
                                  .timed = true,
                                  .holds_core = true,
                                  .most_ns = rung_waitpkg_most,
                                  .doze = rung_waitpkg_doze},
-        [MPIWAIT_RUNG_MWAITX] = {.name = "mwaitx",
-                                 .probe = rung_mwaitx_probe,
+        [MPIWAIT_RUNG_MWAITX] = {.probe = rung_mwaitx_probe,
                                  .exit_ns = 500,
                                  .timed = true,
                                  .holds_core = true,
                                  .doze = rung_mwaitx_doze},
-        [MPIWAIT_RUNG_NAP] = {.name = "nap",
-                              .probe = probe_always,
+        [MPIWAIT_RUNG_NAP] = {.probe = probe_always,
                               .exit_ns = 10000,
                               .timed = true,
                               .doze = rung_nap_doze,
                               .leave = rung_nap_leave},
-        [MPIWAIT_RUNG_EVENT] = {.name = "event",
-                                .probe = rung_event_probe,
-                                .exit_ns = 10000,
-                                .timed = true,
-                                .woken = true,
-                                .doze = rung_event_doze},
-        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate", .probe = rung_pstate_probe, .leave = rung_pstate_leave},
+        [MPIWAIT_RUNG_EVENT] =
+                {.probe = rung_event_probe, .exit_ns = 10000, .timed = true, .woken = true, .doze = rung_event_doze},
+        [MPIWAIT_RUNG_PSTATE] = {.probe = rung_pstate_probe, .leave = rung_pstate_leave},
 };
-
-int rung_by_name(const char *name, size_t length)
-{
-	for (int i = 0; i < (int)MPIWAIT_RUNG_COUNT; i++)
-		if (strlen(rung_table[i].name) == length && memcmp(rung_table[i].name, name, length) == 0)
-			return i;
-	return -1;
-}
 
 uint32_t rung_available(const struct config *config)
 {

@@ -35,7 +35,6 @@ struct rung_thread {
 };
 
 struct rung {
-	const char *name;
 	bool (*probe)(const struct config *config); /* can it be done here? Called once, at start, when the clock is
 	                                               set. NULL: not in this release */
 	uint64_t exit_ns;                           /* exit latency to begin with, until measured */
@@ -50,9 +49,6 @@ struct rung {
 
 /* Indexed by enum mpiwait_rung. */
 extern const struct rung rung_table[MPIWAIT_RUNG_COUNT];
-
-/* Index of the rung of that name (not terminated), known to this release or not; -1: no such rung. */
-int rung_by_name(const char *name, size_t length);
 
 /* Of the configured rungs the ones that this release has and this node can do, bit per enum mpiwait_rung. */
 uint32_t rung_available(const struct config *config);

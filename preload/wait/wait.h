@@ -82,25 +82,6 @@ static inline uintptr_t wait_caller(const struct wait *wait)
 extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
 
 /*
- * How closely the calls of a row are looked at, by all threads. The first 16, then one in 32, and every one under
- * profile; all again once a call lasted longer than a millisecond without having waited, until 16 in a row did not:
- * such calls burn CPU that no idle hook sees.
- */
-struct watch {
-	uint32_t short_ns; /* calls that took no longer are looked at no further; 0: all are */
-	uint8_t mask;      /* a call whose number has none of these bits is looked at */
-	uint8_t clean;     /* calls in a row that did not burn */
-	uint8_t burns;     /* calls that did, on more than a quarter of a CPU: not asleep */
-	bool prewaits;     /* there is a loop before these calls: every one is looked at */
-};
-
-extern struct watch watch_table[CALL_ROWS];
-
-/* What there is to do besides the clock, at entry: returns the mode to leave the call with; and at exit. */
-uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode);
-void watch_learn(struct wait *wait, uint64_t lasted_ns);
-
-/*
  * The first call of a thread, or one that found the remains of a call that never returned. Returns false for a call
  * from inside the open one, in which it is a sign of progress.
  */
@@ -118,88 +99,5 @@ void wait_count(enum call_row row);
  * should do what would have happened without the library. Keeps errno.
  */
 bool wait_idle(struct wait *wait, uint32_t hook);
-
-/* Whether a call of that row can do with wait_begin and wait_end. */
-static inline __attribute__((always_inline)) bool wait_is_short(enum call_row row)
-{
-	const struct wait *wait = &wait_self;
-
-	return process_mode() == PROCESS_ACTS && wait->outer == 0 && wait->lane &&
-	       ((wait->lane->calls[row].calls + 1) & watch_table[row].mask) != 0;
-}
-
-static inline __attribute__((always_inline)) void wait_begin(enum call_row row, enum call_kind kind, bool rma_lock,
-                                                             uintptr_t here)
-{
-	struct wait *wait = &wait_self;
-
-	wait->outer = here;
-	wait->kind = kind;
-	wait->row = row;
-	wait->rma_lock = rma_lock;
-	wait->polls = 0;
-	wait->lane->calls[row].calls++;
-}
-
-/* What tells the open call from others: all that calls without a wait do for the predictor. */
-static inline __attribute__((always_inline)) void wait_tell(uintptr_t handle, uintptr_t peer)
-{
-	wait_self.handle = handle;
-	wait_self.peer = peer;
-}
-
-static inline __attribute__((always_inline)) void wait_end(void)
-{
-	struct wait *wait = &wait_self;
-
-	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
-		wait_close(wait);
-	wait->kind = CALL_NONE;
-	wait->outer = 0;
-}
-
-/* Whether that holds under profile, where every call is looked at, but this row's need no closer look. */
-static inline __attribute__((always_inline)) bool watch_is_short(enum call_row row)
-{
-	return wait_self.outer == 0 && wait_self.lane && watch_table[row].short_ns != 0;
-}
-
-/* The exit of such a call, before wait_end. */
-static inline __attribute__((always_inline)) void watch_time(enum call_row row, uint64_t lasted_ns)
-{
-	if (__builtin_expect(lasted_ns > watch_table[row].short_ns, 0))
-		watch_learn(&wait_self, lasted_ns);
-	else
-		wait_self.lane->calls[row].time_ns += lasted_ns;
-}
-
-static inline __attribute__((always_inline)) bool mark_is_timed(void)
-{
-	return wait_self.outer == 0 && wait_self.lane;
-}
-
-/* Whether a MARK call only counts: outside of any other, the thread's kind is CALL_NONE already. */
-static inline __attribute__((always_inline)) bool mark_is_short(void)
-{
-	return process_mode() == PROCESS_ACTS && wait_self.outer == 0 && wait_self.lane;
-}
-
-/*
- * Enters a WAIT or TIME call that is not short, and leaves it. Returns the mode to leave with: PROCESS_INERT for calls
- * that do not count, for which leaving does nothing.
- */
-uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock, uintptr_t here);
-void wait_leave(uint32_t mode);
-
-/*
- * Enters a MARK call, which may be one of a loop of the program's own. Returns what to leave it with: the kind of the
- * blocking call that it is inside of.
- */
-uint32_t wait_mark(enum call_row row, bool loops, uintptr_t here);
-
-static inline void wait_unmark(uint32_t kind)
-{
-	wait_self.kind = kind;
-}
 
 #endif

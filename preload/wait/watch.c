@@ -1,9 +1,7 @@
 /*
- * Finds the calls that burn CPU without an idle hook. Its law stands at struct watch in wait.h.
+ * Finds the calls that burn CPU without an idle hook. Its law stands at struct watch.
  */
-#include "preload/idle/idle.h"
-#include "preload/wait/wait.h"
-#include "preload/wrap/prewait.h"
+#include "preload/wait/watch.h"
 
 #define SAMPLE_MASK  31
 #define CLEAN_ENOUGH 16
@@ -12,6 +10,23 @@
 #define BURNS_SURE   3 /* long calls at full CPU that it takes to believe that the row has no idle call */
 
 struct watch watch_table[CALL_ROWS];
+
+static bool offered[CALL_ROWS];
+
+void watch_offer(enum call_row row)
+{
+	offered[row] = true;
+}
+
+void watch_prewait(enum call_row row)
+{
+	if (!offered[row] || process.policy.rungs == 0)
+		return;
+	watch_table[row].mask = 0;
+	watch_table[row].short_ns = 0;
+	watch_table[row].prewaits = true;
+	process_flag(MPIWAIT_FLAG_PREWAITS);
+}
 
 uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode)
 {
@@ -35,7 +50,7 @@ static void burn_add(const struct wait *wait, struct watch *watch, uint64_t last
 	if (wait->kind != CALL_WAIT || call->waits > 0)
 		return;
 	if (watch->burns < BURNS_SURE && ++watch->burns == BURNS_SURE)
-		prewait_begin((enum call_row)wait->row);
+		watch_prewait((enum call_row)wait->row);
 }
 
 /* A clock that went back makes the longest time of all. */
@@ -52,7 +67,7 @@ void watch_learn(struct wait *wait, uint64_t lasted_ns)
 		watch->short_ns = 0;
 	} else if (watch->clean < CLEAN_ENOUGH && ++watch->clean == CLEAN_ENOUGH && !watch->prewaits) {
 		watch->short_ns = LONG_NS;
-		watch->mask = idle.hooks == 0 || process_mode() & PROCESS_PROFILES ? 0 : SAMPLE_MASK;
+		watch->mask = process.hooks == 0 || process_mode() & PROCESS_PROFILES ? 0 : SAMPLE_MASK;
 	}
 	wait->entered_cpu_ns = 0;
 }

@@ -9,6 +9,7 @@
 #include "preload/mpi/next.h"
 #include "preload/process/process.h"
 #include "preload/wait/wait.h"
+#include "preload/wait/watch.h"
 
 #define SCAN 16 /* requests of Waitany that are asked per poll */
 
@@ -237,23 +238,16 @@ static bool abi_find(void)
 	return true;
 }
 
-void prewait_begin(enum call_row row)
-{
-	if (!PREWAIT_CAN(row) || PREWAIT_BARRIER(row) || process.policy.rungs == 0 || abi.stride == 0)
-		return;
-	watch_table[row].mask = 0;
-	watch_table[row].short_ns = 0;
-	watch_table[row].prewaits = true;
-	process_flag(MPIWAIT_FLAG_PREWAITS);
-}
-
 void prewait_start(void)
 {
 	if (!abi_find())
 		return;
+	for (uint32_t row = 0; row < CALL_ROWS; row++)
+		if (PREWAIT_CAN(row) && !PREWAIT_BARRIER(row))
+			watch_offer((enum call_row)row);
 	if (idle.probes_spin) {
-		prewait_begin(ROW_Probe);
-		prewait_begin(ROW_Mprobe);
+		watch_prewait(ROW_Probe);
+		watch_prewait(ROW_Mprobe);
 	}
 	for (uint32_t row = 0; row < CALL_ROWS && process.config.ibarrier && abi.test_inter; row++)
 		if (PREWAIT_BARRIER(row))

@@ -38,9 +38,6 @@
 /* After Init, once the hooks are known: for the rows of which it is known that they spin, or that the user chose. */
 void prewait_start(void);
 
-/* From now on before every call of that row, if there is a loop for it and the policy has rungs. */
-void prewait_begin(enum call_row row);
-
 /*
  * The loop before the open call of that row and name, which has these arguments. Returns the MPI error code where the
  * call's work is done; otherwise PREWAIT_NOT_DONE, and the caller goes on to make the call.

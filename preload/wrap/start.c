@@ -1,9 +1,8 @@
 /*
- * Start and end of the library's work in a process. Its invariant stands in process.h.
+ * Start and end of the library's work in a process. Its invariant stands in start.h.
  */
-#include "preload/process/process.h"
+#include "preload/wrap/start.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -12,21 +11,14 @@
 #include "preload/idle/idle.h"
 #include "preload/mpi/names.h"
 #include "preload/mpi/next.h"
+#include "preload/mpi/query.h"
 #include "preload/process/clock.h"
+#include "preload/process/process.h"
 #include "preload/process/segment.h"
 #include "preload/rung/rung.h"
 #include "preload/wait/wait.h"
 #include "preload/wrap/prewait.h"
 #include "preload/wrap/sizes.h"
-
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18
-#endif
-
-static struct process_guard guard_inert;
-
-struct process_guard *process_guard = &guard_inert;
-struct process process;
 
 static bool configured;
 static bool started;
@@ -42,22 +34,6 @@ __attribute__((constructor)) static void process_load(void)
 	names_settle(configured);
 	if (configured && PMPI_Initialized)
 		next_resolve();
-}
-
-/* Returns whether a forked child will find zeros there. */
-static bool guard_make(void)
-{
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (memory == MAP_FAILED)
-		return false;
-	if (madvise(memory, page, MADV_WIPEONFORK) < 0) {
-		munmap(memory, page);
-		return false;
-	}
-	process_guard = memory;
-	return true;
 }
 
 /* The handle of MPI_COMM_WORLD, by the ABI's constants; false: not known. */
@@ -137,7 +113,7 @@ static void predictors_map(void)
  */
 static void foresight_start(struct mpiwait_slot *slot)
 {
-	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || !(idle.hooks & MPIWAIT_HOOK_OPAL) ||
+	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || !(process.hooks & MPIWAIT_HOOK_OPAL) ||
 	    slot->size <= 0 || slot->size > FORESIGHT_RANKS_MOST)
 		return;
 	predictors_map();
@@ -163,7 +139,7 @@ static uint32_t mode_of(const struct config *config)
 static void process_start(enum call_row row)
 {
 	struct mpiwait_sizes *sizes = NULL;
-	struct mpiwait_slot *slot = guard_make() ? segment_claim(&process.config, &sizes) : segment_private();
+	struct mpiwait_slot *slot = process_guard_make() ? segment_claim(&process.config, &sizes) : segment_private();
 
 	clock_use_tsc(process.config.tsc_khz);
 	process.slot = slot;
@@ -171,6 +147,7 @@ static void process_start(enum call_row row)
 	if (row != ROW_Session_init)
 		rank_find(slot);
 	policy_set();
+	query_resolve();
 	if (process.config.profile)
 		sizes_start(slot, sizes);
 	if (process.config.shared)
@@ -206,7 +183,7 @@ static bool row_starts(enum call_row row)
 	return row == ROW_Init || row == ROW_Init_thread || row == ROW_Session_init;
 }
 
-void process_call_begins(enum call_row row)
+void start_call_begins(enum call_row row)
 {
 	static bool begun;
 
@@ -217,7 +194,7 @@ void process_call_begins(enum call_row row)
 	}
 }
 
-void process_call_ended(enum call_row row, int code)
+void start_call_ended(enum call_row row, int code)
 {
 	bool starts = row_starts(row);
 
@@ -233,22 +210,4 @@ void process_call_ended(enum call_row row, int code)
 		rank_find(process.slot);
 	else if (row == ROW_Finalize)
 		process_end();
-}
-
-void process_flag(uint32_t flag)
-{
-	__atomic_fetch_or(&process.slot->flags, flag, __ATOMIC_RELAXED);
-}
-
-void process_event_end(void)
-{
-	uint32_t before = __atomic_fetch_and(&process.policy.rungs, ~(1u << MPIWAIT_RUNG_EVENT), __ATOMIC_RELAXED);
-
-	if (before & 1u << MPIWAIT_RUNG_EVENT)
-		process_flag(MPIWAIT_FLAG_NO_EVENT);
-}
-
-void process_hook(uint32_t hook)
-{
-	__atomic_fetch_or(&process.slot->hooks, hook, __ATOMIC_RELAXED);
 }

@@ -14,10 +14,12 @@
 #include "preload/mpi/calls.h"
 #include "preload/mpi/next.h"
 #include "preload/process/process.h"
+#include "preload/wait/entry.h"
 #include "preload/wait/loop.h"
 #include "preload/wait/wait.h"
 #include "preload/wrap/prewait.h"
 #include "preload/wrap/sizes.h"
+#include "preload/wrap/start.h"
 
 typedef uintptr_t word;
 
@@ -101,13 +103,13 @@ typedef uintptr_t word;
 		TELL(name, signature, arguments);                                             \
 	SET_ASIDE(sized, arguments);                                                          \
 	if (group == GROUP_INIT)                                                              \
-		process_call_begins(ROW_##name);                                              \
+		start_call_begins(ROW_##name);                                                \
 	code = call;                                                                          \
 	wait_leave(mode);                                                                     \
 	if (sized && code == 0)                                                               \
 		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);                     \
 	if (group == GROUP_INIT)                                                              \
-		process_call_ended(ROW_##name, code);
+		start_call_ended(ROW_##name, code);
 
 /* Sized if it is not inside of a blocking call, as wait_mark counts it. */
 #define BODY_MARK(name, call, group, arguments, signature, volume, variant)                                  \

@@ -8,21 +8,7 @@
 
 #include "tests/lib/check.h"
 
-#include "preload/rung/rung.h"
 #include "preload/stats.h"
-
-/* The rung that needs an MPI library behind it is not what is tested here. */
-bool rung_event_probe(const struct config *config)
-{
-	(void)config;
-	return false;
-}
-
-void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread)
-{
-	(void)ask_ns;
-	(void)thread;
-}
 
 static const char *const bad[] = {
         "",
