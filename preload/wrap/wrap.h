@@ -177,7 +177,7 @@ typedef uintptr_t word;
 	wait_self.lane->calls[ROW_##name].calls++;          \
 	code = next(ARGUMENTS_##arguments);                 \
 	if (LOOP_FLAG(ROW_##name) >= 0)                     \
-		loop_time(ROW_##name, IS_VAIN(name, arguments, 0));
+		loop_time(ROW_##name, IS_VAIN(name, arguments, code));
 
 #define IS_TIMED_WAIT(name) watch_is_short(ROW_##name)
 #define IS_TIMED_TIME(name) watch_is_short(ROW_##name)
