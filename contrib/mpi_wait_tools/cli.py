@@ -12,10 +12,10 @@ import signal
 import sys
 
 from . import __version__
-from .errors import Refusal
-from .units import safe
+from .text.errors import Refusal
+from .text.units import safe
 
-# A subcommand is a module of this package with SUMMARY, add_arguments(parser) and run(arguments).
+# A subcommand is a package with a module `command`: SUMMARY, add_arguments(parser) and run(arguments).
 COMMANDS = ("report", "top", "check")
 
 
@@ -27,7 +27,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"mpi-wait {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        module = importlib.import_module(f".{name}", __package__)
+        module = importlib.import_module(f".{name}.command", __package__)
         command = commands.add_parser(name, help=module.SUMMARY, description=module.SUMMARY)
         module.add_arguments(command)
         command.set_defaults(run=module.run, refuse_usage=command.error)
