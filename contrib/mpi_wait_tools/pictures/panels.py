@@ -8,8 +8,8 @@ from typing import Any
 from ..meaning.imbalance import Imbalance
 from ..meaning.power import STATES, watts_of
 from ..meaning.reading import Rank
+from ..meaning.scale import scale_of
 from ..record.record import Energy, Record, Step, Wait
-from ..report.waiting import scale_of
 from ..text.bars import quantile
 from ..text.units import core_time, count, digits, duration, percent, plural, scaled
 from .style import (

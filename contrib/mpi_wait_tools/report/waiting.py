@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.text import Text
 
-from ..meaning.imbalance import Imbalance, imbalance_of, ranks_time
+from ..meaning.imbalance import Imbalance, imbalance_of
 from ..meaning.nodes import slow_nodes_line
 from ..meaning.reading import Rank, balance_of, extremes_of
+from ..meaning.scale import Scale, scale_of
 from ..record.record import Record, Step, Wait
 from ..text.bars import histogram, quantile, split_bar
 from ..text.canvas import ASLEEP, AWAKE, WAITING, Canvas
@@ -18,16 +18,7 @@ from ..text.units import core_time, count, duration, percent, plural, safe
 
 RANKS_SHOWN = 16  # more ranks than this are shown as a chart, the extremes and a distribution
 EXTREMES = 4
-WHOLE_FROM = 0.2  # of the run: from there on a bar shows the whole of it, below only the waiting
 QUANTILES = {0.0: "least", 0.1: "10 %", 0.25: "25 %", 0.5: "median", 0.75: "75 %", 0.9: "90 %", 1.0: "most"}
-
-
-@dataclass(frozen=True)
-class Scale:
-    """What the bars are drawn to: top seconds are the whole room, and run of them one rank's run, 0 if not shown."""
-
-    top: float
-    run: float = 0.0
 
 
 def draw_waiting(
@@ -62,13 +53,6 @@ def _lost(imbalance: Imbalance, share: float) -> str:
     core = f", {percent(imbalance.core_share)} of core time" if imbalance.core_share is not None else ""
     limit, only = ("up to ", ", if all wait for the one that waits least") if imbalance.lone else ("", "")
     return f"{limit}{core_time(imbalance.lost_s)} to the imbalance: {percent(share)} of the ranks' time{core}{only}"
-
-
-def scale_of(record: Record, step: Step | None, number: int, most: float) -> Scale:
-    """number: of ranks. The whole run where the waiting is a visible part of it."""
-    time = ranks_time(record, step)
-    run = time / number if time and number else 0.0
-    return Scale(max(run, most), run) if run > 0 and most >= WHOLE_FROM * run else Scale(most)
 
 
 def draw_picture(canvas: Canvas, record: Record, ranks: list[Rank], step: Step | None, everything: bool) -> None:

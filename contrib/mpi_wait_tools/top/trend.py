@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -14,10 +13,8 @@ from ..meaning.rows import JobUse, Row
 from ..text.canvas import ASLEEP, AWAKE, WAITING, Canvas, written
 from ..text.chart import RISING
 from ..text.units import count, duration, percent, plural, safe, scaled
+from .tally import Tally
 from .view import STATES, clock, draw_remarks
-
-if TYPE_CHECKING:
-    from .command import Tally
 
 UNKNOWN = "·"
 

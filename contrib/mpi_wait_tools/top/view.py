@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.text import Text
 
@@ -14,9 +13,7 @@ from ..meaning.rows import Row
 from ..text.bars import bar
 from ..text.canvas import AWAKE, Canvas, written
 from ..text.units import core_time, count, percent, plural, safe, scaled
-
-if TYPE_CHECKING:
-    from .command import Tally
+from .tally import Tally
 
 NAME_WIDTH, BAR_WIDTH, BAR_MIN = 20, 40, 6
 GAP = 2  # columns between two of the table
