@@ -4,9 +4,11 @@
  *
  *     runtime                          reads                                       a bound of 1 ms
  *     GNU                              OMP_WAIT_POLICY, GOMP_SPINCOUNT             GOMP_SPINCOUNT: turns of its loop
- *     LLVM, and those made from it     OMP_WAIT_POLICY, KMP_BLOCKTIME, KMP_LIBRARY KMP_BLOCKTIME: milliseconds, as all
- *     (Intel, AMD, NVIDIA)                                                         releases read a number without a
- * unit any other                        OMP_WAIT_POLICY                             none
+ *     LLVM, and those made from it     OMP_WAIT_POLICY, KMP_BLOCKTIME, KMP_LIBRARY KMP_BLOCKTIME: milliseconds
+ *     (Intel, AMD, NVIDIA)
+ *     any other                        OMP_WAIT_POLICY                             none
+ *
+ * All releases of LLVM's runtime read a number without a unit as milliseconds.
  *
  * Invariant: a runtime is told something only where the user has set none of the variables that it reads for this.
  * OMP_WAIT_POLICY is said only where the user has set none at all, since it speaks to every runtime.

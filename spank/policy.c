@@ -275,7 +275,7 @@ static int read_key(const char *key, const json_t *value, struct policy *policy,
 		return read_name(value, key, policy->fallback, error);
 	return error_set(error, -EINVAL,
 	                 "unknown key '%s' (accepted: version, name, summary, inject, rungs, needs, budget, "
-	                 "slowdown_percent,  threads, polls, pstate_after_us, choose, fallback)",
+	                 "slowdown_percent, threads, polls, pstate_after_us, choose, fallback)",
 	                 key);
 }
 

@@ -87,6 +87,7 @@ void loop_sample(struct wait *wait, enum call_row row)
 {
 	uint64_t now_ns = clock_now_ns(), took_ns = now_ns - wait->loop.left_ns;
 
+	wait->loop.vain += LOOP_TIMED;
 	if (wait->loop.vain > LOOP_TIMED && took_ns <= LOOP_TIMED * LOOP_EACH_NS)
 		wait->lane->calls[row].time_ns += took_ns;
 	wait->loop.left_ns = now_ns;

@@ -23,7 +23,7 @@
 
 #define LOOP_CALLS   64u
 #define LOOP_OWN_NS  UINT64_C(2000)
-#define LOOP_TIMED   256u
+#define LOOP_TIMED   256u /* what a byte counts */
 #define LOOP_EACH_NS UINT64_C(3000) /* under profile: a round of a loop that takes longer has work in it */
 
 /* Which argument of such a call says whether it was in vain, by being 0; -1: it is no such call. */
@@ -42,7 +42,10 @@ void loop_leave(bool vain);
 /* Another call, or none will follow: the wait is over, if there is one. */
 void loop_end(struct wait *wait);
 
-/* Under profile, whatever the policy: adds up the time of such loops, by one reading of the clock in LOOP_TIMED. */
+/*
+ * Under profile, whatever the policy: adds up the time of such loops, by one reading of the clock in LOOP_TIMED.
+ * loop_time counts in the least byte of `vain`, since that is one instruction; loop_sample carries.
+ */
 void loop_sample(struct wait *wait, enum call_row row);
 
 static inline __attribute__((always_inline)) void loop_time(enum call_row row, bool vain)
@@ -51,7 +54,7 @@ static inline __attribute__((always_inline)) void loop_time(enum call_row row, b
 
 	if (!vain)
 		wait->loop.vain = 0;
-	else if ((++wait->loop.vain & (LOOP_TIMED - 1)) == 0)
+	else if (++wait->loop.vain_least == 0)
 		loop_sample(wait, row);
 }
 

@@ -25,11 +25,16 @@
 
 #define WAIT_LOOP_PLACES 4u
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vain_least is the first byte of vain");
+
 /* A loop of the program's own that asks in vain: loop.h. All zero: there is none. */
 struct wait_loop {
 	uintptr_t place[WAIT_LOOP_PLACES]; /* where it asks */
 	uint32_t places;
-	uint32_t vain;    /* calls in a row */
+	union {
+		uint32_t vain;      /* calls in a row */
+		uint8_t vain_least; /* its least significant byte: loop_time */
+	};
 	uint64_t left_ns; /* the exit of the latest one; 0: the clock was not looked at */
 	bool open;        /* it waits */
 };
