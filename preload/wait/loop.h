@@ -23,7 +23,7 @@
 
 #define LOOP_CALLS   64u
 #define LOOP_OWN_NS  UINT64_C(2000)
-#define LOOP_TIMED   256u /* what a byte counts */
+#define LOOP_TIMED   256u           /* what a byte counts */
 #define LOOP_EACH_NS UINT64_C(3000) /* under profile: a round of a loop that takes longer has work in it */
 
 /* Which argument of such a call says whether it was in vain, by being 0; -1: it is no such call. */
