@@ -136,10 +136,16 @@ static int call_compare(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-/* An integer as long as it is one that every reader of JSON can hold. */
+/* An integer as long as it is one that every reader of JSON can hold; beyond that, what the line will say: 15 digits.
+ */
 static json_t *whole(double value)
 {
-	return value < 9007199254740992.0 ? json_integer((json_int_t)value) : json_real(value);
+	char digits[32];
+
+	if (value < 9007199254740992.0)
+		return json_integer((json_int_t)value);
+	snprintf(digits, sizeof(digits), "%.15g", value);
+	return json_real(strtod(digits, NULL));
 }
 
 static json_t *time_print(double us)

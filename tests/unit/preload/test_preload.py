@@ -300,7 +300,8 @@ def test_the_check_of_the_table_finds_what_is_wrong(tmp_path):
         pytest.skip("no mpi.h")
     assert done.returncode == 1
     assert "MPI_Recv has 7 arguments, the table says 6" in done.stderr
-    assert re.search("argument 3 of MPI_Bcast is int(, in MPI_Bcast_c int)?: not what 't' in its signature means", done.stderr)
+    wrong = "argument 3 of MPI_Bcast is int(, in MPI_Bcast_c int)?: not what 't' in its signature means"
+    assert re.search(wrong, done.stderr)
     assert "MPI_Allreduce may block and is not in the table" in done.stderr
     assert "MPI_Session_init is not there, the table does not say NEWER" in done.stderr
 
