@@ -23,7 +23,7 @@
 
 static const char *const call_names[] = {
 #define CALL(name, ...) "MPI_" #name,
-#include "preload/mpi_calls.def"
+#include "preload/mpi/mpi_calls.def"
 #undef CALL
 };
 

@@ -1,6 +1,6 @@
 #include "spank/node/slots.h"
 
-#include "preload/account.h"
+#include "preload/budget/account.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/json.h"
 
@@ -24,7 +24,7 @@ struct bounds {
 
 static const char *const call_names[] = {
 #define CALL(name, ...) "MPI_" #name,
-#include "preload/mpi_calls.def"
+#include "preload/mpi/mpi_calls.def"
 #undef CALL
 };
 
@@ -36,7 +36,7 @@ static bool call_may_wait(size_t row)
 	enum { WAIT = true, TIME = true, MARK = false };
 	static const bool may[] = {
 #define CALL(name, arguments, kind, ...) kind,
-#include "preload/mpi_calls.def"
+#include "preload/mpi/mpi_calls.def"
 #undef CALL
 	};
 
@@ -219,7 +219,7 @@ static bool lane_is_profiled(const struct mpiwait_lane *lane)
 	return false;
 }
 
-/* How late the rank might have been in all: preload/account.h. */
+/* How late the rank might have been in all: preload/budget/account.h. */
 static void allowed_add(struct slots *slots, const struct slots_rank *rank, uint64_t slowdown_ppm,
                         struct bounds *bounds)
 {

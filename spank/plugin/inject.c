@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "preload/config.h"
+#include "preload/process/config.h"
 #include "spank/base/cleanup.h"
 #include "spank/plugin/preload_path.h"
 

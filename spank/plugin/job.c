@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/config.h"
+#include "preload/process/config.h"
 
 static enum step_kind kind_of(uint32_t step_id)
 {

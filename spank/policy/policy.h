@@ -3,7 +3,7 @@
  *
  * A policy is one JSON file (policies/policy.schema.json); this is the only parser of it. It is strict: an unknown key,
  * a wrong type or a number out of range is refused with the file and the key named. The program's half gets the result
- * as the flat string of preload/config.h.
+ * as the flat string of preload/process/config.h.
  */
 #ifndef MPIWAIT_SPANK_POLICY_POLICY_H
 #define MPIWAIT_SPANK_POLICY_POLICY_H

@@ -1,4 +1,4 @@
-/* A policy as the program's half reads it: the flat string of preload/config.h. */
+/* A policy as the program's half reads it: the flat string of preload/process/config.h. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "spank/record/record_fields.def"
 SCHEMA = ROOT / "spank/record/record.schema.json"
 MANUAL = ROOT / "packaging/man/mpi-wait-record.5"
-PYTHON = ROOT / "contrib/mpi_wait_tools/record_fields.py"
+PYTHON = ROOT / "contrib/mpi_wait_tools/record/fields.py"
 
 ROWS_OF = {"WATTS_ITEM": "WATTS", "WAIT_SUM": "WAIT", "FORECAST": "FORECAST", "HOOK": "HOOK", "FLAG": "FLAG"}
 """Whose fields the rows are that do not say so."""

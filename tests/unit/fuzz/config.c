@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "preload/config.h"
+#include "preload/process/config.h"
 #include "preload/stats.h"
 #include "spank/base/cleanup.h"
 

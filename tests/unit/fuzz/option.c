@@ -2,7 +2,7 @@
  */
 #include "tests/unit/fuzz/fuzz.h"
 
-#include "preload/config.h"
+#include "preload/process/config.h"
 #include "spank/base/cleanup.h"
 #include "spank/policy/options.h"
 

@@ -18,8 +18,8 @@ SCRIPT = ROOT / "spank/record/record_fields.py"
 READ = """
 import json, sys
 sys.path.insert(0, "contrib")
-from mpi_wait_tools import power
-from mpi_wait_tools.record import find_body, parse_record
+from mpi_wait_tools.meaning import power
+from mpi_wait_tools.record.record import find_body, parse_record
 
 seen = set()
 class Watched(dict):
@@ -47,7 +47,7 @@ def test_what_follows_from_the_table_is_up_to_date() -> None:
 def test_a_row_that_is_added_shows_in_all_of_them(tmp_path: pathlib.Path) -> None:
     """In a copy of what the script reads and writes."""
     files = ["spank/record/record_fields.def", "spank/record/record_fields.py", "spank/record/record.schema.json",
-             "packaging/man/mpi-wait-record.5", "contrib/mpi_wait_tools/record_fields.py"]
+             "packaging/man/mpi-wait-record.5", "contrib/mpi_wait_tools/record/fields.py"]
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
