@@ -57,7 +57,8 @@ def test_every_option_of_the_command_is_in_its_page(name: str) -> None:
 
 def test_every_refusal_of_a_grant_is_explained() -> None:
     """The texts stand where they are used, and no table of them is printed: the sources are what there is to ask."""
-    sources = "".join((ROOT / "spank/cpufreq" / f"{name}.c").read_text() for name in ("allotment", "domain", "holdings"))
+    wing = ROOT / "spank/cpufreq"
+    sources = "".join((wing / f"{name}.c").read_text() for name in ("allotment", "domain", "holdings"))
     why = words(sources, r'(?:return|none =|refuse\([^"]*|DOMAIN_WHY_MAX,|: ) ?"([a-zA-Z][^"%:\\]+)"')
     assert len(why) > 15
     why -= {"no memory", "userspace", "the journal"}
