@@ -52,6 +52,12 @@ static inline uint32_t process_mode(void)
 	return process_guard->mode;
 }
 
+/* Whether waits are forecast and naps paid for. */
+static inline bool process_has_account(void)
+{
+	return account_is_open(&process.account);
+}
+
 /* Before one of the rows of GROUP_INIT: prepares the environment for the first that starts MPI. */
 void process_call_begins(enum call_row row);
 

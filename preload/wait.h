@@ -106,6 +106,13 @@ void watch_learn(struct wait *wait, uint64_t lasted_ns);
  */
 bool wait_prepare(struct wait *wait, uintptr_t here);
 
+/*
+ * Whether the clock has jumped since the last reading. A clock that went backwards makes all readings worthless; over
+ * a second more than was asked for, it jumped, or the process was stopped (scontrol suspend) or at work: nobody waited
+ * meanwhile.
+ */
+bool wait_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns);
+
 /* The end of a wait that read the clock. */
 void wait_close(struct wait *wait);
 
