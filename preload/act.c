@@ -24,6 +24,11 @@ static const bool by_messages[CALL_ROWS] = {
 #undef CALL
 };
 
+bool act_is_by_messages(enum call_row row)
+{
+	return by_messages[row];
+}
+
 /* Of the process: only a single thread sleeps so. */
 static struct event_trust event_trust;
 
@@ -186,12 +191,15 @@ static bool is_paid(struct wait *wait, struct ladder_action action, enum forecas
 	return foresight_begin(&wait->foresight, &process.account, forecast != FORECAST_NONE, wait->last_ns, cost_ns);
 }
 
+static struct ladder_action action_poll(const struct wait *wait)
+{
+	return (struct ladder_action){is_shared(wait) ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+}
+
 /* The action if the account can pay for it, or else none that takes a time. */
 static struct ladder_action action_pay(struct wait *wait, struct ladder_action action, enum forecast forecast)
 {
-	if (is_paid(wait, action, forecast))
-		return action;
-	return (struct ladder_action){is_shared(wait) ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+	return is_paid(wait, action, forecast) ? action : action_poll(wait);
 }
 
 static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
@@ -211,6 +219,8 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 		return (struct ladder_action){MPIWAIT_RUNG_YIELD, 0, 0};
 	if (!process_has_account())
 		return ladder_next(&wait->ladder, &process.policy, moment);
+	if (foresight_looks(&wait->foresight, wait->last_ns))
+		return action_poll(wait);
 	foreseen = forecast(wait, &moment, &action);
 	if (foreseen != FORECAST_NONE)
 		return action_pay(wait, action, foreseen);

@@ -10,6 +10,9 @@
 
 #include "preload/wait.h"
 
+/* Whether calls of that row end by messages, whatever else the ranks do. */
+bool act_is_by_messages(enum call_row row);
+
 /* After as many quiet polls as the runtime needs, the latest of them at wait->last_ns, in that MPIWAIT_HOOK_*. */
 void act(struct wait *wait, uint32_t hook);
 

@@ -25,6 +25,10 @@
  *        longer is the shortest wait that is slept through.
  *     6. After a wait that a nap was too long for, the next one of that key is not forecast, but looked at.
  *
+ *     7. Where an end may be later because of the naps before it (foresight.h), it is not kept: a wait must not grow
+ *        because it was slept through. It is compared with the ends that are kept. If it is later than all of them
+ * were, by more than they vary, the margin was too small.
+ *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
  */
 #ifndef MPIWAIT_PRELOAD_PREDICTOR_H
@@ -103,12 +107,15 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 /* A nap that was asked to last ask_ns took actual_ns. */
 void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actual_ns);
 
-/*
- * There was a sign of progress, or the call ended. empty_ns: the last empty poll before that; late: a nap that was
- * advised came after it.
- */
-void predictor_progress(struct predictor *predictor, uint64_t empty_ns, bool late);
-void predictor_close(struct predictor *predictor, uint64_t empty_ns, bool late);
+/* What is known of an end: when it was; that a nap which was advised came before it; rule 7. */
+enum predictor_end { PREDICTOR_EXACT, PREDICTOR_LATE, PREDICTOR_DOUBTED, PREDICTOR_DELAYED };
+
+/* There was a sign of progress, or the call ended. empty_ns: the last empty poll before that. */
+void predictor_progress(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
+void predictor_close(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
+
+/* When the open wait will have ended, if it is like any that is kept. UINT64_MAX: nothing is known. */
+uint64_t predictor_latest(const struct predictor *predictor);
 
 /* Nothing more is forecast in the open wait, nor learned from it. */
 void predictor_drop(struct predictor *predictor);

@@ -42,6 +42,7 @@ static struct mpiwait_lane *lane_claim(void)
 static void foresight_prepare(struct foresight *foresight, struct mpiwait_lane *lane)
 {
 	foresight->lane = lane;
+	foresight->silent = process.silent;
 	if (!process.predictors || lane == &lane_overflow)
 		return;
 	foresight->predictor = &process.predictors[lane - process.slot->lane];
@@ -90,6 +91,20 @@ void wait_count(enum call_row row)
 	wait->lane->calls[row].calls++;
 }
 
+/* With a silent runtime nobody's waits are forecast for whom others may do something that needs no message of theirs.
+ */
+static void forecast_open(struct wait *wait, uint64_t now_ns)
+{
+	bool forecasts = wait->kind == CALL_WAIT && !wait->rma_lock;
+
+	if (process.silent && !act_is_by_messages((enum call_row)wait->row))
+		forecasts = false;
+	foresight_open(&wait->foresight, predictor_site(wait_caller(wait), wait->row, wait->handle, wait->peer),
+	               forecasts, now_ns);
+	if (process.silent)
+		foresight_look(&wait->foresight, now_ns, now_ns + foresight_look_left(clock_read_ns(CLOCK_REALTIME)));
+}
+
 static void wait_open(struct wait *wait, uint64_t now_ns)
 {
 	struct mpiwait_lane *lane = wait->lane;
@@ -103,8 +118,7 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 	wait->dozed = 0;
 	wait->waits++;
 	if (process_has_account())
-		foresight_open(&wait->foresight, predictor_site(wait_caller(wait), wait->row, wait->handle, wait->peer),
-		               wait->kind == CALL_WAIT && !wait->rma_lock, now_ns);
+		forecast_open(wait, now_ns);
 	lane->open_since_ns = lane->open_last_ns = now_ns;
 	__atomic_store_n(&lane->open_call, wait->row + 1, __ATOMIC_RELEASE);
 }
