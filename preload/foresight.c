@@ -55,6 +55,7 @@ static enum predictor_end end_of(struct foresight *foresight, struct account *ac
 	doubt_ns = doubt(foresight, ended_ns);
 	if (doubt_ns > 0) {
 		account_doubt(account, doubt_ns, ended_ns);
+		predictor_delay(foresight->predictor, doubt_ns);
 		foresight->lane->late_ns += doubt_ns;
 		foresight->slept_ns -= doubt_ns;
 		return PREDICTOR_DELAYED;

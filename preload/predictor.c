@@ -246,7 +246,9 @@ static void margin_learn(const struct predictor *predictor, struct predictor_ent
 
 	if (late && predictor->overslept)
 		return;
-	if (late)
+	if (predictor->delay_ns > 0)
+		margin_add(entry, predictor->delay_ns + least_ns);
+	else if (late)
 		margin_add(entry, (predictor->whole ? margin_ns : margin_ns / 4) + least_ns);
 	else if (margin_ns > least_ns)
 		entry->margin_ns -= (margin_ns - least_ns + back - 1) / back;
@@ -292,6 +294,7 @@ static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor
 	else
 		entry_pass(predictor->entry, late);
 	margin_learn(predictor, predictor->entry, late);
+	predictor->delay_ns = 0;
 }
 
 uint64_t predictor_latest(const struct predictor *predictor)

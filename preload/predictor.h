@@ -24,10 +24,9 @@
  *        one late rank in every step. The more levels a tree of the ranks has, the larger is the first margin, and the
  *        longer is the shortest wait that is slept through.
  *     6. After a wait that a nap was too long for, the next one of that key is not forecast, but looked at.
- *
  *     7. Where an end may be later because of the naps before it (foresight.h), it is not kept: a wait must not grow
- *        because it was slept through. It is compared with the ends that are kept. If it is later than all of them
- * were, by more than they vary, the margin was too small.
+ *        because it was slept through. It is compared with those that are kept: if it is later than all of them, by
+ *        more than they vary, the margin was too small by that.
  *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
  */
@@ -75,6 +74,7 @@ struct predictor {
 	uint64_t landed_ns; /* since when there has been nothing to sleep for; 0: there is, or nothing is known */
 	bool whole;         /* the latest forecast nap was to end at the landing */
 	bool overslept;     /* the kernel ended the latest nap far too late */
+	uint64_t delay_ns;  /* the naps of this phase made it end so much later: rule 7 */
 	bool foreseen;      /* there was a forecast nap in this phase */
 	struct predictor_entry *entry;       /* NULL: nothing is known */
 	uint64_t exit_ns[PREDICTOR_CLASSES]; /* running 99th percentile of what naps take longer than asked */
@@ -113,6 +113,12 @@ enum predictor_end { PREDICTOR_EXACT, PREDICTOR_LATE, PREDICTOR_DOUBTED, PREDICT
 /* There was a sign of progress, or the call ended. empty_ns: the last empty poll before that. */
 void predictor_progress(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
 void predictor_close(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
+
+/* The naps of the open wait made it end so much later, before it is told to be PREDICTOR_DELAYED. */
+static inline void predictor_delay(struct predictor *predictor, uint64_t delay_ns)
+{
+	predictor->delay_ns = delay_ns;
+}
 
 /* When the open wait will have ended, if it is like any that is kept. UINT64_MAX: nothing is known. */
 uint64_t predictor_latest(const struct predictor *predictor);
