@@ -13,6 +13,7 @@
 #define WHOLE_EXITS    8u
 #define OVERSLEPT      8u /* exit latencies */
 #define FEW_LEVELS     4u /* of a tree of 16 ranks */
+#define SILENT_PART    4u
 #define EXIT_FIRST_NS  UINT64_C(30000)
 #define EXIT_PERCENT   99u
 #define EXIT_STEPS     1024u
@@ -281,6 +282,16 @@ static void entry_pass(struct predictor_entry *entry, bool late)
 	entry->late = late;
 }
 
+/* Once it is known, in a tree of which nothing shows but its end. */
+static void margin_first(const struct predictor *predictor, struct predictor_entry *entry, uint64_t empty_ns)
+{
+	uint64_t part_ns = (empty_ns - predictor->began_ns) / SILENT_PART;
+
+	if (predictor->silent && account_levels(predictor->ranks) > FEW_LEVELS && entry->count == PREDICTOR_KNOWN &&
+	    entry->margin_ns < part_ns)
+		entry->margin_ns = part_ns;
+}
+
 static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end)
 {
 	bool late = end == PREDICTOR_LATE || end == PREDICTOR_DELAYED, kept = end <= PREDICTOR_LATE;
@@ -294,6 +305,7 @@ static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor
 	else
 		entry_pass(predictor->entry, late);
 	margin_learn(predictor, predictor->entry, late);
+	margin_first(predictor, predictor->entry, empty_ns);
 	predictor->delay_ns = 0;
 }
 

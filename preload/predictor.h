@@ -26,7 +26,8 @@
  *     6. After a wait that a nap was too long for, the next one of that key is not forecast, but looked at.
  *     7. Where an end may be later because of the naps before it (foresight.h), it is not kept: a wait must not grow
  *        because it was slept through. It is compared with those that are kept: if it is later than all of them, by
- *        more than they vary, the margin was too small by that.
+ *        more than they vary, the margin was too small by that. In jobs of more than 16 ranks the first margin is a
+ *        quarter of the wait then: what a tree has to pass on comes near its end.
  *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
  */
@@ -67,6 +68,7 @@ struct predictor_entry {
 struct predictor {
 	uint64_t previous; /* site of the waiting call before this one */
 	uint32_t ranks;    /* of the job */
+	bool silent;       /* the runtime does not say when it has made progress */
 	uint32_t stamp;
 	uint32_t phase; /* of the open wait, as all below */
 	uint64_t site;

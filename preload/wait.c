@@ -46,6 +46,7 @@ static void foresight_prepare(struct foresight *foresight, struct mpiwait_lane *
 	if (!process.predictors || lane == &lane_overflow)
 		return;
 	foresight->predictor = &process.predictors[lane - process.slot->lane];
+	foresight->predictor->silent = process.silent;
 	foresight->predictor->ranks = process.slot->size > 0 ? (uint32_t)process.slot->size : 0;
 }
 

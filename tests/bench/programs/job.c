@@ -355,6 +355,7 @@ static void ranks_reset(void)
 
 		memset(predictor, 0, sizeof(*predictor));
 		predictor->ranks = (uint32_t)rank_count;
+		predictor->silent = way == SILENT;
 		ranks[i] = (struct rank){.predictor = predictor};
 		ranks[i].ladder.rung[MPIWAIT_RUNG_NAP] = (struct ladder_latency){.timed = true, .exit_ns = 10000};
 		account_open(&ranks[i].account, 0, SLOWDOWN, (uint32_t)rank_count);

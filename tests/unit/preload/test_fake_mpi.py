@@ -62,6 +62,21 @@ def test_one_thread_naps_under_the_lock():
     assert slot["lane"][0]["naps"]["nap"] == seen["naps"] > 100 and seen["yields"] < 100000
 
 
+def test_a_runtime_that_does_not_tell_of_progress_is_looked_at_first():
+    """
+    A thousand waits of a millisecond from 1000 s on, by the clock that all nodes have: the job looks 190 ms later, for
+    17 ms; what was seen then is slept through, but for a look of 17 ms each half second.
+    """
+    seen, slot = play([LOCKED, "alike"], ACCOUNT)
+    thread = slot["lane"][0]
+    assert slot["slowdown_ppm"] == 10000
+    assert 600 <= thread["foreseen"] <= 1000 - 190 - 16, "not before the first look, nor while it lasts"
+    assert thread["early"] >= thread["foreseen"] * 9 // 10
+    assert thread["late_ns"] <= 2_000_000 + (slot["end_ns"] - slot["start_ns"]) // 100
+    by_ladder, _ = play([LOCKED, "alike"])
+    assert seen["yields"] * 2 < by_ladder["yields"]
+
+
 def test_nobody_naps_under_the_lock_once_a_second_thread_has_called():
     """The wait is over when the second has had the lock two hundred times, and a nap of the first fits in it."""
     seen, slot = play([LOCKED, "threads"])
