@@ -76,6 +76,7 @@ static void phase_count(struct foresight *foresight, uint64_t empty_ns, bool lat
 		return;
 	}
 	lane->foreseen++;
+	foresight->fresh -= foresight->fresh > 0;
 	if (late || predictor->landed_ns == 0)
 		return;
 	lane->early++;

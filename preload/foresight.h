@@ -6,17 +6,21 @@
  * quiet polls as the runtime needs to notice a message, and as one in which something did at a sign of progress and at
  * the end of the call.
  *
- * A runtime may be silent: it does not say that it made progress. Then a call may have work to do in between (to pass a
- * message on, to answer a sender), for which others wait, and of which nothing shows but that the call ends later.
- * There:
- *     - The job looks: for 17 ms of each 0.5 s, by the clock that all nodes share, no rank rests in a wait. Only the
- * ends of waits that began and ended in such a look are kept. So nobody's naps are in what is learned, neither the
- *       rank's own nor those of the ranks that it waits for.
- *     - A nap begins only after FORESIGHT_VAIN idle calls in a row in the rhythm of polls that find nothing. So many
- * are needed after a nap, too, until nothing is taken to have arrived in it. What ends the call sooner is charged.
- *     - A call that was slept in and ended later than the latest that was looked at, by more than these vary, is taken
- * to have ended later because of that: its margin grows, and the difference, or as much of it as was slept, is a debt
- *       of the account.
+ * A runtime may be silent: it does not say that it made progress. Then a call may have work to do in between (to
+ * pass a message on, to answer a sender), for which others wait, and of which nothing shows but that the call ends
+ * later. There:
+ *
+ *     1. The job looks: for 17 ms of each 0.5 s, by the clock that all nodes share, no rank rests in a wait. Only
+ *        the ends of waits that began and ended in such a look are kept. So no naps are in what is learned, neither
+ *        the rank's own nor those of the ranks that it waits for. Besides, a rank looks for 17 ms at each of the
+ *        first waits of a kind, which are new to the other ranks too; but at no more than 32 for which nothing is
+ *        forecast after that.
+ *     2. A nap begins only after FORESIGHT_VAIN idle calls in a row in the rhythm of polls that find nothing. So
+ *        many are needed after a nap, too, until nothing is taken to have arrived in it. What ends the call sooner
+ *        is charged.
+ *     3. A call that was slept in and ended later than the latest that was looked at, by more than these vary, is
+ *        taken to have ended later because of that: its margin grows, and the difference, or as much of it as was
+ *        slept, is a debt of the account.
  */
 #ifndef MPIWAIT_PRELOAD_FORESIGHT_H
 #define MPIWAIT_PRELOAD_FORESIGHT_H
@@ -33,6 +37,7 @@
 #define FORESIGHT_VAIN          16u
 #define FORESIGHT_LOOK_NS       (UINT64_C(1) << 24)
 #define FORESIGHT_LOOK_EVERY_NS (UINT64_C(1) << 29)
+#define FORESIGHT_NEW_MOST      32u
 
 /* Of one thread; all zero at first. */
 struct foresight {
@@ -47,6 +52,7 @@ struct foresight {
 	uint64_t look_ns;    /* the job looks until then */
 	bool looked;         /* it has looked at the whole wait so far */
 	uint64_t slept_ns;   /* in this call, by forecast, and not charged */
+	uint32_t fresh;      /* looks at new waits, less the waits that were forecast */
 };
 
 /* For how long the job looks still, at that time of the nodes' clock. 0: it does not. */
@@ -63,6 +69,10 @@ void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, 
 /* Of a silent runtime: the job looks until then. After foresight_open. */
 static inline void foresight_look(struct foresight *foresight, uint64_t now_ns, uint64_t until_ns)
 {
+	if (foresight->predictor && foresight->fresh < FORESIGHT_NEW_MOST && predictor_is_new(foresight->predictor)) {
+		foresight->fresh++;
+		until_ns = now_ns + FORESIGHT_LOOK_NS;
+	}
 	foresight->look_ns = until_ns;
 	foresight->looked = now_ns < until_ns;
 }

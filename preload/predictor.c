@@ -280,6 +280,7 @@ static void entry_pass(struct predictor_entry *entry, bool late)
 {
 	entry->ended_ns = 0;
 	entry->late = late;
+	entry->passed = (uint8_t)(entry->passed + (entry->passed < PREDICTOR_KNOWN));
 }
 
 /* Once it is known, in a tree of which nothing shows but its end. */
@@ -296,7 +297,7 @@ static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor
 {
 	bool late = end == PREDICTOR_LATE || end == PREDICTOR_DELAYED, kept = end <= PREDICTOR_LATE;
 
-	if (predictor->phase >= PREDICTOR_PHASES || (!predictor->entry && !kept))
+	if (predictor->phase >= PREDICTOR_PHASES)
 		return;
 	if (!predictor->entry)
 		predictor->entry = entry_make(predictor);

@@ -59,6 +59,7 @@ struct predictor_entry {
 	uint32_t stamp;              /* when it was used last, in waits */
 	uint8_t count;               /* of the ends that are kept */
 	uint8_t next;                /* where the next one goes */
+	uint8_t passed;              /* ends that were not kept, while too few were known */
 	bool late;                   /* a nap was too long for the latest end */
 	struct predictor_ends wait;  /* since the call began to wait */
 	struct predictor_ends since; /* since ended_ns; 0: not known */
@@ -115,6 +116,14 @@ enum predictor_end { PREDICTOR_EXACT, PREDICTOR_LATE, PREDICTOR_DOUBTED, PREDICT
 /* There was a sign of progress, or the call ended. empty_ns: the last empty poll before that. */
 void predictor_progress(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
 void predictor_close(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
+
+/* Whether too little is known of the open wait, and it has not been looked at in vain yet. */
+static inline bool predictor_is_new(const struct predictor *predictor)
+{
+	const struct predictor_entry *entry = predictor->entry;
+
+	return !entry || (entry->count < PREDICTOR_KNOWN && entry->passed < PREDICTOR_KNOWN);
+}
 
 /* The naps of the open wait made it end so much later, before it is told to be PREDICTOR_DELAYED. */
 static inline void predictor_delay(struct predictor *predictor, uint64_t delay_ns)

@@ -112,8 +112,8 @@ def section_lines(results: dict[str, Any]) -> list[str]:
     sizes = ", ".join(f"{group} for {steps.get(int(group.split()[0]), '?')} steps" for group in groups)
     lines = [f"[programs/job.c](programs/job.c) says how: {sizes} of 1 ms, sleeps end 5 µs late, forecasts have an "
              "account of 1 %; silent: with a runtime that does not tell of progress (MPICH, Intel MPI), where a "
-             "collective is one wait. Times are virtual. Each figure: how much longer the job is than one that polls, in %; "
-             "the CPU time of the waits, in %.", "",
+             "collective is one wait. Times are virtual. Each figure: how much longer the job is than one that polls, "
+             "in %; the CPU time of the waits, in %.", "",
              "| pattern, collective | " + " | ".join(f"{group}: {way}" for group in groups for way in WAYS) + " |",
              "|---|" + "---:|" * (len(groups) * len(WAYS))]
     for place in places(results):

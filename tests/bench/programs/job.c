@@ -278,6 +278,8 @@ static void call_wait(struct call *call, double end_ns)
 		call->look_ns = call->began_ns + foresight_look_left(call->began_ns);
 		if (way != LADDER)
 			predictor_open(rank->predictor, predictor_site(1, 1, 1, 1), call->began_ns);
+		if (way == SILENT && predictor_is_new(rank->predictor))
+			call->look_ns = call->began_ns + FORESIGHT_LOOK_NS;
 	}
 	call->origin_ns = (uint64_t)rank->now_ns + GRACE_NS;
 	rank->now_ns = (double)wait_play(call, (uint64_t)rank->now_ns + GRACE_NS, (uint64_t)end_ns + 1);

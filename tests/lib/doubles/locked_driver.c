@@ -1,6 +1,7 @@
 /*
  * A thread that waits in Recv of the fake library with a lock; with "threads", a second one polls Iprobe meanwhile, and
- * the wait is not over before that has got the lock often; with "alike", it waits a thousand times a millisecond. Prints "key value" lines.
+ * the wait is not over before that has got the lock often; with "alike", it waits a thousand times a millisecond.
+ * Prints "key value" lines.
  */
 #include <pthread.h>
 #include <stdbool.h>
