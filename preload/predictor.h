@@ -122,6 +122,8 @@ static inline bool predictor_is_new(const struct predictor *predictor)
 {
 	const struct predictor_entry *entry = predictor->entry;
 
+	if (predictor->phase >= PREDICTOR_PHASES)
+		return false;
 	return !entry || (entry->count < PREDICTOR_KNOWN && entry->passed < PREDICTOR_KNOWN);
 }
 

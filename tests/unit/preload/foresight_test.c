@@ -478,6 +478,7 @@ static void silent_begin(uint32_t ranks)
 	model.now_ns = MS;
 	predictor.silent = true;
 	predictor.ranks = ranks;
+	predictor.previous = predictor_site(7, 1, 2, 3);
 }
 
 /* Opens one more. Returns the margin of what is known of it. */
@@ -517,8 +518,11 @@ static void test_first_margins(void)
 	for (int i = 0; i < 4; i++)
 		silent_play(MS, PREDICTOR_EXACT);
 	EXPECT(silent_margin() == MS / 4, "a quarter of a tree's wait: %" PRIu64, silent_margin());
-	predictor.silent = false;
-	EXPECT(predictor_is_new(&predictor) == false, "known");
+	EXPECT(!predictor_is_new(&predictor), "known");
+	predictor_open(&predictor, predictor_site(8, 1, 2, 3), model.now_ns);
+	EXPECT(predictor_is_new(&predictor), "another");
+	predictor_drop(&predictor);
+	EXPECT(!predictor_is_new(&predictor), "nothing is learned of it");
 	silent_begin(64);
 	for (int i = 0; i < 4; i++) {
 		silent_margin();
