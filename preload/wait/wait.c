@@ -1,0 +1,240 @@
+/*
+ * Clock and accounting of a wait that lasts. Its invariant stands in wait.h.
+ */
+#include "preload/wait/wait.h"
+
+#include "preload/wait/act.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define HOUR_NS         UINT64_C(3600000000000)
+#define STOPPED_NS      UINT64_C(1000000000)
+#define SAMPLE_AFTER_NS UINT64_C(1000000)
+#define OTHERS_SHARE    256  /* of a wait: less CPU time of other threads than that is the reading's */
+#define PACE_NS         1000 /* between idle polls, and after a doze, to begin with */
+#define PACE_DOZED_NS   2000
+
+__thread struct wait wait_self __attribute__((tls_model("initial-exec")));
+
+/* For the threads beyond MPIWAIT_LANES: written by all of them, read by nobody. */
+static struct mpiwait_lane lane_overflow;
+
+static struct mpiwait_lane *lane_claim(void)
+{
+	struct mpiwait_slot *slot = process.slot;
+	uint32_t index = __atomic_fetch_add(&slot->lanes, 1, __ATOMIC_ACQ_REL);
+
+	if (index > 0) {
+		__atomic_store_n(&process.threaded, true, __ATOMIC_RELAXED);
+		process_event_end();
+	}
+	if (index >= MPIWAIT_LANES) {
+		process_flag(MPIWAIT_FLAG_LANES_FULL);
+		return &lane_overflow;
+	}
+	slot->lane[index].tid = (uint32_t)syscall(SYS_gettid);
+	return &slot->lane[index];
+}
+
+/* A thread has the predictor that belongs to its lane. Those that have none nap by the ladder alone. */
+static void foresight_prepare(struct foresight *foresight, struct mpiwait_lane *lane)
+{
+	foresight->lane = lane;
+	foresight->silent = process.silent;
+	if (!process.predictors || lane == &lane_overflow)
+		return;
+	foresight->predictor = &process.predictors[lane - process.slot->lane];
+	foresight->predictor->silent = process.silent;
+	foresight->predictor->ranks = process.slot->size > 0 ? (uint32_t)process.slot->size : 0;
+}
+
+static void thread_prepare(struct wait *wait)
+{
+	for (uint32_t i = 0; i < MPIWAIT_RUNG_COUNT; i++)
+		wait->ladder.rung[i] = (struct ladder_latency){
+		        .timed = rung_table[i].timed,
+		        .holds_core = rung_table[i].holds_core,
+		        .woken = rung_table[i].woken,
+		        .exit_ns = rung_table[i].exit_ns,
+		        .most_ns = rung_table[i].most_ns ? rung_table[i].most_ns() : 0,
+		};
+	wait->pace = (struct ladder_pace){.polled = {.ns = PACE_NS}, .dozed = {.ns = PACE_DOZED_NS}};
+	wait->lane = lane_claim();
+	wait->rung.lane = wait->lane;
+	foresight_prepare(&wait->foresight, wait->lane);
+}
+
+bool wait_prepare(struct wait *wait, uintptr_t here)
+{
+	if (here < wait->outer) {
+		wait->progressed = 1;
+		return false;
+	}
+	if (!wait->lane)
+		thread_prepare(wait);
+	if (wait->outer != 0 && wait->polls >= WAIT_FREE_POLLS)
+		wait_close(wait);
+	wait->entered_ns = 0;
+	wait->entered_cpu_ns = 0;
+	wait->polls = 0;
+	wait->outer = 0;
+	return true;
+}
+
+void wait_count(enum call_row row)
+{
+	struct wait *wait = &wait_self;
+
+	if (!wait->lane)
+		wait_prepare(wait, 0);
+	wait->lane->calls[row].calls++;
+}
+
+/* With a silent runtime nobody's waits are forecast for whom others may do something that needs no message of theirs.
+ */
+static void forecast_open(struct wait *wait, uint64_t now_ns)
+{
+	bool forecasts = wait->kind == CALL_WAIT && !wait->rma_lock;
+
+	if (process.silent && !act_is_by_messages((enum call_row)wait->row))
+		forecasts = false;
+	foresight_open(&wait->foresight, predictor_site(wait_caller(wait), wait->row, wait->handle, wait->peer),
+	               forecasts, now_ns);
+	if (process.silent)
+		foresight_look(&wait->foresight, now_ns, now_ns + foresight_look_left(clock_read_ns(CLOCK_REALTIME)));
+}
+
+static void wait_open(struct wait *wait, uint64_t now_ns)
+{
+	struct mpiwait_lane *lane = wait->lane;
+
+	wait->first_ns = wait->origin_ns = wait->last_ns = now_ns;
+	wait->sample_ns = 0;
+	wait->lower_ns = process.pstate_after_ns;
+	wait->rung.event = EVENT_NONE;
+	wait->pace.held_ns = 0;
+	wait->quiet = 0;
+	wait->dozed = 0;
+	wait->waits++;
+	if (process_has_account())
+		forecast_open(wait, now_ns);
+	lane->open_since_ns = lane->open_last_ns = now_ns;
+	__atomic_store_n(&lane->open_call, wait->row + 1, __ATOMIC_RELEASE);
+}
+
+bool wait_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns)
+{
+	uint64_t gap_ns = now_ns - wait->last_ns;
+
+	if (now_ns < wait->last_ns) {
+		wait_open(wait, now_ns);
+		return true;
+	}
+	if (gap_ns <= STOPPED_NS || gap_ns - STOPPED_NS <= asked_ns)
+		return false;
+	foresight_drop(&wait->foresight);
+	wait->first_ns += gap_ns;
+	wait->origin_ns += gap_ns;
+	wait->lane->open_since_ns += gap_ns;
+	wait->last_ns = now_ns;
+	wait->sample_ns = 0;
+	return true;
+}
+
+/* Signs of progress: w begins anew at each, and a mere hint of one costs the polls of another burst. */
+static void wait_look(struct wait *wait, uint64_t now_ns)
+{
+	enum ladder_sign sign = ladder_gap(&wait->pace, wait->dozed, now_ns, now_ns - wait->last_ns);
+
+	if (wait->progressed || now_ns - wait->origin_ns > HOUR_NS)
+		sign = LADDER_PROGRESS;
+	if (process_has_account() && wait->progressed)
+		foresight_progress(&wait->foresight, &process.account, wait->last_ns, now_ns);
+	if (sign == LADDER_PROGRESS)
+		wait->origin_ns = now_ns;
+	if (sign != LADDER_QUIET)
+		wait->quiet = 0;
+}
+
+/* Of threads that wait at the same time, one counts the others: the first that called MPI. */
+static bool counts_others(const struct wait *wait)
+{
+	return wait->lane == process.slot->lane;
+}
+
+static void sample_begin(struct wait *wait, uint64_t now_ns)
+{
+	wait->sample_ns = now_ns;
+	wait->sample_cpu_ns = clock_thread_cpu_ns();
+	if (counts_others(wait))
+		wait->sample_others_ns = clock_process_cpu_ns() - wait->sample_cpu_ns;
+}
+
+static void wait_clock(struct wait *wait, uint64_t now_ns)
+{
+	if (wait->polls == WAIT_FREE_POLLS)
+		wait_open(wait, now_ns);
+	else if (!wait_jumped(wait, now_ns, 0))
+		wait_look(wait, now_ns);
+	act_judge(wait, wait->progressed);
+	wait->progressed = 0;
+	wait->dozed = 0;
+	wait->last_ns = now_ns;
+	wait->lane->open_last_ns = now_ns;
+	if (wait->sample_ns == 0 && now_ns - wait->first_ns >= SAMPLE_AFTER_NS && !wait->loop.open)
+		sample_begin(wait, now_ns);
+}
+
+/* The CPU time is read later than the last poll: of the little beyond it, nothing is counted. */
+static void sample_add(const struct wait *wait)
+{
+	uint64_t sampled_ns = wait->last_ns - wait->sample_ns;
+	uint64_t now_cpu_ns = clock_thread_cpu_ns(), cpu_ns = now_cpu_ns - wait->sample_cpu_ns;
+	uint64_t others_ns = counts_others(wait) ? clock_process_cpu_ns() - now_cpu_ns - wait->sample_others_ns : 0;
+
+	wait->lane->sampled_ns += sampled_ns;
+	wait->lane->sampled_cpu_ns += cpu_ns < sampled_ns ? cpu_ns : sampled_ns;
+	/* The two clocks are read one after the other: what is that little, to either side, is no thread's. */
+	if ((int64_t)others_ns > (int64_t)(sampled_ns / OTHERS_SHARE))
+		wait->lane->threads_cpu_ns += others_ns;
+}
+
+void wait_close(struct wait *wait)
+{
+	struct mpiwait_lane *lane = wait->lane;
+	struct mpiwait_call_stats *call = &lane->calls[wait->row];
+	uint64_t wait_ns = wait->last_ns - wait->first_ns;
+
+	rung_leave(&wait->rung);
+	if (process_mode() == PROCESS_INERT)
+		return;
+	act_judge(wait, true);
+	if (process_has_account())
+		foresight_close(&wait->foresight, &process.account, wait->last_ns);
+	call->waits++;
+	call->wait_ns += wait_ns;
+	if (wait_ns > call->longest_ns)
+		call->longest_ns = wait_ns;
+	lane->idle_polls += wait->polls;
+	if (wait->sample_ns != 0)
+		sample_add(wait);
+	__atomic_store_n(&lane->open_call, 0, __ATOMIC_RELEASE);
+}
+
+bool wait_idle(struct wait *wait, uint32_t hook)
+{
+	if (process_mode() == PROCESS_INERT)
+		return false;
+	if (__builtin_expect(!(__atomic_load_n(&process.slot->hooks, __ATOMIC_RELAXED) & hook), 0))
+		process_hook(hook);
+	wait->lane->hook_polls[__builtin_ctz(hook)]++;
+	wait_clock(wait, clock_now_ns());
+	if (wait->kind != CALL_WAIT || __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED) == 0)
+		return false;
+	if (process.pstate_after_ns != UINT64_MAX && !wait->loop.open)
+		act_lower(wait);
+	if (++wait->quiet >= process.burst)
+		act(wait, hook);
+	return true;
+}
