@@ -10,43 +10,11 @@
 #define HOUR_NS        UINT64_C(3600000000000)
 #define YIELD_OWN_NS   1500 /* a yield that takes longer has let somebody else run */
 #define SHARED_CREDIT  64   /* quick yields in a row after which the core counts as ours again */
-#define EVENT_REST_NS  UINT64_C(1000000)
 #define TRY_EVERY      8
 #define LOCK_SHARE     64   /* of a wait for a lock: its cap, once that is more than the policy's */
 #define LANDED_REST_NS 1000 /* between two polls after the landing: what comes meanwhile is found that much later */
 #define CLOCK_BACK_NS  UINT64_C(1000000) /* until a core that was lowered runs at full speed again */
 #define PROBE_EVERY    16                /* waits: a yield costs a quarter of a microsecond, a shared core everything */
-
-/* One-sided waits and files may move by other ways than messages: no message need end them. */
-static const bool by_messages[CALL_ROWS] = {
-#define CALL(name, arguments, kind, large, group, ...) GROUP_##group == GROUP_P2P || GROUP_##group == GROUP_COLLECTIVE,
-#include "preload/mpi/mpi_calls.def"
-#undef CALL
-};
-
-bool act_is_by_messages(enum call_row row)
-{
-	return by_messages[row];
-}
-
-/* Of the process: only a single thread sleeps so. */
-static struct event_trust event_trust;
-
-void act_judge(struct wait *wait, bool found)
-{
-	enum event_end end = wait->rung.event;
-
-	if (end == EVENT_NONE)
-		return;
-	wait->rung.event = EVENT_NONE;
-	wait->rung.event_missed = end == EVENT_TIMEOUT && found;
-	wait->lane->event_wakes += end == EVENT_WOKEN && found;
-	wait->lane->event_lost += end == EVENT_LOST;
-	if (event_learn(&event_trust, end, found))
-		process_event_end();
-	else if (event_is_refused(&event_trust))
-		wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns = wait->last_ns + EVENT_REST_NS;
-}
 
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
 {
@@ -74,9 +42,9 @@ static bool hook_is_locked(uint32_t hook)
  */
 static uint64_t woken_most_ns(const struct wait *wait)
 {
-	if (!by_messages[wait->row] || wait->loop.open)
+	if (!wait_is_by_messages((enum call_row)wait->row) || wait->loop.open)
 		return 0;
-	if (event_is_trusted(&event_trust))
+	if (event_is_trusted(&wait_event_trust))
 		return process.config.event_ns;
 	return wait->waits % TRY_EVERY == 0 ? process.policy.max_ns : 0;
 }
@@ -104,7 +72,7 @@ static enum mpiwait_rung rung_timed(bool shared)
 /* Whether a sleep is proven to end with the message, and may begin. */
 static bool event_serves(const struct wait *wait, const struct ladder_moment *moment)
 {
-	return moment->woken_ns > 0 && event_is_trusted(&event_trust) &&
+	return moment->woken_ns > 0 && event_is_trusted(&wait_event_trust) &&
 	       process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT &&
 	       wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns <= moment->now_ns;
 }
@@ -169,7 +137,7 @@ static enum forecast forecast(struct wait *wait, struct ladder_moment *moment, s
 /* What a message is proven to end costs its exit latency. */
 static bool is_woken(const struct wait *wait, struct ladder_action action)
 {
-	return wait->ladder.rung[action.rung].woken && event_is_trusted(&event_trust);
+	return wait->ladder.rung[action.rung].woken && event_is_trusted(&wait_event_trust);
 }
 
 static bool is_shared(const struct wait *wait)
@@ -258,7 +226,7 @@ static void action_learn(struct wait *wait, struct ladder_action action, uint64_
 		shared_learn(wait, actual_ns);
 }
 
-void act(struct wait *wait, uint32_t hook)
+static void act(struct wait *wait, uint32_t hook)
 {
 	uint64_t began_ns = wait->last_ns, now_ns;
 	struct mpiwait_lane *lane = wait->lane;
@@ -292,7 +260,11 @@ static bool lasts_by_forecast(const struct wait *wait, bool low)
 	return left_ns >= CLOCK_BACK_NS + (low ? 0 : process.pstate_after_ns) && !wait->rma_lock;
 }
 
-void act_lower(struct wait *wait)
+/*
+ * At low frequency for the rest of the wait, or until there is a sign of progress; never under the cap for locks. After
+ * each such sign it takes twice as long: a wait of many steps, or of false signs, changes the frequency a few times.
+ */
+static void act_lower(struct wait *wait)
 {
 	uint64_t origin_ns = foresight_origin(&wait->foresight, wait->origin_ns);
 	bool foreseen = wait->foresight.landing_ns != 0, low = rung_pstate_is_low(&wait->rung);
@@ -303,4 +275,21 @@ void act_lower(struct wait *wait)
 		wait->lower_ns *= 2;
 	if (lasts || low)
 		rung_pstate_hold(&wait->rung, wait->last_ns, lasts);
+}
+
+bool wait_idle(struct wait *wait, uint32_t hook)
+{
+	if (process_mode() == PROCESS_INERT)
+		return false;
+	if (__builtin_expect(!(__atomic_load_n(&process.slot->hooks, __ATOMIC_RELAXED) & hook), 0))
+		process_hook(hook);
+	wait->lane->hook_polls[__builtin_ctz(hook)]++;
+	wait_clock(wait, clock_now_ns());
+	if (wait->kind != CALL_WAIT || __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED) == 0)
+		return false;
+	if (process.pstate_after_ns != UINT64_MAX && !wait->loop.open)
+		act_lower(wait);
+	if (++wait->quiet >= process.burst)
+		act(wait, hook);
+	return true;
 }

@@ -10,19 +10,11 @@
 
 #include "preload/wait/wait.h"
 
-/* Whether calls of that row end by messages, whatever else the ranks do. */
-bool act_is_by_messages(enum call_row row);
-
-/* After as many quiet polls as the runtime needs, the latest of them at wait->last_ns, in that MPIWAIT_HOOK_*. */
-void act(struct wait *wait, uint32_t hook);
-
-/* What the latest sleep for an event was worth, now that the polls after it have shown what there was. */
-void act_judge(struct wait *wait, bool found);
-
 /*
- * At low frequency for the rest of the wait, or until there is a sign of progress; never under the cap for locks. After
- * each such sign it takes twice as long: a wait of many steps, or of false signs, changes the frequency a few times.
+ * An idle poll past the first WAIT_FREE_POLLS of the open call, seen by that MPIWAIT_HOOK_*. Reads the clock, accounts,
+ * and in a WAIT call of a policy that has rungs spends some time. Returns false where it spent none, and the caller
+ * should do what would have happened without the library. Keeps errno.
  */
-void act_lower(struct wait *wait);
+bool wait_idle(struct wait *wait, uint32_t hook);
 
 #endif

@@ -3,19 +3,32 @@
  */
 #include "preload/wait/wait.h"
 
-#include "preload/wait/act.h"
-
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define HOUR_NS         UINT64_C(3600000000000)
 #define STOPPED_NS      UINT64_C(1000000000)
+#define EVENT_REST_NS   UINT64_C(1000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
 #define OTHERS_SHARE    256  /* of a wait: less CPU time of other threads than that is the reading's */
 #define PACE_NS         1000 /* between idle polls, and after a doze, to begin with */
 #define PACE_DOZED_NS   2000
 
 __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
+
+/* One-sided waits and files may move by other ways than messages: no message need end them. */
+static const bool by_messages[CALL_ROWS] = {
+#define CALL(name, arguments, kind, large, group, ...) GROUP_##group == GROUP_P2P || GROUP_##group == GROUP_COLLECTIVE,
+#include "preload/mpi/mpi_calls.def"
+#undef CALL
+};
+
+bool wait_is_by_messages(enum call_row row)
+{
+	return by_messages[row];
+}
+
+struct event_trust wait_event_trust;
 
 /* For the threads beyond MPIWAIT_LANES: written by all of them, read by nobody. */
 static struct mpiwait_lane lane_overflow;
@@ -91,13 +104,30 @@ void wait_count(enum call_row row)
 	wait->lane->calls[row].calls++;
 }
 
+/* What the latest sleep for an event was worth, now that the polls after it have shown what there was. */
+static void event_judge(struct wait *wait, bool found)
+{
+	enum event_end end = wait->rung.event;
+
+	if (end == EVENT_NONE)
+		return;
+	wait->rung.event = EVENT_NONE;
+	wait->rung.event_missed = end == EVENT_TIMEOUT && found;
+	wait->lane->event_wakes += end == EVENT_WOKEN && found;
+	wait->lane->event_lost += end == EVENT_LOST;
+	if (event_learn(&wait_event_trust, end, found))
+		process_event_end();
+	else if (event_is_refused(&wait_event_trust))
+		wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns = wait->last_ns + EVENT_REST_NS;
+}
+
 /* With a silent runtime nobody's waits are forecast for whom others may do something that needs no message of theirs.
  */
 static void forecast_open(struct wait *wait, uint64_t now_ns)
 {
 	bool forecasts = wait->kind == CALL_WAIT && !wait->rma_lock;
 
-	if (process.silent && !act_is_by_messages((enum call_row)wait->row))
+	if (process.silent && !wait_is_by_messages((enum call_row)wait->row))
 		forecasts = false;
 	foresight_open(&wait->foresight, predictor_site(wait_caller(wait), wait->row, wait->handle, wait->peer),
 	               forecasts, now_ns);
@@ -171,13 +201,13 @@ static void sample_begin(struct wait *wait, uint64_t now_ns)
 		wait->sample_others_ns = clock_process_cpu_ns() - wait->sample_cpu_ns;
 }
 
-static void wait_clock(struct wait *wait, uint64_t now_ns)
+void wait_clock(struct wait *wait, uint64_t now_ns)
 {
 	if (wait->polls == WAIT_FREE_POLLS)
 		wait_open(wait, now_ns);
 	else if (!wait_jumped(wait, now_ns, 0))
 		wait_look(wait, now_ns);
-	act_judge(wait, wait->progressed);
+	event_judge(wait, wait->progressed);
 	wait->progressed = 0;
 	wait->dozed = 0;
 	wait->last_ns = now_ns;
@@ -209,7 +239,7 @@ void wait_close(struct wait *wait)
 	rung_leave(&wait->rung);
 	if (process_mode() == PROCESS_INERT)
 		return;
-	act_judge(wait, true);
+	event_judge(wait, true);
 	if (process_has_account())
 		foresight_close(&wait->foresight, &process.account, wait->last_ns);
 	call->waits++;
@@ -220,21 +250,4 @@ void wait_close(struct wait *wait)
 	if (wait->sample_ns != 0)
 		sample_add(wait);
 	__atomic_store_n(&lane->open_call, 0, __ATOMIC_RELEASE);
-}
-
-bool wait_idle(struct wait *wait, uint32_t hook)
-{
-	if (process_mode() == PROCESS_INERT)
-		return false;
-	if (__builtin_expect(!(__atomic_load_n(&process.slot->hooks, __ATOMIC_RELAXED) & hook), 0))
-		process_hook(hook);
-	wait->lane->hook_polls[__builtin_ctz(hook)]++;
-	wait_clock(wait, clock_now_ns());
-	if (wait->kind != CALL_WAIT || __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED) == 0)
-		return false;
-	if (process.pstate_after_ns != UINT64_MAX && !wait->loop.open)
-		act_lower(wait);
-	if (++wait->quiet >= process.burst)
-		act(wait, hook);
-	return true;
 }

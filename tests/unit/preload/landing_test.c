@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "preload/wait/act.h"
 #include "preload/wait/entry.h"
 #include "preload/wait/wait.h"
 #include "tests/lib/check.h"

@@ -29,6 +29,7 @@
 #include <time.h>
 
 #include "preload/process/config.h"
+#include "preload/wait/act.h"
 #include "preload/wait/entry.h"
 #include "preload/wait/wait.h"
 #include "spank/policy/policy.h"
