@@ -113,8 +113,9 @@ static void predictors_map(void)
  */
 static void foresight_start(struct mpiwait_slot *slot)
 {
-	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || process.hooks == 0 || slot->size <= 0 ||
-	    slot->size > FORESIGHT_RANKS_MOST)
+	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || process.hooks == 0)
+		return;
+	if (slot->size <= 0 || slot->size > FORESIGHT_RANKS_MOST)
 		return;
 	predictors_map();
 	if (process.silent)
