@@ -7,6 +7,7 @@ import json
 import sys
 from typing import Any
 
+from . import brief
 from .advice import advice, ending_of
 from .csv_rows import csv_text
 from .errors import Refusal
@@ -64,6 +65,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot", metavar="FILE", type=picture_path, help="draw one page into FILE (.png, .svg or .pdf) instead"
     )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
+    brief.add_arguments(parser)
     add_output_arguments(parser, "the record and sacct's fields as JSON")
 
 
@@ -147,15 +149,18 @@ def _targets(arguments: argparse.Namespace) -> list[Target | str]:
 def _check_usage(arguments: argparse.Namespace) -> None:
     if sum(map(bool, (arguments.json, arguments.csv, arguments.plot))) > 1:
         arguments.refuse_usage("--json, --csv and --plot exclude each other")
+    brief.check_usage(arguments)
     several = len(arguments.jobs) + len(arguments.record) > 1
     if arguments.all_ranks and (several or arguments.json or arguments.csv or arguments.plot):
         arguments.refuse_usage("--all-ranks is for the text of one job: --json, --csv and --plot have every rank")
-    if arguments.duplicates and len(arguments.jobs) > 1:
+    if arguments.duplicates and len(arguments.jobs) > 1 and not arguments.brief:
         arguments.refuse_usage("--duplicates is for one job")
 
 
 def run(arguments: argparse.Namespace) -> int:
     _check_usage(arguments)
+    if arguments.brief:
+        return brief.run(arguments)
     targets = _targets(arguments)
     founds: list[Found] = []
     spool = arguments.spool if arguments.spool is not None else site_spool() if arguments.jobs else ""

@@ -13,8 +13,8 @@ from .chart import RISING
 from .compare import difference
 from .sacct_many import Period
 from .top_rows import JobUse, Row
-from .top_view import STATES, clock, draw_remarks
-from .units import count, duration, percent, plural, safe, scaled
+from .top_view import STATES, draw_remarks
+from .units import clock, count, duration, percent, plural, safe, scaled
 
 if TYPE_CHECKING:
     from .top import Tally
