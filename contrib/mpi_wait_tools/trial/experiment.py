@@ -69,15 +69,13 @@ class Experiment:
         keys = ("command", "policies", "launcher", "figure")
         return all(getattr(self, key) == getattr(other, key) for key in keys)
 
-    def in_round(self, number: int) -> dict[str, Run]:
-        """The runs of a round, by policy."""
-        return {run.policy: run for run in self.runs if run.round == number}
-
     def rounds(self) -> Iterator[dict[str, Run]]:
-        """Those in which the program ended well without a policy."""
-        for number in sorted({run.round for run in self.runs} - {0}):
-            runs = self.in_round(number)
-            if BASELINE in runs and runs[BASELINE].status == 0:
+        """The runs by policy, of the rounds in which the program ended well without one."""
+        found: dict[int, dict[str, Run]] = {}
+        for run in self.runs:
+            found.setdefault(run.round, {})[run.policy] = run
+        for number, runs in sorted(found.items()):
+            if number and BASELINE in runs and runs[BASELINE].status == 0:
                 yield runs
 
     def pairs(self, policy: str, measure: str) -> list[tuple[float, float]]:
@@ -95,8 +93,8 @@ class Experiment:
 
     def done(self) -> int:
         """How many rounds have all of their runs, be it that a policy ended badly."""
-        return sum(1 for runs in self.rounds() if all(policy in runs for policy in self.policies if not self.is_out(
-            policy)))
+        left = [policy for policy in self.policies if not self.is_out(policy)]
+        return sum(1 for runs in self.rounds() if all(policy in runs for policy in left))
 
     def failures(self, policy: str) -> list[Run]:
         return [run for run in self.runs if run.policy == policy and run.status]

@@ -8,9 +8,11 @@ people can afford it holds the truth as often as it says, which percentiles of a
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 BOOTSTRAP_ROUNDS_MIN = 10
 BOOTSTRAP_SAMPLES = 4000
@@ -46,14 +48,20 @@ class Ratio:
         return Ratio(1 / self.ratio, low, high, self.rounds, self.noise, other)
 
 
-def t_quantile(freedom: int) -> float:
-    """Two-sided 95 %; freedom is 1 at least. By scipy where it is there, which differs in the fourth digit only."""
+@functools.lru_cache
+def scipy_stats() -> Any:
+    """The module, None where it is missing."""
     try:
         from scipy import stats  # type: ignore
-
-        return float(stats.t.ppf(0.975, freedom))
     except ImportError:
-        pass
+        return None
+    return stats
+
+
+def t_quantile(freedom: int) -> float:
+    """Two-sided 95 %; freedom is 1 at least. By scipy where it is there, which differs in the fourth digit only."""
+    if (stats := scipy_stats()) is not None:
+        return float(stats.t.ppf(0.975, freedom))
     if freedom <= len(_T):
         return _T[freedom - 1]
     # Cornish and Fisher's expansion about the normal quantile, to four digits from 30 on.
@@ -65,9 +73,7 @@ def _bootstrap(logs: Sequence[float]) -> tuple[float, float] | None:
     """Efron's bias-corrected and accelerated interval, by scipy. None where that is missing, or for few rounds."""
     if len(logs) < BOOTSTRAP_ROUNDS_MIN or max(logs) == min(logs):
         return None
-    try:
-        from scipy import stats  # type: ignore
-    except ImportError:
+    if (stats := scipy_stats()) is None:
         return None
 
     def mean(sample: Sequence[float]) -> float:
