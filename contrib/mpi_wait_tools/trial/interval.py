@@ -2,13 +2,11 @@
 
 The runs are paired by round, which takes out what drifts from round to round. A ratio is the geometric mean of the
 pairs' ratios; its interval is Student's t interval of the mean of their logarithms. With the five to thirty rounds that
-people can afford it holds the truth as often as it says, which percentiles of a bootstrap do not below some twenty
-(tests/unit/tools/test_try_interval.py).
+people can afford it holds the truth as often as it says (tests/unit/tools/test_try_verdict.py).
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,20 +46,8 @@ class Ratio:
         return Ratio(1 / self.ratio, low, high, self.rounds, self.noise, other)
 
 
-@functools.lru_cache
-def scipy_stats() -> Any:
-    """The module, None where it is missing."""
-    try:
-        from scipy import stats  # type: ignore
-    except ImportError:
-        return None
-    return stats
-
-
 def t_quantile(freedom: int) -> float:
-    """Two-sided 95 %; freedom is 1 at least. By scipy where it is there, which differs in the fourth digit only."""
-    if (stats := scipy_stats()) is not None:
-        return float(stats.t.ppf(0.975, freedom))
+    """Two-sided 95 %; freedom is 1 at least."""
     if freedom <= len(_T):
         return _T[freedom - 1]
     # Cornish and Fisher's expansion about the normal quantile, to four digits from 30 on.
@@ -69,25 +55,31 @@ def t_quantile(freedom: int) -> float:
     return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
 
 
-def _bootstrap(logs: Sequence[float]) -> tuple[float, float] | None:
-    """Efron's bias-corrected and accelerated interval, by scipy. None where that is missing, or for few rounds."""
+def _logs(pairs: Sequence[tuple[float, float]]) -> list[float]:
+    return [math.log(after / before) for before, after in pairs if before > 0 and after > 0]
+
+
+def bootstrap_of(pairs: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """A second opinion, which knows of no normal distribution: Efron's bias-corrected and accelerated interval, by
+    scipy. None where that is missing, or for few rounds."""
+    logs = _logs(pairs)
     if len(logs) < BOOTSTRAP_ROUNDS_MIN or max(logs) == min(logs):
         return None
-    if (stats := scipy_stats()) is None:
+    try:
+        from scipy import stats  # type: ignore
+    except ImportError:
         return None
 
-    def mean(sample: Sequence[float]) -> float:
-        return math.fsum(sample) / len(sample)
+    def mean(sample: Any, axis: int = -1) -> Any:
+        return sample.mean(axis=axis)
 
-    found = stats.bootstrap(
-        (list(logs),), mean, n_resamples=BOOTSTRAP_SAMPLES, vectorized=False, random_state=0
-    ).confidence_interval
+    found = stats.bootstrap((logs,), mean, n_resamples=BOOTSTRAP_SAMPLES, random_state=0).confidence_interval
     return math.exp(float(found.low)), math.exp(float(found.high))
 
 
 def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
     """pairs: (without, with) of each round. None: no pair in which both are greater than 0."""
-    logs = [math.log(after / before) for before, after in pairs if before > 0 and after > 0]
+    logs = _logs(pairs)
     if not logs:
         return None
     mean = math.fsum(logs) / len(logs)
@@ -95,8 +87,7 @@ def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
         return Ratio(math.exp(mean), None, None, 1, None)
     spread = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1))
     half = t_quantile(len(logs) - 1) * spread / math.sqrt(len(logs))
-    return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(logs), math.expm1(spread),
-                 _bootstrap(logs))
+    return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(logs), math.expm1(spread))
 
 
 def mean_of(values: Sequence[float]) -> float | None:

@@ -68,9 +68,9 @@ class Steps:
         while time.monotonic() < deadline:
             listed = read_steps(self.job)
             fresh = {name: step for name, step in (listed or {}).items() if name not in self.known}
-            settled = bool(fresh) and all(step.has_ended for step in fresh.values()) and fresh.keys() == found.keys()
-            found = fresh
-            if settled and (self.expected is None or len(fresh) >= self.expected):
+            settled = bool(fresh) and all(step.has_ended for step in fresh.values())
+            again, found = fresh.keys() == found.keys(), fresh
+            if settled and (again if self.expected is None else len(fresh) >= self.expected):
                 break
             time.sleep(PAUSE_S)
         self.known |= set(found)

@@ -7,11 +7,11 @@ exclude is not concluded.
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..units import plural, safe
 from .experiment import BASELINE, Experiment
-from .interval import Ratio, mean_of, ratio_of
+from .interval import Ratio, bootstrap_of, mean_of, ratio_of
 
 MEASURES = ("time", "figure", "cpu", "energy")
 SMALL = 0.02  # of what is used: a saving below this is small
@@ -106,13 +106,14 @@ def decide(slower: Ratio, saving: Ratio | None, allow: float) -> str:
     return USE if within else UNSURE
 
 
-def measures_of(experiment: Experiment, policy: str, energy: Energy) -> dict[str, Ratio]:
+def measures_of(experiment: Experiment, policy: str, energy: Energy, bootstrap: bool = False) -> dict[str, Ratio]:
     found = {}
     for name in MEASURES:
         measure = energy.measure if name == "energy" else name
-        ratio = ratio_of(experiment.pairs(policy, measure)) if measure else None
+        pairs = experiment.pairs(policy, measure) if measure else []
+        ratio = ratio_of(pairs)
         if ratio is not None:
-            found[name] = ratio
+            found[name] = replace(ratio, bootstrap=bootstrap_of(pairs)) if bootstrap else ratio
     return found
 
 
@@ -147,9 +148,9 @@ def _failed(experiment: Experiment, policy: str) -> str:
     )
 
 
-def verdict_of(experiment: Experiment, policy: str) -> Verdict:
+def verdict_of(experiment: Experiment, policy: str, bootstrap: bool = False) -> Verdict:
     energy, name = energy_of(experiment), safe(policy)
-    measures = measures_of(experiment, policy, energy)
+    measures = measures_of(experiment, policy, energy, bootstrap)
     if experiment.is_out(policy):
         return Verdict(policy, FAILED, _failed(experiment, policy), measures)
     time = measures.get("time")
@@ -175,7 +176,7 @@ def verdict_of(experiment: Experiment, policy: str) -> Verdict:
 
 
 def verdicts(experiment: Experiment) -> list[Verdict]:
-    return [verdict_of(experiment, policy) for policy in experiment.policies]
+    return [verdict_of(experiment, policy, True) for policy in experiment.policies]
 
 
 def baseline(experiment: Experiment) -> dict[str, float]:
