@@ -136,6 +136,13 @@ def _begun(arguments: argparse.Namespace, command: tuple[str, ...], store: Store
     return replace(kept, more_is_better=asked.more_is_better, allow=asked.allow)
 
 
+def _last_words(tail: str) -> str:
+    """What the program said at last, before srun's remarks on its end."""
+    lines = tail.split("\n")
+    own = [line for line in lines if not line.startswith(("srun: ", "slurmstepd: "))]
+    return (own or lines)[-1]
+
+
 class Trial:
     """One experiment that is being run here."""
 
@@ -163,8 +170,7 @@ class Trial:
         run = Run(number, policy, outcome.status, outcome.wall_s, cpu_s or None, outcome.figure,
                   summed(step.joules for step in mine.values()), job=self.job if mine else "", steps=tuple(mine))
         if outcome.status:
-            last = outcome.tail.rpartition("\n")[2]
-            said = f": {last}" if last else ", and said nothing"
+            said = f": {last}" if (last := _last_words(outcome.tail)) else ", and said nothing"
             _say(f"{safe(policy)} ended with {ended(outcome.status)}{said}")
             if number == 0:
                 how = ended(outcome.status)

@@ -18,6 +18,7 @@ from .experiment import Experiment, Run
 
 PATIENCE_S = 15  # slurmdbd hears of a step's end a moment later
 PAUSE_S = 0.3
+FAILURES_MAX = 3  # of sacct, one after the other
 FIELDS = ("JobIDRaw", "State", "TotalCPU", "ConsumedEnergyRaw")
 LIVING = ("RUNNING", "PENDING", "SUSPENDED")
 
@@ -65,8 +66,10 @@ class Steps:
             return {}
         deadline = time.monotonic() + (PATIENCE_S if self.by_srun or self.expected else PATIENCE_S / 3)
         found: dict[str, StepUse] = {}
-        while time.monotonic() < deadline:
+        failures = 0
+        while failures < FAILURES_MAX and time.monotonic() < deadline:
             listed = read_steps(self.job)
+            failures = failures + 1 if listed is None else 0
             fresh = {name: step for name, step in (listed or {}).items() if name not in self.known}
             settled = bool(fresh) and all(step.has_ended for step in fresh.values())
             again, found = fresh.keys() == found.keys(), fresh
@@ -77,7 +80,8 @@ class Steps:
         if self.expected is None:
             self.expected = len(found)
         if len(found) < self.expected or (self.by_srun and not found):
-            self.problem = f"sacct did not tell of a step within {PATIENCE_S} s: CPU time is not known from there on"
+            how = "failed" if failures else f"did not tell of a step within {PATIENCE_S} s"
+            self.problem = f"sacct {how}: CPU time is not known from there on"
             self.expected = 0
             return {}
         return found if all(step.has_ended for step in found.values()) else {}

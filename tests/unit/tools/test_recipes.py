@@ -82,7 +82,8 @@ def mailed(folder: Path, subject: str) -> tuple[str, list[str]]:
         (folder / name).chmod(0o755)
     text = MAIL.read_text().replace("/usr/bin/", f"{folder}/").replace("sleep 3", "sleep 0")
     (folder / "mail-report").write_text(text)
-    done = subprocess.run(["bash", folder / "mail-report", "-s", subject, "ada"], capture_output=True, text=True,
+    (folder / "mail-report").chmod(0o755)
+    done = subprocess.run([folder / "mail-report", "-s", subject, "ada"], capture_output=True, text=True,
                           timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     said, asked = folder / "mail.said", folder / "mpi-wait.asked"

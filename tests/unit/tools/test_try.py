@@ -8,7 +8,6 @@ import pathlib
 import re
 import signal
 import subprocess
-import time
 from typing import Any
 
 import pytest
@@ -92,10 +91,12 @@ def test_each_round_has_each_policy_once(trial: Try) -> None:
     assert len(ran) == 1 + 3 * 3 and ran[0] == "off"
     rounds = [ran[start : start + 3] for start in (1, 4, 7)]
     assert all(sorted(one) == ["event", "nap,slowdown=2", "off"] for one in rounds)
-    assert answer["rounds"] == 3 and answer["ended"] == "3 rounds" and answer["off"]["cpu"] == pytest.approx(8, rel=0.15)
+    assert answer["rounds"] == 3 and answer["ended"] == "3 rounds"
+    assert answer["off"]["cpu"] == pytest.approx(8, rel=0.15)
     nap, event = answer["policies"]
     assert nap["policy"] == "nap,slowdown=2" and nap["measures"]["cpu"]["ratio"] == pytest.approx(0.5, rel=0.15)
-    assert nap["measures"]["cpu"]["high"] < 0.8 and event["measures"]["cpu"]["low"] < 1 < event["measures"]["cpu"]["high"]
+    assert nap["measures"]["cpu"]["high"] < 0.8
+    assert event["measures"]["cpu"]["low"] < 1 < event["measures"]["cpu"]["high"]
     assert "energy" not in nap["measures"] and answer["energy"] is None
     assert "first run, thrown away" in done.stderr and "round 3 of 3: event" in done.stderr
     kept = json.loads(trial.state.read_text())
@@ -116,11 +117,11 @@ def test_none_one_and_two_rounds(trial: Try, rounds: str, ran: int, words: str) 
 
 
 def test_a_program_that_fails(trial: Try) -> None:
-    trial.under("off", "echo the input file is missing; exit 3\n")
+    trial.under("off", "echo the input file is missing; echo srun: error: c1: task 0: Exited >&2; exit 3\n")
     said = trial(*PROGRAM)
     assert said.returncode == 1 and said.stdout == ""
-    assert said.stderr.endswith("mpi-wait: the program ends with exit status 3 without a policy: the input file is missing: "
-                                "nothing was measured\n")
+    assert said.stderr.endswith("mpi-wait: the program ends with exit status 3 without a policy: the input file is "
+                                "missing: nothing was measured\n")
     assert trial.ran() == ["off"] and not trial.state.exists()
     assert "'no-such-program' cannot be run: No such file" in refused(trial("--", "no-such-program"))
 
@@ -129,8 +130,8 @@ def test_a_program_that_ends_differently_under_a_policy(trial: Try) -> None:
     """That policy runs no more; the others do."""
     trial.under("event", "echo Bus error >&2; kill -BUS $$\n")
     text = text_of(trial("--rounds", "2", "--policies", "event,nap", *PROGRAM))
-    assert "event: the program ended with signal SIGBUS in round 1, and with exit status 0 without a policy: not judged, " \
-        "and not run again." in text
+    assert ("event: the program ended with signal SIGBUS in round 1, and with exit status 0 without a policy: not "
+            "judged, and not run again.") in text
     assert "! Under event it ended with signal SIGBUS: Bus error." in text
     assert trial.ran().count("event") == 1 and trial.ran().count("nap") == 2
 
@@ -190,7 +191,8 @@ def test_one_at_a_time(trial: Try) -> None:
 
 
 def test_a_state_that_cannot_be_written(trial: Try, tmp_path: pathlib.Path) -> None:
-    assert "cannot be written: No such file" in trial("--rounds", "1", "--state", str(tmp_path / "no/state"), *PROGRAM).stderr
+    said = trial("--rounds", "1", "--state", str(tmp_path / "no/state"), *PROGRAM).stderr
+    assert "cannot be written: No such file" in said
 
 
 def record_of(runs: list[dict[str, Any]], energy: dict[str, Any] | None) -> str:
@@ -252,13 +254,11 @@ def test_the_programs_own_figure(trial: Try) -> None:
     assert "The figure was found in 0 of 4 runs." in text
 
 
-def test_a_sacct_that_does_not_tell(trial: Try, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sacct_that_does_not_tell(trial: Try) -> None:
     """Without CPU time there is the time; asked in vain once, it is not asked again."""
     (trial.folder / "sacct.fails").touch()
-    began = time.monotonic()
     text = text_of(trial("--rounds", "2", *PROGRAM))
-    assert "CPU time is not known from there on." in text and "nap: " in text
-    assert time.monotonic() - began < 60
+    assert "Sacct failed: CPU time is not known from there on." in text and "nap: " in text
 
 
 def test_a_budget(trial: Try) -> None:
@@ -299,7 +299,8 @@ def test_as_a_batch_job(trial: Try) -> None:
     assert text.startswith("job 77: 'mpi-wait try --show' here")
     options, _, script = (trial.folder / "asked").read_text().partition("\n")
     assert options.startswith("--parsable --job-name=mpi-wait-try --output=") and options.endswith(" -N2 -t 60")
-    assert script == f"#!/bin/sh\nexec {COMMAND} try --state {trial.state} --rounds 3 --policies nap,event -- srun './a b'\n"
+    words = f"try --state {trial.state} --rounds 3 --policies nap,event -- srun './a b'"
+    assert script == f"#!/bin/sh\nexec {COMMAND} {words}\n"
     sbatch.write_text("#!/bin/sh\necho 'sbatch: error: no such partition' >&2; exit 1\n")
     assert "sbatch refused: sbatch: error: no such partition" in refused(trial("--sbatch=-px", *PROGRAM))
 
