@@ -197,8 +197,8 @@ def check_usage(arguments: argparse.Namespace) -> None:
         arguments.refuse_usage(f"--{of_time[0]} is for --brief ('mpi-wait top' sums up the jobs of a time)")
     if not arguments.brief:
         return
-    if arguments.csv or arguments.plot or arguments.all_ranks:
-        arguments.refuse_usage("--brief is one line a job, as text or --json: --csv, --plot and --all-ranks say more")
+    if arguments.csv or arguments.plot or arguments.html or arguments.all_ranks:
+        arguments.refuse_usage("--brief is one line a job, as text or --json: the others say more")
     if of_time and (arguments.jobs or arguments.record):
         arguments.refuse_usage(f"--{of_time[0]} and the name of a job exclude each other")
 

@@ -22,6 +22,7 @@ from .output import (
     picture_path,
     wants_colour,
 )
+from .page import is_page, write_page
 from .reading import incomplete_line
 from .sacct import RECORD_FIELDS, Target, parse_target
 from .units import rounded, safe
@@ -36,6 +37,12 @@ def _rows(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= ROWS_MAX:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {ROWS_MAX}")
     return int(text)
+
+
+def _page_path(text: str) -> str:
+    if not is_page(text):
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' does not end in .html")
+    return text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--plot", metavar="FILE", type=picture_path, help="draw one page into FILE (.png, .svg or .pdf) instead"
+    )
+    parser.add_argument(
+        "--html", metavar="FILE", type=_page_path, help="write one page into FILE (.html) instead, which loads nothing"
     )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
     brief.add_arguments(parser)
@@ -147,12 +157,14 @@ def _targets(arguments: argparse.Namespace) -> list[Target | str]:
 
 
 def _check_usage(arguments: argparse.Namespace) -> None:
-    if sum(map(bool, (arguments.json, arguments.csv, arguments.plot))) > 1:
-        arguments.refuse_usage("--json, --csv and --plot exclude each other")
+    if sum(map(bool, (arguments.json, arguments.csv, arguments.plot, arguments.html))) > 1:
+        arguments.refuse_usage("--json, --csv, --plot and --html exclude each other")
     brief.check_usage(arguments)
     several = len(arguments.jobs) + len(arguments.record) > 1
-    if arguments.all_ranks and (several or arguments.json or arguments.csv or arguments.plot):
+    if arguments.all_ranks and (several or arguments.json or arguments.csv or arguments.plot or arguments.html):
         arguments.refuse_usage("--all-ranks is for the text of one job: --json, --csv and --plot have every rank")
+    if arguments.html and (several or arguments.duplicates):
+        arguments.refuse_usage("--html is a page of one job: --plot compares several")
     if arguments.duplicates and len(arguments.jobs) > 1 and not arguments.brief:
         arguments.refuse_usage("--duplicates is for one job")
 
@@ -172,7 +184,9 @@ def run(arguments: argparse.Namespace) -> int:
             founds += from_sacct(target, arguments.duplicates, spool, bare=compared)
     if compared and arguments.jobs:
         founds = with_uses(founds)
-    if arguments.plot:
+    if arguments.html:
+        write_page(arguments.html, founds[0])
+    elif arguments.plot:
         _plot(arguments.plot, founds)
     elif arguments.csv:
         sys.stdout.write(csv_text(founds))
