@@ -24,7 +24,7 @@ _mpi_wait() {
 	elif [[ $command == top ]]; then
 		words="--by --order --since --until --user --mine --name --plot --account --partition --limit --json --no-color --width --help"
 	elif [[ $command == try ]]; then
-		words="--policies --rounds --budget --figure --more-is-better --allow --launcher --sbatch --show --new --state --plot --json --no-color --width --help"
+		words="--policies --rounds --budget --figure --more-is-better --allow --launcher --sbatch --show --new --state --plot --html --json --no-color --width --help"
 	elif [[ $command == check ]]; then
 		words="--json --no-color --width --help"
 	fi

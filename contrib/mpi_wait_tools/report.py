@@ -22,9 +22,10 @@ from .output import (
     picture_path,
     wants_colour,
 )
-from .page import is_page, write_page
+from .page import page_of
 from .reading import incomplete_line
 from .sacct import RECORD_FIELDS, Target, parse_target
+from .sheet import page_path, write_page
 from .units import rounded, safe
 from .use import Use
 
@@ -37,12 +38,6 @@ def _rows(text: str) -> int:
     if not text.isdigit() or not 1 <= int(text) <= ROWS_MAX:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {ROWS_MAX}")
     return int(text)
-
-
-def _page_path(text: str) -> str:
-    if not is_page(text):
-        raise argparse.ArgumentTypeError(f"'{safe(text)}' does not end in .html")
-    return text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot", metavar="FILE", type=picture_path, help="draw one page into FILE (.png, .svg or .pdf) instead"
     )
     parser.add_argument(
-        "--html", metavar="FILE", type=_page_path, help="write one page into FILE (.html) instead, which loads nothing"
+        "--html", metavar="FILE", type=page_path, help="write one page into FILE (.html) instead, which loads nothing"
     )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
     brief.add_arguments(parser)
@@ -185,7 +180,7 @@ def run(arguments: argparse.Namespace) -> int:
     if compared and arguments.jobs:
         founds = with_uses(founds)
     if arguments.html:
-        write_page(arguments.html, founds[0])
+        write_page(arguments.html, page_of(founds[0]))
     elif arguments.plot:
         _plot(arguments.plot, founds)
     elif arguments.csv:

@@ -74,6 +74,38 @@ def bars(title: str, rows: Sequence[Bar], top: float) -> str:
     return picture(title, len(rows) * ROW, "".join(drawn))
 
 
+@dataclass(frozen=True)
+class Span:
+    """A value and its interval, both as they lie on the axis; low and high are None where there is none."""
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+    said: str
+
+
+def spans(title: str, rows: Sequence[Span]) -> str:
+    """Intervals around a line at 0, which stands in the middle."""
+    ends = [abs(end) for row in rows for end in (row.value, row.low, row.high) if end is not None]
+    reach = max(ends, default=0.0) * 1.1 or 1.0
+    middle, half = NAME_WIDTH + (WIDTH - NAME_WIDTH) / 2, (WIDTH - NAME_WIDTH) / 2
+    drawn, height = [], 2 * ROW
+    for index, row in enumerate(rows):
+        y = index * height
+        place = middle + half * row.value / reach
+        line = ""
+        if row.low is not None and row.high is not None:
+            start = middle + half * row.low / reach
+            line = _rect(start, y + 26, half * (row.high - row.low) / reach, 4, "waiting")
+        pieces = [_rect(0, y, WIDTH, height, "row"), _text(0, y + 32, safe(row.name, int(NAME_WIDTH / LETTER)), "name"),
+                  line, f'<circle class="waiting" cx="{place:.1f}" cy="{y + 28}" r="5"/>',
+                  _text(min(WIDTH - 70, max(NAME_WIDTH + 70, place)), y + 14, row.said, "value", "middle")]
+        drawn.append(f"<g><title>{text_of(f'{row.name}: {row.said}')}</title>{''.join(pieces)}</g>")
+    drawn.append(_rect(middle - 0.5, 0, 1, len(rows) * height, "axis"))
+    return picture(title, len(rows) * height, "".join(drawn))
+
+
 def columns(title: str, values: Sequence[tuple[float | None, str]], kind: str, ends: tuple[str, str], most: str) -> str:
     """Standing columns beside one another from 0 up: (value, what is said of it on hover); None is a gap. ends: below
     the first and the last; most: what the tallest stands for."""

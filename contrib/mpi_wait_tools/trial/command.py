@@ -19,6 +19,7 @@ from typing import Any
 
 from ..errors import Refusal
 from ..output import add_output_arguments, matplotlib_needed, output_is_utf8, output_width, picture_path, wants_colour
+from ..sheet import page_path, write_page
 from ..units import duration, plural, rounded, safe
 from .experiment import BASELINE, Experiment, Run, is_policy
 from .interval import Ratio
@@ -101,6 +102,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--new", action="store_true", help="forget what was run here before")
     parser.add_argument("--state", metavar="FILE", default=NAME, help=f"where the runs are kept (default: {NAME})")
     parser.add_argument("--plot", metavar="FILE", type=picture_path, help="draw the intervals too (.png, .svg or .pdf)")
+    parser.add_argument("--html", metavar="FILE", type=page_path, help="write a page too (.html), which loads nothing")
     add_output_arguments(parser, "all figures as JSON")
     parser.add_argument("words", metavar="COMMAND", nargs=argparse.REMAINDER,
                         help="after --: how the program is started, srun -n4 ./app")
@@ -238,6 +240,10 @@ def _show(arguments: argparse.Namespace, experiment: Experiment, why: str) -> No
         with matplotlib_needed():
             from .plot import draw_experiment
         draw_experiment(arguments.plot, experiment)
+    if arguments.html:
+        from .page import page_of
+
+        write_page(arguments.html, page_of(experiment, why))
     if arguments.json:
         print(json.dumps(_as_json(experiment, why), indent=2, allow_nan=False))
         return

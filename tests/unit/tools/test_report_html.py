@@ -11,9 +11,9 @@ import pytest
 from mpi_wait_tools.judged import AWAKE, BAD, GOOD, LOOK, level_of
 
 from tests.lib.doubles.report_double import Report, make_record, make_row, refused, shown
+from tests.lib.pages import checked
 from tests.lib.recorded_jobs import JOBS, rows_of
 
-LOADS = re.compile(r"(?i)https?:|//[a-z]|\bsrc\s*=|\bhref\s*=|@import|url\(|<script|<link|<iframe|\bon[a-z]+\s*=")
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=y>\"'&]]>\x1b[31m\x00"
 
 
@@ -31,14 +31,6 @@ def page(report: Report, words: list[str], rows: list[dict[str, str]]) -> str:
 def page_of(report: Report, name: str) -> str:
     rows = [make_row(**row) for row in rows_of(name)]
     return page(report, [rows[-1]["JobID"]], rows[-1:])
-
-
-def checked(text: str) -> None:
-    """Valid to the parser that browsers' rules are written down in, and of itself alone."""
-    html5lib.HTMLParser(strict=True).parse(text)
-    assert not LOADS.search(re.sub(r"&[a-z0-9#]+;", "", text)), "the page would load or run something"
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f]", text)
-    assert text.count("<svg") == text.count('role="img" aria-label="')
 
 
 @pytest.mark.parametrize("name", JOBS)

@@ -22,6 +22,7 @@ from tests.lib.doubles.report_double import (
     make_row,
     refused,
 )
+from tests.lib.pages import checked
 from tests.lib.waiting import wait_for
 
 # What runs under a policy can be told by a file "srun.POLICY", which is sourced.
@@ -324,6 +325,17 @@ def test_a_page_of_intervals(trial: Try) -> None:
     text_of(trial("--rounds", "2", "--policies", "nap,event", "--plot", str(page), *PROGRAM))
     words = page.read_text()
     assert "CPU time" in words and "srun -n4 ./app" in words and "event" in words
+
+
+def test_a_page_for_a_browser(trial: Try) -> None:
+    """Valid, of itself alone, and of nobody's making but ours."""
+    path = trial.folder / "page.html"
+    program = ("--", "srun", "</title><script>alert(1)</script>")
+    text_of(trial("--rounds", "2", "--policies", "nap,event", "--html", str(path), *program))
+    text = path.read_text()
+    checked(text)
+    assert "&lt;script&gt;" in text and text.count("<svg") == 2 and "nap: CPU time" in text
+    assert re.search(r"<title>event: [^<]+ %", text)
 
 
 def test_hostile_words_are_words(trial: Try) -> None:
