@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import textwrap
 import time
@@ -135,10 +136,11 @@ def shell() -> int:
     with cluster_of_two() as cluster:
         (cluster.root / "home/alice/.bashrc").write_text(BASHRC)
         print(TO_TRY, flush=True)
-        # A shell that reads a script from a pipe is told to read the same file.
-        words = ["bash", "-i"] if os.isatty(0) else ["bash", "-c", ". ~/.bashrc; . /dev/stdin"]
+        # Without a terminal, what is to be done comes from standard input, which srun would read as well.
+        words = ["bash", "-i"] if os.isatty(0) else ["bash", "-c", f". ~/.bashrc\n{sys.stdin.read()}"]
+        files = {"stdin": None if os.isatty(0) else subprocess.DEVNULL, "stdout": None, "stderr": None}
         terminal = {"TERM": os.environ.get("TERM", "dumb")}
-        status = cluster.popen(words, stdin=None, stdout=None, stderr=None, env=terminal, terminal=True).wait()
+        status = cluster.popen(words, env=terminal, terminal=True, **files).wait()
         start = time.monotonic()
     print(f"  {'cluster gone ...':<{STEP_WIDTH}}{time.monotonic() - start:6.1f} s", flush=True)
     return status if status >= 0 else 128 - status

@@ -14,8 +14,8 @@ MPI_WAIT = "/opt/mpi-wait/bin/mpi-wait"
 
 def tried(cluster: Cluster, state: str, argv: list[str], tasks: int = 2) -> tuple[int, dict[str, Any]]:
     """The job, and what was found in it."""
-    words = ["salloc", "-N1", f"-n{tasks}", MPI_WAIT, "try", "--json", "--state", state, *argv]
-    done = cluster.run(words, timeout=110)
+    salloc = ["salloc", "-N1", f"-n{tasks}", "--mpi-wait-policy=profile"]
+    done = cluster.run([*salloc, MPI_WAIT, "try", "--json", "--state", state, *argv], timeout=110)
     assert done.returncode == 0, done.stdout + done.stderr
     job = re.search(r"Granted job allocation (\d+)", done.stderr)
     assert job, done.stderr

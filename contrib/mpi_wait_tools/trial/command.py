@@ -255,8 +255,9 @@ def _show(arguments: argparse.Namespace, experiment: Experiment, why: str) -> No
     sys.stdout.write(show_experiment(width, colour, utf8, experiment, why))
 
 
-def _submit(arguments: argparse.Namespace) -> int:
+def _submit(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     """The same command line, but for --sbatch, as a batch job of this directory."""
+    place = place_of_srun(command, arguments.launcher or os.path.basename(command[0]))
     words = sys.argv[1:] if sys.argv[1:2] == ["try"] else ["try", *sys.argv[1:]]
     end = words.index("--") if "--" in words else len(words)
     kept: list[str] = []
@@ -270,6 +271,9 @@ def _submit(arguments: argparse.Namespace) -> int:
             kept.append(word)
     program = shlex.join([os.path.realpath(sys.argv[0]), *kept, *words[end:]])
     asked = ["sbatch", "--parsable", "--job-name=mpi-wait-try", "--output=mpi-wait-try-%j.out"]
+    # Under a policy of its own the job's record has the energy of the steps under off, too.
+    if place is not None and "--mpi-wait-policy" not in arguments.sbatch:
+        asked.append("--mpi-wait-policy=profile")
     asked += shlex.split(arguments.sbatch)
     try:
         done = subprocess.run(asked, input=f"#!/bin/sh\nexec {program}\n", capture_output=True, text=True, timeout=120,
@@ -309,7 +313,7 @@ def _finished(experiment: Experiment, store: Store, spool: str | None = None) ->
 def run(arguments: argparse.Namespace) -> int:
     command = _command(arguments)
     if arguments.sbatch is not None:
-        return _submit(arguments)
+        return _submit(arguments, command)
     store = Store(arguments.state)
     if arguments.show:
         kept = store.load()

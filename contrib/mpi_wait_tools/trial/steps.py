@@ -14,7 +14,7 @@ from ..record import Record
 from ..sacct import TIMEOUT_S, Target, environment
 from ..units import safe
 from ..use import cpu_seconds, joules_of
-from .experiment import Experiment, Run
+from .experiment import BASELINE, Experiment, Run
 
 PATIENCE_S = 15  # slurmdbd hears of a step's end a moment later
 PAUSE_S = 0.3
@@ -113,7 +113,12 @@ def with_records(experiment: Experiment, spool: str | None = None) -> tuple[Expe
     jobs = {run.job for run in experiment.runs if run.job and run.steps and run.joules is None}
     for job in sorted(jobs, key=int):
         records[job] = _record(job, site_spool() if spool is None else spool, said)
-    return replace(experiment, runs=tuple(_one(run, records) for run in experiment.runs)), said
+    found = replace(experiment, runs=tuple(_one(run, records) for run in experiment.runs))
+    known = {run.policy for run in found.runs if run.round and run.joules is not None}
+    if known and BASELINE not in known:
+        said.append("Energy is not known of the runs without a policy: the record of a job without one leaves them "
+                    "out. Allocate with --mpi-wait-policy=profile, as --sbatch does.")
+    return found, said
 
 
 def _one(run: Run, records: Mapping[str, Record | None]) -> Run:

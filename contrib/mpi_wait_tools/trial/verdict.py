@@ -42,7 +42,7 @@ class Verdict:
 
 def energy_of(experiment: Experiment) -> Energy:
     """The record's before Slurm's own; of records the one source that all of them have."""
-    sources = {run.source for run in experiment.runs if run.joules is not None}
+    sources = {run.source for run in experiment.runs if run.joules is not None and run.policy == BASELINE}
     if len(sources) == 1:
         source = next(iter(sources))
         return Energy("energy", "energy" if source == "rapl" else f"energy ({safe(source)})", source == "rapl")

@@ -97,7 +97,7 @@ def test_each_round_has_each_policy_once(trial: Try) -> None:
     nap, event = answer["policies"]
     assert nap["policy"] == "nap,slowdown=2" and nap["measures"]["cpu"]["ratio"] == pytest.approx(0.5, rel=0.15)
     assert nap["measures"]["cpu"]["high"] < 0.8
-    assert event["measures"]["cpu"]["low"] < 1 < event["measures"]["cpu"]["high"]
+    assert event["measures"]["cpu"]["ratio"] == pytest.approx(1, rel=0.15)
     assert "energy" not in nap["measures"] and answer["energy"] is None
     assert "first run, thrown away" in done.stderr and "round 3 of 3: event" in done.stderr
     kept = json.loads(trial.state.read_text())
@@ -238,6 +238,15 @@ def test_no_rapl(trial: Try) -> None:
     assert "Energy is not known: no powercap zones on the nodes of job 4711." in text and "nap: CPU time −" in text
 
 
+def test_a_record_without_the_runs_under_off(trial: Try) -> None:
+    """As that of a job without a policy of its own is."""
+    text_of(trial("--rounds", "2", *PROGRAM))
+    runs = [run for run in json.loads(trial.state.read_text())["runs"] if run["policy"] == "nap"]
+    text = record_of(runs, {"source": "rapl"})
+    said = text_of(trial("--show", "--width", "120", rows=[make_row(text, JobID="4711", JobIDRaw="4711")]))
+    assert "Energy is not known of the runs without a policy" in said and "nap: energy" not in said
+
+
 def test_a_job_that_runs_on_has_no_energy_yet(trial: Try) -> None:
     text = shown_with(trial, None, State="RUNNING")
     assert "Energy is in the job's record, which is written some seconds after its end: 'mpi-wait try --show'" in text
@@ -299,7 +308,8 @@ def test_as_a_batch_job(trial: Try) -> None:
     text = text_of(trial("--sbatch", "-N2 -t 60", "--rounds", "3", "--policies", "nap,event", "--", "srun", "./a b"))
     assert text.startswith("job 77: 'mpi-wait try --show' here")
     options, _, script = (trial.folder / "asked").read_text().partition("\n")
-    assert options.startswith("--parsable --job-name=mpi-wait-try --output=") and options.endswith(" -N2 -t 60")
+    assert options.startswith("--parsable --job-name=mpi-wait-try --output=")
+    assert options.endswith(" --mpi-wait-policy=profile -N2 -t 60")
     words = f"try --state {trial.state} --rounds 3 --policies nap,event -- srun './a b'"
     assert script == f"#!/bin/sh\nexec {COMMAND} {words}\n"
     sbatch.write_text("#!/bin/sh\necho 'sbatch: error: no such partition' >&2; exit 1\n")
