@@ -34,6 +34,7 @@ ul { padding: 0; margin: .8rem 0; list-style: none; } .advice li { margin: .3rem
 dl { display: grid; grid-template-columns: max-content 1fr; gap: .15rem 1rem; margin: .5rem 0; }
 dt { font-weight: bold; } dd { margin: 0; overflow-wrap: anywhere; }
 svg { width: 100%; height: auto; max-width: 52rem; display: block; font: 12px system-ui, "DejaVu Sans", sans-serif; }
+@media (max-width: 34rem) { svg { font-size: 17px; } }
 svg text { fill: var(--ink); } svg .value { fill: var(--quiet); }
 svg .axis { fill: var(--quiet); pointer-events: none; }
 svg .row { fill: transparent; } svg g:hover .row { fill: var(--faint); }
