@@ -14,7 +14,7 @@ DEMO = jobs.REPOSITORY / "contrib/demo_cluster.py"
 STAGE = os.environ.get("MPI_WAIT_STAGE", str(jobs.REPOSITORY / "build/stage/opt/mpi-wait"))
 SCRIPT = """
 hostname; id -un; command -v mpi-wait; man -w mpi-wait; complete -p mpi-wait
-srun -N2 -n4 --mpi-wait-policy=nap unbalanced 5 5 2 && mpi-wait report --brief
+srun -N2 -n4 --mpi-wait-policy=nap unbalanced 5 5 2 && mpi-wait report --brief 1
 exit 7
 """
 
@@ -55,7 +55,8 @@ def test_two_at_once_and_nothing_left() -> None:
         lines = text.splitlines()
         assert {"submit", "alice", "/opt/mpi-wait/bin/mpi-wait", "complete -F _mpi_wait mpi-wait"} <= set(lines), text
         assert "/opt/mpi-wait/share/man/man1/mpi-wait.1" in text and "4 ranks, 5 iterations" in text
-        assert [line.split()[0] for line in lines if line.split()[1:2] == ["unbalanced"]] == ["1"], text
+        assert [line.split()[0] for line in lines if line.split()[2:3] == ["elapsed"]] == ["job"], text
+        assert [line for line in lines if line.split()[:1] == ["1"]], text
         shown = text[text.index("You are alice") : text.index("submit\n")]
         assert shown.count("\n  ") == 5 and "exit ends the cluster" in shown and "cluster gone" in text
         assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]

@@ -12,39 +12,43 @@ from tests.lib.throwaway import Cluster
 MPI_WAIT = "/opt/mpi-wait/bin/mpi-wait"
 
 
-def tried(cluster: Cluster, state: str, argv: list[str], tasks: int = 2) -> tuple[int, dict[str, Any]]:
-    """The job, and what was found in it."""
-    salloc = ["salloc", "-N1", f"-n{tasks}", "--mpi-wait-policy=profile"]
-    done = cluster.run([*salloc, MPI_WAIT, "try", "--json", "--state", state, *argv], timeout=110)
-    assert done.returncode == 0, done.stdout + done.stderr
-    job = re.search(r"Granted job allocation (\d+)", done.stderr)
-    assert job, done.stderr
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return int(job[1]), answer
+def submitted(cluster: Cluster, state: str, argv: list[str]) -> int:
+    """The job, after its end."""
+    words = [MPI_WAIT, "try", "--sbatch", "-N1 -n2", "--json", "--state", state, *argv]
+    done = cluster.run(words, cwd=cluster.share, timeout=60)
+    job = re.match(r"job (\d+): ", done.stdout)
+    assert done.returncode == 0 and job, done.stdout + done.stderr
+    cluster.wait_job(int(job[1]), timeout=90)
+    return int(job[1])
+
+
+def shown(cluster: Cluster, state: str, *words: str) -> str:
+    return cluster.run([MPI_WAIT, "try", "--show", "--state", state, *words], cwd=cluster.share, check=True).stdout
 
 
 def test_a_late_sender_rests_under_nap(cluster: Cluster) -> None:
     """A rank that waits for a tenth of a second again and again burns its CPU without a policy, and none under nap. The
     energies come with the record; they are simulated, are called so, and decide nothing."""
     argv = ["--rounds", "3", "--", "srun", "-n2", f"{jobs.PROGRAMS}/late_sender", "100", "8"]
-    job, answer = tried(cluster, "late.json", argv)
+    job = submitted(cluster, "late.json", argv)
+    jobs.record(cluster, job)
+    answer: dict[str, Any] = json.loads(shown(cluster, "late.json", "--json"))
     nap = answer["policies"][0]
-    assert answer["rounds"] == 3 and answer["energy"] is None
+    assert answer["rounds"] == 3 and nap["measures"]["cpu"]["rounds"] == 3
     assert nap["measures"]["cpu"]["high"] < 1 and nap["verdict"] in ("use", "unsure", "do not use"), nap
-    record = jobs.record(cluster, job)
-    assert len([step for step in record["steps"] if step["id"].isdigit()]) == 7
-    done = cluster.run([MPI_WAIT, "try", "--show", "--json", "--state", "late.json"], check=True, timeout=60)
-    later = json.loads(done.stdout)
-    assert later["energy"] == "energy (simulated)" and not later["energy_is_measured"]
-    assert later["policies"][0]["measures"]["energy"]["rounds"] == 3
-    text = cluster.run([MPI_WAIT, "try", "--show", "--state", "late.json"], check=True, timeout=60).stdout
+    assert answer["energy"] == "energy (simulated)" and not answer["energy_is_measured"]
+    assert nap["measures"]["energy"]["rounds"] == 3
+    text = shown(cluster, "late.json")
     assert "Energy is of simulated nodes, not measured" in text and "CPU time −" in text
 
 
 def test_a_program_that_never_waits_is_not_advised_to(cluster: Cluster) -> None:
     """One rank, which has nobody to wait for: there is nothing to find, whatever the noise."""
     argv = ["--rounds", "3", "--", "srun", "-n1", f"{jobs.PROGRAMS}/unbalanced", "10", "20", "0"]
-    _, answer = tried(cluster, "alike.json", argv, 1)
+    words = ["salloc", "-N1", "-n1", MPI_WAIT, "try", "--json", "--state", "alike.json", *argv]
+    done = cluster.run(words, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer = json.loads(done.stdout)
     found = answer["policies"][0]
     assert found["verdict"] != "use" and 0.8 < found["measures"]["cpu"]["ratio"] < 1.25, found
 

@@ -17,10 +17,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..errors import Refusal
-from ..output import add_output_arguments, matplotlib_needed, output_is_utf8, output_width, picture_path, wants_colour
-from ..sheet import page_path, write_page
-from ..units import duration, plural, rounded, safe
+from ..pictures.sheet import page_path, write_page
+from ..text.errors import Refusal
+from ..text.output import (
+    add_output_arguments,
+    matplotlib_needed,
+    output_is_utf8,
+    output_width,
+    picture_path,
+    wants_colour,
+)
+from ..text.units import duration, plural, rounded, safe
 from .experiment import BASELINE, Experiment, Run, is_policy
 from .interval import Ratio
 from .launch import (

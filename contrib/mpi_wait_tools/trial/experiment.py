@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ..errors import Refusal
-from ..units import safe
+from ..text.errors import Refusal
+from ..text.units import safe
 
 VERSION = 1
 BASELINE = "off"

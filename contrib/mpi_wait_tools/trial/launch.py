@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
 
-from ..errors import Refusal
-from ..units import safe
+from ..text.errors import Refusal
+from ..text.units import safe
 from .experiment import BASELINE
 
 SRUN = "srun"

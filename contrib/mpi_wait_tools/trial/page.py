@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 
-from ..sheet import document
-from ..svg import Span, spans, text_of
-from ..units import plural
+from ..pictures.sheet import document
+from ..pictures.svg import Span, spans, text_of
+from ..text.units import plural
 from .experiment import BASELINE, Experiment
 from .verdict import ALIKE, AVOID, FAILED, SMALL_USE, USE, Verdict, baseline, change, verdicts
 from .view import SHOWN, known_measures, remarks, title_of

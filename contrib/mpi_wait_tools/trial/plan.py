@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 
-from ..units import plural
+from ..text.units import plural
 from .experiment import BASELINE, Experiment
 from .verdict import energy_of, measures_of
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from ..plot_style import FAINT, INK, JOBS, LEFT, QUIET, footer, new_page, plain, save_page, style
-from ..units import plural
+from ..pictures.style import FAINT, INK, JOBS, LEFT, QUIET, footer, new_page, plain, save_page, style
+from ..text.units import plural
 from .experiment import BASELINE, Experiment
 from .verdict import SMALL_USE, USE, Verdict, change, energy_of, verdicts
 from .view import known_measures, title_of

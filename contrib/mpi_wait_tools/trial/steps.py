@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from ..errors import NoRecord, Refusal
-from ..found import from_sacct
-from ..kept import site_spool
-from ..record import Record
-from ..sacct import TIMEOUT_S, Target, environment
-from ..units import safe
-from ..use import cpu_seconds, joules_of
+from ..jobs.found import from_sacct
+from ..jobs.kept import site_spool
+from ..jobs.sacct import TIMEOUT_S, Target, environment
+from ..jobs.use import cpu_seconds, joules_of
+from ..record.record import Record
+from ..text.errors import NoRecord, Refusal
+from ..text.units import safe
 from .experiment import BASELINE, Experiment, Run
 
 PATIENCE_S = 15  # slurmdbd hears of a step's end a moment later
@@ -116,8 +116,8 @@ def with_records(experiment: Experiment, spool: str | None = None) -> tuple[Expe
     found = replace(experiment, runs=tuple(_one(run, records) for run in experiment.runs))
     known = {run.policy for run in found.runs if run.round and run.joules is not None}
     if known and BASELINE not in known:
-        said.append("Energy is not known of the runs without a policy: the record of a job without one leaves them "
-                    "out. Allocate with --mpi-wait-policy=profile, as --sbatch does.")
+        said.append("Energy is not known of the runs without a policy, which are in the records of batch jobs under "
+                    "one alone: --sbatch, or #SBATCH --mpi-wait-policy=profile.")
     return found, said
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 
-from ..errors import Refusal
-from ..units import safe
+from ..text.errors import Refusal
+from ..text.units import safe
 from .experiment import Experiment, as_json, from_json
 
 NAME = "mpi-wait-try.json"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 from dataclasses import dataclass, field, replace
 
-from ..units import plural, safe
+from ..text.units import plural, safe
 from .experiment import BASELINE, Experiment
 from .interval import Ratio, bootstrap_of, mean_of, ratio_of
 

@@ -6,8 +6,8 @@ import shlex
 
 from rich.text import Text
 
-from ..canvas import Canvas, written
-from ..units import core_time, digits, duration, percent, plural, safe, scaled
+from ..text.canvas import Canvas, written
+from ..text.units import core_time, digits, duration, percent, plural, safe, scaled
 from .experiment import BASELINE, Experiment
 from .verdict import AVOID, FAILED, MEASURES, SMALL_USE, USE, Verdict, baseline, change, energy_of, verdicts
 

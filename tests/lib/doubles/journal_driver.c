@@ -14,9 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spank/journal.h"
-#include "spank/point.h"
-#include "spank/restore.h"
+#include "spank/base/point.h"
+#include "spank/cpufreq/journal.h"
+#include "spank/cpufreq/restore.h"
+#include "spank/node/state.h"
 
 static struct journal *journal;
 

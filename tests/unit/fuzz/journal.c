@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
-#include "spank/cleanup.h"
-#include "spank/journal_line.h"
+#include "spank/base/cleanup.h"
+#include "spank/cpufreq/journal_line.h"
 
 #define SUM_SIZE 9 /* eight digits and a space */
 

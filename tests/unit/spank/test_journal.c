@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "spank/claim.h"
-#include "spank/files.h"
-#include "spank/journal_line.h"
-#include "spank/state.h"
+#include "spank/base/files.h"
+#include "spank/cpufreq/claim.h"
+#include "spank/cpufreq/journal_line.h"
+#include "spank/node/state.h"
 #include "tests/lib/check.h"
 
 static char home[] = "/tmp/journal-XXXXXX";

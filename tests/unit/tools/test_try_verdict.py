@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from mpi_wait_tools.errors import Refusal
+from mpi_wait_tools.text.errors import Refusal
 from mpi_wait_tools.trial.experiment import Experiment, Run, as_json, from_json
 from mpi_wait_tools.trial.interval import Ratio, bootstrap_of, mean_of, ratio_of, t_quantile
 from mpi_wait_tools.trial.plan import ROUNDS_MAX, ROUNDS_MIN, enough, next_round, order_of, round_s
