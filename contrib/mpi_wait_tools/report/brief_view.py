@@ -8,7 +8,7 @@ from rich.text import Text
 
 from ..text.canvas import Canvas, written
 from ..text.units import clock, percent, safe, scaled
-from .brief import Line
+from .brief_line import Line
 
 DROPPED = ("name", "user", "asleep", "policy", "elapsed", "lost", "energy")  # in this order, where there is no room
 UNKNOWN_SHOWN = 8
