@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.lib.journal_tools import BUILD, ENVIRONMENT, REPOSITORY, STATE, Node, nodes
+from tests.lib.domains import BUILD, ENVIRONMENT, REPOSITORY, STATE, Node, nodes
 from tests.lib.waiting import wait_for
 
 HOST = BUILD / "tests/lib/doubles/grant_host"

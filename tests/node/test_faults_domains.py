@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.lib.faults import walk
-from tests.lib.journal_tools import DRIVER, KINDS, Node, Snapshot, helper, nodes, step_of_two
+from tests.lib.domains import DRIVER, KINDS, Node, Snapshot, helper, nodes, step_of_two
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.lib.journal_tools import CPUFREQ, DRIVER, SPEED, STATE, Node, nodes, script
+from tests.lib.domains import CPUFREQ, DRIVER, SPEED, STATE, Node, nodes, script
 
 
 @pytest.fixture

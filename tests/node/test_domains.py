@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.lib.journal_tools import CPUFREQ, DRIVER, ENVIRONMENT, LIMITS, SPEED, STATE, Node, helper, nodes, script
+from tests.lib.domains import CPUFREQ, DRIVER, ENVIRONMENT, LIMITS, SPEED, STATE, Node, helper, nodes, script
 
 DRIVERS = {"acpi-cpufreq": SPEED, "intel_cpufreq": SPEED, "intel_pstate": LIMITS, "amd-pstate-epp": LIMITS}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.journal_tools import SPEED, STATE, Holder, Node, nodes, script
+from tests.lib.domains import SPEED, STATE, Holder, Node, nodes, script
 
 Harm = Callable[[Path], None]
 REFUSED = "refused, nothing of it is undone"
