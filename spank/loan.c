@@ -18,8 +18,7 @@ static int other_end(uint32_t policy, const struct domain_hold *other, const str
 
 	holder_describe(&other->holder, what);
 	if (other->changes && restore_domain(&restore, policy, &other->change))
-		return error_set(error, -EIO, "policy%" PRIu32 ": %s holds it and cannot be undone; not taken", policy,
-		                 what);
+		return error_set(error, -EIO, "%s holds it and cannot be undone", what);
 	/* the batch step holds every core until a step of srun's takes its own: nothing to tell anybody */
 	if (other->holder.job_id == holder->job_id)
 		log_debug("policy%" PRIu32 ": %s of the same job held it", policy, what);

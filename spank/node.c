@@ -137,7 +137,7 @@ static int run_restore(struct arguments *arguments)
 	struct restore_count count = {0};
 	int result = restore_host(root, arguments->dry_run, &count);
 
-	log_info("%u domains of dead steps%s: %u settings %s, %u left alone, %u failed, %u refused; %u are in use",
+	log_info("%u orphaned domains%s: %u settings %s, %u left alone, %u failed, %u refused; %u domains are in use",
 	         count.domains, arguments->dry_run ? " (nothing is changed)" : "", count.settings,
 	         arguments->dry_run ? "would be put back" : "put back", count.left, count.failed, count.refused,
 	         count.live);

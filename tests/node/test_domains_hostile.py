@@ -1,8 +1,7 @@
-"""What lies in the journal's directories and is not ours is refused with a message, and nothing is written."""
+"""A domain's file that is not as only we write it is refused with a message, and nothing of the domain is changed."""
 
 from __future__ import annotations
 
-import json
 import os
 import zlib
 from collections.abc import Callable, Iterator
@@ -28,153 +27,121 @@ def shared(start: Callable[..., Node]) -> Node:
 
 @pytest.fixture
 def orphan(shared: Node) -> Iterator[tuple[Node, Path]]:
-    """A node with one orphaned journal: what its files hold is what must not change."""
+    """A node with two domains whose holder is dead: what the kernel's files hold is what must not change."""
     before = shared.snapshot()
     holder = shared.holder(7)
     holder.do(*script(SPEED, (0, 1)))
     holder.stop(kill=True)
-    (journal,) = (shared.path(STATE) / name for name in shared.journals())
     shared.run("cp", "-a", "/run/mpi-wait", "/run/saved")
-    yield shared, journal
+    yield shared, shared.path(f"{STATE}/cpufreq/policy0")
     shared.run("rm", "-rf", "/run/mpi-wait")
     shared.run("mv", "/run/saved", "/run/mpi-wait")
     assert shared.restore().returncode == 0
     assert shared.snapshot() == before
 
 
-def lines_of(journal: Path) -> list[dict[str, object]]:
-    return [json.loads(line.split(" ", 1)[1]) for line in journal.read_text().splitlines()]
-
-
-def write_lines(journal: Path, lines: list[dict[str, object]]) -> None:
-    """With right checksums: whoever can write there can compute them."""
-    texts = [json.dumps(line, separators=(",", ":")) for line in lines]
-    journal.write_text("".join(f"{zlib.crc32(text.encode()):08x} {text}\n" for text in texts))
-
-
-def changed(line: int, **values: object) -> Harm:
-    def harm(journal: Path) -> None:
-        lines = lines_of(journal)
-        lines[line].update(values)
-        write_lines(journal, [{key: value for key, value in entry.items() if value is not None} for entry in lines])
+def changed(old: str, new: str) -> Harm:
+    """With a right checksum: whoever can write there can compute it."""
+    def harm(file: Path) -> None:
+        text = file.read_text()
+        assert old in text
+        body = text[:-10].replace(old, new, 1).ljust(502)[:502]
+        file.write_text(f"{body} {zlib.crc32(body.encode()):08x}\n")
     return harm
 
 
-def linked(journal: Path) -> None:
-    journal.rename(journal.parent / "elsewhere")
-    journal.symlink_to("elsewhere")
+def linked(file: Path) -> None:
+    file.rename(file.parent / "elsewhere")
+    file.symlink_to("elsewhere")
 
 
-def fifo(journal: Path) -> None:
-    journal.unlink()
-    os.mkfifo(journal, 0o600)
+def fifo(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file, 0o600)
 
 
-def directory(journal: Path) -> None:
-    journal.unlink()
-    journal.mkdir()
+def directory(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
 
 
-def hard_linked(journal: Path) -> None:
-    os.link(journal, journal.parent / "second")
-
-
-def flipped(journal: Path) -> None:
-    text = bytearray(journal.read_bytes())
+def flipped(file: Path) -> None:
+    text = bytearray(file.read_bytes())
     text[len(text) // 2] ^= 1
-    journal.write_bytes(text)
+    file.write_bytes(text)
 
 
-def cut_after(count: int) -> Harm:
-    """At the end of a line: no line of it is wrong."""
-    def harm(journal: Path) -> None:
-        journal.write_text("".join(journal.read_text().splitlines(keepends=True)[:count]))
-    return harm
-
-
-def renamed(journal: Path) -> None:
-    journal.rename(journal.parent / "journal.3.1.1")
-
-
-def of_another_job(journal: Path) -> None:
-    os.makedirs(journal.parents[1] / "9", 0o700)
-    journal.rename(journal.parents[1] / "9" / journal.name)
-
-
-def job_directory_linked(journal: Path) -> None:
-    journal.parent.rename(journal.parents[1] / "moved")
-    journal.parent.symlink_to("moved")
-
-
-JOURNALS: dict[str, tuple[Harm, str]] = {
+MALFORMED = "no such file of ours, or of a version that this release does not know"
+OTHERWISE = "a wrong checksum"
+NO_RANGE = "no range of kHz"
+NOT_OURS = "a file that is not ours to change"
+NO_NAME = "no name of a driver or a governor"
+FILES: dict[str, tuple[Harm, str]] = {
     "a link": (linked, "a link"),
     "a FIFO": (fifo, "no regular file"),
-    "a directory": (directory, "no regular file"),
-    "a second name": (hard_linked, "a second name"),
-    "another's": (lambda journal: os.chown(journal, 1234, 1234), "another's"),
-    "group-writable": (lambda journal: journal.chmod(0o660), "writable by others"),
-    "1 GB": (lambda journal: os.truncate(journal, 1 << 30), "larger than 4194304 bytes"),
-    "empty": (lambda journal: os.truncate(journal, 0), "line 1: truncated"),
-    "half a head": (lambda journal: os.truncate(journal, 40), "line 1: truncated"),
-    "one line of two": (cut_after(2), "truncated: fewer entries of policy0 than there were"),
-    "no entries": (cut_after(1), "truncated: fewer entries of policy0 than there were"),
-    "a flipped bit": (flipped, "a wrong checksum"),
-    "binary": (lambda journal: journal.write_bytes(bytes(range(256)) * 4 + b"\n"), "line 1: a wrong checksum"),
-    "a future version": (changed(0, mpi_wait_journal=2), "line 1: a version that this release does not know"),
-    "no journal": (changed(0, mpi_wait_journal="x"), "line 1: no journal"),
-    "a head with more": (changed(0, also=1), "line 1: a head that is malformed"),
-    "a head with less": (changed(0, process=None), "line 1: a head that is malformed"),
-    "a long boot id": (changed(0, boot="x" * 99), "line 1: a head that is malformed"),
-    "a negative policy": (changed(1, policy=-1), "line 2: no number of a policy"),
-    "a huge policy": (changed(1, policy=1 << 40), "line 2: no number of a policy"),
-    "a policy as text": (changed(1, policy="../../../etc"), "line 2: no number of a policy"),
-    "a path as name": (changed(1, file="../../../../etc/passwd"), "line 2: a file that is not ours to change"),
-    "a name with a NUL": (changed(1, file="scaling_governor\0x"), "line 2: no JSON object"),
-    "another attribute": (changed(1, file="energy_performance_preference"), "a file that is not ours to change"),
-    "a value with a newline": (changed(1, found="x\ny"), "line 2: no governor's name was found"),
-    "a value too long": (changed(1, found="x" * 99), "line 2: an entry that is malformed"),
-    "a frequency of 0": (changed(2, found="0"), "line 3: no frequency was found"),
-    "a frequency in words": (changed(2, found="fast"), "line 3: no frequency was found"),
-    "a range upside down": (changed(2, khz=[2, 1]), "line 3: no range of kHz"),
-    "a range of three": (changed(2, khz=[1, 2, 3]), "line 3: an entry that is malformed"),
-    "an owner too high": (changed(1, owner=[1 << 32, 0, 420]), "line 2: an entry that is malformed"),
-    "the owner -1": (changed(1, owner=[(1 << 32) - 1, 0, 420]), "line 2: an entry that is malformed"),
-    "a mode too high": (changed(1, owner=[0, 0, 1 << 16]), "line 2: an entry that is malformed"),
-    "a set-uid file": (changed(2, given=[0, 0, 0o4666]), "line 3: a mode that no such file has"),
-    "an entry with more": (changed(1, also=1), "line 2: an entry that is malformed"),
-    "nothing changed": (changed(1, set=None), "line 2: nothing is changed"),
-    "a wrong kind": (changed(1, khz=[1, 2]), "line 2: a value of the wrong kind"),
-    "another's name": (renamed, "it says that it is another's"),
-    "another job's directory": (of_another_job, "it says that it is another's"),
-    "a job's directory that is a link": (job_directory_linked, "Not a directory"),
-    "a job's directory of another": (lambda journal: os.chown(journal.parent, 1234, 0), "Operation not permitted"),
-    "a group-writable directory": (lambda journal: journal.parent.chmod(0o770), "Operation not permitted"),
+    "a directory": (directory, "Is a directory"),
+    "a second name": (lambda file: os.link(file, file.parent / "second"), "a second name"),
+    "another's": (lambda file: os.chown(file, 1234, 1234), "another's"),
+    "group-writable": (lambda file: file.chmod(0o660), "writable by others"),
+    "1 GB": (lambda file: os.truncate(file, 1 << 30), "too long"),
+    "empty": (lambda file: os.truncate(file, 0), "truncated"),
+    "cut": (lambda file: os.truncate(file, 100), "truncated"),
+    "a flipped bit": (flipped, OTHERWISE),
+    "binary": (lambda file: file.write_bytes(bytes(range(256)) * 2), MALFORMED),
+    "a future version": (changed("domain 1", "domain 2"), MALFORMED),
+    "more": (changed(" to 65534\n", " to 65534\nalso 1\n"), OTHERWISE),
+    "less": (changed("given 1 to 65534\n", ""), MALFORMED),
+    "a long boot id": (changed("boot ", "boot " + "x" * 40), MALFORMED),
+    "a path as name": (changed("scaling_setspeed", "../../../../etc/passwd"), NOT_OURS),
+    "a name with a NUL": (changed("scaling_setspeed", "scaling\0setspeed"), MALFORMED),
+    "another attribute": (changed("scaling_setspeed", "energy_performance"), NOT_OURS),
+    "the governor as the file": (changed("scaling_setspeed", "scaling_governor"), NOT_OURS),
+    "a governor that is a path": (changed("schedutil", "../schedutil"), NO_NAME),
+    "a governor too long": (changed("schedutil", "x" * 40), MALFORMED),
+    "a governor with a newline": (changed("schedutil", "sched\nutil"), MALFORMED),
+    "no driver": (changed("acpi-cpufreq", "acpi/cpufreq"), NO_NAME),
+    "a frequency of 0": (changed("low 1000000", "low 0"), NO_RANGE),
+    "a frequency in words": (changed("high 2400000", "high fast"), MALFORMED),
+    "a negative frequency": (changed("high 2400000", "high -5"), NO_RANGE),
+    "a range upside down": (changed("low 1000000", "low 2500000"), NO_RANGE),
+    "an owner too high": (changed("owner 0:0", "owner 4294967296:0"), ""),
+    "the owner -1": (changed("owner 0:0", "owner 4294967295:0"), "no owner and mode of a file"),
+    "a mode too high": (changed(":0644", ":200644"), "no owner and mode of a file"),
+    "a zero before a number": (changed("job 7", "job 07"), OTHERWISE),
+    "half given": (changed("given 1", "given 2"), MALFORMED),
 }
 
 
-@pytest.mark.parametrize("what", JOURNALS)
-def test_a_hostile_journal_is_refused(orphan: tuple[Node, Path], what: str) -> None:
-    node, journal = orphan
-    harm, message = JOURNALS[what]
-    harm(journal)
-    held = node.snapshot()
-    done = node.restore()
-    assert node.snapshot() == held
-    assert message in done.stderr and "nothing of it is undone" in done.stderr, done.stderr
-    assert done.returncode == 1
+@pytest.mark.parametrize("what", FILES)
+def test_a_hostile_file_is_refused(orphan: tuple[Node, Path], what: str) -> None:
+    """Nothing of that domain is touched, by a restore, the epilog, or the next step; the other is put back."""
+    node, file = orphan
+    harm, message = FILES[what]
+    harm(file)
+    held = {name: now for name, now in node.snapshot().items() if name.startswith("policy0/")}
+    for done in (node.restore(), node.driver("epilog", 7)):
+        assert done.returncode == 1
+        assert f"cpufreq/policy0: {message}" in done.stderr and REFUSED in done.stderr, done.stderr
+    later = node.holder(8)
+    result, text = later.tell("take 0")
+    assert result < 0 and text.startswith(f"cpufreq/policy0: {message}") and text.endswith("; not taken")
+    finish(later)
+    now = node.snapshot()
+    assert {name: now[name] for name in held} == held
+    assert node.read(1, "scaling_governor") == "schedutil"
 
 
-@pytest.mark.parametrize("what", ["a link", "a future version", "a path as name", "one line of two", "1 GB"])
-def test_what_a_hostile_journal_holds_cannot_be_claimed(orphan: tuple[Node, Path], what: str) -> None:
-    node, journal = orphan
-    harm, message = JOURNALS[what]
-    harm(journal)
+def test_a_file_that_is_gone(orphan: tuple[Node, Path]) -> None:
+    """Root has removed it: what was found is not known, and the next step begins with what there is."""
+    node, file = orphan
+    kept = file.read_bytes()
+    file.unlink()
     held = node.snapshot()
     later = node.holder(8)
-    result, text = later.tell("claim 0")
-    assert result == -74 and text.endswith("not claimed") and text.startswith("policy0: ")
-    assert message in text + finish(later)
+    later.do("take 0")
+    finish(later)
     assert node.snapshot() == held
+    file.write_bytes(kept)
 
 
 def finish(holder: Holder) -> str:
@@ -182,57 +149,14 @@ def finish(holder: Holder) -> str:
     return holder.stop()
 
 
-CLAIMS: dict[str, tuple[Harm, str]] = {
-    "a link": (linked, "a link"),
-    "a FIFO": (fifo, "no regular file"),
-    "a second name": (hard_linked, "a second name"),
-    "another's": (lambda claim: os.chown(claim, 1234, 1234), "another's"),
-    "world-writable": (lambda claim: claim.chmod(0o666), "writable by others"),
-    "empty": (lambda claim: os.truncate(claim, 0), "truncated"),
-    "cut": (lambda claim: os.truncate(claim, 100), "truncated"),
-    "1 GB": (lambda claim: os.truncate(claim, 1 << 30), "too long"),
-    "a flipped bit": (flipped, "a wrong checksum"),
-    "a future version": (lambda claim: claim.write_bytes(claim.read_bytes().replace(b"claim 1", b"claim 2")),
-                         "no claim, or of a version that this release does not know"),
-    "gone": (lambda claim: claim.unlink(), "No such file"),
-}
-
-
-@pytest.mark.parametrize("what", CLAIMS)
-def test_a_hostile_claim_is_refused(orphan: tuple[Node, Path], what: str) -> None:
-    node, _ = orphan
-    harm, message = CLAIMS[what]
-    harm(node.path(f"{STATE}/cpu/policy0"))
-    held = node.snapshot()
-    done = node.restore()
-    assert done.returncode == 1
-    assert f"claim cpu/policy0: {message}" in done.stderr and REFUSED in done.stderr
-    now = node.snapshot()
-    assert {name: now[name] for name in now if name.startswith("policy0/")} == {
-        name: held[name] for name in held if name.startswith("policy0/")}
-    if what == "gone":
-        return
-    later = node.holder(8)
-    result, text = later.tell("claim 0")
-    assert result < 0 and message in text and text.endswith("; not claimed")
-    finish(later)
-
-
-def test_a_torn_last_line_is_left_out(orphan: tuple[Node, Path]) -> None:
-    node, journal = orphan
-    with journal.open("a") as file:
-        file.write('0badc0de {"policy":1,"file":"scal')
-    done = node.restore()
-    assert done.returncode == 0 and "its last line was not finished, so that change was not made" in done.stderr
-    assert node.journals() == []
-
-
-def test_the_root_is_checked(shared: Node) -> None:
+def test_the_directories_are_checked(shared: Node) -> None:
     for harm, back in (("chmod 777 /run/mpi-wait", "chmod 700 /run/mpi-wait"),
                        ("mv /run/mpi-wait /run/x; ln -s x /run/mpi-wait", "rm /run/mpi-wait; mv /run/x /run/mpi-wait"),
-                       ("chown 1234 /run/mpi-wait/c1", "chown 0 /run/mpi-wait/c1")):
+                       ("chown 1234 /run/mpi-wait/c1", "chown 0 /run/mpi-wait/c1"),
+                       ("chmod 770 /run/mpi-wait/c1/cpufreq", "chmod 700 /run/mpi-wait/c1/cpufreq")):
         holder = shared.holder(7)
-        holder.stop()
+        holder.do("take 0")
+        finish(holder)
         shared.run("sh", "-c", harm)
         done = shared.restore()
         assert done.returncode == 1 and REFUSED in done.stderr, done.stderr
@@ -240,61 +164,30 @@ def test_the_root_is_checked(shared: Node) -> None:
         assert shared.restore().returncode == 0
 
 
-REFUSALS = {
-    "record 0 scaling_governor": "nothing is changed",
-    "record 0 scaling_governor khz=1-2": "a value of the wrong kind",
-    "record 0 scaling_max_freq value=userspace": "a value of the wrong kind",
-    "record 0 scaling_governor value=a/b": "no governor's name",
-    "record 0 scaling_max_freq khz=5-4": "no range of kHz",
-    "record 0 scaling_max_freq owner=0:0:4755": "a mode that no such file has",
-    "record 1 scaling_max_freq khz=1-2": "not claimed",
-    "record 0 scaling_min_freq khz=1000000-1000000": "recorded already",
-}
-
-
-def test_a_change_that_cannot_be_undone_is_refused(shared: Node) -> None:
+def test_no_value_but_the_two_and_what_lies_between(shared: Node) -> None:
     before = shared.snapshot()
     holder = shared.holder(7)
-    holder.do("claim 0", "record 0 scaling_min_freq khz=1000000-1200000")
-    for command, message in REFUSALS.items():
-        policy, name = command.split()[1:3]
-        result, text = holder.tell(command)
-        assert result < 0 and text == f"policy{policy}/{name}: {message}; not changed"
-    for command in ("set 0 scaling_max_freq 1000000", "set 0 scaling_min_freq 1400000", "set 0 scaling_min_freq x",
-                    "give 0 scaling_min_freq", "set 0 scaling_governor performance"):
-        assert holder.tell(command)[0] == -22
-    assert holder.tell("set 1 scaling_min_freq 1000000")[0] == -116
-    assert holder.tell("claim 77") == (-2, "policy77: No such file or directory")
-    assert holder.tell("claim 99999") == (-22, "policy99999: Invalid argument")
-    finish(holder)
+    holder.do("take 0")
+    assert holder.tell("set 0 1000000")[0] == -22, "not noted yet"
+    holder.do("change 0 scaling_max_freq 1200000 2400000")
+    assert holder.tell("set 0 1000000")[0] == holder.tell("set 0 2600000")[0] == -22
+    assert holder.tell("set 1 1200000")[0] == -116
     assert shared.snapshot() == before
-
-
-def test_the_governor_userspace_is_not_left(shared: Node) -> None:
-    before = shared.snapshot()
-    shared.write(0, "scaling_governor", "userspace")
-    holder = shared.holder(7)
-    holder.do("claim 0")
-    assert holder.tell("record 0 scaling_governor value=performance")[1] == (
-        'policy0/scaling_governor: the governor "userspace" is not left: the kernel would forget its speed; '
-        "not changed")
     finish(holder)
-    shared.write(0, "scaling_governor", "schedutil")
-    assert shared.snapshot() == before
 
 
-def test_what_cannot_be_put_back_stays_in_the_journal(orphan: tuple[Node, Path]) -> None:
-    node, journal = orphan
-    good = journal.read_bytes()
-    changed(1, found="unheard-of")(journal)
+def test_what_cannot_be_put_back_stays_noted(orphan: tuple[Node, Path]) -> None:
+    node, _ = orphan
+    node.simulation.control(deny=["scaling_governor"])
     for _ in range(2):
         done = node.restore()
-        assert done.returncode == 1 and "1 failed" in done.stderr
-        assert "policy0/scaling_governor: its value: Invalid argument; it stays in the journal" in done.stderr
-        assert node.read(0, "scaling_governor") == "userspace" and node.read(1, "scaling_governor") == "schedutil"
+        assert done.returncode == 1 and "2 failed" in done.stderr
+        assert "policy0/scaling_governor: its value: Input/output error; it stays noted" in done.stderr
+        assert node.read(0, "scaling_governor") == "userspace" and len(node.held()) == 2
     later = node.holder(8)
-    assert later.tell("claim 0") == (-22, "policy0: job 7 step 0 holds it and cannot be undone; not claimed")
+    assert later.tell("take 0") == (
+        -5, "cpufreq/policy0: job 7 step 0 holds it and cannot be undone; not taken")
     finish(later)
-    journal.write_bytes(good)
+    node.simulation.control(deny=[])
     assert node.restore().returncode == 0
-    assert node.journals() == []
+    assert node.held() == []
