@@ -28,7 +28,7 @@ def start(cluster: Fleet) -> Iterator[grants.Start]:
 
 def is_written_down(cluster: Cluster, job: int) -> bool:
     (node,) = cluster.nodes
-    return f"held by job {job} " in cluster.read(node, f"/run/mpi-wait/{node}/cpufreq/policy0")
+    return f"held by job {job} " in cluster.node_run(node, ["cat", f"/run/mpi-wait/{node}/cpufreq/policy0"]).stdout
 
 
 def is_low(cluster: Cluster) -> bool:
