@@ -111,7 +111,7 @@ def test_cores_that_disagree_with_the_affinity(start: grants.Start) -> None:
     assert take_writes(cluster) == []
 
 
-@pytest.mark.parametrize(("pages", "granted"), [(0, 0), (2, 1)])
+@pytest.mark.parametrize(("pages", "granted"), [(0, 0), (1, 1)])
 def test_a_disk_that_is_full_after_the_prolog(start: grants.Start, pages: int, granted: int) -> None:
     """A domain's file takes a page. Room for so many more pages when slurmstepd begins, and again at its end, when it says what happened."""
     script = (
