@@ -12,11 +12,11 @@ import signal
 import sys
 
 from . import __version__
-from .errors import Refusal
-from .units import safe
+from .text.errors import Refusal
+from .text.units import safe
 
-# A subcommand is a module of this package with SUMMARY, add_arguments(parser) and run(arguments).
-COMMANDS = ("report", "top", "check")
+# A subcommand is a package with a module `command`: SUMMARY, add_arguments(parser) and run(arguments).
+COMMANDS = {"report": "report", "top": "top", "check": "check"}
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -26,8 +26,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mpi-wait {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        module = importlib.import_module(f".{name}", __package__)
+    for name, package in COMMANDS.items():
+        module = importlib.import_module(f".{package}.command", __package__)
         command = commands.add_parser(name, help=module.SUMMARY, description=module.SUMMARY)
         module.add_arguments(command)
         command.set_defaults(run=module.run, refuse_usage=command.error)

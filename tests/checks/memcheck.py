@@ -43,8 +43,8 @@ def program(folder: Path, mpi: str) -> Path:
 def planted(folder: Path, library: Path) -> Path:
     """The library with one read of what nobody has written; all else is of the build."""
     spoilt, target = folder / "wait.c", folder / "libmpiwait.so"
-    others = [part for part in Path(f"{library}.p").glob("*.o") if part.name != "wait.c.o"]
-    done = ran(["/usr/bin/python3", "tests/lib/doubles/mutate.py", "preload/wait.c", spoilt, *PLANT])
+    others = [part for part in Path(f"{library}.p").glob("*.o") if part.name != "wait_wait.c.o"]
+    done = ran(["/usr/bin/python3", "tests/lib/doubles/mutate.py", "preload/wait/wait.c", spoilt, *PLANT])
     if done.returncode == 0:
         done = ran(["gcc", *LIBRARY_FLAGS, *others, spoilt, "-o", target])
     if done.returncode:

@@ -15,7 +15,7 @@ from tests.lib.throwaway import Cluster
 from tests.lib.waiting import wait_for
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
+SCHEMA = json.loads((REPOSITORY / "spank/record/record.schema.json").read_text())
 PROGRAMS = "/opt/mpi-wait-tests"
 HELPER = "/opt/mpi-wait/sbin/mpi-wait-node"
 LIBRARY = "libmpiwait.so"

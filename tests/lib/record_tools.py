@@ -12,7 +12,7 @@ from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
-SCHEMA = json.loads((REPOSITORY / "spank/record.schema.json").read_text())
+SCHEMA = json.loads((REPOSITORY / "spank/record/record.schema.json").read_text())
 
 
 BOOTED_S = 1_600_000_000.0

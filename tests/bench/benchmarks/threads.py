@@ -39,7 +39,7 @@ def spins() -> str:
 
 
 def told(policy: str) -> dict[str, str]:
-    """As a task finds it: spank/openmp.c."""
+    """As a task finds it: spank/policy/openmp.c."""
     if policy == BOUNDED:
         return {"GOMP_SPINCOUNT": spins(), "KMP_BLOCKTIME": "1"}
     return {"OMP_WAIT_POLICY": "passive"} if policy == PASSIVE else {}

@@ -20,9 +20,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/account.h"
-#include "preload/ladder.h"
-#include "preload/predictor.h"
+#include "preload/budget/account.h"
+#include "preload/budget/ladder.h"
+#include "preload/budget/predictor.h"
 
 #define US         1000.0
 #define WORK_NS    1000000.0

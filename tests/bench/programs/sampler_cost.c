@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "preload/stats.h"
-#include "spank/files.h"
-#include "spank/log.h"
-#include "spank/rapl.h"
-#include "spank/sampler.h"
-#include "spank/segment.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/machine/rapl.h"
+#include "spank/node/sampler.h"
+#include "spank/plugin/segment.h"
 
 #define JOB   1
 #define READS 100

@@ -1,7 +1,7 @@
 /* Prints how many turns of GNU's loop threads=bounded allows here: what a task finds in GOMP_SPINCOUNT. */
 #include <stdio.h>
 
-#include "spank/openmp.h"
+#include "spank/policy/openmp.h"
 
 int main(void)
 {

@@ -13,8 +13,10 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "contrib"), str(ROOT)]
 
-from mpi_wait_tools import __version__, check, host, trust  # noqa: E402  (the path above comes first)
-from mpi_wait_tools.finding import Finding  # noqa: E402
+from mpi_wait_tools import __version__  # noqa: E402  (the path above comes first)
+from mpi_wait_tools.check import command as check  # noqa: E402
+from mpi_wait_tools.check.finding import Finding  # noqa: E402
+from mpi_wait_tools.site import host, trust  # noqa: E402
 
 from tests.lib.record_tools import BUILD  # noqa: E402
 

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spank/loan.h"
-#include "spank/point.h"
-#include "spank/restore.h"
+#include "spank/cpufreq/loan.h"
+#include "spank/base/point.h"
+#include "spank/cpufreq/restore.h"
 
 #define POLICIES 64
 

@@ -450,6 +450,19 @@ static void scene_loop_works(void)
 	loop_until_ms(200, between_works);
 }
 
+/* A setting of the program's own, long after the loop has become a wait. */
+static void between_settings(int round)
+{
+	if (round == 1300)
+		prctl(PR_SET_TIMERSLACK, 300000);
+}
+
+static void scene_loop_sets_slack(void)
+{
+	loop_until_ms(200, between_settings);
+	printf("slack %d\n", prctl(PR_GET_TIMERSLACK));
+}
+
 static void between_calls(int round)
 {
 	if (round % 100 == 0)
@@ -580,6 +593,7 @@ static const struct {
 } scenes[] = {
         {"loop", scene_loop},
         {"loop_works", scene_loop_works},
+        {"loop_sets_slack", scene_loop_sets_slack},
         {"loop_calls", scene_loop_calls},
         {"loop_twice", scene_loop_twice},
         {"loop_places", scene_loop_places},

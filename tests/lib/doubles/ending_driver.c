@@ -4,9 +4,9 @@
  *     ending_driver steps ROOT JOB FIRST COUNT SEGMENT   writes the files of so many steps, each of which claims that
  *     ending_driver end ROOT JOB OUTBOX                  the epilog; files opened, bytes read, peak of memory
  */
-#include "spank/cleanup.h"
-#include "spank/node_record.h"
-#include "spank/slots.h"
+#include "spank/base/cleanup.h"
+#include "spank/node/record.h"
+#include "spank/node/slots.h"
 #include "tests/lib/doubles/elsewhere.h"
 
 #include <fcntl.h>

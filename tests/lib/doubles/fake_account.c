@@ -2,8 +2,8 @@
  * slurmdbd is a file here, $MPIWAIT_ACCOUNT: each record that it is given becomes a line, [job id, joules, record].
  * With none, it is away.
  */
-#include "spank/account.h"
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
+#include "spank/store/account.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "spank/policy.h"
+#include "spank/policy/policy.h"
 
 static struct policy_set set;
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "spank/options.h"
-#include "spank/policy.h"
+#include "spank/policy/options.h"
+#include "spank/policy/policy.h"
 
 __attribute__((visibility("default"))) int read_option(const char *text, char *ret_text, size_t size);
 __attribute__((visibility("default"))) int read_policy(const char *text, size_t length, const char *name,

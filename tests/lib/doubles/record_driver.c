@@ -2,17 +2,17 @@
  * Lets the tests call the modules between energy counters and record: one subcommand per entry point, arguments as
  * words, results as JSON on standard output. What fails is said as {"error": ..., "code": ...}.
  */
-#include "spank/cleanup.h"
-#include "spank/export.h"
-#include "spank/files.h"
-#include "spank/node_record.h"
-#include "spank/outbox.h"
-#include "spank/record.h"
-#include "spank/record_watts.h"
-#include "spank/sampler.h"
-#include "spank/slots.h"
-#include "spank/view.h"
-#include "spank/watts.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/node/record.h"
+#include "spank/node/sampler.h"
+#include "spank/node/slots.h"
+#include "spank/node/watts_feed.h"
+#include "spank/plugin/run_as_user.h"
+#include "spank/plugin/view.h"
+#include "spank/record/job_record.h"
+#include "spank/record/parts/watts.h"
+#include "spank/store/outbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -320,7 +320,7 @@ static int run_export(int count, char *words[])
 {
 	cleanup_close int segment = segment_open(words[0]);
 	gid_t group = (gid_t)number(words[3]);
-	struct export export = {
+	struct run_as_user export = {
 	        .mounts = -1,
 	        .program = words[6],
 	        .words = words + 6,
@@ -335,7 +335,7 @@ static int run_export(int count, char *words[])
 	};
 	struct error error = {0};
 	uint64_t began_ns = clock_monotonic_ns();
-	int result = export_run(&export, &error);
+	int result = run_as_user(&export, &error);
 
 	(void)count;
 	return show(json_pack("{s:i, s:s, s:I, s:b}", "code", result, "error", error.text, "took_ms",

@@ -13,7 +13,7 @@ from tests.lib.doubles.command_server import server
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COMMAND = ROOT / "contrib" / "mpi-wait"
-SCHEMA = json.loads((ROOT / "spank" / "record.schema.json").read_text())
+SCHEMA = json.loads((ROOT / "spank/record/record.schema.json").read_text())
 DELIMITER = "\x1f"
 """What a user's text may hold. The one that is used is another, of each call alone."""
 FIELDS = [

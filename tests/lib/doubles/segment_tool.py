@@ -47,7 +47,7 @@ def sizes_offset(slots: int, index: int) -> int:
 
 
 def row_names() -> list[str]:
-    table = (ROOT / "preload/mpi_calls.def").read_text()
+    table = (ROOT / "preload/mpi/mpi_calls.def").read_text()
     return re.findall(r"^CALL\((\w+),", table, re.M)
 
 

@@ -5,8 +5,8 @@
  *
  *     ticks_driver ROOT JOB STEP fast|slow [SEGMENT|- [killed]]
  */
-#include "spank/cleanup.h"
-#include "spank/sampler.h"
+#include "spank/base/cleanup.h"
+#include "spank/node/sampler.h"
 #include "tests/lib/doubles/elsewhere.h"
 
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "spank/cpu.h"
+#include "spank/policy/cpu.h"
 
 static volatile char line[128] __attribute__((aligned(128)));
 

@@ -67,6 +67,7 @@ def suite() -> Path:
                     raise Unavailable(f"{found.name} is not the one that is known")
                 with tarfile.open(found) as archive:
                     archive.extractall(folder)  # noqa: S202
+                path.parent.mkdir(exist_ok=True)
                 next(Path(folder).glob("mpi4py-*/")).rename(path)
     return path
 

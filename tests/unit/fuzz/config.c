@@ -3,9 +3,9 @@
 
 #include <errno.h>
 
-#include "preload/config.h"
+#include "preload/process/config.h"
 #include "preload/stats.h"
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
 
 #define HOUR_NS UINT64_C(3600000000000)
 

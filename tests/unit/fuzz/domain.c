@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-#include "spank/domain_file.h"
+#include "spank/cpufreq/domain_file.h"
 
 #define SUM_SIZE 10 /* a space, eight digits, a newline */
 

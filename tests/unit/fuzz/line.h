@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <jansson.h>
 
-#include "spank/cleanup.h"
-#include "spank/record.h"
+#include "spank/base/cleanup.h"
+#include "spank/record/job_record.h"
 #include "tests/unit/fuzz/fuzz.h"
 
 /* With MPI_WAIT_FUZZ_PRINT in the environment every record is printed, for a check against its schema. */

@@ -7,7 +7,7 @@
 
 #include <jansson.h>
 
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
 
 #define DEPTH_MAX  8
 #define COPIES_MAX 64

@@ -2,9 +2,9 @@
  */
 #include "tests/unit/fuzz/fuzz.h"
 
-#include "preload/config.h"
-#include "spank/cleanup.h"
-#include "spank/options.h"
+#include "preload/process/config.h"
+#include "spank/base/cleanup.h"
+#include "spank/policy/options.h"
 
 static const struct policy_set *shipped(void)
 {

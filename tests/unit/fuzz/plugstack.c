@@ -1,8 +1,8 @@
 /* The arguments of our line in plugstack.conf, one per line of the input. */
 #include "tests/unit/fuzz/fuzz.h"
 
-#include "spank/cleanup.h"
-#include "spank/site.h"
+#include "spank/base/cleanup.h"
+#include "spank/policy/site.h"
 
 #define ARGUMENTS_MAX 64
 

@@ -1,8 +1,8 @@
 /* A policy's file, called "p.json": what is accepted, the program's half must accept and understand in the same way. */
 #include "tests/unit/fuzz/fuzz.h"
 
-#include "preload/config.h"
-#include "spank/policy.h"
+#include "preload/process/config.h"
+#include "spank/policy/policy.h"
 
 static void flat_check(const struct policy *policy)
 {

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <sys/stat.h>
 
-#include "spank/cleanup.h"
+#include "spank/base/cleanup.h"
 
 #define FILE_SIZE_MAX (8 * 1024 * 1024)
 

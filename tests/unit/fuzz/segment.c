@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "spank/cleanup.h"
-#include "spank/slots.h"
+#include "spank/base/cleanup.h"
+#include "spank/node/slots.h"
 #include "tests/unit/fuzz/line.h"
 
 #define SLOTS_MOST 3

@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
-#include "spank/cleanup.h"
-#include "spank/state.h"
+#include "spank/base/cleanup.h"
+#include "spank/node/state.h"
 
 static void job_check(const json_t *json)
 {

@@ -1,28 +1,14 @@
 /*
  * MPI_WAIT_CONFIG: what is good is read exactly, what is not wholly understood is refused and leaves the result alone.
  */
-#include "preload/config.h"
+#include "preload/process/config.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "tests/lib/check.h"
 
-#include "preload/rung.h"
 #include "preload/stats.h"
-
-/* The rung that needs an MPI library behind it is not what is tested here. */
-bool rung_event_probe(const struct config *config)
-{
-	(void)config;
-	return false;
-}
-
-void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread)
-{
-	(void)ask_ns;
-	(void)thread;
-}
 
 static const char *const bad[] = {
         "",

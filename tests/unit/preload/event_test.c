@@ -1,7 +1,7 @@
 /*
  * Trust in wake-ups: earned by wake-ups that found something, lost by one sleep in four that should have been woken.
  */
-#include "preload/event.h"
+#include "preload/rung/event.h"
 
 #include "tests/lib/check.h"
 

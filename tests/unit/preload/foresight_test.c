@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "preload/account.h"
-#include "preload/ladder.h"
-#include "preload/predictor.h"
+#include "preload/budget/account.h"
+#include "preload/budget/ladder.h"
+#include "preload/budget/predictor.h"
 #include "tests/lib/check.h"
 
 #define WAITS      1000000

@@ -2,7 +2,7 @@
  * The budget law under a simulated clock: whatever the waits and the node are like, what is asked for plus the exit
  * latency stays within B(w), and a rung that does not keep its promise is given up and tried again later.
  */
-#include "preload/ladder.h"
+#include "preload/budget/ladder.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

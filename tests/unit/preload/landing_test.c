@@ -7,9 +7,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "preload/idle.h"
-#include "preload/prewait.h"
-#include "preload/wait.h"
+#include "preload/wait/entry.h"
+#include "preload/wait/wait.h"
 #include "tests/lib/check.h"
 
 #define US       UINT64_C(1000)
@@ -20,10 +19,9 @@
 #define LEARNED  60        /* waits of a kind after which it is known */
 #define SLOWDOWN 10000     /* millionths */
 
-struct process process;
+struct process process = {.hooks = MPIWAIT_HOOK_OPAL};
 struct process_guard acting = {PROCESS_ACTS};
 struct process_guard *process_guard = &acting;
-struct idle idle = {.hooks = MPIWAIT_HOOK_OPAL};
 
 /* Of the wait that is played. */
 static struct {
@@ -53,11 +51,6 @@ void process_hook(uint32_t hook)
 void process_event_end(void)
 {
 	process.policy.rungs &= ~(1u << MPIWAIT_RUNG_EVENT);
-}
-
-void prewait_begin(enum call_row row)
-{
-	(void)row;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *ret_now)
@@ -128,15 +121,13 @@ static void doze_event(uint64_t ask_ns, struct rung_thread *thread)
 }
 
 const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
-        [MPIWAIT_RUNG_PAUSE] = {.name = "pause", .instant = true, .doze = doze_pause},
-        [MPIWAIT_RUNG_YIELD] = {.name = "yield", .exit_ns = 300, .doze = doze_yield},
-        [MPIWAIT_RUNG_UMWAIT] =
-                {.name = "umwait", .exit_ns = 500, .timed = true, .holds_core = true, .doze = doze_umwait},
-        [MPIWAIT_RUNG_MWAITX] =
-                {.name = "mwaitx", .exit_ns = 500, .timed = true, .holds_core = true, .doze = doze_mwaitx},
-        [MPIWAIT_RUNG_NAP] = {.name = "nap", .exit_ns = 10000, .timed = true, .doze = doze_nap},
-        [MPIWAIT_RUNG_EVENT] = {.name = "event", .exit_ns = 10000, .timed = true, .woken = true, .doze = doze_event},
-        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate"},
+        [MPIWAIT_RUNG_PAUSE] = {.instant = true, .doze = doze_pause},
+        [MPIWAIT_RUNG_YIELD] = {.exit_ns = 300, .doze = doze_yield},
+        [MPIWAIT_RUNG_UMWAIT] = {.exit_ns = 500, .timed = true, .holds_core = true, .doze = doze_umwait},
+        [MPIWAIT_RUNG_MWAITX] = {.exit_ns = 500, .timed = true, .holds_core = true, .doze = doze_mwaitx},
+        [MPIWAIT_RUNG_NAP] = {.exit_ns = 10000, .timed = true, .doze = doze_nap},
+        [MPIWAIT_RUNG_EVENT] = {.exit_ns = 10000, .timed = true, .woken = true, .doze = doze_event},
+        [MPIWAIT_RUNG_PSTATE] = {0},
 };
 
 void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low)
@@ -217,11 +208,11 @@ static void test_the_core_rests_after_the_landing(enum mpiwait_rung rung)
 	late = slot.lane[0].late;
 	for (int i = 0; i < LEARNED; i++) {
 		late_ns = wait_play(MS + (uint64_t)i % 4 * US);
-		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "%s, wait %d: no nap", rung_table[rung].name, i);
-		EXPECT(model.after[rung] > 0, "%s, wait %d: no rest", rung_table[rung].name, i);
+		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "%s, wait %d: no nap", config_rung_names[rung], i);
+		EXPECT(model.after[rung] > 0, "%s, wait %d: no rest", config_rung_names[rung], i);
 		EXPECT(model.after[MPIWAIT_RUNG_PAUSE] == 0, "%s, wait %d: %u polls without a rest",
-		       rung_table[rung].name, i, model.after[MPIWAIT_RUNG_PAUSE]);
-		EXPECT(late_ns <= 1400 + POLL_NS, "%s, wait %d: %" PRIu64 " late", rung_table[rung].name, i, late_ns);
+		       config_rung_names[rung], i, model.after[MPIWAIT_RUNG_PAUSE]);
+		EXPECT(late_ns <= 1400 + POLL_NS, "%s, wait %d: %" PRIu64 " late", config_rung_names[rung], i, late_ns);
 	}
 	EXPECT(slot.lane[0].forecasts > forecasts, "%" PRIu64 " forecasts", slot.lane[0].forecasts);
 	EXPECT(slot.lane[0].late == late, "%" PRIu64 " naps that were late", slot.lane[0].late - late);

@@ -23,11 +23,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "preload/config.h"
-#include "preload/idle.h"
-#include "preload/prewait.h"
-#include "preload/wait.h"
-#include "spank/policy.h"
+#include "preload/process/config.h"
+#include "preload/wait/entry.h"
+#include "preload/wait/wait.h"
+#include "spank/policy/policy.h"
 #include "tests/lib/check.h"
 
 #define WAITS       1000000
@@ -40,10 +39,9 @@
 #define SLOWDOWN    10000 /* millionths */
 #define PLACES      12
 
-struct process process;
+struct process process = {.hooks = MPIWAIT_HOOK_OPAL};
 struct process_guard acting = {PROCESS_ACTS};
 struct process_guard *process_guard = &acting;
-struct idle idle = {.hooks = MPIWAIT_HOOK_OPAL};
 
 /* What the model knows of the wait that it plays. */
 static struct {
@@ -75,11 +73,6 @@ void process_hook(uint32_t hook)
 
 void process_event_end(void)
 {
-}
-
-void prewait_begin(enum call_row row)
-{
-	(void)row;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *ret_now)
@@ -185,32 +178,19 @@ static uint64_t most_umwait(void)
 
 /* Other rungs of a policy (event, pstate) change nothing of the law: the ladder passes over what has no probe. */
 const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
-        [MPIWAIT_RUNG_PAUSE] = {.name = "pause", .instant = true, .doze = doze_pause},
-        [MPIWAIT_RUNG_YIELD] = {.name = "yield", .exit_ns = 300, .doze = doze_yield},
-        [MPIWAIT_RUNG_UMWAIT] = {.name = "umwait",
-                                 .exit_ns = 500,
-                                 .timed = true,
-                                 .holds_core = true,
-                                 .most_ns = most_umwait,
-                                 .doze = doze_umwait},
-        [MPIWAIT_RUNG_MWAITX] =
-                {.name = "mwaitx", .exit_ns = 500, .timed = true, .holds_core = true, .doze = doze_mwaitx},
-        [MPIWAIT_RUNG_NAP] = {.name = "nap", .exit_ns = 10000, .timed = true, .doze = doze_nap},
-        [MPIWAIT_RUNG_EVENT] = {.name = "event"},
-        [MPIWAIT_RUNG_PSTATE] = {.name = "pstate"},
+        [MPIWAIT_RUNG_PAUSE] = {.instant = true, .doze = doze_pause},
+        [MPIWAIT_RUNG_YIELD] = {.exit_ns = 300, .doze = doze_yield},
+        [MPIWAIT_RUNG_UMWAIT] =
+                {.exit_ns = 500, .timed = true, .holds_core = true, .most_ns = most_umwait, .doze = doze_umwait},
+        [MPIWAIT_RUNG_MWAITX] = {.exit_ns = 500, .timed = true, .holds_core = true, .doze = doze_mwaitx},
+        [MPIWAIT_RUNG_NAP] = {.exit_ns = 10000, .timed = true, .doze = doze_nap},
+        [MPIWAIT_RUNG_EVENT] = {0},
+        [MPIWAIT_RUNG_PSTATE] = {0},
 };
 
 void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low)
 {
 	(void)thread, (void)now_ns, (void)low;
-}
-
-int rung_by_name(const char *name, size_t length)
-{
-	for (int i = 0; i < (int)MPIWAIT_RUNG_COUNT; i++)
-		if (strlen(rung_table[i].name) == length && memcmp(rung_table[i].name, name, length) == 0)
-			return i;
-	return -1;
 }
 
 void rung_leave(struct rung_thread *thread)

@@ -29,6 +29,13 @@ def test_a_loop_that_only_asks_is_a_wait() -> None:
     assert lane["open_call"] is None
 
 
+def test_between_two_tests_the_thread_is_the_program_s_own() -> None:
+    """It sets its timer slack there. No sleep after that puts back what was before, or is late by what is set now."""
+    seen, lane = play("loop_sets_slack")
+    assert seen["tests"] > 1400 and seen["slack"] == 300000
+    assert lane["naps"]["nap"] > 500 and lane["late_ns"] <= 10_000 * lane["naps"]["nap"]
+
+
 def test_without_the_key_it_is_none() -> None:
     seen, lane = play("loop", NAP)
     assert seen["naps"] == 0 and lane["naps"] == {}

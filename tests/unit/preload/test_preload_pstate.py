@@ -118,7 +118,7 @@ def test_a_broker_that_is_gone() -> None:
 
 def test_a_silent_broker_delays_one_call_by_a_tenth_of_a_second() -> None:
     with board(lambda: None) as made:
-        _, slot = play(made, TIME_ANSWERS="0")
+        _, slot = play(made)
     assert made.asked == [LOW, RESTORE]
     assert "pstate" not in slot["lane"][0]["naps"], "what is not known to be low is not counted"
     assert slot["lane"][0]["calls"]["Recv"]["calls"] == 1

@@ -3,7 +3,8 @@
  * differ. slurmdb_jobs_get is this file's, and selects as slurmdbd's MySQL plugin does. Each case holds for the rows in
  * either order, and the query that is left must select the row alone.
  */
-#include "spank/account_row.h"
+#include "spank/policy/site.h"
+#include "spank/store/account_row.h"
 
 #include <errno.h>
 #include <stdlib.h>

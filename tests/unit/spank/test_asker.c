@@ -2,7 +2,7 @@
  * Who asks, by the kernel's word: threads, processes and users of the test's own. That a thread has its core to itself
  * is tested on a simulated node.
  */
-#include "spank/asker.h"
+#include "spank/machine/asker.h"
 
 #include <pthread.h>
 #include <sys/syscall.h>

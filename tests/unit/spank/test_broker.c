@@ -2,7 +2,7 @@
  * The broker, with the calls of the test: what is heard, in which order, and that neither forged words nor rings
  * without end keep it from orders and expiry. What the calls do to a frequency is tested on a simulated node.
  */
-#include "spank/broker.h"
+#include "spank/cpufreq/broker.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 #include "preload/stats.h"
-#include "spank/files.h"
-#include "spank/memory_file.h"
-#include "spank/ration.h"
+#include "spank/base/files.h"
+#include "spank/base/memory_file.h"
+#include "spank/base/ration.h"
 #include "tests/lib/check.h"
 
 #define CPUS      1024

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "spank/csv_place.h"
+#include "spank/policy/csv_place.h"
 #include "tests/lib/check.h"
 
 static const struct csv_submission direct = {.is_direct = true, .starts_here = true};

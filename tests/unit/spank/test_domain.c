@@ -1,5 +1,5 @@
 /* What may be done to a frequency domain: which file, which values, or why not. */
-#include "spank/domain.h"
+#include "spank/cpufreq/domain.h"
 #include "tests/lib/check.h"
 
 #define SETSPEED CPUFREQ_SETSPEED

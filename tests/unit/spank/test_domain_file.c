@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "spank/domain_file.h"
-#include "spank/files.h"
-#include "spank/state.h"
+#include "spank/cpufreq/domain_file.h"
+#include "spank/base/files.h"
+#include "spank/base/run_directory.h"
 #include "tests/lib/check.h"
 
 static char home[] = "/tmp/domain-XXXXXX";

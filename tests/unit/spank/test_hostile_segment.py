@@ -12,7 +12,7 @@ import jsonschema
 from tests.lib.record_tools import SCHEMA, driver, node_record
 from tests.lib.segments import SLOT, SLOTS, read_slots, segment
 
-LIMIT = 4 * 1024 * 1024  # of a node's record, spank/node_record.h
+LIMIT = 4 * 1024 * 1024  # of a node's record, spank/record/node.h
 
 
 def merged(tmp_path: Path, record: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,5 @@
 /* How a task's LD_PRELOAD names the library, in the host's root and in others. */
-#include "spank/library.h"
+#include "spank/plugin/preload_path.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -34,15 +34,15 @@ static void named_by_its_path(int library)
 	                                       "apptainer/", "podman"};
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		CHECK(library_name(path, library, commands[i], buffer, sizeof(buffer)) == path);
-	CHECK(library_name(path, -1, "apptainer", buffer, sizeof(buffer)) == path);
+		CHECK(preload_path_name(path, library, commands[i], buffer, sizeof(buffer)) == path);
+	CHECK(preload_path_name(path, -1, "apptainer", buffer, sizeof(buffer)) == path);
 }
 
 static void named_by_a_descriptor(int library)
 {
-	CHECK(is_descriptor(library_name(path, library, "apptainer", buffer, sizeof(buffer))));
-	CHECK(is_descriptor(library_name(path, library, "/usr/bin/enroot", buffer, sizeof(buffer))));
-	CHECK(is_descriptor(library_name(path, library, "/opt/x/ch-run", buffer, sizeof(buffer))));
+	CHECK(is_descriptor(preload_path_name(path, library, "apptainer", buffer, sizeof(buffer))));
+	CHECK(is_descriptor(preload_path_name(path, library, "/usr/bin/enroot", buffer, sizeof(buffer))));
+	CHECK(is_descriptor(preload_path_name(path, library, "/opt/x/ch-run", buffer, sizeof(buffer))));
 }
 
 /* A user's soft limit stays as it was; a hard one that is too low leaves the path. */
@@ -51,16 +51,16 @@ static void named_under_a_low_limit(int library)
 	struct rlimit limit = {100, 300}, seen;
 
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	CHECK(is_descriptor(library_name(path, library, "enroot", buffer, sizeof(buffer))));
+	CHECK(is_descriptor(preload_path_name(path, library, "enroot", buffer, sizeof(buffer))));
 	CHECK(getrlimit(RLIMIT_NOFILE, &seen) == 0 && seen.rlim_cur == 100 && seen.rlim_max == 300);
 	limit.rlim_max = 100;
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	CHECK(library_name(path, library, "enroot", buffer, sizeof(buffer)) == path);
+	CHECK(preload_path_name(path, library, "enroot", buffer, sizeof(buffer)) == path);
 }
 
 int main(void)
 {
-	int file = mkstemp(path), library = library_open(path);
+	int file = mkstemp(path), library = preload_path_open(path);
 	struct stat status;
 
 	CHECK(file >= 0 && fstat(file, &status) == 0);
@@ -68,10 +68,10 @@ int main(void)
 	CHECK(library >= 0 && (fcntl(library, F_GETFD) & FD_CLOEXEC));
 	named_by_its_path(library);
 	named_by_a_descriptor(library);
-	CHECK(library_open("/proc/self/nonexistent") == -1);
+	CHECK(preload_path_open("/proc/self/nonexistent") == -1);
 	unlink(path); /* as in another root */
-	CHECK(is_descriptor(library_name(path, library, "./solver", buffer, sizeof(buffer))));
-	CHECK(library_name(path, -1, "./solver", buffer, sizeof(buffer)) == path);
+	CHECK(is_descriptor(preload_path_name(path, library, "./solver", buffer, sizeof(buffer))));
+	CHECK(preload_path_name(path, -1, "./solver", buffer, sizeof(buffer)) == path);
 	named_under_a_low_limit(library);
 	return CHECK_RESULT;
 }

@@ -1,5 +1,5 @@
 /* What OpenMP runtimes are told of their waiting threads: by each, whatever else the user has set. */
-#include "spank/openmp.h"
+#include "spank/policy/openmp.h"
 #include "tests/lib/check.h"
 
 #define SET(variable) (1u << OPENMP_##variable)

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "spank/options.h"
+#include "spank/policy/options.h"
 #include "tests/lib/check.h"
 
 static struct policy_set *shipped(void)

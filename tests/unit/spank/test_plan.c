@@ -1,5 +1,5 @@
 /* Who is measured, injected and bound. */
-#include "spank/plan.h"
+#include "spank/policy/plan.h"
 #include "tests/lib/check.h"
 
 static const struct policy nap = {.name = "nap", .inject = true};

@@ -2,8 +2,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "spank/options.h"
-#include "spank/policy.h"
+#include "spank/policy/options.h"
+#include "spank/policy/policy.h"
 #include "tests/lib/check.h"
 
 #define PAUSE  (1u << MPIWAIT_RUNG_PAUSE)

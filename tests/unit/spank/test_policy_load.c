@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "spank/policy.h"
+#include "spank/policy/policy.h"
 #include "tests/lib/check.h"
 
 #define POLICY "{\"version\":1,\"name\":\"%s\",\"summary\":\"s\",\"rungs\":[]}"

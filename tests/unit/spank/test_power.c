@@ -1,6 +1,6 @@
 /* A step's points however long it lasts, and the curve through the points of all steps. */
-#include "spank/cleanup.h"
-#include "spank/record_power.h"
+#include "spank/base/cleanup.h"
+#include "spank/record/parts/power.h"
 #include "tests/lib/check.h"
 
 #define SECOND UINT64_C(1000000000)

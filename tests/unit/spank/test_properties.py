@@ -23,7 +23,8 @@ READERS = Readers()
 
 names = some.from_regex(r"[a-z][a-z0-9_-]{0,30}", fullmatch=True)
 directories = some.text([chr(code) for code in range(32, 127) if chr(code) not in ",'\"\\"], min_size=1, max_size=60)
-RANGE = re.findall(r"#define OPTIONS_SLOWDOWN_(?:LEAST|MOST) +([0-9.]+)", (REPOSITORY / "spank/options.h").read_text())
+OPTIONS = (REPOSITORY / "spank/policy/options.h").read_text()
+RANGE = re.findall(r"#define OPTIONS_SLOWDOWN_(?:LEAST|MOST) +([0-9.]+)", OPTIONS)
 percents = some.integers(*(round(float(percent) * 10_000) for percent in RANGE)).map(
     lambda ppm: f"{ppm // 10000}.{ppm % 10000:04}")
 

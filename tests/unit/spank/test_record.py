@@ -66,7 +66,7 @@ def test_what_served_is_added_up(tmp_path: Path) -> None:
 
 
 def test_sums_over_ranks_are_printed_as_their_rows_say(tmp_path: Path) -> None:
-    """spank/record_fields.def: always, where they are not 0, or with the row before them."""
+    """spank/record/record_fields.def: always, where they are not 0, or with the row before them."""
     records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
     first, second = (record["steps"][0]["wait"] for record in records)
     del first["naps"], second["naps"], first["doubtful"]  # older nodes do not have them

@@ -1,5 +1,5 @@
 /* The arguments in plugstack.conf: what is accepted, what is refused and in which words. */
-#include "spank/site.h"
+#include "spank/policy/site.h"
 #include "tests/lib/check.h"
 
 static void accepts(void)

@@ -12,12 +12,12 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_each_reason_is_for_a_file_that_there_is() -> None:
-    files = [str(path.relative_to(ROOT)) for folder in ("spank", "preload") for path in (ROOT / folder).glob("*.[ch]")]
+    files = [str(path.relative_to(ROOT)) for folder in ("spank", "preload") for path in (ROOT / folder).rglob("*.[ch]")]
     assert [reason.place for reason in lines.reasons_read() if not any(map(reason.is_for, files))] == []
 
 
 @pytest.mark.parametrize("pattern", [".", ".*", ".+", "^.", ""])
 def test_a_reason_for_a_whole_file_is_refused(pattern: str) -> None:
     with pytest.raises(lines.WholeFile):
-        lines.reason_of(f"spank/state_json.c:* | {pattern} | damaged")
-    assert lines.reason_of(f"spank/state_json.c:text_get | {pattern} | damaged").why == "damaged"
+        lines.reason_of(f"spank/node/state_json.c:* | {pattern} | damaged")
+    assert lines.reason_of(f"spank/node/state_json.c:text_get | {pattern} | damaged").why == "damaged"

@@ -50,7 +50,7 @@ class Fit(ctypes.Structure):
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     target = tmp_path_factory.mktemp("fit") / "libfit.so"
-    source = str(REPOSITORY / "spank/fit.c")
+    source = str(REPOSITORY / "spank/energy/fit.c")
     flags = ["-std=gnu11", "-O1", "-shared", "-fPIC", "-Wall", "-Werror", f"-I{REPOSITORY}"]
     subprocess.run(["gcc", *flags, source, "-o", str(target), "-lm"], check=True)
     loaded = ctypes.CDLL(str(target))

@@ -57,7 +57,8 @@ def test_every_option_of_the_command_is_in_its_page(name: str) -> None:
 
 def test_every_refusal_of_a_grant_is_explained() -> None:
     """The texts stand where they are used, and no table of them is printed: the sources are what there is to ask."""
-    sources = "".join((ROOT / "spank" / f"{name}.c").read_text() for name in ("allotment", "domain", "holdings"))
+    wing = ROOT / "spank/cpufreq"
+    sources = "".join((wing / f"{name}.c").read_text() for name in ("allotment", "domain", "holdings"))
     why = words(sources, r'(?:return|none =|refuse\([^"]*|DOMAIN_WHY_MAX,|: ) ?"([a-zA-Z][^"%:\\]+)"')
     assert len(why) > 15
     why -= {"no memory", "userspace"}
@@ -67,7 +68,7 @@ def test_every_refusal_of_a_grant_is_explained() -> None:
 
 def test_every_argument_of_the_plugin_is_explained() -> None:
     """Nothing that is built prints the table of them, which has one place."""
-    source = (ROOT / "spank" / "site.c").read_text()
+    source = (ROOT / "spank/policy/site.c").read_text()
     arguments = words(source, r'^\s+\{"([a-z_]+)", KIND_')
     assert not missing(arguments, rendered("spank-mpi-wait.8"))
     later = {"grant", "min_khz", "energy_tres"}
@@ -123,7 +124,7 @@ def names_in(schema: object) -> set[str]:
 
 
 def test_every_field_of_the_record_is_explained() -> None:
-    schema = json.loads((ROOT / "spank" / "record.schema.json").read_text())
+    schema = json.loads((ROOT / "spank/record/record.schema.json").read_text())
     assert len(names_in(schema)) > 60
     assert not missing(names_in(schema), rendered("mpi-wait-record.5"))
 

@@ -13,7 +13,7 @@ from tests.mutants.workshop import Workshop
 
 FEWEST = 40
 STAGES = {"inject", "bind", "energy", "domain", "record"}
-GOOD = Mutant("a", "spank/plan.c", "int plan_share(", "int plan_shared(", "meson:plan", "because")
+GOOD = Mutant("a", "spank/policy/plan.c", "int plan_share(", "int plan_shared(", "meson:plan", "because")
 PASSED = {"setup": "passed", "call": "passed", "teardown": "passed"}
 FAILED = PASSED | {"call": "failed", "why": "assert 1 == 2"}
 
@@ -27,7 +27,7 @@ def test_the_list_fits_the_sources() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"old": "not there"}, "is in spank/plan.c 0 times, not once"),
+        ({"old": "not there"}, "is in spank/policy/plan.c 0 times, not once"),
         ({"old": "int"}, "times, not once"),
         ({"old": "a\nb"}, "one line is changed"),
         ({"new": GOOD.old}, "one line is changed"),

@@ -14,12 +14,12 @@ import pytest
 from tests.lib.recorded_jobs import JOBS, rows_of
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-SCRIPT = ROOT / "spank/record_fields.py"
+SCRIPT = ROOT / "spank/record/record_fields.py"
 READ = """
 import json, sys
 sys.path.insert(0, "contrib")
-from mpi_wait_tools import power
-from mpi_wait_tools.record import find_body, parse_record
+from mpi_wait_tools.meaning import power
+from mpi_wait_tools.record.record import find_body, parse_record
 
 seen = set()
 class Watched(dict):
@@ -39,15 +39,15 @@ print(json.dumps(sorted(seen)))
 
 
 def test_what_follows_from_the_table_is_up_to_date() -> None:
-    """Else: spank/record_fields.py --write."""
+    """Else: spank/record/record_fields.py --write."""
     done = subprocess.run([SCRIPT], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_row_that_is_added_shows_in_all_of_them(tmp_path: pathlib.Path) -> None:
     """In a copy of what the script reads and writes."""
-    files = ["spank/record_fields.def", "spank/record_fields.py", "spank/record.schema.json",
-             "packaging/man/mpi-wait-record.5", "contrib/mpi_wait_tools/record_fields.py"]
+    files = ["spank/record/record_fields.def", "spank/record/record_fields.py", "spank/record/record.schema.json",
+             "packaging/man/mpi-wait-record.5", "contrib/mpi_wait_tools/record/fields.py"]
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
@@ -113,7 +113,7 @@ def more(line: str) -> str:
 
 
 def test_each_field_is_read_or_passed_over_for_a_reason(read: set[str]) -> None:
-    schema = json.loads((ROOT / "spank/record.schema.json").read_text())
+    schema = json.loads((ROOT / "spank/record/record.schema.json").read_text())
     paths = set(paths_of(schema["properties"]["mpi_wait"], schema, "mpi_wait"))
     assert len(paths) > 100
     unread = {path for path in paths - read if not path.startswith(AS_THEY_COME)}

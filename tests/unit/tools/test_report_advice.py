@@ -216,8 +216,8 @@ def test_an_incomplete_record_is_compared_with_none(report: Report, tmp_path: pa
 
 
 def test_the_first_line_is_red_on_a_terminal() -> None:
-    from mpi_wait_tools.record import parse_record
-    from mpi_wait_tools.view import Output, Shown, show
+    from mpi_wait_tools.record.record import parse_record
+    from mpi_wait_tools.report.view import Output, Shown, show
 
     for width in (80, 200):
         text = show(Output(width, colour=True, utf8=True), Shown(None, "", parse_record(incomplete()["mpi_wait"])))

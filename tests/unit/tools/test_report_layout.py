@@ -12,9 +12,9 @@ from typing import Any
 
 import jsonschema
 import pytest
-from mpi_wait_tools.csv_rows import csv_text
-from mpi_wait_tools.found import Found
-from mpi_wait_tools.record import parse_record
+from mpi_wait_tools.jobs.found import Found
+from mpi_wait_tools.record.record import parse_record
+from mpi_wait_tools.report.csv_rows import csv_text
 
 from tests.lib.doubles.record_doubles import ends_of, many_steps, one_slow_node, profiled, sampled, spinning, thousands
 from tests.lib.doubles.report_double import SCHEMA, Report, make_record, make_row, refused, shown

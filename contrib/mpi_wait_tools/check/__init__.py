@@ -1,0 +1,1 @@
+"""The command: whether a host is fit for the plugin."""

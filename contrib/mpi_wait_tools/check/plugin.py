@@ -1,0 +1,315 @@
+"""check: the line in plugstack.conf, and whether plugin, library and helper are there, safe and of one release."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import __version__
+from ..site.elf_note import read_note
+from ..site.host import Host
+from ..site.plugstack import NAME, Line, Plugstack, read_plugstack
+from ..site.slurm import Slurm, major
+from ..site.trust import hidden_from_users, writable_by_others
+from ..text.units import safe
+from .finding import Finding, fail, not_seen, ok, warn
+
+HELPER = "mpi-wait-node"
+PROBE_KEYS = {"release", "node", "library", "policies", "policies_directory", "left_out", "energy"}
+USAGE = 64  # the helper's exit status for arguments that it does not take
+HERE = os.path.dirname(os.path.realpath(__file__))
+
+
+@dataclass
+class Installation:
+    """
+    What was found of us, for the checks after this one. site: the line's arguments, None where there is no valid line;
+    probe: the helper's answer, None without one.
+    """
+
+    findings: list[Finding] = field(default_factory=list)
+    line: Line | None = None
+    site: dict[str, str] | None = None
+    helper: str = ""
+    probe: dict[str, Any] | None = None
+
+
+def _no_line(slurm: Slurm, stack: Plugstack) -> Finding:
+    do = "add the line of plugstack.d/mpi-wait.conf to it, and restart the slurmds"
+    if not slurm.plugstack:
+        return not_seen("plugstack line", "neither slurmctld nor a slurm.conf said where plugstack.conf is", do)
+    if stack.problems:
+        place, what = stack.problems[0]
+        return not_seen("plugstack line", f"'{safe(place, 400)}' {what}", "run 'mpi-wait check' as root")
+    return fail(
+        "plugstack line",
+        f"no line of '{safe(slurm.plugstack, 400)}' or of what it includes names spank_mpi_wait.so",
+        "Slurm does not load the plugin on this host: srun here does not know --mpi-wait-policy",
+        do,
+    )
+
+
+def _problem(place: str, what: str) -> Finding:
+    return fail(
+        "plugstack line",
+        f"{safe(place, 400)} {safe(what, 400)}",
+        "Slurm does not see the line as it was meant",
+        "mend it; 'optional /absolute/path/spank_mpi_wait.so ARGUMENT=VALUE ...' is what it should look like",
+    )
+
+
+def _lines(stack: Plugstack) -> list[Finding]:
+    line = stack.lines[0]
+    found = [_problem(place, what) for place, what in stack.problems]
+    if len(stack.lines) > 1:
+        places = ", ".join(safe(one.place, 200) for one in stack.lines[:4])
+        found.append(
+            fail("plugstack line", f"there are {len(stack.lines)}: {places}", "Slurm loads the plugin twice",
+                 "leave one of them")
+        )
+    if line.kind == "required":
+        found.append(
+            warn(
+                "plugstack line",
+                f"{safe(line.place, 400)} says 'required'",
+                "a plugin that cannot be loaded then fails every job and drains nodes",
+                "write 'optional'",
+            )
+        )
+    if not line.path.startswith("/"):
+        found.append(
+            warn(
+                "plugstack line",
+                f"{safe(line.place, 400)} names '{safe(line.path, 400)}', which is no absolute path",
+                "Slurm looks for it in PluginDir, of whichever Slurm comes first",
+                "write the absolute path",
+            )
+        )
+    if [word for word in line.words if word.startswith("grant=")][-1:] == ["grant=file"]:
+        found.append(
+            warn(
+                "plugstack line",
+                f"{safe(line.place, 400)} says 'grant=file'",
+                "it trusts the users of such jobs until the node is booted again: a frequency file that one of them"
+                " keeps open can be written after the job's end",
+                "use grant=lease, which serves mpirun's ranks too, unless users' own tools need the files",
+            )
+        )
+    return found or [ok("plugstack line", f"{safe(line.place, 400)}, optional")]
+
+
+def _changeable(host: Host, name: str, path: str) -> Finding | None:
+    who = writable_by_others(host, path)
+    if not who:
+        return None
+    return fail(
+        name,
+        who,
+        f"whoever can write there decides what root runs as '{safe(path, 400)}'",
+        "give it to root and take write permission from everybody else (chown root, chmod go-w)",
+    )
+
+
+def _object(host: Host, name: str, path: str, means: str) -> tuple[list[Finding], dict[str, str]]:
+    """Findings on a shared object that root or the jobs load, and what its note says."""
+    do = "install it here at the same path as on the other nodes (meson install)"
+    try:
+        status = host.status(path)
+        note = read_note(host.at(path)) if status is not None else None
+    except OSError as error:
+        what = f"'{safe(path, 400)}' cannot be read: {error.strerror}"
+        return [fail(name, what, means, "chmod 0755 the file and the folders above it")], {}
+    if status is None:
+        return [fail(name, f"'{safe(path, 400)}' does not exist", means, do)], {}
+    if note is None:
+        return [fail(name, f"'{safe(path, 400)}' is not ours: it says no release", means, do)], {}
+    hidden = hidden_from_users(host, path)
+    if hidden:
+        return [fail(name, f"{hidden}: users cannot read it", means, "chmod 0755 it")], note
+    changeable = _changeable(host, name, path)
+    return [changeable or ok(name, f"{safe(note.get('release', '?'))}, '{safe(path, 400)}'")], note
+
+
+def _built_for(slurm: Slurm, note: dict[str, str]) -> list[Finding]:
+    """An optional plugin of another Slurm release is passed over with one debug line."""
+    number = note.get("slurm", "")
+    if not slurm.release or not re.fullmatch("0x[0-9a-fA-F]{1,8}", number):
+        return []
+    built = f"{int(number, 16) >> 16 & 255:02d}.{int(number, 16) >> 8 & 255:02d}"
+    if major(slurm.release) == major(built):
+        return [ok("built for", f"Slurm {built}")]
+    return [
+        fail(
+            "built for",
+            f"Slurm {built}, but this is {slurm.release}",
+            "Slurm passes over a plugin that was built for another release of it, and says so in debug logs only",
+            "build and install it anew with this release's headers",
+        )
+    ]
+
+
+def _releases(releases: dict[str, str]) -> Finding:
+    if len(set(releases.values())) == 1:
+        return ok("releases", f"all of {next(iter(releases.values()))}: {', '.join(releases)}")
+    return fail(
+        "releases",
+        ", ".join(f"{name} {safe(release)}" for name, release in releases.items()),
+        "the halves of the plugin do not fit: jobs may run without a policy, or records lack their waits",
+        "install one release whole, on every node, and let running jobs end",
+    )
+
+
+def _find_helper(host: Host, note: dict[str, str]) -> str:
+    beside = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(HERE))), "sbin", HELPER)
+    for path in (note.get("helper", ""), beside, f"/usr/sbin/{HELPER}"):
+        if path.startswith("/") and host.status(path) is not None:
+            return path
+    return ""
+
+
+def _csv(host: Host, path: str) -> Finding:
+    """The program that slurmstepd starts as the job's user: a user who can read it can trace it."""
+    status = host.status(path)
+    if status is None:
+        return fail("csv", f"'{safe(path, 400)}' does not exist", "jobs with csv= get no files",
+                    "install it here at the same path as on the other nodes (meson install)")
+    if not status.st_mode & (stat.S_IRGRP | stat.S_IROTH):
+        return _changeable(host, "csv", path) or ok("csv", f"'{safe(path, 400)}', which users can run and not read")
+    return fail(
+        "csv",
+        f"'{safe(path, 400)}' has mode {stat.S_IMODE(status.st_mode):04o}: users can read it",
+        "a user could trace what slurmstepd starts, so it does not start it: jobs with csv= get no files",
+        "chmod 0711 it",
+    )
+
+
+def _ask_helper(host: Host, path: str, words: list[str]) -> tuple[dict[str, Any] | None, str, bool]:
+    """Its answer, what it says instead, and whether that is about the words."""
+    ran = host.run([host.at(path), "probe", "--", *words])
+    _, about_words, said = ran.problem.partition(": plugstack.conf: ")
+    if ran.status == USAGE and about_words:
+        return None, said.replace(f"; see {HELPER} --help", ""), True
+    try:
+        answer = json.loads(ran.out) if ran.done else None
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict) or not set(answer) >= PROBE_KEYS:
+        return None, ran.problem or "its answer is not understood: is it of this release?", False
+    return answer, "", False
+
+
+def _helper(host: Host, installation: Installation, note: dict[str, str]) -> None:
+    path = _find_helper(host, note)
+    wanted = note.get("helper", HELPER)
+    if not path and not installation.line:
+        installation.findings.append(not_seen("helper", "nothing of this plugin is installed here", "install it"))
+        return
+    if not path:
+        installation.findings.append(
+            fail("helper", f"'{safe(wanted, 400)}' does not exist", "records are not handed on from this node",
+                 "install it here at the same path as on the other nodes (meson install)")
+        )
+        return
+    changeable = _changeable(host, "helper", path)
+    if changeable:
+        installation.findings.append(changeable)
+        return
+    words = installation.line.words if installation.line else []
+    probe, said, refused = _ask_helper(host, path, words)
+    if refused:
+        installation.findings.append(
+            fail("arguments", said, "the plugin does nothing at all, and one line in slurmd's log says so",
+                 "mend the arguments; spank-mpi-wait(8) has the list")
+        )
+        probe, said, _ = _ask_helper(host, path, [])
+    elif installation.line:
+        shown = " ".join(words) or "none"
+        installation.findings.append(ok("arguments", safe(shown, 400)))
+        installation.site = dict(word.split("=", 1) for word in words if "=" in word)
+    if probe is None:
+        installation.findings.append(
+            fail("helper", f"'{safe(path, 400)}': {safe(said, 400)}", "records are not handed on from this node",
+                 "mend what it complains of")
+        )
+        return
+    installation.findings.append(ok("helper", f"{safe(str(probe.get('release')))}, '{safe(path, 400)}'"))
+    installation.helper, installation.probe = path, probe
+
+
+def _slurmds(host: Host) -> list[str]:
+    """What each slurmd has mapped. A child of its that ends or becomes a slurmstepd meanwhile is none."""
+    found = []
+    for number in host.names("/proc") or []:
+        if number.isdigit() and host.line(f"/proc/{number}/comm") == "slurmd":
+            maps = host.text(f"/proc/{number}/maps")
+            if maps and host.line(f"/proc/{number}/comm") == "slurmd":
+                found.append(maps)
+    return found
+
+
+def _loaded(host: Host) -> Finding:
+    """A slurmd that looked at plugstack.conf before our line was there asks no plugin for a prolog and an epilog."""
+    try:
+        slurmds = _slurmds(host)
+    except PermissionError:
+        return not_seen("slurmd", "only root can see whether it has loaded the plugin", "run 'mpi-wait check' as root")
+    if not slurmds:
+        return ok("slurmd", "none runs here: jobs can be submitted, but do not run")
+    if all(f"/{NAME}" in maps for maps in slurmds):
+        return ok("slurmd", "has loaded the plugin")
+    return fail(
+        "slurmd",
+        "has not loaded the plugin: it was started before the line was there, or could not load it",
+        "jobs here have no prolog and epilog of ours: they leave no record",
+        "restart slurmd (running jobs stay), and see its log if this stays",
+    )
+
+
+def _plugin(host: Host, slurm: Slurm, stack: Plugstack, installation: Installation) -> dict[str, str]:
+    """Line, files and plugin; returns what the plugin's note says."""
+    line = installation.line = stack.lines[0]
+    installation.findings += _lines(stack)
+    changeable = [_changeable(host, "plugstack.conf", file) for file in stack.files]
+    installation.findings += [finding for finding in changeable if finding]
+    folder = slurm.settings.get("plugindir", "").split(":")[0] or "/usr/lib/slurm"
+    found, note = _object(
+        host, "plugin", os.path.join(folder, line.path), "Slurm passes over the line: there is no --mpi-wait-policy"
+    )
+    installation.findings += [*found, *_built_for(slurm, note), _loaded(host)]
+    return note
+
+
+def _library(host: Host, path: str, installation: Installation) -> dict[str, str]:
+    means = "jobs under a policy start without it: nothing waits more cheaply, and nothing is measured"
+    found, note = _object(host, "library", path, means)
+    installation.findings += found
+    return note
+
+
+def check_plugin(host: Host, slurm: Slurm) -> Installation:
+    installation = Installation()
+    stack = read_plugstack(host, slurm.plugstack) if slurm.plugstack else Plugstack()
+    plugin: dict[str, str] = {}
+    library: dict[str, str] = {}
+    if stack.lines:
+        plugin = _plugin(host, slurm, stack, installation)
+    elif slurm.there or slurm.plugstack:
+        unreadable = any("cannot be read" in what for _, what in stack.problems)
+        problems = [] if unreadable else [_problem(*problem) for problem in stack.problems]
+        installation.findings += problems or [_no_line(slurm, stack)]
+    _helper(host, installation, plugin)
+    if plugin.get("csv", "").startswith("/"):
+        installation.findings.append(_csv(host, plugin["csv"]))
+    helper = installation.probe or {}
+    path = plugin.get("library", "") or str(helper.get("library", ""))
+    if path:
+        library = _library(host, path, installation)
+    parts = {"plugin": plugin, "library": library, "helper": helper}
+    releases = {name: str(part.get("release", "none")) for name, part in parts.items() if part}
+    if releases:
+        installation.findings.append(_releases({"mpi-wait": __version__, **releases}))
+    return installation

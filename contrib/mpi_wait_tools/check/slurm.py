@@ -1,0 +1,167 @@
+"""check: Slurm's daemons and the settings that decide what this plugin gets to see."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from ..site.host import Host
+from ..site.slurm import Slurm, major, parse_settings
+from ..text.units import duration, safe
+from .finding import Finding, fail, not_seen, ok, warn
+
+HOOKS = (("prolog", "Prolog"), ("epilog", "Epilog"))
+PARTITIONS_SHOWN = 4
+
+
+def _controller(slurm: Slurm) -> Finding:
+    if not slurm.problem:
+        nodes = f", {slurm.nodes} node{'' if slurm.nodes == 1 else 's'}" if slurm.nodes else ""
+        return ok("slurmctld", f"cluster {safe(slurm.cluster) or 'without a name'}{nodes}")
+    return fail(
+        "slurmctld",
+        f"does not answer: {slurm.problem}",
+        "what Slurm is told by its configuration could not be seen, and no job starts meanwhile",
+        "see 'scontrol ping'; is munge running here?",
+    )
+
+
+def _reached(host: Host, slurm: Slurm) -> Finding | str:
+    """What is to be said of a slurmdbd that serves this cluster; a string says why it does not."""
+    begin = time.monotonic()
+    asked = host.run(["sacctmgr", "-n", "-P", "list", "cluster", "format=cluster"])
+    took = time.monotonic() - begin
+    if not asked.done or slurm.cluster not in asked.out.split():
+        return asked.problem or f"it knows no cluster '{safe(slurm.cluster)}'"
+    release = parse_settings(host.run(["sacctmgr", "show", "config"]).out, "=").get("slurmdbd_version", "")
+    what = f"{safe(release) or 'of unknown release'}, answered in {duration(took)}"
+    if not release or not slurm.release or major(release) >= major(slurm.release):
+        return ok("slurmdbd", what)
+    return warn(
+        "slurmdbd",
+        f"{what}, but Slurm here is {slurm.release}",
+        "Slurm does not promise that a newer release can store anything in an older slurmdbd",
+        "upgrade slurmdbd first",
+    )
+
+
+def _database(host: Host, slurm: Slurm, site: dict[str, str]) -> Finding:
+    storage = slurm.settings.get("accountingstoragetype", "")
+    if site.get("sink") == "file":
+        return ok("slurmdbd", "not needed: sink=file keeps the records in the spool")
+    if storage != "accounting_storage/slurmdbd":
+        return fail(
+            "slurmdbd",
+            f"AccountingStorageType is {safe(storage) or 'not set'}",
+            "there is no accounting database in which records could be stored: they pile up in the spool",
+            "set up slurmdbd, or write sink=file on the plugstack line",
+        )
+    answer = _reached(host, slurm)
+    if isinstance(answer, Finding):
+        return answer
+    if site.get("writer") == "sweep":
+        return warn(
+            "slurmdbd",
+            f"does not serve this host: {answer}",
+            "with writer=sweep nodes need not reach it, but the host where the sweep runs must",
+            "run 'mpi-wait check' there",
+        )
+    return fail(
+        "slurmdbd",
+        f"does not serve this host: {answer}",
+        "records of jobs wait in the outbox and the spool until it does",
+        "see 'sacctmgr show cluster' and slurmdbd's log; nodes that shall never ask it: writer=sweep",
+    )
+
+
+def _hook(host: Host, slurm: Slurm, key: str, name: str) -> Finding | None:
+    """With RunInJob: whether Prolog= or Epilog= runs our command; None if it does."""
+    scripts = [path for path in slurm.settings.get(key, "").split(",") if path.startswith("/")]
+    for script in scripts:
+        try:
+            if f"mpi-wait-node {key}" in (host.text(script) or ""):
+                return None
+        except PermissionError:
+            return not_seen("PrologFlags", f"RunInJob, and {name} '{safe(script)}' is not readable", "run as root")
+    return fail(
+        "PrologFlags",
+        f"RunInJob, and {name} {'does not run' if scripts else 'is not set to run'} mpi-wait-node {key}",
+        "Slurm calls no SPANK prolog and epilog under RunInJob: jobs leave no record",
+        f"have {name} run 'mpi-wait-node {key}' with the arguments of the plugstack line",
+    )
+
+
+def _prolog_flags(host: Host, slurm: Slurm) -> list[Finding]:
+    flags = slurm.flags("prologflags")
+    shown = safe(slurm.settings.get("prologflags", "")) or "none"
+    if "runinjob" in flags:
+        wrong = [found for found in (_hook(host, slurm, *hook) for hook in HOOKS) if found]
+        return wrong or [ok("PrologFlags", f"{shown}; Prolog and Epilog run mpi-wait-node")]
+    if "contain" in flags:
+        return [ok("PrologFlags", f"{shown}: energy is sampled for as long as a job lasts")]
+    if "alloc" in flags:
+        return [
+            warn(
+                "PrologFlags",
+                f"{shown}, without Contain",
+                "while no step runs nobody samples the energy: a counter that wraps meanwhile is a gap in the record",
+                "PrologFlags=Contain, if jobs here idle for long between their steps",
+            )
+        ]
+    return [
+        warn(
+            "PrologFlags",
+            f"{shown}, without Alloc and Contain",
+            "a job's prolog runs with its first step on a node: energy before that is not counted, and a node on which"
+            " no step starts reports nothing",
+            "PrologFlags=Contain (or Alloc) in slurm.conf",
+        )
+    ]
+
+
+def _shared(how: str) -> bool:
+    """Whether a partition's OverSubscribe gives a core to two jobs: "FORCE:4", "YES:2"."""
+    match = re.fullmatch("(FORCE|YES):([0-9]{1,5})", how)
+    return match is not None and int(match.group(2)) > 1
+
+
+def _partitions(host: Host, node: str, site: dict[str, str]) -> list[Finding]:
+    """Whether a job can have a core together with another, whose clock it would lower."""
+    grant = site.get("grant", "lease")
+    asked = host.run(["sinfo", "-h", "-a", "-n", node, "-o", "%R %h"])
+    named = dict(line.split()[:2] for line in asked.out.split("\n") if asked.done and len(line.split()) > 1)
+    shared = sorted(name for name, how in named.items() if _shared(how))
+    if grant == "off" or not named:
+        return []
+    if not shared:
+        return [ok("partitions", "none gives a core of this node to two jobs")]
+    shown = ", ".join(f"{safe(name)} has OverSubscribe={safe(named[name])}" for name in shared[:PARTITIONS_SHOWN])
+    return [
+        warn(
+            "partitions",
+            f"{shown}, and grant={safe(grant)}",
+            "a core can be two jobs': where that is seen none of them is granted its frequency, and where it is not the"
+            " wait of one makes the other slow",
+            "grant=off on the nodes of such a partition, or OverSubscribe=NO",
+        )
+    ]
+
+
+def check_slurm(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> list[Finding]:
+    if not slurm.there:
+        return [
+            warn(
+                "Slurm",
+                "there is none here: scontrol was not found",
+                "what depends on it could not be looked at",
+                "run this on a node of the cluster, with Slurm's commands on the PATH",
+            )
+        ]
+    found = [ok("Slurm", slurm.release or "its commands are here"), _controller(slurm)]
+    if slurm.problem:
+        return [
+            *found,
+            not_seen("slurmdbd", "slurmctld did not say whether there is one", "make slurmctld answer"),
+            not_seen("PrologFlags", "slurmctld did not say", "make slurmctld answer"),
+        ]
+    return [*found, _database(host, slurm, site), *_prolog_flags(host, slurm), *_partitions(host, node, site)]

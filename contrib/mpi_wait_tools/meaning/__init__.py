@@ -1,0 +1,1 @@
+"""What records mean: verdicts, advice, comparisons. No output."""

@@ -1,0 +1,306 @@
+"""What a job's owner may do about its waiting: which policy fits, or where the imbalance is. Pure.
+
+Every sentence follows from figures of the record, and has a condition under which it is not said; what a change would
+save is never promised. Nothing at all is said of a record from which nodes are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..jobs.sacct import Job
+from ..record.record import Record, Step, Wait
+from ..text.units import duration, percent, safe
+from .imbalance import NOTABLE, Imbalance, imbalance_of, is_busy, ranks_time, steps_of_ranks
+from .nodes import slow_nodes
+from .reading import EVEN, Rank, ranks_of
+
+LITTLE = 0.02  # share of the ranks' time below which waiting is not worth a policy
+SLEPT_WELL = 0.7  # share of the waiting
+SHORT_WAIT_S = 200e-6  # nap cannot use much of a wait shorter than this
+SHORT_RUN_S = 5.0  # of a rank: what such runs wait for is mostly one another's start
+LATE_SHARE = 0.01  # of the ranks' time
+UNFORESEEN = 0.5  # share of the waits
+ASKED = 0.05  # share of the ranks' time in loops that only ask
+THREADS = 0.1  # cores beside each rank that waits
+FIRST_NAMED = 3
+STEPS_NAMED = 2
+MEASURE_ONLY = ("off", "profile", "yield")
+FINE_RUNGS = ("umwait", "mwaitx")
+COLLECTIVES = ("MPI_Barrier", "MPI_Allreduce", "MPI_Allgather", "MPI_Alltoall", "MPI_Reduce_scatter_block")
+ASKING = ("MPI_Test", "MPI_Testall", "MPI_Testany", "MPI_Testsome", "MPI_Iprobe", "MPI_Improbe")
+PASSED_THROUGH = ("two_mpis", "no_hook")
+BROKEN = ("BOOT_FAIL", "CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "TIMEOUT")
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What sacct says of the job: its state's word, "" where nobody knows; and whether it is one part of a
+    heterogeneous job, whose other parts have records of their own."""
+
+    state: str = ""
+    is_component: bool = False
+
+    @property
+    def is_broken(self) -> bool:
+        return self.state in BROKEN
+
+
+def ending_of(job: Job | None) -> Ending:
+    return Ending(job.state, "+" in job.id) if job is not None else Ending()
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Ranks of one program, which can only wait for one another."""
+
+    record: Record
+    wait: Wait
+    ranks: list[Rank]  # empty where the record does not list them
+    imbalance: Imbalance
+    step: Step | None  # None: the job has one
+
+    @cached_property
+    def least(self) -> float:
+        return min(rank.seconds for rank in self.ranks) if self.ranks else self.wait.least.seconds
+
+    @cached_property
+    def most(self) -> float:
+        return max(rank.seconds for rank in self.ranks) if self.ranks else self.wait.most.seconds
+
+    @cached_property
+    def mean(self) -> float:
+        return sum(rank.seconds for rank in self.ranks) / len(self.ranks) if self.ranks else self.wait.mean
+
+    @property
+    def share(self) -> float:
+        """Of the ranks' time that they wait."""
+        time = ranks_time(self.record, self.step)
+        return min(1.0, self.mean * self.imbalance.ranks / time) if time else 0.0
+
+    @property
+    def is_even(self) -> bool:
+        return self.imbalance.share is None or self.imbalance.share < NOTABLE or self.least >= EVEN * self.most
+
+    def said(self, sentence: str) -> str:
+        return sentence if self.step is None else f"Step {self.step.id}: {sentence[0].lower()}{sentence[1:]}"
+
+
+def _names(ranks: list[Rank]) -> str:
+    shown = ranks if len(ranks) == FIRST_NAMED + 1 else ranks[:FIRST_NAMED]
+    names = ", ".join(rank.label for rank in shown)
+    more = f" and {len(ranks) - len(shown)} others" if len(ranks) > len(shown) else ""
+    return ("rank " if len(ranks) == 1 else "ranks ") + names + more
+
+
+def _place(group: _Group, rank: Rank | None) -> str:
+    """ " (on c2)" """
+    least = group.wait.least
+    node = rank.node if rank is not None else ""
+    if rank is None or (not node and group.step is None and rank.label == str(least.rank)):
+        node = least.node
+    return f" (on {safe(node)})" if node and group.record.nodes_of > 1 else ""
+
+
+def _busiest(group: _Group) -> str:
+    """Who computes longest, by name: the ranks within a tenth of the span from the least waiting one."""
+    if not group.ranks:
+        rank = group.wait.least.rank
+        return f"rank {rank}{_place(group, None)}" if rank >= 0 else "the rank that waits least"
+    busiest = [rank for rank in group.ranks if is_busy(rank.seconds, group.least, group.most)]
+    return _names(busiest) + (_place(group, busiest[0]) if len(busiest) == 1 else "")
+
+
+def _of_all_alike(group: _Group) -> Iterator[str]:
+    if group.share < NOTABLE or group.most <= 0 or group.least < EVEN * group.most:
+        return
+    looked = "" if group.wait.profile else "; the policy key 'profile' tells waiting from transfer, and message sizes"
+    yield group.said(f"All ranks wait alike: for messages, or for one another in turn{looked}.")
+
+
+def _of_idle(group: _Group) -> str:
+    """Where most ranks hardly wait, and few do."""
+    idle = [rank for rank in group.ranks if rank.seconds > group.mean]
+    if len(idle) == 1:
+        return (
+            f"{_names(idle).capitalize()} alone waits: if it hands out work, let it compute too; "
+            "otherwise give it more to do."
+        )
+    return f"Give {_names(idle)} more to do, or ask for fewer ranks: the others hardly wait."
+
+
+def _of_nodes(group: _Group, share: str) -> str:
+    """ "" where no node stands out."""
+    record = group.record
+    slow = slow_nodes(record) if group.step is None else []
+    if slow:
+        names = ", ".join(safe(name) for name in slow[:FIRST_NAMED])
+        noun, one = ("node", "it") if len(slow) == 1 else ("nodes", "they")
+        heat = ", which was slowed down most" if slow == [record.throttled_most] else ""
+        return (
+            f"Look at {noun} {names} first{heat}: all ranks seen there wait least. If {one} "
+            f"{'is' if one == 'it' else 'are'} slower than the others, that takes up to {share} of the time."
+        )
+    if record.throttled_most and record.throttled_most == group.wait.least.node and group.step is None:
+        name = safe(record.throttled_most)
+        return f"Look at node {name} first: it was slowed down most, and holds the rank that waits least."
+    return ""
+
+
+def _of_the_balance(group: _Group) -> Iterator[str]:
+    """Of ranks that were all seen, in a job that ran to its end."""
+    imbalance = group.imbalance
+    if imbalance.ranks < 2 or group.is_even:
+        yield from _of_all_alike(group)
+        return
+    share = percent(imbalance.share or 0.0)
+    below = sum(rank.seconds < group.mean / 2 for rank in group.ranks)
+    node = _of_nodes(group, share)
+    if node:
+        yield node
+    elif imbalance.lone:
+        yield group.said(
+            f"Look at {_busiest(group)}: hardly any other waits so little. A core that is slow, or work of its own, "
+            "shows so; whether the others wait for it is not known."
+        )
+    elif group.ranks and below > len(group.ranks) // 2:
+        yield group.said(_of_idle(group))
+    else:
+        yield group.said(
+            f"Take work from {_busiest(group)}: spread evenly, the same work could take up to {share} less time."
+        )
+
+
+def _of_a_broken_job(group: _Group, state: str) -> Iterator[str]:
+    """It may have hung: who waits least is then the one that stopped answering, and nobody's work is at fault."""
+    if group.imbalance.ranks < 2 or group.is_even or group.imbalance.lone:
+        return
+    yield group.said(
+        f"Look at what {_busiest(group)} did at last: the job ended as {state}, and the others waited longer than that."
+    )
+
+
+def _groups(record: Record, wait: Wait) -> list[_Group]:
+    """One for each program whose ranks are known, the most unbalanced first."""
+    ran = steps_of_ranks(record)
+    steps: list[Step | None] = [None] if len(ran) < 2 else [*ran]
+    groups = []
+    for step in steps:
+        imbalance = imbalance_of(record, step)
+        if imbalance is not None:
+            groups.append(_Group(record, wait, ranks_of(record, step), imbalance, step))
+    return sorted(groups, key=lambda group: -group.imbalance.lost_s)
+
+
+def _of_the_groups(record: Record, wait: Wait, ending: Ending) -> Iterator[str]:
+    time = ranks_time(record)
+    if wait.unseen or ending.is_component or not time or time / wait.ranks < SHORT_RUN_S:
+        return
+    for group in _groups(record, wait)[:STEPS_NAMED]:
+        yield from _of_a_broken_job(group, ending.state) if ending.is_broken else _of_the_balance(group)
+
+
+def _of_short_naps(record: Record, wait: Wait) -> str:
+    """Why a policy that naps slept little; "" where the record does not tell."""
+    waits = sum(call.waits for call in wait.calls)
+    mean = wait.total / waits if waits else 0.0
+    spun = [call.name for call in wait.spun if call.name in COLLECTIVES]
+    if wait.flags.get("shared_cores"):
+        return "Ranks share cores with others: a core for each (pin=cores) is worth more than a policy."
+    if wait.flags.get("locked"):
+        return "This MPI holds a lock while several threads call it, so nothing naps: call it from one thread only."
+    if spun:
+        return (
+            f"{spun[0]} burns CPU without an idle call: collectives=ibarrier naps before it, "
+            "provided that every rank has the library."
+        )
+    if 0 < mean < SHORT_WAIT_S:
+        tried = (record.policy.asked, record.policy.used)
+        if any(name in (*FINE_RUNGS, "auto") for name in tried):
+            return ""
+        return (
+            f"A wait lasts {duration(mean)} on average, short for a nap: umwait and mwaitx rest in such waits, "
+            "where the processor has them."
+        )
+    return "Much of the waiting was polled: a larger slowdown= lets ranks rest earlier, and wake later."
+
+
+def _is_late(record: Record, wait: Wait) -> bool:
+    """What was forecast has an account, which the report shows."""
+    time = ranks_time(record)
+    if not wait.late_seconds or not time or wait.flags.get("shared_cores") or wait.forecast is not None:
+        return False
+    return wait.late_seconds / time > LATE_SHARE
+
+
+def _unforeseen_share(wait: Wait) -> float:
+    if wait.forecast is None:
+        return 0.0
+    waits = wait.forecast.foreseen + wait.forecast.unforeseen
+    return wait.forecast.unforeseen / waits if waits else 0.0
+
+
+def _of_what_fits(record: Record, wait: Wait) -> str:
+    used = record.policy.used
+    slept = min(1.0, wait.asleep / wait.total) if wait.asleep is not None and wait.total > 0 else 0.0
+    low = min(1.0, wait.low / wait.total) if wait.total > 0 else 0.0
+    unwoken = wait.flags.get("no_event", 0)
+    if used == "event" and unwoken:
+        who = "all ranks" if unwoken >= wait.ranks else f"{unwoken} of {wait.ranks} ranks"
+        return f"Messages did not wake {who}, which napped instead: the policy nap does so from the start."
+    if _is_late(record, wait):
+        return "Naps end late here: 'mpi-wait check' on a node looks at its timers; a smaller slowdown= naps less."
+    if wait.transitions and low > 0.5:
+        return f"{used} fits: the cores ran at low frequency for {percent(low)} of the waiting."
+    if slept >= SLEPT_WELL:
+        return f"{used} fits: {percent(slept)} of the waiting was slept through."
+    if (unforeseen := _unforeseen_share(wait)) > UNFORESEEN:
+        return (
+            f"{percent(unforeseen)} of the waits came at no foreseeable time: event, where Open MPI runs over UCX, "
+            "sleeps until the message comes, and a larger slowdown= lets naps guess more."
+        )
+    return _of_short_naps(record, wait) if wait.asleep is not None else ""
+
+
+def _of_the_policy(record: Record, wait: Wait, share: float) -> str:
+    waited, passed = percent(share), sum(wait.flags.get(flag, 0) for flag in PASSED_THROUGH)
+    if share < LITTLE:
+        return f"There is little to save: the ranks wait {waited} of their time."
+    if 2 * passed > wait.ranks:
+        return ""  # no policy reaches them, and what limits the figures says so
+    if record.policy.used in MEASURE_ONLY:
+        return f"nap (or auto) fits: it rests cores in waits, and the ranks wait {waited} of their time."
+    return _of_what_fits(record, wait)
+
+
+def _of_the_loops(record: Record, wait: Wait) -> Iterator[str]:
+    """By profile, which alone times them."""
+    time = ranks_time(record)
+    asked = sum(max(0.0, call.time - call.wait) for call in wait.profile if call.name in ASKING)
+    if time and asked / time >= ASKED:
+        yield (
+            f"{percent(min(1.0, asked / time))} of the ranks' time went into loops that only test and probe: polls=on "
+            "rests in them."
+        )
+
+
+def _of_the_threads(wait: Wait) -> Iterator[str]:
+    if wait.total > 0 and wait.threads / wait.total >= THREADS:
+        yield (
+            f"Beside each rank that waited its other threads used {wait.threads / wait.total:.2g} cores: if they did "
+            "not compute, threads=bounded lets OpenMP's sleep after a millisecond, and threads=passive at once."
+        )
+
+
+def advice(record: Record, ending: Ending) -> list[str]:
+    """One sentence each, the most promising first; none where no rank was seen or nodes did not report."""
+    wait = record.wait
+    if wait is None or wait.share is None or not record.is_complete:
+        return []
+    found = list(_of_the_groups(record, wait, ending)) if wait.share >= LITTLE else []
+    policy = "" if ending.is_broken or wait.unseen else _of_the_policy(record, wait, wait.share)
+    threads = [] if ending.is_broken or wait.share < LITTLE else _of_the_threads(wait)
+    loops = [] if ending.is_broken else _of_the_loops(record, wait)
+    return [*found, *([policy] if policy else []), *threads, *loops]

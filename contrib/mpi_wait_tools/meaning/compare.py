@@ -1,0 +1,220 @@
+"""Several jobs beside one another: the same figures of each, and how they differ from the first job's. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..jobs.found import Found
+from ..text.units import core_time, count, duration, percent, scaled
+from .imbalance import imbalance_of, ranks_time
+from .reading import incomplete_line
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One figure of every job; None where a job's record does not have it."""
+
+    name: str
+    values: list[float | None]
+    shown: Callable[[float], str]
+    of_interest: bool = False  # drawn as bars
+    incomplete: frozenset[int] = frozenset()  # jobs from which nodes are missing: their figures are compared with none
+
+    def difference(self, index: int) -> str:
+        """Of a job's figure to the first job's; of shares in points, which do not mistake 1 % for 2 %."""
+        value, first = self.values[index], self.values[0]
+        if self.incomplete & {0, index}:
+            return ""
+        if self.shown is not percent:
+            return difference(value, first)
+        if value is None or first is None:
+            return ""
+        points = (value - first) * 100
+        return f"{points:+.1f} pt".replace("-", "−")
+
+
+def _elapsed(found: Found) -> float | None:
+    return found.step.elapsed if found.step else found.record.elapsed
+
+
+def _cpu(found: Found) -> float | None:
+    return found.use.cpu_s
+
+
+def _consumed(found: Found) -> float | None:
+    return found.use.joules
+
+
+def _joules(found: Found) -> float | None:
+    if found.step is not None:
+        return found.step.joules
+    return found.record.energy.joules if found.record.energy else None
+
+
+def _power(found: Found) -> float | None:
+    joules, elapsed = _joules(found), _elapsed(found)
+    return joules / elapsed if joules is not None and elapsed else None
+
+
+def _waited(found: Found) -> float | None:
+    if found.step is not None:
+        return found.step.wait if found.step.ranks else None
+    return found.record.wait.total if found.record.wait else None
+
+
+def _share(found: Found) -> float | None:
+    time, waited = ranks_time(found.record, found.step), _waited(found)
+    return min(1.0, waited / time) if time and waited is not None else None
+
+
+def _of_wait(name: str) -> Callable[[Found], float | None]:
+    def get(found: Found) -> float | None:
+        wait = found.record.wait
+        value = getattr(wait, name) if wait is not None and found.step is None else None
+        return None if value is None else float(value)
+
+    return get
+
+
+def _threads(found: Found) -> float | None:
+    wait = found.record.wait
+    return wait.threads or None if wait is not None and found.step is None else None
+
+
+def _asleep(found: Found) -> float | None:
+    wait = found.record.wait
+    if wait is None or wait.asleep is None or wait.total <= 0 or found.step is not None:
+        return None
+    return min(1.0, wait.asleep / wait.total)
+
+
+def _ratio(found: Found) -> float | None:
+    imbalance = imbalance_of(found.record, found.step)
+    return imbalance.ratio if imbalance is not None and imbalance.ratio > 0 else None
+
+
+def _lost(found: Found) -> float | None:
+    imbalance = imbalance_of(found.record, found.step)
+    return imbalance.share if imbalance is not None else None
+
+
+FIGURES: tuple[tuple[str, Callable[[Found], float | None], Callable[[float], str], bool], ...] = (
+    ("Time", _elapsed, duration, True),
+    ("CPU time", _cpu, core_time, True),
+    ("Energy", _joules, lambda value: scaled(value, "J"), True),
+    ("Slurm's ConsumedEnergy", _consumed, lambda value: scaled(value, "J"), False),
+    ("Waiting", _waited, core_time, True),
+    ("mean power", _power, lambda value: scaled(value, "W"), False),
+    ("share waiting", _share, percent, False),
+    ("asleep of it", _asleep, percent, False),
+    ("CPU in long waits", _of_wait("cpu_share"), percent, False),
+    ("threads beside", _threads, core_time, False),
+    ("max/mean", _ratio, lambda value: f"{value:.2f}", False),
+    ("lost to imbalance", _lost, percent, False),
+    ("late naps", _of_wait("late"), lambda value: count(round(value)), False),
+    ("late, in all", _of_wait("late_seconds"), duration, False),
+)
+ENERGY_FIGURES = (_joules, _power)
+
+
+def _is_simulated(founds: Sequence[Found]) -> bool:
+    return any(found.record.energy is not None and found.record.energy.source == "simulated" for found in founds)
+
+
+def measures(founds: Sequence[Found]) -> list[Measure]:
+    """Those that at least one of the jobs has. What comes of a simulated node bears it in its name."""
+    of_model = ENERGY_FIGURES if _is_simulated(founds) else ()
+    incomplete = frozenset(index for index, one in enumerate(founds) if not one.record.is_complete)
+    bare = not all(found.has_record for found in founds)
+    found = []
+    for name, get, shown, bars in FIGURES:
+        title = f"{name}, simulated" if get in of_model else name
+        of_interest = bars or (get is _consumed and bare)
+        found.append(Measure(title, [get(one) for one in founds], shown, of_interest, incomplete))
+    return [measure for measure in found if any(value is not None for value in measure.values)]
+
+
+def difference(value: float | None, first: float | None) -> str:
+    """ "+1.2 %", "−13 %", "±0 %"; "" where there is nothing to relate."""
+    if value is None or not first:
+        return ""
+    change = (value - first) / first
+    if abs(change) < 0.0005:
+        return "±0 %"
+    if change >= 10:
+        return f"×{value / first:.0f}"
+    return ("+" if change > 0 else "−") + percent(abs(change))
+
+
+def _kind(found: Found, with_ranks: bool) -> tuple[int, int]:
+    if not with_ranks:
+        return found.record.nodes_of, 0
+    ranks = found.step.ranks if found.step else found.record.wait.ranks if found.record.wait else 0
+    nodes = found.step.nodes if found.step and found.step.nodes else found.record.nodes_of
+    return nodes, ranks
+
+
+def remarks(founds: Sequence[Found]) -> list[str]:
+    """Why the differences may mean less than they seem to."""
+    said = []
+    bare = [found.name for found in founds if not found.has_record]
+    watched = all(found.is_watched for found in founds)
+    if len({_kind(found, watched) for found in founds}) > 1:
+        said.append("The jobs differ in nodes or ranks: times and energy are not of the same run.")
+    if bare:
+        one = len(bare) == 1
+        said.append(
+            f"{', '.join(bare)} left no record: of {'it' if one else 'them'} there is what sacct has, "
+            "the time, the CPU time and Slurm's own ConsumedEnergy, if it counts them."
+        )
+    energies = [found.record.energy for found in founds if found.record.energy]
+    if len({energy.scope for energy in energies}) > 1:
+        said.append("Energy is of whole nodes for some jobs and a share for others: do not compare it.")
+    if _is_simulated(founds):
+        said.append("Energy is simulated for at least one job, not measured.")
+    missing = [f"{found.name} {incomplete_line(found.record)}" for found in founds if not found.record.is_complete]
+    if missing:
+        said.append(f"{'; '.join(missing)}: its figures are compared with none.")
+    said.append("One run each: how much such runs differ by themselves is not known from this.")
+    return said
+
+
+def verdict(founds: Sequence[Found]) -> list[str]:
+    """One sentence per job after the first; none of jobs from which nodes are missing."""
+    said: list[str] = []
+    for found in founds[1:]:
+        parts = []
+        if not found.record.is_complete or not founds[0].record.is_complete:
+            continue
+        time = difference(_elapsed(found), _elapsed(founds[0]))
+        cpu = difference(_cpu(found), _cpu(founds[0]))
+        energy = difference(_joules(found), _joules(founds[0]))
+        source = " (simulated)" if _is_simulated([found, founds[0]]) else ""
+        if not energy:
+            energy, source = difference(_consumed(found), _consumed(founds[0])), " (ConsumedEnergy)"
+        if time:
+            parts.append(f"took {_words(time, 'longer', 'less time')}")
+        if cpu:
+            parts.append(f"used {_words(cpu, 'more CPU time', 'less CPU time')}")
+        if energy:
+            parts.append(f"used {_words(energy, 'more energy', 'less energy')}{source}")
+        if parts:
+            words = ", ".join(parts[:-1]) + (" and " if len(parts) > 1 else "") + parts[-1]
+            said.append(f"{label(found)} {words} than {label(founds[0])}.")
+    return said
+
+
+def _words(change: str, more: str, less: str) -> str:
+    if change.startswith("±"):
+        return {"longer": "as long"}.get(more, more.replace("more", "as much")) + " (within 0.05 %)"
+    if change.startswith("×"):
+        return f"{change[1:]} times {more}"
+    return f"{change[1:]} {more if change[0] == '+' else less}"
+
+
+def label(found: Found) -> str:
+    """ "102 (nap)", "9 (no record)" """
+    if not found.has_record:
+        return f"{found.name} (no record)"
+    return f"{found.name} ({found.policy.used}{'' if found.record.is_complete else ', incomplete'})"

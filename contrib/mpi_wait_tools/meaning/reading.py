@@ -1,0 +1,248 @@
+"""What the numbers of a record mean, in sentences. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..record.csv_files import csv_notes
+from ..record.record import Policy, RankWait, Record, Step, Wait
+from ..text.units import duration, plural, safe
+from .imbalance import imbalance_of, steps_of_ranks
+from .power import throttle_notes
+
+EVEN = 0.8  # least over most, from which on the ranks wait alike
+SMALL = 0.01  # share of the ranks' time below which there is little to say
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One rank's wait; asleep is None where the record does not tell it apart."""
+
+    label: str
+    seconds: float
+    asleep: float | None
+    node: str = ""
+
+
+def ranks_of(record: Record, step: Step | None) -> list[Rank]:
+    """
+    The ranks of the job, or of one step of it, with the labels they are shown under: "3", or "1.3"
+    where several steps ran MPI. Empty where the record has no list of them, or one that cannot be
+    told apart by step.
+    """
+    wait = record.wait
+    if wait is None:
+        return []
+    ran = [item for item in record.steps if item.ranks > 0]
+    labels = [
+        (item.id, rank) for item in ran for rank in range(min(item.ranks, len(wait.per_rank)))
+    ]
+    if len(labels) != len(wait.per_rank):
+        if step is not None:
+            return []
+        labels = [("", rank) for rank in range(len(wait.per_rank))]
+    asleep: list[float | None] = [*wait.per_rank_asleep] or [None] * len(wait.per_rank)
+    nodes = wait.per_rank_nodes or [""] * len(wait.per_rank)
+    several = step is None and len(ran) > 1
+    return [
+        Rank(f"{name}.{rank}" if several and name else str(rank), seconds, part, node)
+        for (name, rank), seconds, part, node in zip(labels, wait.per_rank, asleep, nodes)
+        if step is None or name == step.id
+    ]
+
+
+def extremes_of(wait: Wait) -> tuple[list[Rank], list[Rank]]:
+    """The ranks that wait most and those that wait least, each in descending order, where there is no list of all."""
+    most = sorted(wait.most_ranks or [wait.most], key=lambda one: -one.seconds)
+    least = sorted(wait.least_ranks or [wait.least], key=lambda one: -one.seconds)
+    return tuple(  # type: ignore[return-value]
+        [
+            Rank(f"{one.step}.{one.rank}" if one.step else str(one.rank), one.seconds, None, one.node)
+            for one in ends
+            if one.rank >= 0
+        ]
+        for ends in (most, least)
+    )
+
+
+def policy_line(policy: Policy) -> str:
+    by = {
+        "job": ", asked for by the job",
+        "step": ", asked for by the step",
+        "site": ", the site's default",
+    }.get(policy.by, "")
+    if policy.asked == policy.used:
+        return policy.used + by
+    why = f" ({safe(policy.why)})" if policy.why else ""
+    return f"{policy.asked} became {policy.used}{why}{by}"
+
+
+def energy_scope(record: Record) -> str:
+    energy = record.energy
+    if energy is None:
+        return ""
+    if energy.scope == "node":
+        return f"{nodes_words(record)}, the job had every core"
+    return "the job's share, by its part of the cores"
+
+
+def nodes_words(record: Record) -> str:
+    return "the whole node" if record.nodes_of == 1 else "whole nodes"
+
+
+def incomplete_line(record: Record) -> str:
+    """What stands first in everything that is said of a record from which nodes are missing; "" of others."""
+    if record.is_complete:
+        return ""
+    why = f" ({safe(record.nodes_why)})" if record.nodes_why else ""
+    return f"INCOMPLETE: {record.nodes_reported} of {plural(record.nodes_of, 'node')} reported{why}"
+
+
+def energy_nodes(record: Record) -> str:
+    """ "energy of 1 of 2 nodes", where nodes are missing; "" where none is, or there is no energy."""
+    if record.is_complete or record.energy is None:
+        return ""
+    known = record.energy.nodes if record.energy.nodes is not None else record.nodes_reported
+    return f"energy of {known} of {plural(record.nodes_of, 'node')}"
+
+
+def rank_name(wait: RankWait) -> str:
+    step = f"{wait.step}." if wait.step else ""
+    return f"rank {step}{wait.rank}" if wait.rank >= 0 else "one rank"
+
+
+def balance(ranks: int, mean: float, least: tuple[str, float], most: tuple[str, float], below: int) -> str:
+    """
+    The reading of who waits: least and most are (name, seconds), below is how many ranks wait less
+    than half the mean (negative: some, but not how many; 0 also where a single one of many does).
+    """
+    if ranks < 2:
+        return "a single rank: nobody to compare it with"
+    if mean <= 0:
+        return "no rank waited"
+    factor = f"max/mean {most[1] / mean:.2f}: "
+    if most[1] <= 0 or least[1] / most[1] >= EVEN:
+        return factor + "the ranks wait about alike, none of them holds the others up for long"
+    if below == ranks - 1 and ranks > 2:
+        return factor + f"{most[0]} alone waits: it is done before the others, or hands out their work"
+    if below > ranks // 2:
+        return factor + f"few ranks wait, {most[0]} most: they are done before the others"
+    if below > 1 or below < 0:
+        others = plural(below - 1, "other") if below > 0 else "some others"
+        return factor + f"{least[0]} and {others} wait least: they compute longest, the rest waits for them"
+    others = "the other waits for it" if ranks == 2 else "the others wait for it"
+    return factor + f"{least[0]} waits least: it computes longest, {others}"
+
+
+def _balance_of_ranks(ranks: list[Rank]) -> str:
+    mean = sum(rank.seconds for rank in ranks) / len(ranks)
+    least, most = (min(ranks, key=lambda rank: rank.seconds), max(ranks, key=lambda rank: rank.seconds))
+    below = sum(rank.seconds < mean / 2 for rank in ranks)
+    ends = [(f"rank {one.label}", one.seconds) for one in (least, most)]
+    return balance(len(ranks), mean, ends[0], ends[1], below)
+
+
+def _balance_of_quantiles(wait: Wait) -> str:
+    below = sum(value < wait.mean / 2 for value in wait.quantiles)
+    below = below if below < 2 else -1 if below <= len(wait.quantiles) // 2 else wait.ranks
+    ends = [(rank_name(one), one.seconds) for one in (wait.least, wait.most)]
+    return balance(wait.ranks, wait.mean, ends[0], ends[1], below)
+
+
+def balance_of(record: Record, ranks: list[Rank], step: Step | None, is_broken: bool) -> str:
+    """
+    ranks: of the job or of the step. "" where the record does not tell: nodes are missing, several steps ran MPI, whose
+    ranks wait for one another only within one, or the step's ranks are not known. is_broken: the job did not run to its
+    end, and who waits least may have hung.
+    """
+    wait = record.wait
+    if wait is None or not record.is_complete or (step is None and len(steps_of_ranks(record)) > 1):
+        return ""
+    imbalance = imbalance_of(record, step)
+    if is_broken and imbalance is not None and imbalance.ratio > 0:
+        return f"max/mean {imbalance.ratio:.2f}; the job did not run to its end"
+    if imbalance is not None and imbalance.lone:
+        least = min(ranks, key=lambda rank: rank.seconds) if ranks else None
+        name = f"rank {least.label}" if least is not None else rank_name(wait.least)
+        return f"max/mean {imbalance.ratio:.2f}: {name} waits least, and hardly any other as little"
+    if ranks:
+        return _balance_of_ranks(ranks)
+    return _balance_of_quantiles(wait) if step is None else ""
+
+
+FLAGS = {
+    "two_mpis": "found two MPI libraries and {was} left alone",
+    "no_hook": "use{s} an MPI whose waits make no idle call that is known",
+    "lanes_full": "called MPI from more threads than are counted",
+    "locked": "polled all the time: several threads, and one lock in the MPI library",
+    "no_event": "{was} not woken by messages, and napped instead",
+    "no_grant": "did not find the frequency grant that was announced",
+}
+SPUN_SHOWN = 4
+
+
+def _service_notes(wait: Wait) -> list[str]:
+    """Where nothing could be saved, and why."""
+    found = []
+    for flag, text in FLAGS.items():
+        if flag in wait.flags:
+            one = wait.flags[flag] == 1
+            words = text.format(was="was" if one else "were", s="s" if one else "")
+            found.append(f"{plural(wait.flags[flag], 'rank')} {words}.")
+    for call in wait.spun[:SPUN_SHOWN]:
+        found.append(
+            f"{call.name} kept the CPU busy for {duration(call.cpu)}: "
+            "this MPI made no idle call there, in which a rank could rest."
+        )
+    return found
+
+
+def _left_out(record: Record) -> str:
+    line = f"{plural(record.steps_left_out, 'step')} had no room in the record"
+    if record.steps_rest is None:
+        return line + "."
+    return f"{line}; {record.steps_rest.steps} of them waited {duration(record.steps_rest.wait)} together."
+
+
+def notes(record: Record, field: str) -> list[str]:
+    """What a reader must know before trusting the figures, one sentence each. That nodes are missing stands before."""
+    found = []
+    if record.energy is not None and record.energy.gaps:
+        gaps = plural(record.energy.gaps, "interval")
+        found.append(
+            f"Energy is too low: in {gaps} a counter may have wrapped unseen; those are left out."
+        )
+    if record.energy is not None and record.energy.dropped:
+        zones = ", ".join(safe(zone) for zone in record.energy.dropped)
+        found.append(f"Energy is too low: counters were lost ({zones}).")
+    if (
+        record.energy is not None
+        and record.energy.nodes
+        and record.energy.nodes < record.nodes_reported
+    ):
+        found.append(
+            f"Energy is from {record.energy.nodes} of {plural(record.nodes_reported, 'node')}: "
+            "the others had no counters."
+        )
+    found += throttle_notes(record)
+    found += csv_notes(record.csv)
+    if record.wait is not None and record.wait.unseen:
+        found.append(
+            f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "
+            "and are not counted."
+        )
+    if record.wait is not None and record.wait.doubtful:
+        found.append(f"{plural(record.wait.doubtful, 'rank')} claimed what cannot be; it was cut to what can.")
+    if record.wait is not None:
+        found += _service_notes(record.wait)
+    off = [step.id for step in record.steps if step.policy is not None and step.policy.used == "off"]
+    if off and record.policy.used != "off":
+        steps = ("Step " if len(off) == 1 else "Steps ") + ", ".join(off[:8]) + (", ..." if len(off) > 8 else "")
+        found.append(f"{steps} ran under off: the energy is here, the ranks were not watched.")
+    if record.steps_left_out:
+        found.append(_left_out(record))
+    if record.steps_summed:
+        found.append(f"Of {plural(record.steps_summed, 'step')} there are only sums: they lack ranks and profile.")
+    if field == "Extra":
+        found.append("The record stands in Extra, which the job's owner can change.")
+    return found

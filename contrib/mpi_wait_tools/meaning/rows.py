@@ -1,0 +1,154 @@
+"""What jobs waited, asleep and awake, summed up: by job, account, user, partition or policy. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ..record.record import Record, Wait
+from .imbalance import imbalance_of, ranks_time
+from .power import STATES, saving_of, watts_of
+
+GROUPS = ("job", "account", "user", "partition", "policy")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What sacct says of one run of a job. elapsed_s: None where it does not."""
+
+    name: str = ""
+    state: str = ""
+    start: str = ""
+    elapsed_s: float | None = None
+    nodes: int = 0
+
+
+@dataclass(frozen=True)
+class JobUse:
+    """
+    What one job used, and what of it went into waiting, asleep and awake. Only what is awake could be saved. The
+    energies are by the record's model if it has one; else estimated, by the share of their time that the ranks waited
+    so, as if one that polls drew as much as one that computes, and one asleep as well. None: not known.
+    """
+
+    names: dict[str, str]  # by group
+    joules: float | None
+    waiting_j: float | None
+    awake_j: float | None
+    estimated: bool
+    wait_s: float
+    asleep_s: float
+    ranks_s: float  # the ranks' time
+    lost_s: float
+    simulated: bool
+    complete: bool = True
+    run: Run = Run()
+    threads_s: float = 0.0
+
+    @property
+    def awake_s(self) -> float:
+        return max(0.0, self.wait_s - self.asleep_s)
+
+    def share(self, seconds: float) -> float | None:
+        """Of the ranks' time."""
+        return min(1.0, seconds / self.ranks_s) if self.ranks_s > 0 else None
+
+
+@dataclass
+class Row:
+    name: str
+    jobs: int = 0
+    joules: float = 0.0
+    waiting_j: float = 0.0
+    awake_j: float = 0.0
+    wait_s: float = 0.0
+    asleep_s: float = 0.0
+    ranks_s: float = 0.0
+    threads_s: float = 0.0  # CPU time of the ranks' other threads while these waited
+    lost_s: float = 0.0
+    estimated: bool = False
+    simulated: bool = False
+    unknown: int = 0  # jobs without a figure of energy
+    incomplete: int = 0  # jobs from which nodes are missing
+    labels: dict[str, str] = field(default_factory=dict)
+    run: Run = Run()
+
+    @property
+    def awake_s(self) -> float:
+        return max(0.0, self.wait_s - self.asleep_s)
+
+    def add(self, use: JobUse) -> None:
+        self.jobs += 1
+        self.joules += use.joules or 0.0
+        self.waiting_j += use.waiting_j or 0.0
+        self.awake_j += use.awake_j or 0.0
+        self.wait_s += use.wait_s
+        self.asleep_s += use.asleep_s
+        self.ranks_s += use.ranks_s
+        self.threads_s += use.threads_s
+        self.lost_s += use.lost_s
+        self.estimated |= use.estimated
+        self.simulated |= use.simulated
+        self.unknown += use.joules is None
+        self.incomplete += not use.complete
+
+
+def _asleep(wait: Wait | None) -> float:
+    """Seconds; 0 where the record does not tell, so that it counts as awake."""
+    return min(wait.total, wait.asleep) if wait is not None and wait.asleep is not None else 0.0
+
+
+def _awake_part(record: Record, wait: Wait) -> tuple[float, bool]:
+    """Of the energy of waiting; whether it is by time alone, and not by what the model says a rank draws."""
+    asleep, total = _asleep(wait), wait.total
+    if asleep <= 0 or total <= 0:
+        return 1.0, False
+    watts = dict(zip(STATES, watts_of(record)))
+    spinning, sleeping = watts.get("spinning"), watts.get("asleep")
+    if spinning is None or sleeping is None or spinning.value <= 0:
+        return 1 - asleep / total, True
+    awake_j = (total - asleep) * spinning.value
+    return awake_j / (awake_j + asleep * max(0.0, sleeping.value)) if awake_j > 0 else 0.0, False
+
+
+def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
+    wait, energy, saving = record.wait, record.energy, saving_of(record)
+    joules = energy.joules if energy else None
+    waiting, estimated = None, False
+    if saving is not None and saving.waiting is not None:
+        waiting = max(0.0, saving.waiting.value)
+    elif joules is not None and wait is not None and wait.share is not None:
+        waiting, estimated = joules * wait.share, True
+    part, by_time = _awake_part(record, wait) if wait is not None else (1.0, False)
+    imbalance = imbalance_of(record)
+    return JobUse(
+        names={**names, "policy": record.policy.used},
+        joules=joules,
+        waiting_j=waiting,
+        awake_j=None if waiting is None else waiting * part,
+        estimated=estimated or (waiting is not None and by_time),
+        wait_s=wait.total if wait else 0.0,
+        asleep_s=_asleep(wait),
+        ranks_s=ranks_time(record) or 0.0,
+        lost_s=imbalance.lost_s if imbalance and not imbalance.lone else 0.0,
+        simulated=energy is not None and energy.source == "simulated",
+        complete=record.is_complete,
+        run=run,
+        threads_s=wait.threads if wait else 0.0,
+    )
+
+
+ORDERS: dict[str, Callable[[Row], tuple[float, ...]]] = {
+    "awake": lambda row: (-row.awake_j, -row.awake_s),
+    "threads": lambda row: (-row.threads_s, -row.awake_j, -row.awake_s),
+}
+
+
+def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Row]:
+    """The most joules spent waiting awake first; without energy, the longest awake first. Or what threads burned."""
+    rows: dict[str, Row] = {}
+    for use in uses:
+        name = use.names[group]
+        row = rows.setdefault(name, Row(name, labels=use.names, run=use.run))
+        row.add(use)
+    return sorted(rows.values(), key=lambda row: (*ORDERS[order](row), row.name))

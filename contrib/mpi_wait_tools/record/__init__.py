@@ -1,0 +1,1 @@
+"""One record as classes: whatever is read, is read as hostile."""

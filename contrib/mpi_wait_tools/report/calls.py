@@ -1,0 +1,123 @@
+"""The tables of a report: MPI calls, their profile, and the job's steps."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from ..record.profiled import PointToPoint, ProfiledCall
+from ..record.record import Call, Step
+from ..text.bars import bar, split_bar
+from ..text.canvas import TRANSFER, WAITING, Canvas
+from ..text.units import bytes_class, core_time, count, duration, percent, scaled, sizes_line
+
+BAR_WIDTH = 24
+CALL_WIDTH = 66  # of the tables without their bars, with room for most names
+
+
+def _bar_room(canvas: Canvas) -> int:
+    return max(0, min(BAR_WIDTH, canvas.width - CALL_WIDTH))
+
+
+def _more(canvas: Canvas, text: str) -> None:
+    canvas.note(Text(text, style="dim"))
+
+
+def draw_calls(canvas: Canvas, calls: list[Call], total: float, limit: int) -> None:
+    canvas.heading("Calls")
+    room = _bar_room(canvas)
+    most = max(call.seconds for call in calls)
+    rows: list[list[str | Text]] = [
+        [
+            call.name,
+            count(call.calls),
+            count(call.waits),
+            core_time(call.seconds),
+            percent(min(1.0, call.seconds / total)) if total > 0 else "",
+            duration(call.longest) if call.longest is not None else "",
+            Text(bar(call.seconds, most, room), WAITING),
+        ]
+        for call in calls[:limit]
+    ]
+    columns = ["call", "calls", "waits", "waited", "share", "longest", ""]
+    canvas.table(columns, rows, left=(0, 6), drop=(6, 5, 2, 1, 4))
+    if len(calls) > limit:
+        rest = sum(call.seconds for call in calls[limit:])
+        _more(canvas, f"{len(calls) - limit} more waited {core_time(rest)} together (--calls {len(calls)} shows them)")
+
+
+def draw_profile(
+    canvas: Canvas, calls: list[ProfiledCall], messages: PointToPoint | None, limit: int
+) -> None:
+    """Every call, whether it waited or not. What is not waiting is transfer and the MPI's own work."""
+    canvas.heading("Profile")
+    time, waited = sum(call.time for call in calls), sum(call.wait for call in calls)
+    if time > 0:
+        share = percent(min(1.0, waited / time))
+        canvas.line("In MPI", f"{core_time(time)}: {share} waiting, the rest transfer and the MPI's own work")
+    if messages is not None:
+        whole = messages.within + messages.between
+        share = percent(messages.within / whole)
+        text = f"{scaled(whole, 'B')} point to point by MPI_COMM_WORLD: {share} within nodes, the rest between"
+        canvas.line("Messages", text)
+    columns = ["call", "calls", "time", "of it waiting", "bytes", "sizes"]
+    rows = [
+        [
+            call.name,
+            count(call.calls),
+            core_time(call.time) if call.time else "",
+            percent(min(1.0, call.wait / call.time)) if call.time else "",
+            scaled(call.bytes, "B") if call.bytes else "",
+            sizes_line(call.sizes),
+        ]
+        for call in calls[:limit]
+    ]
+    canvas.table(columns, rows, drop=(5, 4, 1))
+    if len(calls) > limit:
+        _more(canvas, f"{len(calls) - limit} more (--calls {len(calls)} shows them)")
+    _transfer(canvas, [call for call in calls[:limit] if call.time > 0])
+    shown = [call for call in calls[:limit] if len(call.sizes) > 1]
+    if shown:
+        _sizes(canvas, shown[0])
+
+
+def _transfer(canvas: Canvas, calls: list[ProfiledCall]) -> None:
+    """Wait against transfer, call by call."""
+    if not calls:
+        return
+    canvas.blank()
+    name, amount = max(len(call.name) for call in calls), max(len(core_time(call.time)) for call in calls)
+    room = canvas.width - name - amount - 7
+    most = max(call.time for call in calls)
+    for call in calls:
+        waited, rest = split_bar(call.time, min(call.time, call.wait), most, room)
+        line = Text(f"  {call.name:<{name}}  {core_time(call.time):>{amount}}  ")
+        canvas.text(line.append(waited, WAITING).append(rest, TRANSFER))
+    canvas.note(
+        Text().append("█", WAITING).append(" waiting  ", "dim").append("░", TRANSFER).append(" transfer", "dim")
+    )
+
+
+def _sizes(canvas: Canvas, call: ProfiledCall) -> None:
+    rows = [
+        (bytes_class(least), number, f"{count(round(number))} calls")
+        for least, number in call.sizes.items()
+    ]
+    canvas.distribution(f"How many bytes {call.name} hands over:", rows)
+
+
+def draw_steps(canvas: Canvas, steps: list[Step], policy: str) -> None:
+    """policy: of the job, which its steps have that asked for none."""
+    canvas.heading("Steps")
+    rows = [
+        [
+            step.id,
+            step.policy.used if step.policy else policy,
+            count(step.nodes) if step.nodes is not None else "",
+            "–" if step.policy and step.policy.used == "off" else count(step.ranks),
+            duration(step.elapsed) if step.elapsed is not None else "",
+            core_time(step.wait) if step.ranks else "",
+            scaled(step.joules, "J") if step.joules is not None else "",
+        ]
+        for step in steps
+    ]
+    canvas.table(["step", "policy", "nodes", "ranks", "ran", "waited", "energy"], rows, drop=(2, 3, 1, 4))

@@ -1,0 +1,180 @@
+"""mpi-wait report: the accounting record of one job or of several side by side, for people or for programs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from ..jobs.found import Found, from_file, from_sacct, with_uses
+from ..jobs.kept import site_spool
+from ..jobs.sacct import RECORD_FIELDS, Target, parse_target
+from ..jobs.use import Use
+from ..meaning.advice import advice, ending_of
+from ..meaning.imbalance import imbalance_of
+from ..meaning.reading import incomplete_line
+from ..text.errors import Refusal
+from ..text.output import (
+    add_output_arguments,
+    matplotlib_needed,
+    output_is_utf8,
+    output_width,
+    picture_path,
+    wants_colour,
+)
+from ..text.units import rounded, safe
+from .csv_rows import csv_text
+
+SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
+ROWS_MAX = 1000
+JOBS_MAX = 32
+
+
+def _rows(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= ROWS_MAX:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number from 1 to {ROWS_MAX}")
+    return int(text)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "jobs",
+        metavar="JOBID[.STEP]",
+        nargs="*",
+        help="a job as sacct shows it: 123, 123_4 (array), 123+1 (heterogeneous), "
+        "123.0 (one step); - reads a record from stdin; several are compared with the first",
+    )
+    parser.add_argument(
+        "--record",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="read a raw record from FILE (- is stdin) instead of asking sacct; several are compared",
+    )
+    parser.add_argument(
+        "--spool", metavar="DIR", help="where sacct has no record: look in DIR/done (default: plugstack.conf's spool=)"
+    )
+    parser.add_argument("--duplicates", action="store_true", help="every run of a requeued job, the oldest first")
+    parser.add_argument("--all-ranks", action="store_true", help="a line for every rank, however many")
+    parser.add_argument(
+        "--calls", metavar="N", type=_rows, default=10, help="how many MPI calls to show (default 10)"
+    )
+    parser.add_argument(
+        "--plot", metavar="FILE", type=picture_path, help="draw one page into FILE (.png, .svg or .pdf) instead"
+    )
+    parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
+    add_output_arguments(parser, "the record and sacct's fields as JSON")
+
+
+def _as_json(found: Found) -> dict[str, Any]:
+    job = (
+        {key: value for key, value in found.job.fields.items() if key not in RECORD_FIELDS}
+        if found.job
+        else None
+    )
+    answer: dict[str, Any] = {"job": job, "field": found.field or None, "mpi_wait": found.record.raw or None}
+    if found.use != Use():
+        answer["sacct"] = {
+            "elapsed_s": found.use.elapsed, "cpu_s": found.use.cpu_s, "consumed_energy_j": found.use.joules
+        }
+    if not found.has_record:
+        return answer if found.step is None else {**answer, "step": found.step.id}
+    if not found.record.is_complete:
+        answer["incomplete"] = incomplete_line(found.record)
+    imbalance = imbalance_of(found.record, found.step)
+    if imbalance is not None:
+        answer["imbalance"] = {
+            "max_over_mean": rounded(imbalance.ratio),
+            "lost_s": rounded(imbalance.lost_s),
+            "share": rounded(imbalance.share),
+            "core_share": rounded(imbalance.core_share),
+            "is_bound": imbalance.lone,
+        }
+    if found.step is not None:
+        return {**answer, "step": found.step.id}
+    return {**answer, "advice": advice(found.record, ending_of(found.job))}
+
+
+def _print(arguments: argparse.Namespace, founds: list[Found]) -> None:
+    try:
+        from .compare import compare
+        from .view import Output, Shown, show
+    except ImportError as error:
+        name = error.name or "rich"
+        raise Refusal(
+            f"the Python package '{name.split('.')[0]}' is missing (python3-rich); --json and --csv work without"
+        ) from None
+    width = output_width(arguments, two_columns=True)
+    output = Output(width, wants_colour(arguments), output_is_utf8())
+    if len(founds) > 1 and not arguments.duplicates:
+        sys.stdout.write(compare(output, founds))
+        return
+    for index, found in enumerate(founds):
+        run = f"run {index + 1} of {len(founds)}" if len(founds) > 1 else ""
+        shown = Shown(found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls, run)
+        sys.stdout.write("\n" * (index > 0) + show(output, shown))
+
+
+def _plot(path: str, founds: list[Found]) -> None:
+    with matplotlib_needed():
+        from ..pictures.plot import draw
+    draw(path, founds)
+
+
+def _targets(arguments: argparse.Namespace) -> list[Target | str]:
+    """What was asked for: jobs, and the paths of files. Leaves with a message on usage where it makes no sense."""
+    paths = arguments.record + ["-" for job in arguments.jobs if job == "-"]
+    jobs = [job for job in arguments.jobs if job != "-"]
+    if paths and jobs:
+        arguments.refuse_usage("a job and --record exclude each other")
+    if paths.count("-") > 1:
+        arguments.refuse_usage("standard input is one record: - can be given once")
+    if not paths and not jobs:
+        arguments.refuse_usage("which job? JOBID[.STEP] as sacct shows it, or --record FILE")
+    if len(paths) + len(jobs) > JOBS_MAX:
+        arguments.refuse_usage(f"more than {JOBS_MAX} jobs: 'mpi-wait top' is for many")
+    targets: list[Target | str] = list(paths)
+    for job in jobs:
+        target = parse_target(job)
+        if target is None:
+            arguments.refuse_usage(f"'{safe(job)}' is not a job id (accepted: 123, 123.0, 123_4, 123+1)")
+        else:
+            targets.append(target)
+    return targets
+
+
+def _check_usage(arguments: argparse.Namespace) -> None:
+    if sum(map(bool, (arguments.json, arguments.csv, arguments.plot))) > 1:
+        arguments.refuse_usage("--json, --csv and --plot exclude each other")
+    several = len(arguments.jobs) + len(arguments.record) > 1
+    if arguments.all_ranks and (several or arguments.json or arguments.csv or arguments.plot):
+        arguments.refuse_usage("--all-ranks is for the text of one job: --json, --csv and --plot have every rank")
+    if arguments.duplicates and len(arguments.jobs) > 1:
+        arguments.refuse_usage("--duplicates is for one job")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    _check_usage(arguments)
+    targets = _targets(arguments)
+    founds: list[Found] = []
+    spool = arguments.spool if arguments.spool is not None else site_spool() if arguments.jobs else ""
+    compared = len(targets) > 1
+    for target in targets:
+        if isinstance(target, str):
+            founds.append(from_file(target))
+        else:
+            founds += from_sacct(target, arguments.duplicates, spool, bare=compared)
+    if compared and arguments.jobs:
+        founds = with_uses(founds)
+    if arguments.plot:
+        _plot(arguments.plot, founds)
+    elif arguments.csv:
+        sys.stdout.write(csv_text(founds))
+    elif arguments.json:
+        answers = [_as_json(found) for found in founds]
+        several = arguments.duplicates or len(targets) > 1
+        print(json.dumps(answers if several else answers[0], indent=2, allow_nan=False))
+    else:
+        _print(arguments, founds)
+    return 0

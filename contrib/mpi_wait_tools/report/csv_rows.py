@@ -1,0 +1,151 @@
+"""A record as a table of one figure per line: job, kind, name, measure, value, unit. Pure.
+
+One shape for everything, so that a spreadsheet or a data frame needs no knowledge of the record: filter by kind.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+
+from ..jobs.found import Found
+from ..jobs.use import Use
+from ..meaning.imbalance import imbalance_of
+from ..meaning.power import saving_of
+from ..meaning.reading import incomplete_line, ranks_of
+from ..record.fields import figures_of
+from ..record.record import Record, Wait
+from ..text.units import rounded, safe
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+HEADER = ("job", "kind", "name", "measure", "value", "unit")
+Row = tuple[str, str, str, "float | int | str | None", str]
+
+
+def _of_job(found: Found) -> Iterator[Row]:
+    record, wait, energy = found.record, found.record.wait, found.record.energy
+    step = found.step
+    if not record.is_complete:
+        yield "job", "", "incomplete", incomplete_line(record), ""
+        yield "job", "", "nodes_reported", record.nodes_reported, ""
+        yield "job", "", "nodes", record.nodes_of, ""
+    yield "job", "", "policy", (step.policy if step and step.policy else record.policy).used, ""
+    yield "job", "", "elapsed", step.elapsed if step else record.elapsed, "s"
+    if energy is not None:
+        yield "job", "", "energy", step.joules if step else energy.joules, "J"
+        yield "job", "", "energy_source", energy.source, ""
+        yield "job", "", "energy_scope", energy.scope, ""
+        if step is None and energy.power:
+            part = record.elapsed / len(energy.power)
+            for index, watts in enumerate(energy.power):
+                yield "power", f"{index * part:.3f}", "power", watts, "W"
+    if step is not None:
+        yield "job", "", "ranks", step.ranks, ""
+        yield "job", "", "wait", step.wait, "s"
+    elif wait is not None:
+        yield from _of_waiting(wait)
+    imbalance = imbalance_of(record, step)
+    if imbalance is not None:
+        yield "job", "", "max_over_mean", imbalance.ratio, ""
+        yield "job", "", "lost_to_imbalance", imbalance.lost_s, "s"
+        yield "job", "", "lost_share", imbalance.share, ""
+        yield "job", "", "lost_is_a_bound", 1 if imbalance.lone else None, ""
+
+
+def _of_waiting(wait: Wait) -> Iterator[Row]:
+    for figure in figures_of("wait"):
+        if figure.csv:
+            yield "job", "", figure.csv, wait.figures.get(figure.name), figure.unit
+    if wait.forecast is not None:
+        yield "job", "", "late_allowed", wait.forecast.allowed, "s"
+        yield "job", "", "naps_forecast", wait.forecast.naps, ""
+        yield "job", "", "waits_foreseen", wait.forecast.foreseen, ""
+        yield "job", "", "waits_unforeseen", wait.forecast.unforeseen, ""
+
+
+def _of_model(record: Record) -> Iterator[Row]:
+    saving = saving_of(record)
+    if saving is None:
+        return
+    for measure, estimate in (("waiting", saving.waiting), ("saved", saving.saved), ("could_save", saving.could)):
+        if estimate is not None:
+            yield "model", "", measure, estimate.value, "J"
+            yield "model", "", f"{measure}_interval", estimate.interval, "J"
+
+
+def _of_calls(wait: Wait) -> Iterator[Row]:
+    for call in wait.calls:
+        yield "call", call.name, "calls", call.calls, ""
+        yield "call", call.name, "waits", call.waits, ""
+        yield "call", call.name, "wait", call.seconds, "s"
+        yield "call", call.name, "longest", call.longest, "s"
+    for profiled in wait.profile:
+        yield "profile", profiled.name, "calls", profiled.calls, ""
+        yield "profile", profiled.name, "time", profiled.time, "s"
+        yield "profile", profiled.name, "wait", profiled.wait, "s"
+        yield "profile", profiled.name, "bytes", profiled.bytes, "B"
+        for least, number in profiled.sizes.items():
+            yield "profile", profiled.name, f"calls_from_{least}_bytes", number, ""
+    if wait.point_to_point is not None:
+        yield "profile", "point_to_point", "within_nodes", wait.point_to_point.within, "B"
+        yield "profile", "point_to_point", "between_nodes", wait.point_to_point.between, "B"
+
+
+def _of_ranks(found: Found) -> Iterator[Row]:
+    for rank in ranks_of(found.record, found.step):
+        yield "rank", rank.label, "wait", rank.seconds, "s"
+        yield "rank", rank.label, "asleep", rank.asleep, "s"
+        yield "rank", rank.label, "node", safe(rank.node), ""
+    wait = found.record.wait
+    if wait is None or found.step is not None:
+        return
+    last = len(wait.quantiles) - 1
+    for index, value in enumerate(wait.quantiles):
+        yield "quantile", f"{index / last:.4g}", "wait", value, "s"
+    for kind, ends in (("least", wait.least_ranks), ("most", wait.most_ranks)):
+        for one in ends:
+            yield kind, str(one.rank), "wait", one.seconds, "s"
+            yield kind, str(one.rank), "node", safe(one.node), ""
+
+
+def _of_use(use: Use) -> Iterator[Row]:
+    yield "sacct", "", "elapsed", use.elapsed, "s"
+    yield "sacct", "", "cpu_time", use.cpu_s, "s"
+    yield "sacct", "", "consumed_energy", use.joules, "J"
+
+
+def _rows(found: Found) -> Iterator[Row]:
+    yield from _of_use(found.use)
+    if not found.has_record:
+        yield "job", "", "elapsed", found.step.elapsed if found.step else found.record.elapsed, "s"
+        return
+    yield from _of_job(found)
+    if found.step is None:
+        yield from _of_model(found.record)
+        if found.record.wait is not None:
+            yield from _of_calls(found.record.wait)
+        for step in found.record.steps:
+            yield "step", step.id, "elapsed", step.elapsed, "s"
+            yield "step", step.id, "wait", step.wait, "s"
+            yield "step", step.id, "energy", step.joules, "J"
+    yield from _of_ranks(found)
+
+
+def _cell(value: object) -> object:
+    """A text that a spreadsheet would take for a formula is quoted as one quotes it there."""
+    if isinstance(value, float):
+        return rounded(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def csv_text(founds: Sequence[Found]) -> str:
+    """Figures that the record does not have are left out."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(HEADER)
+    for found in founds:
+        for kind, name, measure, value, unit in _rows(found):
+            if value is not None and value != "":
+                writer.writerow([_cell(cell) for cell in (found.name, kind, name, measure, value, unit)])
+    return buffer.getvalue()

@@ -1,0 +1,150 @@
+"""The energy of a job, and what its policy did to it, as lines."""
+
+from __future__ import annotations
+
+from ..jobs.sacct import Job
+from ..meaning.imbalance import ranks_time
+from ..meaning.power import power_lines, saving_line
+from ..meaning.reading import energy_nodes, energy_scope, nodes_words
+from ..record.record import Energy, Forecast, Grant, Record, Step, Wait
+from ..text.canvas import LABEL_WIDTH, Canvas
+from ..text.series import power_line
+from ..text.units import core_time, count, duration, percent, plural, safe, scaled, watt_hours
+
+GRANTS = {"lease": "lease", "file": "ownership"}
+
+
+def draw_energy(canvas: Canvas, job: Job | None, record: Record, step: Step | None) -> None:
+    energy = record.energy
+    if energy is None:
+        why = safe(record.energy_why) or "no node could read its counters"
+        canvas.line("Energy", f"not known: {why}", "yellow")
+    elif step is not None and step.joules is None:
+        canvas.line("Energy", "not known for this step")
+    else:
+        _known_energy(canvas, record, energy, step)
+    consumed = job.fields["ConsumedEnergyRaw"] if job is not None and step is None else ""
+    if consumed.isdigit() and 0 < int(consumed[:19]) < 10**15:
+        canvas.line("", f"Slurm's own ConsumedEnergy: {scaled(float(consumed), 'J')}", "dim")
+    for index, text in enumerate(power_lines(record) if step is None else []):
+        canvas.line("" if index else "Model", text, "dim" if index == 2 else "")
+
+
+def _known_energy(canvas: Canvas, record: Record, energy: Energy, step: Step | None) -> None:
+    joules = energy.joules if step is None or step.joules is None else step.joules
+    seconds = record.elapsed if step is None else step.elapsed or 0.0
+    power = f", {scaled(joules / seconds, 'W')} on average" if seconds > 0 else ""
+    tail = ("simulated, not measured", "bold yellow") if energy.source == "simulated" else None
+    canvas.line("Energy", f"{scaled(joules, 'J')} = {watt_hours(joules)}{power}", tail=tail)
+    part = energy_nodes(record)
+    if part:
+        canvas.line("", f"{part}: that of the job is not known", "red")
+    else:
+        canvas.line("", energy_scope(record) + _whole_nodes(record, energy, step))
+    rest = (energy.node_joules or 0.0) - energy.joules
+    if step is None and energy.scope == "share" and rest > 0 and not part:
+        nodes = "node's" if record.nodes_of == 1 else "nodes'"
+        canvas.line("", f"the {nodes} other {scaled(rest, 'J')}: idle, or other jobs'", "dim")
+    if step is None and energy.zones:
+        canvas.line("", _zones(record, energy))
+    if step is None:
+        _over_time(canvas, record, energy)
+
+
+def _over_time(canvas: Canvas, record: Record, energy: Energy) -> None:
+    curve, words = power_line(energy.power, record.elapsed, canvas.width - LABEL_WIDTH - 2)
+    if curve:
+        canvas.line("Power", curve)
+        canvas.line("", words + (", simulated" if energy.source == "simulated" else ""))
+
+
+def _whole_nodes(record: Record, energy: Energy, step: Step | None) -> str:
+    if energy.scope == "node" or energy.node_joules is None or step is not None:
+        return ""
+    return f"; {nodes_words(record)}: {scaled(energy.node_joules, 'J')}"
+
+
+def _zones(record: Record, energy: Energy) -> str:
+    def shown(names: tuple[str, ...]) -> list[str]:
+        return [f"{name} {scaled(energy.zones[name], 'J')}" for name in names if name in energy.zones]
+
+    inner, outer = shown(("core", "uncore")), shown(("package",))
+    if outer and inner:
+        outer = [f"{outer[0]} (of it {', '.join(inner)})"]
+    elif inner:
+        outer = inner
+    board = [f"{zone} (the whole board)" for zone in shown(("psys",))]
+    of = f" of {nodes_words(record)}" if energy.scope == "share" else ""
+    return f"zones{of}: " + " · ".join(outer + shown(("dram",)) + board)
+
+
+def draw_policy(canvas: Canvas, record: Record) -> None:
+    """What the policy gave and what it took."""
+    wait = record.wait
+    canvas.heading(f"What {record.policy.used} did")
+    if wait is not None:
+        _asleep(canvas, wait)
+        _threads(canvas, wait)
+        _lowered(canvas, wait)
+    if record.grant is not None:
+        _grant(canvas, record.grant)
+    saved = saving_line(record) if record.is_complete else ""
+    if saved:
+        canvas.line("Saved", saved)
+    if wait is not None and wait.forecast is not None:
+        _foreseen(canvas, record, wait, wait.forecast)
+    elif wait is not None and wait.late:
+        canvas.line("Late", _late(record, wait, wait.late))
+
+
+def _foreseen(canvas: Canvas, record: Record, wait: Wait, forecast: Forecast) -> None:
+    ladder = max(0, wait.naps - forecast.naps)
+    canvas.line("Naps", f"{plural(forecast.naps, 'nap')} by forecast, {count(ladder)} by the ladder")
+    if forecast.early:
+        canvas.line("Early", f"{plural(forecast.early, 'wait')} slept through ended after the last nap, "
+                             f"polled for {duration(forecast.early_seconds / forecast.early)} on average")
+    late, time = wait.late_seconds or 0.0, ranks_time(record)
+    line = f"late by {duration(late)} in all"
+    if time:
+        line += f", {100 * late / time:.2f} % of the run; {100 * forecast.allowed / time:.2g} % was allowed"
+    canvas.line("Late", f"{line}; {plural(wait.late or 0, 'nap')} ended after the message")
+
+
+def _late(record: Record, wait: Wait, late: int) -> str:
+    line = f"{plural(late, 'nap')} ended past the budget"
+    if not wait.late_seconds:
+        return line
+    time = ranks_time(record)
+    share = f", {percent(min(1.0, wait.late_seconds / time))} of the ranks' time" if time else ""
+    return f"{line}, by {duration(wait.late_seconds / late)} on average: {core_time(wait.late_seconds)} in all{share}"
+
+
+def _part(seconds: float, wait: Wait, how: str = "") -> str:
+    share = f" ({percent(min(1.0, seconds / wait.total))} of the waiting)" if wait.total > 0 else ""
+    return f"{core_time(seconds)}{how}{share}"
+
+
+def _asleep(canvas: Canvas, wait: Wait) -> None:
+    parts = [_part(wait.asleep, wait)] if wait.asleep is not None else []
+    if wait.cpu_share is not None:
+        parts.append(f"long waits used {percent(wait.cpu_share)} of a CPU")
+    if parts:
+        canvas.line("Asleep" if wait.asleep is not None else "CPU", "; ".join(parts))
+
+
+def _threads(canvas: Canvas, wait: Wait) -> None:
+    if wait.threads:
+        beside = f", {wait.threads / wait.total:.2g} cores beside each rank that waited" if wait.total > 0 else ""
+        canvas.line("Threads", f"{core_time(wait.threads)} of other threads' CPU time meanwhile{beside}")
+
+
+def _lowered(canvas: Canvas, wait: Wait) -> None:
+    if wait.transitions:
+        changes = plural(wait.transitions, "change")
+        canvas.line("Lowered", f"{_part(wait.low, wait, ' at low frequency')}; {changes}")
+
+
+def _grant(canvas: Canvas, grant: Grant) -> None:
+    canvas.line("Frequency", f"{plural(grant.cores, 'core')} granted by {GRANTS[grant.mode]}")
+    for why, cores in sorted(grant.refused.items(), key=lambda item: -item[1])[:4]:
+        canvas.line("", f"{plural(cores, 'core')} not granted: {safe(why)}", "yellow")

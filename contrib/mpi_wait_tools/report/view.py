@@ -1,0 +1,149 @@
+"""The report as a person sees it: rendered into one string, at one width, and only then written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from ..jobs.sacct import Job
+from ..meaning.advice import Ending, advice, ending_of
+from ..meaning.imbalance import steps_of_ranks
+from ..meaning.reading import incomplete_line, notes, policy_line, ranks_of
+from ..record.record import Record, Step
+from ..text.canvas import GAP, Canvas, beside, written
+from ..text.output import WIDTH_TWO_COLUMNS
+from ..text.units import duration, plural, safe
+from .calls import draw_calls, draw_profile, draw_steps
+from .energy import draw_energy, draw_policy
+from .waiting import draw_picture, draw_waiting
+
+STATE_STYLES = {"COMPLETED": "green", "RUNNING": "cyan", "PENDING": "cyan"}
+
+
+@dataclass(frozen=True)
+class Output:
+    """What the report is written to."""
+
+    width: int
+    colour: bool
+    utf8: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is reported: one run of a job or one of its steps, and how much of it."""
+
+    job: Job | None
+    field: str
+    record: Record
+    step: Step | None = None
+    everything: bool = False
+    calls: int = 10
+    run: str = ""  # "run 1 of 2" of a job that was requeued
+
+    @property
+    def ending(self) -> Ending:
+        return ending_of(self.job)
+
+
+def _draw_header(canvas: Canvas, shown: Shown) -> None:
+    """What is missing stands before everything else, in red where there are colours."""
+    missing = incomplete_line(shown.record)
+    if missing:
+        canvas.console.print(Text(f"{missing}; all figures are theirs", style="bold red"))
+    name = f"Job {safe(shown.job.id)}" if shown.job is not None else "A record without its job"
+    name += f", {shown.run}" if shown.run else ""
+    left = Text(name if shown.step is None else f"{name}, step {shown.step.id}", style="bold")
+    if shown.job is None:
+        right = Text(f"ran {duration(shown.record.elapsed)}")
+    else:
+        left.append("  " + safe(shown.job.fields["JobName"], 28), style="")
+        style = STATE_STYLES.get(shown.job.state, "red")
+        right = Text(safe(shown.job.fields["State"], 24), style=style)
+        right.append(f" after {safe(shown.job.fields['Elapsed'], 16)}", style="")
+    canvas.ends(left, right)
+
+
+def _draw_facts(canvas: Canvas, shown: Shown) -> None:
+    record, step = shown.record, shown.step
+    policy = step.policy if step is not None and step.policy is not None else record.policy
+    canvas.line("Policy", policy_line(policy))
+    parts = [plural(step.nodes or record.nodes_of if step else record.nodes_of, "node")]
+    if shown.job is not None and step is None and shown.job.fields["AllocCPUS"].isdigit():
+        parts.append(plural(int(shown.job.fields["AllocCPUS"][:12]), "CPU"))
+    ranks = step.ranks if step is not None else record.wait.ranks if record.wait is not None else 0
+    seen = "" if record.is_complete else f" seen on {record.nodes_reported} of them"
+    none = "ranks not watched" if policy.used == "off" else "no MPI rank"
+    parts.append((plural(ranks, "MPI rank") if ranks else none) + seen)
+    if step is None and len(record.steps) > 1:
+        steps, ran = len(record.steps) + record.steps_left_out, len(steps_of_ranks(record))
+        of = f" in {ran} of" if 1 < ran < steps and not record.steps_left_out else ","
+        parts[-1] += f"{of} {plural(steps, 'step')}"
+    canvas.line("Ran on", ", ".join(parts))
+    draw_energy(canvas, shown.job, record, step)
+
+
+def _draw_waits(canvas: Canvas, shown: Shown) -> None:
+    """The waiting, and its picture."""
+    record, step = shown.record, shown.step
+    wait = record.wait
+    if wait is not None and (step is None or step.ranks):
+        ranks = ranks_of(record, step)
+        canvas.heading("Waiting in MPI")
+        draw_waiting(canvas, record, wait, ranks, step, shown.ending.is_broken)
+        draw_picture(canvas, record, ranks, step, shown.everything)
+
+
+def _draw_tables(canvas: Canvas, shown: Shown) -> None:
+    """What the ranks waited in, and the job's steps."""
+    wait = shown.record.wait
+    if shown.step is not None:
+        return
+    if wait is not None and wait.calls:
+        draw_calls(canvas, wait.calls, wait.total, shown.calls)
+    if wait is not None and wait.profile:
+        draw_profile(canvas, wait.profile, wait.point_to_point, shown.calls)
+    if len(shown.record.steps) > 1:
+        draw_steps(canvas, shown.record.steps, shown.record.policy.used)
+
+
+def _draw_reading(canvas: Canvas, shown: Shown) -> None:
+    """What the policy did, what to do, and what to mind."""
+    record, wait = shown.record, shown.record.wait
+    if shown.step is None and (wait is not None or record.grant is not None):
+        draw_policy(canvas, record)
+    if wait is not None and shown.step is None:
+        sentences = advice(record, shown.ending)
+        if sentences:
+            canvas.heading("Advice")
+        for sentence in sentences:
+            canvas.sentence("→", sentence, "green")
+    remarks = notes(record, shown.field)
+    if shown.step is not None and wait is not None and wait.calls:
+        remarks.append("Calls are counted for the whole job only.")
+    if shown.everything and shown.step is None and wait is not None and not wait.per_rank:
+        remarks.append("--all-ranks shows no more here: the record has no list of the ranks, they were too many.")
+    if shown.ending.is_component and wait is not None:
+        remarks.append("The other components of the job have records of their own: their ranks are not in this one.")
+    if remarks:
+        canvas.heading("Mind")
+    for remark in remarks:
+        canvas.sentence("!", remark, "yellow")
+
+
+def show(output: Output, shown: Shown) -> str:
+    """The whole report of one run of a job, or of one of its steps: in two columns where there is room for them."""
+    header = Canvas(output.width, output.colour)
+    _draw_header(header, shown)
+    if output.width < WIDTH_TWO_COLUMNS:
+        for draw in (_draw_facts, _draw_waits, _draw_tables, _draw_reading):
+            draw(header, shown)
+        return written(header.lines(), output.utf8)
+    half = (output.width - GAP) // 2
+    left, right = Canvas(half, output.colour), Canvas(half, output.colour)
+    _draw_facts(left, shown)
+    _draw_reading(left, shown)
+    _draw_waits(right, shown)
+    _draw_tables(left if len(left.lines()) < len(right.lines()) else right, shown)
+    return written([*header.lines(), "", *beside(left.lines(), right.lines(), half)], output.utf8)

@@ -1,0 +1,1 @@
+"""What this host is, and what its Slurm says."""

@@ -1,0 +1,1 @@
+"""The command: the jobs of a time by what their waiting cost."""

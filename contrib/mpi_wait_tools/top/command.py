@@ -1,0 +1,208 @@
+"""mpi-wait top: the jobs, accounts or users of a time by the energy that went into waiting awake; the runs of one
+program as a trend."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pwd
+import re
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from ..jobs.sacct_many import DAY_S, DAYS_MAX, Filters, Period, parse_time, read_days
+from ..meaning.rows import GROUPS, ORDERS, Row, Run, rows_of
+from ..text.errors import Refusal
+from ..text.output import (
+    add_output_arguments,
+    matplotlib_needed,
+    output_is_utf8,
+    output_width,
+    picture_path,
+    wants_colour,
+)
+from ..text.units import rounded, safe
+from .tally import Tally
+
+SUMMARY = "the jobs, accounts or users of a time by the energy that their MPI ranks spent waiting awake"
+LIMIT_MAX = 100_000
+_NAMES = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*(,[A-Za-z0-9_][A-Za-z0-9_.@-]*)*")
+
+
+def _limit(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text[:9]) <= LIMIT_MAX:
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' is not a number from 1 to {LIMIT_MAX}")
+    return int(text)
+
+
+def _names(text: str) -> str:
+    if not _NAMES.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' is no name, and no list of names with commas")
+    return text
+
+
+def _name(text: str) -> str:
+    if not text or "," in text or not text.isprintable() or len(text) > 200:
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' is no job's name (one, without commas)")
+    return text
+
+
+def _moment(text: str) -> float:
+    moment = parse_time(text, time.time())
+    if moment is None:
+        accepted = "12h, 7d, today, 2026-11-21, 2026-11-21T16:40"
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' is no time (accepted: {accepted})")
+    return moment
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--by", choices=GROUPS, default="job", help="what to sum up (default: job)")
+    parser.add_argument("--order", choices=tuple(ORDERS), default="awake",
+                        help="awake: energy spent waiting awake; threads: CPU time of ranks' other threads meanwhile")
+    parser.add_argument("--since", metavar="TIME", type=_moment, help="12h, 7d, today, 2026-11-21 (default: 1d)")
+    parser.add_argument("--until", metavar="TIME", type=_moment, help="the same (default: now)")
+    parser.add_argument("--user", metavar="NAME,...", type=_names, help="only these users' jobs")
+    parser.add_argument("--mine", action="store_true", help="only your own jobs")
+    parser.add_argument("--name", metavar="NAME", type=_name, help="the runs of the jobs of this name, as a trend")
+    parser.add_argument("--plot", metavar="FILE", type=picture_path,
+                        help="with --name: draw the trend into FILE (.png, .svg or .pdf) instead")
+    parser.add_argument("--account", metavar="NAME,...", type=_names, help="only these accounts' jobs")
+    parser.add_argument("--partition", metavar="NAME,...", type=_names, help="only jobs of these")
+    parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default 20)")
+    add_output_arguments(parser, "all lines as JSON")
+
+
+def _period(arguments: argparse.Namespace) -> Period:
+    now = time.time()
+    until = arguments.until if arguments.until is not None else now
+    since = arguments.since if arguments.since is not None else until - DAY_S
+    if since >= until:
+        arguments.refuse_usage("--since is not before --until")
+    if until - since > DAYS_MAX * DAY_S:
+        arguments.refuse_usage(f"more than {DAYS_MAX} days")
+    return Period(since, until)
+
+
+def _days_with_progress(days: Iterator[Any], number: int, tally: Tally) -> Iterator[Any]:
+    """A bar on standard error while sacct is read, if somebody sees it there."""
+    if not sys.stderr.isatty():
+        yield from days
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    except ImportError:
+        yield from days
+        return
+    columns = (TextColumn("reading"), BarColumn(), MofNCompleteColumn(), TextColumn("days, {task.fields[jobs]} jobs"))
+    with Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=number, jobs=0)
+        for day in days:
+            yield day
+            progress.update(task, advance=1, jobs=tally.jobs)
+
+
+def _read(period: Period, filters: Filters) -> Tally:
+    tally = Tally()
+    tally.name = filters.name
+    for day in _days_with_progress(read_days(period, filters), len(period.days()), tally):
+        for row in day:
+            tally.add(row)
+    return tally
+
+
+def _of_run(run: Run) -> dict[str, Any]:
+    return {
+        "job_name": run.name, "state": run.state, "start": run.start, "elapsed_s": run.elapsed_s, "nodes": run.nodes
+    }
+
+
+def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "since": round(period.since),
+        "until": round(period.until),
+        "by": by,
+        "jobs": tally.jobs,
+        "without_record": tally.without,
+        "unreadable": tally.unreadable,
+        "from_extra": tally.from_extra,
+        "rows": [
+            {
+                "name": row.name,
+                "jobs": row.jobs,
+                "joules": rounded(row.joules),
+                "waiting_j": rounded(row.waiting_j),
+                "awake_j": rounded(row.awake_j),
+                "estimated": row.estimated,
+                "simulated": row.simulated,
+                "without_energy": row.unknown,
+                "incomplete": row.incomplete,
+                "wait_s": rounded(row.wait_s),
+                "awake_s": rounded(row.awake_s),
+                "asleep_s": rounded(row.asleep_s),
+                "threads_s": rounded(row.threads_s),
+                "ranks_s": rounded(row.ranks_s),
+                "lost_s": rounded(row.lost_s),
+                **(_of_run(row.run) if by == "job" else {}),
+            }
+            for row in rows
+        ],
+    }
+
+
+def _me() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        raise Refusal(f"--mine: uid {os.getuid()} has no name on this host (--user names one)") from None
+
+
+def _filters(arguments: argparse.Namespace) -> Filters:
+    if arguments.mine and arguments.user:
+        arguments.refuse_usage("--mine and --user exclude each other")
+    if arguments.plot and not arguments.name:
+        arguments.refuse_usage("--plot draws the runs of one program: --name says which")
+    if arguments.plot and arguments.json:
+        arguments.refuse_usage("--plot and --json exclude each other")
+    if arguments.name and arguments.by != "job":
+        arguments.refuse_usage("--name shows single jobs: --by sums them up")
+    users = _me() if arguments.mine else arguments.user or ""
+    return Filters(users, arguments.account or "", arguments.partition or "", arguments.name or "")
+
+
+def _plot(path: str, name: str, period: Period, tally: Tally) -> None:
+    with matplotlib_needed():
+        from ..pictures.trend import draw_trend
+    from .trend import ordered
+
+    if not tally.uses:
+        raise Refusal(f"no job of the name '{safe(name)}' left a record in that time: --since reaches further back")
+    draw_trend(path, name, period.words(), ordered(tally.uses))
+
+
+def run(arguments: argparse.Namespace) -> int:
+    filters, period = _filters(arguments), _period(arguments)
+    tally = _read(period, filters)
+    rows = rows_of(tally.uses, arguments.by, arguments.order)
+    if arguments.plot:
+        _plot(arguments.plot, arguments.name, period, tally)
+        return 0
+    if arguments.json:
+        print(json.dumps(_as_json(period, arguments.by, tally, rows), indent=2, allow_nan=False))
+        return 0
+    try:
+        from .trend import show_trend
+        from .view import show_top
+    except ImportError:
+        raise Refusal("the Python package 'rich' is missing (python3-rich); --json works without") from None
+    width, colour, utf8 = output_width(arguments), wants_colour(arguments), output_is_utf8()
+    if arguments.name:
+        text = show_trend(width, colour, utf8, period, arguments.name, arguments.limit, tally, rows)
+    else:
+        text = show_top(width, colour, utf8, period, arguments, tally, rows)
+    sys.stdout.write(text)
+    return 0

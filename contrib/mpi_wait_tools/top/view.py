@@ -1,0 +1,172 @@
+"""The answer of top for people: one line per job, account or user, with a bar of the energy spent waiting awake."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from ..jobs.sacct_many import Period
+from ..meaning.rows import Row
+from ..text.bars import bar
+from ..text.canvas import AWAKE, Canvas, written
+from ..text.units import core_time, count, percent, plural, safe, scaled
+from .tally import Tally
+
+NAME_WIDTH, BAR_WIDTH, BAR_MIN = 20, 40, 6
+GAP = 2  # columns between two of the table
+STATES = {
+    "BOOT_FAIL": "BF",
+    "CANCELLED": "CA",
+    "COMPLETED": "CD",
+    "DEADLINE": "DL",
+    "FAILED": "F",
+    "NODE_FAIL": "NF",
+    "OUT_OF_MEMORY": "OOM",
+    "PREEMPTED": "PR",
+    "REQUEUED": "RQ",
+    "TIMEOUT": "TO",
+}
+"""As squeue and sacct abbreviate them."""
+
+
+TITLES = {"awake": "Energy spent waiting awake", "threads": "Threads busy while ranks wait"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """keep: the columns of the lowest number go first where the terminal is too narrow for all; 9 never goes."""
+
+    title: str
+    cell: Callable[[Row], str]
+    keep: int = 9
+    is_text: bool = False
+
+
+def clock(seconds: float | None) -> str:
+    """As sacct's Elapsed, without leading zeros: 0:25, 2:05:00, 3-04:00:00."""
+    if seconds is None:
+        return "–"
+    minutes, whole = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}-{hours:02d}:{minutes:02d}:{whole:02d}"
+    return f"{hours}:{minutes:02d}:{whole:02d}" if hours else f"{minutes}:{whole:02d}"
+
+
+def _share(part: float, whole: float) -> str:
+    return percent(min(1.0, part / whole)) if whole > 0 else "–"
+
+
+def _energy(row: Row) -> str:
+    return scaled(row.joules, "J") if row.unknown < row.jobs else "–"
+
+
+def _awake(row: Row) -> str:
+    return ("~" if row.estimated else "") + scaled(row.awake_j, "J") if row.unknown < row.jobs else "–"
+
+
+def _columns(by: str, order: str, rows: Sequence[Row]) -> list[Column]:
+    keep = 9 if order == "threads" else 2
+    first = Column(by, lambda row: safe(row.name, NAME_WIDTH) or "(none)", is_text=True)
+    of_job = [
+        Column("name", lambda row: safe(row.run.name, 10), 5, is_text=True),
+        Column("user", lambda row: safe(row.labels.get("user", ""), 8), 1, is_text=True),
+        Column("policy", lambda row: row.labels["policy"][:8], 3, is_text=True),
+        Column("st", lambda row: STATES.get(row.run.state, safe(row.run.state, 3)), 6, is_text=True),
+        Column("time", lambda row: clock(row.run.elapsed_s), 7),
+        Column("nodes", lambda row: count(row.run.nodes) if row.run.nodes else "–", 4),
+    ]
+    figures = [
+        Column("energy", _energy, 2),
+        Column("awake", _awake, 8),
+        Column("awake", lambda row: _share(row.awake_s, row.ranks_s)),
+        Column("asleep", lambda row: _share(row.asleep_s, row.ranks_s)),
+        Column("imbalance", lambda row: _share(row.lost_s, row.ranks_s), 0),
+    ]
+    if any(row.threads_s for row in rows):
+        figures.insert(4, Column("threads", lambda row: core_time(row.threads_s) if row.threads_s else "–", keep))
+    own = of_job if by == "job" else [Column("jobs", lambda row: count(row.jobs))]
+    return [first, *own, *figures]
+
+
+def _width(column: Column, rows: Sequence[Row]) -> int:
+    return max(len(column.title), *(len(column.cell(row)) for row in rows)) + GAP
+
+
+def fitting(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Column]:
+    """Those for which there is room, in their order."""
+    chosen = list(columns)
+    while sum(_width(column, rows) for column in chosen) > width - GAP:
+        dispensable = [column for column in chosen if column.keep < 9]
+        if not dispensable:
+            break
+        chosen.remove(min(dispensable, key=lambda column: column.keep))
+    return chosen
+
+
+def _table(canvas: Canvas, rows: list[Row], by: str, order: str) -> None:
+    columns = fitting(_columns(by, order, rows), rows, canvas.width)
+    cells: list[list[str | Text]] = [[column.cell(row) for column in columns] for row in rows]
+    room = min(BAR_WIDTH, canvas.width - GAP - sum(_width(column, rows) for column in columns) - 1)
+    titles, left = [column.title for column in columns], [i for i, column in enumerate(columns) if column.is_text]
+    if room >= BAR_MIN:
+        joules = any(row.awake_j > 0 for row in rows)
+        values = [row.awake_j if joules else row.awake_s for row in rows]
+        for line, value in zip(cells, values):
+            line.append(Text(bar(value, max(values), room), AWAKE))
+        left.append(len(titles))
+        titles.append("")
+    canvas.table(titles, cells, left=left)
+
+
+def _sums(canvas: Canvas, tally: Tally, rows: list[Row]) -> None:
+    joules, awake = sum(row.joules for row in rows), sum(row.awake_j for row in rows)
+    about = "~" if any(row.estimated for row in rows) else ""
+    parts = [f"{plural(len(tally.uses), 'job')} of {count(tally.jobs)} with a record"]
+    if joules > 0:
+        simulated = " (simulated, not measured)" if any(row.simulated for row in rows) else ""
+        parts.append(f"{scaled(joules, 'J')}, {about}{scaled(awake, 'J')} of it waiting awake{simulated}")
+    waited, asleep = sum(row.wait_s for row in rows), sum(row.asleep_s for row in rows)
+    parts.append(f"ranks waited {core_time(waited)}, {_share(asleep, waited)} of it asleep")
+    canvas.note(Text("; ".join(parts), style="dim"))
+
+
+def show_top(
+    width: int, colour: bool, utf8: bool, period: Period, arguments: argparse.Namespace, tally: Tally, rows: list[Row]
+) -> str:
+    canvas = Canvas(width, colour)
+    title = Text(f"{TITLES[arguments.order]}, by {arguments.by}", style="bold")
+    canvas.ends(title, Text(period.words()))
+    _sums(canvas, tally, rows)
+    if rows:
+        canvas.blank()
+        _table(canvas, rows[: arguments.limit], arguments.by, arguments.order)
+    if len(rows) > arguments.limit:
+        canvas.note(Text(f"{len(rows) - arguments.limit} more (--limit {len(rows)})", style="dim"))
+    draw_remarks(canvas, tally, rows)
+    return written(canvas.lines(), utf8)
+
+
+def draw_remarks(canvas: Canvas, tally: Tally, rows: Sequence[Row], with_estimates: bool = True) -> None:
+    said = []
+    if with_estimates and any(row.estimated for row in rows):
+        said.append("~ is an estimate: the energy by the share of time that ranks waited awake.")
+    if any(row.simulated for row in rows):
+        said.append("Energy is simulated for some of the jobs, not measured.")
+    if any(row.unknown for row in rows):
+        said.append(f"Of {plural(sum(row.unknown for row in rows), 'job')} the energy is not known.")
+    if any(row.incomplete for row in rows):
+        number = sum(row.incomplete for row in rows)
+        said.append(f"{plural(number, 'record')} INCOMPLETE: nodes did not report, their figures are missing here.")
+    if tally.from_extra:
+        said.append(f"{plural(tally.from_extra, 'record')} from Extra, which a job's owner can change.")
+    if tally.unreadable:
+        said.append(f"{plural(tally.unreadable, 'record')} cannot be read: damaged, or of another release.")
+    if said:
+        canvas.blank()
+    for sentence in said:
+        canvas.sentence("!", sentence, "yellow")

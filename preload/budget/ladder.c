@@ -1,0 +1,193 @@
+/*
+ * The budget law and the choice of a rung. Pure; its invariant stands in ladder.h.
+ */
+#include "preload/budget/ladder.h"
+
+#define STRIKE         8u
+#define STRIKES_OUT    64u
+#define REST_NS        UINT64_C(10000000)
+#define REST_DOUBLINGS 7u
+#define PPM            UINT64_C(1000000)
+#define NEAR_WINDOW    0xfu
+#define HOLD_NS        UINT64_C(50000)
+#define HOLD_SIGNS     2u
+
+/* 1/128 of the wait, once that is more than the policy's; at most four times as much as that. */
+static uint64_t max_of(const struct ladder_policy *policy, uint64_t waited_ns)
+{
+	uint64_t share_ns = waited_ns / LADDER_LONG_SHARE, most_ns = LADDER_LONG_MOST * policy->max_ns;
+
+	if (share_ns <= policy->max_ns)
+		return policy->max_ns;
+	return share_ns < most_ns ? share_ns : most_ns;
+}
+
+uint64_t ladder_budget(const struct ladder_policy *policy, uint64_t waited_ns)
+{
+	uint64_t budget_ns, max_ns = max_of(policy, waited_ns);
+
+	if (waited_ns < policy->spin_ns)
+		return 0;
+	if (policy->relative_ppm && waited_ns > (UINT64_MAX - policy->absolute_ns) / policy->relative_ppm)
+		return max_ns;
+	budget_ns = waited_ns * policy->relative_ppm / PPM + policy->absolute_ns;
+	return budget_ns < max_ns ? budget_ns : max_ns;
+}
+
+/* What is well above the usual, and far above it: so many times as long, and longer than that. */
+struct gap_rule {
+	uint64_t near_factor, near_ns, far_factor, far_ns;
+	uint32_t far_window;
+};
+
+static const struct gap_rule rule_polled = {3, 900, 8, 1500, UINT32_MAX};
+static const struct gap_rule rule_dozed = {2, 1200, 2, 1500, 0xf};
+
+static void usual_learn(struct ladder_usual *usual, uint64_t gap_ns, bool work)
+{
+	uint64_t unit = usual->ns / 16 + 1;
+
+	if (work)
+		usual->ns += usual->ns / 256 + 1;
+	else if (gap_ns > usual->ns)
+		usual->ns += unit;
+	else if (usual->ns > 3 * unit)
+		usual->ns -= 3 * unit;
+}
+
+enum ladder_sign ladder_gap(struct ladder_pace *pace, bool dozed, uint64_t now_ns, uint64_t gap_ns)
+{
+	const struct gap_rule *rule = dozed ? &rule_dozed : &rule_polled;
+	struct ladder_usual *usual = dozed ? &pace->dozed : &pace->polled;
+	bool near = gap_ns > rule->near_ns && gap_ns / rule->near_factor > usual->ns;
+	bool far = gap_ns > rule->far_ns && gap_ns / rule->far_factor > usual->ns;
+	bool held = now_ns - gap_ns < pace->held_ns;
+
+	pace->near = (pace->near << 1 & NEAR_WINDOW) | near;
+	usual->far = (usual->far << 1 & rule->far_window) | far;
+	usual_learn(usual, gap_ns, near);
+	if (!held)
+		pace->signs = 0;
+	if (!near)
+		return LADDER_QUIET;
+	pace->signs += held;
+	if (held || pace->near > 1 || (far && usual->far > 1))
+		pace->held_ns = now_ns + HOLD_NS;
+	return pace->signs >= HOLD_SIGNS ? LADDER_PROGRESS : LADDER_GAP;
+}
+
+static uint64_t rest_until(const struct ladder_latency *latency, uint64_t now_ns)
+{
+	return now_ns + (REST_NS << latency->rests);
+}
+
+static void rung_on_probation(struct ladder_latency *latency, const struct ladder_policy *policy)
+{
+	latency->back_ns = latency->retry_ns = 0;
+	latency->strikes = STRIKES_OUT / 2;
+	if (latency->rests < REST_DOUBLINGS)
+		latency->rests++;
+	if (latency->exit_ns > policy->max_ns / 4)
+		latency->exit_ns = policy->max_ns / 4;
+}
+
+static bool rung_rests(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t now_ns)
+{
+	if (latency->back_ns == 0)
+		return false;
+	if (now_ns < latency->back_ns)
+		return true;
+	rung_on_probation(latency, policy);
+	return false;
+}
+
+/* Whether half of the budget covers its exit latency. One that is not used any more cannot learn that it is better. */
+static bool rung_fits(struct ladder_latency *latency, const struct ladder_policy *policy, uint64_t budget_ns,
+                      uint64_t now_ns)
+{
+	if (latency->exit_ns <= budget_ns / 2) {
+		latency->retry_ns = 0;
+		return true;
+	}
+	if (budget_ns < policy->max_ns / 2)
+		return false;
+	if (latency->retry_ns == 0)
+		latency->retry_ns = rest_until(latency, now_ns);
+	if (now_ns < latency->retry_ns)
+		return false;
+	rung_on_probation(latency, policy);
+	return true;
+}
+
+/* The deepest rung that the message ends, where that is proven. A capped call holds something that others wait for. */
+static bool woken_choose(struct ladder *ladder, const struct ladder_policy *policy, const struct ladder_moment *moment,
+                         struct ladder_action *ret_action)
+{
+	for (int i = (int)MPIWAIT_RUNG_COUNT - 1; i > (int)MPIWAIT_RUNG_YIELD; i--) {
+		struct ladder_latency *latency = &ladder->rung[i];
+
+		if (!latency->woken || !(policy->rungs & (1u << i)) || moment->waited_ns < policy->spin_ns ||
+		    moment->waited_ns < latency->exit_ns || rung_rests(latency, policy, moment->now_ns))
+			continue;
+		*ret_action = (struct ladder_action){(enum mpiwait_rung)i, moment->woken_ns, UINT64_MAX};
+		return true;
+	}
+	return false;
+}
+
+struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_policy *policy, struct ladder_moment moment)
+{
+	struct ladder_action action = {moment.shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+	uint64_t budget_ns = ladder_budget(policy, moment.waited_ns);
+
+	if (moment.woken_ns > 0 && !moment.locked && moment.cap_ns == UINT64_MAX &&
+	    woken_choose(ladder, policy, &moment, &action))
+		return action;
+
+	action.budget_ns = budget_ns < moment.cap_ns ? budget_ns : moment.cap_ns;
+	if (action.budget_ns == 0)
+		return action;
+	for (int i = moment.locked ? (int)MPIWAIT_RUNG_YIELD : (int)MPIWAIT_RUNG_COUNT - 1; i > (int)action.rung; i--) {
+		struct ladder_latency *latency = &ladder->rung[i];
+
+		if (!(policy->rungs & (1u << i)) || rung_rests(latency, policy, moment.now_ns) ||
+		    (moment.shared && latency->holds_core) ||
+		    !rung_fits(latency, policy, action.budget_ns, moment.now_ns))
+			continue;
+		action.rung = (enum mpiwait_rung)i;
+		action.ask_ns = latency->timed ? action.budget_ns - latency->exit_ns : 0;
+		if (latency->most_ns && action.ask_ns > latency->most_ns)
+			action.ask_ns = latency->most_ns;
+		break;
+	}
+	return action;
+}
+
+/* Up nine units or down one: in balance where one in ten is above. A unit is a 256th: steady, yet
+ * it follows the node within some hundred naps. */
+static void percentile_move(struct ladder_latency *latency, uint64_t sample_ns)
+{
+	uint64_t unit = latency->exit_ns / 256 + 1;
+
+	if (sample_ns > latency->exit_ns)
+		latency->exit_ns += 9 * unit;
+	else if (latency->exit_ns > unit)
+		latency->exit_ns -= unit;
+}
+
+uint64_t ladder_learn(struct ladder *ladder, struct ladder_action action, uint64_t actual_ns, uint64_t now_ns)
+{
+	struct ladder_latency *latency = &ladder->rung[action.rung];
+	uint64_t late_ns = actual_ns > action.budget_ns ? actual_ns - action.budget_ns : 0;
+
+	if (!latency->timed || (latency->woken && actual_ns < action.ask_ns))
+		return 0;
+	percentile_move(latency, actual_ns > action.ask_ns ? actual_ns - action.ask_ns : 0);
+	if (late_ns > action.budget_ns)
+		latency->strikes += STRIKE;
+	else if (latency->strikes > 0 && --latency->strikes == 0)
+		latency->rests = 0;
+	if (latency->strikes >= STRIKES_OUT)
+		latency->back_ns = rest_until(latency, now_ns);
+	return late_ns;
+}

@@ -1,0 +1,301 @@
+/*
+ * The predictor. Its rules stand in predictor.h.
+ */
+#include "preload/budget/predictor.h"
+
+#include <stddef.h>
+
+#include "preload/budget/account.h"
+
+#define UNIT_SHIFT     6
+#define FORECAST_LEAST 3u
+#define PASSED_SHIFT   2 /* an end has passed when a quarter more has */
+#define WHOLE_EXITS    8u
+#define OVERSLEPT      8u /* exit latencies */
+#define FEW_LEVELS     4u /* of a tree of 16 ranks */
+#define EXIT_FIRST_NS  UINT64_C(30000)
+#define EXIT_PERCENT   99u
+#define EXIT_STEPS     1024u
+#define MARGIN_BACK    512u
+#define MARGIN_MOST_NS UINT64_C(1000000000)
+#define VARIED_SHIFT   2
+#define CLASS_FIRST    15 /* naps of less than 32 us; each class is four times as long */
+#define POLLED_RANK_NS UINT64_C(20000)
+#define POLLED_MOST_NS UINT64_C(10000000)
+#define MIX            UINT64_C(0x9e3779b97f4a7c15)
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * MIX;
+	return hash ^ hash >> 29;
+}
+
+uint64_t predictor_site(uint64_t caller, uint64_t row, uint64_t handle, uint64_t peer)
+{
+	return mix(mix(mix(mix(MIX, caller), row), handle), peer) | 1;
+}
+
+static unsigned class_of(uint64_t ask_ns)
+{
+	uint64_t quarter = ask_ns >> CLASS_FIRST;
+	unsigned class = quarter == 0 ? 0 : 1 + (unsigned)(63 - __builtin_clzll(quarter)) / 2;
+
+	return class < PREDICTOR_CLASSES ? class : PREDICTOR_CLASSES - 1;
+}
+
+/* Of a class that has not been measured: that of the next shorter one. */
+static uint64_t exit_of(const struct predictor *predictor, uint64_t ask_ns)
+{
+	for (unsigned class = class_of(ask_ns) + 1; class -- > 0;)
+		if (predictor->exit_ns[class] != 0)
+			return predictor->exit_ns[class];
+	return EXIT_FIRST_NS;
+}
+
+void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actual_ns)
+{
+	uint64_t *exit_ns = &predictor->exit_ns[class_of(ask_ns)];
+	uint64_t known_ns = exit_of(predictor, ask_ns);
+	uint64_t sample_ns = actual_ns > ask_ns ? actual_ns - ask_ns : 0, unit = *exit_ns / EXIT_STEPS + 1;
+
+	predictor->overslept = sample_ns > OVERSLEPT * known_ns;
+	if (*exit_ns == 0)
+		*exit_ns = 2 * sample_ns + 1;
+	else if (sample_ns > *exit_ns)
+		*exit_ns += EXIT_PERCENT * unit;
+	else if (*exit_ns > unit)
+		*exit_ns -= unit;
+}
+
+static struct predictor_entry *set_of(struct predictor *predictor, uint64_t key)
+{
+	return predictor->table[key >> 32 & (PREDICTOR_SETS - 1)];
+}
+
+static uint64_t key_of(const struct predictor *predictor)
+{
+	return mix(mix(predictor->site, predictor->previous), predictor->phase) | 1;
+}
+
+static void entry_find(struct predictor *predictor)
+{
+	uint64_t key = key_of(predictor);
+	struct predictor_entry *set = set_of(predictor, key);
+
+	predictor->entry = NULL;
+	predictor->landed_ns = 0;
+	predictor->foreseen = false;
+	for (unsigned way = 0; way < PREDICTOR_WAYS && predictor->phase < PREDICTOR_PHASES; way++)
+		if (set[way].key == key) {
+			set[way].stamp = predictor->stamp;
+			predictor->entry = &set[way];
+		}
+}
+
+/* By so much more than with 16 ranks. */
+static uint64_t by_levels(const struct predictor *predictor, uint64_t time_ns)
+{
+	unsigned levels = account_levels(predictor->ranks);
+
+	return time_ns / FEW_LEVELS * (levels > FEW_LEVELS ? levels : FEW_LEVELS);
+}
+
+/* In place of the one that was not used for longest. */
+static struct predictor_entry *entry_make(struct predictor *predictor)
+{
+	uint64_t key = key_of(predictor);
+	struct predictor_entry *set = set_of(predictor, key), *oldest = &set[0];
+
+	for (unsigned way = 1; way < PREDICTOR_WAYS; way++)
+		if (predictor->stamp - set[way].stamp > predictor->stamp - oldest->stamp)
+			oldest = &set[way];
+	*oldest = (struct predictor_entry){.key = key,
+	                                   .stamp = predictor->stamp,
+	                                   .margin_ns = by_levels(predictor, exit_of(predictor, UINT64_MAX) / 4)};
+	return oldest;
+}
+
+void predictor_open(struct predictor *predictor, uint64_t site, uint64_t now_ns)
+{
+	predictor->site = site;
+	predictor->phase = 0;
+	predictor->began_ns = now_ns;
+	predictor->stamp++;
+	entry_find(predictor);
+}
+
+static uint32_t units_of(uint64_t from_ns, uint64_t until_ns)
+{
+	uint64_t units = until_ns > from_ns ? (until_ns - from_ns) >> UNIT_SHIFT : 0;
+
+	return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
+}
+
+static uint32_t difference(uint32_t a, uint32_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+/* The time since the last end, where every end that is kept has one, and they vary clearly less. */
+static bool since_is_steadier(const struct predictor_entry *entry)
+{
+	if (entry->ended_ns == 0 || entry->since.varied >= entry->wait.varied / 2)
+		return false;
+	for (unsigned i = 0; i < entry->count; i++)
+		if (entry->since.at[i] == 0)
+			return false;
+	return true;
+}
+
+/* The earliest end that is still to come, as a time; 0: too few are. *ret_count: how many are. */
+static uint64_t end_next(const struct predictor *predictor, uint64_t now_ns, unsigned *ret_count)
+{
+	const struct predictor_entry *entry = predictor->entry;
+	bool since = since_is_steadier(entry);
+	const struct predictor_ends *ends = since ? &entry->since : &entry->wait;
+	uint64_t base_ns = since ? entry->ended_ns : predictor->began_ns;
+	uint32_t elapsed = units_of(base_ns, now_ns), least = UINT32_MAX;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < entry->count; i++) {
+		uint32_t end = ends->at[i];
+
+		if ((uint64_t)end + (end >> PASSED_SHIFT) <= elapsed)
+			continue;
+		count++;
+		least = end < least ? end : least;
+	}
+	*ret_count = count;
+	return count < FORECAST_LEAST ? 0 : base_ns + ((uint64_t)least << UNIT_SHIFT);
+}
+
+/* The nap that brings us nearer to that landing, which the exit latency is still to be taken from. */
+static struct predictor_nap nap_towards(const struct predictor *predictor, uint64_t left_ns, uint64_t room_ns,
+                                        uint64_t most_ns)
+{
+	uint64_t exit_ns = exit_of(predictor, left_ns), ask_ns = left_ns > exit_ns ? left_ns - exit_ns : 0;
+	uint64_t landing_ns = ask_ns;
+	bool whole = ask_ns < WHOLE_EXITS * exit_ns;
+
+	if (!whole)
+		ask_ns /= 2;
+	if (most_ns != 0 && ask_ns > most_ns)
+		ask_ns = most_ns;
+	if (ask_ns + exit_ns > room_ns)
+		ask_ns = room_ns > exit_ns ? room_ns - exit_ns : 0;
+	return (struct predictor_nap){.ask_ns = ask_ns, .exit_ns = exit_ns, .left_ns = landing_ns, .whole = whole};
+}
+
+static uint64_t polled_most(const struct predictor *predictor)
+{
+	uint64_t most_ns = predictor->ranks * POLLED_RANK_NS;
+
+	return most_ns < POLLED_MOST_NS ? most_ns : POLLED_MOST_NS;
+}
+
+enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now_ns, uint64_t room_ns, uint64_t most_ns,
+                                       struct predictor_nap *ret_nap)
+{
+	const struct predictor_entry *entry = predictor->entry;
+	uint64_t end_ns;
+	unsigned count;
+
+	if (!entry || entry->count < PREDICTOR_KNOWN || entry->late)
+		return PREDICTOR_UNKNOWN;
+	end_ns = end_next(predictor, now_ns, &count);
+	if (end_ns > now_ns + entry->margin_ns) {
+		struct predictor_nap nap = nap_towards(predictor, end_ns - now_ns - entry->margin_ns, room_ns, most_ns);
+
+		if (nap.ask_ns >= PREDICTOR_NAP_NS &&
+		    (predictor->foreseen || nap.left_ns >= by_levels(predictor, PREDICTOR_WAY_NS))) {
+			predictor->foreseen = true;
+			predictor->whole = nap.whole;
+			predictor->landed_ns = 0;
+			*ret_nap = nap;
+			return PREDICTOR_NAP;
+		}
+	}
+	if (predictor->landed_ns == 0)
+		predictor->landed_ns = now_ns;
+	return count == 0 || now_ns - predictor->landed_ns >= polled_most(predictor) ? PREDICTOR_OUTLASTED
+	                                                                             : PREDICTOR_LANDED;
+}
+
+static void ends_vary(struct predictor_ends *ends, unsigned last, uint32_t end)
+{
+	uint32_t moved = difference(ends->at[last], end);
+
+	if (moved > ends->varied)
+		ends->varied += (moved - ends->varied) >> VARIED_SHIFT;
+	else
+		ends->varied -= (ends->varied - moved) >> VARIED_SHIFT;
+}
+
+static void margin_add(struct predictor_entry *entry, uint64_t more_ns)
+{
+	entry->margin_ns = entry->margin_ns + more_ns < MARGIN_MOST_NS ? entry->margin_ns + more_ns : MARGIN_MOST_NS;
+}
+
+/* What ends in the middle of the way is another kind of wait, rather than too small a margin. */
+static void margin_learn(const struct predictor *predictor, struct predictor_entry *entry, bool late)
+{
+	uint64_t least_ns = exit_of(predictor, UINT64_MAX) / 8, margin_ns = entry->margin_ns;
+	uint64_t back = predictor->ranks > MARGIN_BACK ? predictor->ranks : MARGIN_BACK;
+
+	if (late && predictor->overslept)
+		return;
+	if (late)
+		margin_add(entry, (predictor->whole ? margin_ns : margin_ns / 4) + least_ns);
+	else if (margin_ns > least_ns)
+		entry->margin_ns -= (margin_ns - least_ns + back - 1) / back;
+}
+
+/* An end that is not known exactly says nothing of how much they vary, nor of the time until the next one. */
+static void entry_learn(struct predictor_entry *entry, uint64_t began_ns, uint64_t empty_ns, bool late)
+{
+	uint32_t wait = units_of(began_ns, empty_ns);
+	uint32_t since = entry->ended_ns == 0 ? 0 : units_of(entry->ended_ns, empty_ns);
+	unsigned last = (entry->next + PREDICTOR_SAMPLES - 1) % PREDICTOR_SAMPLES;
+
+	if (!late && entry->count > 0) {
+		ends_vary(&entry->wait, last, wait);
+		if (since != 0 && entry->since.at[last] != 0)
+			ends_vary(&entry->since, last, since);
+	}
+	entry->wait.at[entry->next] = wait;
+	entry->since.at[entry->next] = since;
+	entry->next = (entry->next + 1) % PREDICTOR_SAMPLES;
+	entry->count = (uint8_t)(entry->count + (entry->count < PREDICTOR_SAMPLES));
+	entry->ended_ns = late ? 0 : empty_ns;
+	entry->late = late;
+}
+
+static void learn(struct predictor *predictor, uint64_t empty_ns, bool late)
+{
+	if (predictor->phase >= PREDICTOR_PHASES)
+		return;
+	if (!predictor->entry)
+		predictor->entry = entry_make(predictor);
+	entry_learn(predictor->entry, predictor->began_ns, empty_ns, late);
+	margin_learn(predictor, predictor->entry, late);
+}
+
+void predictor_progress(struct predictor *predictor, uint64_t empty_ns, bool late)
+{
+	learn(predictor, empty_ns, late);
+	predictor->phase += predictor->phase < PREDICTOR_PHASES;
+	entry_find(predictor);
+}
+
+void predictor_close(struct predictor *predictor, uint64_t empty_ns, bool late)
+{
+	learn(predictor, empty_ns, late);
+	predictor->previous = predictor->site;
+	predictor->entry = NULL;
+}
+
+void predictor_drop(struct predictor *predictor)
+{
+	predictor->phase = PREDICTOR_PHASES;
+	entry_find(predictor);
+}

@@ -1,0 +1,56 @@
+/*
+ * The idle hooks: functions that an MPI runtime calls from its own wait loop when it found nothing to do.
+ *
+ * Invariant: outside of a blocking call of the thread, a hook does what would have happened without the library. A
+ * hook asks the loader for nothing but its own successor, once: for opal_progress in a process that uses no MPI
+ * function (mpirun), and for ucp_worker_progress, which appears no earlier than inside MPI_Init.
+ *
+ * idle.c is the table of runtimes: which hooks serve each, and what has to be switched on for that. One file per hook.
+ */
+#ifndef MPIWAIT_PRELOAD_IDLE_H
+#define MPIWAIT_PRELOAD_IDLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/stats.h"
+
+/* What the hooks know of the runtime: all zero until Init has returned, constant after that. */
+struct idle {
+	uintptr_t text; /* the MPI library's code: a yield that is called from there is the runtime's own */
+	uintptr_t text_size;
+	bool yields_for_us;   /* yielding is on because of us */
+	bool yields_natively; /* in blocking calls, and would without us */
+	bool probes_spin;     /* Probe and Mprobe make no idle call */
+};
+
+extern struct idle idle;
+
+/* With others waiting for the lock, a wait is only measured: a look at the clock once in 64 idle polls. */
+#define IDLE_LOCKED_POLLS 63u
+
+/* Of the thread: stack address of the innermost opal_progress that runs, 0: none; with the bit, once it has yielded. */
+#define IDLE_FRAME_YIELDED ((uintptr_t)1)
+
+extern __thread uintptr_t idle_frame __attribute__((tls_model("initial-exec")));
+
+/*
+ * Before the first Init of the process: puts into the environment what this runtime reads there while it starts;
+ * by_thread: that is Init_thread, so that threads may follow. What the user has set stays. Allocates, as setenv does;
+ * Init is the one call in which that is harmless, since no other thread may use MPI yet. idle_restore takes the
+ * variables away again, so that no child of the program sees them.
+ */
+void idle_prepare(enum mpiwait_family family, bool by_thread);
+void idle_restore(void);
+
+/*
+ * After Init: makes the runtime that idle_prepare found call the hooks that are known for it. Returns MPIWAIT_HOOK_*,
+ * 0: there is none, so that calls are counted and nothing else.
+ */
+uint32_t idle_switch_on(void);
+
+/* One file each: finds what the hook stands in front of. Returns whether it is there. */
+bool idle_opal_switch_on(void);
+bool idle_ucx_switch_on(void);
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * Open MPI's wait loop calls opal_progress, which calls sched_yield when it found nothing to do and yielding is on.
+ * Both are ours. A yield inside opal_progress is an idle poll; a return of opal_progress without one is progress (it
+ * returns void in 4.1, so its result cannot be asked). Any other sched_yield goes to the kernel.
+ *
+ * opal_progress ends in a jump to sched_yield, so the caller's address would tell nothing: hence the frame.
+ */
+#include <stddef.h>
+
+#include "preload/idle/idle.h"
+#include "preload/mpi/next.h"
+#include "preload/process/process.h"
+#include "preload/wait/wait.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef uintptr_t progress_function(void);
+
+__thread uintptr_t idle_frame __attribute__((tls_model("initial-exec")));
+
+static progress_function *next_progress;
+
+uintptr_t opal_progress(void);
+
+static __attribute__((noinline)) progress_function *progress_find(void)
+{
+	progress_function *found;
+
+	found = (progress_function *)next_symbol("opal_progress");
+	if (!found) {
+		next_resolve();
+		found = (progress_function *)next_symbol("opal_progress");
+	}
+	__atomic_store_n(&next_progress, found, __ATOMIC_RELAXED);
+	return found;
+}
+
+/* Before anything that acts: nothing to note yet. */
+static __attribute__((noinline)) uintptr_t progress_first(void)
+{
+	progress_function *next = progress_find();
+
+	return next ? next() : 0;
+}
+
+EXPORT uintptr_t opal_progress(void)
+{
+	progress_function *next = __atomic_load_n(&next_progress, __ATOMIC_RELAXED);
+	uintptr_t outer = idle_frame, result;
+
+	if (__builtin_expect(!next, 0))
+		return progress_first();
+	idle_frame = (uintptr_t)__builtin_frame_address(0);
+	result = next();
+	if (!(idle_frame & IDLE_FRAME_YIELDED))
+		wait_self.progressed = 1;
+	idle_frame = outer;
+	return result;
+}
+
+/* Yielding that was on already is the runtime's own remedy for having more ranks than cores: the cores are shared. */
+bool idle_opal_switch_on(void)
+{
+	bool (*set_yield)(bool) = (bool (*)(bool))next_symbol("opal_progress_set_yield_when_idle");
+
+	if (!set_yield || !progress_find())
+		return false;
+	if (set_yield(true)) {
+		process.config.shared = true;
+		process_flag(MPIWAIT_FLAG_SHARED_CORES);
+	} else {
+		idle.yields_for_us = true;
+	}
+	return true;
+}

@@ -1,0 +1,72 @@
+/*
+ * UCX: MPICH's wait loop calls ucp_worker_progress at every poll, which returns how much it found; 0 is an idle poll.
+ *
+ * Under MPICH it is called with the runtime's lock held. One thread may nap there; as soon as a second one has called
+ * MPI, it would wait for the lock meanwhile. Then this hook spends no more than a yield, or leaves it all to
+ * sched_yield where the runtime has that.
+ *
+ * Under Open MPI only progress is noted: its UCX loops poll this function 99 times for each opal_progress, so naps
+ * here would starve everything else that opal_progress drives. Its yields serve, and what it polls here in vain counts
+ * among the first idle polls of a call.
+ */
+#include <stddef.h>
+
+#include "preload/idle/idle.h"
+#include "preload/mpi/next.h"
+#include "preload/process/process.h"
+#include "preload/wait/wait.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+typedef unsigned int progress_function(void *worker);
+
+static progress_function *next_progress;
+
+unsigned int ucp_worker_progress(void *worker);
+
+static __attribute__((noinline)) progress_function *progress_find(void)
+{
+	progress_function *found = (progress_function *)next_symbol("ucp_worker_progress");
+
+	if (!found)
+		found = (progress_function *)next_symbol_in("libucp", "ucp_worker_progress");
+	__atomic_store_n(&next_progress, found, __ATOMIC_RELAXED);
+	return found;
+}
+
+static inline bool hook_serves(void)
+{
+	return process.hooks & MPIWAIT_HOOK_UCP && !(process.threaded && process.hooks & MPIWAIT_HOOK_YIELD);
+}
+
+/* Inside MPI_Init, or in a program that uses UCX without MPI: nothing to note. */
+static __attribute__((noinline)) unsigned int progress_first(void *worker)
+{
+	progress_function *next = progress_find();
+
+	return next ? next(worker) : 0;
+}
+
+EXPORT unsigned int ucp_worker_progress(void *worker)
+{
+	progress_function *next = __atomic_load_n(&next_progress, __ATOMIC_RELAXED);
+	struct wait *wait = &wait_self;
+	unsigned int events;
+
+	if (__builtin_expect(!next, 0))
+		return progress_first(worker);
+	events = next(worker);
+	if (events > 0)
+		wait->progressed = 1;
+	else if (!(process.hooks & MPIWAIT_HOOK_UCP))
+		wait->polls += wait->polls < WAIT_FREE_POLLS - 1;
+	else if (wait->kind >= CALL_TIME && hook_serves() && ++wait->polls >= WAIT_FREE_POLLS &&
+	         (!process.threaded || (wait->polls & IDLE_LOCKED_POLLS) == 0))
+		wait_idle(wait, MPIWAIT_HOOK_UCP);
+	return events;
+}
+
+bool idle_ucx_switch_on(void)
+{
+	return progress_find() != NULL;
+}

@@ -1,0 +1,66 @@
+/*
+ * The table mpi_calls.def as C: an index per row, and what the index means.
+ *
+ * Invariant: a row's index is its position in the table, and there is room for all of them in the stats segment.
+ */
+#ifndef MPIWAIT_PRELOAD_CALLS_H
+#define MPIWAIT_PRELOAD_CALLS_H
+
+#include <stdbool.h>
+
+#include "preload/stats.h"
+
+#define CALL_ARGUMENTS_MAX 13
+#define CALL_GROUPS_MAX    2
+
+enum call_kind { CALL_NONE, CALL_MARK, CALL_TIME, CALL_WAIT };
+enum call_group { GROUP_INIT, GROUP_P2P, GROUP_COLLECTIVE, GROUP_RMA, GROUP_RMA_LOCK, GROUP_COMM, GROUP_IO };
+enum call_volume {
+	VOLUME_NONE,
+	VOLUME_FIRST,
+	VOLUME_SECOND,
+	VOLUME_EACH,
+	VOLUME_LOCAL,
+	VOLUME_NEIGHBOR,
+	VOLUME_NEIGHBOR_EACH,
+	VOLUME_ONE,
+};
+
+enum call_row {
+#define CALL(name, ...) ROW_##name,
+#include "preload/mpi/mpi_calls.def"
+#undef CALL
+	CALL_ROWS
+};
+
+_Static_assert((int)CALL_ROWS <= (int)MPIWAIT_CALLS, "room for the rows in the stats segment");
+
+/* The four names of one row, in the order in which next_table holds their successors. */
+enum call_name { NAME_MPI, NAME_PMPI, NAME_MPI_LARGE, NAME_PMPI_LARGE, CALL_NAMES };
+
+/* One of the messages that a call's arguments describe: indices of arguments, -1 for none. */
+struct call_message {
+	int8_t buffer;
+	int8_t count;
+	int8_t type;
+	int8_t peer;
+	int8_t source;  /* a second peer, of the same buffer */
+	bool counts;    /* count is an array */
+	bool types;     /* type is an array */
+	bool only_root; /* significant at the root only */
+};
+
+/* A row's signature, taken apart. */
+struct call_shape {
+	struct call_message message[CALL_GROUPS_MAX];
+	uint8_t messages;
+	uint8_t volume;  /* enum call_volume */
+	bool persistent; /* prepares a request */
+	bool between;    /* two ranks: its peer is no root */
+	int8_t root;
+	int8_t handle; /* communicator, window or file */
+};
+
+void call_shape_get(enum call_row row, struct call_shape *ret_shape);
+
+#endif

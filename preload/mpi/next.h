@@ -1,0 +1,63 @@
+/*
+ * Finds what the wrappers stand in front of: the next symbol of their own name, wherever the MPI was loaded.
+ *
+ * Invariant: what has been found stays valid (a reference on the MPI library is kept), and what an MPI does not have
+ * is a function that returns an MPI error code, never NULL.
+ */
+#ifndef MPIWAIT_PRELOAD_NEXT_H
+#define MPIWAIT_PRELOAD_NEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/mpi/calls.h"
+
+/* The successors, by row * CALL_NAMES + enum call_name; NULL until looked for. */
+extern void *next_table[CALL_ROWS * CALL_NAMES];
+
+/*
+ * Looks for all of them. Called by the constructor where an MPI is linked, else by the first wrapper that is used.
+ * Asks the loader, so it may allocate and lock; harmless when repeated or run by two threads.
+ */
+void next_resolve(void);
+
+/* The slow way of next_get. */
+void *next_find(size_t index);
+
+/* The successor with that index, NULL: not looked for yet. */
+static inline void *next_look(size_t index)
+{
+	return __atomic_load_n(&next_table[index], __ATOMIC_RELAXED);
+}
+
+/* The successor with that index. */
+static inline void *next_get(size_t index)
+{
+	void *next = next_look(index);
+
+	return __builtin_expect(next != NULL, 1) ? next : next_find(index);
+}
+
+/* Any other symbol behind us (RTLD_NEXT, then the MPI library's own scope). NULL: there is none. */
+void *next_symbol(const char *name);
+
+/* The same in the first library that is loaded and whose file name begins so. NULL: there is none. */
+void *next_symbol_in(const char *prefix, const char *name);
+
+/* Where the code of the MPI library is; untouched if that is not known. Valid once resolved. */
+void next_text(uintptr_t *ret_start, uintptr_t *ret_size);
+
+/*
+ * The address of a variable of the MPI's. Not RTLD_NEXT: a program that was linked with copy relocations has the only
+ * valid one in itself, which stands before us. NULL: there is none.
+ */
+void *next_variable(const char *name);
+
+/* Which ABI the MPI has: decides what MPI_COMM_WORLD is. Valid once resolved. */
+enum mpiwait_family next_family(void);
+
+/* More than one MPI is loaded: it cannot be known which one a caller meant. Valid once resolved. */
+bool next_is_ambiguous(void);
+
+#endif

@@ -1,0 +1,336 @@
+/*
+ * Parses MPI_WAIT_CONFIG. Invariant: strict; what is not wholly understood makes the library inert, so that a library
+ * and a plugin of different releases never half understand each other.
+ */
+#include "preload/process/config.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#define SPAN_NS     UINT64_C(3600000000000) /* no time in a policy is longer than an hour */
+#define EVENT_NS    UINT64_C(10000000)
+#define TSC_KHZ_MAX UINT64_C(100000000) /* 100 GHz */
+#define KHZ_MAX     UINT64_C(100000000)
+#define RANKS_MAX   UINT64_C(16777216)
+
+const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES] = {
+        [MPIWAIT_RUNG_PAUSE] = "pause",   [MPIWAIT_RUNG_YIELD] = "yield", [MPIWAIT_RUNG_UMWAIT] = "umwait",
+        [MPIWAIT_RUNG_MWAITX] = "mwaitx", [MPIWAIT_RUNG_NAP] = "nap",     [MPIWAIT_RUNG_EVENT] = "event",
+        [MPIWAIT_RUNG_PSTATE] = "pstate",
+};
+
+/* A piece of the text, not terminated. */
+struct span {
+	const char *at;
+	size_t length;
+};
+
+static struct span span_until(const char **cursor, const char *end, char separator)
+{
+	const char *at = *cursor;
+	const char *stop = memchr(at, separator, (size_t)(end - at));
+
+	if (!stop)
+		stop = end;
+	*cursor = stop < end ? stop + 1 : end;
+	return (struct span){at, (size_t)(stop - at)};
+}
+
+static bool span_is(struct span span, const char *text)
+{
+	return strlen(text) == span.length && memcmp(span.at, text, span.length) == 0;
+}
+
+static bool number_parse(struct span span, uint64_t max, uint64_t *ret)
+{
+	uint64_t value = 0;
+
+	if (span.length == 0 || span.length > 19)
+		return false;
+	for (size_t i = 0; i < span.length; i++) {
+		if (span.at[i] < '0' || span.at[i] > '9')
+			return false;
+		value = value * 10 + (uint64_t)(span.at[i] - '0');
+	}
+	if (value > max)
+		return false;
+	*ret = value;
+	return true;
+}
+
+static bool flag_parse(struct span span, bool *ret)
+{
+	uint64_t value;
+
+	if (!number_parse(span, 1, &value))
+		return false;
+	*ret = value == 1;
+	return true;
+}
+
+static int rung_by_name(struct span name)
+{
+	for (int rung = 0; rung < (int)MPIWAIT_RUNG_COUNT; rung++)
+		if (span_is(name, config_rung_names[rung]))
+			return rung;
+	return -1;
+}
+
+static bool rungs_parse(struct span span, uint32_t *ret)
+{
+	const char *cursor = span.at, *end = span.at + span.length;
+	uint32_t rungs = 0;
+
+	if (span_is(span, "none")) {
+		*ret = 0;
+		return true;
+	}
+	if (span.length == 0 || end[-1] == '+')
+		return false;
+	while (cursor < end) {
+		struct span name = span_until(&cursor, end, '+');
+		int rung = rung_by_name(name);
+
+		if (rung < 0 || rungs & (1u << rung))
+			return false;
+		rungs |= 1u << rung;
+	}
+	*ret = rungs;
+	return true;
+}
+
+static bool segment_parse(struct span span, struct config *config)
+{
+	const char *cursor = span.at, *end = span.at + span.length;
+	uint64_t fd, dev, ino;
+
+	if (!number_parse(span_until(&cursor, end, ':'), INT32_MAX, &fd) ||
+	    !number_parse(span_until(&cursor, end, ':'), INT64_MAX, &dev) ||
+	    !number_parse((struct span){cursor, (size_t)(end - cursor)}, INT64_MAX, &ino))
+		return false;
+	config->segment_fd = (int)fd;
+	config->segment_dev = dev;
+	config->segment_ino = ino;
+	return true;
+}
+
+/* The next number of a list with colons. A list that has been read to its end has none. */
+static bool next_number(const char **cursor, const char *end, uint64_t max, uint64_t *ret)
+{
+	return *cursor < end && number_parse(span_until(cursor, end, ':'), max, ret);
+}
+
+static bool limits_parse(const char **cursor, const char *end, struct config *config)
+{
+	uint64_t low, high;
+
+	if (!next_number(cursor, end, KHZ_MAX, &low) || !next_number(cursor, end, KHZ_MAX, &high) || low == 0 ||
+	    low > high)
+		return false;
+	config->cpufreq_low_khz = (uint32_t)low;
+	config->cpufreq_high_khz = (uint32_t)high;
+	return true;
+}
+
+static bool descriptor_parse(const char **cursor, const char *end, struct config *config)
+{
+	uint64_t fd;
+
+	if (!next_number(cursor, end, INT32_MAX, &fd) || !next_number(cursor, end, INT64_MAX, &config->cpufreq_dev) ||
+	    !next_number(cursor, end, INT64_MAX, &config->cpufreq_ino))
+		return false;
+	config->cpufreq_fd = (int)fd;
+	return true;
+}
+
+static bool cpufreq_parse(struct span span, struct config *config)
+{
+	const char *cursor = span.at, *end = span.at + span.length;
+	struct span mode = span_until(&cursor, end, ':'), file;
+	bool good = false;
+
+	if (span.length == 0 || end[-1] == ':')
+		return false;
+	if (span_is(mode, "lease")) {
+		config->cpufreq = CONFIG_CPUFREQ_LEASE;
+		good = descriptor_parse(&cursor, end, config);
+	} else if (span_is(mode, "file")) {
+		config->cpufreq = CONFIG_CPUFREQ_FILE;
+		file = span_until(&cursor, end, ':');
+		config->cpufreq_setspeed = span_is(file, "scaling_setspeed");
+		good = (config->cpufreq_setspeed || span_is(file, "scaling_max_freq")) &&
+		       limits_parse(&cursor, end, config);
+	}
+	return good && cursor == end;
+}
+
+/* Ranges of tasks, "4-7,12", each below size. */
+static bool ranges_parse(const char *cursor, const char *end, struct config_near *near)
+{
+	while (cursor < end && near->ranges < CONFIG_NEAR_MAX) {
+		struct span range = span_until(&cursor, end, ',');
+		const char *inside = range.at, *stop = range.at + range.length;
+		struct span first = span_until(&inside, stop, '-');
+		struct span last = first.length < range.length ? (struct span){inside, (size_t)(stop - inside)} : first;
+		uint64_t from, to;
+
+		if (!number_parse(first, near->size - 1, &from) || !number_parse(last, near->size - 1, &to) ||
+		    from > to)
+			return false;
+		near->range[near->ranges++] = (struct config_range){(uint32_t)from, (uint32_t)to};
+	}
+	return cursor == end && near->ranges > 0;
+}
+
+static bool near_parse(struct span span, struct config_near *near)
+{
+	const char *cursor = span.at, *end = span.at + span.length;
+	uint64_t size, rank;
+
+	if (span.length == 0 || end[-1] == ',' || !next_number(&cursor, end, RANKS_MAX, &size) || size == 0 ||
+	    !next_number(&cursor, end, size - 1, &rank))
+		return false;
+	near->size = (uint32_t)size;
+	near->rank = (uint32_t)rank;
+	return ranges_parse(cursor, end, near);
+}
+
+enum field {
+	VERSION,
+	RUNGS,
+	SPIN,
+	RELATIVE,
+	ABSOLUTE,
+	MAX,
+	RMA,
+	EVENT,
+	SLOWDOWN,
+	SHARED,
+	PROFILE,
+	IBARRIER,
+	POLLS,
+	TSC,
+	UMWAIT_MAX,
+	UMWAIT_C02,
+	SEGMENT,
+	TASK,
+	PSTATE_AFTER,
+	CPUFREQ,
+	NEAR,
+	FIELDS
+};
+
+static const char *const field_names[FIELDS] = {
+        [VERSION] = "v",
+        [RUNGS] = "rungs",
+        [SPIN] = "spin_ns",
+        [RELATIVE] = "relative_ppm",
+        [ABSOLUTE] = "absolute_ns",
+        [MAX] = "max_ns",
+        [RMA] = "rma_ns",
+        [EVENT] = "event_ns",
+        [SLOWDOWN] = "slowdown_ppm",
+        [SHARED] = "shared",
+        [PROFILE] = "profile",
+        [IBARRIER] = "ibarrier",
+        [POLLS] = "polls",
+        [TSC] = "tsc_khz",
+        [UMWAIT_MAX] = "umwait_max_ns",
+        [UMWAIT_C02] = "umwait_c02",
+        [SEGMENT] = "segment",
+        [TASK] = "task",
+        [PSTATE_AFTER] = "pstate_after_ns",
+        [CPUFREQ] = "cpufreq",
+        [NEAR] = "near",
+};
+
+static bool field_parse(enum field field, struct span value, struct config *config)
+{
+	uint64_t number;
+
+	switch (field) {
+	case VERSION:
+		return span_is(value, "1");
+	case RUNGS:
+		return rungs_parse(value, &config->rungs);
+	case SPIN:
+		return number_parse(value, SPAN_NS, &config->spin_ns);
+	case RELATIVE:
+		return number_parse(value, 1000000, &config->relative_ppm);
+	case ABSOLUTE:
+		return number_parse(value, SPAN_NS, &config->absolute_ns);
+	case MAX:
+		return number_parse(value, SPAN_NS, &config->max_ns);
+	case RMA:
+		return number_parse(value, SPAN_NS, &config->rma_ns);
+	case EVENT:
+		return number_parse(value, SPAN_NS, &config->event_ns);
+	case SLOWDOWN:
+		return number_parse(value, 1000000, &config->slowdown_ppm) && config->slowdown_ppm > 0;
+	case SHARED:
+		return flag_parse(value, &config->shared);
+	case PROFILE:
+		return flag_parse(value, &config->profile);
+	case IBARRIER:
+		return flag_parse(value, &config->ibarrier);
+	case POLLS:
+		return flag_parse(value, &config->polls);
+	case TSC:
+		return number_parse(value, TSC_KHZ_MAX, &config->tsc_khz);
+	case UMWAIT_MAX:
+		return number_parse(value, SPAN_NS, &config->umwait_max_ns);
+	case UMWAIT_C02:
+		return flag_parse(value, &config->umwait_c02);
+	case SEGMENT:
+		return segment_parse(value, config);
+	case TASK:
+		if (!number_parse(value, INT32_MAX, &number))
+			return false;
+		config->task_pid = (int32_t)number;
+		return number > 0;
+	case PSTATE_AFTER:
+		return number_parse(value, SPAN_NS, &config->pstate_after_ns);
+	case CPUFREQ:
+		return cpufreq_parse(value, config);
+	case NEAR:
+		return near_parse(value, &config->near);
+	case FIELDS:
+		break;
+	}
+	return false;
+}
+
+static int field_by_name(struct span name)
+{
+	for (int field = 0; field < FIELDS; field++)
+		if (span_is(name, field_names[field]))
+			return field;
+	return -1;
+}
+
+int config_parse(const char *text, struct config *ret_config)
+{
+	const char *cursor = text, *end = text + strlen(text);
+	struct config config = {.segment_fd = -1, .event_ns = EVENT_NS, .cpufreq_fd = -1};
+	uint32_t seen = 0;
+
+	while (cursor < end) {
+		struct span value = span_until(&cursor, end, ';');
+		const char *inside = value.at, *stop = value.at + value.length;
+		struct span name = span_until(&inside, stop, '=');
+		int field = field_by_name(name);
+
+		if (field < 0 || name.length == value.length || seen & (1u << field) ||
+		    (seen == 0) != (field == VERSION))
+			return -EINVAL;
+		value = (struct span){inside, (size_t)(stop - inside)};
+		if (!field_parse((enum field)field, value, &config))
+			return -EINVAL;
+		seen |= 1u << field;
+	}
+	if (!(seen & 1u << VERSION) || !(seen & 1u << RUNGS) || (seen & 1u << TASK && config.segment_fd < 0))
+		return -EINVAL;
+	*ret_config = config;
+	return 0;
+}

@@ -1,0 +1,105 @@
+/*
+ * The one environment variable that makes the library act: the resolved policy and where the stats segment is.
+ *
+ * MPI_WAIT_CONFIG is written by root's side (spank/policy/policy.c is the only parser of policies) and is flat, so that
+ * the program's half needs no JSON. Fields are KEY=VALUE, separated by ';', in any order, each at most once; numbers
+ * are decimal; "v" comes first. An unknown key, a bad number or another version makes the library inert.
+ *
+ *     v=1                      format
+ *     rungs=pause+nap          rungs that may be used, by the names below; "none": measure only
+ *     spin_ns=20000            no budget before this much of a wait (B(w) = 0)
+ *     relative_ppm=62500       B(w) = min(relative * w + absolute, max), see ladder.h
+ *     absolute_ns=0
+ *     max_ns=100000
+ *     rma_ns=10000             max inside MPI_Win_lock*, or 1/64 of the wait if that is more; when below max_ns
+ *     event_ns=10000000        optional: the longest sleep from which a message wakes the rank, 10 ms if not given
+ *     slowdown_ppm=10000       optional: by so much of its time a rank may be late in all, see account.h. Without it,
+ *                              and with an MPI that does not say when it has made progress, nothing is forecast
+ *     shared=0|1               the task shares its cores: really yield in the spin phase
+ *     ibarrier=0|1             optional: an Ibarrier before some collectives, see prewait.h
+ *     polls=0|1                optional: rest in loops of the program's own that only ask, see loop.h
+ *     profile=0|1              read the clock at entry and exit of every call too
+ *     tsc_khz=2600000          optional: ticks per millisecond of a TSC that is fit to be the clock
+ *     umwait_max_ns=38000      optional: the operating system's limit for TPAUSE, 0: none
+ *     umwait_c02=0|1           optional: whether it allows C0.2
+ *     segment=FD:DEV:INO       optional: the inherited memfd and what fstat must say of it
+ *     task=PID                 with segment: the task that surely holds FD (/proc/PID/fd/FD is the way back to it)
+ *     pstate_after_ns=5000000  pstate: a wait that has lasted this long goes on at the lowest frequency
+ *     cpufreq=lease:FD:DEV:INO pstate, optional: the inherited board of answers (lease.h)
+ *     cpufreq=file:FILE:LOW_KHZ:HIGH_KHZ
+ *                              or the file's name, scaling_setspeed or scaling_max_freq, that is the user's for now
+ *
+ *     near=16:4:4-7,12         optional: how many tasks the step has, this one's number, and those on its node, so that
+ *                              profile tells bytes within the node from those between nodes; for task's PID alone
+ *
+ * Without tsc_khz the clock is the kernel's, and umwait and mwaitx are not done. Without cpufreq or pstate_after_ns
+ * pstate is not done.
+ */
+#ifndef MPIWAIT_PRELOAD_CONFIG_H
+#define MPIWAIT_PRELOAD_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/stats.h"
+
+#define MPIWAIT_CONFIG_VARIABLE "MPI_WAIT_CONFIG"
+
+#define CONFIG_NEAR_MAX 128 /* ranges of tasks */
+
+#define CONFIG_RUNG_BYTES 8
+
+enum config_cpufreq { CONFIG_CPUFREQ_NONE, CONFIG_CPUFREQ_LEASE, CONFIG_CPUFREQ_FILE };
+
+struct config_range {
+	uint32_t first, last;
+};
+
+struct config_near {
+	uint32_t size; /* 0: not known */
+	uint32_t rank;
+	uint32_t ranges;
+	struct config_range range[CONFIG_NEAR_MAX];
+};
+
+struct config {
+	uint32_t rungs; /* bit per enum mpiwait_rung */
+	uint64_t spin_ns;
+	uint64_t relative_ppm;
+	uint64_t absolute_ns;
+	uint64_t max_ns;
+	uint64_t rma_ns;
+	uint64_t event_ns;
+	uint64_t slowdown_ppm; /* 0: there is no account */
+	bool shared;
+	bool profile;
+	bool ibarrier;
+	bool polls;
+	bool umwait_c02;
+	uint64_t tsc_khz; /* 0: the TSC is not the clock */
+	uint64_t umwait_max_ns;
+	int segment_fd; /* -1: none */
+	uint64_t segment_dev;
+	uint64_t segment_ino;
+	int32_t task_pid;
+	uint64_t pstate_after_ns; /* 0: never */
+	enum config_cpufreq cpufreq;
+	bool cpufreq_setspeed; /* with FILE: scaling_setspeed, else scaling_max_freq */
+	int cpufreq_fd;        /* with LEASE, and its identity */
+	uint64_t cpufreq_dev;
+	uint64_t cpufreq_ino;
+	uint32_t cpufreq_low_khz; /* with FILE */
+	uint32_t cpufreq_high_khz;
+	struct config_near near;
+};
+
+/* What each rung is called here and in policies, whether this release has it or not; by enum mpiwait_rung. */
+extern const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES];
+
+/*
+ * Parses the value of MPI_WAIT_CONFIG into *ret_config. Neither allocates nor touches errno.
+ * Returns 0, or -EINVAL with *ret_config untouched.
+ */
+int config_parse(const char *text, struct config *ret_config);
+
+#endif

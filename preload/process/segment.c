@@ -1,0 +1,135 @@
+/*
+ * Maps the stats segment and claims a slot. Its invariant stands in segment.h.
+ */
+#include "preload/process/segment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "preload/process/inherited.h"
+
+static struct mpiwait_slot slot_private;
+
+/* System call: fstat itself is either newer than glibc 2.17 or, before 2.33, no function at all. */
+static int fd_stat(int fd, struct stat *ret_status)
+{
+	return (int)syscall(SYS_fstat, fd, ret_status);
+}
+
+static bool header_is_good(int fd, struct mpiwait_header *ret_header)
+{
+	struct stat status;
+
+	if (pread(fd, ret_header, sizeof(*ret_header), 0) != (ssize_t)sizeof(*ret_header))
+		return false;
+	return ret_header->magic == MPIWAIT_MAGIC && ret_header->version == MPIWAIT_VERSION &&
+	       ret_header->header_size == sizeof(struct mpiwait_header) &&
+	       ret_header->slot_size == sizeof(struct mpiwait_slot) &&
+	       ret_header->sizes_size == sizeof(struct mpiwait_sizes) && ret_header->slot_count >= MPIWAIT_SLOTS_MIN &&
+	       ret_header->slot_count <= MPIWAIT_SLOTS_MAX && fd_stat(fd, &status) == 0 && status.st_size > 0 &&
+	       (uint64_t)status.st_size >= mpiwait_segment_size(ret_header->slot_count);
+}
+
+/* A part of the segment, which need not begin at a page; NULL: it cannot be mapped. */
+static void *window_map(int fd, uint64_t offset, size_t size)
+{
+	size_t before = (size_t)(offset % (uint64_t)getpagesize());
+	char *window = mmap(NULL, before + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)(offset - before));
+
+	return window == MAP_FAILED ? NULL : window + before;
+}
+
+/* The number of the caller's slot, 0 to header.slot_count - 1, or -1. */
+static int64_t index_claim(int fd, uint32_t slot_count)
+{
+	struct mpiwait_header *header = window_map(fd, 0, sizeof(*header));
+	uint32_t index;
+
+	if (!header)
+		return -1;
+	index = __atomic_fetch_add(&header->claimed, 1, __ATOMIC_ACQ_REL);
+	munmap(header, sizeof(*header));
+	return index < slot_count ? (int64_t)index : -1;
+}
+
+/*
+ * Of the many slots only the caller's, and its sizes only where they are wanted: address space may be limited. A slot
+ * that is not free any more, though just handed out, was written by somebody who does not keep the rules.
+ */
+static struct mpiwait_slot *segment_map(int fd, struct mpiwait_sizes **ret_sizes)
+{
+	uint32_t expected = MPIWAIT_SLOT_FREE;
+	struct mpiwait_header header;
+	struct mpiwait_slot *slot;
+	int64_t index;
+
+	if (!header_is_good(fd, &header))
+		return NULL;
+	index = index_claim(fd, header.slot_count);
+	if (index < 0)
+		return NULL;
+	slot = window_map(fd, MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(*slot), sizeof(*slot));
+	if (!slot || !__atomic_compare_exchange_n(&slot->state, &expected, MPIWAIT_SLOT_CLAIMED, false,
+	                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+		return NULL;
+	if (ret_sizes)
+		*ret_sizes =
+		        window_map(fd, mpiwait_sizes_offset(header.slot_count, (uint32_t)index), sizeof(**ret_sizes));
+	return slot;
+}
+
+static int segment_open(const struct config *config, bool *ret_opened)
+{
+	const struct inherited segment = {.number = config->segment_fd,
+	                                  .device = config->segment_dev,
+	                                  .inode = config->segment_ino,
+	                                  .task = config->task_pid,
+	                                  .flags = O_RDWR};
+
+	return inherited_find(&segment, ret_opened);
+}
+
+static struct mpiwait_slot *segment_find(const struct config *config, struct mpiwait_sizes **ret_sizes)
+{
+	bool opened;
+	int fd = segment_open(config, &opened);
+	struct mpiwait_slot *slot = fd < 0 ? NULL : segment_map(fd, ret_sizes);
+
+	if (opened)
+		close(fd);
+	return slot;
+}
+
+uint64_t *segment_words(const struct config *config, uint32_t count)
+{
+	struct mpiwait_header header;
+	uint64_t *words = NULL;
+	bool opened;
+	int fd = segment_open(config, &opened);
+
+	if (fd >= 0 && count <= MPIWAIT_WORDS && header_is_good(fd, &header))
+		words = window_map(fd, MPIWAIT_WORDS_OFFSET, count * sizeof(*words));
+	if (opened)
+		close(fd);
+	return words;
+}
+
+struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes)
+{
+	int saved = errno;
+	struct mpiwait_slot *slot = segment_find(config, config->profile ? ret_sizes : NULL);
+
+	errno = saved;
+	return slot ? slot : segment_private();
+}
+
+struct mpiwait_slot *segment_private(void)
+{
+	return &slot_private;
+}

@@ -1,0 +1,31 @@
+/*
+ * The stats segment, seen by the rank: finds it, checks it, claims one slot of it.
+ *
+ * Invariant: there always is a slot to write to. Without a segment, with a bad one or with a full one it is a private
+ * one that nobody reads, so that waiting stays cheap and only the count is lost.
+ */
+#ifndef MPIWAIT_PRELOAD_SEGMENT_H
+#define MPIWAIT_PRELOAD_SEGMENT_H
+
+#include "preload/process/config.h"
+#include "preload/stats.h"
+
+/*
+ * Claims a slot: in the segment that the configuration names, where its descriptor still is that segment or can be
+ * opened again through the task that surely holds it. The inherited descriptor, if it is ours, is closed on exec from
+ * now on. Called once per process. Keeps errno. The mapping is never undone.
+ * *ret_sizes: under profile, where the slot's message sizes are counted; untouched with the private slot, which has
+ * none.
+ */
+struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes);
+
+/*
+ * The words by which threads on the first count CPUs ask for their core's frequency (lease.h); NULL: there is no
+ * segment. May change errno. The mapping is never undone.
+ */
+uint64_t *segment_words(const struct config *config, uint32_t count);
+
+/* The private slot. */
+struct mpiwait_slot *segment_private(void);
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * event: sleeps until UCX has something to do, at most for a given time. The workers are seen when they are made, and
+ * their contexts asked for wake-up support then; ucp_worker_arm before each sleep makes the sender signal.
+ *
+ * Invariant: only where everything that a wait may wait for comes through UCX workers that can wake: Open MPI with its
+ * pml ucx. (MPICH over UCX has its own shared memory, which wakes nobody.) A context is asked for nothing where that
+ * could cost it a transport: wake-up support deselects those that lack it.
+ */
+#include "preload/rung/rung.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "preload/mpi/next.h"
+#include "preload/process/clock.h"
+#include "preload/process/process.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define UCS_ERR_BUSY        (-15)
+#define UCS_ERR_UNSUPPORTED (-22)
+#define FIELD_FEATURES      1u
+#define FEATURE_WAKEUP      (1u << 4)
+#define UCX_MINOR_LEAST     10 /* 1.x: shared memory does not wake before that */
+#define WORKERS             8
+#define SIGSET_BYTES        8
+
+/* ucp_params_t is this far known: eight bytes for each bit of its mask, and for the mask. */
+#define PARAMS_FIELDS 10 /* up to UCX 1.20 */
+
+/* Of struct mca_base_component_t, the same in Open MPI 2 to 5. */
+#define COMPONENT_TYPE 40
+#define COMPONENT_NAME 84
+
+typedef int init_function(unsigned, unsigned, const uint64_t *, const void *, void **);
+typedef int create_function(void *, const void *, void **);
+typedef void destroy_function(void *);
+
+int ucp_init_version(unsigned major, unsigned minor, const uint64_t *params, const void *config, void **ret_context);
+int ucp_worker_create(void *context, const void *params, void **ret_worker);
+void ucp_worker_destroy(void *worker);
+
+static struct worker {
+	void *worker; /* NULL: a free place */
+	int descriptor;
+} workers[WORKERS];
+
+static bool mute; /* some worker cannot wake, or found no place */
+static int (*arm)(void *worker);
+
+static void *ucx_symbol(const char *name)
+{
+	void *found = next_symbol(name);
+
+	return found ? found : next_symbol_in("libucp", name);
+}
+
+static bool version_is_good(void)
+{
+	void (*get)(unsigned *, unsigned *, unsigned *) =
+	        (void (*)(unsigned *, unsigned *, unsigned *))ucx_symbol("ucp_get_version");
+	unsigned major = 0, minor = 0, release = 0;
+
+	if (get)
+		get(&major, &minor, &release);
+	return major > 1 || (major == 1 && minor >= UCX_MINOR_LEAST);
+}
+
+/* Transports of GPUs and of EFA have no wake-up, and a user who chose transports may have left none that does. */
+static bool wakeup_is_safe(void)
+{
+	static const char *const devices[] = {"/dev/nvidiactl", "/dev/kfd", "/sys/module/efa"};
+	const char *transports = getenv("UCX_TLS");
+	int saved = errno;
+	bool safe = !transports || transports[0] == '^' || strstr(transports, "all") || strstr(transports, "sm") ||
+	            strstr(transports, "shm") || strstr(transports, "posix") || strstr(transports, "sysv");
+
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+		safe = safe && access(devices[i], F_OK) != 0;
+	errno = saved;
+	return safe;
+}
+
+static bool wakeup_is_wanted(void)
+{
+	return process.config.rungs & 1u << MPIWAIT_RUNG_EVENT && next_family() == MPIWAIT_FAMILY_OPENMPI &&
+	       (process.starting || process_mode() != PROCESS_INERT);
+}
+
+/* The caller's parameters with one feature more; as long a copy as its mask says that there is. */
+static bool params_extend(const uint64_t *params, uint64_t ret_params[PARAMS_FIELDS + 1])
+{
+	if (!(params[0] & FIELD_FEATURES) || params[0] >> PARAMS_FIELDS != 0)
+		return false;
+	memcpy(ret_params, params, (size_t)(65 - __builtin_clzll(params[0])) * sizeof(*params));
+	ret_params[1] |= FEATURE_WAKEUP;
+	return true;
+}
+
+EXPORT int ucp_init_version(unsigned major, unsigned minor, const uint64_t *params, const void *config,
+                            void **ret_context)
+{
+	init_function *next = (init_function *)ucx_symbol("ucp_init_version");
+	uint64_t extended[PARAMS_FIELDS + 1];
+
+	if (!next)
+		return UCS_ERR_UNSUPPORTED;
+	if (wakeup_is_wanted() && version_is_good() && wakeup_is_safe() && params_extend(params, extended) &&
+	    next(major, minor, extended, config, ret_context) == 0)
+		return 0;
+	return next(major, minor, params, config, ret_context);
+}
+
+/* Newer releases succeed with -1 where the context has no wake-up support, and print an error at the arming. */
+static void worker_note(void *worker)
+{
+	int (*get)(void *, int *) = (int (*)(void *, int *))ucx_symbol("ucp_worker_get_efd");
+	int descriptor = -1;
+
+	arm = (int (*)(void *))ucx_symbol("ucp_worker_arm");
+	if (!get || !arm || get(worker, &descriptor) != 0 || descriptor < 0) {
+		mute = true;
+		return;
+	}
+	for (size_t i = 0; i < WORKERS; i++)
+		if (!workers[i].worker) {
+			workers[i] = (struct worker){worker, descriptor};
+			return;
+		}
+	mute = true;
+}
+
+EXPORT int ucp_worker_create(void *context, const void *params, void **ret_worker)
+{
+	create_function *next = (create_function *)ucx_symbol("ucp_worker_create");
+	int code = next ? next(context, params, ret_worker) : UCS_ERR_UNSUPPORTED;
+
+	if (code == 0 && wakeup_is_wanted())
+		worker_note(*ret_worker);
+	return code;
+}
+
+EXPORT void ucp_worker_destroy(void *worker)
+{
+	destroy_function *next = (destroy_function *)ucx_symbol("ucp_worker_destroy");
+
+	for (size_t i = 0; i < WORKERS; i++)
+		if (workers[i].worker == worker)
+			workers[i].worker = NULL;
+	if (next)
+		next(worker);
+}
+
+/* Messages go through UCX, and nothing else moves them. */
+static bool pml_is_ucx(void)
+{
+	const char *component = next_variable("mca_pml_base_selected_component");
+
+	return component && strcmp(component + COMPONENT_TYPE, "pml") == 0 &&
+	       strcmp(component + COMPONENT_NAME, "ucx") == 0;
+}
+
+bool rung_event_probe(const struct config *config)
+{
+	(void)config;
+	for (size_t i = 0; i < WORKERS; i++)
+		if (workers[i].worker)
+			return !mute && next_family() == MPIWAIT_FAMILY_OPENMPI && pml_is_ucx();
+	return false;
+}
+
+/* Makes the workers signal, and collects their descriptors. */
+static enum event_end workers_arm(struct pollfd *polled, unsigned *ret_count)
+{
+	*ret_count = 0;
+	if (mute)
+		return EVENT_BROKEN;
+	for (size_t i = 0; i < WORKERS; i++) {
+		int code = workers[i].worker ? arm(workers[i].worker) : 0;
+
+		if (code != 0)
+			return code == UCS_ERR_BUSY ? EVENT_BUSY : EVENT_BROKEN;
+		if (workers[i].worker)
+			polled[(*ret_count)++] = (struct pollfd){workers[i].descriptor, POLLIN, 0};
+	}
+	return *ret_count > 0 ? EVENT_NONE : EVENT_BROKEN;
+}
+
+/* Raw, as poll is a cancellation point. */
+static long events_poll(struct pollfd *polled, unsigned count, uint64_t ask_ns)
+{
+	struct timespec ask = {(time_t)(ask_ns / NS_PER_S), (long)(ask_ns % NS_PER_S)};
+
+	return syscall(SYS_ppoll, polled, count, &ask, NULL, SIGSET_BYTES);
+}
+
+/* What comes while the timeout is being dealt with is a wake-up too. */
+static enum event_end events_await(struct pollfd *polled, unsigned count, uint64_t ask_ns, struct slack *slack)
+{
+	long ready = events_poll(polled, count, slack_open(slack, ask_ns));
+
+	slack_close(slack);
+	if (ready == 0)
+		ready = events_poll(polled, count, 0);
+	if (ready < 0)
+		return EVENT_SIGNAL;
+	return ready > 0 ? EVENT_WOKEN : EVENT_TIMEOUT;
+}
+
+/*
+ * Whether the message that the sleep before this one missed has made no signal. Between two sleeps the workers stay
+ * armed, and a signal stays readable until the next arming.
+ */
+static bool is_lost(void)
+{
+	struct pollfd polled[WORKERS];
+	unsigned count = 0;
+
+	for (size_t i = 0; i < WORKERS; i++)
+		if (workers[i].worker)
+			polled[count++] = (struct pollfd){workers[i].descriptor, POLLIN, 0};
+	return events_poll(polled, count, 0) == 0;
+}
+
+void rung_event_doze(uint64_t ask_ns, struct rung_thread *thread)
+{
+	struct pollfd polled[WORKERS];
+	int saved = errno;
+	unsigned count;
+
+	thread->event = thread->event_missed && is_lost() ? EVENT_LOST : workers_arm(polled, &count);
+	thread->event_missed = false;
+	if (thread->event == EVENT_NONE)
+		thread->event = events_await(polled, count, ask_ns, &thread->slack);
+	errno = saved;
+}

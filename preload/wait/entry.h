@@ -1,0 +1,101 @@
+/*
+ * Entering and leaving an MPI call, at once for most of them: what wrappers do before and after the call itself.
+ *
+ * Invariant: a call that found its message soon costs a count and a few stores. Those that are looked at more closely
+ * (watch.h), and the loops that a program writes itself (loop.h), take the long way.
+ */
+#ifndef MPIWAIT_PRELOAD_ENTRY_H
+#define MPIWAIT_PRELOAD_ENTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/mpi/calls.h"
+#include "preload/process/process.h"
+#include "preload/wait/wait.h"
+#include "preload/wait/watch.h"
+
+/* Whether a call of that row can do with wait_begin and wait_end. */
+static inline __attribute__((always_inline)) bool wait_is_short(enum call_row row)
+{
+	const struct wait *wait = &wait_self;
+
+	return process_mode() == PROCESS_ACTS && wait->outer == 0 && wait->lane &&
+	       ((wait->lane->calls[row].calls + 1) & watch_table[row].mask) != 0;
+}
+
+static inline __attribute__((always_inline)) void wait_begin(enum call_row row, enum call_kind kind, bool rma_lock,
+                                                             uintptr_t here)
+{
+	struct wait *wait = &wait_self;
+
+	wait->outer = here;
+	wait->kind = kind;
+	wait->row = row;
+	wait->rma_lock = rma_lock;
+	wait->polls = 0;
+	wait->lane->calls[row].calls++;
+}
+
+/* What tells the open call from others: all that calls without a wait do for the predictor. */
+static inline __attribute__((always_inline)) void wait_tell(uintptr_t handle, uintptr_t peer)
+{
+	wait_self.handle = handle;
+	wait_self.peer = peer;
+}
+
+static inline __attribute__((always_inline)) void wait_end(void)
+{
+	struct wait *wait = &wait_self;
+
+	if (__builtin_expect(wait->polls >= WAIT_FREE_POLLS, 0))
+		wait_close(wait);
+	wait->kind = CALL_NONE;
+	wait->outer = 0;
+}
+
+/* Whether that holds under profile, where every call is looked at, but this row's need no closer look. */
+static inline __attribute__((always_inline)) bool watch_is_short(enum call_row row)
+{
+	return wait_self.outer == 0 && wait_self.lane && watch_table[row].short_ns != 0;
+}
+
+/* The exit of such a call, before wait_end. */
+static inline __attribute__((always_inline)) void watch_time(enum call_row row, uint64_t lasted_ns)
+{
+	if (__builtin_expect(lasted_ns > watch_table[row].short_ns, 0))
+		watch_learn(&wait_self, lasted_ns);
+	else
+		wait_self.lane->calls[row].time_ns += lasted_ns;
+}
+
+static inline __attribute__((always_inline)) bool mark_is_timed(void)
+{
+	return wait_self.outer == 0 && wait_self.lane;
+}
+
+/* Whether a MARK call only counts: outside of any other, the thread's kind is CALL_NONE already. */
+static inline __attribute__((always_inline)) bool mark_is_short(void)
+{
+	return process_mode() == PROCESS_ACTS && wait_self.outer == 0 && wait_self.lane;
+}
+
+/*
+ * Enters a WAIT or TIME call that is not short, and leaves it. Returns the mode to leave with: PROCESS_INERT for calls
+ * that do not count, for which leaving does nothing.
+ */
+uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock, uintptr_t here);
+void wait_leave(uint32_t mode);
+
+/*
+ * Enters a MARK call, which may be one of a loop of the program's own. Returns what to leave it with: the kind of the
+ * blocking call that it is inside of.
+ */
+uint32_t wait_mark(enum call_row row, bool loops, uintptr_t here);
+
+static inline void wait_unmark(uint32_t kind)
+{
+	wait_self.kind = kind;
+}
+
+#endif

@@ -1,0 +1,140 @@
+/*
+ * Predictor and account of a wait. Their invariant stands in foresight.h.
+ */
+#include "preload/wait/foresight.h"
+
+#define WORTH_NS UINT64_C(100000) /* a wait that might have been slept through */
+
+void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, uint64_t now_ns)
+{
+	foresight->landing_ns = 0;
+	foresight->began_ns = now_ns;
+	if (!foresight->predictor)
+		return;
+	predictor_open(foresight->predictor, site, now_ns);
+	if (!forecasts)
+		predictor_drop(foresight->predictor);
+}
+
+/* Ends the open nap as one in which something arrived. Returns whether it was a forecast's. */
+static bool nap_was_late(struct foresight *foresight, struct account *account)
+{
+	if (!foresight->nap.open)
+		return false;
+	foresight->lane->late += !foresight->rests;
+	foresight->lane->late_ns += account_end(account, &foresight->nap, true);
+	return foresight->advised;
+}
+
+/* A phase has ended; empty_ns: the last empty poll before that. */
+static void phase_count(struct foresight *foresight, uint64_t empty_ns, bool late)
+{
+	const struct predictor *predictor = foresight->predictor;
+	struct mpiwait_lane *lane = foresight->lane;
+
+	if (!predictor->foreseen) {
+		lane->unforeseen += empty_ns - foresight->began_ns >= WORTH_NS;
+		return;
+	}
+	lane->foreseen++;
+	if (late || predictor->landed_ns == 0)
+		return;
+	lane->early++;
+	lane->early_ns += empty_ns > predictor->landed_ns ? empty_ns - predictor->landed_ns : 0;
+}
+
+static bool phase_end(struct foresight *foresight, struct account *account, uint64_t *empty_ns)
+{
+	bool late;
+
+	if (foresight->nap.open)
+		*empty_ns = foresight->nap.began_ns;
+	late = nap_was_late(foresight, account);
+	if (foresight->predictor)
+		phase_count(foresight, *empty_ns, late);
+	foresight->landing_ns = 0;
+	return late;
+}
+
+void foresight_progress(struct foresight *foresight, struct account *account, uint64_t last_ns, uint64_t now_ns)
+{
+	bool late = phase_end(foresight, account, &last_ns);
+
+	foresight->began_ns = now_ns;
+	if (foresight->predictor)
+		predictor_progress(foresight->predictor, last_ns, late);
+}
+
+enum predictor_advice foresight_ask(struct foresight *foresight, struct account *account, uint64_t now_ns,
+                                    uint64_t most_ns, struct predictor_nap *ret_nap)
+{
+	enum predictor_advice advice;
+
+	foresight->landing_ns = 0;
+	if (!foresight->predictor)
+		return PREDICTOR_UNKNOWN;
+	advice = predictor_advise(foresight->predictor, now_ns, account_room(account, ACCOUNT_WHOLE, now_ns), most_ns,
+	                          ret_nap);
+	if (advice == PREDICTOR_NAP)
+		foresight->landing_ns = now_ns + ret_nap->left_ns;
+	return advice;
+}
+
+bool foresight_begin(struct foresight *foresight, struct account *account, bool advised, uint64_t now_ns,
+                     uint64_t cost_ns)
+{
+	enum account_purse purse = advised ? ACCOUNT_WHOLE : ACCOUNT_LADDER;
+
+	if (!account_begin(account, &foresight->nap, purse, now_ns, cost_ns))
+		return false;
+	foresight->advised = advised;
+	foresight->rests = false;
+	foresight->lane->forecasts += advised;
+	return true;
+}
+
+bool foresight_rest(struct foresight *foresight, struct account *account, uint64_t now_ns, uint64_t cost_ns)
+{
+	foresight->rests = foresight_begin(foresight, account, false, now_ns, cost_ns);
+	return foresight->rests;
+}
+
+void foresight_woke(struct foresight *foresight, uint64_t ask_ns, uint64_t now_ns)
+{
+	if (!foresight->nap.open)
+		return;
+	account_woke(&foresight->nap, now_ns);
+	if (foresight->predictor)
+		predictor_woke(foresight->predictor, ask_ns, now_ns - foresight->nap.began_ns);
+}
+
+void foresight_woken(struct foresight *foresight, uint64_t ask_ns, uint64_t now_ns, bool by_message)
+{
+	struct account_nap *nap = &foresight->nap;
+	uint64_t asked_ns = nap->began_ns + ask_ns, came_ns = now_ns - nap->aside_ns;
+
+	if (!by_message)
+		foresight_woke(foresight, ask_ns, now_ns);
+	else
+		foresight->advised = false;
+	account_woke(nap, now_ns);
+	if (came_ns > asked_ns)
+		came_ns = asked_ns;
+	if (now_ns > nap->aside_ns && came_ns > nap->began_ns)
+		nap->began_ns = came_ns;
+}
+
+void foresight_drop(struct foresight *foresight)
+{
+	foresight->landing_ns = 0;
+	if (foresight->predictor)
+		predictor_drop(foresight->predictor);
+}
+
+void foresight_close(struct foresight *foresight, struct account *account, uint64_t last_ns)
+{
+	bool late = phase_end(foresight, account, &last_ns);
+
+	if (foresight->predictor)
+		predictor_close(foresight->predictor, last_ns, late);
+}

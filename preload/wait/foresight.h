@@ -1,0 +1,86 @@
+/*
+ * What a wait asks of the predictor and of the account, and what it tells them: the order of their calls, and the
+ * counts of the record. The clock, the polls and the sleeping are wait.c's.
+ *
+ * Invariant: a nap that is open is ended before the next one begins: as one in which nothing arrived after as many
+ * quiet polls as the runtime needs to notice a message, and as one in which something did at a sign of progress and at
+ * the end of the call.
+ *
+ * All of this only where the runtime says that it made progress. Elsewhere a wait in which it has work to do in between
+ * (to pass a message on, to answer a sender) would be slept through, and others would wait for that work, which no sign
+ * shows: neither could it be forecast, nor its delay be charged.
+ */
+#ifndef MPIWAIT_PRELOAD_FORESIGHT_H
+#define MPIWAIT_PRELOAD_FORESIGHT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/budget/account.h"
+#include "preload/budget/predictor.h"
+#include "preload/stats.h"
+
+#define FORESIGHT_RANKS_MOST 16384
+
+/* Of one thread; all zero at first. */
+struct foresight {
+	struct predictor *predictor; /* NULL: nothing is forecast */
+	struct mpiwait_lane *lane;
+	struct account_nap nap;
+	bool advised;        /* the latest nap was a forecast's */
+	bool rests;          /* it was no nap, but a rest of the core between polls */
+	uint64_t landing_ns; /* as forecast last; 0: nothing was */
+	uint64_t began_ns;   /* of the phase, for the counts */
+};
+
+/* A wait begins at that site; forecasts: it is one that may be forecast. */
+void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, uint64_t now_ns);
+
+/* Signs of progress since the last empty poll, before what to do next is asked. */
+void foresight_progress(struct foresight *foresight, struct account *account, uint64_t last_ns, uint64_t now_ns);
+
+/* As many quiet polls as it takes: nothing arrived in the latest nap. */
+static inline void foresight_quiet(struct foresight *foresight, struct account *account)
+{
+	if (foresight->nap.open)
+		account_end(account, &foresight->nap, false);
+}
+
+/* Asks the predictor after an empty poll. *ret_nap is for PREDICTOR_NAP. most_ns: of a nap; 0: any time. */
+enum predictor_advice foresight_ask(struct foresight *foresight, struct account *account, uint64_t now_ns,
+                                    uint64_t most_ns, struct predictor_nap *ret_nap);
+
+/* Since when the wait is to be taken to last. */
+static inline uint64_t foresight_origin(const struct foresight *foresight, uint64_t origin_ns)
+{
+	uint64_t landed_ns = foresight->predictor ? foresight->predictor->landed_ns : 0;
+
+	return landed_ns > origin_ns ? landed_ns : origin_ns;
+}
+
+/* Whether a nap may begin that costs so much. */
+bool foresight_begin(struct foresight *foresight, struct account *account, bool advised, uint64_t now_ns,
+                     uint64_t cost_ns);
+
+/*
+ * Whether the core may rest after the landing, which may cost so much. Where the message comes meanwhile, that is
+ * charged, but no nap was late.
+ */
+bool foresight_rest(struct foresight *foresight, struct account *account, uint64_t now_ns, uint64_t cost_ns);
+
+/*
+ * The open nap ended, which a message would have ended before; by_message: it did, and no forecast was too late. What
+ * came then came no earlier than what was set aside for the waking, nor than the time that was asked for.
+ */
+void foresight_woken(struct foresight *foresight, uint64_t ask_ns, uint64_t now_ns, bool by_message);
+
+/* It ended. */
+void foresight_woke(struct foresight *foresight, uint64_t ask_ns, uint64_t now_ns);
+
+/* The process was stopped meanwhile, or the clock jumped: what this wait teaches is worth nothing. */
+void foresight_drop(struct foresight *foresight);
+
+/* The call has ended; last_ns: the latest idle poll, or the end of the latest nap. */
+void foresight_close(struct foresight *foresight, struct account *account, uint64_t last_ns);
+
+#endif

@@ -1,0 +1,94 @@
+/*
+ * The program's own loops. Their law stands in loop.h.
+ */
+#include "preload/wait/loop.h"
+
+#include "preload/process/clock.h"
+#include "preload/process/process.h"
+
+static void loop_forget(struct wait_loop *loop)
+{
+	loop->places = 0;
+	loop->vain = 0;
+	loop->left_ns = 0;
+}
+
+void loop_end(struct wait *wait)
+{
+	if (wait->loop.open) {
+		wait->loop.open = false;
+		wait_close(wait);
+		if (process_mode() & PROCESS_PROFILES)
+			wait->lane->calls[wait->row].time_ns += wait->last_ns - wait->first_ns;
+		wait->polls = 0;
+	}
+	loop_forget(&wait->loop);
+}
+
+/* Whether the loop calls from there. It may learn its places until it is looked at. */
+static bool place_is_known(struct wait_loop *loop, uintptr_t place)
+{
+	for (uint32_t i = 0; i < loop->places; i++)
+		if (loop->place[i] == place)
+			return true;
+	if (loop->places == WAIT_LOOP_PLACES || loop->vain >= LOOP_CALLS)
+		return false;
+	loop->place[loop->places++] = place;
+	return true;
+}
+
+/* An idle poll of the open call, which is the wait's while it lasts. */
+static void loop_poll(struct wait *wait, enum call_row row)
+{
+	if (!wait->loop.open) {
+		wait->loop.open = true;
+		wait->row = row;
+		wait->rma_lock = 0;
+		wait->handle = wait->peer = 0;
+		wait->polls = WAIT_FREE_POLLS - 1;
+	}
+	wait->kind = CALL_WAIT;
+	wait->polls++;
+	wait_idle(wait, MPIWAIT_HOOK_LOOP);
+	wait->kind = CALL_NONE;
+	rung_leave(&wait->rung);
+}
+
+void loop_enter(enum call_row row, uintptr_t here)
+{
+	struct wait *wait = &wait_self;
+	struct wait_loop *loop = &wait->loop;
+
+	wait->outer = here;
+	if (!place_is_known(loop, wait_caller(wait))) {
+		loop_end(wait);
+		place_is_known(loop, wait_caller(wait));
+	} else if (loop->left_ns != 0 && clock_now_ns() - loop->left_ns >= LOOP_OWN_NS) {
+		loop_end(wait);
+	} else if (loop->vain >= 2 * LOOP_CALLS) {
+		loop_poll(wait, row);
+	}
+	wait->outer = 0;
+}
+
+void loop_leave(bool vain)
+{
+	struct wait *wait = &wait_self;
+
+	if (wait->outer != 0)
+		return;
+	if (!vain)
+		loop_end(wait);
+	else if (++wait->loop.vain >= LOOP_CALLS)
+		wait->loop.left_ns = clock_now_ns();
+}
+
+void loop_sample(struct wait *wait, enum call_row row)
+{
+	uint64_t now_ns = clock_now_ns(), took_ns = now_ns - wait->loop.left_ns;
+
+	wait->loop.vain += LOOP_TIMED;
+	if (wait->loop.vain > LOOP_TIMED && took_ns <= LOOP_TIMED * LOOP_EACH_NS)
+		wait->lane->calls[row].time_ns += took_ns;
+	wait->loop.left_ns = now_ns;
+}

@@ -1,0 +1,108 @@
+/*
+ * The wait of one thread: which blocking call it is in, since when it has had nothing to do, and the accounting.
+ *
+ * Invariant: only the outermost call counts, and only its own thread writes its lane. A call that found its message
+ * soon never reads a clock; the first WAIT_FREE_POLLS idle polls of every call only count.
+ *
+ * The outermost frame's stack address stands for the depth. A frame at or above it means that the call it stood for
+ * was left without returning (longjmp, exception); an inner call that is really a later one after such an exit, from
+ * deeper down, is not counted, but restarts the wait, so it is not napped in too early.
+ */
+#ifndef MPIWAIT_PRELOAD_WAIT_H
+#define MPIWAIT_PRELOAD_WAIT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/budget/ladder.h"
+#include "preload/mpi/calls.h"
+#include "preload/process/clock.h"
+#include "preload/process/process.h"
+#include "preload/rung/rung.h"
+#include "preload/wait/foresight.h"
+
+#define WAIT_FREE_POLLS 64u
+
+#define WAIT_LOOP_PLACES 4u
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vain_least is the first byte of vain");
+
+/* A loop of the program's own that asks in vain: loop.h. All zero: there is none. */
+struct wait_loop {
+	uintptr_t place[WAIT_LOOP_PLACES]; /* where it asks */
+	uint32_t places;
+	union {
+		uint32_t vain;      /* calls in a row */
+		uint8_t vain_least; /* its least significant byte: loop_time */
+	};
+	uint64_t left_ns; /* the exit of the latest one; 0: the clock was not looked at */
+	bool open;        /* it waits */
+};
+
+struct wait {
+	uintptr_t outer;           /* stack address of the outermost call, 0: in none */
+	struct mpiwait_lane *lane; /* NULL until the thread's first call */
+	uint32_t kind;             /* enum call_kind of the open call; CALL_NONE inside a MARK call */
+	uint32_t row;              /* of the outermost call */
+	uint32_t rma_lock;         /* the open call is under the tighter cap */
+	uint32_t polls;            /* idle polls of the open call */
+	uint32_t progressed;       /* a sign of progress since the last idle poll */
+	uintptr_t handle;          /* what it was given: a communicator or the like */
+	uintptr_t peer;            /* another rank, or the root */
+	uint64_t entered_ns;       /* 0: the clock was not looked at */
+	uint64_t entered_cpu_ns;   /* the thread's, 0: likewise */
+	uint64_t first_ns;         /* first clock reading of this wait */
+	uint64_t last_ns;          /* latest one */
+	uint64_t origin_ns;        /* of w: first reading, or the one after the last sign of progress */
+	uint32_t quiet;            /* idle polls since the last doze or sign of progress */
+	uint32_t dozed;            /* time was spent after the last idle poll: what follows runs on cold caches */
+	uint64_t lower_ns;         /* without a sign of progress: the core is lowered */
+	uint64_t sample_ns;        /* when the CPU clock was read, 0: not yet */
+	uint64_t sample_cpu_ns;
+	uint64_t sample_others_ns; /* the other threads' CPU time then, since the process began */
+	uint32_t waits;            /* to probe every so many of them whether the core is shared */
+	uint32_t shared_credit;    /* yields until the core counts as the thread's own again */
+	struct rung_thread rung;
+	struct ladder ladder;
+	struct ladder_pace pace;
+	struct foresight foresight;
+	struct wait_loop loop;
+};
+
+/*
+ * Where the open call was called from. It costs a call without a wait nothing to tell: the return address lies beside
+ * the frame that stands for the call (x86-64, AArch64), or in the one before it (ppc64le).
+ */
+static inline uintptr_t wait_caller(const struct wait *wait)
+{
+	const uintptr_t *frame = (const uintptr_t *)wait->outer;
+
+#ifdef __powerpc64__
+	return ((const uintptr_t *)frame[0])[2];
+#else
+	return frame[1];
+#endif
+}
+
+extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
+
+/*
+ * The first call of a thread, or one that found the remains of a call that never returned. Returns false for a call
+ * from inside the open one, in which it is a sign of progress.
+ */
+bool wait_prepare(struct wait *wait, uintptr_t here);
+
+/* The end of a wait that read the clock. */
+void wait_close(struct wait *wait);
+
+/* Counts a call that was entered before the library acted. */
+void wait_count(enum call_row row);
+
+/*
+ * An idle poll past the first WAIT_FREE_POLLS of the open call, seen by that MPIWAIT_HOOK_*. Reads the clock, accounts,
+ * and in a WAIT call of a policy that has rungs spends some time. Returns false where it spent none, and the caller
+ * should do what would have happened without the library. Keeps errno.
+ */
+bool wait_idle(struct wait *wait, uint32_t hook);
+
+#endif

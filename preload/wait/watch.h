@@ -1,0 +1,34 @@
+/*
+ * Finds the calls that burn CPU without an idle hook, and marks the rows before whose calls a loop may help.
+ */
+#ifndef MPIWAIT_PRELOAD_WATCH_H
+#define MPIWAIT_PRELOAD_WATCH_H
+
+#include "preload/wait/wait.h"
+
+/*
+ * How closely the calls of a row are looked at, by all threads. The first 16, then one in 32, and every one under
+ * profile; all again once a call lasted longer than a millisecond without having waited, until 16 in a row did not:
+ * such calls burn CPU that no idle hook sees.
+ */
+struct watch {
+	uint32_t short_ns; /* calls that took no longer are looked at no further; 0: all are */
+	uint8_t mask;      /* a call whose number has none of these bits is looked at */
+	uint8_t clean;     /* calls in a row that did not burn */
+	uint8_t burns;     /* calls that did, on more than a quarter of a CPU: not asleep */
+	bool prewaits;     /* there is a loop before these calls: every one is looked at */
+};
+
+extern struct watch watch_table[CALL_ROWS];
+
+/* What there is to do besides the clock, at entry: returns the mode to leave the call with; and at exit. */
+uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode);
+void watch_learn(struct wait *wait, uint64_t lasted_ns);
+
+/* At start: there is a loop for the calls of that row (prewait.h), should it turn out that they burn. */
+void watch_offer(enum call_row row);
+
+/* From now on that loop is run before every call of the row, if there is one and the policy has rungs. */
+void watch_prewait(enum call_row row);
+
+#endif

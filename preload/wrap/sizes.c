@@ -1,0 +1,153 @@
+/*
+ * Message sizes. Why and when stands in sizes.h, which message of a call counts in mpi_calls.def.
+ */
+#include "preload/wrap/sizes.h"
+
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "preload/mpi/query.h"
+
+struct sizes_short sizes_short;
+
+static struct call_shape shapes[CALL_ROWS];
+static struct mpiwait_sizes nowhere;
+static struct query_values abi;
+
+void sizes_prepare(struct mpiwait_sizes *sizes)
+{
+	abi = *query_values();
+	sizes_short = (struct sizes_short){
+	        .type_size = query_type_size(), .classes = sizes ? sizes : &nowhere, .proc_null = abi.proc_null};
+	for (int row = 0; row < CALL_ROWS; row++) {
+		call_shape_get((enum call_row)row, &shapes[row]);
+		if (shapes[row].persistent)
+			shapes[row].volume = VOLUME_NONE;
+	}
+}
+
+void sizes_place(const struct config_near *near, uintptr_t world, int32_t rank, int32_t size)
+{
+	uint8_t *place;
+
+	if (near->size == 0 || near->rank != (uint32_t)rank || near->size != (uint32_t)size)
+		return;
+	place = mmap(NULL, near->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (place == MAP_FAILED)
+		return;
+	for (uint32_t i = 0; i < near->ranges; i++)
+		memset(place + near->range[i].first, MPIWAIT_NEAR, near->range[i].last - near->range[i].first + 1);
+	sizes_short.world = (int)world;
+	sizes_short.place = place;
+	sizes_short.ranks = near->size;
+}
+
+static bool is_nobody(int8_t peer, const uintptr_t *arguments)
+{
+	return peer < 0 || (int)arguments[peer] == abi.proc_null;
+}
+
+static bool is_significant(const struct call_message *message, const uintptr_t *arguments)
+{
+	if (message->buffer >= 0 && arguments[message->buffer] == abi.in_place)
+		return false;
+	return message->peer < 0 || !is_nobody(message->peer, arguments) || !is_nobody(message->source, arguments);
+}
+
+/* Of a rooted call: what the root alone has counts where there is nothing else. */
+static const struct call_message *rooted_choose(const struct call_shape *shape, const uintptr_t *arguments)
+{
+	const struct call_message *of_root = &shape->message[shape->message[1].only_root];
+	const struct call_message *of_all = &shape->message[shape->message[0].only_root];
+	int root = (int)arguments[shape->root];
+
+	if (root == abi.proc_null)
+		return NULL;
+	return root == abi.root || !is_significant(of_all, arguments) ? of_root : of_all;
+}
+
+static const struct call_message *message_choose(const struct call_shape *shape, const uintptr_t *arguments)
+{
+	if (shape->root >= 0)
+		return rooted_choose(shape, arguments);
+	for (size_t i = 0; i < shape->messages; i++)
+		if (is_significant(&shape->message[i], arguments))
+			return &shape->message[i];
+	return NULL;
+}
+
+static inline uint64_t bytes_of(int64_t count, uintptr_t type)
+{
+	int size = 0;
+
+	if (count > 0)
+		sizes_short.type_size(type, &size); /* leaves 0 where it fails */
+	return size > 0 ? (uint64_t)count * (uint64_t)size : 0;
+}
+
+static uint64_t array_bytes(const struct call_shape *shape, const struct call_message *message, bool large,
+                            const uintptr_t *arguments)
+{
+	const void *counts = (const void *)arguments[message->count], *types = (const void *)arguments[message->type];
+	int lengths[CALL_GROUPS_MAX] = {0, 0};
+	uint64_t bytes = 0;
+	int64_t sum = 0;
+
+	if (!counts || query_lengths(arguments[shape->handle], shape->volume, lengths) != 0)
+		return 0;
+	for (int i = 0; i < lengths[message - shape->message]; i++) {
+		int64_t count = large ? ((const int64_t *)counts)[i] : ((const int *)counts)[i];
+
+		if (message->types)
+			bytes += bytes_of(count, query_handle(types, (size_t)i));
+		else
+			sum += count;
+	}
+	return message->types ? bytes : bytes_of(sum, arguments[message->type]);
+}
+
+/* To how many the same count goes. */
+static uint64_t times(const struct call_shape *shape, const uintptr_t *arguments)
+{
+	int lengths[CALL_GROUPS_MAX] = {0, 0};
+
+	if (shape->volume != VOLUME_EACH && shape->volume != VOLUME_LOCAL && shape->volume != VOLUME_NEIGHBOR_EACH)
+		return 1;
+	if (query_lengths(arguments[shape->handle], shape->volume, lengths) != 0 || lengths[0] < 0)
+		return 0;
+	return (uint64_t)lengths[0];
+}
+
+static uint64_t message_bytes(const struct call_shape *shape, const struct call_message *message, bool large,
+                              const uintptr_t *arguments)
+{
+	int64_t count = 1;
+
+	if (message->counts)
+		return array_bytes(shape, message, large, arguments);
+	if (message->count >= 0)
+		count = large ? (int64_t)arguments[message->count] : (int)arguments[message->count];
+	return bytes_of(count, arguments[message->type]) * times(shape, arguments);
+}
+
+void sizes_count(enum call_row row, bool large, const uintptr_t *arguments)
+{
+	const struct call_shape *shape = &shapes[row];
+	struct mpiwait_lane *lane = wait_self.lane;
+	const struct call_message *message;
+	uint64_t bytes = 0;
+
+	if (!lane || shape->volume == VOLUME_NONE)
+		return;
+	message = message_choose(shape, arguments);
+	if (message)
+		bytes = message_bytes(shape, message, large, arguments);
+	if (message && shape->between && message->peer >= 0) {
+		int peer = is_nobody(message->peer, arguments) ? message->source : message->peer;
+
+		lane->place_bytes[sizes_place_of(arguments[shape->handle], (uint32_t)arguments[peer])] += bytes;
+	}
+	lane->calls[row].bytes += bytes;
+	__atomic_fetch_add(&sizes_short.classes->calls[row][mpiwait_size_class(bytes)], 1, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,213 @@
+/*
+ * Start and end of the library's work in a process. Its invariant stands in start.h.
+ */
+#include "preload/wrap/start.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "preload/idle/idle.h"
+#include "preload/mpi/names.h"
+#include "preload/mpi/next.h"
+#include "preload/mpi/query.h"
+#include "preload/process/clock.h"
+#include "preload/process/process.h"
+#include "preload/process/segment.h"
+#include "preload/rung/rung.h"
+#include "preload/wait/wait.h"
+#include "preload/wrap/prewait.h"
+#include "preload/wrap/sizes.h"
+
+static bool configured;
+static bool started;
+
+/* MPI is linked to the program: an MPI function that the library does not define itself. */
+extern int PMPI_Initialized(int *) __attribute__((weak));
+
+__attribute__((constructor)) static void process_load(void)
+{
+	const char *text = getenv(MPIWAIT_CONFIG_VARIABLE);
+
+	configured = text && config_parse(text, &process.config) == 0;
+	names_settle(configured);
+	if (configured && PMPI_Initialized)
+		next_resolve();
+}
+
+/* The handle of MPI_COMM_WORLD, by the ABI's constants; false: not known. */
+static bool world_get(uintptr_t *ret_world)
+{
+	switch (next_family()) {
+	case MPIWAIT_FAMILY_OPENMPI:
+		*ret_world = (uintptr_t)next_variable("ompi_mpi_comm_world");
+		return true;
+	case MPIWAIT_FAMILY_MPICH:
+		*ret_world = 0x44000000;
+		return true;
+	case MPIWAIT_FAMILY_ABI:
+		*ret_world = 0x101;
+		return true;
+	case MPIWAIT_FAMILY_UNKNOWN:
+		break;
+	}
+	return false;
+}
+
+/* Only after Init: with nothing but Sessions there is no MPI_COMM_WORLD, and asking for its rank is an error. */
+static void rank_find(struct mpiwait_slot *slot)
+{
+	int (*get_rank)(uintptr_t, int *) = (int (*)(uintptr_t, int *))next_symbol("PMPI_Comm_rank");
+	int (*get_size)(uintptr_t, int *) = (int (*)(uintptr_t, int *))next_symbol("PMPI_Comm_size");
+	uintptr_t world;
+	int rank, size;
+
+	if (!get_rank || !get_size || !world_get(&world))
+		return;
+	if (get_rank(world, &rank) == 0 && get_size(world, &size) == 0) {
+		slot->rank = rank;
+		slot->size = size;
+	}
+}
+
+/* Ranks below another launcher have inherited what srun said of its task: a rank that is no task knows no places. */
+static void sizes_start(const struct mpiwait_slot *slot, struct mpiwait_sizes *sizes)
+{
+	uintptr_t world;
+
+	sizes_prepare(sizes);
+	if (process.config.task_pid == getpid() && slot->size > 0 && world_get(&world))
+		sizes_place(&process.config.near, world, slot->rank, slot->size);
+}
+
+static void policy_set(void)
+{
+	const struct config *config = &process.config;
+	uint32_t rungs = rung_available(config), pstate = 1u << MPIWAIT_RUNG_PSTATE;
+
+	process.pstate_after_ns = rungs & pstate ? config->pstate_after_ns : UINT64_MAX;
+	if (config->rungs & pstate && !(rungs & pstate))
+		process_flag(MPIWAIT_FLAG_NO_GRANT);
+	process.policy = (struct ladder_policy){
+	        .rungs = rungs & pstate ? (rungs & ~pstate) | 1u << MPIWAIT_RUNG_PAUSE : rungs,
+	        .spin_ns = config->spin_ns,
+	        .relative_ppm = config->relative_ppm,
+	        .absolute_ns = config->absolute_ns,
+	        .max_ns = config->max_ns,
+	};
+}
+
+/* Mapped, not in the threads' own memory: glibc takes that out of their stacks. Pages that are not used cost nothing.
+ */
+static void predictors_map(void)
+{
+	void *memory = mmap(NULL, MPIWAIT_LANES * sizeof(struct predictor), PROT_READ | PROT_WRITE,
+	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	process.predictors = memory == MAP_FAILED ? NULL : memory;
+}
+
+/*
+ * Only with Open MPI, which says when it has made progress: see foresight.h. And only in jobs of as many ranks as
+ * `tests/bench/run job` has told the cost for: in a tree of many ranks the delays of all levels add up.
+ */
+static void foresight_start(struct mpiwait_slot *slot)
+{
+	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || !(process.hooks & MPIWAIT_HOOK_OPAL) ||
+	    slot->size <= 0 || slot->size > FORESIGHT_RANKS_MOST)
+		return;
+	predictors_map();
+	slot->slowdown_ppm = process.config.slowdown_ppm;
+	account_open(&process.account, clock_now_ns(), process.config.slowdown_ppm, (uint32_t)slot->size);
+}
+
+static void slot_fill(struct mpiwait_slot *slot)
+{
+	slot->pid = (uint32_t)getpid();
+	slot->rank = -1;
+	slot->size = 0;
+	slot->family = next_family();
+	slot->start_ns = clock_read_ns(CLOCK_MONOTONIC);
+}
+
+static uint32_t mode_of(const struct config *config)
+{
+	return PROCESS_ACTS | (config->profile ? PROCESS_PROFILES : 0) |
+	       (config->polls && process.policy.rungs != 0 ? PROCESS_LOOPS : 0);
+}
+
+static void process_start(enum call_row row)
+{
+	struct mpiwait_sizes *sizes = NULL;
+	struct mpiwait_slot *slot = process_guard_make() ? segment_claim(&process.config, &sizes) : segment_private();
+
+	clock_use_tsc(process.config.tsc_khz);
+	process.slot = slot;
+	slot_fill(slot);
+	if (row != ROW_Session_init)
+		rank_find(slot);
+	policy_set();
+	query_resolve();
+	if (process.config.profile)
+		sizes_start(slot, sizes);
+	if (process.config.shared)
+		process_flag(MPIWAIT_FLAG_SHARED_CORES);
+	if (process.config.rungs & ~process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT)
+		process_flag(MPIWAIT_FLAG_NO_EVENT);
+	__atomic_store_n(&slot->state, MPIWAIT_SLOT_RUNNING, __ATOMIC_RELEASE);
+	if (next_is_ambiguous()) {
+		process_flag(MPIWAIT_FLAG_TWO_MPIS);
+		return;
+	}
+	if (idle_switch_on() == 0)
+		process_flag(MPIWAIT_FLAG_NO_HOOK);
+	foresight_start(slot);
+	prewait_start();
+	__atomic_store_n(&process_guard->mode, mode_of(&process.config), __ATOMIC_RELEASE);
+	wait_count(row);
+}
+
+static void process_end(void)
+{
+	struct mpiwait_slot *slot = process.slot;
+
+	if (process_mode() == PROCESS_INERT)
+		return;
+	slot->end_ns = clock_read_ns(CLOCK_MONOTONIC);
+	__atomic_store_n(&slot->state, MPIWAIT_SLOT_FINALIZED, __ATOMIC_RELEASE);
+	__atomic_store_n(&process_guard->mode, PROCESS_INERT, __ATOMIC_RELEASE);
+}
+
+static bool row_starts(enum call_row row)
+{
+	return row == ROW_Init || row == ROW_Init_thread || row == ROW_Session_init;
+}
+
+void start_call_begins(enum call_row row)
+{
+	static bool begun;
+
+	if (configured && row_starts(row) && !next_is_ambiguous() &&
+	    !__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL)) {
+		process.starting = true;
+		idle_prepare(next_family(), row == ROW_Init_thread);
+	}
+}
+
+void start_call_ended(enum call_row row, int code)
+{
+	bool starts = row_starts(row);
+
+	if (starts) {
+		process.starting = false;
+		idle_restore();
+	}
+	if (!configured || code != 0)
+		return;
+	if (starts && !__atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
+		process_start(row);
+	else if (starts && row != ROW_Session_init && process_mode() != PROCESS_INERT && process.slot->rank < 0)
+		rank_find(process.slot);
+	else if (row == ROW_Finalize)
+		process_end();
+}

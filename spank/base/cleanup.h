@@ -1,0 +1,54 @@
+/* Things that are given back when their scope ends: heap memory, descriptors, streams, directories. */
+#ifndef MPIWAIT_SPANK_BASE_CLEANUP_H
+#define MPIWAIT_SPANK_BASE_CLEANUP_H
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static inline void cleanup_free_pointer(void *pointer)
+{
+	free(*(void **)pointer);
+}
+
+static inline void cleanup_close_descriptor(const int *descriptor)
+{
+	if (*descriptor >= 0)
+		close(*descriptor);
+}
+
+static inline void cleanup_close_stream(FILE **stream)
+{
+	if (*stream)
+		fclose(*stream);
+}
+
+static inline void cleanup_close_directory(DIR **directory)
+{
+	if (*directory)
+		closedir(*directory);
+}
+
+#define cleanup_free     __attribute__((cleanup(cleanup_free_pointer)))
+#define cleanup_close    __attribute__((cleanup(cleanup_close_descriptor)))
+#define cleanup_fclose   __attribute__((cleanup(cleanup_close_stream)))
+#define cleanup_closedir __attribute__((cleanup(cleanup_close_directory)))
+
+/* Hands an owned descriptor or pointer over: returns it and leaves -1 or NULL behind. */
+static inline int take_descriptor(int *descriptor)
+{
+	int taken = *descriptor;
+
+	*descriptor = -1;
+	return taken;
+}
+
+#define take_pointer(pointer)                           \
+	({                                              \
+		__typeof__(pointer) taken_ = (pointer); \
+		(pointer) = NULL;                       \
+		taken_;                                 \
+	})
+
+#endif

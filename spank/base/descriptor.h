@@ -1,0 +1,18 @@
+/*
+ * Descriptors that a task inherits from us. To be called in the task, between fork and exec, and not in slurmstepd: the
+ * kernel makes a process with threads wait for some 15 ms where its table of descriptors has to grow.
+ */
+#ifndef MPIWAIT_SPANK_BASE_DESCRIPTOR_H
+#define MPIWAIT_SPANK_BASE_DESCRIPTOR_H
+
+/* Far above what shells and programs use by number. The library's is above the others: scripts lock files by such. */
+#define INHERIT_FROM         200
+#define INHERIT_LIBRARY_FROM 230
+
+/*
+ * Returns a copy of descriptor, with that number or a higher one, which stays open across exec; or -1 and errno. The
+ * user's soft limit of open files may be lower: it is raised for that moment, as far as the hard one allows.
+ */
+int inherit_descriptor(int descriptor, int from);
+
+#endif

@@ -1,0 +1,221 @@
+#include "spank/base/files.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+bool files_name_ok(const char *name)
+{
+	size_t length = strlen(name);
+
+	if (length == 0 || length > FILES_NAME_MAX || name[0] == '.')
+		return false;
+	return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == length;
+}
+
+int files_directory(int parent, const char *name, mode_t mode)
+{
+	cleanup_close int directory = -1;
+	struct stat status;
+
+	if (mode && mkdirat(parent, name, mode) && errno != EEXIST)
+		return -errno;
+	directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (directory < 0)
+		return -errno;
+	if (fstat(directory, &status))
+		return -errno;
+	if ((status.st_uid != 0 && status.st_uid != geteuid()) || (status.st_mode & (S_IWGRP | S_IWOTH)))
+		return -EPERM;
+	return take_descriptor(&directory);
+}
+
+int files_directory_path(const char *path, mode_t mode)
+{
+	char prefix[PATH_MAX];
+	size_t length = strlen(path);
+
+	if (path[0] != '/' || length >= sizeof(prefix))
+		return -EINVAL;
+	for (size_t i = 1; i < length; i++) {
+		if (path[i] != '/')
+			continue;
+		memcpy(prefix, path, i);
+		prefix[i] = '\0';
+		if (mkdir(prefix, 0755) && errno != EEXIST)
+			return -errno;
+	}
+	return files_directory(AT_FDCWD, path, mode);
+}
+
+const char *files_refusal(int file)
+{
+	struct stat status;
+
+	if (fstat(file, &status))
+		return strerror(errno);
+	if (!S_ISREG(status.st_mode))
+		return "no regular file";
+	if (status.st_uid != 0 && status.st_uid != geteuid())
+		return "another's";
+	if (status.st_mode & (S_IWGRP | S_IWOTH))
+		return "writable by others";
+	return status.st_nlink > 1 ? "a second name" : NULL;
+}
+
+/* Reads to the end of the file or to max + 1 bytes. Returns how many, or -errno. */
+static ssize_t read_bounded(int file, char *buffer, size_t max)
+{
+	size_t have = 0;
+
+	while (have <= max) {
+		ssize_t got = read(file, buffer + have, max + 1 - have);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		have += (size_t)got;
+	}
+	return (ssize_t)have;
+}
+
+int files_read(int directory, const char *name, size_t max, char **ret_text, size_t *ret_length)
+{
+	/* O_NONBLOCK: somebody may have put a FIFO there */
+	cleanup_close int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	cleanup_free char *text = NULL;
+	struct stat status;
+	ssize_t length;
+
+	if (file < 0 || fstat(file, &status))
+		return -errno;
+	if (!S_ISREG(status.st_mode))
+		return -EINVAL;
+	if ((uint64_t)status.st_size > max)
+		return -EFBIG;
+	max = (size_t)status.st_size;
+	text = malloc(max + 2);
+	if (!text)
+		return -ENOMEM;
+	length = read_bounded(file, text, max);
+	if (length < 0)
+		return (int)length;
+	if ((size_t)length > max)
+		return -EFBIG;
+	text[length] = '\0';
+	*ret_text = take_pointer(text);
+	*ret_length = (size_t)length;
+	return 0;
+}
+
+static int write_all(int file, const char *bytes, size_t length)
+{
+	while (length > 0) {
+		ssize_t done = write(file, bytes, length);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -errno;
+		bytes += done;
+		length -= (size_t)done;
+	}
+	return 0;
+}
+
+static int write_temporary(int directory, const char *name, mode_t mode, const void *bytes, size_t length, bool durable)
+{
+	cleanup_close int file = -1;
+	int result;
+
+	unlinkat(directory, name, 0);
+	file = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+	if (file < 0)
+		return -errno;
+	result = write_all(file, bytes, length);
+	if (!result && durable && fsync(file))
+		result = -errno;
+	return result;
+}
+
+int files_write(int directory, const char *name, mode_t mode, const void *bytes, size_t length, bool durable)
+{
+	char temporary[FILES_NAME_MAX + 64];
+	int result;
+
+	/* one name per thread: two writers of one file must not share their temporary */
+	snprintf(temporary, sizeof(temporary), ".%.*s.%ld", FILES_NAME_MAX, name, (long)syscall(SYS_gettid));
+	result = write_temporary(directory, temporary, mode, bytes, length, durable);
+	if (!result && renameat(directory, temporary, directory, name))
+		result = -errno;
+	if (result)
+		unlinkat(directory, temporary, 0);
+	else if (durable && fsync(directory))
+		result = -errno;
+	return result;
+}
+
+bool files_is_temporary(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return name[0] == '.' && end && end > name + 5 && strncmp(end - 5, ".json", 5) == 0 && end[1] &&
+	       end[1 + strspn(end + 1, "0123456789")] == '\0';
+}
+
+DIR *files_entries(int directory)
+{
+	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+
+	if (!entries && copy >= 0)
+		close(copy);
+	return entries;
+}
+
+int files_read_json(int directory, const char *name, size_t max, json_t **ret_json)
+{
+	cleanup_free char *text = NULL;
+	size_t length = 0;
+	unsigned failures;
+	json_t *json;
+	int result = files_read(directory, name, max, &text, &length);
+
+	if (result)
+		return result;
+	failures = memory_failures();
+	json = memory_json(text, length, JSON_REJECT_DUPLICATES);
+	if (!json_is_object(json)) {
+		json_decref(json);
+		return memory_failures() == failures ? -EBADMSG : -ENOMEM;
+	}
+	*ret_json = json;
+	return 0;
+}
+
+bool files_is_bad(int result)
+{
+	static const int faults[] = {-EBADMSG, -EINVAL, -EFBIG, -ENOENT, -ELOOP, -EPERM, -EACCES, -ENXIO};
+
+	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+		if (result == faults[i])
+			return true;
+	return false;
+}
+
+int files_write_json(int directory, const char *name, mode_t mode, const json_t *json, bool durable)
+{
+	cleanup_free char *text = memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15));
+
+	return text ? files_write(directory, name, mode, text, strlen(text), durable) : -ENOMEM;
+}

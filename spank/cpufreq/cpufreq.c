@@ -1,0 +1,239 @@
+#include "spank/cpufreq/cpufreq.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/point.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define LINK_TEXT "../cpufreq/"
+
+static const char *const file_names[CPUFREQ_FILE_COUNT] = {
+        [CPUFREQ_GOVERNOR] = "scaling_governor",
+        [CPUFREQ_MAX] = "scaling_max_freq",
+        [CPUFREQ_SETSPEED] = "scaling_setspeed",
+};
+
+const char *cpufreq_file_name(enum cpufreq_file file)
+{
+	return file_names[file];
+}
+
+int cpufreq_file_find(const char *name)
+{
+	for (int file = 0; file < CPUFREQ_FILE_COUNT; file++)
+		if (strcmp(name, file_names[file]) == 0)
+			return file;
+	return -1;
+}
+
+static int open_below(int parent, const char *name)
+{
+	int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	return directory < 0 ? -errno : directory;
+}
+
+static int open_steps(const char *root, const char *const steps[], size_t count)
+{
+	int directory = open_below(AT_FDCWD, root);
+
+	for (size_t i = 0; i < count && directory >= 0; i++) {
+		int next = open_below(directory, steps[i]);
+
+		close(directory);
+		directory = next;
+	}
+	return directory;
+}
+
+int cpufreq_open_cpus(const char *sysfs)
+{
+	static const char *const steps[] = {"devices", "system", "cpu"};
+
+	return open_steps(sysfs, steps, 3);
+}
+
+/* Digits only, without a leading zero: a name that is composed again is the one that was read. */
+static bool number_parse(const char *text, uint32_t limit, uint32_t *ret_number)
+{
+	size_t length = strlen(text);
+	unsigned long number;
+
+	if (length == 0 || length > 10 || strspn(text, "0123456789") != length || (text[0] == '0' && length > 1))
+		return false;
+	number = strtoul(text, NULL, 10);
+	if (number >= limit)
+		return false;
+	*ret_number = (uint32_t)number;
+	return true;
+}
+
+int cpufreq_policy_number(const char *name)
+{
+	uint32_t policy;
+
+	if (strncmp(name, "policy", 6) != 0 || !number_parse(name + 6, CPUFREQ_POLICIES, &policy))
+		return -EBADMSG;
+	return (int)policy;
+}
+
+int cpufreq_policy_of(int cpus, uint32_t cpu)
+{
+	char name[32], target[64];
+	ssize_t length;
+
+	snprintf(name, sizeof(name), "cpu%u/cpufreq", cpu);
+	length = readlinkat(cpus, name, target, sizeof(target) - 1);
+	if (length < 0)
+		return errno == ENOENT || errno == EINVAL ? -ENODEV : -errno;
+	target[length] = '\0';
+	return strncmp(target, LINK_TEXT, strlen(LINK_TEXT)) != 0 ? -EBADMSG
+	                                                          : cpufreq_policy_number(target + strlen(LINK_TEXT));
+}
+
+int cpufreq_open_policy(int cpus, uint32_t policy)
+{
+	cleanup_close int directory = -1;
+	char name[32];
+
+	if (policy >= CPUFREQ_POLICIES)
+		return -EINVAL;
+	directory = open_below(cpus, "cpufreq");
+	if (directory < 0)
+		return directory;
+	snprintf(name, sizeof(name), "policy%u", policy);
+	return open_below(directory, name);
+}
+
+int cpufreq_open_file(int policy_directory, enum cpufreq_file file, int flags)
+{
+	cleanup_close int descriptor =
+	        openat(policy_directory, file_names[file], flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat status;
+
+	if (descriptor < 0 || fstat(descriptor, &status))
+		return -errno;
+	return S_ISREG(status.st_mode) ? take_descriptor(&descriptor) : -EINVAL;
+}
+
+int cpufreq_get(int descriptor, char text[CPUFREQ_TEXT_MAX])
+{
+	char line[CPUFREQ_TEXT_MAX + 1];
+	ssize_t got = pread(descriptor, line, CPUFREQ_TEXT_MAX, 0);
+	size_t length;
+
+	if (got < 0)
+		return -errno;
+	line[got] = '\0';
+	length = strcspn(line, "\n");
+	if (length == 0 || length >= CPUFREQ_TEXT_MAX)
+		return -EBADMSG;
+	memcpy(text, line, length);
+	text[length] = '\0';
+	return 0;
+}
+
+int cpufreq_put(int descriptor, const char *text)
+{
+	char line[CPUFREQ_TEXT_MAX + 1];
+	int length = snprintf(line, sizeof(line), "%s\n", text);
+	ssize_t done;
+
+	if (length >= (int)sizeof(line))
+		return -EINVAL;
+	done = pwrite(descriptor, line, (size_t)length, 0);
+	if (done < 0)
+		return -errno;
+	return done == length ? 0 : -EIO;
+}
+
+bool cpufreq_khz_parse(const char *text, uint32_t *ret_khz)
+{
+	uint32_t khz;
+
+	if (!number_parse(text, INT_MAX, &khz) || khz == 0)
+		return false;
+	*ret_khz = khz;
+	return true;
+}
+
+int cpufreq_read_text(int directory, const char *name, char text[CPUFREQ_TEXT_MAX])
+{
+	cleanup_close int descriptor = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	return descriptor < 0 ? -errno : cpufreq_get(descriptor, text);
+}
+
+int cpufreq_read_khz(int policy_directory, const char *name, uint32_t *ret_khz)
+{
+	char text[CPUFREQ_TEXT_MAX];
+	int result = cpufreq_read_text(policy_directory, name, text);
+
+	if (result)
+		return result;
+	return cpufreq_khz_parse(text, ret_khz) ? 0 : -EBADMSG;
+}
+
+int cpufreq_get_owner(int descriptor, struct cpufreq_owner *ret_owner)
+{
+	struct stat status;
+
+	if (fstat(descriptor, &status))
+		return -errno;
+	*ret_owner = (struct cpufreq_owner){status.st_uid, status.st_gid, status.st_mode & 07777};
+	return 0;
+}
+
+int cpufreq_set_owner(int descriptor, const struct cpufreq_owner *owner)
+{
+	if (fchown(descriptor, owner->uid, owner->gid))
+		return -errno;
+	point_pass("owned");
+	return fchmod(descriptor, owner->mode) ? -errno : 0;
+}
+
+/* Cooling devices that act on cpufreq: ACPI's "Processor", others' "cpufreq-cpu0" and the like. */
+static bool is_cooling(int devices, const char *name)
+{
+	cleanup_close int device = open_below(devices, name);
+	char text[CPUFREQ_TEXT_MAX];
+
+	if (device < 0 || cpufreq_read_text(device, "type", text))
+		return false;
+	if (strcmp(text, "Processor") != 0 && strncmp(text, "cpufreq-", 8) != 0 &&
+	    strncmp(text, "thermal-cpufreq-", 16) != 0)
+		return false;
+	return cpufreq_read_text(device, "cur_state", text) == 0 && strcmp(text, "0") != 0;
+}
+
+static bool any_cooling(const char *sysfs)
+{
+	static const char *const steps[] = {"devices", "virtual", "thermal"};
+	int devices = open_steps(sysfs, steps, 3);
+	cleanup_closedir DIR *entries = devices < 0 ? NULL : fdopendir(devices);
+	const struct dirent *entry;
+
+	if (!entries && devices >= 0)
+		close(devices);
+	while (entries && (entry = readdir(entries)))
+		if (strncmp(entry->d_name, "cooling_device", 14) == 0 && is_cooling(devices, entry->d_name))
+			return true;
+	return false;
+}
+
+bool cpufreq_is_capped(const char *sysfs, int policy_directory)
+{
+	uint32_t now, most, firmware;
+
+	if (cpufreq_read_khz(policy_directory, "scaling_max_freq", &now) ||
+	    cpufreq_read_khz(policy_directory, "cpuinfo_max_freq", &most) || now >= most)
+		return false;
+	if (cpufreq_read_khz(policy_directory, "bios_limit", &firmware) == 0 && firmware < most && now >= firmware)
+		return true;
+	return any_cooling(sysfs);
+}

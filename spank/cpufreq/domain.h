@@ -1,0 +1,55 @@
+/*
+ * A frequency domain (the kernel's cpufreq policy): what it is like, and what may be done to it. Pure but for
+ * domain_read.
+ */
+#ifndef MPIWAIT_SPANK_DOMAIN_H
+#define MPIWAIT_SPANK_DOMAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spank/cpufreq/cpufreq.h"
+#include "spank/policy/site.h"
+
+#define DOMAIN_WHY_MAX 64
+
+struct domain {
+	char driver[CPUFREQ_TEXT_MAX];
+	char governor[CPUFREQ_TEXT_MAX];
+	bool has_userspace; /* among its governors */
+	uint32_t info_min_khz;
+	uint32_t info_max_khz;
+	uint32_t min_khz;
+	uint32_t max_khz;
+	uint32_t speed_khz; /* scaling_setspeed; 0: the governor is not userspace */
+};
+
+struct domain_rules {
+	enum site_grant grant;
+	enum site_governor governor;
+	uint32_t min_khz;     /* the site's, 0: the hardware's */
+	bool user_has_chosen; /* --cpu-freq: the governor is not ours to change */
+};
+
+/* What will be done: the file that is written, and the two values. */
+struct domain_use {
+	enum cpufreq_file file;
+	bool sets_governor; /* to userspace, first */
+	uint32_t low_khz;
+	uint32_t high_khz; /* what was found: never above */
+};
+
+/* Reads a domain's files. Returns 0 or -errno (-EBADMSG: one of them makes no sense). */
+int domain_read(int policy_directory, struct domain *ret_domain);
+
+/* The CPUs of a domain, whether online or not: at most max of them. Returns how many, or -errno. */
+int domain_read_cpus(int policy_directory, uint32_t cpus[], int max);
+
+/*
+ * Decides. What --cpu-freq has set is in what was found, so it is the ceiling. Returns 0, or -EPERM with the reason in
+ * why, in a few words that may enter the record.
+ */
+int domain_decide(const struct domain *domain, const struct domain_rules *rules, struct domain_use *ret_use,
+                  char why[DOMAIN_WHY_MAX]);
+
+#endif

@@ -1,0 +1,326 @@
+#include "spank/energy/accumulator.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#define LOCK_TRIES    100
+#define LOCK_PAUSE_NS 20000000
+
+/* Real processors exceed the power that their constraints name for moments; a counter that began anew by far more. */
+#define POWER_MARGIN 4
+#define SLACK_UJ     1000000
+#define STOPPED_NS   UINT64_C(10000000000)
+
+static void boot_id_read(char boot_id[ENERGY_BOOT_ID_MAX])
+{
+	cleanup_close int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? 0 : read(file, boot_id, ENERGY_BOOT_ID_MAX - 1);
+
+	boot_id[length > 0 ? length : 0] = '\0';
+	boot_id[strcspn(boot_id, "\n")] = '\0';
+}
+
+static struct energy_zone *zone_find(struct energy_snapshot *accumulator, const struct rapl_zone *zone)
+{
+	for (uint32_t i = 0; i < accumulator->zone_count; i++) {
+		struct energy_zone *have = &accumulator->zone[i];
+
+		if (have->kind == zone->kind && have->instance == zone->instance && strcmp(have->name, zone->name) == 0)
+			return have;
+	}
+	return NULL;
+}
+
+static void zone_begin(struct energy_snapshot *accumulator, const struct rapl_zone *zone, bool first)
+{
+	struct energy_zone *new_zone;
+
+	if (accumulator->zone_count >= RAPL_ZONES_MAX)
+		return;
+	new_zone = &accumulator->zone[accumulator->zone_count++];
+	*new_zone = (struct energy_zone){
+	        .kind = zone->kind,
+	        .instance = zone->instance,
+	        .counter_uj = zone->energy_uj,
+	        .gaps = first ? 0 : 1,
+	};
+	memcpy(new_zone->name, zone->name, sizeof(new_zone->name));
+}
+
+static uint64_t zone_wrap_ns(const struct rapl_zone *zone)
+{
+	return (uint64_t)((double)zone->range_uj / (double)zone->power_max_uw * 1e9);
+}
+
+static void zone_lose(struct energy_zone *have, enum energy_problem problem)
+{
+	if (have->problem == ENERGY_FINE || have->problem == ENERGY_DOUBTED)
+		have->gaps++;
+	have->problem = problem;
+}
+
+static bool is_lost(const struct energy_zone *have)
+{
+	return have->problem == ENERGY_VANISHED || have->problem == ENERGY_NONSENSE;
+}
+
+static uint64_t advance_of(const struct energy_zone *have, const struct rapl_zone *zone)
+{
+	bool wrapped = zone->energy_uj < have->counter_uj;
+
+	return zone->energy_uj - have->counter_uj + (wrapped ? zone->range_uj : 0);
+}
+
+/* Whether the counter can have come there: a reset looks like a wrap, but like one at an impossible power. */
+static bool is_possible(const struct rapl_zone *zone, uint64_t advance_uj, uint64_t elapsed_ns)
+{
+	return (double)advance_uj <= POWER_MARGIN * (double)zone->power_max_uw * ((double)elapsed_ns / 1e9) + SLACK_UJ;
+}
+
+/* A package that runs always uses energy. */
+static void zone_watch(struct energy_zone *have, uint64_t advance_uj, uint64_t elapsed_ns)
+{
+	if (advance_uj > 0 || (have->kind != RAPL_PACKAGE && have->kind != RAPL_PSYS))
+		have->still_ns = 0;
+	else
+		have->still_ns += elapsed_ns;
+	if (have->still_ns >= STOPPED_NS)
+		zone_lose(have, ENERGY_STOPPED);
+	else
+		have->problem = ENERGY_FINE;
+}
+
+static void zone_add(struct energy_zone *have, const struct rapl_zone *zone, uint64_t elapsed_ns)
+{
+	uint64_t advance_uj;
+
+	if (zone->energy_uj > zone->range_uj) {
+		zone_lose(have, ENERGY_NONSENSE);
+		return;
+	}
+	advance_uj = advance_of(have, zone);
+	if (is_lost(have)) {
+		/* the gap was counted when it went; from here on it may count again */
+		if (have->problem == ENERGY_VANISHED || is_possible(zone, advance_uj, elapsed_ns))
+			have->problem = ENERGY_FINE;
+	} else if (elapsed_ns >= zone_wrap_ns(zone) || have->counter_uj > zone->range_uj) {
+		have->gaps++;
+	} else if (!is_possible(zone, advance_uj, elapsed_ns)) {
+		have->gaps++;
+		have->problem = have->problem == ENERGY_DOUBTED ? ENERGY_NONSENSE : ENERGY_DOUBTED;
+	} else {
+		have->total_uj += advance_uj;
+		zone_watch(have, advance_uj, elapsed_ns);
+	}
+	have->counter_uj = zone->energy_uj;
+}
+
+static bool is_read(const struct energy_zone *have, const struct rapl_zone zones[], size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (have->kind == zones[i].kind && have->instance == zones[i].instance &&
+		    strcmp(have->name, zones[i].name) == 0)
+			return true;
+	return false;
+}
+
+void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zones[], size_t count, uint64_t now_ns)
+{
+	bool first = accumulator->zone_count == 0;
+	uint64_t elapsed_ns = now_ns - accumulator->at_ns;
+
+	if (first)
+		accumulator->begun_ns = now_ns;
+	accumulator->wrap_ns = UINT64_MAX;
+	for (uint32_t i = 0; i < accumulator->zone_count; i++)
+		if (!is_read(&accumulator->zone[i], zones, count))
+			zone_lose(&accumulator->zone[i], ENERGY_VANISHED);
+	for (size_t i = 0; i < count; i++) {
+		struct energy_zone *have = zone_find(accumulator, &zones[i]);
+
+		if (have)
+			zone_add(have, &zones[i], elapsed_ns);
+		else
+			zone_begin(accumulator, &zones[i], first);
+		if (zone_wrap_ns(&zones[i]) < accumulator->wrap_ns)
+			accumulator->wrap_ns = zone_wrap_ns(&zones[i]);
+	}
+	accumulator->at_ns = now_ns;
+}
+
+static bool is_remembered(int directory, const struct energy_memory *memory)
+{
+	struct stat status;
+
+	return memory && memory->inode && fstatat(directory, "energy", &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       status.st_ino == memory->inode && status.st_ctim.tv_sec == memory->changed.tv_sec &&
+	       status.st_ctim.tv_nsec == memory->changed.tv_nsec;
+}
+
+static void remember(int directory, struct energy_memory *memory, const struct energy_snapshot *snapshot)
+{
+	struct stat status;
+
+	if (!memory)
+		return;
+	memory->inode = 0;
+	if (fstatat(directory, "energy", &status, AT_SYMLINK_NOFOLLOW))
+		return;
+	memory->inode = status.st_ino;
+	memory->changed = status.st_ctim;
+	memory->snapshot = *snapshot;
+}
+
+/* An accumulator that a later boot, or time running backwards, makes useless counts as none. */
+static void accumulator_load(int directory, struct energy_snapshot *ret_accumulator)
+{
+	char boot_id[ENERGY_BOOT_ID_MAX];
+	json_auto_t *json = NULL;
+
+	boot_id_read(boot_id);
+	memset(ret_accumulator, 0, sizeof(*ret_accumulator));
+	if (files_read_json(directory, "energy", ENERGY_FILE_MAX, &json) == 0 &&
+	    energy_from_json(json, ret_accumulator) == 0 && strcmp(ret_accumulator->boot_id, boot_id) == 0 &&
+	    ret_accumulator->at_ns <= clock_monotonic_ns())
+		return;
+	memset(ret_accumulator, 0, sizeof(*ret_accumulator));
+	memcpy(ret_accumulator->boot_id, boot_id, sizeof(boot_id));
+}
+
+static int lock_take(int directory)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+	cleanup_close int lock = openat(directory, "energy.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (lock < 0)
+		return -errno;
+	for (int i = 0; i < LOCK_TRIES; i++) {
+		if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+			return take_descriptor(&lock);
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return -EBUSY;
+}
+
+static int accumulator_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
+                              struct energy_snapshot *ret_snapshot)
+{
+	struct rapl_zone zones[RAPL_ZONES_MAX];
+	json_auto_t *json = NULL;
+	unsigned failures;
+	size_t count;
+	int result;
+
+	if (is_remembered(directory, memory))
+		*ret_snapshot = memory->snapshot;
+	else
+		accumulator_load(directory, ret_snapshot);
+	count = rapl_read(rapl, zones);
+	if (count == 0)
+		return -ENODEV;
+	energy_add(ret_snapshot, zones, count, clock_monotonic_ns());
+	snprintf(ret_snapshot->source, sizeof(ret_snapshot->source), "%s", rapl_source());
+	failures = memory_failures();
+	json = energy_to_json(ret_snapshot);
+	result = memory_failures() == failures ? files_write_json(directory, "energy", 0600, json, false) : -ENOMEM;
+	if (!result)
+		remember(directory, memory, ret_snapshot);
+	return result;
+}
+
+int energy_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
+                  struct energy_snapshot *ret_snapshot, struct error *error)
+{
+	struct energy_snapshot snapshot;
+	cleanup_close int lock = lock_take(directory);
+	int result;
+
+	if (lock < 0)
+		return error_set(error, lock, "lock of the energy accumulator: %s", strerror(-lock));
+	result = accumulator_update(directory, rapl, memory, &snapshot);
+	/* said, not left to close: a child forked meanwhile still holds the description until its exec */
+	flock(lock, LOCK_UN);
+	if (result)
+		return error_set(error, result, "energy counters: %s", strerror(-result));
+	*ret_snapshot = snapshot;
+	return 0;
+}
+
+static const struct energy_zone *zone_same(const struct energy_snapshot *snapshot, const struct energy_zone *zone)
+{
+	for (uint32_t i = 0; i < snapshot->zone_count; i++) {
+		const struct energy_zone *have = &snapshot->zone[i];
+
+		if (have->kind == zone->kind && have->instance == zone->instance && strcmp(have->name, zone->name) == 0)
+			return have;
+	}
+	return NULL;
+}
+
+static void window_add(struct energy_window *window, const struct energy_zone *start, const struct energy_zone *end)
+{
+	struct energy_window_zone *zone = &window->zone[window->zone_count++];
+	bool sane = start && start->total_uj <= end->total_uj && start->gaps <= end->gaps;
+
+	*zone = (struct energy_window_zone){
+	        .kind = end->kind,
+	        .instance = end->instance,
+	        .used_uj = end->total_uj - (sane ? start->total_uj : 0),
+	        .gaps = sane ? end->gaps - start->gaps : end->gaps + 1,
+	        .problem = end->problem,
+	};
+	memcpy(zone->name, end->name, sizeof(zone->name));
+	window->has[end->kind] = true;
+	window->kind_uj[end->kind] += zone->used_uj;
+	if (zone->gaps > window->gaps)
+		window->gaps = zone->gaps;
+}
+
+void energy_between(const struct energy_snapshot *from, const struct energy_snapshot *to,
+                    struct energy_window *ret_window)
+{
+	bool same = strcmp(from->boot_id, to->boot_id) == 0 && from->begun_ns == to->begun_ns;
+
+	memset(ret_window, 0, sizeof(*ret_window));
+	memcpy(ret_window->source, to->source, sizeof(ret_window->source));
+	for (uint32_t i = 0; i < to->zone_count; i++)
+		window_add(ret_window, same ? zone_same(from, &to->zone[i]) : NULL, &to->zone[i]);
+}
+
+bool energy_kind_counts(const bool has[RAPL_KIND_COUNT], enum rapl_kind kind)
+{
+	if (has[RAPL_PACKAGE])
+		return kind == RAPL_PACKAGE || kind == RAPL_DRAM;
+	return has[RAPL_PSYS] ? kind == RAPL_PSYS : kind == RAPL_DRAM;
+}
+
+uint64_t energy_window_uj(const struct energy_window *window)
+{
+	uint64_t sum_uj = 0;
+
+	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)
+		if (window->has[kind] && energy_kind_counts(window->has, (enum rapl_kind)kind))
+			sum_uj += window->kind_uj[kind];
+	return sum_uj;
+}
+
+const char *energy_problem_name(enum energy_problem problem)
+{
+	static const char *const names[ENERGY_PROBLEM_COUNT] = {
+	        [ENERGY_VANISHED] = "vanished",
+	        [ENERGY_STOPPED] = "stopped",
+	        [ENERGY_NONSENSE] = "nonsense",
+	};
+
+	return names[problem];
+}

@@ -1,0 +1,113 @@
+/*
+ * Energy: one accumulator per node that never wraps, and windows cut out of it.
+ *
+ * Whoever samples (the sampler of any stepd, the prolog, the epilog) adds what the counters advanced since the last
+ * sample of anybody, under a lock: jobs and steps take differences of it, so nothing is counted twice. An interval in
+ * which a counter may have gone round unseen is counted as a gap and adds nothing.
+ */
+#ifndef MPIWAIT_SPANK_ENERGY_ACCUMULATOR_H
+#define MPIWAIT_SPANK_ENERGY_ACCUMULATOR_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "spank/base/error.h"
+#include "spank/machine/rapl.h"
+
+#define ENERGY_BOOT_ID_MAX 40
+#define ENERGY_FILE_MAX    (64 * 1024)
+
+/* What is wrong with a zone now: what it used meanwhile is in no sum, and each time it began was a gap. */
+enum energy_problem {
+	ENERGY_FINE,
+	ENERGY_DOUBTED,  /* it advanced by more than it can; a counter that began anew does that once */
+	ENERGY_VANISHED, /* it could not be read */
+	ENERGY_STOPPED,  /* a package or a platform that has used nothing for ten seconds */
+	ENERGY_NONSENSE, /* beyond its range, or impossible twice in a row */
+	ENERGY_PROBLEM_COUNT
+};
+
+struct energy_zone {
+	char name[RAPL_NAME_MAX];
+	enum rapl_kind kind;
+	uint32_t instance;
+	uint64_t counter_uj; /* the counter at the last sample */
+	uint64_t total_uj;   /* what it advanced since the accumulator began */
+	uint32_t gaps;       /* intervals that are missing from total_uj */
+	uint64_t still_ns;   /* for how long it has not advanced */
+	enum energy_problem problem;
+};
+
+struct energy_snapshot {
+	char boot_id[ENERGY_BOOT_ID_MAX];
+	char source[16];   /* rapl_source() */
+	uint64_t begun_ns; /* CLOCK_MONOTONIC when the accumulator began: with boot_id, which accumulator it is */
+	uint64_t at_ns;    /* CLOCK_MONOTONIC of the sample */
+	uint64_t wrap_ns;  /* the shortest time in which a zone can go round */
+	uint32_t zone_count;
+	struct energy_zone zone[RAPL_ZONES_MAX];
+};
+
+struct energy_window_zone {
+	char name[RAPL_NAME_MAX];
+	enum rapl_kind kind;
+	uint32_t instance;
+	uint64_t used_uj;
+	uint32_t gaps;
+	enum energy_problem problem; /* at its end */
+};
+
+/* The energy between two snapshots. */
+struct energy_window {
+	char source[16];
+	bool has[RAPL_KIND_COUNT];
+	uint64_t kind_uj[RAPL_KIND_COUNT]; /* summed over instances */
+	uint32_t gaps;                     /* of the zone that has most */
+	uint32_t zone_count;
+	struct energy_window_zone zone[RAPL_ZONES_MAX];
+};
+
+/* The file as this process has written it last: as long as it is that one, it need not be parsed. {0} at first. */
+struct energy_memory {
+	uint64_t inode;
+	struct timespec changed;
+	struct energy_snapshot snapshot;
+};
+
+/*
+ * Samples: reads the zones and brings <directory>/energy up to date under the lock <directory>/energy.lock. A file
+ * that is absent, damaged or of another boot is begun anew, which counts as a gap. *ret_snapshot is the result.
+ * memory: NULL for who samples once. Returns 0, -EBUSY (lock not had within two seconds), -ENODEV or -errno.
+ */
+int energy_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
+                  struct energy_snapshot *ret_snapshot, struct error *error);
+
+/*
+ * Pure: adds one sample to the accumulator, which is begun where zone_count is 0. elapsed is now_ns - at_ns; a zone of
+ * power P and range R that was not looked at for R/P or longer has a gap, and so has one that advanced by more than it
+ * can have used (its counter began anew), that could not be read, reads more than its range, or stands still.
+ */
+void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zones[], size_t count, uint64_t now_ns);
+
+/* What lies between two snapshots. If to belongs to another accumulator than from: what it has, and one gap more. */
+void energy_between(const struct energy_snapshot *from, const struct energy_snapshot *to,
+                    struct energy_window *ret_window);
+
+/* The kinds that make up a node's energy: packages + dram, or psys where there is no package. */
+bool energy_kind_counts(const bool has[RAPL_KIND_COUNT], enum rapl_kind kind);
+
+/* The sum over those kinds: the whole node's energy in the window. */
+uint64_t energy_window_uj(const struct energy_window *window);
+
+/* "vanished", "stopped", "nonsense"; NULL where the zone counts. */
+const char *energy_problem_name(enum energy_problem problem);
+
+/* As JSON; NULL only without memory. Zones are rows of the fields of a zone. */
+json_t *energy_to_json(const struct energy_snapshot *snapshot);
+
+/* Strict. Returns 0 or -EINVAL, *ret_snapshot untouched. */
+int energy_from_json(const json_t *json, struct energy_snapshot *ret_snapshot);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * Watts: what the fit is fed with, package by package, as sums that can be added up and written down. watts_feed.h
+ * makes them of a step's samples.
+ */
+#ifndef MPIWAIT_SPANK_ENERGY_WATTS_H
+#define MPIWAIT_SPANK_ENERGY_WATTS_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "spank/energy/fit.h"
+#include "spank/machine/processors.h"
+
+/* The sums of each package. */
+struct watts {
+	uint32_t count;
+	struct watts_package {
+		int32_t id;
+		struct fit_sums sums;
+	} package[PACKAGES_MAX];
+};
+
+/* Those of a package, new ones if there are none; NULL: there are too many packages. */
+struct fit_sums *watts_sums_of(struct watts *watts, int32_t id);
+
+/* Adds the sums of a step to those of the job. */
+void watts_merge(struct watts *watts, const struct watts *step);
+
+/* [[package, samples, yy, [xx, 9 of them], [xy, 3], [rank_s, 3]], ...]; NULL: no memory. */
+json_t *watts_to_json(const struct watts *watts);
+
+/* Strict. Returns 0 or -EINVAL, *ret_watts untouched. */
+int watts_from_json(const json_t *json, struct watts *ret_watts);
+
+#endif

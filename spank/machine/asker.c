@@ -1,0 +1,117 @@
+/* /proc, asked about a thread that may be any of the node's. */
+#include "spank/machine/asker.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "spank/base/cleanup.h"
+#include "spank/base/proc.h"
+
+#define LEVELS_MAX  32
+#define THREADS_MAX 1024
+#define CPUS_MAX    16384
+
+bool asker_is_of_task(pid_t process, pid_t task)
+{
+	for (int level = 0; level < LEVELS_MAX && process > 1; level++) {
+		struct proc_stat stat;
+		char path[32];
+
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
+		if (proc_stat_read(AT_FDCWD, path, &stat) || (level == 0 && (stat.state == 'Z' || stat.state == 'X')))
+			return false;
+		if (process == task)
+			return true;
+		process = stat.parent;
+	}
+	return false;
+}
+
+static bool text_read(const char *path, char *text, size_t size)
+{
+	cleanup_close int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
+
+	text[length > 0 ? length : 0] = '\0';
+	return length > 0;
+}
+
+/* The name, in the first line, is the user's; it has no newline in it, the kernel sees to that. */
+pid_t asker_process(pid_t thread, uid_t uid)
+{
+	char path[32], text[2048];
+	const char *group, *users;
+	unsigned user[4];
+	int process;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)thread);
+	if (thread <= 1 || !text_read(path, text, sizeof(text)))
+		return 0;
+	group = strstr(text, "\nTgid:");
+	users = strstr(text, "\nUid:");
+	if (!group || !users || sscanf(group, "\nTgid: %d", &process) != 1 ||
+	    sscanf(users, "\nUid: %u %u %u %u", &user[0], &user[1], &user[2], &user[3]) != 4)
+		return 0;
+	for (int i = 0; i < 4; i++)
+		if (user[i] != uid)
+			return 0;
+	return process;
+}
+
+/* Whether one of the other threads is runnable there. */
+static bool others_run(DIR *tasks, pid_t self, hwloc_const_bitmap_t domain)
+{
+	struct dirent *entry;
+	int seen = 0;
+
+	while ((entry = readdir(tasks))) {
+		char path[sizeof(entry->d_name) + 8];
+		struct proc_stat stat;
+
+		if (entry->d_name[0] == '.' || atoi(entry->d_name) == self)
+			continue;
+		if (++seen > THREADS_MAX)
+			return true;
+		snprintf(path, sizeof(path), "%s/stat", entry->d_name);
+		if (proc_stat_read(dirfd(tasks), path, &stat) == 0 && stat.state == 'R' &&
+		    (stat.cpu < 0 || hwloc_bitmap_isset(domain, (unsigned)stat.cpu)))
+			return true;
+	}
+	return false;
+}
+
+static bool is_within(pid_t thread, hwloc_const_bitmap_t core)
+{
+	size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
+	cleanup_free cpu_set_t *mask = calloc(1, size);
+	int allowed = 0;
+
+	if (!mask || sched_getaffinity(thread, size, mask) < 0)
+		return false;
+	for (unsigned cpu = 0; cpu < CPUS_MAX; cpu++) {
+		if (!CPU_ISSET_S(cpu, size, mask))
+			continue;
+		if (!hwloc_bitmap_isset(core, cpu))
+			return false;
+		allowed++;
+	}
+	return allowed > 0;
+}
+
+bool asker_has_core(pid_t process, pid_t thread, hwloc_const_bitmap_t core, hwloc_const_bitmap_t domain)
+{
+	char path[48];
+	cleanup_closedir DIR *tasks = NULL;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)process, (int)thread);
+	if (thread <= 0 || access(path, F_OK) < 0 || !is_within(thread, core))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)process);
+	tasks = opendir(path);
+	return tasks && !others_run(tasks, thread, domain);
+}

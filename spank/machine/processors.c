@@ -1,0 +1,157 @@
+#include "spank/machine/processors.h"
+
+#include "spank/base/cleanup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CPU_DIRECTORY "/sys/devices/system/cpu"
+
+static int text_read(const char *path, char *buffer, size_t size)
+{
+	cleanup_close int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, buffer, size - 1);
+
+	if (length < 0)
+		return -errno;
+	buffer[length] = '\0';
+	buffer[strcspn(buffer, "\n")] = '\0';
+	return 0;
+}
+
+static bool cpu_parse(const char **text, unsigned long *ret_cpu)
+{
+	char *end = NULL;
+
+	if (**text < '0' || **text > '9')
+		return false;
+	errno = 0;
+	*ret_cpu = strtoul(*text, &end, 10);
+	*text = end;
+	return errno == 0 && *ret_cpu < PROCESSORS_MAX;
+}
+
+int processors_parse(const char *list, struct processors *ret_processors)
+{
+	struct processors processors = {0};
+	unsigned long first, last;
+
+	while (*list) {
+		if (!cpu_parse(&list, &first))
+			return -EINVAL;
+		last = first;
+		if (*list == '-' && (list++, !cpu_parse(&list, &last)))
+			return -EINVAL;
+		if (last < first || (*list && *list != ',') || (*list == ',' && !list[1]))
+			return -EINVAL;
+		for (unsigned long cpu = first; cpu <= last; cpu++)
+			processors.word[cpu / 64] |= UINT64_C(1) << cpu % 64;
+		list += *list == ',';
+	}
+	*ret_processors = processors;
+	return 0;
+}
+
+bool processors_number(uint32_t cpu, const char *file, uint64_t *ret_number)
+{
+	char path[PATH_MAX], text[32], *end = NULL;
+	unsigned long long number;
+
+	snprintf(path, sizeof(path), CPU_DIRECTORY "/cpu%u/%s", cpu, file);
+	if (text_read(path, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (errno || *end)
+		return false;
+	*ret_number = number;
+	return true;
+}
+
+int32_t processors_package(uint32_t cpu)
+{
+	uint64_t id;
+
+	return processors_number(cpu, "topology/physical_package_id", &id) && id <= INT32_MAX ? (int32_t)id : -1;
+}
+
+bool processors_is_first_thread(uint32_t cpu)
+{
+	char path[PATH_MAX], text[PROCESSORS_TEXT_MAX];
+
+	snprintf(path, sizeof(path), CPU_DIRECTORY "/cpu%u/topology/thread_siblings_list", cpu);
+	return text_read(path, text, sizeof(text)) || strtoul(text, NULL, 10) == cpu;
+}
+
+int processors_online(struct processors *ret_processors)
+{
+	char text[PROCESSORS_TEXT_MAX];
+	int result = text_read(CPU_DIRECTORY "/online", text, sizeof(text));
+
+	return result ? result : processors_parse(text, ret_processors);
+}
+
+static struct package *package_of(struct packages *packages, int32_t id, int32_t die)
+{
+	for (uint32_t i = 0; i < packages->count; i++)
+		if (packages->package[i].id == id && packages->package[i].die == die)
+			return &packages->package[i];
+	if (packages->count == PACKAGES_MAX)
+		return NULL;
+	packages->package[packages->count] = (struct package){.id = id, .die = die};
+	return &packages->package[packages->count++];
+}
+
+static int32_t die_of(uint32_t cpu)
+{
+	uint64_t die;
+
+	return processors_number(cpu, "topology/die_id", &die) && die <= INT32_MAX ? (int32_t)die : 0;
+}
+
+int packages_read(const char *list, struct packages *ret_packages)
+{
+	struct processors online, own;
+	struct packages packages = {0};
+	int result = processors_online(&online);
+
+	if (!result)
+		result = processors_parse(list, &own);
+	for (uint32_t cpu = 0; !result && cpu < PROCESSORS_MAX; cpu++) {
+		struct package *package;
+
+		if (!processors_has(&online, cpu) && processors_has(&own, cpu))
+			return -EINVAL;
+		if (!processors_has(&online, cpu))
+			continue;
+		package = package_of(&packages, processors_package(cpu), die_of(cpu));
+		if (!package)
+			return -E2BIG;
+		package->cpus++;
+		package->own += processors_has(&own, cpu);
+	}
+	if (!result)
+		*ret_packages = packages;
+	return result;
+}
+
+bool packages_sum(const struct packages *packages, int32_t id, int32_t die, struct package *ret_package)
+{
+	struct package sum = {.id = id, .die = die};
+
+	for (uint32_t i = 0; i < packages->count; i++) {
+		const struct package *package = &packages->package[i];
+
+		if (package->id != id || (die >= 0 && package->die != die))
+			continue;
+		sum.cpus += package->cpus;
+		sum.own += package->own;
+	}
+	if (sum.cpus)
+		*ret_package = sum;
+	return sum.cpus > 0;
+}

@@ -1,0 +1,63 @@
+/*
+ * This node's processors as the kernel numbers them, and the packages that they are in.
+ *
+ * For what is counted by package (energy, throttling) while jobs are allocated cores. Read from sysfs, so that prolog
+ * and epilog need no hwloc.
+ */
+#ifndef MPIWAIT_SPANK_MACHINE_PROCESSORS_H
+#define MPIWAIT_SPANK_MACHINE_PROCESSORS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PROCESSORS_MAX      4096
+#define PROCESSORS_TEXT_MAX 1024 /* bytes of a list of processors */
+#define PACKAGES_MAX        64
+
+struct processors {
+	uint64_t word[PROCESSORS_MAX / 64];
+};
+
+/* One die of a package (most packages have one), and how many of its processors are the job's. */
+struct package {
+	int32_t id; /* the kernel's physical_package_id */
+	int32_t die;
+	uint32_t cpus;
+	uint32_t own;
+};
+
+struct packages {
+	uint32_t count;
+	struct package package[PACKAGES_MAX];
+};
+
+/* Reads a list in the kernel's notation, "0-3,8". Returns 0 or -EINVAL. */
+int processors_parse(const char *list, struct processors *ret_processors);
+
+static inline bool processors_has(const struct processors *processors, uint32_t cpu)
+{
+	return cpu < PROCESSORS_MAX && (processors->word[cpu / 64] >> cpu % 64 & 1);
+}
+
+/* Reads a number from a file in the processor's directory; false if there is none. */
+bool processors_number(uint32_t cpu, const char *file, uint64_t *ret_number);
+
+/* The package that a processor is in, -1: not known. */
+int32_t processors_package(uint32_t cpu);
+
+/* Whether it is the first of the hardware threads of its core. */
+bool processors_is_first_thread(uint32_t cpu);
+
+/* The processors that are online. Returns 0 or -errno. */
+int processors_online(struct processors *ret_processors);
+
+/*
+ * The dies of the processors that are online, in order of appearance. list: the job's, "" for not known (own is 0
+ * everywhere). Returns 0 or -errno; -EINVAL where the list is malformed or names a processor that is not online.
+ */
+int packages_read(const char *list, struct packages *ret_packages);
+
+/* A package's processors: of one die, or with die -1 of all. false where there are none. */
+bool packages_sum(const struct packages *packages, int32_t id, int32_t die, struct package *ret_package);
+
+#endif

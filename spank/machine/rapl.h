@@ -1,0 +1,55 @@
+/*
+ * RAPL: the energy counters of this node, read through libpowercap.
+ *
+ * Every zone of every top-level instance: package, core, uncore, dram and psys (an instance of its own). A zone is
+ * what its name says it is. Counters wrap; accumulator.h makes sums of them.
+ */
+#ifndef MPIWAIT_SPANK_MACHINE_RAPL_H
+#define MPIWAIT_SPANK_MACHINE_RAPL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "spank/base/error.h"
+
+#define RAPL_ZONES_MAX 256
+#define RAPL_NAME_MAX  32
+
+enum rapl_kind { RAPL_PACKAGE, RAPL_CORE, RAPL_UNCORE, RAPL_DRAM, RAPL_PSYS, RAPL_KIND_COUNT };
+
+struct rapl_zone {
+	char name[RAPL_NAME_MAX]; /* the kernel's, "package-0" */
+	enum rapl_kind kind;
+	uint32_t instance;     /* of intel-rapl:N */
+	uint64_t energy_uj;    /* 0 <= energy_uj <= range_uj */
+	uint64_t range_uj;     /* the largest value before the counter begins at 0 again */
+	uint64_t power_max_uw; /* what the zone can draw at most; 1000 W where its constraints do not say */
+};
+
+struct rapl;
+
+/*
+ * Opens the zones' files, close-on-exec, so that no program that the process starts can read them (energy_uj is
+ * root's alone: it leaks secrets). Open before other threads fork. Returns 0, -ENODEV ("no powercap zones") or -ENOMEM.
+ */
+int rapl_open(struct rapl **ret_rapl, struct error *error);
+void rapl_close(struct rapl *rapl);
+
+/*
+ * Reads every zone; one that cannot be read is left out. Name, range and power are as they were at the opening.
+ * Returns how many zones were read.
+ */
+size_t rapl_read(const struct rapl *rapl, struct rapl_zone zones[RAPL_ZONES_MAX]);
+
+/* "simulated" where the tree says that it is a simulation, else "rapl". */
+const char *rapl_source(void);
+
+/* Whether a name may stand in JSON as it is; a zone with any other is called by its kind. */
+bool rapl_name_is_plain(const char *name);
+
+/* "package", "core", ... and back: -1 for no such kind. */
+const char *rapl_kind_name(enum rapl_kind kind);
+int rapl_kind_find(const char *name);
+
+#endif

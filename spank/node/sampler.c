@@ -1,0 +1,258 @@
+#include "spank/node/sampler.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/base/thread.h"
+#include "spank/energy/power.h"
+#include "spank/node/slots.h"
+#include "spank/node/watts_feed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+
+#define SECOND_NS         UINT64_C(1000000000)
+#define INTERVAL_NS       (10 * SECOND_NS)
+#define INTERVAL_LEAST_NS (SECOND_NS / 10)
+
+struct sampler {
+	struct sampler_config config;
+	struct state_step step;
+	struct rapl *rapl; /* NULL: no zones */
+	struct energy_memory memory;
+	struct power_points power;
+	int node_directory;
+	int job_directory;
+	int segment;
+	uint64_t begun_ns;
+	struct slots *slots;     /* of this tick, NULL: none */
+	struct watts_feed *feed; /* NULL: no ranks to be seen */
+	bool complained;
+	bool counted; /* nothing is kept of this step but that it was there */
+	pthread_t thread;
+	pthread_mutex_t mutex; /* guards stop */
+	pthread_cond_t changed;
+	bool stop;
+};
+
+/* Said once per step: a tick that fails will mostly fail again. */
+static void complain(struct sampler *sampler, const char *what)
+{
+	if (!sampler->complained)
+		log_error("job %u: %s; the record will lack it", sampler->config.job_id, what);
+	sampler->complained = true;
+}
+
+static json_t *wait_read(struct sampler *sampler)
+{
+	struct error error = {0};
+
+	free(sampler->slots);
+	sampler->slots = NULL;
+	if (sampler->segment < 0)
+		return NULL;
+	if (slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &sampler->slots, &error)) {
+		complain(sampler, error.text);
+		return NULL;
+	}
+	return sampler->slots->count || sampler->slots->sum[WAIT_unseen] ? slots_to_json(sampler->slots) : NULL;
+}
+
+/* What the ranks did since the last tick, beside what their packages used. */
+static void watts_update(struct sampler *sampler)
+{
+	json_decref(sampler->step.watts);
+	sampler->step.watts = NULL;
+	if (!sampler->feed)
+		return;
+	if (sampler->slots && sampler->step.has_energy)
+		watts_feed_add(sampler->feed, &sampler->step.to, sampler->slots);
+	sampler->step.watts = watts_to_json(watts_feed_sums(sampler->feed));
+}
+
+/* The accumulator goes on: other steps and jobs of the node need it. */
+static void tick_counted(struct sampler *sampler)
+{
+	struct error error = {0};
+
+	if (!sampler->rapl)
+		return;
+	if (energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &sampler->step.to, &error))
+		complain(sampler, error.text);
+	else
+		sampler->step.has_energy = true;
+}
+
+static void tick_kept(struct sampler *sampler)
+{
+	struct state_step *step = &sampler->step;
+	struct error error = {0};
+	json_auto_t *wait = wait_read(sampler);
+	json_auto_t *grant =
+	        sampler->config.grant_read ? sampler->config.grant_read(sampler->config.grant_context) : NULL;
+	int result;
+
+	if (sampler->rapl &&
+	    energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &step->to, &error) == 0) {
+		if (!step->has_energy)
+			step->from = step->to;
+		step->has_energy = true;
+		watts_update(sampler);
+		power_add(&sampler->power, &step->to);
+		step->power = &sampler->power;
+	} else if (sampler->rapl) {
+		complain(sampler, error.text);
+	}
+	if (sampler->config.csv)
+		step->csv = (enum csv_outcome)atomic_load(sampler->config.csv);
+	step->end_s = clock_wall_s();
+	result = state_step_write(sampler->job_directory, step, wait, grant);
+	if (result)
+		complain(sampler, strerror(-result));
+}
+
+static void tick(struct sampler *sampler)
+{
+	if (sampler->counted)
+		tick_counted(sampler);
+	else
+		tick_kept(sampler);
+}
+
+static uint64_t interval_ns(const struct sampler *sampler)
+{
+	uint64_t interval = sampler->config.fast ? SECOND_NS : INTERVAL_NS;
+
+	if (sampler->step.has_energy && sampler->step.to.wrap_ns / 3 < interval)
+		interval = sampler->step.to.wrap_ns / 3;
+	return interval < INTERVAL_LEAST_NS ? INTERVAL_LEAST_NS : interval;
+}
+
+/* Returns whether it was told to stop before the time was up. */
+static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
+{
+	const struct timespec deadline = {
+	        .tv_sec = (time_t)(deadline_ns / SECOND_NS),
+	        .tv_nsec = (long)(deadline_ns % SECOND_NS),
+	};
+	bool stop;
+
+	pthread_mutex_lock(&sampler->mutex);
+	while (!sampler->stop && pthread_cond_timedwait(&sampler->changed, &sampler->mutex, &deadline) == 0)
+		;
+	stop = sampler->stop;
+	pthread_mutex_unlock(&sampler->mutex);
+	return stop;
+}
+
+static void *sampler_main(void *argument)
+{
+	struct sampler *sampler = argument;
+	uint64_t interval = interval_ns(sampler);
+
+	if (interval > SECOND_NS)
+		interval = SECOND_NS;
+	while (!wait_until(sampler, clock_monotonic_ns() + interval)) {
+		tick(sampler);
+		interval = interval_ns(sampler);
+	}
+	return NULL;
+}
+
+static void sampler_free(struct sampler *sampler)
+{
+	const int descriptors[] = {sampler->node_directory, sampler->job_directory, sampler->segment};
+
+	for (size_t i = 0; i < sizeof(descriptors) / sizeof(descriptors[0]); i++)
+		if (descriptors[i] >= 0)
+			close(descriptors[i]);
+	rapl_close(sampler->rapl);
+	watts_feed_free(sampler->feed);
+	json_decref(sampler->step.watts);
+	free(sampler->slots);
+	pthread_cond_destroy(&sampler->changed);
+	pthread_mutex_destroy(&sampler->mutex);
+	free(sampler);
+}
+
+static void synchronisation_init(struct sampler *sampler)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&sampler->changed, &attributes);
+	pthread_condattr_destroy(&attributes);
+	pthread_mutex_init(&sampler->mutex, NULL);
+}
+
+static int sampler_open(struct sampler *sampler, struct error *error)
+{
+	const struct sampler_config *config = &sampler->config;
+	struct error no_zones = {0};
+	int result = 0;
+
+	sampler->node_directory = state_open_node(&config->place);
+	sampler->job_directory = state_open_job(&config->place, config->job_id);
+	if (sampler->node_directory < 0 || sampler->job_directory < 0)
+		return error_set(error, -ENOENT, "no state of job %u under \"%s/%s\"", config->job_id,
+		                 config->place.root, config->place.node);
+	if (config->segment >= 0) {
+		sampler->segment = fcntl(config->segment, F_DUPFD_CLOEXEC, 3);
+		if (sampler->segment < 0)
+			return error_set(error, -errno, "stats segment: %s", strerror(errno));
+	}
+	if (rapl_open(&sampler->rapl, &no_zones))
+		sampler->rapl = NULL;
+	sampler->counted = state_step_kind(config->step_id) == STATE_STEP_COUNTED;
+	if (sampler->counted)
+		result = state_step_count(sampler->job_directory);
+	if (result)
+		return error_set(error, result, "the number of steps: %s", strerror(-result));
+	if (sampler->rapl && sampler->segment >= 0)
+		sampler->feed = watts_feed_new();
+	return 0;
+}
+
+int sampler_start(const struct sampler_config *config, struct sampler **ret_sampler, struct error *error)
+{
+	struct sampler *sampler = calloc(1, sizeof(*sampler));
+	int result;
+
+	if (!sampler)
+		return error_set(error, -ENOMEM, "out of memory");
+	sampler->config = *config;
+	sampler->segment = -1;
+	sampler->begun_ns = clock_monotonic_ns();
+	sampler->step.step_id = config->step_id;
+	sampler->step.policy = config->policy;
+	sampler->step.cores = config->cores;
+	sampler->step.start_s = clock_wall_s();
+	synchronisation_init(sampler);
+	result = sampler_open(sampler, error);
+	if (!result) {
+		tick(sampler);
+		result = thread_start(&sampler->thread, sampler_main, sampler);
+	}
+	if (result) {
+		sampler_free(sampler);
+		return error_set(error, result, "sampler thread: %s", strerror(-result));
+	}
+	*ret_sampler = sampler;
+	return 0;
+}
+
+void sampler_stop(struct sampler *sampler)
+{
+	if (!sampler)
+		return;
+	pthread_mutex_lock(&sampler->mutex);
+	sampler->stop = true;
+	pthread_cond_signal(&sampler->changed);
+	pthread_mutex_unlock(&sampler->mutex);
+	pthread_join(sampler->thread, NULL);
+	tick(sampler);
+	sampler_free(sampler);
+}

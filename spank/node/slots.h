@@ -1,0 +1,71 @@
+/*
+ * Slots: what the ranks of one step and node say about their waits, read from the stats segment.
+ *
+ * The job's user can write anything there. Sizes come from the sealed file, not from its header; what is read is copied
+ * first; a time longer than the step has lasted is cut to that and the rank marked. The sums cannot overflow.
+ */
+#ifndef MPIWAIT_SPANK_NODE_SLOTS_H
+#define MPIWAIT_SPANK_NODE_SLOTS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "preload/stats.h"
+#include "spank/base/error.h"
+#include "spank/record/parts/wait.h"
+
+#define SLOTS_RANK_MAX (1 << 24) /* a rank or a world size is below this */
+
+struct slots_rank {
+	int32_t rank; /* -1: not known */
+	int32_t size; /* of MPI_COMM_WORLD, 0: not known */
+	uint32_t pid;
+	bool doubtful;      /* a number was out of range */
+	uint64_t wait_ns;   /* summed over threads, the wait in which it was killed included */
+	uint64_t asleep_ns; /* of that, in a rung in which the core rests or serves others */
+	uint64_t span_ns;   /* from Init to Finalize, or until now */
+};
+
+struct slots_call {
+	uint64_t calls;
+	uint64_t waits;
+	uint64_t wait_ns;
+	uint64_t longest_ns;
+	uint64_t time_ns; /* under profile, as are the next two */
+	uint64_t bytes;
+	uint64_t sizes[MPIWAIT_SIZES]; /* calls by class of size */
+	uint64_t burned_ns;
+	uint64_t burned_cpu_ns;
+};
+
+struct slots {
+	size_t count;
+	bool profiled;
+	uint64_t sum[WAIT_SUMS];              /* times in ns */
+	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point to point, where the peer's node is known */
+	uint64_t forecast[SERVICE_FORECAST_COUNT];
+	uint64_t polls[MPIWAIT_HOOKS];
+	uint64_t flagged[SERVICE_FLAGS];       /* ranks, by bit of mpiwait_slot.flags */
+	struct slots_call call[MPIWAIT_CALLS]; /* by row of mpi_calls.def */
+	struct slots_rank rank[];
+};
+
+/*
+ * Reads the segment behind the descriptor. begun_ns: CLOCK_MONOTONIC when the step began, now_ns: now. *ret_slots is
+ * the caller's to free. Returns 0, -EINVAL with what is wrong with the header, -ENOMEM or -errno.
+ */
+int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **ret_slots, struct error *error);
+
+/*
+ * One step's waits on one node as its record has them (wait.h and its parts), times in microseconds: the ranks,
+ * the sums, "calls" of what waited, and of what was called and may wait; under profile "profile". What is empty is left
+ * out. NULL only without memory.
+ */
+json_t *slots_to_json(const struct slots *slots);
+
+/* The MPI function of a row ("MPI_Recv"), "other" for one that this release does not know. */
+const char *slots_call_name(size_t row);
+
+#endif

@@ -1,0 +1,109 @@
+#include "spank/plugin/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/policy/csv_place.h"
+#include "spank/policy/options.h"
+#include "spank/policy/policy.h"
+
+static void refuse(const char *source, const struct error *error)
+{
+	log_error("%s: %s; nothing was submitted", source, error->text);
+	exit(EXIT_FAILURE);
+}
+
+/* Shipped policies and the site's own, or NULL without memory. error: the first that does not parse; may be NULL. */
+static struct policy_set *load_policies(const struct site *site, struct error *error)
+{
+	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
+	struct policy_set *set = calloc(1, sizeof(*set));
+
+	if (set)
+		policy_load(directories, 2, set, error);
+	return set;
+}
+
+/* A policy whose only file is broken is refused for that; where a shipped one takes its place, it is said. */
+static void check_policy(const struct options *options, const struct policy_set *set, const struct site *site,
+                         const char *source)
+{
+	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
+	struct error error = {""}, broken = {""};
+	int rc = options_check(options, set, site, &error);
+	bool is_left_out = rc != -EPERM && policy_is_left_out(directories, 2, options->policy, &broken);
+
+	if (rc < 0)
+		refuse(source, is_left_out ? &broken : &error);
+	if (is_left_out)
+		log_error("%s: %s; the shipped '%s' takes its place", source, broken.text, options->policy);
+}
+
+/* A directory in which no file of csv= can be written is refused where the nodes must find it so too. */
+static void check_csv(const struct options *options, const char *source)
+{
+	struct csv_submission submission = csv_submission_now(spank_context() == S_CTX_LOCAL);
+	struct error error = {""};
+
+	if (!options->csv[0])
+		return;
+	switch (csv_place_look(options->csv, &submission, &error)) {
+	case CSV_PLACE_BAD:
+		refuse(source, &error);
+		break;
+	case CSV_PLACE_DOUBTFUL:
+		log_info("%s: %s on this host; if it is so on the nodes when a step ends, no file is written", source,
+		         error.text);
+		break;
+	case CSV_PLACE_GOOD:
+		break;
+	}
+}
+
+void client_help(const struct site *site)
+{
+	struct error error = {""};
+	cleanup_free struct policy_set *set = load_policies(site, &error);
+	struct policy_support support;
+	struct cpu cpu;
+	char text[8192] = "";
+
+	cpu_probe(&cpu);
+	policy_probe(&cpu, site->grant, &support);
+	if (set)
+		options_help(set, site, &support, text, sizeof(text));
+	fputs(text, stdout);
+	fflush(stdout);
+	if (!set || error.text[0])
+		log_error("%s", set ? error.text : "no memory to read the policies");
+	exit(EXIT_SUCCESS);
+}
+
+void client_resolve(spank_t spank, const struct site *site, const char *option)
+{
+	const char *text = option ? option : getenv(CLIENT_VARIABLE);
+	const char *source = option ? "--mpi-wait-policy" : "the environment's " CLIENT_VARIABLE;
+	cleanup_free struct policy_set *set = NULL;
+	struct options options;
+	struct error error = {""};
+
+	if (!text || (!option && !text[0]))
+		return;
+	if (options_parse(text, &options, &error) < 0)
+		refuse(source, &error);
+	set = load_policies(site, NULL); /* of one that does not parse hears who names it */
+	if (!set) {
+		log_error("%s: no memory to read the policies; it is not checked here", source);
+		return;
+	}
+	check_policy(&options, set, site, source);
+	if (site_is_switched_off(site))
+		log_info("%s: the site has switched wait policies off, the job runs without", source);
+	else
+		check_csv(&options, source);
+	spank_job_control_setenv(spank, CLIENT_VARIABLE, text, 1);
+}

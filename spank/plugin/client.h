@@ -1,0 +1,26 @@
+/*
+ * The submitter's side, in srun, sbatch and salloc, as the user: refuse what is wrong before there is a job, answer
+ * "help", and tell the job's nodes what was decided.
+ */
+#ifndef MPIWAIT_SPANK_PLUGIN_CLIENT_H
+#define MPIWAIT_SPANK_PLUGIN_CLIENT_H
+
+#include <slurm/spank.h>
+
+#include "spank/policy/site.h"
+
+/* The name under which the decision reaches prolog and epilog (Slurm puts "SPANK_" in front), and users set a default.
+ */
+#define CLIENT_VARIABLE "MPI_WAIT_POLICY"
+
+/* Prints the answer to "help" on standard output and exits with status 0. */
+void client_help(const struct site *site);
+
+/*
+ * Resolves option (NULL: not given) and the submitter's environment. Does not return when the value is wrong (exit
+ * status 1, message on standard error): Slurm ignores the failure of an optional plugin, so that only leaving stops the
+ * submission.
+ */
+void client_resolve(spank_t spank, const struct site *site, const char *option);
+
+#endif

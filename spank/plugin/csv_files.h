@@ -1,0 +1,41 @@
+/*
+ * The files of csv= of one step on one node, in slurmstepd: when they are written, as whom and where, and what became
+ * of them. They are there before Slurm tells srun that the node's last task has ended, unless a rank is still alive
+ * then.
+ */
+#ifndef MPIWAIT_SPANK_PLUGIN_CSV_FILES_H
+#define MPIWAIT_SPANK_PLUGIN_CSV_FILES_H
+
+#include <limits.h>
+#include <slurm/spank.h>
+#include <stdatomic.h>
+
+#include "spank/plugin/job.h"
+#include "spank/plugin/view.h"
+
+struct csv_files {
+	const char *place;        /* csv=DIR as typed, borrowed; NULL: not asked for */
+	struct view *view;        /* of the tasks, NULL: none */
+	int mounts;               /* the tasks' mount namespace, -1: ours, or not taken from the view yet */
+	char directory[PATH_MAX]; /* the job's as slurmstepd sees it, "": not known */
+	gid_t *groups;            /* the user's supplementary groups */
+	size_t group_count;
+	uint32_t tasks_ended;
+	atomic_int outcome; /* enum csv_outcome */
+};
+
+/* place: csv=DIR, "" for none; borrowed. Before the tasks are forked. */
+void csv_files_init(struct csv_files *files, const char *place);
+
+/* While slurmstepd acts as the user, in the job's working directory. */
+void csv_files_note_user(struct csv_files *files, spank_t spank);
+
+/* A task of the node has ended: with the last one the files are written. Waits for ten seconds at most. */
+void csv_files_task_ended(struct csv_files *files, const struct job *job, int segment);
+
+/* The step ends, all its processes are dead: writes what is not written yet. */
+void csv_files_step_ended(struct csv_files *files, const struct job *job, int segment);
+
+void csv_files_free(struct csv_files *files);
+
+#endif

@@ -1,0 +1,201 @@
+/*
+ * The SPANK callbacks: which stages run where, in which order and as whom. What a stage does is in its own file.
+ *
+ *     callback             process                   as        stages
+ *     init                 all                       -         register the option
+ *     init_post_opt        srun, sbatch, salloc      the user  client: refuse, help, promote
+ *     init_post_opt        slurmstepd                root      step: job, policy, topology, segment, grant, sampler
+ *     user_init            slurmstepd, in the job's  the user  step: directory and groups, for csv=
+ *                          directory
+ *     task_init_privileged the task's child          root      with csv=: its mounts
+ *     task_post_fork       slurmstepd, tasks block   root      bind, grant
+ *     task_init            the task, before exec     the user  inject
+ *     task_exit            slurmstepd                root      the task's part of the grant ends; the last one's: csv=
+ *     exit                 slurmstepd, job runs      root      step: csv= if it is not written yet, sums, sampler
+ *                                                              stopped, grant ended
+ *     job_prolog           a process of its own      root      node state, energy baseline
+ *     job_epilog           a process of its own      root      grants undone, node record, detached writer
+ *
+ * Nothing here fails a job or a node: every remote callback returns ESPANK_SUCCESS whatever happens.
+ */
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/spank.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "spank/base/log.h"
+#include "spank/node/job.h"
+#include "spank/plugin/client.h"
+#include "spank/plugin/step.h"
+#include "spank/policy/options.h"
+#include "spank/policy/site.h"
+
+SPANK_PLUGIN(mpi_wait, 1)
+
+static char option_text[OPTIONS_TEXT_MAX + 1];
+static bool option_was_given;   /* with an empty text too: an unset variable's */
+static int site_argument_count; /* the line in plugstack.conf, for the option's callback, which is not told */
+static char **site_arguments;
+static struct step *current_step; /* in slurmstepd, and its copy in each task; NULL: no policy here */
+
+static int option_given(int value, const char *text, int remote);
+
+/* Registered in init only: a static spank_options[] makes spank_option_getopt fail in prolog and epilog. */
+static struct spank_option option = {
+        .name = "mpi-wait-policy",
+        .arginfo = "NAME[,KEY=VALUE]",
+        .usage = "how MPI ranks wait ('help' lists the policies)",
+        .has_arg = 1,
+        .val = 0,
+        .cb = option_given,
+};
+
+static void log_to_slurm(enum log_level level, const char *line)
+{
+	if (level == LOG_LEVEL_ERROR)
+		slurm_error("%s", line);
+	else if (level == LOG_LEVEL_INFO)
+		slurm_info("%s", line);
+	else
+		slurm_debug("%s", line);
+}
+
+/* The site's arguments; false makes the plugin inert in this process, with one line that says why. */
+static bool read_site(int argument_count, char **arguments, struct site *ret_site)
+{
+	struct error error = {""};
+
+	log_set_sink(log_to_slurm);
+	if (site_parse(argument_count, arguments, ret_site, &error) == 0)
+		return true;
+	log_error("%s; the plugin does nothing", error.text);
+	return false;
+}
+
+/*
+ * Called once per source of the option, the strongest last; twice for the same one before Slurm 24.05. "help" is
+ * answered here: by init_post_opt srun would have complained of a missing command.
+ */
+static int option_given(int value, const char *text, int remote)
+{
+	struct site site;
+
+	(void)value;
+	option_was_given = true;
+	/* A value that does not fit is cut, and still too long for options_parse. */
+	snprintf(option_text, sizeof(option_text), "%s", text ? text : "");
+	if (!remote && strcmp(option_text, "help") == 0 && read_site(site_argument_count, site_arguments, &site))
+		client_help(&site);
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_init(spank_t spank, int argument_count, char **arguments)
+{
+	site_argument_count = argument_count;
+	site_arguments = arguments;
+	spank_option_register(spank, &option);
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **arguments)
+{
+	struct site site;
+
+	switch (spank_context()) {
+	case S_CTX_LOCAL:
+	case S_CTX_ALLOCATOR:
+		if (read_site(argument_count, arguments, &site))
+			client_resolve(spank, &site, option_was_given ? option_text : NULL);
+		break;
+	case S_CTX_REMOTE:
+		if (read_site(argument_count, arguments, &site))
+			current_step = step_begin(spank, &site, option_text[0] ? option_text : NULL);
+		break;
+	default:
+		break;
+	}
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_user_init(spank_t spank, int argument_count, char **arguments)
+{
+	(void)argument_count;
+	(void)arguments;
+	if (current_step)
+		step_note_user(current_step, spank);
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_task_post_fork(spank_t spank, int argument_count, char **arguments)
+{
+	(void)argument_count;
+	(void)arguments;
+	if (current_step)
+		step_bind_task(current_step, spank);
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_task_init_privileged(spank_t spank, int argument_count, char **arguments)
+{
+	(void)spank;
+	(void)argument_count;
+	(void)arguments;
+	step_open_for_task(current_step);
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_task_exit(spank_t spank, int argument_count, char **arguments)
+{
+	(void)argument_count;
+	(void)arguments;
+	step_end_task(current_step, spank);
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_task_init(spank_t spank, int argument_count, char **arguments)
+{
+	(void)argument_count;
+	(void)arguments;
+	step_inject_task(current_step, spank);
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_exit(spank_t spank, int argument_count, char **arguments)
+{
+	(void)spank;
+	(void)argument_count;
+	(void)arguments;
+	step_end(current_step);
+	current_step = NULL;
+	return ESPANK_SUCCESS;
+}
+
+/* The job's own words in a prolog or an epilog: its option, or what the client promoted; NULL for none. */
+static const char *job_words(spank_t spank)
+{
+	char *text = NULL;
+
+	return spank_option_getopt(spank, &option, &text) == ESPANK_SUCCESS ? text : getenv("SPANK_" CLIENT_VARIABLE);
+}
+
+int slurm_spank_job_prolog(spank_t spank, int argument_count, char **arguments)
+{
+	struct site site;
+
+	if (read_site(argument_count, arguments, &site))
+		node_job_prolog(&site, job_words(spank));
+	return ESPANK_SUCCESS;
+}
+
+int slurm_spank_job_epilog(spank_t spank, int argument_count, char **arguments)
+{
+	struct site site;
+
+	/* whatever the site's arguments say by now: what was granted under older ones is to be undone too */
+	log_set_sink(log_to_slurm);
+	node_job_revoke();
+	if (read_site(argument_count, arguments, &site))
+		node_job_epilog(&site, job_words(spank), argument_count, arguments);
+	return ESPANK_SUCCESS;
+}

@@ -1,0 +1,139 @@
+#include "spank/policy/cpu.h"
+
+#include <unistd.h>
+
+#define CPUFREQ "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq"
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <x86intrin.h>
+
+#include "spank/base/cleanup.h"
+
+#define CLOCKSOURCE     "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+#define UMWAIT_CONTROL  "/sys/devices/system/cpu/umwait_control/"
+#define UMWAIT_MAX_TIME 100000 /* the kernel's default, in ticks (arch/x86/kernel/cpu/umwait.c) */
+
+#define MEASURE_NS 4000000
+#define ATTEMPTS   3
+#define READINGS   16
+#define PPM_MAX    500
+
+static bool has_bit(unsigned leaf, char which, unsigned bit)
+{
+	unsigned eax, ebx, ecx, edx;
+
+	if (!__get_cpuid_count(leaf, 0, &eax, &ebx, &ecx, &edx))
+		return false;
+	return (which == 'c' ? ecx : edx) >> bit & 1;
+}
+
+/* The first line of a file of root's. */
+static bool line_read(const char *path, char *line, size_t size)
+{
+	cleanup_close int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, line, size - 1);
+
+	if (length <= 0)
+		return false;
+	line[length] = '\0';
+	line[strcspn(line, "\n")] = '\0';
+	return true;
+}
+
+static bool tsc_is_fit(void)
+{
+	char name[32];
+
+	return has_bit(0x80000007, 'd', 8) && line_read(CLOCKSOURCE, name, sizeof(name)) && strcmp(name, "tsc") == 0;
+}
+
+/* One instant by both clocks. The kernel's was read at some moment of width ticks, tsc is their middle. */
+struct reading {
+	uint64_t ns;
+	uint64_t tsc;
+	uint64_t width;
+};
+
+/* The least disturbed of several. */
+static struct reading reading_take(void)
+{
+	struct reading best = {.width = UINT64_MAX};
+
+	for (int i = 0; i < READINGS; i++) {
+		struct timespec now;
+		uint64_t before = __rdtsc(), width;
+
+		clock_gettime(CLOCK_MONOTONIC_RAW, &now);
+		width = __rdtsc() - before;
+		if (width < best.width)
+			best = (struct reading){(uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec,
+			                        before + width / 2, width};
+	}
+	return best;
+}
+
+static uint64_t tsc_measure_khz(void)
+{
+	for (int i = 0; i < ATTEMPTS; i++) {
+		struct reading begin = reading_take(), end;
+		uint64_t ticks;
+
+		nanosleep(&(struct timespec){0, MEASURE_NS}, NULL);
+		end = reading_take();
+		ticks = end.tsc - begin.tsc;
+		if (end.ns > begin.ns && (begin.width + end.width) / 2 <= ticks / 1000000 * PPM_MAX)
+			return (uint64_t)((double)ticks * 1e6 / (double)(end.ns - begin.ns) + 0.5);
+	}
+	return 0;
+}
+
+static uint64_t umwait_number(const char *path, uint64_t otherwise)
+{
+	char text[32], *end;
+	uint64_t number;
+
+	if (!line_read(path, text, sizeof(text)))
+		return otherwise;
+	number = strtoull(text, &end, 10);
+	return end == text || *end ? otherwise : number;
+}
+
+/* A max_time of 0 is no limit, to the processor (IA32_UMWAIT_CONTROL, Intel's manual) as to our own half. */
+static void umwait_limits(struct cpu *cpu)
+{
+	uint64_t ticks = umwait_number(UMWAIT_CONTROL "max_time", UMWAIT_MAX_TIME);
+
+	if (ticks > UINT32_MAX)
+		ticks = UMWAIT_MAX_TIME;
+	cpu->umwait_c02 = umwait_number(UMWAIT_CONTROL "enable_c02", 0) == 1;
+	cpu->umwait_max_ns = ticks * 1000000 / cpu->tsc_khz;
+	if (ticks && !cpu->umwait_max_ns)
+		cpu->umwait_max_ns = 1;
+}
+
+void cpu_probe(struct cpu *ret_cpu)
+{
+	struct cpu cpu = {.waitpkg = has_bit(7, 'c', 5),
+	                  .mwaitx = has_bit(0x80000001, 'c', 29),
+	                  .cpufreq = access(CPUFREQ, F_OK) == 0};
+
+	if ((cpu.waitpkg || cpu.mwaitx) && tsc_is_fit())
+		cpu.tsc_khz = tsc_measure_khz();
+	if (cpu.waitpkg && cpu.tsc_khz)
+		umwait_limits(&cpu);
+	*ret_cpu = cpu;
+}
+
+#else
+
+void cpu_probe(struct cpu *ret_cpu)
+{
+	*ret_cpu = (struct cpu){.cpufreq = access(CPUFREQ, F_OK) == 0};
+}
+#endif

@@ -1,0 +1,82 @@
+/*
+ * The rules of binding: only srun steps with several local tasks that nobody has bound, where the CPUs asked for are
+ * exactly the cores allocated. A single local task may be a launcher's daemon and keeps everything. Nobody gets less
+ * than Slurm gave.
+ */
+#include "spank/policy/plan.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static bool fills_the_cores(const struct plan_facts *facts)
+{
+	uint64_t cpus = (uint64_t)facts->local_tasks * facts->cpus_per_task;
+
+	return facts->step_cores > 0 && facts->step_cores % facts->local_tasks == 0 &&
+	       (cpus == facts->step_cores || cpus == facts->step_cpus);
+}
+
+static bool is_granted(const struct plan_facts *facts)
+{
+	return facts->policy->rungs & 1u << MPIWAIT_RUNG_PSTATE && facts->grant != SITE_GRANT_OFF;
+}
+
+void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
+{
+	struct plan plan = {.measure = facts->policy};
+
+	plan.inject = plan.measure && facts->policy->inject && facts->kind != STEP_EXTERN;
+	plan.bind = plan.inject && facts->kind == STEP_SRUN && facts->pin == SITE_PIN_CORES && !facts->user_bound &&
+	            facts->local_tasks > 1 && facts->cpus_per_task > 0 && fills_the_cores(facts);
+	plan.cores_per_task = plan.bind ? facts->step_cores / facts->local_tasks : 0;
+	plan.shared =
+	        plan.inject && facts->kind == STEP_SRUN && facts->step_cpus > 0 &&
+	        (uint64_t)facts->local_tasks * (facts->cpus_per_task ? facts->cpus_per_task : 1) > facts->step_cpus;
+	plan.grant = plan.inject && is_granted(facts);
+	/* Not for a script: what it sets later would stand beside ours, in variables that outweigh it. */
+	plan.threads = plan.inject && facts->kind == STEP_SRUN ? facts->policy->threads : SITE_THREADS_UNSAID;
+	*ret_plan = plan;
+}
+
+/* The task whose core it is, by all of the core's CPUs. */
+static int32_t core_owner(const struct plan_cpu cpus[], size_t count, int32_t core)
+{
+	int32_t owner = PLAN_NOBODY;
+
+	for (size_t i = 0; i < count; i++) {
+		if (cpus[i].core != core || cpus[i].task == PLAN_NOBODY)
+			continue;
+		if (owner != PLAN_NOBODY && owner != cpus[i].task)
+			return PLAN_SEVERAL;
+		owner = cpus[i].task;
+	}
+	return owner;
+}
+
+static bool domain_is_of(const struct plan_cpu cpus[], const int32_t owners[], size_t count, int32_t domain,
+                         int32_t task)
+{
+	for (size_t i = 0; i < count; i++)
+		if (cpus[i].domain == domain && owners[i] != task)
+			return false;
+	return true;
+}
+
+int plan_share(struct plan_cpu cpus[], size_t count)
+{
+	int32_t *owners = malloc(count * sizeof(*owners));
+
+	if (!owners)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		owners[i] = cpus[i].core < 0 ? PLAN_NOBODY : core_owner(cpus, count, cpus[i].core);
+	for (size_t i = 0; i < count; i++) {
+		cpus[i].owner = owners[i];
+		if (owners[i] >= 0 && cpus[i].domain < 0)
+			cpus[i].owner = PLAN_NO_CPUFREQ;
+		else if (owners[i] >= 0 && !domain_is_of(cpus, owners, count, cpus[i].domain, owners[i]))
+			cpus[i].owner = PLAN_REACHES_OUT;
+	}
+	free(owners);
+	return 0;
+}

@@ -1,0 +1,394 @@
+/*
+ * The only parser of policies, and the choice of the one that a host can serve.
+ *
+ * Invariant: a struct policy that came out of here satisfies policies/policy.schema.json.
+ */
+#include "spank/policy/policy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "spank/base/cleanup.h"
+#include "spank/base/memory.h"
+
+#define POLICY_FORMAT   1
+#define PSTATE_AFTER_NS 5000000 /* without pstate_after_us */
+
+static const char *const rung_names[MPIWAIT_RUNG_COUNT] = {
+        [MPIWAIT_RUNG_PAUSE] = "pause",   [MPIWAIT_RUNG_YIELD] = "yield", [MPIWAIT_RUNG_UMWAIT] = "umwait",
+        [MPIWAIT_RUNG_MWAITX] = "mwaitx", [MPIWAIT_RUNG_NAP] = "nap",     [MPIWAIT_RUNG_EVENT] = "event",
+        [MPIWAIT_RUNG_PSTATE] = "pstate",
+};
+
+const char *policy_rung_name(unsigned rung)
+{
+	return rung < MPIWAIT_RUNG_COUNT ? rung_names[rung] : "unknown";
+}
+
+int policy_rung_find(const char *name)
+{
+	for (int i = 0; i < MPIWAIT_RUNG_COUNT; i++)
+		if (strcmp(rung_names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+/* Why the rung cannot be done on that processor; NULL: it can. */
+static const char *rung_lacks(enum mpiwait_rung rung, const struct cpu *cpu, enum site_grant grant)
+{
+	if (!(MPIWAIT_RUNGS_BUILT & 1u << rung))
+		return "rung not in this release";
+	if (rung == MPIWAIT_RUNG_UMWAIT && !cpu->waitpkg)
+		return "no waitpkg";
+	if (rung == MPIWAIT_RUNG_MWAITX && !cpu->mwaitx)
+		return "no mwaitx";
+	if (rung == MPIWAIT_RUNG_PSTATE && grant == SITE_GRANT_OFF)
+		return "grant=off";
+	if (rung == MPIWAIT_RUNG_PSTATE && !cpu->cpufreq)
+		return "no cpufreq";
+	return POLICY_RUNGS_BY_TSC & 1u << rung && !cpu->tsc_khz ? "TSC not usable" : NULL;
+}
+
+void policy_probe(const struct cpu *cpu, enum site_grant grant, struct policy_support *ret_support)
+{
+	struct policy_support support = {.rungs = 0};
+
+	for (unsigned i = 0; i < MPIWAIT_RUNG_COUNT; i++) {
+		const char *lacks = rung_lacks((enum mpiwait_rung)i, cpu, grant);
+
+		support.why[i] = lacks ? lacks : "";
+		if (!lacks)
+			support.rungs |= 1u << i;
+	}
+	*ret_support = support;
+}
+
+static bool name_is_valid(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 0 && length < POLICY_NAME_MAX && name[0] >= 'a' && name[0] <= 'z' &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == length;
+}
+
+static int read_name(const json_t *value, const char *key, char ret_name[POLICY_NAME_MAX], struct error *error)
+{
+	const char *text = json_string_value(value);
+
+	if (!text || json_string_length(value) != strlen(text) || !name_is_valid(text))
+		return error_set(error, -EINVAL,
+		                 "'%s' is not the name of a policy (a-z, 0-9, '_' and '-', under %d bytes)", key,
+		                 POLICY_NAME_MAX);
+	snprintf(ret_name, POLICY_NAME_MAX, "%s", text);
+	return 0;
+}
+
+static int read_rungs(const json_t *value, const char *key, uint32_t *ret_rungs, struct error *error)
+{
+	uint32_t rungs = 0;
+	const json_t *item;
+	size_t i;
+
+	if (!json_is_array(value))
+		return error_set(error, -EINVAL, "'%s' is not a list of rungs", key);
+	json_array_foreach(value, i, item)
+	{
+		const char *name = json_string_value(item);
+		int rung = name ? policy_rung_find(name) : -1;
+
+		if (rung < 0)
+			return error_set(error, -EINVAL,
+			                 "'%s' has '%s' (accepted: pause, yield, umwait, mwaitx, nap, event, pstate)",
+			                 key, name ? name : "a value that is no string");
+		if (rungs & 1u << rung)
+			return error_set(error, -EINVAL, "'%s' has '%s' twice", key, name);
+		rungs |= 1u << rung;
+	}
+	*ret_rungs = rungs;
+	return 0;
+}
+
+static int read_number(const json_t *value, const char *key, double scale, double most, uint64_t *ret_number,
+                       struct error *error)
+{
+	double number = json_number_value(value);
+
+	if (!json_is_number(value) || !(number >= 0) || number > most)
+		return error_set(error, -EINVAL, "'%s' is not a number from 0 to %g", key, most);
+	*ret_number = (uint64_t)(number * scale + 0.5);
+	return 0;
+}
+
+struct budget_key {
+	const char *key;
+	double scale;
+	double most;
+	size_t offset;
+};
+
+#define BUDGET_KEYS "spin_us, relative, absolute_us, max_us, rma_us"
+
+static const struct budget_key budget_keys[] = {
+        {"spin_us", 1e3, 1e6, offsetof(struct policy, spin_ns)},
+        {"relative", 1e6, 1, offsetof(struct policy, relative_ppm)},
+        {"absolute_us", 1e3, 1e5, offsetof(struct policy, absolute_ns)},
+        {"max_us", 1e3, 1e5, offsetof(struct policy, max_ns)},
+        {"rma_us", 1e3, 1e5, offsetof(struct policy, rma_ns)},
+};
+
+static int read_budget(const json_t *value, struct policy *policy, struct error *error)
+{
+	const char *key;
+	json_t *item;
+
+	if (!json_is_object(value))
+		return error_set(error, -EINVAL, "'budget' is not an object");
+	json_object_foreach((json_t *)value, key, item)
+	{
+		const struct budget_key *found = NULL;
+
+		for (size_t i = 0; i < sizeof(budget_keys) / sizeof(budget_keys[0]); i++)
+			if (strcmp(budget_keys[i].key, key) == 0)
+				found = &budget_keys[i];
+		if (!found)
+			return error_set(error, -EINVAL, "'budget' has '%s' (accepted: " BUDGET_KEYS ")", key);
+		int rc = read_number(item, key, found->scale, found->most,
+		                     (uint64_t *)(void *)((char *)policy + found->offset), error);
+		if (rc < 0)
+			return rc;
+	}
+	if (json_object_size(value) != sizeof(budget_keys) / sizeof(budget_keys[0]))
+		return error_set(error, -EINVAL, "'budget' lacks one of " BUDGET_KEYS);
+	return 0;
+}
+
+static int read_choose(const json_t *value, struct policy *policy, struct error *error)
+{
+	const json_t *item;
+	size_t i;
+
+	if (!json_is_array(value) || json_array_size(value) == 0 || json_array_size(value) > POLICY_CHOICES_MAX)
+		return error_set(error, -EINVAL, "'choose' is not a list of 1 to %d policies", POLICY_CHOICES_MAX);
+	json_array_foreach(value, i, item)
+	{
+		int rc = read_name(item, "choose", policy->choose[i], error);
+
+		if (rc < 0)
+			return rc;
+	}
+	policy->choose_count = json_array_size(value);
+	return 0;
+}
+
+static int read_summary(const json_t *value, struct policy *policy, struct error *error)
+{
+	const char *text = json_string_value(value);
+
+	if (!text || !text[0] || strlen(text) >= sizeof(policy->summary) || strlen(text) != json_string_length(value))
+		return error_set(error, -EINVAL, "'summary' is not a string of 1 to %zu bytes",
+		                 sizeof(policy->summary) - 1);
+	for (const char *c = text; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return error_set(error, -EINVAL, "'summary' has a control character");
+	snprintf(policy->summary, sizeof(policy->summary), "%s", text);
+	return 0;
+}
+
+static int read_inject(const json_t *value, struct policy *policy, struct error *error)
+{
+	if (!json_is_boolean(value))
+		return error_set(error, -EINVAL, "'inject' is not true or false");
+	policy->inject = json_is_true(value);
+	return 0;
+}
+
+static int read_pstate_after(const json_t *value, struct policy *policy, struct error *error)
+{
+	double number = json_number_value(value);
+
+	if (!json_is_number(value) || !(number >= 1e3) || number > 1e6)
+		return error_set(error, -EINVAL, "'pstate_after_us' is not a number from 1000 to 1000000");
+	policy->pstate_after_ns = (uint64_t)(number * 1e3 + 0.5);
+	return 0;
+}
+
+static int read_slowdown(const json_t *value, struct policy *policy, struct error *error)
+{
+	double number = json_number_value(value);
+
+	if (!json_is_number(value) || !(number >= 0.01) || number > 50)
+		return error_set(error, -EINVAL, "'slowdown_percent' is not a number from 0.01 to 50");
+	policy->slowdown_ppm = (uint64_t)(number * 1e4 + 0.5);
+	return 0;
+}
+
+static int read_threads(const json_t *value, struct policy *policy, struct error *error)
+{
+	const char *word = json_string_value(value);
+
+	policy->threads = word ? site_threads_find(word) : SITE_THREADS_UNSAID;
+	if (policy->threads == SITE_THREADS_UNSAID)
+		return error_set(error, -EINVAL, "'threads' is not one of " SITE_THREADS_WORDS);
+	return 0;
+}
+
+static int read_polls(const json_t *value, struct policy *policy, struct error *error)
+{
+	if (!json_is_boolean(value))
+		return error_set(error, -EINVAL, "'polls' is not true or false");
+	policy->polls = json_is_true(value);
+	return 0;
+}
+
+static int read_key(const char *key, const json_t *value, struct policy *policy, struct error *error)
+{
+	if (strcmp(key, "$schema") == 0)
+		return 0;
+	if (strcmp(key, "version") == 0)
+		return json_is_integer(value) && json_integer_value(value) == POLICY_FORMAT
+		               ? 0
+		               : error_set(error, -EINVAL, "'version' is not %d", POLICY_FORMAT);
+	if (strcmp(key, "name") == 0)
+		return read_name(value, key, policy->name, error);
+	if (strcmp(key, "summary") == 0)
+		return read_summary(value, policy, error);
+	if (strcmp(key, "inject") == 0)
+		return read_inject(value, policy, error);
+	if (strcmp(key, "rungs") == 0)
+		return read_rungs(value, key, &policy->rungs, error);
+	if (strcmp(key, "needs") == 0)
+		return read_rungs(value, key, &policy->needs, error);
+	if (strcmp(key, "budget") == 0)
+		return read_budget(value, policy, error);
+	if (strcmp(key, "slowdown_percent") == 0)
+		return read_slowdown(value, policy, error);
+	if (strcmp(key, "threads") == 0)
+		return read_threads(value, policy, error);
+	if (strcmp(key, "polls") == 0)
+		return read_polls(value, policy, error);
+	if (strcmp(key, "pstate_after_us") == 0)
+		return read_pstate_after(value, policy, error);
+	if (strcmp(key, "choose") == 0)
+		return read_choose(value, policy, error);
+	if (strcmp(key, "fallback") == 0)
+		return read_name(value, key, policy->fallback, error);
+	return error_set(error, -EINVAL,
+	                 "unknown key '%s' (accepted: version, name, summary, inject, rungs, needs, budget, "
+	                 "slowdown_percent, threads, polls, pstate_after_us, choose, fallback)",
+	                 key);
+}
+
+/* What no single key can say. */
+static int check_whole(const json_t *root, const struct policy *policy, struct error *error)
+{
+	static const char *const required[] = {"version", "name", "summary", "rungs"};
+
+	for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++)
+		if (!json_object_get(root, required[i]))
+			return error_set(error, -EINVAL, "'%s' is missing", required[i]);
+	if (policy->needs & ~policy->rungs)
+		return error_set(error, -EINVAL, "'needs' has a rung that 'rungs' lacks");
+	if (policy->rungs && !json_object_get(root, "budget"))
+		return error_set(error, -EINVAL, "'budget' is missing: a policy with rungs needs one");
+	if (json_object_get(root, "pstate_after_us") && !(policy->rungs & 1u << MPIWAIT_RUNG_PSTATE))
+		return error_set(error, -EINVAL, "'pstate_after_us' without the rung 'pstate'");
+	if (json_object_get(root, "slowdown_percent") && !policy->rungs)
+		return error_set(error, -EINVAL, "'slowdown_percent' without rungs");
+	if (policy->polls && !policy->rungs)
+		return error_set(error, -EINVAL, "'polls' without rungs");
+	if (policy->rungs && policy->choose_count)
+		return error_set(error, -EINVAL, "'choose' and rungs exclude each other");
+	if (!policy->inject && (policy->rungs || policy->choose_count || policy->fallback[0]))
+		return error_set(error, -EINVAL, "a policy with 'inject' false has no rungs, 'choose' or 'fallback'");
+	return 0;
+}
+
+int policy_parse(const char *text, size_t length, const char *name, struct policy *ret_policy, struct error *error)
+{
+	struct policy policy = {.inject = true, .pstate_after_ns = PSTATE_AFTER_NS};
+	unsigned failures = memory_failures();
+	json_error_t problem;
+	json_auto_t *root = memory_json_explained(text, length, JSON_REJECT_DUPLICATES, &problem);
+	const char *key;
+	json_t *value;
+
+	if (memory_failures() != failures)
+		return error_set(error, -ENOMEM, "no memory to read it");
+	if (!root)
+		return error_set(error, -EINVAL, "line %d: %s", problem.line, problem.text);
+	if (!json_is_object(root))
+		return error_set(error, -EINVAL, "not a JSON object");
+	json_object_foreach(root, key, value)
+	{
+		int rc = read_key(key, value, &policy, error);
+
+		if (rc < 0)
+			return rc;
+	}
+	int rc = check_whole(root, &policy, error);
+	if (rc < 0)
+		return rc;
+	if (strcmp(policy.name, name) != 0)
+		return error_set(error, -EINVAL, "'name' is '%s', but the file is called '%s.json'", policy.name, name);
+	*ret_policy = policy;
+	return 0;
+}
+
+const struct policy *policy_find(const struct policy_set *set, const char *name)
+{
+	for (size_t i = 0; i < set->count; i++)
+		if (strcmp(set->policy[i].name, name) == 0)
+			return &set->policy[i];
+	return NULL;
+}
+
+static const char *lacking(const struct policy *policy, const struct policy_support *support)
+{
+	uint32_t missing = policy->needs & ~support->rungs;
+
+	return missing ? support->why[__builtin_ctz(missing)] : NULL;
+}
+
+static const struct policy *choose(const struct policy_set *set, const struct policy *policy,
+                                   const struct policy_support *support)
+{
+	for (size_t i = 0; i < policy->choose_count; i++) {
+		const struct policy *candidate = policy_find(set, policy->choose[i]);
+
+		if (candidate && candidate->choose_count == 0 && !lacking(candidate, support))
+			return candidate;
+	}
+	return NULL;
+}
+
+const struct policy *policy_resolve(const struct policy_set *set, const char *asked,
+                                    const struct policy_support *support, struct policy_use *ret_use)
+{
+	const struct policy *policy = policy_find(set, asked);
+	const char *why = NULL;
+
+	if (!policy)
+		return NULL;
+	/* As many steps as there are policies: a circle of fallbacks ends too. */
+	for (size_t steps = 0; policy && steps < set->count; steps++) {
+		const struct policy *chosen = policy->choose_count ? choose(set, policy, support) : policy;
+		const char *reason = chosen ? lacking(chosen, support) : "nothing to choose from";
+
+		if (chosen && !reason) {
+			policy = chosen;
+			break;
+		}
+		why = why ? why : reason;
+		policy = policy_find(set, policy->fallback);
+	}
+	if (!policy || lacking(policy, support) || policy->choose_count) {
+		policy = policy_find(set, "profile");
+		if (!policy)
+			return NULL;
+	}
+	snprintf(ret_use->asked, sizeof(ret_use->asked), "%s", asked);
+	snprintf(ret_use->used, sizeof(ret_use->used), "%s", policy->name);
+	snprintf(ret_use->why, sizeof(ret_use->why), "%s", why ? why : "");
+	return policy;
+}

@@ -1,0 +1,125 @@
+/* Reads policy files from directories; what they mean is policy.c's. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "spank/base/cleanup.h"
+#include "spank/policy/policy.h"
+
+#define FILE_SIZE_MAX 65536
+
+/* "nap.json" -> "nap"; other names are not policies (the schema lies beside them as policy.schema.json). */
+static bool name_of_file(const char *file, char ret_name[POLICY_NAME_MAX])
+{
+	size_t length = strlen(file);
+
+	if (length <= 5 || length - 5 >= POLICY_NAME_MAX || strcmp(file + length - 5, ".json") != 0 || file[0] == '.')
+		return false;
+	memcpy(ret_name, file, length - 5);
+	ret_name[length - 5] = '\0';
+	return strchr(ret_name, '.') == NULL;
+}
+
+static int read_file(int directory, const char *file, char *buffer, size_t size, size_t *ret_length)
+{
+	cleanup_close int descriptor = openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat status;
+	ssize_t got;
+
+	if (descriptor < 0)
+		return -errno;
+	if (fstat(descriptor, &status) < 0)
+		return -errno;
+	if (!S_ISREG(status.st_mode) || status.st_size >= (off_t)size)
+		return -EINVAL;
+	got = read(descriptor, buffer, size);
+	if (got < 0)
+		return -errno;
+	*ret_length = (size_t)got;
+	return 0;
+}
+
+static void load_file(int directory, const char *path, const char *file, const char *name, struct policy_set *set,
+                      struct error *error)
+{
+	cleanup_free char *text = NULL;
+	struct error problem = {""};
+	size_t length = 0;
+	int rc;
+
+	if (set->count == POLICY_COUNT_MAX) {
+		error_set(error, -ENOSPC, "policy '%s/%s' left out: more than %d policies", path, file,
+		          POLICY_COUNT_MAX);
+		return;
+	}
+	text = malloc(FILE_SIZE_MAX);
+	if (!text) {
+		error_set(error, -ENOMEM, "policy '%s/%s' left out: no memory to read it", path, file);
+		return;
+	}
+	rc = read_file(directory, file, text, FILE_SIZE_MAX, &length);
+	if (rc < 0)
+		error_set(&problem, rc, "not a readable regular file under %d bytes (%s)", FILE_SIZE_MAX,
+		          strerror(-rc));
+	else
+		rc = policy_parse(text, length, name, &set->policy[set->count], &problem);
+	if (rc < 0)
+		error_set(error, rc, "policy '%s/%s' left out: %s", path, file, problem.text);
+	else
+		set->count++;
+}
+
+/* only: that policy alone, NULL for all. */
+static void load_directory(const char *path, const char *only, struct policy_set *set, struct error *error)
+{
+	cleanup_closedir DIR *directory = opendir(path);
+	char name[POLICY_NAME_MAX];
+	struct dirent *entry;
+
+	if (!directory && errno != ENOENT)
+		error_set(error, -errno, "the policies in '%s' are left out: %s", path, strerror(errno));
+	if (!directory)
+		return;
+	while ((errno = 0, entry = readdir(directory)))
+		if (name_of_file(entry->d_name, name) && (!only || strcmp(only, name) == 0) && !policy_find(set, name))
+			load_file(dirfd(directory), path, entry->d_name, name, set, error);
+	if (errno)
+		error_set(error, -errno, "policies in '%s' are left out: %s", path, strerror(errno));
+}
+
+static int by_name(const void *left, const void *right)
+{
+	return strcmp(((const struct policy *)left)->name, ((const struct policy *)right)->name);
+}
+
+static void load(const char *const directories[], size_t directory_count, const char *only, struct policy_set *ret_set,
+                 struct error *error)
+{
+	ret_set->count = 0;
+	for (size_t i = 0; i < directory_count; i++)
+		if (directories[i][0])
+			load_directory(directories[i], only, ret_set, error);
+}
+
+void policy_load(const char *const directories[], size_t directory_count, struct policy_set *ret_set,
+                 struct error *error)
+{
+	load(directories, directory_count, NULL, ret_set, error);
+	qsort(ret_set->policy, ret_set->count, sizeof(ret_set->policy[0]), by_name);
+}
+
+bool policy_is_left_out(const char *const directories[], size_t directory_count, const char *name, struct error *error)
+{
+	cleanup_free struct policy_set *set = calloc(1, sizeof(*set));
+	struct error why = {""};
+
+	if (!set)
+		return false;
+	load(directories, directory_count, name, set, &why);
+	if (why.text[0])
+		error_set(error, -EINVAL, "%s", why.text);
+	return why.text[0] != '\0';
+}

@@ -1,0 +1,196 @@
+#include "spank/record/node.h"
+
+#include "spank/base/json.h"
+#include "spank/base/memory.h"
+#include "spank/record/parts/policy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAMES     JSON_LETTERS JSON_DIGITS "._-"
+#define CORES_MAX 1000000
+
+static json_t *id_write(uint32_t id)
+{
+	return id == RECORD_NODE_NONE ? json_null() : json_integer((json_int_t)id);
+}
+
+json_t *record_node_write(const struct record_node *node)
+{
+	return json_pack(
+	        "{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:f, s:f, s:I, s:I, "
+	        "s:s, s:I, s:I}",
+	        "v", 1, "kind", "node", "node", node->node, "cluster", node->cluster, "job_id",
+	        (json_int_t)node->job_id, "array_job_id", id_write(node->array_job_id), "array_task_id",
+	        id_write(node->array_task_id), "het_job_id", id_write(node->het_job_id), "het_offset",
+	        id_write(node->het_offset), "restart_count", (json_int_t)node->restart_count, "uid",
+	        (json_int_t)node->uid, "gid", (json_int_t)node->gid, "nodes", node->nodes, "restart_known",
+	        (int)node->run.known, "timeless", (int)node->run.timeless, "policy", record_policy_write(&node->policy),
+	        "start_s", node->start_s, "end_s", node->end_s, "cores", (json_int_t)node->cores, "cores_total",
+	        (json_int_t)node->cores_total, "energy_why", node->energy_why, "steps_left_out",
+	        (json_int_t)node->steps_left_out, "steps_summed", (json_int_t)node->steps_summed);
+}
+
+static bool id_get(const json_t *object, const char *key, bool null_ok, uint32_t *ret_id)
+{
+	const json_t *value = json_object_get(object, key);
+	uint64_t id;
+
+	if (null_ok && json_is_null(value)) {
+		*ret_id = RECORD_NODE_NONE;
+		return true;
+	}
+	if (!integer_of(value, UINT32_MAX - 1, &id))
+		return false;
+	*ret_id = (uint32_t)id;
+	return true;
+}
+
+static bool times_get(const json_t *object, double *ret_start_s, double *ret_end_s)
+{
+	double start = json_number_value(json_object_get(object, "start_s"));
+	double end = json_number_value(json_object_get(object, "end_s"));
+
+	if (!(start >= 0 && start < 1e11 && end >= 0 && end < 1e11))
+		return false;
+	*ret_start_s = start;
+	*ret_end_s = end < start ? start : end; /* the clock was set back meanwhile */
+	return true;
+}
+
+static bool step_id_ok(const char *id)
+{
+	return strcmp(id, "batch") == 0 || strcmp(id, "extern") == 0 || strcmp(id, "interactive") == 0 ||
+	       (id[0] && characters_ok(id, JSON_DIGITS));
+}
+
+static int steps_get(const json_t *json, struct record_node *node, struct error *error)
+{
+	const json_t *steps = json_object_get(json, "steps"), *value;
+	size_t i;
+
+	if (!json_is_array(steps) || json_array_size(steps) > RECORD_NODE_STEPS_MAX)
+		return error_set(error, -EINVAL, "\"steps\" is no list of at most %d", RECORD_NODE_STEPS_MAX);
+	node->step = memory_array(json_array_size(steps) + 1, sizeof(*node->step));
+	for (i = 0; node->step && (value = json_array_get(steps, i)); i++) {
+		struct record_step *step = &node->step[node->step_count++];
+
+		if (!text_get(value, "id", step->id, sizeof(step->id), NAMES) || !step_id_ok(step->id) ||
+		    !times_get(value, &step->start_s, &step->end_s))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: id or times", i);
+		if (json_object_get(value, "policy") && !record_policy_read(value, &step->policy))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: policy", i);
+		if (!record_energy_read(json_object_get(value, "energy"), &step->energy))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: energy", i);
+		if (!record_grant_read(json_object_get(value, "grant"), &step->grant))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: grant", i);
+		if (!record_csv_read(json_object_get(value, "csv"), &step->csv))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: csv", i);
+		if (!record_wait_read(json_object_get(value, "wait"), &step->wait, &node->profile))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: wait", i);
+	}
+	return 0;
+}
+
+static int identity_get(const json_t *json, struct record_node *node, struct error *error)
+{
+	const char *kind = json_string_value(json_object_get(json, "kind"));
+
+	if (!kind || strcmp(kind, "node") != 0 || json_integer_value(json_object_get(json, "v")) != 1)
+		return error_set(error, -EINVAL, "no node record of version 1");
+	if (!text_get(json, "node", node->node, sizeof(node->node), NAMES) || !node->node[0] || node->node[0] == '.' ||
+	    !text_get(json, "cluster", node->cluster, sizeof(node->cluster), NAMES) || !node->cluster[0])
+		return error_set(error, -EINVAL, "\"node\" or \"cluster\" is no name");
+	if (!id_get(json, "job_id", false, &node->job_id) || !id_get(json, "array_job_id", true, &node->array_job_id) ||
+	    !id_get(json, "array_task_id", true, &node->array_task_id) ||
+	    !id_get(json, "het_job_id", true, &node->het_job_id) ||
+	    !id_get(json, "het_offset", true, &node->het_offset) ||
+	    !id_get(json, "restart_count", false, &node->restart_count) || !id_get(json, "gid", false, &node->gid))
+		return error_set(error, -EINVAL, "an id is no number");
+	node->nodes = json_string_value(json_object_get(json, "nodes"));
+	if (!node->nodes || !characters_ok(node->nodes, NAMES "[],"))
+		return error_set(error, -EINVAL, "\"nodes\" is no node list");
+	return 0;
+}
+
+static int facts_get(const json_t *json, struct record_node *node, struct error *error)
+{
+	uint64_t cores, cores_total;
+
+	if (!record_policy_read(json, &node->policy))
+		return error_set(error, -EINVAL, "\"policy\"");
+	if (!times_get(json, &node->start_s, &node->end_s))
+		return error_set(error, -EINVAL, "\"start_s\" or \"end_s\"");
+	run_read(json, &node->run);
+	node->run.start_s = node->start_s;
+	node->run.end_s = node->end_s;
+	if (!integer_get(json, "cores", CORES_MAX, &cores) ||
+	    !integer_get(json, "cores_total", CORES_MAX, &cores_total))
+		return error_set(error, -EINVAL, "\"cores\" or \"cores_total\"");
+	node->cores = (uint32_t)cores;
+	node->cores_total = (uint32_t)cores_total;
+	if (!integer_get(json, "steps_left_out", JSON_COUNT_MAX, &node->steps_left_out))
+		return error_set(error, -EINVAL, "\"steps_left_out\"");
+	if (!integer_maybe(json, "steps_summed", JSON_COUNT_MAX, &node->steps_summed))
+		return error_set(error, -EINVAL, "\"steps_summed\"");
+	return 0;
+}
+
+static int parts_get(const json_t *json, struct record_node *node, struct error *error)
+{
+	if (!record_energy_read(json_object_get(json, "energy"), &node->energy) ||
+	    !record_reason_read(json, "energy_why", node->energy_why, sizeof(node->energy_why)))
+		return error_set(error, -EINVAL, "\"energy\" or \"energy_why\"");
+	if (!record_watts_read(json_object_get(json, "watts"), &node->watts))
+		return error_set(error, -EINVAL, "\"watts\"");
+	if (!record_power_read(json_object_get(json, "power_mw"), &node->power))
+		return error_set(error, -EINVAL, "\"power_mw\"");
+	if (!record_throttle_read(json_object_get(json, "throttle"), &node->throttle))
+		return error_set(error, -EINVAL, "\"throttle\"");
+	return 0;
+}
+
+int record_node_parse(const json_t *json, struct record_node **ret_node, struct error *error)
+{
+	unsigned failures = memory_failures();
+	struct record_node *node = memory_array(1, sizeof(*node));
+	int result = node ? identity_get(json, node, error) : -ENOMEM;
+
+	if (!result)
+		result = facts_get(json, node, error);
+	if (!result)
+		result = parts_get(json, node, error);
+	if (!result)
+		result = steps_get(json, node, error);
+	if (memory_failures() != failures) /* whatever it looked like: it may be good */
+		result = error_set(error, -ENOMEM, "out of memory");
+	if (result) {
+		record_node_free(node);
+		return result;
+	}
+	*ret_node = node;
+	return 0;
+}
+
+void record_node_free(struct record_node *node)
+{
+	if (!node)
+		return;
+	for (size_t i = 0; i < node->step_count; i++) {
+		record_energy_free(&node->step[i].energy);
+		record_wait_free(&node->step[i].wait);
+	}
+	free(node->step);
+	free(node->profile);
+	record_energy_free(&node->energy);
+	record_power_free(&node->power);
+	free(node);
+}
+
+double record_node_share(const struct record_node *node)
+{
+	if (node->cores == 0 || node->cores_total == 0)
+		return -1;
+	return node->cores >= node->cores_total ? 1 : (double)node->cores / node->cores_total;
+}

@@ -1,0 +1,86 @@
+/*
+ * A node's record: what one node knows of one job, {"v": 1, "kind": "node", "node": ..., the job's ids, its parts,
+ * "steps": [...]}; written, and parsed: every number bounded, every string checked. Pure.
+ *
+ * It is hostile input: it has been on a file system that others may share, and part of it was a claim from the start.
+ */
+#ifndef MPIWAIT_SPANK_RECORD_NODE_H
+#define MPIWAIT_SPANK_RECORD_NODE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "spank/base/error.h"
+#include "spank/policy/policy.h"
+#include "spank/record/parts/csv.h"
+#include "spank/record/parts/energy.h"
+#include "spank/record/parts/grant.h"
+#include "spank/record/parts/power.h"
+#include "spank/record/parts/throttle.h"
+#include "spank/record/parts/wait.h"
+#include "spank/record/parts/watts.h"
+#include "spank/record/run.h"
+
+#define NODE_RECORD_MAX       (4 * 1024 * 1024) /* bytes */
+#define RECORD_NODE_NAME_MAX  64
+#define RECORD_NODE_LIST_MAX  (32 * 1024) /* bytes of a node list in Slurm's notation */
+#define RECORD_NODE_NONE      UINT32_MAX
+#define RECORD_NODE_STEPS_MAX 4096
+
+struct record_step {
+	char id[16];
+	struct policy_use policy; /* asked "": the job's */
+	double start_s;
+	double end_s;
+	struct record_energy energy;
+	struct record_grant grant;
+	struct record_csv csv;
+	struct record_wait wait;
+};
+
+struct record_node {
+	char node[RECORD_NODE_NAME_MAX];
+	char cluster[64];
+	uint32_t job_id;
+	uint32_t array_job_id; /* RECORD_NODE_NONE: none */
+	uint32_t array_task_id;
+	uint32_t het_job_id;
+	uint32_t het_offset;
+	uint32_t restart_count;
+	struct job_run run; /* start_s to end_s */
+	uint32_t uid;       /* is written, for people */
+	uint32_t gid;
+	const char *nodes; /* the job's node list, borrowed from the JSON value: who frees that puts a copy here */
+	struct policy_use policy;
+	double start_s;
+	double end_s;
+	uint32_t cores; /* 0: not known */
+	uint32_t cores_total;
+	struct record_energy energy;
+	char energy_why[65];
+	struct record_watts watts;
+	struct record_power power;
+	struct record_throttle throttle;
+	uint64_t steps_left_out;
+	uint64_t steps_summed; /* that have lost details */
+	size_t step_count;
+	struct record_step *step;
+	struct profile *profile; /* of all steps; NULL: none */
+};
+
+/* The record but for its parts, which the caller sets, and its steps. NULL: no memory. */
+json_t *record_node_write(const struct record_node *node);
+
+/*
+ * Parses one node's record. *ret_node is freed by record_node_free; only its node list is borrowed from json. Returns
+ * 0, -EINVAL with the field that is wrong, or -ENOMEM.
+ */
+int record_node_parse(const json_t *json, struct record_node **ret_node, struct error *error);
+void record_node_free(struct record_node *node);
+
+/* How much of the node's energy is the job's, by its cores; negative: not known. */
+double record_node_share(const struct record_node *node);
+
+#endif

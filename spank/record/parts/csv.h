@@ -1,0 +1,29 @@
+/*
+ * What a job's record says of the files of csv=: on how many nodes they were written, and on how many not, and why.
+ * Each step counts for itself. Pure.
+ */
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_CSV_H
+#define MPIWAIT_SPANK_RECORD_PARTS_CSV_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spank/record/parts/csv_outcome.h"
+
+struct record_csv {
+	uint64_t nodes[CSV_OUTCOMES];
+};
+
+json_t *record_csv_write(enum csv_outcome outcome);
+
+/* From a step's "csv", hostile input; without one *ret_csv is zeros. Returns whether it is what a node writes. */
+bool record_csv_read(const json_t *json, struct record_csv *ret_csv);
+
+/* Adds one step of one node up. */
+void record_csv_add(struct record_csv *sum, const struct record_csv *from);
+
+/* As record.schema.json says; NULL where no files were asked for. */
+json_t *record_csv_print(const struct record_csv *csv);
+
+#endif

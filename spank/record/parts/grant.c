@@ -1,0 +1,99 @@
+#include "spank/record/parts/grant.h"
+
+#include "spank/base/json.h"
+#include "spank/record/parts/number.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static json_t *refusals_json(const struct record_grant *grant)
+{
+	json_t *refused = json_object();
+
+	for (size_t i = 0; i < grant->refusals; i++)
+		json_object_set_new(refused, grant->refusal[i].why, json_integer((json_int_t)grant->refusal[i].cores));
+	return refused;
+}
+
+json_t *record_grant_write(const struct record_grant *grant)
+{
+	return json_pack("{s:s, s:I, s:o, s:I, s:I}", "mode", grant->mode, "cores", (json_int_t)grant->cores, "refused",
+	                 refusals_json(grant), "transitions", (json_int_t)grant->transitions, "low_us",
+	                 (json_int_t)grant->low_us);
+}
+
+/* A few words of ours. */
+static bool why_ok(const char *why)
+{
+	return why[0] && strlen(why) < RECORD_GRANT_WHY_MAX && characters_ok(why, JSON_LETTERS JSON_DIGITS " '-=,.");
+}
+
+static bool mode_ok(const char *mode)
+{
+	return mode && (strcmp(mode, "lease") == 0 || strcmp(mode, "file") == 0);
+}
+
+bool record_grant_read(const json_t *json, struct record_grant *ret_grant)
+{
+	json_t *refused = json_object_get(json, "refused"), *cores;
+	const char *mode = json_string_value(json_object_get(json, "mode")), *why;
+
+	*ret_grant = (struct record_grant){.mode = ""};
+	if (!json || json_is_null(json))
+		return true;
+	if (!mode_ok(mode) || !integer_get(json, "cores", JSON_COUNT_MAX, &ret_grant->cores) ||
+	    !integer_get(json, "transitions", JSON_COUNT_MAX, &ret_grant->transitions) ||
+	    !integer_get(json, "low_us", JSON_COUNT_MAX, &ret_grant->low_us) || !json_is_object(refused) ||
+	    json_object_size(refused) > RECORD_GRANT_REFUSALS)
+		return false;
+	snprintf(ret_grant->mode, sizeof(ret_grant->mode), "%s", mode);
+	json_object_foreach(refused, why, cores)
+	{
+		struct record_refusal *refusal = &ret_grant->refusal[ret_grant->refusals++];
+
+		if (!why_ok(why) || !integer_of(cores, JSON_COUNT_MAX, &refusal->cores))
+			return false;
+		snprintf(refusal->why, sizeof(refusal->why), "%s", why);
+	}
+	return true;
+}
+
+static struct record_refusal *refusal_find(struct record_grant *grant, const char *why)
+{
+	for (size_t i = 0; i < grant->refusals; i++)
+		if (strcmp(grant->refusal[i].why, why) == 0)
+			return &grant->refusal[i];
+	if (grant->refusals == RECORD_GRANT_REFUSALS)
+		return &grant->refusal[RECORD_GRANT_REFUSALS - 1];
+	snprintf(grant->refusal[grant->refusals].why, RECORD_GRANT_WHY_MAX, "%s", why);
+	return &grant->refusal[grant->refusals++];
+}
+
+void record_grant_add(struct record_grant *sum, const struct record_grant *from)
+{
+	if (!from->mode[0])
+		return;
+	memcpy(sum->mode, from->mode, sizeof(sum->mode));
+	sum->cores += from->cores;
+	sum->transitions += from->transitions;
+	sum->low_us += from->low_us;
+	for (size_t i = 0; i < from->refusals; i++)
+		refusal_find(sum, from->refusal[i].why)->cores += from->refusal[i].cores;
+}
+
+json_t *record_grant_print(const struct record_grant *grant)
+{
+	json_t *json;
+
+	if (!grant->mode[0])
+		return NULL;
+	json = json_pack("{s:s, s:I}", "mode", grant->mode, "cores", (json_int_t)grant->cores);
+	if (grant->refusals > 0)
+		json_object_set_new(json, "refused", refusals_json(grant));
+	/* With the other mode it is the ranks who write, and only they know: see "wait". */
+	if (strcmp(grant->mode, "lease") == 0) {
+		json_object_set_new(json, "transitions", json_integer((json_int_t)grant->transitions));
+		json_object_set_new(json, "low_s", record_seconds_of(grant->low_us));
+	}
+	return json;
+}

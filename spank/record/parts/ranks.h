@@ -1,0 +1,97 @@
+/*
+ * The waits of single ranks in records: written by a node, shortened to their sums, read, listed, and printed. Pure.
+ *
+ * A node's: "ranks": [[rank, wait_us, asleep_us], ...], or where there is no room for that
+ * "omitted": {"count", "wait_us", "asleep_us", "min": [rank, wait_us], "max": [rank, wait_us]}.
+ *
+ * The job's are exact while they fit. Where they do not, the record has quantiles (each is the wait of one rank, the
+ * nearest by order) and the ranks that waited most and least.
+ */
+#ifndef MPIWAIT_SPANK_RECORD_PARTS_RANKS_H
+#define MPIWAIT_SPANK_RECORD_PARTS_RANKS_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define RECORD_RANK_MAX ((1 << 24) - 1)
+
+struct record_rank {
+	int32_t rank; /* -1: not known */
+	uint64_t wait_us;
+	uint64_t asleep_us;
+};
+
+struct record_ranks {
+	size_t count;
+	struct record_rank *rank;
+	uint64_t omitted; /* ranks that are not listed, with their sums and extremes */
+	struct record_rank omitted_sum;
+	struct record_rank omitted_min;
+	struct record_rank omitted_max;
+};
+
+struct sum_rank {
+	int32_t rank;
+	uint32_t node; /* index of the node */
+	uint32_t step; /* index of the step */
+	double wait_s;
+	double asleep_s;
+};
+
+/* Of one step. */
+struct sum_waited {
+	double ranks;
+	double wait_s;
+};
+
+struct sum_ranks {
+	size_t count; /* step after step, each by rank; by rank alone where the whole world is there just once */
+	struct sum_rank *rank;
+	double omitted; /* ranks that are in the sums but not in the list */
+	double total_s, asleep_s;
+	struct sum_rank min, max;
+};
+
+/* Names by the indexes in struct sum_rank. */
+struct record_names {
+	const char **node;
+	const char **step; /* NULL: there is one step only */
+};
+
+/* How much of a record is printed. */
+struct record_detail {
+	bool ranks;  /* the wait of every rank */
+	bool asleep; /* and how much of it each of them slept */
+	bool nodes;  /* and where it ran */
+	bool sizes;  /* of messages */
+	size_t steps;
+	size_t calls;
+};
+
+void record_rank_write(json_t *ranks, const struct record_rank *rank);
+
+/* Instead of the list what can still be merged; where that is so already, nothing. NULL and null: nothing. */
+void record_ranks_shorten(json_t *wait);
+
+/* From a step's "wait", hostile input. Returns whether it is what a node writes. */
+bool record_ranks_read(const json_t *wait, struct record_ranks *ret_ranks);
+void record_ranks_free(struct record_ranks *ranks);
+
+/* One step's on one node; there must be room in the list. */
+void record_ranks_add(struct sum_ranks *sum, const struct record_ranks *from, uint32_t node, uint32_t step,
+                      struct sum_waited *waited);
+
+/* Puts the list in order; is_whole: all ranks of a world of that size are there, as far as is known. */
+void record_ranks_sort(struct sum_ranks *sum, bool is_whole, double world);
+
+/* How many, listed or not. */
+double record_ranks_count(const struct sum_ranks *sum);
+
+/* Sets "min" and "max"; and the lists, or what stands for them. */
+void record_ranks_print_ends(json_t *wait, const struct sum_ranks *sum, const struct record_names *names);
+void record_ranks_print(json_t *wait, const struct sum_ranks *sum, const struct record_names *names,
+                        const struct record_detail *detail);
+
+#endif

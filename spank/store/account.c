@@ -1,0 +1,181 @@
+#include "spank/store/account.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/base/memory.h"
+#include "spank/record/job_record.h"
+#include "spank/store/account_row.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <slurm/slurm.h>
+#include <slurm/slurm_errno.h>
+#include <slurm/slurmdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define DESCRIPTORS 64 /* of this program, at most */
+
+/* From 25.11 on a finished job's TRES can be set. */
+#define HAS_TRES (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0))
+
+struct account {
+	void *connection;
+	bool failed; /* a transaction may be open */
+};
+
+/*
+ * Slurm writes a message's length and the message apart: Nagle's algorithm holds the second back for the 40 ms after
+ * which the first is acknowledged, half of what a record took. libslurm does not tell which descriptor is its own, and
+ * this program has no other connection. Best effort.
+ */
+static void write_at_once(void)
+{
+	for (int fd = STDERR_FILENO + 1; fd < DESCRIPTORS; fd++) {
+		struct sockaddr_storage peer;
+		socklen_t length = sizeof(peer);
+		const int on = 1;
+
+		if (getpeername(fd, (struct sockaddr *)&peer, &length) == 0 &&
+		    (peer.ss_family == AF_INET || peer.ss_family == AF_INET6))
+			setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	}
+}
+
+int account_open(struct account **ret_account, struct error *error)
+{
+	static bool initialised;
+	struct account *account = calloc(1, sizeof(*account));
+
+	if (!account)
+		return error_set(error, -ENOMEM, "out of memory");
+	if (!initialised)
+		slurm_init(NULL);
+	initialised = true;
+	errno = 0;
+	account->connection = slurmdb_connection_get(NULL);
+	if (!account->connection || errno) {
+		int reason = errno;
+
+		account_close(account);
+		return error_set(error, -EIO, "no connection to slurmdbd: %s", slurm_strerror(reason));
+	}
+	write_at_once();
+	*ret_account = account;
+	return 0;
+}
+
+void account_close(struct account *account)
+{
+	if (!account)
+		return;
+	if (account->connection)
+		slurmdb_connection_close(&account->connection);
+	free(account);
+}
+
+static int row_modify(struct account *account, struct query *query, enum site_field field, char *text, double joules,
+                      struct error *error)
+{
+	slurmdb_job_rec_t change = {0};
+	void *changed;
+	int count;
+
+	change.derived_ec = NO_VAL; /* or it is written */
+	if (field == SITE_FIELD_ADMIN_COMMENT)
+		change.admin_comment = text;
+	else if (field == SITE_FIELD_SYSTEM_COMMENT)
+		change.system_comment = text;
+#if ACCOUNT_HAS_EXTRA
+	else
+		change.extra = text;
+#endif
+#if HAS_TRES
+	char tres[40];
+
+	snprintf(tres, sizeof(tres), "3=%.0f", joules); /* 3: energy, fixed in every release */
+	if (joules >= 0)
+		change.tres_alloc_str = tres;
+#else
+	(void)joules;
+#endif
+	errno = 0;
+	changed = slurmdb_job_modify(account->connection, &query->condition, &change);
+	if (!changed)
+		return error_set(error, -EIO, "slurmdbd did not modify the job: %s", slurm_strerror(errno));
+	count = slurm_list_count(changed);
+	slurm_list_destroy(changed);
+	return count == 1 ? 0 : error_set(error, -EIO, "slurmdbd modified %d rows instead of one", count);
+}
+
+static int row_commit(struct account *account, struct query *query, enum site_field field, const char *text,
+                      struct error *error)
+{
+	__attribute__((cleanup(row_free))) struct row row = {0};
+
+	if (slurmdb_connection_commit(account->connection, 1) != SLURM_SUCCESS)
+		return error_set(error, -EIO, "slurmdbd did not commit: %s", slurm_strerror(errno));
+	if (row_again(account->connection, query, &row, error) == 1 && row.field[field] &&
+	    strcmp(row.field[field], text) == 0)
+		return 0;
+	return error_set(error, -EIO, "slurmdbd has committed, and what it should have is not there");
+}
+
+/* The first field from the site's on that takes the record. Returns 0, -EALREADY or -EEXIST. */
+static int field_choose(const struct row *row, enum site_field field, const struct record *record,
+                        enum site_field *ret_field, char **ret_text)
+{
+	const enum site_field last = ACCOUNT_HAS_EXTRA ? SITE_FIELD_EXTRA : SITE_FIELD_SYSTEM_COMMENT;
+
+	for (int i = (int)field; i <= (int)last; i++) {
+		int result = record_combine(row->field[i], record, ret_text);
+
+		*ret_field = (enum site_field)i;
+		if (result != -EEXIST && result != -EFBIG)
+			return result;
+	}
+	return -EEXIST;
+}
+
+static const char *field_name(enum site_field field)
+{
+	static const char *const names[] = {"admin_comment", "system_comment", "extra"};
+
+	return names[field];
+}
+
+int account_store(struct account *account, const struct account_run *run, enum site_field field,
+                  const struct record *record, double joules, struct error *error)
+{
+	__attribute__((cleanup(row_free))) struct row row = {0};
+	__attribute__((cleanup(query_free))) struct query query = {0};
+	cleanup_free char *text = NULL;
+	enum site_field chosen = field;
+	unsigned failures = memory_failures();
+	int result = account->failed ? error_set(error, -EIO, "nothing is stored after a failure")
+	                             : row_find(account->connection, run, &query, &row, error);
+
+	if (memory_failures() != failures) /* a field that could not be copied looks as if it were free */
+		result = -ENOMEM;
+	account->failed |= result == -EIO;
+	if (result)
+		return result;
+	result = field_choose(&row, field, record, &chosen, &text);
+	if (result == -EEXIST)
+		return error_set(error, result, "every comment field from \"%s\" on is taken by somebody else's text",
+		                 field_name(field));
+	if (result)
+		return error_set(error, result, "%s", strerror(-result));
+	if (chosen != field)
+		log_info("job %" PRIu32 ": \"%s\" holds somebody else's text; the record goes into \"%s\"", run->job_id,
+		         field_name(field), field_name(chosen));
+	result = row_modify(account, &query, chosen, text, joules, error);
+	if (!result)
+		result = row_commit(account, &query, chosen, text, error);
+	account->failed |= result != 0;
+	return result;
+}

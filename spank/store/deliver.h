@@ -1,0 +1,37 @@
+/* Store: one job's merged record into the site's sink. */
+#ifndef MPIWAIT_SPANK_STORE_DELIVER_H
+#define MPIWAIT_SPANK_STORE_DELIVER_H
+
+#include "spank/base/error.h"
+#include "spank/policy/site.h"
+#include "spank/store/account.h"
+#include "spank/store/job_files.h"
+#include "spank/store/spool.h"
+
+/* The connection is opened by the first job that needs it. */
+struct store {
+	const struct site *site;
+	struct spool *spool;
+	struct account *account;
+};
+
+/* Of which nodes a record is made though some are missing. Without a shared spool they always are. */
+enum store_accept {
+	STORE_COMPLETE, /* of none */
+	STORE_ALONE,    /* the first, where no other has been seen: the spool may not be shared */
+	STORE_ANY
+};
+
+#define STORE_LEFT 1 /* nodes are missing */
+
+/*
+ * Locks a job, waiting at most so long, reads what its nodes have left, merges and stores it, and removes what they
+ * left. Returns 0 (also where another was faster, the site wants no record of such a job, or a better one is there),
+ * STORE_LEFT, ACCOUNT_NOT_YET, -EBUSY (another has the lock), -EIO (the sink fails, other jobs would fare no better) or
+ * another -errno.
+ */
+int store_job(struct store *store, const char *key, enum store_accept accept, unsigned wait_s, struct error *error);
+
+void store_close(struct store *store);
+
+#endif

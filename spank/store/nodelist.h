@@ -1,0 +1,24 @@
+/* A job's node list, expanded by Slurm's own library: only in mpi-wait-node, because the plugin does not link it. */
+#ifndef MPIWAIT_SPANK_STORE_NODELIST_H
+#define MPIWAIT_SPANK_STORE_NODELIST_H
+
+#include <stddef.h>
+
+struct nodelist;
+
+/* NULL where the text is no node list, or names nobody. */
+struct nodelist *nodelist_new(const char *text);
+void nodelist_free(struct nodelist *list);
+
+int nodelist_count(const struct nodelist *list);
+
+/* How many nodes a text names, 0 where it is no node list; the first one's name goes into buffer. */
+int nodelist_first(const char *text, char *buffer, size_t size);
+
+/* Takes the first node off the list: its name, the caller's to free, or NULL. */
+char *nodelist_shift(struct nodelist *list);
+
+/* The node's place in the list, from 0, or -1. */
+int nodelist_find(const struct nodelist *list, const char *node);
+
+#endif

@@ -1,0 +1,178 @@
+#include "spank/store/outbox.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/record/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#define DESCRIPTORS_FALLBACK 65536
+
+int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, char key[OUTBOX_KEY_MAX],
+               struct error *error)
+{
+	if (strlen(cluster) >= 64 || !files_name_ok(cluster))
+		return error_set(error, -EINVAL, "cluster name \"%.64s\" cannot be part of a file name", cluster);
+	snprintf(key, OUTBOX_KEY_MAX, "%s-%" PRIu32 "-%" PRIu32, cluster, job_id, restart_count);
+	return 0;
+}
+
+/* The number after the last dash, which is cut off. */
+static int number_take(char *text, uint32_t *ret_number)
+{
+	char *dash = strrchr(text, '-'), *end;
+	unsigned long long number;
+
+	if (!dash || dash[1] < '0' || dash[1] > '9')
+		return -EINVAL;
+	number = strtoull(dash + 1, &end, 10);
+	if (*end || number >= UINT32_MAX)
+		return -EINVAL;
+	*dash = '\0';
+	*ret_number = (uint32_t)number;
+	return 0;
+}
+
+int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, uint32_t *ret_restart_count)
+{
+	char text[OUTBOX_KEY_MAX];
+
+	if (!files_name_ok(key) || strlen(key) >= sizeof(text))
+		return -EINVAL;
+	strcpy(text, key);
+	if (number_take(text, ret_restart_count) || number_take(text, ret_job_id) || strlen(text) >= 64 || !text[0])
+		return -EINVAL;
+	strcpy(cluster, text);
+	return 0;
+}
+
+bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run)
+{
+	cleanup_close int outbox = files_directory(AT_FDCWD, directory ? directory : OUTBOX_DIRECTORY, 0);
+	json_auto_t *json = NULL;
+	char name[FILES_NAME_MAX + 1];
+	struct job_run other;
+	int result;
+
+	if (outbox < 0 || (size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
+		return true;
+	result = files_read_json(outbox, name, NODE_RECORD_MAX, &json);
+	if (result)
+		return files_is_bad(result);
+	return !run_read(json, &other) || run_is_same(run, &other);
+}
+
+int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error)
+{
+	cleanup_close int outbox = files_directory_path(directory ? directory : OUTBOX_DIRECTORY, 0700);
+	char name[FILES_NAME_MAX + 1];
+	int result = outbox;
+
+	if (outbox >= 0 && (size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
+		result = -ENAMETOOLONG;
+	if (result >= 0)
+		result = files_write(outbox, name, 0600, record, strlen(record), true);
+	if (result < 0)
+		return error_set(error, result, "outbox \"%s\": %s", directory ? directory : OUTBOX_DIRECTORY,
+		                 strerror(-result));
+	return 0;
+}
+
+static void close_from(unsigned first)
+{
+#ifdef SYS_close_range
+	if (syscall(SYS_close_range, first, ~0u, 0) == 0)
+		return;
+#endif
+	for (unsigned descriptor = first; descriptor < DESCRIPTORS_FALLBACK; descriptor++)
+		close((int)descriptor);
+}
+
+/* In the child, where only calls that are safe after a fork of a threaded process are made. */
+static _Noreturn void helper_exec(const char *helper, char *const command[], char *const environment[])
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t none;
+	int null = open("/dev/null", O_RDWR);
+
+	for (int i = 0; i < 3; i++)
+		if (null < 0 || dup2(null, i) < 0)
+			_exit(127);
+	close_from(3);
+	for (int number = 1; number < NSIG; number++)
+		sigaction(number, &action, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (chdir("/"))
+		_exit(127);
+	execve(helper, command, environment);
+	_exit(127);
+}
+
+/* Twice forked: the first child is waited for at once, the second belongs to init. */
+static int detach(const char *helper, char *const command[], char *const environment[])
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child < 0)
+		return -errno;
+	if (child == 0) {
+		pid_t writer;
+
+		setsid();
+		writer = fork();
+		if (writer == 0)
+			helper_exec(helper, command, environment);
+		_exit(writer < 0);
+	}
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return errno == ECHILD ? 0 : -errno; /* ECHILD: the host process ignores SIGCHLD */
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
+}
+
+/* Variables that libslurm and mpi-wait-node read; nothing that a user can have named. */
+static void environment_make(char lines[][PATH_MAX + 32], char *environment[])
+{
+	static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+	static const char *const names[] = {"SLURM_CONF", "SLURMD_NODENAME", "SLURM_CLUSTER_NAME"};
+	size_t count = 0;
+
+	environment[count++] = path;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const char *value = getenv(names[i]);
+
+		if (!value || strlen(value) >= PATH_MAX)
+			continue;
+		snprintf(lines[i], PATH_MAX + 32, "%s=%s", names[i], value);
+		environment[count++] = lines[i];
+	}
+	environment[count] = NULL;
+}
+
+int outbox_writer_start(const char *helper, int argument_count, char *const arguments[], struct error *error)
+{
+	static char verb[] = "drain";
+	cleanup_free char **command = calloc((size_t)argument_count + 3, sizeof(*command));
+	cleanup_free char(*lines)[PATH_MAX + 32] = calloc(3, sizeof(*lines));
+	char *environment[8];
+	int result;
+
+	if (!command || !lines)
+		return error_set(error, -ENOMEM, "out of memory");
+	command[0] = (char *)helper;
+	command[1] = verb;
+	for (int i = 0; i < argument_count; i++)
+		command[2 + i] = arguments[i];
+	environment_make(lines, environment);
+	result = detach(helper, command, environment);
+	return result ? error_set(error, result, "\"%s\" could not be started: %s", helper, strerror(-result)) : 0;
+}

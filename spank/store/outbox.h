@@ -1,0 +1,39 @@
+/*
+ * Outbox: where a node leaves its record of a job, on its own disk, until somebody has stored it.
+ *
+ * <outbox>/<cluster>-<job id>-<restart count>.<node>.json, 0600 root. The epilog does nothing slower than this; the
+ * rest is done by a program that is no child of anybody by the time the epilog returns.
+ */
+#ifndef MPIWAIT_SPANK_STORE_OUTBOX_H
+#define MPIWAIT_SPANK_STORE_OUTBOX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "spank/base/error.h"
+#include "spank/record/run.h"
+
+#define OUTBOX_DIRECTORY "/var/spool/mpi-wait/out"
+#define OUTBOX_KEY_MAX   112
+
+/* "cluster-123-0". -EINVAL where the cluster's name is none that may be part of a path. */
+int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, char key[OUTBOX_KEY_MAX],
+               struct error *error);
+
+/* Takes a key apart; the cluster's name may contain dashes itself. Returns 0 or -EINVAL. */
+int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, uint32_t *ret_restart_count);
+
+/* Whether no record of another run of the job lies there under that key. */
+bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run);
+
+/* Stores the record durably; directory NULL: OUTBOX_DIRECTORY. Returns 0 or -errno. */
+int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error);
+
+/*
+ * Starts "<helper> drain [argument...]" in a session of its own, with /dev/null as descriptors 0 to 2, no other
+ * descriptor, and of the environment only what Slurm's client library needs. Leaves no child; returns as soon as the
+ * helper is on its own, and never waits for its work. Returns 0 or -errno.
+ */
+int outbox_writer_start(const char *helper, int argument_count, char *const arguments[], struct error *error);
+
+#endif

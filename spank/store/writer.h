@@ -1,0 +1,52 @@
+/*
+ * Writer: brings records from the outbox to where they are seen, as mpi-wait-node's "drain", "write", "sweep" and
+ * "flush".
+ *
+ * Nothing leaves outbox or spool before slurmdbd has committed it (or, with sink=file, before it lies in <spool>/done).
+ * No connection is held while it waits for anything.
+ */
+#ifndef MPIWAIT_SPANK_STORE_WRITER_H
+#define MPIWAIT_SPANK_STORE_WRITER_H
+
+#include <stdbool.h>
+
+#include "spank/base/error.h"
+#include "spank/policy/site.h"
+#include "spank/store/deliver.h"
+
+struct writer_config {
+	const struct site *site;
+	const char *words;      /* the site arguments as given; NULL: none */
+	const char *outbox;     /* NULL: OUTBOX_DIRECTORY */
+	unsigned first_delay_s; /* from the job's end to the first try, jitter of half of it added */
+	unsigned collect_s;     /* how long the first node waits for the others */
+	bool at_once;           /* flush: no regard to age, and again until nothing is left or flush_s have passed */
+	bool partial;           /* take jobs of which nodes are missing too, whatever their age */
+	unsigned flush_s;
+};
+
+#define WRITER_DEFAULTS                                            \
+	{                                                          \
+		.first_delay_s = 8, .collect_s = 60, .flush_s = 20 \
+	}
+
+#define WRITER_LEFT STORE_LEFT /* something was left for the next sweep */
+
+/*
+ * Every record in this node's outbox, and those that come meanwhile, each right after its job's end here. Does nothing
+ * where another process of this node does that already: what is in the outbox when this is called, one of them sees.
+ * One that does it by other site arguments takes no more, and is waited for.
+ * Returns 0, WRITER_LEFT or -errno.
+ */
+int writer_drain(const struct writer_config *config, const char *node, struct error *error);
+
+/* The same for one job, whatever else is done. */
+int writer_write(const struct writer_config *config, const char *key, const char *node, struct error *error);
+
+/* Everything that is old enough, with one connection, many jobs per commit. Returns 0, WRITER_LEFT or -errno. */
+int writer_sweep(const struct writer_config *config, struct error *error);
+
+/* Every record that is old enough from this node's outbox to the shared spool. Returns 0, WRITER_LEFT or -errno. */
+int writer_move(const struct writer_config *config, struct error *error);
+
+#endif
