@@ -99,7 +99,11 @@ static bool is_one_core(const struct allotment *allotment, const struct holding 
 	int32_t core = allotment->cpu[hwloc_bitmap_first(holding->cpus)].core;
 	int cpu;
 
-	hwloc_bitmap_foreach_begin(cpu, holding->cpus) if (allotment->cpu[cpu].core != core) return false;
+	hwloc_bitmap_foreach_begin(cpu, holding->cpus)
+	{
+		if (allotment->cpu[cpu].core != core)
+			return false;
+	}
 	hwloc_bitmap_foreach_end();
 	return true;
 }
@@ -110,9 +114,8 @@ static bool limits_agree(const struct holdings *holdings, int32_t task, const st
 	for (size_t i = 0; i < holdings->count; i++) {
 		const struct holding *holding = &holdings->item[i];
 
-		if (holding->task == task &&
-		    (holding->use.file != use->file || holding->use.low_khz != use->low_khz ||
-		     holding->use.high_khz != use->high_khz))
+		if (holding->task == task && (holding->use.file != use->file || holding->use.low_khz != use->low_khz ||
+		                              holding->use.high_khz != use->high_khz))
 			return false;
 	}
 	return true;

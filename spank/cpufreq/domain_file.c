@@ -17,9 +17,9 @@
 #define NO_WORD      "-"
 
 /* A version; the holder; what was found; what is written. */
-#define FORMAT                                                                              \
-	"mpi-wait-domain 1\nheld by job %" SCNu32 " step %" SCNu32 " process %" SCNu32     \
-	" start %" SCNu64 " boot %36s\nfound driver %31s governor %31s owner %u:%u:%o\n"   \
+#define FORMAT                                                                                           \
+	"mpi-wait-domain 1\nheld by job %" SCNu32 " step %" SCNu32 " process %" SCNu32 " start %" SCNu64 \
+	" boot %36s\nfound driver %31s governor %31s owner %u:%u:%o\n"                                   \
 	"written %31s low %" SCNu32 " high %" SCNu32 " userspace %u given %u to %u%n"
 #define FORMAT_FIELDS 16
 #define FREE          "mpi-wait-domain 1\nfree\n"
@@ -95,10 +95,10 @@ static bool held_parse(const char *text, struct domain_hold *hold, const char **
 	unsigned sets, gives;
 	int end = 0, file;
 
-	if (sscanf(text, FORMAT, &hold->holder.job_id, &hold->holder.step_id, &hold->holder.process, &hold->holder.start,
-	           hold->holder.boot, change->driver, change->governor, &change->owner.uid, &change->owner.gid,
-	           &change->owner.mode, name, &change->use.low_khz, &change->use.high_khz, &sets, &gives,
-	           &change->user, &end) != FORMAT_FIELDS ||
+	if (sscanf(text, FORMAT, &hold->holder.job_id, &hold->holder.step_id, &hold->holder.process,
+	           &hold->holder.start, hold->holder.boot, change->driver, change->governor, &change->owner.uid,
+	           &change->owner.gid, &change->owner.mode, name, &change->use.low_khz, &change->use.high_khz, &sets,
+	           &gives, &change->user, &end) != FORMAT_FIELDS ||
 	    end == 0 || sets > 1 || gives > 1)
 		return false;
 	change->use.sets_governor = sets;
@@ -124,7 +124,8 @@ int domain_file_parse(const char text[DOMAIN_FILE_SIZE], struct domain_hold *ret
 	copy[DOMAIN_FILE_SIZE] = '\0';
 	hold.held = strncmp(copy, FREE, strlen(FREE)) != 0;
 	if (hold.held && !held_parse(copy, &hold, &why))
-		return error_set(error, -EBADMSG, "no such file of ours, or of a version that this release does not know");
+		return error_set(error, -EBADMSG,
+		                 "no such file of ours, or of a version that this release does not know");
 	if (why)
 		return error_set(error, -EBADMSG, "%s", why);
 	/* printed again it is the same, or it was not ours */

@@ -8,8 +8,8 @@
 #ifndef MPIWAIT_SPANK_CPUFREQ_DOMAIN_FILE_H
 #define MPIWAIT_SPANK_CPUFREQ_DOMAIN_FILE_H
 
-#include "spank/cpufreq/domain.h"
 #include "spank/base/error.h"
+#include "spank/cpufreq/domain.h"
 #include "spank/cpufreq/holder.h"
 
 #define DOMAIN_FILE_DIRECTORY "cpufreq"

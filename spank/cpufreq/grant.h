@@ -3,8 +3,8 @@
  * two modules that change the machine.
  *
  * Slurm's abstract cores become CPUs by hwloc and are checked against where the tasks really may run; wrong or doubtful
- * means no grant, with the reason. Nothing is changed before it is in the domain's file. What the tasks find out is on a page
- * that they share with slurmstepd until their exec.
+ * means no grant, with the reason. Nothing is changed before it is in the domain's file. What the tasks find out is on
+ * a page that they share with slurmstepd until their exec.
  *
  * All that is granted belongs to one thread, the broker's, which grant_prepare starts; the functions below order it to
  * do things, and wait for it with a bound. So they may also be called in a child that shares slurmstepd's memory, as

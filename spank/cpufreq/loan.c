@@ -202,7 +202,7 @@ int loan_end(struct loan *loan, struct error *error)
 	if (!result)
 		result = domain_file_write(file, NULL, NULL);
 	point_pass("freed");
-	return result ? error_set(error, result, "policy%" PRIu32 ": not put back: %s; left to the epilog", loan->policy,
-	                          strerror(-result))
+	return result ? error_set(error, result, "policy%" PRIu32 ": not put back: %s; left to the epilog",
+	                          loan->policy, strerror(-result))
 	              : 0;
 }

@@ -233,7 +233,8 @@ static void refuse(struct pass *pass, int result, const char *what, const struct
 {
 	pass->restore.count.refused++;
 	pass_fail(pass, result);
-	log_error("%s: %s; refused, nothing of it is undone", what, error && error->text[0] ? error->text : strerror(-result));
+	log_error("%s: %s; refused, nothing of it is undone", what,
+	          error && error->text[0] ? error->text : strerror(-result));
 }
 
 static bool is_to_undo(const struct pass *pass, const struct domain_hold *hold)

@@ -17,8 +17,8 @@
 
 #include <stdbool.h>
 
-#include "spank/cpufreq/domain_file.h"
 #include "spank/base/run_directory.h"
+#include "spank/cpufreq/domain_file.h"
 
 struct restore_count {
 	uint32_t domains;  /* of holders that are gone */

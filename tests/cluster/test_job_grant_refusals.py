@@ -113,7 +113,9 @@ def test_cores_that_disagree_with_the_affinity(start: grants.Start) -> None:
 
 @pytest.mark.parametrize(("pages", "granted"), [(0, 0), (1, 1)])
 def test_a_disk_that_is_full_after_the_prolog(start: grants.Start, pages: int, granted: int) -> None:
-    """A domain's file takes a page. Room for so many more pages when slurmstepd begins, and again at its end, when it says what happened."""
+    """A domain's file takes a page.
+
+    Room for so many more pages when slurmstepd begins, and again at its end, when it says what happened."""
     script = (
         "#!/bin/sh\nd=/run/mpi-wait/.full; test -e /run/mpi-wait/.fill || exit 0\n"
         "dd if=/dev/zero of=$d bs=4k 2>/dev/null\ntruncate -s -$(($(cat /run/mpi-wait/.fill) * 4096)) $d\n"

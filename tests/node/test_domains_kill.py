@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.lib.faults import walk
 from tests.lib.domains import KINDS, Node, Snapshot, nodes, step_of_two
+from tests.lib.faults import walk
 
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 REPEATS = 20

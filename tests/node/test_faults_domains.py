@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.faults import walk
 from tests.lib.domains import DRIVER, KINDS, Node, Snapshot, helper, nodes, step_of_two
-
+from tests.lib.faults import walk
 
 PLANS = [plan for plan in walk.PLANS if plan.kind != "memory"]  # of which neither takes any
 

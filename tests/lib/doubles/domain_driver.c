@@ -14,8 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "spank/cpufreq/loan.h"
 #include "spank/base/point.h"
+#include "spank/cpufreq/loan.h"
 #include "spank/cpufreq/restore.h"
 
 #define POLICIES 64

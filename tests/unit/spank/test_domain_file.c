@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "spank/cpufreq/domain_file.h"
 #include "spank/base/files.h"
 #include "spank/base/run_directory.h"
+#include "spank/cpufreq/domain_file.h"
 #include "tests/lib/check.h"
 
 static char home[] = "/tmp/domain-XXXXXX";
