@@ -40,7 +40,7 @@ struct grant;
 int grant_prepare(const struct grant_config *config, struct grant **ret_grant, struct error *error);
 
 /*
- * For a task that is blocked before its exec and bound already. With the last one everything is known: decides, claims,
+ * For a task that is blocked before its exec and bound already. With the last one everything is known: decides, grants,
  * and serves. Waits ten seconds at most. Returns 0, or negative errno with what went wrong for the log.
  */
 int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error *error);
