@@ -64,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--plot", metavar="FILE", type=picture_path, help="draw one page into FILE (.png, .svg or .pdf) instead"
     )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
+    parser.add_argument("--watch", action="store_true", help="your running job: who waits now, each second anew")
+    parser.add_argument("--once", action="store_true", help="with --watch: one look, as text")
     add_output_arguments(parser, "the record and sacct's fields as JSON")
 
 
@@ -145,6 +147,8 @@ def _targets(arguments: argparse.Namespace) -> list[Target | str]:
 
 
 def _check_usage(arguments: argparse.Namespace) -> None:
+    if arguments.once and not arguments.watch:
+        arguments.refuse_usage("--once goes with --watch")
     if sum(map(bool, (arguments.json, arguments.csv, arguments.plot))) > 1:
         arguments.refuse_usage("--json, --csv and --plot exclude each other")
     several = len(arguments.jobs) + len(arguments.record) > 1
@@ -154,9 +158,22 @@ def _check_usage(arguments: argparse.Namespace) -> None:
         arguments.refuse_usage("--duplicates is for one job")
 
 
+def _watch(arguments: argparse.Namespace, targets: list[Target | str]) -> int:
+    others = (arguments.json, arguments.csv, arguments.plot, arguments.duplicates, arguments.all_ranks)
+    if any(others) or len(targets) != 1 or not isinstance(targets[0], Target):
+        arguments.refuse_usage("--watch shows one running job, JOBID[.STEP], and goes with --once, --no-color, --width")
+    try:
+        from ..watch.live import watch
+    except ImportError as error:
+        raise Refusal(f"the Python package '{(error.name or 'rich').split('.')[0]}' is missing (python3-rich)") from None
+    return watch(arguments, targets[0])
+
+
 def run(arguments: argparse.Namespace) -> int:
     _check_usage(arguments)
     targets = _targets(arguments)
+    if arguments.watch:
+        return _watch(arguments, targets)
     founds: list[Found] = []
     spool = arguments.spool if arguments.spool is not None else site_spool() if arguments.jobs else ""
     compared = len(targets) > 1
