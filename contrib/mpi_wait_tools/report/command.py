@@ -160,13 +160,16 @@ def _check_usage(arguments: argparse.Namespace) -> None:
 
 def _watch(arguments: argparse.Namespace, targets: list[Target | str]) -> int:
     others = (arguments.json, arguments.csv, arguments.plot, arguments.duplicates, arguments.all_ranks)
-    if any(others) or len(targets) != 1 or not isinstance(targets[0], Target):
+    target = targets[0]
+    if isinstance(target, str) or len(targets) > 1 or any(others):
         arguments.refuse_usage("--watch shows one running job, JOBID[.STEP], and goes with --once, --no-color, --width")
+        return 2
     try:
         from ..watch.live import watch
     except ImportError as error:
-        raise Refusal(f"the Python package '{(error.name or 'rich').split('.')[0]}' is missing (python3-rich)") from None
-    return watch(arguments, targets[0])
+        name = (error.name or "rich").split(".")[0]
+        raise Refusal(f"the Python package '{name}' is missing (python3-rich): --watch needs it") from None
+    return watch(arguments, target)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,5 +1,7 @@
-"""mpi-wait watch-node: what 'mpi-wait report --watch' has srun start on each node of a job. Prints a look a second, until
-its standard input ends."""
+"""mpi-wait watch-node: what 'mpi-wait report --watch' has srun start on each node of a job.
+
+Prints a look a second, until its standard input ends.
+"""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def _short(number: float | None) -> float | None:
 
 def line_of(look: Look) -> str:
     """With as many of the waiting ranks as there is room for."""
-    values = {"v": VERSION, **vars(look)}
+    values: dict[str, Any] = {"v": VERSION, **vars(look)}
     for name in ("waited", "asleep", "waited_now", "asleep_now", "watts"):
         values[name] = _short(values[name])
     values["least"] = [look.least[0], _short(look.least[1])] if look.least else None

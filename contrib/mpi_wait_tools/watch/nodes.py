@@ -48,7 +48,7 @@ class Nodes:
         self.ended = False
         self.said = ""
         self._given: dict[str, int] = {}
-        self._pending = {name: b"" for name in ("out", "err")}
+        self._pending = {"out": b"", "err": b""}
         self.selector = selectors.DefaultSelector()
         for name, stream in (("out", process.stdout), ("err", process.stderr)):
             if stream is not None:

@@ -59,7 +59,7 @@ def _is_one(descriptor: int) -> int:
     layout = (magic, version, header_size, slot_size, sizes_size)
     if layout != (MAGIC, VERSION, HEADER.size, SLOT_SIZE, SIZES_SIZE):
         return 0
-    return max(0, min(SLOTS_MAX, slots, (size - SLOTS_OFFSET) // SLOT_SIZE))
+    return int(max(0, min(SLOTS_MAX, slots, (size - SLOTS_OFFSET) // SLOT_SIZE)))
 
 
 def _open_wait(lane: tuple[int, ...], most_ns: int) -> tuple[int, str]:

@@ -61,7 +61,8 @@ def _power(looks: Sequence[Look]) -> str:
         return "not known: the nodes' counters are root's alone, or have none"
     of = "" if len(known) == len(looks) else f" of {len(looks)}"
     simulated = ", simulated, not measured" if any(look.simulated for look in looks) else ""
-    return f"{scaled(sum(known), 'W')}, all that runs on {len(known)}{of} {'node' if len(looks) == 1 else 'nodes'}{simulated}"
+    noun = "node" if len(looks) == 1 else "nodes"
+    return f"{scaled(sum(known), 'W')}, all that runs on {len(known)}{of} {noun}{simulated}"
 
 
 def _draw_header(canvas: Canvas, scene: Scene) -> None:
@@ -116,7 +117,8 @@ def _draw_nodes(canvas: Canvas, scene: Scene, rows: int) -> None:
     name = max([len(titles[0]), *(len(safe(look.node, 20)) for look, _ in looks)])
     taken = name + sum(len(title) + 2 for title in titles[1:-1]) + 5 + 2 * watts
     room = max(BAR_MIN, min(BAR_MAX, canvas.width - taken - 2))
-    canvas.heading("Nodes" if len(looks) == len(scene.looks) else f"The {len(looks)} of {len(scene.looks)} nodes that wait most")
+    whole = len(looks) == len(scene.looks)
+    canvas.heading("Nodes" if whole else f"The {len(looks)} of {len(scene.looks)} nodes that wait most")
     canvas.table(titles, [_node_row(look, age_s, room, watts) for look, age_s in looks], left=(0, len(titles) - 1))
 
 
