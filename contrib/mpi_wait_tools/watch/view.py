@@ -16,7 +16,7 @@ from .look import Look, Waiting
 
 NODES_PLAIN, RANKS_PLAIN = 64, 16
 ROWS_MIN = 3
-BAR_MIN, BAR_MAX = 6, 24
+BAR_MIN, BAR_MAX = 6, 40
 STALE_S = 5.0
 
 
@@ -154,7 +154,7 @@ def _draw_least(canvas: Canvas, scene: Scene) -> None:
 
 
 def show_watch(screen: Screen, scene: Scene, keys: str = "") -> str:
-    """keys: what the last line says of the keyboard."""
+    """keys: what the last line of a screen says of the keyboard."""
     wide = screen.width >= WIDTH_TWO_COLUMNS
     top, half = Canvas(screen.width, screen.colour), (screen.width - GAP) // 2
     left, right = (Canvas(half, screen.colour), Canvas(half, screen.colour)) if wide else (top, top)
@@ -175,8 +175,8 @@ def show_watch(screen: Screen, scene: Scene, keys: str = "") -> str:
     lines = top.lines() + (["", *beside(left.lines(), right.lines(), half)] if wide else [])
     if keys:
         foot = Canvas(screen.width, screen.colour)
-        foot.note(Text(keys, style="dim"))
-        lines += ["", *foot.lines()]
-    return written(lines[: screen.height] if screen.height else lines, screen.utf8)
+        foot.text(Text(f"  {keys}", style="dim"))
+        lines = [*lines[: screen.height - 2], "", *foot.lines()]
+    return written(lines, screen.utf8)
 
 

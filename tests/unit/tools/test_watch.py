@@ -1,15 +1,19 @@
-"""mpi-wait report --watch: what a look reads of a segment, the line that it becomes, and the screen; and what is refused."""
+"""mpi-wait report --watch: what a look reads of a segment, its line, the screen, the terminal, and what is refused."""
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
+import select
+import signal
 import struct
 import subprocess
 import sys
-from collections.abc import Iterator
+import termios
 from typing import Any
 
 import pytest
@@ -36,17 +40,16 @@ def names():
 def again(line):
     seen = look.look_of(line)
     return None if seen is None else look.line_of(seen)
+def all_again(lines):
+    return [again(line) for line in lines]
 def written(values):
     longest = [look.Waiting(*row) for row in values.pop("longest")]
     values.pop("v")
     return look.line_of(look.Look(**values, longest=longest))
-def screen(width, height, colour, utf8, nodes, lines, ages):
+def screen(width, height, colour, utf8, nodes, lines, ages, keys):
     job = Watched("12", 12, "", nodes, 192, "a\\x1b[2Jname")
     looks = [(look.look_of(line), age) for line, age in zip(lines, ages)]
-    return view.show_watch(view.Screen(width, height, colour, utf8), view.Scene(job, 192.0, looks), "q ends this")
-def width(line):
-    from rich.text import Text
-    return Text.from_ansi(line).cell_len
+    return view.show_watch(view.Screen(width, height, colour, utf8), view.Scene(job, 192.0, looks), keys)
 name, *arguments = json.load(sys.stdin)
 print(json.dumps(globals()[name](*arguments)))
 """
@@ -103,7 +106,7 @@ def test_a_segment_that_ends_early(tmp_path: pathlib.Path) -> None:
 
 def test_every_claim_has_its_bounds(tmp_path: pathlib.Path) -> None:
     most = 2**64 - 1
-    liar = slot(2**30, wait_ns=most, open_call=BARRIER, open_ns=most - 1000, asleep_ns=most, start=most, lanes=2**32 - 1)
+    liar = slot(2**30, wait_ns=most, open_call=BARRIER, open_ns=most - 1000, asleep_ns=most, start=most, lanes=2**31)
     later = slot(-5, open_call=2**32 - 1, open_ns=5)
     backwards = bytearray(slot(0, open_call=BARRIER))
     struct.pack_into("<QQ", backwards, 128 + 8, most, 1)
@@ -136,23 +139,22 @@ def test_a_line_survives_its_way() -> None:
     assert len(text) <= 1000 and 0 < len(json.loads(text)["longest"]) < 8 and tools("again", text) == text
 
 
-@pytest.mark.parametrize(
-    "spoilt",
-    ["", "hello", "{", "[1]", "{}", "{" * 900, line(v=2), line(ranks=-1), line(ranks=True), line(ranks=1e99),
-     line(waited=1.5), line(waited="1"), line(watts=-1), line(watts=1e7), line(node=""), line(node=7), line(least=[1]),
-     line(least=[0, 7]), line(longest=[[1, "0", "Barrier", 1, 1]]), line(longest=[[1, "0", "x" * 50, 1, 1, 1]]),
-     line(longest=[[1.5, "0", "Barrier", 1, 1, 1]]), line(longest=7), line(simulated=1), line(segments=None),
-     line().replace("0.6", "NaN"), line().replace("0.6", "Infinity"), line().replace("13.0", "1e999"),
-     line(more="x" * 900)],
-)  # fmt: skip
-def test_what_is_no_line(spoilt: str) -> None:
-    assert tools("again", spoilt) is None
+def test_what_is_no_line() -> None:
+    spoilt = [
+        "", "hello", "{", "[1]", "{}", "{" * 900, line(v=2), line(ranks=-1), line(ranks=True), line(ranks=1e99),
+        line(waited=1.5), line(waited="1"), line(watts=-1), line(watts=1e7), line(node=""), line(node=7),
+        line(least=[1]), line(least=[0, 7]), line(longest=[[1, "0", "Barrier", 1, 1]]), line(longest=7),
+        line(longest=[[1, "0", "x" * 50, 1, 1, 1]]), line(longest=[[1.5, "0", "Barrier", 1, 1, 1]]), line(simulated=1),
+        line(segments=None), line().replace("0.6", "NaN"), line().replace("0.6", "Infinity"),
+        line().replace("13.0", "1e999"), line(more="x" * 900), line(longest=[[1, "0", "Barrier", 1, 1, 1]] * 9),
+    ]
+    assert tools("all_again", spoilt) == [None] * len(spoilt)
 
 
 def shown(width: int, *lines: str, height: int = 0, colour: bool = False, utf8: bool = True, nodes: int = 0,
           ages: tuple[float, ...] = ()) -> str:
-    ages = ages or (0.2,) * len(lines)
-    return str(tools("screen", width, height, colour, utf8, nodes or len(lines), list(lines), list(ages)))
+    ages, keys = ages or (0.2,) * len(lines), "q ends this" if height else ""
+    return str(tools("screen", width, height, colour, utf8, nodes or len(lines), list(lines), list(ages), keys))
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 150, 200])
@@ -230,8 +232,8 @@ class Site:
     def begin(self, *arguments: str, **how: Any) -> subprocess.Popen[str]:
         environment = {**os.environ, "PATH": f"{self.folder}:/usr/bin:/bin", "SLURM_NTASKS": "7", **how.pop("env", {})}
         command = [sys.executable, str(COMMAND), "report", "--watch", *arguments]
-        return subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, **how)
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
+        return subprocess.Popen(command, env=environment, text=True, **streams)
 
     def watch(self, *arguments: str, **how: Any) -> tuple[int, str, str]:
         out, err = (process := self.begin(*arguments, **how)).communicate(timeout=120)
@@ -315,8 +317,8 @@ def test_usage(site: Site) -> None:
     for words in (["--once", "12", "13"], ["--json", "12"], ["--record", "x"], ["--plot=x.png", "12"], ["--csv", "12"]):
         status, _, err = site.watch(*words)
         assert status == 2 and "--watch shows one running job" in err
-    done = subprocess.run([sys.executable, COMMAND, "report", "--once", "12"], capture_output=True, text=True, timeout=60,
-                          check=False)
+    command = [sys.executable, COMMAND, "report", "--once", "12"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 2 and "--once goes with --watch" in done.stderr
 
 
@@ -351,15 +353,57 @@ def node_look(*words: str) -> dict[str, Any]:
     return found
 
 
+def on_a_terminal(site: Site) -> tuple[int, subprocess.Popen[str]]:
+    """The command on a terminal of 24 lines, and the terminal's other end."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    process = site.begin("12", stdin=theirs, stdout=theirs, env={"TERM": "xterm", "LC_ALL": "C.UTF-8"})
+    os.close(theirs)
+    return ours, process
+
+
+def read_until(ours: int, wanted: bytes) -> bytes:
+    """What the screen got, up to that; an end of the terminal ends it, too."""
+    seen = b""
+    while wanted not in seen:
+        ready, _, _ = select.select([ours], [], [], 60)
+        assert ready, seen
+        try:
+            seen += os.read(ours, 1 << 16)
+        except OSError:
+            break
+    return seen
+
+
+@pytest.mark.parametrize("end", ["q", "interrupt", "TERM", "job"])
+def test_the_terminal_is_put_back(site: Site, end: str) -> None:
+    """However it ends: the screen that was there, its cursor, the modes; and the last look stays to be read."""
+    site.does(answers(line("n1"), line("n2")) if end != "job" else
+              answers(line("n1"), line("n2")).replace("/bin/cat > /dev/null", 'read -r line < "${0%/*}/end"'))
+    os.mkfifo(site.folder / "end")
+    ours, process = on_a_terminal(site)
+    try:
+        before = read_until(ours, b"q ends this")
+        assert b"\x1b[?1049h" in before and not termios.tcgetattr(ours)[3] & termios.ECHO
+        if end == "job":
+            site.job(state="COMPLETED")
+            (site.folder / "end").write_text("now\n")
+        elif end == "q":
+            os.write(ours, b"q")
+        else:
+            process.send_signal(signal.SIGTERM if end == "TERM" else signal.SIGINT)
+        after = read_until(ours, b"no such words")
+        assert process.wait(timeout=60) == (128 + signal.SIGTERM if end == "TERM" else 0)
+        assert process.stderr and process.stderr.read() == ""
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+    assert b"\x1b[?1049l" in after and b"\x1b[?25h" in after
+    rest = after[after.index(b"\x1b[?1049l"):].decode()
+    assert ("Waiting the longest" in rest) == (end != "TERM") and ("job 12 has ended" in rest) == (end == "job")
+
+
 def test_the_nodes_command_is_not_among_those_for_people() -> None:
     usage = subprocess.run([COMMAND, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
     assert "watch-node" not in usage
-
-
-@pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
-    """Both ends of one."""
-    outer, inner = os.openpty()
-    yield outer, inner
-    os.close(outer)
-    os.close(inner)
