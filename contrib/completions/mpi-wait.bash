@@ -16,7 +16,7 @@ _mpi_wait() {
 	elif [[ $before =~ ^--(calls|width|since|until|user|name|account|partition|limit)$ ]]; then
 		return
 	elif [[ $command == report ]]; then
-		words="--record --spool --duplicates --all-ranks --calls --plot --csv --json --no-color --width --help"
+		words="--record --spool --duplicates --all-ranks --calls --plot --csv --watch --once --json --no-color --width --help"
 	elif [[ $command == top ]]; then
 		words="--by --order --since --until --user --mine --name --plot --account --partition --limit --json --no-color --width --help"
 	elif [[ $command == check ]]; then
