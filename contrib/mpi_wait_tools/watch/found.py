@@ -34,7 +34,7 @@ def _environment(pid: str) -> dict[bytes, bytes]:
             text = file.read(ENVIRONMENT_MAX)
     except OSError:  # it has ended, or is somebody else's
         return {}
-    wanted = (b"SLURM_JOB_ID", b"SLURM_STEP_ID", b"MPI_WAIT_CONFIG")
+    wanted = (b"SLURM_JOB_ID", b"SLURM_STEP_ID", b"SLURMD_NODENAME", b"MPI_WAIT_CONFIG")
     pairs = (entry.partition(b"=") for entry in text.split(b"\0"))
     return {name: value for name, _, value in pairs if name in wanted}
 
@@ -69,13 +69,18 @@ def _opened(pids: tuple[str, str], number: int, inode: tuple[int, int]) -> int:
     return -1
 
 
-def find_segments(job: int, step: str = "") -> list[Segment]:
-    """Those of the job's steps that run here now, each once; of one step alone, if it is named."""
+def find_segments(job: int, step: str, node: str) -> list[Segment]:
+    """
+    Those of the job's steps that run now, each once; of one step alone, if it is named. node: as slurmd is called,
+    since several may run on one machine.
+    """
     found: dict[tuple[int, int], Segment] = {}
     for pid in _own(os.getuid()):
         environment = _environment(pid)
         match = _SEGMENT.search(environment.get(b"MPI_WAIT_CONFIG", b""))
         if match is None or environment.get(b"SLURM_JOB_ID") != str(job).encode():
+            continue
+        if environment.get(b"SLURMD_NODENAME", node.encode()) != node.encode():
             continue
         name, inode = _step_name(environment.get(b"SLURM_STEP_ID", b"")), (int(match[2]), int(match[3]))
         if inode in found or (step and name != step):

@@ -58,7 +58,7 @@ class Node:
     def _search(self) -> None:
         if self.looks % SEARCH_EVERY == 0 or not self.segments:
             self.close()
-            self.segments = find_segments(self.job, self.step)
+            self.segments = find_segments(self.job, self.step, self.name)
         self.looks += 1
 
     def look(self) -> Look:

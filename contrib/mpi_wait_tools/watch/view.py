@@ -20,6 +20,10 @@ BAR_MIN, BAR_MAX = 6, 40
 STALE_S = 5.0
 
 
+def _whole(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 99.5 else duration(seconds)
+
+
 @dataclass(frozen=True)
 class Screen:
     """height: lines that there are; 0 where there is no end of them."""
@@ -69,7 +73,7 @@ def _draw_header(canvas: Canvas, scene: Scene) -> None:
     job = scene.job
     left = Text(f"Job {job.shown}" + (f", step {job.step}" if job.step else ""), style="bold")
     left.append("  " + safe(job.name, 28), style="")
-    right = Text("RUNNING", style="cyan").append(f" for {duration(round(scene.ran_s))}", style="")
+    right = Text("RUNNING", style="cyan").append(f" for {_whole(scene.ran_s)}", style="")
     canvas.ends(left, right)
 
 
@@ -97,7 +101,7 @@ def _node_row(look: Look, age_s: float, room: int, watts: bool) -> list[str | Te
     if watts:
         row.append(scaled(look.watts, "W") if look.watts is not None else "–")
     if age_s > STALE_S:
-        row.append(Text(f"silent for {duration(round(age_s))}", "yellow"))
+        row.append(Text(f"silent for {_whole(age_s)}", "yellow"))
     elif look.ranks:
         resting, polling = split_bar(waited, asleep, 1.0, room)
         rest = max(0, room - len(resting) - len(polling))

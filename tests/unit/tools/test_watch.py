@@ -182,7 +182,7 @@ def test_what_is_not_known_is_said() -> None:
     bare = line(watts=None, waited_now=None, asleep_now=None)
     text = shown(80, bare, line("n2", ranks=0, waiting=0, least=None, longest=[], watts=None), nodes=3, ages=(9.0, 0.1))
     assert "not known: the nodes' counters" in text and "1 node did not answer yet" in text
-    assert "silent for 9.00 s" in text and "no rank now" in text
+    assert "silent for 9 s" in text and "no rank now" in text
     assert "simulated, not measured" in shown(80, line(simulated=True))
     nobody = shown(80, line(ranks=0, waiting=0, least=None, longest=[]))
     assert "no rank is between MPI_Init and MPI_Finalize now" in nobody and "no rank waits now" in nobody
@@ -323,30 +323,32 @@ def test_usage(site: Site) -> None:
 
 
 def test_the_node_finds_the_segment_of_its_users_job(tmp_path: pathlib.Path) -> None:
-    """In the descriptors of a process that has the plugin's variable; of another job's or another step's, nothing."""
+    """In the descriptors of a process that has the plugin's variable; nothing of another job, step or slurmd."""
     descriptor = segment_make()
     os.pwrite(descriptor, slot(2, open_call=BARRIER, open_ns=10**9, start=1), segments.SLOTS)
-    environment = {**os.environ, "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3"}
+    environment = {**os.environ, "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3", "SLURMD_NODENAME": "here"}
     hold = ["/bin/sh", "-c", f"MPI_WAIT_CONFIG='v=1;{segment_field(descriptor, task=0)}' exec /bin/cat"]
     try:
         with subprocess.Popen(hold, env=environment, stdin=subprocess.PIPE, pass_fds=[descriptor]) as process:
             variable = pathlib.Path(f"/proc/{process.pid}/environ")
             wait_for(lambda: b"MPI_WAIT_CONFIG" in variable.read_bytes(), "the process")
             looks = [node_look(*words) for words in (["4711"], ["4711", "--step=3"], ["4711", "--step=4"], ["471"])]
+            looks.append(node_look("4711", node="there"))
             assert process.stdin
             process.stdin.close()
     finally:
         os.close(descriptor)
-    assert [look["segments"] for look in looks] == [1, 1, 0, 0] and [look["ranks"] for look in looks] == [1, 1, 0, 0]
+    assert [look["segments"] for look in looks] == [1, 1, 0, 0, 0]
+    assert [look["ranks"] for look in looks] == [1, 1, 0, 0, 0]
     rank, step, call, seconds, *_ = looks[0]["longest"][0]
     assert (rank, step, call, seconds) == (2, "3", "Barrier", 1)
     assert looks[0]["node"] == "here"
 
 
-def node_look(*words: str) -> dict[str, Any]:
+def node_look(*words: str, node: str = "here") -> dict[str, Any]:
     """One look; its input has ended from the start."""
     done = subprocess.run([sys.executable, COMMAND, "watch-node", *words], stdin=subprocess.DEVNULL,
-                          env={**os.environ, "SLURMD_NODENAME": "here"}, capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "SLURMD_NODENAME": node}, capture_output=True, text=True, timeout=60,
                           check=True)
     only, = done.stdout.splitlines()
     found: dict[str, Any] = json.loads(only)
