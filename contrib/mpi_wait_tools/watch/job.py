@@ -65,8 +65,8 @@ def ask_job(host: Host, target: Target) -> Watched:
     number, uid, user, nodes, ran, state, name = rows[0]
     if int(uid) != os.getuid():
         raise Refusal(f"job {target.job} is {safe(user)}'s: only its owner can watch it")
-    if state in ("PENDING", "CONFIGURING"):
-        raise Refusal(f"job {target.job} does not run yet: it is {state}")
+    if state in ("PENDING", "CONFIGURING", "SUSPENDED", "STOPPED"):
+        raise Refusal(f"job {target.job} does not run now: it is {state}")
     if state != "RUNNING":
         raise Refusal(f"job {target.job} does not run: it is {safe(state)}; {after}")
     return Watched(target.job, int(number), target.step or "", min(int(nodes), NODES_MAX), seconds_of(ran), name)

@@ -27,7 +27,7 @@ from .view import Scene, Screen, show_watch
 START_S = 30.0  # for srun to begin on all nodes
 REDRAW_S = 1.0
 LOOKS_ONCE = 2  # what a second brought is between two looks
-KEYS = "q ends this; the job goes on undisturbed"
+KEYS = "q or Ctrl-C ends this; the job goes on undisturbed"
 
 
 def _scene(job: Watched, began: float, nodes: Nodes) -> Scene:

@@ -280,7 +280,7 @@ def test_what_is_refused(site: Site) -> None:
     site.job(uid=os.getuid() + 1)
     assert "job 12 is bob's: only its owner can watch it" in refused(site)
     site.job(state="PENDING")
-    assert "does not run yet: it is PENDING" in refused(site)
+    assert "does not run now: it is PENDING" in refused(site)
     site.job(state="COMPLETED")
     assert "it is COMPLETED; of a job that has ended, 'mpi-wait report 12' shows the record" in refused(site)
     (site.folder / "squeue.out").write_text("")
@@ -385,7 +385,7 @@ def test_the_terminal_is_put_back(site: Site, end: str) -> None:
     os.mkfifo(site.folder / "end")
     ours, process = on_a_terminal(site)
     try:
-        before = read_until(ours, b"q ends this")
+        before = read_until(ours, b"Ctrl-C ends this")
         assert b"\x1b[?1049h" in before and not termios.tcgetattr(ours)[3] & termios.ECHO
         if end == "job":
             site.job(state="COMPLETED")
