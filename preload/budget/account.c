@@ -119,3 +119,8 @@ uint64_t account_end(struct account *account, struct account_nap *nap, bool arri
 	nap->open = false;
 	return charge_ns;
 }
+
+void account_doubt(struct account *account, uint64_t late_ns, uint64_t now_ns)
+{
+	debt_add(account, late_ns, now_ns);
+}

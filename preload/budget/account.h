@@ -4,7 +4,8 @@
  * Its law: at each time T after the opening,
  *
  *     sum of all delays  <=  (start + slowdown * T) / parts + debt
- *     debt               <=  kept / parts + what the kernel woke the latest nap of each thread too late
+ *     debt               <=  kept / parts + what the kernel woke the latest nap of each thread too late, or what the
+ *                            latest call of each is doubted for
  *
  * whatever the waits are like, and whatever was forecast. The debt is what the kernel woke too late and is not repaid
  * yet. The proof:
@@ -26,10 +27,17 @@
  * So one sleep that the kernel ends 4 ms late does not end all others for 0.4 s, but makes them fewer for 0.8 s.
  *
  * A rank of a large job has only a part of what its user allows: the delays of all levels of a tree add up. Up to 16
- * ranks a part is the whole; each doubling beyond that makes three parts more. tests/bench/JOB.md has what jobs of up
- * to 10000 ranks are longer by then.
+ * ranks a part is the whole; each doubling beyond that makes three parts more. `tests/bench/run job` says by how
+ * much jobs of up to 10000 ranks are longer then; tests/bench/RESULTS.md has its table.
  *
- * Something was found: the runtime said so, or the call ended. An account is opened only where the runtime does say so.
+ * Something was found: the runtime said so, or the call ended. Where the runtime does not say so, the end of the call
+ * is all that is known, and what it found before that is in no charge: foresight.h has what stands for it,
+ * account_doubt.
+ *
+ * One sleep has another charge: that which a message is proven to end (event). It is charged from the moment at which
+ * what came may have begun to wake it, or from its timeout where nothing did. So what a wake-up that was lost made late
+ * is undercharged: by the time from the message to the timeout, for each of those that it takes until event_trust
+ * (event.h) ends the use of that rung.
  *
  * Two purses: the ladder, which naps where nothing is forecast, has half of everything; forecasts have what it leaves.
  * So a rank whose waits repeat can learn that although its other waits do not. What is not spent is kept up to a
@@ -107,5 +115,9 @@ static inline void account_woke(struct account_nap *nap, uint64_t now_ns)
 
 /* Ends an open nap: whether something may have arrived in it. Returns what it is charged. */
 uint64_t account_end(struct account *account, struct account_nap *nap, bool arrived);
+
+/* The rank was later by that, because of naps that were not charged for it: a debt like what the kernel woke too late.
+ */
+void account_doubt(struct account *account, uint64_t late_ns, uint64_t now_ns);
 
 #endif

@@ -13,12 +13,15 @@
 #define WHOLE_EXITS    8u
 #define OVERSLEPT      8u /* exit latencies */
 #define FEW_LEVELS     4u /* of a tree of 16 ranks */
+#define SILENT_PART    4u
 #define EXIT_FIRST_NS  UINT64_C(30000)
 #define EXIT_PERCENT   99u
 #define EXIT_STEPS     1024u
 #define MARGIN_BACK    512u
 #define MARGIN_MOST_NS UINT64_C(1000000000)
 #define VARIED_SHIFT   2
+#define VARIED_SHARE   128u /* of the longest: less is no difference, nor are VARIED_NS */
+#define VARIED_NS      UINT64_C(2000)
 #define CLASS_FIRST    15 /* naps of less than 32 us; each class is four times as long */
 #define POLLED_RANK_NS UINT64_C(20000)
 #define POLLED_MOST_NS UINT64_C(10000000)
@@ -244,7 +247,9 @@ static void margin_learn(const struct predictor *predictor, struct predictor_ent
 
 	if (late && predictor->overslept)
 		return;
-	if (late)
+	if (predictor->delay_ns > 0)
+		margin_add(entry, predictor->delay_ns + least_ns);
+	else if (late)
 		margin_add(entry, (predictor->whole ? margin_ns : margin_ns / 4) + least_ns);
 	else if (margin_ns > least_ns)
 		entry->margin_ns -= (margin_ns - least_ns + back - 1) / back;
@@ -270,26 +275,64 @@ static void entry_learn(struct predictor_entry *entry, uint64_t began_ns, uint64
 	entry->late = late;
 }
 
-static void learn(struct predictor *predictor, uint64_t empty_ns, bool late)
+/* A kept end less: the one before it is no neighbour of the next. */
+static void entry_pass(struct predictor_entry *entry, bool late)
 {
+	entry->ended_ns = 0;
+	entry->late = late;
+	entry->passed = (uint8_t)(entry->passed + (entry->passed < PREDICTOR_KNOWN));
+}
+
+/* Once it is known, in a tree of which nothing shows but its end. */
+static void margin_first(const struct predictor *predictor, struct predictor_entry *entry, uint64_t empty_ns)
+{
+	uint64_t part_ns = (empty_ns - predictor->began_ns) / SILENT_PART;
+
+	if (predictor->silent && account_levels(predictor->ranks) > FEW_LEVELS && entry->count == PREDICTOR_KNOWN &&
+	    entry->margin_ns < part_ns)
+		entry->margin_ns = part_ns;
+}
+
+static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end)
+{
+	bool late = end == PREDICTOR_LATE || end == PREDICTOR_DELAYED, kept = end <= PREDICTOR_LATE;
+
 	if (predictor->phase >= PREDICTOR_PHASES)
 		return;
 	if (!predictor->entry)
 		predictor->entry = entry_make(predictor);
-	entry_learn(predictor->entry, predictor->began_ns, empty_ns, late);
+	if (kept)
+		entry_learn(predictor->entry, predictor->began_ns, empty_ns, late);
+	else
+		entry_pass(predictor->entry, late);
 	margin_learn(predictor, predictor->entry, late);
+	margin_first(predictor, predictor->entry, empty_ns);
+	predictor->delay_ns = 0;
 }
 
-void predictor_progress(struct predictor *predictor, uint64_t empty_ns, bool late)
+uint64_t predictor_latest(const struct predictor *predictor)
 {
-	learn(predictor, empty_ns, late);
+	const struct predictor_entry *entry = predictor->entry;
+	uint64_t most = 0;
+
+	if (!entry || entry->count < PREDICTOR_KNOWN)
+		return UINT64_MAX;
+	for (unsigned i = 0; i < entry->count; i++)
+		most = entry->wait.at[i] > most ? entry->wait.at[i] : most;
+	most += most / VARIED_SHARE + UINT64_C(2) * entry->wait.varied;
+	return predictor->began_ns + (most << UNIT_SHIFT) + VARIED_NS;
+}
+
+void predictor_progress(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end)
+{
+	learn(predictor, empty_ns, end);
 	predictor->phase += predictor->phase < PREDICTOR_PHASES;
 	entry_find(predictor);
 }
 
-void predictor_close(struct predictor *predictor, uint64_t empty_ns, bool late)
+void predictor_close(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end)
 {
-	learn(predictor, empty_ns, late);
+	learn(predictor, empty_ns, end);
 	predictor->previous = predictor->site;
 	predictor->entry = NULL;
 }

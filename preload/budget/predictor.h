@@ -24,6 +24,10 @@
  *        one late rank in every step. The more levels a tree of the ranks has, the larger is the first margin, and the
  *        longer is the shortest wait that is slept through.
  *     6. After a wait that a nap was too long for, the next one of that key is not forecast, but looked at.
+ *     7. Where an end may be later because of the naps before it (foresight.h), it is not kept: a wait must not grow
+ *        because it was slept through. It is compared with those that are kept: if it is later than all of them, by
+ *        more than they vary, the margin was too small by that. In jobs of more than 16 ranks the first margin is a
+ *        quarter of the wait then: what a tree has to pass on comes near its end.
  *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
  */
@@ -55,6 +59,7 @@ struct predictor_entry {
 	uint32_t stamp;              /* when it was used last, in waits */
 	uint8_t count;               /* of the ends that are kept */
 	uint8_t next;                /* where the next one goes */
+	uint8_t passed;              /* ends that were not kept, while too few were known */
 	bool late;                   /* a nap was too long for the latest end */
 	struct predictor_ends wait;  /* since the call began to wait */
 	struct predictor_ends since; /* since ended_ns; 0: not known */
@@ -64,6 +69,7 @@ struct predictor_entry {
 struct predictor {
 	uint64_t previous; /* site of the waiting call before this one */
 	uint32_t ranks;    /* of the job */
+	bool silent;       /* the runtime does not say when it has made progress */
 	uint32_t stamp;
 	uint32_t phase; /* of the open wait, as all below */
 	uint64_t site;
@@ -71,6 +77,7 @@ struct predictor {
 	uint64_t landed_ns; /* since when there has been nothing to sleep for; 0: there is, or nothing is known */
 	bool whole;         /* the latest forecast nap was to end at the landing */
 	bool overslept;     /* the kernel ended the latest nap far too late */
+	uint64_t delay_ns;  /* the naps of this phase made it end so much later: rule 7 */
 	bool foreseen;      /* there was a forecast nap in this phase */
 	struct predictor_entry *entry;       /* NULL: nothing is known */
 	uint64_t exit_ns[PREDICTOR_CLASSES]; /* running 99th percentile of what naps take longer than asked */
@@ -103,12 +110,31 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 /* A nap that was asked to last ask_ns took actual_ns. */
 void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actual_ns);
 
-/*
- * There was a sign of progress, or the call ended. empty_ns: the last empty poll before that; late: a nap that was
- * advised came after it.
- */
-void predictor_progress(struct predictor *predictor, uint64_t empty_ns, bool late);
-void predictor_close(struct predictor *predictor, uint64_t empty_ns, bool late);
+/* What is known of an end: when it was; that a nap which was advised came before it; rule 7. */
+enum predictor_end { PREDICTOR_EXACT, PREDICTOR_LATE, PREDICTOR_DOUBTED, PREDICTOR_DELAYED };
+
+/* There was a sign of progress, or the call ended. empty_ns: the last empty poll before that. */
+void predictor_progress(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
+void predictor_close(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
+
+/* Whether too little is known of the open wait, and it has not been looked at in vain yet. */
+static inline bool predictor_is_new(const struct predictor *predictor)
+{
+	const struct predictor_entry *entry = predictor->entry;
+
+	if (predictor->phase >= PREDICTOR_PHASES)
+		return false;
+	return !entry || (entry->count < PREDICTOR_KNOWN && entry->passed < PREDICTOR_KNOWN);
+}
+
+/* The naps of the open wait made it end so much later, before it is told to be PREDICTOR_DELAYED. */
+static inline void predictor_delay(struct predictor *predictor, uint64_t delay_ns)
+{
+	predictor->delay_ns = delay_ns;
+}
+
+/* When the open wait will have ended, if it is like any that is kept. UINT64_MAX: nothing is known. */
+uint64_t predictor_latest(const struct predictor *predictor);
 
 /* Nothing more is forecast in the open wait, nor learned from it. */
 void predictor_drop(struct predictor *predictor);

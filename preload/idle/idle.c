@@ -100,6 +100,7 @@ uint32_t idle_switch_on(void)
 	uint32_t hooks = runtime ? runtime->hooks : 0;
 
 	process.burst = runtime ? runtime->burst : BURST;
+	process.silent = !(hooks & MPIWAIT_HOOK_OPAL);
 	idle.probes_spin = runtime && runtime->probes_spin;
 	if (hooks & MPIWAIT_HOOK_OPAL && !idle_opal_switch_on())
 		hooks &= ~MPIWAIT_HOOK_OPAL;

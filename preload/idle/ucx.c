@@ -14,6 +14,7 @@
 #include "preload/idle/idle.h"
 #include "preload/mpi/next.h"
 #include "preload/process/process.h"
+#include "preload/wait/act.h"
 #include "preload/wait/wait.h"
 
 #define EXPORT __attribute__((visibility("default")))

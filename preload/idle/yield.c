@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "preload/idle/idle.h"
+#include "preload/wait/act.h"
 #include "preload/wait/wait.h"
 
 #define EXPORT __attribute__((visibility("default")))

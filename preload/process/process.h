@@ -41,6 +41,7 @@ struct process {
 	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
 	uint32_t burst;           /* quiet polls that it takes before time may be spent */
 	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
+	bool silent;              /* the runtime does not say when it has made progress */
 	bool threaded;            /* a second thread has called MPI */
 	bool starting;            /* inside the first Init */
 };
@@ -51,6 +52,12 @@ extern struct process process;
 static inline uint32_t process_mode(void)
 {
 	return process_guard->mode;
+}
+
+/* Whether waits are forecast and naps paid for. */
+static inline bool process_has_account(void)
+{
+	return account_is_open(&process.account);
 }
 
 /* Gives the guard a page of its own. Returns whether a forked child will find zeros there. */

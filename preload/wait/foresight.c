@@ -9,6 +9,8 @@ void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, 
 {
 	foresight->landing_ns = 0;
 	foresight->began_ns = now_ns;
+	foresight->slept_ns = 0;
+	foresight->looked = false;
 	if (!foresight->predictor)
 		return;
 	predictor_open(foresight->predictor, site, now_ns);
@@ -19,11 +21,48 @@ void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, 
 /* Ends the open nap as one in which something arrived. Returns whether it was a forecast's. */
 static bool nap_was_late(struct foresight *foresight, struct account *account)
 {
+	uint64_t charge_ns;
+
 	if (!foresight->nap.open)
 		return false;
+	charge_ns = account_end(account, &foresight->nap, true);
 	foresight->lane->late += !foresight->rests;
-	foresight->lane->late_ns += account_end(account, &foresight->nap, true);
+	foresight->lane->late_ns += charge_ns;
+	if (foresight->advised)
+		foresight->slept_ns -= charge_ns < foresight->slept_ns ? charge_ns : foresight->slept_ns;
 	return foresight->advised;
+}
+
+/* By how much the naps of this call may have made it later. */
+static uint64_t doubt(const struct foresight *foresight, uint64_t ended_ns)
+{
+	uint64_t latest_ns = predictor_latest(foresight->predictor), more_ns;
+
+	more_ns = ended_ns > latest_ns ? ended_ns - latest_ns : 0;
+	return more_ns < foresight->slept_ns ? more_ns : foresight->slept_ns;
+}
+
+/* What the end of a phase is worth that was noticed at ended_ns, or, if it is late, came after empty_ns. */
+static enum predictor_end end_of(struct foresight *foresight, struct account *account, uint64_t ended_ns,
+                                 uint64_t empty_ns, bool late)
+{
+	uint64_t doubt_ns;
+
+	if (!foresight->silent)
+		return late ? PREDICTOR_LATE : PREDICTOR_EXACT;
+	if (foresight_looks(foresight, ended_ns))
+		return PREDICTOR_EXACT;
+	doubt_ns = doubt(foresight, ended_ns);
+	if (doubt_ns > 0) {
+		account_doubt(account, doubt_ns, ended_ns);
+		predictor_delay(foresight->predictor, doubt_ns);
+		foresight->lane->late_ns += doubt_ns;
+		foresight->slept_ns -= doubt_ns;
+		return PREDICTOR_DELAYED;
+	}
+	if (!late)
+		return PREDICTOR_DOUBTED;
+	return empty_ns < predictor_latest(foresight->predictor) ? PREDICTOR_LATE : PREDICTOR_DELAYED;
 }
 
 /* A phase has ended; empty_ns: the last empty poll before that. */
@@ -33,36 +72,39 @@ static void phase_count(struct foresight *foresight, uint64_t empty_ns, bool lat
 	struct mpiwait_lane *lane = foresight->lane;
 
 	if (!predictor->foreseen) {
-		lane->unforeseen += empty_ns - foresight->began_ns >= WORTH_NS;
+		lane->unforeseen += !foresight->looked && empty_ns - foresight->began_ns >= WORTH_NS;
 		return;
 	}
 	lane->foreseen++;
+	foresight->fresh -= foresight->fresh > 0;
 	if (late || predictor->landed_ns == 0)
 		return;
 	lane->early++;
 	lane->early_ns += empty_ns > predictor->landed_ns ? empty_ns - predictor->landed_ns : 0;
 }
 
-static bool phase_end(struct foresight *foresight, struct account *account, uint64_t *empty_ns)
+static enum predictor_end phase_end(struct foresight *foresight, struct account *account, uint64_t *empty_ns)
 {
+	uint64_t ended_ns = *empty_ns;
 	bool late;
 
 	if (foresight->nap.open)
 		*empty_ns = foresight->nap.began_ns;
 	late = nap_was_late(foresight, account);
-	if (foresight->predictor)
-		phase_count(foresight, *empty_ns, late);
 	foresight->landing_ns = 0;
-	return late;
+	if (!foresight->predictor)
+		return PREDICTOR_EXACT;
+	phase_count(foresight, *empty_ns, late);
+	return end_of(foresight, account, ended_ns, *empty_ns, late);
 }
 
 void foresight_progress(struct foresight *foresight, struct account *account, uint64_t last_ns, uint64_t now_ns)
 {
-	bool late = phase_end(foresight, account, &last_ns);
+	enum predictor_end end = phase_end(foresight, account, &last_ns);
 
 	foresight->began_ns = now_ns;
 	if (foresight->predictor)
-		predictor_progress(foresight->predictor, last_ns, late);
+		predictor_progress(foresight->predictor, last_ns, end);
 }
 
 enum predictor_advice foresight_ask(struct foresight *foresight, struct account *account, uint64_t now_ns,
@@ -104,6 +146,8 @@ void foresight_woke(struct foresight *foresight, uint64_t ask_ns, uint64_t now_n
 	if (!foresight->nap.open)
 		return;
 	account_woke(&foresight->nap, now_ns);
+	if (foresight->advised)
+		foresight->slept_ns += now_ns - foresight->nap.began_ns;
 	if (foresight->predictor)
 		predictor_woke(foresight->predictor, ask_ns, now_ns - foresight->nap.began_ns);
 }
@@ -133,8 +177,8 @@ void foresight_drop(struct foresight *foresight)
 
 void foresight_close(struct foresight *foresight, struct account *account, uint64_t last_ns)
 {
-	bool late = phase_end(foresight, account, &last_ns);
+	enum predictor_end end = phase_end(foresight, account, &last_ns);
 
 	if (foresight->predictor)
-		predictor_close(foresight->predictor, last_ns, late);
+		predictor_close(foresight->predictor, last_ns, end);
 }

@@ -6,9 +6,21 @@
  * quiet polls as the runtime needs to notice a message, and as one in which something did at a sign of progress and at
  * the end of the call.
  *
- * All of this only where the runtime says that it made progress. Elsewhere a wait in which it has work to do in between
- * (to pass a message on, to answer a sender) would be slept through, and others would wait for that work, which no sign
- * shows: neither could it be forecast, nor its delay be charged.
+ * A runtime may be silent: it does not say that it made progress. Then a call may have work to do in between (to
+ * pass a message on, to answer a sender), for which others wait, and of which nothing shows but that the call ends
+ * later. There:
+ *
+ *     1. The job looks: for 17 ms of each 0.5 s, by the clock that all nodes share, no rank rests in a wait. Only
+ *        the ends of waits that began and ended in such a look are kept. So no naps are in what is learned, neither
+ *        the rank's own nor those of the ranks that it waits for. Besides, a rank looks for 17 ms at each of the
+ *        first waits of a kind, which are new to the other ranks too; but at no more than 32 for which nothing is
+ *        forecast after that.
+ *     2. A nap begins only after FORESIGHT_VAIN idle calls in a row in the rhythm of polls that find nothing. So
+ *        many are needed after a nap, too, until nothing is taken to have arrived in it. What ends the call sooner
+ *        is charged.
+ *     3. A call that was slept in and ended later than the latest that was looked at, by more than these vary, is
+ *        taken to have ended later because of that: its margin grows, and the difference, or as much of it as was
+ *        slept, is a debt of the account.
  */
 #ifndef MPIWAIT_PRELOAD_FORESIGHT_H
 #define MPIWAIT_PRELOAD_FORESIGHT_H
@@ -22,6 +34,11 @@
 
 #define FORESIGHT_RANKS_MOST 16384
 
+#define FORESIGHT_VAIN          16u
+#define FORESIGHT_LOOK_NS       (UINT64_C(1) << 24)
+#define FORESIGHT_LOOK_EVERY_NS (UINT64_C(1) << 29)
+#define FORESIGHT_NEW_MOST      32u
+
 /* Of one thread; all zero at first. */
 struct foresight {
 	struct predictor *predictor; /* NULL: nothing is forecast */
@@ -31,10 +48,40 @@ struct foresight {
 	bool rests;          /* it was no nap, but a rest of the core between polls */
 	uint64_t landing_ns; /* as forecast last; 0: nothing was */
 	uint64_t began_ns;   /* of the phase, for the counts */
+	bool silent;         /* of a silent runtime */
+	uint64_t look_ns;    /* the job looks until then */
+	bool looked;         /* it has looked at the whole wait so far */
+	uint64_t slept_ns;   /* in this call, by forecast, and not charged */
+	uint32_t fresh;      /* looks at new waits, less the waits that were forecast */
 };
+
+/* For how long the job looks still, at that time of the nodes' clock. 0: it does not. */
+static inline uint64_t foresight_look_left(uint64_t real_ns)
+{
+	uint64_t into_ns = real_ns % FORESIGHT_LOOK_EVERY_NS;
+
+	return into_ns < FORESIGHT_LOOK_NS ? FORESIGHT_LOOK_NS - into_ns : 0;
+}
 
 /* A wait begins at that site; forecasts: it is one that may be forecast. */
 void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, uint64_t now_ns);
+
+/* Of a silent runtime: the job looks until then. After foresight_open. */
+static inline void foresight_look(struct foresight *foresight, uint64_t now_ns, uint64_t until_ns)
+{
+	if (foresight->predictor && foresight->fresh < FORESIGHT_NEW_MOST && predictor_is_new(foresight->predictor)) {
+		foresight->fresh++;
+		until_ns = now_ns + FORESIGHT_LOOK_NS;
+	}
+	foresight->look_ns = until_ns;
+	foresight->looked = now_ns < until_ns;
+}
+
+/* Whether nothing that takes a time may be done now. */
+static inline bool foresight_looks(const struct foresight *foresight, uint64_t now_ns)
+{
+	return foresight->looked && now_ns < foresight->look_ns;
+}
 
 /* Signs of progress since the last empty poll, before what to do next is asked. */
 void foresight_progress(struct foresight *foresight, struct account *account, uint64_t last_ns, uint64_t now_ns);

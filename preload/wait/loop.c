@@ -5,6 +5,7 @@
 
 #include "preload/process/clock.h"
 #include "preload/process/process.h"
+#include "preload/wait/act.h"
 
 static void loop_forget(struct wait_loop *loop)
 {

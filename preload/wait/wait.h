@@ -18,6 +18,7 @@
 #include "preload/mpi/calls.h"
 #include "preload/process/clock.h"
 #include "preload/process/process.h"
+#include "preload/rung/event.h"
 #include "preload/rung/rung.h"
 #include "preload/wait/foresight.h"
 
@@ -92,17 +93,26 @@ extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")))
  */
 bool wait_prepare(struct wait *wait, uintptr_t here);
 
+/*
+ * Whether the clock has jumped since the last reading. A clock that went backwards makes all readings worthless; over
+ * a second more than was asked for, it jumped, or the process was stopped (scontrol suspend) or at work: nobody waited
+ * meanwhile.
+ */
+bool wait_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns);
+
+/* An idle poll of the open call at now_ns, past the first WAIT_FREE_POLLS: its accounting, and what it shows. */
+void wait_clock(struct wait *wait, uint64_t now_ns);
+
+/* Whether calls of that row end by messages. One-sided waits and files may move by other ways. */
+bool wait_is_by_messages(enum call_row row);
+
+/* Of the process: only a single thread sleeps so. */
+extern struct event_trust wait_event_trust;
+
 /* The end of a wait that read the clock. */
 void wait_close(struct wait *wait);
 
 /* Counts a call that was entered before the library acted. */
 void wait_count(enum call_row row);
-
-/*
- * An idle poll past the first WAIT_FREE_POLLS of the open call, seen by that MPIWAIT_HOOK_*. Reads the clock, accounts,
- * and in a WAIT call of a policy that has rungs spends some time. Returns false where it spent none, and the caller
- * should do what would have happened without the library. Keeps errno.
- */
-bool wait_idle(struct wait *wait, uint32_t hook);
 
 #endif

@@ -8,6 +8,7 @@
 #include "preload/idle/idle.h"
 #include "preload/mpi/next.h"
 #include "preload/process/process.h"
+#include "preload/wait/act.h"
 #include "preload/wait/wait.h"
 #include "preload/wait/watch.h"
 

@@ -108,15 +108,18 @@ static void predictors_map(void)
 }
 
 /*
- * Only with Open MPI, which says when it has made progress: see foresight.h. And only in jobs of as many ranks as
- * `tests/bench/run job` has told the cost for: in a tree of many ranks the delays of all levels add up.
+ * Only in jobs of as many ranks as `tests/bench/run job` has told the cost for: in a tree of many ranks the delays of
+ * all levels add up.
  */
 static void foresight_start(struct mpiwait_slot *slot)
 {
-	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || !(process.hooks & MPIWAIT_HOOK_OPAL) ||
-	    slot->size <= 0 || slot->size > FORESIGHT_RANKS_MOST)
+	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || process.hooks == 0)
+		return;
+	if (slot->size <= 0 || slot->size > FORESIGHT_RANKS_MOST)
 		return;
 	predictors_map();
+	if (process.silent)
+		process.burst = FORESIGHT_VAIN;
 	slot->slowdown_ppm = process.config.slowdown_ppm;
 	account_open(&process.account, clock_now_ns(), process.config.slowdown_ppm, (uint32_t)slot->size);
 }

@@ -43,7 +43,8 @@ KNOBS = {
     "openmpi": Variant("mpi_yield_when_idle", yield_option(True)),
     "openmpi-5": Variant("mpi_yield_when_idle", yield_option(True)),
     "mpich-5": Variant("heavy yield", (), {"MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"}),
-    "intel": Variant("I_MPI_WAIT_MODE", (), {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3"}),
+    "intel": Variant("I_MPI_WAIT_MODE", (), {"I_MPI_WAIT_MODE": "1", "I_MPI_THREAD_YIELD": "3",
+                                                    "I_MPI_SPIN_COUNT": "7"}),
 }
 
 

@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "measure.h"
 
 #define WORLD      MPI_COMM_WORLD
 #define ROUNDS_MAX 10000
@@ -21,31 +22,10 @@
 static int rank;
 static double shares[ROUNDS_MAX], afters[ROUNDS_MAX];
 
-static double seconds(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 static void spend_until(double until)
 {
 	while (seconds(CLOCK_MONOTONIC) < until)
 		continue;
-}
-
-static int compare(const void *left, const void *right)
-{
-	double a = *(const double *)left, b = *(const double *)right;
-
-	return (a > b) - (a < b);
-}
-
-static double median(double *values, int count)
-{
-	qsort(values, (size_t)count, sizeof(*values), compare);
-	return values[count / 2];
 }
 
 /* Until the message is there; what it says is when it was sent, by the clock that both ranks read. */

@@ -10,9 +10,12 @@
  * waits for two neighbours. A message takes 2 us. A sleep ends later than asked by a lognormal time around EXIT_US, and
  * one time in a hundred by four times as much.
  *
- * Prints per pattern and collective, for the ladder without an account, and for forecasts with one of 1 %: how much
- * longer the job is than one that polls (%), the CPU time of the waits (% of what polling takes), and how many naps
- * ended too late, per 10000 waits.
+ * Each is played with a runtime that says when it has made progress, and with a silent one (preload/foresight.h): there
+ * a collective is one wait, whatever it has to pass on in between; the job looks at the beginning of each half second.
+ *
+ * Prints per pattern and collective, for the ladder without an account, for forecasts with one of 1 %, and for these
+ * with a silent runtime: how much longer the job is than one that polls (%), the CPU time of the waits (% of what
+ * polling takes), and how many naps ended too late, per 10000 waits.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -23,6 +26,7 @@
 #include "preload/budget/account.h"
 #include "preload/budget/ladder.h"
 #include "preload/budget/predictor.h"
+#include "preload/wait/foresight.h"
 
 #define US         1000.0
 #define WORK_NS    1000000.0
@@ -30,8 +34,9 @@
 #define OWN_NS     3000.0 /* CPU time of a nap */
 #define GRACE_NS   10000  /* polls before the first look at the clock */
 #define SLOWDOWN   10000
+#define VAIN_NS    (FORESIGHT_VAIN * UINT64_C(400)) /* of a silent runtime's idle calls, until a nap may begin */
 
-enum way { BARE, LADDER, FORESIGHT, WAYS };
+enum way { BARE, LADDER, FORESIGHT, SILENT, WAYS };
 enum meeting { MAX, TREE, RING, MEETINGS };
 
 static const char *const meeting_names[MEETINGS] = {"max", "tree", "ring"};
@@ -139,6 +144,11 @@ struct call {
 	struct rank *rank;
 	uint64_t began_ns;  /* to wait */
 	uint64_t origin_ns; /* of w: the latest sign of progress */
+	uint64_t look_ns;   /* with a silent runtime: the job looks until then */
+	uint64_t slept_ns;  /* by forecast, and not charged */
+	uint64_t empty_ns;  /* the poll before the latest nap */
+	struct account_nap nap;
+	bool advised; /* a forecast's */
 	bool open;
 };
 
@@ -155,7 +165,9 @@ static bool sleep_choose(const struct call *call, uint64_t now_ns, struct sleep 
 	struct predictor_nap nap;
 
 	*ret_sleep = (struct sleep){.advised = false};
-	if (way == FORESIGHT) {
+	if (way == SILENT && now_ns < call->look_ns)
+		return false;
+	if (way != LADDER) {
 		uint64_t room_ns = account_room(&rank->account, ACCOUNT_WHOLE, now_ns);
 		enum predictor_advice advice = predictor_advise(rank->predictor, now_ns, room_ns, 0, &nap);
 
@@ -181,46 +193,67 @@ static uint64_t sleep_play(struct call *call, const struct sleep *sleep, uint64_
 	double over_ns = exit_ns * exp(0.25 * random_normal()) * (random_unit() < 0.01 ? 4 : 1);
 	uint64_t actual_ns = sleep->ask_ns + (uint64_t)over_ns;
 
-	if (way == FORESIGHT)
+	if (way != LADDER)
 		predictor_woke(call->rank->predictor, sleep->ask_ns, actual_ns);
 	if (!sleep->advised)
 		ladder_learn(&call->rank->ladder, sleep->action, actual_ns, now_ns + actual_ns);
 	return now_ns + actual_ns;
 }
 
+/* The latest nap of the call is over: whether something came in it that showed. */
+static void nap_end(struct call *call, bool arrived)
+{
+	if (!call->nap.open)
+		return;
+	if (call->advised && !arrived)
+		call->slept_ns += call->nap.woke_ns - call->nap.began_ns;
+	account_end(&call->rank->account, &call->nap, arrived);
+}
+
+static bool nap_begin(struct call *call, const struct sleep *sleep, uint64_t now_ns)
+{
+	enum account_purse purse = sleep->advised ? ACCOUNT_WHOLE : ACCOUNT_LADDER;
+
+	if (way != LADDER && !account_begin(&call->rank->account, &call->nap, purse, now_ns, sleep->cost_ns))
+		return false;
+	call->advised = sleep->advised;
+	call->empty_ns = now_ns;
+	return true;
+}
+
 /* What the wait of that call until end_ns, which is in the future, becomes. Returns when its end is noticed. */
 static uint64_t wait_play(struct call *call, uint64_t now_ns, uint64_t end_ns)
 {
-	uint64_t empty_ns = now_ns, from_ns = now_ns;
-	struct account_nap nap = {.open = false};
-	bool slept = false, advised = false;
+	uint64_t from_ns = now_ns, vain_ns = way == SILENT ? now_ns + VAIN_NS : 0;
+	bool slept = false;
 	struct sleep sleep;
 
 	while (now_ns < end_ns) {
 		uint64_t step_ns = (now_ns - call->origin_ns) / 64 + 500;
 
-		if (nap.open)
-			account_end(&call->rank->account, &nap, false);
-		empty_ns = now_ns;
-		slept = sleep_choose(call, now_ns, &sleep) &&
-		        (way == LADDER ||
-		         account_begin(&call->rank->account, &nap, sleep.advised ? ACCOUNT_WHOLE : ACCOUNT_LADDER,
-		                       now_ns, sleep.cost_ns));
-		advised = slept && sleep.advised;
+		slept = false;
+		if (now_ns >= vain_ns) {
+			nap_end(call, false);
+			slept = sleep_choose(call, now_ns, &sleep) && nap_begin(call, &sleep, now_ns);
+		}
 		if (!slept) {
+			if (now_ns < vain_ns && vain_ns < now_ns + step_ns)
+				step_ns = vain_ns - now_ns;
 			now_ns = end_ns - now_ns < step_ns ? end_ns : now_ns + step_ns;
 			continue;
 		}
 		now_ns = sleep_play(call, &sleep, now_ns);
-		account_woke(&nap, now_ns);
-		polled_ns -= (double)(now_ns < end_ns ? now_ns - empty_ns : end_ns - empty_ns) - OWN_NS;
+		vain_ns = way == SILENT ? now_ns + VAIN_NS : 0;
+		account_woke(&call->nap, now_ns);
+		polled_ns -= (double)(now_ns < end_ns ? now_ns - call->empty_ns : end_ns - call->empty_ns) - OWN_NS;
 	}
 	polled_ns += (double)(end_ns - from_ns);
 	late += slept;
-	if (nap.open)
-		account_end(&call->rank->account, &nap, true);
-	if (way == FORESIGHT)
-		predictor_progress(call->rank->predictor, slept ? empty_ns : end_ns, advised);
+	if (way == FORESIGHT) {
+		nap_end(call, slept);
+		predictor_progress(call->rank->predictor, slept ? call->empty_ns : end_ns,
+		                   slept && call->advised ? PREDICTOR_LATE : PREDICTOR_EXACT);
+	}
 	return now_ns;
 }
 
@@ -242,19 +275,47 @@ static void call_wait(struct call *call, double end_ns)
 	if (!call->open) {
 		call->open = true;
 		call->began_ns = (uint64_t)rank->now_ns + GRACE_NS;
-		if (way == FORESIGHT)
+		call->look_ns = call->began_ns + foresight_look_left(call->began_ns);
+		if (way != LADDER)
 			predictor_open(rank->predictor, predictor_site(1, 1, 1, 1), call->began_ns);
+		if (way == SILENT && predictor_is_new(rank->predictor))
+			call->look_ns = call->began_ns + FORESIGHT_LOOK_NS;
 	}
 	call->origin_ns = (uint64_t)rank->now_ns + GRACE_NS;
 	rank->now_ns = (double)wait_play(call, (uint64_t)rank->now_ns + GRACE_NS, (uint64_t)end_ns + 1);
 }
 
-/* Nothing is learned at a call's end: its last sign of progress was its end. */
+/* A silent runtime: as foresight.c has it. */
+static void call_end_silent(struct call *call)
+{
+	struct rank *rank = call->rank;
+	uint64_t now_ns = (uint64_t)rank->now_ns, latest_ns = predictor_latest(rank->predictor), doubt_ns;
+	bool looked = call->look_ns > call->began_ns && now_ns < call->look_ns;
+	bool late_nap = call->nap.open && now_ns < call->nap.woke_ns + VAIN_NS;
+	enum predictor_end end = looked ? PREDICTOR_EXACT : PREDICTOR_DOUBTED;
+
+	nap_end(call, late_nap);
+	doubt_ns = now_ns > latest_ns ? now_ns - latest_ns : 0;
+	if (doubt_ns > call->slept_ns)
+		doubt_ns = call->slept_ns;
+	if (doubt_ns > 0 && !looked) {
+		account_doubt(&rank->account, doubt_ns, now_ns);
+		predictor_delay(rank->predictor, doubt_ns);
+		end = PREDICTOR_DELAYED;
+	} else if (late_nap && call->advised) {
+		end = call->empty_ns < latest_ns ? PREDICTOR_LATE : PREDICTOR_DELAYED;
+	}
+	predictor_close(rank->predictor, late_nap ? call->empty_ns : now_ns, end);
+}
+
+/* With a runtime that tells nothing is learned at a call's end: its last sign of progress was its end. */
 static void call_end(struct call *call)
 {
 	if (call->open && way == FORESIGHT) {
 		predictor_drop(call->rank->predictor);
-		predictor_close(call->rank->predictor, (uint64_t)call->rank->now_ns, false);
+		predictor_close(call->rank->predictor, (uint64_t)call->rank->now_ns, PREDICTOR_EXACT);
+	} else if (call->open && way == SILENT) {
+		call_end_silent(call);
 	}
 }
 
@@ -296,6 +357,7 @@ static void ranks_reset(void)
 
 		memset(predictor, 0, sizeof(*predictor));
 		predictor->ranks = (uint32_t)rank_count;
+		predictor->silent = way == SILENT;
 		ranks[i] = (struct rank){.predictor = predictor};
 		ranks[i].ladder.rung[MPIWAIT_RUNG_NAP] = (struct ladder_latency){.timed = true, .exit_ns = 10000};
 		account_open(&ranks[i].account, 0, SLOWDOWN, (uint32_t)rank_count);
@@ -366,7 +428,7 @@ int main(int argc, char **argv)
 	printf("%d ranks, %d steps of 1 ms, sleeps end %.0f us late: job longer by %%, CPU of waits in %%, late per "
 	       "10000\n",
 	       rank_count, steps, exit_ns / US);
-	printf("%-36s  %-21s  %s\n", "", "ladder", "forecasts, 1 %");
+	printf("%-36s  %-21s  %-21s  %s\n", "", "ladder", "forecasts, 1 %", "silent");
 	for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++)
 		for (int meeting = 0; meeting < MEETINGS; meeting++)
 			pattern_play(&patterns[i], (enum meeting)meeting, steps);

@@ -14,20 +14,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "measure.h"
 
 #define WORLD MPI_COMM_WORLD
 
 static int rank, size;
 static MPI_Comm comm;
-
-static double seconds(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 /* By the thread's CPU clock: work that shares its core takes as much of it as any. Returns what it took. */
 static double compute(double duration_s)

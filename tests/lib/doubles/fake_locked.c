@@ -109,6 +109,22 @@ int PMPI_Iprobe(word source, word tag, word comm, word flag, word status)
 }
 int MPI_Iprobe(word, word, word, word, word) ALIAS(PMPI_Iprobe);
 
+int PMPI_Comm_rank(word, int *);
+int PMPI_Comm_rank(word comm, int *rank)
+{
+	(void)comm;
+	*rank = 0;
+	return 0;
+}
+
+int PMPI_Comm_size(word, int *);
+int PMPI_Comm_size(word comm, int *size)
+{
+	(void)comm;
+	*size = 2;
+	return 0;
+}
+
 int PMPI_Finalize(void);
 int PMPI_Finalize(void)
 {

@@ -1,6 +1,7 @@
 /*
  * A thread that waits in Recv of the fake library with a lock; with "threads", a second one polls Iprobe meanwhile, and
- * the wait is not over before that has got the lock often. Prints "key value" lines.
+ * the wait is not over before that has got the lock often; with "alike", it waits a thousand times a millisecond.
+ * Prints "key value" lines.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -21,6 +22,8 @@ extern bool (*fake_until)(void);
 #define WAIT_US         300000
 #define WAIT_THREADS_US 5000 /* each poll of it is a switch between the threads */
 #define POLLS           200
+#define ALIKE           1000
+#define ALIKE_US        1000
 
 static int done;
 static long count;
@@ -49,6 +52,8 @@ int main(int argc, char **argv)
 	while (threaded && __atomic_load_n(&count, __ATOMIC_ACQUIRE) == 0)
 		usleep(1000);
 	fake_until = threaded ? polled_often : NULL;
+	for (int i = 0; i < ALIKE && argc > 1 && strcmp(argv[1], "alike") == 0; i++)
+		MPI_Recv(0, ALIKE_US, 0, 0, 0, 0, 0);
 	MPI_Recv(0, threaded ? WAIT_THREADS_US : WAIT_US, 0, 0, 0, 0, 0);
 	__atomic_store_n(&done, 1, __ATOMIC_RELAXED);
 	if (threaded)

@@ -463,6 +463,76 @@ static void test_phases(void)
 		phases_play(i > 5);
 }
 
+/* A wait of a silent runtime, of which that is known. */
+static void silent_play(uint64_t wait_ns, enum predictor_end end)
+{
+	predictor_open(&predictor, predictor_site(7, 1, 2, 3), model.now_ns);
+	predictor_close(&predictor, model.now_ns + wait_ns, end);
+	model.now_ns += 2 * MS;
+}
+
+static void silent_begin(uint32_t ranks)
+{
+	memset(&predictor, 0, sizeof(predictor));
+	memset(&model, 0, sizeof(model));
+	model.now_ns = MS;
+	predictor.silent = true;
+	predictor.ranks = ranks;
+	predictor.previous = predictor_site(7, 1, 2, 3);
+}
+
+/* Opens one more. Returns the margin of what is known of it. */
+static uint64_t silent_margin(void)
+{
+	predictor_open(&predictor, predictor_site(7, 1, 2, 3), model.now_ns);
+	return predictor.entry ? predictor.entry->margin_ns : 0;
+}
+
+/* Rule 7: what is not kept moves nothing but the margin. */
+static void test_ends_that_are_not_kept(void)
+{
+	uint64_t margin_ns, latest_ns;
+
+	silent_begin(2);
+	for (int i = 0; i < 8; i++)
+		silent_play(MS, PREDICTOR_EXACT);
+	margin_ns = silent_margin();
+	latest_ns = predictor_latest(&predictor) - model.now_ns;
+	EXPECT(margin_ns < MS / 10, "a small job: %" PRIu64, margin_ns);
+	EXPECT(latest_ns > MS && latest_ns < MS + MS / 50, "%" PRIu64, latest_ns);
+	for (int i = 0; i < 20; i++)
+		silent_play(3 * MS, PREDICTOR_DOUBTED);
+	EXPECT(silent_margin() <= margin_ns && predictor_latest(&predictor) - model.now_ns == latest_ns,
+	       "what was slept in makes no wait longer");
+	predictor_delay(&predictor, 200 * US);
+	predictor_close(&predictor, model.now_ns + 3 * MS, PREDICTOR_DELAYED);
+	model.now_ns += 4 * MS;
+	EXPECT(silent_margin() >= margin_ns + 200 * US - US, "the margin is larger by what it was delayed: %" PRIu64,
+	       silent_margin());
+	EXPECT(predictor_latest(&predictor) - model.now_ns == latest_ns, "and nothing else");
+}
+
+static void test_first_margins(void)
+{
+	silent_begin(64);
+	for (int i = 0; i < 4; i++)
+		silent_play(MS, PREDICTOR_EXACT);
+	EXPECT(silent_margin() == MS / 4, "a quarter of a tree's wait: %" PRIu64, silent_margin());
+	EXPECT(!predictor_is_new(&predictor), "known");
+	predictor_open(&predictor, predictor_site(8, 1, 2, 3), model.now_ns);
+	EXPECT(predictor_is_new(&predictor), "another");
+	predictor_drop(&predictor);
+	EXPECT(!predictor_is_new(&predictor), "nothing is learned of it");
+	silent_begin(64);
+	for (int i = 0; i < 4; i++) {
+		silent_margin();
+		EXPECT(predictor_is_new(&predictor), "%d looks in vain", i);
+		silent_play(30 * MS, PREDICTOR_DOUBTED);
+	}
+	silent_margin();
+	EXPECT(!predictor_is_new(&predictor), "too long to be looked at");
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t waits = argc > 1 ? strtoull(argv[1], NULL, 10) : WAITS;
@@ -471,6 +541,8 @@ int main(int argc, char **argv)
 	test_debt();
 	test_parts();
 	test_phases();
+	test_ends_that_are_not_kept();
+	test_first_margins();
 	for (size_t i = 0; i < GENERATORS; i++)
 		if (argc < 3 || strcmp(argv[2], generators[i].name) == 0)
 			generator_play(&generators[i], waits);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "preload/wait/act.h"
 #include "preload/wait/entry.h"
 #include "preload/wait/wait.h"
 #include "tests/lib/check.h"
@@ -36,7 +37,7 @@ static struct {
 
 static struct mpiwait_slot slot;
 static struct predictor predictors[MPIWAIT_LANES];
-static uintptr_t frame[3];
+static uintptr_t frame[3], caller;
 
 void process_flag(uint32_t flag)
 {
@@ -154,6 +155,8 @@ static void rank_begin(uint32_t rungs, bool shared)
 	memset(&model, 0, sizeof(model));
 	memset(predictors, 0, sizeof(predictors));
 	slot.size = 2;
+	caller = 1;
+	process.silent = false;
 	model.now_ns = NS_PER_S;
 	process.slot = &slot;
 	process.burst = 1;
@@ -176,7 +179,7 @@ static uint64_t wait_play(uint64_t wait_ns)
 	model.lowered_ns = model.restored_ns = model.event_asked_ns = 0;
 	memset(model.dozes, 0, sizeof(model.dozes));
 	memset(model.after, 0, sizeof(model.after));
-	frame[1] = 1;
+	frame[1] = caller;
 	mode = wait_enter(ROW_Recv, CALL_WAIT, false, (uintptr_t)frame);
 	for (;;) {
 		model.now_ns += POLL_NS;
@@ -299,8 +302,23 @@ static void test_the_clock_is_lowered_for_long_forecasts_alone(void)
 	EXPECT(model.lowerings == 0, "%u times, for waits that end less than a change later", model.lowerings);
 }
 
+/* A silent runtime: a look at each of the first waits of a kind, but not for ever where all are different. */
+static void test_waits_that_are_all_new_are_not_all_looked_at(void)
+{
+	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
+	process.silent = true;
+	process.burst = FORESIGHT_VAIN;
+	for (uint32_t i = 0; i < FORESIGHT_NEW_MOST + 2; i++) {
+		caller = 1 + i;
+		wait_play(MS);
+		EXPECT((model.dozes[MPIWAIT_RUNG_NAP] > 0) == (i >= FORESIGHT_NEW_MOST), "wait %u: %u naps", i,
+		       model.dozes[MPIWAIT_RUNG_NAP]);
+	}
+}
+
 int main(void)
 {
+	test_waits_that_are_all_new_are_not_all_looked_at();
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_UMWAIT);
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_MWAITX);
 	test_no_rest_that_cannot_be_paid();

@@ -2,7 +2,7 @@
  * The budget law of the whole wait engine, under a simulated clock: the real wait.c and ladder.c, every shipped policy
  * by way of its real parsers, and rungs that only move the clock.
  *
- *     law_test [waits]      per policy, a million by default
+ *     law_test [waits [policy]]      per policy, a million by default
  *
  * A wait is 1 to 64 dependent steps: each has to be noticed before the next one begins. It lasts 1 us to 100 s in all;
  * most are short, some are a million times as long. With visible progress the runtime says when it noticed a step.
@@ -16,6 +16,11 @@
  * most are forecast and some are not, and the law is the account's: with visible progress, all steps together are
  * noticed no later than the account allows, but for its debt and for what the node woke too late the latest time. What
  * the ladder does stays within B(w).
+ *
+ * And with a silent runtime, which says of no step that it noticed it, and needs up to six idle calls to notice one:
+ * what is charged for a wait, or doubted, is no less than by how much it ended later than it would have, but for how
+ * much the waits that were looked at vary, and for what the ladder slept in it. What is charged in all is no more than
+ * allowed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +29,7 @@
 #include <time.h>
 
 #include "preload/process/config.h"
+#include "preload/wait/act.h"
 #include "preload/wait/entry.h"
 #include "preload/wait/wait.h"
 #include "spank/policy/policy.h"
@@ -37,7 +43,9 @@
 #define POLL_NS     UINT64_C(400)
 #define LOCK_ONE_IN 10
 #define SLOWDOWN    10000 /* millionths */
+#define SLOW_SHARE  50
 #define PLACES      12
+#define IDLE_CALLS  6 /* that a silent runtime takes at most to notice what has come */
 
 struct process process = {.hooks = MPIWAIT_HOOK_OPAL};
 struct process_guard acting = {PROCESS_ACTS};
@@ -54,6 +62,10 @@ static struct {
 	bool odd;                                                           /* none of them alike */
 	uint32_t places; /* that waits come from, and how long those of each last; 0: anywhere */
 	bool long_step;
+	bool silent;                  /* the runtime */
+	bool single;                  /* no wait has steps */
+	uint64_t ladder_ns;           /* slept by the ladder in this wait */
+	uint64_t slow_ns, natural_ns; /* of the waits that were forecast: by how much longer than that they were */
 } model;
 
 static struct mpiwait_slot slot;
@@ -118,6 +130,7 @@ static void model_doze(enum mpiwait_rung rung, uint64_t ask_ns, uint64_t typical
 	uint64_t actual_ns = ask_ns + typical_ns / 2 + random_below(typical_ns / 2 + 1);
 
 	if (!(wait_self.foresight.nap.open && wait_self.foresight.advised)) {
+		model.ladder_ns += actual_ns + typical_ns;
 		CHECK_LAW(ask_ns + exit_ns <= budget_ns, "rung %d: %" PRIu64 " + %" PRIu64 " at w = %" PRIu64,
 		          (int)rung, ask_ns, exit_ns, model.now_ns - model.origin_ns);
 		CHECK_LAW(exit_ns <= budget_ns / 2, "rung %d: exit %" PRIu64, (int)rung, exit_ns);
@@ -209,13 +222,15 @@ static uint64_t heavy_tail(void)
 /* Until the step that ends at end_ns is noticed. Returns how much later that is. */
 static uint64_t step_play(struct wait *wait, uint64_t end_ns)
 {
+	uint64_t unnoticed = model.silent ? random_below(IDLE_CALLS) : 0;
+
 	for (;;) {
 		model.now_ns += POLL_NS / 2 + random_below(POLL_NS / 2);
-		if (model.now_ns >= end_ns)
+		if (model.now_ns >= end_ns && unnoticed-- == 0)
 			return model.now_ns - end_ns;
 		model.excess_ns = 0;
 		if (++wait->polls >= WAIT_FREE_POLLS)
-			wait_idle(wait, MPIWAIT_HOOK_OPAL);
+			wait_idle(wait, model.silent ? MPIWAIT_HOOK_YIELD : MPIWAIT_HOOK_OPAL);
 	}
 }
 
@@ -232,7 +247,7 @@ static void place_play(int *steps, uint64_t *mean_ns, bool *lock)
 	if (model.odd || random_below(10) == 0)
 		return;
 	frame[1] = 1000 + place;
-	*steps = 1 + (int)place % 4;
+	*steps = model.single ? 1 : 1 + (int)place % 4;
 	*mean_ns = (place + 1) * 40000;
 	*lock = false;
 }
@@ -249,15 +264,36 @@ static void account_check(uint64_t late_ns)
 	          process.account.debt_ns);
 }
 
+/* A wait that is over, of a silent runtime: as it would have been, of so many steps; and as it was, from began_ns on.
+ */
+static void silent_check(uint64_t began_ns, uint64_t natural_ns, int steps, uint64_t latest_ns, uint64_t charged_ns)
+{
+	uint64_t over_ns = model.now_ns - began_ns - natural_ns, end_ns = began_ns + natural_ns;
+	uint64_t polls_ns = (uint64_t)steps * (IDLE_CALLS + 2) * POLL_NS + 1000;
+	uint64_t vary_ns = latest_ns > end_ns ? latest_ns - end_ns : 0, late_ns = slot.lane[0].late_ns;
+
+	if (latest_ns == UINT64_MAX)
+		return;
+	model.slow_ns += over_ns;
+	model.natural_ns += natural_ns;
+	CHECK_LAW(over_ns <= late_ns - charged_ns + vary_ns + model.ladder_ns + polls_ns,
+	          "a wait of %" PRIu64 " took %" PRIu64 " more, %" PRIu64 " charged, %" PRIu64 " by the ladder",
+	          natural_ns, over_ns, late_ns - charged_ns, model.ladder_ns);
+	CHECK_LAW(late_ns <= account_allowed(&process.account, model.now_ns) + process.account.debt_ns,
+	          "%" PRIu64 " charged in all, a debt of %" PRIu64, late_ns, process.account.debt_ns);
+}
+
 static void wait_play(bool visible, uint64_t *over_ns, uint64_t *allowed_ns)
 {
 	int steps = 1 + (int)random_below(STEPS_MOST);
 	uint64_t mean_ns = heavy_tail() / (unsigned)steps + 1;
 	bool lock = random_below(LOCK_ONE_IN) == 0;
+	uint64_t began_ns = model.now_ns, natural_ns = 0, latest_ns, charged_ns = slot.lane[0].late_ns;
 	uint32_t mode;
 
 	if (model.places > 0)
 		place_play(&steps, &mean_ns, &lock);
+	model.ladder_ns = 0;
 	mode = wait_enter(lock ? ROW_Win_lock : ROW_Recv, CALL_WAIT, lock, (uintptr_t)frame);
 
 	model.lock = lock;
@@ -268,6 +304,7 @@ static void wait_play(bool visible, uint64_t *over_ns, uint64_t *allowed_ns)
 		if (frame[1] >= 1000)
 			length_ns = mean_ns - mean_ns / 200 + random_below(mean_ns / 100);
 
+		natural_ns += length_ns;
 		model.long_step = !lock && length_ns >= LONG_NS;
 		late_ns = step_play(&wait_self, model.now_ns + length_ns);
 		bound_ns = law_budget(length_ns) + model.excess_ns + POLL_NS;
@@ -283,7 +320,10 @@ static void wait_play(bool visible, uint64_t *over_ns, uint64_t *allowed_ns)
 			model.origin_ns = model.now_ns;
 		}
 	}
+	latest_ns = model.silent ? predictor_latest(&predictors[0]) : 0;
 	wait_leave(mode);
+	if (model.silent)
+		silent_check(began_ns, natural_ns, steps, latest_ns, charged_ns);
 }
 
 static bool is_timed(uint32_t rungs)
@@ -294,9 +334,15 @@ static bool is_timed(uint32_t rungs)
 	return false;
 }
 
-/* Without an account as the ladder's law has it; with one, from so many places. */
-static void waits_play(const char *name, int waits, bool visible, uint32_t places, bool odd)
+/* Without an account as the ladder's law has it; with one, from a few places. */
+struct play {
+	bool visible, accounts, odd, silent, single;
+};
+
+static void waits_play(const char *name, int waits, struct play play)
 {
+	bool visible = play.visible, odd = play.odd, silent = play.silent;
+	uint32_t places = play.accounts ? PLACES : 0;
 	uint64_t over_ns = 0, allowed_ns = 0;
 
 	memset(&slot, 0, sizeof(slot));
@@ -305,6 +351,9 @@ static void waits_play(const char *name, int waits, bool visible, uint32_t place
 	model.now_ns = NS_PER_S;
 	model.places = places;
 	model.odd = odd;
+	model.silent = process.silent = silent;
+	model.single = play.single;
+	process.burst = silent ? FORESIGHT_VAIN : 1;
 	frame[1] = 0;
 	memset(predictors, 0, sizeof(predictors));
 	process.predictors = places > 0 ? predictors : NULL;
@@ -313,7 +362,7 @@ static void waits_play(const char *name, int waits, bool visible, uint32_t place
 		wait_play(visible, &over_ns, &allowed_ns);
 	CHECK_LAW(!visible || places > 0 || over_ns <= allowed_ns, "%s: %" PRIu64 " late in all, %" PRIu64 " allowed",
 	          name, over_ns, allowed_ns);
-	if (is_timed(process.policy.rungs) && places > 0 && !odd)
+	if (is_timed(process.policy.rungs) && places > 0 && !odd && (!silent || play.single))
 		CHECK_LAW(slot.lane[0].foreseen > slot.lane[0].unforeseen && model.forecast > slot.lane[0].foreseen &&
 		                  model.forecast == slot.lane[0].forecasts,
 		          "%s: %" PRIu64 " forecasts for %" PRIu64 " waits, and none for %" PRIu64, name,
@@ -321,15 +370,21 @@ static void waits_play(const char *name, int waits, bool visible, uint32_t place
 	if (is_timed(process.policy.rungs) && places == 0)
 		CHECK_LAW(model.asleep_ns >= model.long_ns * 17 / 20, "%s: asleep for %" PRIu64 " of %" PRIu64, name,
 		          model.asleep_ns, model.long_ns);
+	if (silent)
+		CHECK_LAW(model.slow_ns <= model.natural_ns / SLOW_SHARE,
+		          "%s: waits of %" PRIu64 " took %" PRIu64 " more", name, model.natural_ns, model.slow_ns);
 	if (places > 0) {
 		allowed_ns = account_allowed(&process.account, model.now_ns);
 		over_ns = slot.lane[0].late_ns;
 	}
 	printf("%-8s %s %s: %d waits, %.3f s late of %.3f s allowed, %" PRIu64 " forecasts, long steps asleep for "
 	       "%.1f %%\n",
-	       name, visible ? "visible" : "hidden ", places > 0 ? "account" : "ladder ", waits, (double)over_ns / 1e9,
-	       (double)allowed_ns / 1e9, model.forecast,
-	       model.long_ns ? 100.0 * (double)model.asleep_ns / (double)model.long_ns : 0.0);
+	       name,
+	       silent    ? "silent "
+	       : visible ? "visible"
+	                 : "hidden ",
+	       places > 0 ? "account" : "ladder ", waits, (double)over_ns / 1e9, (double)allowed_ns / 1e9,
+	       model.forecast, model.long_ns ? 100.0 * (double)model.asleep_ns / (double)model.long_ns : 0.0);
 }
 
 /* As if the node had every rung that this test plays. */
@@ -350,11 +405,16 @@ static void policy_play(const struct policy *policy, int waits)
 	        .absolute_ns = process.config.absolute_ns,
 	        .max_ns = process.config.max_ns,
 	};
-	waits_play(policy->name, waits / 2, true, 0, false);
-	waits_play(policy->name, waits / 2, false, 0, false);
-	waits_play(policy->name, waits / 10, true, PLACES, false);
-	waits_play(policy->name, waits / 10, false, PLACES, false);
-	waits_play(policy->name, waits / 10, true, PLACES, true);
+	waits_play(policy->name, waits / 2, (struct play){.visible = true});
+	waits_play(policy->name, waits / 2, (struct play){.visible = false});
+	waits_play(policy->name, waits / 10, (struct play){.visible = true, .accounts = true});
+	waits_play(policy->name, waits / 10, (struct play){.accounts = true});
+	waits_play(policy->name, waits / 10, (struct play){.visible = true, .accounts = true, .odd = true});
+	if (policy->slowdown_ppm == 0)
+		return;
+	waits_play(policy->name, waits / 4, (struct play){.silent = true, .accounts = true, .single = true});
+	waits_play(policy->name, waits / 4, (struct play){.silent = true, .accounts = true});
+	waits_play(policy->name, waits / 10, (struct play){.silent = true, .accounts = true, .odd = true});
 }
 
 int main(int argc, char **argv)
@@ -369,6 +429,7 @@ int main(int argc, char **argv)
 	policy_load(directories, 1, &set, &error);
 	EXPECT(set.count >= 7 && error.text[0] == '\0', "%zu policies, %s", set.count, error.text);
 	for (size_t i = 0; i < set.count; i++)
-		policy_play(&set.policy[i], argc > 1 ? atoi(argv[1]) : WAITS);
+		if (argc < 3 || strcmp(argv[2], set.policy[i].name) == 0)
+			policy_play(&set.policy[i], argc > 1 ? atoi(argv[1]) : WAITS);
 	return CHECK_RESULT;
 }

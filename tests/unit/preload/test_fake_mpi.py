@@ -62,6 +62,21 @@ def test_one_thread_naps_under_the_lock():
     assert slot["lane"][0]["naps"]["nap"] == seen["naps"] > 100 and seen["yields"] < 100000
 
 
+def test_a_runtime_that_does_not_tell_of_progress_is_looked_at_first():
+    """
+    A thousand waits of a millisecond from 1000 s on, by the clock that all nodes have: the first four are looked at,
+    and for 17 ms after 190 ms, and half a second later, the whole job looks. All others are slept through.
+    """
+    seen, slot = play([LOCKED, "alike"], ACCOUNT)
+    thread = slot["lane"][0]
+    assert slot["slowdown_ppm"] == 10000
+    assert 900 <= thread["foreseen"] <= 1000 - 4 - 2 * 15, "not in a look"
+    assert thread["early"] >= thread["foreseen"] * 9 // 10
+    assert thread["late_ns"] <= 2_000_000 + (slot["end_ns"] - slot["start_ns"]) // 100
+    by_ladder, _ = play([LOCKED, "alike"])
+    assert seen["yields"] < by_ladder["yields"], "looks included"
+
+
 def test_nobody_naps_under_the_lock_once_a_second_thread_has_called():
     """The wait is over when the second has had the lock two hundred times, and a nap of the first fits in it."""
     seen, slot = play([LOCKED, "threads"])

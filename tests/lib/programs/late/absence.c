@@ -177,6 +177,13 @@ long absence_wakes(void)
 	return own ? (long)own->lane[0].event_wakes : 0;
 }
 
+long absence_forecasts(void)
+{
+	const struct mpiwait_slot *own = slot_find(-1, (uint32_t)getpid());
+
+	return own ? (long)own->lane[0].forecasts : 0;
+}
+
 /* Rank 1's thread in that file of /proc. Returns NULL where there is none. */
 static FILE *thread_open(const char *name)
 {

@@ -51,4 +51,7 @@ int absence_is_waited_for(void);
 /* How often a message has ended a sleep of the first thread of this process. */
 long absence_wakes(void);
 
+/* How often the first thread of this process has napped by forecast. */
+long absence_forecasts(void);
+
 #endif
