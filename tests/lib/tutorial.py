@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests.lib import jobs
 from tests.lib.throwaway import Cluster, project_cluster_arguments
@@ -20,6 +19,7 @@ from tests.lib.waiting import wait_for
 
 PAGE = jobs.REPOSITORY / "contrib/TUTORIAL.md"
 BLOCK = re.compile(r"```console\n\$ (?P<command>.*)\n(?P<output>(?:.*\n)*?)```\n<!-- shows: (?P<shows>.*) -->\n")
+OF_JOBS = ("mpi-wait ", "sacct ", "scancel ")
 PATH = "/usr/bin:/bin:/opt/mpi-wait/bin:/opt/mpi-wait-tests"
 
 
@@ -44,7 +44,7 @@ class Follower:
     def _here(self, command: str) -> str:
         def number(match: re.Match[str]) -> str:
             return self.numbers.get(match[0], match[0])
-        return re.sub(r"(?<=\s)[1-9](?=\s|$)", number, command) if "mpi-wait " in command else command
+        return re.sub(r"(?<=\s)[1-9](?=\s|$)", number, command) if command.startswith(OF_JOBS) else command
 
     def _prepare(self, command: str) -> None:
         """A reader takes longer than a test: records are stored, and the job that is watched waits."""
@@ -63,15 +63,19 @@ class Follower:
         """How the command ended, and all that it printed."""
         if not command.startswith(("srun", "sbatch")) or "=help" in command:
             self._prepare(command)
-            status, text = self._run(command)
-            if "--watch" in command and status == 0:
-                text = wait_for(lambda: (seen := self._run(command))[0] or ("MPI_" in seen[1] and seen[1]), timeout_s=60)
-            return status, str(text)
+            if "--watch" in command:
+                return 0, wait_for(lambda: self._seen(command), "a rank that waits")
+            return self._run(command)
         before = self._known()
         status, text = self._run(command)
         number, = self._known() - before
         self.numbers[str(len(self.numbers) + 1)] = number
         return status, text
+
+    def _seen(self, command: str) -> str:
+        """A look at which a rank waits."""
+        _, text = self._run(command)
+        return text if "MPI_" in text else ""
 
     def _known(self) -> set[str]:
         return set(re.findall(r"^JobId=(\d+) ", self.cluster.run(["scontrol", "-o", "show", "job"]).stdout, re.M))
