@@ -23,12 +23,6 @@ WATCH = ["/opt/mpi-wait/bin/mpi-wait", "report", "--watch"]
 RANK = r"^ +([0-9]+) +(c[0-9]+) +(MPI_\w+) +[0-9.]+ m?s +"
 
 
-@pytest.fixture(scope="module")
-def job(cluster: Fleet) -> Iterator[Held]:
-    with held(cluster, ["-N2", "-n4", "--mpi-wait-policy=nap"]) as running:
-        yield running
-
-
 def left(cluster: Cluster) -> str:
     """Processes of watchers that run on the submit host or a node."""
     looks = [cluster.node_run(host, ["pgrep", "-af", "[w]atch-node|report --[w]atch"]).stdout
@@ -39,33 +33,6 @@ def left(cluster: Cluster) -> str:
 def once(cluster: Cluster, job: int | str, user: str = "alice") -> tuple[int, str]:
     done = cluster.run([*WATCH, "--once", str(job)], user=user, timeout=120)
     return done.returncode, done.stdout + done.stderr
-
-
-def test_the_right_ranks_wait_in_the_right_call(cluster: Fleet, job: Held) -> None:
-    def shown() -> str:
-        """Ranks that are still in MPI_Init are not there yet."""
-        status, text = once(cluster, job.job)
-        return text if status == 0 and "3 of 4 ranks" in text else ""
-    text = wait_for(shown, "three ranks that wait", timeout_s=120)
-    print(text)
-    rows = {rank: (node, call) for rank, node, call in re.findall(RANK, text, re.M)}
-    first, second = cluster.nodes
-    assert rows == {"1": (first, "MPI_Barrier"), "2": (second, "MPI_Barrier"), "3": (second, "MPI_Barrier")}
-    assert f"rank 0 on {first} waits least" in text and "\x1b" not in text
-    assert re.search(rf"^ +{first} +2 +1 ", text, re.M) and re.search(rf"^ +{second} +2 +2 ", text, re.M)
-    wait_for(lambda: not left(cluster), lambda: f"the end of {left(cluster)}")
-
-
-def test_a_step_of_it(cluster: Fleet, job: Held) -> None:
-    status, text = once(cluster, f"{job.job}.0")
-    assert status == 0 and f"Job {job.job}, step 0" in text
-    status, text = once(cluster, f"{job.job}.7")
-    assert status == 1 and f"no task of step 7 of job {job.job} is under a wait policy now" in text
-
-
-@pytest.mark.parametrize("user", ["bob", "root"])
-def test_another_users_job_is_refused(cluster: Fleet, job: Held, user: str) -> None:
-    assert once(cluster, job.job, user) == (1, f"mpi-wait: job {job.job} is alice's: only its owner can watch it\n")
 
 
 def test_a_job_without_a_policy_and_one_that_is_over(cluster: Fleet) -> None:
@@ -107,3 +74,37 @@ def test_it_ends_with_the_job_and_leaves_nothing(cluster: Fleet) -> None:
     record = jobs.record(cluster, running.job)
     assert record["wait"]["ranks"] == 4 and record["nodes"] == {"reported": 2, "of": 2}
     assert [step["ranks"] for step in record["steps"] if step["id"] == "0"] == [4]
+
+
+@pytest.fixture(scope="module")
+def job(cluster: Fleet) -> Iterator[Held]:
+    """Of the tests from here on: it has all of both nodes."""
+    with held(cluster, ["-N2", "-n4", "--mpi-wait-policy=nap"]) as running:
+        yield running
+
+
+def test_the_right_ranks_wait_in_the_right_call(cluster: Fleet, job: Held) -> None:
+    def shown() -> str:
+        """Ranks that are still in MPI_Init are not there yet."""
+        status, text = once(cluster, job.job)
+        return text if status == 0 and "3 of 4 ranks" in text else ""
+    text = wait_for(shown, "three ranks that wait", timeout_s=120)
+    print(text)
+    rows = {rank: (node, call) for rank, node, call in re.findall(RANK, text, re.M)}
+    first, second = cluster.nodes
+    assert rows == {"1": (first, "MPI_Barrier"), "2": (second, "MPI_Barrier"), "3": (second, "MPI_Barrier")}
+    assert f"rank 0 on {first} waits least" in text and "\x1b" not in text
+    assert re.search(rf"^ +{first} +2 +1 ", text, re.M) and re.search(rf"^ +{second} +2 +2 ", text, re.M)
+    wait_for(lambda: not left(cluster), lambda: f"the end of {left(cluster)}")
+
+
+def test_a_step_of_it(cluster: Fleet, job: Held) -> None:
+    status, text = once(cluster, f"{job.job}.0")
+    assert status == 0 and f"Job {job.job}, step 0" in text
+    status, text = once(cluster, f"{job.job}.7")
+    assert status == 1 and f"no task of step 7 of job {job.job} is under a wait policy now" in text
+
+
+@pytest.mark.parametrize("user", ["bob", "root"])
+def test_another_users_job_is_refused(cluster: Fleet, job: Held, user: str) -> None:
+    assert once(cluster, job.job, user) == (1, f"mpi-wait: job {job.job} is alice's: only its owner can watch it\n")
