@@ -12,6 +12,7 @@ from tests.lib.tutorial import PAGE, Follower, examples
 pytestmark = pytest.mark.cluster
 
 
+@pytest.mark.timeout(300)  # a dozen jobs and questions, with the time that a record takes
 def test_the_commands_of_the_tutorial(cluster: Fleet) -> None:
     """Each succeeds, and shows the words that the page names, here as there."""
     page = examples(PAGE.read_text())

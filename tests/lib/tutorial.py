@@ -56,7 +56,7 @@ class Follower:
 
     def _run(self, command: str) -> tuple[int, str]:
         done = self.cluster.run(["bash", "-c", self._here(command)], env={"PATH": PATH, "LC_ALL": "C.UTF-8"},
-                                timeout=120)
+                                timeout=240)
         return done.returncode, done.stdout + done.stderr
 
     def follow(self, command: str) -> tuple[int, str]:

@@ -359,6 +359,7 @@ def on_a_terminal(site: Site) -> tuple[int, subprocess.Popen[str]]:
     """The command on a terminal of 24 lines, and the terminal's other end."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    assert termios.tcgetattr(ours)[3] & termios.ECHO
     process = site.begin("12", stdin=theirs, stdout=theirs, env={"TERM": "xterm", "LC_ALL": "C.UTF-8"})
     os.close(theirs)
     return ours, process
@@ -397,6 +398,7 @@ def test_the_terminal_is_put_back(site: Site, end: str) -> None:
         after = read_until(ours, b"no such words")
         assert process.wait(timeout=60) == (128 + signal.SIGTERM if end == "TERM" else 0)
         assert process.stderr and process.stderr.read() == ""
+        assert termios.tcgetattr(ours)[3] & termios.ECHO
     finally:
         process.kill()
         process.wait()
