@@ -105,7 +105,7 @@ def _node_row(look: Look, age_s: float, room: int, watts: bool) -> list[str | Te
     elif look.ranks:
         resting, polling = split_bar(waited, asleep, 1.0, room)
         rest = max(0, room - len(resting) - len(polling))
-        row.append(Text(resting, ASLEEP).append(polling, AWAKE).append("─" * rest, "dim"))
+        row.append(Text().append(resting, ASLEEP).append(polling, AWAKE).append("─" * rest, "dim"))
     else:
         row.append(Text("no rank now", "dim"))
     return row
@@ -127,7 +127,7 @@ def _draw_nodes(canvas: Canvas, scene: Scene, rows: int) -> None:
 
 
 def _draw_legend(canvas: Canvas) -> None:
-    canvas.note(Text("█", ASLEEP).append(" asleep", "dim").append("  ░", AWAKE).append(" polling", "dim")
+    canvas.note(Text().append("█", ASLEEP).append(" asleep", "dim").append("  ░", AWAKE).append(" polling", "dim")
                 .append("  ─ not waiting; waited, asleep: of the time since MPI_Init", "dim"))
 
 
