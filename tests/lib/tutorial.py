@@ -81,9 +81,13 @@ class Follower:
         return set(re.findall(r"^JobId=(\d+) ", self.cluster.run(["scontrol", "-o", "show", "job"]).stdout, re.M))
 
 
+def _tidy(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
+
+
 def rewritten(text: str, outputs: Iterator[str]) -> str:
     def anew(match: re.Match[str]) -> str:
-        return f"```console\n$ {match['command']}\n{next(outputs).rstrip()}\n```\n<!-- shows: {match['shows']} -->\n"
+        return f"```console\n$ {match['command']}\n{_tidy(next(outputs))}\n```\n<!-- shows: {match['shows']} -->\n"
     return BLOCK.sub(anew, text)
 
 
