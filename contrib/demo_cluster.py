@@ -1,9 +1,12 @@
-"""The second half of contrib/demo: the cluster, the job, sacct and the report. Runs as root."""
+"""The second half of contrib/demo: the cluster, the job, sacct and the report; with --shell a shell. Runs as root."""
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import textwrap
 import time
@@ -104,11 +107,47 @@ def show_report(cluster: Cluster, job: str) -> None:
         raise Failure(f"mpi-wait report ended with {status}")
 
 
-def demonstrate() -> None:
+def cluster_of_two() -> Cluster:
     arguments = project_cluster_arguments()
     if not arguments["plugstack"]:
         raise Failure("the build has no plugin (build/stage): run contrib/demo, which builds it")
-    with Cluster(nodes=2, progress=progress, **arguments) as cluster:
+    return Cluster(nodes=2, progress=progress, **arguments)
+
+
+BASHRC = f"""PATH=$PATH:{PREFIX}/bin:{os.path.dirname(PROGRAM)}
+export MANPATH={PREFIX}/share/man:
+. {PREFIX}/share/bash-completion/completions/mpi-wait
+PS1='demo:\\w$ '
+"""
+TO_TRY = """
+You are alice, on a cluster of two nodes, c1 and c2, whose hardware is simulated: what it says of joules is a model's.
+
+  srun -N2 -n4 --mpi-wait-policy=nap unbalanced    a job whose last rank computes longest, and the others wait
+  mpi-wait report --brief                          your jobs, a line each; a record comes some 10 s after the end
+  mpi-wait report 1                                what the ranks of job 1 waited for
+  salloc -N2 -n4 mpi-wait try --rounds 3 -- srun -n4 unbalanced    which policy fits it, measured
+  man mpi-wait                                     all of it; exit ends the cluster
+"""
+
+
+def shell() -> int:
+    """A user's shell in the cluster, until it ends; its exit status."""
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # with which the cluster goes
+    with cluster_of_two() as cluster:
+        (cluster.root / "home/alice/.bashrc").write_text(BASHRC)
+        print(TO_TRY, flush=True)
+        # Without a terminal, what is to be done comes from standard input, which srun would read as well.
+        words = ["bash", "-i"] if os.isatty(0) else ["bash", "-c", f". ~/.bashrc\n{sys.stdin.read()}"]
+        files = {"stdin": None if os.isatty(0) else subprocess.DEVNULL, "stdout": None, "stderr": None}
+        terminal = {"TERM": os.environ.get("TERM", "dumb")}
+        status = cluster.popen(words, env=terminal, terminal=True, **files).wait()
+        start = time.monotonic()
+    print(f"  {'cluster gone ...':<{STEP_WIDTH}}{time.monotonic() - start:6.1f} s", flush=True)
+    return status if status >= 0 else 128 - status
+
+
+def demonstrate() -> None:
+    with cluster_of_two() as cluster:
         job = run_job(cluster)
         await_record(cluster, job)
         show_row(cluster, job)
@@ -123,6 +162,8 @@ def demonstrate() -> None:
 
 def main() -> int:
     try:
+        if sys.argv[1:] == ["--shell"]:
+            return shell()
         demonstrate()
         return 0
     except (Failure, ClusterError, MissingRequirements) as error:

@@ -4,8 +4,8 @@ _mpi_wait() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command=${COMP_WORDS[1]} words=""
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
-		words="report top check --help --version"
-	elif [[ $before == --record || $before == --plot || $before == --spool ]]; then
+		words="report top try check --help --version"
+	elif [[ $before == --record || $before == --plot || $before == --html || $before == --spool || $before == --state ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		compopt -o filenames 2>/dev/null
 		return
@@ -13,12 +13,18 @@ _mpi_wait() {
 		words="job account user partition policy"
 	elif [[ $before == --order ]]; then
 		words="awake threads"
-	elif [[ $before =~ ^--(calls|width|since|until|user|name|account|partition|limit)$ ]]; then
+	elif [[ $before =~ ^--(calls|width|since|until|user|name|account|partition|limit|rounds|budget|figure|allow|sbatch)$ ]]; then
 		return
+	elif [[ $before == --policies ]]; then
+		words="auto event foresight mwaitx nap profile pstate umwait yield"
+	elif [[ $before == --launcher ]]; then
+		words="srun mpirun mpiexec"
 	elif [[ $command == report ]]; then
-		words="--record --spool --duplicates --all-ranks --calls --plot --csv --watch --once --json --no-color --width --help"
+		words="--record --spool --duplicates --all-ranks --calls --plot --html --csv --watch --once --brief --user --since --until --json --no-color --width --help"
 	elif [[ $command == top ]]; then
 		words="--by --order --since --until --user --mine --name --plot --account --partition --limit --json --no-color --width --help"
+	elif [[ $command == try ]]; then
+		words="--policies --rounds --budget --figure --more-is-better --allow --launcher --sbatch --show --new --state --plot --html --json --no-color --width --help"
 	elif [[ $command == check ]]; then
 		words="--json --no-color --width --help"
 	fi

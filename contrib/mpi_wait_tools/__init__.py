@@ -1,6 +1,7 @@
 """The parts of the mpi-wait command, by packages: each imports from those below it alone.
 
-report, top and check are the subcommands (cli.COMMANDS); then pictures, meaning, jobs, site, record and text.
+report, top, trial (try) and check are the subcommands (cli.COMMANDS); then pictures, meaning, jobs, site, record and
+text.
 """
 
 __version__ = "0.1.0"  # as in meson.build

@@ -16,7 +16,7 @@ from .text.errors import Refusal
 from .text.units import safe
 
 # A subcommand is a package with a module `command`: SUMMARY, add_arguments(parser) and run(arguments).
-COMMANDS = {"report": "report", "top": "top", "check": "check"}
+COMMANDS = {"report": "report", "top": "top", "try": "trial", "check": "check"}
 HIDDEN = {"watch-node": "watch"}  # what commands start elsewhere
 
 

@@ -45,10 +45,17 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     (folder / "epilog-slurmctld").chmod(0o755)
     (folder / "mpi-wait-textfile").write_bytes((RECIPES / "mpi-wait-textfile").read_bytes())
     (folder / "mpi-wait-textfile").chmod(0o755)
+    mail = (RECIPES / "mail-report").read_text().replace("/usr/bin/mpi-wait", "/opt/mpi-wait/bin/mpi-wait")
+    (folder / "mail-report").write_text(mail.replace("/usr/bin/mail", f"{SHOWN_AT}/mail"))
+    (folder / "mail").write_text(f'#!/bin/sh\n{{ echo "$*"; cat; }} >{Cluster.share}/mail.part\n'
+                                 f'mv {Cluster.share}/mail.part "{Cluster.share}/mail.$3"\n')
+    for name in ("mail-report", "mail"):
+        (folder / name).chmod(0o755)
     arguments = project_cluster_arguments()
     arguments["plugstack"] = arguments["plugstack"].rstrip("\n") + " writer=sweep\n"
     arguments["binds"] = {**arguments["binds"], SHOWN_AT: folder}
-    conf = {"JobSubmitPlugins": "lua", "EpilogSlurmctld": f"{SHOWN_AT}/epilog-slurmctld"}
+    conf = {"JobSubmitPlugins": "lua", "EpilogSlurmctld": f"{SHOWN_AT}/epilog-slurmctld",
+            "MailProg": f"{SHOWN_AT}/mail-report"}
     cluster = ScriptedCluster(nodes=2, slurm_conf=conf, **arguments)
     yield start_or_skip(cluster)
     cluster.stop()
@@ -88,6 +95,19 @@ def test_a_partitions_default(scripted: Cluster) -> None:
     assert policy_of(scripted, [], {}) == "policy=profile"
     assert policy_of(scripted, [], {"MPI_WAIT_POLICY": "nap"}) == "policy=nap"
     assert policy_of(scripted, ["--mpi-wait-policy=nap"], {}) == "policy="
+
+
+def test_the_mail_at_the_end_has_the_report(sweeping: Cluster) -> None:
+    """slurmctld calls the recipe, and that waits for the record."""
+    asked = ["-N2", "-n4", "--mail-type=END", "--mail-user=ada"]
+    job = jobs.sbatch(sweeping, f"srun -n4 {UNBALANCED} 5 5 2\n", asked)
+    sweeping.wait_job(job)
+    mail = sweeping.root / "share/mail.ada"
+    text = wait_for(lambda: mail.read_text() if mail.exists() else "", "the mail", 120, pause_s=0.5)
+    subject, titles, line = text.splitlines()[:3]
+    assert subject.startswith(f"-s Slurm Job_id={job} ") and " ada" in subject
+    assert titles.split()[:2] == ["job", "name"] and line.split()[0] == str(job) and "COMPLETED" in line
+    assert "profile" in line and "simulated" in line and f"\nJob {job} " in text and "Waiting in MPI" in text
 
 
 def test_metrics_of_a_running_job(scripted: Cluster) -> None:

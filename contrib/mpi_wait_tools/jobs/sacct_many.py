@@ -1,4 +1,4 @@
-"""Reads the jobs of a time from sacct, a day at a time and line by line, so that nobody has to hold them all."""
+"""Reads many jobs from sacct, those of a time a day at a time and line by line, so that nobody has to hold them all."""
 
 from __future__ import annotations
 
@@ -70,12 +70,17 @@ def _shown(moment: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(moment))
 
 
-def _one_day(day: Period, filters: Filters, texts: Sequence[str]) -> Iterator[dict[str, str]]:
+def _one_day(day: Period, filters: Filters, duplicates: bool) -> list[str]:
+    """What sacct is asked for the jobs of a day."""
+    runs = ["-D"] if duplicates else []
+    return [*runs, f"--starttime={_shown(day.since)}", f"--endtime={_shown(day.until)}", *filters.arguments()]
+
+
+def _rows(asked: Sequence[str], texts: Sequence[str]) -> Iterator[dict[str, str]]:
     """A row that is none is an empty dictionary."""
     names = [*FACTS, *texts, LAST]
     delimiter = new_delimiter()
-    arguments = ["sacct", "-X", "-P", "-n", "-D", f"--delimiter={delimiter}", f"--format={','.join(names)}"]
-    arguments += [f"--starttime={_shown(day.since)}", f"--endtime={_shown(day.until)}", *filters.arguments()]
+    arguments = ["sacct", "-X", "-P", "-n", f"--delimiter={delimiter}", f"--format={','.join(names)}", *asked]
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         try:
             process = subprocess.Popen(
@@ -102,14 +107,23 @@ def _one_day(day: Period, filters: Filters, texts: Sequence[str]) -> Iterator[di
             raise Refusal(f"sacct failed: {safe(lines[0].replace('sacct: error: ', ''), 200)}")
 
 
-def read_days(period: Period, filters: Filters) -> Iterator[Iterator[dict[str, str]]]:
+def _texts() -> list[str]:
+    return [name for name in text_fields() if name in RECORD_FIELDS or name == "JobName"]
+
+
+def read_named(jobs: Sequence[str], duplicates: bool) -> Iterator[dict[str, str]]:
+    """The rows of these jobs; duplicates: those of every run of a job that was requeued."""
+    return _rows([*(["-D"] if duplicates else []), "-j", ",".join(jobs)], _texts())
+
+
+def read_days(period: Period, filters: Filters, duplicates: bool = True) -> Iterator[Iterator[dict[str, str]]]:
     """For each day the rows of the jobs that ran in it; a job of several days comes once, with its first."""
-    texts = [name for name in text_fields() if name in RECORD_FIELDS or name == "JobName"]
+    texts = _texts()
     seen: set[tuple[str, str]] = set()
 
     def unseen(day: Period) -> Iterator[dict[str, str]]:
-        for row in _one_day(day, filters, texts):
-            key = (row[LAST], row["Start"]) if row else None
+        for row in _rows(_one_day(day, filters, duplicates), texts):
+            key = (row[LAST], row["Start"] if duplicates else "") if row else None
             if key is None:
                 yield row
             elif key not in seen:

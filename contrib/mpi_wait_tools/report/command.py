@@ -14,6 +14,7 @@ from ..jobs.use import Use
 from ..meaning.advice import advice, ending_of
 from ..meaning.imbalance import imbalance_of
 from ..meaning.reading import incomplete_line
+from ..pictures.sheet import page_path, write_page
 from ..text.errors import Refusal
 from ..text.output import (
     add_output_arguments,
@@ -24,7 +25,9 @@ from ..text.output import (
     wants_colour,
 )
 from ..text.units import rounded, safe
+from . import brief, watching
 from .csv_rows import csv_text
+from .page import page_of
 
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
 ROWS_MAX = 1000
@@ -63,9 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--plot", metavar="FILE", type=picture_path, help="draw one page into FILE (.png, .svg or .pdf) instead"
     )
+    parser.add_argument(
+        "--html", metavar="FILE", type=page_path, help="write one page into FILE (.html) instead, which loads nothing"
+    )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
-    parser.add_argument("--watch", action="store_true", help="your running job: who waits now, each second anew")
-    parser.add_argument("--once", action="store_true", help="with --watch: one look, as text")
+    watching.add_arguments(parser)
+    brief.add_arguments(parser)
     add_output_arguments(parser, "the record and sacct's fields as JSON")
 
 
@@ -147,36 +153,26 @@ def _targets(arguments: argparse.Namespace) -> list[Target | str]:
 
 
 def _check_usage(arguments: argparse.Namespace) -> None:
-    if arguments.once and not arguments.watch:
-        arguments.refuse_usage("--once goes with --watch")
-    if sum(map(bool, (arguments.json, arguments.csv, arguments.plot))) > 1:
-        arguments.refuse_usage("--json, --csv and --plot exclude each other")
+    watching.check_usage(arguments)
+    if sum(map(bool, (arguments.json, arguments.csv, arguments.plot, arguments.html))) > 1:
+        arguments.refuse_usage("--json, --csv, --plot and --html exclude each other")
+    brief.check_usage(arguments)
     several = len(arguments.jobs) + len(arguments.record) > 1
-    if arguments.all_ranks and (several or arguments.json or arguments.csv or arguments.plot):
+    if arguments.all_ranks and (several or arguments.json or arguments.csv or arguments.plot or arguments.html):
         arguments.refuse_usage("--all-ranks is for the text of one job: --json, --csv and --plot have every rank")
-    if arguments.duplicates and len(arguments.jobs) > 1:
+    if arguments.html and (several or arguments.duplicates):
+        arguments.refuse_usage("--html is a page of one job: --plot compares several")
+    if arguments.duplicates and len(arguments.jobs) > 1 and not arguments.brief:
         arguments.refuse_usage("--duplicates is for one job")
-
-
-def _watch(arguments: argparse.Namespace, targets: list[Target | str]) -> int:
-    others = (arguments.json, arguments.csv, arguments.plot, arguments.duplicates, arguments.all_ranks)
-    target = targets[0]
-    if isinstance(target, str) or len(targets) > 1 or any(others):
-        arguments.refuse_usage("--watch shows one running job, JOBID[.STEP], and goes with --once, --no-color, --width")
-        return 2
-    try:
-        from ..watch.live import watch
-    except ImportError as error:
-        name = (error.name or "rich").split(".")[0]
-        raise Refusal(f"the Python package '{name}' is missing (python3-rich): --watch needs it") from None
-    return watch(arguments, target)
 
 
 def run(arguments: argparse.Namespace) -> int:
     _check_usage(arguments)
+    if arguments.brief:
+        return brief.run(arguments)
     targets = _targets(arguments)
     if arguments.watch:
-        return _watch(arguments, targets)
+        return watching.run(arguments, targets[0])
     founds: list[Found] = []
     spool = arguments.spool if arguments.spool is not None else site_spool() if arguments.jobs else ""
     compared = len(targets) > 1
@@ -187,7 +183,9 @@ def run(arguments: argparse.Namespace) -> int:
             founds += from_sacct(target, arguments.duplicates, spool, bare=compared)
     if compared and arguments.jobs:
         founds = with_uses(founds)
-    if arguments.plot:
+    if arguments.html:
+        write_page(arguments.html, page_of(founds[0]))
+    elif arguments.plot:
         _plot(arguments.plot, founds)
     elif arguments.csv:
         sys.stdout.write(csv_text(founds))

@@ -84,6 +84,18 @@ def duration(seconds: float) -> str:
     return f"{hours // 24} d {hours % 24:02d} h"
 
 
+def clock(seconds: float | None) -> str:
+    """As sacct's Elapsed, without leading zeros: 0:25, 2:05:00, 3-04:00:00."""
+    if seconds is None:
+        return "–"
+    minutes, whole = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}-{hours:02d}:{minutes:02d}:{whole:02d}"
+    return f"{hours}:{minutes:02d}:{whole:02d}" if hours else f"{minutes}:{whole:02d}"
+
+
 def rounded(value: float | None) -> float | None:
     """For programs: without the last digits of a sum, which are an accident of the machine's arithmetic."""
     return None if value is None else float(f"{value:.12g}")

@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import pwd
-import re
 import sys
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..jobs.sacct_many import DAY_S, DAYS_MAX, Filters, Period, parse_time, read_days
+from ..jobs.chosen import me, moment, names
+from ..jobs.sacct_many import DAY_S, DAYS_MAX, Filters, Period, read_days
 from ..meaning.rows import GROUPS, ORDERS, Row, Run, rows_of
 from ..text.errors import Refusal
 from ..text.output import (
@@ -29,7 +27,6 @@ from .tally import Tally
 
 SUMMARY = "the jobs, accounts or users of a time by the energy that their MPI ranks spent waiting awake"
 LIMIT_MAX = 100_000
-_NAMES = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*(,[A-Za-z0-9_][A-Za-z0-9_.@-]*)*")
 
 
 def _limit(text: str) -> int:
@@ -38,39 +35,25 @@ def _limit(text: str) -> int:
     return int(text)
 
 
-def _names(text: str) -> str:
-    if not _NAMES.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"'{safe(text)}' is no name, and no list of names with commas")
-    return text
-
-
 def _name(text: str) -> str:
     if not text or "," in text or not text.isprintable() or len(text) > 200:
         raise argparse.ArgumentTypeError(f"'{safe(text)}' is no job's name (one, without commas)")
     return text
 
 
-def _moment(text: str) -> float:
-    moment = parse_time(text, time.time())
-    if moment is None:
-        accepted = "12h, 7d, today, 2026-11-21, 2026-11-21T16:40"
-        raise argparse.ArgumentTypeError(f"'{safe(text)}' is no time (accepted: {accepted})")
-    return moment
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", choices=GROUPS, default="job", help="what to sum up (default: job)")
     parser.add_argument("--order", choices=tuple(ORDERS), default="awake",
                         help="awake: energy spent waiting awake; threads: CPU time of ranks' other threads meanwhile")
-    parser.add_argument("--since", metavar="TIME", type=_moment, help="12h, 7d, today, 2026-11-21 (default: 1d)")
-    parser.add_argument("--until", metavar="TIME", type=_moment, help="the same (default: now)")
-    parser.add_argument("--user", metavar="NAME,...", type=_names, help="only these users' jobs")
+    parser.add_argument("--since", metavar="TIME", type=moment, help="12h, 7d, today, 2026-11-21 (default: 1d)")
+    parser.add_argument("--until", metavar="TIME", type=moment, help="the same (default: now)")
+    parser.add_argument("--user", metavar="NAME,...", type=names, help="only these users' jobs")
     parser.add_argument("--mine", action="store_true", help="only your own jobs")
     parser.add_argument("--name", metavar="NAME", type=_name, help="the runs of the jobs of this name, as a trend")
     parser.add_argument("--plot", metavar="FILE", type=picture_path,
                         help="with --name: draw the trend into FILE (.png, .svg or .pdf) instead")
-    parser.add_argument("--account", metavar="NAME,...", type=_names, help="only these accounts' jobs")
-    parser.add_argument("--partition", metavar="NAME,...", type=_names, help="only jobs of these")
+    parser.add_argument("--account", metavar="NAME,...", type=names, help="only these accounts' jobs")
+    parser.add_argument("--partition", metavar="NAME,...", type=names, help="only jobs of these")
     parser.add_argument("--limit", metavar="N", type=_limit, default=20, help="how many lines (default 20)")
     add_output_arguments(parser, "all lines as JSON")
 
@@ -154,13 +137,6 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
     }
 
 
-def _me() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        raise Refusal(f"--mine: uid {os.getuid()} has no name on this host (--user names one)") from None
-
-
 def _filters(arguments: argparse.Namespace) -> Filters:
     if arguments.mine and arguments.user:
         arguments.refuse_usage("--mine and --user exclude each other")
@@ -170,7 +146,7 @@ def _filters(arguments: argparse.Namespace) -> Filters:
         arguments.refuse_usage("--plot and --json exclude each other")
     if arguments.name and arguments.by != "job":
         arguments.refuse_usage("--name shows single jobs: --by sums them up")
-    users = _me() if arguments.mine else arguments.user or ""
+    users = me("--mine") if arguments.mine else arguments.user or ""
     return Filters(users, arguments.account or "", arguments.partition or "", arguments.name or "")
 
 

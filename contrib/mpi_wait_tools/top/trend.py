@@ -12,9 +12,9 @@ from ..meaning.compare import difference
 from ..meaning.rows import JobUse, Row
 from ..text.canvas import ASLEEP, AWAKE, WAITING, Canvas, written
 from ..text.chart import RISING
-from ..text.units import count, duration, percent, plural, safe, scaled
+from ..text.units import clock, count, duration, percent, plural, safe, scaled
 from .tally import Tally
-from .view import STATES, clock, draw_remarks
+from .view import STATES, draw_remarks
 
 UNKNOWN = "·"
 

@@ -12,7 +12,7 @@ from ..jobs.sacct_many import Period
 from ..meaning.rows import Row
 from ..text.bars import bar
 from ..text.canvas import AWAKE, Canvas, written
-from ..text.units import core_time, count, percent, plural, safe, scaled
+from ..text.units import clock, core_time, count, percent, plural, safe, scaled
 from .tally import Tally
 
 NAME_WIDTH, BAR_WIDTH, BAR_MIN = 20, 40, 6
@@ -43,18 +43,6 @@ class Column:
     cell: Callable[[Row], str]
     keep: int = 9
     is_text: bool = False
-
-
-def clock(seconds: float | None) -> str:
-    """As sacct's Elapsed, without leading zeros: 0:25, 2:05:00, 3-04:00:00."""
-    if seconds is None:
-        return "–"
-    minutes, whole = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days}-{hours:02d}:{minutes:02d}:{whole:02d}"
-    return f"{hours}:{minutes:02d}:{whole:02d}" if hours else f"{minutes}:{whole:02d}"
 
 
 def _share(part: float, whole: float) -> str:

@@ -136,18 +136,6 @@ static int call_compare(const void *left, const void *right)
 	return strcmp(a->name, b->name);
 }
 
-/* An integer as long as it is one that every reader of JSON can hold; beyond that, what the line will say: 15 digits.
- */
-static json_t *whole(double value)
-{
-	char digits[32];
-
-	if (value < 9007199254740992.0)
-		return json_integer((json_int_t)value);
-	snprintf(digits, sizeof(digits), "%.15g", value);
-	return json_real(strtod(digits, NULL));
-}
-
 static json_t *time_print(double us)
 {
 	return number(fmin(us / SECOND_US, RECORD_SECONDS_MAX), DIGITS);
@@ -162,16 +150,16 @@ static json_t *sizes_print(const struct profile_call *call)
 		if (call->sizes[i] == 0)
 			continue;
 		snprintf(key, sizeof(key), "%llu", i == 0 ? 0ULL : 1ULL << (i - 1));
-		json_object_set_new(sizes, key, whole(call->sizes[i]));
+		json_object_set_new(sizes, key, number_whole(call->sizes[i]));
 	}
 	return sizes;
 }
 
 static void call_print(json_t *calls, const struct profile_call *call, bool with_sizes)
 {
-	json_t *json =
-	        json_pack("{s:o, s:o, s:o, s:o}", "calls", whole(call->calls), "time_s", time_print(call->time_us),
-	                  "wait_s", time_print(fmin(call->wait_us, call->time_us)), "bytes", whole(call->bytes));
+	json_t *json = json_pack("{s:o, s:o, s:o, s:o}", "calls", number_whole(call->calls), "time_s",
+	                         time_print(call->time_us), "wait_s", time_print(fmin(call->wait_us, call->time_us)),
+	                         "bytes", number_whole(call->bytes));
 	json_t *sizes = with_sizes ? sizes_print(call) : NULL;
 
 	if (json && json_object_size(sizes) > 0)

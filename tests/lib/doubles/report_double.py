@@ -44,7 +44,7 @@ names = [word for word in sys.argv if word.startswith("--format=")][0][9:].split
 rows = canned["rows"]
 if "-j" in sys.argv:
     ids = sys.argv[sys.argv.index("-j") + 1].split(",")
-    rows = [row for row in rows if row["JobID"] in ids] or rows
+    rows = [row for row in rows if row["JobID"] in ids or row["JobID"].split("_")[0] in ids] or rows
 if "-X" not in sys.argv:
     rows = rows + canned.get("steps", [])
 elif "--duplicates" not in sys.argv:

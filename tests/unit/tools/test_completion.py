@@ -47,7 +47,7 @@ def test_commands() -> None:
     assert completed("re") == {"report"} and completed("ch") == {"check"} and completed("x") == set()
 
 
-@pytest.mark.parametrize("command", ["report", "top", "check"])
+@pytest.mark.parametrize("command", ["report", "top", "try", "check"])
 def test_options_are_those_of_the_help(command: str) -> None:
     assert completed(command, "-") == options(command)
     assert completed(command, "--no") == {"--no-color"}
@@ -62,6 +62,10 @@ def test_files_only_where_a_file_is_meant(tmp_path: pathlib.Path) -> None:
     assert completed("top", "--order", "", folder=tmp_path) == {"awake", "threads"}
     assert completed("top", "--since", "", folder=tmp_path) == set()
     assert completed("report", "--calls", "", folder=tmp_path) == set()
+    assert completed("try", "--rounds", "", folder=tmp_path) == set()
+    assert completed("try", "--state", "o", folder=tmp_path) == {"other"}
+    policies = {path.stem for path in (ROOT / "policies").glob("*.json") if "." not in path.stem}
+    assert completed("try", "--policies", "") == policies - {"off"}
     assert completed("check", "--width", "", folder=tmp_path) == set()
 
 

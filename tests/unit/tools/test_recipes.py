@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -12,6 +13,8 @@ from urllib.parse import urlparse
 
 import pytest
 import yaml
+
+from tests.lib.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGES = ROOT / "contrib/spack/packages"
@@ -63,3 +66,45 @@ def test_the_playbook_writes_the_readme_s_line() -> None:
     assert re.search(edit["ansible.builtin.lineinfile"]["regexp"], written)
     for task in play["tasks"]:
         assert sum(key.startswith("ansible.builtin.") for key in task) == 1, task["name"]
+
+
+MAIL = ROOT / "contrib/recipes/mail-report"
+FAKES = {"mail": 'printf "%s|" "$@" >"$0.part"; cat >>"$0.part"; mv "$0.part" "$0.said"',
+         "mpi-wait": 'echo "$*" >>"$0.asked"; [ "$2" = --brief ] || { echo REPORT; exit; }\n'
+                     'echo "job state"; [ "$(wc -l <"$0.asked")" -gt 1 ] || { echo "record to come"; exit; }\n'
+                     'echo "12 COMPLETED"'}
+
+
+def mailed(folder: Path, subject: str) -> tuple[str, list[str]]:
+    """What was mailed, and what mpi-wait was asked for it. The recipe itself returns at once."""
+    for name, text in FAKES.items():
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
+    text = MAIL.read_text().replace("/usr/bin/", f"{folder}/").replace("sleep 3", "sleep 0")
+    (folder / "mail-report").write_text(text)
+    (folder / "mail-report").chmod(0o755)
+    done = subprocess.run([folder / "mail-report", "-s", subject, "ada"], capture_output=True, text=True,
+                          timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    said, asked = folder / "mail.said", folder / "mpi-wait.asked"
+    wait_for(said.exists, "the mail", 30)
+    return said.read_text(), asked.read_text().splitlines() if asked.exists() else []
+
+
+def test_the_mail_waits_for_the_record(tmp_path: Path) -> None:
+    subject = "Slurm Job_id=12 Name=a Job_id=99 x Ended, Run time 00:00:05, COMPLETED, ExitCode 0"
+    said, asked = mailed(tmp_path, subject)
+    assert said == f"-s|{subject}|ada|job state\n12 COMPLETED\n\nREPORT\n"
+    assert len(asked) == 3 and all(line.endswith(" 12") for line in asked) and "--brief" not in asked[2]
+
+
+@pytest.mark.parametrize("subject,job", [
+    ("Slurm Array Task Job_id=12_3 (15) Name=x Failed, Run time 00:00:05, FAILED, ExitCode 1", "12_3"),
+    ("Slurm Array Summary Job_id=12_* (12) Name=x Ended, COMPLETED, ExitCode [0-0]", "12"),
+    ("Slurm Job_id=12 Name=x Began, Queued time 00:00:01", ""),
+    ("Slurm Name=Job_id=12 Ended, x", ""),
+])
+def test_of_which_job_the_mail_is(tmp_path: Path, subject: str, job: str) -> None:
+    said, asked = mailed(tmp_path, subject)
+    assert {line.split()[-1] for line in asked} == ({job} if job else set())
+    assert job or said == f"-s|{subject}|ada|"

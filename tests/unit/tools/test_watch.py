@@ -314,7 +314,8 @@ def test_what_srun_says_is_passed_on(site: Site) -> None:
 
 
 def test_usage(site: Site) -> None:
-    for words in (["--once", "12", "13"], ["--json", "12"], ["--record", "x"], ["--plot=x.png", "12"], ["--csv", "12"]):
+    for words in (["--once", "12", "13"], ["--json", "12"], ["--record", "x"], ["--plot=x.png", "12"], ["--csv", "12"],
+                  ["--brief", "12"], ["-"], []):
         status, _, err = site.watch(*words)
         assert status == 2 and "--watch shows one running job" in err
     command = [sys.executable, COMMAND, "report", "--once", "12"]

@@ -1,0 +1,88 @@
+"""What is said of one job in one line, from sacct's row or from a file."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from ..jobs.found import ACTIVE, SOON_S, WAITING, Found
+from ..jobs.kept import read_kept
+from ..jobs.sacct import LAST, RECORD_FIELDS
+from ..meaning.advice import Ending
+from ..meaning.imbalance import imbalance_of
+from ..record.record import Record, find_body, parse_record
+from ..text.errors import Refusal
+
+
+@dataclass(frozen=True)
+class Line:
+    """What is said of one job. None: not known, or there is nothing to say. why: what there is to know of the record,
+    in a word or two; "" for nothing."""
+
+    job: str
+    name: str
+    user: str
+    state: str
+    elapsed_s: float | None
+    policy: str = ""
+    wait: float | None = None  # of the ranks' time
+    asleep: float | None = None  # of the waiting
+    lost: float | None = None  # of the ranks' time
+    joules: float | None = None
+    simulated: bool = False
+    why: str = ""
+
+
+def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
+    """Of a job that did not run to its end nothing is said to be lost, nor where nodes are missing."""
+    wait, energy = record.wait, record.energy
+    imbalance = imbalance_of(record) if not ending.is_broken else None
+    simulated = energy is not None and energy.source == "simulated"
+    why = [] if record.is_complete else [f"{record.nodes_reported} of {record.nodes_of} nodes"]
+    return {
+        "policy": record.policy.used,
+        "wait": wait.share if wait else None,
+        "asleep": min(1.0, wait.asleep / wait.total) if wait and wait.asleep is not None and wait.total > 0 else None,
+        "lost": imbalance.share if imbalance is not None and not imbalance.lone else None,
+        "joules": energy.joules if energy else None,
+        "simulated": simulated,
+        "why": ", ".join(why + ["simulated"] * simulated),
+    }
+
+
+def line_of_file(found: Found) -> Line:
+    return Line(found.name, "", "", "", found.record.elapsed, **_of_record(found.record, Ending()))
+
+
+def _ended_s_ago(row: dict[str, str], now: float) -> float | None:
+    try:
+        start = time.mktime(time.strptime(row["Start"], "%Y-%m-%dT%H:%M:%S"))
+        return now - start - int(row["ElapsedRaw"])
+    except (ValueError, OverflowError):
+        return None
+
+
+def _why_none(row: dict[str, str], state: str, now: float) -> str:
+    if state in ACTIVE or state in WAITING:
+        return ""
+    ago = _ended_s_ago(row, now)
+    return "record to come" if ago is not None and -SOON_S < ago < SOON_S else "no record"
+
+
+def line_of_row(row: dict[str, str], spool: str, now: float) -> Line:
+    """row: sacct's, of one job. spool: where else its record may be, "" for nowhere."""
+    state = (row["State"].split() or ["UNKNOWN"])[0].rstrip("+")
+    elapsed = row["ElapsedRaw"]
+    seconds = float(elapsed) if elapsed.isdigit() and len(elapsed) < 13 and state not in WAITING else None
+    facts = (row["JobID"], row["JobName"], row["User"], state, seconds)
+    ending, damaged = Ending(state, "+" in row["JobID"]), False
+    for field in (*RECORD_FIELDS, ""):
+        try:
+            text = row.get(field, "") if field else (read_kept(spool, row[LAST]) or "") if spool else ""
+            body = find_body(text)
+            if body is not None:
+                return Line(*facts, **_of_record(parse_record(body), ending))
+        except Refusal:
+            damaged = True
+    return Line(*facts, why="record not readable" if damaged else _why_none(row, state, now))

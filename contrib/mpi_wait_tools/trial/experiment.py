@@ -1,0 +1,176 @@
+"""One experiment: what is compared, how, and the runs so far. Pure; what a file says of it is checked here."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ..text.errors import Refusal
+from ..text.units import safe
+
+VERSION = 1
+BASELINE = "off"
+RUNS_MAX = 10_000
+_STEP = re.compile(r"[0-9]{1,10}")
+_JOB = re.compile(r"[1-9][0-9]{0,9}|")
+_POLICY = re.compile(r"[A-Za-z0-9_.-]{1,64}(,[a-z]+(=[A-Za-z0-9_./-]{1,64})?)*")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of the program. round: from 1; 0 was thrown away. status: its exit status, negative for a signal.
+    steps: of the Slurm job in which it ran. joules, source and used are the record's, consumed_j is Slurm's own."""
+
+    round: int
+    policy: str
+    status: int
+    wall_s: float
+    cpu_s: float | None = None
+    figure: float | None = None
+    consumed_j: float | None = None
+    joules: float | None = None
+    source: str = ""
+    used: str = ""
+    job: str = ""
+    steps: tuple[str, ...] = ()
+
+    def value(self, measure: str) -> float | None:
+        return {
+            "time": self.wall_s, "cpu": self.cpu_s, "energy": self.joules, "consumed": self.consumed_j,
+            "figure": self.figure,
+        }[measure]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """policies: the candidates. figure: the regular expression of the program's own figure of merit, "" for none."""
+
+    command: tuple[str, ...]
+    policies: tuple[str, ...]
+    launcher: str
+    figure: str = ""
+    more_is_better: bool = False
+    allow: float = 0.01  # by how much a policy may be slower that says nothing else, as a part of 1
+    seed: int = 0
+    runs: tuple[Run, ...] = ()
+    notes: tuple[str, ...] = field(default=(), compare=False)
+
+    def with_run(self, run: Run) -> Experiment:
+        return replace(self, runs=(*self.runs, run))
+
+    def noted(self, note: str) -> Experiment:
+        return self if note in self.notes else replace(self, notes=(*self.notes, note))
+
+    def is_same(self, other: Experiment) -> bool:
+        """Whether the runs of both belong together."""
+        keys = ("command", "policies", "launcher", "figure")
+        return all(getattr(self, key) == getattr(other, key) for key in keys)
+
+    def rounds(self) -> Iterator[dict[str, Run]]:
+        """The runs by policy, of the rounds in which the program ended well without one."""
+        found: dict[int, dict[str, Run]] = {}
+        for run in self.runs:
+            found.setdefault(run.round, {})[run.policy] = run
+        for number, runs in sorted(found.items()):
+            if number and BASELINE in runs and runs[BASELINE].status == 0:
+                yield runs
+
+    def pairs(self, policy: str, measure: str) -> list[tuple[float, float]]:
+        """(without, with) of the rounds in which both ended well and both values are known; energies of one source."""
+        found = []
+        for runs in self.rounds():
+            if policy not in runs or runs[policy].status:
+                continue
+            bare, other = runs[BASELINE], runs[policy]
+            before, after = bare.value(measure), other.value(measure)
+            if before is None or after is None or (measure == "energy" and bare.source != other.source):
+                continue
+            found.append((before, after))
+        return found
+
+    def done(self) -> int:
+        """How many rounds have all of their runs, be it that a policy ended badly."""
+        left = [policy for policy in self.policies if not self.is_out(policy)]
+        return sum(1 for runs in self.rounds() if all(policy in runs for policy in left))
+
+    def failures(self, policy: str) -> list[Run]:
+        return [run for run in self.runs if run.policy == policy and run.status]
+
+    def is_out(self, policy: str) -> bool:
+        """A candidate under which the program ended badly runs no more."""
+        return policy != BASELINE and bool(self.failures(policy))
+
+
+def is_policy(text: str) -> bool:
+    return _POLICY.fullmatch(text) is not None
+
+
+def as_json(experiment: Experiment) -> dict[str, Any]:
+    runs = [{key: value for key, value in asdict(run).items() if value not in (None, "", ())}
+            for run in experiment.runs]
+    return {"mpi_wait_try": VERSION, **asdict(experiment), "runs": runs}
+
+
+def _bad(where: str) -> Refusal:
+    return Refusal(f"the state of the experiment is damaged: {safe(where)} is not as this release writes it")
+
+
+def _checked(body: Any, key: str, kind: type | tuple[type, ...], default: Any = None) -> Any:
+    value = body.get(key, default)
+    if isinstance(value, bool) and kind is not bool or not isinstance(value, kind):
+        raise _bad(key)
+    return value
+
+
+def _texts(body: Any, key: str) -> tuple[str, ...]:
+    words = _checked(body, key, (list, tuple), ())
+    if not all(isinstance(word, str) for word in words):
+        raise _bad(key)
+    return tuple(words)
+
+
+def _number(body: Any, key: str) -> float | None:
+    if key not in body:
+        return None
+    value = _checked(body, key, (int, float))
+    if not math.isfinite(value) or (value < 0 and key != "figure"):
+        raise _bad(key)
+    return float(value)
+
+
+def _run(body: Any, policies: tuple[str, ...]) -> Run:
+    if not isinstance(body, dict):
+        raise _bad("runs")
+    run = Run(
+        round=_checked(body, "round", int), policy=_checked(body, "policy", str), status=_checked(body, "status", int),
+        wall_s=_number(body, "wall_s") or 0.0, cpu_s=_number(body, "cpu_s"), figure=_number(body, "figure"),
+        consumed_j=_number(body, "consumed_j"), joules=_number(body, "joules"),
+        source=_checked(body, "source", str, ""), used=_checked(body, "used", str, ""),
+        job=_checked(body, "job", str, ""), steps=_texts(body, "steps"),
+    )
+    known = run.policy in (BASELINE, *policies) and run.round >= 0
+    if not known or not _JOB.fullmatch(run.job) or not all(map(_STEP.fullmatch, run.steps)):
+        raise _bad("runs")
+    return run
+
+
+def from_json(body: Any) -> Experiment:
+    """Refusal where this release did not write it."""
+    if not isinstance(body, dict) or "mpi_wait_try" not in body:
+        raise Refusal("the file is no state of an experiment of 'mpi-wait try'")
+    if body["mpi_wait_try"] != VERSION:
+        raise Refusal(f"the experiment was begun by another release (version {safe(str(body['mpi_wait_try']))})")
+    policies = _texts(body, "policies")
+    runs = _checked(body, "runs", list, [])
+    if len(runs) > RUNS_MAX or not all(map(is_policy, policies)) or not policies:
+        raise _bad("runs")
+    allow = _number(body, "allow")
+    return Experiment(
+        command=_texts(body, "command"), policies=policies, launcher=_checked(body, "launcher", str),
+        figure=_checked(body, "figure", str, ""), more_is_better=_checked(body, "more_is_better", bool, False),
+        allow=0.01 if allow is None else allow, seed=_checked(body, "seed", int),
+        runs=tuple(_run(one, policies) for one in runs), notes=_texts(body, "notes"),
+    )

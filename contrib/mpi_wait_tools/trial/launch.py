@@ -1,0 +1,173 @@
+"""Runs the program once: with a policy or without, its time, its CPU time here, and its own figure.
+
+The policy is srun's option where srun starts the ranks. Any other launcher gets it by its environment: MPI_WAIT_POLICY,
+for an srun that it may call itself, and the library with what the policy file says, for the ranks that it starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any
+
+from ..text.errors import Refusal
+from ..text.units import safe
+from .experiment import BASELINE
+
+SRUN = "srun"
+END_S = 20  # for a program to end of itself
+TAIL_LINES = 6
+LINE_MAX = 1 << 16
+# In the source tree, and below the prefix: PREFIX/share/mpi-wait/mpi_wait_tools/trial.
+_HERE = os.path.dirname(os.path.realpath(__file__))
+_ROOTS = (os.path.join(_HERE, "..", "..", ".."), os.path.join(_HERE, "..", "..", "..", ".."))
+_LIBRARIES = ("build/preload/libmpiwait.so", "lib*/mpi-wait/libmpiwait.so", "lib/*/mpi-wait/libmpiwait.so")
+_POLICIES = ("policies", "share/mpi-wait/policies", "../etc/mpi-wait/policies")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """cpu_s: of this process's children, and theirs. tail: the last lines that the program printed."""
+
+    status: int
+    wall_s: float
+    cpu_s: float
+    figure: float | None
+    tail: str
+
+
+@dataclass(frozen=True)
+class Preload:
+    """What ranks need that Slurm does not start."""
+
+    library: str
+    policies: str
+
+
+def _first(patterns: Sequence[str]) -> str:
+    for root in _ROOTS:
+        for pattern in patterns:
+            for path in sorted(glob.glob(os.path.join(root, pattern))):
+                return os.path.realpath(path)
+    return ""
+
+
+def find_preload() -> Preload:
+    library, policies = _first(_LIBRARIES), _first(_POLICIES)
+    if not library or not policies:
+        raise Refusal("libmpiwait.so or the policies were not found beside this mpi-wait: ranks that Slurm does not "
+                      "start need them here")
+    return Preload(library, policies)
+
+
+def config_of(policy: Mapping[str, Any]) -> str:
+    """The flat string of preload/config.h, for a rank that slurmstepd does not give one."""
+    budget = policy.get("budget") or dict.fromkeys(("spin_us", "relative", "absolute_us", "max_us", "rma_us"), 0)
+    times = ";".join(f"{key}_ns={round(budget[f'{key}_us'] * 1000)}" for key in ("spin", "absolute", "max", "rma"))
+    rungs = "+".join(policy["rungs"]) or "none"
+    percent = policy.get("slowdown_percent")
+    account = f";slowdown_ppm={round(percent * 1e4)}" if percent else ""
+    return f"v=1;rungs={rungs};{times};relative_ppm={round(budget['relative'] * 1e6)}{account}"
+
+
+def _policy_file(preload: Preload, name: str) -> dict[str, Any]:
+    try:
+        with open(os.path.join(preload.policies, f"{name}.json"), encoding="utf-8") as file:
+            policy = json.load(file)
+    except (OSError, ValueError):
+        raise Refusal(f"there is no policy '{safe(name)}' in {preload.policies}") from None
+    if not isinstance(policy, dict) or not policy.get("rungs"):
+        raise Refusal(f"'{safe(name)}' is chosen by Slurm on the nodes: with another launcher name one that rests, nap")
+    return policy
+
+
+def place_of_srun(command: Sequence[str], launcher: str) -> int | None:
+    """Where the word stands that is to get srun's option; None where the policy goes by the environment."""
+    if os.path.basename(launcher) != SRUN:
+        return None
+    for place, word in enumerate(command):
+        if os.path.basename(word) == SRUN:
+            return place
+    raise Refusal("the command has no srun: --launcher NAME says what starts its ranks")
+
+
+def command_with(command: Sequence[str], launcher: str, policy: str) -> list[str]:
+    place = place_of_srun(command, launcher)
+    if place is None:
+        return list(command)
+    return [*command[: place + 1], f"--mpi-wait-policy={policy}", *command[place + 1 :]]
+
+
+def environment_with(environment: Mapping[str, str], policy: str, preload: Preload | None) -> dict[str, str]:
+    """preload: None where srun's option says it all. Nothing of an outer policy is left."""
+    changed = {key: value for key, value in environment.items() if not key.startswith("MPI_WAIT_")}
+    entries = [path for path in re.split("[ :]+", environment.get("LD_PRELOAD", "")) if path]
+    entries = [path for path in entries if os.path.basename(path) != "libmpiwait.so"]
+    if preload is not None:
+        changed["MPI_WAIT_POLICY"] = policy
+        if policy != BASELINE:
+            entries.insert(0, preload.library)
+            changed["MPI_WAIT_CONFIG"] = config_of(_policy_file(preload, policy))
+    changed.pop("LD_PRELOAD", None)
+    return {**changed, **({"LD_PRELOAD": ":".join(entries)} if entries else {})}
+
+
+def figure_in(lines: IO[bytes], pattern: re.Pattern[str] | None) -> tuple[float | None, str]:
+    """The last match's first group as a number, and the last lines. A line is read up to a length."""
+    figure: float | None = None
+    tail: list[str] = []
+    while line := lines.readline(LINE_MAX):
+        text = line.decode("utf-8", "replace").rstrip("\n")
+        if text.strip():
+            tail = [*tail, text][-TAIL_LINES:]
+        match = pattern.search(text) if pattern else None
+        if match:
+            with contextlib.suppress(ValueError, TypeError, IndexError):
+                value = float(match.group(1))
+                figure = value if 0 < value < float("inf") else figure
+    return figure, "\n".join(safe(one, 160) for one in tail)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """srun ends its step on SIGTERM; what does not end is killed."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(END_S)
+            return
+
+
+def _children_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def run_once(argv: Sequence[str], environment: Mapping[str, str], pattern: re.Pattern[str] | None) -> Outcome:
+    """Runs it to its end, without standard input. KeyboardInterrupt passes through when the program is gone."""
+    with tempfile.TemporaryFile() as said:
+        cpu_s, began = _children_s(), time.monotonic()
+        try:
+            process = subprocess.Popen(argv, env=dict(environment), stdin=subprocess.DEVNULL, stdout=said,
+                                       stderr=subprocess.STDOUT, start_new_session=True)
+        except OSError as error:
+            raise Refusal(f"'{safe(argv[0], 200)}' cannot be run: {error.strerror}") from None
+        try:
+            status = process.wait()
+        except BaseException:
+            _end(process)
+            raise
+        wall_s = time.monotonic() - began
+        said.seek(0)
+        figure, tail = figure_in(said, pattern)
+        return Outcome(status, wall_s, _children_s() - cpu_s, figure, tail)

@@ -1,0 +1,63 @@
+"""mpi-wait try in allocations of Slurm: its steps, their CPU time, and the energies that the job's record has later."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from tests.lib import jobs
+from tests.lib.throwaway import Cluster
+
+MPI_WAIT = "/opt/mpi-wait/bin/mpi-wait"
+
+
+def submitted(cluster: Cluster, state: str, argv: list[str]) -> int:
+    """The job, after its end."""
+    words = [MPI_WAIT, "try", "--sbatch", "-N1 -n2", "--json", "--state", state, *argv]
+    done = cluster.run(words, cwd=cluster.share, timeout=60)
+    job = re.match(r"job (\d+): ", done.stdout)
+    assert done.returncode == 0 and job, done.stdout + done.stderr
+    cluster.wait_job(int(job[1]), timeout=90)
+    return int(job[1])
+
+
+def shown(cluster: Cluster, state: str, *words: str) -> str:
+    return cluster.run([MPI_WAIT, "try", "--show", "--state", state, *words], cwd=cluster.share, check=True).stdout
+
+
+def test_a_late_sender_rests_under_nap(cluster: Cluster) -> None:
+    """A rank that waits for a tenth of a second again and again burns its CPU without a policy, and none under nap. The
+    energies come with the record; they are simulated, are called so, and decide nothing."""
+    argv = ["--rounds", "3", "--", "srun", "-n2", f"{jobs.PROGRAMS}/late_sender", "100", "8"]
+    job = submitted(cluster, "late.json", argv)
+    jobs.record(cluster, job)
+    answer: dict[str, Any] = json.loads(shown(cluster, "late.json", "--json"))
+    nap = answer["policies"][0]
+    assert answer["rounds"] == 3 and nap["measures"]["cpu"]["rounds"] == 3
+    assert nap["measures"]["cpu"]["high"] < 1 and nap["verdict"] in ("use", "unsure", "do not use"), nap
+    assert answer["energy"] == "energy (simulated)" and not answer["energy_is_measured"]
+    assert nap["measures"]["energy"]["rounds"] == 3
+    text = shown(cluster, "late.json")
+    assert "Energy is of simulated nodes, not measured" in text and "CPU time −" in text
+
+
+def test_a_program_that_never_waits_is_not_advised_to(cluster: Cluster) -> None:
+    """One rank, which has nobody to wait for: there is nothing to find, whatever the noise."""
+    argv = ["--rounds", "3", "--", "srun", "-n1", f"{jobs.PROGRAMS}/unbalanced", "10", "20", "0"]
+    words = ["salloc", "-N1", "-n1", MPI_WAIT, "try", "--json", "--state", "alike.json", *argv]
+    done = cluster.run(words, timeout=100)
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer = json.loads(done.stdout)
+    found = answer["policies"][0]
+    assert found["verdict"] != "use" and 0.8 < found["measures"]["cpu"]["ratio"] < 1.25, found
+
+
+def test_in_a_batch_job_by_mpirun(cluster: Cluster) -> None:
+    """Its ranks are no tasks of Slurm's: the policy goes by the environment, and CPU time is that of children."""
+    program = f"mpirun.openmpi --oversubscribe -n 2 {jobs.PROGRAMS}/late_sender 100 8"
+    words = f"cd {cluster.share}; {MPI_WAIT} try --rounds 2 --json --state mpirun.$SLURM_JOB_ID -- {program}\n"
+    job = jobs.sbatch(cluster, words, ["-N1", "-n2", f"--error={cluster.share}/%j.err"])
+    cluster.wait_job(job, timeout=100)
+    answer = json.loads(jobs.output(cluster, job))
+    assert answer["rounds"] == 2 and answer["policies"][0]["measures"]["cpu"]["ratio"] < 0.9, answer

@@ -1,0 +1,355 @@
+"""mpi-wait try, with an srun and a sacct that are doubles. tests/cluster/test_try_cluster.py has it in Slurm."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+from typing import Any
+
+import pytest
+
+from tests.lib.doubles.report_double import (
+    COMMAND,
+    FAKE_SACCT,
+    FAKE_SACCT_ROWS,
+    FIELDS,
+    Report,
+    make_record,
+    make_row,
+    refused,
+)
+from tests.lib.pages import checked
+from tests.lib.waiting import wait_for
+
+# What runs under a policy can be told by a file "srun.POLICY", which is sourced.
+SRUN = """#!/bin/sh
+policy=none
+for word; do case $word in --mpi-wait-policy=*) policy=${word#*=} ;; esac; done
+echo "$policy" >>"$0.ran"
+ran=$(wc -l <"$0.ran")
+[ ! -e "$0.$policy" ] || . "$0.$policy"
+echo "Performance: 1$ran.5 ns/day"
+"""
+SACCT = """#!/bin/sh
+case " $* " in *" -X "* | *" --helpformat "*) exec "$0.jobs" "$@" ;; esac
+[ ! -e "$0.fails" ] || exit 1
+number=0
+while read -r policy; do
+    case $policy in nap*) cpu=00:04.1$((number % 10)) ;; *) cpu=00:08.$((number % 10))1 ;; esac
+    echo "4711.$number|COMPLETED|$cpu|0"
+    number=$((number + 1))
+done <"${0%sacct}srun.ran"
+echo "4711.batch|RUNNING|00:00.1|0"
+"""
+PROGRAM = ("--", "srun", "-n4", "./app")
+
+
+class Try(Report):
+    command = "try"
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        super().__init__(folder)
+        scripts = {"srun": SRUN, "sacct": SACCT, "sacct.jobs": FAKE_SACCT}
+        for name, text in scripts.items():
+            (folder / name).write_text(text)
+            (folder / name).chmod(0o755)
+        (folder / "sacct.jobs.py").write_text(FAKE_SACCT_ROWS)
+        (folder / "srun.ran").touch()
+        self.state = folder / "state.json"
+
+    def __call__(self, *argv: str, job: str = "4711", **options: Any) -> subprocess.CompletedProcess[str]:
+        words = ["--state", str(self.state), *argv]
+        settings = {"SLURM_JOB_ID": job, "LD_PRELOAD": "", **options.pop("settings", {})}
+        return super().__call__(*words, settings=settings, **options)
+
+    def ran(self) -> list[str]:
+        return (self.folder / "srun.ran").read_text().split()
+
+    def under(self, policy: str, text: str) -> None:
+        (self.folder / f"srun.{policy}").write_text(text)
+
+
+@pytest.fixture
+def trial(tmp_path: pathlib.Path) -> Try:
+    return Try(tmp_path)
+
+
+def text_of(done: subprocess.CompletedProcess[str], status: int = 0) -> str:
+    """The answer with its lines joined; progress is on standard error."""
+    assert done.returncode == status and "Traceback" not in done.stderr, done.stdout + done.stderr
+    return " ".join(done.stdout.split())
+
+
+def test_each_round_has_each_policy_once(trial: Try) -> None:
+    """A first run is thrown away; the option is srun's; CPU time is that of the steps."""
+    done = trial("--rounds", "3", "--policies", "nap,slowdown=2,event", "--json", *PROGRAM)
+    answer = json.loads(done.stdout)
+    ran = trial.ran()
+    assert len(ran) == 1 + 3 * 3 and ran[0] == "off"
+    rounds = [ran[start : start + 3] for start in (1, 4, 7)]
+    assert all(sorted(one) == ["event", "nap,slowdown=2", "off"] for one in rounds)
+    assert answer["rounds"] == 3 and answer["ended"] == "3 rounds"
+    assert answer["off"]["cpu"] == pytest.approx(8, rel=0.15)
+    nap, event = answer["policies"]
+    assert nap["policy"] == "nap,slowdown=2" and nap["measures"]["cpu"]["ratio"] == pytest.approx(0.5, rel=0.15)
+    assert nap["measures"]["cpu"]["high"] < 0.8
+    assert event["measures"]["cpu"]["ratio"] == pytest.approx(1, rel=0.15)
+    assert "energy" not in nap["measures"] and answer["energy"] is None
+    assert "first run, thrown away" in done.stderr and "round 3 of 3: event" in done.stderr
+    kept = json.loads(trial.state.read_text())
+    assert kept["command"] == list(PROGRAM[1:]) and len(kept["runs"]) == 10
+    assert kept["runs"][0]["round"] == 0 and kept["runs"][1]["steps"] == ["1"] and kept["runs"][1]["job"] == "4711"
+
+
+@pytest.mark.parametrize("rounds,ran,words", [
+    ("0", 0, "nap: 0 rounds, and an interval needs two: nothing is said of it."),
+    ("1", 3, "nap: 1 round, and an interval needs two: nothing is said of it."),
+    ("2", 5, "after 2 rounds"),
+])
+def test_none_one_and_two_rounds(trial: Try, rounds: str, ran: int, words: str) -> None:
+    """Two give an interval, as wide as it is."""
+    text = text_of(trial("--rounds", rounds, *PROGRAM))
+    assert len(trial.ran()) == ran
+    assert words in text or (rounds == "2" and "not to be told apart from off in 2 rounds" in text)
+
+
+def test_a_program_that_fails(trial: Try) -> None:
+    trial.under("off", "echo the input file is missing; echo srun: error: c1: task 0: Exited >&2; exit 3\n")
+    said = trial(*PROGRAM)
+    assert said.returncode == 1 and said.stdout == ""
+    assert said.stderr.endswith("mpi-wait: the program ends with exit status 3 without a policy: the input file is "
+                                "missing: nothing was measured\n")
+    assert trial.ran() == ["off"] and not trial.state.exists()
+    assert "'no-such-program' cannot be run: No such file" in refused(trial("--", "no-such-program"))
+
+
+def test_a_program_that_ends_differently_under_a_policy(trial: Try) -> None:
+    """That policy runs no more; the others do."""
+    trial.under("event", "echo Bus error >&2; kill -BUS $$\n")
+    text = text_of(trial("--rounds", "2", "--policies", "event,nap", *PROGRAM))
+    assert ("event: the program ended with signal SIGBUS in round 1, and with exit status 0 without a policy: not "
+            "judged, and not run again.") in text
+    assert "! Under event it ended with signal SIGBUS: Bus error." in text
+    assert trial.ran().count("event") == 1 and trial.ran().count("nap") == 2
+
+
+def test_a_program_that_fails_now_and_then(trial: Try) -> None:
+    trial.under("off", '[ "$ran" -lt 3 ] || exit 4\n')
+    text = text_of(trial("--rounds", "5", *PROGRAM))
+    assert "the program ended badly without a policy too, more than once" in text
+
+
+def test_interrupted_it_shows_what_it_has_and_goes_on_later(trial: Try) -> None:
+    """Ctrl-C ends the program; the round that it was in does not count."""
+    trial.under("off", '[ "$ran" -lt 8 ] || [ -e "$0.go" ] || { echo $$ >"$0.pid"; sleep 600; }\n')
+    environment = {**os.environ, "PATH": f"{trial.folder}:/usr/bin:/bin", "SLURM_JOB_ID": "4711", "LC_ALL": "C.UTF-8",
+                   "FAKE_SACCT": str(trial.canned), "COLUMNS": "200"}
+    trial.canned.write_text(json.dumps({"rows": [], "latest": 1, "stderr": "", "status": 0}))
+    (trial.folder / "canned.json.helpformat").write_text(" ".join(FIELDS))
+    words = [str(COMMAND), "try", "--state", str(trial.state), "--rounds", "6", *PROGRAM]
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pid = trial.folder / "srun.pid"
+    wait_for(lambda: pid.exists() and pid.read_text().strip(), "the run that lasts", 60)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in err
+    done = int(re.search(r"interrupted after (\d) rounds", out)[1])  # type: ignore[index]
+    assert done in (3, 4) and "the same command goes on from there" in out and "CPU time" in out
+    assert not pathlib.Path(f"/proc/{pid.read_text().strip()}").exists()
+    (trial.folder / "srun.go").touch()
+    before = len(trial.ran())
+    answer = json.loads(trial("--rounds", "6", "--json", *PROGRAM).stdout)
+    assert answer["rounds"] == 6 and len(trial.ran()) == before + 1 + 2 * (6 - done)
+
+
+def test_it_resumes_and_adds_rounds(trial: Try) -> None:
+    text_of(trial("--rounds", "2", *PROGRAM))
+    ran = len(trial.ran())
+    assert "2 rounds" in text_of(trial("--rounds", "2", *PROGRAM)) and len(trial.ran()) == ran
+    assert json.loads(trial("--rounds", "3", "--json", *PROGRAM).stdout)["rounds"] == 3
+    assert json.loads(trial("--show", "--json").stdout)["rounds"] == 3
+    said = refused(trial("--policies", "event", *PROGRAM))
+    assert "has an experiment of 'srun -n4 ./app' under nap: --new forgets it, --state FILE keeps another" in said
+    assert json.loads(trial("--new", "--rounds", "0", "--json", "--policies", "event", *PROGRAM).stdout)["rounds"] == 0
+    assert "there is no experiment here" in refused(trial("--state", str(trial.folder / "none"), "--show"))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"mpi_wait_try": 1}', '{"mpi_wait_try": 9}'])
+def test_a_state_that_is_none(trial: Try, text: str) -> None:
+    trial.state.write_text(text)
+    assert "--new begins anew" in refused(trial("--show"))
+    assert "0 rounds" in text_of(trial("--new", "--rounds", "0", *PROGRAM))
+
+
+def test_one_at_a_time(trial: Try) -> None:
+    """Another one's runs are not overwritten."""
+    trial.under("nap", f"echo '{{}}' >{trial.state}\n")
+    assert "another mpi-wait try writes" in trial("--rounds", "2", *PROGRAM).stderr
+
+
+def test_a_state_that_cannot_be_written(trial: Try, tmp_path: pathlib.Path) -> None:
+    said = trial("--rounds", "1", "--state", str(tmp_path / "no/state"), *PROGRAM).stderr
+    assert "cannot be written: No such file" in said
+
+
+def record_of(runs: list[dict[str, Any]], energy: dict[str, Any] | None) -> str:
+    """A record of the job, of whose steps those under nap used a fifth less."""
+    record = make_record()
+    body = record["mpi_wait"]
+    body["steps"] = [
+        {"id": run["steps"][0], "ranks": 4, "wait_s": 1.0, "nodes": 2, "elapsed_s": 1.0,
+         "policy": {"asked": run["policy"], "used": run["policy"].replace("event", "nap"), "why": "", "by": "step"},
+         **({"joules": (800.0 if run["policy"] == "nap" else 1000.0) + run["round"]} if energy else {})}
+        for run in runs if "steps" in run
+    ]
+    body["energy"] = {**body["energy"], **energy} if energy else None
+    if not energy:
+        body["energy_why"] = "no powercap zones"
+    return json.dumps(record)
+
+
+def shown_with(trial: Try, energy: dict[str, Any] | None, policies: str = "nap", **row: str) -> str:
+    text_of(trial("--rounds", "3", "--policies", policies, *PROGRAM, rows=[make_row(JobID="4711", State="RUNNING")]))
+    runs = json.loads(trial.state.read_text())["runs"]
+    text = record_of(runs, energy) if row.get("State") != "RUNNING" else ""
+    return text_of(trial("--show", "--width", "120", rows=[make_row(text, JobID="4711", JobIDRaw="4711", **row)]))
+
+
+def test_energy_is_that_of_the_record(trial: Try) -> None:
+    """Once it is there; after that it stands in the state."""
+    text = shown_with(trial, {"source": "rapl"})
+    assert "nap: energy −20 % (−20 … −20), " in text and "simulated" not in text and "Energy is not known" not in text
+    again = text_of(trial("--show", "--width", "120", rows=[]))
+    assert "energy −20 %" in again
+
+
+def test_energy_of_a_simulated_node_is_called_so(trial: Try) -> None:
+    text = shown_with(trial, {"source": "simulated"})
+    assert "energy (simulated)" in text and "nap: CPU time −" in text
+    assert "Energy is of simulated nodes, not measured: CPU time decides here, and says nothing of joules." in text
+
+
+def test_no_rapl(trial: Try) -> None:
+    text = shown_with(trial, None)
+    assert "Energy is not known: no powercap zones on the nodes of job 4711." in text and "nap: CPU time −" in text
+
+
+def test_a_record_without_the_runs_under_off(trial: Try) -> None:
+    """As that of a job without a policy of its own is."""
+    text_of(trial("--rounds", "2", *PROGRAM))
+    runs = [run for run in json.loads(trial.state.read_text())["runs"] if run["policy"] == "nap"]
+    text = record_of(runs, {"source": "rapl"})
+    said = text_of(trial("--show", "--width", "120", rows=[make_row(text, JobID="4711", JobIDRaw="4711")]))
+    assert "Energy is not known of the runs without a policy" in said and "nap: energy" not in said
+
+
+def test_a_job_that_runs_on_has_no_energy_yet(trial: Try) -> None:
+    text = shown_with(trial, None, State="RUNNING")
+    assert "Energy is in the job's record, which is written some seconds after its end: 'mpi-wait try --show'" in text
+
+
+def test_a_policy_that_the_nodes_do_not_have(trial: Try) -> None:
+    assert "event became nap on these nodes: that is what was measured." in shown_with(trial, {}, "event")
+
+
+def test_the_programs_own_figure(trial: Try) -> None:
+    figure = ("--figure", r"Performance: ([\d.]+) ns/day", "--more-is-better")
+    answer = json.loads(trial("--rounds", "2", "--json", *figure, *PROGRAM).stdout)
+    assert 10 < answer["off"]["figure"] < 20 and "figure" in answer["policies"][0]["measures"]
+    text = text_of(trial("--new", "--rounds", "2", "--figure", r"GFLOPS: (\d+)", *PROGRAM))
+    assert "The figure was found in 0 of 4 runs." in text
+
+
+def test_a_sacct_that_does_not_tell(trial: Try) -> None:
+    """Without CPU time there is the time; asked in vain once, it is not asked again."""
+    (trial.folder / "sacct.fails").touch()
+    text = text_of(trial("--rounds", "2", *PROGRAM))
+    assert "Sacct failed: CPU time is not known from there on." in text and "nap: " in text
+
+
+def test_a_budget(trial: Try) -> None:
+    trial.under("off", "sleep 0.1\n")
+    answer = json.loads(trial("--budget", "1", "--rounds", "1", "--json", *PROGRAM).stdout)
+    assert answer["rounds"] == 1
+    kept = json.loads(trial.state.read_text())
+    for run in kept["runs"]:
+        run["wall_s"] = 100.0
+    trial.state.write_text(json.dumps(kept))
+    text = text_of(trial("--budget", "1", "--rounds", "9", *PROGRAM))
+    assert "the budget is spent after 1 round: another takes" in text
+
+
+def test_ranks_that_slurm_does_not_start(trial: Try) -> None:
+    """The library and the policy go by the environment; an outer policy's are taken out."""
+    (trial.folder / "mpirun").write_text(f"#!/bin/sh\nenv >>{trial.folder}/seen\necho -- >>{trial.folder}/seen\n")
+    (trial.folder / "mpirun").chmod(0o755)
+    outer = {"LD_PRELOAD": "", "MPI_WAIT_CONFIG": "outer", "MPI_WAIT_SEGMENT": "9"}
+    program = ("--", str(trial.folder / "mpirun"), "-n", "4", "./app")
+    text = text_of(trial("--rounds", "1", *program, job="", settings=outer))
+    assert "1 round" in text
+    blocks = (trial.folder / "seen").read_text().split("--\n")[1:3]
+    bare, nap = sorted(blocks, key=lambda block: "LD_PRELOAD" in block)
+    assert "MPI_WAIT_POLICY=off" in bare and "MPI_WAIT_CONFIG" not in bare and "LD_PRELOAD" not in bare
+    assert re.search(r"^LD_PRELOAD=\S+/libmpiwait.so$", nap, re.M) and "MPI_WAIT_POLICY=nap" in nap
+    assert "MPI_WAIT_CONFIG=v=1;rungs=pause+nap;spin_ns=20000;" in nap and "MPI_WAIT_SEGMENT" not in bare + nap
+    said = trial("--new", "--rounds", "1", "--policies", "auto", *program, job="").stderr
+    assert "'auto' is chosen by Slurm on the nodes" in said
+    assert "there is no policy 'nop'" in trial("--new", "--rounds", "1", "--policies", "nop", *program, job="").stderr
+
+
+def test_as_a_batch_job(trial: Try) -> None:
+    sbatch = trial.folder / "sbatch"
+    sbatch.write_text(f'#!/bin/sh\necho "$*" >{trial.folder}/asked\ncat >>{trial.folder}/asked\necho "77;cluster"\n')
+    sbatch.chmod(0o755)
+    text = text_of(trial("--sbatch", "-N2 -t 60", "--rounds", "3", "--policies", "nap,event", "--", "srun", "./a b"))
+    assert text.startswith("job 77: 'mpi-wait try --show' here")
+    options, _, script = (trial.folder / "asked").read_text().partition("\n")
+    assert options.startswith("--parsable --job-name=mpi-wait-try --output=")
+    assert options.endswith(" --mpi-wait-policy=profile -N2 -t 60")
+    words = f"try --state {trial.state} --rounds 3 --policies nap,event -- srun './a b'"
+    assert script == f"#!/bin/sh\nexec {COMMAND} {words}\n"
+    sbatch.write_text("#!/bin/sh\necho 'sbatch: error: no such partition' >&2; exit 1\n")
+    assert "sbatch refused: sbatch: error: no such partition" in refused(trial("--sbatch=-px", *PROGRAM))
+
+
+def test_without_an_allocation(trial: Try) -> None:
+    assert "this is no allocation" in refused(trial(*PROGRAM, job=""))
+    assert "the command has no srun" in refused(trial("--launcher", "srun", "--", "./run.sh"))
+
+
+@pytest.mark.parametrize("words", [[], ["--show", "srun"], ["--policies", "off", "x"], ["--policies", "nap,nap", "x"],
+                                   ["--policies", "a b", "x"], ["--rounds", "-1", "x"], ["--budget", "0", "x"],
+                                   ["--figure", "(", "x"], ["--figure", "x", "x"], ["--more-is-better", "x"],
+                                   ["--allow", "x", "x"], ["--", "srun", "--mpi-wait-policy=nap", "x"],
+                                   ["--sbatch", "-N2", "--show"], ["--plot", "x.gif", "x"]])
+def test_usage(trial: Try, words: list[str]) -> None:
+    assert "usage: mpi-wait try" in refused(trial(*words), 2)
+
+
+def test_a_page_of_intervals(trial: Try) -> None:
+    page = trial.folder / "page.svg"
+    text_of(trial("--rounds", "2", "--policies", "nap,event", "--plot", str(page), *PROGRAM))
+    words = page.read_text()
+    assert "CPU time" in words and "srun -n4 ./app" in words and "event" in words
+
+
+def test_a_page_for_a_browser(trial: Try) -> None:
+    """Valid, of itself alone, and of nobody's making but ours."""
+    path = trial.folder / "page.html"
+    program = ("--", "srun", "</title><script>alert(1)</script>")
+    text_of(trial("--rounds", "2", "--policies", "nap,event", "--html", str(path), *program))
+    text = path.read_text()
+    checked(text)
+    assert "&lt;script&gt;" in text and text.count("<svg") == 2 and "nap: CPU time" in text
+    assert re.search(r"<title>event: [^<]+ %", text)
+
+
+def test_hostile_words_are_words(trial: Try) -> None:
+    trial.under("nap", "printf '\\033[31mred\\007\\n'; exit 5\n")
+    done = trial("--rounds", "2", "--", "srun", "\x1b[2J")
+    assert "\x1b" not in done.stdout + done.stderr and "\x07" not in done.stdout + done.stderr
+    assert "exit status 5" in done.stdout
