@@ -36,10 +36,14 @@ def examples(text: str) -> list[Example]:
 
 @dataclass
 class Follower:
-    """Does what the page says, one command after the other. numbers: of each of the page's jobs, the real one."""
+    """
+    Does what the page says, one command after the other. numbers: of each of the page's jobs, the real one; bare: those
+    under off, which leave no record.
+    """
 
     cluster: Cluster
     numbers: dict[str, str] = field(default_factory=dict)
+    bare: set[str] = field(default_factory=set)
 
     def _here(self, command: str) -> str:
         def number(match: re.Match[str]) -> str:
@@ -48,7 +52,7 @@ class Follower:
 
     def _prepare(self, command: str) -> None:
         """A reader takes longer than a test: records are stored, and the job that is watched waits."""
-        named = [self.numbers[word] for word in command.split() if word in self.numbers]
+        named = [self.numbers[word] for word in command.split() if word in self.numbers and word not in self.bare]
         if command.startswith("mpi-wait report ") and "--watch" not in command:
             for job in named:
                 self.cluster.wait_job(job)
@@ -69,7 +73,9 @@ class Follower:
         before = self._known()
         status, text = self._run(command)
         number, = self._known() - before
-        self.numbers[str(len(self.numbers) + 1)] = number
+        name = str(len(self.numbers) + 1)
+        self.numbers[name] = number
+        self.bare |= {name} if "policy=off" in command else set()
         return status, text
 
     def _seen(self, command: str) -> str:
@@ -82,12 +88,13 @@ class Follower:
 
 
 def _tidy(text: str) -> str:
-    return "\n".join(line.rstrip() for line in text.rstrip().splitlines())
+    return "".join(line.rstrip() + "\n" for line in text.rstrip().splitlines())
 
 
 def rewritten(text: str, outputs: Iterator[str]) -> str:
     def anew(match: re.Match[str]) -> str:
-        return f"```console\n$ {match['command']}\n{_tidy(next(outputs))}\n```\n<!-- shows: {match['shows']} -->\n"
+        output = _tidy(next(outputs))
+        return f"```console\n$ {match['command']}\n{output}```\n<!-- shows: {match['shows']} -->\n"
     return BLOCK.sub(anew, text)
 
 
