@@ -1,6 +1,6 @@
 /*
  * Where on a node everything lies that is about its jobs while they run: <root>/<node>/<job id>/ (0700, root). What the
- * files there say is state.h's and the journals'.
+ * files there say is state.h's; what is about a clock lies beside the jobs (cpufreq/domain_file.h).
  */
 #ifndef MPIWAIT_SPANK_BASE_RUN_DIRECTORY_H
 #define MPIWAIT_SPANK_BASE_RUN_DIRECTORY_H

@@ -1,4 +1,4 @@
-/* Cores, tasks and frequency domains: mapped, shared out, claimed. */
+/* Cores, tasks and frequency domains: mapped, taken, shared out. */
 #include "spank/cpufreq/allotment.h"
 
 #include <errno.h>
@@ -53,19 +53,6 @@ void allotment_add_task(struct allotment *allotment, uint32_t local_task, hwloc_
 	}
 }
 
-static void refuse_cores(struct allotment *allotment, const char *why, uint32_t cores)
-{
-	size_t i = 0;
-
-	while (i < allotment->refusals && strcmp(allotment->refusal[i].why, why) != 0)
-		i++;
-	if (i == ALLOTMENT_REFUSALS || cores == 0)
-		return;
-	if (i == allotment->refusals)
-		snprintf(allotment->refusal[allotment->refusals++].why, DOMAIN_WHY_MAX, "%s", why);
-	allotment->refusal[i].cores += cores;
-}
-
 static void read_domains(struct allotment *allotment, int cpus)
 {
 	int cpu;
@@ -100,26 +87,24 @@ static const char *owner_why(int32_t owner)
 		return "no cpufreq";
 	case PLAN_REACHES_OUT:
 		return "frequency domain reaches outside the task's cores";
-	default:
+	case PLAN_NOBODY:
 		return "no task runs there";
+	default:
+		return NULL;
 	}
 }
 
-/* The CPUs of a domain; the owner is the same for all of them. */
-static void domain_bitmap(const struct allotment *allotment, int32_t domain, hwloc_bitmap_t ret_cpus)
+static bool is_one_core(const struct allotment *allotment, const struct holding *holding)
 {
-	hwloc_bitmap_zero(ret_cpus);
-	for (unsigned i = 0; i < allotment->cpu_count; i++)
-		if (allotment->cpu[i].domain == domain)
-			hwloc_bitmap_set(ret_cpus, i);
-}
+	int32_t core = allotment->cpu[hwloc_bitmap_first(holding->cpus)].core;
+	int cpu;
 
-static bool domain_is_one_core(const struct allotment *allotment, unsigned cpu)
-{
-	for (unsigned i = 0; i < allotment->cpu_count; i++)
-		if (allotment->cpu[i].domain == allotment->cpu[cpu].domain &&
-		    allotment->cpu[i].core != allotment->cpu[cpu].core)
+	hwloc_bitmap_foreach_begin(cpu, holding->cpus)
+	{
+		if (allotment->cpu[cpu].core != core)
 			return false;
+	}
+	hwloc_bitmap_foreach_end();
 	return true;
 }
 
@@ -129,89 +114,83 @@ static bool limits_agree(const struct holdings *holdings, int32_t task, const st
 	for (size_t i = 0; i < holdings->count; i++) {
 		const struct holding *holding = &holdings->item[i];
 
-		if (holding->task == (uint32_t)task &&
-		    (holding->use.file != use->file || holding->use.low_khz != use->low_khz ||
-		     holding->use.high_khz != use->high_khz))
+		if (holding->task == task && (holding->use.file != use->file || holding->use.low_khz != use->low_khz ||
+		                              holding->use.high_khz != use->high_khz))
 			return false;
 	}
 	return true;
 }
 
-/*
- * What cannot be granted besides; NULL: nothing. Who runs in the rest of a domain, only the broker looks, and it looks
- * at the threads of one process.
- */
-static const char *mode_lacks(const struct allotment *allotment, const struct allotment_rules *rules, unsigned cpu,
-                              const struct domain_use *use)
+/* Decides. Returns why not; NULL: it may be granted. Who runs in the rest of a domain, only the broker looks. */
+static const char *refusal_of(struct allotment *allotment, const struct allotment_rules *rules,
+                              const struct holding *holding, int32_t task, int cpus, struct domain_use *ret_use,
+                              char why[DOMAIN_WHY_MAX])
 {
+	cleanup_close int directory = cpufreq_open_policy(cpus, holding->policy);
 	bool gives = rules->domain.grant == SITE_GRANT_FILE;
+	struct domain domain;
 
-	if (gives && !domain_is_one_core(allotment, cpu))
+	if (directory < 0 || domain_read(directory, &domain) < 0)
+		return "cpufreq files make no sense";
+	if (domain_decide(&domain, &rules->domain, ret_use, why) < 0)
+		return why;
+	if (neighbours_have(allotment->neighbours, holding->cpus))
+		return "another job has the core";
+	if (gives && !is_one_core(allotment, holding))
 		return "grant=file is for domains of one core";
-	if (gives && !limits_agree(&allotment->holdings, allotment->cpu[cpu].owner, use))
+	if (gives && !limits_agree(&allotment->holdings, task, ret_use))
 		return "limits differ between the task's cores";
-	if (rules->has_launcher && !domain_is_one_core(allotment, cpu))
+	/* it looks at the threads of one process */
+	if (rules->has_launcher && !is_one_core(allotment, holding))
 		return "ranks of one task share the frequency domain";
 	return NULL;
 }
 
-static int claim(struct allotment *allotment, const struct allotment_rules *rules, int cpus, unsigned first,
-                 hwloc_const_bitmap_t domain_cpus, char why[DOMAIN_WHY_MAX], struct error *error)
+/* The owner is the same for all CPUs of a domain. */
+static void grant_domain(struct allotment *allotment, const struct allotment_rules *rules, struct holding *holding,
+                         int cpus, struct error *error)
 {
-	uint32_t policy = (uint32_t)allotment->cpu[first].domain;
-	cleanup_close int directory = cpufreq_open_policy(cpus, policy);
 	const struct cpufreq_owner user = {.uid = rules->uid, .gid = rules->gid, .mode = 0644};
-	bool gives = rules->domain.grant == SITE_GRANT_FILE;
-	struct domain domain;
+	int32_t task = allotment->cpu[hwloc_bitmap_first(holding->cpus)].owner;
+	const char *refusal = holding->why[0] ? holding->why : owner_why(task);
+	char why[DOMAIN_WHY_MAX] = "";
 	struct domain_use use;
-	const char *lacks;
 
-	if (directory < 0 || domain_read(directory, &domain) < 0) {
-		snprintf(why, DOMAIN_WHY_MAX, "cpufreq files make no sense");
-		return -EBADMSG;
-	}
-	if (domain_decide(&domain, &rules->domain, &use, why) < 0)
-		return -EPERM;
-	if (neighbours_have(allotment->neighbours, domain_cpus)) {
-		snprintf(why, DOMAIN_WHY_MAX, "another job has the core");
-		return -EPERM;
-	}
-	lacks = mode_lacks(allotment, rules, first, &use);
-	if (lacks) {
-		snprintf(why, DOMAIN_WHY_MAX, "%s", lacks);
-		return -EPERM;
-	}
-	return holdings_claim(&allotment->holdings, policy, (uint32_t)allotment->cpu[first].owner, domain_cpus, &use,
-	                      gives ? &user : NULL, why, error);
+	if (!refusal)
+		refusal = refusal_of(allotment, rules, holding, task, cpus, &use, why);
+	if (refusal)
+		holding_refuse(holding, refusal, error);
+	else
+		holding_grant(holding, task, &use, rules->domain.grant == SITE_GRANT_FILE ? &user : NULL, error);
 }
 
-/* Claims every domain that plan_share gave to a task; one that fails takes its reason along. */
-static void claim_all(struct allotment *allotment, const struct allotment_rules *rules, int cpus,
-                      char (*why)[DOMAIN_WHY_MAX], struct error *error)
+static const char *why_not(const struct allotment *allotment, unsigned cpu)
 {
-	hwloc_bitmap_t domain = hwloc_bitmap_alloc();
+	if (allotment->none)
+		return allotment->none;
+	if (allotment->cpu[cpu].owner < 0)
+		return owner_why(allotment->cpu[cpu].owner);
+	for (size_t i = 0; i < allotment->holdings.count; i++)
+		if (hwloc_bitmap_isset(allotment->holdings.item[i].cpus, cpu))
+			return allotment->holdings.item[i].why;
+	return "no memory";
+}
 
-	for (unsigned i = 0; domain && i < allotment->cpu_count; i++) {
-		int rc;
+static void refuse_core(struct allotment *allotment, const char *why)
+{
+	size_t i = 0;
 
-		if (allotment->cpu[i].owner < 0)
-			continue;
-		domain_bitmap(allotment, allotment->cpu[i].domain, domain);
-		if (hwloc_bitmap_first(domain) != (int)i) {
-			unsigned first = (unsigned)hwloc_bitmap_first(domain);
-
-			memcpy(why[i], why[first], DOMAIN_WHY_MAX);
-			continue;
-		}
-		rc = claim(allotment, rules, cpus, i, domain, why[i], error);
-		if (rc == 0)
-			why[i][0] = '\0';
-	}
-	hwloc_bitmap_free(domain);
+	while (i < allotment->refusals && strcmp(allotment->refusal[i].why, why) != 0)
+		i++;
+	if (i == ALLOTMENT_REFUSALS)
+		return;
+	if (i == allotment->refusals)
+		snprintf(allotment->refusal[allotment->refusals++].why, DOMAIN_WHY_MAX, "%s", why);
+	allotment->refusal[i].cores++;
 }
 
 /* A core counts as granted if all of its CPUs are. */
-static void count_cores(struct allotment *allotment, char (*why)[DOMAIN_WHY_MAX])
+static void count_cores(struct allotment *allotment)
 {
 	for (unsigned i = 0; i < allotment->cpu_count; i++) {
 		int32_t core = allotment->cpu[i].core;
@@ -223,105 +202,77 @@ static void count_cores(struct allotment *allotment, char (*why)[DOMAIN_WHY_MAX]
 				continue;
 			is_first &= j >= i;
 			if (!reason[0])
-				reason = allotment->cpu[j].owner >= 0 ? why[j] : owner_why(allotment->cpu[j].owner);
+				reason = why_not(allotment, j);
 		}
 		if (core < 0 || !is_first)
 			continue;
 		if (reason[0])
-			refuse_cores(allotment, reason, 1);
+			refuse_core(allotment, reason);
 		else
 			allotment->cores++;
 	}
 }
 
-static void refuse_all(struct allotment *allotment, const char *why)
+/* Those of a domain, if they all lie within the step's cores, and cpu is the first of them. */
+static bool domain_of(const struct allotment *allotment, unsigned cpu, hwloc_bitmap_t ret_cpus)
 {
-	char(*reasons)[DOMAIN_WHY_MAX] = calloc(allotment->cpu_count + 1, DOMAIN_WHY_MAX);
-
-	for (unsigned i = 0; reasons && i < allotment->cpu_count; i++) {
-		allotment->cpu[i].owner = 0;
-		snprintf(reasons[i], DOMAIN_WHY_MAX, "%s", why);
-	}
-	if (reasons)
-		count_cores(allotment, reasons);
-	free(reasons);
-}
-
-static bool domain_is_within_step(const struct allotment *allotment, int32_t domain)
-{
-	for (unsigned i = 0; i < allotment->cpu_count; i++)
-		if (allotment->cpu[i].domain == domain && allotment->cpu[i].core < 0)
+	hwloc_bitmap_zero(ret_cpus);
+	for (unsigned i = 0; i < allotment->cpu_count; i++) {
+		if (allotment->cpu[i].domain != allotment->cpu[cpu].domain)
+			continue;
+		if (i < cpu || allotment->cpu[i].core < 0)
 			return false;
-	return true;
+		hwloc_bitmap_set(ret_cpus, i);
+	}
+	return allotment->cpu[cpu].domain >= 0;
 }
 
 int allotment_take(struct allotment *allotment, const struct allotment_rules *rules, struct error *error)
 {
 	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
-	int rc;
-
-	if (cpus < 0)
-		return 0;
-	rc = journal_open(&rules->place, CPUFREQ_SYSFS, rules->job_id, rules->step_id, &allotment->holdings.journal,
-	                  error);
-	if (rc < 0)
-		return rc;
-	read_domains(allotment, cpus);
-	for (unsigned i = 0; i < allotment->cpu_count; i++)
-		if (allotment->cpu[i].domain >= 0 && domain_is_within_step(allotment, allotment->cpu[i].domain))
-			journal_claim(allotment->holdings.journal, (uint32_t)allotment->cpu[i].domain, error);
-	return 0;
-}
-
-static bool is_held(const struct holdings *holdings, uint32_t policy)
-{
-	for (size_t i = 0; i < holdings->count; i++)
-		if (holdings->item[i].policy == policy)
-			return true;
-	return false;
-}
-
-/* What was taken, and granted to nobody. */
-static void give_up_the_rest(struct allotment *allotment, struct error *error)
-{
-	for (unsigned i = 0; i < allotment->cpu_count; i++) {
-		int32_t domain = allotment->cpu[i].domain;
-
-		if (domain >= 0 && domain_is_within_step(allotment, domain) &&
-		    !is_held(&allotment->holdings, (uint32_t)domain))
-			journal_release(allotment->holdings.journal, (uint32_t)domain, error);
-	}
-}
-
-int allotment_claim(struct allotment *allotment, const struct allotment_rules *rules, struct error *error)
-{
-	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
-	cleanup_free char(*why)[DOMAIN_WHY_MAX] = calloc(allotment->cpu_count + 1, DOMAIN_WHY_MAX);
-	const char *none = NULL;
-	int rc;
+	cleanup_close int node = cpus < 0 ? cpus : state_open_node(&rules->place);
+	hwloc_bitmap_t domain = hwloc_bitmap_alloc();
+	struct holder holder;
+	int rc = node < 0 ? node : holder_init(rules->job_id, rules->step_id, &holder);
 
 	allotment->holdings.item = calloc(allotment->cpu_count + 1, sizeof(allotment->holdings.item[0]));
-	if (!why || !allotment->holdings.item)
-		return error_set(error, -ENOMEM, "no grant: no memory");
+	if (!rc && (!domain || !allotment->holdings.item))
+		rc = -ENOMEM;
+	if (!rc)
+		read_domains(allotment, cpus);
+	for (unsigned i = 0; i < allotment->cpu_count && !rc; i++)
+		if (domain_of(allotment, i, domain))
+			rc = holdings_take(&allotment->holdings, node, &holder, (uint32_t)allotment->cpu[i].domain,
+			                   domain, error);
+	hwloc_bitmap_free(domain);
 	if (cpus < 0)
-		none = "no cpufreq";
-	else if (!allotment->holdings.journal)
-		none = "no journal";
-	else if (allotment->is_doubtful)
-		none = "Slurm's cores and the tasks' affinity disagree";
-	else if (rules->shared)
-		none = "Slurm may give the core to two jobs";
-	if (none) {
-		refuse_all(allotment, none);
-		return 0;
+		allotment->none = "no cpufreq";
+	else if (rc)
+		allotment->none = rc == -ENOMEM ? "no memory" : "no state directory";
+	return cpus < 0 || !rc ? 0 : error_set(error, rc, "no grant: %s", strerror(-rc));
+}
+
+int allotment_grant(struct allotment *allotment, const struct allotment_rules *rules, struct error *error)
+{
+	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
+	int rc = 0;
+
+	if (!allotment->none && allotment->is_doubtful)
+		allotment->none = "Slurm's cores and the tasks' affinity disagree";
+	else if (!allotment->none && rules->shared)
+		allotment->none = "Slurm may give the core to two jobs";
+	if (!allotment->none) {
+		rc = plan_share(allotment->cpu, allotment->cpu_count);
+		neighbours_look(allotment->neighbours);
 	}
-	rc = plan_share(allotment->cpu, allotment->cpu_count);
+	for (size_t i = 0; i < allotment->holdings.count; i++)
+		if (allotment->none || rc < 0)
+			holding_refuse(&allotment->holdings.item[i], "", error);
+		else
+			grant_domain(allotment, rules, &allotment->holdings.item[i], cpus, error);
 	if (rc < 0)
 		return error_set(error, rc, "no grant: no memory");
-	neighbours_look(allotment->neighbours);
-	claim_all(allotment, rules, cpus, why, error);
-	give_up_the_rest(allotment, error);
-	count_cores(allotment, why);
+	count_cores(allotment);
 	return 0;
 }
 
@@ -336,7 +287,8 @@ int32_t allotment_find_core(const struct allotment *allotment, uint32_t cpu, hwl
 		if (allotment->cpu[i].core == allotment->cpu[cpu].core)
 			hwloc_bitmap_set(ret_core, i);
 	for (size_t i = 0; i < allotment->holdings.count; i++)
-		if (hwloc_bitmap_intersects(allotment->holdings.item[i].cpus, ret_core))
+		if (allotment->holdings.item[i].task >= 0 &&
+		    hwloc_bitmap_intersects(allotment->holdings.item[i].cpus, ret_core))
 			hwloc_bitmap_or(ret_domains, ret_domains, allotment->holdings.item[i].cpus);
 	return hwloc_bitmap_isincluded(ret_core, ret_domains) ? allotment->cpu[cpu].owner : -1;
 }

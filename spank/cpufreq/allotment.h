@@ -2,10 +2,10 @@
  * The allotment: which task of a step gets a say in the frequency of which cores, and why not of the others.
  *
  * Slurm's abstract cores become CPUs by hwloc, and are checked against where the tasks may really run; plan_share
- * decides; what it decides is claimed. Used by one thread at a time.
+ * decides; what it decides is granted. Used by one thread at a time.
  */
-#ifndef MPIWAIT_SPANK_ALLOTMENT_H
-#define MPIWAIT_SPANK_ALLOTMENT_H
+#ifndef MPIWAIT_SPANK_CPUFREQ_ALLOTMENT_H
+#define MPIWAIT_SPANK_CPUFREQ_ALLOTMENT_H
 
 #include <hwloc.h>
 
@@ -45,6 +45,7 @@ struct allotment {
 	uint32_t cores; /* granted */
 	struct refusal refusal[ALLOTMENT_REFUSALS];
 	size_t refusals;
+	const char *none; /* why nothing will be granted; NULL */
 };
 
 /* Maps the step's cores. Returns 0 or negative errno; allotment_end in any case. */
@@ -52,9 +53,9 @@ int allotment_init(struct allotment *allotment, const struct topology *topology,
                    const char *step_cores, struct error *error);
 
 /*
- * Before Slurm reads or sets a frequency of this step: opens the journal, and takes the domains that lie within the
- * step's cores from whoever had them, so that what Slurm and we find is what nobody of ours has changed. Returns 0, or
- * negative errno where there is no journal: nothing will be granted then.
+ * Before Slurm reads or sets a frequency of this step: takes the domains that lie within the step's cores from whoever
+ * had them, so that what Slurm and we find is what nobody of ours has changed. Returns 0, or negative errno where
+ * nothing will be granted.
  */
 int allotment_take(struct allotment *allotment, const struct allotment_rules *rules, struct error *error);
 
@@ -62,10 +63,10 @@ int allotment_take(struct allotment *allotment, const struct allotment_rules *ru
 void allotment_add_task(struct allotment *allotment, uint32_t local_task, hwloc_const_bitmap_t affinity);
 
 /*
- * When all tasks are there: decides, claims, writes down, sets governors and owners. Returns 0 also where nothing was
- * granted, or negative errno. What one domain could not have is in error too.
+ * When all tasks are there: decides, writes down, sets governors and owners, and gives back what was granted to nobody.
+ * Returns 0 also where nothing was granted, or negative errno. What one domain could not have is in error too.
  */
-int allotment_claim(struct allotment *allotment, const struct allotment_rules *rules, struct error *error);
+int allotment_grant(struct allotment *allotment, const struct allotment_rules *rules, struct error *error);
 
 /*
  * The core around a CPU, and the CPUs that share its frequency. Returns the task that it was granted to, or -1 where

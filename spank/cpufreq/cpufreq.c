@@ -10,11 +10,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LINK_TEXT "../cpufreq/policy"
+#define LINK_TEXT "../cpufreq/"
 
 static const char *const file_names[CPUFREQ_FILE_COUNT] = {
         [CPUFREQ_GOVERNOR] = "scaling_governor",
-        [CPUFREQ_MIN] = "scaling_min_freq",
         [CPUFREQ_MAX] = "scaling_max_freq",
         [CPUFREQ_SETSPEED] = "scaling_setspeed",
 };
@@ -74,10 +73,18 @@ static bool number_parse(const char *text, uint32_t limit, uint32_t *ret_number)
 	return true;
 }
 
+int cpufreq_policy_number(const char *name)
+{
+	uint32_t policy;
+
+	if (strncmp(name, "policy", 6) != 0 || !number_parse(name + 6, CPUFREQ_POLICIES, &policy))
+		return -EBADMSG;
+	return (int)policy;
+}
+
 int cpufreq_policy_of(int cpus, uint32_t cpu)
 {
 	char name[32], target[64];
-	uint32_t policy;
 	ssize_t length;
 
 	snprintf(name, sizeof(name), "cpu%u/cpufreq", cpu);
@@ -85,10 +92,8 @@ int cpufreq_policy_of(int cpus, uint32_t cpu)
 	if (length < 0)
 		return errno == ENOENT || errno == EINVAL ? -ENODEV : -errno;
 	target[length] = '\0';
-	if (strncmp(target, LINK_TEXT, strlen(LINK_TEXT)) != 0 ||
-	    !number_parse(target + strlen(LINK_TEXT), CPUFREQ_POLICIES, &policy))
-		return -EBADMSG;
-	return (int)policy;
+	return strncmp(target, LINK_TEXT, strlen(LINK_TEXT)) != 0 ? -EBADMSG
+	                                                          : cpufreq_policy_number(target + strlen(LINK_TEXT));
 }
 
 int cpufreq_open_policy(int cpus, uint32_t policy)
@@ -157,7 +162,7 @@ bool cpufreq_khz_parse(const char *text, uint32_t *ret_khz)
 	return true;
 }
 
-static int text_read(int directory, const char *name, char text[CPUFREQ_TEXT_MAX])
+int cpufreq_read_text(int directory, const char *name, char text[CPUFREQ_TEXT_MAX])
 {
 	cleanup_close int descriptor = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
@@ -167,7 +172,7 @@ static int text_read(int directory, const char *name, char text[CPUFREQ_TEXT_MAX
 int cpufreq_read_khz(int policy_directory, const char *name, uint32_t *ret_khz)
 {
 	char text[CPUFREQ_TEXT_MAX];
-	int result = text_read(policy_directory, name, text);
+	int result = cpufreq_read_text(policy_directory, name, text);
 
 	if (result)
 		return result;
@@ -198,12 +203,12 @@ static bool is_cooling(int devices, const char *name)
 	cleanup_close int device = open_below(devices, name);
 	char text[CPUFREQ_TEXT_MAX];
 
-	if (device < 0 || text_read(device, "type", text))
+	if (device < 0 || cpufreq_read_text(device, "type", text))
 		return false;
 	if (strcmp(text, "Processor") != 0 && strncmp(text, "cpufreq-", 8) != 0 &&
 	    strncmp(text, "thermal-cpufreq-", 16) != 0)
 		return false;
-	return text_read(device, "cur_state", text) == 0 && strcmp(text, "0") != 0;
+	return cpufreq_read_text(device, "cur_state", text) == 0 && strcmp(text, "0") != 0;
 }
 
 static bool any_cooling(const char *sysfs)

@@ -2,7 +2,7 @@
  * The kernel's cpufreq files, one directory per policy (the CPUs that share a clock):
  * <sysfs>/devices/system/cpu/cpufreq/policyN.
  *
- * A path is never taken from anywhere: it is composed of a number and one of four names, and opened step by step
+ * A path is never taken from anywhere: it is composed of a number and one of a few names, and opened step by step
  * without following a link. What a CPU's own link (cpuN/cpufreq) says is parsed, not followed.
  */
 #ifndef MPIWAIT_SPANK_CPUFREQ_H
@@ -18,7 +18,7 @@
 #define CPUFREQ_UNSUPPORTED "<unsupported>" /* what scaling_setspeed says unless the governor is userspace */
 
 /* The only files that are ever written. */
-enum cpufreq_file { CPUFREQ_GOVERNOR, CPUFREQ_MIN, CPUFREQ_MAX, CPUFREQ_SETSPEED, CPUFREQ_FILE_COUNT };
+enum cpufreq_file { CPUFREQ_GOVERNOR, CPUFREQ_MAX, CPUFREQ_SETSPEED, CPUFREQ_FILE_COUNT };
 
 struct cpufreq_owner {
 	uid_t uid;
@@ -30,6 +30,9 @@ struct cpufreq_owner {
 const char *cpufreq_file_name(enum cpufreq_file file);
 int cpufreq_file_find(const char *name);
 
+/* The number of "policy12"; -EBADMSG for any other name. */
+int cpufreq_policy_number(const char *name);
+
 /* Opens <sysfs>/devices/system/cpu. Returns a descriptor or -errno. */
 int cpufreq_open_cpus(const char *sysfs);
 
@@ -39,7 +42,7 @@ int cpufreq_policy_of(int cpus, uint32_t cpu);
 /* Opens a policy's directory. Returns a descriptor, -ENOENT (there is none), -EINVAL or -errno. */
 int cpufreq_open_policy(int cpus, uint32_t policy);
 
-/* Opens one of the four files (O_NOFOLLOW, a regular file). flags: O_RDONLY or O_RDWR. A descriptor or -errno. */
+/* Opens one of the files (O_NOFOLLOW, a regular file). flags: O_RDONLY or O_RDWR. A descriptor or -errno. */
 int cpufreq_open_file(int policy_directory, enum cpufreq_file file, int flags);
 
 /* One value, without its newline, read anew or written in one call. Return 0, -EBADMSG (too long) or -errno. */
@@ -49,7 +52,8 @@ int cpufreq_put(int descriptor, const char *text);
 /* A number in kHz, 0 < kHz < 2^31; false for anything else. */
 bool cpufreq_khz_parse(const char *text, uint32_t *ret_khz);
 
-/* Reads a number from a file that is only ever read ("cpuinfo_max_freq", "bios_limit"). 0, -ENOENT, -EBADMSG, ... */
+/* Read a value, or a number, from a file that is only ever read ("scaling_driver"). 0, -ENOENT, -EBADMSG, ... */
+int cpufreq_read_text(int policy_directory, const char *name, char text[CPUFREQ_TEXT_MAX]);
 int cpufreq_read_khz(int policy_directory, const char *name, uint32_t *ret_khz);
 
 int cpufreq_get_owner(int descriptor, struct cpufreq_owner *ret_owner);

@@ -44,10 +44,10 @@ int domain_read(int policy_directory, struct domain *ret_domain)
 {
 	struct domain domain = {.speed_khz = 0};
 	char line[LINE_MAX_BYTES];
-	int rc = line_read(policy_directory, "scaling_driver", domain.driver, sizeof(domain.driver));
+	int rc = cpufreq_read_text(policy_directory, "scaling_driver", domain.driver);
 
 	if (rc == 0)
-		rc = line_read(policy_directory, "scaling_governor", domain.governor, sizeof(domain.governor));
+		rc = cpufreq_read_text(policy_directory, "scaling_governor", domain.governor);
 	if (rc == 0)
 		rc = cpufreq_read_khz(policy_directory, "cpuinfo_min_freq", &domain.info_min_khz);
 	if (rc == 0)

@@ -92,10 +92,10 @@ static void share_write(struct grant *grant)
 	const struct holdings *holdings = &grant->allotment.holdings;
 
 	for (size_t i = 0; i < holdings->count; i++) {
-		struct shared *shared = &grant->shared[holdings->item[i].task];
+		const struct holding *holding = &holdings->item[i];
 
-		if (!shared->granted)
-			*shared = (struct shared){.granted = true, .use = holdings->item[i].use};
+		if (holding->task >= 0 && !grant->shared[holding->task].granted)
+			grant->shared[holding->task] = (struct shared){.granted = true, .use = holding->use};
 	}
 }
 
@@ -113,7 +113,7 @@ static struct holding *holding_next(struct grant *grant, struct holding *before)
 	size_t next = before ? (size_t)(before - holdings->item) + 1 : 0;
 
 	for (size_t i = next; i < holdings->count; i++)
-		if (hwloc_bitmap_intersects(holdings->item[i].cpus, grant->core))
+		if (holdings->item[i].task >= 0 && hwloc_bitmap_intersects(holdings->item[i].cpus, grant->core))
 			return &holdings->item[i];
 	return NULL;
 }
@@ -136,7 +136,7 @@ static uint32_t changes_count(struct grant *grant)
 	return changes;
 }
 
-static enum mpiwait_lease_answer lower(struct grant *grant, uint32_t task, pid_t thread, pid_t process)
+static enum mpiwait_lease_answer lower(struct grant *grant, int32_t task, pid_t thread, pid_t process)
 {
 	struct holdings *holdings = &grant->allotment.holdings;
 	bool own = asker_has_core(process, thread, grant->core, grant->domains) &&
@@ -162,7 +162,7 @@ static enum mpiwait_lease_answer call_lower(void *context, uint32_t cpu, pid_t t
 	if (process == 0 || !asker_is_of_task(process, grant->task[task].pid))
 		return MPIWAIT_LEASE_NOT_YOURS;
 	answer = is_busy(grant, process, grant->task[task].pid) ? MPIWAIT_LEASE_BUSY
-	                                                        : lower(grant, (uint32_t)task, thread, process);
+	                                                        : lower(grant, task, thread, process);
 	*ret_changes = changes_count(grant);
 	return answer;
 }
@@ -176,7 +176,7 @@ static enum mpiwait_lease_answer call_restore(void *context, uint32_t cpu, uint3
 
 	if (task < 0)
 		return MPIWAIT_LEASE_NOT_YOURS;
-	answer = answer_of(holdings_restore(holdings, (uint32_t)task, grant->core, clock_monotonic_ns()));
+	answer = answer_of(holdings_restore(holdings, task, grant->core, clock_monotonic_ns()));
 	*ret_changes = changes_count(grant);
 	return answer;
 }
@@ -204,7 +204,7 @@ static void note_write(struct grant *grant)
 
 static void begin(struct grant *grant)
 {
-	int rc = allotment_claim(&grant->allotment, &grant->config.rules, &grant->problem);
+	int rc = allotment_grant(&grant->allotment, &grant->config.rules, &grant->problem);
 
 	if (rc == 0)
 		share_write(grant);
@@ -213,7 +213,7 @@ static void begin(struct grant *grant)
 
 static void release(struct grant *grant, uint32_t task)
 {
-	holdings_release(&grant->allotment.holdings, task, clock_monotonic_ns(), &grant->problem);
+	holdings_release(&grant->allotment.holdings, (int32_t)task, clock_monotonic_ns(), &grant->problem);
 	grant->task[task].released = true;
 }
 

@@ -3,8 +3,8 @@
  * two modules that change the machine.
  *
  * Slurm's abstract cores become CPUs by hwloc and are checked against where the tasks really may run; wrong or doubtful
- * means no grant, with the reason. Nothing is changed before it is in the journal. What the tasks find out is on a page
- * that they share with slurmstepd until their exec.
+ * means no grant, with the reason. Nothing is changed before it is in the domain's file. What the tasks find out is on
+ * a page that they share with slurmstepd until their exec.
  *
  * All that is granted belongs to one thread, the broker's, which grant_prepare starts; the functions below order it to
  * do things, and wait for it with a bound. So they may also be called in a child that shares slurmstepd's memory, as
@@ -40,7 +40,7 @@ struct grant;
 int grant_prepare(const struct grant_config *config, struct grant **ret_grant, struct error *error);
 
 /*
- * For a task that is blocked before its exec and bound already. With the last one everything is known: decides, claims,
+ * For a task that is blocked before its exec and bound already. With the last one everything is known: decides, grants,
  * and serves. Waits ten seconds at most. Returns 0, or negative errno with what went wrong for the log.
  */
 int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error *error);

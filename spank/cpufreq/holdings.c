@@ -6,134 +6,104 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int refuse(int rc, char why[DOMAIN_WHY_MAX], const char *reason)
-{
-	snprintf(why, DOMAIN_WHY_MAX, "%s", reason);
-	return rc;
-}
-
-/* Written down first, changed by nobody yet. */
-static int write_down(struct holdings *holdings, struct holding *holding, const struct cpufreq_owner *gives,
-                      struct error *error)
-{
-	struct journal_change governor = {.file = CPUFREQ_GOVERNOR, .governor = "userspace"};
-	struct journal_change change = {
-	        .file = holding->use.file,
-	        .low_khz = holding->use.low_khz,
-	        .high_khz = holding->use.high_khz,
-	        .gives = gives != NULL,
-	};
-	struct journal_found found;
-	int rc = 0;
-
-	if (gives)
-		change.owner = *gives;
-	if (holding->use.sets_governor)
-		rc = journal_record(holdings->journal, holding->policy, &governor, NULL, error);
-	if (rc == 0)
-		rc = journal_record(holdings->journal, holding->policy, &change, &found, error);
-	if (rc == 0 && found.value[0] && strcmp(found.value, holding->high) != 0)
-		return -EAGAIN; /* it was changed since it was read */
-	return rc;
-}
-
-static int apply(struct holdings *holdings, struct holding *holding, const struct cpufreq_owner *gives)
-{
-	int rc = 0;
-
-	if (holding->use.sets_governor)
-		rc = journal_set(holdings->journal, holding->policy, CPUFREQ_GOVERNOR, "userspace");
-	if (rc == 0 && holding->use.sets_governor)
-		rc = journal_set(holdings->journal, holding->policy, CPUFREQ_SETSPEED, holding->high);
-	if (rc == 0 && gives)
-		rc = journal_give(holdings->journal, holding->policy, holding->use.file);
-	return rc;
-}
-
 static const char *reason_of(int rc)
 {
 	if (rc == -EAGAIN)
 		return "a cap holds the clock down now";
 	if (rc == -EBUSY || rc == -ESTALE)
-		return "claimed by somebody else";
-	if (rc == -ENOSPC)
-		return "no room for the journal";
-	return "the journal refused";
+		return "held by somebody else";
+	return rc == -ENOSPC ? "no room for the domain's file" : "the domain's file refused";
 }
 
-int holdings_claim(struct holdings *holdings, uint32_t policy, uint32_t task, hwloc_const_bitmap_t cpus,
-                   const struct domain_use *use, const struct cpufreq_owner *gives, char why[DOMAIN_WHY_MAX],
-                   struct error *error)
+int holdings_take(struct holdings *holdings, int node_directory, const struct holder *holder, uint32_t policy,
+                  hwloc_const_bitmap_t cpus, struct error *error)
 {
 	struct holding *holding = &holdings->item[holdings->count];
-	int rc = journal_claim(holdings->journal, policy, error);
+	int rc;
 
-	if (rc < 0)
-		return refuse(rc, why, reason_of(rc));
-	*holding = (struct holding){.policy = policy, .task = task, .use = *use, .held = true};
-	snprintf(holding->low, sizeof(holding->low), "%u", use->low_khz);
-	snprintf(holding->high, sizeof(holding->high), "%u", use->high_khz);
-	rc = write_down(holdings, holding, gives, error);
-	if (rc < 0)
-		refuse(rc, why, reason_of(rc));
-	else if ((rc = apply(holdings, holding, gives)) < 0)
-		refuse(rc, why, "the kernel refused");
-	else if (!(holding->cpus = hwloc_bitmap_dup(cpus)))
-		rc = refuse(-ENOMEM, why, "no memory");
-	if (rc < 0) {
-		journal_release(holdings->journal, policy, error);
-		return rc;
-	}
+	*holding = (struct holding){.policy = policy, .task = HOLDING_NOBODYS, .loan = LOAN_NONE};
+	holding->cpus = hwloc_bitmap_dup(cpus);
+	if (!holding->cpus)
+		return -ENOMEM;
 	holdings->count++;
+	rc = loan_take(node_directory, policy, holder, &holding->loan, error);
+	if (rc < 0)
+		snprintf(holding->why, sizeof(holding->why), "%s", reason_of(rc));
 	return 0;
+}
+
+void holding_refuse(struct holding *holding, const char *why, struct error *error)
+{
+	if (!holding->why[0])
+		snprintf(holding->why, sizeof(holding->why), "%s", why);
+	loan_end(&holding->loan, error);
+}
+
+void holding_grant(struct holding *holding, int32_t task, const struct domain_use *use,
+                   const struct cpufreq_owner *user, struct error *error)
+{
+	int rc = loan_note(&holding->loan, use, user, error);
+	const char *why = rc < 0 ? reason_of(rc) : "the kernel refused";
+
+	if (rc == 0)
+		rc = loan_apply(&holding->loan, user);
+	if (rc < 0) {
+		holding_refuse(holding, why, error);
+		return;
+	}
+	holding->task = task;
+	holding->use = *use;
+}
+
+static bool is_meant(const struct holding *holding, int32_t task, hwloc_const_bitmap_t core)
+{
+	return holding->task == task && hwloc_bitmap_intersects(holding->cpus, core);
+}
+
+/* Where it fails, the domain is lost: what is left to undo is loan_end's, or of who has it now. */
+static int set(struct holdings *holdings, struct holding *holding, bool low, uint64_t now_ns)
+{
+	const struct domain_use *use = &holding->use;
+
+	holding->is_over = loan_set(&holding->loan, low ? use->low_khz : use->high_khz) < 0;
+	if (holding->is_low)
+		holdings->low_ns += now_ns - holding->since_ns;
+	holding->is_low = low && !holding->is_over;
+	holding->since_ns = now_ns;
+	if (!low || holding->is_low) {
+		holding->changes++;
+		holdings->transitions++;
+	}
+	return holding->is_over ? -ESTALE : 0;
 }
 
 static int put_back(struct holdings *holdings, struct holding *holding, uint64_t now_ns)
 {
-	int rc;
-
-	if (!holding->is_low)
-		return 0;
-	rc = journal_set(holdings->journal, holding->policy, holding->use.file, holding->high);
-	holding->is_low = false;
-	holdings->low_ns += now_ns - holding->since_ns;
-	holdings->transitions++;
-	holding->changes++;
-	if (rc < 0)
-		holding->held = false; /* what is left to undo is the journal's */
-	return rc < 0 ? -ESTALE : 0;
+	if (holding->is_low)
+		return set(holdings, holding, false, now_ns);
+	return holding->is_over ? -ESTALE : 0;
 }
 
 static int put_low(struct holdings *holdings, struct holding *holding, uint64_t now_ns, uint64_t until_ns)
 {
+	if (holding->is_over)
+		return -ESTALE;
 	holding->until_ns = until_ns;
-	/* Asked for again: a claim that was lost meanwhile is noticed. */
-	if (holding->is_low && journal_holds(holdings->journal, holding->policy))
-		return 0;
-	if (!holding->is_low && journal_set(holdings->journal, holding->policy, holding->use.file, holding->low) == 0) {
-		holding->is_low = true;
-		holding->since_ns = now_ns;
-		holding->changes++;
-		holdings->transitions++;
-		return 0;
-	}
-	if (holding->is_low)
-		holdings->low_ns += now_ns - holding->since_ns;
-	holding->is_low = holding->held = false;
-	return -ESTALE;
+	/* Asked for again: a domain that was lost meanwhile is noticed. */
+	if (!holding->is_low || !loan_holds(&holding->loan))
+		return set(holdings, holding, true, now_ns);
+	return 0;
 }
 
-int holdings_lower(struct holdings *holdings, uint32_t task, hwloc_const_bitmap_t core, uint64_t now_ns,
+int holdings_lower(struct holdings *holdings, int32_t task, hwloc_const_bitmap_t core, uint64_t now_ns,
                    uint64_t until_ns)
 {
 	int result = -ENOENT;
 
 	for (size_t i = 0; i < holdings->count; i++) {
-		struct holding *holding = &holdings->item[i];
-
-		if (holding->task != task || !hwloc_bitmap_intersects(holding->cpus, core))
+		if (!is_meant(&holdings->item[i], task, core))
 			continue;
-		if (!holding->held || put_low(holdings, holding, now_ns, until_ns) < 0) {
+		if (put_low(holdings, &holdings->item[i], now_ns, until_ns) < 0) {
 			holdings_restore(holdings, task, core, now_ns);
 			return -ESTALE;
 		}
@@ -142,17 +112,16 @@ int holdings_lower(struct holdings *holdings, uint32_t task, hwloc_const_bitmap_
 	return result;
 }
 
-int holdings_restore(struct holdings *holdings, uint32_t task, hwloc_const_bitmap_t core, uint64_t now_ns)
+int holdings_restore(struct holdings *holdings, int32_t task, hwloc_const_bitmap_t core, uint64_t now_ns)
 {
 	int result = -ENOENT;
 
 	for (size_t i = 0; i < holdings->count; i++) {
-		struct holding *holding = &holdings->item[i];
 		int rc;
 
-		if (holding->task != task || !hwloc_bitmap_intersects(holding->cpus, core))
+		if (!is_meant(&holdings->item[i], task, core))
 			continue;
-		rc = holding->held ? put_back(holdings, holding, now_ns) : -ESTALE;
+		rc = put_back(holdings, &holdings->item[i], now_ns);
 		if (result != -ESTALE)
 			result = rc;
 	}
@@ -176,26 +145,25 @@ uint64_t holdings_expire(struct holdings *holdings, uint64_t now_ns)
 	return next_ns;
 }
 
-void holdings_release(struct holdings *holdings, uint32_t task, uint64_t now_ns, struct error *error)
+void holdings_release(struct holdings *holdings, int32_t task, uint64_t now_ns, struct error *error)
 {
 	for (size_t i = 0; i < holdings->count; i++) {
 		struct holding *holding = &holdings->item[i];
 
-		if (holding->task != task || !holding->held)
+		if (holding->task != task)
 			continue;
 		put_back(holdings, holding, now_ns);
-		holding->held = false;
-		journal_release(holdings->journal, holding->policy, error);
+		holding->is_over = true;
+		loan_end(&holding->loan, error);
 	}
 }
 
 void holdings_end(struct holdings *holdings, struct error *error)
 {
-	journal_end(holdings->journal, error);
-	holdings->journal = NULL;
-	for (size_t i = 0; i < holdings->count; i++)
+	for (size_t i = 0; i < holdings->count; i++) {
+		loan_end(&holdings->item[i].loan, error);
 		hwloc_bitmap_free(holdings->item[i].cpus);
+	}
 	free(holdings->item);
-	holdings->item = NULL;
-	holdings->count = 0;
+	*holdings = (struct holdings){.item = NULL};
 }

@@ -135,15 +135,15 @@ static int run_restore(struct arguments *arguments)
 {
 	const char *root = arguments->state_root ? arguments->state_root : STATE_ROOT;
 	struct restore_count count = {0};
-	int result = restore_host(root, CPUFREQ_SYSFS, arguments->dry_run, &count);
+	int result = restore_host(root, arguments->dry_run, &count);
 
-	log_info("%u orphaned journals%s: %u settings %s, %u left alone, %u failed, %u refused; %u journals are in use",
-	         count.journals, arguments->dry_run ? " (nothing is changed)" : "", count.settings,
+	log_info("%u orphaned domains%s: %u settings %s, %u left alone, %u failed, %u refused; %u domains are in use",
+	         count.domains, arguments->dry_run ? " (nothing is changed)" : "", count.settings,
 	         arguments->dry_run ? "would be put back" : "put back", count.left, count.failed, count.refused,
 	         count.live);
 	if (result)
 		return EXIT_FAILURE;
-	return arguments->dry_run && count.journals ? EXIT_LEFT : EXIT_SUCCESS;
+	return arguments->dry_run && count.domains ? EXIT_LEFT : EXIT_SUCCESS;
 }
 
 /* The window until the newest step's sample: showing a job must not change anything. */

@@ -95,7 +95,7 @@ void node_job_prolog(const struct site *site, const char *words)
 	if (!facts || !place || state_place_init(NULL, place) < 0 || read_environment(facts) < 0)
 		return;
 	/* of an earlier run of the job, whose epilog could not put everything back */
-	restore_job(place, CPUFREQ_SYSFS, facts->job_id);
+	restore_job(place, facts->job_id);
 	/* From Slurm 24.11 on, and right here; in the epilog of a run that is requeued it is one higher. */
 	facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", STATE_NONE);
 	facts->restart_known = facts->restart_count != STATE_NONE;
@@ -140,7 +140,7 @@ void node_job_revoke(void)
 	uint32_t job_id = environment_number("SLURM_JOB_ID", 0);
 
 	if (place && job_id && state_place_init(NULL, place) == 0)
-		restore_job(place, CPUFREQ_SYSFS, job_id);
+		restore_job(place, job_id);
 }
 
 void node_job_epilog(const struct site *site, const char *words, int argument_count, char *const arguments[])

@@ -12,7 +12,8 @@
 /* words: the job's own option, NULL for none. Makes the node state if a policy holds for the job. */
 void node_job_prolog(const struct site *site, const char *words);
 
-/* First of all in the epilog: what the job's journals say is undone, whether its slurmstepds are alive or not. Logs. */
+/* First of all in the epilog: the frequency domains that the job still holds are put back, whether its slurmstepds are
+ * alive or not. Logs. */
 void node_job_revoke(void);
 
 /*

@@ -49,7 +49,6 @@ static int job_store(int directory, const struct state_job *job)
 	return files_write_json(directory, "job.json", 0600, json, false);
 }
 
-/* Removes files that are ours; a journal holds what must still be undone. */
 static void directory_empty(int directory)
 {
 	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -59,8 +58,7 @@ static void directory_empty(int directory)
 	if (!entries && copy >= 0)
 		close(copy);
 	while (entries && (entry = readdir(entries)))
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
-		    strncmp(entry->d_name, "journal", 7) != 0)
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			unlinkat(directory, entry->d_name, 0);
 }
 

@@ -107,7 +107,7 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t
 json_t *state_job_to_json(const struct state_job *job);
 int state_job_from_json(const json_t *json, struct state_job *ret_job);
 
-/* Removes the job's state. A journal that was not undone stays, and the directory with it. */
+/* Removes the job's state. */
 void state_job_remove(const struct state_place *place, uint32_t job_id);
 
 #endif

@@ -67,7 +67,7 @@ def test_a_user_is_told_what_was_not_seen(cluster: Cluster) -> None:
         "Plugin/slurmd",
         "Records/outbox",
         "Records/job states",
-        "Records/journals",
+        "Records/clocks",
     }
     assert all("as root" in found[name]["do"] for name in hidden)
     assert not [name for name, status in unwell(found).items() if status == "FAIL"]

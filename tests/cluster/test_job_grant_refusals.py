@@ -22,37 +22,37 @@ def start(cluster: Fleet) -> Iterator[grants.Start]:
     yield from grants.clusters(cluster)
 
 
-def claimed_once(cluster: Cluster) -> str:
-    """From now on there is a claim's file: this one."""
-    claim = f"/run/mpi-wait/{cluster.nodes[0]}/cpu/policy0"
+def held_once(cluster: Cluster) -> str:
+    """From now on there is a domain's file: this one."""
+    file = f"/run/mpi-wait/{cluster.nodes[0]}/cpufreq/policy0"
     jobs.srun(cluster, ["-N1", "-n2", PSTATE, "true"])
-    cluster.node_run(cluster.nodes[0], ["test", "-f", claim], check=True)
-    return claim
+    cluster.node_run(cluster.nodes[0], ["test", "-f", file], check=True)
+    return file
 
 
-def test_a_claim_that_is_locked(start: grants.Start) -> None:
+def test_a_domain_that_is_locked(start: grants.Start) -> None:
     cluster = start()
-    claim = claimed_once(cluster)
-    hold = f"exec 9<{claim} && flock 9 && exec cat"
+    file = held_once(cluster)
+    hold = f"exec 9<{file} && flock 9 && exec cat"
     locker = cluster.inside.popen(["sh", "-c", hold], host=cluster.nodes[0], stdin=subprocess.PIPE)
     try:
-        wait_for(lambda: cluster.node_run(cluster.nodes[0], ["flock", "-n", claim, "true"]).returncode != 0)
-        assert refused(cluster, ["-n2"]) == {"claimed by somebody else": 1}
+        wait_for(lambda: cluster.node_run(cluster.nodes[0], ["flock", "-n", file, "true"]).returncode != 0)
+        assert refused(cluster, ["-n2"]) == {"held by somebody else": 1}
     finally:
         locker.communicate(timeout=60)
     assert refused(cluster, ["-n2"]) == {}
 
 
-def test_a_claim_that_is_no_claim(start: grants.Start) -> None:
+def test_a_domains_file_that_is_none(start: grants.Start) -> None:
     cluster = start()
-    claim = claimed_once(cluster)
+    file = held_once(cluster)
     before = files(cluster)
-    cluster.node_run(cluster.nodes[0], ["sh", "-c", f"echo nonsense > {claim}"], check=True)
+    cluster.node_run(cluster.nodes[0], ["sh", "-c", f"echo nonsense > {file}"], check=True)
     try:
-        assert refused(cluster, ["-n2"]) == {"the journal refused": 1}
+        assert refused(cluster, ["-n2"]) == {"the domain's file refused": 1}
         assert files(cluster) == before
     finally:
-        cluster.node_run(cluster.nodes[0], ["rm", claim], check=True)
+        cluster.node_run(cluster.nodes[0], ["rm", file], check=True)
 
 
 def test_a_kernel_that_refuses(start: grants.Start) -> None:
@@ -111,9 +111,11 @@ def test_cores_that_disagree_with_the_affinity(start: grants.Start) -> None:
     assert take_writes(cluster) == []
 
 
-@pytest.mark.parametrize(("pages", "why"), [(0, "no journal"), (1, "no room for the journal")])
-def test_a_disk_that_is_full_after_the_prolog(start: grants.Start, pages: int, why: str) -> None:
-    """Room for so many more pages when slurmstepd begins, and again at its end, when it says what happened."""
+@pytest.mark.parametrize(("pages", "granted"), [(0, 0), (1, 1)])
+def test_a_disk_that_is_full_after_the_prolog(start: grants.Start, pages: int, granted: int) -> None:
+    """A domain's file takes a page.
+
+    Room for so many more pages when slurmstepd begins, and again at its end, when it says what happened."""
     script = (
         "#!/bin/sh\nd=/run/mpi-wait/.full; test -e /run/mpi-wait/.fill || exit 0\n"
         "dd if=/dev/zero of=$d bs=4k 2>/dev/null\ntruncate -s -$(($(cat /run/mpi-wait/.fill) * 4096)) $d\n"
@@ -133,6 +135,7 @@ def test_a_disk_that_is_full_after_the_prolog(start: grants.Start, pages: int, w
         (cluster.root / "share" / Path(flag).name).touch()
         assert process.wait(timeout=60) == 0
         grant = jobs.record(cluster, job)["grant"]
-        assert (grant["cores"], grant["refused"]) == (0, {why: 2}) and files(cluster) == before
+        assert (grant["cores"], grant["refused"]) == (granted, {"no room for the domain's file": 2 - granted})
+        assert files(cluster) == before
     finally:
         grants.free_run(cluster)

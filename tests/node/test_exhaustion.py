@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.lib.journal_tools import STATE, Node, helper, nodes
+from tests.lib.domains import STATE, Node, helper, nodes
 from tests.node.test_grant import DONE, MOST, POLICIES, Step
 
 JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_UID": "65534", "SLURM_JOB_GID": "65534", "SLURM_CLUSTER_NAME": "test"}

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.lib.domains import Done, Node, nodes
 from tests.lib.faults import walk
-from tests.lib.journal_tools import Done, Node, nodes
 
 JOB = 7
 ROOT = "/run/mpi-wait"

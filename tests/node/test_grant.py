@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.lib.journal_tools import BUILD, ENVIRONMENT, REPOSITORY, STATE, Node, nodes
+from tests.lib.domains import BUILD, ENVIRONMENT, REPOSITORY, STATE, Node, nodes
 from tests.lib.waiting import wait_for
 
 HOST = BUILD / "tests/lib/doubles/grant_host"
@@ -99,7 +99,7 @@ class Step:
 def test_a_task_lowers_its_own_core_and_puts_it_back(node: Node) -> None:
     with Step(node) as step:
         assert [step.tell(f"{task} cpus") for task in (0, 1)] == ["0", "1"]
-        assert step.limits() == (MOST, MOST) and len(node.journals()) == 1
+        assert step.limits() == (MOST, MOST) and len(node.held()) == 2
         assert step.ask("0 low 0") == (DONE, 1)
         assert step.limits() == (LEAST, MOST)
         assert step.ask("0 low 0") == (DONE, 0)
@@ -153,7 +153,7 @@ def test_a_task_that_ends_leaves_its_core_as_it_was_and_the_others_alone(node: N
         assert step.ask("0 low 0") == (DONE, 1) and step.ask("1 low 1") == (DONE, 1)
         assert step.tell("end 0") == "ended"
         assert step.limits() == (MOST, LEAST)
-        assert node.driver("hold", 8, 0, text="claim 0\n").stdout == "0 \n0 \n"  # free for another job
+        assert node.driver("hold", 8, 0, text="take 0\n").stdout == "0 \n0 \n"  # free for another job
         assert step.ask("1 restore 1") == (DONE, 1)
 
 
@@ -203,7 +203,7 @@ def test_callbacks_in_a_child_that_ends_at_once(node: Node) -> None:
         assert step.limits() == (MOST, LEAST)
         assert step.exit() == ""
         assert step.grant()["cores"] == 2
-    assert (node.snapshot(), node.journals()) == (before, [])
+    assert (node.snapshot(), node.held()) == (before, [])
 
 
 def stuck(node: Node, *words: object, **how: Any) -> subprocess.Popen[str]:
@@ -243,7 +243,7 @@ def test_a_write_that_holds_the_segment_delays_nothing(node: Node, reachable: Pa
             for process in (writer, server):
                 process.kill()
                 process.communicate(timeout=DEADLINE_S)
-    assert (node.snapshot(), node.journals()) == (before, [])
+    assert (node.snapshot(), node.held()) == (before, [])
 
 
 def waits_of(step: Step) -> list[str]:
@@ -266,7 +266,7 @@ def test_a_thread_that_is_stuck_does_not_keep_the_step_from_ending(node: Node) -
         log = step.exit()
         assert step.process.returncode == 0
         assert log.count("the lease's thread does not answer; what it holds is left to the epilog") == 2
-    assert (node.snapshot(), node.journals()) == (before, [])
+    assert (node.snapshot(), node.held()) == (before, [])
 
 
 def test_a_file_is_its_users_no_longer_than_the_task_lasts(node: Node) -> None:
@@ -290,7 +290,7 @@ def test_the_steps_end_puts_everything_back(node: Node, arguments: tuple[str, ..
             assert ";cpufreq=file:scaling_max_freq:800000:3500000" in step.tell("0 config")
         assert node.snapshot()[f"policy1/{MAX}"] != before[f"policy1/{MAX}"]
         assert step.exit().count("owner 65534:65534 mode 0644 put back to 0:0 0644") == (2 if arguments else 0)
-    assert (node.snapshot(), node.journals()) == (before, [])
+    assert (node.snapshot(), node.held()) == (before, [])
 
 
 def test_a_killed_step_is_put_back_by_the_epilog(node: Node) -> None:
@@ -300,7 +300,7 @@ def test_a_killed_step_is_put_back_by_the_epilog(node: Node) -> None:
         assert node.snapshot() != before
     assert node.snapshot() != before
     assert node.driver("epilog", 7).returncode == 0
-    assert (node.snapshot(), node.journals()) == (before, [])
+    assert (node.snapshot(), node.held()) == (before, [])
 
 
 def test_a_domain_of_several_tasks_is_nobodys(start: Callable[..., Node]) -> None:
@@ -312,7 +312,7 @@ def test_a_domain_of_several_tasks_is_nobodys(start: Callable[..., Node]) -> Non
         assert step.exit() == ""
         assert step.grant()["refused"] == {"frequency domain reaches outside the task's cores": 2}
         assert step.grant()["cores"] == 0
-    assert (node.snapshot(), node.journals()) == (before, [])
+    assert (node.snapshot(), node.held()) == (before, [])
 
 
 def test_a_step_takes_its_cores_from_whoever_had_them(node: Node) -> None:
@@ -326,4 +326,4 @@ def test_a_step_takes_its_cores_from_whoever_had_them(node: Node) -> None:
             assert second.ask("0 low 0") == (DONE, 1)
             assert first.exit() == "" and second.limits() == (LEAST, MOST)
             assert "policy0: job 7 step 0 held it; what it changed is undone" in second.exit()
-    assert (node.snapshot(), node.journals()) == (before, [])
+    assert (node.snapshot(), node.held()) == (before, [])

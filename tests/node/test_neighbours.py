@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.journal_tools import STATE, Node, helper, nodes
+from tests.lib.domains import STATE, Node, helper, nodes
 from tests.lib.waiting import wait_for
 from tests.node.test_grant import DONE, LEAST, MOST, NOT_NOW, POLICIES, Step
 

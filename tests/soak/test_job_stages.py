@@ -26,9 +26,9 @@ def start(cluster: Fleet) -> Iterator[grants.Start]:
     yield from grants.clusters(cluster)
 
 
-def is_journalled(cluster: Cluster, job: int) -> bool:
+def is_written_down(cluster: Cluster, job: int) -> bool:
     (node,) = cluster.nodes
-    return "journal" in cluster.node_run(node, ["sh", "-c", f"ls /run/mpi-wait/{node}/{job}"]).stdout
+    return f"held by job {job} " in cluster.node_run(node, ["cat", f"/run/mpi-wait/{node}/cpufreq/policy0"]).stdout
 
 
 def is_low(cluster: Cluster) -> bool:
@@ -65,7 +65,7 @@ def low_and_over(cluster: Cluster, job: int) -> None:
 
 
 STAGES = {
-    "being granted": Stage(("renew", "40"), lambda cluster, job: wait_for(lambda: is_journalled(cluster, job))),
+    "being granted": Stage(("renew", "40"), lambda cluster, job: wait_for(lambda: is_written_down(cluster, job))),
     "low": Stage(("renew", "40"), lambda cluster, job: wait_for(lambda: is_low(cluster))),
     "restored": Stage(("hold", "40"), low_and_back),
     "ending": Stage(("renew", "40"), low_and_over, ends=True),
@@ -129,7 +129,7 @@ def test_a_new_slurmd_does_not_disturb_a_running_job(start: grants.Start) -> Non
     wait_for(lambda: is_low(cluster))
     kill_processes(cluster, job, "slurmd")
     done = cluster.node_run(cluster.nodes[0], [HELPER, "restore"])
-    assert done.returncode == 0 and "1 journals are in use" in done.stderr and is_low(cluster)
+    assert done.returncode == 0 and "1 domains are in use" in done.stderr and is_low(cluster)
     cluster.restart(f"slurmd-{cluster.nodes[0]}")
     assert is_low(cluster)
     enough.touch()

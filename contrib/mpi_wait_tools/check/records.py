@@ -200,9 +200,9 @@ def _leftover(host: Host, slurm: Slurm, node: str) -> list[Finding]:
     ]
 
 
-def _journals(host: Host, helper: str) -> Finding:
+def _clocks(host: Host, helper: str) -> Finding:
     """What was changed for a job that is gone, and not undone."""
-    name = "journals"
+    name = "clocks"
     if not host.is_root:
         return not_seen(name, "only root can look for changes that were not undone", AS_ROOT)
     usage = host.run([host.at(helper), "--help"]) if helper else None
@@ -234,5 +234,5 @@ def check_records(host: Host, slurm: Slurm, site: dict[str, str] | None, node: s
         *_outbox(host, now, (site or {}).get("writer") == "sweep"),
         *_stored(host, slurm, node),
         *_leftover(host, slurm, node),
-        _journals(host, helper),
+        _clocks(host, helper),
     ]

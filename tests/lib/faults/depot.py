@@ -13,7 +13,7 @@ from typing import Any
 
 import jsonschema
 
-from tests.lib.journal_tools import helper
+from tests.lib.domains import helper
 from tests.lib.record_tools import SCHEMA, node_record
 
 TIMEOUT_S = 60

@@ -24,7 +24,7 @@ from tests.lib.doubles.check_double import (
     policy,
 )
 
-NO_RESTORE = "NOT SEEN journals: mpi-wait-node has no 'restore'"
+NO_RESTORE = "NOT SEEN clocks: mpi-wait-node has no 'restore'"
 
 
 @pytest.fixture

@@ -113,15 +113,15 @@ RESTORE = "#!/bin/sh\ncase $1 in --help) echo '  restore        undo' ;; restore
         ("echo damaged >&2; exit 1", "FAIL", "restore --dry-run: damaged"),
     ],
 )
-def test_journals_are_asked_for_where_there_are_any(
+def test_clocks_are_asked_for_where_there_are_any(
     machine: Machine, script: str, status: str, message: str
 ) -> None:
     text = machine.at(HELPER).read_text().split("\n")[2]
     machine.helper(RESTORE.format(script, machine.write("/answer", text)))
-    (found,) = machine.named("journals")
+    (found,) = machine.named("clocks")
     assert found.status.value == status and found.what.startswith(message)
     machine.user = 1000
-    (found,) = machine.named("journals")
+    (found,) = machine.named("clocks")
     assert found.status.value == "NOT SEEN" and "only root" in found.what
 
 

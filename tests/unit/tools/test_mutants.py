@@ -12,7 +12,7 @@ from tests.mutants.catalogue import Mutant, Refusal
 from tests.mutants.workshop import Workshop
 
 FEWEST = 40
-STAGES = {"inject", "bind", "energy", "journal", "record"}
+STAGES = {"inject", "bind", "energy", "domain", "record"}
 GOOD = Mutant("a", "spank/policy/plan.c", "int plan_share(", "int plan_shared(", "meson:plan", "because")
 PASSED = {"setup": "passed", "call": "passed", "teardown": "passed"}
 FAILED = PASSED | {"call": "failed", "why": "assert 1 == 2"}

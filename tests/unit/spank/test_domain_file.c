@@ -1,4 +1,4 @@
-/* The journal's lines, cpufreq's files, claims and holders, on a made-up /sys; the rest is driven from pytest. */
+/* A domain's file and its holder, cpufreq's files, on a made-up /sys; the rest is driven from pytest. */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -10,12 +10,11 @@
 #include <unistd.h>
 
 #include "spank/base/files.h"
-#include "spank/cpufreq/claim.h"
-#include "spank/cpufreq/journal_line.h"
-#include "spank/node/state.h"
+#include "spank/base/run_directory.h"
+#include "spank/cpufreq/domain_file.h"
 #include "tests/lib/check.h"
 
-static char home[] = "/tmp/journal-XXXXXX";
+static char home[] = "/tmp/domain-XXXXXX";
 
 /* home/FORMAT, until the next call. */
 __attribute__((format(printf, 1, 2))) static const char *at(const char *format, ...)
@@ -99,6 +98,7 @@ static void test_paths(int cpus)
 		CHECK(cpufreq_policy_of(cpus, 0) == links[i].policy);
 	}
 	CHECK(cpufreq_policy_of(cpus, 1) == -ENODEV);
+	CHECK(cpufreq_policy_number("policy12") == 12 && cpufreq_policy_number(".policy1.2") < 0);
 	CHECK(cpufreq_open_policy(cpus, 5) == -ENOENT);
 	CHECK(cpufreq_open_policy(cpus, CPUFREQ_POLICIES) == -EINVAL);
 	CHECK(symlinkat("policy0", cpus, "cpufreq/policy3") == 0);
@@ -142,112 +142,95 @@ static void test_caps(int cpus)
 	free((void *)sys);
 }
 
-static struct journal_entry entry_make(enum cpufreq_file file)
-{
-	struct journal_entry entry = {.policy = 3, .change = {.file = file}, .found = {.owner = {0, 0, 0644}}};
+static const char *const boot = "01234567-89ab-cdef-0123-456789abcdef";
 
-	snprintf(entry.found.value, CPUFREQ_TEXT_MAX, "%s", file == CPUFREQ_GOVERNOR ? "schedutil" : "2000000");
-	if (file == CPUFREQ_GOVERNOR) {
-		strcpy(entry.change.governor, "userspace");
-	} else {
-		entry.change.low_khz = 1000000;
-		entry.change.high_khz = 1200000;
-		entry.change.gives = true;
-		entry.change.owner = (struct cpufreq_owner){1000, 1001, 0600};
-	}
-	return entry;
+/* Held, and given away, as each number says. */
+static struct domain_hold hold_make(int kind)
+{
+	struct domain_hold hold = {.held = true, .holder = {7, 0, 12, 34, ""}, .changes = kind > 0};
+	struct domain_change *change = &hold.change;
+
+	strcpy(hold.holder.boot, boot);
+	if (kind == 0)
+		return hold;
+	strcpy(change->driver, "acpi-cpufreq");
+	strcpy(change->governor, "schedutil");
+	change->owner = (struct cpufreq_owner){0, 0, 0644};
+	change->use = (struct domain_use){kind == 1 ? CPUFREQ_MAX : CPUFREQ_SETSPEED, kind == 3, 1000000, 2400000};
+	change->gives = kind > 1;
+	change->user = kind > 1 ? 1000 : 0;
+	return hold;
 }
 
-static size_t text_make(char *text)
+static void test_texts(void)
 {
-	struct holder holder = {"01234567-89ab-cdef-0123-456789abcdef", 7, 0, 12, 34};
-	size_t length = 0;
-
-	length += (size_t)journal_line_head(&holder, text);
-	for (int file = 0; file < CPUFREQ_FILE_COUNT; file++) {
-		struct journal_entry entry = entry_make((enum cpufreq_file)file);
-
-		length += (size_t)journal_line_entry(&entry, text + length);
-	}
-	return length;
-}
-
-static void test_lines(void)
-{
-	char text[JOURNAL_LINE_MAX * 6];
-	size_t length = text_make(text);
-	struct journal_text parsed;
+	struct domain_hold unheld = {.held = false}, got;
+	char text[DOMAIN_FILE_SIZE];
 	struct error error = {""};
 
-	CHECK(journal_crc("123456789", 9) == 0xcbf43926u);
-	CHECK(journal_text_parse(text, length, &parsed, &error) == 0 && !parsed.torn);
-	CHECK(parsed.count == CPUFREQ_FILE_COUNT && parsed.holder.process == 12 && parsed.holder.start == 34);
-	for (size_t i = 0; i < parsed.count; i++) {
-		struct journal_entry want = entry_make((enum cpufreq_file)i);
+	CHECK(domain_file_sum("123456789", 9) == 0xcbf43926u);
+	domain_file_print(&unheld, text);
+	CHECK(domain_file_parse(text, &got, &error) == 0 && !got.held);
+	for (int kind = 0; kind < 4; kind++) {
+		struct domain_hold hold = hold_make(kind);
 
-		want.offset = parsed.entries[i].offset;
-		CHECK(memcmp(&want, &parsed.entries[i], sizeof(want)) == 0);
-		CHECK(want.offset > 0 && text[want.offset - 1] == '\n');
+		domain_file_print(&hold, text);
+		CHECK(domain_file_parse(text, &got, &error) == 0 && memcmp(&got, &hold, sizeof(got)) == 0);
 	}
-	journal_text_free(&parsed);
 }
 
-/* Cut anywhere, or with one bit changed anywhere: never more than what was written, never a different entry. */
+/* The longest that can be has room. */
+static void test_longest(void)
+{
+	struct domain_hold hold = hold_make(3), got;
+	struct domain_change *change = &hold.change;
+	char text[DOMAIN_FILE_SIZE];
+
+	hold.holder = (struct holder){UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX, ""};
+	memset(hold.holder.boot, 'x', HOLDER_BOOT_MAX - 1);
+	memset(change->driver, 'd', CPUFREQ_TEXT_MAX - 1);
+	memset(change->governor, 'g', CPUFREQ_TEXT_MAX - 1);
+	change->owner = (struct cpufreq_owner){UINT32_MAX - 1, UINT32_MAX - 1, 07777};
+	change->use.low_khz = change->use.high_khz = INT32_MAX;
+	change->user = UINT32_MAX - 1;
+	domain_file_print(&hold, text);
+	CHECK(domain_file_parse(text, &got, NULL) == 0 && memcmp(&got, &hold, sizeof(got)) == 0);
+}
+
+/* With one bit changed anywhere it is refused, whatever the checksum would be. */
 static void test_damage(void)
 {
-	char text[JOURNAL_LINE_MAX * 6], damaged[JOURNAL_LINE_MAX * 6];
-	size_t length = text_make(text);
-	const char *head_end = memchr(text, '\n', length);
+	struct domain_hold hold = hold_make(3), got;
+	char text[DOMAIN_FILE_SIZE], damaged[DOMAIN_FILE_SIZE];
 
-	for (size_t cut = 0; cut < length; cut++) {
-		struct journal_text parsed = {.entries = NULL};
-		struct error error = {""};
-		int result = journal_text_parse(text, cut, &parsed, &error);
-		bool in_head = cut <= (size_t)(head_end - text);
-
-		CHECK(in_head ? result == -EBADMSG && strstr(error.text, "truncated") : result == 0);
-		CHECK(in_head || parsed.torn == (text[cut - 1] != '\n'));
-		journal_text_free(&parsed);
-	}
-	for (size_t bit = 0; bit < length * 8; bit++) {
-		struct journal_text parsed = {.entries = NULL};
+	domain_file_print(&hold, text);
+	for (size_t bit = 0; bit < sizeof(text) * 8; bit++) {
 		struct error error = {""};
 
-		memcpy(damaged, text, length);
+		memcpy(damaged, text, sizeof(text));
 		damaged[bit / 8] = (char)(damaged[bit / 8] ^ (1 << bit % 8));
-		/* the last newline lost is a torn line, which is no error */
-		if (bit / 8 == length - 1)
-			continue;
-		CHECK(journal_text_parse(damaged, length, &parsed, &error) == -EBADMSG);
-		CHECK_CONTAINS(error.text, "line ");
+		CHECK(domain_file_parse(damaged, &got, &error) == -EBADMSG && error.text[0]);
 	}
 }
 
-static void test_claims(void)
+static void test_files(void)
 {
-	struct claim claim = {.held = true,
-	                      .holder = {"01234567-89ab-cdef-0123-456789abcdef", UINT32_MAX - 1, UINT32_MAX, UINT32_MAX,
-	                                 UINT64_MAX}},
-	             got;
-	int directory = files_directory_path(at("claims"), 0700), file, other;
+	int directory = files_directory_path(at("node"), 0700), file, other;
+	struct domain_hold hold = hold_make(1), got;
+	char text[DOMAIN_FILE_SIZE];
 	struct error error = {""};
-	char line[CLAIM_SIZE];
 
-	claim.from = UINT64_MAX;
-	claim.entries = UINT32_MAX;
-	CHECK(claim_open(directory, 0, false, &error) == -ENOENT);
-	file = claim_open(directory, 0, true, NULL);
-	CHECK(file >= 0 && claim_read(file, &got, NULL) == 0 && !got.held);
-	CHECK(claim_write(file, &claim, line) == 0 && claim_is(file, line));
-	CHECK(claim_read(file, &got, NULL) == 0 && got.held && holder_same(&got.holder, &claim.holder));
-	CHECK(got.from == claim.from && got.entries == claim.entries);
-	error.text[0] = '\0';
-	CHECK(claim_open(directory, 0, true, &error) == -EBUSY);
-	CHECK_CONTAINS(error.text, "locked by another for too long");
-	claim_unlock(file);
-	other = claim_open(directory, 0, true, NULL);
-	claim.held = false;
-	CHECK(other >= 0 && claim_write(other, &claim, NULL) == 0 && !claim_is(file, line));
+	CHECK(domain_file_open(directory, 0, false, &error) == -ENOENT);
+	file = domain_file_open(directory, 0, true, NULL);
+	CHECK(file >= 0 && domain_file_read(file, &got, NULL) == 0 && !got.held);
+	CHECK(domain_file_write(file, &hold, text) == 0 && domain_file_lock_own(file, text) == 0);
+	CHECK(domain_file_read(file, &got, NULL) == 0 && memcmp(&got, &hold, sizeof(got)) == 0);
+	other = domain_file_open(directory, 0, true, NULL);
+	CHECK(other >= 0 && domain_file_lock(other) == -EBUSY);
+	domain_file_unlock(file);
+	CHECK(domain_file_lock(other) == 0 && domain_file_write(other, NULL, NULL) == 0);
+	domain_file_unlock(other);
+	CHECK(domain_file_lock_own(file, text) == -ESTALE && domain_file_lock(other) == 0);
 	close(other);
 	close(file);
 	close(directory);
@@ -258,28 +241,23 @@ static void test_holders(void)
 	struct holder holder, other,
 	        *zombie = mmap(NULL, sizeof(*zombie), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	pid_t child = fork();
-	int result, directory = files_directory_path(at("jobs"), 0700);
+	int result;
 	siginfo_t ended;
 
 	if (child == 0)
 		_exit(holder_init(1, 0, zombie) != 0);
 	CHECK(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT) == 0);
-	CHECK(zombie->process == (uint32_t)child && !holder_is_alive(zombie, -1));
-	CHECK(holder_init(1, 0, &holder) == 0 && holder_is_alive(&holder, -1));
+	CHECK(zombie->process == (uint32_t)child && !holder_is_alive(zombie));
+	CHECK(holder_init(1, 0, &holder) == 0 && holder_is_alive(&holder) && holder_is_of_this_boot(&holder));
 	other = holder;
 	other.start++;
-	CHECK(!holder_is_alive(&other, -1)); /* the number was used again */
+	CHECK(!holder_is_alive(&other)); /* the number was used again */
 	other = holder;
 	other.boot[0] = other.boot[0] == 'x' ? 'y' : 'x';
-	CHECK(!holder_is_alive(&other, -1));
+	CHECK(!holder_is_alive(&other) && !holder_is_of_this_boot(&other));
 	CHECK(waitpid(child, &result, 0) == child && result == 0);
-	CHECK(!holder_is_alive(zombie, -1));
+	CHECK(!holder_is_alive(zombie));
 	munmap(zombie, sizeof(*zombie));
-	CHECK(holder_init(1, STATE_NONE, &holder) == 0 && holder.process == 0);
-	CHECK(!holder_is_alive(&holder, directory));
-	put(at("jobs/job.json"), "{}");
-	CHECK(holder_is_alive(&holder, directory));
-	close(directory);
 }
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
@@ -300,9 +278,10 @@ int main(void)
 	CHECK(cpus >= 0);
 	test_paths(cpus);
 	test_caps(cpus);
-	test_lines();
+	test_texts();
+	test_longest();
 	test_damage();
-	test_claims();
+	test_files();
 	test_holders();
 	close(cpus);
 	CHECK(nftw(home, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);

@@ -1,4 +1,4 @@
-"""What the tests of the journal share: a simulated node of one's own, holders of journals, and what its files hold."""
+"""What the tests of frequency domains share: a simulated node of one's own, holders of domains, and what files hold."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from tests.lib.throwaway.inside import REPOSITORY
 from tests.lib.throwaway.requirements import missing_for_simulation
 
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
-DRIVER = BUILD / "tests/lib/doubles/journal-driver"
+DRIVER = BUILD / "tests/lib/doubles/domain-driver"
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 STATE = "/run/mpi-wait/c1"
+FREE = "mpi-wait-domain 1\nfree\n"
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "SLURMD_NODENAME": "c1"}
 FILES = ("scaling_governor", "scaling_min_freq", "scaling_max_freq", "scaling_setspeed")
 
@@ -51,13 +52,13 @@ class Node:
         )  # fmt: skip
 
     def driver(self, *words: object, text: str = "", kill: str = "") -> Done:
-        return self.run(DRIVER, "/run/mpi-wait", "/sys", *words, text=text, kill=kill)
+        return self.run(DRIVER, "/run/mpi-wait", *words, text=text, kill=kill)
 
     def restore(self, *options: str) -> Done:
         return self.run(helper(), "restore", *options)
 
     def snapshot(self) -> Snapshot:
-        """Value, owner and mode of every file that a journal can name."""
+        """Value, owner and mode of every file that can be changed, and of one more."""
         files: Snapshot = {}
         for policy in sorted(self.path(CPUFREQ).iterdir()):
             for name in FILES:
@@ -72,18 +73,21 @@ class Node:
     def write(self, policy: int, name: str, value: object) -> None:
         assert self.simulation.write(f"{CPUFREQ}/policy{policy}/{name}", value) == 0
 
-    def journals(self) -> list[str]:
-        return sorted(str(path.relative_to(self.path(STATE))) for path in self.path(STATE).glob("*/*journal*"))
+    def held(self) -> list[str]:
+        """The domains that somebody has."""
+        folder = self.path(f"{STATE}/cpufreq")
+        files = sorted(folder.iterdir()) if folder.exists() else []
+        return [path.name for path in files if not path.read_text().startswith(FREE)]
 
     def holder(self, job: int, step: object = 0) -> Holder:
         return Holder(self, job, step)
 
 
 class Holder:
-    """A process that holds a journal, as a slurmstepd does, and does what it is told."""
+    """A process that holds domains, as a slurmstepd does, and does what it is told."""
 
     def __init__(self, node: Node, job: int, step: object) -> None:
-        words = node.command(DRIVER, "/run/mpi-wait", "/sys", "hold", job, step)
+        words = node.command(DRIVER, "/run/mpi-wait", "hold", job, step)
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=ENVIRONMENT,
@@ -113,17 +117,15 @@ class Holder:
 
 
 SPEED = (
-    "claim {0}", "record {0} scaling_governor value=userspace", "set {0} scaling_governor userspace",
-    "record {0} scaling_setspeed khz=1000000-2400000 owner=65534:65534:600", "give {0} scaling_setspeed",
-    "set {0} scaling_setspeed 1200000", "set {0} scaling_setspeed 2000000",
+    "take {0}", "change {0} scaling_setspeed 1000000 2400000 userspace to=65534:65534:600",
+    "set {0} 1200000", "set {0} 2000000",
 )
-"""What a lease or a granted file under acpi-cpufreq or intel_cpufreq changes, for one policy."""
+"""What governor=userspace changes for one policy, with the file granted too."""
 LIMITS = (
-    "claim {0}", "record {0} scaling_min_freq khz=800000-800000", "set {0} scaling_min_freq 800000",
-    "record {0} scaling_max_freq khz=1000000-1000000 owner=65534:65534:664", "give {0} scaling_max_freq",
-    "set {0} scaling_max_freq 1000000",
+    "take {0}", "change {0} scaling_max_freq 1000000 3500000 to=65534:65534:664", "set {0} 1000000",
 )
-"""The same under intel_pstate or amd-pstate."""
+"""What is changed where there is no such governor."""
+AMD = tuple(line.replace("3500000", "3700000") for line in LIMITS)
 KINDS = {"acpi-cpufreq": SPEED, "intel_pstate": LIMITS}  # what a holder does, by the node's driver
 
 

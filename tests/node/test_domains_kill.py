@@ -12,20 +12,20 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.lib.domains import KINDS, Node, Snapshot, nodes, step_of_two
 from tests.lib.faults import walk
-from tests.lib.journal_tools import KINDS, Node, Snapshot, nodes, step_of_two
 
 KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 REPEATS = 20
 AT_RANDOM = int(os.environ.get("MPI_WAIT_KILLS", "100"))
 POINTS = {
     # name: (points, who is killed there: the holder, the holder with its end, or what undoes for it)
-    "journalled": (("written", "journalled"), "holder"),
+    "written down": (("taken", "noted"), "holder"),
     "half applied": (("change", "changed", "owned"), "holder"),
     "half restored": (("undone", "owned"), "end"),
-    "claim freed": (("freed",), "end"),
-    "in restore": (("undone", "owned", "freed", "undone-all", "removed"), "restore"),
-    "in the epilog": (("undone", "owned", "freed", "undone-all", "removed"), "epilog"),
+    "freed": (("freed",), "end"),
+    "in restore": (("undone", "owned", "freed"), "restore"),
+    "in the epilog": (("undone", "owned", "freed"), "epilog"),
 }
 UNDOING = {"restore": ("restore",), "epilog": ("epilog", 7)}
 
@@ -43,7 +43,7 @@ def case(request: pytest.FixtureRequest, start: Callable[..., Node]) -> tuple[No
 def restored(node: Node, before: Snapshot, what: object) -> None:
     done = node.restore()
     assert (what, done.returncode, node.snapshot()) == (what, 0, before), done.stderr
-    assert (what, node.journals()) == (what, [])
+    assert (what, node.held()) == (what, [])
 
 
 def die(node: Node, text: str, who: str, kill: str) -> bool:
@@ -84,7 +84,7 @@ def test_killed_at_every_point_in_turn(case: tuple[Node, Snapshot, str]) -> None
     node, before, text = case
     holder_points = passes(node, text, "end", "any")
     restore_points = passes(node, text, "restore", "any")
-    assert holder_points > 30 and restore_points > 10
+    assert (holder_points, restore_points) == ((34, 8) if "userspace" in text else (22, 8))
     for number in range(1, holder_points + 1):
         assert node.driver("hold", 7, 0, text=text + "end\n", kill=f"any:{number}").returncode in KILLED
         restored(node, before, number)
@@ -94,7 +94,7 @@ def test_killed_at_every_point_in_turn(case: tuple[Node, Snapshot, str]) -> None
     restored(node, before, "restores")
 
 
-def test_a_claim_killed_at_every_point_in_turn(case: tuple[Node, Snapshot, str]) -> None:
+def test_a_taker_killed_at_every_point_in_turn(case: tuple[Node, Snapshot, str]) -> None:
     """Another job's holder dies while it takes the cores over from one that is alive, and from one that is dead."""
     node, before, text = case
     for alive in (False, True):
@@ -110,7 +110,7 @@ def test_a_claim_killed_at_every_point_in_turn(case: tuple[Node, Snapshot, str])
                 first.do("end")
                 first.stop()
             restored(node, before, (alive, number))
-        assert number > 20
+        assert number > 10
 
 
 def test_killed_at_random(case: tuple[Node, Snapshot, str]) -> None:
@@ -139,5 +139,5 @@ def test_killed_at_random(case: tuple[Node, Snapshot, str]) -> None:
         for _ in range(chance.randrange(3)):
             node.driver("restore", kill=f"any:{chance.randrange(1, 20)}")
         restored(node, before, (seed, tried))
-    walk.count("kills", killed, "a journal's holder, at random")
+    walk.count("kills", killed, "a domain's holder, at random")
     assert tried < 2 * killed

@@ -1,0 +1,240 @@
+#include "spank/cpufreq/domain_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+
+#define SUM_SIZE     10 /* a space, eight digits, a newline: at the file's end */
+#define LOCK_WAITS   2000
+#define LOCK_WAIT_NS 1000000
+#define NO_WORD      "-"
+
+/* A version; the holder; what was found; what is written. */
+#define FORMAT                                                                                           \
+	"mpi-wait-domain 1\nheld by job %" SCNu32 " step %" SCNu32 " process %" SCNu32 " start %" SCNu64 \
+	" boot %36s\nfound driver %31s governor %31s owner %u:%u:%o\n"                                   \
+	"written %31s low %" SCNu32 " high %" SCNu32 " userspace %u given %u to %u%n"
+#define FORMAT_FIELDS 16
+#define FREE          "mpi-wait-domain 1\nfree\n"
+
+uint32_t domain_file_sum(const char *bytes, size_t length)
+{
+	uint32_t crc = UINT32_MAX;
+
+	/* CRC-32 of IEEE 802.3, bit by bit: it is short */
+	for (size_t i = 0; i < length; i++) {
+		crc ^= (unsigned char)bytes[i];
+		for (int bit = 0; bit < 8; bit++)
+			crc = crc >> 1 ^ (crc & 1 ? UINT32_C(0xedb88320) : 0);
+	}
+	return ~crc;
+}
+
+static int held_print(const struct domain_hold *hold, char *text, size_t size)
+{
+	const struct holder *holder = &hold->holder;
+	const struct domain_change *change = &hold->change;
+
+	return snprintf(text, size,
+	                "mpi-wait-domain 1\nheld by job %" PRIu32 " step %" PRIu32 " process %" PRIu32 " start %" PRIu64
+	                " boot %s\nfound driver %s governor %s owner %u:%u:%04o\nwritten %s low %" PRIu32
+	                " high %" PRIu32 " userspace %u given %u to %u\n",
+	                holder->job_id, holder->step_id, holder->process, holder->start, holder->boot,
+	                hold->changes ? change->driver : NO_WORD, hold->changes ? change->governor : NO_WORD,
+	                change->owner.uid, change->owner.gid, change->owner.mode,
+	                hold->changes ? cpufreq_file_name(change->use.file) : NO_WORD, change->use.low_khz,
+	                change->use.high_khz, change->use.sets_governor, change->gives, change->user);
+}
+
+void domain_file_print(const struct domain_hold *hold, char text[DOMAIN_FILE_SIZE])
+{
+	char body[DOMAIN_FILE_SIZE], sum[SUM_SIZE + 1];
+	int length = hold->held ? held_print(hold, body, sizeof(body)) : snprintf(body, sizeof(body), FREE);
+
+	memset(text, ' ', DOMAIN_FILE_SIZE);
+	memcpy(text, body, (size_t)length);
+	snprintf(sum, sizeof(sum), " %08" PRIx32 "\n", domain_file_sum(text, DOMAIN_FILE_SIZE - SUM_SIZE));
+	memcpy(text + DOMAIN_FILE_SIZE - SUM_SIZE, sum, SUM_SIZE);
+}
+
+/* As the kernel names governors and drivers: nothing that is not printed. */
+static bool is_word(const char *name)
+{
+	size_t length = strlen(name);
+
+	return length > 0 && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == length;
+}
+
+/* Why a change cannot have been ours, or be undone; NULL if it can. */
+static const char *change_refusal(const struct domain_change *change, int file)
+{
+	const struct domain_use *use = &change->use;
+
+	if (file != CPUFREQ_MAX && file != CPUFREQ_SETSPEED)
+		return "a file that is not ours to change";
+	if (!is_word(change->driver) || !is_word(change->governor))
+		return "no name of a driver or a governor";
+	if (use->low_khz == 0 || use->low_khz > use->high_khz || use->high_khz > INT32_MAX)
+		return "no range of kHz";
+	if (change->owner.mode & ~(mode_t)07777 || change->owner.uid == (uid_t)-1 || change->owner.gid == (gid_t)-1)
+		return "no owner and mode of a file";
+	return NULL;
+}
+
+static bool held_parse(const char *text, struct domain_hold *hold, const char **ret_why)
+{
+	struct domain_change *change = &hold->change;
+	char name[CPUFREQ_TEXT_MAX];
+	unsigned sets, gives;
+	int end = 0, file;
+
+	if (sscanf(text, FORMAT, &hold->holder.job_id, &hold->holder.step_id, &hold->holder.process,
+	           &hold->holder.start, hold->holder.boot, change->driver, change->governor, &change->owner.uid,
+	           &change->owner.gid, &change->owner.mode, name, &change->use.low_khz, &change->use.high_khz, &sets,
+	           &gives, &change->user, &end) != FORMAT_FIELDS ||
+	    end == 0 || sets > 1 || gives > 1)
+		return false;
+	change->use.sets_governor = sets;
+	change->gives = gives;
+	hold->changes = strcmp(name, NO_WORD) != 0;
+	file = cpufreq_file_find(name);
+	if (hold->changes)
+		*ret_why = change_refusal(change, file);
+	else
+		*change = (struct domain_change){.gives = false};
+	if (hold->changes && !*ret_why)
+		change->use.file = (enum cpufreq_file)file;
+	return true;
+}
+
+int domain_file_parse(const char text[DOMAIN_FILE_SIZE], struct domain_hold *ret_hold, struct error *error)
+{
+	struct domain_hold hold = {.held = true};
+	char copy[DOMAIN_FILE_SIZE + 1], again[DOMAIN_FILE_SIZE];
+	const char *why = NULL;
+
+	memcpy(copy, text, DOMAIN_FILE_SIZE);
+	copy[DOMAIN_FILE_SIZE] = '\0';
+	hold.held = strncmp(copy, FREE, strlen(FREE)) != 0;
+	if (hold.held && !held_parse(copy, &hold, &why))
+		return error_set(error, -EBADMSG,
+		                 "no such file of ours, or of a version that this release does not know");
+	if (why)
+		return error_set(error, -EBADMSG, "%s", why);
+	/* printed again it is the same, or it was not ours */
+	domain_file_print(&hold, again);
+	if (memcmp(again, text, DOMAIN_FILE_SIZE) != 0)
+		return error_set(error, -EBADMSG, "a wrong checksum");
+	*ret_hold = hold;
+	return 0;
+}
+
+int domain_file_lock(int file)
+{
+	for (int i = 0; i < LOCK_WAITS; i++) {
+		if (flock(file, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		nanosleep(&(struct timespec){0, LOCK_WAIT_NS}, NULL);
+	}
+	return -EBUSY;
+}
+
+void domain_file_unlock(int file)
+{
+	flock(file, LOCK_UN);
+}
+
+int domain_file_lock_own(int file, const char text[DOMAIN_FILE_SIZE])
+{
+	char now[DOMAIN_FILE_SIZE];
+	int result = domain_file_lock(file);
+
+	if (result)
+		return result;
+	if (pread(file, now, sizeof(now), 0) == (ssize_t)sizeof(now) && memcmp(now, text, sizeof(now)) == 0)
+		return 0;
+	domain_file_unlock(file);
+	return -ESTALE;
+}
+
+int domain_file_read(int file, struct domain_hold *ret_hold, struct error *error)
+{
+	char text[DOMAIN_FILE_SIZE + 1];
+	ssize_t length = pread(file, text, sizeof(text), 0);
+
+	if (length < 0)
+		return error_set(error, -errno, "cannot be read: %s", strerror(errno));
+	if (length != DOMAIN_FILE_SIZE)
+		return error_set(error, -EBADMSG, "%s", length < DOMAIN_FILE_SIZE ? "truncated" : "too long");
+	return domain_file_parse(text, ret_hold, error);
+}
+
+int domain_file_write(int file, const struct domain_hold *hold, char ret_text[DOMAIN_FILE_SIZE])
+{
+	const struct domain_hold free_hold = {.held = false};
+	char text[DOMAIN_FILE_SIZE];
+	ssize_t done;
+
+	domain_file_print(hold ? hold : &free_hold, text);
+	done = pwrite(file, text, sizeof(text), 0);
+	if (done != (ssize_t)sizeof(text) || fsync(file))
+		return done < 0 || done == (ssize_t)sizeof(text) ? -errno : -EIO;
+	if (ret_text)
+		memcpy(ret_text, text, sizeof(text));
+	return 0;
+}
+
+/* Free, and whole from the first moment: the directory's lock keeps two from making it. */
+static int file_make(int directory, const char *name)
+{
+	const struct domain_hold hold = {.held = false};
+	char text[DOMAIN_FILE_SIZE];
+	int result = domain_file_lock(directory);
+
+	if (result)
+		return result;
+	domain_file_print(&hold, text);
+	if (faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW))
+		result = files_write(directory, name, 0600, text, sizeof(text), true);
+	domain_file_unlock(directory);
+	return result;
+}
+
+static int open_checked(int directory, const char *name, struct error *error)
+{
+	cleanup_close int file = openat(directory, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const char *why;
+
+	if (file < 0 && errno == ENOENT)
+		return -ENOENT;
+	if (file < 0)
+		return error_set(error, -errno, "%s", errno == ELOOP ? "a link" : strerror(errno));
+	why = files_refusal(file);
+	return why ? error_set(error, -EPERM, "%s", why) : take_descriptor(&file);
+}
+
+int domain_file_open(int node_directory, uint32_t policy, bool make, struct error *error)
+{
+	cleanup_close int directory = files_directory(node_directory, DOMAIN_FILE_DIRECTORY, make ? 0700 : 0);
+	char name[32];
+	int file;
+
+	snprintf(name, sizeof(name), "policy%" PRIu32, policy);
+	if (directory < 0)
+		return error_set(error, directory, "its directory: %s", strerror(-directory));
+	file = open_checked(directory, name, error);
+	if (file == -ENOENT && make) {
+		file = file_make(directory, name);
+		file = file ? file : open_checked(directory, name, error);
+	}
+	return file < 0 ? error_set(error, file, "%s", strerror(-file)) : file;
+}

@@ -1,0 +1,59 @@
+/*
+ * A frequency domain's file, <state root>/<node>/cpufreq/policyN: who has the domain now, what was found there before
+ * anything was changed, and which values the holder writes. Text of a fixed size with a checksum, written in one call.
+ *
+ * The file is the domain's lock (flock) too, and so is never removed or replaced. What the kernel's files hold is
+ * changed under that lock only, by the one whom the file names, and what was found is in it, on disk, before that.
+ */
+#ifndef MPIWAIT_SPANK_CPUFREQ_DOMAIN_FILE_H
+#define MPIWAIT_SPANK_CPUFREQ_DOMAIN_FILE_H
+
+#include "spank/base/error.h"
+#include "spank/cpufreq/domain.h"
+#include "spank/cpufreq/holder.h"
+
+#define DOMAIN_FILE_DIRECTORY "cpufreq"
+#define DOMAIN_FILE_SIZE      512
+
+/* What is changed, and back to what. */
+struct domain_change {
+	char driver[CPUFREQ_TEXT_MAX]; /* as found */
+	char governor[CPUFREQ_TEXT_MAX];
+	struct domain_use use; /* high_khz: as found in the file that is written; none is there with sets_governor */
+	struct cpufreq_owner owner;
+	bool gives; /* the file that is written is this user's meanwhile, */
+	uid_t user; /* who may make of it what he likes */
+};
+
+struct domain_hold {
+	bool held;
+	struct holder holder;
+	bool changes; /* else nothing was changed yet */
+	struct domain_change change;
+};
+
+/* The file's text. Pure. parse refuses, with -EBADMSG, whatever print would not have written. */
+uint32_t domain_file_sum(const char *bytes, size_t length);
+void domain_file_print(const struct domain_hold *hold, char text[DOMAIN_FILE_SIZE]);
+int domain_file_parse(const char text[DOMAIN_FILE_SIZE], struct domain_hold *ret_hold, struct error *error);
+
+/*
+ * Opens a domain's file; make: a missing one is made, free. Returns a descriptor, -ENOENT, -EPERM (no file of ours: a
+ * link, a FIFO, another's) or -errno.
+ */
+int domain_file_open(int node_directory, uint32_t policy, bool make, struct error *error);
+
+/* Takes the lock of any file of ours, waiting for two seconds at most. Returns 0, -EBUSY or -errno. */
+int domain_file_lock(int file);
+void domain_file_unlock(int file);
+
+/* The same, if the file is what was written: else it is another's by now, and is not locked. -ESTALE. */
+int domain_file_lock_own(int file, const char text[DOMAIN_FILE_SIZE]);
+
+/* Reads it. Returns 0, -EBADMSG or -errno. */
+int domain_file_read(int file, struct domain_hold *ret_hold, struct error *error);
+
+/* Writes it, durably; NULL: it is free. ret_text, which may be NULL: what it is now. Returns 0 or -errno. */
+int domain_file_write(int file, const struct domain_hold *hold, char ret_text[DOMAIN_FILE_SIZE]);
+
+#endif

@@ -1,0 +1,208 @@
+#include "spank/cpufreq/loan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "spank/base/cleanup.h"
+#include "spank/base/log.h"
+#include "spank/base/point.h"
+#include "spank/cpufreq/restore.h"
+
+/* Puts back what another holder has changed, with the domain's lock held. */
+static int other_end(uint32_t policy, const struct domain_hold *other, const struct holder *holder, struct error *error)
+{
+	struct restore restore = {.quiet = false};
+	char what[HOLDER_TEXT_MAX];
+
+	holder_describe(&other->holder, what);
+	if (other->changes && restore_domain(&restore, policy, &other->change))
+		return error_set(error, -EIO, "%s holds it and cannot be undone", what);
+	/* the batch step holds every core until a step of srun's takes its own: nothing to tell anybody */
+	if (other->holder.job_id == holder->job_id)
+		log_debug("policy%" PRIu32 ": %s of the same job held it", policy, what);
+	else
+		log_info("policy%" PRIu32 ": %s held it; what it changed is undone, and its lease of it has ended",
+		         policy, what);
+	return 0;
+}
+
+static int take_locked(struct loan *loan, struct error *error)
+{
+	struct domain_hold before;
+	int result = domain_file_read(loan->file, &before, error);
+
+	if (!result && before.held && holder_is_of_this_boot(&before.holder))
+		result = other_end(loan->policy, &before, &loan->hold.holder, error);
+	if (!result)
+		result = domain_file_write(loan->file, &loan->hold, loan->text);
+	point_pass("taken");
+	return result;
+}
+
+int loan_take(int node_directory, uint32_t policy, const struct holder *holder, struct loan *ret_loan,
+              struct error *error)
+{
+	struct loan loan = {.policy = policy, .value = -1, .hold = {.held = true, .holder = *holder}};
+	struct error why = {""};
+	cleanup_close int file = domain_file_open(node_directory, policy, true, &why);
+	int result = file < 0 ? file : domain_file_lock(file);
+
+	loan.file = file;
+	if (!result) {
+		result = take_locked(&loan, &why);
+		domain_file_unlock(file);
+	}
+	if (result)
+		return error_set(error, result, "cpufreq/policy%" PRIu32 ": %s; not taken", policy,
+		                 why.text[0] ? why.text : strerror(-result));
+	*ret_loan = loan;
+	take_descriptor(&file);
+	return 0;
+}
+
+/* Returns a descriptor of the file that is to be written, with what is found there in the change. */
+static int look(uint32_t policy, struct domain_change *change, struct error *error)
+{
+	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
+	cleanup_close int directory = cpus < 0 ? cpus : cpufreq_open_policy(cpus, policy);
+	cleanup_close int value = directory < 0 ? directory : cpufreq_open_file(directory, change->use.file, O_RDWR);
+	char found[CPUFREQ_TEXT_MAX];
+	uint32_t khz = 0;
+	int result = value < 0 ? value : cpufreq_get_owner(value, &change->owner);
+
+	if (!result)
+		result = cpufreq_get(value, found);
+	if (!result)
+		result = cpufreq_read_text(directory, "scaling_driver", change->driver);
+	if (!result)
+		result = cpufreq_read_text(directory, "scaling_governor", change->governor);
+	if (result)
+		return error_set(error, result, "%s", strerror(-result));
+	if (!change->use.sets_governor && cpufreq_is_capped(CPUFREQ_SYSFS, directory))
+		return error_set(error, -EAGAIN, "a cap holds the clock, so that what was set cannot be read");
+	if (change->use.sets_governor ? strcmp(found, CPUFREQ_UNSUPPORTED) != 0
+	                              : !cpufreq_khz_parse(found, &khz) || khz != change->use.high_khz)
+		return error_set(error, -EAGAIN, "it was changed since it was read");
+	return take_descriptor(&value);
+}
+
+/* With the domain's lock held. */
+static int note_locked(struct loan *loan, struct domain_hold *hold, struct error *error)
+{
+	cleanup_close int value = look(loan->policy, &hold->change, error);
+	int result = value < 0 ? value : domain_file_write(loan->file, hold, loan->text);
+
+	point_pass("noted");
+	if (result)
+		return error_set(error, result, "%s", strerror(-result));
+	loan->hold = *hold;
+	loan->value = take_descriptor(&value);
+	return 0;
+}
+
+int loan_note(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, struct error *error)
+{
+	struct domain_hold hold = loan->hold;
+	struct error why = {""};
+	int result = domain_file_lock_own(loan->file, loan->text);
+
+	hold.changes = true;
+	hold.change = (struct domain_change){.use = *use, .gives = user != NULL, .user = user ? user->uid : 0};
+	if (!result) {
+		result = note_locked(loan, &hold, &why);
+		domain_file_unlock(loan->file);
+	}
+	return result ? error_set(error, result, "policy%" PRIu32 "/%s: %s; not changed", loan->policy,
+	                          cpufreq_file_name(use->file), why.text[0] ? why.text : "another has it now")
+	              : 0;
+}
+
+static int governor_set(uint32_t policy)
+{
+	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
+	cleanup_close int directory = cpus < 0 ? cpus : cpufreq_open_policy(cpus, policy);
+	cleanup_close int governor = directory < 0 ? directory : cpufreq_open_file(directory, CPUFREQ_GOVERNOR, O_RDWR);
+	int result;
+
+	point_pass("change");
+	result = governor < 0 ? governor : cpufreq_put(governor, "userspace");
+	point_pass("changed");
+	return result;
+}
+
+static int frequency_set(const struct loan *loan, uint32_t khz)
+{
+	char text[CPUFREQ_TEXT_MAX];
+	int result;
+
+	snprintf(text, sizeof(text), "%" PRIu32, khz);
+	point_pass("change");
+	result = cpufreq_put(loan->value, text);
+	point_pass("changed");
+	return result;
+}
+
+int loan_apply(const struct loan *loan, const struct cpufreq_owner *user)
+{
+	const struct domain_use *use = &loan->hold.change.use;
+	int result = domain_file_lock_own(loan->file, loan->text);
+
+	if (result)
+		return result;
+	if (use->sets_governor)
+		result = governor_set(loan->policy);
+	if (!result && use->sets_governor)
+		result = frequency_set(loan, use->high_khz);
+	if (!result && user) {
+		point_pass("change");
+		result = cpufreq_set_owner(loan->value, user);
+		point_pass("changed");
+	}
+	domain_file_unlock(loan->file);
+	return result;
+}
+
+int loan_set(const struct loan *loan, uint32_t khz)
+{
+	const struct domain_use *use = &loan->hold.change.use;
+	int result = -EINVAL;
+
+	if (loan->file < 0)
+		return -ESTALE;
+	if (loan->hold.changes && khz >= use->low_khz && khz <= use->high_khz)
+		result = domain_file_lock_own(loan->file, loan->text);
+	if (result)
+		return result;
+	result = frequency_set(loan, khz);
+	domain_file_unlock(loan->file);
+	return result;
+}
+
+bool loan_holds(const struct loan *loan)
+{
+	if (loan->file < 0 || domain_file_lock_own(loan->file, loan->text))
+		return false;
+	domain_file_unlock(loan->file);
+	return true;
+}
+
+int loan_end(struct loan *loan, struct error *error)
+{
+	struct restore restore = {.quiet = true};
+	cleanup_close int file = loan->file, value = loan->value;
+	int result = file < 0 ? -ESTALE : domain_file_lock_own(file, loan->text);
+
+	loan->file = loan->value = -1;
+	if (result == -ESTALE) /* another has put it back */
+		return 0;
+	if (!result && loan->hold.changes)
+		result = restore_domain(&restore, loan->policy, &loan->hold.change);
+	if (!result)
+		result = domain_file_write(file, NULL, NULL);
+	point_pass("freed");
+	return result ? error_set(error, result, "policy%" PRIu32 ": not put back: %s; left to the epilog",
+	                          loan->policy, strerror(-result))
+	              : 0;
+}
