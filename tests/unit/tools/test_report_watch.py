@@ -46,6 +46,16 @@ def written(values):
     longest = [look.Waiting(*row) for row in values.pop("longest")]
     values.pop("v")
     return look.line_of(look.Look(**values, longest=longest))
+def watts(root, readings):
+    from mpi_wait_tools.site.host import Host
+    from mpi_wait_tools.watch.counters import Counters
+    counters, seen = Counters(Host(root)), []
+    for at_ns, values in readings:
+        for zone, value in values.items():
+            with open(f"{root}/sys/class/powercap/{zone}/energy_uj", "w") as file:
+                file.write(f"{value}\\n")
+        seen.append(counters.watts(at_ns))
+    return seen
 def screen(width, height, colour, utf8, nodes, lines, ages, keys):
     job = Watched("12", 12, "", nodes, 192, "a\\x1b[2Jname")
     looks = [(look.look_of(line), age) for line, age in zip(lines, ages)]
@@ -149,6 +159,27 @@ def test_what_is_no_line() -> None:
         line().replace("13.0", "1e999"), line(more="x" * 900), line(longest=[[1, "0", "Barrier", 1, 1, 1]] * 9),
     ]
     assert tools("all_again", spoilt) == [None] * len(spoilt)
+
+
+def test_watts_are_of_packages_and_memory(tmp_path: pathlib.Path) -> None:
+    """Between two looks, over a wrap of the counter, and none where one of them says nothing."""
+    zones = {"intel-rapl:0": "package-0", "intel-rapl:0:0": "core", "intel-rapl:0:1": "dram", "intel-rapl:1": "psys"}
+    for zone, name in zones.items():
+        folder = tmp_path / "sys/class/powercap" / zone
+        folder.mkdir(parents=True)
+        for file, text in (("name", name), ("energy_uj", "0"), ("max_energy_range_uj", "262143000000")):
+            (folder / file).write_text(f"{text}\n")
+    package, memory = "intel-rapl:0", "intel-rapl:0:1"
+    rest = {"intel-rapl:0:0": 10**9, "intel-rapl:1": 10**10}
+    readings = [
+        (10**9, {package: 262142000000, memory: 0}),
+        (2 * 10**9, {package: 262142900000, memory: 100000, **rest}),
+        (4 * 10**9, {package: 1900000, memory: 100000}),
+        (5 * 10**9, {package: "", memory: 200000}),
+        (6 * 10**9, {package: 3000000, memory: 300000}),
+    ]
+    assert tools("watts", str(tmp_path), readings) == [None, 1, 1, None, None]
+    assert tools("watts", str(tmp_path / "none"), [(1, {}), (2, {})]) == [None, None]
 
 
 def shown(width: int, *lines: str, height: int = 0, colour: bool = False, utf8: bool = True, nodes: int = 0,
