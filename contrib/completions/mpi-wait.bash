@@ -20,7 +20,7 @@ _mpi_wait() {
 	elif [[ $before == --launcher ]]; then
 		words="srun mpirun mpiexec"
 	elif [[ $command == report ]]; then
-		words="--record --spool --duplicates --all-ranks --calls --plot --html --csv --brief --user --since --until --json --no-color --width --help"
+		words="--record --spool --duplicates --all-ranks --calls --plot --html --csv --watch --once --brief --user --since --until --json --no-color --width --help"
 	elif [[ $command == top ]]; then
 		words="--by --order --since --until --user --mine --name --plot --account --partition --limit --json --no-color --width --help"
 	elif [[ $command == try ]]; then

@@ -17,6 +17,7 @@ from .text.units import safe
 
 # A subcommand is a package with a module `command`: SUMMARY, add_arguments(parser) and run(arguments).
 COMMANDS = {"report": "report", "top": "top", "try": "trial", "check": "check"}
+HIDDEN = {"watch-node": "watch"}  # what commands start elsewhere
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -26,9 +27,10 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mpi-wait {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, package in COMMANDS.items():
+    for name, package in {**COMMANDS, **HIDDEN}.items():
         module = importlib.import_module(f".{package}.command", __package__)
-        command = commands.add_parser(name, help=module.SUMMARY, description=module.SUMMARY)
+        shown = {"help": module.SUMMARY} if name in COMMANDS else {}
+        command = commands.add_parser(name, description=module.SUMMARY, **shown)
         module.add_arguments(command)
         command.set_defaults(run=module.run, refuse_usage=command.error)
     return parser

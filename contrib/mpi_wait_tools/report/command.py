@@ -25,7 +25,7 @@ from ..text.output import (
     wants_colour,
 )
 from ..text.units import rounded, safe
-from . import brief
+from . import brief, watching
 from .csv_rows import csv_text
 from .page import page_of
 
@@ -70,6 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--html", metavar="FILE", type=page_path, help="write one page into FILE (.html) instead, which loads nothing"
     )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
+    watching.add_arguments(parser)
     brief.add_arguments(parser)
     add_output_arguments(parser, "the record and sacct's fields as JSON")
 
@@ -152,6 +153,7 @@ def _targets(arguments: argparse.Namespace) -> list[Target | str]:
 
 
 def _check_usage(arguments: argparse.Namespace) -> None:
+    watching.check_usage(arguments)
     if sum(map(bool, (arguments.json, arguments.csv, arguments.plot, arguments.html))) > 1:
         arguments.refuse_usage("--json, --csv, --plot and --html exclude each other")
     brief.check_usage(arguments)
@@ -169,6 +171,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.brief:
         return brief.run(arguments)
     targets = _targets(arguments)
+    if arguments.watch:
+        return watching.run(arguments, targets[0])
     founds: list[Found] = []
     spool = arguments.spool if arguments.spool is not None else site_spool() if arguments.jobs else ""
     compared = len(targets) > 1

@@ -1,0 +1,145 @@
+"""What one node says of the job at one moment, and the line of JSON in which it says so.
+
+A line is shorter than what srun passes on in one piece. Who reads it believes nothing: a line that is not as this
+module writes it is none, and every number in it has bounds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+LINE_MAX = 1000  # slurmstepd cuts lines from 1024 bytes on
+SHOWN = 8  # waiting ranks of a node
+VERSION = 1
+RANKS_MAX, SECONDS_MAX, WATTS_MAX = 1 << 24, 1e9, 1e6
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A rank that waits: of which step and where, for how long, and its shares of the time since MPI_Init."""
+
+    rank: int
+    step: str
+    call: str
+    seconds: float
+    waited: float
+    asleep: float
+
+
+@dataclass(frozen=True)
+class Look:
+    """
+    segments: of how many steps there are statistics. waiting: how many of the ranks wait now. waited, asleep: shares
+    of the ranks' time since MPI_Init; waited_now, asleep_now: since the look before, None in the first. least: who
+    waits least, and the share of its time, None without ranks. watts: the node's, None where its counters cannot be
+    read or this is the first look.
+    """
+
+    node: str
+    segments: int = 0
+    ranks: int = 0
+    waiting: int = 0
+    waited: float = 0.0
+    asleep: float = 0.0
+    waited_now: float | None = None
+    asleep_now: float | None = None
+    least: tuple[int, float] | None = None
+    watts: float | None = None
+    simulated: bool = False
+    longest: Sequence[Waiting] = field(default_factory=tuple)
+
+
+def _short(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.4g}")
+
+
+def line_of(look: Look) -> str:
+    """With as many of the waiting ranks as there is room for."""
+    values: dict[str, Any] = {"v": VERSION, **vars(look)}
+    for name in ("waited", "asleep", "waited_now", "asleep_now", "watts"):
+        values[name] = _short(values[name])
+    values["least"] = [look.least[0], _short(look.least[1])] if look.least else None
+    for room in range(min(SHOWN, len(look.longest)), -1, -1):
+        values["longest"] = [
+            [one.rank, one.step, one.call, _short(one.seconds), _short(one.waited), _short(one.asleep)]
+            for one in look.longest[:room]
+        ]
+        line = json.dumps(values, separators=(",", ":"))
+        if len(line) <= LINE_MAX:
+            break
+    return line
+
+
+def _number(value: Any, most: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:
+        raise ValueError(value)
+    return float(value)
+
+
+def _whole(value: Any, most: int, least: int = 0) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ValueError(value)
+    return value
+
+
+def _maybe(value: Any, most: float) -> float | None:
+    return None if value is None else _number(value, most)
+
+
+def _word(value: Any, most: int) -> str:
+    if not isinstance(value, str) or not 0 < len(value) <= most:
+        raise ValueError(value)
+    return value
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(value)
+    return value
+
+
+def _waiting(row: Any) -> Waiting:
+    rank, step, call, seconds, waited, asleep = row
+    return Waiting(
+        _whole(rank, RANKS_MAX, -1),
+        _word(step, 16),
+        _word(call, 40),
+        _number(seconds, SECONDS_MAX),
+        _number(waited, 1),
+        _number(asleep, 1),
+    )
+
+
+def _look(values: dict[str, Any]) -> Look:
+    if values["v"] != VERSION:
+        raise ValueError("another release's")
+    least = values["least"]
+    if not isinstance(values["longest"], list) or len(values["longest"]) > SHOWN:
+        raise ValueError("longest")
+    return Look(
+        node=_word(values["node"], 255),
+        segments=_whole(values["segments"], RANKS_MAX),
+        ranks=_whole(values["ranks"], RANKS_MAX),
+        waiting=_whole(values["waiting"], RANKS_MAX),
+        waited=_number(values["waited"], 1),
+        asleep=_number(values["asleep"], 1),
+        waited_now=_maybe(values["waited_now"], 1),
+        asleep_now=_maybe(values["asleep_now"], 1),
+        least=None if least is None else (_whole(least[0], RANKS_MAX, -1), _number(least[1], 1)),
+        watts=_maybe(values["watts"], WATTS_MAX),
+        simulated=_flag(values["simulated"]),
+        longest=tuple(map(_waiting, values["longest"])),
+    )
+
+
+def look_of(line: str) -> Look | None:
+    """None: that is no line of ours; a prolog may print, too."""
+    if len(line) > LINE_MAX or not line.startswith("{"):
+        return None
+    try:
+        return _look(json.loads(line))
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        return None
