@@ -3,8 +3,7 @@ installed."""
 
 from __future__ import annotations
 
-NAMES = tuple(
-    """
+_WORDS = """
 Init Init_thread Session_init Finalize Session_finalize Abort Send Ssend Rsend Recv Sendrecv Sendrecv_replace
 Mrecv Probe Mprobe Wait Waitall Waitany Waitsome Bsend Buffer_detach Buffer_flush Comm_detach_buffer
 Comm_flush_buffer Session_detach_buffer Session_flush_buffer Barrier Bcast Gather Gatherv Scatter Scatterv
@@ -35,8 +34,8 @@ Neighbor_alltoallw_init Put Get Accumulate Get_accumulate Fetch_and_op Compare_a
 Rget_accumulate Win_post Win_test Win_sync Comm_idup Comm_idup_with_info File_iread File_iwrite File_iread_at
 File_iwrite_at File_iread_shared File_iwrite_shared File_iread_all File_iwrite_all File_iread_at_all
 File_iwrite_at_all Request_free
-""".split()
-)
+"""
+NAMES = tuple(_WORDS.split())
 
 
 def call_name(row: int) -> str:
