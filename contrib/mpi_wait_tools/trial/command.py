@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
 import random
@@ -13,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +29,7 @@ from ..text.units import duration, plural, rounded, safe
 from .experiment import BASELINE, Experiment, Run, is_policy
 from .interval import Ratio
 from .launch import (
+    Ending,
     Preload,
     command_with,
     environment_with,
@@ -155,8 +154,8 @@ def _last_words(tail: str) -> str:
 class Trial:
     """One experiment that is being run here."""
 
-    def __init__(self, arguments: argparse.Namespace, experiment: Experiment, store: Store) -> None:
-        self.experiment, self.store, self.rounds = experiment, store, arguments.rounds
+    def __init__(self, arguments: argparse.Namespace, experiment: Experiment, store: Store, ending: Ending) -> None:
+        self.experiment, self.store, self.rounds, self.ending = experiment, store, arguments.rounds, ending
         by_srun = place_of_srun(experiment.command, experiment.launcher) is not None
         job = os.environ.get("SLURM_JOB_ID", "")
         if by_srun and not job:
@@ -171,7 +170,8 @@ class Trial:
     def _run(self, policy: str, number: int) -> Run:
         experiment = self.experiment
         environment = environment_with(os.environ, policy, self.preload)
-        outcome = run_once(command_with(experiment.command, experiment.launcher, policy), environment, self.pattern)
+        outcome = run_once(command_with(experiment.command, experiment.launcher, policy), environment, self.pattern,
+                           self.ending)
         mine = self.steps.new()
         of_steps = summed(step.cpu_s for step in mine.values())
         # srun's own time is not the program's; ranks that are children of this process are.
@@ -296,19 +296,6 @@ def _submit(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return 0
 
 
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """The end of the job's time, and scancel, end it as Ctrl-C does: with what there is."""
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
 def _finished(experiment: Experiment, store: Store, spool: str | None = None) -> Experiment:
     """With the energies that are there by now."""
     found, said = with_records(experiment, spool)
@@ -328,8 +315,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise Refusal(f"there is no experiment here ('{safe(store.path, 200)}')")
         _show(arguments, _finished(kept, store), "")
         return 0
-    trial = Trial(arguments, _begun(arguments, command, store), store)
-    with _ended_by_signals():
+    with Ending() as ending:
+        trial = Trial(arguments, _begun(arguments, command, store), store, ending)
         try:
             why = trial.run()
             status = 0

@@ -138,14 +138,50 @@ def figure_in(lines: IO[bytes], pattern: re.Pattern[str] | None) -> tuple[float 
     return figure, "\n".join(safe(one, 160) for one in tail)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """srun ends its step on SIGTERM; what does not end is killed."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(END_S)
-            return
+class Ending:
+    """Ctrl-C, scancel and the end of the job's time, for the with-statement: they end the program that runs, and what
+    follows is KeyboardInterrupt in run_once. Raised in the handler it could come while the program is being started,
+    which would go on alone then."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.process: subprocess.Popen[bytes] | None = None
+        self._before: dict[int, Any] = {}
+
+    def _signal(self, number: int) -> None:
+        if self.process is not None and self.process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+
+    def _ask(self, number: int, frame: Any) -> None:
+        """srun ends its step on SIGTERM; what does not end is killed."""
+        self.asked = True
+        self._signal(signal.SIGTERM)
+        signal.alarm(END_S)
+
+    def _insist(self, number: int, frame: Any) -> None:
+        self._signal(signal.SIGKILL)
+
+    def __enter__(self) -> Ending:
+        hear = {signal.SIGINT: self._ask, signal.SIGTERM: self._ask, signal.SIGALRM: self._insist}
+        self._before = {number: signal.signal(number, handler) for number, handler in hear.items()}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.alarm(0)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def run(self, process: subprocess.Popen[bytes]) -> int:
+        """To the program's end; its exit status."""
+        self.process = process
+        if self.asked:
+            self._signal(signal.SIGTERM)
+        status = process.wait()
+        self.process = None
+        if self.asked:
+            raise KeyboardInterrupt
+        return status
 
 
 def _children_s() -> float:
@@ -153,8 +189,9 @@ def _children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def run_once(argv: Sequence[str], environment: Mapping[str, str], pattern: re.Pattern[str] | None) -> Outcome:
-    """Runs it to its end, without standard input. KeyboardInterrupt passes through when the program is gone."""
+def run_once(argv: Sequence[str], environment: Mapping[str, str], pattern: re.Pattern[str] | None,
+             ending: Ending) -> Outcome:
+    """Runs it to its end, without standard input. KeyboardInterrupt if that was asked for; the program is gone then."""
     with tempfile.TemporaryFile() as said:
         cpu_s, began = _children_s(), time.monotonic()
         try:
@@ -162,11 +199,7 @@ def run_once(argv: Sequence[str], environment: Mapping[str, str], pattern: re.Pa
                                        stderr=subprocess.STDOUT, start_new_session=True)
         except OSError as error:
             raise Refusal(f"'{safe(argv[0], 200)}' cannot be run: {error.strerror}") from None
-        try:
-            status = process.wait()
-        except BaseException:
-            _end(process)
-            raise
+        status = ending.run(process)
         wall_s = time.monotonic() - began
         said.seek(0)
         figure, tail = figure_in(said, pattern)
