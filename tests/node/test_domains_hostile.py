@@ -34,6 +34,7 @@ def orphan(shared: Node) -> Iterator[tuple[Node, Path]]:
     holder.stop(kill=True)
     shared.run("cp", "-a", "/run/mpi-wait", "/run/saved")
     yield shared, shared.path(f"{STATE}/cpufreq/policy0")
+    shared.simulation.control(deny=[])
     shared.run("rm", "-rf", "/run/mpi-wait")
     shared.run("mv", "/run/saved", "/run/mpi-wait")
     assert shared.restore().returncode == 0
