@@ -191,9 +191,11 @@ bool loan_holds(const struct loan *loan)
 int loan_end(struct loan *loan, struct error *error)
 {
 	struct restore restore = {.quiet = true};
-	cleanup_close int file = loan->file, value = loan->value;
+	cleanup_close int file = loan->file;
+	cleanup_close int value = loan->value;
 	int result = file < 0 ? -ESTALE : domain_file_lock_own(file, loan->text);
 
+	(void)value; /* closed at the end, whatever happens before */
 	loan->file = loan->value = -1;
 	if (result == -ESTALE) /* another has put it back */
 		return 0;
