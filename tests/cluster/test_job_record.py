@@ -133,7 +133,7 @@ def test_every_language_shows_its_waits(cluster: Cluster, program: str) -> None:
 
 
 SECOND_SHARE = 0.10  # of a core
-NAPS = 100  # of some tenths of a millisecond each, and on a busy machine of some milliseconds
+NAPS = 50  # of some tenths of a millisecond each, and on a busy machine of some milliseconds
 
 
 def test_the_waiter_sleeps_and_the_result_is_the_same(cluster: Cluster) -> None:

@@ -97,13 +97,14 @@ def test_a_partitions_default(scripted: Cluster) -> None:
     assert policy_of(scripted, ["--mpi-wait-policy=nap"], {}) == "policy="
 
 
+@pytest.mark.timeout(400)
 def test_the_mail_at_the_end_has_the_report(sweeping: Cluster) -> None:
     """slurmctld calls the recipe, and that waits for the record."""
     asked = ["-N2", "-n4", "--mail-type=END", "--mail-user=ada"]
     job = jobs.sbatch(sweeping, f"srun -n4 {UNBALANCED} 5 5 2\n", asked)
     sweeping.wait_job(job)
     mail = sweeping.root / "share/mail.ada"
-    text = wait_for(lambda: mail.read_text() if mail.exists() else "", "the mail", 120, pause_s=0.5)
+    text = wait_for(lambda: mail.read_text() if mail.exists() else "", "the mail", 300, pause_s=0.5)
     subject, titles, line = text.splitlines()[:3]
     assert subject.startswith(f"-s Slurm Job_id={job} ") and " ada" in subject
     assert titles.split()[:2] == ["job", "name"] and line.split()[0] == str(job) and "COMPLETED" in line

@@ -26,6 +26,7 @@ from .view import Scene, Screen, show_watch
 
 START_S = 30.0  # for srun to begin on all nodes
 REDRAW_S = 1.0
+HEAR_S = 0.2  # Ctrl-C
 LOOKS_ONCE = 2  # what a second brought is between two looks
 KEYS = "q or Ctrl-C ends this; the job goes on undisturbed"
 
@@ -104,29 +105,39 @@ def _screen(arguments: argparse.Namespace, live: bool) -> Screen:
     return Screen(output_width(arguments, two_columns=True), height, wants_colour(arguments), output_is_utf8())
 
 
-def _go_on(nodes: Nodes, job: Watched, began: float, arguments: argparse.Namespace, live: Live) -> bool:
-    """Shows what comes until the looks end (True) or a key says so (False)."""
+@contextlib.contextmanager
+def _interrupts() -> Iterator[list[int]]:
+    """The Ctrl-C that came. As an exception it could come, and be lost, within what draws the screen."""
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: came.append(number))
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _go_on(nodes: Nodes, job: Watched, began: float, arguments: argparse.Namespace, live: Live,
+           came: list[int]) -> bool:
+    """Shows what comes until the looks end (True), or a key or Ctrl-C says so (False)."""
     while not nodes.ended:
         screen = _screen(arguments, True)
         text = show_watch(screen, _scene(job, began, nodes), KEYS)
         live.update(Text.from_ansi(text.rstrip("\n"), no_wrap=True), refresh=True)
         end = time.monotonic() + REDRAW_S
         while (left := end - time.monotonic()) > 0 and not nodes.ended:
-            if "key" in nodes.take(left) and os.read(sys.stdin.fileno(), 64)[:1] in (b"q", b"Q", b""):
+            if came:
+                return False
+            if "key" in nodes.take(min(left, HEAR_S)) and os.read(sys.stdin.fileno(), 64)[:1] in (b"q", b"Q", b""):
                 return False
     return True
 
 
 def _live(nodes: Nodes, job: Watched, began: float, arguments: argparse.Namespace) -> int:
     console = Console(highlight=False, markup=False, emoji=False, no_color=not wants_colour(arguments))
-    gone = False
-    try:
-        with _keys() as keys, Live(console=console, screen=True, auto_refresh=False) as live:
-            if keys is not None:
-                nodes.selector.register(keys, 1, "key")
-            gone = _go_on(nodes, job, began, arguments, live)
-    except KeyboardInterrupt:
-        pass
+    with _interrupts() as came, _keys() as keys, Live(console=console, screen=True, auto_refresh=False) as live:
+        if keys is not None:
+            nodes.selector.register(keys, 1, "key")
+        gone = _go_on(nodes, job, began, arguments, live, came)
     if gone and not _has_ended(job):
         _refuse_end(job, nodes)
     sys.stdout.write(show_watch(_screen(arguments, False), _scene(job, began, nodes)))
