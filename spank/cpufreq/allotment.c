@@ -166,10 +166,12 @@ static void grant_domain(struct allotment *allotment, const struct allotment_rul
 
 static const char *why_not(const struct allotment *allotment, unsigned cpu)
 {
+	const char *why = owner_why(allotment->cpu[cpu].owner);
+
 	if (allotment->none)
 		return allotment->none;
-	if (allotment->cpu[cpu].owner < 0)
-		return owner_why(allotment->cpu[cpu].owner);
+	if (why)
+		return why;
 	for (size_t i = 0; i < allotment->holdings.count; i++)
 		if (hwloc_bitmap_isset(allotment->holdings.item[i].cpus, cpu))
 			return allotment->holdings.item[i].why;
