@@ -42,7 +42,8 @@ def test_a_running_jobs_record_is_whole(cluster: Cluster, change: Callable[[Clus
         wait_for(lambda: [len(lows(cluster, node)) for node in cluster.nodes] == [1, 2])
         began = time.monotonic()
         change(cluster)
-        assert [len(lows(cluster, node)) for node in cluster.nodes] == [1, 2]
+        # At once, but for a rank that the machine kept from asking again within a second: that one's comes back.
+        wait_for(lambda: [len(lows(cluster, node)) for node in cluster.nodes] == [1, 2])
         waited_s = time.monotonic() - began
         job.end()
     cluster.wait_nodes()

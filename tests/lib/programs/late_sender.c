@@ -1,11 +1,14 @@
 /*
- * Rank 0 sends N milliseconds late; rank 1 blocks in Recv meanwhile and prints how much CPU that took its thread.
+ * Rank 0 sends N milliseconds late; rank 1 blocks in Recv meanwhile and prints how much CPU that took its thread,
+ * and how often it left its core by itself.
  *
  *     late_sender [milliseconds [repetitions]]
  */
+#define _GNU_SOURCE /* RUSAGE_THREAD */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define DOUBLES 1000
@@ -29,13 +32,23 @@ static void send_late(int milliseconds, int repetition)
 	MPI_Send(data, DOUBLES, MPI_DOUBLE, 1, 7, MPI_COMM_WORLD);
 }
 
-static double receive(double *cpu, double *wall)
+static long left(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw;
+}
+
+static double receive(double *cpu, double *wall, long *leaves)
 {
 	double data[DOUBLES], sum = 0, cpu_began = seconds(CLOCK_THREAD_CPUTIME_ID), began = seconds(CLOCK_MONOTONIC);
+	long leaves_before = left();
 
 	MPI_Recv(data, DOUBLES, MPI_DOUBLE, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	*cpu += seconds(CLOCK_THREAD_CPUTIME_ID) - cpu_began;
 	*wall += seconds(CLOCK_MONOTONIC) - began;
+	*leaves += left() - leaves_before;
 	for (int i = 0; i < DOUBLES; i++)
 		sum += data[i];
 	return sum;
@@ -46,6 +59,7 @@ int main(int argc, char **argv)
 	int milliseconds = argc > 1 ? atoi(argv[1]) : 1000;
 	int repetitions = argc > 2 ? atoi(argv[2]) : 1;
 	double sum = 0, cpu = 0, wall = 0;
+	long leaves = 0;
 	int rank;
 
 	MPI_Init(&argc, &argv);
@@ -54,9 +68,9 @@ int main(int argc, char **argv)
 		if (rank == 0)
 			send_late(milliseconds, i);
 		else if (rank == 1)
-			sum += receive(&cpu, &wall);
+			sum += receive(&cpu, &wall, &leaves);
 	if (rank == 1)
-		printf("cpu_share=%.4f wall_s=%.6f checksum=%a\n", cpu / wall, wall, sum);
+		printf("cpu_share=%.4f left=%ld wall_s=%.6f checksum=%a\n", cpu / wall, leaves, wall, sum);
 	MPI_Finalize();
 	return 0;
 }
