@@ -12,6 +12,7 @@
  *     TASK tid | child                                             its thread's number; of a process that it starts
  *     end TASK                                               it ends, and the plugin is told
  *     exit                                                   the step ends, and the plugin is unloaded
+ *     drop                                                   the same, and of no task's end is the plugin told
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -221,22 +222,30 @@ static int task_fork(uint32_t task, int count, char *arguments[])
 	return tasks[task].pid < 0 ? -1 : 0;
 }
 
-static void task_end(uint32_t task, int count, char *arguments[])
+static void task_wait(uint32_t task)
 {
-	if (!tasks[task].tell)
-		return;
 	fclose(tasks[task].tell);
 	fclose(tasks[task].hear);
 	tasks[task].tell = NULL;
 	waitpid(tasks[task].pid, NULL, 0);
+}
+
+static void task_end(uint32_t task, int count, char *arguments[])
+{
+	if (!tasks[task].tell)
+		return;
+	task_wait(task);
 	fake_host.task = task;
 	call("task_exit", count, arguments);
 }
 
-static void step_end(int count, char *arguments[])
+static void step_end(bool told, int count, char *arguments[])
 {
 	for (uint32_t task = 0; task < TASKS_MAX; task++)
-		task_end(task, count, arguments);
+		if (told)
+			task_end(task, count, arguments);
+		else if (tasks[task].tell)
+			task_wait(task);
 	fake_host_call("exit", count, arguments);
 }
 
@@ -250,15 +259,16 @@ static void relay(uint32_t task, const char *line)
 		fputs(answer, stdout);
 }
 
-static void serve(int count, char *arguments[])
+/* Returns whether the plugin is to be told of the tasks' ends. */
+static bool serve(int count, char *arguments[])
 {
 	char line[128];
 
 	while (fgets(line, sizeof(line), stdin)) {
 		uint32_t task = (uint32_t)atoi(line + (strncmp(line, "end ", 4) == 0 ? 4 : 0)) % TASKS_MAX;
 
-		if (strcmp(line, "exit\n") == 0)
-			break;
+		if (strcmp(line, "exit\n") == 0 || strcmp(line, "drop\n") == 0)
+			return line[0] == 'e';
 		if (strncmp(line, "end ", 4) == 0) {
 			task_end(task, count, arguments);
 			puts("ended");
@@ -269,6 +279,7 @@ static void serve(int count, char *arguments[])
 		}
 		fflush(stdout);
 	}
+	return true;
 }
 
 /* What the tasks' pipes will need is not the plugin's to use up: where there are few descriptors, it has the rest. */
@@ -319,8 +330,7 @@ int main(int count, char *words[])
 	}
 	puts("begun");
 	fflush(stdout);
-	serve(count - 5, words + 5);
-	step_end(count - 5, words + 5);
+	step_end(serve(count - 5, words + 5), count - 5, words + 5);
 	fputs(fake_host.log, stderr);
 	fake_host_unload();
 	puts("gone");
