@@ -42,9 +42,11 @@ def writers(cluster: Cluster) -> list[int]:
 
 
 def sweep(cluster: Cluster, *words: str) -> int:
+    """On a terminal, to which it says what elsewhere it says to syslog."""
     spool_jobs.make_old(cluster, "submit", cluster.spool)
-    done = spool_jobs.helper(cluster, "submit", "sweep", *words)
-    print(done.stderr)
+    command = " ".join([HELPER, "sweep", *words, f"spool={cluster.spool}"])
+    done = cluster.node_run("submit", ["script", "-qec", command, "/dev/null"], timeout=120)
+    print(done.stdout)
     return done.returncode
 
 
