@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.bench import document, engine, publish, targets
 from tests.bench.benchmarks import imbalance, late_sender, launch
 from tests.bench.engine import Cell, Failure, Measured
+from tests.lib import libraries
 from tests.lib.libraries import BUILD, LIBRARY, ROOT
+from tests.lib.waiting import wait_for
 
 RUN = ROOT / "tests/bench/run"
 NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "polling", "polls", "threads", "launch", "record",
@@ -177,8 +182,31 @@ def test_nothing_outlives_a_run_that_is_ended(tmp_path: Path) -> None:
             time.sleep(0.05)
         run.terminate()
         assert run.wait(30) == 143
-    left = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, timeout=30, check=True).stdout
-    assert f"sleep {mark}" not in left.splitlines()
+
+    def left() -> list[str]:
+        return subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, timeout=30, check=True
+                              ).stdout.splitlines()
+    wait_for(lambda: f"sleep {mark}" not in left(), "the end of the application")
+
+
+def test_an_end_amid_a_launch_ends_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The signal comes while Popen is in its constructor, where nobody has the process yet."""
+    begun = []
+
+    class Interrupted(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            begun.append(self)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(libraries.subprocess, "Popen", Interrupted)
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(number))
+    try:
+        with pytest.raises(SystemExit):
+            libraries.execute(["sleep", "4321"], dict(os.environ), 100)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert begun[0].returncode == -signal.SIGKILL
 
 
 @built

@@ -55,9 +55,9 @@ def test_a_program_that_never_waits_is_not_advised_to(cluster: Cluster) -> None:
 
 def test_in_a_batch_job_by_mpirun(cluster: Cluster) -> None:
     """Its ranks are no tasks of Slurm's: the policy goes by the environment, and CPU time is that of children."""
-    program = f"mpirun.openmpi --oversubscribe -n 2 {jobs.PROGRAMS}/late_sender 100 8"
+    program = f"mpirun.openmpi --oversubscribe -n 2 {jobs.PROGRAMS}/late_sender 300 8"
     words = f"cd {cluster.share}; {MPI_WAIT} try --rounds 2 --json --state mpirun.$SLURM_JOB_ID -- {program}\n"
     job = jobs.sbatch(cluster, words, ["-N1", "-n2", f"--error={cluster.share}/%j.err"])
     cluster.wait_job(job, timeout=100)
     answer = json.loads(jobs.output(cluster, job))
-    assert answer["rounds"] == 2 and answer["policies"][0]["measures"]["cpu"]["ratio"] < 0.9, answer
+    assert answer["rounds"] == 2 and 0 < answer["policies"][0]["measures"]["cpu"]["ratio"] < 1, answer

@@ -42,6 +42,11 @@ class Held:
                                      stderr=subprocess.STDOUT)
         self.job = wait_for(lambda: jobs.job_named(cluster, name))
 
+    def await_ranks(self, count: int) -> None:
+        """Until so many have left MPI_Init and go to wait in Barrier."""
+        look = ["sh", "-c", f"ls {self.file}.*"]
+        wait_for(lambda: len(self.cluster.node_run("submit", look).stdout.split()) >= count, timeout_s=60)
+
     def end(self, status: int = 0) -> str:
         """Lets it go on to its end; returns what it printed."""
         release(self.cluster, self.file)

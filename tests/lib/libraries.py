@@ -16,6 +16,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -265,11 +266,35 @@ def session_end(session: int) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def endings_put_off() -> Iterator[None]:
+    """A handler of such a signal runs after what is within, not amid it. Handlers are of the main thread alone."""
+    came: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    before = {number: how for number in ENDINGS if main and callable(how := signal.getsignal(number))}
+    for number in before:
+        signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, how in before.items():
+            signal.signal(number, how)
+        for number in came:
+            os.kill(os.getpid(), number)
+
+
 def execute(command: list[str], environment: dict[str, str], timeout_s: float,
             folder: Path | None = None) -> tuple[int | None, str, str]:
-    """Exit status (None: it hung and was killed), standard output and error."""
-    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.PIPE, start_new_session=True, cwd=folder, errors="replace") as process:
+    """Exit status (None: it hung and was killed), standard output and error. Whatever ends it, the launch ends too."""
+    with contextlib.ExitStack() as left:
+        with endings_put_off():  # a process that has begun is known
+            process = left.enter_context(subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                stderr=subprocess.PIPE, start_new_session=True, cwd=folder, errors="replace"))
+            left.callback(session_end, process.pid)
         try:
             output, errors = process.communicate(timeout=timeout_s)
             return process.returncode, output, errors
@@ -277,8 +302,6 @@ def execute(command: list[str], environment: dict[str, str], timeout_s: float,
             session_end(process.pid)
             output, errors = process.communicate()
             return None, output, errors
-        finally:
-            session_end(process.pid)
 
 
 def version_of(command: list[str]) -> str:

@@ -4,6 +4,8 @@
  *
  *     held FILE
  */
+#include <fcntl.h>
+#include <limits.h>
 #include <mpi.h>
 #include <signal.h>
 #include <time.h>
@@ -36,6 +38,14 @@ static void file_await(const char *file)
 		nanosleep(&pause, NULL);
 }
 
+static void file_make(const char *file)
+{
+	char name[PATH_MAX];
+
+	snprintf(name, sizeof(name), "%s.%d", file, rank);
+	close(open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+}
+
 int main(int argc, char **argv)
 {
 	struct sigaction action = {.sa_handler = say_where};
@@ -47,6 +57,8 @@ int main(int argc, char **argv)
 	sigaction(SIGUSR1, &action, NULL);
 	if (rank == 0)
 		file_await(argv[1]);
+	else
+		file_make(argv[1]);
 	inside = 1;
 	MPI_Barrier(MPI_COMM_WORLD);
 	inside = 0;
