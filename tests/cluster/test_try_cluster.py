@@ -27,9 +27,9 @@ def shown(cluster: Cluster, state: str, *words: str) -> str:
 
 
 def test_a_late_sender_rests_under_nap(cluster: Cluster) -> None:
-    """A rank that waits for a tenth of a second again and again burns its CPU without a policy, and none under nap. The
+    """A rank that waits for some tenths of a second again and again burns its CPU without a policy, and none under nap. The
     energies come with the record; they are simulated, are called so, and decide nothing."""
-    argv = ["--rounds", "3", "--", "srun", "-n2", f"{jobs.PROGRAMS}/late_sender", "100", "8"]
+    argv = ["--rounds", "3", "--", "srun", "-n2", f"{jobs.PROGRAMS}/late_sender", "300", "8"]
     job = submitted(cluster, "late.json", argv)
     jobs.record(cluster, job)
     answer: dict[str, Any] = json.loads(shown(cluster, "late.json", "--json"))

@@ -73,6 +73,7 @@ class Board:
             looks += 1
             self._page[16:20] = struct.pack("=I", looks & 0xFFFFFFFF)
             time.sleep(2e-5)
+        self._look()  # what was asked for since the last one
 
     def end(self) -> None:
         self._ends = True
