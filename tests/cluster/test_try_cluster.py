@@ -27,7 +27,7 @@ def shown(cluster: Cluster, state: str, *words: str) -> str:
 
 
 def test_a_late_sender_rests_under_nap(cluster: Cluster) -> None:
-    """A rank that waits for some tenths of a second again and again burns its CPU without a policy, and none under nap. The
+    """A rank that waits for tenths of a second again and again burns its CPU without a policy, and none under nap. The
     energies come with the record; they are simulated, are called so, and decide nothing."""
     argv = ["--rounds", "3", "--", "srun", "-n2", f"{jobs.PROGRAMS}/late_sender", "300", "8"]
     job = submitted(cluster, "late.json", argv)
