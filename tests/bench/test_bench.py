@@ -18,7 +18,6 @@ from tests.bench.benchmarks import imbalance, late_sender, launch
 from tests.bench.engine import Cell, Failure, Measured
 from tests.lib import libraries
 from tests.lib.libraries import BUILD, LIBRARY, ROOT
-from tests.lib.waiting import wait_for
 
 RUN = ROOT / "tests/bench/run"
 NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "polling", "polls", "threads", "launch", "record",
@@ -182,11 +181,8 @@ def test_nothing_outlives_a_run_that_is_ended(tmp_path: Path) -> None:
             time.sleep(0.05)
         run.terminate()
         assert run.wait(30) == 143
-
-    def left() -> list[str]:
-        return subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, timeout=30, check=True
-                              ).stdout.splitlines()
-    wait_for(lambda: f"sleep {mark}" not in left(), "the end of the application")
+    left = subprocess.run(["ps", "-eo", "args="], capture_output=True, text=True, timeout=30, check=True).stdout
+    assert f"sleep {mark}" not in left.splitlines()
 
 
 def test_an_end_amid_a_launch_ends_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:

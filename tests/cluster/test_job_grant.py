@@ -241,14 +241,14 @@ def test_two_jobs_share_a_node(start: grants.Start, how: str) -> None:
     if how == "restored":
         grants.kill_processes(cluster, one, "slurmstepd")
         assert cluster.node_run(cluster.nodes[0], [jobs.HELPER, "restore"]).returncode == 0
-        wait_for(lambda: len(lows(cluster)) == 1)
+        assert len(lows(cluster)) == 1
     if how == "killed":
         grants.kill_processes(cluster, one, "slurmstepd")
     if how != "ends":
         cluster.run(["scancel", str(one)])
     first.communicate(timeout=60)
     cluster.wait_job(one)
-    wait_for(lambda: len(low := lows(cluster)) == 1 and low != low_one)
+    assert len(low := lows(cluster)) == 1 and low != low_one
     ends[1].touch()
     out, _ = second.communicate(timeout=60)
     assert '"last": "done", "restore": "done"' in out

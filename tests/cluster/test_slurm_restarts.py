@@ -34,23 +34,16 @@ def slurmctld_reconfigure(cluster: Cluster) -> None:
     wait_for(lambda: all(now > old for now, old in zip(count(), before, strict=True)), timeout_s=60)
 
 
-def low_ones(cluster: Cluster) -> set[tuple[str, str]]:
-    """The domains that are low, by their node."""
-    return {(node, domain) for node in cluster.nodes for domain in lows(cluster, node)}
-
-
 @pytest.mark.parametrize("change", [slurmctld_reconfigure, slurmds_restart], ids=["scontrol-reconfigure", "slurmd"])
 def test_a_running_jobs_record_is_whole(cluster: Cluster, change: Callable[[Cluster], None]) -> None:
     """On two nodes whose ranks wait at low frequency: nothing is put back meanwhile, and no counter has a gap."""
     before = [frequencies(cluster, node) for node in cluster.nodes]
     with held(cluster, ["-N2", "-n4", PSTATE]) as job:
         job.await_ranks(3)
-        # A rank whose slurmstepd was silent for a moment in MPI_Init asks no more: not each needs to be low.
-        low = wait_for(lambda: low_ones(cluster))
+        wait_for(lambda: [len(lows(cluster, node)) for node in cluster.nodes] == [1, 2])
         began = time.monotonic()
         change(cluster)
-        # At once, but for a rank that the machine kept from asking again within a second: that one's comes back.
-        wait_for(lambda: low <= low_ones(cluster))
+        assert [len(lows(cluster, node)) for node in cluster.nodes] == [1, 2]
         waited_s = time.monotonic() - began
         job.end()
     cluster.wait_nodes()

@@ -60,4 +60,4 @@ def test_in_a_batch_job_by_mpirun(cluster: Cluster) -> None:
     job = jobs.sbatch(cluster, words, ["-N1", "-n2", f"--error={cluster.share}/%j.err"])
     cluster.wait_job(job, timeout=100)
     answer = json.loads(jobs.output(cluster, job))
-    assert answer["rounds"] == 2 and 0 < answer["policies"][0]["measures"]["cpu"]["ratio"] < 1, answer
+    assert answer["rounds"] == 2 and answer["policies"][0]["measures"]["cpu"]["ratio"] < 0.9, answer

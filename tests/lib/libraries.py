@@ -12,6 +12,7 @@ import functools
 import hashlib
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -260,12 +261,18 @@ def session_members(session: int) -> set[int]:
 
 
 def session_end(session: int) -> None:
-    """Kills what is left of a launch."""
+    """Kills what is left of a launch, and returns when it is dead."""
+    killed = []
     for pid in session_members(session):
         with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
+            killed.append(os.pidfd_open(pid))
+            signal.pidfd_send_signal(killed[-1], signal.SIGKILL)
+    for process in killed:
+        select.select([process], [], [], DEATH_S)
+        os.close(process)
 
 
+DEATH_S = 10  # who is killed is dead, but for one that is deep in the kernel
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
