@@ -44,8 +44,7 @@ def writers(cluster: Cluster) -> list[int]:
 def sweep(cluster: Cluster, *words: str) -> int:
     """On a terminal, to which it says what elsewhere it says to syslog."""
     spool_jobs.make_old(cluster, "submit", cluster.spool)
-    command = " ".join([HELPER, "sweep", *words, f"spool={cluster.spool}"])
-    done = cluster.node_run("submit", ["script", "-qec", command, "/dev/null"], timeout=120)
+    done = spool_jobs.helper(cluster, "submit", "sweep", *words, terminal=True)
     print(done.stdout)
     return done.returncode
 
@@ -197,8 +196,7 @@ def test_wrong_permissions_keep_the_record_on_its_node(sweeping: Cluster) -> Non
     assert done.returncode == 0 and done.stderr == ""
     left = ["find", OUTBOX, "-name", f"*-{job}-0.{sweeping.nodes[0]}.json"]
     wait_for(lambda: sweeping.node_run(sweeping.nodes[0], left).stdout, "the record in the outbox")
-    command = f"{HELPER} move spool={sweeping.spool} writer=sweep"
-    said = sweeping.node_run(sweeping.nodes[0], ["script", "-qec", command, "/dev/null"])
+    said = spool_jobs.helper(sweeping, sweeping.nodes[0], "move", "writer=sweep", terminal=True)
     assert said.returncode == 1 and "chmod go-w" in said.stdout, said.stdout
     sweeping.node_run("submit", ["chmod", "0755", sweeping.spool], check=True)
     spool_jobs.make_old(sweeping, sweeping.nodes[0], OUTBOX)

@@ -110,8 +110,13 @@ def spool_fill(cluster: Cluster, jobs: list[dict[str, Any]]) -> None:
         fill(cluster, item["job"], [node_record("n01", "n01", None, item["job"], cluster="throwaway", **times)])
 
 
-def helper(cluster: Cluster, node: str, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-    return cluster.node_run(node, [HELPER, *words, f"spool={cluster.spool}"], timeout=timeout)
+def helper(cluster: Cluster, node: str, *words: str, timeout: float = 120,
+           terminal: bool = False) -> subprocess.CompletedProcess[str]:
+    """On a terminal it says in standard output what else it says to syslog."""
+    command = [HELPER, *words, f"spool={cluster.spool}"]
+    if terminal:
+        command = ["script", "-qec", " ".join(command), "/dev/null"]
+    return cluster.node_run(node, command, timeout=timeout)
 
 
 def make_old(cluster: Cluster, node: str, *folders: str) -> None:
