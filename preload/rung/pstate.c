@@ -3,7 +3,8 @@
  * returns, and it is the core that was lowered, wherever the thread is by then.
  *
  * One thread of the process at a time, the first that asks: what is granted belongs to the task. A refusal is not
- * asked about again for a while; an end of the grant never.
+ * asked about again for a while; an end of the grant never. Who was silent is asked again after 10 s, and after twice
+ * as long each time: what is waited for it in vain stays below a hundredth of the time.
  */
 #include "preload/rung/pstate.h"
 
@@ -13,12 +14,14 @@
 #include "preload/process/clock.h"
 
 #define REFUSED_NS UINT64_C(100000000)
+#define SILENT_NS  UINT64_C(10000000000)
 
 static struct {
 	const struct pstate_way *way;
 	bool taken;             /* by a thread in a wait */
-	uint64_t not_before_ns; /* after a refusal; UINT64_MAX: the grant is over */
-} pstate;
+	uint64_t not_before_ns; /* after a refusal, or a silence; UINT64_MAX: the grant is over */
+	uint64_t silent_ns;     /* how long the next silence is left alone; its owner's, as the rung is */
+} pstate = {.silent_ns = SILENT_NS};
 
 bool rung_pstate_probe(const struct config *config)
 {
@@ -82,6 +85,16 @@ static void lower(struct rung_thread *thread, uint64_t now_ns)
 	learn(thread, pstate.way->lower(thread), now_ns);
 }
 
+static uint64_t not_before(enum pstate_outcome outcome, uint64_t now_ns)
+{
+	uint64_t silent_ns = pstate.silent_ns;
+
+	if (outcome != PSTATE_SILENT)
+		return outcome == PSTATE_OVER ? UINT64_MAX : 0;
+	pstate.silent_ns *= 2;
+	return now_ns + silent_ns;
+}
+
 static void restore(struct rung_thread *thread, uint64_t now_ns, bool waits)
 {
 	enum pstate_outcome outcome;
@@ -92,7 +105,7 @@ static void restore(struct rung_thread *thread, uint64_t now_ns, bool waits)
 		return;
 	outcome = pstate.way->restore(thread, waits);
 	time_count(thread, now_ns);
-	give_up(thread, outcome == PSTATE_OVER ? UINT64_MAX : 0);
+	give_up(thread, not_before(outcome, now_ns));
 }
 
 void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low)

@@ -8,8 +8,8 @@
 
 #include "preload/rung/rung.h"
 
-/* What is known of the core after a step. */
-enum pstate_outcome { PSTATE_UNKNOWN, PSTATE_LOW, PSTATE_FOUND, PSTATE_REFUSED, PSTATE_OVER };
+/* What is known of the core after a step. SILENT: nothing, though it was waited for. */
+enum pstate_outcome { PSTATE_UNKNOWN, PSTATE_LOW, PSTATE_FOUND, PSTATE_REFUSED, PSTATE_SILENT, PSTATE_OVER };
 
 struct pstate_way {
 	bool (*probe)(const struct config *config);

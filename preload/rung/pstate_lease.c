@@ -1,7 +1,6 @@
 /*
  * pstate by a lease: asks slurmstepd by a word, and reads the answer on the board. Invariant: lowering never waits;
- * restoring waits until it is done, but for a slurmstepd that does not answer for 100 ms, which is not asked again: the
- * core comes back by itself.
+ * restoring waits until it is done, but for a slurmstepd that does not answer for 100 ms: the core comes back by itself.
  */
 #include "preload/rung/pstate.h"
 
@@ -154,8 +153,8 @@ static enum pstate_outcome lease_restore(struct rung_thread *thread, bool waits)
 		if (outcome == PSTATE_UNKNOWN)
 			ring();
 	}
-	if (outcome == PSTATE_UNKNOWN && !waits)
-		return PSTATE_UNKNOWN;
+	if (outcome == PSTATE_UNKNOWN)
+		return waits ? PSTATE_SILENT : PSTATE_UNKNOWN;
 	return outcome == PSTATE_LOW ? PSTATE_FOUND : PSTATE_OVER;
 }
 

@@ -216,18 +216,29 @@ void wait_clock(struct wait *wait, uint64_t now_ns)
 		sample_begin(wait, now_ns);
 }
 
+/* CPU time of other threads since the sample's begin. It is read later than the last poll was: the sample's part of it.
+ */
+static uint64_t others_used(const struct wait *wait, uint64_t sampled_ns, uint64_t now_cpu_ns)
+{
+	uint64_t since_ns = clock_now_ns() - wait->sample_ns;
+	uint64_t used_ns = clock_process_cpu_ns() - now_cpu_ns - wait->sample_others_ns;
+
+	/* The two clocks are read one after the other: what is that little, to either side, is no thread's. */
+	if (since_ns == 0 || (int64_t)used_ns <= (int64_t)(since_ns / OTHERS_SHARE))
+		return 0;
+	return (uint64_t)((double)used_ns / (double)since_ns * (double)sampled_ns);
+}
+
 /* The CPU time is read later than the last poll: of the little beyond it, nothing is counted. */
 static void sample_add(const struct wait *wait)
 {
 	uint64_t sampled_ns = wait->last_ns - wait->sample_ns;
 	uint64_t now_cpu_ns = clock_thread_cpu_ns(), cpu_ns = now_cpu_ns - wait->sample_cpu_ns;
-	uint64_t others_ns = counts_others(wait) ? clock_process_cpu_ns() - now_cpu_ns - wait->sample_others_ns : 0;
 
 	wait->lane->sampled_ns += sampled_ns;
 	wait->lane->sampled_cpu_ns += cpu_ns < sampled_ns ? cpu_ns : sampled_ns;
-	/* The two clocks are read one after the other: what is that little, to either side, is no thread's. */
-	if ((int64_t)others_ns > (int64_t)(sampled_ns / OTHERS_SHARE))
-		wait->lane->threads_cpu_ns += others_ns;
+	if (counts_others(wait))
+		wait->lane->threads_cpu_ns += others_used(wait, sampled_ns, now_cpu_ns);
 }
 
 void wait_close(struct wait *wait)

@@ -91,6 +91,7 @@ def play(cluster: Cluster, nodes: int) -> tuple[int, float]:
     )
     until(cluster, f"{name}.[0-9]", nodes)
     job = jobs.job_named(cluster, name)
+    live_j(cluster, job)  # each slurmstepd looks at the counters once before they run
     control(cluster, speed=SPEED)
     mine = wait_for(lambda: nodes_of(cluster, job), "the job's nodes")
     wait_for(lambda: min(truth_j(cluster, node) - before[node] for node in mine) > USED_J, f"{USED_J} J")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.lib import jobs
 from tests.lib.grants import wait_for
-from tests.lib.held import file_name, frequencies, lows, program, release, shown
+from tests.lib.held import await_lowered, file_name, frequencies, lows, program, release, shown
 from tests.lib.throwaway import Cluster
 
 pytestmark = pytest.mark.cluster
@@ -38,7 +38,7 @@ def test_two_steps_have_cores_of_their_own(cluster: Cluster) -> None:
     """srun --exact: a rank of each on both nodes. Both wait low on the second node, so they are on different cores."""
     before = frequencies(cluster, "c2")
     job, file = begin(cluster, "srun --exact -N2 -n2 -c1", ["-N2", "-n4"])
-    wait_for(lambda: lows(cluster, "c2") == ["policy0", "policy1"], timeout_s=60)
+    await_lowered(cluster, {"c2": {"policy0", "policy1"}})
     record = ended(cluster, job, file)
     assert frequencies(cluster, "c2") == before
     steps = {step["id"]: step for step in record["steps"]}

@@ -99,6 +99,34 @@ def lows(cluster: Cluster, node: str) -> list[str]:
     return [line.split("/")[0] for line in lines if "scaling_max_freq" in line and line.endswith(" 1000000")]
 
 
+def lowered(cluster: Cluster, node: str) -> set[str]:
+    """The node's domains that were lowered since the last question, whatever became of them."""
+    writes = json.loads(cluster.read(node, "/run/simnode/fs/writes"))
+    return {f"policy{policy}" for _, policy, file, value in writes if (file, value) == ("scaling_max_freq", "1000000")}
+
+
+def await_lowered(cluster: Cluster, domains: dict[str, set[str]]) -> None:
+    """
+    Until each of these domains, by node, has been low, now or later, but not all at once: a rank whose core others want
+    takes that for progress, and has its clock back for a while.
+    """
+    found: dict[str, set[str]] = {node: set() for node in domains}
+
+    def are_there() -> bool:
+        for node in domains:
+            found[node] |= lowered(cluster, node) | set(lows(cluster, node))
+        return all(domains[node] <= found[node] for node in domains)
+
+    for node in domains:
+        lowered(cluster, node)
+    wait_for(are_there, lambda: f"{domains} low, of which {found} were,")
+
+
+def leases(cluster: Cluster, node: str) -> list[str]:
+    """Who holds each domain of a node, as its file says: the step and its process, and what is to be put back."""
+    return cluster.node_run(node, ["sh", "-c", "cat /run/mpi-wait/*/cpufreq/policy*"], check=True).stdout.splitlines()
+
+
 def are_stopped(cluster: Cluster, job: int, step: int = 0) -> bool:
     """Whether every rank of a step that waits is stopped."""
     stepd = cluster.node_run("submit", ["pgrep", "-f", rf"slurmstepd: \[{job}\.{step}\]"]).stdout.split()

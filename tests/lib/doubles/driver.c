@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -89,6 +90,17 @@ static void scene_alike(void)
 	for (int i = 0; i < 100; i++)
 		receive(1000, 0);
 	printf("alike_polls %d\n", fake_polls - before);
+}
+
+/* Forty waits of 20 ms, each with 2 s before the next. */
+static void scene_now_and_then(void)
+{
+	const struct timespec pause = {2, 0};
+
+	for (int i = 0; i < 40; i++) {
+		receive(20000, 0);
+		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
 }
 
 static bool napped_often(void)
@@ -587,6 +599,29 @@ static void scene_beside_asleep(void)
 	pthread_join(thread, NULL);
 }
 
+/* The wait ends once it has some naps behind it; but this is seen only when the other thread has burned. */
+static bool has_burned_after_the_poll(void)
+{
+	struct timespec moment = {0, 1000000};
+
+	if (!napped_often())
+		return false;
+	while (!has_beside_burned())
+		nanosleep(&moment, NULL);
+	return true;
+}
+
+/* The same, burned between the last poll and the end of the call. */
+static void scene_beside_after(void)
+{
+	pthread_t thread;
+
+	fake_until = has_burned_after_the_poll;
+	if (pthread_create(&thread, NULL, beside_burn, NULL) == 0)
+		receive(60000000, 0);
+	pthread_join(thread, NULL);
+}
+
 static const struct {
 	const char *name;
 	void (*play)(void);
@@ -601,8 +636,10 @@ static const struct {
         {"loop_left", scene_loop_left},
         {"loop_refused", scene_loop_refused},
         {"beside", scene_beside},
+        {"beside_after", scene_beside_after},
         {"beside_asleep", scene_beside_asleep},
         {"short_more", scene_short_more},
+        {"now_and_then", scene_now_and_then},
         {"wait", scene_wait},
         {"wait_really", scene_wait_really},
         {"alike", scene_alike},

@@ -67,6 +67,14 @@ def test_what_other_threads_use_meanwhile_is_seen():
     assert lane(segment)["threads_cpu_ns"] == 0, "alone"
 
 
+def test_what_other_threads_use_after_the_last_poll_is_not_of_the_wait():
+    """Really: 50 ms, and the tick of each core. By the clock they are spread over the time in which they were used."""
+    _, segment = play("beside_after", TIME_REAL="1")
+    sampled_ns = lane(segment)["sampled_ns"]
+    assert lane(segment)["calls"]["Recv"]["waits"] == 1 and sampled_ns > 0
+    assert lane(segment)["threads_cpu_ns"] <= 60e6 * sampled_ns / (sampled_ns + 50e6)
+
+
 def test_calls_that_do_not_wait_are_only_counted():
     _, segment = play("short")
     barrier = lane(segment)["calls"]["Barrier"]

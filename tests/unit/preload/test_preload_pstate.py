@@ -125,6 +125,22 @@ def test_a_silent_broker_delays_one_call_by_a_tenth_of_a_second() -> None:
     assert WAIT_NS + 100_000_000 <= slot["end_ns"] - slot["start_ns"] < WAIT_NS + 101_000_000
 
 
+def test_a_silent_broker_is_asked_again_ever_more_seldom() -> None:
+    """After 10, 20 and 40 s of eighty, in which it costs four tenths of a second."""
+    with board(lambda: None) as made:
+        _, slot = play(made, "now_and_then")
+    assert made.asked == [LOW, RESTORE] * 4
+    assert 81.2e9 < slot["end_ns"] - slot["start_ns"] < 81.3e9
+
+
+def test_who_was_silent_once_is_heard_again() -> None:
+    """In the first of forty waits nobody answers; five waits later somebody does, and in each from then on."""
+    answers = iter([None, None])
+    with board(lambda: next(answers, (DONE, 1))) as made:
+        _, slot = play(made, "now_and_then")
+    assert made.asked == [LOW, RESTORE] * 36 and slot["lane"][0]["naps"]["pstate"] == 35
+
+
 @pytest.mark.parametrize("identity", ["0:0", "1:1"])
 def test_another_descriptor_at_that_number_is_not_spoken_to(identity: str) -> None:
     with board(reply(DONE)) as made:
