@@ -1,6 +1,7 @@
 /*
  * pstate by a lease: asks slurmstepd by a word, and reads the answer on the board. Invariant: lowering never waits;
- * restoring waits until it is done, but for a slurmstepd that does not answer for 100 ms: the core comes back by itself.
+ * restoring waits until it is done, but for a slurmstepd that does not answer for 100 ms: the core comes back by
+ * itself.
  */
 #include "preload/rung/pstate.h"
 

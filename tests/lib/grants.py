@@ -64,6 +64,13 @@ def set_file(cluster: Cluster, policy: int, file: str, value: object) -> None:
     cluster.node_run(cluster.nodes[0], ["sh", "-c", f"echo {value} > {CPUFREQ}/policy{policy}/{file}"], check=True)
 
 
+def heard(record: dict[str, Any]) -> int:
+    """The changes that the ranks know of. Those whose answer came too late, on a busy machine, root alone counts:
+    a rank waits for it for 100 ms."""
+    count: int = record["wait"]["transitions"]
+    return count
+
+
 def left(cluster: Cluster) -> str:
     """What the node's /run still holds of jobs."""
     return cluster.node_run(cluster.nodes[0], ["sh", "-c", "ls -d /run/mpi-wait/*/[0-9]* 2>/dev/null"]).stdout
