@@ -69,6 +69,18 @@ static bool text_read(int directory, const char *path, char *text, size_t size)
 	return length > 0;
 }
 
+/* One that is ending has no namespace, and no children, any more. */
+static bool is_of_this_node(const struct look *look, const char *pid)
+{
+	char path[32];
+	struct stat status;
+
+	snprintf(path, sizeof(path), "%.10s/ns/uts", pid);
+	if (fstatat(look->proc, path, &status, 0) < 0)
+		return errno != ENOENT && errno != ESRCH;
+	return status.st_ino == look->node;
+}
+
 /* A slurmstepd is root's, and says in its title whose it is: "slurmstepd: [17.batch]". */
 static uint32_t stepd_job(const struct look *look, const char *pid, const char *name)
 {
@@ -76,10 +88,8 @@ static uint32_t stepd_job(const struct look *look, const char *pid, const char *
 	struct stat status;
 	uint32_t job_id = 0; /* of an unknown job */
 
-	if (strcmp(name, STEPD) != 0 || fstatat(look->proc, pid, &status, 0) || status.st_uid != 0)
-		return NOT_A_STEPD;
-	snprintf(path, sizeof(path), "%.10s/ns/uts", pid);
-	if (fstatat(look->proc, path, &status, 0) == 0 && status.st_ino != look->node)
+	if (strcmp(name, STEPD) != 0 || fstatat(look->proc, pid, &status, 0) || status.st_uid != 0 ||
+	    !is_of_this_node(look, pid))
 		return NOT_A_STEPD;
 	snprintf(path, sizeof(path), "%.10s/cmdline", pid);
 	if (text_read(look->proc, path, title, sizeof(title)))

@@ -60,7 +60,8 @@ def test_a_transfer_after_a_long_wait_is_not_napped_through(name: str, call: str
     assert ladder != forecasts
     for policy in (forecasts, ladder):
         assert undisturbed(rests_in(LIBRARY, policy, mpi, call, size, options)) <= RESTS_IN_TRANSFER
-    assert undisturbed(rests_in(NO_RESTART, ladder, mpi, call, size, options)) > 10 * RESTS_IN_TRANSFER
+    napped_through = sorted(rests_in(NO_RESTART, ladder, mpi, call, size, options))[-COUNT // 3]
+    assert napped_through > 10 * RESTS_IN_TRANSFER, "a third of them is"
 
 
 def tool(*more: str, launcher: str = "false") -> subprocess.CompletedProcess:

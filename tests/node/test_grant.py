@@ -227,7 +227,7 @@ def test_a_write_that_holds_the_segment_delays_nothing(node: Node, reachable: Pa
         config = step.tell("0 config")
         segment = re.search(r";segment=(\d+):", config)
         board = re.search(r";cpufreq=lease:(\d+):", config)
-        assert segment and board
+        assert segment and board, (config, step.exit(), step.grant())
         server = stuck(node, "serve", reachable)
         writer = stuck(node, "write", reachable, task, segment[1])
         try:
