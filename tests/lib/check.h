@@ -45,6 +45,10 @@ static int check_failures;
 			check_failures++;               \
 	} while (0)
 
+/* A law that is broken need not be played on: what comes would look the same. */
+#define CHECK_ENOUGH  (check_failures >= CHECK_TOLD)
+#define CHECK_HOLDING (check_failures == 0)
+
 #define CHECK_RESULT (check_failures != 0)
 
 #endif

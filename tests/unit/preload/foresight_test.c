@@ -323,7 +323,7 @@ static void generator_play(const struct generator *generator, uint64_t waits)
 	model.rarely = generator->rarely;
 	model.now_ns = MS;
 	account_open(&account, model.now_ns, SLOWDOWN, 2);
-	for (uint64_t i = 0; i < waits; i++) {
+	for (uint64_t i = 0; i < waits && !CHECK_ENOUGH; i++) {
 		struct scene scene = generator->make(i);
 		struct wait wait = {.adversary = scene.adversary};
 
@@ -543,7 +543,7 @@ int main(int argc, char **argv)
 	test_phases();
 	test_ends_that_are_not_kept();
 	test_first_margins();
-	for (size_t i = 0; i < GENERATORS; i++)
+	for (size_t i = 0; i < GENERATORS && CHECK_HOLDING; i++)
 		if (argc < 3 || strcmp(argv[2], generators[i].name) == 0)
 			generator_play(&generators[i], waits);
 	return CHECK_RESULT;

@@ -336,8 +336,21 @@ static bool is_timed(uint32_t rungs)
 
 /* Without an account as the ladder's law has it; with one, from a few places. */
 struct play {
+	int share; /* one in so many of the waits */
 	bool visible, accounts, odd, silent, single;
 };
+
+static const struct play plays[] = {
+        {.share = 2, .visible = true},
+        {.share = 2},
+        {.share = 10, .visible = true, .accounts = true},
+        {.share = 10, .accounts = true},
+        {.share = 10, .visible = true, .accounts = true, .odd = true},
+        {.share = 4, .silent = true, .accounts = true, .single = true},
+        {.share = 4, .silent = true, .accounts = true},
+        {.share = 10, .silent = true, .accounts = true, .odd = true},
+};
+#define PLAYS (sizeof(plays) / sizeof(plays[0]))
 
 static void waits_play(const char *name, int waits, struct play play)
 {
@@ -358,7 +371,7 @@ static void waits_play(const char *name, int waits, struct play play)
 	memset(predictors, 0, sizeof(predictors));
 	process.predictors = places > 0 ? predictors : NULL;
 	account_open(&process.account, model.now_ns, places > 0 ? SLOWDOWN : 0, 2);
-	for (int i = 0; i < waits; i++)
+	for (int i = 0; i < waits && !CHECK_ENOUGH; i++)
 		wait_play(visible, &over_ns, &allowed_ns);
 	CHECK_LAW(!visible || places > 0 || over_ns <= allowed_ns, "%s: %" PRIu64 " late in all, %" PRIu64 " allowed",
 	          name, over_ns, allowed_ns);
@@ -405,16 +418,9 @@ static void policy_play(const struct policy *policy, int waits)
 	        .absolute_ns = process.config.absolute_ns,
 	        .max_ns = process.config.max_ns,
 	};
-	waits_play(policy->name, waits / 2, (struct play){.visible = true});
-	waits_play(policy->name, waits / 2, (struct play){.visible = false});
-	waits_play(policy->name, waits / 10, (struct play){.visible = true, .accounts = true});
-	waits_play(policy->name, waits / 10, (struct play){.accounts = true});
-	waits_play(policy->name, waits / 10, (struct play){.visible = true, .accounts = true, .odd = true});
-	if (policy->slowdown_ppm == 0)
-		return;
-	waits_play(policy->name, waits / 4, (struct play){.silent = true, .accounts = true, .single = true});
-	waits_play(policy->name, waits / 4, (struct play){.silent = true, .accounts = true});
-	waits_play(policy->name, waits / 10, (struct play){.silent = true, .accounts = true, .odd = true});
+	for (size_t i = 0; i < PLAYS && CHECK_HOLDING; i++)
+		if (policy->slowdown_ppm != 0 || !plays[i].silent)
+			waits_play(policy->name, waits / plays[i].share, plays[i]);
 }
 
 int main(int argc, char **argv)
@@ -428,7 +434,7 @@ int main(int argc, char **argv)
 	process.pstate_after_ns = UINT64_MAX;
 	policy_load(directories, 1, &set, &error);
 	EXPECT(set.count >= 7 && error.text[0] == '\0', "%zu policies, %s", set.count, error.text);
-	for (size_t i = 0; i < set.count; i++)
+	for (size_t i = 0; i < set.count && CHECK_HOLDING; i++)
 		if (argc < 3 || strcmp(argv[2], set.policy[i].name) == 0)
 			policy_play(&set.policy[i], argc > 1 ? atoi(argv[1]) : WAITS);
 	return CHECK_RESULT;
