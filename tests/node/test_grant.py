@@ -71,8 +71,9 @@ class Step:
 
     def ask(self, words: str) -> tuple[int, int]:
         """What the broker answers, and how many frequencies it has changed for it."""
-        answer, changes = self.tell(words).split()
-        return int(answer), int(changes)
+        answer = self.tell(words).split()
+        assert len(answer) == 2, (answer, self.exit(), self.grant())
+        return int(answer[0]), int(answer[1])
 
     def limits(self) -> tuple[str, str]:
         return self.node.read(0, MAX), self.node.read(1, MAX)

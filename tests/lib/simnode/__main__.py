@@ -18,7 +18,7 @@ from tests.lib.simnode.filesystem import Attributes
 from tests.lib.simnode.model import Options
 from tests.lib.simnode.node import Node
 
-TICK_S = 0.1
+TICK_S = 0.3
 
 
 async def serve(node: Node) -> None:
