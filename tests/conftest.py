@@ -27,10 +27,13 @@ LOG_TAIL = 3000
 
 # Where a file is one worker's (--dist loadfile), the order in which files begin decides how long the last one takes.
 LONGEST_FIRST = (
-    "test_packages_debian.py", "test_cgroup_v2.py", "test_job_faults.py", "test_slurm_preemption.py",
-    "test_job_energy.py", "test_job_record.py", "test_job_grant.py", "test_job_grant_modes.py", "test_job_spool.py",
-    "test_slurm_writer.py", "test_throwaway.py", "test_job_hostile.py", "test_check_cluster.py", "test_job_suspend.py",
-    "test_manual_examples.py", "test_job_grant_refusals.py", "test_release.py", "test_site_recipes.py",
+    "test_packages_debian.py", "test_cgroup_v2.py", "test_job_energy.py", "test_job_record.py", "test_job_grant.py",
+    "test_try_cluster.py", "test_job_spool.py", "test_job_suspend.py", "test_job_faults.py",
+    "test_job_grant_modes.py", "test_tutorial.py", "test_release.py", "test_job_csv.py", "test_programs.py",
+    "test_beside_others.py", "test_manual_examples.py", "test_job_rows.py", "test_throwaway.py",
+    "test_slurm_preemption.py", "test_check_cluster.py", "test_job_disk.py", "test_step_bounds.py",
+    "test_slurm_submission.py", "test_faults_record.py", "test_watch.py", "test_slurm_writer.py",
+    "test_slurm_configless.py", "test_job_hostile.py",
 )  # fmt: skip
 
 
