@@ -10,16 +10,19 @@
 
 #define RECORD_SECONDS_MAX 1e12
 
-/* An integer as long as it is one that every reader of JSON can hold; beyond that, what the line will say: 15 digits.
- */
-static inline json_t *number_whole(double value)
+/* What the line will say of it: 15 digits. */
+static inline double number_printed(double value)
 {
 	char digits[32];
 
-	if (fabs(value) < 9007199254740992.0)
-		return json_integer((json_int_t)value);
 	snprintf(digits, sizeof(digits), "%.15g", value);
-	return json_real(strtod(digits, NULL));
+	return strtod(digits, NULL);
+}
+
+/* An integer as long as it is one that every reader of JSON can hold. */
+static inline json_t *number_whole(double value)
+{
+	return fabs(value) < 9007199254740992.0 ? json_integer((json_int_t)value) : json_real(number_printed(value));
 }
 
 /* Rounded to so many decimals; without a fraction it is printed as an integer. */
@@ -28,7 +31,7 @@ static inline json_t *number(double value, int decimals)
 	double scale = pow(10, decimals);
 	double rounded = round(value * scale) / scale;
 
-	return rounded == floor(rounded) ? number_whole(rounded) : json_real(rounded);
+	return rounded == floor(rounded) ? number_whole(rounded) : json_real(number_printed(rounded));
 }
 
 static inline json_t *record_seconds(double value)
@@ -45,7 +48,7 @@ static inline double seconds_of(uint64_t microseconds)
 /* The same of microseconds, always with a fraction. */
 static inline json_t *record_seconds_of(uint64_t microseconds)
 {
-	return json_real(round((double)microseconds / 1e3) / 1e3);
+	return json_real(number_printed(round((double)microseconds / 1e3) / 1e3));
 }
 
 #endif
