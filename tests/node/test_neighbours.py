@@ -72,8 +72,9 @@ def uts(pid: int) -> list[str]:
 
 @contextmanager
 def neighbour(node: Node | None, cpus: str = "0", job: int = 99, owner: str = "root") -> Iterator[int]:
-    """A job of that number on the same node, or with None on another node of this machine. Yields its task."""
-    enter = uts(node.keeper) if node else []  # type: ignore[attr-defined]
+    """A job of that number on the same node, or with None on one of its own: in the namespace of this machine it would
+    be a neighbour of what other tests do there meanwhile. Yields its task."""
+    enter = uts(node.keeper) if node else ["unshare", "--uts"]  # type: ignore[attr-defined]
     title = ["bash", "-c", 'exec -a "$0" "$@"', f"slurmstepd: [{job}.0]", sys.executable, "-c", STEPD, cpus, owner]
     stepd = subprocess.Popen([*enter, *title], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
