@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -134,12 +135,22 @@ def test_drivers_and_domains_differ(simulate: Callable[..., Simulation]) -> None
     assert not node.path(f"{CPUFREQ}/scaling_available_frequencies").exists()
 
 
+@contextmanager
+def parent_of(node: Simulation, commands: str) -> Iterator[None]:
+    """A shell on the node whose children have ended, one after another. It is still there, and knows what they used."""
+    command = ["nsenter", "-t", str(node.process.pid), "-m", "-r", "bash", "-c", f"{commands}; echo done; read -r"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout and parent.stdout.readline() == "done\n"
+        yield
+        parent.communicate("\n")
+
+
 def test_energy_follows_cpu_time(simulate: Callable[..., Simulation]) -> None:
     """Each package takes 20 W, and 30 J more for each second of CPU time, however long that took."""
     node = simulate()
     before = node.truth()
-    node.run([sys.executable, "-c", SPIN.format(seconds=0.8)])
-    after = node.truth()
+    with parent_of(node, f'{sys.executable} -c "{SPIN.format(seconds=0.8)}"'):
+        after = node.truth()
     assert sum(after["cpu_s"]) - sum(before["cpu_s"]) > 0.7
     for package, zone in enumerate(("intel-rapl:0", "intel-rapl:1")):
         joules = (after["zones"][zone]["total_uj"] - before["zones"][zone]["total_uj"]) / 1e6
@@ -150,12 +161,8 @@ def test_energy_follows_cpu_time(simulate: Callable[..., Simulation]) -> None:
 def test_a_process_that_ends_unseen_is_counted(simulate: Callable[..., Simulation]) -> None:
     node = simulate()
     before = sum(node.truth()["cpu_s"])
-    many = "; ".join([f'{sys.executable} -S -c "{SPIN.format(seconds=0.03)}"'] * 20)
-    command = ["nsenter", "-t", str(node.process.pid), "-m", "-r", "bash", "-c", f"{many}; echo done; read -r"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
-        assert parent.stdout and parent.stdout.readline() == "done\n"
+    with parent_of(node, "; ".join([f'{sys.executable} -S -c "{SPIN.format(seconds=0.03)}"'] * 20)):
         assert sum(node.truth()["cpu_s"]) > before + 0.2
-        parent.communicate("\n")
 
 
 def test_counters_are_exact_while_held_and_wrap(simulate: Callable[..., Simulation]) -> None:
