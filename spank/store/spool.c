@@ -325,9 +325,24 @@ static int shared_name(struct spool *spool, const char *name, spool_visit visit,
 	return outbox_key_parse(name, cluster, &job_id, &restart_count) ? 0 : visit(context, name, NULL);
 }
 
+/* Held while the lock is taken and the words are noted, so that no note is lost between the two, or read half written.
+ */
+static void note_guard(int file, short how)
+{
+	struct flock first = {.l_type = how, .l_whence = SEEK_SET, .l_len = 1};
+
+	while (fcntl(file, F_OFD_SETLKW, &first) && errno == EINTR)
+		;
+}
+
+/* Guarded until it is closed. */
 static int writer_file(struct spool *spool)
 {
-	return openat(spool->outbox, WRITER_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	int file = openat(spool->outbox, WRITER_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+	if (file >= 0)
+		note_guard(file, F_WRLCK);
+	return file;
 }
 
 static void note_write(int file, const char *words)
@@ -336,20 +351,30 @@ static void note_write(int file, const char *words)
 		log_error("the site arguments of the node's writer could not be noted: %s", strerror(errno));
 }
 
-void spool_writer_note(struct spool *spool, const char *words)
-{
-	cleanup_close int file = writer_file(spool);
-
-	if (file >= 0)
-		note_write(file, words);
-}
-
-bool spool_writer_noted(struct spool *spool, const char *words)
+static bool note_is(struct spool *spool, const char *words)
 {
 	cleanup_free char *text = NULL;
 	size_t length;
 
 	return files_read(spool->outbox, WRITER_FILE, WORDS_MAX, &text, &length) || strcmp(text, words) == 0;
+}
+
+bool spool_writer_noted(struct spool *spool, const char *words)
+{
+	cleanup_close int file = writer_file(spool);
+
+	return note_is(spool, words);
+}
+
+bool spool_writer_note(struct spool *spool, const char *words)
+{
+	cleanup_close int file = writer_file(spool);
+
+	if (note_is(spool, words))
+		return true;
+	if (file >= 0)
+		note_write(file, words);
+	return false;
 }
 
 int spool_writer_lock(struct spool *spool, const char *words)
@@ -361,6 +386,7 @@ int spool_writer_lock(struct spool *spool, const char *words)
 	if (flock(lock, LOCK_EX | LOCK_NB))
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
 	note_write(lock, words);
+	note_guard(lock, F_UNLCK);
 	return take_descriptor(&lock);
 }
 

@@ -72,8 +72,10 @@ int spool_slot_take(struct spool *spool, unsigned wait_s);
  */
 int spool_writer_lock(struct spool *spool, const char *words);
 
-/* By which site arguments the outbox is to be drained, and whether by these. */
-void spool_writer_note(struct spool *spool, const char *words);
+/* By which site arguments the outbox is to be drained. Returns whether it was by these before. */
+bool spool_writer_note(struct spool *spool, const char *words);
+
+/* Whether the outbox is to be drained by these. */
 bool spool_writer_noted(struct spool *spool, const char *words);
 
 /*

@@ -381,9 +381,8 @@ static int lock_take(struct writer *writer)
 	const char *words = words_of(writer);
 	int lock = spool_writer_lock(&writer->spool, words);
 
-	if (lock != -EBUSY || spool_writer_noted(&writer->spool, words))
+	if (lock != -EBUSY || spool_writer_note(&writer->spool, words))
 		return lock;
-	spool_writer_note(&writer->spool, words);
 	while (lock == -EBUSY && clock_monotonic_ns() < deadline_ns) {
 		sleep_s(LOOK_S);
 		lock = spool_writer_lock(&writer->spool, words);
