@@ -33,35 +33,30 @@
 #define MPIWAIT_SLOTS_MIN    64u
 #define MPIWAIT_SLOTS_MAX    1024u
 
+/* Both halves are built by one compiler, so that root knows what the program's half can do. */
+#if defined(__x86_64__) && (defined(__clang__) || __GNUC__ >= 9)
+#define MPIWAIT_HAS_WAITPKG 1
+#else
+#define MPIWAIT_HAS_WAITPKG 0
+#endif
+#ifdef __x86_64__
+#define MPIWAIT_HAS_MWAITX 1
+#else
+#define MPIWAIT_HAS_MWAITX 0
+#endif
+
 enum mpiwait_rung {
-	MPIWAIT_RUNG_PAUSE,
-	MPIWAIT_RUNG_YIELD,
-	MPIWAIT_RUNG_UMWAIT,
-	MPIWAIT_RUNG_MWAITX,
-	MPIWAIT_RUNG_NAP,
-	MPIWAIT_RUNG_EVENT,
-	MPIWAIT_RUNG_PSTATE,
+#define RUNG(constant, ...) MPIWAIT_RUNG_##constant,
+#include "preload/rungs.def"
 	MPIWAIT_RUNG_COUNT
 };
 
-/* Both halves are built by one compiler, so that root knows what the program's half can do. */
-#if defined(__x86_64__) && (defined(__clang__) || __GNUC__ >= 9)
-#define MPIWAIT_HAS_WAITPKG
-#define MPIWAIT_RUNG_BIT_WAITPKG (1u << MPIWAIT_RUNG_UMWAIT)
-#else
-#define MPIWAIT_RUNG_BIT_WAITPKG 0u
-#endif
-#ifdef __x86_64__
-#define MPIWAIT_HAS_MWAITX
-#define MPIWAIT_RUNG_BIT_MWAITX (1u << MPIWAIT_RUNG_MWAITX)
-#else
-#define MPIWAIT_RUNG_BIT_MWAITX 0u
-#endif
-
 /* The rungs that this release can do where the node can; the others are names that policies may use already. */
-#define MPIWAIT_RUNGS_BUILT                                                                                        \
-	(1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_YIELD | 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_EVENT | \
-	 1u << MPIWAIT_RUNG_PSTATE | MPIWAIT_RUNG_BIT_WAITPKG | MPIWAIT_RUNG_BIT_MWAITX)
+enum {
+	MPIWAIT_RUNGS_BUILT = 0
+#define RUNG(constant, name, built, ...) | (built) << MPIWAIT_RUNG_##constant
+#include "preload/rungs.def"
+};
 
 /* Where the other rank of a point-to-point call is: on another node, on this one, or that is not known. */
 enum mpiwait_place { MPIWAIT_FAR, MPIWAIT_NEAR, MPIWAIT_PLACES, MPIWAIT_NOWHERE = MPIWAIT_PLACES };

@@ -15,9 +15,8 @@
 #define RANKS_MAX   UINT64_C(16777216)
 
 const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES] = {
-        [MPIWAIT_RUNG_PAUSE] = "pause",   [MPIWAIT_RUNG_YIELD] = "yield", [MPIWAIT_RUNG_UMWAIT] = "umwait",
-        [MPIWAIT_RUNG_MWAITX] = "mwaitx", [MPIWAIT_RUNG_NAP] = "nap",     [MPIWAIT_RUNG_EVENT] = "event",
-        [MPIWAIT_RUNG_PSTATE] = "pstate",
+#define RUNG(constant, name, ...) name,
+#include "preload/rungs.def"
 };
 
 /* A piece of the text, not terminated. */

@@ -7,7 +7,7 @@
  */
 #include "preload/rung/rung.h"
 
-#ifdef MPIWAIT_HAS_MWAITX
+#if MPIWAIT_HAS_MWAITX
 #include <cpuid.h>
 #include <x86intrin.h>
 

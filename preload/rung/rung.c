@@ -11,27 +11,8 @@ static bool probe_always(const struct config *config)
 }
 
 const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
-        [MPIWAIT_RUNG_PAUSE] = {.probe = probe_always, .instant = true, .doze = rung_pause_doze},
-        [MPIWAIT_RUNG_YIELD] = {.probe = probe_always, .exit_ns = 300, .doze = rung_yield_doze},
-        [MPIWAIT_RUNG_UMWAIT] = {.probe = rung_waitpkg_probe,
-                                 .exit_ns = 500,
-                                 .timed = true,
-                                 .holds_core = true,
-                                 .most_ns = rung_waitpkg_most,
-                                 .doze = rung_waitpkg_doze},
-        [MPIWAIT_RUNG_MWAITX] = {.probe = rung_mwaitx_probe,
-                                 .exit_ns = 500,
-                                 .timed = true,
-                                 .holds_core = true,
-                                 .doze = rung_mwaitx_doze},
-        [MPIWAIT_RUNG_NAP] = {.probe = probe_always,
-                              .exit_ns = 10000,
-                              .timed = true,
-                              .doze = rung_nap_doze,
-                              .leave = rung_nap_leave},
-        [MPIWAIT_RUNG_EVENT] =
-                {.probe = rung_event_probe, .exit_ns = 10000, .timed = true, .woken = true, .doze = rung_event_doze},
-        [MPIWAIT_RUNG_PSTATE] = {.probe = rung_pstate_probe, .leave = rung_pstate_leave},
+#define RUNG(constant, name, built, ...) [MPIWAIT_RUNG_##constant] = {__VA_ARGS__},
+#include "preload/rungs.def"
 };
 
 uint32_t rung_available(const struct config *config)

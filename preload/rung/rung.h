@@ -1,7 +1,7 @@
 /*
  * The rungs: the ways to spend the time until the next look, shallow to deep in the order of enum mpiwait_rung.
  *
- * Invariant: a rung is one row of rung_table (rung.c) and one file; nothing else knows them apart. A rung never
+ * Invariant: a rung is one row of preload/rungs.def and one file; nothing else knows them apart. A rung never
  * fails: what cannot be done now returns early, and the wait polls again.
  */
 #ifndef MPIWAIT_PRELOAD_RUNG_H

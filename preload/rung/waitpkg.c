@@ -8,7 +8,7 @@
  */
 #include "preload/rung/rung.h"
 
-#ifdef MPIWAIT_HAS_WAITPKG
+#if MPIWAIT_HAS_WAITPKG
 #include <cpuid.h>
 #include <immintrin.h>
 

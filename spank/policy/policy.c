@@ -16,9 +16,8 @@
 #define PSTATE_AFTER_NS 5000000 /* without pstate_after_us */
 
 static const char *const rung_names[MPIWAIT_RUNG_COUNT] = {
-        [MPIWAIT_RUNG_PAUSE] = "pause",   [MPIWAIT_RUNG_YIELD] = "yield", [MPIWAIT_RUNG_UMWAIT] = "umwait",
-        [MPIWAIT_RUNG_MWAITX] = "mwaitx", [MPIWAIT_RUNG_NAP] = "nap",     [MPIWAIT_RUNG_EVENT] = "event",
-        [MPIWAIT_RUNG_PSTATE] = "pstate",
+#define RUNG(constant, name, ...) name,
+#include "preload/rungs.def"
 };
 
 const char *policy_rung_name(unsigned rung)
