@@ -47,7 +47,7 @@
 
 #define CONFIG_NEAR_MAX 128 /* ranges of tasks */
 
-#define CONFIG_RUNG_BYTES 8
+#define CONFIG_RUNG_BYTES 16
 
 enum config_cpufreq { CONFIG_CPUFREQ_NONE, CONFIG_CPUFREQ_LEASE, CONFIG_CPUFREQ_FILE };
 
