@@ -14,7 +14,7 @@
 
 #include "preload/stats.h"
 #include "spank/base/error.h"
-#include "spank/record/parts/wait.h"
+#include "spank/record/waits/wait.h"
 
 #define SLOTS_RANK_MAX (1 << 24) /* a rank or a world size is below this */
 

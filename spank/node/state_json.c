@@ -7,7 +7,7 @@
 #include "spank/base/memory.h"
 #include "spank/record/parts/csv.h"
 #include "spank/record/parts/policy.h"
-#include "spank/record/parts/wait.h"
+#include "spank/record/waits/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -19,9 +19,9 @@
 #include "spank/record/parts/grant.h"
 #include "spank/record/parts/power.h"
 #include "spank/record/parts/throttle.h"
-#include "spank/record/parts/wait.h"
 #include "spank/record/parts/watts.h"
 #include "spank/record/run.h"
+#include "spank/record/waits/wait.h"
 
 #define NODE_RECORD_MAX       (4 * 1024 * 1024) /* bytes */
 #define RECORD_NODE_NAME_MAX  64

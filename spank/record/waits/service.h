@@ -3,8 +3,8 @@
  * part, and which calls kept the CPU busy without an idle call. Pure; one set of names for the segment, a node's record
  * and the job's.
  */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_SERVICE_H
-#define MPIWAIT_SPANK_RECORD_PARTS_SERVICE_H
+#ifndef MPIWAIT_SPANK_RECORD_WAITS_SERVICE_H
+#define MPIWAIT_SPANK_RECORD_WAITS_SERVICE_H
 
 #include <jansson.h>
 #include <stdbool.h>

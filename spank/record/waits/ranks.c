@@ -1,4 +1,4 @@
-#include "spank/record/parts/ranks.h"
+#include "spank/record/waits/ranks.h"
 
 #include "preload/stats.h"
 #include "spank/base/cleanup.h"

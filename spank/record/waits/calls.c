@@ -1,4 +1,4 @@
-#include "spank/record/parts/calls.h"
+#include "spank/record/waits/calls.h"
 
 #include "spank/base/json.h"
 #include "spank/base/memory.h"

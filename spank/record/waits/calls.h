@@ -1,6 +1,6 @@
 /* Which MPI functions waited, in records: written by a node, read, added up, printed in the job's "by_call". Pure. */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_CALLS_H
-#define MPIWAIT_SPANK_RECORD_PARTS_CALLS_H
+#ifndef MPIWAIT_SPANK_RECORD_WAITS_CALLS_H
+#define MPIWAIT_SPANK_RECORD_WAITS_CALLS_H
 
 #include <jansson.h>
 #include <stdbool.h>

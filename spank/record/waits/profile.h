@@ -2,8 +2,8 @@
  * What the calls of a profiled job did: times, bytes and message sizes by MPI function, from the nodes' records into
  * the job's. Pure. A node's part of it is hostile input.
  */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_PROFILE_H
-#define MPIWAIT_SPANK_RECORD_PARTS_PROFILE_H
+#ifndef MPIWAIT_SPANK_RECORD_WAITS_PROFILE_H
+#define MPIWAIT_SPANK_RECORD_WAITS_PROFILE_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -7,8 +7,8 @@
  * The job's are exact while they fit. Where they do not, the record has quantiles (each is the wait of one rank, the
  * nearest by order) and the ranks that waited most and least.
  */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_RANKS_H
-#define MPIWAIT_SPANK_RECORD_PARTS_RANKS_H
+#ifndef MPIWAIT_SPANK_RECORD_WAITS_RANKS_H
+#define MPIWAIT_SPANK_RECORD_WAITS_RANKS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
-#include "spank/record/parts/service.h"
+#include "spank/record/waits/service.h"
 
 #include "spank/base/json.h"
-#include "spank/record/parts/calls.h"
 #include "spank/record/parts/number.h"
+#include "spank/record/waits/calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

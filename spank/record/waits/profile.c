@@ -1,9 +1,9 @@
-#include "spank/record/parts/profile.h"
+#include "spank/record/waits/profile.h"
 
 #include "spank/base/json.h"
 #include "spank/base/memory.h"
-#include "spank/record/parts/calls.h"
 #include "spank/record/parts/number.h"
+#include "spank/record/waits/calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,18 +4,18 @@
  * What single ranks, functions, hooks and the profile have to say are parts of their own; here are what is a sum over
  * the ranks and nothing else, one row each of record_fields.def, and what is made of them.
  */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_WAIT_H
-#define MPIWAIT_SPANK_RECORD_PARTS_WAIT_H
+#ifndef MPIWAIT_SPANK_RECORD_WAITS_WAIT_H
+#define MPIWAIT_SPANK_RECORD_WAITS_WAIT_H
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "preload/stats.h"
-#include "spank/record/parts/calls.h"
-#include "spank/record/parts/profile.h"
-#include "spank/record/parts/ranks.h"
-#include "spank/record/parts/service.h"
+#include "spank/record/waits/calls.h"
+#include "spank/record/waits/profile.h"
+#include "spank/record/waits/ranks.h"
+#include "spank/record/waits/service.h"
 
 /* Sums of which the job's record has the fields of that name, WAIT_late, and of which it only has what is made of them.
  */

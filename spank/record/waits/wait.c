@@ -1,4 +1,4 @@
-#include "spank/record/parts/wait.h"
+#include "spank/record/waits/wait.h"
 
 #include "spank/base/json.h"
 #include "spank/record/parts/number.h"
