@@ -21,12 +21,16 @@
 #include <stdint.h>
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
-#define MPIWAIT_VERSION      4u
-#define MPIWAIT_LANES        8u     /* threads of one rank that are told apart */
-#define MPIWAIT_RUNGS        8u     /* room for enum mpiwait_rung */
-#define MPIWAIT_CALLS        256u   /* room for the rows of mpi_calls.def */
-#define MPIWAIT_SIZES        40u    /* classes of message sizes: 0 bytes, then by powers of two, the last one open */
-#define MPIWAIT_SIZES_ROOM   64u    /* the last one is what is counted there and beyond */
+#define MPIWAIT_VERSION      5u
+#define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
+#define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
+#define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
+#define MPIWAIT_SIZES        40u  /* classes of message sizes: 0 bytes, then by powers of two, the last one open */
+#define MPIWAIT_SIZES_ROOM   64u  /* the last one is what is counted there and beyond */
+#define MPIWAIT_PHASES       16u  /* phases of the program that a rank tells apart */
+#define MPIWAIT_PHASE_NONE   0u   /* the place of what is in no phase; that of the phase level[i] is i + 1 */
+#define MPIWAIT_PHASE_OTHER  (MPIWAIT_PHASES + 1u)
+#define MPIWAIT_PHASE_PLACES (MPIWAIT_PHASES + 2u)
 #define MPIWAIT_WORDS        16384u /* CPUs that may ask for a frequency */
 #define MPIWAIT_WORDS_OFFSET 4096u
 #define MPIWAIT_SLOTS_OFFSET (MPIWAIT_WORDS_OFFSET + 8u * MPIWAIT_WORDS)
@@ -105,6 +109,12 @@ struct mpiwait_call_stats {
 	uint64_t bytes;         /* handed to the calls that succeeded, under profile only */
 };
 
+/* The waits of a phase of the program, under profile only. */
+struct mpiwait_phase_stats {
+	uint64_t waits;
+	uint64_t wait_ns;
+};
+
 struct mpiwait_lane {
 	uint32_t tid;
 	uint32_t open_call;     /* row index + 1 of the call that waits now, 0: none */
@@ -129,8 +139,19 @@ struct mpiwait_lane {
 	uint64_t foreseen;                        /* waits, or parts of one, that there was such a nap in */
 	uint64_t unforeseen;                      /* those of 100 us and more that there was none in */
 	uint64_t reserved_places[8];
+	struct mpiwait_phase_stats phases[MPIWAIT_PHASE_PLACES];
+	uint64_t reserved_phases[12];
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
 } __attribute__((aligned(128)));
+
+/* What the program calls its phases, and how long it was in them, under profile only: preload/process/phase.h. */
+struct mpiwait_phases {
+	uint64_t since_ns;             /* CLOCK_MONOTONIC when the latest began; 0: nothing was profiled */
+	uint32_t place;                /* its place */
+	int32_t level[MPIWAIT_PHASES]; /* their numbers, in the order in which they were met; 0: none yet */
+	uint32_t reserved;
+	uint64_t time_ns[MPIWAIT_PHASE_PLACES]; /* in those before the latest */
+};
 
 struct mpiwait_slot {
 	uint32_t pid; /* the claiming process; a forked child never writes */
@@ -144,7 +165,8 @@ struct mpiwait_slot {
 	uint64_t start_ns;     /* CLOCK_MONOTONIC after Init returned */
 	uint64_t end_ns;       /* CLOCK_MONOTONIC at Finalize, 0: not reached */
 	uint64_t slowdown_ppm; /* what the account allows; 0: there is none */
-	uint64_t reserved[9];
+	struct mpiwait_phases phases;
+	uint64_t reserved[13];
 	struct mpiwait_lane lane[MPIWAIT_LANES];
 } __attribute__((aligned(128)));
 
@@ -157,10 +179,12 @@ _Static_assert(sizeof(struct mpiwait_header) == 64, "layout of the stats segment
 _Static_assert(sizeof(struct mpiwait_call_stats) == 64, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, naps) == 128, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_lane, place_bytes) == 256, "layout of the stats segment");
-_Static_assert(offsetof(struct mpiwait_lane, calls) == 384, "layout of the stats segment");
-_Static_assert(sizeof(struct mpiwait_lane) == 384 + 64 * MPIWAIT_CALLS, "layout of the stats segment");
-_Static_assert(offsetof(struct mpiwait_slot, lane) == 128, "layout of the stats segment");
-_Static_assert(sizeof(struct mpiwait_slot) == 128 + MPIWAIT_LANES * sizeof(struct mpiwait_lane),
+_Static_assert(offsetof(struct mpiwait_lane, phases) == 384, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_lane, calls) == 768, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_lane) == 768 + 64 * MPIWAIT_CALLS, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_slot, phases) == 56, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_slot, lane) == 384, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_slot) == 384 + MPIWAIT_LANES * sizeof(struct mpiwait_lane),
                "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_sizes) == 8 * 64 * 256, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_sizes) % 4096 == 0, "one slot's sizes share no page with another's");

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 VOLUMES = "NONE|FIRST|SECOND|EACH|LOCAL|NEIGHBOR|NEIGHBOR_EACH|ONE"
 ROW = re.compile(
-    r"^CALL\((\w+), (\d+), (?:WAIT|TIME|MARK), (NEWER_)?(LARGE|PLAIN), \w+, "
+    r"^CALL\((\w+), (\d+), (?:WAIT|TIME|MARK), (NEWER_)?(LARGE|PLAIN|VARIADIC), \w+, "
     rf'"([bnNVotTpcwfrRqkQ.]*)", ({VOLUMES})\)$', re.M)
 PROTOTYPE = re.compile(r"\bint\s+(MPI_\w+)\s*\(")
 COMPILERS = ["mpicc", "mpicc.openmpi", "mpicc.mpich", "mpicc_abi"]
@@ -51,7 +51,7 @@ LOCAL = [
     r"Graph_(get|map|neighbors|neighbors_count)", r"Graphdims_get", r"Dist_graph_neighbors(_count)?", r"Topo_test",
     r"Comm_(compare|group|rank|size|remote_group|remote_size|test_inter|get_parent)", r"Win_(attach|detach)",
     r"Win_(get_group|shared_query)(_c)?", r"File_get_(amode|atomicity|byte_offset|group|info|position|size|view)",
-    r"File_get_type_extent(_c)?", r"File_seek", r"Register_datarep(_c)?", r"Reduce_local(_c)?", r"Pcontrol",
+    r"File_get_type_extent(_c)?", r"File_seek", r"Register_datarep(_c)?", r"Reduce_local(_c)?",
     r"Session_(get_\w+|set_info)", r"(Open|Close)_port", r"(Publish|Unpublish|Lookup)_name",
     r"Initialized", r"Finalized", r"Is_thread_main", r"Query_thread", r"NULL_\w+", r"DUP_FN",
 ]
@@ -121,7 +121,8 @@ def prototypes_read(path: Path) -> dict[str, list[str]]:
             at += 1
         parameters = [text[start + 1:end] for start, end in zip(commas, [*commas[1:], at - 1])]
         nothing = text[match.end():at - 1].strip() in ("", "void")
-        calls[match[1][4:]] = [] if nothing else [type_of(parameter) for parameter in parameters]
+        named = [parameter for parameter in parameters if parameter.strip() != "..."]
+        calls[match[1][4:]] = [] if nothing else [type_of(parameter) for parameter in named]
     return calls
 
 

@@ -41,6 +41,7 @@ struct process {
 	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
 	uint32_t burst;           /* quiet polls that it takes before time may be spent */
 	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
+	uint32_t phase;           /* the place of the program's, in the tables of stats.h: phase.h */
 	bool silent;              /* the runtime does not say when it has made progress */
 	bool threaded;            /* a second thread has called MPI */
 	bool starting;            /* inside the first Init */

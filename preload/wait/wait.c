@@ -229,6 +229,15 @@ static uint64_t others_used(const struct wait *wait, uint64_t sampled_ns, uint64
 	return (uint64_t)((double)used_ns / (double)since_ns * (double)sampled_ns);
 }
 
+/* Another thread may tell the phase meanwhile. */
+static void phase_add(struct mpiwait_lane *lane, uint64_t wait_ns)
+{
+	struct mpiwait_phase_stats *phase = &lane->phases[__atomic_load_n(&process.phase, __ATOMIC_RELAXED)];
+
+	phase->waits++;
+	phase->wait_ns += wait_ns;
+}
+
 /* The CPU time is read later than the last poll: of the little beyond it, nothing is counted. */
 static void sample_add(const struct wait *wait)
 {
@@ -257,6 +266,8 @@ void wait_close(struct wait *wait)
 	call->wait_ns += wait_ns;
 	if (wait_ns > call->longest_ns)
 		call->longest_ns = wait_ns;
+	if (process_mode() & PROCESS_PROFILES)
+		phase_add(lane, wait_ns);
 	lane->idle_polls += wait->polls;
 	if (wait->sample_ns != 0)
 		sample_add(wait);

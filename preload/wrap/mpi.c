@@ -12,6 +12,8 @@
 #define NEWER_C(name, arguments, kind, group, signature, volume) \
 	LATER_WRAPPER(MPI_##name##_c, name, arguments, kind, group, signature, volume, NAME_MPI_LARGE)
 
+#define VARIADIC(name, ...) VARIADIC_WRAPPER(MPI_##name, name, NAME_MPI)
+
 #define PLAIN(...)       EVERYWHERE(__VA_ARGS__)
 #define LARGE(...)       EVERYWHERE(__VA_ARGS__) NEWER_C(__VA_ARGS__)
 #define NEWER_PLAIN(...) NEWER(__VA_ARGS__)

@@ -12,6 +12,8 @@
 #define NEWER_C(name, arguments, kind, group, signature, volume) \
 	LATER_WRAPPER(PMPI_##name##_c, name, arguments, kind, group, signature, volume, NAME_PMPI_LARGE)
 
+#define VARIADIC(name, ...) VARIADIC_WRAPPER(PMPI_##name, name, NAME_PMPI)
+
 #define PLAIN(...)       EVERYWHERE(__VA_ARGS__)
 #define LARGE(...)       EVERYWHERE(__VA_ARGS__) NEWER_C(__VA_ARGS__)
 #define NEWER_PLAIN(...) NEWER(__VA_ARGS__)

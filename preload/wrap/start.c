@@ -13,6 +13,7 @@
 #include "preload/mpi/next.h"
 #include "preload/mpi/query.h"
 #include "preload/process/clock.h"
+#include "preload/process/phase.h"
 #include "preload/process/process.h"
 #include "preload/process/segment.h"
 #include "preload/rung/rung.h"
@@ -151,8 +152,10 @@ static void process_start(enum call_row row)
 		rank_find(slot);
 	policy_set();
 	query_resolve();
-	if (process.config.profile)
+	if (process.config.profile) {
 		sizes_start(slot, sizes);
+		phase_start();
+	}
 	if (process.config.shared)
 		process_flag(MPIWAIT_FLAG_SHARED_CORES);
 	if (process.config.rungs & ~process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT)

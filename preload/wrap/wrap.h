@@ -13,6 +13,7 @@
 
 #include "preload/mpi/calls.h"
 #include "preload/mpi/next.h"
+#include "preload/process/phase.h"
 #include "preload/process/process.h"
 #include "preload/wait/entry.h"
 #include "preload/wait/loop.h"
@@ -242,6 +243,34 @@ typedef uintptr_t word;
 		BODY_##kind(name, INVOKE_##kind(name, next(ARGUMENTS_##arguments), arguments, variant), GROUP_##group, \
 		            arguments, signature, VOLUME_##volume, variant);                                           \
 		return code;                                                                                           \
+	}
+
+/*
+ * MPI_Pcontrol(level, ...). What follows the level is for the tool behind us, of any number and any type. All registers
+ * in which arguments may lie are named here, and handed on by a call of the variadic type: only by that is the callee
+ * told on x86-64, in al, that there may be floating-point numbers. On ppc64le the words have these too. What a caller
+ * had to put on its stack, more than five arguments after the level, is not handed on.
+ */
+#if defined(__x86_64__) || defined(__aarch64__)
+#define REST_FLOATS       , double f0, double f1, double f2, double f3, double f4, double f5, double f6, double f7
+#define REST_FLOATS_GIVEN , f0, f1, f2, f3, f4, f5, f6, f7
+#else
+#define REST_FLOATS
+#define REST_FLOATS_GIVEN
+#endif
+
+#define VARIADIC_WRAPPER(symbol, name, variant)                                                 \
+	__attribute__((visibility("default"))) int symbol(PARAMETERS_6 REST_FLOATS);            \
+	int symbol(PARAMETERS_6 REST_FLOATS)                                                    \
+	{                                                                                       \
+		int (*next)(int, ...) = (int (*)(int, ...))next_get(NEXT_INDEX(name, variant)); \
+		uint32_t kind = wait_mark(ROW_##name, false, HERE);                             \
+		int code = next((int)a0, a1, a2, a3, a4, a5 REST_FLOATS_GIVEN);                 \
+                                                                                                \
+		wait_unmark(kind);                                                              \
+		if (code == 0)                                                                  \
+			phase_tell((int)a0);                                                    \
+		return code;                                                                    \
 	}
 
 /*

@@ -3,24 +3,18 @@
 #include "preload/budget/account.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/json.h"
+#include "spank/node/bounds.h"
+#include "spank/node/phases.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define COUNT_MAX  UINT64_C(1000000000000000)
 #define BYTES_MAX  UINT64_C(1000000000000000000)
 #define SUM_MAX    UINT64_C(1000000000000000000) /* what the reader of a node's record takes */
 #define UNSEEN_MAX 1000000u
 
 #define PPM 1000000
-
-/* Counts and times of one reading are bounded by these. */
-struct bounds {
-	uint64_t begun_ns;
-	uint64_t now_ns;
-	bool exceeded;
-};
 
 static const char *const call_names[] = {
 #define CALL(name, ...) "MPI_" #name,
@@ -48,19 +42,6 @@ const char *slots_call_name(size_t row)
 	return row < CALL_NAMES ? call_names[row] : "other";
 }
 
-static uint64_t bounded(struct bounds *bounds, uint64_t value, uint64_t most)
-{
-	if (value <= most)
-		return value;
-	bounds->exceeded = true;
-	return most;
-}
-
-static uint64_t bounded_ns(struct bounds *bounds, uint64_t value)
-{
-	return bounded(bounds, value, bounds->now_ns - bounds->begun_ns);
-}
-
 static void add_upto(uint64_t *sum, uint64_t value, uint64_t most)
 {
 	*sum = value > most - *sum ? most : *sum + value;
@@ -73,7 +54,7 @@ static void add(uint64_t *sum, uint64_t value)
 
 static void count(uint64_t *sum, uint64_t value, struct bounds *bounds)
 {
-	add(sum, bounded(bounds, value, COUNT_MAX));
+	add(sum, bounded(bounds, value, BOUNDS_COUNT_MAX));
 }
 
 static int read_at(int segment, void *buffer, size_t size, uint64_t offset)
@@ -137,10 +118,9 @@ static void open_add(struct slots *slots, struct slots_rank *rank, const struct 
 {
 	struct mpiwait_call_stats open = {.waits = 1};
 
-	if (lane->open_call == 0 || lane->open_call > MPIWAIT_CALLS || lane->open_last_ns <= lane->open_since_ns)
-		return;
-	open.wait_ns = open.longest_ns = lane->open_last_ns - lane->open_since_ns;
-	call_add(&slots->call[lane->open_call - 1], rank, &open, bounds);
+	open.wait_ns = open.longest_ns = open_wait_ns(lane);
+	if (open.wait_ns > 0)
+		call_add(&slots->call[lane->open_call - 1], rank, &open, bounds);
 }
 
 /* No more than every CPU there can be. */
@@ -270,6 +250,7 @@ static int slot_add(struct slots *slots, int segment, uint32_t index, uint32_t r
 	}
 	if (profiled)
 		result = sizes_add(slots, segment, mpiwait_sizes_offset(room, index), &bounds);
+	phases_add(&slots->phases, slot, lanes, rank->rank, &bounds);
 	slots->profiled |= profiled;
 	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
 		slots->flagged[flag] += slot->flags >> flag & 1;
@@ -402,6 +383,7 @@ json_t *slots_to_json(const struct slots *slots)
 	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait));
 	service_set(slots, &wait.service);
 	record_wait_write(json, &wait);
+	record_phases_write(json, &slots->phases);
 	json_object_set_new(json, "calls", calls_to_json(slots));
 	if (slots->profiled)
 		json_object_set_new(json, "profile", profile_to_json(slots));

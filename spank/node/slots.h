@@ -47,7 +47,8 @@ struct slots {
 	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point to point, where the peer's node is known */
 	uint64_t forecast[SERVICE_FORECAST_COUNT];
 	uint64_t polls[MPIWAIT_HOOKS];
-	uint64_t flagged[SERVICE_FLAGS];       /* ranks, by bit of mpiwait_slot.flags */
+	uint64_t flagged[SERVICE_FLAGS]; /* ranks, by bit of mpiwait_slot.flags */
+	struct record_phases phases;
 	struct slots_call call[MPIWAIT_CALLS]; /* by row of mpi_calls.def */
 	struct slots_rank rank[];
 };

@@ -30,6 +30,7 @@ FIRST = "0.1"
 """The first release."""
 WHO = {"ROOT": "by root", "RANKS": "by the ranks", "MODEL": "by the model"}
 MPI_FUNCTION = "^(MPI_[A-Za-z_]+|other)$"
+PHASE = "^([1-9][0-9]{0,9}|none|other)$"
 CSV_FAILURES = ("^(no such directory|no permission to write there|no space left|not done within ten seconds|killed|"
                 "failed, see the node's log)$")
 POLICY_NAME = {"type": "string", "pattern": "^[a-z][a-z0-9_-]*$", "maxLength": 31}
@@ -85,12 +86,14 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
 """What a value may be, and its unit. A word in capitals stands for the object of that name."""
 PARTS = {"dropped_zones": "DROPPED", "spun_calls": "SPUN", "policy": "POLICY", "rank_wait": "RANK_WAIT"}
 """The objects that a type is made of."""
-AGAIN = {("WAIT", "max"), ("STEP", "policy")}
+AGAIN = {("WAIT", "max"), ("PHASE", "max"), ("STEP", "policy")}
 """Fields of an object that another one has explained."""
 OBJECTS: dict[str, Any] = {
     "one": lambda name: name,
     "null_or": lambda name: {"oneOf": [{"type": "null"}, name]},
     "list": lambda name: {"type": "array", "items": name},
+    "by_phase": lambda name: {"type": "object", "maxProperties": 18, "patternProperties": {PHASE: name},
+                              "additionalProperties": False},
     "by_call": lambda name: {"type": "object", "patternProperties": {MPI_FUNCTION: name},
                              "additionalProperties": False},
 }

@@ -269,6 +269,21 @@ def test_a_profile_has_times_bytes_and_sizes(cluster: Cluster) -> None:
     assert "profile" not in jobs.record(cluster, plain)["wait"]
 
 
+def test_waits_are_told_by_the_phases_that_the_program_names(cluster: Cluster) -> None:
+    """Ten waits for rank 0 in phase 3, five for rank 3 in phase 4; what follows a level is in no record."""
+    job, _ = jobs.srun(cluster, ["-N2", "-n4", "--mpi-wait-policy=nap,profile", f"{PROGRAMS}/phases"])
+    wait = jobs.record(cluster, job)["wait"]
+    phases = wait["phases"]
+    assert set(phases) == {"3", "4", "none"} and "business" not in json.dumps(wait)
+    assert sum(phase["waits"] for phase in phases.values()) == sum(call["waits"] for call in wait["by_call"].values())
+    assert phases["3"]["time_s"] >= 4 * 9 * 0.02 and phases["4"]["time_s"] >= 4 * 4 * 0.02
+    assert 0 < phases["3"]["max"]["s"] <= phases["3"]["wait_s"] <= phases["3"]["time_s"]
+    text = cluster.node_run("submit", ["/opt/mpi-wait/bin/mpi-wait", "report", str(job)]).stdout
+    assert "Phases ──" in text
+    plain, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{PROGRAMS}/phases"])
+    assert "phases" not in jobs.record(cluster, plain)["wait"]
+
+
 @pytest.mark.parametrize(
     ("distribution", "within", "between"), [("block", 2, 6), ("cyclic", 4, 4)]
 )

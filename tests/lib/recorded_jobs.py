@@ -271,7 +271,10 @@ def profile() -> RecordedJob:
         "MPI_Irecv": [32_000, 0, 0, 4_200_000_000, [0] * 18 + [32_000]],
     }
     measured = {"asked": "profile", "used": "profile", "why": "", "by": "job"}
-    wait = {"profile": calls, "places": [3_000_000_000, 1_200_000_000], "naps": 0, "late": 0, "late_us": 0}
+    phases = [[3, 205_000_000, 34_000, 25_000_000, 7_100_000, 3], [4, 33_000_000, 450, 9_500_000, 2_900_000, 2],
+              [0, 2_000_000, 60, 900_000, 300_000, 0]]
+    wait = {"profile": calls, "phases": phases, "places": [3_000_000_000, 1_200_000_000],
+            "naps": 0, "late": 0, "late_us": 0}
     return _job(4712, "cfd", _spread([9.0 + 0.3 * _noise(rank) for rank in range(8)], 2, 0.0), 62.0, wait=wait,
                 changes={"policy": measured})
 

@@ -3,13 +3,36 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.lib.record_tools import driver
 
-HEADER, SLOTS, LANE, CALLS, CALL, SIZES = 64, 4096 + 8 * 16384, 384 + 64 * 256, 256, 64, 8 * 64 * 256
-SLOT = 128 + 8 * LANE
+HEADER, SLOTS, CALLS, CALL, SIZES = 64, 4096 + 8 * 16384, 256, 64, 8 * 64 * 256
+HEAD, LANE_HEAD = 384, 768
+LANE = LANE_HEAD + CALL * CALLS
+SLOT = HEAD + 8 * LANE
 MAGIC = 0x315441545357504D
+
+
+@dataclass
+class Phases:
+    """What a slot says of the program's phases, and its lane: [waits, wait_ns] by place."""
+
+    since_ns: int = 0
+    place: int = 0
+    level: Sequence[int] = ()
+    time_ns: Sequence[int] = ()
+    waits: Sequence[tuple[int, int]] = ()
+
+    def head(self) -> bytes:
+        level = struct.pack(f"<{len(self.level)}i", *self.level).ljust(68, b"\0")
+        times = struct.pack(f"<{len(self.time_ns)}Q", *self.time_ns)
+        return struct.pack("<QI", self.since_ns, self.place) + level + times
+
+    def lane(self) -> bytes:
+        return b"".join(struct.pack("<QQ", *pair) for pair in self.waits)
 
 
 def segment(
@@ -17,7 +40,7 @@ def segment(
 ) -> bytes:
     fields = {
         "magic": MAGIC,
-        "version": 4,
+        "version": 5,
         "header_size": HEADER,
         "slot_size": SLOT,
         "slot_count": slots,
@@ -63,13 +86,16 @@ def slot(
     forecast: tuple[int, ...] = (),
     sampled_ns: int = 400,
     threads_ns: int = 0,
+    phases: Phases | None = None,
 ) -> bytes:
     head = struct.pack("<IIiiIIIIQQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end, slowdown_ppm)
-    head = head.ljust(128, b"\0")
+    phases = phases or Phases()
+    head = (head + phases.head()).ljust(HEAD, b"\0")
     lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, sampled_ns, 40)
     lane = (lane + struct.pack("<8Q", 0, 0, 0, loop_polls, 0, 0, 0, threads_ns)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
     lane += struct.pack(f"<3Q{len(forecast)}Q", far, near, 0, *forecast).ljust(128, b"\0")
+    lane += phases.lane().ljust(384, b"\0")
     calls = bytearray(CALL * CALLS)
     call = (10, 3, wait_ns, wait_ns // 2, time_ns, burned_ns, burned_cpu_ns, handed)
     struct.pack_into("<8Q", calls, CALL * row, *call)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..record.record import RankWait, Record, Wait
+from ..record.ends import RankWait
+from ..record.record import Record, Wait
 from ..text.units import plural, safe
 
 FEW = 4  # more nodes than this are no hint at any of them

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..record.csv_files import csv_notes
-from ..record.record import Policy, RankWait, Record, Step, Wait
+from ..record.ends import RankWait
+from ..record.record import Policy, Record, Step, Wait
 from ..text.units import duration, plural, safe
 from .imbalance import imbalance_of, steps_of_ranks
 from .power import throttle_notes

@@ -15,6 +15,8 @@ from typing import Any
 
 from ..text.errors import Refusal
 from .csv_files import CsvFiles, csv_files
+from .ends import STEP, RankWait, listed, rank_wait
+from .phases import Phase, phases_of
 from .places import nodes_of_places
 from .profiled import CALL, PointToPoint, ProfiledCall, point_to_point, profiled_calls
 from .reader import NUMBER_MAX, SECONDS_MAX, Reader, damaged, number_of
@@ -23,7 +25,6 @@ VERSION = 1
 COUNTS_MAX = 32
 POWER_MAX = 64
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
-_STEP = re.compile(r"batch|extern|interactive|[0-9]{1,10}")
 
 
 @dataclass(frozen=True)
@@ -45,14 +46,6 @@ class Energy:
     gaps: int
     dropped: list[str]
     power: list[float | None]  # watts in equal parts of the job's time, None: not known; empty: not sampled
-
-
-@dataclass(frozen=True)
-class RankWait:
-    rank: int
-    seconds: float
-    node: str
-    step: str = ""  # where several steps ran MPI
 
 
 @dataclass(frozen=True)
@@ -92,6 +85,7 @@ class Wait:
     most: RankWait
     calls: list[Call]
     profile: list[ProfiledCall]
+    phases: list[Phase]  # under profile, where the program names them
     point_to_point: PointToPoint | None  # under profile, of steps of several nodes
     per_rank: list[float]
     per_rank_asleep: list[float]
@@ -218,15 +212,6 @@ def _grant(reader: Reader) -> Grant:
     )
 
 
-def _rank_wait(reader: Reader) -> RankWait:
-    step = reader.text("step", _STEP) if "step" in reader.value else ""
-    return RankWait(reader.integer("rank", -1), reader.number("s", SECONDS_MAX), reader.text("node"), step)
-
-
-def _listed(value: Any, where: str) -> RankWait:
-    return _rank_wait(Reader(value, where))
-
-
 def _calls(reader: Reader) -> list[Call]:
     calls = []
     for name in reader.value:
@@ -279,17 +264,18 @@ def _wait(reader: Reader) -> Wait:
         ranks=figures["ranks"],
         total=figures["total_s"],
         mean=figures["mean_s"],
-        least=_rank_wait(reader.object("min")),
-        most=_rank_wait(reader.object("max")),
+        least=rank_wait(reader.object("min")),
+        most=rank_wait(reader.object("max")),
         calls=_calls(reader.object("by_call")),
         profile=profiled_calls(reader.maybe_object("profile")),
+        phases=phases_of(reader.maybe_object("phases")),
         point_to_point=point_to_point(reader.maybe_object("point_to_point")),
         per_rank=per_rank,
         per_rank_asleep=asleep,
         per_rank_nodes=nodes_of_places(reader, "per_rank_nodes", len(per_rank)),
         quantiles=quantiles,
-        least_ranks=reader.items("least", _listed, required=False),
-        most_ranks=reader.items("most", _listed, required=False),
+        least_ranks=reader.items("least", listed, required=False),
+        most_ranks=reader.items("most", listed, required=False),
         share=figures.get("share"),
         asleep=figures.get("asleep_s"),
         cpu_share=figures.get("cpu_share"),
@@ -313,7 +299,7 @@ def _step(value: Any, where: str) -> Step:
     reader = Reader(value, where)
     policy = reader.maybe_object("policy")
     return Step(
-        id=reader.text("id", _STEP),
+        id=reader.text("id", STEP),
         ranks=reader.integer("ranks"),
         wait=reader.number("wait_s", SECONDS_MAX),
         policy=_policy(policy) if policy else None,

@@ -1,14 +1,15 @@
-"""The tables of a report: MPI calls, their profile, and the job's steps."""
+"""The tables of a report: MPI calls, their profile, the program's phases, and the job's steps."""
 
 from __future__ import annotations
 
 from rich.text import Text
 
+from ..record.phases import Phase
 from ..record.profiled import PointToPoint, ProfiledCall
 from ..record.record import Call, Step
 from ..text.bars import bar, split_bar
 from ..text.canvas import TRANSFER, WAITING, Canvas
-from ..text.units import bytes_class, core_time, count, duration, percent, scaled, sizes_line
+from ..text.units import bytes_class, core_time, count, duration, percent, safe, scaled, sizes_line
 
 BAR_WIDTH = 24
 CALL_WIDTH = 66  # of the tables without their bars, with room for most names
@@ -103,6 +104,30 @@ def _sizes(canvas: Canvas, call: ProfiledCall) -> None:
         for least, number in call.sizes.items()
     ]
     canvas.distribution(f"How many bytes {call.name} hands over:", rows)
+
+
+def _waits_most(phase: Phase) -> str:
+    if phase.most is None:
+        return ""
+    rank = f"rank {phase.most.rank}" if phase.most.rank >= 0 else "a rank"
+    return f"{rank} on {safe(phase.most.node, 16)}, {duration(phase.most.seconds)}"
+
+
+def draw_phases(canvas: Canvas, phases: list[Phase]) -> None:
+    """What the program names by MPI_Pcontrol."""
+    canvas.heading("Phases")
+    rows = [
+        [
+            phase.name,
+            core_time(phase.time),
+            count(phase.waits),
+            core_time(phase.seconds),
+            percent(min(1.0, phase.seconds / phase.time)) if phase.time else "",
+            _waits_most(phase),
+        ]
+        for phase in phases
+    ]
+    canvas.table(["phase", "time", "waits", "waited", "share", "waits most"], rows, left=(0, 5), drop=(5, 2, 1))
 
 
 def draw_steps(canvas: Canvas, steps: list[Step], policy: str) -> None:

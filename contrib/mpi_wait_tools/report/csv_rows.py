@@ -87,6 +87,12 @@ def _of_calls(wait: Wait) -> Iterator[Row]:
         yield "profile", profiled.name, "bytes", profiled.bytes, "B"
         for least, number in profiled.sizes.items():
             yield "profile", profiled.name, f"calls_from_{least}_bytes", number, ""
+    for phase in wait.phases:
+        yield "phase", phase.name, "time", phase.time, "s"
+        yield "phase", phase.name, "waits", phase.waits, ""
+        yield "phase", phase.name, "wait", phase.seconds, "s"
+        yield "phase", phase.name, "most", phase.most.seconds if phase.most else None, "s"
+        yield "phase", phase.name, "most_rank", phase.most.rank if phase.most else None, ""
     if wait.point_to_point is not None:
         yield "profile", "point_to_point", "within_nodes", wait.point_to_point.within, "B"
         yield "profile", "point_to_point", "between_nodes", wait.point_to_point.between, "B"

@@ -14,7 +14,7 @@ from ..record.record import Record, Step
 from ..text.canvas import GAP, Canvas, beside, written
 from ..text.output import WIDTH_TWO_COLUMNS
 from ..text.units import duration, plural, safe
-from .calls import draw_calls, draw_profile, draw_steps
+from .calls import draw_calls, draw_phases, draw_profile, draw_steps
 from .energy import draw_energy, draw_policy
 from .waiting import draw_picture, draw_waiting
 
@@ -104,6 +104,8 @@ def _draw_tables(canvas: Canvas, shown: Shown) -> None:
         draw_calls(canvas, wait.calls, wait.total, shown.calls)
     if wait is not None and wait.profile:
         draw_profile(canvas, wait.profile, wait.point_to_point, shown.calls)
+    if wait is not None and wait.phases:
+        draw_phases(canvas, wait.phases)
     if len(shown.record.steps) > 1:
         draw_steps(canvas, shown.record.steps, shown.record.policy.used)
 

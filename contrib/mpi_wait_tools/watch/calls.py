@@ -33,7 +33,7 @@ Neighbor_allgather_init Neighbor_allgatherv_init Neighbor_alltoall_init Neighbor
 Neighbor_alltoallw_init Put Get Accumulate Get_accumulate Fetch_and_op Compare_and_swap Rput Rget Raccumulate
 Rget_accumulate Win_post Win_test Win_sync Comm_idup Comm_idup_with_info File_iread File_iwrite File_iread_at
 File_iwrite_at File_iread_shared File_iwrite_shared File_iread_all File_iwrite_all File_iread_at_all
-File_iwrite_at_all Request_free
+File_iwrite_at_all Request_free Pcontrol
 """
 NAMES = tuple(_WORDS.split())
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 
 from .calls import call_name
 
-MAGIC, VERSION = 0x315441545357504D, 4
+MAGIC, VERSION = 0x315441545357504D, 5
 WORDS_OFFSET, WORDS = 4096, 16384
 SLOTS_OFFSET = WORDS_OFFSET + 8 * WORDS
 SLOTS_MAX, LANES, CALLS = 1024, 8, 256
 HEADER = struct.Struct("=Q6I32x")
-HEAD = struct.Struct("=IIiiIIIIQQQ72x")  # of a slot
-LANE = struct.Struct("=II2Q168x8Q128x")  # of a lane, as far as it is read here: what waits now, and the rungs' sleeps
+HEAD = struct.Struct("=IIiiIIIIQQQ328x")  # of a slot
+LANE = struct.Struct("=II2Q168x8Q512x")  # of a lane, as far as it is read here: what waits now, and the rungs' sleeps
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
 SLOT_SIZE = HEAD.size + LANES * LANE_SIZE

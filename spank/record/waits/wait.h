@@ -13,6 +13,7 @@
 
 #include "preload/stats.h"
 #include "spank/record/waits/calls.h"
+#include "spank/record/waits/phases.h"
 #include "spank/record/waits/profile.h"
 #include "spank/record/waits/ranks.h"
 #include "spank/record/waits/service.h"
@@ -34,7 +35,8 @@ struct record_wait {
 	struct record_ranks ranks;
 	struct record_calls calls;
 	struct service service;
-	uint64_t size; /* of the world */
+	struct record_phases *phases; /* NULL: none was named */
+	uint64_t size;                /* of the world */
 	uint64_t sum[WAIT_SUMS];
 	uint64_t place_bytes[MPIWAIT_PLACES];
 };
@@ -44,6 +46,7 @@ struct sum_wait {
 	struct sum_calls calls;
 	struct profile *profile; /* NULL: nothing was profiled */
 	struct service service;
+	struct record_phases phases;
 	double world;
 	double sum[WAIT_SUMS];
 	double place_bytes[MPIWAIT_PLACES];

@@ -38,6 +38,7 @@ int MPI_Sendrecv(word, word, word, word, word, word, word, word, word, word, wor
 int MPI_Wait(word, word);
 int MPI_Win_lock(word, word, word, word);
 int MPI_Test(word, word, word);
+int MPI_Pcontrol(const int, ...);
 void opal_progress(void);
 extern char ompi_mpi_comm_world[];
 extern void (*fake_callback)(void);
@@ -45,6 +46,8 @@ extern bool (*fake_until)(void);
 extern int fake_polls;
 extern int fake_work_us;
 extern int fake_step_polls, fake_step_late_us;
+extern long fake_told;
+extern double fake_told_float;
 
 static jmp_buf out;
 static int calls = 1000; /* of the scenes that are counted */
@@ -622,6 +625,41 @@ static void scene_beside_after(void)
 	pthread_join(thread, NULL);
 }
 
+/* Seven waits, in phases that the program names, ends and comes back to. */
+static void scene_phases(void)
+{
+	receive(1000, 0);
+	MPI_Pcontrol(4, "a region's name");
+	receive(2000, 0);
+	MPI_Pcontrol(3);
+	receive(4000, 0);
+	MPI_Pcontrol(2);
+	receive(8000, 0);
+	MPI_Pcontrol(4);
+	receive(16000, 0);
+	MPI_Pcontrol(-1);
+	receive(32000, 0);
+	MPI_Pcontrol(0);
+	receive(64000, 0);
+}
+
+/* Twenty phases, each of one wait. */
+static void scene_phases_many(void)
+{
+	for (int phase = 3; phase < 23; phase++) {
+		MPI_Pcontrol(phase);
+		receive(1000, 0);
+	}
+}
+
+static void scene_pcontrol(void)
+{
+	printf("code %d\n", MPI_Pcontrol(77, 1L, 1.5, 2L, 2.5, 3L, 3.5, 4L, 4.5, 5L, 5.5));
+	printf("refused %d\n", MPI_Pcontrol(-7));
+	printf("told %ld\n", fake_told);
+	printf("told_float %.1f\n", fake_told_float);
+}
+
 static const struct {
 	const char *name;
 	void (*play)(void);
@@ -638,6 +676,9 @@ static const struct {
         {"beside", scene_beside},
         {"beside_after", scene_beside_after},
         {"beside_asleep", scene_beside_asleep},
+        {"phases", scene_phases},
+        {"phases_many", scene_phases_many},
+        {"pcontrol", scene_pcontrol},
         {"short_more", scene_short_more},
         {"now_and_then", scene_now_and_then},
         {"wait", scene_wait},

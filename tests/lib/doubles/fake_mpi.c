@@ -15,6 +15,7 @@
  * return at once MPI_Sendrecv     blocks for "tag" microseconds PMPI_Type_size   a datatype is its own size
  */
 #include <sched.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -132,6 +133,25 @@ int PMPI_Comm_size(word comm, int *size)
 	*size = getenv("FAKE_SIZE") ? atoi(getenv("FAKE_SIZE")) : 7;
 	return comm == (word)ompi_mpi_comm_world ? 0 : 5;
 }
+
+/* What follows a level of 77: a word, a number, and so on, in turn. Of other levels nothing follows. */
+long fake_told;
+double fake_told_float;
+
+int PMPI_Pcontrol(const int, ...);
+int PMPI_Pcontrol(const int level, ...)
+{
+	va_list rest;
+
+	va_start(rest, level);
+	for (int i = 0; level == 77 && i < 5; i++) {
+		fake_told = 10 * fake_told + va_arg(rest, long);
+		fake_told_float = 10 * fake_told_float + va_arg(rest, double);
+	}
+	va_end(rest);
+	return level < -1 ? FAKE_ERR_ARG : 0;
+}
+int MPI_Pcontrol(const int, ...) ALIAS(PMPI_Pcontrol);
 
 int PMPI_Recv(word, word, word, word, word, word, word);
 int PMPI_Recv(word buffer, word microseconds, word type, word every, word tag, word comm, word status)

@@ -24,8 +24,10 @@ SLOTS_OFFSET = WORDS_OFFSET + 8 * WORDS
 LANES, RUNGS, CALLS = 8, 8, 256
 HEADER = struct.Struct("=Q6I32x")
 SIZES = struct.Struct("=64Q")
-SLOT = struct.Struct("=IIiiIIIIQQQ72x")
-LANE = struct.Struct("=II7Q8Q8Q8Q2Q8x5Q64x")
+SLOT = struct.Struct("=IIiiIIIIQQQ328x")
+PHASES = struct.Struct("=QI16i4x18Q")
+PHASES_OFFSET = 56  # in a slot
+LANE = struct.Struct("=II7Q8Q8Q8Q2Q8x5Q64x36Q96x")
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
 SLOT_SIZE = SLOT.size + LANES * LANE_SIZE
@@ -36,6 +38,7 @@ CALL_FIELDS = (
     "calls", "waits", "wait_ns", "longest_ns", "time_ns", "burned_ns", "burned_cpu_ns", "bytes"
 )
 FORESIGHT_FIELDS = ("forecasts", "early", "early_ns", "foreseen", "unforeseen")
+PHASE_PLACES = 18
 FD = 210
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -55,7 +58,7 @@ def segment_make(slots: int = 64, **overrides: int) -> int:
     """A sealed memfd with a good header, or with the fields that the overrides spoil."""
     fields = {
         "magic": MAGIC,
-        "version": 4,
+        "version": 5,
         "header_size": HEADER.size,
         "slot_size": SLOT_SIZE,
         "slot_count": slots,
@@ -107,6 +110,7 @@ def lane_read(data: bytes, names: list[str]) -> dict:
     lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[25:33]) if v}
     lane["far_bytes"], lane["near_bytes"] = values[33:35]
     lane |= dict(zip(FORESIGHT_FIELDS, values[35:40]))
+    lane["phases"] = [values[40 + 2 * place : 42 + 2 * place] for place in range(PHASE_PLACES)]
     lane["calls"] = {}
     for row, name in enumerate(names):
         call = CALL.unpack_from(data, LANE.size + row * CALL.size)
@@ -157,6 +161,8 @@ def segment_read(fd: int) -> dict:
                 values,
             )
         )
+        since_ns, place, *phases = PHASES.unpack_from(data, PHASES_OFFSET)
+        slot["phases"] = {"since_ns": since_ns, "place": place, "level": phases[:16], "time_ns": phases[16:]}
         slot["family"] = FAMILIES[slot["family"]]
         slot["lane"] = [
             lane_read(data[SLOT.size + i * LANE_SIZE : SLOT.size + (i + 1) * LANE_SIZE], names)

@@ -29,6 +29,7 @@ int main(void)
 #define LARGE(name)       PLAIN(name) EACH(MPI_##name##_c) EACH(PMPI_##name##_c)
 #define NEWER_PLAIN(name) PLAIN(name)
 #define NEWER_LARGE(name) LARGE(name)
+#define VARIADIC(name)    PLAIN(name)
 
 #define CALL(name, arguments, kind, large, ...) large(name)
 

@@ -29,6 +29,27 @@ def test_whatever_ranks_say_the_record_takes_it(tmp_path: Path, word: int) -> No
     assert wait["max"]["s"] <= 8 * 10
 
 
+def test_phases_are_added_up_over_nodes_with_the_rank_that_waited_most(tmp_path: Path) -> None:
+    first, second = node_record("c1"), node_record("c2")
+    first["steps"][0]["wait"]["phases"] = [[3, 10**6, 2, 5 * 10**5, 3 * 10**5, 0], [0, 10**6, 1, 1000, 1000, 1]]
+    second["steps"][0]["wait"]["phases"] = [[3, 2 * 10**6, 1, 4 * 10**5, 4 * 10**5, 2], [4, 10**6, 0, 0, 0, -1]]
+    assert merge(tmp_path, [first, second])["wait"]["phases"] == {
+        "3": {"time_s": 3, "waits": 3, "wait_s": 0.9, "max": {"rank": 2, "s": 0.4, "node": "c2"}},
+        "4": {"time_s": 1, "waits": 0, "wait_s": 0},
+        "none": {"time_s": 1, "waits": 1, "wait_s": 0.001, "max": {"rank": 1, "s": 0.001, "node": "c1"}},
+    }
+
+
+def test_phases_of_many_nodes_are_bounded(tmp_path: Path) -> None:
+    """Ten nodes, each with sixteen phases of its own at the greatest numbers: sixteen, and the rest as one."""
+    records = [node_record(f"c{node}", "c[0-9]") for node in range(10)]
+    for node, record in enumerate(records):
+        most = 10**18
+        record["steps"][0]["wait"]["phases"] = [[3 + 16 * node + i, most, most, most, most, 0] for i in range(16)]
+    phases = merge(tmp_path, records)["wait"]["phases"]
+    assert len(phases) == 17 and phases["other"]["wait_s"] == 1e12
+
+
 def test_bytes_within_and_between_nodes_are_summed(tmp_path: Path) -> None:
     first, second = node_record("c1"), node_record("c2")
     assert "point_to_point" not in merge(tmp_path, [first, second])["wait"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.segments import SIZES, SLOT, SLOTS, read_slots, segment, slot
+from tests.lib.segments import SIZES, SLOT, SLOTS, Phases, read_slots, segment, slot
 
 
 def test_open_wait_of_a_killed_rank_counts(tmp_path: Path) -> None:
@@ -113,6 +113,52 @@ def test_profile_is_summed_by_call(tmp_path: Path) -> None:
     assert "profile" not in read_slots(tmp_path, segment(slot(0, 1, 10**6, start=1, end=2)))
 
 
+def test_waits_by_phase_are_summed_with_the_rank_that_waited_most(tmp_path: Path) -> None:
+    """Each rank has its own table. The time since the latest began, and the wait that a rank died in, are in it too."""
+    first = Phases(6 * 10**9, 0, (7, 3), (10**9, 2 * 10**9, 3 * 10**9), ((1, 10**6), (2, 5 * 10**6), (3, 7 * 10**6)))
+    second = Phases(4 * 10**9, 1, (3,), (4 * 10**9,), ((0, 0), (4, 9 * 10**6)))
+    wait = read_slots(tmp_path, segment(
+        slot(0, 2, 10**6, start=1, end=8 * 10**9, phases=first),
+        slot(1, 2, 10**6, state=2, start=1, open_call=10, open_ns=2 * 10**6, phases=second)))
+    assert wait["phases"] == [
+        [3, 9_000_000, 8, 18_000, 11_000, 1], [7, 2_000_000, 2, 5_000, 5_000, 0], [0, 7_000_000, 1, 1_000, 1_000, 0]]
+    assert wait["doubtful"] == 0
+
+
+def test_a_program_that_names_no_phase_has_none(tmp_path: Path) -> None:
+    unnamed = Phases(10**9, 0, (), (10**9,), ((5, 10**6),))
+    assert "phases" not in read_slots(tmp_path, segment(slot(0, 1, 0, start=1, end=2 * 10**9, phases=unnamed)))
+    assert "phases" not in read_slots(tmp_path, segment(slot(0, 1, 0, start=1, end=2 * 10**9)))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        Phases(1, 2**32 - 1, (-5, 0, 1, 2, 3), [2**63] * 18, [(2**64 - 1, 2**64 - 1)] * 18),
+        Phases(2**64 - 1, 17, [3] * 16, [2**64 - 1] * 18, [(1, 2**63)] * 18),
+    ],
+)
+def test_forged_phases_are_cut_and_marked(tmp_path: Path, forged: Phases) -> None:
+    wait = read_slots(tmp_path, segment(slot(0, 1, 0, state=2, start=1, open_call=10, open_ns=2**62, phases=forged)))
+    assert wait["doubtful"] == 1 and {phase[0] for phase in wait["phases"]} == {3, 0, -1}
+    for _, time_us, waits, wait_us, most_us, _ in wait["phases"]:
+        assert time_us <= 2 * 16 * 10**7 and waits <= 16 * (10**15 + 1) and most_us <= wait_us <= 16 * 10**7
+
+
+def test_more_phases_than_are_kept_are_one(tmp_path: Path) -> None:
+    """Of a hundred phases of eight ranks the sixteen that waited most, and nothing of the others is lost."""
+    ranks = []
+    for rank in range(8):
+        level = [3 + 14 * rank + i for i in range(14)]
+        waits = [(0, 0), *((1, number * 10**5) for number in level)]
+        ranks.append(slot(rank, 8, 0, start=1, end=2, phases=Phases(2, 0, level, (), waits)))
+    phases = read_slots(tmp_path, segment(*ranks))["phases"]
+    told = range(3, 3 + 64)
+    assert [phase[0] for phase in phases] == [*sorted(told, reverse=True)[:16], -1]
+    assert sum(phase[2] for phase in phases) == 112
+    assert sum(phase[3] for phase in phases) == sum(range(3, 115)) * 100
+
+
 def test_bytes_by_place_are_summed_and_bounded(tmp_path: Path) -> None:
     ranks = [slot(rank, 2, 0, start=1, end=2, far=3, near=1 << 63) for rank in (0, 1)]
     wait = read_slots(tmp_path, segment(*ranks))
@@ -130,10 +176,10 @@ def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
     ("header", "length", "message"),
     [
         ({}, 0, "cannot be read"),
-        ({"magic": 1}, None, "not one of version 4"),
-        ({"version": 1}, None, "not one of version 4"),
-        ({"sizes_size": 8}, None, "not one of version 4"),
-        ({"slot_size": 8}, None, "not one of version 4"),
+        ({"magic": 1}, None, "not one of version 5"),
+        ({"version": 1}, None, "not one of version 5"),
+        ({"sizes_size": 8}, None, "not one of version 5"),
+        ({"slot_size": 8}, None, "not one of version 5"),
         ({}, SLOTS + 100, "has no slot"),
     ],
 )

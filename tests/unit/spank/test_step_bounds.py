@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from tests.lib.record_tools import BUILD, NO_POWERCAP, REPOSITORY, driver, settings
-from tests.lib.segments import SIZES, SLOT, SLOTS, segment
+from tests.lib.segments import HEAD, LANE_HEAD, SIZES, SLOT, SLOTS, segment
 
 PROGRAM = BUILD / "tests/lib/doubles/ending-driver"
 MIB = 1024 * 1024
 STEPS = 40_000
 """Slurm's default for MaxStepCount."""
-CALLS = 226
+CALLS = 227
 RANKS = 1024
 PAGE = 4096
 
@@ -34,7 +34,7 @@ def claims(path: Path, ranks: int, calls: bytes, sizes: bytes = b"") -> Path:
         for rank in range(ranks):
             file.seek(SLOTS + rank * SLOT)
             file.write(struct.pack("<IIiiIIIIQQ", 4711, 2, rank, ranks, 1, 0, 0, 1, 0, 0))
-        file.seek(SLOTS + 128 + 384)
+        file.seek(SLOTS + HEAD + LANE_HEAD)
         file.write(calls)
         file.seek(SIZES_AT)
         file.write(sizes)

@@ -172,6 +172,35 @@ def test_what_was_foreseen_what_it_cost_and_what_was_allowed(report: Report) -> 
     assert "damaged" in report("123", rows=[make_row(json.dumps(record))]).stderr
 
 
+def test_phases_show_what_waited_in_them_and_who_most(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"] |= {"profile": PROFILE, "phases": {
+        "other": {"time_s": 1, "waits": 9, "wait_s": 0.9},
+        "none": {"time_s": 2, "waits": 0, "wait_s": 0},
+        "4": {"time_s": 40, "waits": 70, "wait_s": 1.5, "max": {"rank": -1, "s": 1.5, "node": "c1"}},
+        "3": {"time_s": 50, "waits": 7000, "wait_s": 25, "max": {"rank": 2, "s": 9, "node": "c2"}},
+    }}
+    rows = [make_row(json.dumps(record))]
+    lines = section(shown(report("123", "--width", "100", rows=rows)), "Phases")
+    assert [line.split()[0] for line in lines[1:5]] == ["3", "4", "other", "none"]
+    assert re.search(r"3 +50\.0 s +7000 +25\.0 s +50 % +rank 2 on c2, 9\.00 s", lines[1])
+    assert "a rank on c1" in lines[2]
+    table = report("123", "--csv", rows=rows).stdout
+    assert "phase,3,wait,25.0,s" in table and "phase,3,most_rank,2," in table and "phase,other,most," not in table
+
+
+@pytest.mark.parametrize("spoilt", [
+    {"3": {"time_s": -1, "waits": 1, "wait_s": 1}},
+    {"3": {"time_s": 1, "waits": 1}},
+    {"<b>": {"time_s": 1, "waits": 1, "wait_s": 1}},
+    {str(phase): {"time_s": 1, "waits": 1, "wait_s": 1} for phase in range(3, 22)},
+])
+def test_spoilt_phases_are_refused(report: Report, spoilt: dict[str, object]) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"]["phases"] = spoilt
+    assert "damaged" in report("123", rows=[make_row(json.dumps(record))]).stderr
+
+
 def test_a_profile_says_what_stayed_within_nodes(report: Report) -> None:
     record = make_record()
     record["mpi_wait"]["wait"] |= {

@@ -99,7 +99,7 @@ def test_who_waits_and_in_what(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [{"magic": 1}, {"version": 5}, {"header_size": 65}, {"slot_size": 64}, {"sizes_size": 1}]
+    "header", [{"magic": 1}, {"version": 4}, {"header_size": 65}, {"slot_size": 64}, {"sizes_size": 1}]
 )
 def test_another_layout_is_none(tmp_path: pathlib.Path, header: dict[str, int]) -> None:
     assert ranks(tmp_path, segments.segment(slot(0))) != []

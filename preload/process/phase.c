@@ -1,0 +1,55 @@
+/*
+ * Phases of the program. What a level means stands in phase.h.
+ */
+#include "preload/process/phase.h"
+
+#include <stdbool.h>
+
+#include "preload/process/clock.h"
+#include "preload/process/process.h"
+
+#define LEVEL_FLUSH 2
+#define LEVEL_PHASE 3 /* the least that names one */
+
+/* Whether that place in the table is the level's now: it was, or was nobody's. Two threads may come at the same time.
+ */
+static bool level_take(int32_t *place, int32_t level)
+{
+	int32_t found = 0;
+
+	return __atomic_compare_exchange_n(place, &found, level, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED) ||
+	       found == level;
+}
+
+static uint32_t place_of(struct mpiwait_phases *phases, int32_t level)
+{
+	if (level < LEVEL_PHASE)
+		return MPIWAIT_PHASE_NONE;
+	for (uint32_t i = 0; i < MPIWAIT_PHASES; i++)
+		if (level_take(&phases->level[i], level))
+			return i + 1;
+	return MPIWAIT_PHASE_OTHER;
+}
+
+void phase_start(void)
+{
+	process.slot->phases.since_ns = process.slot->start_ns;
+}
+
+void phase_tell(int level)
+{
+	struct mpiwait_phases *phases;
+	uint64_t now_ns, since_ns;
+	uint32_t place, before;
+
+	if (!(process_mode() & PROCESS_PROFILES) || level == LEVEL_FLUSH)
+		return;
+	phases = &process.slot->phases;
+	place = place_of(phases, level);
+	now_ns = clock_read_ns(CLOCK_MONOTONIC);
+	since_ns = __atomic_exchange_n(&phases->since_ns, now_ns, __ATOMIC_RELAXED);
+	before = __atomic_exchange_n(&process.phase, place, __ATOMIC_RELAXED);
+	__atomic_store_n(&phases->place, place, __ATOMIC_RELAXED);
+	if (now_ns > since_ns)
+		__atomic_fetch_add(&phases->time_ns[before], now_ns - since_ns, __ATOMIC_RELAXED);
+}
