@@ -106,7 +106,7 @@ static const struct key keys[] = {
         {"pin", "pin=cores|none", set_pin, "whether tasks that nobody bound get cores of their own"},
         {"threads", "threads=" SITE_THREADS_WORDS, set_threads, "whether a rank's OpenMP threads spin while it waits"},
         {"polls", "polls=on|off", set_polls, "rests in loops of the program's own that only test and probe"},
-        {"profile", "profile, without a value", set_profile, "times every call and counts bytes"},
+        {"profile", "profile, without a value", set_profile, "times every call, counts bytes, sums waits by phase"},
         {"collectives", "collectives=ibarrier", set_collectives,
          "an Ibarrier with naps before five collectives;\n"
          "            it hangs the job if one rank lacks the library"},

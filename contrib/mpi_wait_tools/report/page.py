@@ -20,6 +20,7 @@ from ..meaning.reading import (
 )
 from ..pictures.sheet import document
 from ..pictures.svg import Bar, Part, bars, columns, text_of
+from ..record.phases import NONE, OTHER
 from ..record.record import Record
 from ..text.chart import gather
 from ..text.units import core_time, count, duration, percent, plural, safe, scaled, watt_hours
@@ -28,6 +29,7 @@ RANKS_AS_BARS = 32
 COLUMNS = 128
 CALLS_SHOWN = 12
 STEPS_SHOWN = 64
+NO_PHASES = {NONE: "in no phase", OTHER: "other phases"}
 
 def _list(kind: str, items: Iterable[str]) -> str:
     lines = [f"<li>{text_of(item, 1000)}</li>" for item in items]
@@ -163,6 +165,21 @@ def _profile(record: Record) -> str:
     return drawn + _legend(("waiting", "waiting"), ("transfer", "transfer and the MPI's own work"))
 
 
+def _phases(record: Record) -> str:
+    phases = record.wait.phases if record.wait is not None else []
+    if not phases:
+        return ""
+    rows = []
+    for phase in phases:
+        waited = min(phase.seconds, phase.time)
+        name = NO_PHASES.get(phase.name, f"phase {phase.name}")
+        said = f"{name}: {core_time(phase.time)}, {count(phase.waits)} waits of {core_time(phase.seconds)} in all"
+        parts = (Part(waited, "waiting"), Part(phase.time - waited, "rest"))
+        rows.append(Bar(name, parts, core_time(phase.seconds), said))
+    drawn = bars("waiting by phase", rows, max(phase.time for phase in phases) or 1.0)
+    return drawn + _legend(("waiting", "waiting"), ("rest", "computing, transferring"))
+
+
 def _power(found: Found) -> str:
     energy = found.record.energy
     if energy is None or found.step is not None:
@@ -210,6 +227,7 @@ def page_of(found: Found) -> str:
         _section("Waiting by rank", _ranks(found), f'<p class="quiet">{lost}</p>' if lost else ""),
         _section("Waiting by call", _calls(record)) if whole else "",
         _section("Time by call", _profile(record)) if whole else "",
+        _section("Waiting by phase", _phases(record)) if whole else "",
         _section("Power over time", _power(found)),
         _section("Steps", _steps(record)) if whole else "",
         _section("Mind", _list("notes", remarks)),
