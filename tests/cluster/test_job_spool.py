@@ -172,9 +172,20 @@ def test_no_field_is_free(sweeping: Cluster) -> None:
     assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
 
 
+def job_known_before_its_end(cluster: Cluster) -> int:
+    """Of a job that is over before slurmdbd has heard of its start, slurmctld tells the times once more, seconds after
+    the end; what a test has made of them by then is gone."""
+    go = f"{cluster.share}/go"
+    script = f"srun -n1 {PROGRAMS}/unbalanced 2 5 2\nuntil [ -e {go}-$SLURM_JOB_ID ]; do sleep 0.1; done\n"
+    job = jobs.sbatch(cluster, script, ["-N1", "-n1", NAP])
+    wait_for(lambda: cluster.sacct(job, ["State"], extra=["-X"]), "the running job in slurmdbd")
+    cluster.node_run("submit", ["touch", f"{go}-{job}"], check=True)
+    return job
+
+
 def test_the_clocks_of_nodes_are_wrong(sweeping: Cluster) -> None:
     """By four minutes, as far as munge lets them be; the job is found by its length once it is over for long."""
-    job, _ = jobs.srun(sweeping, ["-N1", "-n1", NAP, f"{PROGRAMS}/unbalanced", "2", "5", "2"])
+    job = job_known_before_its_end(sweeping)
     (name,) = moved(sweeping, job)
     sweeping.wait_accounted(job)
     path = sweeping.inside.path(f"{sweeping.spool}/throwaway-{job}-0/{name}")
