@@ -36,6 +36,7 @@ dt { font-weight: bold; } dd { margin: 0; overflow-wrap: anywhere; }
 svg { width: 100%; height: auto; max-width: 52rem; display: block; font: 12px system-ui, "DejaVu Sans", sans-serif; }
 @media (max-width: 34rem) { svg { font-size: 17px; } }
 svg text { fill: var(--ink); } svg .value { fill: var(--quiet); }
+svg .marked { fill: var(--bad); font-weight: bold; }
 svg .axis { fill: var(--quiet); pointer-events: none; }
 svg .row { fill: transparent; } svg g:hover .row { fill: var(--faint); }
 .asleep { fill: var(--asleep); color: var(--asleep); } .awake { fill: var(--awake); color: var(--awake); }

@@ -16,6 +16,7 @@ WIDTH = 640
 NAME_WIDTH, VALUE_WIDTH, ROW, BAR = 150, 76, 20, 13
 CURVE_HEIGHT = 120
 LETTER = 6.6  # pixels that a character of a name takes
+LETTER_NARROW = 9.3  # the same on a narrow screen, where the page makes letters larger
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,36 @@ def spans(title: str, rows: Sequence[Span]) -> str:
         drawn.append(f"<g><title>{text_of(f'{row.name}: {row.said}')}</title>{''.join(pieces)}</g>")
     drawn.append(_rect(middle - 0.5, 0, 1, len(rows) * height, "axis"))
     return picture(title, len(rows) * height, "".join(drawn))
+
+
+@dataclass(frozen=True)
+class Cell:
+    """part: of the most of its column, 0 to 1, or None where it is not known. shown: beside it; said: on hover."""
+
+    part: float | None
+    shown: str
+    said: str
+    is_marked: bool = False
+
+
+def heat(title: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[Cell]]], kind: str) -> str:
+    """A row of cells by name, the darker the more; names: of the columns, at least one."""
+    room = (WIDTH - NAME_WIDTH) / len(names)
+    swatch = room * 0.4
+    drawn = [_text(NAME_WIDTH + place * room, BAR, name, "value") for place, name in enumerate(names)]
+    for index, (row, cells) in enumerate(rows, 1):
+        y = index * ROW
+        drawn.append(_text(0, y + BAR + 1, safe(row, int(NAME_WIDTH / LETTER_NARROW)), "name"))
+        for place, cell in enumerate(cells):
+            x = NAME_WIDTH + place * room
+            pieces = [_rect(x, y, room, ROW, "row"), _rect(x, y + 2, swatch, ROW - 4, "rest")]
+            if cell.part is not None:
+                shaded = _rect(x, y + 2, swatch, ROW - 4, kind)
+                pieces.append(f'<g fill-opacity="{cell.part:.2f}">{shaded}</g>')
+            shown = "marked" if cell.is_marked else "value"
+            pieces.append(_text(x + swatch + 6, y + BAR + 1, cell.shown, shown))
+            drawn.append(f"<g><title>{text_of(cell.said)}</title>{''.join(pieces)}</g>")
+    return picture(title, (len(rows) + 1) * ROW, "".join(drawn))
 
 
 def columns(title: str, values: Sequence[tuple[float | None, str]], kind: str, ends: tuple[str, str], most: str) -> str:

@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--spool", metavar="DIR", help="where sacct has no record: look in DIR/done (default: plugstack.conf's spool=)"
     )
     parser.add_argument("--duplicates", action="store_true", help="every run of a requeued job, the oldest first")
-    parser.add_argument("--all-ranks", action="store_true", help="a line for every rank, however many")
+    parser.add_argument("--all-ranks", action="store_true", help="a line for every rank and every node, however many")
     parser.add_argument(
         "--calls", metavar="N", type=_rows, default=10, help="how many MPI calls to show (default 10)"
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ..jobs.found import Found
 from ..meaning.advice import advice, ending_of
+from ..meaning.by_node import FIGURES, FIGURES_MEAN, MARK_MEANS, NodeMap, NodeRow, node_map, rest_line
 from ..meaning.imbalance import imbalance_of
 from ..meaning.judged import LOOK, judged
 from ..meaning.reading import (
@@ -19,13 +20,14 @@ from ..meaning.reading import (
     ranks_of,
 )
 from ..pictures.sheet import document
-from ..pictures.svg import Bar, Part, bars, columns, text_of
+from ..pictures.svg import Bar, Cell, Part, bars, columns, heat, text_of
 from ..record.phases import NONE, OTHER
 from ..record.record import Record
 from ..text.chart import gather
 from ..text.units import core_time, count, duration, percent, plural, safe, scaled, watt_hours
 
 RANKS_AS_BARS = 32
+NODES_SHOWN = 64
 COLUMNS = 128
 CALLS_SHOWN = 12
 STEPS_SHOWN = 64
@@ -135,6 +137,32 @@ def _ranks(found: Found) -> str:
     return drawn + '<p class="quiet">Ranks in the order of their waiting: the flatter, the better balanced.</p>'
 
 
+def _node_cell(nodes: NodeMap, row: NodeRow, place: int) -> Cell:
+    value, most = row.values[place], nodes.most(place)
+    shown = "–" if value is None else percent(value)
+    is_marked = nodes.stands_out(row, place)
+    remark = f" ({row.remark})" if row.remark else ""
+    figure = FIGURES[place]
+    said = f"{safe(row.name)}{remark}, {plural(row.ranks, 'rank')}: {figure.name} {shown} {figure.said}"
+    part = value / most if value is not None and most > 0 else value
+    return Cell(part, shown + "!" * is_marked, said + (", stands out" if is_marked else ""), is_marked)
+
+
+def _nodes(found: Found) -> str:
+    nodes = node_map(found.record, found.step)
+    if nodes is None:
+        return ""
+    shown, rest = nodes.unusual(NODES_SHOWN)
+    places = [place for place in range(len(FIGURES)) if nodes.is_known(place)]
+    rows = [(row.name, [_node_cell(nodes, row, place) for place in places]) for row in shown]
+    drawn = heat("waiting by node", [FIGURES[place].name for place in places], rows, "waiting")
+    more = f'<p class="quiet">… {text_of(rest_line(rest))}; shown are the most unusual ones</p>' if rest else ""
+    remarks = _list("notes", (f"{safe(row.name)}: {row.remark}" for row in shown if row.remark))
+    marked = any(nodes.stands_out(row, place) for row in shown for place in places)
+    said = f"The darker, the nearer to the most of the column. {FIGURES_MEAN}" + f" !: {MARK_MEANS}" * marked
+    return f'{drawn}{more}{remarks}<p class="quiet">{text_of(said, 400)}</p>'
+
+
 def _calls(record: Record) -> str:
     wait = record.wait
     if wait is None or not wait.calls:
@@ -225,6 +253,7 @@ def page_of(found: Found) -> str:
         _list("advice", [f"→ {line}" for line in advice(record, ending_of(found.job))] if whole else []),
         _section("The job", _facts(found)),
         _section("Waiting by rank", _ranks(found), f'<p class="quiet">{lost}</p>' if lost else ""),
+        _section("Waiting by node", _nodes(found)),
         _section("Waiting by call", _calls(record)) if whole else "",
         _section("Time by call", _profile(record)) if whole else "",
         _section("Waiting by phase", _phases(record)) if whole else "",

@@ -16,6 +16,7 @@ from ..text.output import WIDTH_TWO_COLUMNS
 from ..text.units import duration, plural, safe
 from .calls import draw_calls, draw_phases, draw_profile, draw_steps
 from .energy import draw_energy, draw_policy
+from .nodes import draw_nodes
 from .waiting import draw_picture, draw_waiting
 
 STATE_STYLES = {"COMPLETED": "green", "RUNNING": "cyan", "PENDING": "cyan"}
@@ -93,6 +94,7 @@ def _draw_waits(canvas: Canvas, shown: Shown) -> None:
         canvas.heading("Waiting in MPI")
         draw_waiting(canvas, record, wait, ranks, step, shown.ending.is_broken)
         draw_picture(canvas, record, ranks, step, shown.everything)
+        draw_nodes(canvas, record, step, shown.everything)
 
 
 def _draw_tables(canvas: Canvas, shown: Shown) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 BLOCKS = " ▏▎▍▌▋▊▉█"
+SHADES = " ░▒▓█"
 BINS = 8
 
 # What stands for a character where the output is not UTF-8: one column each, so all stays aligned.
@@ -15,6 +16,8 @@ ASCII = str.maketrans(
         "·": ",",
         "─": "-",
         "░": ".",
+        "▒": ":",
+        "▓": "+",
         "×": "x",
         "–": "-",
         "…": ".",
@@ -41,6 +44,13 @@ def bar(value: float, most: float, width: int) -> str:
         return ""
     eighths = max(1, min(width * 8, round(value / most * width * 8)))
     return "█" * (eighths // 8) + (BLOCKS[eighths % 8] if eighths % 8 else "")
+
+
+def shade(value: float, most: float) -> str:
+    """One character, the darker the more. Anything that is not zero shows."""
+    if most <= 0 or value <= 0:
+        return SHADES[0]
+    return SHADES[max(1, min(len(SHADES) - 1, round(value / most * (len(SHADES) - 1))))]
 
 
 def split_bar(value: float, part: float, most: float, width: int) -> tuple[str, str]:

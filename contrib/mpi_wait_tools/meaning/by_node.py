@@ -1,0 +1,153 @@
+"""How the nodes of a job differ: what the ranks of each waited, and which nodes stand out. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from ..record.record import Record, Step
+from ..text.units import percent, plural
+from .imbalance import NOTABLE, ranks_time, steps_of_ranks
+from .nodes import slow_nodes
+from .reading import Rank, ranks_of
+
+NODES_MIN = 4  # fewer are compared at a glance
+SPREADS = 5.0  # so many standard deviations from the median stand out
+DEVIATION = 1.4826  # median absolute deviations in a standard deviation, of values that are spread normally
+FIGURES_MEAN = (
+    "waiting, least, most: of the run, the mean of the node's ranks, its least and its most waiting one; "
+    "asleep: of the waiting."
+)
+MARK_MEANS = (
+    f"stands out from the nodes' median, by {SPREADS:.0f} times their usual spread and {NOTABLE * 100:.0f} points "
+    "at the least."
+)
+
+
+@dataclass(frozen=True)
+class NodeFigure:
+    """A share of 1 by node. of: its ranks, one rank's run in seconds; None where the record does not tell."""
+
+    name: str
+    said: str
+    of: Callable[[Sequence[Rank], float], float | None]
+
+
+def _asleep(ranks: Sequence[Rank], _: float) -> float | None:
+    known = [rank.asleep for rank in ranks if rank.asleep is not None]
+    waited = sum(rank.seconds for rank in ranks)
+    return sum(known) / waited if waited > 0 and len(known) == len(ranks) else None
+
+
+FIGURES = (
+    NodeFigure("waiting", "of the run", lambda ranks, run: sum(rank.seconds for rank in ranks) / len(ranks) / run),
+    NodeFigure("least", "of the run, its least waiting rank", lambda ranks, run: min(r.seconds for r in ranks) / run),
+    NodeFigure("most", "of the run, its most waiting rank", lambda ranks, run: max(r.seconds for r in ranks) / run),
+    NodeFigure("asleep", "of the waiting", _asleep),
+)
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """
+    values: in the order of FIGURES. distances: how far each is from the nodes' median, 1 where it begins to stand out.
+    remark: what else is known of the node, "" for nothing.
+    """
+
+    name: str
+    ranks: int
+    values: tuple[float | None, ...]
+    distances: tuple[float, ...]
+    remark: str = ""
+
+    @property
+    def distance(self) -> float:
+        return max(self.distances)
+
+
+@dataclass(frozen=True)
+class NodeMap:
+    """rows: in the order of the record. is_judged: whether the nodes can be held against one another."""
+
+    rows: list[NodeRow]
+    is_judged: bool
+
+    def stands_out(self, row: NodeRow, place: int) -> bool:
+        return self.is_judged and row.distances[place] > 1
+
+    def most(self, place: int) -> float:
+        """The largest value of a figure, 0 where no node has it."""
+        return max((row.values[place] or 0.0 for row in self.rows), default=0.0)
+
+    def is_known(self, place: int) -> bool:
+        return any(row.values[place] is not None for row in self.rows)
+
+    def unusual(self, room: int) -> tuple[list[NodeRow], list[NodeRow]]:
+        """At most room nodes that are shown, and the rest: all in their order, or those first that differ most."""
+        if len(self.rows) <= room:
+            return self.rows, []
+        ordered = sorted(self.rows, key=lambda row: (not row.remark, -row.distance))
+        return ordered[:room], ordered[room:]
+
+
+def distances_of(values: Sequence[float | None]) -> list[float]:
+    """
+    How far each value is from the median, in units of where it begins to stand out: by the median absolute deviation,
+    which a few outliers do not move, and by no less than what is worth a sentence. 0 where a value is not known.
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return [0.0] * len(values)
+    middle = median(known)
+    spread = DEVIATION * median(abs(value - middle) for value in known)
+    limit = max(NOTABLE, SPREADS * spread)
+    return [0.0 if value is None else abs(value - middle) / limit for value in values]
+
+
+def _remark(name: str, record: Record, slow: Sequence[str]) -> str:
+    remarks = ["slow"] * (name in slow) + ["throttled most"] * (name == record.throttled_most)
+    return ", ".join(remarks)
+
+
+def _ranks_by_node(record: Record, step: Step | None) -> dict[str, list[Rank]]:
+    groups: dict[str, list[Rank]] = {}
+    for rank in ranks_of(record, step):
+        if rank.node:
+            groups.setdefault(rank.node, []).append(rank)
+    return groups
+
+
+def _run_s(record: Record, step: Step | None) -> float:
+    """One rank's run, the mean over the ranks; where the record does not tell, from the begin to the end."""
+    ranks, time = len(ranks_of(record, step)), ranks_time(record, step)
+    return time / ranks if time and ranks else (step.elapsed or 0.0) if step is not None else record.elapsed
+
+
+def node_map(record: Record, step: Step | None) -> NodeMap | None:
+    """
+    Of the job, or of one of its steps. None where there are few nodes, or where the record does not say of all ranks
+    where they ran. Not judged where nodes are missing, or where several programs ran, each on nodes of its own.
+    """
+    groups, run = _ranks_by_node(record, step), _run_s(record, step)
+    if len(groups) < NODES_MIN or run <= 0:
+        return None
+    found = [[figure.of(ranks, run) for ranks in groups.values()] for figure in FIGURES]
+    columns = [[None if value is None else min(1.0, value) for value in column] for column in found]
+    distances = [distances_of(column) for column in columns]
+    is_judged = record.is_complete and (step is not None or len(steps_of_ranks(record)) == 1)
+    slow = slow_nodes(record)
+    rows = [
+        NodeRow(name, len(ranks), values, far, _remark(name, record, slow) if is_judged and step is None else "")
+        for (name, ranks), values, far in zip(groups.items(), zip(*columns), zip(*distances))
+    ]
+    return NodeMap(rows, is_judged)
+
+
+def rest_line(rest: Sequence[NodeRow]) -> str:
+    """The nodes that are not shown, "" where there is none."""
+    waits = [row.values[0] for row in rest if row.values[0] is not None]
+    if not waits:
+        return ""
+    spread = f"{percent(min(waits))} to {percent(max(waits))}, median {percent(median(waits))}"
+    return f"{plural(len(rest), 'node')} more: waiting {spread}"
