@@ -142,9 +142,8 @@ def own_lines(results: dict[str, Any], picture: Path) -> list[str]:
 def own_readme_lines(results: dict[str, Any]) -> list[str]:
     """Of the policy on trial: what it is beside nap."""
     verdicts = [targets.verdict(target) for target in results["targets"]]
-    counts = ", ".join(f"{verdicts.count(word)} {word}" for word in ("met", "not met", "not measured"))
-    return [f"`{results['command']}`, the policy on trial beside `nap`: of {len(verdicts)} figures {counts}. "
-            "[The table](tests/bench/RESULTS.md#waits-by-forecast) has the best possible beside them."]
+    return [f"`foresight`, on trial, meets {verdicts.count('met')} of {len(verdicts)} targets "
+            "([table](tests/bench/RESULTS.md#waits-by-forecast))."]
 
 
 def page_write(path: Path, text: str) -> None:
