@@ -20,8 +20,8 @@ from tests.lib import libraries
 from tests.lib.libraries import BUILD, LIBRARY, ROOT
 
 RUN = ROOT / "tests/bench/run"
-NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "polling", "polls", "threads", "launch", "record",
-         "sampler", "applications", "foresight", "job")
+NAMES = ("late-sender", "calls", "imbalance", "oversubscription", "patterns", "polling", "polls", "threads", "launch",
+         "record", "sampler", "applications", "foresight", "job")
 built = pytest.mark.skipif(not LIBRARY.exists() or not (BUILD / "tests/bench/programs/stamp").exists(),
                            reason=f"not built: {LIBRARY}")
 
