@@ -22,8 +22,7 @@ POLICIES = ("nap", "foresight", "yield")
 JUDGED = ("nap", "foresight")
 RANKS, RANKS_SHORT = (16, 64), (16,)
 WORK_US = 300
-STEPS, STEPS_SHORT = 20, 3
-POLLING_SHARE = 10  # a step of ranks that poll takes time slices, whatever its length: fewer of them
+STEPS, STEPS_SHORT, STEPS_POLLING = 20, 3, 1  # where ranks poll, a step takes time slices: seconds of 64 ranks
 
 
 def group_of(mpi: Mpi, ranks: int) -> str:
@@ -55,15 +54,8 @@ def samples_read(output: str, ranks: int) -> list[Sample]:
     return samples
 
 
-def polls(mpi: Mpi, variant: Variant) -> bool:
-    """MPICH and Intel MPI offer the core by themselves after some polls."""
-    return variant.name == BARE and mpi.abi == "openmpi"
-
-
 def play(mpi: Mpi, variant: Variant, ranks: int, short: bool) -> list[Sample]:
-    steps = STEPS_SHORT if short else STEPS
-    if polls(mpi, variant):
-        steps = max(steps // POLLING_SHARE, 1)
+    steps = STEPS_POLLING if variant.name == BARE else STEPS_SHORT if short else STEPS
     command = [str(variants.program(mpi, "patterns")), f"{WORK_US}:{steps}"]
     samples = samples_read(variants.launch(mpi, variant, ranks, command, options_of(mpi), pinned(ranks)), ranks)
     if len(samples) != len(PATTERNS):
@@ -85,7 +77,7 @@ def cells(plan: Plan) -> list[Cell]:
 
 
 def reference_of(group: str) -> str:
-    """The runtime's own way of waiting on shared cores: its knob, or what it does unasked where it has none."""
+    """The runtime's own knob for shared cores, or what it does unasked where it has none (Debian's MPICH 4.0)."""
     name = group.partition(",")[0]
     return KNOBS[name].name if name in KNOBS else BARE
 
