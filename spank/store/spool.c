@@ -361,8 +361,9 @@ static bool note_is(struct spool *spool, const char *words)
 
 bool spool_writer_noted(struct spool *spool, const char *words)
 {
-	cleanup_close int file = writer_file(spool);
+	cleanup_close int guard = writer_file(spool);
 
+	(void)guard; /* until the note is read */
 	return note_is(spool, words);
 }
 
