@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
-#define MPIWAIT_VERSION      5u
+#define MPIWAIT_VERSION      6u
 #define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
 #define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
 #define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
@@ -31,6 +31,10 @@
 #define MPIWAIT_PHASE_NONE   0u   /* the place of what is in no phase; that of the phase level[i] is i + 1 */
 #define MPIWAIT_PHASE_OTHER  (MPIWAIT_PHASES + 1u)
 #define MPIWAIT_PHASE_PLACES (MPIWAIT_PHASES + 2u)
+#define MPIWAIT_SITES        64u /* places in the program that a rank tells apart; one more is for all others */
+#define MPIWAIT_MODULES      16u /* programs and libraries that these are in */
+#define MPIWAIT_MODULE_NAME  48u
+#define MPIWAIT_BUILD_ID     20u
 #define MPIWAIT_WORDS        16384u /* CPUs that may ask for a frequency */
 #define MPIWAIT_WORDS_OFFSET 4096u
 #define MPIWAIT_SLOTS_OFFSET (MPIWAIT_WORDS_OFFSET + 8u * MPIWAIT_WORDS)
@@ -153,6 +157,33 @@ struct mpiwait_phases {
 	uint64_t time_ns[MPIWAIT_PHASE_PLACES]; /* in those before the latest */
 };
 
+/* A program or a library, as the rank has loaded it. */
+struct mpiwait_module {
+	char name[MPIWAIT_MODULE_NAME]; /* its file's, cut to what fits; terminated */
+	uint8_t build_id[MPIWAIT_BUILD_ID];
+	uint32_t build_id_size; /* 0: it has none */
+};
+
+/* A place in the program from which a call was made that waited. */
+struct mpiwait_site {
+	uint64_t key;    /* its address in the rank, and the call; 0: free */
+	uint64_t offset; /* of the instruction after the call, as its module's file has addresses */
+	uint16_t module; /* its place in the table + 1; 0: none, or not known yet */
+	uint16_t
+	        layer; /* in MPI's own layer for another language: counted only where it cannot be told who called it */
+	uint32_t row;
+	uint64_t waits;
+	uint64_t wait_ns;
+};
+
+/* Written under the key sites only: preload/wait/site.h. */
+struct mpiwait_sites {
+	uint32_t modules; /* atomic: places asked for */
+	uint32_t reserved;
+	struct mpiwait_module module[MPIWAIT_MODULES];
+	struct mpiwait_site site[MPIWAIT_SITES + 1];
+};
+
 struct mpiwait_slot {
 	uint32_t pid; /* the claiming process; a forked child never writes */
 	uint32_t state;
@@ -166,8 +197,10 @@ struct mpiwait_slot {
 	uint64_t end_ns;       /* CLOCK_MONOTONIC at Finalize, 0: not reached */
 	uint64_t slowdown_ppm; /* what the account allows; 0: there is none */
 	struct mpiwait_phases phases;
-	uint64_t reserved[13];
+	uint64_t has_sites;
+	uint64_t reserved[12];
 	struct mpiwait_lane lane[MPIWAIT_LANES];
+	struct mpiwait_sites sites;
 } __attribute__((aligned(128)));
 
 /* How many calls handed over so many bytes: class 0 none, class i from 2^(i-1) to less than 2^i. */
@@ -184,7 +217,11 @@ _Static_assert(offsetof(struct mpiwait_lane, calls) == 768, "layout of the stats
 _Static_assert(sizeof(struct mpiwait_lane) == 768 + 64 * MPIWAIT_CALLS, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_slot, phases) == 56, "layout of the stats segment");
 _Static_assert(offsetof(struct mpiwait_slot, lane) == 384, "layout of the stats segment");
-_Static_assert(sizeof(struct mpiwait_slot) == 384 + MPIWAIT_LANES * sizeof(struct mpiwait_lane),
+_Static_assert(sizeof(struct mpiwait_module) == 72, "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_site) == 40, "layout of the stats segment");
+_Static_assert(offsetof(struct mpiwait_slot, sites) == 384 + MPIWAIT_LANES * sizeof(struct mpiwait_lane),
+               "layout of the stats segment");
+_Static_assert(sizeof(struct mpiwait_slot) == 384 + MPIWAIT_LANES * sizeof(struct mpiwait_lane) + 3840,
                "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_sizes) == 8 * 64 * 256, "layout of the stats segment");
 _Static_assert(sizeof(struct mpiwait_sizes) % 4096 == 0, "one slot's sizes share no page with another's");

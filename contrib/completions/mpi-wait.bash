@@ -5,7 +5,7 @@ _mpi_wait() {
 	COMPREPLY=()
 	if ((COMP_CWORD == 1)); then
 		words="report top try check --help --version"
-	elif [[ $before == --record || $before == --plot || $before == --html || $before == --spool || $before == --state ]]; then
+	elif [[ $before == --record || $before == --plot || $before == --html || $before == --exe || $before == --spool || $before == --state ]]; then
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		compopt -o filenames 2>/dev/null
 		return
@@ -20,7 +20,7 @@ _mpi_wait() {
 	elif [[ $before == --launcher ]]; then
 		words="srun mpirun mpiexec"
 	elif [[ $command == report ]]; then
-		words="--record --spool --duplicates --all-ranks --calls --plot --html --csv --watch --once --brief --user --since --until --json --no-color --width --help"
+		words="--record --spool --duplicates --all-ranks --calls --plot --html --exe --csv --watch --once --brief --user --since --until --json --no-color --width --help"
 	elif [[ $command == top ]]; then
 		words="--by --order --since --until --user --mine --name --plot --account --partition --limit --json --no-color --width --help"
 	elif [[ $command == try ]]; then

@@ -209,6 +209,7 @@ enum field {
 	PROFILE,
 	IBARRIER,
 	POLLS,
+	SITES,
 	TSC,
 	UMWAIT_MAX,
 	UMWAIT_C02,
@@ -234,6 +235,7 @@ static const char *const field_names[FIELDS] = {
         [PROFILE] = "profile",
         [IBARRIER] = "ibarrier",
         [POLLS] = "polls",
+        [SITES] = "sites",
         [TSC] = "tsc_khz",
         [UMWAIT_MAX] = "umwait_max_ns",
         [UMWAIT_C02] = "umwait_c02",
@@ -275,6 +277,8 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 		return flag_parse(value, &config->ibarrier);
 	case POLLS:
 		return flag_parse(value, &config->polls);
+	case SITES:
+		return flag_parse(value, &config->sites);
 	case TSC:
 		return number_parse(value, TSC_KHZ_MAX, &config->tsc_khz);
 	case UMWAIT_MAX:

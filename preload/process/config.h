@@ -18,6 +18,7 @@
  *     shared=0|1               the task shares its cores: really yield in the spin phase
  *     ibarrier=0|1             optional: an Ibarrier before some collectives, see prewait.h
  *     polls=0|1                optional: rest in loops of the program's own that only ask, see loop.h
+ *     sites=0|1                optional: tell waits apart by where the program called from, see wait/site.h
  *     profile=0|1              read the clock at entry and exit of every call too
  *     tsc_khz=2600000          optional: ticks per millisecond of a TSC that is fit to be the clock
  *     umwait_max_ns=38000      optional: the operating system's limit for TPAUSE, 0: none
@@ -75,6 +76,7 @@ struct config {
 	bool profile;
 	bool ibarrier;
 	bool polls;
+	bool sites;
 	bool umwait_c02;
 	uint64_t tsc_khz; /* 0: the TSC is not the clock */
 	uint64_t umwait_max_ns;

@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "preload/wait/site.h"
+
 #define HOUR_NS         UINT64_C(3600000000000)
 #define STOPPED_NS      UINT64_C(1000000000)
 #define EVENT_REST_NS   UINT64_C(1000000)
@@ -147,6 +149,8 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 	wait->quiet = 0;
 	wait->dozed = 0;
 	wait->waits++;
+	if (process.config.sites)
+		wait->caller = wait_caller(wait);
 	if (process_has_account())
 		forecast_open(wait, now_ns);
 	lane->open_since_ns = lane->open_last_ns = now_ns;
@@ -268,6 +272,8 @@ void wait_close(struct wait *wait)
 		call->longest_ns = wait_ns;
 	if (process_mode() & PROCESS_PROFILES)
 		phase_add(lane, wait_ns);
+	if (process.config.sites)
+		site_add(wait->row, wait->caller, wait_ns);
 	lane->idle_polls += wait->polls;
 	if (wait->sample_ns != 0)
 		sample_add(wait);

@@ -50,6 +50,7 @@ struct wait {
 	uint32_t progressed;       /* a sign of progress since the last idle poll */
 	uintptr_t handle;          /* what it was given: a communicator or the like */
 	uintptr_t peer;            /* another rank, or the root */
+	uintptr_t caller;          /* of this wait: where it was called from, if that is asked for */
 	uint64_t entered_ns;       /* 0: the clock was not looked at */
 	uint64_t entered_cpu_ns;   /* the thread's, 0: likewise */
 	uint64_t first_ns;         /* first clock reading of this wait */

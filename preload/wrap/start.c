@@ -17,6 +17,7 @@
 #include "preload/process/process.h"
 #include "preload/process/segment.h"
 #include "preload/rung/rung.h"
+#include "preload/wait/site.h"
 #include "preload/wait/wait.h"
 #include "preload/wrap/prewait.h"
 #include "preload/wrap/sizes.h"
@@ -156,6 +157,8 @@ static void process_start(enum call_row row)
 		sizes_start(slot, sizes);
 		phase_start();
 	}
+	if (process.config.sites)
+		site_start();
 	if (process.config.shared)
 		process_flag(MPIWAIT_FLAG_SHARED_CORES);
 	if (process.config.rungs & ~process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT)

@@ -4,6 +4,8 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/json.h"
 #include "spank/node/bounds.h"
+#include "spank/node/call_names.h"
+#include "spank/node/callsites.h"
 #include "spank/node/phases.h"
 
 #include <errno.h>
@@ -15,32 +17,6 @@
 #define UNSEEN_MAX 1000000u
 
 #define PPM 1000000
-
-static const char *const call_names[] = {
-#define CALL(name, ...) "MPI_" #name,
-#include "preload/mpi/mpi_calls.def"
-#undef CALL
-};
-
-#define CALL_NAMES (sizeof(call_names) / sizeof(call_names[0]))
-
-/* Of another node's ranks a call may have waited where none of this node's did: then theirs are counted too. */
-static bool call_may_wait(size_t row)
-{
-	enum { WAIT = true, TIME = true, MARK = false };
-	static const bool may[] = {
-#define CALL(name, arguments, kind, ...) kind,
-#include "preload/mpi/mpi_calls.def"
-#undef CALL
-	};
-
-	return row < sizeof(may) / sizeof(may[0]) && may[row];
-}
-
-const char *slots_call_name(size_t row)
-{
-	return row < CALL_NAMES ? call_names[row] : "other";
-}
 
 static void add_upto(uint64_t *sum, uint64_t value, uint64_t most)
 {
@@ -251,6 +227,11 @@ static int slot_add(struct slots *slots, int segment, uint32_t index, uint32_t r
 	if (profiled)
 		result = sizes_add(slots, segment, mpiwait_sizes_offset(room, index), &bounds);
 	phases_add(&slots->phases, slot, lanes, rank->rank, &bounds);
+	if (slot->has_sites && !result)
+		result = read_at(segment, &slot->sites, sizeof(slot->sites),
+		                 offset + offsetof(struct mpiwait_slot, sites));
+	if (slot->has_sites && !result)
+		callsites_of(&slots->sites, &slot->sites, lanes, rank->rank, &bounds);
 	slots->profiled |= profiled;
 	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
 		slots->flagged[flag] += slot->flags >> flag & 1;
@@ -299,8 +280,9 @@ static json_t *calls_to_json(const struct slots *slots)
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
 		const struct slots_call *from = &slots->call[row];
-		struct record_call own = {.calls = 0}, *call = row < CALL_NAMES ? &own : &other;
+		struct record_call own = {.calls = 0}, *call = row < CALL_NAME_COUNT ? &own : &other;
 
+		/* on another node it may have waited: then this one's calls are counted too */
 		if (from->waits == 0 && from->wait_ns == 0 && (from->calls == 0 || !call_may_wait(row)))
 			continue;
 		add(&call->calls, from->calls);
@@ -308,7 +290,7 @@ static json_t *calls_to_json(const struct slots *slots)
 		add(&call->wait_us, microseconds(from->wait_ns));
 		if (microseconds(from->longest_ns) > call->longest_us)
 			call->longest_us = microseconds(from->longest_ns);
-		record_call_write(calls, slots_call_name(row), call);
+		record_call_write(calls, call_name(row), call);
 	}
 	return calls;
 }
@@ -317,7 +299,7 @@ static json_t *profile_to_json(const struct slots *slots)
 {
 	json_t *profile = json_object();
 
-	for (size_t row = 0; row < CALL_NAMES; row++) {
+	for (size_t row = 0; row < CALL_NAME_COUNT; row++) {
 		const struct slots_call *call = &slots->call[row];
 		/* The wait that a rank died in has no exit that would have been timed. */
 		uint64_t time_ns = call->time_ns > call->wait_ns ? call->time_ns : call->wait_ns;
@@ -326,7 +308,7 @@ static json_t *profile_to_json(const struct slots *slots)
 		for (size_t class = 0; class < MPIWAIT_SIZES; class ++)
 			called |= call->sizes[class] > 0;
 		if (called)
-			profile_write(profile, call_names[row],
+			profile_write(profile, call_name(row),
 			              (uint64_t[]){call->calls, microseconds(time_ns), microseconds(call->wait_ns),
 			                           call->bytes},
 			              call->sizes);
@@ -349,7 +331,7 @@ static void service_set(const struct slots *slots, struct service *service)
 	memcpy(service->ranks, slots->flagged, sizeof(service->ranks));
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		if (call_spun(&slots->call[row]))
-			service_add_spun(service, slots_call_name(row), slots->call[row].burned_ns / 1000,
+			service_add_spun(service, call_name(row), slots->call[row].burned_ns / 1000,
 			                 slots->call[row].burned_cpu_ns / 1000);
 }
 
@@ -384,6 +366,7 @@ json_t *slots_to_json(const struct slots *slots)
 	service_set(slots, &wait.service);
 	record_wait_write(json, &wait);
 	record_phases_write(json, &slots->phases);
+	callsites_write(json, &slots->sites);
 	json_object_set_new(json, "calls", calls_to_json(slots));
 	if (slots->profiled)
 		json_object_set_new(json, "profile", profile_to_json(slots));

@@ -49,6 +49,7 @@ struct slots {
 	uint64_t polls[MPIWAIT_HOOKS];
 	uint64_t flagged[SERVICE_FLAGS]; /* ranks, by bit of mpiwait_slot.flags */
 	struct record_phases phases;
+	struct callsites sites;
 	struct slots_call call[MPIWAIT_CALLS]; /* by row of mpi_calls.def */
 	struct slots_rank rank[];
 };
@@ -65,8 +66,5 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  * out. NULL only without memory.
  */
 json_t *slots_to_json(const struct slots *slots);
-
-/* The MPI function of a row ("MPI_Recv"), "other" for one that this release does not know. */
-const char *slots_call_name(size_t row);
 
 #endif

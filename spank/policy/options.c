@@ -67,6 +67,12 @@ static int set_profile(const char *value, struct options *options)
 	return value ? -EINVAL : 0;
 }
 
+static int set_sites(const char *value, struct options *options)
+{
+	options->sites = true;
+	return value ? -EINVAL : 0;
+}
+
 static int set_threads(const char *value, struct options *options)
 {
 	options->threads = value ? site_threads_find(value) : SITE_THREADS_UNSAID;
@@ -107,6 +113,7 @@ static const struct key keys[] = {
         {"threads", "threads=" SITE_THREADS_WORDS, set_threads, "whether a rank's OpenMP threads spin while it waits"},
         {"polls", "polls=on|off", set_polls, "rests in loops of the program's own that only test and probe"},
         {"profile", "profile, without a value", set_profile, "times every call, counts bytes, sums waits by phase"},
+        {"sites", "sites, without a value", set_sites, "sums waits by where the program called MPI from"},
         {"collectives", "collectives=ibarrier", set_collectives,
          "an Ibarrier with naps before five collectives;\n"
          "            it hangs the job if one rank lacks the library"},
@@ -344,6 +351,7 @@ void options_apply(const struct options *options, const struct site *site, struc
 	if (options->has_polls)
 		policy->polls = options->polls;
 	policy->ibarrier = options->ibarrier;
+	policy->sites = options->sites;
 }
 
 /* What a user should know of that policy here and now; "" for nothing. */

@@ -28,6 +28,7 @@ struct options {
 	bool has_polls;            /* polls=on|off */
 	bool polls;
 	bool profile;               /* profile, or csv= */
+	bool sites;                 /* sites */
 	bool ibarrier;              /* collectives=ibarrier */
 	char csv[OPTIONS_TEXT_MAX]; /* csv=DIR, "": none */
 };
@@ -46,8 +47,9 @@ int options_check(const struct options *options, const struct policy_set *set, c
                   struct error *error);
 
 /*
- * Applies slowdown=, threads=, polls= and collectives= to a copy of the policy. Of threads= the strongest word holds:
- * the option's, the policy file's, the site's where the policy spends time, bounded where it naps. Then it is said.
+ * Applies slowdown=, threads=, polls=, sites and collectives= to a copy of the policy. Of threads= the strongest word
+ * holds: the option's, the policy file's, the site's where the policy spends time, bounded where it naps. Then it is
+ * said.
  */
 void options_apply(const struct options *options, const struct site *site, struct policy *policy);
 

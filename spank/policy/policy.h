@@ -41,6 +41,7 @@ struct policy {
 	enum site_threads threads; /* how a rank's OpenMP threads wait; SITE_THREADS_UNSAID: the file does not say */
 	bool polls;                /* rest in loops of the program's own that only ask */
 	bool ibarrier;             /* an Ibarrier before some collectives: the option's, no file's */
+	bool sites;                /* waits by where the program called from: likewise */
 	uint64_t pstate_after_ns;  /* of a wait, from which on the rung pstate holds */
 	char choose[POLICY_CHOICES_MAX][POLICY_NAME_MAX]; /* "auto": the first of these that the host supports */
 	size_t choose_count;

@@ -44,10 +44,11 @@ int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shar
 		snprintf(slowdown, sizeof(slowdown), ";slowdown_ppm=%llu", (unsigned long long)policy->slowdown_ppm);
 	length = snprintf(buffer, size,
 	                  "v=1;rungs=%s;spin_ns=%llu;relative_ppm=%llu;absolute_ns=%llu;max_ns=%llu;rma_ns=%llu;shared="
-	                  "%d;profile=%d%s%s%s%s",
+	                  "%d;profile=%d%s%s%s%s%s",
 	                  rungs, (unsigned long long)policy->spin_ns, (unsigned long long)policy->relative_ppm,
 	                  (unsigned long long)policy->absolute_ns, (unsigned long long)policy->max_ns,
 	                  (unsigned long long)policy->rma_ns, shared, profile, policy->ibarrier ? ";ibarrier=1" : "",
-	                  policy->rungs && policy->polls ? ";polls=1" : "", slowdown, needs);
+	                  policy->rungs && policy->polls ? ";polls=1" : "", policy->sites ? ";sites=1" : "", slowdown,
+	                  needs);
 	return length >= 0 && (size_t)length < size ? length : -ENOSPC;
 }

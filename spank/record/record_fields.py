@@ -55,6 +55,10 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "node_name": (NODE_NAME, ""),
     "zone_name": ({"type": "string", "maxLength": 63}, ""),
     "step_name": ({"type": "string", "maxLength": 15}, ""),
+    "module_name": ({"type": "string", "pattern": "^[A-Za-z0-9_+-][A-Za-z0-9._+-]{0,46}$"}, ""),
+    "build_id": ({"type": "string", "pattern": "^([0-9a-f]{2}){1,20}$"}, ""),
+    "offset": ({"type": "string", "pattern": "^0x[0-9a-f]{1,16}$"}, ""),
+    "call_name": ({"type": "string", "pattern": MPI_FUNCTION}, ""),
     "step_id": ({"type": "string", "pattern": "^(batch|extern|interactive|[0-9]+)$"}, ""),
     "policy_name": (POLICY_NAME, ""),
     "asker": ({"enum": ["job", "step", "site"]}, ""),
@@ -86,7 +90,7 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
 """What a value may be, and its unit. A word in capitals stands for the object of that name."""
 PARTS = {"dropped_zones": "DROPPED", "spun_calls": "SPUN", "policy": "POLICY", "rank_wait": "RANK_WAIT"}
 """The objects that a type is made of."""
-AGAIN = {("WAIT", "max"), ("PHASE", "max"), ("STEP", "policy")}
+AGAIN = {("WAIT", "max"), ("PHASE", "max"), ("SITE", "max"), ("STEP", "policy")}
 """Fields of an object that another one has explained."""
 OBJECTS: dict[str, Any] = {
     "one": lambda name: name,

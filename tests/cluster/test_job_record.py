@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -282,6 +283,20 @@ def test_waits_are_told_by_the_phases_that_the_program_names(cluster: Cluster) -
     assert "Phases ──" in text
     plain, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{PROGRAMS}/phases"])
     assert "phases" not in jobs.record(cluster, plain)["wait"]
+
+
+def test_waits_are_told_by_the_places_that_the_program_called_from(cluster: Cluster) -> None:
+    """The program has been compiled with -g, and what ran is told from all else by its build-id."""
+    job, _ = jobs.srun(cluster, ["-N2", "-n4", "--mpi-wait-policy=nap,sites", f"{PROGRAMS}/phases"])
+    wait = jobs.record(cluster, job)["wait"]
+    assert {site["module"] for site in wait["sites"]} == {"phases"} and "profile" not in wait
+    assert sum(site["waits"] for site in wait["sites"]) == sum(call["waits"] for call in wait["by_call"].values())
+    most = wait["sites"][0]
+    assert most["call"] == "MPI_Barrier" and 0 < most["max"]["s"] <= most["wait_s"]
+    report = ["/opt/mpi-wait/bin/mpi-wait", "report", str(job), "--width", "120", "--exe", f"{PROGRAMS}/phases"]
+    assert re.search(r"(steps|main) phases\.c:\d+ +MPI_Barrier", cluster.node_run("submit", report).stdout)
+    plain, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{PROGRAMS}/phases"])
+    assert "sites" not in jobs.record(cluster, plain)["wait"]
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,17 @@ def program(mpi: Mpi, name: str, *options: str) -> Path:
     return built(name, [*compiler(mpi, "C"), *options], [source, *more])
 
 
+def _fortran_libraries(mpi: Mpi) -> tuple[str, ...]:
+    return (f"-L{mpi.libraries()}", "-lmpifort", "-lmpi") if mpi.wheel else ()
+
+
+@functools.cache
+def fortran_program(mpi: Mpi, name: str, *options: str) -> Path:
+    """One of tests/lib/programs in Fortran, by the module mpi."""
+    return built(f"{name}-{mpi.name}", [*compiler(mpi, "mpi"), *options], [PROGRAMS / f"{name}.F90"],
+                 _fortran_libraries(mpi))
+
+
 @functools.cache
 def hold() -> Path:
     """The library that makes every program wait: hold.c."""
@@ -240,8 +251,8 @@ def absence() -> Path:
 def late_program(mpi: Mpi, binding: str) -> Path:
     if binding == "C":
         return built("late-C", compiler(mpi, binding), sorted(LATE.glob("*.c")))
-    linked = [f"-L{mpi.libraries()}", "-lmpifort", "-lmpi"] if mpi.wheel else []
-    return built(f"late-{binding}", compiler(mpi, binding), sorted(LATE.glob("*.F90")), (str(absence()), *linked))
+    sources = sorted(LATE.glob("*.F90"))
+    return built(f"late-{binding}", compiler(mpi, binding), sources, (str(absence()), *_fortran_libraries(mpi)))
 
 
 def session_members(session: int) -> set[int]:

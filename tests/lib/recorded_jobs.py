@@ -273,7 +273,11 @@ def profile() -> RecordedJob:
     measured = {"asked": "profile", "used": "profile", "why": "", "by": "job"}
     phases = [[3, 205_000_000, 34_000, 25_000_000, 7_100_000, 3], [4, 33_000_000, 450, 9_500_000, 2_900_000, 2],
               [0, 2_000_000, 60, 900_000, 300_000, 0]]
-    wait = {"profile": calls, "phases": phases, "places": [3_000_000_000, 1_200_000_000],
+    build_id = "3b5f0c7d21a94e0689d0c7e1b2a3f4d5e6f70819"
+    sites = [["cfd", build_id, 0x1A2F4, "MPI_Allreduce", 15_800, 24_900_000, 7_000_000, 3],
+             ["libhalo.so.2", "", 0x4D31, "MPI_Waitall", 18_200, 9_000_000, 2_600_000, 2],
+             ["cfd", build_id, 0x9C10, "MPI_Bcast", 400, 1_800_000, 500_000, 1]]
+    wait = {"profile": calls, "phases": phases, "sites": sites, "places": [3_000_000_000, 1_200_000_000],
             "naps": 0, "late": 0, "late_us": 0}
     return _job(4712, "cfd", _spread([9.0 + 0.3 * _noise(rank) for rank in range(8)], 2, 0.0), 62.0, wait=wait,
                 changes={"policy": measured})

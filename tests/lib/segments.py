@@ -12,7 +12,8 @@ from tests.lib.record_tools import driver
 HEADER, SLOTS, CALLS, CALL, SIZES = 64, 4096 + 8 * 16384, 256, 64, 8 * 64 * 256
 HEAD, LANE_HEAD = 384, 768
 LANE = LANE_HEAD + CALL * CALLS
-SLOT = HEAD + 8 * LANE
+SITES_AT = HEAD + 8 * LANE
+SLOT = SITES_AT + 3840
 MAGIC = 0x315441545357504D
 
 
@@ -35,12 +36,29 @@ class Phases:
         return b"".join(struct.pack("<QQ", *pair) for pair in self.waits)
 
 
+@dataclass
+class Sites:
+    """What a slot says of call sites: (name, build id, its size) of modules; (offset, module, row, waits, wait_ns)."""
+
+    modules: Sequence[tuple[bytes, bytes, int]] = ()
+    sites: Sequence[tuple[int, int, int, int, int]] = ()
+    others: tuple[int, int] = (0, 0)
+
+    def packed(self) -> bytes:
+        modules = b"".join(struct.pack("<48s20sI", *module) for module in self.modules).ljust(16 * 72, b"\0")
+        sites = b"".join(
+            struct.pack("<QQHHIQQ", index + 1, offset, module, 0, row, waits, wait_ns)
+            for index, (offset, module, row, waits, wait_ns) in enumerate(self.sites)
+        ).ljust(64 * 40, b"\0")
+        return struct.pack("<II", len(self.modules), 0) + modules + sites + struct.pack("<QQQQQ", 0, 0, 0, *self.others)
+
+
 def segment(
     *ranks: bytes, claimed: int | None = None, slots: int = 64, sizes: bytes = b"", **header: int
 ) -> bytes:
     fields = {
         "magic": MAGIC,
-        "version": 5,
+        "version": 6,
         "header_size": HEADER,
         "slot_size": SLOT,
         "slot_count": slots,
@@ -87,10 +105,12 @@ def slot(
     sampled_ns: int = 400,
     threads_ns: int = 0,
     phases: Phases | None = None,
+    sites: Sites | None = None,
 ) -> bytes:
     head = struct.pack("<IIiiIIIIQQQ", 4711, state, rank, size, 1, 1, flags, lanes, start, end, slowdown_ppm)
     phases = phases or Phases()
-    head = (head + phases.head()).ljust(HEAD, b"\0")
+    head = (head + phases.head()).ljust(HEAD - 13 * 8, b"\0") + struct.pack("<Q", sites is not None)
+    head = head.ljust(HEAD, b"\0")
     lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, sampled_ns, 40)
     lane = (lane + struct.pack("<8Q", 0, 0, 0, loop_polls, 0, 0, 0, threads_ns)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
@@ -99,7 +119,8 @@ def slot(
     calls = bytearray(CALL * CALLS)
     call = (10, 3, wait_ns, wait_ns // 2, time_ns, burned_ns, burned_cpu_ns, handed)
     struct.pack_into("<8Q", calls, CALL * row, *call)
-    return (head + lane + bytes(calls)).ljust(SLOT, b"\0")
+    slot = (head + lane + bytes(calls)).ljust(SITES_AT, b"\0")
+    return (slot + (sites.packed() if sites else b"")).ljust(SLOT, b"\0")
 
 
 def read_slots(tmp_path: Path, content: bytes, begun: int = 0, now: int = 10**10) -> dict:

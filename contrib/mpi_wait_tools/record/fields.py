@@ -77,6 +77,8 @@ FIGURES = (
     Figure("phase", "time_s", "s", True, False, 0, 1e+12, "time"),
     Figure("phase", "waits", "", True, True, 0, 1e+18, "waits"),
     Figure("phase", "wait_s", "s", True, False, 0, 1e+12, "wait"),
+    Figure("site", "waits", "", True, True, 0, 1e+18, "waits"),
+    Figure("site", "wait_s", "s", True, False, 0, 1e+12, "wait"),
     Figure("rank_wait", "s", "s", True, False, 0, 1e+12, ""),
     Figure("step", "nodes", "", False, True, 0, 1e+18, ""),
     Figure("step", "ranks", "", True, True, 0, 1e+18, ""),

@@ -20,6 +20,7 @@ from .phases import Phase, phases_of
 from .places import nodes_of_places
 from .profiled import CALL, PointToPoint, ProfiledCall, point_to_point, profiled_calls
 from .reader import NUMBER_MAX, SECONDS_MAX, Reader, damaged, number_of
+from .sites import Site, site_of
 
 VERSION = 1
 COUNTS_MAX = 32
@@ -86,6 +87,7 @@ class Wait:
     calls: list[Call]
     profile: list[ProfiledCall]
     phases: list[Phase]  # under profile, where the program names them
+    sites: list[Site]  # under sites, most waiting first
     point_to_point: PointToPoint | None  # under profile, of steps of several nodes
     per_rank: list[float]
     per_rank_asleep: list[float]
@@ -269,6 +271,7 @@ def _wait(reader: Reader) -> Wait:
         calls=_calls(reader.object("by_call")),
         profile=profiled_calls(reader.maybe_object("profile")),
         phases=phases_of(reader.maybe_object("phases")),
+        sites=sorted(reader.items("sites", site_of, required=False), key=lambda one: (not one.module, -one.seconds)),
         point_to_point=point_to_point(reader.maybe_object("point_to_point")),
         per_rank=per_rank,
         per_rank_asleep=asleep,

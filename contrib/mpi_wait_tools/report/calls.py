@@ -1,17 +1,21 @@
-"""The tables of a report: MPI calls, their profile, the program's phases, and the job's steps."""
+"""The tables of a report: MPI calls, their profile, the program's phases and call sites, and the job's steps."""
 
 from __future__ import annotations
 
 from rich.text import Text
 
+from ..jobs.source_lines import Lines
+from ..record.ends import RankWait
 from ..record.phases import Phase
 from ..record.profiled import PointToPoint, ProfiledCall
 from ..record.record import Call, Step
+from ..record.sites import Site
 from ..text.bars import bar, split_bar
 from ..text.canvas import TRANSFER, WAITING, Canvas
 from ..text.units import bytes_class, core_time, count, duration, percent, safe, scaled, sizes_line
 
 BAR_WIDTH = 24
+PLACE_LEAST = 24
 CALL_WIDTH = 66  # of the tables without their bars, with room for most names
 
 
@@ -106,11 +110,11 @@ def _sizes(canvas: Canvas, call: ProfiledCall) -> None:
     canvas.distribution(f"How many bytes {call.name} hands over:", rows)
 
 
-def _waits_most(phase: Phase) -> str:
-    if phase.most is None:
+def _waits_most(most: RankWait | None) -> str:
+    if most is None:
         return ""
-    rank = f"rank {phase.most.rank}" if phase.most.rank >= 0 else "a rank"
-    return f"{rank} on {safe(phase.most.node, 16)}, {duration(phase.most.seconds)}"
+    rank = f"rank {most.rank}" if most.rank >= 0 else "a rank"
+    return f"{rank} on {safe(most.node, 16)}, {duration(most.seconds)}"
 
 
 def draw_phases(canvas: Canvas, phases: list[Phase]) -> None:
@@ -123,11 +127,38 @@ def draw_phases(canvas: Canvas, phases: list[Phase]) -> None:
             count(phase.waits),
             core_time(phase.seconds),
             percent(min(1.0, phase.seconds / phase.time)) if phase.time else "",
-            _waits_most(phase),
+            _waits_most(phase.most),
         ]
         for phase in phases
     ]
     canvas.table(["phase", "time", "waits", "waited", "share", "waits most"], rows, left=(0, 5), drop=(5, 2, 1))
+
+
+def _end_of(text: str, room: int) -> str:
+    """Of a long place the end tells most."""
+    return text if len(text) <= room else "…" + text[1 - room :]
+
+
+def draw_sites(canvas: Canvas, sites: list[Site], lines: Lines, total: float, limit: int) -> None:
+    """Where in the program the waiting comes from."""
+    canvas.heading("Call sites")
+    rows = [
+        [
+            _end_of(lines.place(site), max(PLACE_LEAST, canvas.width - CALL_WIDTH)),
+            site.call,
+            count(site.waits),
+            core_time(site.seconds),
+            percent(min(1.0, site.seconds / total)) if total > 0 else "",
+            _waits_most(site.most),
+        ]
+        for site in sites[:limit]
+    ]
+    canvas.table(["place", "call", "waits", "waited", "share", "waits most"], rows, left=(0, 1, 5), drop=(5, 2, 1, 4))
+    if len(sites) > limit:
+        rest = sum(site.seconds for site in sites[limit:])
+        _more(canvas, f"{len(sites) - limit} more waited {core_time(rest)} together (--calls {len(sites)} shows them)")
+    if not lines.places and any(site.module for site in sites):
+        _more(canvas, "--exe FILE has functions and lines instead of addresses")
 
 
 def draw_steps(canvas: Canvas, steps: list[Step], policy: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from ..jobs.found import Found, from_file, from_sacct, with_uses
 from ..jobs.kept import site_spool
 from ..jobs.sacct import RECORD_FIELDS, Target, parse_target
+from ..jobs.source_lines import Lines, lines_of
 from ..jobs.use import Use
 from ..meaning.advice import advice, ending_of
 from ..meaning.imbalance import imbalance_of
@@ -69,13 +70,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--html", metavar="FILE", type=page_path, help="write one page into FILE (.html) instead, which loads nothing"
     )
+    parser.add_argument(
+        "--exe", metavar="FILE", action="append", default=[],
+        help="the program, one of its libraries or a directory of them: functions and lines for the call sites "
+        "that the key sites records",
+    )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
     watching.add_arguments(parser)
     brief.add_arguments(parser)
     add_output_arguments(parser, "the record and sacct's fields as JSON")
 
 
-def _as_json(found: Found) -> dict[str, Any]:
+def _as_json(found: Found, lines: Lines) -> dict[str, Any]:
     job = (
         {key: value for key, value in found.job.fields.items() if key not in RECORD_FIELDS}
         if found.job
@@ -99,12 +105,14 @@ def _as_json(found: Found) -> dict[str, Any]:
             "core_share": rounded(imbalance.core_share),
             "is_bound": imbalance.lone,
         }
+    if lines.places and found.record.wait is not None:
+        answer["lines"] = {site.place: lines.place(site) for site in found.record.wait.sites if site.module}
     if found.step is not None:
         return {**answer, "step": found.step.id}
     return {**answer, "advice": advice(found.record, ending_of(found.job))}
 
 
-def _print(arguments: argparse.Namespace, founds: list[Found]) -> None:
+def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> None:
     try:
         from .compare import compare
         from .view import Output, Shown, show
@@ -120,7 +128,9 @@ def _print(arguments: argparse.Namespace, founds: list[Found]) -> None:
         return
     for index, found in enumerate(founds):
         run = f"run {index + 1} of {len(founds)}" if len(founds) > 1 else ""
-        shown = Shown(found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls, run)
+        shown = Shown(
+            found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls, run, lines
+        )
         sys.stdout.write("\n" * (index > 0) + show(output, shown))
 
 
@@ -183,16 +193,18 @@ def run(arguments: argparse.Namespace) -> int:
             founds += from_sacct(target, arguments.duplicates, spool, bare=compared)
     if compared and arguments.jobs:
         founds = with_uses(founds)
+    sites = [site for found in founds if found.record.wait is not None for site in found.record.wait.sites]
+    lines = lines_of(sites, arguments.exe)
     if arguments.html:
-        write_page(arguments.html, page_of(founds[0]))
+        write_page(arguments.html, page_of(founds[0], lines))
     elif arguments.plot:
         _plot(arguments.plot, founds)
     elif arguments.csv:
-        sys.stdout.write(csv_text(founds))
+        sys.stdout.write(csv_text(founds, lines))
     elif arguments.json:
-        answers = [_as_json(found) for found in founds]
+        answers = [_as_json(found, lines) for found in founds]
         several = arguments.duplicates or len(targets) > 1
         print(json.dumps(answers if several else answers[0], indent=2, allow_nan=False))
     else:
-        _print(arguments, founds)
+        _print(arguments, founds, lines)
     return 0

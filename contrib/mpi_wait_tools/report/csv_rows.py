@@ -10,6 +10,7 @@ import io
 from collections.abc import Iterator, Sequence
 
 from ..jobs.found import Found
+from ..jobs.source_lines import NO_LINES, Lines
 from ..jobs.use import Use
 from ..meaning.imbalance import imbalance_of
 from ..meaning.power import saving_of
@@ -74,7 +75,7 @@ def _of_model(record: Record) -> Iterator[Row]:
             yield "model", "", f"{measure}_interval", estimate.interval, "J"
 
 
-def _of_calls(wait: Wait) -> Iterator[Row]:
+def _of_calls(wait: Wait, lines: Lines) -> Iterator[Row]:
     for call in wait.calls:
         yield "call", call.name, "calls", call.calls, ""
         yield "call", call.name, "waits", call.waits, ""
@@ -93,6 +94,12 @@ def _of_calls(wait: Wait) -> Iterator[Row]:
         yield "phase", phase.name, "wait", phase.seconds, "s"
         yield "phase", phase.name, "most", phase.most.seconds if phase.most else None, "s"
         yield "phase", phase.name, "most_rank", phase.most.rank if phase.most else None, ""
+    for site in wait.sites:
+        name = f"{lines.place(site)} {site.call}"
+        yield "site", name, "waits", site.waits, ""
+        yield "site", name, "wait", site.seconds, "s"
+        yield "site", name, "most", site.most.seconds if site.most else None, "s"
+        yield "site", name, "most_rank", site.most.rank if site.most else None, ""
     if wait.point_to_point is not None:
         yield "profile", "point_to_point", "within_nodes", wait.point_to_point.within, "B"
         yield "profile", "point_to_point", "between_nodes", wait.point_to_point.between, "B"
@@ -121,7 +128,7 @@ def _of_use(use: Use) -> Iterator[Row]:
     yield "sacct", "", "consumed_energy", use.joules, "J"
 
 
-def _rows(found: Found) -> Iterator[Row]:
+def _rows(found: Found, lines: Lines) -> Iterator[Row]:
     yield from _of_use(found.use)
     if not found.has_record:
         yield "job", "", "elapsed", found.step.elapsed if found.step else found.record.elapsed, "s"
@@ -130,7 +137,7 @@ def _rows(found: Found) -> Iterator[Row]:
     if found.step is None:
         yield from _of_model(found.record)
         if found.record.wait is not None:
-            yield from _of_calls(found.record.wait)
+            yield from _of_calls(found.record.wait, lines)
         for step in found.record.steps:
             yield "step", step.id, "elapsed", step.elapsed, "s"
             yield "step", step.id, "wait", step.wait, "s"
@@ -145,13 +152,13 @@ def _cell(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def csv_text(founds: Sequence[Found]) -> str:
-    """Figures that the record does not have are left out."""
+def csv_text(founds: Sequence[Found], lines: Lines = NO_LINES) -> str:
+    """Figures that the record does not have are left out. lines: of the call sites of all of them."""
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(HEADER)
     for found in founds:
-        for kind, name, measure, value, unit in _rows(found):
+        for kind, name, measure, value, unit in _rows(found, lines):
             if value is not None and value != "":
                 writer.writerow([_cell(cell) for cell in (found.name, kind, name, measure, value, unit)])
     return buffer.getvalue()

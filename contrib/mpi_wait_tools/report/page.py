@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..jobs.found import Found
+from ..jobs.source_lines import Lines
 from ..meaning.advice import advice, ending_of
 from ..meaning.by_node import FIGURES, FIGURES_MEAN, MARK_MEANS, NodeMap, NodeRow, node_map, rest_line
 from ..meaning.imbalance import imbalance_of
@@ -208,6 +209,20 @@ def _phases(record: Record) -> str:
     return drawn + _legend(("waiting", "waiting"), ("rest", "computing, transferring"))
 
 
+def _sites(record: Record, lines: Lines) -> str:
+    sites = record.wait.sites if record.wait is not None else []
+    if not sites:
+        return ""
+    rows = []
+    for site in sites[:CALLS_SHOWN]:
+        most = f", rank {site.most.rank} most with {duration(site.most.seconds)}" if site.most else ""
+        said = f"{lines.place(site)} calls {site.call}: {count(site.waits)} waits of {core_time(site.seconds)}{most}"
+        rows.append(Bar(lines.place(site), (Part(site.seconds, "waiting"),), core_time(site.seconds), said))
+    left = len(sites) - len(rows)
+    drawn = bars("waiting by call site", rows, max(site.seconds for site in sites) or 1.0)
+    return drawn + (f'<p class="quiet">{left} more.</p>' if left > 0 else "")
+
+
 def _power(found: Found) -> str:
     energy = found.record.energy
     if energy is None or found.step is not None:
@@ -237,11 +252,11 @@ def _steps(record: Record) -> str:
     return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 
-def page_of(found: Found) -> str:
+def page_of(found: Found, lines: Lines) -> str:
     record = found.record
     whole = found.step is None
     name = safe(found.job.fields["JobName"], 64) if found.job else ""
-    remarks = notes(record, found.field)
+    remarks = notes(record, found.field) + lines.remarks
     missing = incomplete_line(record)
     stamp = f'<p class="stamp">{text_of(missing)}; all figures are theirs</p>' if missing else ""
     imbalance = imbalance_of(record, found.step)
@@ -257,6 +272,7 @@ def page_of(found: Found) -> str:
         _section("Waiting by call", _calls(record)) if whole else "",
         _section("Time by call", _profile(record)) if whole else "",
         _section("Waiting by phase", _phases(record)) if whole else "",
+        _section("Waiting by call site", _sites(record, lines)) if whole else "",
         _section("Power over time", _power(found)),
         _section("Steps", _steps(record)) if whole else "",
         _section("Mind", _list("notes", remarks)),

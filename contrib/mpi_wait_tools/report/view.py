@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from ..jobs.sacct import Job
+from ..jobs.source_lines import NO_LINES, Lines
 from ..meaning.advice import Ending, advice, ending_of
 from ..meaning.imbalance import steps_of_ranks
 from ..meaning.reading import incomplete_line, notes, policy_line, ranks_of
@@ -14,7 +15,7 @@ from ..record.record import Record, Step
 from ..text.canvas import GAP, Canvas, beside, written
 from ..text.output import WIDTH_TWO_COLUMNS
 from ..text.units import duration, plural, safe
-from .calls import draw_calls, draw_phases, draw_profile, draw_steps
+from .calls import draw_calls, draw_phases, draw_profile, draw_sites, draw_steps
 from .energy import draw_energy, draw_policy
 from .nodes import draw_nodes
 from .waiting import draw_picture, draw_waiting
@@ -42,6 +43,7 @@ class Shown:
     everything: bool = False
     calls: int = 10
     run: str = ""  # "run 1 of 2" of a job that was requeued
+    lines: Lines = NO_LINES  # of call sites
 
     @property
     def ending(self) -> Ending:
@@ -108,6 +110,8 @@ def _draw_tables(canvas: Canvas, shown: Shown) -> None:
         draw_profile(canvas, wait.profile, wait.point_to_point, shown.calls)
     if wait is not None and wait.phases:
         draw_phases(canvas, wait.phases)
+    if wait is not None and wait.sites:
+        draw_sites(canvas, wait.sites, shown.lines, wait.total, shown.calls)
     if len(shown.record.steps) > 1:
         draw_steps(canvas, shown.record.steps, shown.record.policy.used)
 
@@ -123,7 +127,7 @@ def _draw_reading(canvas: Canvas, shown: Shown) -> None:
             canvas.heading("Advice")
         for sentence in sentences:
             canvas.sentence("→", sentence, "green")
-    remarks = notes(record, shown.field)
+    remarks = notes(record, shown.field) + shown.lines.remarks
     if shown.step is not None and wait is not None and wait.calls:
         remarks.append("Calls are counted for the whole job only.")
     if shown.everything and shown.step is None and wait is not None and not wait.per_rank:

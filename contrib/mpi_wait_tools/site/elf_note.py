@@ -12,12 +12,16 @@ OWNER = b"mpiwait\0"
 TYPE = 1
 PT_NOTE = 4
 FILE_MAX = 64 << 20
+START_MAX = 1 << 20  # linkers put the notes before everything else
 PROGRAM_HEADERS_MAX = 64
 NOTES_MAX = 4096
 
 
-def _notes(data: bytes) -> str | None:
-    """The text of our note among those of one segment (all of them 4-byte aligned; others are none of ours)."""
+GNU, BUILD_ID = b"GNU\0", 3
+
+
+def _notes(data: bytes, owner: bytes, wanted: int) -> bytes | None:
+    """The text of a note among those of one segment (4-byte aligned, or there is none that is looked for)."""
     at = 0
     while at + 12 <= len(data):
         owner_size, text_size, kind = struct.unpack_from("<III", data, at)
@@ -26,14 +30,14 @@ def _notes(data: bytes) -> str | None:
         end = text_at + text_size
         if end > len(data):
             return None
-        if data[owner_at : owner_at + owner_size] == OWNER and kind == TYPE:
-            return data[text_at:end].rstrip(b"\0").decode("utf-8", "replace")
+        if data[owner_at : owner_at + owner_size] == owner and kind == wanted:
+            return data[text_at:end]
         at = text_at + (text_size + 3) // 4 * 4
     return None
 
 
-def parse_note(data: bytes) -> dict[str, str] | None:
-    """Our note's keys and values in the bytes of a 64-bit little-endian ELF file; None: there is none."""
+def _find(data: bytes, owner: bytes, wanted: int) -> bytes | None:
+    """The text of such a note in the bytes of a 64-bit little-endian ELF file; None: there is none."""
     if len(data) < 64 or data[:6] != b"\x7fELF\x02\x01":
         return None
     table, size, count = (
@@ -49,14 +53,35 @@ def parse_note(data: bytes) -> dict[str, str] | None:
             struct.unpack_from("<Q", data, at + 8)[0],
             struct.unpack_from("<Q", data, at + 32)[0],
         )
-        text = _notes(data[offset : offset + min(length, NOTES_MAX)]) if kind == PT_NOTE else None
+        text = _notes(data[offset : offset + min(length, NOTES_MAX)], owner, wanted) if kind == PT_NOTE else None
         if text is not None:
-            return dict(line.split("=", 1) for line in text.split("\n") if "=" in line)
+            return text
     return None
+
+
+def parse_note(data: bytes) -> dict[str, str] | None:
+    """Our note's keys and values in the bytes of such a file; None: there is none."""
+    text = _find(data, OWNER, TYPE)
+    if text is None:
+        return None
+    lines = text.rstrip(b"\0").decode("utf-8", "replace").split("\n")
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _content(path: str, most: int) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(most)
 
 
 def read_note(path: str) -> dict[str, str] | None:
     """The same of a file. OSError goes to the caller."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as file:
-        return parse_note(file.read(FILE_MAX))
+    return parse_note(_content(path, FILE_MAX))
+
+
+def read_build_id(path: str) -> str | None:
+    """A file's build-id in hexadecimal, "" where it has none; None: it is no program. OSError goes to the caller."""
+    data = _content(path, START_MAX)
+    if data[:4] != b"\x7fELF":
+        return None
+    return (_find(data, GNU, BUILD_ID) or b"").hex()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from .calls import call_name
 
-MAGIC, VERSION = 0x315441545357504D, 5
+MAGIC, VERSION = 0x315441545357504D, 6
 WORDS_OFFSET, WORDS = 4096, 16384
 SLOTS_OFFSET = WORDS_OFFSET + 8 * WORDS
 SLOTS_MAX, LANES, CALLS = 1024, 8, 256
@@ -22,7 +22,8 @@ HEAD = struct.Struct("=IIiiIIIIQQQ328x")  # of a slot
 LANE = struct.Struct("=II2Q168x8Q512x")  # of a lane, as far as it is read here: what waits now, and the rungs' sleeps
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
-SLOT_SIZE = HEAD.size + LANES * LANE_SIZE
+SITES_SIZE = 3840
+SLOT_SIZE = HEAD.size + LANES * LANE_SIZE + SITES_SIZE
 SIZES_SIZE = CALLS * 64 * 8
 WAIT_WORD, CALL_WORDS = 2, 8  # wait_ns among the eight words of a call
 RESTING = (2, 3, 4, 5)  # umwait, mwaitx, nap, event; a rank at low frequency still polls

@@ -52,7 +52,7 @@ void record_wait_shorten(json_t *json)
 
 void record_wait_least(json_t *json)
 {
-	static const char *const details[] = {"hooks", "flags", "spun", "phases"};
+	static const char *const details[] = {"hooks", "flags", "spun", "phases", "sites"};
 
 	record_wait_shorten(json);
 	json_object_clear(json_object_get(json, "calls"));
@@ -91,6 +91,7 @@ bool record_wait_read(const json_t *json, struct record_wait *ret_wait, struct p
 	       record_calls_read(json_object_get(json, "calls"), &ret_wait->calls) &&
 	       service_read(json, &ret_wait->service) &&
 	       record_phases_read(json_object_get(json, "phases"), &ret_wait->phases) &&
+	       callsites_read(json_object_get(json, "sites"), &ret_wait->sites) &&
 	       integer_get(json, "size", RECORD_RANK_MAX, &ret_wait->size) && sums_read(json, ret_wait);
 }
 
@@ -99,6 +100,7 @@ void record_wait_free(struct record_wait *wait)
 	record_ranks_free(&wait->ranks);
 	record_calls_free(&wait->calls);
 	free(wait->phases);
+	free(wait->sites);
 }
 
 void record_wait_add(struct sum_wait *sum, const struct record_wait *from, uint32_t node, uint32_t step,
@@ -108,6 +110,7 @@ void record_wait_add(struct sum_wait *sum, const struct record_wait *from, uint3
 	record_calls_add(&sum->calls, &from->calls);
 	service_add(&sum->service, &from->service);
 	record_phases_add(&sum->phases, from->phases, node);
+	callsites_add(&sum->sites, from->sites, node);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		sum->place_bytes[place] += (double)from->place_bytes[place];
 	for (int i = 0; i < WAIT_SUMS; i++)
@@ -164,6 +167,7 @@ json_t *record_wait_print(const struct sum_wait *sum, const struct record_names 
 	record_ranks_print_ends(json, &sum->ranks, names);
 	json_object_set_new(json, "by_call", record_calls_print(&sum->calls, detail->calls));
 	record_phases_print(json, &sum->phases, names);
+	callsites_print(json, &sum->sites, names);
 	if (sum->profile)
 		json_object_set_new(json, "profile", profile_print(sum->profile, detail->calls, detail->sizes));
 	if (sum->place_bytes[MPIWAIT_FAR] > 0 || sum->place_bytes[MPIWAIT_NEAR] > 0)

@@ -13,6 +13,7 @@
 
 #include "preload/stats.h"
 #include "spank/record/waits/calls.h"
+#include "spank/record/waits/callsites.h"
 #include "spank/record/waits/phases.h"
 #include "spank/record/waits/profile.h"
 #include "spank/record/waits/ranks.h"
@@ -36,6 +37,7 @@ struct record_wait {
 	struct record_calls calls;
 	struct service service;
 	struct record_phases *phases; /* NULL: none was named */
+	struct callsites *sites;      /* NULL: none was asked for */
 	uint64_t size;                /* of the world */
 	uint64_t sum[WAIT_SUMS];
 	uint64_t place_bytes[MPIWAIT_PLACES];
@@ -47,6 +49,7 @@ struct sum_wait {
 	struct profile *profile; /* NULL: nothing was profiled */
 	struct service service;
 	struct record_phases phases;
+	struct callsites sites;
 	double world;
 	double sum[WAIT_SUMS];
 	double place_bytes[MPIWAIT_PLACES];

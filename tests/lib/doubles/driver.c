@@ -660,6 +660,59 @@ static void scene_pcontrol(void)
 	printf("told_float %.1f\n", fake_told_float);
 }
 
+extern void mpi_recv_(const int *microseconds);
+
+static __attribute__((noinline)) void site_twice(void)
+{
+	MPI_Recv(0, 1000, 0, 0, 0, 0, 0);
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void site_once(void)
+{
+	MPI_Sendrecv(0, 0, 0, 0, 4000, 0, 0, 0, 0, 0, 0, 0);
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void site_fortran(int microseconds)
+{
+	mpi_recv_(&microseconds);
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void site_fortran_too(int microseconds)
+{
+	mpi_recv_(&microseconds);
+	__asm__ volatile("nop");
+}
+
+/* From two places, and from two others through MPI's layer for Fortran; what does not wait is in none. */
+static void scene_sites(void)
+{
+	site_twice();
+	site_once();
+	site_fortran(16000);
+	site_twice();
+	site_fortran_too(32000);
+	MPI_Barrier(0);
+}
+
+/* From eighty places. */
+static void scene_sites_many(void)
+{
+#define EIGHT(what) what, what, what, what, what, what, what, what
+	EIGHT(MPI_Recv(0, 1000, 0, 0, 0, 0, 0));
+	EIGHT(MPI_Recv(0, 1000, 0, 0, 0, 0, 0));
+	EIGHT(MPI_Recv(0, 1000, 0, 0, 0, 0, 0));
+	EIGHT(MPI_Recv(0, 1000, 0, 0, 0, 0, 0));
+	EIGHT(MPI_Recv(0, 1000, 0, 0, 0, 0, 0));
+	EIGHT(MPI_Recv(0, 1000, 0, 0, 0, 0, 0));
+	EIGHT(MPI_Recv(0, 1000, 0, 0, 0, 0, 0));
+	EIGHT(MPI_Recv(0, 1000, 0, 0, 0, 0, 0));
+	EIGHT(MPI_Recv(0, 1000, 0, 0, 0, 0, 0));
+	EIGHT(MPI_Recv(0, 1000, 0, 0, 0, 0, 0));
+}
+
 static const struct {
 	const char *name;
 	void (*play)(void);
@@ -679,6 +732,8 @@ static const struct {
         {"phases", scene_phases},
         {"phases_many", scene_phases_many},
         {"pcontrol", scene_pcontrol},
+        {"sites", scene_sites},
+        {"sites_many", scene_sites_many},
         {"short_more", scene_short_more},
         {"now_and_then", scene_now_and_then},
         {"wait", scene_wait},

@@ -21,7 +21,7 @@ int read_option(const char *text, char *ret_text, size_t size)
 		snprintf(ret_text, size, "%s", error.text);
 		return result;
 	}
-	used = snprintf(ret_text, size, "%s%s%s%s%s%s%s%s%s", options.policy, options.has_pin ? ",pin=" : "",
+	used = snprintf(ret_text, size, "%s%s%s%s%s%s%s%s%s%s", options.policy, options.has_pin ? ",pin=" : "",
 	                !options.has_pin                ? ""
 	                : options.pin == SITE_PIN_CORES ? "cores"
 	                                                : "none",
@@ -29,8 +29,8 @@ int read_option(const char *text, char *ret_text, size_t size)
 	                !options.has_polls ? ""
 	                : options.polls    ? ",polls=on"
 	                                   : ",polls=off",
-	                options.profile ? ",profile" : "", options.ibarrier ? ",collectives=ibarrier" : "",
-	                options.csv[0] ? ",csv=" : "");
+	                options.profile ? ",profile" : "", options.sites ? ",sites" : "",
+	                options.ibarrier ? ",collectives=ibarrier" : "", options.csv[0] ? ",csv=" : "");
 	used += snprintf(ret_text + used, size - (size_t)used, "%s", options.csv);
 	if (options.has_slowdown)
 		snprintf(ret_text + used, size - (size_t)used, ",slowdown=%u.%04u", options.slowdown_ppm / 10000,

@@ -30,7 +30,11 @@ PHASES_OFFSET = 56  # in a slot
 LANE = struct.Struct("=II7Q8Q8Q8Q2Q8x5Q64x36Q96x")
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
-SLOT_SIZE = SLOT.size + LANES * LANE_SIZE
+MODULES, SITES = 16, 64
+MODULE = struct.Struct("=48s20sI")
+SITE = struct.Struct("=QQHHIQQ")
+SITES_OFFSET = SLOT.size + LANES * LANE_SIZE  # in a slot
+SLOT_SIZE = SITES_OFFSET + 3840
 RUNG_NAMES = ["pause", "yield", "umwait", "mwaitx", "nap", "event", "pstate"]
 HOOK_NAMES = ["opal", "yield", "ucp", "loop"]
 FAMILIES = ["unknown", "openmpi", "mpich", "abi"]
@@ -58,7 +62,7 @@ def segment_make(slots: int = 64, **overrides: int) -> int:
     """A sealed memfd with a good header, or with the fields that the overrides spoil."""
     fields = {
         "magic": MAGIC,
-        "version": 5,
+        "version": 6,
         "header_size": HEADER.size,
         "slot_size": SLOT_SIZE,
         "slot_count": slots,
@@ -131,6 +135,24 @@ def sizes_read(data: bytes, names: list[str]) -> dict[str, dict[int, int]]:
     return sizes
 
 
+def sites_read(data: bytes) -> list[dict]:
+    """What waited, by where it was called from; the last one is all others."""
+    names, sites = row_names(), []
+    modules = [MODULE.unpack_from(data, 8 + i * MODULE.size) for i in range(MODULES)]
+    for index in range(SITES + 1):
+        key, offset, module, layer, row, waits, wait_ns = SITE.unpack_from(
+            data, 8 + MODULES * MODULE.size + index * SITE.size
+        )
+        if not key and not waits:
+            continue
+        name, build_id, size = modules[module - 1] if module else (b"", b"", 0)
+        sites.append({
+            "module": name.rstrip(b"\0").decode(), "build_id": build_id[:size].hex(), "offset": offset,
+            "layer": layer, "call": names[row] if key else "", "waits": waits, "wait_ns": wait_ns,
+        })
+    return sites
+
+
 def segment_read(fd: int) -> dict:
     """Header and all slots that were claimed, ordered by rank."""
     header = HEADER.unpack(os.pread(fd, HEADER.size, 0))
@@ -168,6 +190,7 @@ def segment_read(fd: int) -> dict:
             lane_read(data[SLOT.size + i * LANE_SIZE : SLOT.size + (i + 1) * LANE_SIZE], names)
             for i in range(min(slot["lanes"], LANES))
         ]
+        slot["sites"] = sites_read(data[SITES_OFFSET:])
         slot["sizes"] = sizes_read(os.pread(fd, CALLS * SIZES.size, sizes_offset(header[4], index)), names)
         slots.append(slot)
     return {"claimed": header[5], "slots": sorted(slots, key=lambda slot: slot["rank"])}

@@ -47,7 +47,8 @@ def rewrite(seconds: float) -> dict[str, str]:
         # so that root takes the slots for living ranks, with every number at its greatest
         os.pwrite(end, b"\xff" * (size - 4096), 4096)
         for index in range(64):
-            os.pwrite(end, (2).to_bytes(4, "little"), 4096 + 8 * 16384 + index * (384 + 8 * (768 + 64 * 256)) + 4)
+            at = 4096 + 8 * 16384 + index * (384 + 8 * (768 + 64 * 256) + 3840)
+            os.pwrite(end, (2).to_bytes(4, "little"), at + 4)
     return tried
 
 

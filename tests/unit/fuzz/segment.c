@@ -22,7 +22,7 @@
 	"{s:i,s:s,s:s,s:s,s:i,s:n,s:n,s:n,s:n,s:i,s:i,s:s,s:{s:s,s:s,s:s,s:s},s:i,s:i,s:i,s:i,s:n,s:s,s:i," \
 	"s:[{s:s,s:i,s:i,s:O}]}"
 
-enum area { AREA_HEADER, AREA_HEAD, AREA_LANE, AREA_CALLS, AREA_SIZES, AREA_COUNT };
+enum area { AREA_HEADER, AREA_HEAD, AREA_LANE, AREA_CALLS, AREA_SIZES, AREA_SITES, AREA_COUNT };
 
 /* One value into a word of an area; into that of all slots or lanes with the first bits of spread. */
 struct __attribute__((packed)) command {
@@ -120,6 +120,9 @@ static void word_put(uint8_t *bytes, uint32_t slots, const struct command *comma
 		break;
 	case AREA_CALLS:
 		word = (uint64_t *)lane->calls + command->word % (sizeof(lane->calls) / 8);
+		break;
+	case AREA_SITES:
+		word = (uint64_t *)(void *)&slot->sites + command->word % (sizeof(slot->sites) / 8);
 		break;
 	default:
 		word = (uint64_t *)(void *)(bytes + mpiwait_sizes_offset(slots, index)) + command->word % 10240;

@@ -37,6 +37,7 @@ static const char *const bad[] = {
         "v=1;rungs=nap;shared=2",
         "v=1;rungs=nap;profile=yes",
         "v=1;rungs=nap;ibarrier=2",
+        "v=1;rungs=nap;sites=2",
         "v=1;rungs=nap;colour=blue",
         "v=1;rungs=nap;tsc_khz=100000001",
         "v=1;rungs=nap;umwait_max_ns=",

@@ -26,7 +26,7 @@ static void parses(void)
 	CHECK(strcmp(options.policy, "nap") == 0 && options.slowdown_ppm == 25000 && options.pin == SITE_PIN_NONE);
 	CHECK(options.has_slowdown && options.has_pin && options.profile);
 	CHECK(options_parse("umwait", &options, &error) == 0);
-	CHECK(!options.has_slowdown && !options.has_pin && !options.profile && !options.ibarrier);
+	CHECK(!options.has_slowdown && !options.has_pin && !options.profile && !options.ibarrier && !options.sites);
 	CHECK(!options.csv[0]);
 	CHECK(options_parse("nap,collectives=ibarrier", &options, &error) == 0 && options.ibarrier);
 	CHECK(options_parse("nap,threads=passive", &options, &error) == 0 && options.threads == SITE_THREADS_PASSIVE);
@@ -54,7 +54,7 @@ static void refuses(void)
 	        {"slowdown=2", "the policy is missing before 'slowdown=2' (as in 'nap,slowdown=2')"},
 	        {"nap,Slowdown=2", "did you mean 'slowdown'?"},
 	        {"nap,slodown=3", "did you mean 'slowdown'?"},
-	        {"nap,slodown=3", "accepted: slowdown, pin, threads, polls, profile, collectives, csv"},
+	        {"nap,slodown=3", "accepted: slowdown, pin, threads, polls, profile, sites, collectives, csv"},
 	        {"nap,slowdown=0", SLOWDOWN_RANGE},
 	        {"nap,slowdown=50.1", SLOWDOWN_RANGE},
 	        {"nap,slowdown=0.00001", SLOWDOWN_RANGE},
@@ -68,6 +68,7 @@ static void refuses(void)
 	        {"nap,polls=yes", "'polls=yes' is not valid (accepted: polls=on|off)"},
 	        {"nap,polls", "polls=on|off"},
 	        {"nap,profile=yes", "without a value"},
+	        {"nap,sites=on", "'sites=on' is not valid (accepted: sites, without a value)"},
 	        {"nap,collectives", "collectives=ibarrier"},
 	        {"nap,collectives=barrier", "collectives=ibarrier"},
 	        {"nap,csv=", "csv=DIR"},

@@ -34,10 +34,10 @@ static void parses(void)
 	             "v=1;rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=1500;max_ns=100000;rma_ns=10000;"
 	             "shared=1;profile=0;slowdown_ppm=10000") == 0);
 	CHECK(policy_flatten(&policy, &cpu, true, false, tiny, sizeof(tiny)) == -ENOSPC);
-	policy.ibarrier = true;
+	policy.ibarrier = policy.sites = true;
 	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
-	CHECK_CONTAINS(flat, ";profile=0;ibarrier=1;slowdown_ppm=10000");
-	policy.ibarrier = false;
+	CHECK_CONTAINS(flat, ";profile=0;ibarrier=1;sites=1;slowdown_ppm=10000");
+	policy.ibarrier = policy.sites = false;
 	policy.rungs |= UMWAIT;
 	CHECK(policy_flatten(&policy, &cpu, true, false, flat, sizeof(flat)) > 0);
 	CHECK_CONTAINS(flat, ";profile=0;slowdown_ppm=10000;tsc_khz=2600000;umwait_max_ns=38461;umwait_c02=0");

@@ -32,7 +32,7 @@ percents = some.integers(*(round(float(percent) * 10_000) for percent in RANGE))
 @some.composite
 def options(draw: some.DrawFn) -> dict[str, str]:
     """As keys of an option, in any order."""
-    every = {"slowdown": draw(percents), "pin": draw(some.sampled_from(["cores", "none"])), "profile": "",
+    every = {"slowdown": draw(percents), "pin": draw(some.sampled_from(["cores", "none"])), "profile": "", "sites": "",
              "collectives": "ibarrier",
              "polls": draw(some.sampled_from(["on", "off"])),
              "threads": draw(some.sampled_from(["keep", "bounded", "passive"])), "csv": draw(directories)}

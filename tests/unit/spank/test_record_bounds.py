@@ -40,6 +40,35 @@ def test_phases_are_added_up_over_nodes_with_the_rank_that_waited_most(tmp_path:
     }
 
 
+def test_call_sites_are_added_up_over_nodes_with_the_rank_that_waited_most(tmp_path: Path) -> None:
+    """One place is the same on all nodes if file, identity, address and call are; another build is another place."""
+    first, second = node_record("c1"), node_record("c2")
+    first["steps"][0]["wait"]["sites"] = [
+        ["app", "ab" * 20, 0x11D2, "MPI_Recv", 2, 5 * 10**5, 3 * 10**5, 0], ["", "", 0, "other", 7, 7000, 0, -1]]
+    second["steps"][0]["wait"]["sites"] = [
+        ["app", "ab" * 20, 0x11D2, "MPI_Recv", 1, 4 * 10**5, 4 * 10**5, 2],
+        ["app", "cd" * 20, 0x11D2, "MPI_Recv", 1, 10**5, 10**5, -1], ["lib.so", "", 1, "MPI_Wait", 1, 1000, 0, -1]]
+    assert merge(tmp_path, [first, second])["wait"]["sites"] == [
+        {"module": "app", "offset": "0x11d2", "build_id": "ab" * 20, "call": "MPI_Recv", "waits": 3, "wait_s": 0.9,
+         "max": {"rank": 2, "s": 0.4, "node": "c2"}},
+        {"module": "app", "offset": "0x11d2", "build_id": "cd" * 20, "call": "MPI_Recv", "waits": 1, "wait_s": 0.1,
+         "max": {"rank": -1, "s": 0.1, "node": "c2"}},
+        {"module": "lib.so", "offset": "0x1", "call": "MPI_Wait", "waits": 1, "wait_s": 0.001},
+        {"call": "other", "waits": 7, "wait_s": 0.007},
+    ]
+
+
+def test_call_sites_of_many_nodes_are_bounded(tmp_path: Path) -> None:
+    """Ten nodes, each with twenty-four places of its own: the twenty-four that waited most, and the rest as one."""
+    records = [node_record(f"c{node}", "c[0-9]") for node in range(10)]
+    for node, record in enumerate(records):
+        record["steps"][0]["wait"]["sites"] = [
+            ["app", "", 24 * node + i, "MPI_Recv", 1, 10**6 + 24 * node + i, 0, -1] for i in range(24)]
+    *kept, rest = merge(tmp_path, records)["wait"]["sites"]
+    assert len(kept) == 24 and rest["call"] == "other" and "module" not in rest
+    assert rest["waits"] + sum(site["waits"] for site in kept) == 240
+
+
 def test_phases_of_many_nodes_are_bounded(tmp_path: Path) -> None:
     """Ten nodes, each with sixteen phases of its own at the greatest numbers: sixteen, and the rest as one."""
     records = [node_record(f"c{node}", "c[0-9]") for node in range(10)]

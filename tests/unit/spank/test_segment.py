@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.segments import SIZES, SLOT, SLOTS, Phases, read_slots, segment, slot
+from tests.lib.segments import SIZES, SLOT, SLOTS, Phases, Sites, read_slots, segment, slot
 
 
 def test_open_wait_of_a_killed_rank_counts(tmp_path: Path) -> None:
@@ -145,6 +145,50 @@ def test_forged_phases_are_cut_and_marked(tmp_path: Path, forged: Phases) -> Non
         assert time_us <= 2 * 16 * 10**7 and waits <= 16 * (10**15 + 1) and most_us <= wait_us <= 16 * 10**7
 
 
+APP = (b"app", bytes(range(20)), 20)
+
+
+def test_waits_by_call_site_are_summed_with_the_rank_that_waited_most(tmp_path: Path) -> None:
+    """The places of a module in the tables of the ranks differ; a place is told by the module itself."""
+    first = Sites([APP, (b"libx.so", b"", 0)], [(0x11D2, 1, 9, 2, 5 * 10**6), (7, 2, 9, 1, 10**6)], (3, 2 * 10**6))
+    second = Sites([(b"libx.so", b"", 0), APP], [(7, 1, 9, 1, 4 * 10**6), (0x11D2, 2, 9, 4, 9 * 10**6)])
+    wait = read_slots(tmp_path, segment(
+        slot(0, 2, 10**6, start=1, end=8 * 10**9, sites=first), slot(1, 2, 10**6, start=1, end=2, sites=second)))
+    assert wait["sites"] == [
+        ["app", bytes(range(20)).hex(), 0x11D2, "MPI_Recv", 6, 14_000, 9_000, 1],
+        ["libx.so", "", 7, "MPI_Recv", 2, 5_000, 4_000, 1], ["", "", 0, "other", 3, 2_000, 2_000, 0]]
+    assert wait["doubtful"] == 0
+    assert "sites" not in read_slots(tmp_path, segment(slot(0, 1, 0, start=1, end=2 * 10**9)))
+
+
+@pytest.mark.parametrize(
+    ("forged", "expected"),
+    [
+        (Sites([(b"\x1b[31m/" * 8, b"\xff" * 20, 2**32 - 1)], [(2**64 - 1, 1, 2**32 - 1, 2**64 - 1, 2**64 - 1)]),
+         ["_" + "_31m__" * 7 + "_31m", "", 2**63 - 1, "other", 10**15, 10**7, 10**7, 0]),
+        (Sites([(b"..", b"", 0)], [(1, 1, 9, 1, 10**6)]), ["_.", "", 1, "MPI_Recv", 1, 1000, 1000, 0]),
+        (Sites([(b"", b"", 0)], [(1, 1, 9, 1, 10**6)]), ["", "", 0, "other", 1, 1000, 1000, 0]),
+        (Sites([APP], [(1, 2**16 - 1, 9, 1, 10**6)]), ["", "", 0, "other", 1, 1000, 1000, 0]),
+    ],
+)
+def test_forged_call_sites_are_cut(tmp_path: Path, forged: Sites, expected: list[object]) -> None:
+    wait = read_slots(tmp_path, segment(slot(0, 1, 0, start=1, end=2, sites=forged)))
+    assert len(wait["sites"]) == 1 and wait["sites"][0][1:] == expected[1:]
+    assert wait["sites"][0][0] == expected[0][:47] and wait["doubtful"] == (expected[4] == 10**15)
+
+
+def test_more_call_sites_than_are_kept_are_one(tmp_path: Path) -> None:
+    """Of 192 places of three ranks the 24 that waited most, and nothing of the others is lost."""
+    ranks = []
+    for rank in range(3):
+        places = [(64 * rank + i, 1, 9, 1, (64 * rank + i + 1) * 10**3) for i in range(64)]
+        ranks.append(slot(rank, 3, 0, start=1, end=2, sites=Sites([APP], places)))
+    *kept, rest = read_slots(tmp_path, segment(*ranks))["sites"]
+    assert [site[2] for site in kept] == sorted(range(128), reverse=True)[:24] and rest[0] == ""
+    assert rest[4] + sum(site[4] for site in kept) == 192
+    assert rest[5] + sum(site[5] for site in kept) == sum(range(1, 193))
+
+
 def test_more_phases_than_are_kept_are_one(tmp_path: Path) -> None:
     """Of a hundred phases of eight ranks the sixteen that waited most, and nothing of the others is lost."""
     ranks = []
@@ -176,10 +220,10 @@ def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
     ("header", "length", "message"),
     [
         ({}, 0, "cannot be read"),
-        ({"magic": 1}, None, "not one of version 5"),
-        ({"version": 1}, None, "not one of version 5"),
-        ({"sizes_size": 8}, None, "not one of version 5"),
-        ({"slot_size": 8}, None, "not one of version 5"),
+        ({"magic": 1}, None, "not one of version 6"),
+        ({"version": 1}, None, "not one of version 6"),
+        ({"sizes_size": 8}, None, "not one of version 6"),
+        ({"slot_size": 8}, None, "not one of version 6"),
         ({}, SLOTS + 100, "has no slot"),
     ],
 )

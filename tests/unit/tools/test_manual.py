@@ -93,7 +93,7 @@ def test_every_key_of_the_option_and_every_policy_is_explained() -> None:
     accepted = re.search(r"\(accepted: ([a-z, ]+)\)", refusal)
     assert code and accepted, refusal
     keys = set(accepted[1].split(", "))
-    assert len(keys) == 7
+    assert len(keys) == 8
     policies = {path.stem for path in (ROOT / "policies").glob("*.json") if "." not in path.stem}
     for text in (rendered("mpi-wait-policy.7"), (ROOT / "README.md").read_text()):
         assert not missing(keys | policies, text)

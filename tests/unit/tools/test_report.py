@@ -201,6 +201,37 @@ def test_spoilt_phases_are_refused(report: Report, spoilt: dict[str, object]) ->
     assert "damaged" in report("123", rows=[make_row(json.dumps(record))]).stderr
 
 
+SITES = [
+    {"call": "other", "waits": 9, "wait_s": 0.9},
+    {"module": "cfd", "offset": "0x1a2f4", "call": "MPI_Recv", "waits": 70, "wait_s": 1.5,
+     "max": {"rank": -1, "s": 1.5, "node": "c1"}},
+    {"module": "libhalo.so.2", "offset": "0x4d31", "build_id": "ab12", "call": "MPI_Waitall", "waits": 7000,
+     "wait_s": 25, "max": {"rank": 2, "s": 9, "node": "c2"}},
+]
+
+
+def test_call_sites_show_where_the_waiting_comes_from(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"]["sites"] = SITES
+    rows = [make_row(json.dumps(record))]
+    lines = section(shown(report("123", "--width", "110", rows=rows)), "Call sites")
+    assert [line.split()[0] for line in lines[1:4]] == ["libhalo.so.2+0x4d31", "cfd+0x1a2f4", "other"]
+    assert re.search(r"MPI_Waitall +7000 +25\.0 s +\d+ % +rank 2 on c2, 9\.00 s", lines[1])
+    assert "--exe FILE has functions and lines" in lines[4]
+    table = report("123", "--csv", rows=rows).stdout
+    assert "site,libhalo.so.2+0x4d31 MPI_Waitall,wait,25.0,s" in table and "site,other other,waits,9," in table
+
+
+@pytest.mark.parametrize("spoilt", [
+    {"module": "../x"}, {"module": "a\u001b"}, {"offset": "1"}, {"offset": -1}, {"build_id": "xy"}, {"call": "evil"},
+    {"waits": -1}, {"wait_s": 1e300}, {"max": {"rank": -2, "s": 1, "node": "c1"}},
+])
+def test_spoilt_call_sites_are_refused(report: Report, spoilt: dict[str, object]) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"]["sites"] = [SITES[1] | spoilt]
+    assert "damaged" in report("123", rows=[make_row(json.dumps(record))]).stderr
+
+
 def test_a_profile_says_what_stayed_within_nodes(report: Report) -> None:
     record = make_record()
     record["mpi_wait"]["wait"] |= {

@@ -57,6 +57,12 @@ def test_phases_have_a_section_where_the_program_names_them(report: Report) -> N
     assert "in no phase" in text and "Waiting by phase" not in page_of(report, "one-slow-rank")
 
 
+def test_call_sites_have_a_section_where_they_were_asked_for(report: Report) -> None:
+    text = page_of(report, "profile")
+    assert "Waiting by call site" in text and "cfd+0x1a2f4 calls MPI_Allreduce: 31600 waits of 49.8 s, rank 3 most with 7.00 s" in text
+    assert "Waiting by call site" not in page_of(report, "one-slow-rank")
+
+
 def test_values_show_on_hover(report: Report) -> None:
     text = page_of(report, "one-slow-rank")
     titles = re.findall(r"<g><title>([^<]*)</title>", text)

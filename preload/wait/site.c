@@ -1,0 +1,123 @@
+/*
+ * Counts waits by their place in the program. What is promised of it stands in site.h.
+ */
+#include "preload/wait/site.h"
+
+#include <errno.h>
+#include <execinfo.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "preload/elf/module.h"
+#include "preload/process/process.h"
+
+#define ROW_SHIFT  56 /* beyond every address */
+#define HASH       UINT64_C(0x9e3779b97f4a7c15)
+#define FRAMES     24 /* of the stack, from here up to who called the layer */
+#define FRAMES_OWN 4  /* that much of it is enough to load what unwinds it */
+
+/* A C library that has no such function shall load this one all the same. */
+#pragma weak backtrace
+
+/* By their place in the slot's table; NULL: it is being written. */
+static const void *identities[MPIWAIT_MODULES];
+
+/* MPI's layers for Fortran and C++, in which all calls of a function come from one place. */
+static bool is_layer(const char *name)
+{
+	static const char *const layers[] = {
+	        "libmpi_mpifh.", "libmpi_usempi", "libmpi_cxx.", "libmpifort.",  "libmpichfort.",
+	        "libmpichf90.",  "libfmpich.",    "libmpicxx.",  "libmpichcxx.",
+	};
+
+	for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++)
+		if (strncmp(name, layers[i], strlen(layers[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Its place in the table + 1; 0: there is none for it. Two threads that come at once may give it two. */
+static uint16_t module_number(const struct module *module)
+{
+	struct mpiwait_sites *sites = &process.slot->sites;
+	uint32_t index;
+
+	for (index = 0; index < MPIWAIT_MODULES; index++)
+		if (__atomic_load_n(&identities[index], __ATOMIC_ACQUIRE) == module->identity)
+			return (uint16_t)(index + 1);
+	index = __atomic_fetch_add(&sites->modules, 1, __ATOMIC_RELAXED);
+	if (index >= MPIWAIT_MODULES)
+		return 0;
+	sites->module[index] = module->file;
+	__atomic_store_n(&identities[index], module->identity, __ATOMIC_RELEASE);
+	return (uint16_t)(index + 1);
+}
+
+/* What is new in the table is told from what it was before by its module, which comes last. */
+static void site_fill(struct mpiwait_site *site, uint32_t row, uintptr_t address)
+{
+	struct module module;
+	uint16_t number = 0;
+
+	site->row = row;
+	if (module_find(address, &module)) {
+		site->offset = address - module.base;
+		site->layer = is_layer(module.file.name);
+		number = module_number(&module);
+	}
+	__atomic_store_n(&site->module, number, __ATOMIC_RELEASE);
+}
+
+static struct mpiwait_site *site_at(uint32_t row, uintptr_t address)
+{
+	struct mpiwait_site *table = process.slot->sites.site;
+	uint64_t key = (uint64_t)address | (uint64_t)row << ROW_SHIFT;
+	size_t at = (size_t)(key * HASH >> 32) % MPIWAIT_SITES;
+
+	for (size_t i = 0; i < MPIWAIT_SITES; i++, at = (at + 1) % MPIWAIT_SITES) {
+		uint64_t found = __atomic_load_n(&table[at].key, __ATOMIC_ACQUIRE);
+
+		if (found == 0 && __atomic_compare_exchange_n(&table[at].key, &found, key, false, __ATOMIC_ACQ_REL,
+		                                              __ATOMIC_ACQUIRE)) {
+			site_fill(&table[at], row, address);
+			return &table[at];
+		}
+		if (found == key)
+			return &table[at];
+	}
+	return &table[MPIWAIT_SITES];
+}
+
+/* Who called the layer; the layer's own place where the stack does not tell. */
+static struct mpiwait_site *site_above(struct mpiwait_site *site, uint32_t row, uintptr_t caller)
+{
+	void *frame[FRAMES];
+	int frames = backtrace ? backtrace(frame, FRAMES) : 0, at = 0;
+
+	while (at < frames && (uintptr_t)frame[at] != caller)
+		at++;
+	for (at++; at < frames && site->layer; at++)
+		site = site_at(row, (uintptr_t)frame[at]);
+	return site;
+}
+
+void site_start(void)
+{
+	void *frame[FRAMES_OWN];
+
+	if (backtrace)
+		(void)backtrace(frame, FRAMES_OWN);
+	process.slot->has_sites = 1;
+}
+
+void site_add(uint32_t row, uintptr_t caller, uint64_t wait_ns)
+{
+	int saved = errno;
+	struct mpiwait_site *site = site_at(row, caller);
+
+	if (site->layer)
+		site = site_above(site, row, caller);
+	__atomic_fetch_add(&site->waits, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&site->wait_ns, wait_ns, __ATOMIC_RELAXED);
+	errno = saved;
+}

@@ -1,0 +1,22 @@
+/* The rows of preload/mpi/mpi_calls.def, seen by root: their names, and which of them wait. */
+#ifndef MPIWAIT_SPANK_NODE_CALL_NAMES_H
+#define MPIWAIT_SPANK_NODE_CALL_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The rows that this release knows. */
+enum {
+#define CALL(name, ...) CALL_NAME_##name,
+#include "preload/mpi/mpi_calls.def"
+#undef CALL
+	CALL_NAME_COUNT
+};
+
+/* "MPI_Recv"; "other" for a row that this release does not know. */
+const char *call_name(size_t row);
+
+/* Whether a call of that row can wait. */
+bool call_may_wait(size_t row);
+
+#endif
