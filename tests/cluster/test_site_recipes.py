@@ -43,8 +43,9 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     text = text.replace("settle_s=20", "settle_s=2").replace("/shared/mpi-wait/spool", Cluster.spool)
     (folder / "epilog-slurmctld").write_text(text)
     (folder / "epilog-slurmctld").chmod(0o755)
-    (folder / "mpi-wait-textfile").write_bytes((RECIPES / "mpi-wait-textfile").read_bytes())
-    (folder / "mpi-wait-textfile").chmod(0o755)
+    for name in ("mpi-wait-textfile", "srun-summary"):
+        (folder / name).write_bytes((RECIPES / name).read_bytes())
+        (folder / name).chmod(0o755)
     mail = (RECIPES / "mail-report").read_text().replace("/usr/bin/mpi-wait", "/opt/mpi-wait/bin/mpi-wait")
     (folder / "mail-report").write_text(mail.replace("/usr/bin/mail", f"{SHOWN_AT}/mail"))
     (folder / "mail").write_text(f'#!/bin/sh\n{{ echo "$*"; cat; }} >{Cluster.share}/mail.part\n'
@@ -73,6 +74,21 @@ def stored(cluster: Cluster, job: int, timeout: float = 90) -> dict[str, object]
     """The record, which nobody but the controller's epilog may have stored."""
     text = wait_for(lambda: jobs.comment(cluster, job), f"the record of job {job}", timeout, pause_s=0.2)
     return dict(json.loads(text)["mpi_wait"])
+
+
+def test_srun_says_at_its_end_what_the_ranks_waited(scripted: Cluster) -> None:
+    """By a user's own SLURM_EPILOG, on stderr; without files of a profile there is nothing to say."""
+    place = f"{scripted.share}/summary"
+    scripted.node_run("submit", ["install", "-d", "-o", "alice", place], check=True)
+    environment = {"SLURM_EPILOG": f"{SHOWN_AT}/srun-summary", "MPI_WAIT_SUMMARY": f"{place}/waits"}
+    command = ["-N2", "-n4", "--mpi-wait-policy=nap,csv=" + environment["MPI_WAIT_SUMMARY"], UNBALANCED, "5", "5", "2"]
+    job, done = jobs.srun(scripted, command, env=environment)
+    first, second, third = (line for line in done.stderr.splitlines() if line.startswith("mpi-wait:"))
+    assert re.fullmatch(rf"mpi-wait: step {job}\.0: 4 ranks on 2 nodes waited [\d.]+ m?s each on average", first)
+    assert re.search(r"least rank \d on c[12], [\d.]+ m?s; most rank \d on c[12], [\d.]+ m?s", second)
+    assert "MPI_Allreduce" in third and "mpi-wait" not in done.stdout
+    _, quiet = jobs.srun(scripted, [*command[:2], "--mpi-wait-policy=nap", *command[3:]], env=environment)
+    assert "mpi-wait:" not in quiet.stderr
 
 
 def test_a_partitions_default_and_the_controllers_writer(sweeping: Cluster) -> None:
