@@ -13,10 +13,9 @@ from html import escape
 from ..text.units import safe
 
 WIDTH = 640
-NAME_WIDTH, VALUE_WIDTH, ROW, BAR = 150, 76, 20, 13
+NAME_WIDTH, VALUE_WIDTH, ROW, BAR = 190, 100, 20, 13
 CURVE_HEIGHT = 120
-LETTER = 6.6  # pixels that a character of a name takes
-LETTER_NARROW = 9.3  # the same on a narrow screen, where the page makes letters larger
+LETTER = 9.3  # pixels that a character takes on a narrow screen, where the page makes letters larger
 
 
 @dataclass(frozen=True)
@@ -118,13 +117,13 @@ class Cell:
 
 
 def heat(title: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[Cell]]], kind: str) -> str:
-    """A row of cells by name, the darker the more; names: of the columns, at least one."""
+    """A row of cells by name, the stronger in colour the more; names: of the columns, at least one."""
     room = (WIDTH - NAME_WIDTH) / len(names)
     swatch = room * 0.4
     drawn = [_text(NAME_WIDTH + place * room, BAR, name, "value") for place, name in enumerate(names)]
     for index, (row, cells) in enumerate(rows, 1):
         y = index * ROW
-        drawn.append(_text(0, y + BAR + 1, safe(row, int(NAME_WIDTH / LETTER_NARROW)), "name"))
+        drawn.append(_text(0, y + BAR + 1, safe(row, int(NAME_WIDTH / LETTER)), "name"))
         for place, cell in enumerate(cells):
             x = NAME_WIDTH + place * room
             pieces = [_rect(x, y, room, ROW, "row"), _rect(x, y + 2, swatch, ROW - 4, "rest")]
@@ -141,9 +140,9 @@ def columns(title: str, values: Sequence[tuple[float | None, str]], kind: str, e
     """Standing columns beside one another from 0 up: (value, what is said of it on hover); None is a gap. ends: below
     the first and the last; most: what the tallest stands for."""
     top = max((value for value, _ in values if value is not None), default=0.0) or 1.0
-    left, room = 70, WIDTH - 70
+    left, room = VALUE_WIDTH, WIDTH - VALUE_WIDTH
     width = room / max(1, len(values))
-    drawn = [_text(left - 8, 12, most, "value", "end"), _text(left - 8, CURVE_HEIGHT, "0", "value", "end")]
+    drawn = [_text(left - 8, 15, most, "value", "end"), _text(left - 8, CURVE_HEIGHT, "0", "value", "end")]
     for index, (value, said) in enumerate(values):
         x, height = left + index * width, 0.0 if value is None else (CURVE_HEIGHT - 4) * value / top
         column = _rect(x, CURVE_HEIGHT - height, width - (1 if width > 4 else 0), height, kind)

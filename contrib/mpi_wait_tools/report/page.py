@@ -44,6 +44,12 @@ def _section(title: str, *parts: str) -> str:
     return f"<section><h2>{text_of(title)}</h2>{content}</section>\n" if content else ""
 
 
+def _table(titles: Iterable[str], rows: Iterable[list[str]]) -> str:
+    head = "".join(f'<th scope="col">{text_of(title)}</th>' for title in titles)
+    body = ["<tr>" + "".join(f"<td>{text_of(cell)}</td>" for cell in cells) + "</tr>" for cells in rows]
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(body)}</tbody></table></div>'
+
+
 def _legend(*entries: tuple[str, str]) -> str:
     swatches = [f'<span class="{kind}">■</span> {text_of(words)}' for kind, words in entries]
     return f'<p class="quiet">{" &nbsp; ".join(swatches)}</p>'
@@ -160,7 +166,7 @@ def _nodes(found: Found) -> str:
     more = f'<p class="quiet">… {text_of(rest_line(rest))}; shown are the most unusual ones</p>' if rest else ""
     remarks = _list("notes", (f"{safe(row.name)}: {row.remark}" for row in shown if row.remark))
     marked = any(nodes.stands_out(row, place) for row in shown for place in places)
-    said = f"The darker, the nearer to the most of the column. {FIGURES_MEAN}" + f" !: {MARK_MEANS}" * marked
+    said = f"The stronger the colour, the nearer to the most of the column. {FIGURES_MEAN}" + f" !: {MARK_MEANS}" * marked
     return f'{drawn}{more}{remarks}<p class="quiet">{text_of(said, 400)}</p>'
 
 
@@ -215,11 +221,10 @@ def _sites(record: Record, lines: Lines) -> str:
         return ""
     rows = []
     for site in sites[:CALLS_SHOWN]:
-        most = f", rank {site.most.rank} most with {duration(site.most.seconds)}" if site.most else ""
-        said = f"{lines.place(site)} calls {site.call}: {count(site.waits)} waits of {core_time(site.seconds)}{most}"
-        rows.append(Bar(lines.place(site), (Part(site.seconds, "waiting"),), core_time(site.seconds), said))
+        most = f"rank {site.most.rank}, {duration(site.most.seconds)}" if site.most else "–"
+        rows.append([lines.place(site), site.call, count(site.waits), core_time(site.seconds), most])
     left = len(sites) - len(rows)
-    drawn = bars("waiting by call site", rows, max(site.seconds for site in sites) or 1.0)
+    drawn = _table(("place", "call", "waits", "waited", "waits most"), rows)
     return drawn + (f'<p class="quiet">{left} more.</p>' if left > 0 else "")
 
 
@@ -243,13 +248,11 @@ def _steps(record: Record) -> str:
         return ""
     rows = []
     for step in record.steps[:STEPS_SHOWN]:
-        cells = [step.id, count(step.ranks) if step.ranks else "–", duration(step.elapsed) if step.elapsed else "–",
-                 core_time(step.wait), scaled(step.joules, "J") if step.joules is not None else "–",
-                 step.policy.used if step.policy else record.policy.used]
-        rows.append("<tr>" + "".join(f"<td>{text_of(cell)}</td>" for cell in cells) + "</tr>")
-    titles = ("step", "ranks", "time", "waited", "energy", "policy")
-    head = "".join(f'<th scope="col">{title}</th>' for title in titles)
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        rows.append([step.id, count(step.ranks) if step.ranks else "–",
+                     duration(step.elapsed) if step.elapsed else "–",
+                     core_time(step.wait), scaled(step.joules, "J") if step.joules is not None else "–",
+                     step.policy.used if step.policy else record.policy.used])
+    return _table(("step", "ranks", "time", "waited", "energy", "policy"), rows)
 
 
 def page_of(found: Found, lines: Lines) -> str:
