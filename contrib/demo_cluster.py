@@ -1,4 +1,4 @@
-"""The second half of contrib/demo: the cluster, the job, sacct and the report; with --shell a shell. Runs as root."""
+"""The second half of contrib/demo: the cluster, the job, sacct, the report; with --shell [DIR] a shell. As root."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tests.lib.throwaway import (  # noqa: E402  (the path above comes first)
 
 PROGRAM = "/opt/mpi-wait-tests/unbalanced"
 PREFIX = "/opt/mpi-wait"
+HERE = "/srv/cluster/here"
 SRUN = ["srun", "-N2", "-n4", "--mpi-wait-policy=nap", PROGRAM, "20", "20", "3"]
 RECORD_TIMEOUT_S = 120  # the writer waits for 8 to 12 s, and tries again 15 and 45 s later
 STEP_WIDTH = 26
@@ -107,10 +108,13 @@ def show_report(cluster: Cluster, job: str) -> None:
         raise Failure(f"mpi-wait report ended with {status}")
 
 
-def cluster_of_two() -> Cluster:
+def cluster_of_two(own: Path | None = None) -> Cluster:
+    """own: a directory of this machine that is shown in it."""
     arguments = project_cluster_arguments()
     if not arguments["plugstack"]:
         raise Failure("the build has no plugin (build/stage): run contrib/demo, which builds it")
+    if own is not None:
+        arguments["binds"] = {**arguments["binds"], HERE: own}
     return Cluster(nodes=2, progress=progress, **arguments)
 
 
@@ -128,14 +132,20 @@ You are alice, on a cluster of two nodes, c1 and c2, whose hardware is simulated
   salloc -N2 -n4 mpi-wait try --rounds 3 -- srun -n4 unbalanced    which policy fits it, measured
   man mpi-wait                                     all of it; exit ends the cluster
 """
+OWN = "  cd ~/here                                        {}\n"
+NO_OWN = "  contrib/demo --shell DIR                         would show the programs that you have in DIR as ~/here\n"
 
 
-def shell() -> int:
-    """A user's shell in the cluster, until it ends; its exit status."""
+def shell(own: Path | None) -> int:
+    """A user's shell in the cluster, until it ends; its exit status. own: a directory with programs to try."""
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # with which the cluster goes
-    with cluster_of_two() as cluster:
+    if own is not None and not own.is_dir():
+        raise Failure(f"{own}: no such directory")
+    with cluster_of_two(own) as cluster:
         (cluster.root / "home/alice/.bashrc").write_text(BASHRC)
-        print(TO_TRY, flush=True)
+        if own is not None:
+            (cluster.root / "home/alice/here").symlink_to(HERE)
+        print(TO_TRY + (OWN.format(f"{own} of this machine") if own is not None else NO_OWN), flush=True)
         # Without a terminal, what is to be done comes from standard input, which srun would read as well.
         words = ["bash", "-i"] if os.isatty(0) else ["bash", "-c", f". ~/.bashrc\n{sys.stdin.read()}"]
         files = {"stdin": None if os.isatty(0) else subprocess.DEVNULL, "stdout": None, "stderr": None}
@@ -162,8 +172,8 @@ def demonstrate() -> None:
 
 def main() -> int:
     try:
-        if sys.argv[1:] == ["--shell"]:
-            return shell()
+        if sys.argv[1:2] == ["--shell"]:
+            return shell(Path(sys.argv[2]).resolve() if sys.argv[2:] else None)
         demonstrate()
         return 0
     except (Failure, ClusterError, MissingRequirements) as error:

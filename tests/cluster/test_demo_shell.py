@@ -17,12 +17,13 @@ hostname; id -un; command -v mpi-wait; man -w mpi-wait; complete -p mpi-wait
 srun -N2 -n4 --mpi-wait-policy=nap unbalanced 5 5 2 && mpi-wait report --brief 1
 exit 7
 """
+PROGRAM = "#include <mpi.h>\nint main(int c, char **v) { MPI_Init(&c, &v); MPI_Finalize(); }\n"
 
 
-def start() -> subprocess.Popen[str]:
+def start(*more: str) -> subprocess.Popen[str]:
     """The second half of contrib/demo, which builds nothing."""
     environment = {**os.environ, "MPI_WAIT_STAGE": STAGE, "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.Popen(["/usr/bin/python3", DEMO, "--shell"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    return subprocess.Popen(["/usr/bin/python3", DEMO, "--shell", *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                             stderr=subprocess.STDOUT, env=environment, text=True)
 
 
@@ -39,6 +40,18 @@ def offspring(process: subprocess.Popen[str]) -> list[int]:
             parents.add(pid)
             found.append(pid)
     return found
+
+
+def test_a_directory_of_one_s_own_is_there(tmp_path: Path) -> None:
+    """As alice sees it: with her own rights on it, and compilers for what is in it."""
+    tmp_path.chmod(0o755)
+    (tmp_path / "own.c").write_text(PROGRAM)
+    demo = start(str(tmp_path))
+    script = "cd ~/here && touch own.c; mpicc -o ~/own own.c && srun -n2 --mpi-wait-policy=nap ~/own && echo it ran\n"
+    text = demo.communicate(script, timeout=110)[0]
+    assert "touch: cannot touch" in text and "\nit ran\n" in text and f"{tmp_path} of this machine" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["own.c"]
+    assert "no such directory" in start(str(tmp_path / "absent")).communicate("", timeout=60)[0]
 
 
 def test_two_at_once_and_nothing_left() -> None:
@@ -58,5 +71,5 @@ def test_two_at_once_and_nothing_left() -> None:
         assert [line.split()[0] for line in lines if line.split()[2:3] == ["elapsed"]] == ["job"], text
         assert [line for line in lines if line.split()[:1] == ["1"]], text
         shown = text[text.index("You are alice") : text.index("submit\n")]
-        assert shown.count("\n  ") == 5 and "exit ends the cluster" in shown and "cluster gone" in text
+        assert shown.count("\n  ") == 6 and "exit ends the cluster" in shown and "cluster gone" in text
         assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]

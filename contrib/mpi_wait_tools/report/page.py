@@ -166,7 +166,8 @@ def _nodes(found: Found) -> str:
     more = f'<p class="quiet">… {text_of(rest_line(rest))}; shown are the most unusual ones</p>' if rest else ""
     remarks = _list("notes", (f"{safe(row.name)}: {row.remark}" for row in shown if row.remark))
     marked = any(nodes.stands_out(row, place) for row in shown for place in places)
-    said = f"The stronger the colour, the nearer to the most of the column. {FIGURES_MEAN}" + f" !: {MARK_MEANS}" * marked
+    said = f"The stronger the colour, the nearer to the most of the column. {FIGURES_MEAN}"
+    said += f" !: {MARK_MEANS}" * marked
     return f'{drawn}{more}{remarks}<p class="quiet">{text_of(said, 400)}</p>'
 
 
