@@ -12,6 +12,8 @@
 #include <string.h>
 
 #define CALLS_SHOWN 24
+#define NODES_LEAST 4 /* fewer are compared at a glance */
+#define NODES_MOST  256
 #define PRINTED     (JSON_COMPACT | JSON_REAL_PRECISION(15))
 
 /* What is tried in turn. Many nodes of few ranks may have no room for their names where the ranks' sleep has. */
@@ -127,6 +129,30 @@ static void steps_counts_print(json_t *json, const struct job *job, size_t shown
 		json_object_set_new(json, "steps_summed", number(job->sum->steps_summed, 0));
 }
 
+/* Of each node what root has read there. NULL where the nodes are few or many, or nothing was read on any. */
+static json_t *nodes_print(const struct job *job)
+{
+	json_t *list = json_array();
+	bool known = false;
+
+	for (size_t i = 0; i < job->count; i++) {
+		const struct record_node *node = job->nodes[i];
+		double share = record_node_share(node);
+		bool has_joules = node->energy.present && share >= 0;
+
+		known |= has_joules || node->throttle.known;
+		json_array_append_new(
+		        list, json_pack("[s, o, o]", node->node,
+		                        has_joules ? number(record_energy_own_j(&node->energy, share), 1) : json_null(),
+		                        node->throttle.known ? number(record_throttle_events(&node->throttle), 0)
+		                                             : json_null()));
+	}
+	if (known)
+		return list;
+	json_decref(list);
+	return NULL;
+}
+
 /* {"mpi_wait": ...}; NULL: no memory. */
 static json_t *job_print(const struct job *job, const struct record_detail *detail)
 {
@@ -147,6 +173,8 @@ static json_t *job_print(const struct job *job, const struct record_detail *deta
 	set_if(json, "throttle", record_throttle_print(&sum->throttle));
 	if (sum->energy.nodes < job->count)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
+	if (detail->nodes && job->count >= NODES_LEAST && job->count <= NODES_MOST)
+		set_if(json, "by_node", nodes_print(job));
 	set_if(json, "grant", record_grant_print(&sum->grant));
 	set_if(json, "csv", record_csv_print(&sum->csv));
 	json_object_set_new(json, "wait", record_wait_print(&sum->wait, &job->names, detail));

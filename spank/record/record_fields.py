@@ -83,6 +83,9 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
                     "additionalProperties": False}, ""),
     "message_sizes": ({"type": "object", "patternProperties": {"^[0-9]{1,12}$": {"type": "number", "minimum": 1}},
                        "additionalProperties": False}, ""),
+    "node_uses": ({"type": "array", "minItems": 4, "maxItems": 256, "items": {
+        "type": "array", "minItems": 3, "maxItems": 3,
+        "items": [NODE_NAME, {"oneOf": [AMOUNT, {"type": "null"}]}, {"oneOf": [COUNT, {"type": "null"}]}]}}, ""),
     "rank_places": ({"type": "array", "maxItems": 4096, "items": {
         "type": "array", "minItems": 3, "maxItems": 4,
         "items": [NODE_NAME, COUNT, SOME, {"type": "integer", "minimum": 2}]}}, ""),

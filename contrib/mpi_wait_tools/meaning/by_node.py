@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from ..record.record import Record, Step
-from ..text.units import percent, plural
+from ..record.record import NodeUse, Record, Step
+from ..text.units import count, percent, plural, scaled
 from .imbalance import NOTABLE, ranks_time, steps_of_ranks
 from .nodes import slow_nodes
 from .reading import Rank, ranks_of
@@ -19,32 +19,58 @@ FIGURES_MEAN = (
     "waiting, least, most: of the run, the mean of the node's ranks, its least and its most waiting one; "
     "asleep: of the waiting."
 )
+POWER_MEANS = "power: the job's, on average."
+SLOWED_MEANS = "slowed: how often by heat or a limit."
 MARK_MEANS = (
-    f"stands out from the nodes' median, by {SPREADS:.0f} times their usual spread and {NOTABLE * 100:.0f} points "
-    "at the least."
+    f"stands out from the nodes' median, by {SPREADS:.0f} times their usual spread and {NOTABLE * 100:.0f} points, "
+    "or percent of it, at the least."
 )
 
 
 @dataclass(frozen=True)
+class NodeSeen:
+    """What is known of a node: its ranks, one rank's run in seconds, and what root read there for the whole job."""
+
+    ranks: Sequence[Rank]
+    run: float
+    use: NodeUse | None
+    elapsed: float
+
+
+@dataclass(frozen=True)
 class NodeFigure:
-    """A share of 1 by node. of: its ranks, one rank's run in seconds; None where the record does not tell."""
+    """A figure by node. of: None where the record does not tell. is_share: of 1, else held against the median."""
 
     name: str
     said: str
-    of: Callable[[Sequence[Rank], float], float | None]
+    of: Callable[[NodeSeen], float | None]
+    is_share: bool = True
+    shown: Callable[[float], str] = percent
+    means: str = ""  # where it is shown
 
 
-def _asleep(ranks: Sequence[Rank], _: float) -> float | None:
-    known = [rank.asleep for rank in ranks if rank.asleep is not None]
-    waited = sum(rank.seconds for rank in ranks)
-    return sum(known) / waited if waited > 0 and len(known) == len(ranks) else None
+def _asleep(node: NodeSeen) -> float | None:
+    known = [rank.asleep for rank in node.ranks if rank.asleep is not None]
+    waited = sum(rank.seconds for rank in node.ranks)
+    return sum(known) / waited if waited > 0 and len(known) == len(node.ranks) else None
+
+
+def _power(node: NodeSeen) -> float | None:
+    joules = node.use.joules if node.use is not None else None
+    return joules / node.elapsed if joules is not None and node.elapsed > 0 else None
+
+
+def _slowed(node: NodeSeen) -> float | None:
+    return node.use.slowed if node.use is not None else None
 
 
 FIGURES = (
-    NodeFigure("waiting", "of the run", lambda ranks, run: sum(rank.seconds for rank in ranks) / len(ranks) / run),
-    NodeFigure("least", "of the run, its least waiting rank", lambda ranks, run: min(r.seconds for r in ranks) / run),
-    NodeFigure("most", "of the run, its most waiting rank", lambda ranks, run: max(r.seconds for r in ranks) / run),
+    NodeFigure("waiting", "of the run", lambda n: sum(rank.seconds for rank in n.ranks) / len(n.ranks) / n.run),
+    NodeFigure("least", "of the run, its least waiting rank", lambda n: min(r.seconds for r in n.ranks) / n.run),
+    NodeFigure("most", "of the run, its most waiting rank", lambda n: max(r.seconds for r in n.ranks) / n.run),
     NodeFigure("asleep", "of the waiting", _asleep),
+    NodeFigure("power", "on average", _power, False, lambda watts: scaled(watts, "W"), POWER_MEANS),
+    NodeFigure("slowed", "times", _slowed, False, lambda times: count(round(times)), SLOWED_MEANS),
 )
 
 
@@ -81,7 +107,14 @@ class NodeMap:
         return max((row.values[place] or 0.0 for row in self.rows), default=0.0)
 
     def is_known(self, place: int) -> bool:
-        return any(row.values[place] is not None for row in self.rows)
+        """Whether there is something to show: that no processor was slowed down is nothing."""
+        return any(row.values[place] is not None for row in self.rows) and (
+            FIGURES[place].is_share or self.most(place) > 0)
+
+    def means(self) -> str:
+        """What the figures that are shown are."""
+        return " ".join([FIGURES_MEAN, *(figure.means for place, figure in enumerate(FIGURES)
+                                         if figure.means and self.is_known(place))])
 
     def unusual(self, room: int) -> tuple[list[NodeRow], list[NodeRow]]:
         """At most room nodes that are shown, and the rest: all in their order, or those first that differ most."""
@@ -124,6 +157,19 @@ def _run_s(record: Record, step: Step | None) -> float:
     return time / ranks if time and ranks else (step.elapsed or 0.0) if step is not None else record.elapsed
 
 
+def _column(figure: NodeFigure, values: Sequence[float | None]) -> list[float | None]:
+    return [min(1.0, value) if value is not None and figure.is_share else value for value in values]
+
+
+def _as_shares(figure: NodeFigure, values: Sequence[float | None]) -> Sequence[float | None]:
+    """What is no share, as one of the nodes' median; where most of them have none, any is far from that."""
+    known = [value for value in values if value is not None]
+    if figure.is_share or not known:
+        return values
+    middle = median(known) or 1.0
+    return [None if value is None else value / middle for value in values]
+
+
 def node_map(record: Record, step: Step | None) -> NodeMap | None:
     """
     Of the job, or of one of its steps. None where there are few nodes, or where the record does not say of all ranks
@@ -132,9 +178,10 @@ def node_map(record: Record, step: Step | None) -> NodeMap | None:
     groups, run = _ranks_by_node(record, step), _run_s(record, step)
     if len(groups) < NODES_MIN or run <= 0:
         return None
-    found = [[figure.of(ranks, run) for ranks in groups.values()] for figure in FIGURES]
-    columns = [[None if value is None else min(1.0, value) for value in column] for column in found]
-    distances = [distances_of(column) for column in columns]
+    uses = {use.name: use for use in record.by_node} if step is None else {}
+    seen = [NodeSeen(ranks, run, uses.get(name), record.elapsed) for name, ranks in groups.items()]
+    columns = [_column(figure, [figure.of(node) for node in seen]) for figure in FIGURES]
+    distances = [distances_of(_as_shares(figure, column)) for figure, column in zip(FIGURES, columns)]
     is_judged = record.is_complete and (step is not None or len(steps_of_ranks(record)) == 1)
     slow = slow_nodes(record)
     rows = [

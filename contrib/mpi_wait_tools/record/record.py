@@ -114,6 +114,15 @@ class Wait:
 
 
 @dataclass(frozen=True)
+class NodeUse:
+    """What root read on one node; None: it could not."""
+
+    name: str
+    joules: float | None
+    slowed: int | None  # how often its processors had to slow down
+
+
+@dataclass(frozen=True)
 class Grant:
     """Whose frequency the tasks had a say in, counted by root."""
 
@@ -153,6 +162,7 @@ class Record:
     energy_why: str
     grant: Grant | None
     csv: CsvFiles | None
+    by_node: list[NodeUse]  # of jobs on some, but not many nodes
     throttled_most: str  # the node that was slowed down most, "" if none was
     wait: Wait | None
     steps: list[Step]
@@ -203,6 +213,13 @@ def _energy(reader: Reader) -> Energy:
         dropped=reader.items("dropped", _dropped, required=False),
         power=power,
     )
+
+
+def _node_use(value: Any, where: str) -> NodeUse:
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[0], str):
+        raise damaged(where, "is not a node with two figures")
+    joules, slowed = (None if figure is None else number_of(figure, where, NUMBER_MAX) for figure in value[1:])
+    return NodeUse(value[0], joules, None if slowed is None else int(slowed))
 
 
 def _grant(reader: Reader) -> Grant:
@@ -342,6 +359,7 @@ def parse_record(body: Any) -> Record:
         energy_why=reader.text("energy_why"),
         grant=_grant(grant) if grant else None,
         csv=csv_files(reader.maybe_object("csv")),
+        by_node=reader.items("by_node", _node_use, required=False),
         throttled_most=throttle.text("most") if throttle else "",
         wait=_wait(wait) if wait else None,
         steps=reader.items("steps", _step),
@@ -363,6 +381,7 @@ def no_record(elapsed: float, nodes: int) -> Record:
         energy=None,
         energy_why="",
         grant=None,
+        by_node=[],
         throttled_most="",
         wait=None,
         steps=[],

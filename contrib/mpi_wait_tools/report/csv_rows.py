@@ -37,10 +37,14 @@ def _of_job(found: Found) -> Iterator[Row]:
         yield "job", "", "energy", step.joules if step else energy.joules, "J"
         yield "job", "", "energy_source", energy.source, ""
         yield "job", "", "energy_scope", energy.scope, ""
+        for use in record.by_node if step is None else []:
+            yield "node", safe(use.name), "energy", use.joules, "J"
         if step is None and energy.power:
             part = record.elapsed / len(energy.power)
             for index, watts in enumerate(energy.power):
                 yield "power", f"{index * part:.3f}", "power", watts, "W"
+    for use in record.by_node if step is None else []:
+        yield "node", safe(use.name), "slowed", use.slowed, ""
     if step is not None:
         yield "job", "", "ranks", step.ranks, ""
         yield "job", "", "wait", step.wait, "s"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from ..meaning.by_node import FIGURES, FIGURES_MEAN, MARK_MEANS, NodeMap, NodeRow, node_map, rest_line
+from ..meaning.by_node import FIGURES, MARK_MEANS, NodeMap, NodeRow, node_map, rest_line
 from ..record.record import Record, Step
 from ..text.bars import shade
 from ..text.canvas import ASLEEP, JOINT, WAITING, Canvas
-from ..text.units import count, percent, safe
+from ..text.units import count, safe
 
 NODES_SHOWN = 16
 CELL = 3  # columns of a shade
 NAME_MAX = 16
-DROPPED = ("ranks", "least", "most", "asleep", "")  # in this order, where there is no room
+DROPPED = ("ranks", "least", "most", "slowed", "power", "asleep", "")  # in this order, where there is no room
 
 
 def _cell(nodes: NodeMap, row: NodeRow, place: int) -> Text:
@@ -23,12 +23,12 @@ def _cell(nodes: NodeMap, row: NodeRow, place: int) -> Text:
     style = ASLEEP if FIGURES[place].name == "asleep" else WAITING
     is_marked = nodes.stands_out(row, place)
     drawn = Text(shade(value, nodes.most(place)) * CELL, style=style)
-    drawn.append(f"{percent(value):>8}", "bold yellow" if is_marked else "")
+    drawn.append(f"{FIGURES[place].shown(value):>8}", "bold yellow" if is_marked else "")
     return drawn.append("!" if is_marked else JOINT, "bold yellow")
 
 
-def _legend(canvas: Canvas, is_marked: bool) -> None:
-    line = Text("░▒▓█ ", style=WAITING).append(f"from 0 to the most of each column. {FIGURES_MEAN}", "dim")
+def _legend(canvas: Canvas, nodes: NodeMap, is_marked: bool) -> None:
+    line = Text("░▒▓█ ", style=WAITING).append(f"from 0 to the most of each column. {nodes.means()}", "dim")
     if is_marked:
         line.append(" !", "bold yellow").append(f" {MARK_MEANS}", "dim")
     canvas.note(line)
@@ -54,4 +54,4 @@ def draw_nodes(canvas: Canvas, record: Record, step: Step | None, everything: bo
                  [plain.index(name) for name in DROPPED if name in plain])
     if rest:
         canvas.note(Text(f"… {rest_line(rest)} (--all-ranks shows them)", style="dim"))
-    _legend(canvas, any(nodes.stands_out(row, place) for row in shown for place in places))
+    _legend(canvas, nodes, any(nodes.stands_out(row, place) for row in shown for place in places))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..jobs.found import Found
 from ..jobs.source_lines import Lines
 from ..meaning.advice import advice, ending_of
-from ..meaning.by_node import FIGURES, FIGURES_MEAN, MARK_MEANS, NodeMap, NodeRow, node_map, rest_line
+from ..meaning.by_node import FIGURES, MARK_MEANS, NodeMap, NodeRow, node_map, rest_line
 from ..meaning.imbalance import imbalance_of
 from ..meaning.judged import LOOK, judged
 from ..meaning.reading import (
@@ -146,10 +146,10 @@ def _ranks(found: Found) -> str:
 
 def _node_cell(nodes: NodeMap, row: NodeRow, place: int) -> Cell:
     value, most = row.values[place], nodes.most(place)
-    shown = "–" if value is None else percent(value)
+    figure = FIGURES[place]
+    shown = "–" if value is None else figure.shown(value)
     is_marked = nodes.stands_out(row, place)
     remark = f" ({row.remark})" if row.remark else ""
-    figure = FIGURES[place]
     said = f"{safe(row.name)}{remark}, {plural(row.ranks, 'rank')}: {figure.name} {shown} {figure.said}"
     part = value / most if value is not None and most > 0 else value
     return Cell(part, shown + "!" * is_marked, said + (", stands out" if is_marked else ""), is_marked)
@@ -166,7 +166,7 @@ def _nodes(found: Found) -> str:
     more = f'<p class="quiet">… {text_of(rest_line(rest))}; shown are the most unusual ones</p>' if rest else ""
     remarks = _list("notes", (f"{safe(row.name)}: {row.remark}" for row in shown if row.remark))
     marked = any(nodes.stands_out(row, place) for row in shown for place in places)
-    said = f"The stronger the colour, the nearer to the most of the column. {FIGURES_MEAN}"
+    said = f"The stronger the colour, the nearer to the most of the column. {nodes.means()}"
     said += f" !: {MARK_MEANS}" * marked
     return f'{drawn}{more}{remarks}<p class="quiet">{text_of(said, 400)}</p>'
 

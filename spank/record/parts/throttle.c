@@ -28,15 +28,22 @@ bool record_throttle_read(const json_t *json, struct record_throttle *ret_thrott
 	return true;
 }
 
-void record_throttle_add(struct sum_throttle *sum, const struct record_throttle *from, const char *node)
+double record_throttle_events(const struct record_throttle *throttle)
 {
 	double events = 0;
 
+	for (int kind = 0; throttle->known && kind < THROTTLE_KIND_COUNT; kind++)
+		events += (double)throttle->events[kind];
+	return events;
+}
+
+void record_throttle_add(struct sum_throttle *sum, const struct record_throttle *from, const char *node)
+{
+	double events = record_throttle_events(from);
+
 	sum->nodes += from->known;
-	for (int kind = 0; from->known && kind < THROTTLE_KIND_COUNT; kind++) {
-		events += (double)from->events[kind];
+	for (int kind = 0; from->known && kind < THROTTLE_KIND_COUNT; kind++)
 		sum->events[kind] += (double)from->events[kind];
-	}
 	if (events > sum->most_events) {
 		sum->most_events = events;
 		sum->most = node;

@@ -26,6 +26,9 @@ json_t *record_throttle_write(const struct record_throttle *throttle);
 /* From a node's "throttle", hostile input; absent (an older node) or null: not known. Returns whether it is good. */
 bool record_throttle_read(const json_t *json, struct record_throttle *ret_throttle);
 
+/* Of all kinds together. */
+double record_throttle_events(const struct record_throttle *throttle);
+
 void record_throttle_add(struct sum_throttle *sum, const struct record_throttle *from, const char *node);
 
 /* NULL where no node has the counters. */

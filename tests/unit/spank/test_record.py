@@ -210,6 +210,22 @@ def test_throttling_is_added_up_and_the_worst_node_named(tmp_path: Path) -> None
     assert nothing["throttle"] == dict.fromkeys(kinds, 0)
 
 
+def test_some_nodes_are_told_one_by_one(tmp_path: Path) -> None:
+    """What root read on each of 4 to 256 nodes; the sum of the joules is the job's."""
+    kinds = ("core_throttle", "package_throttle", "core_power_limit", "package_power_limit")
+    nodes = [node_record(f"c{i}", "c[1-4]", throttle=dict.fromkeys(kinds, i)) for i in range(1, 5)]
+    nodes[2] |= {"energy": None, "energy_why": "no powercap", "throttle": None}
+    job = merge(tmp_path, nodes)
+    assert [(name, slowed) for name, _, slowed in job["by_node"]] == [("c1", 4), ("c2", 8), ("c3", None), ("c4", 16)]
+    assert job["by_node"][2][1] is None
+    assert sum(joules or 0 for _, joules, _ in job["by_node"]) == pytest.approx(job["energy"]["joules"])
+    assert "by_node" not in merge(tmp_path, nodes[:3])
+    many = [node_record(f"n{i}", "n[0-256]") for i in range(257)]
+    assert "by_node" not in merge(tmp_path, many) and len(merge(tmp_path, many[:256])["by_node"]) == 256
+    blind = [node_record(f"c{i}", "c[1-4]", energy=None, energy_why="no powercap", throttle=None) for i in range(4)]
+    assert "by_node" not in merge(tmp_path, blind)
+
+
 def test_missing_nodes_and_no_ranks(tmp_path: Path) -> None:
     record = node_record(nodes="c[1-3]")
     del record["steps"][0]["wait"]

@@ -99,6 +99,7 @@ def more(line: str) -> str:
     document = json.loads(line)
     record = document["mpi_wait"]
     record["grant"] = {"mode": "lease", "cores": 1, "refused": {"no": 1}, "transitions": 1, "low_s": 1}
+    record["by_node"] = [["c1", 1, 1]] * 4
     record["csv"] = {"written": 1, "failed": {"killed": 1}}
     record["steps_rest"] = {"steps": 1, "ranks": 1, "wait_s": 1}
     record["steps"][0]["policy"] = record["policy"]

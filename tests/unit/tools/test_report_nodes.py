@@ -128,6 +128,32 @@ def test_the_node_that_was_slowed_down_most_is_named(report: Report) -> None:
     assert "n0031 (throttled most), 2 ranks: waiting" in page and "<li>n0031: throttled most</li>" in page
 
 
+def test_what_root_read_on_each_node_stands_beside_it(report: Report) -> None:
+    """Watts of the job, how often a node was slowed down; what is far from the median is marked there too."""
+    body = body_of(even(6))
+    joules = [4000.0, 4010.0, 3990.0, 4000.0, 2000.0, None]
+    body["by_node"] = [[f"n{index:04d}", value, 70 * (index == 2)] for index, value in enumerate(joules)]
+    text = text_of(report, body, "--width", "120")
+    lines = section(text)
+    assert re.split(r"\s{2,}", lines[0].strip())[-2:] == ["power", "slowed"]
+    cells = {line.split()[0]: re.findall(r"([0-9.]+) W(!?)", line) for line in lines[1:7]}
+    assert cells["n0000"] == [("160", "")] and cells["n0004"] == [("80.0", "!")] and cells["n0005"] == []
+    assert re.search(r" 70!", lines[3]) and "slowed: how often by heat or a limit" in " ".join(" ".join(lines).split())
+    page = page_of(report, body)
+    assert "n0004, 2 ranks: power 80.0 W on average, stands out" in page and "n0002, 2 ranks: slowed 70 times" in page
+    rows = report("123", "--csv", rows=[make_row(json.dumps({"mpi_wait": body}))]).stdout
+    assert "123,node,n0000,energy,4000.0,J" in rows and "123,node,n0002,slowed,70," in rows
+    body["by_node"] = [[name, joules, 0] for name, joules, _ in body["by_node"]]
+    assert "slowed" not in section(text_of(report, body, "--width", "120"))[0], "nothing was"
+
+
+@pytest.mark.parametrize("spoilt", [["n0"], ["n0", -1, 0], ["n0", 1, "0"], [1, 1, 1], {"n0": 1}])
+def test_spoilt_figures_of_a_node_are_refused(report: Report, spoilt: object) -> None:
+    body = body_of(even(4))
+    body["by_node"] = [spoilt]
+    assert "damaged" in report("123", rows=[make_row(json.dumps({"mpi_wait": body}))]).stderr
+
+
 def test_without_what_each_slept_the_column_is_not_there(report: Report) -> None:
     body = body_of(even(4))
     body["wait"]["per_rank_asleep_s"] = []
