@@ -129,7 +129,8 @@ static bool woken_choose(struct ladder *ladder, const struct ladder_policy *poli
 		if (!latency->woken || !(policy->rungs & (1u << i)) || moment->waited_ns < policy->spin_ns ||
 		    moment->waited_ns < latency->exit_ns || rung_rests(latency, policy, moment->now_ns))
 			continue;
-		*ret_action = (struct ladder_action){(enum mpiwait_rung)i, moment->woken_ns, UINT64_MAX};
+		*ret_action =
+		        (struct ladder_action){(enum mpiwait_rung)i, moment->woken_ns, UINT64_MAX, moment->shared};
 		return true;
 	}
 	return false;
@@ -137,7 +138,7 @@ static bool woken_choose(struct ladder *ladder, const struct ladder_policy *poli
 
 struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_policy *policy, struct ladder_moment moment)
 {
-	struct ladder_action action = {moment.shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+	struct ladder_action action = {moment.shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, moment.shared};
 	uint64_t budget_ns = ladder_budget(policy, moment.waited_ns);
 
 	if (moment.woken_ns > 0 && !moment.locked && moment.cap_ns == UINT64_MAX &&
@@ -164,15 +165,17 @@ struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_poli
 }
 
 /* Up nine units or down one: in balance where one in ten is above. A unit is a 256th: steady, yet
- * it follows the node within some hundred naps. */
-static void percentile_move(struct ladder_latency *latency, uint64_t sample_ns)
+ * it follows the node within some hundred naps. Of a shared core the other end counts, and in larger steps: a rung that
+ * is late by itself shall be found out as soon. */
+static void percentile_move(struct ladder_latency *latency, uint64_t sample_ns, bool shared)
 {
 	uint64_t unit = latency->exit_ns / 256 + 1;
+	uint64_t up_ns = (shared ? 4 : 9) * unit, down_ns = (shared ? 36 : 1) * unit;
 
 	if (sample_ns > latency->exit_ns)
-		latency->exit_ns += 9 * unit;
-	else if (latency->exit_ns > unit)
-		latency->exit_ns -= unit;
+		latency->exit_ns += up_ns;
+	else if (latency->exit_ns > down_ns)
+		latency->exit_ns -= down_ns;
 }
 
 uint64_t ladder_learn(struct ladder *ladder, struct ladder_action action, uint64_t actual_ns, uint64_t now_ns)
@@ -182,8 +185,8 @@ uint64_t ladder_learn(struct ladder *ladder, struct ladder_action action, uint64
 
 	if (!latency->timed || (latency->woken && actual_ns < action.ask_ns))
 		return 0;
-	percentile_move(latency, actual_ns > action.ask_ns ? actual_ns - action.ask_ns : 0);
-	if (late_ns > action.budget_ns)
+	percentile_move(latency, actual_ns > action.ask_ns ? actual_ns - action.ask_ns : 0, action.shared);
+	if (late_ns > action.budget_ns && !action.shared)
 		latency->strikes += STRIKE;
 	else if (latency->strikes > 0 && --latency->strikes == 0)
 		latency->rests = 0;

@@ -24,6 +24,12 @@
 #define LADDER_LONG_SHARE 128u
 #define LADDER_LONG_MOST  4u
 
+/*
+ * More of absolute and max where ranks share their cores: one that polls until a nap fits into w / 16 keeps the core
+ * from those that it waits for, and gets it back late as well.
+ */
+#define LADDER_SHARED_NS 60000u
+
 struct ladder_policy {
 	uint32_t rungs; /* bit per enum mpiwait_rung: allowed, and possible on this node */
 	uint64_t spin_ns;
@@ -37,7 +43,7 @@ struct ladder_latency {
 	bool timed;        /* it asks for a time, so it can be late */
 	bool holds_core;   /* nobody else gets the core meanwhile */
 	bool woken;        /* the message ends it */
-	uint64_t exit_ns;  /* running 90th percentile of (actual - asked) */
+	uint64_t exit_ns;  /* running 90th percentile of (actual - asked); where the core is shared, the 10th */
 	uint64_t most_ns;  /* it cannot be asked for more, 0: for anything */
 	uint64_t back_ns;  /* resting until then; 0: in use */
 	uint64_t retry_ns; /* too slow for its budgets until then; 0: not so */
@@ -53,6 +59,7 @@ struct ladder_action {
 	enum mpiwait_rung rung;
 	uint64_t ask_ns;    /* how long to doze; 0 for rungs that take no time */
 	uint64_t budget_ns; /* B(w): what is later than this is late */
+	bool shared;        /* somebody else may have had the core meanwhile, and after */
 };
 
 /* A moment of a wait, at which it is asked what to do. */
@@ -112,6 +119,11 @@ struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_poli
  * the budget, so often that this is no accident (more than one in nine), rests for 10 ms, then 20 ms, up to 1.28 s;
  * after that it is on probation: half the strikes, and an exit latency of at most a quarter of the largest budget,
  * until measured again.
+ *
+ * Where the core is shared, most of what comes after the time that was asked for is the time until it is free again.
+ * A thread that yields waits for that as well, and has kept it busy before: so it is no latency of the rung, and no
+ * strike. There the 10th percentile tells what the rung itself takes.
+ *
  * Returns by how much the action was late, 0: not at all.
  */
 uint64_t ladder_learn(struct ladder *ladder, struct ladder_action action, uint64_t actual_ns, uint64_t now_ns);

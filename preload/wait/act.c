@@ -85,10 +85,10 @@ static enum forecast nap_choose(const struct wait *wait, const struct ladder_mom
 	enum mpiwait_rung rung = rung_timed(moment->shared);
 
 	if (event_serves(wait, moment)) {
-		*ret_action = (struct ladder_action){MPIWAIT_RUNG_EVENT, woken_ns, UINT64_MAX};
+		*ret_action = (struct ladder_action){MPIWAIT_RUNG_EVENT, woken_ns, UINT64_MAX, moment->shared};
 		return FORECAST_BY_MESSAGE;
 	}
-	*ret_action = (struct ladder_action){rung, nap.ask_ns, nap.ask_ns + nap.exit_ns};
+	*ret_action = (struct ladder_action){rung, nap.ask_ns, nap.ask_ns + nap.exit_ns, moment->shared};
 	return rung == MPIWAIT_RUNG_PAUSE ? FORECAST_NONE : FORECAST_NAP;
 }
 
@@ -99,13 +99,14 @@ static enum forecast nap_choose(const struct wait *wait, const struct ladder_mom
 static enum forecast rest_choose(const struct wait *wait, const struct ladder_moment *moment,
                                  struct ladder_action *ret_action)
 {
-	*ret_action = (struct ladder_action){moment->shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+	*ret_action =
+	        (struct ladder_action){moment->shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, moment->shared};
 	for (unsigned i = MPIWAIT_RUNG_NAP - 1; i > MPIWAIT_RUNG_YIELD && !moment->shared; i--) {
 		const struct ladder_latency *latency = &wait->ladder.rung[i];
 
 		if (!(process.policy.rungs & 1u << i) || latency->back_ns > moment->now_ns)
 			continue;
-		*ret_action = (struct ladder_action){i, LANDED_REST_NS, LANDED_REST_NS + latency->exit_ns};
+		*ret_action = (struct ladder_action){i, LANDED_REST_NS, LANDED_REST_NS + latency->exit_ns, false};
 		break;
 	}
 	return FORECAST_REST;
@@ -161,7 +162,9 @@ static bool is_paid(struct wait *wait, struct ladder_action action, enum forecas
 
 static struct ladder_action action_poll(const struct wait *wait)
 {
-	return (struct ladder_action){is_shared(wait) ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0};
+	bool shared = is_shared(wait);
+
+	return (struct ladder_action){shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, shared};
 }
 
 /* The action if the account can pay for it, or else none that takes a time. */
@@ -184,7 +187,7 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 	enum forecast foreseen;
 
 	if (wait->polls == WAIT_FREE_POLLS && wait->waits % PROBE_EVERY == 1)
-		return (struct ladder_action){MPIWAIT_RUNG_YIELD, 0, 0};
+		return (struct ladder_action){MPIWAIT_RUNG_YIELD, 0, 0, moment.shared};
 	if (!process_has_account())
 		return ladder_next(&wait->ladder, &process.policy, moment);
 	if (foresight_looks(&wait->foresight, wait->last_ns))

@@ -87,6 +87,7 @@ static void policy_set(void)
 {
 	const struct config *config = &process.config;
 	uint32_t rungs = rung_available(config), pstate = 1u << MPIWAIT_RUNG_PSTATE;
+	uint64_t more_ns = config->shared ? LADDER_SHARED_NS : 0;
 
 	process.pstate_after_ns = rungs & pstate ? config->pstate_after_ns : UINT64_MAX;
 	if (config->rungs & pstate && !(rungs & pstate))
@@ -95,8 +96,8 @@ static void policy_set(void)
 	        .rungs = rungs & pstate ? (rungs & ~pstate) | 1u << MPIWAIT_RUNG_PAUSE : rungs,
 	        .spin_ns = config->spin_ns,
 	        .relative_ppm = config->relative_ppm,
-	        .absolute_ns = config->absolute_ns,
-	        .max_ns = config->max_ns,
+	        .absolute_ns = config->absolute_ns + more_ns,
+	        .max_ns = config->max_ns + more_ns,
 	};
 }
 

@@ -291,11 +291,67 @@ static void test_small_pieces(void)
 static void test_late_is_counted(void)
 {
 	struct ladder ladder = ladder_make(10000);
-	struct ladder_action action = {MPIWAIT_RUNG_NAP, 40000, 50000};
+	struct ladder_action action = {.rung = MPIWAIT_RUNG_NAP, .ask_ns = 40000, .budget_ns = 50000};
 
 	EXPECT(ladder_learn(&ladder, action, 50000, 1) == 0, "just in time");
 	EXPECT(ladder_learn(&ladder, action, 50001, 1) == 1, "late by one");
 	EXPECT(ladder_learn(&ladder, action, 5, 1) == 0, "woken early by a signal");
+}
+
+/* Of ten sleeps one comes to a free core at once, the others stand in its queue for milliseconds. */
+static int queue_play(bool shared)
+{
+	struct ladder ladder = ladder_make(10000);
+	uint64_t now_ns = 1000000000;
+	int naps = 0;
+
+	for (int i = 0; i < 1000; i++) {
+		struct ladder_moment moment = moment_make(now_ns, 10000000);
+		struct ladder_action action;
+		uint64_t actual_ns = 1000;
+
+		moment.shared = shared;
+		action = ladder_next(&ladder, &nap_policy, moment);
+		if (action.rung == MPIWAIT_RUNG_NAP) {
+			actual_ns = action.ask_ns + (i % 10 == 0 ? 8000 : 3000000);
+			naps++;
+		}
+		now_ns += actual_ns;
+		ladder_learn(&ladder, action, actual_ns, now_ns);
+	}
+	return naps;
+}
+
+static void test_queue_of_a_shared_core(void)
+{
+	int own = queue_play(false), shared = queue_play(true);
+
+	EXPECT(own < 100, "a rung that is so late on a core of its own was used %d times", own);
+	EXPECT(shared == 1000, "where the core is shared, it is not the rung's fault: used %d times", shared);
+}
+
+/* A timer that knows ticks of 10 ms only is as late on a shared core, and is not used there either. */
+static void test_late_rung_of_a_shared_core(void)
+{
+	struct ladder ladder = ladder_make(10000);
+	uint64_t now_ns = 1000000000;
+	int naps = 0;
+
+	for (int i = 0; i < 100000; i++) {
+		struct ladder_moment moment = moment_make(now_ns, 10000000);
+		struct ladder_action action;
+		uint64_t actual_ns = 1000;
+
+		moment.shared = true;
+		action = ladder_next(&ladder, &nap_policy, moment);
+		if (action.rung == MPIWAIT_RUNG_NAP) {
+			actual_ns = 10000000;
+			naps++;
+		}
+		now_ns += actual_ns;
+		ladder_learn(&ladder, action, actual_ns, now_ns);
+	}
+	EXPECT(naps < 1000, "used %d times of 100000", naps);
 }
 
 static void test_woken(void)
@@ -342,6 +398,8 @@ int main(void)
 	test_late_rung_rests();
 	test_slow_exit_is_tried_again();
 	test_a_burst_is_forgotten();
+	test_queue_of_a_shared_core();
+	test_late_rung_of_a_shared_core();
 	test_woken();
 	return CHECK_RESULT;
 }
