@@ -244,7 +244,7 @@ def test_shared_cores_are_given_away_from_the_first_poll_on():
     assert seen["kernel_yields"] == seen["polls"] > 100 and lane(segment)["calls"]["Recv"]["waits"] == 0
     assert play("brief", NAP)[0]["kernel_yields"] == 0, "cores of one's own are kept"
     seen, segment = play("wait", NAP + ";shared=1")
-    assert seen["naps"] > 500 and "pause" not in lane(segment)["naps"]
+    assert seen["naps"] > 400 and "pause" not in lane(segment)["naps"]
     assert play("wait", NAP)[0]["yields_before"] == 1, "but for a probe"
 
 
