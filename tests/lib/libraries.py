@@ -34,6 +34,7 @@ MPI4PY = "mpi4py==4.1.2"
 MPICH_INCLUDE = Path("/usr/include/x86_64-linux-gnu/mpich")
 BINDINGS = ("C", "mpif.h", "mpi", "mpi_f08", "mpi4py")
 FORTRAN = {"mpif.h": "BINDING_MPIF", "mpi": "BINDING_MPI", "mpi_f08": "BINDING_F08"}
+INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PRTE_ALLOW_RUN_AS_ROOT": "1",
            "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
@@ -196,13 +197,27 @@ def compiler(mpi: Mpi, binding: str) -> list[str]:
     return ["gfortran", *flags, f"-I{MPICH_INCLUDE}"]
 
 
+def read_by_compiler(sources: list[Path]) -> list[Path]:
+    """The sources and, from file to file, what they include of this repository."""
+    found: list[Path] = []
+    left = list(sources)
+    while left:
+        path = left.pop()
+        if path not in found:
+            found.append(path)
+            included = INCLUDE.findall(path.read_text())
+            left += [place / name for name in included for place in (path.parent, ROOT) if (place / name).is_file()]
+    return found
+
+
 def built(name: str, command: list[str], sources: list[Path], last: tuple[str, ...] = ()) -> Path:
-    """Made by that command of those sources, unless the same command has made it since they changed."""
-    digest = hashlib.sha256("\0".join((*command, *map(str, sources), *last)).encode()).hexdigest()[:12]
-    made = BUILD / "tests/mpi" / f"{name}-{digest}"
-    newest = max(path.stat().st_mtime for source in sources for path in (source, *source.parent.glob("*.h")))
+    """Made by that command of those sources, unless the same command has made it of the same text."""
+    digest = hashlib.sha256("\0".join((*command, *map(str, sources), *last)).encode())
+    for path in read_by_compiler(sources):
+        digest.update(path.read_bytes())
+    made = BUILD / "tests/mpi" / f"{name}-{digest.hexdigest()[:12]}"
     with locked(made.name):
-        if made.exists() and made.stat().st_mtime > newest:
+        if made.exists():
             return made
         with tempfile.TemporaryDirectory(dir=made.parent.parent) as folder:
             made.parent.mkdir(exist_ok=True)
