@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,8 @@ from tests.lib.throwaway.errors import ClusterError
 from tests.lib.throwaway.sandbox import ROOT, SUBMIT
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-ENTER = Path(__file__).with_name("enter.py")
+BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
+ENTER = BUILD / "tests/lib/throwaway/enter"
 SEARCH_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 GRACE_S = 5.0
 """How long a command that ran past its time may take to end on SIGTERM before it is killed."""
@@ -94,14 +96,13 @@ class Sandbox:
         detach: str | None = None, output: str | None = None, stdin: File = subprocess.DEVNULL,
         stdout: File = subprocess.PIPE, stderr: File = subprocess.PIPE,
     ) -> subprocess.Popen[str]:
-        """Starts a command on a host of the cluster; see enter.py for how it lives and dies."""
+        """Starts a command on a host of the cluster; see enter.c for how it lives and dies."""
         account = self.account(user)
-        home = account.pop("home")
-        spec = {"pid": self.holders[host], "argv": [str(word) for word in argv], **account,
-                "cwd": cwd or home, "detach": detach, "output": output, "terminal": terminal}
+        options = ["-t"] if terminal else ["-d", detach, output] if detach else []
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", str(ENTER), repr(spec)],
-            env={**self.environment(user, home), **(env or {})}, text=True,
+            [ENTER, str(self.holders[host]), str(account["uid"]), str(account["gid"]),
+             ",".join(map(str, account["groups"])), cwd or account["home"], *options, "--", *map(str, argv)],
+            env={**self.environment(user, account["home"]), **(env or {})}, text=True,
             start_new_session=not terminal, stdin=stdin, stdout=stdout, stderr=stderr)
 
     def run(

@@ -6,6 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
+from tests.lib.throwaway.inside import ENTER
+
 PROGRAMS = {
     "munged": "munge", "mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server",
     "slurmctld": "slurmctld", "slurmd": "slurmd", "slurmdbd": "slurmdbd", "srun": "slurm-client",
@@ -29,6 +31,8 @@ def missing_requirements(simulated: bool = True) -> list[str]:
     missing = []
     if os.geteuid() != 0:
         missing.append("root: namespaces and mounts need it (use sudo)")
+    if not ENTER.exists():
+        missing.append(f"{ENTER}: build the project (meson setup build && ninja -C build)")
     for program, package in PROGRAMS.items():
         if not shutil.which(program, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"):
             missing.append(f"{program}: install the package {package}")

@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 
 from tests.lib.throwaway import config
+from tests.lib.throwaway.inside import BUILD
 
-BUILD = Path(os.environ.get("MPI_WAIT_BUILD", Path(__file__).resolve().parents[3] / "build"))
 FOLDER = BUILD / "database-templates"
 DAEMON_FILES = ("*.pid", "ibtmp1", "mysqld.sock")
 
