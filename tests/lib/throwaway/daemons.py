@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,8 @@ from tests.lib.throwaway.inside import Sandbox
 from tests.lib.throwaway.requirements import DEBIAN_PYTHON
 from tests.lib.throwaway.sandbox import ROOT, SUBMIT
 
-POLL_S = 0.02
+POLL_S = (0.02, 0.2)
+"""At first, and at most: to look for a listening port takes the kernel milliseconds, and it holds up the daemon."""
 READY_TIMEOUT_S = 60.0
 
 
@@ -96,6 +97,15 @@ def holder(node: str, files: dict[str, str]) -> Daemon:
     return Daemon(f"holder-{node}", argv, stands, cwd=f"{ROOT}/lib", socket=ready)
 
 
+def polls() -> Iterator[None]:
+    """Sleeps ever longer between one and the next."""
+    pause_s, most_s = POLL_S
+    while True:
+        yield
+        time.sleep(pause_s)
+        pause_s = min(1.5 * pause_s, most_s)
+
+
 class Daemons:
     """The running daemons of one cluster, by name."""
 
@@ -123,13 +133,14 @@ class Daemons:
     def wait(self, name: str, timeout_s: float = READY_TIMEOUT_S) -> None:
         """Returns when it serves; raises ClusterError when it ends instead, or takes too long."""
         deadline = time.monotonic() + timeout_s
-        while not self._daemons[name].is_ready(self._inside):
+        for _ in polls():
+            if self._daemons[name].is_ready(self._inside):
+                return
             if not self.is_running(name):
                 raise ClusterError(f"{name} ended at once:\n{self.log(name)[-3000:]}")
             if time.monotonic() > deadline:
                 raise ClusterError(f"{name} is not ready after {timeout_s:.0f} s:\n"
                                    f"{self.log(name)[-3000:]}")
-            time.sleep(POLL_S)
 
     def pid(self, name: str) -> int | None:
         """The daemon's pid inside the cluster, once its starter has written it."""
@@ -159,10 +170,11 @@ class Daemons:
         with suppress(ProcessLookupError):  # it has just ended by itself, or of an earlier signal
             os.kill(outside, number)
         deadline = time.monotonic() + 15
-        while number in (signal.SIGTERM, signal.SIGKILL) and self.is_running(name):
+        for _ in polls():
+            if number not in (signal.SIGTERM, signal.SIGKILL) or not self.is_running(name):
+                return
             if time.monotonic() > deadline:
                 raise ClusterError(f"{name} is still there 15 s after signal {number}")
-            time.sleep(POLL_S)
 
     def log(self, name: str) -> str:
         """The daemon's log, or its own output where it keeps none."""
