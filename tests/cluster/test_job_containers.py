@@ -14,7 +14,7 @@ from tests.lib.throwaway import Cluster
 from tests.lib.throwaway.project import PREFIX
 
 pytestmark = pytest.mark.cluster
-UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "20", "2"]
+UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "5", "2"]
 POLICY = "--mpi-wait-policy=nap"
 COMPLAINT = "cannot be preloaded"
 # A root in which the library's path does not exist, as its container runtime would make it.

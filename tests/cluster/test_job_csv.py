@@ -19,7 +19,7 @@ from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 HELPER = "/opt/mpi-wait/libexec/mpi-wait/mpi-wait-csv"
-UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "20", "2"]
+UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "5", "2"]
 
 
 def files(cluster: Cluster, directory: str) -> list[str]:

@@ -24,7 +24,7 @@ def test_mpirun_in_sbatch(cluster: Cluster) -> None:
     """Ranks that mpirun starts run on different cores and are in the record."""
     job = jobs.sbatch(
         cluster,
-        f"mpirun.openmpi -n 2 {PROGRAMS}/where\nmpirun.openmpi -n 2 {PROGRAMS}/unbalanced 5 20 2\n",
+        f"mpirun.openmpi -n 2 {PROGRAMS}/where\nmpirun.openmpi -n 2 {PROGRAMS}/unbalanced 5 5 2\n",
         ["-N1", "-n2", "--mpi-wait-policy=nap"],
     )
     record = jobs.record(cluster, job)
@@ -39,7 +39,7 @@ def test_mpirun_on_two_nodes(cluster: Cluster) -> None:
     """The other node's ranks are children of a launcher's daemon in a step of srun's."""
     job = jobs.sbatch(
         cluster,
-        f"mpirun.openmpi -n 4 {PROGRAMS}/unbalanced 5 20 2\n",
+        f"mpirun.openmpi -n 4 {PROGRAMS}/unbalanced 5 5 2\n",
         ["-N2", "-n4", "--mpi-wait-policy=nap"],
     )
     record = jobs.record(cluster, job)
@@ -97,7 +97,7 @@ def test_constrained_nodes_and_the_extern_step(cluster_cgroup: Cluster) -> None:
     """proctrack/cgroup, ConstrainCores, PrologFlags=Contain: the same record, and an extern step."""
     job, _ = jobs.srun(
         cluster_cgroup,
-        ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "10", "20", "3"],
+        ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "10", "5", "3"],
     )
     record = jobs.record(cluster_cgroup, job)
     assert record["nodes"] == {"reported": 2, "of": 2} and record["wait"]["ranks"] == 4

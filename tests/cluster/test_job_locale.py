@@ -27,7 +27,7 @@ COMMA = {
     "LC_ALL": LOCALE, "LOCPATH": "/opt/locales", "OWN_LOCALE_LOG": TOOK_IT,
     "LD_PRELOAD": "/opt/mpi-wait-doubles/libown-locale.so",
 }
-UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "20", "2"]
+UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "5", "2"]
 WITH_COMMA = ["env", *(f"{name}={value}" for name, value in COMMA.items())]
 REPORT = ["/opt/mpi-wait/bin/mpi-wait", "report"]
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.cluster
 CONF = {"JobContainerType": "job_container/tmpfs", "PrologFlags": "Contain", "PrivateData": "jobs"}
 CONTAINERS = "/var/spool/job_containers"
 ETC = {"job_container.conf": f"AutoBasePath=true\nBasePath={CONTAINERS}\n", "slurmdbd.conf": "PrivateData=jobs\n"}
-UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "20", "2"]
+UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "5", "2"]
 REPORT = ["/opt/mpi-wait/bin/mpi-wait", "report"]
 
 

@@ -244,7 +244,7 @@ def test_fallback_is_said(cluster: Cluster) -> None:
 
 def test_the_report(cluster: Cluster) -> None:
     job, _ = jobs.srun(
-        cluster, ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "10", "20", "3"]
+        cluster, ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "10", "5", "3"]
     )
     jobs.record(cluster, job)
     shown = cluster.run(["/opt/mpi-wait/bin/mpi-wait", "report", str(job)], user="root")
@@ -260,7 +260,7 @@ def test_the_report(cluster: Cluster) -> None:
 
 def test_a_profile_has_times_bytes_and_sizes(cluster: Cluster) -> None:
     """contrib/unbalanced is a loop of Allreduces."""
-    argv = ["-N2", "-n4", "--mpi-wait-policy=nap,profile", f"{PROGRAMS}/unbalanced", "5", "20", "2"]
+    argv = ["-N2", "-n4", "--mpi-wait-policy=nap,profile", f"{PROGRAMS}/unbalanced", "5", "5", "2"]
     job, _ = jobs.srun(cluster, argv)
     wait = jobs.record(cluster, job)["wait"]
     call = wait["profile"]["MPI_Allreduce"]

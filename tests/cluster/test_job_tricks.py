@@ -15,7 +15,7 @@ from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
-UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "20", "2"]
+UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "5", "2"]
 POLICY = "--mpi-wait-policy=nap"
 
 

@@ -41,7 +41,7 @@ POLICIES = [json.loads(block) for block in blocks(ROOT / "packaging/man/mpi-wait
 @pytest.fixture(scope="module")
 def earlier(cluster: Cluster) -> int:
     """One under off, which has no record, to compare another one with."""
-    number, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=off", f"{PROGRAMS}/unbalanced", "5", "20", "2"])
+    number, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=off", f"{PROGRAMS}/unbalanced", "5", "5", "2"])
     cluster.wait_accounted(number)
     return number
 
@@ -49,7 +49,7 @@ def earlier(cluster: Cluster) -> int:
 @pytest.fixture(scope="module")
 def job(cluster: Cluster) -> int:
     """One with a record, for the examples that name one."""
-    number, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "5", "20", "2"])
+    number, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "5", "5", "2"])
     jobs.record(cluster, number)
     return number
 
@@ -58,7 +58,7 @@ def adapted(line: str, cluster: Cluster, earlier: int, job: int) -> str:
     """As many tasks as there are cores, the test's program, the cluster's spool, jobs of ours; brief measurements."""
     if line.startswith("late-sender"):
         line += " --pairs=1 --delays=1000"
-    line = re.sub(r"\./\w+$", f"{PROGRAMS}/unbalanced 5 20 2", line)
+    line = re.sub(r"\./\w+$", f"{PROGRAMS}/unbalanced 5 5 2", line)
     line = re.sub(r"-n ?\d\d+", "-n4", line)
     line = line.replace("/shared/mpi-wait/spool", cluster.spool)
     return re.sub(r"\b4710\b", str(earlier), re.sub(r"\b4711\b", str(job), line))

@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.release]
 HAS_EXTRA = (23, 2)
 HAS_RUN_IN_JOB = (24, 5)
 HAS_TRES = (25, 11)
-UNBALANCED = ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "10", "20", "3"]
+UNBALANCED = ["-N2", "-n4", "--mpi-wait-policy=nap", f"{PROGRAMS}/unbalanced", "10", "5", "3"]
 HOOK = "#!/bin/sh\nexec {helper} {name} spool={spool}\n"
 LOWERED_S = 0.005  # policies/pstate.json
 PACKAGED = Path("/usr/lib/slurm/spank_mpi_wait.so")

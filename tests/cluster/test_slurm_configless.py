@@ -18,7 +18,7 @@ pytestmark = pytest.mark.cluster
 
 CACHE = "/var/spool/slurmd/conf-cache"
 NAP = "--mpi-wait-policy=nap"
-UNBALANCED = f"{PROGRAMS}/unbalanced 5 20 3"
+UNBALANCED = f"{PROGRAMS}/unbalanced 5 5 3"
 HIDE = "mount -t tmpfs none /etc/slurm && mount -t tmpfs none /srv/cluster/etc"
 
 

@@ -47,7 +47,7 @@ def test_salloc_with_an_interactive_step(cluster: Cluster) -> None:
     conf = (cluster.root / "etc/slurm.conf").read_text()
     (folder / "slurm.conf").write_text(conf + "LaunchParameters=use_interactive_step\n")
     (folder / "shell").write_text(f"#!/bin/bash\nhostname\ntty\necho \"shell $LD_PRELOAD\"\n"
-                                  f"srun {PROGRAMS}/where\nsrun {PROGRAMS}/unbalanced 5 20 3\n")
+                                  f"srun {PROGRAMS}/where\nsrun {PROGRAMS}/unbalanced 5 5 3\n")
     (folder / "shell").chmod(0o755)
     inside = f"{cluster.share}/interactive"
     salloc = f"env SHELL={inside}/shell salloc --job-name=interactive {' '.join(FIRST)} {NAP}"

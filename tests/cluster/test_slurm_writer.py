@@ -15,7 +15,7 @@ from tests.lib.throwaway import Cluster
 pytestmark = [pytest.mark.cluster, pytest.mark.release]
 
 NAP = "--mpi-wait-policy=nap"
-UNBALANCED = [NAP, f"{PROGRAMS}/unbalanced", "5", "20", "3"]
+UNBALANCED = [NAP, f"{PROGRAMS}/unbalanced", "5", "5", "3"]
 
 
 class Submitted(NamedTuple):

@@ -17,7 +17,7 @@ def test_the_commands_of_the_tutorial(cluster: Fleet) -> None:
     """Each succeeds, and shows the words that the page names, here as there."""
     page = examples(PAGE.read_text())
     assert len(page) == 10 == len(re.findall(r"^\*\*\d+\.", PAGE.read_text(), re.M))
-    follower = Follower(cluster)
+    follower = Follower(cluster, brief=True)
     for example in page:
         status, text = follower.follow(example.command)
         print(f"$ {example.command}\n{text}")

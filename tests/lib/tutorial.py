@@ -20,6 +20,7 @@ from tests.lib.waiting import wait_for
 PAGE = jobs.REPOSITORY / "contrib/TUTORIAL.md"
 BLOCK = re.compile(r"```console\n\$ (?P<command>.*)\n(?P<output>(?:.*\n)*?)```\n<!-- shows: (?P<shows>.*) -->\n")
 OF_JOBS = ("mpi-wait ", "sacct ", "scancel ")
+JOB, BRIEF = "unbalanced 30 20 3", "unbalanced 30 2 3"
 PATH = "/usr/bin:/bin:/opt/mpi-wait/bin:/opt/mpi-wait-tests"
 
 
@@ -37,17 +38,20 @@ def examples(text: str) -> list[Example]:
 @dataclass
 class Follower:
     """
-    Does what the page says, one command after the other. numbers: of each of the page's jobs, the real one; bare: those
-    under off, which leave no record.
+    Does what the page says, one command after the other. brief: the page's job computes a tenth as long. numbers: of
+    each of the page's jobs, the real one; bare: those under off, which leave no record.
     """
 
     cluster: Cluster
+    brief: bool = False
     numbers: dict[str, str] = field(default_factory=dict)
     bare: set[str] = field(default_factory=set)
 
     def _here(self, command: str) -> str:
         def number(match: re.Match[str]) -> str:
             return self.numbers.get(match[0], match[0])
+        if self.brief:
+            command = command.replace(JOB, BRIEF)
         return re.sub(r"(?<=\s)[1-9](?=\s|$)", number, command) if command.startswith(OF_JOBS) else command
 
     def _prepare(self, command: str) -> None:
