@@ -10,7 +10,7 @@ from tests.lib import jobs
 from tests.lib.throwaway import Cluster
 
 MPI_WAIT = "/opt/mpi-wait/bin/mpi-wait"
-NAPS = 100  # in the 2.4 s that a run waits: of some tenths of a millisecond each, on a busy machine of milliseconds
+NAPS = 50  # in the 1.2 s that a run waits: of some tenths of a millisecond each, on a busy machine of milliseconds
 
 
 def submitted(cluster: Cluster, state: str, argv: list[str]) -> int:
@@ -30,7 +30,7 @@ def shown(cluster: Cluster, state: str, *words: str) -> str:
 def test_a_late_sender_rests_under_nap(cluster: Cluster) -> None:
     """A rank that waits for tenths of a second again and again: in three pairs, it rests under nap. How much CPU time
     that saves is this machine's, and decides nothing; nor do the energies, which are simulated, and are called so."""
-    argv = ["--rounds", "3", "--", "srun", "-n2", f"{jobs.PROGRAMS}/late_sender", "300", "8"]
+    argv = ["--rounds", "3", "--", "srun", "-n2", f"{jobs.PROGRAMS}/late_sender", "150", "8"]
     job = submitted(cluster, "late.json", argv)
     assert jobs.record(cluster, job)["wait"]["naps"] >= 3 * NAPS
     answer: dict[str, Any] = json.loads(shown(cluster, "late.json", "--json"))
@@ -59,7 +59,7 @@ def test_in_a_batch_job_by_mpirun(cluster: Cluster) -> None:
     """Its ranks are no tasks of Slurm's: the policy goes by the environment, and CPU time is that of children. By the
     kernel's count the rank that waits leaves its core by itself under nap only, and not in the run that warms up."""
     says = f"{cluster.share}/mpirun.left"
-    program = f"sh -c 'mpirun.openmpi --oversubscribe -n 2 {jobs.PROGRAMS}/late_sender 300 8 | tee -a {says}'"
+    program = f"sh -c 'mpirun.openmpi --oversubscribe -n 2 {jobs.PROGRAMS}/late_sender 150 8 | tee -a {says}'"
     words = f"cd {cluster.share}; {MPI_WAIT} try --rounds 2 --json --state mpirun.$SLURM_JOB_ID -- {program}\n"
     job = jobs.sbatch(cluster, words, ["-N1", "-n2", f"--error={cluster.share}/%j.err"])
     cluster.wait_job(job, timeout=100)
