@@ -34,7 +34,8 @@ class CpuTime:
         self._exclude = exclude
         self._accounts: dict[int, Account] = {}
         self._others: set[int] = set()
-        self._forgot_at = time.monotonic()
+        self._first_seen: dict[int, float] = {}
+        self._now = self._forgot_at = time.monotonic()
         self._scan_all(first=True)
 
     def seconds(self) -> dict[int, float]:
@@ -43,10 +44,13 @@ class CpuTime:
 
     def _scan_all(self, first: bool) -> dict[int, int]:
         found: dict[int, tuple[Account, int]] = {}
-        if time.monotonic() - self._forgot_at > FORGET_S:
+        pids = {int(name) for name in os.listdir("/proc") if name.isdigit()} - self._exclude
+        self._now = time.monotonic()
+        if self._now - self._forgot_at > FORGET_S:
             self._others.clear()
-            self._forgot_at = time.monotonic()
-        for pid in {int(name) for name in os.listdir("/proc") if name.isdigit()} - self._exclude - self._others:
+            self._first_seen = {pid: seen for pid, seen in self._first_seen.items() if pid in pids}
+            self._forgot_at = self._now
+        for pid in pids - self._others:
             with suppress(OSError):
                 if entry := self._look(pid):
                     found[pid] = entry
@@ -73,16 +77,16 @@ class CpuTime:
 
     def _look(self, pid: int) -> tuple[Account, int] | None:
         """The process's account and last CPU, if it is, or was, one of ours."""
+        before = self._accounts.get(pid)
+        ours = os.readlink(f"/proc/{pid}/ns/mnt") == self._namespace
+        if not ours and before is None:
+            if self._now - self._first_seen.setdefault(pid, self._now) > SETTLED_S:
+                self._others.add(pid)
+            return None
         with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         account = Account(parent=int(fields[1]), start=int(fields[19]),
                           own=int(fields[11]) + int(fields[12]),
                           children=int(fields[13]) + int(fields[14]))
-        before = self._accounts.get(pid)
-        if before is not None and before.start == account.start:
-            return account, int(fields[36])
-        if os.readlink(f"/proc/{pid}/ns/mnt") != self._namespace:
-            if time.clock_gettime(time.CLOCK_BOOTTIME) - account.start * TICK_S > SETTLED_S:
-                self._others.add(pid)
-            return None
-        return account, int(fields[36])
+        was = before is not None and before.start == account.start
+        return (account, int(fields[36])) if ours or was else None

@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from tests.lib.throwaway import cgroups, kernel
+from tests.lib import kernel
+from tests.lib.throwaway import cgroups
 
 ROOT = Path("/srv/cluster")
 """The directory that all hosts share: etc, home, log, pid, share, spool, state."""
