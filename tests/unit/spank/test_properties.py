@@ -25,8 +25,14 @@ names = some.from_regex(r"[a-z][a-z0-9_-]{0,30}", fullmatch=True)
 directories = some.text([chr(code) for code in range(32, 127) if chr(code) not in ",'\"\\"], min_size=1, max_size=60)
 OPTIONS = (REPOSITORY / "spank/policy/options.h").read_text()
 RANGE = re.findall(r"#define OPTIONS_SLOWDOWN_(?:LEAST|MOST) +([0-9.]+)", OPTIONS)
-percents = some.integers(*(round(float(percent) * 10_000) for percent in RANGE)).map(
-    lambda ppm: f"{ppm // 10000}.{ppm % 10000:04}")
+
+
+# What is mapped has a name: hypothesis reads the source of a lambda at each call.
+def percent_of(ppm: int) -> str:
+    return f"{ppm // 10000}.{ppm % 10000:04}"
+
+
+percents = some.integers(*(round(float(percent) * 10_000) for percent in RANGE)).map(percent_of)
 
 
 @some.composite
@@ -45,6 +51,10 @@ def written(values: dict[str, str]) -> str:
     return ",".join([values["name"], *words])
 
 
+def data_of(values: dict[str, str]) -> bytes:
+    return written(values).encode()
+
+
 def understood(text: str) -> dict[str, str]:
     name, *words = text.split(",")
     return {"name": name, **{word.partition("=")[0]: word.partition("=")[2] for word in words}}
@@ -60,7 +70,7 @@ def test_an_option_is_understood_as_it_was_written(values: dict[str, str]) -> No
 
 
 @PROPERTY
-@given(some.one_of(some.binary(max_size=300), options().map(lambda values: written(values).encode()),
+@given(some.one_of(some.binary(max_size=300), options().map(data_of),
                    some.lists(some.sampled_from([b"nap", b"csv", b"pin", b"slowdown", b"=", b",", b"100", b"%", b"1e",
                                                  b"cores", b"\xff", b"x" * 300]), max_size=12).map(b"".join)))
 def test_whatever_is_given_as_option_is_understood_or_refused_in_a_line(data: bytes) -> None:
@@ -92,6 +102,16 @@ def policies(draw: some.DrawFn) -> Any:
     return policy
 
 
+def json_of(value: Any) -> bytes:
+    return json.dumps(value).encode()
+
+
+def cut_in_two(cut: tuple[bytes, int, bytes]) -> bytes:
+    """With something else in the place at which it was cut."""
+    data, place, between = cut
+    return data[:place] + between + data[place:]
+
+
 def keeps_the_rules(policy: dict[str, Any]) -> bool:
     """The schema's, and what it cannot say: the name is the file's, and what is needed is among what is done."""
     if not SCHEMA.is_valid(policy) or policy["name"] != "p":
@@ -108,9 +128,9 @@ def test_a_policy_is_loaded_if_it_keeps_the_rules_and_refused_if_not(policy: Any
 
 
 @PROPERTY
-@given(some.one_of(some.binary(max_size=200), anything.map(lambda value: json.dumps(value).encode()),
-                   some.tuples(policies().map(lambda policy: json.dumps(policy).encode()), some.integers(0, 300),
-                               some.binary(max_size=4)).map(lambda cut: cut[0][:cut[1]] + cut[2] + cut[0][cut[1]:])))
+@given(some.one_of(some.binary(max_size=200), anything.map(json_of),
+                   some.tuples(policies().map(json_of), some.integers(0, 300),
+                               some.binary(max_size=4)).map(cut_in_two)))
 def test_whatever_stands_in_a_policys_file_is_loaded_or_refused(data: bytes) -> None:
     code, text = READERS.policy(data, "p")
     assert code in (0, -errno.EINVAL) and text
