@@ -7,11 +7,14 @@ are standard input, output and error; the answer is the exit status.
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
 import os
+import pkgutil
 import subprocess
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +39,23 @@ def child(request: dict[str, Any]) -> int:
         return 1
 
 
-def serve() -> None:
+def load() -> None:
+    """
+    Also what a command loads only when it needs it. What this machine lacks, the command says itself. matplotlib is
+    left out, and what needs it: it reads the caller's settings as it is loaded.
+    """
     sys.path.insert(0, str(ROOT / "contrib"))
-    from mpi_wait_tools import cli
+    import mpi_wait_tools
 
-    cli.build_parser()  # loads the commands
+    sys.modules["matplotlib"] = None  # type: ignore[assignment]
+    for module in pkgutil.walk_packages(mpi_wait_tools.__path__, "mpi_wait_tools."):
+        with suppress(ImportError):
+            importlib.import_module(module.name)
+    del sys.modules["matplotlib"]
+
+
+def serve() -> None:
+    load()
     for line in sys.stdin:
         process = os.fork()
         if process == 0:
