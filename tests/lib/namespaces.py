@@ -13,8 +13,7 @@ import os
 import struct
 from pathlib import Path
 
-from tests.lib import kernel
-from tests.lib.throwaway import Cluster
+from tests.lib.throwaway import Cluster, kernel
 
 NS_GET_ID = 0x8008B70D
 CLONE_NEWUTS = 0x04000000

@@ -79,7 +79,7 @@ def test_the_machine_itself_sees_nothing(simulate: Callable[..., Simulation]) ->
 
 def test_refuses_the_machines_own_namespace() -> None:
     if missing_for_simulation(["fuse"]) or mounts.in_own_namespace():
-        pytest.skip("no FUSE, or not the machine's own mount namespace")
+        pytest.skip("no pyfuse3, or not the machine's own mount namespace")
     result = subprocess.run([DEBIAN_PYTHON, "-m", "tests.lib.simnode"], cwd=REPOSITORY,
                             capture_output=True, text=True)
     assert result.returncode == 1 and "refused" in result.stderr

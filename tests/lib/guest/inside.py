@@ -17,7 +17,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(REPOSITORY))
 
-from tests.lib import kernel  # noqa: E402
+from tests.lib.throwaway import kernel  # noqa: E402
 
 MOUNTS = (("proc", "/proc"), ("sysfs", "/sys"), ("devtmpfs", "/dev"), ("devpts", "/dev/pts"), ("tmpfs", "/dev/shm"),
           ("tmpfs", "/run"), ("tmpfs", "/var/tmp"), ("cgroup2", "/sys/fs/cgroup"))

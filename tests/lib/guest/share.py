@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from tests.lib import kernel
+from tests.lib.throwaway import kernel
 
 DAEMON = "/usr/lib/qemu/virtiofsd"
 MS_RDONLY = 1

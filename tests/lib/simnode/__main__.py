@@ -9,26 +9,27 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
-import traceback
 
-from tests.lib.simnode import fuse, mounts
+import pyfuse3
+import trio
+
+from tests.lib.simnode import mounts
 from tests.lib.simnode.filesystem import Attributes
 from tests.lib.simnode.model import Options
 from tests.lib.simnode.node import Node
 
 TICK_S = 0.3
-STUCK_S = 0.01
-"""After that long a write that is stuck is tried again."""
 
 
-def show(node: Node) -> None:
-    """Shows the files while they are served. Without them there is nothing to serve."""
-    try:
-        mounts.show({cpu: policy.cpus[0] for cpu, policy in node.policy_of.items()})
-    except BaseException:
-        traceback.print_exc()
-        os._exit(1)
+async def serve(node: Node) -> None:
+    """Answers the kernel, shows the files once it does, and lets time pass."""
+    policies = {cpu: policy.cpus[0] for cpu, policy in node.policy_of.items()}
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(pyfuse3.main)
+        await trio.to_thread.run_sync(mounts.show, policies)
+        while True:
+            node.advance()
+            await trio.sleep(TICK_S)
 
 
 def main() -> int:
@@ -39,9 +40,9 @@ def main() -> int:
         return 1
     node = Node(options, sorted(os.sched_getaffinity(0)))
     mounts.prepare()
-    connection = fuse.mount(str(mounts.FILES))
-    threading.Thread(target=show, args=(node,), daemon=True).start()
-    fuse.serve(connection, Attributes(node.root).calls, node.advance, TICK_S, STUCK_S)
+    settings = {*pyfuse3.default_options, "fsname=simnode", "allow_other"}
+    pyfuse3.init(Attributes(node.root), str(mounts.FILES), settings)
+    trio.run(serve, node)
     return 0
 
 

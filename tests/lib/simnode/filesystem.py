@@ -14,10 +14,10 @@ import stat
 import sys
 import time
 import traceback
-from collections.abc import Callable
-from typing import Any
 
-from tests.lib.simnode import fuse
+import pyfuse3
+import trio
+
 from tests.lib.simnode.tree import Directory, File, Link
 
 SYSFS_FILE_SIZE = 4096
@@ -26,125 +26,134 @@ KNOWN_S = 3600
 AnyNode = Directory | Link | File
 
 
-class Attributes:
-    """Nodes get their numbers at the first lookup, and never another one's."""
+class Attributes(pyfuse3.Operations):
+    """Inodes are given out at the first lookup and never reused."""
+
+    supports_dot_lookup = False
+    enable_writeback_cache = False
 
     def __init__(self, root: Directory) -> None:
-        self._nodes: dict[int, AnyNode] = {fuse.ROOT_NODE: root}
-        self._numbers: dict[int, int] = {id(root): fuse.ROOT_NODE}
+        super().__init__()
+        self._nodes: dict[int, AnyNode] = {pyfuse3.ROOT_INODE: root}
+        self._inodes: dict[int, int] = {id(root): pyfuse3.ROOT_INODE}
         self._open_files: dict[int, File] = {}
         self._texts: dict[int, bytes] = {}
         self._last_handle = 0
-        self._born_s = int(time.time())
-        self.calls: dict[int, fuse.Call] = {
-            fuse.LOOKUP: self._lookup, fuse.GETATTR: self._show, fuse.SETATTR: self._set,
-            fuse.READLINK: self._read_link, fuse.OPEN: self._open, fuse.READ: self._read, fuse.WRITE: self._write,
-            fuse.RELEASE: self._release, fuse.OPENDIR: lambda node, body: fuse.OPENED.pack(0, 0, 0),
-            fuse.READDIR: self._read_directory, fuse.RELEASEDIR: lambda node, body: b""}
+        self._born_ns = time.time_ns()
 
-    def _number(self, node: AnyNode) -> int:
-        if id(node) not in self._numbers:
-            number = fuse.ROOT_NODE + len(self._nodes)
-            self._numbers[id(node)] = number
+    def _inode(self, node: AnyNode) -> int:
+        if id(node) not in self._inodes:
+            number = pyfuse3.ROOT_INODE + len(self._nodes)
+            self._inodes[id(node)] = number
             self._nodes[number] = node
-        return self._numbers[id(node)]
+        return self._inodes[id(node)]
 
-    def _attributes(self, node: AnyNode) -> bytes:
-        mode, size, uid, gid = stat.S_IFLNK | 0o777, 0, 0, 0
+    def _attributes(self, node: AnyNode) -> pyfuse3.EntryAttributes:
+        entry = pyfuse3.EntryAttributes()
+        entry.st_ino = self._inode(node)
+        entry.entry_timeout, entry.attr_timeout = 0 if node.can_go else KNOWN_S, KNOWN_S
+        entry.st_nlink = 1
+        entry.st_atime_ns = entry.st_mtime_ns = entry.st_ctime_ns = self._born_ns
         if isinstance(node, Link):
-            size = len(node.target)
-        else:
-            mode = (stat.S_IFDIR if isinstance(node, Directory) else stat.S_IFREG) | node.mode
-            size = 0 if isinstance(node, Directory) else SYSFS_FILE_SIZE
-            uid, gid = node.uid, node.gid
-        born = self._born_s
-        return fuse.ATTRIBUTES.pack(self._number(node), size, 0, born, born, born, 0, 0, 0, mode, 1, uid, gid, 0,
-                                    SYSFS_FILE_SIZE, 0)
+            entry.st_mode = stat.S_IFLNK | 0o777
+            entry.st_size = len(node.target)
+            return entry
+        kind = stat.S_IFDIR if isinstance(node, Directory) else stat.S_IFREG
+        entry.st_mode = kind | node.mode
+        entry.st_uid, entry.st_gid = node.uid, node.gid
+        entry.st_size = 0 if isinstance(node, Directory) else SYSFS_FILE_SIZE
+        return entry
 
-    def _lookup(self, parent: int, body: memoryview) -> bytes:
-        folder = self._nodes[parent]
-        if not isinstance(folder, Directory):
-            raise NotADirectoryError(errno.ENOTDIR, "not a directory")
-        node = folder.entries.get(os.fsdecode(bytes(body).rstrip(b"\0")))
+    async def lookup(self, parent_inode, name, ctx):
+        parent = self._nodes[parent_inode]
+        if not isinstance(parent, Directory):
+            raise pyfuse3.FUSEError(errno.ENOTDIR)
+        node = parent.entries.get(os.fsdecode(name))
         if node is None:
-            raise FileNotFoundError(errno.ENOENT, "not there")
-        known_s = 0 if node.can_go else KNOWN_S
-        return fuse.ENTRY.pack(self._number(node), 0, known_s, KNOWN_S, 0, 0) + self._attributes(node)
+            raise pyfuse3.FUSEError(errno.ENOENT)
+        return self._attributes(node)
 
-    def _show(self, number: int, _body: memoryview) -> bytes:
-        return fuse.SHOWN.pack(KNOWN_S, 0, 0) + self._attributes(self._nodes[number])
+    async def getattr(self, inode, ctx):
+        return self._attributes(self._nodes[inode])
 
-    def _set(self, number: int, body: memoryview) -> bytes:
-        node = self._nodes[number]
+    async def setattr(self, inode, attr, fields, fh, ctx):
+        node = self._nodes[inode]
         if isinstance(node, Link):
-            raise PermissionError(errno.EPERM, "a link")
-        fields, *_, mode, _, uid, gid, _ = fuse.SET.unpack_from(body)
-        if fields & fuse.SET_MODE:
-            node.mode = stat.S_IMODE(mode)
-        if fields & fuse.SET_UID:
-            node.uid = uid
-        if fields & fuse.SET_GID:
-            node.gid = gid
-        return self._show(number, body)
+            raise pyfuse3.FUSEError(errno.EPERM)
+        if fields.update_mode:
+            node.mode = stat.S_IMODE(attr.st_mode)
+        if fields.update_uid:
+            node.uid = attr.st_uid
+        if fields.update_gid:
+            node.gid = attr.st_gid
+        return self._attributes(node)
 
-    def _read_link(self, number: int, _body: memoryview) -> bytes:
-        node = self._nodes[number]
+    async def statfs(self, ctx):
+        answer = pyfuse3.StatvfsData()
+        answer.f_bsize = answer.f_frsize = SYSFS_FILE_SIZE
+        answer.f_namemax = 255
+        return answer
+
+    async def readlink(self, inode, ctx):
+        node = self._nodes[inode]
         if not isinstance(node, Link):
-            raise OSError(errno.EINVAL, "no link")
+            raise pyfuse3.FUSEError(errno.EINVAL)
         return os.fsencode(node.target)
 
-    def _read_directory(self, number: int, body: memoryview) -> bytes:
-        node = self._nodes[number]
-        assert isinstance(node, Directory)
-        _, start, size = fuse.RANGE.unpack_from(body)
-        names = b""
-        for place, (name, child) in enumerate(list(node.entries.items())[start:], start + 1):
-            mode = stat.S_IFLNK if isinstance(child, Link) else (
-                stat.S_IFDIR if isinstance(child, Directory) else stat.S_IFREG)
-            entry = fuse.name_pack(place, self._number(child), os.fsencode(name), mode)
-            if len(names) + len(entry) > size:
-                break
-            names += entry
-        return names
+    async def opendir(self, inode, ctx):
+        return inode
 
-    def _open(self, number: int, body: memoryview) -> bytes:
-        node = self._nodes[number]
+    async def readdir(self, fh, start_id, token):
+        node = self._nodes[fh]
+        assert isinstance(node, Directory)
+        for number, (name, child) in enumerate(list(node.entries.items())[start_id:], start_id + 1):
+            if not pyfuse3.readdir_reply(
+                    token, os.fsencode(name), self._attributes(child), number):
+                return
+
+    async def open(self, inode, flags, ctx):
+        node = self._nodes[inode]
         if not isinstance(node, File):
-            raise IsADirectoryError(errno.EISDIR, "a directory")
-        flags = int.from_bytes(body[:4], sys.byteorder)
+            raise pyfuse3.FUSEError(errno.EISDIR)
         if flags & os.O_ACCMODE != os.O_RDONLY and node.write is None:
-            raise PermissionError(errno.EACCES, "read-only")
+            raise pyfuse3.FUSEError(errno.EACCES)
         self._last_handle += 1
         self._open_files[self._last_handle] = node
-        return fuse.OPENED.pack(self._last_handle, fuse.DIRECT_IO, 0)
+        return pyfuse3.FileInfo(fh=self._last_handle, direct_io=True)
 
-    def _release(self, _number: int, body: memoryview) -> bytes:
-        handle, = fuse.OPENED.unpack_from(body)[:1]
-        del self._open_files[handle]
-        self._texts.pop(handle, None)
-        return b""
+    async def release(self, fh):
+        del self._open_files[fh]
+        self._texts.pop(fh, None)
 
-    def _read(self, _number: int, body: memoryview) -> bytes:
-        handle, start, size = fuse.RANGE.unpack_from(body)
-        if start == 0 or handle not in self._texts:
-            self._texts[handle] = f"{_guarded(self._open_files[handle].read)}\n".encode()
-        return self._texts[handle][start:start + size]
+    async def read(self, fh, off, size):
+        if off == 0 or fh not in self._texts:
+            self._texts[fh] = f"{self._guarded(self._open_files[fh].read)}\n".encode()
+        return self._texts[fh][off:off + size]
 
-    def _write(self, _number: int, body: memoryview) -> bytes:
-        handle, _, size = fuse.RANGE.unpack_from(body)
-        write = self._open_files[handle].write
+    async def write(self, fh, off, buf):
+        write = self._open_files[fh].write
         if write is None:
-            raise OSError(errno.EIO, "read-only")
-        _guarded(write, bytes(body[fuse.WRITE_HEAD:][:size]).decode("ascii", "replace").strip())
-        return size.to_bytes(4, sys.byteorder) + bytes(4)
+            raise pyfuse3.FUSEError(errno.EIO)
+        while not self._written(write, bytes(buf).decode("ascii", "replace").strip()):
+            await trio.sleep(0.01)
+        return len(buf)
 
+    def _written(self, write, text: str) -> bool:
+        """False: not yet."""
+        try:
+            self._guarded(write, text)
+        except pyfuse3.FUSEError as error:
+            if error.errno != errno.EAGAIN:
+                raise
+            return False
+        return True
 
-def _guarded(call: Callable[..., Any], *arguments: str) -> Any:
-    """The attribute's own error; EIO and a trace in the log for a bug of ours."""
-    try:
-        return call(*arguments)
-    except OSError:
-        raise
-    except Exception:
-        traceback.print_exc(file=sys.stderr)
-        raise OSError(errno.EIO, "a bug") from None
+    def _guarded(self, call, *arguments):
+        """The attribute's own error number; EIO and a trace in the log for a bug of ours."""
+        try:
+            return call(*arguments)
+        except OSError as error:
+            raise pyfuse3.FUSEError(error.errno or errno.EIO) from error
+        except Exception:
+            traceback.print_exc(file=sys.stderr)
+            raise pyfuse3.FUSEError(errno.EIO) from None

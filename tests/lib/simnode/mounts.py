@@ -10,7 +10,7 @@ import os
 import shutil
 from pathlib import Path
 
-from tests.lib import kernel
+from tests.lib.throwaway import kernel
 
 HOME = Path("/run/simnode")
 FILES = HOME / "fs"

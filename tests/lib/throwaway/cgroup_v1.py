@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.lib import kernel
+from tests.lib.throwaway import kernel
 
 NEEDED = ("cpuset", "cpuacct", "devices", "freezer", "memory")
 MOUNT_POINT = Path("/sys/fs/cgroup")

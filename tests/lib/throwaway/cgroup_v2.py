@@ -12,7 +12,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from tests.lib import kernel
+from tests.lib.throwaway import kernel
 from tests.lib.throwaway.cgroup_v1 import MOUNT_POINT, remove_trees
 
 NEEDED = ("cpuset", "cpu", "memory", "pids")

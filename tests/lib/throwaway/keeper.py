@@ -20,8 +20,7 @@ import sys
 import traceback
 from contextlib import suppress
 
-from tests.lib import kernel
-from tests.lib.throwaway import cgroups, processes, sandbox
+from tests.lib.throwaway import cgroups, kernel, processes, sandbox
 
 
 def fork_init(spec: sandbox.Spec) -> tuple[int, int]:

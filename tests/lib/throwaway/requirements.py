@@ -51,5 +51,9 @@ def missing_requirements(simulated: bool = True) -> list[str]:
 
 
 def missing_for_simulation(filesystems: list[str]) -> list[str]:
-    has_fuse = "fuse" in filesystems and Path("/dev/fuse").exists()
-    return [] if has_fuse else ["FUSE in the kernel (modprobe fuse)"]
+    missing = []
+    if "fuse" not in filesystems or not Path("/dev/fuse").exists():
+        missing.append("FUSE in the kernel (modprobe fuse)")
+    if not any(Path("/usr/lib/python3/dist-packages").glob("pyfuse3*")):
+        missing.append(f"pyfuse3 for {DEBIAN_PYTHON}: install the package python3-pyfuse3")
+    return missing

@@ -14,8 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from tests.lib import kernel
-from tests.lib.throwaway import cgroups
+from tests.lib.throwaway import cgroups, kernel
 
 ROOT = Path("/srv/cluster")
 """The directory that all hosts share: etc, home, log, pid, share, spool, state."""
