@@ -20,7 +20,19 @@ RECIPES = jobs.REPOSITORY / "contrib/recipes"
 SHOWN_AT = "/opt/mpi-wait-recipes"
 UNBALANCED = f"{jobs.PROGRAMS}/unbalanced"
 LUA = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm/job_submit_lua.so")
+FLUSH = '"$helper" flush -- $SITE_ARGUMENTS'
+UNTIL_STORED = f"""for ((look = 0; look < 60; look++)); do
+		{FLUSH}
+		[[ -n $(sacct -nXP -j "$SLURM_JOB_ID" -o AdminComment) ]] && break
+		sleep 1
+	done"""
+"""In place of the 20 s: a busy machine takes longer than 2, and no later job comes that would store what was late."""
 METRIC = re.compile(r'([a-z_]+)(?:\{((?:[a-z]+="(?:[^"\\]|\\.)*",?)*)\})? ([0-9.e+-]+)')
+
+
+def replaced(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new)
 
 
 class ScriptedCluster(Cluster):
@@ -41,7 +53,7 @@ def scripted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder.chmod(0o755)
     text = (RECIPES / "epilog-slurmctld").read_text()
     text = text.replace("settle_s=20", "settle_s=2").replace("/shared/mpi-wait/spool", Cluster.spool)
-    (folder / "epilog-slurmctld").write_text(text)
+    (folder / "epilog-slurmctld").write_text(replaced(text, FLUSH, UNTIL_STORED))
     (folder / "epilog-slurmctld").chmod(0o755)
     for name in ("mpi-wait-textfile", "srun-summary"):
         (folder / name).write_bytes((RECIPES / name).read_bytes())
