@@ -25,8 +25,8 @@
 #define LADDER_LONG_MOST  4u
 
 /*
- * More of absolute and max where ranks share their cores: one that polls until a nap fits into w / 16 keeps the core
- * from those that it waits for, and gets it back late as well.
+ * More of absolute and max where ranks share their cores and an MPI library polls dearly: one that does so until a nap
+ * fits into w / 16 keeps the core from those that it waits for, and gets it back late as well.
  */
 #define LADDER_SHARED_NS 60000u
 

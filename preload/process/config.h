@@ -15,7 +15,7 @@
  *     event_ns=10000000        optional: the longest sleep from which a message wakes the rank, 10 ms if not given
  *     slowdown_ppm=10000       optional: by so much of its time a rank may be late in all, see account.h. Without it,
  *                              and with an MPI that does not say when it has made progress, nothing is forecast
- *     shared=0|1               the task shares its cores: really yield in the spin phase, and 60 us more of budget
+ *     shared=0|1               the task shares its cores: really yield in the spin phase; MPICH: 60 us more of budget
  *     ibarrier=0|1             optional: an Ibarrier before some collectives, see prewait.h
  *     polls=0|1                optional: rest in loops of the program's own that only ask, see loop.h
  *     sites=0|1                optional: tell waits apart by where the program called from, see wait/site.h

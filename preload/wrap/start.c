@@ -87,7 +87,6 @@ static void policy_set(void)
 {
 	const struct config *config = &process.config;
 	uint32_t rungs = rung_available(config), pstate = 1u << MPIWAIT_RUNG_PSTATE;
-	uint64_t more_ns = config->shared ? LADDER_SHARED_NS : 0;
 
 	process.pstate_after_ns = rungs & pstate ? config->pstate_after_ns : UINT64_MAX;
 	if (config->rungs & pstate && !(rungs & pstate))
@@ -96,8 +95,8 @@ static void policy_set(void)
 	        .rungs = rungs & pstate ? (rungs & ~pstate) | 1u << MPIWAIT_RUNG_PAUSE : rungs,
 	        .spin_ns = config->spin_ns,
 	        .relative_ppm = config->relative_ppm,
-	        .absolute_ns = config->absolute_ns + more_ns,
-	        .max_ns = config->max_ns + more_ns,
+	        .absolute_ns = config->absolute_ns,
+	        .max_ns = config->max_ns,
 	};
 }
 
@@ -125,6 +124,15 @@ static void foresight_start(struct mpiwait_slot *slot)
 		process.burst = FORESIGHT_VAIN;
 	slot->slowdown_ppm = process.config.slowdown_ppm;
 	account_open(&process.account, clock_now_ns(), process.config.slowdown_ppm, (uint32_t)slot->size);
+}
+
+/* Only where an idle call says nothing, and several in a row are needed: elsewhere a poll that yields is cheap. */
+static void shared_start(void)
+{
+	if (process.config.shared && process.silent) {
+		process.policy.absolute_ns += LADDER_SHARED_NS;
+		process.policy.max_ns += LADDER_SHARED_NS;
+	}
 }
 
 static void slot_fill(struct mpiwait_slot *slot)
@@ -171,6 +179,7 @@ static void process_start(enum call_row row)
 	}
 	if (idle_switch_on() == 0)
 		process_flag(MPIWAIT_FLAG_NO_HOOK);
+	shared_start();
 	foresight_start(slot);
 	prewait_start();
 	__atomic_store_n(&process_guard->mode, mode_of(&process.config), __ATOMIC_RELEASE);
