@@ -90,7 +90,7 @@ static int site_compare(const void *left, const void *right)
 /* Most waiting first, so many of them, and the rest as one. */
 static void sites_choose(const struct callsites *all, struct callsites *ret_kept)
 {
-	const struct callsite *sorted[CALLSITES_MAX + 1];
+	const struct callsite *sorted[CALLSITES_MAX + 1] = {NULL};
 
 	ret_kept->count = 0;
 	for (size_t i = 0; i < all->count; i++)
