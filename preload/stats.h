@@ -169,8 +169,7 @@ struct mpiwait_site {
 	uint64_t key;    /* its address in the rank, and the call; 0: free */
 	uint64_t offset; /* of the instruction after the call, as its module's file has addresses */
 	uint16_t module; /* its place in the table + 1; 0: none, or not known yet */
-	uint16_t
-	        layer; /* in MPI's own layer for another language: counted only where it cannot be told who called it */
+	uint16_t layer;  /* it is in MPI's own layer for another language: preload/wait/site.h */
 	uint32_t row;
 	uint64_t waits;
 	uint64_t wait_ns;

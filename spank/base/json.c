@@ -26,6 +26,19 @@ bool integer_maybe(const json_t *object, const char *key, int64_t most, uint64_t
 	return !json_object_get(object, key) || integer_get(object, key, most, ret_value);
 }
 
+bool rank_of(const json_t *value, int32_t *ret_value)
+{
+	uint64_t number;
+
+	*ret_value = -1;
+	if (json_is_integer(value) && json_integer_value(value) == -1)
+		return true;
+	if (!integer_of(value, INT32_MAX, &number))
+		return false;
+	*ret_value = (int32_t)number;
+	return true;
+}
+
 bool integer32_get(const json_t *object, const char *key, uint32_t *ret_value)
 {
 	uint64_t value;

@@ -15,10 +15,10 @@ bool call_may_wait(size_t row)
 #undef CALL
 	};
 
-	return row < CALL_NAME_COUNT && may[row];
+	return row < CALL_ROWS && may[row];
 }
 
 const char *call_name(size_t row)
 {
-	return row < CALL_NAME_COUNT ? names[row] : "other";
+	return row < CALL_ROWS ? names[row] : "other";
 }

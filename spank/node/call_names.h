@@ -5,13 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The rows that this release knows. */
-enum {
-#define CALL(name, ...) CALL_NAME_##name,
-#include "preload/mpi/mpi_calls.def"
-#undef CALL
-	CALL_NAME_COUNT
-};
+#include "preload/mpi/calls.h"
 
 /* "MPI_Recv"; "other" for a row that this release does not know. */
 const char *call_name(size_t row);

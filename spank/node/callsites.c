@@ -9,12 +9,9 @@
 static void module_name(const struct mpiwait_module *module, char name[MPIWAIT_MODULE_NAME])
 {
 	snprintf(name, MPIWAIT_MODULE_NAME, "%.*s", (int)sizeof(module->name) - 1, module->name);
-	for (char *at = name; *at; at++) {
-		char letter[2] = {*at, '\0'};
-
-		if (!callsite_module_ok(letter) && (*at != '.' || at == name))
+	for (char *at = name; *at; at++)
+		if (!strchr(CALLSITE_LETTERS, *at) || (at == name && *at == '.'))
 			*at = '_';
-	}
 }
 
 static void module_of(const struct mpiwait_sites *sites, uint16_t number, struct callsite *site)

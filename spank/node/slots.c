@@ -280,7 +280,7 @@ static json_t *calls_to_json(const struct slots *slots)
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
 		const struct slots_call *from = &slots->call[row];
-		struct record_call own = {.calls = 0}, *call = row < CALL_NAME_COUNT ? &own : &other;
+		struct record_call own = {.calls = 0}, *call = row < CALL_ROWS ? &own : &other;
 
 		/* on another node it may have waited: then this one's calls are counted too */
 		if (from->waits == 0 && from->wait_ns == 0 && (from->calls == 0 || !call_may_wait(row)))
@@ -299,7 +299,7 @@ static json_t *profile_to_json(const struct slots *slots)
 {
 	json_t *profile = json_object();
 
-	for (size_t row = 0; row < CALL_NAME_COUNT; row++) {
+	for (size_t row = 0; row < CALL_ROWS; row++) {
 		const struct slots_call *call = &slots->call[row];
 		/* The wait that a rank died in has no exit that would have been timed. */
 		uint64_t time_ns = call->time_ns > call->wait_ns ? call->time_ns : call->wait_ns;

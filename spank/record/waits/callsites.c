@@ -21,7 +21,7 @@ static void add(uint64_t *sum, uint64_t value)
 
 bool callsite_module_ok(const char *name)
 {
-	return name[0] != '.' && characters_ok(name, JSON_LETTERS JSON_DIGITS "._+-");
+	return name[0] != '.' && characters_ok(name, CALLSITE_LETTERS);
 }
 
 static bool is_named(const struct callsite *site)
@@ -145,19 +145,6 @@ static bool names_read(const json_t *json, struct callsite *ret_site)
 	       (record_call_name_ok(ret_site->call) || strcmp(ret_site->call, OTHER) == 0);
 }
 
-static bool rank_of(const json_t *value, int32_t *ret_rank)
-{
-	uint64_t number;
-
-	*ret_rank = -1;
-	if (json_is_integer(value) && json_integer_value(value) == -1)
-		return true;
-	if (!integer_of(value, INT32_MAX, &number))
-		return false;
-	*ret_rank = (int32_t)number;
-	return true;
-}
-
 static bool site_read(const json_t *json, struct callsite *ret_site)
 {
 	return json_array_size(json) == NUMBERS && names_read(json, ret_site) &&
@@ -216,10 +203,9 @@ static json_t *site_print(const struct callsite *site, const struct record_names
 	json_object_set_new(json, "waits", number((double)site->waits, 0));
 	json_object_set_new(json, "wait_s", record_seconds(seconds_of(site->wait_us)));
 	if (site->most_us > 0)
-		json_object_set_new(json, "max",
-		                    json_pack("{s:i, s:o, s:s}", "rank", site->most_rank, "s",
-		                              record_seconds(seconds_of(site->most_us)), "node",
-		                              names->node[site->most_node]));
+		json_object_set_new(
+		        json, "max",
+		        record_rank_print(site->most_rank, seconds_of(site->most_us), names->node[site->most_node]));
 	return json;
 }
 

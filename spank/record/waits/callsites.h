@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "preload/stats.h"
+#include "spank/base/json.h"
 #include "spank/record/waits/ranks.h"
 
 #define CALLSITES_MAX  128 /* that are told apart while they are added up, */
@@ -36,7 +37,10 @@ struct callsites {
 	struct callsite site[CALLSITES_MAX + 1];
 };
 
-/* Whether a module can be called that: printable, and nothing that a path or a terminal makes something of. */
+/* What a module's name is made of: nothing that a path or a terminal makes something of. */
+#define CALLSITE_LETTERS JSON_LETTERS JSON_DIGITS "._+-"
+
+/* Whether it is of these, and does not begin with a dot. */
 bool callsite_module_ok(const char *name);
 
 /* Adds one, or a part of it. */

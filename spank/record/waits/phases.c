@@ -97,24 +97,10 @@ void record_phases_write(json_t *wait, const struct record_phases *phases)
 	json_object_set_new(wait, "phases", list);
 }
 
-/* A level or a rank, of which -1 is one too. */
-static bool number32_of(const json_t *value, int32_t *ret_value)
-{
-	uint64_t number;
-
-	*ret_value = -1;
-	if (json_is_integer(value) && json_integer_value(value) == -1)
-		return true;
-	if (!integer_of(value, INT32_MAX, &number))
-		return false;
-	*ret_value = (int32_t)number;
-	return true;
-}
-
 static bool phase_read(const json_t *json, struct record_phase *ret_phase)
 {
-	if (json_array_size(json) != NUMBERS || !number32_of(json_array_get(json, 0), &ret_phase->level) ||
-	    !number32_of(json_array_get(json, 5), &ret_phase->most_rank))
+	if (json_array_size(json) != NUMBERS || !rank_of(json_array_get(json, 0), &ret_phase->level) ||
+	    !rank_of(json_array_get(json, 5), &ret_phase->most_rank))
 		return false;
 	if (!is_named(ret_phase->level) && ret_phase->level != RECORD_PHASE_NONE &&
 	    ret_phase->level != RECORD_PHASE_OTHER)
@@ -173,10 +159,9 @@ static json_t *phase_print(const struct record_phase *phase, const struct record
 	                         number((double)phase->waits, 0), "wait_s", record_seconds(seconds_of(phase->wait_us)));
 
 	if (phase->most_us > 0)
-		json_object_set_new(json, "max",
-		                    json_pack("{s:i, s:o, s:s}", "rank", phase->most_rank, "s",
-		                              record_seconds(seconds_of(phase->most_us)), "node",
-		                              names->node[phase->most_node]));
+		json_object_set_new(
+		        json, "max",
+		        record_rank_print(phase->most_rank, seconds_of(phase->most_us), names->node[phase->most_node]));
 	return json;
 }
 

@@ -186,10 +186,14 @@ void record_ranks_sort(struct sum_ranks *sum, bool is_whole, double world)
 		qsort(sum->rank, sum->count, sizeof(*sum->rank), rank_compare);
 }
 
+json_t *record_rank_print(int32_t rank, double seconds, const char *node)
+{
+	return json_pack("{s:i, s:o, s:s}", "rank", rank, "s", record_seconds(seconds), "node", node);
+}
+
 static json_t *rank_print(const struct sum_rank *rank, const struct record_names *names)
 {
-	return json_pack("{s:i, s:o, s:s}", "rank", rank->rank, "s", record_seconds(rank->wait_s), "node",
-	                 names->node[rank->node]);
+	return record_rank_print(rank->rank, rank->wait_s, names->node[rank->node]);
 }
 
 void record_ranks_print_ends(json_t *wait, const struct sum_ranks *sum, const struct record_names *names)

@@ -89,6 +89,9 @@ void record_ranks_sort(struct sum_ranks *sum, bool is_whole, double world);
 /* How many, listed or not. */
 double record_ranks_count(const struct sum_ranks *sum);
 
+/* One rank, its wait and its node: {"rank": N, "s": S, "node": "c1"}. */
+json_t *record_rank_print(int32_t rank, double seconds, const char *node);
+
 /* Sets "min" and "max"; and the lists, or what stands for them. */
 void record_ranks_print_ends(json_t *wait, const struct sum_ranks *sum, const struct record_names *names);
 void record_ranks_print(json_t *wait, const struct sum_ranks *sum, const struct record_names *names,

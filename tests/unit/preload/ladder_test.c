@@ -298,14 +298,14 @@ static void test_late_is_counted(void)
 	EXPECT(ladder_learn(&ladder, action, 5, 1) == 0, "woken early by a signal");
 }
 
-/* Of ten sleeps one comes to a free core at once, the others stand in its queue for milliseconds. */
-static int queue_play(bool shared)
+/* How many naps of that many looks, each of which ends so late. */
+static int lateness_play(bool shared, int looks, uint64_t (*late_ns)(int look))
 {
 	struct ladder ladder = ladder_make(10000);
 	uint64_t now_ns = 1000000000;
 	int naps = 0;
 
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < looks; i++) {
 		struct ladder_moment moment = moment_make(now_ns, 10000000);
 		struct ladder_action action;
 		uint64_t actual_ns = 1000;
@@ -313,7 +313,7 @@ static int queue_play(bool shared)
 		moment.shared = shared;
 		action = ladder_next(&ladder, &nap_policy, moment);
 		if (action.rung == MPIWAIT_RUNG_NAP) {
-			actual_ns = action.ask_ns + (i % 10 == 0 ? 8000 : 3000000);
+			actual_ns = action.ask_ns + late_ns(i);
 			naps++;
 		}
 		now_ns += actual_ns;
@@ -322,9 +322,21 @@ static int queue_play(bool shared)
 	return naps;
 }
 
+/* Of ten sleeps one comes to a free core at once, the others stand in its queue for milliseconds. */
+static uint64_t late_by_queue_ns(int look)
+{
+	return look % 10 == 0 ? 8000 : 3000000;
+}
+
+static uint64_t late_by_tick_ns(int look)
+{
+	(void)look;
+	return 10000000;
+}
+
 static void test_queue_of_a_shared_core(void)
 {
-	int own = queue_play(false), shared = queue_play(true);
+	int own = lateness_play(false, 1000, late_by_queue_ns), shared = lateness_play(true, 1000, late_by_queue_ns);
 
 	EXPECT(own < 100, "a rung that is so late on a core of its own was used %d times", own);
 	EXPECT(shared == 1000, "where the core is shared, it is not the rung's fault: used %d times", shared);
@@ -333,24 +345,8 @@ static void test_queue_of_a_shared_core(void)
 /* A timer that knows ticks of 10 ms only is as late on a shared core, and is not used there either. */
 static void test_late_rung_of_a_shared_core(void)
 {
-	struct ladder ladder = ladder_make(10000);
-	uint64_t now_ns = 1000000000;
-	int naps = 0;
+	int naps = lateness_play(true, 100000, late_by_tick_ns);
 
-	for (int i = 0; i < 100000; i++) {
-		struct ladder_moment moment = moment_make(now_ns, 10000000);
-		struct ladder_action action;
-		uint64_t actual_ns = 1000;
-
-		moment.shared = true;
-		action = ladder_next(&ladder, &nap_policy, moment);
-		if (action.rung == MPIWAIT_RUNG_NAP) {
-			actual_ns = 10000000;
-			naps++;
-		}
-		now_ns += actual_ns;
-		ladder_learn(&ladder, action, actual_ns, now_ns);
-	}
 	EXPECT(naps < 1000, "used %d times of 100000", naps);
 }
 
