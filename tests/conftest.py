@@ -25,15 +25,15 @@ pytest_plugins = ["tests.lib.rules"]
 LOG_TAIL = 3000
 
 
-# Where a file is one worker's (--dist loadfile), the order in which files begin decides how long the last one takes.
+# A file is one worker's (--dist loadfile), so those of a cluster begin with what takes longest. They mostly wait, and
+# the others mostly compute: these come evenly between them, so that the cores are neither idle nor crowded.
 LONGEST_FIRST = (
     "test_packages_debian.py", "test_cgroup_v2.py", "test_job_energy.py", "test_job_record.py", "test_job_grant.py",
-    "test_try_cluster.py", "test_job_spool.py", "test_job_suspend.py", "test_job_faults.py",
-    "test_job_grant_modes.py", "test_tutorial.py", "test_release.py", "test_job_csv.py", "test_programs.py",
-    "test_beside_others.py", "test_manual_examples.py", "test_job_rows.py", "test_throwaway.py",
-    "test_slurm_preemption.py", "test_check_cluster.py", "test_job_disk.py", "test_step_bounds.py",
-    "test_slurm_submission.py", "test_faults_record.py", "test_watch.py", "test_slurm_writer.py",
-    "test_slurm_configless.py", "test_job_hostile.py",
+    "test_job_spool.py", "test_job_grant_modes.py", "test_try_cluster.py", "test_job_suspend.py", "test_job_rows.py",
+    "test_job_faults.py", "test_throwaway.py", "test_job_csv.py", "test_check_cluster.py", "test_manual_examples.py",
+    "test_release.py", "test_job_grant_refusals.py", "test_job_disk.py", "test_job_hostile.py",
+    "test_node_topology.py", "test_site_recipes.py", "test_slurm_preemption.py", "test_job_threads.py",
+    "test_slurm_selection.py", "test_slurm_writer.py", "test_slurm_configless.py",
 )  # fmt: skip
 
 
@@ -41,12 +41,17 @@ SOAK_TIMEOUT_S = 1800  # packages are built, and Slurm is installed in new roots
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest on one worker begins first; soak has the time that it takes."""
-    place = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    """The order in which files begin; soak has the time that it takes."""
     for item in items:
         if item.get_closest_marker("soak") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT_S))
-    items.sort(key=lambda item: place.get(item.path.name, len(place)))
+    files = list(dict.fromkeys(item.path for item in items))
+    place = {name: number for number, name in enumerate(LONGEST_FIRST)}
+    waiting = sorted((file for file in files if file.parent.name == "cluster" or file.name in place),
+                     key=lambda file: place.get(file.name, len(place)))
+    computing = [file for file in files if file not in set(waiting)]
+    turn = {file: (number + 0.5) / len(group) for group in (waiting, computing) for number, file in enumerate(group)}
+    items.sort(key=lambda item: turn[item.path])
 
 
 Started = TypeVar("Started", bound=Cluster)

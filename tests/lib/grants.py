@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from tests.lib import jobs
@@ -14,15 +16,8 @@ from tests.lib.waiting import wait_for
 
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
 FILES = ("scaling_governor", "scaling_min_freq", "scaling_max_freq", "scaling_setspeed")
-SHOW = f"""
-cd {CPUFREQ}
-for file in policy*/scaling_governor policy*/scaling_m??_freq policy*/scaling_setspeed; do
-    echo "$file $(stat -c '%u:%g:%a' $file) $(cat $file)"
-done
-"""
-
 PSTATE = "--mpi-wait-policy=pstate"
-UNBALANCED = [PSTATE, f"{PROGRAMS}/unbalanced", "4", "30", "3"]
+UNBALANCED = [PSTATE, f"{PROGRAMS}/unbalanced", "4", "15", "3"]
 # Rank 1 waits four times a quarter of a second for a sender that sleeps: however busy the machine is.
 WAITS = [PSTATE, f"{PROGRAMS}/late_sender", "250", "4"]
 WAITER = 1
@@ -49,9 +44,18 @@ def clusters(fleet: Fleet) -> Iterator[Start]:
         yield start
 
 
-def files(cluster: Cluster) -> str:
-    """Value, owner and mode of every cpufreq file that can be written."""
-    return cluster.node_run(cluster.nodes[0], ["sh", "-c", SHOW], check=True).stdout
+def files(cluster: Cluster, node: str = "") -> str:
+    """A line for every cpufreq file of a node (the first) that can be written: name, owner and mode, value."""
+    folder = cluster.inside.path(CPUFREQ, node or cluster.nodes[0])
+    return "".join(_line(path) for name in FILES for path in sorted(folder.glob(f"policy*/{name}")))
+
+
+def _line(path: Path) -> str:
+    """One that cannot be read has no value."""
+    status, value = path.stat(), ""
+    with suppress(OSError):
+        value = path.read_text().strip()
+    return f"{path.parent.name}/{path.name} {status.st_uid}:{status.st_gid}:{status.st_mode & 0o7777:o} {value}\n"
 
 
 def take_writes(cluster: Cluster) -> list[tuple[str, str, str]]:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tests.lib import jobs
-from tests.lib.grants import SHOW, wait_for
+from tests.lib import grants, jobs
+from tests.lib.grants import wait_for
 from tests.lib.jobs import HELPER, PROGRAMS
 from tests.lib.throwaway import Cluster
 
@@ -90,7 +90,7 @@ def wait_until_waited(cluster: Cluster, node: str, job: int, seconds: float = 0)
 
 def frequencies(cluster: Cluster, node: str) -> str:
     """Value, owner and mode of every cpufreq file of a node that can be written."""
-    return cluster.node_run(node, ["sh", "-c", SHOW], check=True).stdout
+    return grants.files(cluster, node)
 
 
 def lows(cluster: Cluster, node: str) -> list[str]:

@@ -47,13 +47,7 @@ def waited_s(cluster: Cluster, node: str, job: int) -> list[float]:
 
 
 def job_named(cluster: Cluster, name: str) -> int:
-    listed = cluster.run(["scontrol", "-o", "show", "job"]).stdout
-    ids = [
-        line.split()[0].removeprefix("JobId=")
-        for line in listed.splitlines()
-        if f"JobName={name} " in line
-    ]
-    return int(ids[-1]) if ids else 0
+    return max(map(int, cluster.run(["squeue", "-h", "-t", "all", "-n", name, "-o", "%A"]).stdout.split()), default=0)
 
 
 def sbatch(cluster: Cluster, script: str, argv: Sequence[str] = (), **how: Any) -> int:
@@ -99,7 +93,7 @@ def record(cluster: Cluster, job: int | str, timeout: float = 40) -> dict[str, A
     cluster.wait_job(job, timeout=timeout)
 
     def arrived() -> str:
-        return comment(cluster, job) or flush(cluster) or comment(cluster, job)
+        return flush(cluster) or comment(cluster, job)
     document = json.loads(wait_for(arrived, f"a record of job {job}", timeout, pause_s=0.2))
     jsonschema.validate(document, SCHEMA)
     result: dict[str, Any] = document["mpi_wait"]

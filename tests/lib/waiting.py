@@ -8,6 +8,8 @@ from typing import TypeVar
 
 Answer = TypeVar("Answer")
 PAUSE_S = 0.05
+LONGEST_PAUSE_S = 0.2
+"""Most questions are commands, and cores are few: the longer it takes, the less often it is asked."""
 
 
 def wait_for(
@@ -19,7 +21,9 @@ def wait_for(
     """
     deadline = time.monotonic() + timeout_s
     while not (answer := question()):
-        text = what() if callable(what) else what
-        assert time.monotonic() < deadline, f"{text or 'what was waited for'} did not come in {timeout_s:.0f} s"
+        if time.monotonic() > deadline:
+            text = what() if callable(what) else what
+            raise AssertionError(f"{text or 'what was waited for'} did not come in {timeout_s:.0f} s")
         time.sleep(pause_s)
+        pause_s = max(pause_s, min(1.2 * pause_s, LONGEST_PAUSE_S))
     return answer

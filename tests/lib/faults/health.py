@@ -21,7 +21,7 @@ class Holding:
 
 def cores(cluster: Cluster) -> dict[str, str]:
     """Value, owner and mode of every cpufreq file, by node."""
-    return {node: cluster.node_run(node, ["sh", "-c", grants.SHOW]).stdout for node in cluster.nodes}
+    return {node: grants.files(cluster, node) for node in cluster.nodes}
 
 
 def run_left(cluster: Cluster) -> dict[str, list[str]]:

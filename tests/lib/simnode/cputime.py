@@ -10,7 +10,7 @@ from dataclasses import dataclass
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 SETTLED_S = 2.0
 """Whatever comes into a namespace does so early in its life."""
-FORGET_S = 5.0
+FORGET_S = 20.0
 """How long a process is known to be none of ours: most are not, and looks at them are what the simulation costs."""
 
 

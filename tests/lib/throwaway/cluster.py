@@ -23,6 +23,8 @@ FINISHED = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_F
             "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT")
 USABLE_NODE_STATES = ("idle", "mixed", "allocated", "completing")
 
+POLL_S = (0.1, 0.4)
+"""Between two questions at first, and at most: one of Slurm's commands takes 20 ms of a core, and cores are few."""
 
 # Slurm 22.05's fence by a tree at times lets a node out of MPI_Init before another one is in: Open MPI 4.1 dies there
 # when the message comes, at address 0 in mca_btl_tcp. On a busy machine that was one of 60 runs, by a ring none of 200.
@@ -154,8 +156,8 @@ class Cluster:
                    for index, node in enumerate(self.nodes)]
         simnodes = [daemons.simnode(node, self._model) for node in self.nodes if self.simulated]
         self._daemons = daemons.Daemons(self._inside, [
-            daemons.munge(), daemons.mariadb(), daemons.slurmdbd(environment), daemons.slurmctld(environment),
-            *simnodes, *slurmds])
+            daemons.munge(), daemons.mariadb(), daemons.slurmdbd(environment),
+            daemons.slurmctld(environment, "slurmctld.conf" if self._spares else "slurm.conf"), *simnodes, *slurmds])
         self._boot_database()
         for simulated in simnodes:
             self._daemons.start(simulated.name)
@@ -206,8 +208,10 @@ class Cluster:
 
     def _write_configuration(self) -> None:
         folder = self.root / "etc"
-        (folder / "slurm.conf").write_text(
-            config.slurm_conf(self.nodes, self.profile, self._slurm_conf, self._spares, self._topology))
+        conf = config.slurm_conf(self.nodes, self.profile, self._slurm_conf, self._spares, self._topology)
+        (folder / "slurm.conf").write_text(conf)
+        if self._spares:
+            (folder / "slurmctld.conf").write_text(conf + config.spare_partitions(self._spares))
         (folder / "cgroup.conf").write_text(config.CGROUP_CONF.get(self.profile, config.CGROUP_V1_CONF))
         (folder / "plugstack.conf").write_text(self._plugstack)
         for name, content in (("slurmdbd.conf", config.slurmdbd_conf().encode()),
@@ -255,8 +259,11 @@ class Cluster:
     # --- files --------------------------------------------------------------------------------
 
     def read(self, node: str, path: str | Path) -> str:
-        """A file's text as root on that node reads it."""
-        return self.node_run(node, ["cat", "--", str(path)], check=True).stdout
+        """A file's text as root on that node reads it. Raises ClusterError where it cannot be read."""
+        try:
+            return self.inside.path(path, node).read_text()
+        except OSError as error:
+            raise ClusterError(f"'{path}' of {node} cannot be read: {error.strerror}") from error
 
     def put(self, source: Path, name: str | None = None, mode: int = 0o755) -> str:
         """Copies a file of this machine into `share`; returns its path inside the cluster."""
@@ -361,7 +368,9 @@ class Cluster:
     def _poll(self, question: Callable[[], bool], timeout: float,
               complaint: Callable[[], str]) -> None:
         deadline = time.monotonic() + timeout
+        pause_s = POLL_S[0]
         while not question():
             if time.monotonic() > deadline:
                 raise ClusterError(f"after {timeout:.0f} s {complaint()}")
-            time.sleep(0.1)
+            time.sleep(pause_s)
+            pause_s = min(1.3 * pause_s, POLL_S[1])

@@ -106,15 +106,24 @@ def slurm_conf(nodes: list[str], profile: str, changes: dict[str, str], spares: 
     extra = {"DebugFlags": "NO_CONF_HASH"} if spares else {}
     settings = {**COMMON, **PROFILES[profile], **extra, **changes}
     lines = [f"{key}={value}" for key, value in settings.items() if str(value)]
-    ordinary = [(node, "UNKNOWN") for node in nodes]
-    spare = [(node, "DOWN") for group in spares.values() for node in group]
-    for port, (node, state) in enumerate([*ordinary, *spare], FIRST_SLURMD_PORT):
-        lines.append(f"NodeName={node} NodeHostname={node} NodeAddr={ADDRESS} Port={port} "
-                     f"{topology or machine_topology()} RealMemory=1000 State={state}")
+    lines += [_node_line(node, f"{FIRST_SLURMD_PORT + index}", topology, "UNKNOWN") for index, node in enumerate(nodes)]
+    if spare := [node for group in spares.values() for node in group]:
+        # One line for all: each program of Slurm's reads this file when it starts, at 80 us a line.
+        first = FIRST_SLURMD_PORT + len(nodes)
+        lines.append(_node_line(",".join(spare), f"[{first}-{first + len(spare) - 1}]", topology, "DOWN"))
     lines.append(f"PartitionName=all Nodes={','.join(nodes)} Default=YES MaxTime=INFINITE State=UP")
-    lines += [f"PartitionName={name} Nodes={','.join(group)} MaxTime=INFINITE State=UP"
-              for name, group in spares.items()]
     return "\n".join(lines) + "\n"
+
+
+def _node_line(nodes: str, ports: str, topology: str, state: str) -> str:
+    return (f"NodeName={nodes} NodeHostname={nodes} NodeAddr={ADDRESS} Port={ports} "
+            f"{topology or machine_topology()} RealMemory=1000 State={state}")
+
+
+def spare_partitions(spares: dict[str, list[str]]) -> str:
+    """What slurmctld alone reads after slurm.conf: a partition for each group of spare nodes."""
+    return "".join(f"PartitionName={name} Nodes={','.join(group)} MaxTime=INFINITE State=UP\n"
+                   for name, group in spares.items())
 
 
 def slurmdbd_conf() -> str:

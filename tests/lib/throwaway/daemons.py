@@ -18,7 +18,7 @@ from tests.lib.throwaway.inside import Sandbox
 from tests.lib.throwaway.requirements import DEBIAN_PYTHON
 from tests.lib.throwaway.sandbox import ROOT, SUBMIT
 
-POLL_S = (0.02, 0.2)
+POLL_S = (0.05, 0.2)
 """At first, and at most: to look for a listening port takes the kernel milliseconds, and it holds up the daemon."""
 READY_TIMEOUT_S = 60.0
 
@@ -68,8 +68,9 @@ def slurmdbd(env: Mapping[str, str]) -> Daemon:
         inside.init, config.SLURMDBD_PORT), env=env)
 
 
-def slurmctld(env: Mapping[str, str]) -> Daemon:
-    return Daemon("slurmctld", ["slurmctld", "-D"], lambda inside: processes.is_listening(
+def slurmctld(env: Mapping[str, str], conf: str) -> Daemon:
+    """conf: its configuration in etc, which may say more than the one that all others read."""
+    return Daemon("slurmctld", ["slurmctld", "-D", "-f", f"{ROOT}/etc/{conf}"], lambda inside: processes.is_listening(
         inside.init, config.SLURMCTLD_PORT), env=env)
 
 
