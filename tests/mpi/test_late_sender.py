@@ -127,7 +127,7 @@ def test_the_tool_launches_its_program_with_and_without(tmp_path: Path) -> None:
             assert (side["delay_us"], side["waits"]) == (delay, 3)
             assert side["median_us"] <= side["p90_us"] <= side["p99_us"]
             assert side["energy_j"] is None or side["energy_j"] > 0
-    assert len(found["waits"]) == 2 and found["pingpong"][0]["with"]["waits"] == 40
+    assert len(found["waits"]) == 2 and found["pingpong"][0]["with"]["waits"] == 3
 
 
 def test_its_program_plays_every_call() -> None:
