@@ -124,3 +124,13 @@ void account_doubt(struct account *account, uint64_t late_ns, uint64_t now_ns)
 {
 	debt_add(account, late_ns, now_ns);
 }
+
+void account_forgive(struct account *account, uint64_t late_ns)
+{
+	uint64_t debt_ns = __atomic_load_n(&account->debt_ns, __ATOMIC_ACQUIRE), less_ns;
+
+	do
+		less_ns = late_ns < debt_ns ? late_ns : debt_ns;
+	while (!__atomic_compare_exchange_n(&account->debt_ns, &debt_ns, debt_ns - less_ns, false, __ATOMIC_RELEASE,
+	                                    __ATOMIC_ACQUIRE));
+}

@@ -120,4 +120,7 @@ uint64_t account_end(struct account *account, struct account_nap *nap, bool arri
  */
 void account_doubt(struct account *account, uint64_t late_ns, uint64_t now_ns);
 
+/* It was not because of them: what is left of that debt goes. */
+void account_forgive(struct account *account, uint64_t late_ns);
+
 #endif

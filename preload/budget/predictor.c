@@ -103,6 +103,13 @@ static uint64_t by_levels(const struct predictor *predictor, uint64_t time_ns)
 	return time_ns / FEW_LEVELS * (levels > FEW_LEVELS ? levels : FEW_LEVELS);
 }
 
+static struct predictor_entry entry_new(const struct predictor *predictor, uint64_t key)
+{
+	return (struct predictor_entry){.key = key,
+	                                .stamp = predictor->stamp,
+	                                .margin_ns = by_levels(predictor, exit_of(predictor, UINT64_MAX) / 4)};
+}
+
 /* In place of the one that was not used for longest. */
 static struct predictor_entry *entry_make(struct predictor *predictor)
 {
@@ -112,9 +119,7 @@ static struct predictor_entry *entry_make(struct predictor *predictor)
 	for (unsigned way = 1; way < PREDICTOR_WAYS; way++)
 		if (predictor->stamp - set[way].stamp > predictor->stamp - oldest->stamp)
 			oldest = &set[way];
-	*oldest = (struct predictor_entry){.key = key,
-	                                   .stamp = predictor->stamp,
-	                                   .margin_ns = by_levels(predictor, exit_of(predictor, UINT64_MAX) / 4)};
+	*oldest = entry_new(predictor, key);
 	return oldest;
 }
 
@@ -293,6 +298,21 @@ static void margin_first(const struct predictor *predictor, struct predictor_ent
 		entry->margin_ns = part_ns;
 }
 
+/* Rule 8, for the next end. */
+static void later_note(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end)
+{
+	struct predictor_entry *entry = predictor->entry;
+
+	if (end == PREDICTOR_EXACT && entry->later && empty_ns > predictor_latest(predictor)) {
+		uint8_t passed = entry->passed;
+
+		*entry = entry_new(predictor, entry->key);
+		entry->passed = passed < PREDICTOR_KNOWN ? passed : PREDICTOR_KNOWN - 1; /* looks may be as long */
+	}
+	entry->later = end == PREDICTOR_DELAYED || end == PREDICTOR_LATER;
+	entry->doubted_ns = end == PREDICTOR_DELAYED ? predictor->delay_ns : 0;
+}
+
 static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end)
 {
 	bool late = end == PREDICTOR_LATE || end == PREDICTOR_DELAYED, kept = end <= PREDICTOR_LATE;
@@ -301,6 +321,11 @@ static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor
 		return;
 	if (!predictor->entry)
 		predictor->entry = entry_make(predictor);
+	later_note(predictor, empty_ns, end);
+	if (end == PREDICTOR_LATER) {
+		entry_pass(predictor->entry, true);
+		return;
+	}
 	if (kept)
 		entry_learn(predictor->entry, predictor->began_ns, empty_ns, late);
 	else

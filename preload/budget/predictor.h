@@ -28,6 +28,8 @@
  *        because it was slept through. It is compared with those that are kept: if it is later than all of them, by
  *        more than they vary, the margin was too small by that. In jobs of more than 16 ranks the first margin is a
  *        quarter of the wait then: what a tree has to pass on comes near its end.
+ *     8. Or the waits have become longer. So the next one is looked at, without a nap: if it is later than all that are
+ *        kept as well, these are forgotten, and it is the first of those that are known.
  *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
  */
@@ -59,8 +61,10 @@ struct predictor_entry {
 	uint32_t stamp;              /* when it was used last, in waits */
 	uint8_t count;               /* of the ends that are kept */
 	uint8_t next;                /* where the next one goes */
-	uint8_t passed;              /* ends that were not kept, while too few were known */
-	bool late;                   /* a nap was too long for the latest end */
+	uint8_t passed;              /* ends that were not kept, up to PREDICTOR_KNOWN */
+	bool late;                   /* a nap was too long for the latest end, or that was later than those kept */
+	bool later;                  /* it was that: rule 8 */
+	uint64_t doubted_ns;         /* of the latest end: the delay that its naps were charged with for that */
 	struct predictor_ends wait;  /* since the call began to wait */
 	struct predictor_ends since; /* since ended_ns; 0: not known */
 };
@@ -110,8 +114,11 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 /* A nap that was asked to last ask_ns took actual_ns. */
 void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actual_ns);
 
-/* What is known of an end: when it was; that a nap which was advised came before it; rule 7. */
-enum predictor_end { PREDICTOR_EXACT, PREDICTOR_LATE, PREDICTOR_DOUBTED, PREDICTOR_DELAYED };
+/*
+ * What is known of an end: when it was; that a nap which was advised came before it; that naps may have made it later,
+ * or did (rule 7); that it was later than all that are kept although nobody here slept (rule 8).
+ */
+enum predictor_end { PREDICTOR_EXACT, PREDICTOR_LATE, PREDICTOR_DOUBTED, PREDICTOR_DELAYED, PREDICTOR_LATER };
 
 /* There was a sign of progress, or the call ended. empty_ns: the last empty poll before that. */
 void predictor_progress(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
@@ -125,6 +132,25 @@ static inline bool predictor_is_new(const struct predictor *predictor)
 	if (predictor->phase >= PREDICTOR_PHASES)
 		return false;
 	return !entry || (entry->count < PREDICTOR_KNOWN && entry->passed < PREDICTOR_KNOWN);
+}
+
+/* Whether the open wait is to be looked at where naps would hide how long it is. */
+static inline bool predictor_wants_look(const struct predictor *predictor)
+{
+	return predictor_is_new(predictor) || (predictor->entry && predictor->entry->late);
+}
+
+/* How many ends of such waits were not kept, up to PREDICTOR_KNOWN: so many times a look was too short, or more. */
+static inline unsigned predictor_passed(const struct predictor *predictor)
+{
+	return predictor->entry ? predictor->entry->passed : 0;
+}
+
+/* Whether the end before was later than all that are kept, and by how much naps were charged for it. */
+static inline bool predictor_was_later(const struct predictor *predictor, uint64_t *ret_doubted_ns)
+{
+	*ret_doubted_ns = predictor->entry ? predictor->entry->doubted_ns : 0;
+	return predictor->entry && predictor->entry->later;
 }
 
 /* The naps of the open wait made it end so much later, before it is told to be PREDICTOR_DELAYED. */

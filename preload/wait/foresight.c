@@ -42,6 +42,21 @@ static uint64_t doubt(const struct foresight *foresight, uint64_t ended_ns)
 	return more_ns < foresight->slept_ns ? more_ns : foresight->slept_ns;
 }
 
+/* The end of a wait that was looked at. What only this rank looked at must be later twice to be believed. */
+static enum predictor_end look_end(struct foresight *foresight, struct account *account, uint64_t ended_ns)
+{
+	bool later = ended_ns > predictor_latest(foresight->predictor);
+	uint64_t doubted_ns;
+
+	if (!predictor_was_later(foresight->predictor, &doubted_ns))
+		return later && ended_ns >= foresight->job_ns ? PREDICTOR_LATER : PREDICTOR_EXACT;
+	if (later) {
+		account_forgive(account, doubted_ns);
+		foresight->lane->late_ns -= doubted_ns;
+	}
+	return PREDICTOR_EXACT;
+}
+
 /* What the end of a phase is worth that was noticed at ended_ns, or, if it is late, came after empty_ns. */
 static enum predictor_end end_of(struct foresight *foresight, struct account *account, uint64_t ended_ns,
                                  uint64_t empty_ns, bool late)
@@ -51,7 +66,7 @@ static enum predictor_end end_of(struct foresight *foresight, struct account *ac
 	if (!foresight->silent)
 		return late ? PREDICTOR_LATE : PREDICTOR_EXACT;
 	if (foresight_looks(foresight, ended_ns))
-		return PREDICTOR_EXACT;
+		return look_end(foresight, account, ended_ns);
 	doubt_ns = doubt(foresight, ended_ns);
 	if (doubt_ns > 0) {
 		account_doubt(account, doubt_ns, ended_ns);

@@ -12,15 +12,17 @@
  *
  *     1. The job looks: for 17 ms of each 0.5 s, by the clock that all nodes share, no rank rests in a wait. Only
  *        the ends of waits that began and ended in such a look are kept. So no naps are in what is learned, neither
- *        the rank's own nor those of the ranks that it waits for. Besides, a rank looks for 17 ms at each of the
- *        first waits of a kind, which are new to the other ranks too; but at no more than 32 for which nothing is
- *        forecast after that.
+ *        the rank's own nor those of the ranks that it waits for. Besides, a rank looks by itself at each of
+ *        the first waits of a kind, which are new to the other ranks too, and at the one after an end that came too
+ *        early or too late for what is kept: for 17 ms, and twice as long after each look that was too short, 134 ms
+ *        at most; but at no more than 32 waits for which nothing is forecast after that.
  *     2. A nap begins only after FORESIGHT_VAIN idle calls in a row in the rhythm of polls that find nothing. So
  *        many are needed after a nap, too, until nothing is taken to have arrived in it. What ends the call sooner
  *        is charged.
  *     3. A call that was slept in and ended later than the latest that was looked at, by more than these vary, is
  *        taken to have ended later because of that: its margin grows, and the difference, or as much of it as was
- *        slept, is a debt of the account.
+ *        slept, is a debt of the account. Unless the next one, in which nobody here slept, is later too: the waits
+ *        have become longer, and the debt goes.
  */
 #ifndef MPIWAIT_PRELOAD_FORESIGHT_H
 #define MPIWAIT_PRELOAD_FORESIGHT_H
@@ -37,6 +39,7 @@
 #define FORESIGHT_VAIN          16u
 #define FORESIGHT_LOOK_NS       (UINT64_C(1) << 24)
 #define FORESIGHT_LOOK_EVERY_NS (UINT64_C(1) << 29)
+#define FORESIGHT_LOOK_DOUBLED  3u
 #define FORESIGHT_NEW_MOST      32u
 
 /* Of one thread; all zero at first. */
@@ -49,10 +52,11 @@ struct foresight {
 	uint64_t landing_ns; /* as forecast last; 0: nothing was */
 	uint64_t began_ns;   /* of the phase, for the counts */
 	bool silent;         /* of a silent runtime */
-	uint64_t look_ns;    /* the job looks until then */
-	bool looked;         /* it has looked at the whole wait so far */
+	uint64_t look_ns;    /* the job looks until then, or the rank */
+	uint64_t job_ns;     /* the job does */
+	bool looked;         /* the whole wait so far was looked at */
 	uint64_t slept_ns;   /* in this call, by forecast, and not charged */
-	uint32_t fresh;      /* looks at new waits, less the waits that were forecast */
+	uint32_t fresh;      /* the rank's own looks, less the waits that were forecast */
 };
 
 /* For how long the job looks still, at that time of the nodes' clock. 0: it does not. */
@@ -63,15 +67,25 @@ static inline uint64_t foresight_look_left(uint64_t real_ns)
 	return into_ns < FORESIGHT_LOOK_NS ? FORESIGHT_LOOK_NS - into_ns : 0;
 }
 
+/* For how long the rank looks by itself at the open wait. */
+static inline uint64_t foresight_look_own(const struct predictor *predictor)
+{
+	unsigned passed = predictor_passed(predictor);
+
+	return FORESIGHT_LOOK_NS << (passed < FORESIGHT_LOOK_DOUBLED ? passed : FORESIGHT_LOOK_DOUBLED);
+}
+
 /* A wait begins at that site; forecasts: it is one that may be forecast. */
 void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, uint64_t now_ns);
 
 /* Of a silent runtime: the job looks until then. After foresight_open. */
 static inline void foresight_look(struct foresight *foresight, uint64_t now_ns, uint64_t until_ns)
 {
-	if (foresight->predictor && foresight->fresh < FORESIGHT_NEW_MOST && predictor_is_new(foresight->predictor)) {
+	foresight->job_ns = until_ns;
+	if (foresight->predictor && foresight->fresh < FORESIGHT_NEW_MOST &&
+	    predictor_wants_look(foresight->predictor)) {
 		foresight->fresh++;
-		until_ns = now_ns + FORESIGHT_LOOK_NS;
+		until_ns = now_ns + foresight_look_own(foresight->predictor);
 	}
 	foresight->look_ns = until_ns;
 	foresight->looked = now_ns < until_ns;

@@ -53,6 +53,7 @@ struct rank {
 	struct ladder ladder;
 	double now_ns;   /* where it is */
 	double ready_ns; /* in a tree: when it passed on what it had */
+	uint32_t fresh;  /* its own looks, less the waits that were forecast */
 };
 
 static struct rank *ranks;
@@ -144,7 +145,8 @@ struct call {
 	struct rank *rank;
 	uint64_t began_ns;  /* to wait */
 	uint64_t origin_ns; /* of w: the latest sign of progress */
-	uint64_t look_ns;   /* with a silent runtime: the job looks until then */
+	uint64_t look_ns;   /* with a silent runtime: the job looks until then, or the rank */
+	uint64_t job_ns;    /* the job does */
 	uint64_t slept_ns;  /* by forecast, and not charged */
 	uint64_t empty_ns;  /* the poll before the latest nap */
 	struct account_nap nap;
@@ -275,14 +277,29 @@ static void call_wait(struct call *call, double end_ns)
 	if (!call->open) {
 		call->open = true;
 		call->began_ns = (uint64_t)rank->now_ns + GRACE_NS;
-		call->look_ns = call->began_ns + foresight_look_left(call->began_ns);
+		call->job_ns = call->look_ns = call->began_ns + foresight_look_left(call->began_ns);
 		if (way != LADDER)
 			predictor_open(rank->predictor, predictor_site(1, 1, 1, 1), call->began_ns);
-		if (way == SILENT && predictor_is_new(rank->predictor))
-			call->look_ns = call->began_ns + FORESIGHT_LOOK_NS;
+		if (way == SILENT && predictor_wants_look(rank->predictor) && rank->fresh < FORESIGHT_NEW_MOST) {
+			call->look_ns = call->began_ns + foresight_look_own(rank->predictor);
+			rank->fresh++;
+		}
 	}
 	call->origin_ns = (uint64_t)rank->now_ns + GRACE_NS;
 	rank->now_ns = (double)wait_play(call, (uint64_t)rank->now_ns + GRACE_NS, (uint64_t)end_ns + 1);
+}
+
+/* The end of a call that was looked at: as foresight.c has it. */
+static enum predictor_end look_end(const struct call *call, uint64_t now_ns)
+{
+	bool later = now_ns > predictor_latest(call->rank->predictor);
+	uint64_t doubted_ns;
+
+	if (!predictor_was_later(call->rank->predictor, &doubted_ns))
+		return later && now_ns >= call->job_ns ? PREDICTOR_LATER : PREDICTOR_EXACT;
+	if (later)
+		account_forgive(&call->rank->account, doubted_ns);
+	return PREDICTOR_EXACT;
 }
 
 /* A silent runtime: as foresight.c has it. */
@@ -292,9 +309,10 @@ static void call_end_silent(struct call *call)
 	uint64_t now_ns = (uint64_t)rank->now_ns, latest_ns = predictor_latest(rank->predictor), doubt_ns;
 	bool looked = call->look_ns > call->began_ns && now_ns < call->look_ns;
 	bool late_nap = call->nap.open && now_ns < call->nap.woke_ns + VAIN_NS;
-	enum predictor_end end = looked ? PREDICTOR_EXACT : PREDICTOR_DOUBTED;
+	enum predictor_end end = looked ? look_end(call, now_ns) : PREDICTOR_DOUBTED;
 
 	nap_end(call, late_nap);
+	rank->fresh -= rank->predictor->foreseen && rank->fresh > 0;
 	doubt_ns = now_ns > latest_ns ? now_ns - latest_ns : 0;
 	if (doubt_ns > call->slept_ns)
 		doubt_ns = call->slept_ns;

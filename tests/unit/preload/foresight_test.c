@@ -512,6 +512,49 @@ static void test_ends_that_are_not_kept(void)
 	EXPECT(predictor_latest(&predictor) - model.now_ns == latest_ns, "and nothing else");
 }
 
+/* A wait that was slept in, and was later than those kept for which its naps were charged with that delay. */
+static void delayed_play(uint64_t wait_ns, uint64_t delay_ns)
+{
+	predictor_open(&predictor, predictor_site(7, 1, 2, 3), model.now_ns);
+	predictor_delay(&predictor, delay_ns);
+	predictor_close(&predictor, model.now_ns + wait_ns, PREDICTOR_DELAYED);
+	model.now_ns += 10 * MS;
+}
+
+/* Rule 8. */
+static void test_later_twice(void)
+{
+	uint64_t doubted_ns, latest_ns, margin_ns;
+
+	silent_begin(2);
+	for (int i = 0; i < 8; i++)
+		silent_play(MS, PREDICTOR_EXACT);
+	margin_ns = silent_margin();
+	latest_ns = predictor_latest(&predictor) - model.now_ns;
+	EXPECT(!predictor_wants_look(&predictor) && !predictor_was_later(&predictor, &doubted_ns), "known");
+
+	delayed_play(3 * MS, 300 * US);
+	silent_margin();
+	EXPECT(predictor_wants_look(&predictor), "what was later is looked at");
+	EXPECT(predictor_was_later(&predictor, &doubted_ns) && doubted_ns == 300 * US, "%" PRIu64, doubted_ns);
+	silent_play(MS, PREDICTOR_EXACT);
+	EXPECT(silent_margin() > margin_ns + 200 * US, "it was the naps: %" PRIu64, silent_margin());
+	EXPECT(predictor_latest(&predictor) - model.now_ns == latest_ns && !predictor_wants_look(&predictor), "as before");
+	EXPECT(!predictor_was_later(&predictor, &doubted_ns) && doubted_ns == 0, "%" PRIu64, doubted_ns);
+
+	silent_play(3 * MS, PREDICTOR_LATER);
+	silent_margin();
+	EXPECT(predictor_latest(&predictor) - model.now_ns == latest_ns, "once is not enough");
+	EXPECT(predictor_wants_look(&predictor) && predictor_was_later(&predictor, &doubted_ns) && doubted_ns == 0, "looked at again");
+	silent_play(3 * MS, PREDICTOR_EXACT);
+	EXPECT(silent_margin() < 10 * US, "a margin as of a new one: %" PRIu64, silent_margin());
+	EXPECT(predictor_is_new(&predictor) && predictor_latest(&predictor) == UINT64_MAX, "what was kept is forgotten");
+	for (int i = 0; i < 3; i++)
+		silent_play(3 * MS, PREDICTOR_EXACT);
+	silent_margin();
+	EXPECT(!predictor_is_new(&predictor) && predictor_latest(&predictor) - model.now_ns > 3 * MS, "and it is known");
+}
+
 static void test_first_margins(void)
 {
 	silent_begin(64);
@@ -542,6 +585,7 @@ int main(int argc, char **argv)
 	test_parts();
 	test_phases();
 	test_ends_that_are_not_kept();
+	test_later_twice();
 	test_first_margins();
 	for (size_t i = 0; i < GENERATORS && CHECK_HOLDING; i++)
 		if (argc < 3 || strcmp(argv[2], generators[i].name) == 0)

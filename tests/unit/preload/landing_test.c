@@ -316,8 +316,28 @@ static void test_waits_that_are_all_new_are_not_all_looked_at(void)
 	}
 }
 
+/* And what becomes longer is learned anew. For the first such wait a debt was made, which goes with the second one. */
+static void test_waits_that_have_become_longer(uint64_t wait_ns, uint64_t longer_ns)
+{
+	unsigned slept = 0;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
+	process.silent = true;
+	process.burst = FORESIGHT_VAIN;
+	for (int i = 0; i < LEARNED; i++)
+		wait_play(wait_ns);
+	for (int i = 0; i < 2 * LEARNED; i++) {
+		wait_play(longer_ns);
+		slept += i >= LEARNED && model.dozes[MPIWAIT_RUNG_PAUSE] * POLL_NS < longer_ns / 8;
+		EXPECT(i != 1 || process.account.debt_ns == 0, "a debt of %" PRIu64, process.account.debt_ns);
+	}
+	EXPECT(slept > LEARNED * 2 / 3, "of %d waits of %" PRIu64 " %u were slept through", LEARNED, longer_ns, slept);
+}
+
 int main(void)
 {
+	test_waits_that_have_become_longer(MS, 5 * MS);
+	test_waits_that_have_become_longer(2 * MS, 100 * MS);
 	test_waits_that_are_all_new_are_not_all_looked_at();
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_UMWAIT);
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_MWAITX);
