@@ -32,7 +32,7 @@
  *
  * Something was found: the runtime said so, or the call ended. Where the runtime does not say so, the end of the call
  * is all that is known, and what it found before that is in no charge: foresight.h has what stands for it,
- * account_doubt.
+ * account_doubt, and when that was wrong, account_forgive.
  *
  * One sleep has another charge: that which a message is proven to end (event). It is charged from the moment at which
  * what came may have begun to wake it, or from its timeout where nothing did. So what a wake-up that was lost made late

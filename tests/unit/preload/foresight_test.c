@@ -539,7 +539,8 @@ static void test_later_twice(void)
 	EXPECT(predictor_was_later(&predictor, &doubted_ns) && doubted_ns == 300 * US, "%" PRIu64, doubted_ns);
 	silent_play(MS, PREDICTOR_EXACT);
 	EXPECT(silent_margin() > margin_ns + 200 * US, "it was the naps: %" PRIu64, silent_margin());
-	EXPECT(predictor_latest(&predictor) - model.now_ns == latest_ns && !predictor_wants_look(&predictor), "as before");
+	EXPECT(predictor_latest(&predictor) - model.now_ns == latest_ns && !predictor_wants_look(&predictor),
+	       "as before");
 	EXPECT(!predictor_was_later(&predictor, &doubted_ns) && doubted_ns == 0, "%" PRIu64, doubted_ns);
 
 	silent_play(3 * MS, PREDICTOR_LATER);
@@ -549,11 +550,13 @@ static void test_later_twice(void)
 	EXPECT(predictor_was_later(&predictor, &doubted_ns) && doubted_ns == 0, "%" PRIu64, doubted_ns);
 	silent_play(3 * MS, PREDICTOR_EXACT);
 	EXPECT(silent_margin() < 10 * US, "a margin as of a new one: %" PRIu64, silent_margin());
-	EXPECT(predictor_is_new(&predictor) && predictor_latest(&predictor) == UINT64_MAX, "what was kept is forgotten");
+	EXPECT(predictor_is_new(&predictor) && predictor_latest(&predictor) == UINT64_MAX,
+	       "what was kept is forgotten");
 	for (int i = 0; i < 3; i++)
 		silent_play(3 * MS, PREDICTOR_EXACT);
 	silent_margin();
-	EXPECT(!predictor_is_new(&predictor) && predictor_latest(&predictor) - model.now_ns > 3 * MS, "and it is known");
+	EXPECT(!predictor_is_new(&predictor) && predictor_latest(&predictor) - model.now_ns > 3 * MS,
+	       "and it is known");
 }
 
 static void test_first_margins(void)

@@ -271,7 +271,7 @@ static void silent_check(uint64_t began_ns, uint64_t natural_ns, int steps, uint
 	uint64_t over_ns = model.now_ns - began_ns - natural_ns, end_ns = began_ns + natural_ns;
 	uint64_t polls_ns = (uint64_t)steps * (IDLE_CALLS + 2) * POLL_NS + 1000;
 	uint64_t vary_ns = latest_ns > end_ns ? latest_ns - end_ns : 0, late_ns = slot.lane[0].late_ns;
-	uint64_t more_ns = late_ns > charged_ns ? late_ns - charged_ns : 0; /* less: it was forgiven, and nobody slept */
+	uint64_t more_ns = late_ns > charged_ns ? late_ns - charged_ns : 0; /* less: it was forgiven */
 
 	if (latest_ns == UINT64_MAX)
 		return;
