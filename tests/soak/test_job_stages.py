@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.soak]
 VICTIMS = [("ranks",), ("slurmstepd",), ("slurmd",), ("ranks", "slurmstepd", "slurmd")]
 EVERYTHING = VICTIMS[-1]
 LOWEST = ("1000000", "800000")
+TERMINATED_AGAIN_S = 200
+"""Of a job whose slurmd was killed after it had been told to end it: slurmctld says so again after 60 s to 120 s."""
 DRIVERS = {"acpi-cpufreq": "governor=userspace", "intel_pstate": ""}
 
 
@@ -81,7 +83,7 @@ def recover(cluster: Cluster, job: int, victims: tuple[str, ...], before: str) -
             assert files(cluster) == before
         cluster.restart(f"slurmd-{cluster.nodes[0]}")
     cluster.run(["scancel", str(job)])
-    cluster.wait_job(job)
+    cluster.wait_job(job, timeout=TERMINATED_AGAIN_S)
 
 
 def walk(cluster: Cluster, stage: Stage, victims: tuple[str, ...], *, full: bool = False) -> None:
