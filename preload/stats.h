@@ -126,7 +126,7 @@ struct mpiwait_lane {
 	uint64_t open_last_ns;  /* the latest one, same epoch: a killed rank's last wait is the difference */
 	uint64_t idle_polls;
 	uint64_t late;           /* naps that ended after what was waited for; without an account: past the budget */
-	uint64_t late_ns;        /* charged for them, summed; without an account: by how much they did */
+	uint64_t late_ns;        /* charged for them and not forgiven; without an account: by how much they did */
 	uint64_t sampled_ns;     /* part of the waits beyond their first millisecond ... */
 	uint64_t sampled_cpu_ns; /* ... and the thread's CPU time in that part */
 	uint64_t hook_polls[MPIWAIT_HOOKS]; /* idle polls looked at, by bit of MPIWAIT_HOOK_* */

@@ -348,6 +348,16 @@ uint64_t predictor_latest(const struct predictor *predictor)
 	return predictor->began_ns + (most << UNIT_SHIFT) + VARIED_NS;
 }
 
+enum predictor_end predictor_looked(const struct predictor *predictor, uint64_t ended_ns, bool by_job,
+                                    uint64_t *ret_forgiven_ns)
+{
+	const struct predictor_entry *entry = predictor->entry;
+	bool later = ended_ns > predictor_latest(predictor), again = entry && entry->later;
+
+	*ret_forgiven_ns = later && again ? entry->doubted_ns : 0;
+	return later && !again && !by_job ? PREDICTOR_LATER : PREDICTOR_EXACT;
+}
+
 void predictor_progress(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end)
 {
 	learn(predictor, empty_ns, end);

@@ -146,12 +146,12 @@ static inline unsigned predictor_passed(const struct predictor *predictor)
 	return predictor->entry ? predictor->entry->passed : 0;
 }
 
-/* Whether the end before was later than all that are kept, and by how much naps were charged for it. */
-static inline bool predictor_was_later(const struct predictor *predictor, uint64_t *ret_doubted_ns)
-{
-	*ret_doubted_ns = predictor->entry ? predictor->entry->doubted_ns : 0;
-	return predictor->entry && predictor->entry->later;
-}
+/*
+ * What the end of the open wait is, all of which was looked at without a nap, by the whole job or by this rank alone.
+ * *ret_forgiven_ns: what the end before was charged with and was no delay of its naps; else 0.
+ */
+enum predictor_end predictor_looked(const struct predictor *predictor, uint64_t ended_ns, bool by_job,
+                                    uint64_t *ret_forgiven_ns);
 
 /* The naps of the open wait made it end so much later, before it is told to be PREDICTOR_DELAYED. */
 static inline void predictor_delay(struct predictor *predictor, uint64_t delay_ns)

@@ -42,19 +42,15 @@ static uint64_t doubt(const struct foresight *foresight, uint64_t ended_ns)
 	return more_ns < foresight->slept_ns ? more_ns : foresight->slept_ns;
 }
 
-/* The end of a wait that was looked at. What only this rank looked at must be later twice to be believed. */
 static enum predictor_end look_end(struct foresight *foresight, struct account *account, uint64_t ended_ns)
 {
-	bool later = ended_ns > predictor_latest(foresight->predictor);
-	uint64_t doubted_ns;
+	uint64_t forgiven_ns;
+	enum predictor_end end =
+	        predictor_looked(foresight->predictor, ended_ns, ended_ns < foresight->job_ns, &forgiven_ns);
 
-	if (!predictor_was_later(foresight->predictor, &doubted_ns))
-		return later && ended_ns >= foresight->job_ns ? PREDICTOR_LATER : PREDICTOR_EXACT;
-	if (later) {
-		account_forgive(account, doubted_ns);
-		foresight->lane->late_ns -= doubted_ns;
-	}
-	return PREDICTOR_EXACT;
+	account_forgive(account, forgiven_ns);
+	foresight->lane->late_ns -= forgiven_ns;
+	return end;
 }
 
 /* What the end of a phase is worth that was noticed at ended_ns, or, if it is late, came after empty_ns. */

@@ -289,28 +289,20 @@ static void call_wait(struct call *call, double end_ns)
 	rank->now_ns = (double)wait_play(call, (uint64_t)rank->now_ns + GRACE_NS, (uint64_t)end_ns + 1);
 }
 
-/* The end of a call that was looked at: as foresight.c has it. */
-static enum predictor_end look_end(const struct call *call, uint64_t now_ns)
-{
-	bool later = now_ns > predictor_latest(call->rank->predictor);
-	uint64_t doubted_ns;
-
-	if (!predictor_was_later(call->rank->predictor, &doubted_ns))
-		return later && now_ns >= call->job_ns ? PREDICTOR_LATER : PREDICTOR_EXACT;
-	if (later)
-		account_forgive(&call->rank->account, doubted_ns);
-	return PREDICTOR_EXACT;
-}
-
 /* A silent runtime: as foresight.c has it. */
 static void call_end_silent(struct call *call)
 {
 	struct rank *rank = call->rank;
 	uint64_t now_ns = (uint64_t)rank->now_ns, latest_ns = predictor_latest(rank->predictor), doubt_ns;
+	uint64_t forgiven_ns;
 	bool looked = call->look_ns > call->began_ns && now_ns < call->look_ns;
 	bool late_nap = call->nap.open && now_ns < call->nap.woke_ns + VAIN_NS;
-	enum predictor_end end = looked ? look_end(call, now_ns) : PREDICTOR_DOUBTED;
+	enum predictor_end end = PREDICTOR_DOUBTED;
 
+	if (looked) {
+		end = predictor_looked(rank->predictor, now_ns, now_ns < call->job_ns, &forgiven_ns);
+		account_forgive(&rank->account, forgiven_ns);
+	}
 	nap_end(call, late_nap);
 	rank->fresh -= rank->predictor->foreseen && rank->fresh > 0;
 	doubt_ns = now_ns > latest_ns ? now_ns - latest_ns : 0;
