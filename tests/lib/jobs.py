@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import secrets
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 
+from tests.lib.doubles.segment_tool import SEGMENT, segment_read
 from tests.lib.throwaway import Cluster
 from tests.lib.waiting import wait_for
 
@@ -44,6 +47,22 @@ def waited_s(cluster: Cluster, node: str, job: int) -> list[float]:
     shown = cluster.node_run(node, [HELPER, "show", str(job)])
     steps = json.loads(shown.stdout)["steps"] if shown.returncode == 0 else []
     return [us / 1e6 for step in steps for _, us, *_ in (step["wait"] or {"ranks": []})["ranks"]]
+
+
+def open_waits_s(cluster: Cluster, node: str) -> list[float]:
+    """For each rank on that node that waits in MPI now, how long it has so far, as it says itself in its segment."""
+    segments: dict[int, Path] = {}
+    for pid in cluster.pids(node):
+        with suppress(OSError):
+            for path in Path(f"/proc/{pid}/fd").iterdir():
+                if os.readlink(path) == SEGMENT:
+                    segments[path.stat().st_ino] = path
+    waits = []
+    for path in segments.values():
+        with suppress(OSError), path.open("rb") as file:
+            lanes = [lane for slot in segment_read(file.fileno())["slots"] for lane in slot["lane"]]
+            waits += [(lane["open_last_ns"] - lane["open_since_ns"]) / 1e9 for lane in lanes if lane["open_call"]]
+    return waits
 
 
 def job_named(cluster: Cluster, name: str) -> int:

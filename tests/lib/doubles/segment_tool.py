@@ -44,6 +44,7 @@ CALL_FIELDS = (
 FORESIGHT_FIELDS = ("forecasts", "early", "early_ns", "foreseen", "unforeseen")
 PHASE_PLACES = 18
 FD = 210
+SEGMENT = "/memfd:mpi-wait (deleted)"  # what a descriptor of one is called under /proc
 ROOT = Path(__file__).resolve().parents[3]
 
 NAP = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"

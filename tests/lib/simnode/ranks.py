@@ -18,12 +18,12 @@ from tests.lib.doubles.segment_tool import (
     LANE,
     LANE_SIZE,
     RUNG_NAMES,
+    SEGMENT,
     SLOT,
     SLOT_SIZE,
     SLOTS_OFFSET,
 )
 
-SEGMENT = "/memfd:mpi-wait (deleted)"
 LOOK_S = 0.3
 ASLEEP = [24 + RUNG_NAMES.index(name) for name in ("umwait", "mwaitx", "nap", "event")]
 WAIT = 2
