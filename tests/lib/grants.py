@@ -137,12 +137,11 @@ def stepd_of(cluster: Cluster, job: int) -> int:
 
 def kill_processes(cluster: Cluster, job: int, *which: str, ends: bool = False) -> None:
     """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order; ends: those that still are."""
-    stepd = stepd_of(cluster, job)
+    stepd, pids = stepd_of(cluster, job), []
     assert stepd or ends
-    if not stepd:
-        return
-    pids = cluster.node_run(cluster.nodes[0], ["pgrep", "-P", str(stepd)]).stdout.split() if "ranks" in which else []
-    if "slurmstepd" in which:
+    if stepd and "ranks" in which:
+        pids = cluster.node_run(cluster.nodes[0], ["pgrep", "-P", str(stepd)]).stdout.split()
+    if stepd and "slurmstepd" in which:
         pids.append(str(stepd))
     if pids:
         cluster.node_run(cluster.nodes[0], ["kill", "-9", *pids], check=not ends)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ VICTIMS = [("ranks",), ("slurmstepd",), ("slurmd",), ("ranks", "slurmstepd", "sl
 EVERYTHING = VICTIMS[-1]
 LOWEST = ("1000000", "800000")
 TERMINATED_AGAIN_S = 200
-"""Of a job whose slurmd was killed after it had been told to end it: slurmctld says so again after 60 s to 120 s."""
+"""slurmctld tells a slurmd that did not hear it that a job ends a second time: a minute or two later."""
 DRIVERS = {"acpi-cpufreq": "governor=userspace", "intel_pstate": ""}
 
 
@@ -62,7 +63,9 @@ def low_and_back(cluster: Cluster, job: int) -> None:
 
 
 def low_and_over(cluster: Cluster, job: int) -> None:
+    """slurmd stands still meanwhile: where it is killed, it has not been told yet that the job ends."""
     wait_for(lambda: is_low(cluster))
+    cluster.kill(f"slurmd-{cluster.nodes[0]}", signal.SIGSTOP)
     kill_processes(cluster, job, "ranks")
 
 
@@ -95,6 +98,8 @@ def walk(cluster: Cluster, stage: Stage, victims: tuple[str, ...], *, full: bool
             grants.fill_run(cluster)
         left = tuple(who for who in victims if not stage.ends or who != "ranks")
         kill_processes(cluster, job, *left, ends=stage.ends)
+        if stage.ends and "slurmd" not in victims:
+            cluster.kill(f"slurmd-{cluster.nodes[0]}", signal.SIGCONT)
         recover(cluster, job, victims, before)
     finally:
         cluster.run(["scancel", str(job)])
