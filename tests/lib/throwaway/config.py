@@ -108,7 +108,7 @@ def slurm_conf(nodes: list[str], profile: str, changes: dict[str, str], spares: 
     lines = [f"{key}={value}" for key, value in settings.items() if str(value)]
     lines += [_node_line(node, f"{FIRST_SLURMD_PORT + index}", topology, "UNKNOWN") for index, node in enumerate(nodes)]
     if spare := [node for group in spares.values() for node in group]:
-        # One line for all: each program of Slurm's reads this file when it starts, at 80 us a line.
+        # One line for all: each program of Slurm's reads this file when it starts, at 40 us a line.
         first = FIRST_SLURMD_PORT + len(nodes)
         lines.append(_node_line(",".join(spare), f"[{first}-{first + len(spare) - 1}]", topology, "DOWN"))
     lines.append(f"PartitionName=all Nodes={','.join(nodes)} Default=YES MaxTime=INFINITE State=UP")
