@@ -28,11 +28,13 @@ class CpuTime:
     """Counts from its making on. A process that ends between two looks is counted by what its
     parent's children's time grew beyond what was known of it."""
 
-    def __init__(self, exclude: set[int]) -> None:
+    def __init__(self, exclude: set[int], proc: str = "/proc") -> None:
         """exclude: processes whose own time does not count (the simulation itself)."""
-        self._namespace = os.readlink("/proc/self/ns/mnt")
+        self._proc = proc
+        self._namespace = os.readlink(f"{proc}/self/ns/mnt")
         self._exclude = exclude
         self._accounts: dict[int, Account] = {}
+        self._unspent: dict[int, int] = {}
         self._others: set[int] = set()
         self._first_seen: dict[int, float] = {}
         self._now = self._forgot_at = time.monotonic()
@@ -44,7 +46,7 @@ class CpuTime:
 
     def _scan_all(self, first: bool) -> dict[int, int]:
         found: dict[int, tuple[Account, int]] = {}
-        pids = {int(name) for name in os.listdir("/proc") if name.isdigit()} - self._exclude
+        pids = {int(name) for name in os.listdir(self._proc) if name.isdigit()} - self._exclude
         self._now = time.monotonic()
         if self._now - self._forgot_at > FORGET_S:
             self._others.clear()
@@ -54,39 +56,55 @@ class CpuTime:
             with suppress(OSError):
                 if entry := self._look(pid):
                     found[pid] = entry
-        known_of_ended = self._ended(found)
+        known_of_ended, unspent = self._ended(found), self._unspent
+        self._unspent = {}
         used: dict[int, int] = {}
         for pid, (now, cpu) in found.items():
             before = self._accounts.get(pid)
             if before is None or before.start != now.start:
                 before = Account(0, 0, now.own, now.children) if first else Account(0, 0, 0, 0)
             reaped = now.children - before.children
-            ticks = now.own - before.own + max(0, reaped - known_of_ended.get(pid, 0))
+            known = known_of_ended.get(pid, 0)
+            unknown = reaped - known - unspent.get(pid, 0)
+            self._unspent[pid] = min(known, max(0, -unknown))  # a child that was reaped after its parent was looked at
+            ticks = now.own - before.own + max(0, unknown)
             used[cpu] = used.get(cpu, 0) + max(0, ticks)
         self._accounts = {pid: account for pid, (account, _) in found.items()}
         return used
 
     def _ended(self, found: dict[int, tuple[Account, int]]) -> dict[int, int]:
-        """Parent to the ticks already counted of those of its children that are gone."""
+        """Parent to the ticks already counted of those of its children that are gone, and of theirs that went too."""
+        gone = {pid: account for pid, account in self._accounts.items()
+                if pid not in found or found[pid][0].start != account.start}
         known: dict[int, int] = {}
-        for pid, account in self._accounts.items():
-            if pid not in found or found[pid][0].start != account.start:
-                counted = account.own + account.children
-                known[account.parent] = known.get(account.parent, 0) + counted
+        for account in gone.values():
+            parent = account.parent
+            for _ in gone:  # whoever of them was reaped by one that has ended too is in what that one left
+                parent = gone[parent].parent if parent in gone else parent
+            known[parent] = known.get(parent, 0) + account.own + account.children
         return known
 
     def _look(self, pid: int) -> tuple[Account, int] | None:
         """The process's account and last CPU, if it is, or was, one of ours."""
         before = self._accounts.get(pid)
-        ours = os.readlink(f"/proc/{pid}/ns/mnt") == self._namespace
+        ours = self._is_ours(pid, known=before is not None)
         if not ours and before is None:
             if self._now - self._first_seen.setdefault(pid, self._now) > SETTLED_S:
                 self._others.add(pid)
             return None
-        with open(f"/proc/{pid}/stat", encoding="latin-1") as file:
+        with open(f"{self._proc}/{pid}/stat", encoding="latin-1") as file:
             fields = file.read().rsplit(")", 1)[1].split()
         account = Account(parent=int(fields[1]), start=int(fields[19]),
                           own=int(fields[11]) + int(fields[12]),
                           children=int(fields[13]) + int(fields[14]))
         was = before is not None and before.start == account.start
         return (account, int(fields[36])) if ours or was else None
+
+    def _is_ours(self, pid: int, known: bool) -> bool:
+        """One that has ended, and waits to be reaped, has no namespace any more: if known, it is what it was."""
+        try:
+            return os.readlink(f"{self._proc}/{pid}/ns/mnt") == self._namespace
+        except FileNotFoundError:
+            if not known:
+                raise
+            return False
