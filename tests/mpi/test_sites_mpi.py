@@ -24,6 +24,11 @@ def functions(program: Path, slot: dict[str, Any]) -> dict[str, tuple[str, int]]
     return {name.split(".")[0]: (site["call"], site["waits"]) for name, site in zip(told, own)}
 
 
+def waits_of(slot: dict[str, Any], call: str) -> int:
+    """A busy machine decides who comes late, and so how many there are; where they are counted is ours."""
+    return sum(lane["calls"][call]["waits"] for lane in slot["lane"] if call in lane["calls"])
+
+
 def every_wait_is_in_a_site(done: Launched) -> bool:
     return all(
         sum(site["wait_ns"] for site in slot["sites"])
@@ -36,8 +41,12 @@ def test_the_call_sites_of_c_are_those_of_the_program(mpi: Mpi) -> None:
     program = built(mpi, "phases", "-fno-inline")
     done = launched(mpi, [program], SITES, ranks=2)
     assert every_wait_is_in_a_site(done)
-    call, waits = functions(program, done.segment["slots"][1])["steps"]
-    assert call == "Barrier" and 10 <= waits <= 15  # all ten for rank 0; in some of its own five it waits a little too
+    slot = done.segment["slots"][1]
+    found = functions(program, slot)
+    call, waits = found["steps"]
+    assert call == "Barrier" and 0 < waits <= 15  # at most ten for rank 0, and in its own five it waits a little too
+    in_main = sum(site["waits"] for site in slot["sites"] if site["call"] == "Barrier") - waits
+    assert waits + in_main == waits_of(slot, "Barrier") and 0 <= in_main <= 2
 
 
 @of("openmpi", "mpich", "intel")
@@ -49,5 +58,6 @@ def test_the_call_sites_of_fortran_are_those_of_the_program(mpi: Mpi) -> None:
     assert every_wait_is_in_a_site(done)
     slot = done.segment["slots"][1]
     found = functions(program, slot)
-    assert found["first_place"] == ("Barrier", 3) and found["second_place"] == ("Bcast", 1)
+    assert found["first_place"] == ("Barrier", waits_of(slot, "Barrier")) and 0 < found["first_place"][1] <= 3
+    assert found["second_place"] == ("Bcast", waits_of(slot, "Bcast")) and 0 < found["second_place"][1] <= 3
     assert not any(site["waits"] for site in slot["sites"] if site["layer"])

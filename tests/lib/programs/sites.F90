@@ -10,8 +10,10 @@ program sites
     if (rank == 0) call sleep_ms(20)
     call first_place()
   end do
-  if (rank == 0) call sleep_ms(20)
-  call second_place()
+  do i = 1, 3
+    if (rank == 0) call sleep_ms(20)
+    call second_place()
+  end do
   call MPI_Finalize(ierror)
 
 contains
