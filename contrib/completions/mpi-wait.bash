@@ -16,7 +16,7 @@ _mpi_wait() {
 	elif [[ $before =~ ^--(calls|width|since|until|user|name|account|partition|limit|rounds|budget|figure|allow|sbatch)$ ]]; then
 		return
 	elif [[ $before == --policies ]]; then
-		words="auto event foresight mwaitx nap profile pstate umwait yield"
+		words="auto event mwaitx nap profile pstate umwait yield"
 	elif [[ $before == --launcher ]]; then
 		words="srun mpirun mpiexec"
 	elif [[ $command == report ]]; then

@@ -83,6 +83,7 @@ int decision_make(const struct site *site, const struct decision_sources *source
 	snprintf(decision.text, sizeof(decision.text), "%s", text);
 	snprintf(decision.use.by, sizeof(decision.use.by), "%s", by);
 	decision.policy = *policy;
+	decision.policy.rungs &= support.rungs; /* tasks are told what there is */
 	options_apply(&decision.options, site, &decision.policy);
 	*ret_decision = decision;
 	return 1;

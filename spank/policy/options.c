@@ -108,7 +108,7 @@ static int set_csv(const char *value, struct options *options)
 
 static const struct key keys[] = {
         {"slowdown", "slowdown=PERCENT, from " TEXT(OPTIONS_SLOWDOWN_LEAST) " to " TEXT(OPTIONS_SLOWDOWN_MOST),
-         set_slowdown, "how much longer a wait may take"},
+         set_slowdown, "by how much of its time a rank may be late"},
         {"pin", "pin=cores|none", set_pin, "whether tasks that nobody bound get cores of their own"},
         {"threads", "threads=" SITE_THREADS_WORDS, set_threads, "whether a rank's OpenMP threads spin while it waits"},
         {"polls", "polls=on|off", set_polls, "rests in loops of the program's own that only test and probe"},
@@ -344,10 +344,10 @@ static enum site_threads threads_of(const struct site *site, const struct policy
 void options_apply(const struct options *options, const struct site *site, struct policy *policy)
 {
 	policy->threads = options->threads ? options->threads : threads_of(site, policy);
-	if (options->has_slowdown)
-		policy->relative_ppm = options->slowdown_ppm;
 	if (options->has_slowdown && policy->slowdown_ppm)
 		policy->slowdown_ppm = options->slowdown_ppm;
+	else if (options->has_slowdown)
+		policy->relative_ppm = options->slowdown_ppm;
 	if (options->has_polls)
 		policy->polls = options->polls;
 	policy->ibarrier = options->ibarrier;
@@ -395,7 +395,8 @@ static void key_default(const struct key *key, const struct policy_set *set, con
 		snprintf(buffer, 48, "%s",
 		         site->threads ? site_threads_word(site->threads) : "bounded where ranks nap");
 	else if (key->set == set_slowdown && nap)
-		snprintf(buffer, 48, "the policy's, nap has %g", (double)nap->relative_ppm / 1e4);
+		snprintf(buffer, 48, "the policy's, nap has %g",
+		         (double)(nap->slowdown_ppm ? nap->slowdown_ppm : nap->relative_ppm) / 1e4);
 	else if (key->set == set_slowdown)
 		snprintf(buffer, 48, "the policy's");
 }

@@ -10,10 +10,10 @@ from tests.bench import targets as aims
 from tests.bench.benchmarks import calls
 from tests.bench.engine import Row, quantile
 from tests.bench.targets import Target, at_least, at_most, number
-from tests.bench.variants import BARE
+from tests.bench.variants import BARE, LADDER
 
-POLICIES = ("nap", "foresight")
-JUDGED = "foresight"
+BEFORE, JUDGED = LADDER, "nap"
+POLICIES = (BEFORE, JUDGED)
 CALLS = {"calls": "that do not wait"}
 SLEEP = "sleep"  # the group of what a sleep costs
 INSTRUCTIONS = calls.INSTRUCTIONS
@@ -208,37 +208,37 @@ def above(value: float | None, least: float | None) -> str:
 
 
 def late_lines(figures: Figures, mpi: str) -> list[str]:
-    lines = ["| late by | CPU, no library % | nap | foresight | wanted | best | above it | later, nap µs | foresight | "
-             "wanted | p99, nap µs | foresight | a sleep's |", "|---|" + "---:|" * 12]
+    lines = ["| late by | CPU, no library % | ladder | nap | wanted | best | above it | later, ladder µs | nap | "
+             "wanted | p99, ladder µs | nap | a sleep's |", "|---|" + "---:|" * 12]
     for wait_us in figures.points("late_us", scene="near"):
-        nap, mine = (late_targets(figures, mpi, variant, wait_us) for variant in POLICIES)
+        before, mine = (late_targets(figures, mpi, variant, wait_us) for variant in POLICIES)
         bare = figures.value(mpi, BARE, "cpu_share", scene="near", late_us=wait_us)
         least = best_of_wait(figures, mpi, wait_us)
-        cells_of = [picture.duration(wait_us), shown(None if bare is None else 100 * bare), shown(nap["cpu"].value),
+        cells_of = [picture.duration(wait_us), shown(None if bare is None else 100 * bare), shown(before["cpu"].value),
                     judged(mine["cpu"]), number(mine["cpu"].limit), shown(least), above(mine["cpu"].value, least),
-                    shown(nap["median"].value), judged(mine["median"]), number(mine["median"].limit),
-                    shown(nap["p99"].value), judged(mine["p99"]), number(mine["p99"].limit)]
+                    shown(before["median"].value), judged(mine["median"]), number(mine["median"].limit),
+                    shown(before["p99"].value), judged(mine["p99"]), number(mine["p99"].limit)]
         lines.append("| " + " | ".join(cells_of) + " |")
     return lines
 
 
 def step_lines(figures: Figures, mpi: str) -> list[str]:
-    lines = ["| steps of | CPU above the work, no library % | nap | foresight | wanted | best | above it | wall, nap "
-             "median, worst % | foresight, median | worst |", "|---|" + "---:|" * 9]
+    lines = ["| steps of | CPU above the work, no library % | ladder | nap | wanted | best | above it | wall, ladder "
+             "median, worst % | nap, median | worst |", "|---|" + "---:|" * 9]
     for step_us in figures.points("step_us"):
-        nap, mine = (step_targets(figures, mpi, variant, step_us) for variant in POLICIES)
+        before, mine = (step_targets(figures, mpi, variant, step_us) for variant in POLICIES)
         bare = max((cpu for cpu, _, _ in step_values(figures, mpi, BARE, step_us)), default=None)
         least = best_of_steps(figures, mpi, step_us)
-        cells_of = [picture.duration(step_us), shown(bare), shown(nap["cpu"].value), judged(mine["cpu"]),
+        cells_of = [picture.duration(step_us), shown(bare), shown(before["cpu"].value), judged(mine["cpu"]),
                     number(mine["cpu"].limit), shown(least), above(mine["cpu"].value, least),
-                    f"{shown(nap['median'].value)}, {shown(nap['worst'].value)}", judged(mine["median"]),
+                    f"{shown(before['median'].value)}, {shown(before['worst'].value)}", judged(mine["median"]),
                     judged(mine["worst"])]
         lines.append("| " + " | ".join(cells_of) + " |")
     return lines
 
 
 def scene_lines(figures: Figures, mpi: str) -> list[str]:
-    lines = ["| waits | CPU, nap % | foresight | wanted | best | above it | delay of the run, nap % | foresight | "
+    lines = ["| waits | CPU, ladder % | nap | wanted | best | above it | delay of the run, ladder % | nap | "
              "wanted |", "|---|" + "---:|" * 8]
     for scene, title in TITLES.items():
         if not figures.row(mpi, JUDGED, scene=scene):
@@ -246,9 +246,9 @@ def scene_lines(figures: Figures, mpi: str) -> list[str]:
         cpu = {variant: figures.value(mpi, variant, "cpu_share", scene=scene) for variant in POLICIES}
         percent = {variant: None if value is None else 100 * value for variant, value in cpu.items()}
         mine, least = scene_targets(figures, mpi, JUDGED, scene), best_of_scene(figures, mpi, scene)
-        cells_of = [title, shown(percent["nap"]), judged(mine["cpu"]) if "cpu" in mine else shown(percent[JUDGED]),
+        cells_of = [title, shown(percent[BEFORE]), judged(mine["cpu"]) if "cpu" in mine else shown(percent[JUDGED]),
                     number(mine["cpu"].limit) if "cpu" in mine else "any", shown(least),
-                    above(percent[JUDGED], least), shown(delay_percent(figures, mpi, "nap", scene)),
+                    above(percent[JUDGED], least), shown(delay_percent(figures, mpi, BEFORE, scene)),
                     judged(mine["delay"]), number(SCENE_DELAY)]
         lines.append("| " + " | ".join(cells_of) + " |")
     return lines
@@ -256,16 +256,16 @@ def scene_lines(figures: Figures, mpi: str) -> list[str]:
 
 def call_lines(figures: Figures) -> list[str]:
     """A call that does not wait, of all libraries."""
-    lines = ["| | ns added, nap | foresight | messages, nap | foresight | latency, nap | foresight |",
+    lines = ["| | ns added, ladder | nap | messages, ladder | nap | latency, ladder | nap |",
              "|---|" + "---:|" * 6]
     for mpi in figures.mpis():
-        nap, mine = (call_targets(figures, mpi, variant) for variant in POLICIES)
+        before, mine = (call_targets(figures, mpi, variant) for variant in POLICIES)
         cells_of = [picture.title_of(mpi)]
         for key in ("ns", "rate", "oneway"):
-            cells_of += [shown(nap[key].value), judged(mine[key])]
+            cells_of += [shown(before[key].value), judged(mine[key])]
         lines.append("| " + " | ".join(cells_of) + " |")
     added = {variant: instructions_target(figures, variant) for variant in POLICIES}
-    return [*lines, "", f"Instructions added to a call: nap {shown(added['nap'].value)}, foresight "
+    return [*lines, "", f"Instructions added to a call: ladder {shown(added[BEFORE].value)}, nap "
             f"{judged(added[JUDGED])} (at most 60). Wanted: at most 10 ns, at least 0.98 of the messages per second, "
             "at most 1.05 times the 8 B latency."]
 

@@ -12,7 +12,7 @@ COLOURS = {  # Okabe and Ito's; the library's policies warm, everything else col
     "no library": "#000000", "mpi_yield_when_idle": "#0072B2", "heavy yield": "#0072B2",
     "I_MPI_WAIT_MODE": "#0072B2", "counting tool": "#56B4E9", "nap": "#D55E00", "event": "#009E73",
     "yield": "#E69F00", "profile": "#CC79A7", "umwait": "#CC79A7", "mwaitx": "#CC79A7", "no plugin": "#000000",
-    "off": "#56B4E9", "nap, not told": "#CC79A7", "foresight": "#009E73", "ladder": "#D55E00", "forecasts": "#009E73",
+    "off": "#56B4E9", "nap, not told": "#CC79A7", "ladder": "#56B4E9", "forecasts": "#009E73",
 }
 MARKERS = {"nap": "s", "event": "^", "yield": "v", "profile": "D", "foresight": "^", "off": "v", "counting tool": "x",
            "mpi_yield_when_idle": "D", "heavy yield": "D", "I_MPI_WAIT_MODE": "D"}

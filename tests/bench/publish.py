@@ -77,10 +77,10 @@ def limit_lines(documents: list[dict[str, Any]]) -> list[str]:
     return [
         "## Where the limits lie", "",
         f"A sleep of {LONGEST_US} µs ends {nap['late_us']:.0f} µs late on this machine, one in ten "
-        f"{nap['late_most_us']:.0f} µs or more, and takes {nap['cpu_us']:.0f} µs of CPU time. `nap` delays no step of "
-        f"a wait by more than 1/{SHARE} of it and sleeps only where half of that covers the lateness: from "
-        f"{begin_ms:.1f} ms of a wait on. Sleeping so, a rank uses {least:.0f} % of its core. What is wanted of "
-        "shorter waits, or below that share, needs a machine that wakes sooner, or `event`.", "",
+        f"{nap['late_most_us']:.0f} µs or more, and takes {nap['cpu_us']:.0f} µs of CPU time. In a wait that is not "
+        f"forecast, `nap` delays no step by more than 1/{SHARE} of it and sleeps only where half of that covers the "
+        f"lateness: from {begin_ms:.1f} ms of a wait on. Sleeping so, a rank uses {least:.0f} % of its core. Less "
+        "takes a forecast, and so waits that repeat: the first ones of a program, or of a benchmark, do not.", "",
         f"`event` sleeps in every wait of more than 20 µs or so and is late by its waking{waking}: the CPU time wanted "
         "of waits of 1 ms and the wall time wanted of steps of 100 and 200 µs exclude each other there. It is no "
         "policy for steps of less than a millisecond.", ""]
@@ -140,9 +140,9 @@ def own_lines(results: dict[str, Any], picture: Path) -> list[str]:
 
 
 def own_readme_lines(results: dict[str, Any]) -> list[str]:
-    """Of the policy on trial: what it is beside nap."""
+    """How much of what is wanted of forecasts they reach."""
     verdicts = [targets.verdict(target) for target in results["targets"]]
-    return [f"`foresight`, on trial, meets {verdicts.count('met')} of {len(verdicts)} targets "
+    return [f"`nap`'s forecasts meet {verdicts.count('met')} of {len(verdicts)} targets "
             "([table](tests/bench/RESULTS.md#waits-by-forecast))."]
 
 

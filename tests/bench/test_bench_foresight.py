@@ -52,13 +52,13 @@ def wait_row(cpu: float, median: float, p99: float, after: float = 0) -> dict[st
 
 
 def measured(cpu: float = 0.07, median: float = 4, p99: float = 20, after: float = 9000) -> Measured:
-    """One library, in each figure of which foresight is as given."""
+    """One library, in each figure of which nap is as given."""
     found = Measured()
     found.add("openmpi", "sleep", [({"nap_us": 1000.0}, {"late_us": 5, "late_99_us": 25, "cpu_us": 10})])
     near, coin = {"scene": "near", "late_us": 1000.0}, {"scene": "coin", "late_us": 1000.0}
     steps = [{"who": who, "imbalance": 40, "step_us": 1000.0} for who in foresight.WHO]
-    for variant, values in {"no library": (1, 2, 3, 200), "nap": (0.5, 30, 60, 3000),
-                            "foresight": (cpu, median, p99, after)}.items():
+    for variant, values in {"no library": (1, 2, 3, 200), "ladder": (0.5, 30, 60, 3000),
+                            "nap": (cpu, median, p99, after)}.items():
         rows = [(near, wait_row(*values[:3])), (coin, wait_row(*values)),
                 (dict(CALLS), {"call_ns": 30 + values[1], "messages": 1e6, "oneway_us": 1})]
         for place, point in enumerate(steps):
@@ -86,13 +86,13 @@ def test_each_figure_is_judged_by_what_is_wanted_of_it() -> None:
 
 def test_the_delay_is_what_waits_end_later_in_all_of_the_run() -> None:
     figures = Figures(measured().rows)
-    assert forecasts.delay_percent(figures, "openmpi", "foresight", "coin") == pytest.approx(100 * (9000 - 200) / 1e6)
-    assert forecasts.delay_percent(figures, "openmpi", "foresight", "uniform") is None
+    assert forecasts.delay_percent(figures, "openmpi", "nap", "coin") == pytest.approx(100 * (9000 - 200) / 1e6)
+    assert forecasts.delay_percent(figures, "openmpi", "nap", "uniform") is None
 
 
 def test_what_was_not_measured_is_said_so() -> None:
     found = measured()
-    found.rows = [row for row in found.rows if row.variant != "foresight" and row.group != "instructions"]
+    found.rows = [row for row in found.rows if row.variant != "nap" and row.group != "instructions"]
     assert set(verdicts(found).values()) == {"not measured"}
 
 
@@ -134,7 +134,7 @@ def test_each_has_a_section_of_its_own_that_others_leave_alone(tmp_path: Path) -
     assert "| Open MPI 4.1 | 28 | 2 met | 1 | 1 met | 1 | 1 met |" in text
     assert "0.5 % of the CPU time stolen meanwhile, load before 0" in text
     assert "| the slow rank rotates, tree | 6.58, 74 | 0.39, 39 | 0.49, 47 |" in text
-    assert "old" not in readme.read_text() and "`foresight`, on trial, meets " in readme.read_text()
+    assert "old" not in readme.read_text() and "`nap`'s forecasts meet " in readme.read_text()
     other = document.make("calls", "Others", measured(), [targets.at_most("one", 5, 10, "ms")], False, 1, 0, [0, 0, 0])
     publish.write([other], tmp_path, tmp_path, readme)
     again = page.read_text()

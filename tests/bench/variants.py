@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,8 @@ PROGRAMS = Path(__file__).resolve().parent / "programs"
 BUILT = BUILD / "tests/bench/programs"
 TIMEOUT_S = 60
 BARE = "no library"
+LADDER = "ladder"
+"""nap as a policy of a site may have it, without slowdown_percent: nothing is forecast."""
 COUNTER = "counting tool"
 BY_NAME = {mpi.name: mpi for mpi in MPIS}
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
@@ -60,9 +63,14 @@ def knob(mpi: Mpi) -> list[Variant]:
     return [KNOBS[mpi.name]] if mpi.name in KNOBS else []
 
 
+def without_account(flat: str) -> str:
+    return re.sub(";slowdown_ppm=[0-9]+", "", flat)
+
+
 def config_of(policy: str, shared: bool = False, profile: bool = False) -> str:
     """shared: as slurmstepd says it to tasks that have fewer cores than they are."""
-    flat = policies()[policy].replace("shared=0", f"shared={int(shared)}")
+    named = policies()["nap" if policy == LADDER else policy]
+    flat = (without_account(named) if policy == LADDER else named).replace("shared=0", f"shared={int(shared)}")
     return flat.replace("profile=0", "profile=1") if profile else flat
 
 
@@ -72,7 +80,7 @@ def policy(mpi: Mpi, name: str, shared: bool = False) -> Variant:
 
 
 def policy_variants(mpi: Mpi, names: tuple[str, ...], shared: bool = False) -> list[Variant]:
-    return [policy(mpi, name, shared) for name in names if name in policies()]
+    return [policy(mpi, name, shared) for name in names if name == LADDER or name in policies()]
 
 
 def counter(mpi: Mpi) -> Variant:

@@ -105,13 +105,13 @@ def test_the_record_agrees_with_the_emulator(emulating_cluster: Cluster, policy:
 @pytest.mark.parametrize(
     ("features", "rungs"),
     [
-        ("waitpkg", "pause+umwait"),
-        ("monitorx", "pause+mwaitx"),
-        ("waitpkg,monitorx", "pause+umwait"),
+        ("waitpkg", "pause+umwait+nap"),
+        ("monitorx", "pause+mwaitx+nap"),
+        ("waitpkg,monitorx", "pause+umwait+mwaitx+nap"),
         ("none", "pause+nap"),
     ],
 )
-def test_auto_picks_what_is_there(emulating_cluster: Cluster, features: str, rungs: str) -> None:
+def test_auto_has_what_is_there(emulating_cluster: Cluster, features: str, rungs: str) -> None:
     processor(emulating_cluster, features)
     fields = config_seen(emulating_cluster, "auto")
     assert fields["rungs"] == rungs

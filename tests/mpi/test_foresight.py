@@ -25,7 +25,7 @@ def play(mpi: Mpi, seconds: float) -> dict:
     """The waiting rank's thread. Beyond what is allowed there may be a debt: what is kept, and what the kernel woke too
     late the latest time, in a call that lasted as long."""
     options = NO_YIELD if mpi.abi == "openmpi" else ()
-    policy = re.sub("slowdown_ppm=[0-9]+", f"slowdown_ppm={SLOWDOWN}", policies()["foresight"])
+    policy = re.sub("slowdown_ppm=[0-9]+", f"slowdown_ppm={SLOWDOWN}", policies()["nap"])
     done = launched(mpi, [built(mpi, "repeats"), LATE_MS, FORECASTS, seconds], policy, options=options)
     slot = next(slot for slot in done.segment["slots"] if slot["rank"] == 1)
     (thread,) = slot["lane"]

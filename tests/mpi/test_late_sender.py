@@ -55,7 +55,7 @@ def undisturbed(rests: list[int]) -> int:
 def test_a_transfer_after_a_long_wait_is_not_napped_through(name: str, call: str, size: int, options: tuple) -> None:
     """By the ladder and by forecast. And without the restart of w, by the ladder, one is, once what a nap takes beyond
     what was asked is known."""
-    mpi, forecasts = BY_NAME[name], policies()["foresight"]
+    mpi, forecasts = BY_NAME[name], policies()["nap"]
     ladder = re.sub(";slowdown_ppm=[0-9]+", "", forecasts)
     assert ladder != forecasts
     for policy in (forecasts, ladder):

@@ -13,12 +13,14 @@ static void print_policy(const struct policy *policy, const struct cpu *cpu, con
 	struct policy_use use;
 	char flat[POLICY_FLAT_MAX];
 	const struct policy *used = policy_resolve(&set, policy->name, support, &use);
+	struct policy served = *policy;
 
+	served.rungs &= support->rungs;
 	if (!policy->inject || used != policy) {
 		printf("%s - %s\n", policy->name, use.why[0] ? use.why : policy->inject ? use.used : "not preloaded");
 		return;
 	}
-	if (policy_flatten(policy, cpu, false, false, flat, sizeof(flat)) > 0)
+	if (policy_flatten(&served, cpu, false, false, flat, sizeof(flat)) > 0)
 		printf("%s %s\n", policy->name, flat);
 }
 

@@ -166,7 +166,26 @@ static void helps(const struct policy_set *set)
 	site.allow[0] = '\0';
 	support.why[MPIWAIT_RUNG_MWAITX] = "no mwaitx";
 	CHECK(options_help(set, &site, &support, text, sizeof(text)) == strlen(text));
+	CHECK_CONTAINS(text, "(on this host 'nap': no mwaitx)");
+}
+
+/* A site's own, that chooses: there is nothing that it lacks. */
+static void helps_with_a_choice(const struct policy_set *shipped)
+{
+	static const struct policy choice = {
+	        .name = "best", .inject = true, .choose = {"umwait", "nap"}, .choose_count = 2};
+	struct site site = {.default_policy = "nap"};
+	struct policy_support support = {.rungs = 1u << MPIWAIT_RUNG_NAP};
+	struct policy_set *set = malloc(sizeof(*set));
+	char text[8192];
+
+	for (unsigned i = 0; i < MPIWAIT_RUNG_COUNT; i++)
+		support.why[i] = "";
+	*set = *shipped;
+	set->policy[set->count++] = choice;
+	options_help(set, &site, &support, text, sizeof(text));
 	CHECK_CONTAINS(text, "(on this host 'nap')\n");
+	free(set);
 }
 
 /* Each key with its default, what the dangerous one does, and where to go on from here. */
@@ -181,7 +200,7 @@ static void helps_with_keys(const struct policy_set *set)
 	for (unsigned i = 0; i < MPIWAIT_RUNG_COUNT; i++)
 		support.why[i] = "";
 	options_help(set, &site, &support, text, sizeof(text));
-	snprintf(slowdown, sizeof(slowdown), "(default: the policy's, nap has %g)", (double)nap->relative_ppm / 1e4);
+	snprintf(slowdown, sizeof(slowdown), "(default: the policy's, nap has %g)", (double)nap->slowdown_ppm / 1e4);
 	CHECK_CONTAINS(text, slowdown);
 	CHECK_CONTAINS(text, SLOWDOWN_RANGE);
 	CHECK_CONTAINS(text, "pin=cores|none (default: none)\n");
@@ -205,6 +224,7 @@ int main(void)
 	hints(set);
 	respects_the_site(set);
 	helps(set);
+	helps_with_a_choice(set);
 	helps_with_keys(set);
 	free(set);
 	return CHECK_RESULT;

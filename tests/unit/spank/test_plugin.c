@@ -68,7 +68,7 @@ static void injects_in_front(void)
 	preload = fake_host_getenv("LD_PRELOAD");
 	CHECK(preload && strstr(preload, "/libmpiwait.so:libother.so"));
 	CHECK(config_says("rungs=pause+nap;"));
-	CHECK(config_says("relative_ppm=50000;"));
+	CHECK(config_says(";slowdown_ppm=50000;"));
 	CHECK(config_says(";segment=2"));
 	CHECK(fake_host.log[0] == '\0');
 }

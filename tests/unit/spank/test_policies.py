@@ -14,7 +14,7 @@ import pytest
 POLICIES = pathlib.Path(__file__).resolve().parents[3] / "policies"
 SCHEMA = json.loads((POLICIES / "policy.schema.json").read_text())
 FILES = sorted(path for path in POLICIES.glob("*.json") if path.name != "policy.schema.json")
-SHIPPED = {"off", "profile", "yield", "nap", "umwait", "mwaitx", "event", "pstate", "foresight", "auto"}
+SHIPPED = {"off", "profile", "yield", "nap", "umwait", "mwaitx", "event", "pstate", "auto"}
 
 NAP: dict[str, Any] = json.loads((POLICIES / "nap.json").read_text())
 PSTATE: dict[str, Any] = json.loads((POLICIES / "pstate.json").read_text())
@@ -81,7 +81,9 @@ def test_the_budgets_are_the_published_ones() -> None:
     assert load(POLICIES / "mwaitx.json")["budget"] == umwait
     assert load(POLICIES / "off.json")["inject"] is False
     assert load(POLICIES / "profile.json")["rungs"] == []
-    assert load(POLICIES / "auto.json")["choose"] == ["umwait", "mwaitx", "nap"]
+    assert {name for name in SHIPPED if "slowdown_percent" in load(POLICIES / f"{name}.json")} == {"nap", "auto"}
+    assert load(POLICIES / "nap.json")["slowdown_percent"] == load(POLICIES / "auto.json")["slowdown_percent"] == 1
+    assert load(POLICIES / "auto.json")["budget"] == nap
 
 
 BROKEN = {

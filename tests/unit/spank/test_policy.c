@@ -150,6 +150,25 @@ static void refuses(void)
 	}
 }
 
+/* Of a site: the shipped ones choose nothing. */
+static const struct policy the_best = {.name = "best", .choose = {"umwait", "mwaitx", "nap"}, .choose_count = 3};
+
+static void chooses(const struct policy_set *shipped, const struct policy_support *lacking)
+{
+	struct policy_set *set = malloc(sizeof(*set));
+	struct policy_support full = {.rungs = ~0u};
+	struct policy_use use;
+
+	*set = *shipped;
+	set->policy[set->count++] = the_best;
+	CHECK(policy_resolve(set, "best", &full, &use) && strcmp(use.used, "umwait") == 0);
+	full.rungs = ~UMWAIT;
+	full.why[MPIWAIT_RUNG_UMWAIT] = "no waitpkg";
+	CHECK(policy_resolve(set, "best", &full, &use) && strcmp(use.used, "mwaitx") == 0 && !use.why[0]);
+	CHECK(policy_resolve(set, "best", lacking, &use) && strcmp(use.used, "nap") == 0);
+	free(set);
+}
+
 static void resolves(const struct policy_set *set)
 {
 	struct policy_support lacking = {.rungs = PAUSE | NAP | 1u << MPIWAIT_RUNG_YIELD};
@@ -162,13 +181,10 @@ static void resolves(const struct policy_set *set)
 	CHECK(policy_resolve(set, "umwait", &lacking, &use) && strcmp(use.used, "nap") == 0);
 	CHECK(strcmp(use.asked, "umwait") == 0 && strcmp(use.why, "no waitpkg") == 0);
 	CHECK(policy_resolve(set, "umwait", &full, &use) && strcmp(use.used, "umwait") == 0);
-	CHECK(policy_resolve(set, "auto", &full, &use) && strcmp(use.used, "umwait") == 0);
-	full.rungs = ~UMWAIT;
-	full.why[MPIWAIT_RUNG_UMWAIT] = "no waitpkg";
-	CHECK(policy_resolve(set, "auto", &full, &use) && strcmp(use.used, "mwaitx") == 0 && !use.why[0]);
 	CHECK(policy_resolve(set, "mwaitx", &lacking, &use) && strcmp(use.used, "nap") == 0);
-	CHECK(policy_resolve(set, "auto", &lacking, &use) && strcmp(use.used, "nap") == 0);
+	CHECK(policy_resolve(set, "auto", &lacking, &use) && strcmp(use.used, "auto") == 0 && !use.why[0]);
 	CHECK(policy_resolve(set, "nothing", &full, &use) == NULL);
+	chooses(set, &lacking);
 }
 
 /* A site's own policies may point at each other; the choice ends all the same, at measuring only. */
@@ -200,9 +216,9 @@ static void applies_the_slowdown(void)
 
 	options_apply(&options, &site, &policy);
 	CHECK(policy.relative_ppm == 30000 && policy.slowdown_ppm == 0);
-	policy.slowdown_ppm = 10000;
+	policy = (struct policy){.relative_ppm = 1, .slowdown_ppm = 10000};
 	options_apply(&options, &site, &policy);
-	CHECK(policy.slowdown_ppm == 30000);
+	CHECK(policy.relative_ppm == 1 && policy.slowdown_ppm == 30000);
 }
 
 static void applies_polls(void)

@@ -125,7 +125,7 @@ NOT_SAID: list[tuple[str, Change, str]] = [
     ("they wait", wait(), LITTLE),
     ("the node has neither", wait(**SHORT_WAITS), FINE),
     ("it is what was used", used("umwait", **SHORT_WAITS), FINE),
-    ("auto took the best", used("nap", "auto", **SHORT_WAITS), FINE),
+    ("auto has them", used("auto", **SHORT_WAITS), FINE),
     ("it is not known what slept", lambda body: body["wait"].pop("asleep_s"), POLLED),
     ("cores are shared", wait(late_s=5.0, flags={"shared_cores": 4}), LATE),
     ("they slept", wait(flags={"shared_cores": 4}), SHARED),
