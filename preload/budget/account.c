@@ -114,9 +114,11 @@ uint64_t account_end(struct account *account, struct account_nap *nap, bool arri
 	uint64_t own_ns = charge_ns < nap->aside_ns ? charge_ns : nap->aside_ns;
 
 	purses_add(account, nap->purse, own_ns, nap->aside_ns);
+	nap->open = false;
+	if (nap->shared)
+		return own_ns;
 	if (charge_ns > own_ns)
 		debt_add(account, charge_ns - own_ns, nap->woke_ns);
-	nap->open = false;
 	return charge_ns;
 }
 

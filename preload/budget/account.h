@@ -34,6 +34,9 @@
  * is all that is known, and what it found before that is in no charge: foresight.h has what stands for it,
  * account_doubt, and when that was wrong, account_forgive.
  *
+ * On a core that others want, a rank that polls, or yields, queues for it just as one that slept. So what the kernel
+ * wakes too late there is the others' time: it is in no charge, and is no debt.
+ *
  * One sleep has another charge: that which a message is proven to end (event). It is charged from the moment at which
  * what came may have begun to wake it, or from its timeout where nothing did. So what a wake-up that was lost made late
  * is undercharged: by the time from the message to the timeout, for each of those that it takes until event_trust
@@ -74,6 +77,7 @@ struct account_nap {
 	uint64_t aside_ns;
 	uint64_t began_ns; /* the last empty poll before it */
 	uint64_t woke_ns;
+	bool shared; /* others want the core */
 };
 
 /* Of a tree of so many ranks. */

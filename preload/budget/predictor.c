@@ -7,25 +7,26 @@
 
 #include "preload/budget/account.h"
 
-#define UNIT_SHIFT     6
-#define FORECAST_LEAST 3u
-#define PASSED_SHIFT   2 /* an end has passed when a quarter more has */
-#define WHOLE_EXITS    8u
-#define OVERSLEPT      8u /* exit latencies */
-#define FEW_LEVELS     4u /* of a tree of 16 ranks */
-#define SILENT_PART    4u
-#define EXIT_FIRST_NS  UINT64_C(30000)
-#define EXIT_PERCENT   99u
-#define EXIT_STEPS     1024u
-#define MARGIN_BACK    512u
-#define MARGIN_MOST_NS UINT64_C(1000000000)
-#define VARIED_SHIFT   2
-#define VARIED_SHARE   128u /* of the longest: less is no difference, nor are VARIED_NS */
-#define VARIED_NS      UINT64_C(2000)
-#define CLASS_FIRST    15 /* naps of less than 32 us; each class is four times as long */
-#define POLLED_RANK_NS UINT64_C(20000)
-#define POLLED_MOST_NS UINT64_C(10000000)
-#define MIX            UINT64_C(0x9e3779b97f4a7c15)
+#define UNIT_SHIFT          6
+#define FORECAST_LEAST      3u
+#define PASSED_SHIFT        2 /* an end has passed when a quarter more has */
+#define WHOLE_EXITS         8u
+#define OVERSLEPT           8u /* exit latencies */
+#define FEW_LEVELS          4u /* of a tree of 16 ranks */
+#define SILENT_PART         4u
+#define EXIT_FIRST_NS       UINT64_C(30000)
+#define EXIT_PERCENT        99u
+#define EXIT_PERCENT_SHARED 10u
+#define EXIT_STEPS          1024u
+#define MARGIN_BACK         512u
+#define MARGIN_MOST_NS      UINT64_C(1000000000)
+#define VARIED_SHIFT        2
+#define VARIED_SHARE        128u /* of the longest: less is no difference, nor are VARIED_NS */
+#define VARIED_NS           UINT64_C(2000)
+#define CLASS_FIRST         15 /* naps of less than 32 us; each class is four times as long */
+#define POLLED_RANK_NS      UINT64_C(20000)
+#define POLLED_MOST_NS      UINT64_C(10000000)
+#define MIX                 UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
@@ -60,14 +61,15 @@ void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actua
 	uint64_t *exit_ns = &predictor->exit_ns[class_of(ask_ns)];
 	uint64_t known_ns = exit_of(predictor, ask_ns);
 	uint64_t sample_ns = actual_ns > ask_ns ? actual_ns - ask_ns : 0, unit = *exit_ns / EXIT_STEPS + 1;
+	uint64_t percent = predictor->shared ? EXIT_PERCENT_SHARED : EXIT_PERCENT;
 
 	predictor->overslept = sample_ns > OVERSLEPT * known_ns;
 	if (*exit_ns == 0)
-		*exit_ns = 2 * sample_ns + 1;
+		*exit_ns = predictor->shared && predictor->overslept ? 0 : 2 * sample_ns + 1;
 	else if (sample_ns > *exit_ns)
-		*exit_ns += EXIT_PERCENT * unit;
-	else if (*exit_ns > unit)
-		*exit_ns -= unit;
+		*exit_ns += percent * unit;
+	else if (*exit_ns > (100 - percent) * unit)
+		*exit_ns -= (100 - percent) * unit;
 }
 
 static struct predictor_entry *set_of(struct predictor *predictor, uint64_t key)

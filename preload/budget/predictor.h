@@ -74,6 +74,7 @@ struct predictor {
 	uint64_t previous; /* site of the waiting call before this one */
 	uint32_t ranks;    /* of the job */
 	bool silent;       /* the runtime does not say when it has made progress */
+	bool shared;       /* others wanted the core in the latest nap: what it queued for that is no exit latency */
 	uint32_t stamp;
 	uint32_t phase; /* of the open wait, as all below */
 	uint64_t site;

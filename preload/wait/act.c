@@ -18,6 +18,8 @@
 
 static void shared_learn(struct wait *wait, uint64_t actual_ns)
 {
+	if (actual_ns > WAIT_SLICE_NS)
+		wait->shared_ns = wait->last_ns + WAIT_SHARED_NS;
 	if (actual_ns > YIELD_OWN_NS) {
 		if (wait->shared_credit == 0)
 			process_flag(MPIWAIT_FLAG_SHARED_CORES);
@@ -143,10 +145,10 @@ static bool is_woken(const struct wait *wait, struct ladder_action action)
 
 static bool is_shared(const struct wait *wait)
 {
-	return process.config.shared || wait->shared_credit > 0;
+	return process.config.shared || wait->shared_credit > 0 || wait->last_ns < wait->shared_ns;
 }
 
-static bool is_paid(struct wait *wait, struct ladder_action action, enum forecast forecast)
+static bool is_begun(struct wait *wait, struct ladder_action action, enum forecast forecast)
 {
 	uint64_t exit_ns = wait->ladder.rung[action.rung].exit_ns;
 	uint64_t cost_ns = is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns;
@@ -158,6 +160,14 @@ static bool is_paid(struct wait *wait, struct ladder_action action, enum forecas
 	if (forecast == FORECAST_NAP)
 		cost_ns = action.budget_ns;
 	return foresight_begin(&wait->foresight, &process.account, forecast != FORECAST_NONE, wait->last_ns, cost_ns);
+}
+
+static bool is_paid(struct wait *wait, struct ladder_action action, enum forecast forecast)
+{
+	bool begun = is_begun(wait, action, forecast);
+
+	wait->foresight.nap.shared = begun && action.shared;
+	return begun;
 }
 
 static struct ladder_action action_poll(const struct wait *wait)

@@ -38,6 +38,8 @@ static uint64_t doubt(const struct foresight *foresight, uint64_t ended_ns)
 {
 	uint64_t latest_ns = predictor_latest(foresight->predictor), more_ns;
 
+	if (foresight->nap.shared)
+		return 0;
 	more_ns = ended_ns > latest_ns ? ended_ns - latest_ns : 0;
 	return more_ns < foresight->slept_ns ? more_ns : foresight->slept_ns;
 }
@@ -159,8 +161,10 @@ void foresight_woke(struct foresight *foresight, uint64_t ask_ns, uint64_t now_n
 	account_woke(&foresight->nap, now_ns);
 	if (foresight->advised)
 		foresight->slept_ns += now_ns - foresight->nap.began_ns;
-	if (foresight->predictor)
-		predictor_woke(foresight->predictor, ask_ns, now_ns - foresight->nap.began_ns);
+	if (!foresight->predictor)
+		return;
+	foresight->predictor->shared = foresight->nap.shared;
+	predictor_woke(foresight->predictor, ask_ns, now_ns - foresight->nap.began_ns);
 }
 
 void foresight_woken(struct foresight *foresight, uint64_t ask_ns, uint64_t now_ns, bool by_message)

@@ -3,6 +3,7 @@
  */
 #include "preload/wait/wait.h"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -64,6 +65,13 @@ static void foresight_prepare(struct foresight *foresight, struct mpiwait_lane *
 	foresight->predictor->ranks = process.slot->size > 0 ? (uint32_t)process.slot->size : 0;
 }
 
+static int64_t preemptions_read(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
+}
+
 static void thread_prepare(struct wait *wait)
 {
 	for (uint32_t i = 0; i < MPIWAIT_RUNG_COUNT; i++)
@@ -77,6 +85,7 @@ static void thread_prepare(struct wait *wait)
 	wait->pace = (struct ladder_pace){.polled = {.ns = PACE_NS}, .dozed = {.ns = PACE_DOZED_NS}};
 	wait->lane = lane_claim();
 	wait->rung.lane = wait->lane;
+	wait->preemptions = preemptions_read();
 	foresight_prepare(&wait->foresight, wait->lane);
 }
 
@@ -176,10 +185,27 @@ bool wait_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns)
 	return true;
 }
 
+/* Between two polls without a doze the thread lost its core to somebody: a loop of polls alone never shows that. */
+static void preemption_look(struct wait *wait, uint64_t now_ns)
+{
+	int64_t before = wait->preemptions;
+
+	if (wait->dozed || now_ns - wait->last_ns < WAIT_SLICE_NS)
+		return;
+	wait->preemptions = preemptions_read();
+	if (wait->preemptions == before)
+		return;
+	process_flag(MPIWAIT_FLAG_SHARED_CORES);
+	wait->shared_ns = now_ns + WAIT_SHARED_NS;
+}
+
 /* Signs of progress: w begins anew at each, and a mere hint of one costs the polls of another burst. */
 static void wait_look(struct wait *wait, uint64_t now_ns)
 {
-	enum ladder_sign sign = ladder_gap(&wait->pace, wait->dozed, now_ns, now_ns - wait->last_ns);
+	enum ladder_sign sign;
+
+	preemption_look(wait, now_ns);
+	sign = ladder_gap(&wait->pace, wait->dozed, now_ns, now_ns - wait->last_ns);
 
 	if (wait->progressed || now_ns - wait->origin_ns > HOUR_NS)
 		sign = LADDER_PROGRESS;

@@ -26,6 +26,10 @@
 
 #define WAIT_LOOP_PLACES 4u
 
+/* Who has the core for so long computes on it; from then on the core counts as shared for so long. */
+#define WAIT_SLICE_NS  UINT64_C(200000)
+#define WAIT_SHARED_NS UINT64_C(100000000)
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vain_least is the first byte of vain");
 
 /* A loop of the program's own that asks in vain: loop.h. All zero: there is none. */
@@ -64,6 +68,8 @@ struct wait {
 	uint64_t sample_others_ns; /* the other threads' CPU time then, since the process began */
 	uint32_t waits;            /* to probe every so many of them whether the core is shared */
 	uint32_t shared_credit;    /* yields until the core counts as the thread's own again */
+	uint64_t shared_ns;        /* until when it does not, since somebody who computes wants it */
+	int64_t preemptions;       /* of the thread, when they were looked at last */
 	struct rung_thread rung;
 	struct ladder ladder;
 	struct ladder_pace pace;

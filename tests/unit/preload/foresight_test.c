@@ -416,6 +416,29 @@ static void test_debt(void)
 	EXPECT(account_room(&account, ACCOUNT_WHOLE, now_ns + 200 * MS) > 0, "until 1 ms is repaid");
 }
 
+/* Others have had the core: that is nobody's debt, nor is it how soon one wakes. */
+static void test_shared(void)
+{
+	uint64_t now_ns = 100 * MS, half_ns = 500 * US;
+	struct account_nap nap = {.open = false};
+
+	account_open(&account, now_ns, SLOWDOWN, 16);
+	EXPECT(account_begin(&account, &nap, ACCOUNT_LADDER, now_ns, half_ns), "there is enough");
+	nap.shared = true;
+	account_woke(&nap, now_ns + half_ns + 40 * MS);
+	EXPECT(account_end(&account, &nap, true) == half_ns && account.debt_ns == 0, "a debt of %" PRIu64,
+	       account.debt_ns);
+	EXPECT(account_room(&account, ACCOUNT_WHOLE, now_ns) == account_allowed(&account, now_ns) - half_ns,
+	       "what was set aside is charged");
+	for (int shared = 1; shared >= 0; shared--) {
+		memset(&predictor, 0, sizeof(predictor));
+		predictor.shared = shared;
+		for (int i = 0; i < 2000; i++)
+			predictor_woke(&predictor, 200 * US, (i % 3 == 0 ? 3200 : 240) * US);
+		EXPECT((predictor.exit_ns[2] < 60 * US) == shared, "exit latency %" PRIu64, predictor.exit_ns[2]);
+	}
+}
+
 static void test_parts(void)
 {
 	account_open(&account, 0, SLOWDOWN, 1000);
@@ -596,6 +619,7 @@ int main(int argc, char **argv)
 
 	test_account();
 	test_debt();
+	test_shared();
 	test_parts();
 	test_phases();
 	test_ends_that_are_not_kept();

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "preload/wait/act.h"
@@ -33,6 +34,9 @@ static struct {
 	uint64_t event_asked_ns;                                       /* the first of this wait, 0: none */
 	uint64_t lowered_ns, restored_ns;                              /* 0: not in this wait */
 	uint32_t lowerings;
+	uint64_t gap_at_ns, gap_ns; /* of the wait, between two polls */
+	long preemptions;           /* of the thread so far */
+	bool taken;                 /* the gap is one */
 } model;
 
 static struct mpiwait_slot slot;
@@ -59,6 +63,12 @@ int clock_gettime(clockid_t clock, struct timespec *ret_now)
 	(void)clock;
 	ret_now->tv_sec = (time_t)(model.now_ns / NS_PER_S);
 	ret_now->tv_nsec = (long)(model.now_ns % NS_PER_S);
+	return 0;
+}
+
+int getrusage(__rusage_who_t who, struct rusage *ret_usage)
+{
+	*ret_usage = (struct rusage){.ru_nivcsw = who == RUSAGE_THREAD ? model.preemptions : 0};
 	return 0;
 }
 
@@ -168,6 +178,17 @@ static void rank_begin(uint32_t rungs, bool shared)
 	account_open(&process.account, model.now_ns, SLOWDOWN, 2);
 }
 
+/* Nothing is polled for a while. */
+static void gap_play(void)
+{
+	if (model.gap_ns == 0 || model.now_ns < model.began_ns + model.gap_at_ns)
+		return;
+	model.now_ns += model.gap_ns;
+	model.gap_ns = 0;
+	model.preemptions += model.taken;
+	memset(model.after, 0, sizeof(model.after));
+}
+
 /* A wait of that length after a millisecond of work. Returns how late its end was noticed. */
 static uint64_t wait_play(uint64_t wait_ns)
 {
@@ -183,6 +204,7 @@ static uint64_t wait_play(uint64_t wait_ns)
 	mode = wait_enter(ROW_Recv, CALL_WAIT, false, (uintptr_t)frame);
 	for (;;) {
 		model.now_ns += POLL_NS;
+		gap_play();
 		if (model.now_ns >= model.end_ns)
 			break;
 		if (++wait_self.polls >= WAIT_FREE_POLLS)
@@ -246,6 +268,29 @@ static void test_a_shared_core_is_yielded_after_the_landing(void)
 		EXPECT(model.dozes[MPIWAIT_RUNG_UMWAIT] == 0 && model.after[MPIWAIT_RUNG_PAUSE] == 0,
 		       "wait %d keeps the core", i);
 	}
+}
+
+/* A rank that only polls, since its account is empty, learns from losing its core that others want it; not from a gap
+ * in which the runtime was busy. A while later the core is its own again. */
+static void test_a_core_that_was_taken_is_yielded(bool taken, uint64_t gap_ns)
+{
+	bool yields = taken && gap_ns >= WAIT_SLICE_NS;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
+	process.account.spent_ns[ACCOUNT_WHOLE] = UINT64_MAX / 2;
+	wait_play(MS);
+	EXPECT(model.dozes[MPIWAIT_RUNG_PAUSE] > 100 && model.dozes[MPIWAIT_RUNG_NAP] == 0, "it polls");
+	model.gap_at_ns = MS;
+	model.gap_ns = gap_ns;
+	model.taken = taken;
+	wait_play(8 * MS);
+	EXPECT((model.after[MPIWAIT_RUNG_YIELD] > 100) == yields, "%u yields", model.after[MPIWAIT_RUNG_YIELD]);
+	EXPECT((model.after[MPIWAIT_RUNG_PAUSE] > 100) == !yields, "%u polls", model.after[MPIWAIT_RUNG_PAUSE]);
+	wait_play(MS);
+	EXPECT((model.dozes[MPIWAIT_RUNG_YIELD] > 100) == yields, "%u yields", model.dozes[MPIWAIT_RUNG_YIELD]);
+	model.now_ns += WAIT_SHARED_NS;
+	wait_play(MS);
+	EXPECT(model.dozes[MPIWAIT_RUNG_YIELD] <= 1, "still %u yields", model.dozes[MPIWAIT_RUNG_YIELD]);
 }
 
 /* A message wakes: the rank sleeps until the landing at once, and is awake when the message comes. */
@@ -343,6 +388,9 @@ int main(void)
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_MWAITX);
 	test_no_rest_that_cannot_be_paid();
 	test_a_shared_core_is_yielded_after_the_landing();
+	test_a_core_that_was_taken_is_yielded(true, 3 * MS);
+	test_a_core_that_was_taken_is_yielded(true, WAIT_SLICE_NS / 2);
+	test_a_core_that_was_taken_is_yielded(false, 3 * MS);
 	test_a_sleep_for_the_message_ends_at_the_landing();
 	if (CHECK_HOLDING) /* it takes longer than all others together */
 		test_the_clock_is_lowered_for_long_forecasts_alone();
