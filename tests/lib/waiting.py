@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,6 +11,8 @@ Answer = TypeVar("Answer")
 PAUSE_S = 0.05
 LONGEST_PAUSE_S = 0.2
 """Most questions are commands, and cores are few: the longer it takes, the less often it is asked."""
+PATIENCE_S = float(os.environ.get("MPI_WAIT_PATIENCE_S", "inf"))
+"""What fails by waiting for what never comes, as mutants do, need not wait for as long as a busy machine may take."""
 
 
 def wait_for(
@@ -19,6 +22,7 @@ def wait_for(
 
     The time limit is for what never comes: it decides nothing on a slow machine.
     """
+    timeout_s = min(timeout_s, PATIENCE_S)
     deadline = time.monotonic() + timeout_s
     while not (answer := question()):
         if time.monotonic() > deadline:

@@ -16,6 +16,7 @@ from typing import Any
 
 from tests.mutants.catalogue import C_TEST, ROOT, Mutant, Refusal
 
+PATIENCE_S = "20"  # for what does not come; without a mutant each test has to pass with that
 TEST_S = 120
 BUILD_S = 900
 OPTIONS = ("-Doptimization=0", "-Ddebug=false", "-Dtests=true", "--prefix=/opt/mpi-wait", "--libdir=lib")
@@ -127,7 +128,7 @@ class Workshop:
         outcomes = self.build / "outcomes.json"
         outcomes.unlink(missing_ok=True)
         environment = {**without_preload(), "MPI_WAIT_BUILD": str(self.build), "MPI_WAIT_OUTCOMES": str(outcomes),
-                       "MPI_WAIT_STAGE": str(self.build / "stage/opt/mpi-wait")}
+                       "MPI_WAIT_STAGE": str(self.build / "stage/opt/mpi-wait"), "MPI_WAIT_PATIENCE_S": PATIENCE_S}
         words = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutants.outcomes"]
         done = run_bounded([*words, *tests], TEST_S + 5 * len(tests), cwd=self.tree, env=environment)
         if done.returncode not in (0, 1) or not outcomes.exists():
