@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import forecasts, targets
-from tests.bench.benchmarks import foresight, job, late_sender
+from tests.bench.benchmarks import applications, foresight, job, late_sender
 from tests.lib import results as sections
 
 HERE = Path(__file__).resolve().parent
@@ -22,7 +22,8 @@ SHOWN = (  # there: what a user asks first
     "wall time above that without the library, steps of 500 µs and more, median of the imbalances",
     "added to a step of 2 tasks on a node",
 )
-OWN = {foresight.NAME: forecasts, job.NAME: job}  # have a section of their own, with tables; published alone
+OWN = {applications.NAME: applications, foresight.NAME: forecasts, job.NAME: job}
+"""Have a section of their own, with tables; published alone."""
 QUIET = 0.7
 HALF, SHARE, LONGEST_US = 2, 16, 100  # of the budget covers a nap's lateness; of the wait is the budget; is a usual nap
 HEAD = """\
@@ -91,11 +92,12 @@ def readme_lines(documents: list[dict[str, Any]]) -> list[str]:
     machine = documents[0]["machine"]
     kind = "a virtual machine" if machine["virtual"] else "a machine"
     lines = [f"On {kind} with {machine['cpus']} CPUs, the worst of five MPI libraries:", "",
-             "| | wanted | measured |", "|---|---|---:|"]
+             "| | wanted | measured | where |", "|---|---|---:|---|"]
     for target in (target for results in documents for target in results["targets"] if target["text"] in SHOWN):
         missed = "" if targets.verdict(target) == "met" else f", **{targets.verdict(target)}**"
+        where = target["why"].partition(";")[0]
         lines.append(f"| {cell(target['text'])} | {target['sense']} {shown(target['limit'], target['unit'])} "
-                     f"| {shown(target['value'], target['unit'])}{missed} |")
+                     f"| {shown(target['value'], target['unit'])}{missed} | {cell(where)} |")
     return [*lines, "", "[All figures](tests/bench/RESULTS.md), how they were made, and where the limits lie."]
 
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.bench import document, engine, publish, targets
-from tests.bench.benchmarks import imbalance, late_sender, launch
-from tests.bench.engine import Cell, Failure, Measured
+from tests.bench import codes, document, engine, publish, targets, variants
+from tests.bench.benchmarks import applications, imbalance, late_sender, launch
+from tests.bench.engine import Cell, Failure, Measured, Row
 from tests.lib import libraries
 from tests.lib.libraries import BUILD, LIBRARY, ROOT
 
@@ -144,7 +144,7 @@ def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path
     publish.write([document.read(tmp_path / "calls.json")], tmp_path, tmp_path, tmp_path / "README.md")
     readme = (tmp_path / "README.md").read_text()
     assert readme.startswith("before\n") and readme.endswith("after\n") and "old" not in readme
-    assert f"| {publish.SHOWN[2]} | at most 10 ns | 11 ns, **not met** |" in readme and "| one |" not in readme
+    assert f"| {publish.SHOWN[2]} | at most 10 ns | 11 ns, **not met** |  |" in readme and "| one |" not in readme
     page = (tmp_path / "RESULTS.md").read_text()
     assert "| one | at most 10 ms | 5 ms | met |" in page
     assert "| two \\| three | at most 10 ms | 11 ms | **not met** | worst of 3 | `tests/bench/run calls` |" in page
@@ -155,6 +155,37 @@ def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path
     assert "not quiet: its load was 3" in publish.page([results], tmp_path)
     if not Path("/sys/class/powercap").exists():
         assert "**Energy: not measured" in page
+
+
+def application(group: str, variant: str, **figures: float) -> Row:
+    return Row(group, variant, {}, {name: [value] for name, value in figures.items()})
+
+
+def test_an_application_is_judged_by_its_work_alone() -> None:
+    """One whose ranks hardly wait has no CPU time to save: its wall time alone is judged."""
+    found = Measured(rows=[
+        application("waits", variants.BARE, wall_s=10, cpu_s=20),
+        application("waits", "profile", wall_s=10, cpu_s=20, waited_s=8, asleep_s=0),
+        application("waits", "nap", wall_s=10.2, cpu_s=15, waited_s=8, asleep_s=7),
+        application("computes", variants.BARE, wall_s=10, cpu_s=20),
+        application("computes", "profile", wall_s=10, cpu_s=20, waited_s=1.9, asleep_s=0),
+        application("computes", "nap", wall_s=9.9, cpu_s=20, waited_s=1.9, asleep_s=0),
+    ])
+    judged = {target.text: target for target in applications.targets(found)}
+    assert [round(target.value or 0, 6) for target in judged.values()] == [25, 2, -1]
+    assert [target.met for target in judged.values()] == [False, False, True]
+    assert "the work takes 12 s" in judged["waits, nap: CPU time above the work alone"].why
+    results = document.make(applications.NAME, "A title", found, list(judged.values()), False, 1, 0, [0, 0, 0])
+    page = "\n".join(applications.section_lines(results))
+    assert "| waits | nap | 10.20 | 15.00 | 8.00 | 7.00 |" in page
+    assert f"| waits | {variants.BARE} | 10.00 | 20.00 | – | – |" in page
+    assert "(the work takes 12 s) | 10 % | 25 % | not met |" in page
+
+
+def test_the_codes_inputs_are_in_the_tree() -> None:
+    named = {name for code in codes.CODES for name in code.inputs}
+    assert named == {path.name for path in codes.INPUTS.iterdir()}
+    assert all(code.standard_input in (*code.inputs, "") and code.words for code in codes.CODES)
 
 
 def test_results_of_another_version_are_refused(tmp_path: Path) -> None:

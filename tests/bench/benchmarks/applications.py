@@ -1,7 +1,9 @@
-"""Whole programs: hpcc as Debian packages it and contrib/unbalanced, or instead of them what --application names.
+"""Whole programs: those of codes.py, or instead of them what --application names.
 
-Wall time, CPU time of all ranks, and energy where RAPL can be read. A command that starts with srun gets its policy by
-MPI_WAIT_POLICY, which needs the plugin there; its CPU time is Slurm's to know, and left out.
+Wall time, CPU time of all ranks, energy where RAPL can be read, and for how long ranks waited and slept. What the work
+alone takes is the CPU time under the policy profile, which polls, less what the ranks waited in it. A command that
+starts with srun gets its policy by MPI_WAIT_POLICY, which needs the plugin there; its CPU time is Slurm's to know, and
+left out.
 """
 
 from __future__ import annotations
@@ -17,61 +19,82 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import energy, picture, variants
+from tests.bench.benchmarks import threads
+from tests.bench.codes import BOUNDED, CODES, HPCC_INPUT, HPCC_SIZES, INPUTS, POLLS, Code, hpcc_input
 from tests.bench.engine import Cell, Failure, Measured, Sample
 from tests.bench.plan import Plan
-from tests.bench.targets import Target
+from tests.bench.targets import Target, at_most, number, verdict
 from tests.bench.variants import BARE, Variant
+from tests.lib import launches
+from tests.lib.doubles import segment_tool
 from tests.lib.libraries import BUILD, Mpi, Unavailable, execute
 
 NAME = "applications"
 TITLE = "Applications"
 ROUNDS = (3, 1)
-HPCC_INPUT = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
-HPCC_SIZES = (1500, 300)
-UNBALANCED = (("200", "5", "1"), ("10", "5", "1"))  # iterations, milliseconds, imbalance
+MPI_NAME = "openmpi"
+OURS = ("unbalanced", "kernels")
 MOST_S = 300
+MUCH = 0.1  # of the ranks' time is waiting
+ABOVE, LONGER = 10, 1  # what is wanted, in per cent
 
 
-def hpcc_input(folder: Path, size: int) -> None:
-    """The shipped example, made for a 1 x 2 grid."""
-    lines = HPCC_INPUT.read_text().splitlines()
-    for place, text in ((5, f"{size} Ns"), (7, "64 NBs"), (10, "1 Ps"), (11, "2 Qs")):
-        lines[place] = text
-    (folder / "hpccinf.txt").write_text("\n".join(lines) + "\n")
-
-
-def timed(words: list[str], environment: dict[str, str], folder: Path, has_cpu: bool) -> list[Sample]:
-    os.chdir(folder)
+def timed(words: list[str], environment: dict[str, str], folder: Path, has_cpu: bool) -> dict[str, float]:
     joules, used, began = energy.node_joules(), resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    status, _, errors = execute(words, environment, MOST_S)
+    status, output, errors = execute(words, environment, MOST_S, folder)
     wall_s = time.monotonic() - began
     now = resource.getrusage(resource.RUSAGE_CHILDREN)
     if status != 0:
-        raise Failure(f"{'hung' if status is None else f'exit status {status}'}: {errors.strip()[-300:]}")
+        said = (errors.strip() or output.strip())[-300:]
+        raise Failure(f"{'hung' if status is None else f'exit status {status}'}: {said}")
     figures = {"wall_s": wall_s, **energy.joules_between(joules, energy.node_joules())}
     if has_cpu:
         figures["cpu_s"] = now.ru_utime + now.ru_stime - used.ru_utime - used.ru_stime
-    return [({}, figures)]
+    return figures
 
 
-def in_folder(words: list[str], environment: dict[str, str], prepare: Any, has_cpu: bool) -> list[Sample]:
-    """In a directory of its own."""
-    here = os.getcwd()
-    with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as folder:
-        prepare(Path(folder))
-        try:
-            return timed(words, environment, Path(folder), has_cpu)
-        finally:
-            os.chdir(here)
+def waits_of(segment: dict[str, Any]) -> dict[str, float]:
+    """Of all ranks: how long they waited, and slept in that."""
+    lanes = [lane for slot in segment["slots"] for lane in slot["lane"]]
+    waited = sum(call["wait_ns"] for lane in lanes for call in lane["calls"].values())
+    return {"waited_s": waited / 1e9, "asleep_s": sum(sum(lane["asleep_ns"].values()) for lane in lanes) / 1e9}
 
 
-def mpi_cell(group: str, mpi: Mpi, variant: Variant, command: list[str], prepare: Any) -> Cell:
-    words = [*mpi.launcher(), *variant.options, "-n", "2", *variants.rank_words(variant), *command]
-    return Cell(group, variant.name, partial(in_folder, words, variants.environment_of(mpi), prepare, True))
+def play(mpi: Mpi, code: Code, words: tuple[str, ...], variant: Variant) -> list[Sample]:
+    """In a folder of its own."""
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=BUILD) as name, launches.segment() as made:
+        folder = Path(name)
+        prepare(code, folder, short=words != code.words)
+        told = {**code.variables, **launches.configured(variant.variables, made)}
+        rank = variants.rank_words(Variant(variant.name, variables=told))
+        command = [*mpi.launcher(), *variant.options, "-n", "2", *rank, *words]
+        figures = timed(command, variants.environment_of(mpi), folder, has_cpu=True)
+        if "LD_PRELOAD" in variant.variables:
+            figures |= waits_of(segment_tool.segment_read(made))
+        return [({}, figures)]
 
 
-def nothing(_: Path) -> None:
-    pass
+def prepare(code: Code, folder: Path, short: bool) -> None:
+    for name in code.inputs:
+        shutil.copy(INPUTS / name, folder)
+    if code.words[0] == "hpcc":
+        hpcc_input(folder, HPCC_SIZES[short])
+    if code.before:
+        script = f"{shlex.join(code.before)} <{shlex.quote(code.standard_input)}"
+        status, output, errors = execute(["sh", "-c", script], dict(os.environ), MOST_S, folder)
+        if status != 0:
+            raise Failure(f"{script}: {(errors or output).strip()[-200:]}")
+
+
+def variant_of(mpi: Mpi, name: str) -> Variant:
+    if name == POLLS:
+        nap = variants.policy(mpi, "nap")
+        told = {"MPI_WAIT_CONFIG": nap.variables["MPI_WAIT_CONFIG"] + ";polls=1"}
+    elif name == BOUNDED:
+        nap, told = variants.policy(mpi, "nap"), threads.told(threads.BOUNDED)
+    else:
+        return variants.policy(mpi, name)
+    return Variant(name, nap.options, {**nap.variables, **told})
 
 
 def site_cells(name: str, command: str) -> list[Cell]:
@@ -86,42 +109,85 @@ def site_cells(name: str, command: str) -> list[Cell]:
             environment["MPI_WAIT_POLICY"] = "off" if variant == BARE else variant
         elif variant != BARE:
             environment.update(LD_PRELOAD=str(variants.LIBRARY), MPI_WAIT_CONFIG=variants.config_of(variant))
-        found.append(Cell(name, variant, partial(timed, words, environment, Path(here), not by_slurm)))
+
+        def sample(environment: dict[str, str] = environment) -> list[Sample]:
+            return [({}, timed(words, environment, Path(here), not by_slurm))]
+
+        found.append(Cell(name, variant, sample))
     return found
 
 
 def cells(plan: Plan) -> list[Cell]:
     if plan.applications:
         return [cell for name, command in plan.applications.items() for cell in site_cells(name, command)]
-    return our_cells(plan)
-
-
-def our_cells(plan: Plan) -> list[Cell]:
     found = []
-    for mpi in variants.available(("openmpi",), "steps", plan.measured.unavailable):
-        compared = [variants.bare(mpi), *variants.knob(mpi), *variants.policy_variants(mpi, ("nap",))]
-        hpcc = shutil.which("hpcc")
-        if hpcc and HPCC_INPUT.exists():
-            prepare = partial(hpcc_input, size=HPCC_SIZES[plan.short])
-            found += [mpi_cell("hpcc", mpi, variant, [hpcc], prepare) for variant in compared]
-        else:
-            plan.measured.unavailable["hpcc"] = "not installed (Debian: hpcc)"
-        try:
-            words = [str(variants.program(mpi, "unbalanced")), *UNBALANCED[plan.short]]
-            found += [mpi_cell("unbalanced", mpi, variant, words, nothing) for variant in compared]
-        except Unavailable as reason:
-            plan.measured.unavailable["unbalanced"] = str(reason)
+    for mpi in variants.available((MPI_NAME,), "steps", plan.measured.unavailable):
+        for code in (code for code in CODES if code.short or not plan.short):
+            found += code_cells(mpi, code, plan)
     return found
 
 
+def code_cells(mpi: Mpi, code: Code, plan: Plan) -> list[Cell]:
+    words = code.short if plan.short else code.words
+    try:
+        if words[0] in OURS:
+            words = (str(variants.program(mpi, words[0])), *words[1:])
+        elif not shutil.which(words[0]) or (words[0] == "hpcc" and not HPCC_INPUT.exists()):
+            raise Unavailable(f"not installed (Debian: {code.package})")
+    except Unavailable as reason:
+        plan.measured.unavailable[code.name] = str(reason)
+        return []
+    compared = [variants.bare(mpi), *variants.knob(mpi), *(variant_of(mpi, name) for name in code.policies)]
+    return [Cell(code.name, variant.name, partial(play, mpi, code, words, variant)) for variant in compared]
+
+
+def median(measured: Measured, group: str, variant: str, figure: str) -> float | None:
+    row = measured.find(group, variant)
+    return row.median(figure) if row and figure in row.values else None
+
+
+def work_s(measured: Measured, group: str) -> float | None:
+    """CPU time of the work alone, where ranks wait for more than MUCH of it."""
+    used, waited = (median(measured, group, "profile", figure) for figure in ("cpu_s", "waited_s"))
+    return None if used is None or waited is None or waited < MUCH * used else used - waited
+
+
 def targets(measured: Measured) -> list[Target]:
-    """None: what an application saves depends on how much it waits."""
-    return []
+    found = []
+    for group in measured.groups():
+        work = work_s(measured, group)
+        used, wall, bare = (median(measured, group, *place) for place in
+                            (("nap", "cpu_s"), ("nap", "wall_s"), (BARE, "wall_s")))
+        if work and used is not None:
+            found.append(at_most(f"{group}, nap: CPU time above the work alone", 100 * (used / work - 1), ABOVE, "%",
+                                 f"the work takes {number(work)} s"))
+        if wall is not None and bare:
+            found.append(at_most(f"{group}, nap: wall time above that without the library", 100 * (wall / bare - 1),
+                                 LONGER, "%", f"{number(bare)} s without"))
+    return found
+
+
+def section_lines(results: dict[str, Any]) -> list[str]:
+    lines = ["Two ranks of Open MPI 4.1 on two CPUs. CPU time is that of all processes; waited and asleep: of the "
+             "ranks' time in all. The work alone is what `profile`, which polls, used less what its ranks waited. The "
+             "inputs are in [inputs](inputs), the two that do as NAS's benchmarks do in "
+             "[kernels.c](programs/kernels.c).", "",
+             "| program | | wall s | CPU s | waited s | asleep s |", "|---|---|---:|---:|---:|---:|"]
+    for group in picture.groups_of(results):
+        for row in picture.rows_of(results, group):
+            figures = [row["figures"].get(name) for name in ("wall_s", "cpu_s", "waited_s", "asleep_s")]
+            cells_of = ["–" if figure is None else f"{figure['median']:.2f}" for figure in figures]
+            lines.append(f"| {group} | {row['variant']} | {' | '.join(cells_of)} |")
+    lines += ["", "| wanted | at most | measured | |", "|---|---:|---:|---|"]
+    lines += [f"| {target['text']} ({target['why']}) | {number(target['limit'])} % | "
+              f"{'–' if target['value'] is None else number(target['value']) + ' %'} | {verdict(target)} |"
+              for target in results["targets"]]
+    return [*lines, ""]
 
 
 def draw(results: dict[str, Any]) -> Any:
     groups = picture.groups_of(results)
-    names = picture.variants_of(results["rows"])
+    names = [name for name in picture.variants_of(results["rows"]) if name != "profile"]
     figures = [("wall_s", "wall time (s)"), ("cpu_s", "CPU time of all ranks (s)")]
     if any("energy_j" in row["figures"] for row in results["rows"]):
         figures.append(("energy_j", "energy of the packages (J)"))

@@ -7,6 +7,7 @@ are standard input, output and error; the answer is the exit status.
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -55,7 +56,9 @@ def load() -> None:
 
 
 def serve() -> None:
+    """What is loaded is no garbage: a child that looks for some would copy all of it."""
     load()
+    gc.freeze()
     for line in sys.stdin:
         process = os.fork()
         if process == 0:

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 from typing import Any
 
@@ -13,6 +14,7 @@ from tests.lib.doubles.command_server import server
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COMMAND = ROOT / "contrib" / "mpi-wait"
+BUILD = pathlib.Path(os.environ.get("MPI_WAIT_BUILD", ROOT / "build"))
 SCHEMA = json.loads((ROOT / "spank/record/record.schema.json").read_text())
 DELIMITER = "\x1f"
 """What a user's text may hold. The one that is used is another, of each call alone."""
@@ -32,29 +34,7 @@ FIELDS = [
     "JobIDRaw",
 ]
 
-FAKE_SACCT = """#!/bin/sh
-case " $* " in *" --helpformat "*) exec /bin/cat "$FAKE_SACCT.helpformat" ;; esac
-exec /usr/bin/python3 -ISXutf8 "$0.py" "$@"
-"""
-FAKE_SACCT_ROWS = """import json, os, sys
-canned = json.load(open(os.environ["FAKE_SACCT"]))
-json.dump(sys.argv[1:], open(os.environ["FAKE_SACCT"] + ".argv", "w"))
-delimiter = [word for word in sys.argv if word.startswith("--delimiter=")][0][12:]
-names = [word for word in sys.argv if word.startswith("--format=")][0][9:].split(",")
-rows = canned["rows"]
-if "-j" in sys.argv:
-    ids = sys.argv[sys.argv.index("-j") + 1].split(",")
-    rows = [row for row in rows if row["JobID"] in ids or row["JobID"].split("_")[0] in ids] or rows
-if "-X" not in sys.argv:
-    rows = rows + canned.get("steps", [])
-elif "--duplicates" not in sys.argv:
-    rows = rows[-canned["latest"]:]
-for row in rows:
-    sys.stdout.buffer.write(delimiter.join(row.get(name, "") for name in names).encode() + b"\\n")
-sys.stdout.buffer.write(canned.get("more", "").replace("DELIMITER", delimiter).encode())
-sys.stderr.write(canned["stderr"])
-sys.exit(canned["status"])
-"""
+FAKE_SACCT = BUILD / "tests/lib/doubles/fake_sacct"
 
 POLICY = {"asked": "umwait", "used": "nap", "why": "no waitpkg", "by": "job"}
 
@@ -139,9 +119,7 @@ class Report:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
-        (folder / "sacct").write_text(FAKE_SACCT)
-        (folder / "sacct").chmod(0o755)
-        (folder / "sacct.py").write_text(FAKE_SACCT_ROWS)
+        shutil.copy(FAKE_SACCT, folder / "sacct")
         self.canned = folder / "canned.json"
 
     def __call__(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from tests.bench.benchmarks.applications import HPCC_INPUT, hpcc_input
+from tests.bench.codes import HPCC_INPUT, hpcc_input
 from tests.lib.libraries import MPIS, Mpi, prefix
 
 INPUTS = Path(__file__).resolve().parent / "inputs"

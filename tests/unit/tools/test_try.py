@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 from typing import Any
@@ -15,7 +16,6 @@ import pytest
 from tests.lib.doubles.report_double import (
     COMMAND,
     FAKE_SACCT,
-    FAKE_SACCT_ROWS,
     FIELDS,
     Report,
     make_record,
@@ -53,11 +53,10 @@ class Try(Report):
 
     def __init__(self, folder: pathlib.Path) -> None:
         super().__init__(folder)
-        scripts = {"srun": SRUN, "sacct": SACCT, "sacct.jobs": FAKE_SACCT}
-        for name, text in scripts.items():
+        shutil.copy(FAKE_SACCT, folder / "sacct.jobs")
+        for name, text in {"srun": SRUN, "sacct": SACCT}.items():
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
-        (folder / "sacct.jobs.py").write_text(FAKE_SACCT_ROWS)
         (folder / "srun.ran").touch()
         self.state = folder / "state.json"
 

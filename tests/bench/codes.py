@@ -1,0 +1,65 @@
+"""Other people's programs, as Debian 12 packages them, and what they are given: inputs of ours, in inputs/.
+
+Each waits in a way of its own: two ranks of unequal work, transposes, a pipeline, Global Arrays, which poll, and ranks
+with threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.bench.variants import LADDER
+
+INPUTS = Path(__file__).resolve().parent / "inputs"
+HPCC_INPUT = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
+HPCC_SIZES = (3000, 300)
+POLLS, BOUNDED = "nap, polls=on", "nap, threads=bounded"
+
+
+@dataclass(frozen=True)
+class Code:
+    """`words`: the program, on the PATH, or one of ours that is built; `before` is run in its folder first."""
+
+    name: str
+    words: tuple[str, ...]
+    package: str = ""
+    inputs: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    standard_input: str = ""
+    variables: dict[str, str] = field(default_factory=dict, hash=False)
+    more: tuple[str, ...] = ()
+    short: tuple[str, ...] = ()
+    """In the short form, in place of `words`; empty: not in it."""
+
+    @property
+    def policies(self) -> tuple[str, ...]:
+        return ("profile", LADDER, "nap", *self.more)
+
+
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+CP2K = {"CP2K_DATA_DIR": "/usr/share/cp2k"}
+CODES = (
+    Code("unbalanced", ("unbalanced", "200", "5", "1"), short=("unbalanced", "10", "5", "1")),
+    Code("HPC Challenge", ("hpcc",), "hpcc", short=("hpcc",)),
+    Code("LAMMPS, atoms in 0.4 of the box", ("lmp", "-in", "liquid.in", "-log", "none", "-screen", "none"), "lammps",
+         ("liquid.in",), variables=ONE_THREAD),
+    Code("Quantum ESPRESSO, silicon", ("pw.x", "-in", "silicon.in"), "quantum-espresso",
+         ("silicon.in", "silicon-atom.in"), before=("ld1.x",), standard_input="silicon-atom.in",
+         variables=ONE_THREAD),
+    Code("NWChem, water", ("nwchem.openmpi", "water.nw"), "nwchem-openmpi", ("water.nw",), variables=ONE_THREAD,
+         more=(POLLS,)),
+    Code("CP2K, water", ("cp2k.popt", "water.inp"), "cp2k", ("water.inp",), variables={**ONE_THREAD, **CP2K}),
+    Code("CP2K, 2 threads a rank", ("cp2k.psmp", "water.inp"), "cp2k", ("water.inp",),
+         variables={"OMP_NUM_THREADS": "2", **CP2K}, more=(BOUNDED,)),
+    Code("as NPB's LU", ("kernels", "lu", "4000")),
+    Code("as NPB's CG", ("kernels", "cg", "30000")),
+)
+
+
+def hpcc_input(folder: Path, size: int) -> None:
+    """The shipped example, made for a 1 x 2 grid."""
+    lines = HPCC_INPUT.read_text().splitlines()
+    for place, text in ((5, f"{size} Ns"), (7, "64 NBs"), (10, "1 Ps"), (11, "2 Qs")):
+        lines[place] = text
+    (folder / "hpccinf.txt").write_text("\n".join(lines) + "\n")
