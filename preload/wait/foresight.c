@@ -3,14 +3,15 @@
  */
 #include "preload/wait/foresight.h"
 
-#define WORTH_NS UINT64_C(100000) /* a wait that might have been slept through */
+#define WORTH_NS     UINT64_C(100000) /* a wait that might have been slept through */
+#define LADDER_SHARE 8
 
 void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, uint64_t now_ns)
 {
 	foresight->landing_ns = 0;
 	foresight->began_ns = now_ns;
 	foresight->slept_ns = 0;
-	foresight->looked = false;
+	foresight->looked = foresight->own = false;
 	if (!foresight->predictor)
 		return;
 	predictor_open(foresight->predictor, site, now_ns);
@@ -44,6 +45,15 @@ static uint64_t doubt(const struct foresight *foresight, uint64_t ended_ns)
 	return more_ns < foresight->slept_ns ? more_ns : foresight->slept_ns;
 }
 
+/* By more than naps of the ladder explain, none of which lasts for more than a sixteenth of the wait. */
+static bool outlasted(const struct foresight *foresight, uint64_t ended_ns)
+{
+	uint64_t latest_ns = predictor_latest(foresight->predictor);
+
+	return ended_ns > latest_ns && ended_ns - latest_ns > (ended_ns - foresight->began_ns) / LADDER_SHARE &&
+	       ended_ns - foresight->began_ns >= WORTH_NS;
+}
+
 static enum predictor_end look_end(struct foresight *foresight, struct account *account, uint64_t ended_ns)
 {
 	uint64_t forgiven_ns;
@@ -74,7 +84,7 @@ static enum predictor_end end_of(struct foresight *foresight, struct account *ac
 		return PREDICTOR_DELAYED;
 	}
 	if (!late)
-		return PREDICTOR_DOUBTED;
+		return outlasted(foresight, ended_ns) ? PREDICTOR_LATER : PREDICTOR_DOUBTED;
 	return empty_ns < predictor_latest(foresight->predictor) ? PREDICTOR_LATE : PREDICTOR_DELAYED;
 }
 
@@ -85,7 +95,10 @@ static void phase_count(struct foresight *foresight, uint64_t empty_ns, bool lat
 	struct mpiwait_lane *lane = foresight->lane;
 
 	if (!predictor->foreseen) {
-		lane->unforeseen += !foresight->looked && empty_ns - foresight->began_ns >= WORTH_NS;
+		bool worth = empty_ns - foresight->began_ns >= WORTH_NS;
+
+		lane->unforeseen += worth && !foresight->looked;
+		foresight->fresh += worth && foresight->own;
 		return;
 	}
 	lane->foreseen++;

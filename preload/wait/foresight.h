@@ -23,6 +23,8 @@
  *        taken to have ended later because of that: its margin grows, and the difference, or as much of it as was
  *        slept, is a debt of the account. Unless the next one, in which nobody here slept, is later too: the waits
  *        have become longer, and the debt goes.
+ *     4. One in which only the ladder napped, and which was later by more than that explains, was longer. The next one
+ *        is looked at, and if it is later too, what was kept is forgotten.
  */
 #ifndef MPIWAIT_PRELOAD_FORESIGHT_H
 #define MPIWAIT_PRELOAD_FORESIGHT_H
@@ -55,8 +57,9 @@ struct foresight {
 	uint64_t look_ns;    /* the job looks until then, or the rank */
 	uint64_t job_ns;     /* the job does */
 	bool looked;         /* the whole wait so far was looked at */
+	bool own;            /* the rank looks, not the job alone */
 	uint64_t slept_ns;   /* in this call, by forecast, and not charged */
-	uint32_t fresh;      /* the rank's own looks, less the waits that were forecast */
+	uint32_t fresh;      /* the rank's own looks at waits that were worth one, less the waits that were forecast */
 };
 
 /* For how long the job looks still, at that time of the nodes' clock. 0: it does not. */
@@ -84,7 +87,7 @@ static inline void foresight_look(struct foresight *foresight, uint64_t now_ns, 
 	foresight->job_ns = until_ns;
 	if (foresight->predictor && foresight->fresh < FORESIGHT_NEW_MOST &&
 	    predictor_wants_look(foresight->predictor)) {
-		foresight->fresh++;
+		foresight->own = true;
 		until_ns = now_ns + foresight_look_own(foresight->predictor);
 	}
 	foresight->look_ns = until_ns;

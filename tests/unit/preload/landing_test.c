@@ -324,7 +324,7 @@ static void test_a_sleep_for_the_message_ends_at_the_landing(void)
 /* The clock is lowered only for what is forecast to last longer than two changes, and is back before the end. */
 static void test_the_clock_is_lowered_for_long_forecasts_alone(void)
 {
-	poll_ns = 4 * US;
+	poll_ns = US;
 	rank_begin(0, false);
 	process.pstate_after_ns = 5 * MS;
 	wait_play(50 * MS);
@@ -372,6 +372,7 @@ static void test_waits_that_have_become_longer(uint64_t wait_ns, uint64_t longer
 	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
 	process.silent = true;
 	process.burst = FORESIGHT_VAIN;
+	model.now_ns = 2 * FORESIGHT_LOOK_EVERY_NS + FORESIGHT_LOOK_NS; /* the job looks half a second later */
 	poll_ns = longer_ns > 50 * MS ? 2 * US : POLL_NS;
 	for (int i = 0; i < LEARNED; i++)
 		wait_play(wait_ns);
@@ -386,6 +387,7 @@ static void test_waits_that_have_become_longer(uint64_t wait_ns, uint64_t longer
 
 int main(void)
 {
+	test_waits_that_have_become_longer(60 * US, MS);
 	test_waits_that_have_become_longer(MS, 5 * MS);
 	test_waits_that_have_become_longer(2 * MS, 100 * MS);
 	test_waits_that_are_all_new_are_not_all_looked_at();
