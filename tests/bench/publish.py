@@ -20,7 +20,6 @@ SHOWN = (  # there: what a user asks first
     "1 ms late, nap: median overshoot",
     "time added to a call",
     "wall time above that without the library, steps of 500 µs and more, median of the imbalances",
-    "added to a step of 2 tasks on a node",
 )
 OWN = {applications.NAME: applications, foresight.NAME: forecasts, job.NAME: job}
 """Have a section of their own, with tables; published alone."""
@@ -92,12 +91,11 @@ def readme_lines(documents: list[dict[str, Any]]) -> list[str]:
     machine = documents[0]["machine"]
     kind = "a virtual machine" if machine["virtual"] else "a machine"
     lines = [f"On {kind} with {machine['cpus']} CPUs, the worst of five MPI libraries:", "",
-             "| | wanted | measured | where |", "|---|---|---:|---|"]
+             "| | wanted | measured |", "|---|---|---:|"]
     for target in (target for results in documents for target in results["targets"] if target["text"] in SHOWN):
         missed = "" if targets.verdict(target) == "met" else f", **{targets.verdict(target)}**"
-        where = target["why"].partition(";")[0]
         lines.append(f"| {cell(target['text'])} | {target['sense']} {shown(target['limit'], target['unit'])} "
-                     f"| {shown(target['value'], target['unit'])}{missed} | {cell(where)} |")
+                     f"| {shown(target['value'], target['unit'])}{missed} |")
     return [*lines, "", "[All figures](tests/bench/RESULTS.md), how they were made, and where the limits lie."]
 
 

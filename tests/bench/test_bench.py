@@ -144,7 +144,7 @@ def test_what_is_published_says_what_was_not_met_and_not_measured(tmp_path: Path
     publish.write([document.read(tmp_path / "calls.json")], tmp_path, tmp_path, tmp_path / "README.md")
     readme = (tmp_path / "README.md").read_text()
     assert readme.startswith("before\n") and readme.endswith("after\n") and "old" not in readme
-    assert f"| {publish.SHOWN[2]} | at most 10 ns | 11 ns, **not met** |  |" in readme and "| one |" not in readme
+    assert f"| {publish.SHOWN[2]} | at most 10 ns | 11 ns, **not met** |" in readme and "| one |" not in readme
     page = (tmp_path / "RESULTS.md").read_text()
     assert "| one | at most 10 ms | 5 ms | met |" in page
     assert "| two \\| three | at most 10 ms | 11 ms | **not met** | worst of 3 | `tests/bench/run calls` |" in page
