@@ -77,7 +77,7 @@ struct account_nap {
 	uint64_t aside_ns;
 	uint64_t began_ns; /* the last empty poll before it */
 	uint64_t woke_ns;
-	bool shared; /* others want the core */
+	bool shared; /* others want the core, now or in the nap */
 };
 
 /* Of a tree of so many ranks. */

@@ -166,7 +166,7 @@ static bool is_paid(struct wait *wait, struct ladder_action action, enum forecas
 {
 	bool begun = is_begun(wait, action, forecast);
 
-	wait->foresight.nap.shared = begun && action.shared;
+	wait->foresight.nap.shared = action.shared;
 	return begun;
 }
 
