@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <mpi.h>
 #include <signal.h>
+#include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
