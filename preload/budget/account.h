@@ -108,6 +108,12 @@ uint64_t account_allowed(const struct account *account, uint64_t now_ns);
 /* What a nap may cost now that is begun for that purse. 0: nothing, or the debt is too large. */
 uint64_t account_room(struct account *account, enum account_purse purse, uint64_t now_ns);
 
+/* Whether so much room is half of what is kept, or more: then one that is lost leaves enough for the others. */
+static inline bool account_is_rich(const struct account *account, uint64_t room_ns)
+{
+	return room_ns >= ACCOUNT_KEPT_NS / account->parts / 2;
+}
+
 /* Begins a nap that may cost so much: true, with that set aside, or false, and it may not begin. */
 bool account_begin(struct account *account, struct account_nap *nap, enum account_purse purse, uint64_t now_ns,
                    uint64_t cost_ns);

@@ -7,7 +7,7 @@
 
 #include "preload/budget/account.h"
 
-#define UNIT_SHIFT          6
+#define UNIT_SHIFT          PREDICTOR_UNIT_SHIFT
 #define FORECAST_LEAST      3u
 #define PASSED_SHIFT        2 /* an end has passed when a quarter more has */
 #define WHOLE_EXITS         8u
@@ -23,6 +23,11 @@
 #define VARIED_SHIFT        2
 #define VARIED_SHARE        128u /* of the longest: less is no difference, nor are VARIED_NS */
 #define VARIED_NS           UINT64_C(2000)
+#define PAIR_SHARE          16u /* of the shorter of two ends: they are alike if they differ by no more */
+#define ALIKE_SHARE         8u  /* of the earliest of many: likewise */
+#define JITTER_SHARE        32u /* of an end: if they vary by less it is jitter, and not ends of two kinds */
+#define OUTLASTED_MOST      8u
+#define DELAYED_ENDS        16u
 #define CLASS_FIRST         15 /* naps of less than 32 us; each class is four times as long */
 #define POLLED_RANK_NS      UINT64_C(20000)
 #define POLLED_MOST_NS      UINT64_C(10000000)
@@ -146,6 +151,16 @@ static uint32_t difference(uint32_t a, uint32_t b)
 	return a > b ? a - b : b - a;
 }
 
+bool predictor_knows(const struct predictor *predictor, const struct predictor_entry *entry)
+{
+	uint32_t first = entry->wait.at[0], second = entry->wait.at[1];
+
+	if (entry->count >= PREDICTOR_KNOWN)
+		return true;
+	return entry->count >= PREDICTOR_PAIR && predictor->ranks <= PREDICTOR_SMALL &&
+	       difference(first, second) <= (first < second ? first : second) / PAIR_SHARE;
+}
+
 /* The time since the last end, where every end that is kept has one, and they vary clearly less. */
 static bool since_is_steadier(const struct predictor_entry *entry)
 {
@@ -176,7 +191,15 @@ static uint64_t end_next(const struct predictor *predictor, uint64_t now_ns, uns
 		least = end < least ? end : least;
 	}
 	*ret_count = count;
-	return count < FORECAST_LEAST ? 0 : base_ns + ((uint64_t)least << UNIT_SHIFT);
+	return count < (entry->count < FORECAST_LEAST ? entry->count : FORECAST_LEAST)
+	               ? 0
+	               : base_ns + ((uint64_t)least << UNIT_SHIFT);
+}
+
+/* Whether a long nap may be the whole way: rule 2. */
+static bool is_at_once(const struct predictor *predictor, uint64_t cost_ns, uint64_t room_ns)
+{
+	return predictor->rich && predictor->entry->alike >= PREDICTOR_ALIKE && cost_ns <= room_ns / 2;
 }
 
 /* The nap that brings us nearer to that landing, which the exit latency is still to be taken from. */
@@ -185,7 +208,8 @@ static struct predictor_nap nap_towards(const struct predictor *predictor, uint6
 {
 	uint64_t exit_ns = exit_of(predictor, left_ns), ask_ns = left_ns > exit_ns ? left_ns - exit_ns : 0;
 	uint64_t landing_ns = ask_ns;
-	bool whole = ask_ns < WHOLE_EXITS * exit_ns;
+	bool once = ask_ns >= WHOLE_EXITS * exit_ns;
+	bool whole = !once || is_at_once(predictor, ask_ns + exit_ns, room_ns);
 
 	if (!whole)
 		ask_ns /= 2;
@@ -193,7 +217,8 @@ static struct predictor_nap nap_towards(const struct predictor *predictor, uint6
 		ask_ns = most_ns;
 	if (ask_ns + exit_ns > room_ns)
 		ask_ns = room_ns > exit_ns ? room_ns - exit_ns : 0;
-	return (struct predictor_nap){.ask_ns = ask_ns, .exit_ns = exit_ns, .left_ns = landing_ns, .whole = whole};
+	return (struct predictor_nap){
+	        .ask_ns = ask_ns, .exit_ns = exit_ns, .left_ns = landing_ns, .whole = whole, .once = whole && once};
 }
 
 static uint64_t polled_most(const struct predictor *predictor)
@@ -210,7 +235,7 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 	uint64_t end_ns;
 	unsigned count;
 
-	if (!entry || entry->count < PREDICTOR_KNOWN || entry->late)
+	if (!entry || entry->late || !predictor_knows(predictor, entry))
 		return PREDICTOR_UNKNOWN;
 	end_ns = end_next(predictor, now_ns, &count);
 	if (end_ns > now_ns + entry->margin_ns) {
@@ -220,6 +245,7 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 		    (predictor->foreseen || nap.left_ns >= by_levels(predictor, PREDICTOR_WAY_NS))) {
 			predictor->foreseen = true;
 			predictor->whole = nap.whole;
+			predictor->once = nap.once;
 			predictor->landed_ns = 0;
 			*ret_nap = nap;
 			return PREDICTOR_NAP;
@@ -246,30 +272,93 @@ static void margin_add(struct predictor_entry *entry, uint64_t more_ns)
 	entry->margin_ns = entry->margin_ns + more_ns < MARGIN_MOST_NS ? entry->margin_ns + more_ns : MARGIN_MOST_NS;
 }
 
-/* What ends in the middle of the way is another kind of wait, rather than too small a margin. */
-static void margin_learn(const struct predictor *predictor, struct predictor_entry *entry, bool late)
+/* By how much it is larger after a last nap that was too long. */
+static uint64_t margin_more(const struct predictor_entry *entry)
+{
+	uint64_t margin_ns = entry->margin_ns, vary_ns = (uint64_t)entry->wait.varied << UNIT_SHIFT;
+
+	if (entry->wait.varied >= entry->wait.at[0] / JITTER_SHARE)
+		return margin_ns;
+	return margin_ns > vary_ns / 2 ? margin_ns : vary_ns / 2;
+}
+
+/* Rule 7. Of what the naps made the end later by, so much is believed. */
+static uint64_t delay_believed(const struct predictor *predictor, struct predictor_entry *entry)
+{
+	uint64_t delay_ns = predictor->delay_ns, before_ns = entry->delay_ns;
+	bool again = entry->delayed > 0;
+
+	entry->delay_ns = delay_ns;
+	entry->delayed = DELAYED_ENDS;
+	if (predictor->ranks > PREDICTOR_SMALL)
+		return delay_ns;
+	if (!again)
+		return 0;
+	return before_ns < delay_ns ? before_ns : delay_ns;
+}
+
+/* What ends in the middle of the way is another kind of wait, rather than too small a margin. Of a nap that was the
+ * whole way the next end says which it was. */
+static void margin_late(const struct predictor *predictor, struct predictor_entry *entry, uint64_t least_ns)
+{
+	if (!predictor->whole)
+		margin_add(entry, entry->margin_ns / 4 + least_ns);
+	else if (!predictor->once)
+		margin_add(entry, margin_more(entry) + least_ns);
+	entry->outslept = predictor->once;
+}
+
+static void margin_learn(const struct predictor *predictor, struct predictor_entry *entry, bool late, bool alike)
 {
 	uint64_t least_ns = exit_of(predictor, UINT64_MAX) / 8, margin_ns = entry->margin_ns;
 	uint64_t back = predictor->ranks > MARGIN_BACK ? predictor->ranks : MARGIN_BACK;
 
 	if (late && predictor->overslept)
 		return;
-	if (predictor->delay_ns > 0)
-		margin_add(entry, predictor->delay_ns + least_ns);
-	else if (late)
-		margin_add(entry, (predictor->whole ? margin_ns : margin_ns / 4) + least_ns);
+	if (predictor->delay_ns > 0) {
+		uint64_t delay_ns = delay_believed(predictor, entry);
+
+		margin_add(entry, delay_ns > 0 ? delay_ns + least_ns : 0);
+		return;
+	}
+	entry->delayed = (uint8_t)(entry->delayed - (entry->delayed > 0));
+	if (late)
+		margin_late(predictor, entry, least_ns);
+	else if (entry->outslept && alike)
+		margin_add(entry, margin_more(entry) + least_ns);
 	else if (margin_ns > least_ns)
 		entry->margin_ns -= (margin_ns - least_ns + back - 1) / back;
+	entry->outslept = late && entry->outslept;
 }
 
-/* An end that is not known exactly says nothing of how much they vary, nor of the time until the next one. */
-static void entry_learn(struct predictor_entry *entry, uint64_t began_ns, uint64_t empty_ns, bool late)
+/* Whether that end and those that are kept are alike. */
+static bool is_alike(const struct predictor_entry *entry, uint32_t end)
 {
-	uint32_t wait = units_of(began_ns, empty_ns);
-	uint32_t since = entry->ended_ns == 0 ? 0 : units_of(entry->ended_ns, empty_ns);
+	uint32_t least = end, most = end;
+
+	for (unsigned i = 0; i < entry->count; i++) {
+		least = entry->wait.at[i] < least ? entry->wait.at[i] : least;
+		most = entry->wait.at[i] > most ? entry->wait.at[i] : most;
+	}
+	return most - least <= least / ALIKE_SHARE;
+}
+
+static void alike_learn(struct predictor_entry *entry, bool alike)
+{
+	if (!alike)
+		entry->alike = 0;
+	else
+		entry->alike = (uint8_t)(entry->alike + (entry->alike < PREDICTOR_ALIKE));
+}
+
+/* An end that is known exactly. */
+static void entry_learn(struct predictor_entry *entry, uint64_t began_ns, uint64_t ended_ns)
+{
+	uint32_t wait = units_of(began_ns, ended_ns);
+	uint32_t since = entry->ended_ns == 0 ? 0 : units_of(entry->ended_ns, ended_ns);
 	unsigned last = (entry->next + PREDICTOR_SAMPLES - 1) % PREDICTOR_SAMPLES;
 
-	if (!late && entry->count > 0) {
+	if (entry->count > 0) {
 		ends_vary(&entry->wait, last, wait);
 		if (since != 0 && entry->since.at[last] != 0)
 			ends_vary(&entry->since, last, since);
@@ -278,16 +367,46 @@ static void entry_learn(struct predictor_entry *entry, uint64_t began_ns, uint64
 	entry->since.at[entry->next] = since;
 	entry->next = (entry->next + 1) % PREDICTOR_SAMPLES;
 	entry->count = (uint8_t)(entry->count + (entry->count < PREDICTOR_SAMPLES));
-	entry->ended_ns = late ? 0 : empty_ns;
-	entry->late = late;
+	entry->ended_ns = ended_ns;
+	entry->outlasted = 0;
+	entry->late = entry->overran = false;
 }
 
-/* A kept end less: the one before it is no neighbour of the next. */
-static void entry_pass(struct predictor_entry *entry, bool late)
+/* Another one: the end before it is no neighbour of the next. overran: a nap was too long, but only the last one. */
+static void entry_pass(struct predictor_entry *entry, uint32_t lasted, bool late, bool overran)
 {
+	entry->lasted = lasted;
 	entry->ended_ns = 0;
-	entry->late = late;
+	entry->late = late && (!overran || entry->overran);
+	entry->overran = overran && !entry->late;
 	entry->passed = (uint8_t)(entry->passed + (entry->passed < PREDICTOR_KNOWN));
+}
+
+static unsigned earliest(const struct predictor_entry *entry)
+{
+	unsigned first = 0;
+
+	for (unsigned i = 1; i < entry->count; i++)
+		if (entry->wait.at[i] < entry->wait.at[first])
+			first = i;
+	return first;
+}
+
+/* Rule 9: a wait that was not kept has lasted so long. What is forgotten is as the next one then. */
+static void earliest_outlasted(struct predictor_entry *entry, uint32_t lasted)
+{
+	unsigned first = earliest(entry);
+	uint32_t end = entry->wait.at[first];
+
+	if (entry->count < PREDICTOR_KNOWN || (uint64_t)end + (end >> PASSED_SHIFT) > lasted) {
+		entry->outlasted = 0;
+		return;
+	}
+	if (++entry->outlasted < OUTLASTED_MOST)
+		return;
+	entry->outlasted = 0;
+	entry->wait.at[first] = UINT32_MAX;
+	entry->wait.at[first] = entry->wait.at[earliest(entry)];
 }
 
 /* Once it is known, in a tree of which nothing shows but its end. */
@@ -306,10 +425,10 @@ static void later_note(struct predictor *predictor, uint64_t empty_ns, enum pred
 	struct predictor_entry *entry = predictor->entry;
 
 	if (end == PREDICTOR_EXACT && entry->later && empty_ns > predictor_latest(predictor)) {
-		uint8_t passed = entry->passed;
+		uint32_t lasted = entry->lasted;
 
 		*entry = entry_new(predictor, entry->key);
-		entry->passed = passed < PREDICTOR_KNOWN ? passed : PREDICTOR_KNOWN - 1; /* looks may be as long */
+		entry->lasted = lasted; /* looks may be as long */
 	}
 	entry->later = end == PREDICTOR_DELAYED || end == PREDICTOR_LATER;
 	entry->doubted_ns = end == PREDICTOR_DELAYED ? predictor->delay_ns : 0;
@@ -317,22 +436,29 @@ static void later_note(struct predictor *predictor, uint64_t empty_ns, enum pred
 
 static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end)
 {
-	bool late = end == PREDICTOR_LATE || end == PREDICTOR_DELAYED, kept = end <= PREDICTOR_LATE;
+	bool late = end == PREDICTOR_LATE || end == PREDICTOR_DELAYED;
+	bool overran = end == PREDICTOR_LATE && predictor->whole && !predictor->once;
+	uint32_t lasted = units_of(predictor->began_ns, empty_ns);
+	bool alike;
 
 	if (predictor->phase >= PREDICTOR_PHASES)
 		return;
 	if (!predictor->entry)
 		predictor->entry = entry_make(predictor);
 	later_note(predictor, empty_ns, end);
+	alike = is_alike(predictor->entry, lasted);
+	alike_learn(predictor->entry, alike && !late && end != PREDICTOR_LATER);
 	if (end == PREDICTOR_LATER) {
-		entry_pass(predictor->entry, true);
+		entry_pass(predictor->entry, lasted, true, false);
 		return;
 	}
-	if (kept)
-		entry_learn(predictor->entry, predictor->began_ns, empty_ns, late);
+	if (end == PREDICTOR_DOUBTED && predictor->ranks <= PREDICTOR_SMALL)
+		earliest_outlasted(predictor->entry, lasted);
+	if (end == PREDICTOR_EXACT)
+		entry_learn(predictor->entry, predictor->began_ns, empty_ns);
 	else
-		entry_pass(predictor->entry, late);
-	margin_learn(predictor, predictor->entry, late);
+		entry_pass(predictor->entry, lasted, late, overran);
+	margin_learn(predictor, predictor->entry, late, alike);
 	margin_first(predictor, predictor->entry, empty_ns);
 	predictor->delay_ns = 0;
 }
@@ -342,7 +468,7 @@ uint64_t predictor_latest(const struct predictor *predictor)
 	const struct predictor_entry *entry = predictor->entry;
 	uint64_t most = 0;
 
-	if (!entry || entry->count < PREDICTOR_KNOWN)
+	if (!entry || !predictor_knows(predictor, entry))
 		return UINT64_MAX;
 	for (unsigned i = 0; i < entry->count; i++)
 		most = entry->wait.at[i] > most ? entry->wait.at[i] : most;

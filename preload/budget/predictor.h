@@ -11,25 +11,36 @@
  * Rules:
  *     1. Of the ends kept only those are still to come of which a quarter more has not passed yet. Three make a
  *        forecast: the earliest, less a margin and the exit latency, is the landing. So a wait that is either short or
- *        long is polled through the short one's time, and slept through the rest.
- *     2. Sleep for half of the way to the landing, poll once, and again; the last part is slept at once.
+ *        long is polled through the short one's time, and slept through the rest. Four ends must be known, or two that
+ *        are alike, in jobs of up to 16 ranks.
+ *     2. Sleep for half of the way to the landing, poll once, and again; the last part is slept at once. So is the
+ *        whole way if the latest 16 ends were alike, none came during a nap, and the account could pay for two such
+ *        naps and holds half of what it keeps: a wake-up less, and dearer where it is wrong.
  *     3. After the landing there is no sleep until that end has passed by a quarter; and none but a forecast one while
  *        an end is still to come, for 20 us per rank of the job, 10 ms at most. What the ladder's naps cost there a
  *        large job pays at each of its steps; a small one saves more by them.
- *     4. An end that came during a nap is known only to be after the last empty poll. That time is kept, never the time
- *        at which it was noticed: else each late end would make the next one later.
- *     5. The margin is doubled when the last nap before the landing was too long, and a quarter larger when one before
- *        that was; but not when the kernel ended it far too late: no margin helps there. It is given back by 1/512 at
- *        each other end; in larger jobs by one part in as many as there are ranks: with P ranks, one late in P waits is
- *        one late rank in every step. The more levels a tree of the ranks has, the larger is the first margin, and the
- *        longer is the shortest wait that is slept through.
- *     6. After a wait that a nap was too long for, the next one of that key is not forecast, but looked at.
+ *     4. An end that came during a nap is known only to be after the last empty poll, and before it was noticed. It is
+ *        not kept: the earlier time would wake the next eight waits too soon, and the later one make each late end
+ *        the cause of the next. That it came teaches the margin.
+ *     5. The margin is doubled, or grows by half of what the ends vary if that is more, when the last nap before the
+ *        landing was too long; also when one was that was the whole way, if the next end is like those kept: else
+ *        the waits are others now. It grows by a quarter when one before the last nap was too long; but not at all when
+ *        the kernel ended it far too late: no margin helps there. It is given back by 1/512 at each other end; in
+ *        larger jobs by one part in as many as there are ranks: with P ranks, one late in P waits is one late rank in
+ *        every step. The more levels a tree of the ranks has, the larger is the first margin, and the longer is the
+ *        shortest wait that is slept through.
+ *     6. After a wait that a nap was too long for, the next one of that key is not forecast, but looked at. Not if it
+ *        was only the last nap, and the end before it was on time: then a larger margin may do.
  *     7. Where an end may be later because of the naps before it (foresight.h), it is not kept: a wait must not grow
  *        because it was slept through. It is compared with those that are kept: if it is later than all of them, by
- *        more than they vary, the margin was too small by that. In jobs of more than 16 ranks the first margin is a
- *        quarter of the wait then: what a tree has to pass on comes near its end.
+ *        more than they vary, the margin was too small by that. In jobs of up to 16 ranks the margin believes it when
+ *        it happens again within 16 ends, and the lesser of both then: once, it may have been something else. In
+ *        larger ones the first margin is a quarter of the wait then: what a tree has to pass on comes near its end.
  *     8. Or the waits have become longer. So the next one is looked at, without a nap: if it is later than all that are
  *        kept as well, these are forgotten, and it is the first of those that are known.
+ *     9. The earliest of the ends kept is forgotten when eight waits in a row that were not kept have outlasted it by a
+ *        quarter, as it would be if they were. Not in jobs of more than 16 ranks: in a tree they last for longer
+ * because others slept.
  *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
  */
@@ -42,13 +53,17 @@
 #define PREDICTOR_SETS    128u
 #define PREDICTOR_WAYS    2u
 #define PREDICTOR_SAMPLES 8u
-#define PREDICTOR_KNOWN   4u              /* ends that it takes to forecast at all */
+#define PREDICTOR_KNOWN   4u /* ends that it takes to forecast at all */
+#define PREDICTOR_PAIR    2u /* where they are alike, in jobs of up to so many ranks: */
+#define PREDICTOR_SMALL   16u
+#define PREDICTOR_ALIKE   16u             /* ends in a row after which the whole way is slept at once */
 #define PREDICTOR_PHASES  7u              /* after so many signs of progress nothing is forecast in that call */
 #define PREDICTOR_CLASSES 5u              /* of naps by length: what a long one wakes from is slower */
 #define PREDICTOR_NAP_NS  UINT64_C(20000) /* a shorter nap is not worth it */
 #define PREDICTOR_WAY_NS  UINT64_C(60000) /* nor is a first one that is nearer to the landing, with up to 16 ranks */
 
-/* Ends, in units of 64 ns: up to 274 s. */
+#define PREDICTOR_UNIT_SHIFT 6 /* times of ends in units of 64 ns: up to 274 s */
+
 struct predictor_ends {
 	uint32_t at[PREDICTOR_SAMPLES];
 	uint32_t varied; /* running mean of the difference between one and the next */
@@ -62,8 +77,15 @@ struct predictor_entry {
 	uint8_t count;               /* of the ends that are kept */
 	uint8_t next;                /* where the next one goes */
 	uint8_t passed;              /* ends that were not kept, up to PREDICTOR_KNOWN */
+	uint32_t lasted;             /* how long the wait of the latest of these was */
+	uint8_t alike;               /* ends in a row like those kept, up to PREDICTOR_ALIKE */
+	uint8_t outlasted;           /* waits in a row that outlasted the earliest of those kept: rule 9 */
+	uint8_t delayed;             /* ends for which a delay is remembered still: rule 7 */
 	bool late;                   /* a nap was too long for the latest end, or that was later than those kept */
-	bool later;                  /* it was that: rule 8 */
+	bool overran;                /* it was, but only the last nap: rule 6 */
+	bool outslept;               /* it was the whole way: rule 5 */
+	bool later;                  /* it was later: rule 8 */
+	uint64_t delay_ns;           /* the latest delay of rule 7 */
 	uint64_t doubted_ns;         /* of the latest end: the delay that its naps were charged with for that */
 	struct predictor_ends wait;  /* since the call began to wait */
 	struct predictor_ends since; /* since ended_ns; 0: not known */
@@ -75,12 +97,14 @@ struct predictor {
 	uint32_t ranks;    /* of the job */
 	bool silent;       /* the runtime does not say when it has made progress */
 	bool shared;       /* others wanted the core in the latest nap: what it queued for that is no exit latency */
+	bool rich;         /* the account holds half of what it keeps */
 	uint32_t stamp;
 	uint32_t phase; /* of the open wait, as all below */
 	uint64_t site;
 	uint64_t began_ns;
 	uint64_t landed_ns; /* since when there has been nothing to sleep for; 0: there is, or nothing is known */
 	bool whole;         /* the latest forecast nap was to end at the landing */
+	bool once;          /* it was the whole way, and a long one */
 	bool overslept;     /* the kernel ended the latest nap far too late */
 	uint64_t delay_ns;  /* the naps of this phase made it end so much later: rule 7 */
 	bool foreseen;      /* there was a forecast nap in this phase */
@@ -96,6 +120,7 @@ struct predictor_nap {
 	uint64_t exit_ns; /* what it takes longer than that, 99 times in 100 */
 	uint64_t left_ns; /* until the landing */
 	bool whole;       /* it ends there */
+	bool once;        /* though that is far */
 };
 
 /* The words that tell one call from another, as one. Never 0. */
@@ -125,6 +150,9 @@ enum predictor_end { PREDICTOR_EXACT, PREDICTOR_LATE, PREDICTOR_DOUBTED, PREDICT
 void predictor_progress(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
 void predictor_close(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end);
 
+/* Whether enough ends are known of a wait to forecast it. */
+bool predictor_knows(const struct predictor *predictor, const struct predictor_entry *entry);
+
 /* Whether too little is known of the open wait, and it has not been looked at in vain yet. */
 static inline bool predictor_is_new(const struct predictor *predictor)
 {
@@ -132,7 +160,7 @@ static inline bool predictor_is_new(const struct predictor *predictor)
 
 	if (predictor->phase >= PREDICTOR_PHASES)
 		return false;
-	return !entry || (entry->count < PREDICTOR_KNOWN && entry->passed < PREDICTOR_KNOWN);
+	return !entry || (entry->passed < PREDICTOR_KNOWN && !predictor_knows(predictor, entry));
 }
 
 /* Whether the open wait is to be looked at where naps would hide how long it is. */
@@ -141,10 +169,10 @@ static inline bool predictor_wants_look(const struct predictor *predictor)
 	return predictor_is_new(predictor) || (predictor->entry && predictor->entry->late);
 }
 
-/* How many ends of such waits were not kept, up to PREDICTOR_KNOWN: so many times a look was too short, or more. */
-static inline unsigned predictor_passed(const struct predictor *predictor)
+/* How long the latest wait like the open one was whose end was not kept; 0: none is known. */
+static inline uint64_t predictor_lasted(const struct predictor *predictor)
 {
-	return predictor->entry ? predictor->entry->passed : 0;
+	return predictor->entry ? (uint64_t)predictor->entry->lasted << PREDICTOR_UNIT_SHIFT : 0;
 }
 
 /*

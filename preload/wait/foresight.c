@@ -137,12 +137,14 @@ enum predictor_advice foresight_ask(struct foresight *foresight, struct account 
                                     uint64_t most_ns, struct predictor_nap *ret_nap)
 {
 	enum predictor_advice advice;
+	uint64_t room_ns;
 
 	foresight->landing_ns = 0;
 	if (!foresight->predictor)
 		return PREDICTOR_UNKNOWN;
-	advice = predictor_advise(foresight->predictor, now_ns, account_room(account, ACCOUNT_WHOLE, now_ns), most_ns,
-	                          ret_nap);
+	room_ns = account_room(account, ACCOUNT_WHOLE, now_ns);
+	foresight->predictor->rich = account_is_rich(account, room_ns);
+	advice = predictor_advise(foresight->predictor, now_ns, room_ns, most_ns, ret_nap);
 	if (advice == PREDICTOR_NAP)
 		foresight->landing_ns = now_ns + ret_nap->left_ns;
 	return advice;

@@ -10,12 +10,13 @@
  * pass a message on, to answer a sender), for which others wait, and of which nothing shows but that the call ends
  * later. There:
  *
- *     1. The job looks: for 17 ms of each 0.5 s, by the clock that all nodes share, no rank rests in a wait. Only
- *        the ends of waits that began and ended in such a look are kept. So no naps are in what is learned, neither
- *        the rank's own nor those of the ranks that it waits for. Besides, a rank looks by itself at each of
- *        the first waits of a kind, which are new to the other ranks too, and at the one after an end that came too
- *        early or too late for what is kept: for 17 ms, and twice as long after each look that was too short, 134 ms
- *        at most; but at no more than 32 waits for which nothing is forecast after that.
+ *     1. The job looks: for 8 ms of each 0.5 s in its first 4 s, and of each 2 s after that, by the clock that all
+ *        nodes share, no rank rests in a wait. Only the ends of waits that began and ended in such a look are kept. So
+ *        no naps are in what is learned, neither the rank's own nor those of the ranks that it waits for. Besides, a
+ *        rank looks by itself at each of the first waits of a kind, which are new to the other ranks too, and at the
+ *        one after an end that came too early or too late for what is kept: for 17 ms, or a quarter longer than the
+ *        latest that was not kept, 134 ms at most; but at no more than 32 waits for which nothing is forecast after
+ *        that.
  *     2. A nap begins only after FORESIGHT_VAIN idle calls in a row in the rhythm of polls that find nothing. So
  *        many are needed after a nap, too, until nothing is taken to have arrived in it. What ends the call sooner
  *        is charged.
@@ -39,9 +40,12 @@
 #define FORESIGHT_RANKS_MOST 16384
 
 #define FORESIGHT_VAIN          16u
-#define FORESIGHT_LOOK_NS       (UINT64_C(1) << 24)
-#define FORESIGHT_LOOK_EVERY_NS (UINT64_C(1) << 29)
-#define FORESIGHT_LOOK_DOUBLED  3u
+#define FORESIGHT_LOOK_NS       (UINT64_C(1) << 23)
+#define FORESIGHT_LOOK_EVERY_NS (UINT64_C(1) << 29) /* in the first FORESIGHT_YOUNG_NS of a process */
+#define FORESIGHT_LOOK_OLD_NS   (UINT64_C(1) << 31) /* after that */
+#define FORESIGHT_YOUNG_NS      (UINT64_C(1) << 32)
+#define FORESIGHT_OWN_LEAST_NS  (UINT64_C(1) << 24)
+#define FORESIGHT_OWN_MOST_NS   (UINT64_C(1) << 27)
 #define FORESIGHT_NEW_MOST      32u
 
 /* Of one thread; all zero at first. */
@@ -62,10 +66,14 @@ struct foresight {
 	uint32_t fresh;      /* the rank's own looks at waits that were worth one, less the waits that were forecast */
 };
 
-/* For how long the job looks still, at that time of the nodes' clock. 0: it does not. */
-static inline uint64_t foresight_look_left(uint64_t real_ns)
+/*
+ * For how long the job looks still, at that time of the nodes' clock. 0: it does not. age_ns: of the process; those of
+ * a job are about as old.
+ */
+static inline uint64_t foresight_look_left(uint64_t real_ns, uint64_t age_ns)
 {
-	uint64_t into_ns = real_ns % FORESIGHT_LOOK_EVERY_NS;
+	uint64_t every_ns = age_ns < FORESIGHT_YOUNG_NS ? FORESIGHT_LOOK_EVERY_NS : FORESIGHT_LOOK_OLD_NS;
+	uint64_t into_ns = real_ns % every_ns;
 
 	return into_ns < FORESIGHT_LOOK_NS ? FORESIGHT_LOOK_NS - into_ns : 0;
 }
@@ -73,9 +81,11 @@ static inline uint64_t foresight_look_left(uint64_t real_ns)
 /* For how long the rank looks by itself at the open wait. */
 static inline uint64_t foresight_look_own(const struct predictor *predictor)
 {
-	unsigned passed = predictor_passed(predictor);
+	uint64_t lasted_ns = predictor_lasted(predictor), look_ns = lasted_ns + lasted_ns / 4;
 
-	return FORESIGHT_LOOK_NS << (passed < FORESIGHT_LOOK_DOUBLED ? passed : FORESIGHT_LOOK_DOUBLED);
+	if (look_ns < FORESIGHT_OWN_LEAST_NS)
+		return FORESIGHT_OWN_LEAST_NS;
+	return look_ns < FORESIGHT_OWN_MOST_NS ? look_ns : FORESIGHT_OWN_MOST_NS;
 }
 
 /* A wait begins at that site; forecasts: it is one that may be forecast. */

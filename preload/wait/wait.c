@@ -143,7 +143,9 @@ static void forecast_open(struct wait *wait, uint64_t now_ns)
 	foresight_open(&wait->foresight, predictor_site(wait_caller(wait), wait->row, wait->handle, wait->peer),
 	               forecasts, now_ns);
 	if (process.silent)
-		foresight_look(&wait->foresight, now_ns, now_ns + foresight_look_left(clock_read_ns(CLOCK_REALTIME)));
+		foresight_look(&wait->foresight, now_ns,
+		               now_ns + foresight_look_left(clock_read_ns(CLOCK_REALTIME),
+		                                            now_ns - process.account.opened_ns));
 }
 
 static void wait_open(struct wait *wait, uint64_t now_ns)

@@ -171,7 +171,10 @@ static bool sleep_choose(const struct call *call, uint64_t now_ns, struct sleep 
 		return false;
 	if (way != LADDER) {
 		uint64_t room_ns = account_room(&rank->account, ACCOUNT_WHOLE, now_ns);
-		enum predictor_advice advice = predictor_advise(rank->predictor, now_ns, room_ns, 0, &nap);
+		enum predictor_advice advice;
+
+		rank->predictor->rich = account_is_rich(&rank->account, room_ns);
+		advice = predictor_advise(rank->predictor, now_ns, room_ns, 0, &nap);
 
 		if (advice == PREDICTOR_NAP) {
 			*ret_sleep = (struct sleep){true, nap.ask_ns, nap.ask_ns + nap.exit_ns, nap.exit_ns, {0}};
@@ -277,7 +280,7 @@ static void call_wait(struct call *call, double end_ns)
 	if (!call->open) {
 		call->open = true;
 		call->began_ns = (uint64_t)rank->now_ns + GRACE_NS;
-		call->job_ns = call->look_ns = call->began_ns + foresight_look_left(call->began_ns);
+		call->job_ns = call->look_ns = call->began_ns + foresight_look_left(call->began_ns, call->began_ns);
 		if (way != LADDER)
 			predictor_open(rank->predictor, predictor_site(1, 1, 1, 1), call->began_ns);
 		if (way == SILENT && predictor_wants_look(rank->predictor) && rank->fresh < FORESIGHT_NEW_MOST) {

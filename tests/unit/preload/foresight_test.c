@@ -243,10 +243,11 @@ static bool sleep_by_ladder(struct wait *wait, uint64_t origin_ns)
 /* After an empty poll. */
 static bool wait_sleeps(struct wait *wait)
 {
+	uint64_t room_ns = account_room(&account, ACCOUNT_WHOLE, model.now_ns);
 	struct predictor_nap nap;
 
-	switch (predictor_advise(&predictor, model.now_ns, account_room(&account, ACCOUNT_WHOLE, model.now_ns), 0,
-	                         &nap)) {
+	predictor.rich = account_is_rich(&account, room_ns);
+	switch (predictor_advise(&predictor, model.now_ns, room_ns, 0, &nap)) {
 	case PREDICTOR_NAP:
 		return sleep_advised(wait, nap);
 	case PREDICTOR_LANDED:
@@ -511,7 +512,16 @@ static uint64_t silent_margin(void)
 	return predictor.entry ? predictor.entry->margin_ns : 0;
 }
 
-/* Rule 7: what is not kept moves nothing but the margin. */
+/* A wait that was slept in, and was later than those kept for which its naps were charged with that delay. */
+static void delayed_play(uint64_t wait_ns, uint64_t delay_ns)
+{
+	predictor_open(&predictor, predictor_site(7, 1, 2, 3), model.now_ns);
+	predictor_delay(&predictor, delay_ns);
+	predictor_close(&predictor, model.now_ns + wait_ns, PREDICTOR_DELAYED);
+	model.now_ns += 10 * MS;
+}
+
+/* Rule 7: what is not kept moves nothing but the margin, and that when it comes twice; in a large job at once. */
 static void test_ends_that_are_not_kept(void)
 {
 	uint64_t margin_ns, latest_ns;
@@ -527,21 +537,166 @@ static void test_ends_that_are_not_kept(void)
 		silent_play(3 * MS, PREDICTOR_DOUBTED);
 	EXPECT(silent_margin() <= margin_ns && predictor_latest(&predictor) - model.now_ns == latest_ns,
 	       "what was slept in makes no wait longer");
-	predictor_delay(&predictor, 200 * US);
-	predictor_close(&predictor, model.now_ns + 3 * MS, PREDICTOR_DELAYED);
-	model.now_ns += 4 * MS;
-	EXPECT(silent_margin() >= margin_ns + 200 * US - US, "the margin is larger by what it was delayed: %" PRIu64,
-	       silent_margin());
+	delayed_play(3 * MS, 200 * US);
+	EXPECT(silent_margin() <= margin_ns, "once: %" PRIu64, silent_margin());
+	for (int i = 0; i < 16; i++)
+		silent_play(MS, PREDICTOR_DOUBTED);
+	delayed_play(3 * MS, 200 * US);
+	EXPECT(silent_margin() <= margin_ns, "once in a while: %" PRIu64, silent_margin());
+	for (int i = 0; i < 15; i++)
+		silent_play(MS, PREDICTOR_DOUBTED);
+	delayed_play(3 * MS, 900 * US);
+	EXPECT(silent_margin() >= margin_ns + 200 * US - US && silent_margin() < margin_ns + 300 * US,
+	       "twice: larger by the lesser of both: %" PRIu64, silent_margin());
 	EXPECT(predictor_latest(&predictor) - model.now_ns == latest_ns, "and nothing else");
+
+	silent_begin(64);
+	for (int i = 0; i < 8; i++)
+		silent_play(MS, PREDICTOR_EXACT);
+	margin_ns = silent_margin();
+	delayed_play(3 * MS, 200 * US);
+	EXPECT(silent_margin() >= margin_ns + 200 * US - US, "a large job: %" PRIu64, silent_margin());
 }
 
-/* A wait that was slept in, and was later than those kept for which its naps were charged with that delay. */
-static void delayed_play(uint64_t wait_ns, uint64_t delay_ns)
+/* Rule 9: what was short once is not waited for by all that come after it. */
+static void test_an_end_that_is_outlasted(uint32_t ranks)
+{
+	struct predictor_nap nap;
+	uint64_t landing_ns;
+
+	silent_begin(ranks);
+	for (int i = 0; i < 8; i++)
+		silent_play(i == 5 ? MS / 2 : MS, PREDICTOR_EXACT);
+	silent_margin();
+	EXPECT(predictor_advise(&predictor, model.now_ns, 10 * MS, 0, &nap) == PREDICTOR_NAP, "known");
+	landing_ns = nap.left_ns;
+	for (int i = 0; i < 15; i++)
+		silent_play(i == 7 ? MS / 2 : MS, PREDICTOR_DOUBTED);
+	silent_margin();
+	EXPECT(predictor_advise(&predictor, model.now_ns, 10 * MS, 0, &nap) == PREDICTOR_NAP, "known");
+	EXPECT(nap.left_ns < landing_ns + 20 * US, "seven in a row, and one like it: %" PRIu64, nap.left_ns);
+	silent_play(MS, PREDICTOR_DOUBTED);
+	silent_margin();
+	EXPECT(predictor_advise(&predictor, model.now_ns, 10 * MS, 0, &nap) == PREDICTOR_NAP, "known");
+	EXPECT((nap.left_ns > landing_ns + MS / 2 - 10 * US) == (ranks <= PREDICTOR_SMALL),
+	       "%u ranks, after the eighth in a row: %" PRIu64, ranks, nap.left_ns);
+}
+
+/* A wait of a runtime that tells, whose last nap was too long. */
+static void late_play(uint64_t wait_ns, bool whole, bool once)
 {
 	predictor_open(&predictor, predictor_site(7, 1, 2, 3), model.now_ns);
-	predictor_delay(&predictor, delay_ns);
-	predictor_close(&predictor, model.now_ns + wait_ns, PREDICTOR_DELAYED);
+	predictor.whole = whole;
+	predictor.once = once;
+	predictor_close(&predictor, model.now_ns + wait_ns - 200 * US, PREDICTOR_LATE);
 	model.now_ns += 10 * MS;
+}
+
+/* Rules 4 and 6: what came during a nap moves no landing but by the margin, and is looked after when it comes again. */
+static void test_ends_during_a_nap(void)
+{
+	uint64_t margin_ns, latest_ns;
+
+	silent_begin(2);
+	predictor.silent = false;
+	for (int i = 0; i < 8; i++)
+		silent_play(MS, PREDICTOR_EXACT);
+	margin_ns = silent_margin();
+	latest_ns = predictor_latest(&predictor) - model.now_ns;
+	late_play(MS, true, false);
+	EXPECT(silent_margin() >= 2 * margin_ns, "twice the margin: %" PRIu64, silent_margin());
+	EXPECT(predictor_latest(&predictor) - model.now_ns == latest_ns, "it is not kept");
+	EXPECT(!predictor_wants_look(&predictor), "the last nap, once");
+	late_play(MS, true, false);
+	silent_margin();
+	EXPECT(predictor_wants_look(&predictor), "and again");
+	silent_play(MS, PREDICTOR_EXACT);
+	margin_ns = silent_margin();
+	EXPECT(!predictor_wants_look(&predictor), "looked at");
+	late_play(MS, false, false);
+	EXPECT(silent_margin() < 3 * margin_ns / 2 && predictor_wants_look(&predictor), "in the middle of the way");
+	silent_play(MS, PREDICTOR_EXACT);
+	margin_ns = silent_margin();
+	late_play(MS, true, true);
+	EXPECT(silent_margin() == margin_ns && predictor_wants_look(&predictor), "or of a nap that was all of it");
+	silent_play(MS / 3, PREDICTOR_EXACT);
+	EXPECT(silent_margin() <= margin_ns, "the waits are others now: %" PRIu64, silent_margin());
+	for (int i = 0; i < 8; i++)
+		silent_play(MS / 3, PREDICTOR_EXACT);
+	margin_ns = silent_margin();
+	late_play(MS / 3, true, true);
+	silent_play(MS / 3, PREDICTOR_EXACT);
+	EXPECT(silent_margin() >= 2 * margin_ns, "they are not: %" PRIu64, silent_margin());
+}
+
+/* Rule 5: ends that vary by a little make a margin of that size. */
+static void test_a_margin_for_what_varies(void)
+{
+	silent_begin(2);
+	for (int i = 0; i < 40; i++)
+		silent_play(100 * MS + (uint64_t)(i % 2) * 2 * MS, PREDICTOR_EXACT);
+	late_play(100 * MS, true, false);
+	EXPECT(silent_margin() > 900 * US && silent_margin() < 1100 * US, "half of 2 ms: %" PRIu64, silent_margin());
+	silent_begin(2);
+	for (int i = 0; i < 40; i++)
+		silent_play(100 * MS + (uint64_t)(i % 2) * 50 * MS, PREDICTOR_EXACT);
+	late_play(100 * MS, true, false);
+	EXPECT(silent_margin() < 100 * US, "two kinds of waits: %" PRIu64, silent_margin());
+}
+
+/* Rule 1: two ends that are alike are enough for a small job. */
+static bool pair_is_known(uint32_t ranks, uint64_t first_ns, uint64_t second_ns)
+{
+	struct predictor_nap nap;
+
+	silent_begin(ranks);
+	silent_play(first_ns, PREDICTOR_EXACT);
+	EXPECT(silent_margin() > 0 && predictor_is_new(&predictor), "one is not enough");
+	silent_play(second_ns, PREDICTOR_EXACT);
+	silent_margin();
+	EXPECT((predictor_latest(&predictor) == UINT64_MAX) == predictor_is_new(&predictor), "known or new");
+	return predictor_advise(&predictor, model.now_ns, 10 * MS, 0, &nap) == PREDICTOR_NAP;
+}
+
+static void test_two_that_are_alike(void)
+{
+	EXPECT(pair_is_known(2, MS, MS + MS / 17), "alike");
+	EXPECT(pair_is_known(16, MS + MS / 17, MS), "alike, a job of 16");
+	EXPECT(!pair_is_known(2, MS, MS + MS / 15), "not alike");
+	EXPECT(!pair_is_known(17, MS, MS), "a larger job");
+}
+
+/* Rule 2: the whole way at once, of waits that are alike, where the account can afford to lose it. */
+static bool sleeps_at_once(uint64_t room_ns)
+{
+	struct predictor_nap nap = {.ask_ns = 0};
+
+	silent_margin();
+	predictor.rich = room_ns >= ACCOUNT_KEPT_NS / 2;
+	EXPECT(predictor_advise(&predictor, model.now_ns, room_ns, 0, &nap) == PREDICTOR_NAP, "known");
+	EXPECT(nap.once == (nap.ask_ns == nap.left_ns) && nap.whole == nap.once, "asks for %" PRIu64 " of %" PRIu64,
+	       nap.ask_ns, nap.left_ns);
+	return nap.once;
+}
+
+static void test_the_whole_way_at_once(void)
+{
+	silent_begin(2);
+	for (int i = 0; i < 16; i++) {
+		silent_play(3 * MS + (uint64_t)i % 2 * 100 * US, PREDICTOR_EXACT);
+		EXPECT(i < 3 || i == 15 || !sleeps_at_once(10 * MS), "after %d", i + 1);
+	}
+	EXPECT(sleeps_at_once(10 * MS), "16 that are alike");
+	EXPECT(!sleeps_at_once(5 * MS), "two of them cost more than there is");
+	EXPECT(!sleeps_at_once(4 * MS), "and the account holds less than half");
+	late_play(3 * MS, true, true);
+	silent_play(3 * MS, PREDICTOR_EXACT);
+	EXPECT(!sleeps_at_once(10 * MS), "one that ended meanwhile");
+	for (int i = 0; i < 16; i++)
+		silent_play(3 * MS, PREDICTOR_EXACT);
+	EXPECT(sleeps_at_once(10 * MS), "16 again");
+	silent_play(4 * MS, PREDICTOR_EXACT);
+	EXPECT(!sleeps_at_once(10 * MS), "another kind of wait");
 }
 
 /* What one more end is, of a wait that this rank alone looked at, and what is forgiven for it. */
@@ -569,7 +724,7 @@ static void test_later_twice(void)
 	EXPECT(looked(3 * MS, &forgiven_ns) == PREDICTOR_EXACT && forgiven_ns == 300 * US, "%" PRIu64, forgiven_ns);
 	EXPECT(predictor_wants_look(&predictor), "what was later is looked at");
 	silent_play(MS, PREDICTOR_EXACT);
-	EXPECT(silent_margin() > margin_ns + 200 * US, "it was the naps: %" PRIu64, silent_margin());
+	EXPECT(silent_margin() <= margin_ns, "once: %" PRIu64, silent_margin());
 	EXPECT(predictor_latest(&predictor) - model.now_ns == latest_ns && !predictor_wants_look(&predictor),
 	       "as before");
 
@@ -585,8 +740,7 @@ static void test_later_twice(void)
 	EXPECT(silent_margin() < 10 * US, "a margin as of a new one: %" PRIu64, silent_margin());
 	EXPECT(predictor_is_new(&predictor) && predictor_latest(&predictor) == UINT64_MAX,
 	       "what was kept is forgotten");
-	for (int i = 0; i < 3; i++)
-		silent_play(3 * MS, PREDICTOR_EXACT);
+	silent_play(3 * MS, PREDICTOR_EXACT);
 	silent_margin();
 	EXPECT(!predictor_is_new(&predictor) && predictor_latest(&predictor) - model.now_ns > 3 * MS,
 	       "and it is known");
@@ -623,6 +777,12 @@ int main(int argc, char **argv)
 	test_parts();
 	test_phases();
 	test_ends_that_are_not_kept();
+	test_an_end_that_is_outlasted(16);
+	test_an_end_that_is_outlasted(17);
+	test_ends_during_a_nap();
+	test_a_margin_for_what_varies();
+	test_two_that_are_alike();
+	test_the_whole_way_at_once();
 	test_later_twice();
 	test_first_margins();
 	for (size_t i = 0; i < GENERATORS && CHECK_HOLDING; i++)

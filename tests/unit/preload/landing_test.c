@@ -385,8 +385,47 @@ static void test_waits_that_have_become_longer(uint64_t wait_ns, uint64_t longer
 	poll_ns = POLL_NS;
 }
 
+/* One wait that is late for a reason of its own costs a look at the next, and no forecast of those after that. */
+static void test_one_late_wait_ends_no_forecasts(void)
+{
+	unsigned slept = 0;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
+	process.silent = true;
+	process.burst = FORESIGHT_VAIN;
+	model.now_ns = 2 * FORESIGHT_LOOK_EVERY_NS + FORESIGHT_LOOK_NS;
+	waits_learn(500 * US);
+	wait_play(900 * US);
+	EXPECT(slot.lane[0].late_ns >= 300 * US, "charged: %" PRIu64, slot.lane[0].late_ns);
+	wait_play(500 * US);
+	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] == 0, "the next one is looked at");
+	for (int i = 0; i < LEARNED; i++) {
+		wait_play(500 * US);
+		slept += model.dozes[MPIWAIT_RUNG_NAP] > 0;
+	}
+	EXPECT(slept == LEARNED, "%u of %d", slept, LEARNED);
+}
+
+/* The job looks as long each time; an old one does so less often, at times at which a young one does too. */
+static void test_when_the_job_looks(void)
+{
+	uint64_t young_ns = FORESIGHT_YOUNG_NS - 1, old_ns = FORESIGHT_YOUNG_NS;
+	unsigned young = 0, old = 0;
+
+	for (uint64_t real_ns = 0; real_ns < 4 * FORESIGHT_LOOK_OLD_NS; real_ns += FORESIGHT_LOOK_NS) {
+		young += foresight_look_left(real_ns, young_ns) == FORESIGHT_LOOK_NS;
+		old += foresight_look_left(real_ns, old_ns) == FORESIGHT_LOOK_NS;
+		EXPECT(foresight_look_left(real_ns, old_ns) <= foresight_look_left(real_ns, young_ns),
+		       "at %" PRIu64 " the old look alone", real_ns);
+	}
+	EXPECT(young == 16 && old == 4, "%u, %u looks", young, old);
+	EXPECT(foresight_look_left(FORESIGHT_LOOK_NS - 1, old_ns) == 1, "until its end");
+}
+
 int main(void)
 {
+	test_one_late_wait_ends_no_forecasts();
+	test_when_the_job_looks();
 	test_waits_that_have_become_longer(60 * US, MS);
 	test_waits_that_have_become_longer(MS, 5 * MS);
 	test_waits_that_have_become_longer(2 * MS, 100 * MS);

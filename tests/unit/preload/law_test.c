@@ -357,7 +357,7 @@ static const struct play plays[] = {
         {.share = 10, .accounts = true},
         {.share = 10, .visible = true, .accounts = true, .odd = true},
         {.share = 4, .silent = true, .accounts = true, .single = true},
-        {.share = 4, .silent = true, .accounts = true},
+        {.share = 2, .silent = true, .accounts = true}, /* long waits are few, and count most */
         {.share = 10, .silent = true, .accounts = true, .odd = true},
 };
 #define PLAYS (sizeof(plays) / sizeof(plays[0]))
