@@ -353,7 +353,7 @@ def event_not_woken() -> RecordedJob:
 KEPT = REPOSITORY / "tests/unit/tools/recorded"
 PARTS = {"txt": (), "csv": ("--csv",), "svg": ("--plot",)}
 """Of a report, by the ending of the file in which it is kept: what the command is told."""
-PAGE_SETTINGS = "svg.fonttype: none\nsvg.hashsalt: mpi-wait\n"  # text as text: a page is a small file then
+PAGE_SETTINGS = {"MATPLOTLIBRC": str(KEPT / "matplotlibrc")}
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -374,11 +374,9 @@ def report_of(report: Report, name: str, part: str) -> str:
     words = [rows[-1]["JobID"], *PARTS[part]]
     if part == "txt":
         words += JOB_WORDS.get(name, ())
-    settings = report.folder / "matplotlibrc"
-    settings.write_text(PAGE_SETTINGS)
     page = report.folder / "page.svg"
     if part == "svg":
         words.append(str(page))
-        shown(report(*words, rows=rows, settings={"MATPLOTLIBRC": str(settings)}))
+        shown(report(*words, rows=rows, settings=PAGE_SETTINGS))
         return page.read_text()
     return shown(report(*words, rows=rows))

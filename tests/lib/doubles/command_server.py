@@ -1,7 +1,8 @@
 """Runs mpi-wait's commands as a shell does, but for Python's start: each is a fork of a process that has loaded them.
 
-It is started once for a process of pytest. A request is a line of JSON: the words, the environment, and the files that
-are standard input, output and error; the answer is the exit status.
+It is started once for a process of pytest; what draws has one besides for each settings of matplotlib, which are read
+as it is loaded. A request is a line of JSON: the words, the environment, and the files that are standard input, output
+and error; the answer is the exit status.
 """
 
 from __future__ import annotations
@@ -40,24 +41,28 @@ def child(request: dict[str, Any]) -> int:
         return 1
 
 
-def load() -> None:
+def load(draws: bool) -> None:
     """
-    Also what a command loads only when it needs it. What this machine lacks, the command says itself. matplotlib is
-    left out, and what needs it: it reads the caller's settings as it is loaded.
+    Also what a command loads only when it needs it. What this machine lacks, the command says itself. matplotlib, and
+    what needs it, only in a server for what draws.
     """
     sys.path.insert(0, str(ROOT / "contrib"))
     import mpi_wait_tools
+    from mpi_wait_tools.text.errors import Refusal
+    from mpi_wait_tools.text.output import matplotlib_needed
 
-    sys.modules["matplotlib"] = None  # type: ignore[assignment]
+    if not draws:
+        sys.modules["matplotlib"] = None  # type: ignore[assignment]
     for module in pkgutil.walk_packages(mpi_wait_tools.__path__, "mpi_wait_tools."):
-        with suppress(ImportError):
+        with suppress(ImportError, Refusal), matplotlib_needed():
             importlib.import_module(module.name)
-    del sys.modules["matplotlib"]
+    if not draws:
+        del sys.modules["matplotlib"]
 
 
-def serve() -> None:
+def serve(draws: bool) -> None:
     """What is loaded is no garbage: a child that looks for some would copy all of it."""
-    load()
+    load(draws)
     gc.freeze()
     for line in sys.stdin:
         process = os.fork()
@@ -71,11 +76,9 @@ def serve() -> None:
 
 
 class Server:
-    def __init__(self) -> None:
-        environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
-        self.process = subprocess.Popen(["/usr/bin/python3", __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        env=environment, text=True)
-
+    def __init__(self, environment: dict[str, str], *words: str) -> None:
+        self.process = subprocess.Popen(["/usr/bin/python3", __file__, *words], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, env=environment, text=True)
         atexit.register(self.end)
 
     def end(self) -> None:
@@ -95,15 +98,21 @@ class Server:
         return subprocess.CompletedProcess([str(COMMAND), *words], status, out, err)
 
 
-_servers: dict[int, Server] = {}
+READ_BY_MATPLOTLIB = ("HOME", "MATPLOTLIB", "MPL", "XDG_")
+"""The beginnings of the names of variables that it reads as it is loaded."""
+_servers: dict[tuple[int, Any], Server] = {}
 
 
-def server() -> Server:
-    """This process's own; it ends with it."""
-    if os.getpid() not in _servers:
-        _servers[os.getpid()] = Server()
-    return _servers[os.getpid()]
+def server(draws: dict[str, str] | None = None) -> Server:
+    """This process's own; it ends with it. draws: the environment of what will draw."""
+    read = draws and tuple(sorted(item for item in draws.items() if item[0].startswith(READ_BY_MATPLOTLIB)))
+    key = (os.getpid(), read)
+    if key not in _servers:
+        kept = {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}
+        environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **kept, **dict(read or ())}
+        _servers[key] = Server(environment, *([] if read is None else ["draws"]))
+    return _servers[key]
 
 
 if __name__ == "__main__":
-    serve()
+    serve(draws=sys.argv[1:] == ["draws"])
