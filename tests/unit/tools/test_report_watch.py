@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -60,18 +62,32 @@ def screen(width, height, colour, utf8, nodes, lines, ages, keys):
     job = Watched("12", 12, "", nodes, 192, "a\\x1b[2Jname")
     looks = [(look.look_of(line), age) for line, age in zip(lines, ages)]
     return view.show_watch(view.Screen(width, height, colour, utf8), view.Scene(job, 192.0, looks), keys)
-name, *arguments = json.load(sys.stdin)
-print(json.dumps(globals()[name](*arguments)))
+for asked in sys.stdin:
+    name, *arguments = json.loads(asked)
+    print(json.dumps(globals()[name](*arguments)), flush=True)
 """
 
 
+@functools.cache
+def answerer() -> subprocess.Popen[str]:
+    """The process that answers; it ends with this one."""
+    process = subprocess.Popen([sys.executable, "-c", CALL], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                               cwd=ROOT)
+    atexit.register(process.communicate)
+    return process
+
+
 def tools(name: str, *arguments: Any) -> Any:
-    """What a function of the tools answers, in a process of its own."""
-    asked = json.dumps([name, *arguments])
-    done = subprocess.run([sys.executable, "-c", CALL], input=asked, capture_output=True, text=True, cwd=ROOT,
-                          timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    """What a function of the tools answers, in another process than pytest's."""
+    process = answerer()
+    assert process.stdin and process.stdout
+    print(json.dumps([name, *arguments]), file=process.stdin, flush=True)
+    answer = process.stdout.readline()
+    if not answer:
+        answerer.cache_clear()
+        process.communicate()
+    assert answer, f"'{name}' was not answered: standard error has why"
+    return json.loads(answer)
 
 
 def ranks(tmp_path: pathlib.Path, content: bytes, now: int = NOW) -> list[dict[str, Any]]:
