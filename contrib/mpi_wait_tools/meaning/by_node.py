@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 from ..record.record import NodeUse, Record, Step
@@ -102,9 +103,13 @@ class NodeMap:
     def stands_out(self, row: NodeRow, place: int) -> bool:
         return self.is_judged and row.distances[place] > 1
 
+    @cached_property
+    def _mosts(self) -> list[float]:
+        return [max((row.values[place] or 0.0 for row in self.rows), default=0.0) for place in range(len(FIGURES))]
+
     def most(self, place: int) -> float:
         """The largest value of a figure, 0 where no node has it."""
-        return max((row.values[place] or 0.0 for row in self.rows), default=0.0)
+        return self._mosts[place]
 
     def is_known(self, place: int) -> bool:
         """Whether there is something to show: that no processor was slowed down is nothing."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from ..record.ends import RankWait
 from ..record.record import Record, Wait
 from ..text.units import plural, safe
@@ -28,13 +30,13 @@ def slow_nodes(record: Record) -> list[str]:
         return []  # ranks of another node, or of the other program, may wait less
     threshold = (wait.least.seconds + wait.mean) / 2
     known = _least(wait)
-    least = [one.node for one in known if one.seconds <= threshold]
-    names = list(dict.fromkeys(least))
+    least = Counter(one.node for one in known if one.seconds <= threshold)
+    names = list(least)
     waiting = {one.node for one in wait.most_ranks or [wait.most]}
     waiting |= {one.node for one in known if one.seconds > threshold}
     if wait.per_rank_nodes:  # nothing is a sample: a node with one quick rank takes nothing from the others
         names = [name for name in names if name not in waiting]
-    alone = wait.ranks > record.nodes_of and any(least.count(name) < 2 for name in names)
+    alone = wait.ranks > record.nodes_of and any(least[name] < 2 for name in names)
     return [] if alone or len(names) > FEW or waiting.intersection(names) else names
 
 

@@ -19,6 +19,7 @@ from .bars import ASCII, bar
 LABEL_WIDTH = 9
 ASLEEP, AWAKE, WAITING, TRANSFER = "cyan", "yellow", "magenta", "green"  # waiting: where it is not told apart
 GAP = 4  # columns between two parts that stand beside one another
+HEIGHT = 25  # nothing depends on it; where it is not said, the terminal is asked for it at each line
 JOINT = "\ue000"  # a space at which no line is broken, between a number and its unit
 DISTRIBUTION_WIDTH = 40
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -30,6 +31,7 @@ class Canvas:
         self.console = Console(
             file=self.buffer,
             width=width,
+            height=HEIGHT,
             force_terminal=colour,
             color_system="standard" if colour else None,
             highlight=False,
