@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -9,6 +10,8 @@ import subprocess
 import time
 from pathlib import Path
 from typing import Any
+
+import jsonschema
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
@@ -21,6 +24,20 @@ PROGRAMS = {program: BUILD / f"tests/lib/doubles/checked-{program}" for program 
 """Under AddressSanitizer and UndefinedBehaviorSanitizer."""
 PROGRAMS["doubled"] = BUILD / "tests/lib/doubles/doubled-mpi-wait-node"
 """mpi-wait-node without these; slurmdbd is the file $MPIWAIT_ACCOUNT (fake_account.c)."""
+
+
+@functools.cache
+def _schema() -> jsonschema.Draft7Validator:
+    """The schema of a job's record, which is itself checked once, not with each record."""
+    jsonschema.Draft7Validator.check_schema(SCHEMA)
+    return jsonschema.Draft7Validator(SCHEMA)
+
+
+def validate(document: Any) -> None:
+    """Raises jsonschema.ValidationError where that is no job's record."""
+    _schema().validate(document)
+
+
 Elsewhere = dict[str, "Path | str"]
 """Paths of the kernel's, and where they lie for a program of these: see elsewhere.c."""
 

@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
-from tests.lib.record_tools import SCHEMA, driver, run
+from tests.lib.record_tools import driver, run, validate
 
 GRANT = {
     "mode": "lease",
@@ -33,7 +31,7 @@ def merge(
     line = done.stdout.removesuffix("\n")
     assert "\n" not in line and len(line) <= 60_000 and line.isascii()
     document = json.loads(line)
-    jsonschema.validate(document, SCHEMA)
+    validate(document)
     return document["mpi_wait"]
 
 

@@ -8,9 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
-from tests.lib.record_tools import PROGRAMS, SCHEMA, settings
+from tests.lib.record_tools import PROGRAMS, settings, validate
 
 KEY = "test-7-0"
 ME = "me"
@@ -60,5 +58,5 @@ class Site:
         path = folder / f"{key}.json"
         assert path.stat().st_mode & 0o777 == 0o640
         document = json.loads(path.read_text())
-        jsonschema.validate(document, SCHEMA)
+        validate(document)
         return document["mpi_wait"]

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 from tests.lib.domains import helper
-from tests.lib.record_tools import SCHEMA, node_record
+from tests.lib.record_tools import node_record, validate
 
 TIMEOUT_S = 60
 OLD_S = 1000
@@ -111,7 +109,7 @@ class Depot:
         found = {}
         for path in self.kept.glob("*.json") if self.kept.exists() else []:
             document = json.loads(path.read_text())
-            jsonschema.validate(document, SCHEMA)
+            validate(document)
             found[path.stem] = document
         return found
 

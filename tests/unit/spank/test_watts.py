@@ -7,10 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from tests.lib.record_tools import SCHEMA, Elsewhere, driver, node_record, run, show_processors
+from tests.lib.record_tools import Elsewhere, driver, node_record, run, show_processors, validate
 
 WATTS = {"asleep": 2.0, "spinning": 5.0, "computing": 8.0}
 
@@ -195,7 +194,7 @@ def merged(tmp_path: Path, *fits: list[dict[str, Any]] | None) -> Any:
     done = run("driver", "merge", len(fits), "", *files)
     document = json.loads(done.stdout)
     if "mpi_wait" in document:
-        jsonschema.validate(document, SCHEMA)
+        validate(document)
     return document
 
 

@@ -6,10 +6,10 @@ import json
 import pathlib
 import re
 
-import jsonschema
 import pytest
 
-from tests.lib.doubles.report_double import SCHEMA, Report, make_row, shown
+from tests.lib.doubles.report_double import Report, make_row, shown
+from tests.lib.record_tools import validate
 from tests.lib.recorded_jobs import JOB_WORDS, JOBS, KEPT, PARTS, make_rows, report_of, rows_of
 
 ALIKE = "All ranks wait alike: for messages, or for one another in turn"
@@ -108,7 +108,7 @@ def test_the_records_are_what_the_code_writes(tmp_path: pathlib.Path, name: str)
     kept = rows_of(name)
     assert make_rows(name, tmp_path) == kept
     for row in kept:
-        jsonschema.validate(json.loads(row["AdminComment"]), SCHEMA)
+        validate(json.loads(row["AdminComment"]))
 
 
 def test_there_are_twenty_and_no_others() -> None:
