@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from tests.lib import segments
+from tests.lib.doubles.command_server import server
 from tests.lib.doubles.segment_tool import row_names, segment_field, segment_make
 from tests.lib.waiting import wait_for
 
@@ -276,15 +277,18 @@ class Site:
     def does(self, text: str) -> None:
         (self.folder / "srun.does").write_text(text)
 
+    def environment(self, changes: dict[str, str]) -> dict[str, str]:
+        return {**os.environ, "PATH": f"{self.folder}:/usr/bin:/bin", "SLURM_NTASKS": "7", **changes}
+
     def begin(self, *arguments: str, **how: Any) -> subprocess.Popen[str]:
-        environment = {**os.environ, "PATH": f"{self.folder}:/usr/bin:/bin", "SLURM_NTASKS": "7", **how.pop("env", {})}
+        environment = self.environment(how.pop("env", {}))
         command = [sys.executable, str(COMMAND), "report", "--watch", *arguments]
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **how}
         return subprocess.Popen(command, env=environment, text=True, **streams)
 
-    def watch(self, *arguments: str, **how: Any) -> tuple[int, str, str]:
-        out, err = (process := self.begin(*arguments, **how)).communicate(timeout=120)
-        return process.returncode, out, err
+    def watch(self, *arguments: str, env: dict[str, str] | None = None) -> tuple[int, str, str]:
+        done = server().run(["report", "--watch", *arguments], "", self.environment(env or {}), self.folder)
+        return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture
