@@ -26,6 +26,9 @@
  *        have become longer, and the debt goes.
  *     4. One in which only the ladder napped, and which was later by more than that explains, was longer. The next one
  *        is looked at, and if it is later too, what was kept is forgotten.
+ *
+ * In jobs of more than 16 ranks a rank looks by itself likewise whatever the runtime: there the ladder's naps in the
+ * first waits of a kind, and in those after a late end, cost the job more than polling costs the rank.
  */
 #ifndef MPIWAIT_PRELOAD_FORESIGHT_H
 #define MPIWAIT_PRELOAD_FORESIGHT_H
@@ -91,7 +94,7 @@ static inline uint64_t foresight_look_own(const struct predictor *predictor)
 /* A wait begins at that site; forecasts: it is one that may be forecast. */
 void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, uint64_t now_ns);
 
-/* Of a silent runtime: the job looks until then. After foresight_open. */
+/* Of a silent runtime: the job looks until then; now_ns: it does not. In large jobs of any. After foresight_open. */
 static inline void foresight_look(struct foresight *foresight, uint64_t now_ns, uint64_t until_ns)
 {
 	foresight->job_ns = until_ns;

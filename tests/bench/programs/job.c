@@ -167,7 +167,7 @@ static bool sleep_choose(const struct call *call, uint64_t now_ns, struct sleep 
 	struct predictor_nap nap;
 
 	*ret_sleep = (struct sleep){.advised = false};
-	if (way == SILENT && now_ns < call->look_ns)
+	if (way != LADDER && now_ns < call->look_ns)
 		return false;
 	if (way != LADDER) {
 		uint64_t room_ns = account_room(&rank->account, ACCOUNT_WHOLE, now_ns);
@@ -256,10 +256,17 @@ static uint64_t wait_play(struct call *call, uint64_t now_ns, uint64_t end_ns)
 	late += slept;
 	if (way == FORESIGHT) {
 		nap_end(call, slept);
+		call->rank->fresh -= call->rank->predictor->foreseen && call->rank->fresh > 0;
 		predictor_progress(call->rank->predictor, slept ? call->empty_ns : end_ns,
 		                   slept && call->advised ? PREDICTOR_LATE : PREDICTOR_EXACT);
 	}
 	return now_ns;
+}
+
+/* As wait.c has it. */
+static bool looks_itself(void)
+{
+	return way == SILENT || (way == FORESIGHT && rank_count > (int)PREDICTOR_SMALL);
 }
 
 /* The rank waits in that call for what comes then. */
@@ -280,10 +287,11 @@ static void call_wait(struct call *call, double end_ns)
 	if (!call->open) {
 		call->open = true;
 		call->began_ns = (uint64_t)rank->now_ns + GRACE_NS;
-		call->job_ns = call->look_ns = call->began_ns + foresight_look_left(call->began_ns, call->began_ns);
+		call->job_ns = call->look_ns =
+		        call->began_ns + (way == SILENT ? foresight_look_left(call->began_ns, call->began_ns) : 0);
 		if (way != LADDER)
 			predictor_open(rank->predictor, predictor_site(1, 1, 1, 1), call->began_ns);
-		if (way == SILENT && predictor_wants_look(rank->predictor) && rank->fresh < FORESIGHT_NEW_MOST) {
+		if (looks_itself() && predictor_wants_look(rank->predictor) && rank->fresh < FORESIGHT_NEW_MOST) {
 			call->look_ns = call->began_ns + foresight_look_own(rank->predictor);
 			rank->fresh++;
 		}

@@ -406,6 +406,25 @@ static void test_one_late_wait_ends_no_forecasts(void)
 	EXPECT(slept == LEARNED, "%u of %d", slept, LEARNED);
 }
 
+/* In a large job the first waits of a kind, and one after a late end, are polled through, whatever the runtime. */
+static void test_a_large_job_looks_itself(int32_t ranks)
+{
+	bool large = ranks > (int32_t)PREDICTOR_SMALL;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
+	slot.size = ranks;
+	account_open(&process.account, model.now_ns, SLOWDOWN, 2);
+	wait_play(5 * MS);
+	EXPECT((model.dozes[MPIWAIT_RUNG_NAP] == 0) == large, "%d ranks: %u naps", ranks,
+	       model.dozes[MPIWAIT_RUNG_NAP]);
+	waits_learn(5 * MS);
+	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "%d ranks: known, and not slept through", ranks);
+	wait_play(2 * MS);
+	wait_play(5 * MS);
+	EXPECT((model.dozes[MPIWAIT_RUNG_NAP] == 0) == large, "%d ranks, after a late end: %u naps", ranks,
+	       model.dozes[MPIWAIT_RUNG_NAP]);
+}
+
 /* The job looks as long each time; an old one does so less often, at times at which a young one does too. */
 static void test_when_the_job_looks(void)
 {
@@ -426,6 +445,8 @@ int main(void)
 {
 	test_one_late_wait_ends_no_forecasts();
 	test_when_the_job_looks();
+	test_a_large_job_looks_itself(16);
+	test_a_large_job_looks_itself(17);
 	test_waits_that_have_become_longer(60 * US, MS);
 	test_waits_that_have_become_longer(MS, 5 * MS);
 	test_waits_that_have_become_longer(2 * MS, 100 * MS);
