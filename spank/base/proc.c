@@ -15,6 +15,23 @@
 #define FIELD_START 22
 #define FIELD_CPU   39
 
+ssize_t proc_text_read(int directory, const char *path, char *text, size_t size)
+{
+	cleanup_close int file = openat(directory, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
+
+	text[length > 0 ? length : 0] = '\0';
+	return length < 0 ? -errno : length;
+}
+
+ssize_t proc_line_read(int directory, const char *path, char *line, size_t size)
+{
+	ssize_t length = proc_text_read(directory, path, line, size);
+
+	line[strcspn(line, "\n")] = '\0';
+	return length;
+}
+
 /* The blank before a field; at: the end of the name. NULL: there are fewer. */
 static const char *field_find(const char *at, int field)
 {
@@ -44,12 +61,26 @@ static int stat_parse(const char *text, struct proc_stat *ret_stat)
 
 int proc_stat_read(int directory, const char *path, struct proc_stat *ret_stat)
 {
-	cleanup_close int file = openat(directory, path, O_RDONLY | O_CLOEXEC);
 	char text[1024];
-	ssize_t length = file < 0 ? -1 : read(file, text, sizeof(text) - 1);
+	ssize_t length = proc_text_read(directory, path, text, sizeof(text));
 
-	if (length < 0)
-		return -errno;
-	text[length] = '\0';
-	return stat_parse(text, ret_stat);
+	return length < 0 ? (int)length : stat_parse(text, ret_stat);
+}
+
+int proc_stat_of(pid_t process, struct proc_stat *ret_stat)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
+	return proc_stat_read(AT_FDCWD, path, ret_stat);
+}
+
+int proc_boot_read(char boot[PROC_BOOT_MAX])
+{
+	ssize_t length = proc_line_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, PROC_BOOT_MAX);
+
+	if (length >= 0 && strlen(boot) == PROC_BOOT_MAX - 1)
+		return 0;
+	boot[0] = '\0';
+	return length < 0 ? (int)length : -EBADMSG;
 }

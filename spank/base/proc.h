@@ -1,13 +1,23 @@
 /*
- * A process or a thread, as /proc tells it: one reader of its stat.
+ * What the kernel says in small files of /proc and /sys: one reader of them, of a process's or a thread's stat, and of
+ * which boot this is.
  */
 #ifndef MPIWAIT_SPANK_BASE_PROC_H
 #define MPIWAIT_SPANK_BASE_PROC_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define PROC_NAME_MAX 16
+#define PROC_BOOT_MAX 37 /* a UUID with its NUL */
+
+/*
+ * Reads a file, no link, at that path, relative to the directory, in one call: what fits, ended by a NUL; of a line
+ * only the first, without its newline. Return how many bytes were read, or -errno with "" in text.
+ */
+ssize_t proc_text_read(int directory, const char *path, char *text, size_t size);
+ssize_t proc_line_read(int directory, const char *path, char *line, size_t size);
 
 struct proc_stat {
 	char name[PROC_NAME_MAX]; /* the user's choice */
@@ -19,5 +29,11 @@ struct proc_stat {
 
 /* Reads the stat at that path, relative to the directory. Returns 0, -ENOENT or -ESRCH where it is gone, or -errno. */
 int proc_stat_read(int directory, const char *path, struct proc_stat *ret_stat);
+
+/* The same of the process, or thread, of that number. */
+int proc_stat_of(pid_t process, struct proc_stat *ret_stat);
+
+/* The boot's id. Returns 0, or -errno (-EBADMSG: it is no such id) with "" in boot. */
+int proc_boot_read(char boot[PROC_BOOT_MAX]);
 
 #endif

@@ -2,33 +2,16 @@
 #include "spank/cpufreq/domain.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "spank/base/cleanup.h"
+#include "spank/base/proc.h"
 
 #define LINE_MAX_BYTES 4096 /* sysfs shows a page */
 
 /* Wrong or doubtful means no grant: drivers are those whose files were looked at. */
 static const char *const drivers[] = {"acpi-cpufreq", "intel_cpufreq", "intel_pstate", "amd-pstate", "amd-pstate-epp"};
-
-static int line_read(int directory, const char *name, char *line, size_t size)
-{
-	cleanup_close int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t length;
-
-	if (file < 0)
-		return -errno;
-	length = read(file, line, size - 1);
-	if (length <= 0)
-		return length < 0 ? -errno : -EBADMSG;
-	line[length] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	return 0;
-}
 
 static bool list_has(const char *list, const char *word)
 {
@@ -58,7 +41,7 @@ int domain_read(int policy_directory, struct domain *ret_domain)
 		rc = cpufreq_read_khz(policy_directory, "scaling_max_freq", &domain.max_khz);
 	if (rc < 0)
 		return rc;
-	if (line_read(policy_directory, "scaling_available_governors", line, sizeof(line)) == 0)
+	if (proc_line_read(policy_directory, "scaling_available_governors", line, sizeof(line)) > 0)
 		domain.has_userspace = list_has(line, "userspace");
 	if (strcmp(domain.governor, "userspace") == 0)
 		rc = cpufreq_read_khz(policy_directory, "scaling_setspeed", &domain.speed_khz);
@@ -70,11 +53,12 @@ int domain_read(int policy_directory, struct domain *ret_domain)
 int domain_read_cpus(int policy_directory, uint32_t cpus[], int max)
 {
 	char line[LINE_MAX_BYTES];
-	int count = 0, rc = line_read(policy_directory, "related_cpus", line, sizeof(line));
+	ssize_t length = proc_line_read(policy_directory, "related_cpus", line, sizeof(line));
 	char *at = line, *end = line;
+	int count = 0;
 
-	if (rc < 0)
-		return rc;
+	if (length < 0)
+		return (int)length;
 	while (*(at += strspn(at, " "))) {
 		unsigned long cpu = strtoul(at, &end, 10);
 

@@ -1,38 +1,20 @@
 #include "spank/cpufreq/holder.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "spank/base/cleanup.h"
 #include "spank/base/proc.h"
 #include "spank/base/run_directory.h"
-
-static int boot_read(char boot[HOLDER_BOOT_MAX])
-{
-	cleanup_close int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	char text[HOLDER_BOOT_MAX] = "";
-
-	if (file < 0 || read(file, text, sizeof(text) - 1) < 0)
-		return -errno;
-	if (strcspn(text, "\n") != HOLDER_BOOT_MAX - 1)
-		return -EBADMSG;
-	memcpy(boot, text, HOLDER_BOOT_MAX);
-	return 0;
-}
 
 /* Returns 0, -ESRCH for a process that has ended (nobody may have waited for it yet), or -errno. */
 static int start_read(uint32_t process, uint64_t *ret_start)
 {
-	char path[32];
 	struct proc_stat stat;
-	int result;
+	int result = proc_stat_of((pid_t)process, &stat);
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/stat", process);
-	result = proc_stat_read(AT_FDCWD, path, &stat);
 	if (result < 0)
 		return result;
 	if (stat.start == UINT64_MAX)
@@ -44,7 +26,7 @@ static int start_read(uint32_t process, uint64_t *ret_start)
 int holder_init(uint32_t job_id, uint32_t step_id, struct holder *ret_holder)
 {
 	struct holder holder = {.job_id = job_id, .step_id = step_id, .process = (uint32_t)getpid()};
-	int result = boot_read(holder.boot);
+	int result = proc_boot_read(holder.boot);
 
 	if (!result)
 		result = start_read(holder.process, &holder.start);
@@ -55,9 +37,9 @@ int holder_init(uint32_t job_id, uint32_t step_id, struct holder *ret_holder)
 
 bool holder_is_of_this_boot(const struct holder *holder)
 {
-	char boot[HOLDER_BOOT_MAX];
+	char boot[PROC_BOOT_MAX];
 
-	return boot_read(boot) != 0 || strcmp(boot, holder->boot) == 0;
+	return proc_boot_read(boot) != 0 || strcmp(boot, holder->boot) == 0;
 }
 
 bool holder_is_alive(const struct holder *holder)

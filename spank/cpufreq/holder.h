@@ -8,7 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HOLDER_BOOT_MAX 37 /* a UUID with its NUL */
+#include "spank/base/proc.h"
+
 #define HOLDER_TEXT_MAX 40
 
 struct holder {
@@ -16,7 +17,7 @@ struct holder {
 	uint32_t step_id;
 	uint32_t process;
 	uint64_t start; /* clock ticks since boot, /proc/<pid>/stat */
-	char boot[HOLDER_BOOT_MAX];
+	char boot[PROC_BOOT_MAX];
 };
 
 /* This process, for a step. Returns 0 or -errno. */

@@ -3,6 +3,7 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/base/memory.h"
+#include "spank/base/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,15 +19,6 @@
 #define POWER_MARGIN 4
 #define SLACK_UJ     1000000
 #define STOPPED_NS   UINT64_C(10000000000)
-
-static void boot_id_read(char boot_id[ENERGY_BOOT_ID_MAX])
-{
-	cleanup_close int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	ssize_t length = file < 0 ? 0 : read(file, boot_id, ENERGY_BOOT_ID_MAX - 1);
-
-	boot_id[length > 0 ? length : 0] = '\0';
-	boot_id[strcspn(boot_id, "\n")] = '\0';
-}
 
 static struct energy_zone *zone_find(struct energy_snapshot *accumulator, const struct rapl_zone *zone)
 {
@@ -185,7 +177,7 @@ static void accumulator_load(int directory, struct energy_snapshot *ret_accumula
 	char boot_id[ENERGY_BOOT_ID_MAX];
 	json_auto_t *json = NULL;
 
-	boot_id_read(boot_id);
+	proc_boot_read(boot_id);
 	memset(ret_accumulator, 0, sizeof(*ret_accumulator));
 	if (files_read_json(directory, "energy", ENERGY_FILE_MAX, &json) == 0 &&
 	    energy_from_json(json, ret_accumulator) == 0 && strcmp(ret_accumulator->boot_id, boot_id) == 0 &&

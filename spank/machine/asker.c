@@ -20,25 +20,14 @@ bool asker_is_of_task(pid_t process, pid_t task)
 {
 	for (int level = 0; level < LEVELS_MAX && process > 1; level++) {
 		struct proc_stat stat;
-		char path[32];
 
-		snprintf(path, sizeof(path), "/proc/%d/stat", (int)process);
-		if (proc_stat_read(AT_FDCWD, path, &stat) || (level == 0 && (stat.state == 'Z' || stat.state == 'X')))
+		if (proc_stat_of(process, &stat) || (level == 0 && (stat.state == 'Z' || stat.state == 'X')))
 			return false;
 		if (process == task)
 			return true;
 		process = stat.parent;
 	}
 	return false;
-}
-
-static bool text_read(const char *path, char *text, size_t size)
-{
-	cleanup_close int file = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
-
-	text[length > 0 ? length : 0] = '\0';
-	return length > 0;
 }
 
 /* The name, in the first line, is the user's; it has no newline in it, the kernel sees to that. */
@@ -50,7 +39,7 @@ pid_t asker_process(pid_t thread, uid_t uid)
 	int process;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", (int)thread);
-	if (thread <= 1 || !text_read(path, text, sizeof(text)))
+	if (thread <= 1 || proc_text_read(AT_FDCWD, path, text, sizeof(text)) <= 0)
 		return 0;
 	group = strstr(text, "\nTgid:");
 	users = strstr(text, "\nUid:");

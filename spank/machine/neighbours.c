@@ -60,15 +60,6 @@ struct look {
 	hwloc_bitmap_t cpus;
 };
 
-static bool text_read(int directory, const char *path, char *text, size_t size)
-{
-	cleanup_close int file = openat(directory, path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = file < 0 ? -1 : read(file, text, size - 1);
-
-	text[length > 0 ? length : 0] = '\0';
-	return length > 0;
-}
-
 /* One that is ending has no namespace, and no children, any more. */
 static bool is_of_this_node(const struct look *look, const char *pid)
 {
@@ -92,7 +83,7 @@ static uint32_t stepd_job(const struct look *look, const char *pid, const char *
 	    !is_of_this_node(look, pid))
 		return NOT_A_STEPD;
 	snprintf(path, sizeof(path), "%.10s/cmdline", pid);
-	if (text_read(look->proc, path, title, sizeof(title)))
+	if (proc_text_read(look->proc, path, title, sizeof(title)) > 0)
 		(void)sscanf(title, STEPD ": [%" SCNu32, &job_id);
 	return job_id;
 }

@@ -1,6 +1,6 @@
 #include "spank/machine/processors.h"
 
-#include "spank/base/cleanup.h"
+#include "spank/base/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,18 +10,6 @@
 #include <string.h>
 
 #define CPU_DIRECTORY "/sys/devices/system/cpu"
-
-static int text_read(const char *path, char *buffer, size_t size)
-{
-	cleanup_close int file = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = file < 0 ? -1 : read(file, buffer, size - 1);
-
-	if (length < 0)
-		return -errno;
-	buffer[length] = '\0';
-	buffer[strcspn(buffer, "\n")] = '\0';
-	return 0;
-}
 
 static bool cpu_parse(const char **text, unsigned long *ret_cpu)
 {
@@ -62,7 +50,7 @@ bool processors_number(uint32_t cpu, const char *file, uint64_t *ret_number)
 	unsigned long long number;
 
 	snprintf(path, sizeof(path), CPU_DIRECTORY "/cpu%u/%s", cpu, file);
-	if (text_read(path, text, sizeof(text)) || text[0] < '0' || text[0] > '9')
+	if (proc_line_read(AT_FDCWD, path, text, sizeof(text)) < 0 || text[0] < '0' || text[0] > '9')
 		return false;
 	errno = 0;
 	number = strtoull(text, &end, 10);
@@ -84,15 +72,15 @@ bool processors_is_first_thread(uint32_t cpu)
 	char path[PATH_MAX], text[PROCESSORS_TEXT_MAX];
 
 	snprintf(path, sizeof(path), CPU_DIRECTORY "/cpu%u/topology/thread_siblings_list", cpu);
-	return text_read(path, text, sizeof(text)) || strtoul(text, NULL, 10) == cpu;
+	return proc_line_read(AT_FDCWD, path, text, sizeof(text)) < 0 || strtoul(text, NULL, 10) == cpu;
 }
 
 int processors_online(struct processors *ret_processors)
 {
 	char text[PROCESSORS_TEXT_MAX];
-	int result = text_read(CPU_DIRECTORY "/online", text, sizeof(text));
+	ssize_t length = proc_line_read(AT_FDCWD, CPU_DIRECTORY "/online", text, sizeof(text));
 
-	return result ? result : processors_parse(text, ret_processors);
+	return length < 0 ? (int)length : processors_parse(text, ret_processors);
 }
 
 static struct package *package_of(struct packages *packages, int32_t id, int32_t die)

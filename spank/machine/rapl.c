@@ -1,11 +1,13 @@
 #include "spank/machine/rapl.h"
 
-#include "spank/base/cleanup.h"
+#include "spank/base/proc.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <powercap/powercap-rapl.h>
 #include <powercap/powercap-sysfs.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define INSTANCES_MAX    64
@@ -112,20 +114,6 @@ static void zone_describe(struct rapl *rapl, uint32_t instance, enum rapl_kind k
 	rapl->zone[rapl->zone_count++] = zone;
 }
 
-static bool name_read(uint32_t instance, char name[RAPL_NAME_MAX])
-{
-	char path[64];
-	cleanup_close int file = -1;
-	ssize_t length;
-
-	snprintf(path, sizeof(path), "/sys/class/powercap/intel-rapl/intel-rapl:%u/name", instance);
-	file = open(path, O_RDONLY | O_CLOEXEC);
-	length = file < 0 ? -1 : read(file, name, RAPL_NAME_MAX - 1);
-	name[length > 0 ? length : 0] = '\0';
-	name[strcspn(name, "\n")] = '\0';
-	return length > 0;
-}
-
 /*
  * The kernel's instance 10 is libpowercap's 16: it writes the number in hexadecimal (0.6, and still in 2024). Whatever
  * a later one does, the one whose name is the instance's is meant. It counts instances up to the first that is missing,
@@ -133,10 +121,11 @@ static bool name_read(uint32_t instance, char name[RAPL_NAME_MAX])
  */
 static bool library_instance(uint32_t instance, uint32_t *ret_id)
 {
-	char name[RAPL_NAME_MAX], decimal[16];
+	char path[64], name[RAPL_NAME_MAX], decimal[16];
 	uint32_t ids[2] = {instance, 0};
 
-	if (!name_read(instance, name))
+	snprintf(path, sizeof(path), "/sys/class/powercap/intel-rapl/intel-rapl:%u/name", instance);
+	if (proc_line_read(AT_FDCWD, path, name, sizeof(name)) <= 0)
 		return false;
 	snprintf(decimal, sizeof(decimal), "%u", instance);
 	ids[1] = (uint32_t)strtoul(decimal, NULL, 16);

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "spank/base/cleanup.h"
+#include "spank/base/proc.h"
 
 #define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
 #define MASK_CPUS    16384 /* twice what Linux can be built for */
@@ -66,14 +66,10 @@ static hwloc_topology_t load_machine(void)
 /* <directory>/topology-<boot id>.xml, or "" where there is no boot id. */
 static void copy_path(const char *directory, char *path, size_t size)
 {
-	cleanup_fclose FILE *stream = fopen("/proc/sys/kernel/random/boot_id", "re");
-	char boot[40] = "";
+	char boot[PROC_BOOT_MAX];
 
-	path[0] = '\0';
-	if (!directory[0] || !stream || !fgets(boot, sizeof(boot), stream))
-		return;
-	boot[strspn(boot, "0123456789abcdef-")] = '\0';
-	if (snprintf(path, size, "%s/topology-%s.xml", directory, boot) >= (int)size)
+	if (!directory[0] || proc_boot_read(boot) ||
+	    snprintf(path, size, "%s/topology-%s.xml", directory, boot) >= (int)size)
 		path[0] = '\0';
 }
 

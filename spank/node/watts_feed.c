@@ -4,7 +4,6 @@
 #include "spank/machine/processors.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,11 +59,9 @@ const struct watts *watts_feed_sums(const struct watts_feed *feed)
 /* The pid is the rank's claim: at worst the package of another process is taken for its own. */
 static int32_t package_of(uint32_t pid, bool *ret_stopped)
 {
-	char path[32];
 	struct proc_stat stat;
 
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	if (proc_stat_read(AT_FDCWD, path, &stat))
+	if (proc_stat_of((pid_t)pid, &stat))
 		return -1;
 	*ret_stopped = stat.state == 'T';
 	return stat.cpu < 0 ? -1 : processors_package((uint32_t)stat.cpu);

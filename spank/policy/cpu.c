@@ -7,13 +7,12 @@
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <x86intrin.h>
 
-#include "spank/base/cleanup.h"
+#include "spank/base/proc.h"
 
 #define CLOCKSOURCE     "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #define UMWAIT_CONTROL  "/sys/devices/system/cpu/umwait_control/"
@@ -33,24 +32,12 @@ static bool has_bit(unsigned leaf, char which, unsigned bit)
 	return (which == 'c' ? ecx : edx) >> bit & 1;
 }
 
-/* The first line of a file of root's. */
-static bool line_read(const char *path, char *line, size_t size)
-{
-	cleanup_close int file = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = file < 0 ? -1 : read(file, line, size - 1);
-
-	if (length <= 0)
-		return false;
-	line[length] = '\0';
-	line[strcspn(line, "\n")] = '\0';
-	return true;
-}
-
 static bool tsc_is_fit(void)
 {
 	char name[32];
 
-	return has_bit(0x80000007, 'd', 8) && line_read(CLOCKSOURCE, name, sizeof(name)) && strcmp(name, "tsc") == 0;
+	return has_bit(0x80000007, 'd', 8) && proc_line_read(AT_FDCWD, CLOCKSOURCE, name, sizeof(name)) > 0 &&
+	       strcmp(name, "tsc") == 0;
 }
 
 /* One instant by both clocks. The kernel's was read at some moment of width ticks, tsc is their middle. */
@@ -98,7 +85,7 @@ static uint64_t umwait_number(const char *path, uint64_t otherwise)
 	char text[32], *end;
 	uint64_t number;
 
-	if (!line_read(path, text, sizeof(text)))
+	if (proc_line_read(AT_FDCWD, path, text, sizeof(text)) <= 0)
 		return otherwise;
 	number = strtoull(text, &end, 10);
 	return end == text || *end ? otherwise : number;

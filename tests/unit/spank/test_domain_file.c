@@ -187,7 +187,7 @@ static void test_longest(void)
 	char text[DOMAIN_FILE_SIZE];
 
 	hold.holder = (struct holder){UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX, ""};
-	memset(hold.holder.boot, 'x', HOLDER_BOOT_MAX - 1);
+	memset(hold.holder.boot, 'x', PROC_BOOT_MAX - 1);
 	memset(change->driver, 'd', CPUFREQ_TEXT_MAX - 1);
 	memset(change->governor, 'g', CPUFREQ_TEXT_MAX - 1);
 	change->owner = (struct cpufreq_owner){UINT32_MAX - 1, UINT32_MAX - 1, 07777};
