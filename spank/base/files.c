@@ -8,8 +8,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+
+#define LOCK_PAUSE_NS 1000000 /* a millisecond */
 
 bool files_name_ok(const char *name)
 {
@@ -218,4 +221,23 @@ int files_write_json(int directory, const char *name, mode_t mode, const json_t 
 	cleanup_free char *text = memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15));
 
 	return text ? files_write(directory, name, mode, text, strlen(text), durable) : -ENOMEM;
+}
+
+int files_lock(int file, unsigned most_ms)
+{
+	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
+
+	for (unsigned i = 0; i < most_ms; i++) {
+		if (flock(file, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		nanosleep(&pause, NULL);
+	}
+	return -EBUSY;
+}
+
+void files_unlock(int file)
+{
+	flock(file, LOCK_UN);
 }

@@ -59,12 +59,26 @@ bool files_is_bad(int result);
 /* Writes a JSON value; see files_write. */
 int files_write_json(int directory, const char *name, mode_t mode, const json_t *json, bool durable);
 
+/*
+ * Takes the lock (flock) of an open file or directory, trying for so long. Returns 0, -EBUSY (another holds it) or
+ * -errno. The unlocking is said, not left to close: a child that was forked meanwhile holds the description too.
+ */
+int files_lock(int file, unsigned most_ms);
+void files_unlock(int file);
+
+#define SECOND_NS UINT64_C(1000000000)
+
+static inline struct timespec clock_timespec(uint64_t ns)
+{
+	return (struct timespec){.tv_sec = (time_t)(ns / SECOND_NS), .tv_nsec = (long)(ns % SECOND_NS)};
+}
+
 static inline uint64_t clock_monotonic_ns(void)
 {
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
 /* Seconds since the epoch. */

@@ -9,15 +9,14 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
+#include "spank/base/files.h"
 #include "spank/base/memory_file.h"
 
-#define SECOND_NS UINT64_C(1000000000)
-#define WAITERS   8 /* that an answer wakes: more have no business there, and look again by themselves */
+#define WAITERS 8 /* that an answer wakes: more have no business there, and look again by themselves */
 
 static size_t page_size(uint32_t cpus)
 {
@@ -105,7 +104,7 @@ void board_reply(const struct board *board, uint32_t cpu, uint64_t reply)
 
 void board_wait(const struct board *board, uint64_t most_ns)
 {
-	const struct timespec most = {(time_t)(most_ns / SECOND_NS), (long)(most_ns % SECOND_NS)};
+	const struct timespec most = clock_timespec(most_ns);
 
 	futex(&board->page->bell, FUTEX_WAIT, 0, &most);
 }

@@ -19,7 +19,6 @@
 #include "spank/base/thread.h"
 
 #define MS_NS       UINT64_C(1000000)
-#define SECOND_NS   (1000 * MS_NS)
 #define IDLE_NS     (250 * MS_NS) /* a ring can be taken away from us: who maps the bell may requeue its waiters */
 #define LOOKS_MOST  16            /* at once; else one each millisecond */
 #define SLOWS_MOST  (20 * (int64_t)MS_NS)
@@ -61,7 +60,7 @@ static bool futex_await(const uint32_t *word, uint32_t value, uint64_t deadline_
 {
 	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
 		uint64_t now_ns = clock_monotonic_ns(), left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-		const struct timespec left = {(time_t)(left_ns / SECOND_NS), (long)(left_ns % SECOND_NS)};
+		const struct timespec left = clock_timespec(left_ns);
 
 		if (left_ns == 0)
 			return false;

@@ -5,16 +5,11 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
-#include <time.h>
 
 #include "spank/base/cleanup.h"
-#include "spank/base/files.h"
 
-#define SUM_SIZE     10 /* a space, eight digits, a newline: at the file's end */
-#define LOCK_WAITS   2000
-#define LOCK_WAIT_NS 1000000
-#define NO_WORD      "-"
+#define SUM_SIZE 10 /* a space, eight digits, a newline: at the file's end */
+#define NO_WORD  "-"
 
 /* A version; the holder; what was found; what is written. */
 #define FORMAT                                                                                           \
@@ -136,33 +131,16 @@ int domain_file_parse(const char text[DOMAIN_FILE_SIZE], struct domain_hold *ret
 	return 0;
 }
 
-int domain_file_lock(int file)
-{
-	for (int i = 0; i < LOCK_WAITS; i++) {
-		if (flock(file, LOCK_EX | LOCK_NB) == 0)
-			return 0;
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		nanosleep(&(struct timespec){0, LOCK_WAIT_NS}, NULL);
-	}
-	return -EBUSY;
-}
-
-void domain_file_unlock(int file)
-{
-	flock(file, LOCK_UN);
-}
-
 int domain_file_lock_own(int file, const char text[DOMAIN_FILE_SIZE])
 {
 	char now[DOMAIN_FILE_SIZE];
-	int result = domain_file_lock(file);
+	int result = files_lock(file, DOMAIN_FILE_WAIT_MS);
 
 	if (result)
 		return result;
 	if (pread(file, now, sizeof(now), 0) == (ssize_t)sizeof(now) && memcmp(now, text, sizeof(now)) == 0)
 		return 0;
-	domain_file_unlock(file);
+	files_unlock(file);
 	return -ESTALE;
 }
 
@@ -198,14 +176,14 @@ static int file_make(int directory, const char *name)
 {
 	const struct domain_hold hold = {.held = false};
 	char text[DOMAIN_FILE_SIZE];
-	int result = domain_file_lock(directory);
+	int result = files_lock(directory, DOMAIN_FILE_WAIT_MS);
 
 	if (result)
 		return result;
 	domain_file_print(&hold, text);
 	if (faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		result = files_write(directory, name, 0600, text, sizeof(text), true);
-	domain_file_unlock(directory);
+	files_unlock(directory);
 	return result;
 }
 

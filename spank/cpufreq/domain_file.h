@@ -9,11 +9,13 @@
 #define MPIWAIT_SPANK_CPUFREQ_DOMAIN_FILE_H
 
 #include "spank/base/error.h"
+#include "spank/base/files.h"
 #include "spank/cpufreq/domain.h"
 #include "spank/cpufreq/holder.h"
 
 #define DOMAIN_FILE_DIRECTORY "cpufreq"
 #define DOMAIN_FILE_SIZE      512
+#define DOMAIN_FILE_WAIT_MS   2000 /* for its lock, at most */
 
 /* What is changed, and back to what. */
 struct domain_change {
@@ -43,11 +45,10 @@ int domain_file_parse(const char text[DOMAIN_FILE_SIZE], struct domain_hold *ret
  */
 int domain_file_open(int node_directory, uint32_t policy, bool make, struct error *error);
 
-/* Takes the lock of any file of ours, waiting for two seconds at most. Returns 0, -EBUSY or -errno. */
-int domain_file_lock(int file);
-void domain_file_unlock(int file);
-
-/* The same, if the file is what was written: else it is another's by now, and is not locked. -ESTALE. */
+/*
+ * Takes the file's lock (files_lock) if it is what was written. Returns 0, -ESTALE (it is another's by now, and not
+ * locked), -EBUSY or -errno.
+ */
 int domain_file_lock_own(int file, const char text[DOMAIN_FILE_SIZE]);
 
 /* Reads it. Returns 0, -EBADMSG or -errno. */

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
@@ -23,7 +21,6 @@
 #include "spank/record/parts/grant.h"
 
 #define TASKS_MAX 1024
-#define SECOND_NS UINT64_C(1000000000)
 #define BEGIN_NS  (10 * SECOND_NS)
 
 /* What a task's child reads on the shared page. */

@@ -47,12 +47,12 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
 	struct loan loan = {.policy = policy, .value = -1, .hold = {.held = true, .holder = *holder}};
 	struct error why = {""};
 	cleanup_close int file = domain_file_open(node_directory, policy, true, &why);
-	int result = file < 0 ? file : domain_file_lock(file);
+	int result = file < 0 ? file : files_lock(file, DOMAIN_FILE_WAIT_MS);
 
 	loan.file = file;
 	if (!result) {
 		result = take_locked(&loan, &why);
-		domain_file_unlock(file);
+		files_unlock(file);
 	}
 	if (result)
 		return error_set(error, result, "cpufreq/policy%" PRIu32 ": %s; not taken", policy,
@@ -112,7 +112,7 @@ int loan_note(struct loan *loan, const struct domain_use *use, const struct cpuf
 	hold.change = (struct domain_change){.use = *use, .gives = user != NULL, .user = user ? user->uid : 0};
 	if (!result) {
 		result = note_locked(loan, &hold, &why);
-		domain_file_unlock(loan->file);
+		files_unlock(loan->file);
 	}
 	return result ? error_set(error, result, "policy%" PRIu32 "/%s: %s; not changed", loan->policy,
 	                          cpufreq_file_name(use->file), why.text[0] ? why.text : "another has it now")
@@ -160,7 +160,7 @@ int loan_apply(const struct loan *loan, const struct cpufreq_owner *user)
 		result = cpufreq_set_owner(loan->value, user);
 		point_pass("changed");
 	}
-	domain_file_unlock(loan->file);
+	files_unlock(loan->file);
 	return result;
 }
 
@@ -176,7 +176,7 @@ int loan_set(const struct loan *loan, uint32_t khz)
 	if (result)
 		return result;
 	result = frequency_set(loan, khz);
-	domain_file_unlock(loan->file);
+	files_unlock(loan->file);
 	return result;
 }
 
@@ -184,7 +184,7 @@ bool loan_holds(const struct loan *loan)
 {
 	if (loan->file < 0 || domain_file_lock_own(loan->file, loan->text))
 		return false;
-	domain_file_unlock(loan->file);
+	files_unlock(loan->file);
 	return true;
 }
 

@@ -273,7 +273,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 	int result = file < 0 ? file : domain_file_read(file, &hold, NULL);
 
 	if (file >= 0 && (result || is_to_undo(pass, &hold))) {
-		result = domain_file_lock(file);
+		result = files_lock(file, DOMAIN_FILE_WAIT_MS);
 		if (!result)
 			result = domain_file_read(file, &hold, &error);
 	}

@@ -7,13 +7,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
-#define LOCK_TRIES    100
-#define LOCK_PAUSE_NS 20000000
+#define LOCK_WAIT_MS 2000
 
 /* Real processors exceed the power that their constraints name for moments; a counter that began anew by far more. */
 #define POWER_MARGIN 4
@@ -187,23 +184,6 @@ static void accumulator_load(int directory, struct energy_snapshot *ret_accumula
 	memcpy(ret_accumulator->boot_id, boot_id, sizeof(boot_id));
 }
 
-static int lock_take(int directory)
-{
-	const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
-	cleanup_close int lock = openat(directory, "energy.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-	if (lock < 0)
-		return -errno;
-	for (int i = 0; i < LOCK_TRIES; i++) {
-		if (flock(lock, LOCK_EX | LOCK_NB) == 0)
-			return take_descriptor(&lock);
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		nanosleep(&pause, NULL);
-	}
-	return -EBUSY;
-}
-
 static int accumulator_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
                               struct energy_snapshot *ret_snapshot)
 {
@@ -234,14 +214,13 @@ int energy_update(int directory, const struct rapl *rapl, struct energy_memory *
                   struct energy_snapshot *ret_snapshot, struct error *error)
 {
 	struct energy_snapshot snapshot;
-	cleanup_close int lock = lock_take(directory);
-	int result;
+	cleanup_close int lock = openat(directory, "energy.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int result = lock < 0 ? -errno : files_lock(lock, LOCK_WAIT_MS);
 
-	if (lock < 0)
-		return error_set(error, lock, "lock of the energy accumulator: %s", strerror(-lock));
+	if (result)
+		return error_set(error, result, "lock of the energy accumulator: %s", strerror(-result));
 	result = accumulator_update(directory, rapl, memory, &snapshot);
-	/* said, not left to close: a child forked meanwhile still holds the description until its exec */
-	flock(lock, LOCK_UN);
+	files_unlock(lock);
 	if (result)
 		return error_set(error, result, "energy counters: %s", strerror(-result));
 	*ret_snapshot = snapshot;

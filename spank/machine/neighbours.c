@@ -21,8 +21,7 @@
 #define THREADS_MAX   16384 /* of other jobs, looked at in one go */
 #define LEVELS_MAX    32
 #define CPUS_MAX      16384
-#define NS_IN_S       UINT64_C(1000000000)
-#define LOOK_EVERY_NS NS_IN_S
+#define LOOK_EVERY_NS SECOND_NS
 #define LOOK_PART     20 /* of the time, at most, is spent looking */
 #define STEPD         "slurmstepd"
 #define NOT_A_STEPD   UINT32_MAX
@@ -121,12 +120,9 @@ static int process_compare(const void *left, const void *right)
 
 static bool processes_read(struct look *look, struct processes *processes)
 {
-	int copy = openat(look->proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup_closedir DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+	cleanup_closedir DIR *entries = files_entries(look->proc);
 	const struct dirent *entry;
 
-	if (!entries && copy >= 0)
-		close(copy);
 	while (entries && !*look->ends && (entry = readdir(entries)))
 		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && !process_add(look, processes, entry->d_name))
 			return false;
@@ -275,10 +271,8 @@ static uint64_t look_again(struct neighbours *neighbours)
 /* With the mutex held. */
 static void pause_for(struct neighbours *neighbours, uint64_t pause_ns)
 {
-	struct timespec until;
+	const struct timespec until = clock_timespec(clock_monotonic_ns() + pause_ns);
 
-	pause_ns += clock_monotonic_ns();
-	until = (struct timespec){.tv_sec = (time_t)(pause_ns / NS_IN_S), .tv_nsec = (long)(pause_ns % NS_IN_S)};
 	while (!neighbours->ends && pthread_cond_timedwait(&neighbours->asked, &neighbours->mutex, &until) == 0)
 		;
 }

@@ -13,7 +13,6 @@
 #include <pthread.h>
 #include <string.h>
 
-#define SECOND_NS         UINT64_C(1000000000)
 #define INTERVAL_NS       (10 * SECOND_NS)
 #define INTERVAL_LEAST_NS (SECOND_NS / 10)
 
@@ -133,10 +132,7 @@ static uint64_t interval_ns(const struct sampler *sampler)
 /* Returns whether it was told to stop before the time was up. */
 static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
 {
-	const struct timespec deadline = {
-	        .tv_sec = (time_t)(deadline_ns / SECOND_NS),
-	        .tv_nsec = (long)(deadline_ns % SECOND_NS),
-	};
+	const struct timespec deadline = clock_timespec(deadline_ns);
 	bool stop;
 
 	pthread_mutex_lock(&sampler->mutex);

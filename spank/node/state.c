@@ -8,13 +8,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #define JOB_FILE_MAX (256 * 1024)
 #define ABANDONED_S  (30 * 24 * 3600)
-#define LOCK_TRIES   10000
-#define LOCK_WAIT_NS 1000000
+#define LOCK_WAIT_MS 10000 /* no step waits longer for what it can do without */
 
 void state_job_init(uint32_t job_id, struct state_job *ret_job)
 {
@@ -51,12 +49,9 @@ static int job_store(int directory, const struct state_job *job)
 
 static void directory_empty(int directory)
 {
-	int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup_closedir DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+	cleanup_closedir DIR *entries = files_entries(directory);
 	const struct dirent *entry;
 
-	if (!entries && copy >= 0)
-		close(copy);
 	while (entries && (entry = readdir(entries)))
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			unlinkat(directory, entry->d_name, 0);
@@ -86,12 +81,9 @@ void state_job_remove(const struct state_place *place, uint32_t job_id)
 /* Only what no job can still use: nothing was written there for a month, and every sampler writes each few seconds. */
 static void sweep_abandoned(int node)
 {
-	int copy = openat(node, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup_closedir DIR *entries = copy < 0 ? NULL : fdopendir(copy);
+	cleanup_closedir DIR *entries = files_entries(node);
 	const struct dirent *entry;
 
-	if (!entries && copy >= 0)
-		close(copy);
 	while (entries && (entry = readdir(entries))) {
 		struct stat status;
 
@@ -174,19 +166,6 @@ static int job_begin(const struct state_place *place, int directory, const struc
 	return job_store(directory, job);
 }
 
-/* Others of the job's stepds may be at it; ten seconds at most, as no step waits longer for what it can do without. */
-static int job_lock(int directory)
-{
-	for (int i = 0; i < LOCK_TRIES; i++) {
-		if (flock(directory, LOCK_EX | LOCK_NB) == 0)
-			return 0;
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		nanosleep(&(struct timespec){0, LOCK_WAIT_NS}, NULL);
-	}
-	return -EBUSY;
-}
-
 int state_job_begin(const struct state_place *place, const struct state_job *facts, bool anew, struct error *error)
 {
 	cleanup_close int directory = state_make_job(place, facts->job_id, 0700);
@@ -196,10 +175,10 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 		return error_set(error, directory, "\"%s/%s/%" PRIu32 "\": %s", place->root, place->node, facts->job_id,
 		                 strerror(-directory));
 	/* stepds of one job begin at the same time */
-	result = job_lock(directory);
+	result = files_lock(directory, LOCK_WAIT_MS);
 	if (result)
 		return error_set(error, result, "lock of job %" PRIu32 ": %s", facts->job_id, strerror(-result));
 	result = job_begin(place, directory, facts, anew);
-	flock(directory, LOCK_UN);
+	files_unlock(directory);
 	return result ? error_set(error, result, "state of job %" PRIu32 ": %s", facts->job_id, strerror(-result)) : 0;
 }

@@ -11,8 +11,9 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "spank/base/files.h"
 
 #define SEGMENT_HERE      3
 #define DESCRIPTORS       65536 /* closed one by one where the kernel has no close_range */
@@ -21,19 +22,10 @@
 #define DYING_NS          UINT64_C(100000000)
 #define NOT_DROPPED       126
 #define NOT_CLOSED        125
-#define SECOND_NS         UINT64_C(1000000000)
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
 #endif
-
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
 
 /*
  * The child of a process with several threads: from here to exec nothing but system calls. The raw ones, because
@@ -133,10 +125,10 @@ static bool child_look(pid_t child, int *ret_status)
 static bool child_wait(pid_t child, uint64_t most_ns, int *ret_status)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_EVERY_NS};
-	uint64_t end_ns = now_ns() + most_ns;
+	uint64_t end_ns = clock_monotonic_ns() + most_ns;
 
 	while (!child_look(child, ret_status)) {
-		if (now_ns() >= end_ns)
+		if (clock_monotonic_ns() >= end_ns)
 			return false;
 		nanosleep(&pause, NULL);
 	}

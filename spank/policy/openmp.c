@@ -2,7 +2,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "spank/base/files.h"
 
 #define BOUND_NS   UINT64_C(1000000) /* waking a worker takes 40 to 120 us: beyond this, that is little */
 #define SPINS_MOST UINT64_C(300000)  /* GNU's own default */
@@ -116,14 +117,6 @@ static inline void relax(void)
 #endif
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* As libgomp waits: a load and a pause. The quickest piece is the one that nothing disturbed. */
 uint64_t openmp_spins_measure(void)
 {
@@ -131,11 +124,11 @@ uint64_t openmp_spins_measure(void)
 	int word = 0;
 
 	for (unsigned piece = 0; piece < PIECES; piece++) {
-		uint64_t began_ns = now_ns(), took_ns;
+		uint64_t began_ns = clock_monotonic_ns(), took_ns;
 
 		for (unsigned i = 0; i < TURNS && __atomic_load_n(&word, __ATOMIC_RELAXED) == 0; i++)
 			relax();
-		took_ns = now_ns() - began_ns;
+		took_ns = clock_monotonic_ns() - began_ns;
 		if (took_ns < least_ns)
 			least_ns = took_ns;
 	}

@@ -200,7 +200,7 @@ static int lock_try(struct spool *spool, struct job_files *collection)
 int job_files_lock(struct spool *spool, struct job_files *collection, unsigned wait_s)
 {
 	const struct timespec pause = {.tv_nsec = 100000000};
-	uint64_t deadline_ns = clock_monotonic_ns() + wait_s * UINT64_C(1000000000);
+	uint64_t deadline_ns = clock_monotonic_ns() + wait_s * SECOND_NS;
 	int result = lock_try(spool, collection);
 
 	while (result == -EAGAIN || (result == -EBUSY && clock_monotonic_ns() < deadline_ns)) {

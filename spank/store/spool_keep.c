@@ -79,7 +79,7 @@ static int slot_try(struct spool *spool, unsigned number)
 
 int spool_slot_take(struct spool *spool, unsigned wait_s)
 {
-	uint64_t deadline_ns = clock_monotonic_ns() + wait_s * UINT64_C(1000000000);
+	uint64_t deadline_ns = clock_monotonic_ns() + wait_s * SECOND_NS;
 
 	for (;;) {
 		unsigned first = random_number();

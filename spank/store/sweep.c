@@ -174,7 +174,7 @@ static int sweep_once(const struct writer_config *config, struct spool *spool, s
 
 int writer_sweep(const struct writer_config *config, struct error *error)
 {
-	uint64_t deadline_ns = clock_monotonic_ns() + (config->at_once ? config->flush_s : 0) * UINT64_C(1000000000);
+	uint64_t deadline_ns = clock_monotonic_ns() + (config->at_once ? config->flush_s : 0) * SECOND_NS;
 	struct spool spool;
 	int result = spool_open(config->site, config->outbox, &spool, error);
 

@@ -226,11 +226,11 @@ static void test_files(void)
 	CHECK(domain_file_write(file, &hold, text) == 0 && domain_file_lock_own(file, text) == 0);
 	CHECK(domain_file_read(file, &got, NULL) == 0 && memcmp(&got, &hold, sizeof(got)) == 0);
 	other = domain_file_open(directory, 0, true, NULL);
-	CHECK(other >= 0 && domain_file_lock(other) == -EBUSY);
-	domain_file_unlock(file);
-	CHECK(domain_file_lock(other) == 0 && domain_file_write(other, NULL, NULL) == 0);
-	domain_file_unlock(other);
-	CHECK(domain_file_lock_own(file, text) == -ESTALE && domain_file_lock(other) == 0);
+	CHECK(other >= 0 && files_lock(other, DOMAIN_FILE_WAIT_MS) == -EBUSY);
+	files_unlock(file);
+	CHECK(files_lock(other, DOMAIN_FILE_WAIT_MS) == 0 && domain_file_write(other, NULL, NULL) == 0);
+	files_unlock(other);
+	CHECK(domain_file_lock_own(file, text) == -ESTALE && files_lock(other, DOMAIN_FILE_WAIT_MS) == 0);
 	close(other);
 	close(file);
 	close(directory);
