@@ -233,7 +233,7 @@ int allotment_take(struct allotment *allotment, const struct allotment_rules *ru
 {
 	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
 	cleanup_close int node = cpus < 0 ? cpus : state_open_node(&rules->place);
-	hwloc_bitmap_t domain = hwloc_bitmap_alloc();
+	cleanup_bitmap hwloc_bitmap_t domain = hwloc_bitmap_alloc();
 	struct holder holder;
 	int rc = node < 0 ? node : holder_init(rules->job_id, rules->step_id, &holder);
 
@@ -246,7 +246,6 @@ int allotment_take(struct allotment *allotment, const struct allotment_rules *ru
 		if (domain_of(allotment, i, domain))
 			rc = holdings_take(&allotment->holdings, node, &holder, (uint32_t)allotment->cpu[i].domain,
 			                   domain, error);
-	hwloc_bitmap_free(domain);
 	if (cpus < 0)
 		allotment->none = "no cpufreq";
 	else if (rc)

@@ -290,19 +290,15 @@ int grant_prepare(const struct grant_config *config, struct grant **ret_grant, s
 
 int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error *error)
 {
-	hwloc_bitmap_t affinity;
-	int rc;
+	cleanup_bitmap hwloc_bitmap_t affinity = hwloc_bitmap_alloc();
+	int rc = affinity ? topology_get_affinity(pid, affinity) : -ENOMEM;
 
 	if (local_task >= grant->config.local_tasks || grant->task[local_task].pid)
 		return error_set(error, -EINVAL, "no grant: task %u is not one of %u", local_task,
 		                 grant->config.local_tasks);
-	affinity = hwloc_bitmap_alloc();
-	rc = affinity ? topology_get_affinity(pid, affinity) : -ENOMEM;
-	if (rc == 0)
-		allotment_add_task(&grant->allotment, local_task, affinity);
-	hwloc_bitmap_free(affinity);
 	if (rc < 0)
 		return error_set(error, rc, "no grant: affinity of task %u: %s", local_task, strerror(-rc));
+	allotment_add_task(&grant->allotment, local_task, affinity);
 	grant->task[local_task].pid = pid;
 	if (++grant->tasks_seen < grant->config.local_tasks)
 		return 0;

@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +10,10 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/proc.h"
+#include "spank/machine/topology.h"
 
 #define LEVELS_MAX  32
 #define THREADS_MAX 1024
-#define CPUS_MAX    16384
 
 bool asker_is_of_task(pid_t process, pid_t task)
 {
@@ -76,20 +75,10 @@ static bool others_run(DIR *tasks, pid_t self, hwloc_const_bitmap_t domain)
 
 static bool is_within(pid_t thread, hwloc_const_bitmap_t core)
 {
-	size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
-	cleanup_free cpu_set_t *mask = calloc(1, size);
-	int allowed = 0;
+	cleanup_bitmap hwloc_bitmap_t affinity = hwloc_bitmap_alloc();
 
-	if (!mask || sched_getaffinity(thread, size, mask) < 0)
-		return false;
-	for (unsigned cpu = 0; cpu < CPUS_MAX; cpu++) {
-		if (!CPU_ISSET_S(cpu, size, mask))
-			continue;
-		if (!hwloc_bitmap_isset(core, cpu))
-			return false;
-		allowed++;
-	}
-	return allowed > 0;
+	return affinity && topology_get_affinity(thread, affinity) == 0 && !hwloc_bitmap_iszero(affinity) &&
+	       hwloc_bitmap_isincluded(affinity, core);
 }
 
 bool asker_has_core(pid_t process, pid_t thread, hwloc_const_bitmap_t core, hwloc_const_bitmap_t domain)

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +15,11 @@
 #include "spank/base/files.h"
 #include "spank/base/proc.h"
 #include "spank/base/thread.h"
+#include "spank/machine/topology.h"
 
 #define PROCESSES_MAX 32768
 #define THREADS_MAX   16384 /* of other jobs, looked at in one go */
 #define LEVELS_MAX    32
-#define CPUS_MAX      16384
 #define LOOK_EVERY_NS SECOND_NS
 #define LOOK_PART     20 /* of the time, at most, is spent looking */
 #define STEPD         "slurmstepd"
@@ -52,8 +51,8 @@ struct look {
 	int proc;
 	uint32_t job_id;
 	ino_t node; /* the UTS namespace of this slurmd's: several of them may be on one host */
-	cpu_set_t *mask, *everywhere;
-	size_t mask_size;
+	hwloc_bitmap_t mask;
+	hwloc_const_bitmap_t everywhere;
 	unsigned threads;
 	const _Atomic bool *ends; /* it is not waited for */
 	hwloc_bitmap_t cpus;
@@ -155,14 +154,7 @@ static bool is_of_another_job(const struct look *look, const struct processes *p
 /* Only what this process may run on besides tells whether Slurm, or somebody else, has bound it. */
 static bool mask_read(struct look *look, pid_t thread)
 {
-	CPU_ZERO_S(look->mask_size, look->mask);
-	if (sched_getaffinity(thread, look->mask_size, look->mask) < 0)
-		return false;
-	for (unsigned cpu = 0; cpu < CPUS_MAX; cpu++)
-		if (CPU_ISSET_S(cpu, look->mask_size, look->everywhere) &&
-		    !CPU_ISSET_S(cpu, look->mask_size, look->mask))
-			return true;
-	return false;
+	return topology_get_affinity(thread, look->mask) == 0 && !hwloc_bitmap_isincluded(look->everywhere, look->mask);
 }
 
 /* root: a process of root's that sleeps is Slurm's own, as the extern step's is. */
@@ -175,9 +167,7 @@ static void thread_add(struct look *look, int tasks, const char *name, bool root
 	if (proc_stat_read(tasks, path, &stat) || strchr("TtZXx", stat.state) || (root && stat.state != 'R'))
 		return;
 	if (mask_read(look, atoi(name))) {
-		for (unsigned i = 0; i < CPUS_MAX; i++)
-			if (CPU_ISSET_S(i, look->mask_size, look->mask))
-				hwloc_bitmap_set(look->cpus, i);
+		hwloc_bitmap_or(look->cpus, look->cpus, look->mask);
 		return;
 	}
 	if (stat.state == 'R' && stat.cpu >= 0)
@@ -228,25 +218,22 @@ static void look_around(struct look *look)
 /* Into cpus, which is all of them where it cannot be told. */
 static void look_at(const struct neighbours *neighbours, hwloc_bitmap_t cpus)
 {
-	size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
-	cleanup_free cpu_set_t *mask = calloc(1, size), *everywhere = calloc(1, size);
+	cleanup_bitmap hwloc_bitmap_t everywhere = hwloc_bitmap_alloc(), mask = NULL;
 	cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct look look = {.proc = proc,
-	                    .job_id = neighbours->job_id,
-	                    .mask = mask,
-	                    .everywhere = everywhere,
-	                    .mask_size = size,
-	                    .ends = &neighbours->ends,
-	                    .cpus = cpus};
+	struct look look = {.proc = proc, .job_id = neighbours->job_id, .ends = &neighbours->ends, .cpus = cpus};
 	struct stat status;
 
 	hwloc_bitmap_zero(cpus);
-	if (proc < 0 || !mask || !everywhere || stat("/proc/self/ns/uts", &status) ||
-	    sched_getaffinity(1, size, everywhere) < 0) {
+	if (proc >= 0 && everywhere && stat("/proc/self/ns/uts", &status) == 0 &&
+	    topology_get_affinity(1, everywhere) == 0)
+		mask = hwloc_bitmap_dup(everywhere); /* as large, so that no other one needs memory */
+	if (!mask) {
 		hwloc_bitmap_fill(cpus);
 		return;
 	}
 	look.node = status.st_ino;
+	look.mask = mask;
+	look.everywhere = everywhere;
 	look_around(&look);
 }
 
@@ -254,7 +241,7 @@ static void look_at(const struct neighbours *neighbours, hwloc_bitmap_t cpus)
 static uint64_t look_again(struct neighbours *neighbours)
 {
 	uint64_t began_ns = clock_monotonic_ns();
-	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
 	if (cpus)
 		look_at(neighbours, cpus);
@@ -264,7 +251,6 @@ static uint64_t look_again(struct neighbours *neighbours)
 	else
 		hwloc_bitmap_fill(neighbours->cpus);
 	pthread_mutex_unlock(&neighbours->mutex);
-	hwloc_bitmap_free(cpus);
 	return clock_monotonic_ns() - began_ns;
 }
 

@@ -6,13 +6,12 @@
 #include "spank/machine/topology.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "spank/base/proc.h"
 
@@ -174,23 +173,19 @@ int topology_core_of(const struct topology *topology, unsigned cpu)
 int topology_cpus_of(const struct topology *topology, const char *core_list, unsigned first, unsigned count,
                      hwloc_bitmap_t ret_cpus, struct error *error)
 {
-	hwloc_bitmap_t cores = hwloc_bitmap_alloc();
+	cleanup_bitmap hwloc_bitmap_t cores = hwloc_bitmap_alloc();
 	unsigned position = 0;
 	int core, taken = 0;
 
 	hwloc_bitmap_zero(ret_cpus);
 	if (!cores || !core_list[0] || hwloc_bitmap_list_sscanf(cores, core_list) < 0 ||
-	    hwloc_bitmap_weight(cores) <= 0) {
-		hwloc_bitmap_free(cores);
+	    hwloc_bitmap_weight(cores) <= 0)
 		return error_set(error, -EINVAL, "'%.64s' is not a list of cores", core_list);
-	}
 	hwloc_bitmap_foreach_begin(core, cores)
 	{
-		if ((unsigned)core >= topology->cores) {
-			hwloc_bitmap_free(cores);
+		if ((unsigned)core >= topology->cores)
 			return error_set(error, -EINVAL, "core %d is allocated, but this machine has %u cores", core,
 			                 topology_cores(topology));
-		}
 		if (position >= first && position - first < count) {
 			hwloc_bitmap_or(ret_cpus, ret_cpus, topology->core[core]);
 			taken++;
@@ -198,7 +193,6 @@ int topology_cpus_of(const struct topology *topology, const char *core_list, uns
 		position++;
 	}
 	hwloc_bitmap_foreach_end();
-	hwloc_bitmap_free(cores);
 	return taken;
 }
 

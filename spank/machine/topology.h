@@ -13,6 +13,14 @@
 
 struct topology;
 
+/* A bitmap that is freed when its scope ends. */
+static inline void topology_bitmap_free(const hwloc_bitmap_t *bitmap)
+{
+	hwloc_bitmap_free(*bitmap);
+}
+
+#define cleanup_bitmap __attribute__((cleanup(topology_bitmap_free)))
+
 /*
  * Loads the machine's topology, from cache_directory (0700 root; "" for no cache) if it has this boot's copy, else from
  * the machine, leaving a copy. Returns 0 with *ret_topology to be freed by topology_free, or negative errno.

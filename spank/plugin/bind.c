@@ -5,45 +5,30 @@
 #include <limits.h>
 #include <string.h>
 
-struct sets {
-	hwloc_bitmap_t now;
-	hwloc_bitmap_t step;
-	hwloc_bitmap_t task;
-};
-
-static int bind_sets(const struct topology *topology, const struct plan *plan, const char *core_list,
-                     uint32_t local_task, pid_t pid, const struct sets *sets, struct error *error)
-{
-	int rc = topology_get_affinity(pid, sets->now);
-
-	if (rc < 0)
-		return error_set(error, rc, "cannot read the affinity of task %u: %s", local_task, strerror(-rc));
-	rc = topology_cpus_of(topology, core_list, 0, UINT_MAX, sets->step, error);
-	if (rc < 0)
-		return rc;
-	rc = topology_cpus_of(topology, core_list, local_task * plan->cores_per_task, plan->cores_per_task, sets->task,
-	                      error);
-	if (rc < 0)
-		return rc;
-	/* Less than the step's cores: somebody has bound it. */
-	if ((uint32_t)rc != plan->cores_per_task || !hwloc_bitmap_isincluded(sets->step, sets->now))
-		return 0;
-	rc = topology_set_affinity(pid, sets->task);
-	if (rc < 0)
-		return error_set(error, rc, "cannot bind task %u: %s", local_task, strerror(-rc));
-	return 1;
-}
-
 int bind_task(const struct topology *topology, const struct plan *plan, const char *core_list, uint32_t local_task,
               pid_t pid, struct error *error)
 {
-	struct sets sets = {hwloc_bitmap_alloc(), hwloc_bitmap_alloc(), hwloc_bitmap_alloc()};
-	int rc = -ENOMEM;
+	cleanup_bitmap hwloc_bitmap_t now = hwloc_bitmap_alloc(), step = hwloc_bitmap_alloc(),
+	                              own = hwloc_bitmap_alloc();
+	uint32_t cores = plan->cores_per_task;
+	int rc;
 
-	if (sets.now && sets.step && sets.task)
-		rc = bind_sets(topology, plan, core_list, local_task, pid, &sets, error);
-	hwloc_bitmap_free(sets.now);
-	hwloc_bitmap_free(sets.step);
-	hwloc_bitmap_free(sets.task);
-	return rc;
+	if (!now || !step || !own)
+		return -ENOMEM;
+	rc = topology_get_affinity(pid, now);
+	if (rc < 0)
+		return error_set(error, rc, "cannot read the affinity of task %u: %s", local_task, strerror(-rc));
+	rc = topology_cpus_of(topology, core_list, 0, UINT_MAX, step, error);
+	if (rc < 0)
+		return rc;
+	rc = topology_cpus_of(topology, core_list, local_task * cores, cores, own, error);
+	if (rc < 0)
+		return rc;
+	/* Less than the step's cores: somebody has bound it. */
+	if ((uint32_t)rc != cores || !hwloc_bitmap_isincluded(step, now))
+		return 0;
+	rc = topology_set_affinity(pid, own);
+	if (rc < 0)
+		return error_set(error, rc, "cannot bind task %u: %s", local_task, strerror(-rc));
+	return 1;
 }

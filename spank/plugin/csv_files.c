@@ -9,6 +9,7 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
+#include "spank/base/run_directory.h"
 #include "spank/node/slots.h"
 #include "spank/plugin/run_as_user.h"
 #include "spank/record/parts/csv_outcome.h"
@@ -74,7 +75,7 @@ static void failure_say(const struct csv_files *files, const struct job *job, in
 	bool relative = files->place[0] != '/';
 	char name[16];
 
-	job_step_name(job, name, sizeof(name));
+	state_step_name(job->step_id, name);
 	log_error("job %u step %s: no file of csv= was written in \"%s%s%s\": %s", job->job_id, name,
 	          relative ? directory_of(files) : "", relative ? "/" : "", files->place,
 	          is_about_program(result) ? text : strerror(-result));
@@ -121,7 +122,7 @@ static void write_all(struct csv_files *files, const struct job *job, int segmen
 	if (!export.directory[0] || !node)
 		return;
 	snprintf(id, sizeof(id), "%u", job->job_id);
-	job_step_name(job, name, sizeof(name));
+	state_step_name(job->step_id, name);
 	result = run_as_user(&export, &error);
 	atomic_store(&files->outcome, csv_outcome_of(result));
 	if (result < 0)

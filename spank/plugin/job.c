@@ -134,14 +134,3 @@ void job_groups(spank_t spank, gid_t **ret_groups, size_t *ret_count)
 	if (*ret_groups)
 		memcpy(*ret_groups, groups, (size_t)count * sizeof(gid_t));
 }
-
-void job_step_name(const struct job *job, char *buffer, size_t size)
-{
-	static const char *const names[] = {
-	        [STEP_BATCH] = "batch", [STEP_EXTERN] = "extern", [STEP_INTERACTIVE] = "interactive"};
-
-	if (job->kind == STEP_SRUN)
-		snprintf(buffer, size, "%u", job->step_id);
-	else
-		snprintf(buffer, size, "%s", names[job->kind]);
-}

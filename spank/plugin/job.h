@@ -49,7 +49,4 @@ void job_near(spank_t spank, const struct job *job, char ret_near[JOB_NEAR_MAX])
 /* The user's supplementary groups, the caller's to free; none where Slurm does not say. */
 void job_groups(spank_t spank, gid_t **ret_groups, size_t *ret_count);
 
-/* The name of the step in sacct and in file names: "batch", "extern", "interactive" or its number. */
-void job_step_name(const struct job *job, char *buffer, size_t size);
-
 #endif

@@ -41,7 +41,7 @@ static void log_problem(const struct job *job, const struct error *error)
 {
 	char name[16];
 
-	job_step_name(job, name, sizeof(name));
+	state_step_name(job->step_id, name);
 	if (error->text[0])
 		log_error("job %u step %s: %s", job->job_id, name, error->text);
 }
@@ -91,32 +91,13 @@ static void load_topology(const struct state_place *place, struct step *step)
 }
 
 /* Cores of a list, and their hardware threads; 0 when the list is doubtful. */
-static uint32_t count_cores(const struct step *step, const char *core_list, uint32_t *ret_cpus)
+static uint32_t count_cores(const struct step *step, const char *core_list, hwloc_bitmap_t ret_cpus)
 {
-	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-	int cores = 0, threads = 0;
+	int cores = 0;
 
-	if (cpus && step->topology && core_list[0]) {
-		cores = topology_cpus_of(step->topology, core_list, 0, UINT_MAX, cpus, NULL);
-		threads = hwloc_bitmap_weight(cpus);
-	}
-	hwloc_bitmap_free(cpus);
-	*ret_cpus = cores > 0 && threads > 0 ? (uint32_t)threads : 0;
+	if (ret_cpus && step->topology && core_list[0])
+		cores = topology_cpus_of(step->topology, core_list, 0, UINT_MAX, ret_cpus, NULL);
 	return cores > 0 ? (uint32_t)cores : 0;
-}
-
-/* The processors of those cores, "" when that is not known. */
-static void list_cpus(const struct step *step, const char *core_list, char *buffer, size_t size)
-{
-	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-	int length = -1;
-
-	if (cpus && step->topology && core_list[0] &&
-	    topology_cpus_of(step->topology, core_list, 0, UINT_MAX, cpus, NULL) > 0)
-		length = hwloc_bitmap_list_snprintf(buffer, size, cpus);
-	if (length < 0 || (size_t)length >= size)
-		buffer[0] = '\0';
-	hwloc_bitmap_free(cpus);
 }
 
 /* Whether every call is timed, and the sampler looks each second. */
@@ -136,12 +117,13 @@ static void make_plan(const struct site *site, struct step *step)
 	        .local_tasks = step->job.local_tasks,
 	        .cpus_per_task = step->job.cpus_per_task,
 	};
-	bool profile = is_profiled(step);
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
-	facts.step_cores = count_cores(step, step->job.step_cores, &facts.step_cpus);
+	facts.step_cores = count_cores(step, step->job.step_cores, cpus);
+	facts.step_cpus = facts.step_cores > 0 ? (uint32_t)hwloc_bitmap_weight(cpus) : 0;
 	plan_make(&facts, &step->plan);
-	if (policy_flatten(&step->decision.policy, &step->decision.cpu, step->plan.shared, profile, step->flat,
-	                   sizeof(step->flat)) < 0)
+	if (policy_flatten(&step->decision.policy, &step->decision.cpu, step->plan.shared, is_profiled(step),
+	                   step->flat, sizeof(step->flat)) < 0)
 		step->plan.inject = false;
 }
 
@@ -157,7 +139,8 @@ static int begin_job(const struct state_place *place, const struct step *step, s
 {
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
 	const char *cluster = getenv("SLURM_CLUSTER_NAME");
-	uint32_t cpus;
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	int length = -1;
 
 	if (!facts)
 		return error_set(error, -ENOMEM, "no memory for the node state");
@@ -168,8 +151,11 @@ static int begin_job(const struct state_place *place, const struct step *step, s
 	}
 	facts->uid = step->job.uid;
 	facts->gid = step->job.gid;
-	facts->cores = count_cores(step, step->job.job_cores, &cpus);
-	list_cpus(step, step->job.job_cores, facts->cpus, sizeof(facts->cpus));
+	facts->cores = count_cores(step, step->job.job_cores, cpus);
+	if (facts->cores > 0)
+		length = hwloc_bitmap_list_snprintf(facts->cpus, sizeof(facts->cpus), cpus);
+	if (length < 0 || (size_t)length >= sizeof(facts->cpus))
+		facts->cpus[0] = '\0';
 	facts->cores_total = step->topology ? topology_cores(step->topology) : 0;
 	snprintf(facts->cluster, sizeof(facts->cluster), "%s", cluster ? cluster : "");
 	/* The site's default is the whole job's, also where no prolog could say so. */
@@ -194,24 +180,23 @@ static json_t *read_grant(void *context)
 /* The thread that keeps the node state, which has begun. */
 static void begin_measuring(const struct state_place *place, struct step *step)
 {
-	bool profile = is_profiled(step);
 	struct sampler_config config = {
 	        .place = *place,
 	        .job_id = step->job.job_id,
 	        .step_id = step->job.step_id,
 	        .policy = step->decision.use,
 	        .segment = step->segment.descriptor,
-	        .fast = profile,
+	        .fast = is_profiled(step),
 	        .grant_read = step->grant ? read_grant : NULL,
 	        .grant_context = step->grant,
 	        .csv = &step->csv.outcome,
 	};
 	struct error error = {""};
-	uint32_t cpus;
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
 	if (!step->plan.measure)
 		return;
-	config.cores = count_cores(step, step->job.step_cores, &cpus);
+	config.cores = count_cores(step, step->job.step_cores, cpus);
 	if (sampler_start(&config, &step->sampler, &error) < 0)
 		log_problem(&step->job, &error);
 }
