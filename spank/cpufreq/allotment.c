@@ -10,7 +10,11 @@
 #include "spank/base/cleanup.h"
 #include "spank/cpufreq/cpufreq.h"
 
-#define RELATED_MAX 1024 /* CPUs of one domain */
+#define RELATED_MAX  1024 /* CPUs of one domain */
+#define REFUSALS_MAX 8    /* that are told apart */
+
+_Static_assert(REFUSALS_MAX <= RECORD_GRANT_REFUSALS && DOMAIN_WHY_MAX <= RECORD_GRANT_WHY_MAX,
+               "a record has room for all refusals");
 
 int allotment_init(struct allotment *allotment, const struct topology *topology, uint32_t job_id,
                    const char *step_cores, struct error *error)
@@ -178,17 +182,17 @@ static const char *why_not(const struct allotment *allotment, unsigned cpu)
 	return "no memory";
 }
 
-static void refuse_core(struct allotment *allotment, const char *why)
+static void refuse_core(struct record_grant *record, const char *why)
 {
 	size_t i = 0;
 
-	while (i < allotment->refusals && strcmp(allotment->refusal[i].why, why) != 0)
+	while (i < record->refusals && strcmp(record->refusal[i].why, why) != 0)
 		i++;
-	if (i == ALLOTMENT_REFUSALS)
+	if (i == REFUSALS_MAX)
 		return;
-	if (i == allotment->refusals)
-		snprintf(allotment->refusal[allotment->refusals++].why, DOMAIN_WHY_MAX, "%s", why);
-	allotment->refusal[i].cores++;
+	if (i == record->refusals)
+		snprintf(record->refusal[record->refusals++].why, DOMAIN_WHY_MAX, "%s", why);
+	record->refusal[i].cores++;
 }
 
 /* A core counts as granted if all of its CPUs are. */
@@ -209,9 +213,9 @@ static void count_cores(struct allotment *allotment)
 		if (core < 0 || !is_first)
 			continue;
 		if (reason[0])
-			refuse_core(allotment, reason);
+			refuse_core(&allotment->record, reason);
 		else
-			allotment->cores++;
+			allotment->record.cores++;
 	}
 }
 

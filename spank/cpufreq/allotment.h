@@ -16,8 +16,7 @@
 #include "spank/machine/neighbours.h"
 #include "spank/machine/topology.h"
 #include "spank/policy/plan.h"
-
-#define ALLOTMENT_REFUSALS 8
+#include "spank/record/parts/grant.h"
 
 struct allotment_rules {
 	struct state_place place;
@@ -30,11 +29,6 @@ struct allotment_rules {
 	bool has_launcher; /* the ranks are several processes below one task: mpirun's, in a batch step */
 };
 
-struct refusal {
-	char why[DOMAIN_WHY_MAX];
-	uint32_t cores;
-};
-
 struct allotment {
 	size_t cpu_count;
 	struct plan_cpu *cpu; /* by number */
@@ -42,10 +36,8 @@ struct allotment {
 	bool is_doubtful; /* a task runs nowhere near the step's cores: the mapping must be wrong */
 	struct holdings holdings;
 	struct neighbours *neighbours;
-	uint32_t cores; /* granted */
-	struct refusal refusal[ALLOTMENT_REFUSALS];
-	size_t refusals;
-	const char *none; /* why nothing will be granted; NULL */
+	struct record_grant record; /* how many cores were granted, and why not the others */
+	const char *none;           /* why nothing will be granted; NULL */
 };
 
 /* Maps the step's cores. Returns 0 or negative errno; allotment_end in any case. */

@@ -18,7 +18,6 @@
 #include "spank/cpufreq/broker.h"
 #include "spank/machine/asker.h"
 #include "spank/machine/neighbours.h"
-#include "spank/record/parts/grant.h"
 
 #define TASKS_MAX 1024
 #define BEGIN_NS  (10 * SECOND_NS)
@@ -33,17 +32,6 @@ struct task {
 	pid_t pid; /* 0: not forked yet */
 	bool ended;
 	bool released;
-};
-
-_Static_assert(ALLOTMENT_REFUSALS <= RECORD_GRANT_REFUSALS, "a record has room for all refusals");
-
-/* What the record says, for whoever asks. */
-struct note {
-	uint32_t cores;
-	struct refusal refusal[ALLOTMENT_REFUSALS];
-	size_t refusals;
-	uint64_t transitions;
-	uint64_t low_ns;
 };
 
 struct grant {
@@ -61,7 +49,7 @@ struct grant {
 	hwloc_bitmap_t core;  /* for the broker's calls */
 	hwloc_bitmap_t domains;
 	pthread_mutex_t mutex; /* of the note; nothing is waited for under it */
-	struct note note;
+	struct record_grant note;
 };
 
 static size_t shared_size(const struct grant *grant)
@@ -187,13 +175,10 @@ static uint64_t call_expire(void *context, uint64_t now_ns)
 
 static void note_write(struct grant *grant)
 {
-	const struct allotment *allotment = &grant->allotment;
-	struct note note = {.cores = allotment->cores,
-	                    .refusals = allotment->refusals,
-	                    .transitions = allotment->holdings.transitions,
-	                    .low_ns = allotment->holdings.low_ns};
+	struct record_grant note = grant->allotment.record;
 
-	memcpy(note.refusal, allotment->refusal, sizeof(note.refusal));
+	note.transitions = grant->allotment.holdings.transitions;
+	note.low_us = grant->allotment.holdings.low_ns / 1000;
 	pthread_mutex_lock(&grant->mutex);
 	grant->note = note;
 	pthread_mutex_unlock(&grant->mutex);
@@ -346,7 +331,7 @@ void grant_end_task(struct grant *grant, uint32_t local_task)
 }
 
 /* A batch step has the lease of every core, for ranks of mpirun that may never come. */
-static bool is_worth_noting(const struct grant *grant, const struct note *note)
+static bool is_worth_noting(const struct grant *grant, const struct record_grant *note)
 {
 	return !grant->config.rules.has_launcher || grant->config.rules.domain.grant != SITE_GRANT_LEASE ||
 	       note->transitions > 0 || note->refusals > 0;
@@ -355,8 +340,7 @@ static bool is_worth_noting(const struct grant *grant, const struct note *note)
 json_t *grant_to_json(struct grant *grant)
 {
 	static const char *const modes[] = {[SITE_GRANT_LEASE] = "lease", [SITE_GRANT_FILE] = "file"};
-	struct record_grant record;
-	struct note note;
+	struct record_grant note;
 
 	if (!grant)
 		return NULL;
@@ -365,18 +349,8 @@ json_t *grant_to_json(struct grant *grant)
 	pthread_mutex_unlock(&grant->mutex);
 	if (!is_worth_noting(grant, &note))
 		return NULL;
-	record = (struct record_grant){
-	        .cores = note.cores,
-	        .transitions = note.transitions,
-	        .low_us = note.low_ns / 1000,
-	        .refusals = note.refusals,
-	};
-	snprintf(record.mode, sizeof(record.mode), "%s", modes[grant->config.rules.domain.grant]);
-	for (size_t i = 0; i < note.refusals; i++) {
-		snprintf(record.refusal[i].why, sizeof(record.refusal[i].why), "%s", note.refusal[i].why);
-		record.refusal[i].cores = note.refusal[i].cores;
-	}
-	return record_grant_write(&record);
+	snprintf(note.mode, sizeof(note.mode), "%s", modes[grant->config.rules.domain.grant]);
+	return record_grant_write(&note);
 }
 
 static void grant_free(struct grant *grant)
