@@ -10,12 +10,25 @@
 
 #include "spank/base/error.h"
 #include "spank/base/files.h"
+#include "spank/base/proc.h"
 #include "spank/cpufreq/domain.h"
-#include "spank/cpufreq/holder.h"
 
 #define DOMAIN_FILE_DIRECTORY "cpufreq"
 #define DOMAIN_FILE_SIZE      512
 #define DOMAIN_FILE_WAIT_MS   2000 /* for its lock, at most */
+#define HOLDER_TEXT_MAX       40
+
+/*
+ * Who has a domain: the process of a step, for as long as it lives. A process is its number and its start time in this
+ * boot, so that a number that was used again is another's.
+ */
+struct holder {
+	uint32_t job_id;
+	uint32_t step_id;
+	uint32_t process;
+	uint64_t start; /* clock ticks since boot, /proc/<pid>/stat */
+	char boot[PROC_BOOT_MAX];
+};
 
 /* What is changed, and back to what. */
 struct domain_change {
@@ -33,6 +46,16 @@ struct domain_hold {
 	bool changes; /* else nothing was changed yet */
 	struct domain_change change;
 };
+
+/* This process, for a step. Returns 0 or -errno. */
+int holder_init(uint32_t job_id, uint32_t step_id, struct holder *ret_holder);
+
+/* Whether it is of this boot, and whether its process is alive (no zombie). What cannot be told is "yes". */
+bool holder_is_of_this_boot(const struct holder *holder);
+bool holder_is_alive(const struct holder *holder);
+
+/* "job 12 step 0". */
+void holder_describe(const struct holder *holder, char text[HOLDER_TEXT_MAX]);
 
 /* The file's text. Pure. parse refuses, with -EBADMSG, whatever print would not have written. */
 uint32_t domain_file_sum(const char *bytes, size_t length);
