@@ -2,7 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
 
 int inherit_descriptor(int descriptor, int from)
 {
@@ -18,4 +23,15 @@ int inherit_descriptor(int descriptor, int from)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	errno = problem;
 	return copy;
+}
+
+/*
+ * Never to be executed: with vm.memfd_noexec=2 (Linux 6.3) there is no other memfd. Kernels before that do not know the
+ * flag.
+ */
+int memory_file(const char *name)
+{
+	int descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+
+	return descriptor < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : descriptor;
 }

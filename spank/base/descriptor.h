@@ -1,7 +1,4 @@
-/*
- * Descriptors that a task inherits from us. To be called in the task, between fork and exec, and not in slurmstepd: the
- * kernel makes a process with threads wait for some 15 ms where its table of descriptors has to grow.
- */
+/* Descriptors that tasks have from us: inherited, and of memory that they share with slurmstepd. */
 #ifndef MPIWAIT_SPANK_BASE_DESCRIPTOR_H
 #define MPIWAIT_SPANK_BASE_DESCRIPTOR_H
 
@@ -11,8 +8,13 @@
 
 /*
  * Returns a copy of descriptor, with that number or a higher one, which stays open across exec; or -1 and errno. The
- * user's soft limit of open files may be lower: it is raised for that moment, as far as the hard one allows.
+ * user's soft limit of open files may be lower: it is raised for that moment, as far as the hard one allows. To be
+ * called in the task, between fork and exec, and not in slurmstepd: the kernel makes a process with threads wait for
+ * some 15 ms where its table of descriptors has to grow.
  */
 int inherit_descriptor(int descriptor, int from);
+
+/* A memfd that can be sealed and that nobody ever executes, close-on-exec. Returns it, or -1 and errno. */
+int memory_file(const char *name);
 
 #endif

@@ -14,7 +14,6 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
 #include "spank/base/files.h"
-#include "spank/base/memory_file.h"
 
 #define WAITERS 8 /* that an answer wakes: more have no business there, and look again by themselves */
 

@@ -2,17 +2,29 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
+#include "spank/base/json.h"
 #include "spank/base/memory.h"
+#include "spank/record/parts/csv.h"
+#include "spank/record/parts/policy.h"
+#include "spank/record/waits/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
-#define JOB_FILE_MAX (256 * 1024)
-#define ABANDONED_S  (30 * 24 * 3600)
-#define LOCK_WAIT_MS 10000 /* no step waits longer for what it can do without */
+#define JOB_FILE_MAX   (256 * 1024)
+#define ABANDONED_S    (30 * 24 * 3600)
+#define LOCK_WAIT_MS   10000 /* no step waits longer for what it can do without */
+#define FORMAT_VERSION 1
+#define SECONDS_MAX    1e12
+#define PRINTED        (JSON_COMPACT | JSON_REAL_PRECISION(15))
+#define COUNT_FILE     "steps"
+#define COUNT_MAX      1000000000
+#define WHOLE_BYTES    (128 * 1024) /* no honest step comes near */
+#define SUMS_BYTES     4096         /* what tmpfs takes for a file in any case */
 
 void state_job_init(uint32_t job_id, struct state_job *ret_job)
 {
@@ -181,4 +193,175 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 	result = job_begin(place, directory, facts, anew);
 	files_unlock(directory);
 	return result ? error_set(error, result, "state of job %" PRIu32 ": %s", facts->job_id, strerror(-result)) : 0;
+}
+
+/* The numbers of job.json, in one table for both ways. */
+#define JOB_NUMBERS(row)                                                                                             \
+	row(job_id) row(array_job_id) row(array_task_id) row(het_job_id) row(het_offset) row(restart_count) row(uid) \
+	        row(gid) row(cores) row(cores_total)
+
+json_t *state_job_to_json(const struct state_job *job)
+{
+	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o}", "v", FORMAT_VERSION, "cluster",
+	                         job->cluster, "nodes", job->nodes, "cpus", job->cpus, "words", job->words, "policy",
+	                         record_policy_write(&job->policy), "start_s", job->start_s, "energy_why",
+	                         job->energy_why, "throttle", throttle_to_json(&job->throttle));
+
+	if (!json)
+		return NULL;
+#define SET(field) json_object_set_new(json, #field, json_integer((json_int_t)job->field));
+	JOB_NUMBERS(SET)
+#undef SET
+	json_object_set_new(json, "restart_known", json_boolean(job->restart_known));
+	json_object_set_new(json, "too_late", json_boolean(job->too_late));
+	if (job->shared_cores)
+		json_object_set_new(json, "shared_cores", json_true());
+	if (job->has_baseline)
+		json_object_set_new(json, "baseline", energy_to_json(&job->baseline));
+	return json;
+}
+
+int state_job_from_json(const json_t *json, struct state_job *ret_job)
+{
+	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
+	const json_t *baseline = json_object_get(json, "baseline");
+	uint32_t version = 0;
+
+	if (!job)
+		return -ENOMEM;
+	if (!integer32_get(json, "v", &version) || version != FORMAT_VERSION)
+		return -EBADMSG;
+#define GET(field)                                     \
+	if (!integer32_get(json, #field, &job->field)) \
+		return -EBADMSG;
+	JOB_NUMBERS(GET)
+#undef GET
+	if (!text_get(json, "cluster", job->cluster, sizeof(job->cluster), NULL) ||
+	    !text_get(json, "nodes", job->nodes, sizeof(job->nodes), NULL) ||
+	    !text_get(json, "words", job->words, sizeof(job->words), NULL) || !record_policy_read(json, &job->policy) ||
+	    !number_get(json, "start_s", SECONDS_MAX, &job->start_s) ||
+	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why), NULL))
+		return -EBADMSG;
+	/* 0.1 did not write these */
+	if (!text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL))
+		job->cpus[0] = '\0';
+	job->restart_known = json_is_true(json_object_get(json, "restart_known"));
+	job->too_late = json_is_true(json_object_get(json, "too_late"));
+	job->shared_cores = json_is_true(json_object_get(json, "shared_cores"));
+	throttle_from_json(json_object_get(json, "throttle"), &job->throttle);
+	job->has_baseline = baseline && energy_from_json(baseline, &job->baseline) == 0;
+	*ret_job = *job;
+	return 0;
+}
+
+enum state_step_kind state_step_kind(uint32_t step_id)
+{
+	if (step_id < STATE_STEPS_WHOLE || step_id == STATE_STEP_EXTERN || step_id == STATE_STEP_BATCH ||
+	    step_id == STATE_STEP_INTERACTIVE)
+		return STATE_STEP_WHOLE;
+	return step_id < STATE_STEPS_MAX ? STATE_STEP_SUMS : STATE_STEP_COUNTED;
+}
+
+static uint32_t count_read(int file)
+{
+	char text[16] = "";
+
+	if (pread(file, text, sizeof(text) - 1, 0) < 0)
+		return 0;
+	return (uint32_t)strtoul(text, NULL, 10);
+}
+
+int state_step_count(int job_directory)
+{
+	cleanup_close int file = openat(job_directory, COUNT_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	char text[16];
+	uint32_t before;
+	int length;
+
+	if (file < 0 || flock(file, LOCK_EX)) /* steps of one job begin at the same time */
+		return -errno;
+	before = count_read(file);
+	length = snprintf(text, sizeof(text), "%" PRIu32, before < COUNT_MAX ? before + 1 : COUNT_MAX);
+	return pwrite(file, text, (size_t)length, 0) == length ? 0 : -EIO;
+}
+
+uint32_t state_steps_counted(int job_directory)
+{
+	cleanup_close int file = openat(job_directory, COUNT_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return file < 0 ? 0 : count_read(file);
+}
+
+static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t *grant)
+{
+	json_t *json = json_pack("{s:i, s:I, s:o, s:I, s:f, s:f, s:O?, s:O?}", "v", FORMAT_VERSION, "id",
+	                         (json_int_t)step->step_id, "policy", record_policy_write(&step->policy), "cores",
+	                         (json_int_t)step->cores, "start_s", step->start_s, "end_s", step->end_s, "wait", wait,
+	                         "grant", grant);
+
+	if (json && step->csv != CSV_NONE)
+		json_object_set_new(json, "csv", record_csv_write(step->csv));
+	if (json && step->watts)
+		json_object_set(json, "watts", step->watts);
+	if (json && step->power)
+		json_object_set_new(json, "power", power_to_json(step->power));
+	if (json && step->has_energy) {
+		json_object_set_new(json, "from", energy_to_json(&step->from));
+		json_object_set_new(json, "to", energy_to_json(&step->to));
+	}
+	return json;
+}
+
+/* The step with all that is kept of its kind, or with ever less of it until that is short enough. */
+static char *step_print(const struct state_step *step, json_t *wait, json_t *grant)
+{
+	static void (*const shorten[])(json_t * wait) = {record_wait_shorten, record_wait_least};
+	bool whole = state_step_kind(step->step_id) == STATE_STEP_WHOLE;
+	json_auto_t *json = NULL;
+	char *text;
+
+	if (!whole)
+		record_wait_shorten(wait);
+	json = step_to_json(step, wait, grant);
+	if (!whole)
+		json_object_del(json, "power");
+	text = json ? memory_text(json, PRINTED) : NULL;
+	for (size_t i = 0; i < 2 && text && strlen(text) > (whole ? WHOLE_BYTES : SUMS_BYTES); i++) {
+		free(text);
+		shorten[i](wait);
+		if (!whole)
+			json_object_del(json, "watts");
+		text = memory_text(json, PRINTED);
+	}
+	return text;
+}
+
+int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant)
+{
+	char id[16], name[32];
+	unsigned failures = memory_failures();
+	cleanup_free char *text = step_print(step, wait, grant);
+
+	state_step_name(step->step_id, id);
+	snprintf(name, sizeof(name), "step.%s.json", id);
+	if (!text || memory_failures() != failures)
+		return -ENOMEM;
+	return files_write(job_directory, name, 0600, text, strlen(text), false);
+}
+
+int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t **ret_wait)
+{
+	const json_t *from = json_object_get(json, "from"), *to = json_object_get(json, "to");
+	struct state_step step = {0};
+	uint32_t version = 0;
+
+	if (!integer32_get(json, "v", &version) || version != FORMAT_VERSION ||
+	    !integer32_get(json, "id", &step.step_id) || !record_policy_read(json, &step.policy) ||
+	    !integer32_get(json, "cores", &step.cores) || !number_get(json, "start_s", SECONDS_MAX, &step.start_s) ||
+	    !number_get(json, "end_s", SECONDS_MAX, &step.end_s))
+		return -EBADMSG;
+	step.has_energy = from && to && energy_from_json(from, &step.from) == 0 && energy_from_json(to, &step.to) == 0;
+	*ret_step = step;
+	*ret_wait = json_object_get(json, "wait");
+	return 0;
 }

@@ -23,7 +23,7 @@
 #include "spank/policy/options.h"
 #include "spank/policy/policy.h"
 #include "spank/record/node.h"
-#include "spank/record/parts/csv_outcome.h"
+#include "spank/record/parts/csv.h"
 
 #define STATE_STEP_FILE_MAX (256 * 1024)
 #define STATE_STEPS_WHOLE   256  /* steps with an id below this are kept with their details, */

@@ -12,7 +12,7 @@
 #include "spank/base/run_directory.h"
 #include "spank/node/slots.h"
 #include "spank/plugin/run_as_user.h"
-#include "spank/record/parts/csv_outcome.h"
+#include "spank/record/parts/csv.h"
 
 #define MOST_NS UINT64_C(10000000000)
 

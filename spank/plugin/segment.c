@@ -8,7 +8,6 @@
 #include "preload/stats.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
-#include "spank/base/memory_file.h"
 
 static int fill(int descriptor, uint32_t slot_count, uint32_t uid, uint32_t gid)
 {

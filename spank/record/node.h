@@ -83,4 +83,13 @@ void record_node_free(struct record_node *node);
 /* How much of the node's energy is the job's, by its cores; negative: not known. */
 double record_node_share(const struct record_node *node);
 
+/* How long the record of one of so many nodes may be: a part of 256 MiB, from 64 KiB to NODE_RECORD_MAX. */
+size_t node_short_most(uint32_t nodes);
+
+/*
+ * Takes details from the steps, then the last steps, until the record is at most so long, and counts what went. The
+ * text is the caller's to free. NULL only without memory.
+ */
+char *node_short_print(json_t *record, size_t most);
+
 #endif

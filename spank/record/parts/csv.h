@@ -9,7 +9,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "spank/record/parts/csv_outcome.h"
+/* What became of them on one node, for the step's file, the record and the log. */
+enum csv_outcome {
+	CSV_NONE, /* not asked for, or no rank to write of */
+	CSV_WRITTEN,
+	CSV_NO_DIRECTORY,
+	CSV_NOT_ALLOWED,
+	CSV_NO_SPACE,
+	CSV_TOO_LATE,
+	CSV_KILLED,
+	CSV_FAILED, /* anything else */
+	CSV_OUTCOMES
+};
+
+/* Of run_as_user's result. */
+enum csv_outcome csv_outcome_of(int result);
+
+/* In words that records and reports have: "no such directory". */
+const char *csv_outcome_name(enum csv_outcome outcome);
+
+/* The outcome of that name, CSV_FAILED for a name of another release. */
+enum csv_outcome csv_outcome_find(const char *name);
 
 struct record_csv {
 	uint64_t nodes[CSV_OUTCOMES];

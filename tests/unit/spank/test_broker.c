@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 #include "preload/stats.h"
+#include "spank/base/descriptor.h"
 #include "spank/base/files.h"
-#include "spank/base/memory_file.h"
 #include "spank/base/ration.h"
 #include "tests/lib/check.h"
 

@@ -19,5 +19,5 @@ def test_each_reason_is_for_a_file_that_there_is() -> None:
 @pytest.mark.parametrize("pattern", [".", ".*", ".+", "^.", ""])
 def test_a_reason_for_a_whole_file_is_refused(pattern: str) -> None:
     with pytest.raises(lines.WholeFile):
-        lines.reason_of(f"spank/node/state_json.c:* | {pattern} | damaged")
-    assert lines.reason_of(f"spank/node/state_json.c:text_get | {pattern} | damaged").why == "damaged"
+        lines.reason_of(f"spank/node/state.c:* | {pattern} | damaged")
+    assert lines.reason_of(f"spank/node/state.c:text_get | {pattern} | damaged").why == "damaged"
