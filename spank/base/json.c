@@ -26,6 +26,11 @@ bool integer_maybe(const json_t *object, const char *key, int64_t most, uint64_t
 	return !json_object_get(object, key) || integer_get(object, key, most, ret_value);
 }
 
+void integer_add(uint64_t *sum, uint64_t value, int64_t most)
+{
+	*sum = value > (uint64_t)most - *sum ? (uint64_t)most : *sum + value;
+}
+
 bool rank_of(const json_t *value, int32_t *ret_value)
 {
 	uint64_t number;

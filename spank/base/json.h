@@ -29,6 +29,9 @@ bool integer_get(const json_t *object, const char *key, int64_t most, uint64_t *
 bool integer_maybe(const json_t *object, const char *key, int64_t most, uint64_t *ret_value);
 bool integer32_get(const json_t *object, const char *key, uint32_t *ret_value);
 
+/* Adds, up to the most that a getter takes. */
+void integer_add(uint64_t *sum, uint64_t value, int64_t most);
+
 /* A rank or the like: an integer that lies in [0, INT32_MAX], or -1. *ret_value is -1 where it is refused. */
 bool rank_of(const json_t *value, int32_t *ret_value);
 

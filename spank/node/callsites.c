@@ -29,7 +29,7 @@ void callsites_of(struct callsites *sum, const struct mpiwait_sites *sites, uint
 {
 	for (size_t i = 0; i <= MPIWAIT_SITES; i++) {
 		const struct mpiwait_site *from = &sites->site[i];
-		struct callsite site = {.most_rank = rank};
+		struct callsite site = {.waited.most_rank = rank};
 
 		if (from->waits == 0 && from->wait_ns == 0)
 			continue;
@@ -37,9 +37,10 @@ void callsites_of(struct callsites *sum, const struct mpiwait_sites *sites, uint
 			module_of(sites, from->module, &site);
 		site.offset = bounded(bounds, from->offset, INT64_MAX);
 		snprintf(site.call, sizeof(site.call), "%s", call_name(from->row));
-		site.waits = bounded(bounds, from->waits, BOUNDS_COUNT_MAX);
-		site.wait_us = bounded(bounds, from->wait_ns, lanes * (bounds->now_ns - bounds->begun_ns)) / 1000;
-		site.most_us = site.wait_us;
+		site.waited.waits = bounded(bounds, from->waits, BOUNDS_COUNT_MAX);
+		site.waited.wait_us =
+		        bounded(bounds, from->wait_ns, lanes * (bounds->now_ns - bounds->begun_ns)) / 1000;
+		site.waited.most_us = site.waited.wait_us;
 		callsites_put(sum, &site);
 	}
 }

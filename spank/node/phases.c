@@ -56,15 +56,16 @@ void phases_add(struct record_phases *sum, const struct mpiwait_slot *slot, uint
 	if (slot->phases.since_ns == 0)
 		return;
 	for (uint32_t place = 0; place < MPIWAIT_PHASE_PLACES; place++) {
-		struct record_phase phase = {.time_us = time_ns(slot, place, bounds) / 1000,
-		                             .waits = waits(slot, lanes, place, bounds),
-		                             .wait_us = wait_ns(slot, lanes, place, bounds) / 1000,
-		                             .most_rank = rank};
+		struct record_phase phase = {.time_us = time_ns(slot, place, bounds) / 1000};
+		struct waited waited = {.waits = waits(slot, lanes, place, bounds),
+		                        .wait_us = wait_ns(slot, lanes, place, bounds) / 1000,
+		                        .most_rank = rank};
 
-		if (phase.time_us == 0 && phase.waits == 0 && phase.wait_us == 0)
+		if (phase.time_us == 0 && waited.waits == 0 && waited.wait_us == 0)
 			continue;
+		waited.most_us = waited.wait_us;
 		phase.level = level_of(slot, place, bounds);
-		phase.most_us = phase.wait_us;
+		phase.waited = waited;
 		record_phases_put(sum, &phase);
 	}
 }

@@ -13,19 +13,14 @@
 #include <sys/stat.h>
 
 #define BYTES_MAX  UINT64_C(1000000000000000000)
-#define SUM_MAX    UINT64_C(1000000000000000000) /* what the reader of a node's record takes */
+#define SUM_MAX    INT64_C(1000000000000000000) /* what the reader of a node's record takes */
 #define UNSEEN_MAX 1000000u
 
 #define PPM 1000000
 
-static void add_upto(uint64_t *sum, uint64_t value, uint64_t most)
-{
-	*sum = value > most - *sum ? most : *sum + value;
-}
-
 static void add(uint64_t *sum, uint64_t value)
 {
-	add_upto(sum, value, SUM_MAX);
+	integer_add(sum, value, SUM_MAX);
 }
 
 static void count(uint64_t *sum, uint64_t value, struct bounds *bounds)
@@ -325,9 +320,9 @@ static bool call_spun(const struct slots_call *call)
 static void service_set(const struct slots *slots, struct service *service)
 {
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		add_upto(&service->polls[hook], slots->polls[hook], JSON_COUNT_MAX);
+		integer_add(&service->polls[hook], slots->polls[hook], JSON_COUNT_MAX);
 	for (unsigned i = 0; i < SERVICE_FORECAST_COUNT; i++)
-		add_upto(&service->forecast[i], slots->forecast[i], JSON_COUNT_MAX);
+		integer_add(&service->forecast[i], slots->forecast[i], JSON_COUNT_MAX);
 	memcpy(service->ranks, slots->flagged, sizeof(service->ranks));
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		if (call_spun(&slots->call[row]))

@@ -2,7 +2,6 @@
 
 #include "spank/base/json.h"
 #include "spank/base/memory.h"
-#include "spank/record/parts/number.h"
 #include "spank/record/waits/calls.h"
 
 #include <inttypes.h>
@@ -10,14 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SUM_MAX INT64_C(1000000000000000000) /* 1e12 s */
-#define NUMBERS 8                            /* of a site in a node's record */
-#define OTHER   "other"
-
-static void add(uint64_t *sum, uint64_t value)
-{
-	*sum = value > (uint64_t)SUM_MAX - *sum ? (uint64_t)SUM_MAX : *sum + value;
-}
+#define NAMES 4 /* of a site in a node's record, before its numbers */
+#define OTHER "other"
 
 bool callsite_module_ok(const char *name)
 {
@@ -54,34 +47,25 @@ static struct callsite *site_find(struct callsites *sum, const struct callsite *
 		return site_find(sum, &other);
 	site = &sum->site[sum->count++];
 	*site = is_named(wanted) ? *wanted : other;
-	site->waits = site->wait_us = site->most_us = 0;
-	site->most_rank = -1;
-	site->most_node = 0;
+	site->waited = (struct waited){.most_rank = -1};
 	return site;
 }
 
 void callsites_put(struct callsites *sum, const struct callsite *more)
 {
-	struct callsite *site = site_find(sum, more);
-
-	add(&site->waits, more->waits);
-	add(&site->wait_us, more->wait_us);
-	if (more->most_us <= site->most_us)
-		return;
-	site->most_us = more->most_us;
-	site->most_rank = more->most_rank;
-	site->most_node = more->most_node;
+	record_waited_add(&site_find(sum, more)->waited, &more->waited);
 }
 
 static int site_compare(const void *left, const void *right)
 {
 	const struct callsite *a = *(const struct callsite *const *)left, *b = *(const struct callsite *const *)right;
+	uint64_t a_us = a->waited.wait_us, b_us = b->waited.wait_us;
 	int by_module = strcmp(a->module, b->module);
 
 	if (is_named(a) != is_named(b))
 		return is_named(a) ? -1 : 1;
-	if (a->wait_us != b->wait_us)
-		return a->wait_us < b->wait_us ? 1 : -1;
+	if (a_us != b_us)
+		return a_us < b_us ? 1 : -1;
 	if (by_module != 0)
 		return by_module;
 	return (a->offset > b->offset) - (a->offset < b->offset);
@@ -116,11 +100,12 @@ void callsites_write(json_t *wait, const struct callsites *sites)
 	list = json_array();
 	for (size_t i = 0; i < kept.count; i++) {
 		const struct callsite *site = &kept.site[i];
+		const struct waited *waited = &site->waited;
 
-		json_array_append_new(list,
-		                      json_pack("[s, s, I, s, I, I, I, i]", site->module, site->build_id,
-		                                (json_int_t)site->offset, site->call, (json_int_t)site->waits,
-		                                (json_int_t)site->wait_us, (json_int_t)site->most_us, site->most_rank));
+		json_array_append_new(list, json_pack("[s, s, I, s, I, I, I, i]", site->module, site->build_id,
+		                                      (json_int_t)site->offset, site->call, (json_int_t)waited->waits,
+		                                      (json_int_t)waited->wait_us, (json_int_t)waited->most_us,
+		                                      waited->most_rank));
 	}
 	json_object_set_new(wait, "sites", list);
 }
@@ -147,12 +132,8 @@ static bool names_read(const json_t *json, struct callsite *ret_site)
 
 static bool site_read(const json_t *json, struct callsite *ret_site)
 {
-	return json_array_size(json) == NUMBERS && names_read(json, ret_site) &&
-	       integer_of(json_array_get(json, 2), INT64_MAX, &ret_site->offset) &&
-	       integer_of(json_array_get(json, 4), SUM_MAX, &ret_site->waits) &&
-	       integer_of(json_array_get(json, 5), SUM_MAX, &ret_site->wait_us) &&
-	       integer_of(json_array_get(json, 6), SUM_MAX, &ret_site->most_us) &&
-	       rank_of(json_array_get(json, 7), &ret_site->most_rank);
+	return names_read(json, ret_site) && integer_of(json_array_get(json, 2), INT64_MAX, &ret_site->offset) &&
+	       record_waited_read(json, NAMES, &ret_site->waited);
 }
 
 bool callsites_read(const json_t *json, struct callsites **ret_sites)
@@ -168,7 +149,7 @@ bool callsites_read(const json_t *json, struct callsites **ret_sites)
 		return false;
 	*ret_sites = sites;
 	for (size_t i = 0; i < json_array_size(json); i++) {
-		struct callsite site = {.waits = 0};
+		struct callsite site = {.offset = 0};
 
 		if (!site_read(json_array_get(json, i), &site))
 			return false;
@@ -182,7 +163,7 @@ void callsites_add(struct callsites *sum, const struct callsites *from, uint32_t
 	for (size_t i = 0; from && i < from->count; i++) {
 		struct callsite site = from->site[i];
 
-		site.most_node = node;
+		site.waited.most_node = node;
 		callsites_put(sum, &site);
 	}
 }
@@ -200,12 +181,7 @@ static json_t *site_print(const struct callsite *site, const struct record_names
 	if (is_named(site) && site->build_id[0])
 		json_object_set_new(json, "build_id", json_string(site->build_id));
 	json_object_set_new(json, "call", json_string(site->call));
-	json_object_set_new(json, "waits", number((double)site->waits, 0));
-	json_object_set_new(json, "wait_s", record_seconds(seconds_of(site->wait_us)));
-	if (site->most_us > 0)
-		json_object_set_new(
-		        json, "max",
-		        record_rank_print(site->most_rank, seconds_of(site->most_us), names->node[site->most_node]));
+	record_waited_print(json, &site->waited, names);
 	return json;
 }
 

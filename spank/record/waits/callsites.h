@@ -25,11 +25,7 @@ struct callsite {
 	char build_id[2 * MPIWAIT_BUILD_ID + 1]; /* in hexadecimal, "": it has none */
 	uint64_t offset;                         /* of the instruction after the call, in the file's addresses */
 	char call[48];                           /* "MPI_Recv"; "other": several */
-	uint64_t waits;
-	uint64_t wait_us;
-	uint64_t most_us; /* of the rank that waited most there: */
-	int32_t most_rank;
-	uint32_t most_node; /* index of its node, in the job's */
+	struct waited waited;
 };
 
 struct callsites {

@@ -7,14 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SUM_MAX INT64_C(1000000000000000000) /* 1e12 s */
-#define NUMBERS 6                            /* of a phase in a node's record */
-
-static void add(uint64_t *sum, uint64_t value)
-{
-	*sum = value > (uint64_t)SUM_MAX - *sum ? (uint64_t)SUM_MAX : *sum + value;
-}
-
 static bool is_named(int32_t level)
 {
 	return level >= RECORD_PHASE_FIRST;
@@ -32,7 +24,7 @@ static struct record_phase *phase_find(struct record_phases *sum, int32_t level)
 	}
 	if (is_named(level) && named == RECORD_PHASES_MAX)
 		return phase_find(sum, RECORD_PHASE_OTHER);
-	sum->phase[sum->count] = (struct record_phase){.level = level, .most_rank = -1};
+	sum->phase[sum->count] = (struct record_phase){.level = level, .waited = {.most_rank = -1}};
 	return &sum->phase[sum->count++];
 }
 
@@ -40,75 +32,67 @@ void record_phases_put(struct record_phases *sum, const struct record_phase *mor
 {
 	struct record_phase *phase = phase_find(sum, more->level);
 
-	add(&phase->time_us, more->time_us);
-	add(&phase->waits, more->waits);
-	add(&phase->wait_us, more->wait_us);
-	if (more->most_us <= phase->most_us)
-		return;
-	phase->most_us = more->most_us;
-	phase->most_rank = more->most_rank;
-	phase->most_node = more->most_node;
+	integer_add(&phase->time_us, more->time_us, RECORD_US_MAX);
+	record_waited_add(&phase->waited, &more->waited);
 }
 
 static int phase_compare(const void *left, const void *right)
 {
 	const struct record_phase *a = left, *b = right;
+	uint64_t a_us = a->waited.wait_us, b_us = b->waited.wait_us;
 
 	if (is_named(a->level) != is_named(b->level))
 		return is_named(a->level) ? -1 : 1;
-	if (a->wait_us != b->wait_us)
-		return a->wait_us < b->wait_us ? 1 : -1;
+	if (a_us != b_us)
+		return a_us < b_us ? 1 : -1;
 	return (a->level > b->level) - (a->level < b->level);
 }
 
 /* Most waiting first, so many of them; then what is in none, and the rest as one. Empty where none was named. */
-static struct record_phases phases_choose(const struct record_phases *all)
+static void phases_choose(const struct record_phases *all, struct record_phases *ret_kept)
 {
-	struct record_phases sorted = *all, kept = {.count = 0};
+	struct record_phases sorted = *all;
 
+	ret_kept->count = 0;
 	qsort(sorted.phase, sorted.count, sizeof(sorted.phase[0]), phase_compare);
 	if (sorted.count == 0 || !is_named(sorted.phase[0].level))
-		return kept;
+		return;
 	for (size_t i = 0; i < sorted.count; i++) {
 		struct record_phase phase = sorted.phase[i];
 
 		if (is_named(phase.level) && i >= RECORD_PHASES_KEPT)
 			phase.level = RECORD_PHASE_OTHER;
-		record_phases_put(&kept, &phase);
+		record_phases_put(ret_kept, &phase);
 	}
-	return kept;
 }
 
 void record_phases_write(json_t *wait, const struct record_phases *phases)
 {
-	struct record_phases kept = phases_choose(phases);
+	struct record_phases kept;
 	json_t *list;
 
+	phases_choose(phases, &kept);
 	if (kept.count == 0)
 		return;
 	list = json_array();
 	for (size_t i = 0; i < kept.count; i++) {
 		const struct record_phase *phase = &kept.phase[i];
+		const struct waited *waited = &phase->waited;
 
 		json_array_append_new(list, json_pack("[i, I, I, I, I, i]", phase->level, (json_int_t)phase->time_us,
-		                                      (json_int_t)phase->waits, (json_int_t)phase->wait_us,
-		                                      (json_int_t)phase->most_us, phase->most_rank));
+		                                      (json_int_t)waited->waits, (json_int_t)waited->wait_us,
+		                                      (json_int_t)waited->most_us, waited->most_rank));
 	}
 	json_object_set_new(wait, "phases", list);
 }
 
 static bool phase_read(const json_t *json, struct record_phase *ret_phase)
 {
-	if (json_array_size(json) != NUMBERS || !rank_of(json_array_get(json, 0), &ret_phase->level) ||
-	    !rank_of(json_array_get(json, 5), &ret_phase->most_rank))
-		return false;
-	if (!is_named(ret_phase->level) && ret_phase->level != RECORD_PHASE_NONE &&
-	    ret_phase->level != RECORD_PHASE_OTHER)
-		return false;
-	return integer_of(json_array_get(json, 1), SUM_MAX, &ret_phase->time_us) &&
-	       integer_of(json_array_get(json, 2), SUM_MAX, &ret_phase->waits) &&
-	       integer_of(json_array_get(json, 3), SUM_MAX, &ret_phase->wait_us) &&
-	       integer_of(json_array_get(json, 4), SUM_MAX, &ret_phase->most_us);
+	return rank_of(json_array_get(json, 0), &ret_phase->level) &&
+	       (is_named(ret_phase->level) || ret_phase->level == RECORD_PHASE_NONE ||
+	        ret_phase->level == RECORD_PHASE_OTHER) &&
+	       integer_of(json_array_get(json, 1), RECORD_US_MAX, &ret_phase->time_us) &&
+	       record_waited_read(json, 2, &ret_phase->waited);
 }
 
 bool record_phases_read(const json_t *json, struct record_phases **ret_phases)
@@ -138,7 +122,7 @@ void record_phases_add(struct record_phases *sum, const struct record_phases *fr
 	for (size_t i = 0; from && i < from->count; i++) {
 		struct record_phase phase = from->phase[i];
 
-		phase.most_node = node;
+		phase.waited.most_node = node;
 		record_phases_put(sum, &phase);
 	}
 }
@@ -155,22 +139,19 @@ static const char *phase_name(int32_t level, char buffer[16])
 
 static json_t *phase_print(const struct record_phase *phase, const struct record_names *names)
 {
-	json_t *json = json_pack("{s:o, s:o, s:o}", "time_s", record_seconds(seconds_of(phase->time_us)), "waits",
-	                         number((double)phase->waits, 0), "wait_s", record_seconds(seconds_of(phase->wait_us)));
+	json_t *json = json_pack("{s:o}", "time_s", record_seconds(seconds_of(phase->time_us)));
 
-	if (phase->most_us > 0)
-		json_object_set_new(
-		        json, "max",
-		        record_rank_print(phase->most_rank, seconds_of(phase->most_us), names->node[phase->most_node]));
+	record_waited_print(json, &phase->waited, names);
 	return json;
 }
 
 void record_phases_print(json_t *wait, const struct record_phases *sum, const struct record_names *names)
 {
-	struct record_phases kept = phases_choose(sum);
+	struct record_phases kept;
 	json_t *phases;
 	char name[16];
 
+	phases_choose(sum, &kept);
 	if (kept.count == 0)
 		return;
 	phases = json_object();

@@ -24,11 +24,7 @@
 struct record_phase {
 	int32_t level;
 	uint64_t time_us;
-	uint64_t waits;
-	uint64_t wait_us;
-	uint64_t most_us; /* of the rank that waited most in it: */
-	int32_t most_rank;
-	uint32_t most_node; /* index of its node, in the job's */
+	struct waited waited;
 };
 
 struct record_phases {

@@ -11,7 +11,6 @@
 #define QUANTILES 101
 #define EXTREMES  16
 #define RUNS_MAX  4096 /* more would not fit */
-#define US_MAX    INT64_C(1000000000000000000)
 
 void record_rank_write(json_t *ranks, const struct record_rank *rank)
 {
@@ -49,8 +48,8 @@ void record_ranks_shorten(json_t *wait)
 		wait_us += json_integer_value(json_array_get(rank, 1));
 		asleep_us += json_integer_value(json_array_get(rank, 2));
 	}
-	wait_us = wait_us < US_MAX ? wait_us : US_MAX;
-	asleep_us = asleep_us < US_MAX ? asleep_us : US_MAX;
+	wait_us = wait_us < RECORD_US_MAX ? wait_us : RECORD_US_MAX;
+	asleep_us = asleep_us < RECORD_US_MAX ? asleep_us : RECORD_US_MAX;
 	json_object_set_new(wait, "omitted",
 	                    json_pack("{s:I, s:I, s:I, s:o, s:o}", "count", (json_int_t)json_array_size(ranks),
 	                              "wait_us", wait_us, "asleep_us", asleep_us, "min", extreme(ranks, 1), "max",
@@ -64,8 +63,8 @@ static bool rank_read(const json_t *value, size_t numbers, struct record_rank *r
 	json_int_t rank = json_integer_value(json_array_get(value, 0));
 
 	if (json_array_size(value) != numbers || !json_is_integer(json_array_get(value, 0)) || rank < -1 ||
-	    rank > RECORD_RANK_MAX || !integer_of(json_array_get(value, 1), US_MAX, &ret_rank->wait_us) ||
-	    (numbers > 2 && !integer_of(json_array_get(value, 2), US_MAX, &ret_rank->asleep_us)))
+	    rank > RECORD_RANK_MAX || !integer_of(json_array_get(value, 1), RECORD_US_MAX, &ret_rank->wait_us) ||
+	    (numbers > 2 && !integer_of(json_array_get(value, 2), RECORD_US_MAX, &ret_rank->asleep_us)))
 		return false;
 	ret_rank->rank = (int32_t)rank;
 	return true;
@@ -76,8 +75,8 @@ static bool omitted_read(const json_t *omitted, struct record_ranks *ret_ranks)
 	if (!omitted)
 		return true;
 	return integer_get(omitted, "count", MPIWAIT_SLOTS_MAX, &ret_ranks->omitted) && ret_ranks->omitted > 0 &&
-	       integer_get(omitted, "wait_us", US_MAX, &ret_ranks->omitted_sum.wait_us) &&
-	       integer_get(omitted, "asleep_us", US_MAX, &ret_ranks->omitted_sum.asleep_us) &&
+	       integer_get(omitted, "wait_us", RECORD_US_MAX, &ret_ranks->omitted_sum.wait_us) &&
+	       integer_get(omitted, "asleep_us", RECORD_US_MAX, &ret_ranks->omitted_sum.asleep_us) &&
 	       rank_read(json_object_get(omitted, "min"), 2, &ret_ranks->omitted_min) &&
 	       rank_read(json_object_get(omitted, "max"), 2, &ret_ranks->omitted_max);
 }
@@ -189,6 +188,36 @@ void record_ranks_sort(struct sum_ranks *sum, bool is_whole, double world)
 json_t *record_rank_print(int32_t rank, double seconds, const char *node)
 {
 	return json_pack("{s:i, s:o, s:s}", "rank", rank, "s", record_seconds(seconds), "node", node);
+}
+
+void record_waited_add(struct waited *sum, const struct waited *more)
+{
+	integer_add(&sum->waits, more->waits, RECORD_US_MAX);
+	integer_add(&sum->wait_us, more->wait_us, RECORD_US_MAX);
+	if (more->most_us <= sum->most_us)
+		return;
+	sum->most_us = more->most_us;
+	sum->most_rank = more->most_rank;
+	sum->most_node = more->most_node;
+}
+
+bool record_waited_read(const json_t *row, size_t at, struct waited *ret_waited)
+{
+	return json_array_size(row) == at + 4 &&
+	       integer_of(json_array_get(row, at), RECORD_US_MAX, &ret_waited->waits) &&
+	       integer_of(json_array_get(row, at + 1), RECORD_US_MAX, &ret_waited->wait_us) &&
+	       integer_of(json_array_get(row, at + 2), RECORD_US_MAX, &ret_waited->most_us) &&
+	       rank_of(json_array_get(row, at + 3), &ret_waited->most_rank);
+}
+
+void record_waited_print(json_t *json, const struct waited *waited, const struct record_names *names)
+{
+	json_object_set_new(json, "waits", number((double)waited->waits, 0));
+	json_object_set_new(json, "wait_s", record_seconds(seconds_of(waited->wait_us)));
+	if (waited->most_us > 0)
+		json_object_set_new(json, "max",
+		                    record_rank_print(waited->most_rank, seconds_of(waited->most_us),
+		                                      names->node[waited->most_node]));
 }
 
 static json_t *rank_print(const struct sum_rank *rank, const struct record_names *names)

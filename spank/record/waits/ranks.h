@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #define RECORD_RANK_MAX ((1 << 24) - 1)
+#define RECORD_US_MAX   INT64_C(1000000000000000000) /* of a sum of waits */
 
 struct record_rank {
 	int32_t rank; /* -1: not known */
@@ -52,6 +53,15 @@ struct sum_ranks {
 	double omitted; /* ranks that are in the sums but not in the list */
 	double total_s, asleep_s;
 	struct sum_rank min, max;
+};
+
+/* What the ranks waited in one place of the program: a phase, a call site. */
+struct waited {
+	uint64_t waits;
+	uint64_t wait_us;
+	uint64_t most_us; /* of the rank that waited most there: */
+	int32_t most_rank;
+	uint32_t most_node; /* index of its node, in the job's */
 };
 
 /* Names by the indexes in struct sum_rank. */
@@ -91,6 +101,11 @@ double record_ranks_count(const struct sum_ranks *sum);
 
 /* One rank, its wait and its node: {"rank": N, "s": S, "node": "c1"}. */
 json_t *record_rank_print(int32_t rank, double seconds, const char *node);
+
+/* Adds; takes [..., waits, wait_us, most_us, most_rank], hostile input; sets "waits", "wait_s" and "max". */
+void record_waited_add(struct waited *sum, const struct waited *more);
+bool record_waited_read(const json_t *row, size_t at, struct waited *ret_waited);
+void record_waited_print(json_t *json, const struct waited *waited, const struct record_names *names);
 
 /* Sets "min" and "max"; and the lists, or what stands for them. */
 void record_ranks_print_ends(json_t *wait, const struct sum_ranks *sum, const struct record_names *names);

@@ -36,11 +36,6 @@ _Static_assert(sizeof(hook_names) / sizeof(hook_names[0]) == MPIWAIT_HOOKS, "eac
 _Static_assert(sizeof(flag_names) / sizeof(flag_names[0]) == SERVICE_FLAGS, "each flag has a row");
 _Static_assert(sizeof(forecasts) / sizeof(forecasts[0]) == SERVICE_FORECAST_COUNT, "each forecast has a row");
 
-static void add(uint64_t *sum, uint64_t value)
-{
-	*sum = value > (uint64_t)JSON_COUNT_MAX - *sum ? (uint64_t)JSON_COUNT_MAX : *sum + value;
-}
-
 static int spun_compare(const void *left, const void *right)
 {
 	const struct service_spun *a = left, *b = right;
@@ -69,19 +64,19 @@ void service_add_spun(struct service *service, const char *name, uint64_t burned
 		*have = (struct service_spun){.burned_us = 0};
 		snprintf(have->name, sizeof(have->name), "%s", name);
 	}
-	add(&have->burned_us, burned_us);
-	add(&have->cpu_us, cpu_us);
+	integer_add(&have->burned_us, burned_us, JSON_COUNT_MAX);
+	integer_add(&have->cpu_us, cpu_us, JSON_COUNT_MAX);
 	qsort(service->spun, service->spun_count, sizeof(service->spun[0]), spun_compare);
 }
 
 void service_add(struct service *sum, const struct service *more)
 {
 	for (size_t i = 0; i < MPIWAIT_HOOKS; i++)
-		add(&sum->polls[i], more->polls[i]);
+		integer_add(&sum->polls[i], more->polls[i], JSON_COUNT_MAX);
 	for (size_t i = 0; i < SERVICE_FLAGS; i++)
-		add(&sum->ranks[i], more->ranks[i]);
+		integer_add(&sum->ranks[i], more->ranks[i], JSON_COUNT_MAX);
 	for (size_t i = 0; i < SERVICE_FORECAST_COUNT; i++)
-		add(&sum->forecast[i], more->forecast[i]);
+		integer_add(&sum->forecast[i], more->forecast[i], JSON_COUNT_MAX);
 	for (size_t i = 0; i < more->spun_count; i++)
 		service_add_spun(sum, more->spun[i].name, more->spun[i].burned_us, more->spun[i].cpu_us);
 }
