@@ -71,26 +71,56 @@ static bool name_is_valid(const char *name)
 	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == length;
 }
 
-static int read_name(const json_t *value, const char *key, char ret_name[POLICY_NAME_MAX], struct error *error)
+/* A key of a file, or of its budget: how it is read, into which field. */
+struct key {
+	const char *name;
+	int (*read)(const json_t *value, const struct key *key, void *field, struct error *error);
+	size_t offset;             /* of the field in struct policy */
+	double least, most, scale; /* of a number; by what it is multiplied */
+};
+
+static const struct key *key_find(const struct key keys[], size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(keys[i].name, name) == 0)
+			return &keys[i];
+	return NULL;
+}
+
+static int read_nothing(const json_t *value, const struct key *key, void *field, struct error *error)
+{
+	(void)value, (void)key, (void)field, (void)error;
+	return 0;
+}
+
+static int read_version(const json_t *value, const struct key *key, void *field, struct error *error)
+{
+	(void)field;
+	if (json_is_integer(value) && json_integer_value(value) == POLICY_FORMAT)
+		return 0;
+	return error_set(error, -EINVAL, "'%s' is not %d", key->name, POLICY_FORMAT);
+}
+
+static int read_name(const json_t *value, const struct key *key, void *field, struct error *error)
 {
 	const char *text = json_string_value(value);
 
 	if (!text || json_string_length(value) != strlen(text) || !name_is_valid(text))
 		return error_set(error, -EINVAL,
-		                 "'%s' is not the name of a policy (a-z, 0-9, '_' and '-', under %d bytes)", key,
+		                 "'%s' is not the name of a policy (a-z, 0-9, '_' and '-', under %d bytes)", key->name,
 		                 POLICY_NAME_MAX);
-	snprintf(ret_name, POLICY_NAME_MAX, "%s", text);
+	snprintf(field, POLICY_NAME_MAX, "%s", text);
 	return 0;
 }
 
-static int read_rungs(const json_t *value, const char *key, uint32_t *ret_rungs, struct error *error)
+static int read_rungs(const json_t *value, const struct key *key, void *field, struct error *error)
 {
-	uint32_t rungs = 0;
+	uint32_t *rungs = field;
 	const json_t *item;
 	size_t i;
 
 	if (!json_is_array(value))
-		return error_set(error, -EINVAL, "'%s' is not a list of rungs", key);
+		return error_set(error, -EINVAL, "'%s' is not a list of rungs", key->name);
 	json_array_foreach(value, i, item)
 	{
 		const char *name = json_string_value(item);
@@ -99,61 +129,70 @@ static int read_rungs(const json_t *value, const char *key, uint32_t *ret_rungs,
 		if (rung < 0)
 			return error_set(error, -EINVAL,
 			                 "'%s' has '%s' (accepted: pause, yield, umwait, mwaitx, nap, event, pstate)",
-			                 key, name ? name : "a value that is no string");
-		if (rungs & 1u << rung)
-			return error_set(error, -EINVAL, "'%s' has '%s' twice", key, name);
-		rungs |= 1u << rung;
+			                 key->name, name ? name : "a value that is no string");
+		if (*rungs & 1u << rung)
+			return error_set(error, -EINVAL, "'%s' has '%s' twice", key->name, name);
+		*rungs |= 1u << rung;
 	}
-	*ret_rungs = rungs;
 	return 0;
 }
 
-static int read_number(const json_t *value, const char *key, double scale, double most, uint64_t *ret_number,
-                       struct error *error)
+static int read_number(const json_t *value, const struct key *key, void *field, struct error *error)
 {
 	double number = json_number_value(value);
 
-	if (!json_is_number(value) || !(number >= 0) || number > most)
-		return error_set(error, -EINVAL, "'%s' is not a number from 0 to %g", key, most);
-	*ret_number = (uint64_t)(number * scale + 0.5);
+	if (!json_is_number(value) || !(number >= key->least) || number > key->most)
+		return error_set(error, -EINVAL, "'%s' is not a number from %g to %.7g", key->name, key->least,
+		                 key->most);
+	*(uint64_t *)field = (uint64_t)(number * key->scale + 0.5);
 	return 0;
 }
 
-struct budget_key {
-	const char *key;
-	double scale;
-	double most;
-	size_t offset;
-};
+static int read_flag(const json_t *value, const struct key *key, void *field, struct error *error)
+{
+	if (!json_is_boolean(value))
+		return error_set(error, -EINVAL, "'%s' is not true or false", key->name);
+	*(bool *)field = json_is_true(value);
+	return 0;
+}
+
+static int read_threads(const json_t *value, const struct key *key, void *field, struct error *error)
+{
+	const char *word = json_string_value(value);
+	enum site_threads threads = word ? site_threads_find(word) : SITE_THREADS_UNSAID;
+
+	if (threads == SITE_THREADS_UNSAID)
+		return error_set(error, -EINVAL, "'%s' is not one of " SITE_THREADS_WORDS, key->name);
+	*(enum site_threads *)field = threads;
+	return 0;
+}
+
+#define FIELD(member) offsetof(struct policy, member)
 
 #define BUDGET_KEYS "spin_us, relative, absolute_us, max_us, rma_us"
 
-static const struct budget_key budget_keys[] = {
-        {"spin_us", 1e3, 1e6, offsetof(struct policy, spin_ns)},
-        {"relative", 1e6, 1, offsetof(struct policy, relative_ppm)},
-        {"absolute_us", 1e3, 1e5, offsetof(struct policy, absolute_ns)},
-        {"max_us", 1e3, 1e5, offsetof(struct policy, max_ns)},
-        {"rma_us", 1e3, 1e5, offsetof(struct policy, rma_ns)},
+static const struct key budget_keys[] = {
+        {"spin_us", read_number, FIELD(spin_ns), 0, 1e6, 1e3},
+        {"relative", read_number, FIELD(relative_ppm), 0, 1, 1e6},
+        {"absolute_us", read_number, FIELD(absolute_ns), 0, 1e5, 1e3},
+        {"max_us", read_number, FIELD(max_ns), 0, 1e5, 1e3},
+        {"rma_us", read_number, FIELD(rma_ns), 0, 1e5, 1e3},
 };
 
-static int read_budget(const json_t *value, struct policy *policy, struct error *error)
+static int read_budget(const json_t *value, const struct key *key, void *policy, struct error *error)
 {
-	const char *key;
+	const char *name;
 	json_t *item;
 
 	if (!json_is_object(value))
-		return error_set(error, -EINVAL, "'budget' is not an object");
-	json_object_foreach((json_t *)value, key, item)
+		return error_set(error, -EINVAL, "'%s' is not an object", key->name);
+	json_object_foreach((json_t *)value, name, item)
 	{
-		const struct budget_key *found = NULL;
+		const struct key *part = key_find(budget_keys, sizeof(budget_keys) / sizeof(budget_keys[0]), name);
 
-		for (size_t i = 0; i < sizeof(budget_keys) / sizeof(budget_keys[0]); i++)
-			if (strcmp(budget_keys[i].key, key) == 0)
-				found = &budget_keys[i];
-		if (!found)
-			return error_set(error, -EINVAL, "'budget' has '%s' (accepted: " BUDGET_KEYS ")", key);
-		int rc = read_number(item, key, found->scale, found->most,
-		                     (uint64_t *)(void *)((char *)policy + found->offset), error);
+		if (!part)
+			return error_set(error, -EINVAL, "'budget' has '%s' (accepted: " BUDGET_KEYS ")", name);
+		int rc = part->read(item, part, (char *)policy + part->offset, error);
 		if (rc < 0)
 			return rc;
 	}
@@ -162,8 +201,9 @@ static int read_budget(const json_t *value, struct policy *policy, struct error 
 	return 0;
 }
 
-static int read_choose(const json_t *value, struct policy *policy, struct error *error)
+static int read_choose(const json_t *value, const struct key *key, void *field, struct error *error)
 {
+	struct policy *policy = field;
 	const json_t *item;
 	size_t i;
 
@@ -171,7 +211,7 @@ static int read_choose(const json_t *value, struct policy *policy, struct error 
 		return error_set(error, -EINVAL, "'choose' is not a list of 1 to %d policies", POLICY_CHOICES_MAX);
 	json_array_foreach(value, i, item)
 	{
-		int rc = read_name(item, "choose", policy->choose[i], error);
+		int rc = read_name(item, key, policy->choose[i], error);
 
 		if (rc < 0)
 			return rc;
@@ -180,102 +220,47 @@ static int read_choose(const json_t *value, struct policy *policy, struct error 
 	return 0;
 }
 
-static int read_summary(const json_t *value, struct policy *policy, struct error *error)
+static int read_summary(const json_t *value, const struct key *key, void *field, struct error *error)
 {
+	const size_t size = sizeof(((struct policy *)NULL)->summary);
 	const char *text = json_string_value(value);
 
-	if (!text || !text[0] || strlen(text) >= sizeof(policy->summary) || strlen(text) != json_string_length(value))
-		return error_set(error, -EINVAL, "'summary' is not a string of 1 to %zu bytes",
-		                 sizeof(policy->summary) - 1);
+	if (!text || !text[0] || strlen(text) >= size || strlen(text) != json_string_length(value))
+		return error_set(error, -EINVAL, "'%s' is not a string of 1 to %zu bytes", key->name, size - 1);
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			return error_set(error, -EINVAL, "'summary' has a control character");
-	snprintf(policy->summary, sizeof(policy->summary), "%s", text);
+			return error_set(error, -EINVAL, "'%s' has a control character", key->name);
+	snprintf(field, size, "%s", text);
 	return 0;
 }
 
-static int read_inject(const json_t *value, struct policy *policy, struct error *error)
+static const struct key keys[] = {
+        {.name = "$schema", .read = read_nothing},
+        {.name = "version", .read = read_version},
+        {.name = "name", .read = read_name, .offset = FIELD(name)},
+        {.name = "summary", .read = read_summary, .offset = FIELD(summary)},
+        {.name = "inject", .read = read_flag, .offset = FIELD(inject)},
+        {.name = "rungs", .read = read_rungs, .offset = FIELD(rungs)},
+        {.name = "needs", .read = read_rungs, .offset = FIELD(needs)},
+        {.name = "budget", .read = read_budget},
+        {"slowdown_percent", read_number, FIELD(slowdown_ppm), 0.01, 50, 1e4},
+        {.name = "threads", .read = read_threads, .offset = FIELD(threads)},
+        {.name = "polls", .read = read_flag, .offset = FIELD(polls)},
+        {"pstate_after_us", read_number, FIELD(pstate_after_ns), 1e3, 1e6, 1e3},
+        {.name = "choose", .read = read_choose},
+        {.name = "fallback", .read = read_name, .offset = FIELD(fallback)},
+};
+
+static int read_key(const char *name, const json_t *value, struct policy *policy, struct error *error)
 {
-	if (!json_is_boolean(value))
-		return error_set(error, -EINVAL, "'inject' is not true or false");
-	policy->inject = json_is_true(value);
-	return 0;
-}
+	const struct key *key = key_find(keys, sizeof(keys) / sizeof(keys[0]), name);
 
-static int read_pstate_after(const json_t *value, struct policy *policy, struct error *error)
-{
-	double number = json_number_value(value);
-
-	if (!json_is_number(value) || !(number >= 1e3) || number > 1e6)
-		return error_set(error, -EINVAL, "'pstate_after_us' is not a number from 1000 to 1000000");
-	policy->pstate_after_ns = (uint64_t)(number * 1e3 + 0.5);
-	return 0;
-}
-
-static int read_slowdown(const json_t *value, struct policy *policy, struct error *error)
-{
-	double number = json_number_value(value);
-
-	if (!json_is_number(value) || !(number >= 0.01) || number > 50)
-		return error_set(error, -EINVAL, "'slowdown_percent' is not a number from 0.01 to 50");
-	policy->slowdown_ppm = (uint64_t)(number * 1e4 + 0.5);
-	return 0;
-}
-
-static int read_threads(const json_t *value, struct policy *policy, struct error *error)
-{
-	const char *word = json_string_value(value);
-
-	policy->threads = word ? site_threads_find(word) : SITE_THREADS_UNSAID;
-	if (policy->threads == SITE_THREADS_UNSAID)
-		return error_set(error, -EINVAL, "'threads' is not one of " SITE_THREADS_WORDS);
-	return 0;
-}
-
-static int read_polls(const json_t *value, struct policy *policy, struct error *error)
-{
-	if (!json_is_boolean(value))
-		return error_set(error, -EINVAL, "'polls' is not true or false");
-	policy->polls = json_is_true(value);
-	return 0;
-}
-
-static int read_key(const char *key, const json_t *value, struct policy *policy, struct error *error)
-{
-	if (strcmp(key, "$schema") == 0)
-		return 0;
-	if (strcmp(key, "version") == 0)
-		return json_is_integer(value) && json_integer_value(value) == POLICY_FORMAT
-		               ? 0
-		               : error_set(error, -EINVAL, "'version' is not %d", POLICY_FORMAT);
-	if (strcmp(key, "name") == 0)
-		return read_name(value, key, policy->name, error);
-	if (strcmp(key, "summary") == 0)
-		return read_summary(value, policy, error);
-	if (strcmp(key, "inject") == 0)
-		return read_inject(value, policy, error);
-	if (strcmp(key, "rungs") == 0)
-		return read_rungs(value, key, &policy->rungs, error);
-	if (strcmp(key, "needs") == 0)
-		return read_rungs(value, key, &policy->needs, error);
-	if (strcmp(key, "budget") == 0)
-		return read_budget(value, policy, error);
-	if (strcmp(key, "slowdown_percent") == 0)
-		return read_slowdown(value, policy, error);
-	if (strcmp(key, "threads") == 0)
-		return read_threads(value, policy, error);
-	if (strcmp(key, "polls") == 0)
-		return read_polls(value, policy, error);
-	if (strcmp(key, "pstate_after_us") == 0)
-		return read_pstate_after(value, policy, error);
-	if (strcmp(key, "choose") == 0)
-		return read_choose(value, policy, error);
-	if (strcmp(key, "fallback") == 0)
-		return read_name(value, key, policy->fallback, error);
+	if (key)
+		return key->read(value, key, (char *)policy + key->offset, error);
 	return error_set(error, -EINVAL,
 	                 "unknown key '%s' (accepted: version, name, summary, inject, rungs, needs, budget, "
 	                 "slowdown_percent, threads, polls, pstate_after_us, choose, fallback)",
-	                 key);
+	                 name);
 }
 
 /* What no single key can say. */

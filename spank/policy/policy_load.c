@@ -1,12 +1,11 @@
 /* Reads policy files from directories; what they mean is policy.c's. */
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "spank/base/cleanup.h"
+#include "spank/base/files.h"
 #include "spank/policy/policy.h"
 
 #define FILE_SIZE_MAX 65536
@@ -23,45 +22,17 @@ static bool name_of_file(const char *file, char ret_name[POLICY_NAME_MAX])
 	return strchr(ret_name, '.') == NULL;
 }
 
-static int read_file(int directory, const char *file, char *buffer, size_t size, size_t *ret_length)
-{
-	cleanup_close int descriptor = openat(directory, file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat status;
-	ssize_t got;
-
-	if (descriptor < 0)
-		return -errno;
-	if (fstat(descriptor, &status) < 0)
-		return -errno;
-	if (!S_ISREG(status.st_mode) || status.st_size >= (off_t)size)
-		return -EINVAL;
-	got = read(descriptor, buffer, size);
-	if (got < 0)
-		return -errno;
-	*ret_length = (size_t)got;
-	return 0;
-}
-
 static void load_file(int directory, const char *path, const char *file, const char *name, struct policy_set *set,
                       struct error *error)
 {
 	cleanup_free char *text = NULL;
 	struct error problem = {""};
 	size_t length = 0;
-	int rc;
+	int rc = files_read(directory, file, FILE_SIZE_MAX - 1, &text, &length);
 
-	if (set->count == POLICY_COUNT_MAX) {
-		error_set(error, -ENOSPC, "policy '%s/%s' left out: more than %d policies", path, file,
-		          POLICY_COUNT_MAX);
-		return;
-	}
-	text = malloc(FILE_SIZE_MAX);
-	if (!text) {
-		error_set(error, -ENOMEM, "policy '%s/%s' left out: no memory to read it", path, file);
-		return;
-	}
-	rc = read_file(directory, file, text, FILE_SIZE_MAX, &length);
-	if (rc < 0)
+	if (set->count == POLICY_COUNT_MAX)
+		rc = error_set(&problem, -ENOSPC, "more than %d policies", POLICY_COUNT_MAX);
+	else if (rc < 0)
 		error_set(&problem, rc, "not a readable regular file under %d bytes (%s)", FILE_SIZE_MAX,
 		          strerror(-rc));
 	else
