@@ -29,19 +29,26 @@ void profile_write(json_t *profile, const char *name, const uint64_t numbers[4],
 	json_object_set_new(profile, name, row);
 }
 
-/* [calls, time_us, wait_us, bytes, [sizes]] */
-static bool call_ok(const json_t *call)
+static bool number_read(const json_t *array, size_t index, double *ret_number)
 {
-	const json_t *sizes = json_array_get(call, 4);
 	uint64_t number;
+	bool good = integer_of(json_array_get(array, index), NUMBER_MAX, &number);
 
-	if (json_array_size(call) != 5 || !json_is_array(sizes) || json_array_size(sizes) > MPIWAIT_SIZES)
+	*ret_number = (double)number;
+	return good;
+}
+
+/* [calls, time_us, wait_us, bytes, [sizes]] */
+static bool call_read(const json_t *json, struct profile_call *ret_call)
+{
+	const json_t *sizes = json_array_get(json, 4);
+
+	if (json_array_size(json) != 5 || !json_is_array(sizes) || json_array_size(sizes) > MPIWAIT_SIZES ||
+	    !number_read(json, 0, &ret_call->calls) || !number_read(json, 1, &ret_call->time_us) ||
+	    !number_read(json, 2, &ret_call->wait_us) || !number_read(json, 3, &ret_call->bytes))
 		return false;
-	for (size_t i = 0; i < 4; i++)
-		if (!integer_of(json_array_get(call, i), NUMBER_MAX, &number))
-			return false;
 	for (size_t i = 0; i < json_array_size(sizes); i++)
-		if (!integer_of(json_array_get(sizes, i), NUMBER_MAX, &number))
+		if (!number_read(sizes, i, &ret_call->sizes[i]))
 			return false;
 	return true;
 }
@@ -73,38 +80,6 @@ static struct profile_call *call_find(struct profile **profile, const char *name
 	return call;
 }
 
-static double at(const json_t *array, size_t index)
-{
-	return (double)json_integer_value(json_array_get(array, index));
-}
-
-bool profile_read(const json_t *json, struct profile **profile)
-{
-	const char *name;
-	json_t *from;
-
-	if (json && (!json_is_object(json) || json_object_size(json) > MPIWAIT_CALLS))
-		return false;
-	json_object_foreach((json_t *)json, name, from)
-	{
-		const json_t *sizes = json_array_get(from, 4);
-		struct profile_call *call;
-
-		if (!record_call_name_ok(name) || !call_ok(from))
-			return false;
-		call = call_find(profile, name);
-		if (!call)
-			continue;
-		call->calls += at(from, 0);
-		call->time_us += at(from, 1);
-		call->wait_us += at(from, 2);
-		call->bytes += at(from, 3);
-		for (size_t i = 0; i < json_array_size(sizes); i++)
-			call->sizes[i] += at(sizes, i);
-	}
-	return true;
-}
-
 static void call_add(struct profile_call *sum, const struct profile_call *from)
 {
 	sum->calls += from->calls;
@@ -115,14 +90,37 @@ static void call_add(struct profile_call *sum, const struct profile_call *from)
 		sum->sizes[i] += from->sizes[i];
 }
 
+static void profile_put(struct profile **profile, const struct profile_call *from)
+{
+	struct profile_call *call = call_find(profile, from->name);
+
+	if (call)
+		call_add(call, from);
+}
+
+bool profile_read(const json_t *json, struct profile **profile)
+{
+	const char *name;
+	json_t *row;
+
+	if (json && (!json_is_object(json) || json_object_size(json) > MPIWAIT_CALLS))
+		return false;
+	json_object_foreach((json_t *)json, name, row)
+	{
+		struct profile_call call = {.calls = 0};
+
+		if (!record_call_name_ok(name) || !call_read(row, &call))
+			return false;
+		snprintf(call.name, sizeof(call.name), "%s", name);
+		profile_put(profile, &call);
+	}
+	return true;
+}
+
 void profile_add(struct profile **sum, const struct profile *from)
 {
-	for (size_t i = 0; from && i < from->count; i++) {
-		struct profile_call *call = call_find(sum, from->call[i].name);
-
-		if (call)
-			call_add(call, &from->call[i]);
-	}
+	for (size_t i = 0; from && i < from->count; i++)
+		profile_put(sum, &from->call[i]);
 }
 
 static int call_compare(const void *left, const void *right)
