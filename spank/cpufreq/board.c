@@ -82,11 +82,6 @@ int board_create(uint32_t cpus, struct board *ret_board, struct error *error)
 	return 0;
 }
 
-int board_hand_down(const struct board *board)
-{
-	return inherit_descriptor(board->descriptor, INHERIT_FROM);
-}
-
 static long futex(const uint32_t *word, int operation, uint32_t value, const struct timespec *most)
 {
 	return syscall(SYS_futex, word, operation, value, most, NULL, 0);

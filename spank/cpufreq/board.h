@@ -23,9 +23,6 @@ struct board {
 /* Makes a board with a reply for each of that many CPUs. Returns 0 with what board_end ends, or negative errno. */
 int board_create(uint32_t cpus, struct board *ret_board, struct error *error);
 
-/* In the task, before exec: a descriptor for reading that stays open (inherit.h). Returns it, or -1 and errno. */
-int board_hand_down(const struct board *board);
-
 /* Stores the reply of that CPU, and wakes who waits for it. */
 void board_reply(const struct board *board, uint32_t cpu, uint64_t reply);
 

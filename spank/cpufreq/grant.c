@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "spank/base/cleanup.h"
+#include "spank/base/descriptor.h"
 #include "spank/base/files.h"
 #include "spank/base/log.h"
 #include "spank/cpufreq/board.h"
@@ -295,7 +295,7 @@ int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error
 /* Kept across exec, high enough that no shell uses it by number. */
 static void describe_lease(const struct board *board, char text[GRANT_TEXT_MAX])
 {
-	int kept = board_hand_down(board);
+	int kept = inherit_descriptor(board->descriptor, INHERIT_FROM);
 
 	if (kept >= 0)
 		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=lease:%d:%llu:%llu", kept, (unsigned long long)board->device,

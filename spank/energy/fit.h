@@ -13,7 +13,6 @@
 #define MPIWAIT_SPANK_ENERGY_FIT_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 enum fit_state { FIT_ASLEEP, FIT_SPINNING, FIT_COMPUTING, FIT_STATE_COUNT };
 

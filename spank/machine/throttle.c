@@ -3,7 +3,6 @@
 #include "spank/base/json.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "spank/base/proc.h"
 #include "spank/machine/processors.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -186,7 +186,7 @@ void record_node_free(struct record_node *node)
 	free(node->step);
 	free(node->profile);
 	record_energy_free(&node->energy);
-	record_power_free(&node->power);
+	free(node->power.watts);
 	free(node);
 }
 

@@ -8,7 +8,6 @@
 #define MPIWAIT_SPANK_RECORD_NODE_H
 
 #include <jansson.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -47,11 +47,6 @@ bool record_power_read(const json_t *json, struct record_power *ret_power)
 	return true;
 }
 
-void record_power_free(struct record_power *power)
-{
-	free(power->watts);
-}
-
 void record_power_begin(struct sum_power *sum, double start_s, double end_s, uint32_t parts)
 {
 	*sum = (struct sum_power){.start_s = start_s};

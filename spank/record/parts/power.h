@@ -9,7 +9,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "spank/energy/power.h"
@@ -29,9 +28,11 @@ struct sum_power {
 /* The whole node's mW, null for a part of which less than half is known. NULL: it was not sampled. Sorts the points. */
 json_t *record_power_write(struct power_curve *curve);
 
-/* From the node's record's "power_mw"; absent or null: none. Returns whether it is what a node writes. */
+/*
+ * From the node's record's "power_mw"; absent or null: none. The watts are the caller's to free. Returns whether it is
+ * what a node writes.
+ */
 bool record_power_read(const json_t *json, struct record_power *ret_power);
-void record_power_free(struct record_power *power);
 
 /* The job's time, in so many parts, as many as the node with most of them has; nothing is added yet. */
 void record_power_begin(struct sum_power *sum, double start_s, double end_s, uint32_t parts);

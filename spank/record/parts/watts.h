@@ -10,7 +10,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "spank/energy/share.h"
 #include "spank/energy/watts.h"

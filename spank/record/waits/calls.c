@@ -48,11 +48,6 @@ bool record_calls_read(json_t *json, struct record_calls *ret_calls)
 	return true;
 }
 
-void record_calls_free(struct record_calls *calls)
-{
-	free(calls->call);
-}
-
 /* More names than there are MPI functions: the last place takes the rest. */
 static struct sum_call *call_find(struct sum_calls *sum, const char *name)
 {

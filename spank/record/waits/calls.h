@@ -43,9 +43,8 @@ bool record_call_name_ok(const char *name);
 /* Sets "MPI_Recv": [calls, waits, wait_us, longest_us]. */
 void record_call_write(json_t *calls, const char *name, const struct record_call *call);
 
-/* From a step's "calls", hostile input. Returns whether it is what a node writes. */
+/* From a step's "calls", hostile input; the list is the caller's to free. Returns whether it is what a node writes. */
 bool record_calls_read(json_t *json, struct record_calls *ret_calls);
-void record_calls_free(struct record_calls *calls);
 
 void record_calls_add(struct sum_calls *sum, const struct record_calls *from);
 

@@ -99,11 +99,6 @@ bool record_ranks_read(const json_t *wait, struct record_ranks *ret_ranks)
 	return omitted_read(json_object_get(wait, "omitted"), ret_ranks);
 }
 
-void record_ranks_free(struct record_ranks *ranks)
-{
-	free(ranks->rank);
-}
-
 static void extremes_add(struct sum_ranks *sum, const struct sum_rank *least, const struct sum_rank *most)
 {
 	bool first = record_ranks_count(sum) == 0;

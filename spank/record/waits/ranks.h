@@ -85,9 +85,8 @@ void record_rank_write(json_t *ranks, const struct record_rank *rank);
 /* Instead of the list what can still be merged; where that is so already, nothing. NULL and null: nothing. */
 void record_ranks_shorten(json_t *wait);
 
-/* From a step's "wait", hostile input. Returns whether it is what a node writes. */
+/* From a step's "wait", hostile input; the list is the caller's to free. Returns whether it is what a node writes. */
 bool record_ranks_read(const json_t *wait, struct record_ranks *ret_ranks);
-void record_ranks_free(struct record_ranks *ranks);
 
 /* One step's on one node; there must be room in the list. */
 void record_ranks_add(struct sum_ranks *sum, const struct record_ranks *from, uint32_t node, uint32_t step,

@@ -97,8 +97,8 @@ bool record_wait_read(const json_t *json, struct record_wait *ret_wait, struct p
 
 void record_wait_free(struct record_wait *wait)
 {
-	record_ranks_free(&wait->ranks);
-	record_calls_free(&wait->calls);
+	free(wait->ranks.rank);
+	free(wait->calls.call);
 	free(wait->phases);
 	free(wait->sites);
 }
