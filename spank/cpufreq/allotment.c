@@ -116,10 +116,10 @@ static bool is_one_core(const struct allotment *allotment, const struct holding 
 static bool limits_agree(const struct holdings *holdings, int32_t task, const struct domain_use *use)
 {
 	for (size_t i = 0; i < holdings->count; i++) {
-		const struct holding *holding = &holdings->item[i];
+		const struct domain_use *other = &holdings->item[i].loan.hold.change.use;
 
-		if (holding->task == task && (holding->use.file != use->file || holding->use.low_khz != use->low_khz ||
-		                              holding->use.high_khz != use->high_khz))
+		if (holdings->item[i].task == task &&
+		    (other->file != use->file || other->low_khz != use->low_khz || other->high_khz != use->high_khz))
 			return false;
 	}
 	return true;
@@ -130,7 +130,7 @@ static const char *refusal_of(struct allotment *allotment, const struct allotmen
                               const struct holding *holding, int32_t task, int cpus, struct domain_use *ret_use,
                               char why[DOMAIN_WHY_MAX])
 {
-	cleanup_close int directory = cpufreq_open_policy(cpus, holding->policy);
+	cleanup_close int directory = cpufreq_open_policy(cpus, holding->loan.policy);
 	bool gives = rules->domain.grant == SITE_GRANT_FILE;
 	struct domain domain;
 

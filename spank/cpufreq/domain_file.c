@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "spank/base/cleanup.h"
+#include "spank/base/files.h"
 #include "spank/base/run_directory.h"
 
 #define SUM_SIZE 10 /* a space, eight digits, a newline: at the file's end */

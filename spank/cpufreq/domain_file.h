@@ -9,7 +9,6 @@
 #define MPIWAIT_SPANK_CPUFREQ_DOMAIN_FILE_H
 
 #include "spank/base/error.h"
-#include "spank/base/files.h"
 #include "spank/base/proc.h"
 #include "spank/cpufreq/domain.h"
 

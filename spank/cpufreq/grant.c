@@ -80,7 +80,8 @@ static void share_write(struct grant *grant)
 		const struct holding *holding = &holdings->item[i];
 
 		if (holding->task >= 0 && !grant->shared[holding->task].granted)
-			grant->shared[holding->task] = (struct shared){.granted = true, .use = holding->use};
+			grant->shared[holding->task] =
+			        (struct shared){.granted = true, .use = holding->loan.hold.change.use};
 	}
 }
 

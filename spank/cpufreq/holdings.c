@@ -21,7 +21,7 @@ int holdings_take(struct holdings *holdings, int node_directory, const struct ho
 	struct holding *holding = &holdings->item[holdings->count];
 	int rc;
 
-	*holding = (struct holding){.policy = policy, .task = HOLDING_NOBODYS, .loan = LOAN_NONE};
+	*holding = (struct holding){.task = HOLDING_NOBODYS, .loan = LOAN_NONE};
 	holding->cpus = hwloc_bitmap_dup(cpus);
 	if (!holding->cpus)
 		return -ENOMEM;
@@ -42,17 +42,13 @@ void holding_refuse(struct holding *holding, const char *why, struct error *erro
 void holding_grant(struct holding *holding, int32_t task, const struct domain_use *use,
                    const struct cpufreq_owner *user, struct error *error)
 {
-	int rc = loan_note(&holding->loan, use, user, error);
-	const char *why = rc < 0 ? reason_of(rc) : "the kernel refused";
+	int rc = loan_change(&holding->loan, use, user, error);
 
-	if (rc == 0)
-		rc = loan_apply(&holding->loan, user);
 	if (rc < 0) {
-		holding_refuse(holding, why, error);
+		holding_refuse(holding, holding->loan.hold.changes ? "the kernel refused" : reason_of(rc), error);
 		return;
 	}
 	holding->task = task;
-	holding->use = *use;
 }
 
 static bool is_meant(const struct holding *holding, int32_t task, hwloc_const_bitmap_t core)
@@ -63,7 +59,7 @@ static bool is_meant(const struct holding *holding, int32_t task, hwloc_const_bi
 /* Where it fails, the domain is lost: what is left to undo is loan_end's, or of who has it now. */
 static int set(struct holdings *holdings, struct holding *holding, bool low, uint64_t now_ns)
 {
-	const struct domain_use *use = &holding->use;
+	const struct domain_use *use = &holding->loan.hold.change.use;
 
 	holding->is_over = loan_set(&holding->loan, low ? use->low_khz : use->high_khz) < 0;
 	if (holding->is_low)

@@ -17,10 +17,8 @@
 #define HOLDING_NOBODYS (-1)
 
 struct holding {
-	uint32_t policy; /* the kernel's number of the domain */
 	hwloc_bitmap_t cpus;
-	struct loan loan;
-	struct domain_use use;    /* what was granted, */
+	struct loan loan;         /* its hold.change.use is what was granted, */
 	int32_t task;             /* to whom; HOLDING_NOBODYS: not granted */
 	char why[DOMAIN_WHY_MAX]; /* not; in a few words for the record */
 	bool is_over;             /* given back, or lost to another step */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "spank/base/cleanup.h"
+#include "spank/base/files.h"
 #include "spank/base/log.h"
 #include "spank/base/point.h"
 #include "spank/cpufreq/restore.h"
@@ -102,23 +103,6 @@ static int note_locked(struct loan *loan, struct domain_hold *hold, struct error
 	return 0;
 }
 
-int loan_note(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, struct error *error)
-{
-	struct domain_hold hold = loan->hold;
-	struct error why = {""};
-	int result = domain_file_lock_own(loan->file, loan->text);
-
-	hold.changes = true;
-	hold.change = (struct domain_change){.use = *use, .gives = user != NULL, .user = user ? user->uid : 0};
-	if (!result) {
-		result = note_locked(loan, &hold, &why);
-		files_unlock(loan->file);
-	}
-	return result ? error_set(error, result, "policy%" PRIu32 "/%s: %s; not changed", loan->policy,
-	                          cpufreq_file_name(use->file), why.text[0] ? why.text : "another has it now")
-	              : 0;
-}
-
 static int governor_set(uint32_t policy)
 {
 	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
@@ -144,15 +128,12 @@ static int frequency_set(const struct loan *loan, uint32_t khz)
 	return result;
 }
 
-int loan_apply(const struct loan *loan, const struct cpufreq_owner *user)
+/* Governor and owner, as noted. */
+static int apply_locked(const struct loan *loan, const struct cpufreq_owner *user)
 {
 	const struct domain_use *use = &loan->hold.change.use;
-	int result = domain_file_lock_own(loan->file, loan->text);
+	int result = use->sets_governor ? governor_set(loan->policy) : 0;
 
-	if (result)
-		return result;
-	if (use->sets_governor)
-		result = governor_set(loan->policy);
 	if (!result && use->sets_governor)
 		result = frequency_set(loan, use->high_khz);
 	if (!result && user) {
@@ -160,8 +141,29 @@ int loan_apply(const struct loan *loan, const struct cpufreq_owner *user)
 		result = cpufreq_set_owner(loan->value, user);
 		point_pass("changed");
 	}
-	files_unlock(loan->file);
 	return result;
+}
+
+int loan_change(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, struct error *error)
+{
+	struct domain_hold hold = loan->hold;
+	struct error why = {""};
+	bool noted = false;
+	int result = domain_file_lock_own(loan->file, loan->text);
+
+	hold.changes = true;
+	hold.change = (struct domain_change){.use = *use, .gives = user != NULL, .user = user ? user->uid : 0};
+	if (!result) {
+		result = note_locked(loan, &hold, &why);
+		noted = !result;
+		if (noted)
+			result = apply_locked(loan, user);
+		files_unlock(loan->file);
+	}
+	if (!result || noted)
+		return result;
+	return error_set(error, result, "policy%" PRIu32 "/%s: %s; not changed", loan->policy,
+	                 cpufreq_file_name(use->file), why.text[0] ? why.text : "another has it now");
 }
 
 int loan_set(const struct loan *loan, uint32_t khz)

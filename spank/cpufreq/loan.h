@@ -30,14 +30,12 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
               struct error *error);
 
 /*
- * Writes down, durably, what is found and what will be written; changes nothing. user: who is given the file; NULL: no
- * one. Returns 0, -ESTALE (the domain is another's by now), -EAGAIN (it is not as it was decided on, or a cap holds
- * the clock, so that what was set cannot be read), or -errno.
+ * Writes down, durably, what is found and what will be written; then sets governor and owner, as noted. user: who is
+ * given the file; NULL: no one. Returns 0, -ESTALE (the domain is another's by now), -EAGAIN (it is not as it was
+ * decided on, or a cap holds the clock, so that what was set cannot be read), or -errno: the kernel's, without a
+ * message, where it was noted and stays so (hold.changes).
  */
-int loan_note(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, struct error *error);
-
-/* Sets governor and owner, as noted. Returns 0, -ESTALE or the kernel's -errno. */
-int loan_apply(const struct loan *loan, const struct cpufreq_owner *user);
+int loan_change(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, struct error *error);
 
 /* Writes a frequency between the two that were noted: five system calls. Returns 0, -ESTALE, -EINVAL or -errno. */
 int loan_set(const struct loan *loan, uint32_t khz);

@@ -1,7 +1,6 @@
 #include "spank/record/sum.h"
 
 #include "spank/base/cleanup.h"
-#include "spank/base/memory.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -47,7 +47,7 @@ static int answer(int result, const struct error *error)
 /* change POLICY FILE LOW HIGH [userspace] [to=UID:GID:MODE]: notes and applies */
 static int do_change(struct loan *loan, char *words[], struct error *error)
 {
-	int file = words[2] ? cpufreq_file_find(words[2]) : -1, result;
+	int file = words[2] ? cpufreq_file_find(words[2]) : -1;
 	struct cpufreq_owner owner, *user = NULL;
 	struct domain_use use;
 
@@ -59,8 +59,7 @@ static int do_change(struct loan *loan, char *words[], struct error *error)
 		if (sscanf(*words, "to=%u:%u:%o", &owner.uid, &owner.gid, &owner.mode) == 3)
 			user = &owner;
 	}
-	result = loan_note(loan, &use, user, error);
-	return result ? result : loan_apply(loan, user);
+	return loan_change(loan, &use, user, error);
 }
 
 static int do_take(uint32_t policy, struct error *error)
