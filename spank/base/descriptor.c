@@ -4,6 +4,14 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define DESCRIPTORS_MAX 65536 /* closed one by one where the kernel has no close_range */
+
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
 
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
@@ -34,4 +42,12 @@ int memory_file(const char *name)
 	int descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 
 	return descriptor < 0 && errno == EINVAL ? memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING) : descriptor;
+}
+
+void descriptors_close_from(unsigned first)
+{
+	if (syscall(SYS_close_range, first, ~0U, 0) == 0)
+		return;
+	for (unsigned descriptor = first; descriptor < DESCRIPTORS_MAX; descriptor++)
+		close((int)descriptor);
 }

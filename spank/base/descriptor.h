@@ -14,6 +14,9 @@
  */
 int inherit_descriptor(int descriptor, int from);
 
+/* Closes that descriptor and all above it: in a child before its exec, by system calls alone. */
+void descriptors_close_from(unsigned first);
+
 /* A memfd that can be sealed and that nobody ever executes, close-on-exec. Returns it, or -1 and errno. */
 int memory_file(const char *name);
 

@@ -218,7 +218,7 @@ bool files_is_bad(int result)
 
 int files_write_json(int directory, const char *name, mode_t mode, const json_t *json, bool durable)
 {
-	cleanup_free char *text = memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	cleanup_free char *text = memory_text(json, 0);
 
 	return text ? files_write(directory, name, mode, text, strlen(text), durable) : -ENOMEM;
 }

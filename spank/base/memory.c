@@ -101,10 +101,10 @@ json_t *memory_json(const char *text, size_t length, size_t flags)
 	return memory_json_explained(text, length, flags, NULL);
 }
 
-char *memory_text(const json_t *json, size_t flags)
+char *memory_text(const json_t *json, size_t more_flags)
 {
 	unsigned before = failures;
-	char *text = json_dumps(json, flags);
+	char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(15) | more_flags);
 
 	if (failures == before)
 		return text;

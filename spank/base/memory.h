@@ -24,7 +24,10 @@ json_t *memory_json(const char *text, size_t length, size_t flags);
 /* The same; where it returns NULL for the text's sake, ret_problem says what is wrong with it. */
 json_t *memory_json_explained(const char *text, size_t length, size_t flags, json_error_t *ret_problem);
 
-/* json_dumps, which by itself may leave out what its text had no room for. NULL: no memory. */
-char *memory_text(const json_t *json, size_t flags);
+/*
+ * json_dumps, compact and with fifteen digits, which by itself may leave out what its text had no room for. NULL: no
+ * memory.
+ */
+char *memory_text(const json_t *json, size_t more_flags);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
+#include "spank/base/json.h"
 #include "spank/base/run_directory.h"
 
 #define SUM_SIZE 10 /* a space, eight digits, a newline: at the file's end */
@@ -116,9 +117,7 @@ void domain_file_print(const struct domain_hold *hold, char text[DOMAIN_FILE_SIZ
 /* As the kernel names governors and drivers: nothing that is not printed. */
 static bool is_word(const char *name)
 {
-	size_t length = strlen(name);
-
-	return length > 0 && strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == length;
+	return name[0] && characters_ok(name, JSON_LETTERS JSON_DIGITS "_-");
 }
 
 /* Why a change cannot have been ours, or be undone; NULL if it can. */

@@ -18,15 +18,16 @@
 #define SLACK_UJ     1000000
 #define STOPPED_NS   UINT64_C(10000000000)
 
-static struct energy_zone *zone_find(struct energy_snapshot *accumulator, const struct rapl_zone *zone)
+/* The place of a zone, or -1. */
+static int zone_find(const struct energy_snapshot *snapshot, enum rapl_kind kind, uint32_t instance, const char *name)
 {
-	for (uint32_t i = 0; i < accumulator->zone_count; i++) {
-		struct energy_zone *have = &accumulator->zone[i];
+	for (uint32_t i = 0; i < snapshot->zone_count; i++) {
+		const struct energy_zone *have = &snapshot->zone[i];
 
-		if (have->kind == zone->kind && have->instance == zone->instance && strcmp(have->name, zone->name) == 0)
-			return have;
+		if (have->kind == kind && have->instance == instance && strcmp(have->name, name) == 0)
+			return (int)i;
 	}
-	return NULL;
+	return -1;
 }
 
 static void zone_begin(struct energy_snapshot *accumulator, const struct rapl_zone *zone, bool first)
@@ -134,10 +135,10 @@ void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zone
 		if (!is_read(&accumulator->zone[i], zones, count))
 			zone_lose(&accumulator->zone[i], ENERGY_VANISHED);
 	for (size_t i = 0; i < count; i++) {
-		struct energy_zone *have = zone_find(accumulator, &zones[i]);
+		int at = zone_find(accumulator, zones[i].kind, zones[i].instance, zones[i].name);
 
-		if (have)
-			zone_add(have, &zones[i], elapsed_ns);
+		if (at >= 0)
+			zone_add(&accumulator->zone[at], &zones[i], elapsed_ns);
 		else
 			zone_begin(accumulator, &zones[i], first);
 		if (zone_wrap_ns(&zones[i]) < accumulator->wrap_ns)
@@ -228,17 +229,6 @@ int energy_update(int directory, const struct rapl *rapl, struct energy_memory *
 	return 0;
 }
 
-static const struct energy_zone *zone_same(const struct energy_snapshot *snapshot, const struct energy_zone *zone)
-{
-	for (uint32_t i = 0; i < snapshot->zone_count; i++) {
-		const struct energy_zone *have = &snapshot->zone[i];
-
-		if (have->kind == zone->kind && have->instance == zone->instance && strcmp(have->name, zone->name) == 0)
-			return have;
-	}
-	return NULL;
-}
-
 static void window_add(struct energy_window *window, const struct energy_zone *start, const struct energy_zone *end)
 {
 	struct energy_window_zone *zone = &window->zone[window->zone_count++];
@@ -265,8 +255,12 @@ void energy_between(const struct energy_snapshot *from, const struct energy_snap
 
 	memset(ret_window, 0, sizeof(*ret_window));
 	memcpy(ret_window->source, to->source, sizeof(ret_window->source));
-	for (uint32_t i = 0; i < to->zone_count; i++)
-		window_add(ret_window, same ? zone_same(from, &to->zone[i]) : NULL, &to->zone[i]);
+	for (uint32_t i = 0; i < to->zone_count; i++) {
+		const struct energy_zone *end = &to->zone[i];
+		int at = same ? zone_find(from, end->kind, end->instance, end->name) : -1;
+
+		window_add(ret_window, at >= 0 ? &from->zone[at] : NULL, end);
+	}
 }
 
 bool energy_kind_counts(const bool has[RAPL_KIND_COUNT], enum rapl_kind kind)

@@ -296,20 +296,19 @@ static int option_take(int count, char *words[], struct arguments *arguments)
 static int arguments_parse(const struct command *command, int count, char *words[], struct arguments *arguments,
                            struct error *error)
 {
-	int taken;
-
-	for (; count > 0 && (taken = option_take(count, words, arguments)) != 0; count -= taken, words += taken)
+	for (int taken; count > 0; count -= taken, words += taken) {
+		taken = option_take(count, words, arguments);
 		if (taken < 0)
 			return error_set(error, -EINVAL, "option \"%s\" is unknown or lacks a value", words[0]);
-	if (command->operand) {
-		if (count == 0)
-			return error_set(error, -EINVAL, "%s needs a %s", command->name, command->operand);
-		arguments->operand = *words++;
-		count--;
+		if (taken == 0 && (!command->operand || arguments->operand))
+			break;
+		if (taken == 0) {
+			arguments->operand = words[0];
+			taken = 1;
+		}
 	}
-	for (; count > 0 && (taken = option_take(count, words, arguments)) != 0; count -= taken, words += taken)
-		if (taken < 0)
-			return error_set(error, -EINVAL, "option \"%s\" is unknown or lacks a value", words[0]);
+	if (command->operand && !arguments->operand)
+		return error_set(error, -EINVAL, "%s needs a %s", command->name, command->operand);
 	arguments->site_count = count;
 	arguments->site_words = words;
 	return site_parse(count, words, &arguments->site, error);

@@ -25,41 +25,18 @@ struct topology {
 	hwloc_bitmap_t core[]; /* its CPUs, by hwloc's logical index */
 };
 
-static hwloc_topology_t new_handle(void)
+/* The machine's, or that of a copy (path). */
+static hwloc_topology_t load(const char *path)
 {
 	hwloc_topology_t handle;
 
-	if (hwloc_topology_init(&handle) < 0)
+	if ((path && access(path, R_OK) < 0) || hwloc_topology_init(&handle) < 0)
 		return NULL;
 	hwloc_topology_set_flags(handle, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
-	return handle;
-}
-
-static hwloc_topology_t load_copy(const char *path)
-{
-	hwloc_topology_t handle;
-
-	if (access(path, R_OK) < 0)
-		return NULL;
-	handle = new_handle();
-	if (!handle)
-		return NULL;
-	if (hwloc_topology_set_xml(handle, path) < 0 || hwloc_topology_load(handle) < 0) {
-		hwloc_topology_destroy(handle);
-		return NULL;
-	}
-	return handle;
-}
-
-static hwloc_topology_t load_machine(void)
-{
-	hwloc_topology_t handle = new_handle();
-
-	if (handle && hwloc_topology_load(handle) < 0) {
-		hwloc_topology_destroy(handle);
-		return NULL;
-	}
-	return handle;
+	if ((!path || hwloc_topology_set_xml(handle, path) == 0) && hwloc_topology_load(handle) == 0)
+		return handle;
+	hwloc_topology_destroy(handle);
+	return NULL;
 }
 
 /* <directory>/topology-<boot id>.xml, or "" where there is no boot id. */
@@ -85,11 +62,11 @@ static void save_copy(hwloc_topology_t handle, const char *path)
 /* The copy's, or else the machine's, leaving a copy. */
 static hwloc_topology_t load_either(const char *path)
 {
-	hwloc_topology_t handle = path[0] ? load_copy(path) : NULL;
+	hwloc_topology_t handle = path[0] ? load(path) : NULL;
 
 	if (handle)
 		return handle;
-	handle = load_machine();
+	handle = load(NULL);
 	if (handle && path[0])
 		save_copy(handle, path);
 	return handle;

@@ -99,7 +99,7 @@ static bool window_take(const struct state_place *place, struct state_job *job, 
 
 char *node_record_print(const json_t *record, const struct node_steps *steps)
 {
-	cleanup_free char *head = memory_text(record, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	cleanup_free char *head = memory_text(record, 0);
 	char *text = NULL;
 
 	if (!head ||

@@ -20,7 +20,6 @@
 #define LOCK_WAIT_MS   10000 /* no step waits longer for what it can do without */
 #define FORMAT_VERSION 1
 #define SECONDS_MAX    1e12
-#define PRINTED        (JSON_COMPACT | JSON_REAL_PRECISION(15))
 #define COUNT_FILE     "steps"
 #define COUNT_MAX      1000000000
 #define WHOLE_BYTES    (128 * 1024) /* no honest step comes near */
@@ -325,13 +324,13 @@ static char *step_print(const struct state_step *step, json_t *wait, json_t *gra
 	json = step_to_json(step, wait, grant);
 	if (!whole)
 		json_object_del(json, "power");
-	text = json ? memory_text(json, PRINTED) : NULL;
+	text = json ? memory_text(json, 0) : NULL;
 	for (size_t i = 0; i < 2 && text && strlen(text) > (whole ? WHOLE_BYTES : SUMS_BYTES); i++) {
 		free(text);
 		shorten[i](wait);
 		if (!whole)
 			json_object_del(json, "watts");
-		text = memory_text(json, PRINTED);
+		text = memory_text(json, 0);
 	}
 	return text;
 }

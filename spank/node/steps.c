@@ -106,7 +106,7 @@ static bool text_reserve(struct node_steps *steps, size_t more)
 /* Adds a step if it is no longer than that. Returns its length, 0: it was not added. */
 static size_t text_add(struct node_steps *steps, const json_t *step, size_t most)
 {
-	cleanup_free char *text = memory_text(step, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	cleanup_free char *text = memory_text(step, 0);
 	size_t length = text ? strlen(text) : 0;
 
 	if (length == 0 || length > most || steps->count >= STATE_STEPS_MAX || steps->length + length + 1 > TEXT_MAX ||

@@ -13,19 +13,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "spank/base/descriptor.h"
 #include "spank/base/files.h"
 
 #define SEGMENT_HERE      3
-#define DESCRIPTORS       65536 /* closed one by one where the kernel has no close_range */
 #define DESCRIPTORS_ABOVE 10
 #define LOOK_EVERY_NS     5000000
 #define DYING_NS          UINT64_C(100000000)
 #define NOT_DROPPED       126
 #define NOT_CLOSED        125
-
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
 
 /*
  * The child of a process with several threads: from here to exec nothing but system calls. The raw ones, because
@@ -59,9 +55,7 @@ static bool descriptors_set(int segment)
 	for (int i = 0; i < SEGMENT_HERE; i++)
 		if (dup2(null, i) < 0)
 			return false;
-	if (syscall(SYS_close_range, SEGMENT_HERE + 1, ~0U, 0) < 0)
-		for (int i = SEGMENT_HERE + 1; i < DESCRIPTORS; i++)
-			close(i);
+	descriptors_close_from(SEGMENT_HERE + 1);
 	return true;
 }
 

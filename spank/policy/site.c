@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spank/base/json.h"
+
 struct word {
 	const char *word;
 	int value;
@@ -66,17 +68,6 @@ static const struct argument arguments_known[] = {
 
 #define ARGUMENT_COUNT (sizeof(arguments_known) / sizeof(arguments_known[0]))
 
-static bool is_name(const char *text, size_t length, const char *extra)
-{
-	if (length == 0)
-		return false;
-	for (size_t i = 0; i < length; i++)
-		if (!(text[i] >= 'a' && text[i] <= 'z') && !(text[i] >= '0' && text[i] <= '9') &&
-		    !strchr(extra, text[i]))
-			return false;
-	return true;
-}
-
 static int set_text(void *field, size_t size, const char *value, bool valid)
 {
 	size_t length = strlen(value);
@@ -121,13 +112,16 @@ static int set_field(const struct argument *argument, struct site *site, const c
 
 	switch (argument->kind) {
 	case KIND_NAME:
-		return set_text(field, argument->size, value, is_name(value, strlen(value), "_-"));
+		return set_text(field, argument->size, value,
+		                value[0] && characters_ok(value, JSON_LOWER JSON_DIGITS "_-"));
 	case KIND_NAMES:
-		return set_text(field, argument->size, value, is_name(value, strlen(value), "_-,"));
+		return set_text(field, argument->size, value,
+		                value[0] && characters_ok(value, JSON_LOWER JSON_DIGITS "_-,"));
 	case KIND_PATH:
 		return set_text(field, argument->size, value, value[0] == '/');
 	case KIND_USER:
-		return set_text(field, argument->size, value, is_name(value, strlen(value), "_-."));
+		return set_text(field, argument->size, value,
+		                value[0] && characters_ok(value, JSON_LOWER JSON_DIGITS "_-."));
 	case KIND_NUMBER:
 		return set_number(field, value);
 	default:

@@ -14,7 +14,6 @@
 #define CALLS_SHOWN 24
 #define NODES_LEAST 4 /* fewer are compared at a glance */
 #define NODES_MOST  256
-#define PRINTED     (JSON_COMPACT | JSON_REAL_PRECISION(15))
 
 /* What is tried in turn. Many nodes of few ranks may have no room for their names where the ranks' sleep has. */
 static const struct record_detail details[] = {
@@ -242,7 +241,7 @@ static void record_make(const struct job *job, struct record *record)
 			continue;
 		record_free(record);
 		record->json = job_print(job, &details[i]);
-		record->line = record->json ? memory_text(record->json, PRINTED | JSON_ENSURE_ASCII) : NULL;
+		record->line = record->json ? memory_text(record->json, JSON_ENSURE_ASCII) : NULL;
 		if (!record->line || strlen(record->line) <= RECORD_MAX)
 			return;
 	}
@@ -313,7 +312,7 @@ int record_combine(const char *held, const struct record *record, char **ret_tex
 		if (!is_better(record->json, have))
 			return -EALREADY;
 		json_object_update(have, record->json);
-		text = memory_text(have, PRINTED);
+		text = memory_text(have, 0);
 	}
 	if (!text || memory_failures() != failures || strlen(text) > UINT16_MAX) {
 		free(text);

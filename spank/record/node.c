@@ -247,7 +247,7 @@ static void steps_drop(json_t *record)
 char *node_short_print(json_t *record, size_t most)
 {
 	static void (*const shorten[])(json_t * wait) = {record_wait_shorten, record_wait_least};
-	char *text = memory_text(record, JSON_COMPACT | JSON_REAL_PRECISION(15));
+	char *text = memory_text(record, 0);
 
 	for (size_t i = 0; text && strlen(text) > most; i++) {
 		if (i >= 2 && json_array_size(json_object_get(record, "steps")) == 0)
@@ -258,7 +258,7 @@ char *node_short_print(json_t *record, size_t most)
 		else
 			steps_drop(record);
 		summed_count(record);
-		text = memory_text(record, JSON_COMPACT | JSON_REAL_PRECISION(15));
+		text = memory_text(record, 0);
 	}
 	return text;
 }

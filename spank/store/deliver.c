@@ -65,7 +65,7 @@ static char *line_of_run(const struct record *record, const struct job_run *run)
 	json_auto_t *json =
 	        json_pack("{s:O, s:o}", "mpi_wait", json_object_get(record->json, "mpi_wait"), "run", run_to_json(run));
 
-	return memory_failures() == failures ? memory_text(json, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
+	return memory_failures() == failures ? memory_text(json, 0) : NULL;
 }
 
 /* What is kept under that key, if it is of the run; -ESTALE: of another. */

@@ -1,6 +1,7 @@
 #include "spank/store/outbox.h"
 
 #include "spank/base/cleanup.h"
+#include "spank/base/descriptor.h"
 #include "spank/base/files.h"
 #include "spank/record/node.h"
 
@@ -10,10 +11,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-
-#define DESCRIPTORS_FALLBACK 65536
 
 int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, char key[OUTBOX_KEY_MAX],
                struct error *error)
@@ -85,16 +83,6 @@ int outbox_put(const char *directory, const char *key, const char *node, const c
 	return 0;
 }
 
-static void close_from(unsigned first)
-{
-#ifdef SYS_close_range
-	if (syscall(SYS_close_range, first, ~0u, 0) == 0)
-		return;
-#endif
-	for (unsigned descriptor = first; descriptor < DESCRIPTORS_FALLBACK; descriptor++)
-		close((int)descriptor);
-}
-
 /* In the child, where only calls that are safe after a fork of a threaded process are made. */
 static _Noreturn void helper_exec(const char *helper, char *const command[], char *const environment[])
 {
@@ -105,7 +93,7 @@ static _Noreturn void helper_exec(const char *helper, char *const command[], cha
 	for (int i = 0; i < 3; i++)
 		if (null < 0 || dup2(null, i) < 0)
 			_exit(127);
-	close_from(3);
+	descriptors_close_from(3);
 	for (int number = 1; number < NSIG; number++)
 		sigaction(number, &action, NULL);
 	sigemptyset(&none);
