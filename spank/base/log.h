@@ -14,8 +14,10 @@ typedef void (*log_sink)(enum log_level level, const char *line);
 /* Without a sink, errors and infos go to standard error. */
 void log_set_sink(log_sink sink);
 
-__attribute__((format(printf, 1, 2))) void log_error(const char *format, ...);
-__attribute__((format(printf, 1, 2))) void log_info(const char *format, ...);
-__attribute__((format(printf, 1, 2))) void log_debug(const char *format, ...);
+__attribute__((format(printf, 2, 3))) void log_line(enum log_level level, const char *format, ...);
+
+#define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
+#define log_info(...)  log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
 
 #endif

@@ -31,17 +31,14 @@ static int target_fail(const struct target *target, int result, const char *what
 
 __attribute__((format(printf, 2, 3))) static void target_say(const struct target *target, const char *format, ...)
 {
-	const char *name = cpufreq_file_name(target->file);
 	char text[256];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	if (target->restore->quiet)
-		log_debug("policy%u/%s: %s", target->policy, name, text);
-	else
-		log_info("policy%u/%s: %s", target->policy, name, text);
+	log_line(target->restore->quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "policy%u/%s: %s", target->policy,
+	         cpufreq_file_name(target->file), text);
 }
 
 static int target_leave(const struct target *target, const char *what)
