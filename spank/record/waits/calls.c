@@ -3,12 +3,20 @@
 #include "spank/base/json.h"
 #include "spank/base/memory.h"
 #include "spank/record/parts/number.h"
+#include "spank/record/waits/ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_MAX INT64_C(1000000000000000000)
+void record_call_add(struct record_call *sum, const struct record_call *more)
+{
+	integer_add(&sum->calls, more->calls, RECORD_US_MAX);
+	integer_add(&sum->waits, more->waits, RECORD_US_MAX);
+	integer_add(&sum->wait_us, more->wait_us, RECORD_US_MAX);
+	if (more->longest_us > sum->longest_us)
+		sum->longest_us = more->longest_us;
+}
 
 void record_call_write(json_t *calls, const char *name, const struct record_call *call)
 {
@@ -39,20 +47,20 @@ bool record_calls_read(json_t *json, struct record_calls *ret_calls)
 
 		snprintf(have->name, sizeof(have->name), "%s", name);
 		if ((strcmp(name, "other") != 0 && !record_call_name_ok(name)) ||
-		    !integer_of(json_array_get(call, 0), COUNT_MAX, &have->calls) ||
-		    !integer_of(json_array_get(call, 1), COUNT_MAX, &have->waits) ||
-		    !integer_of(json_array_get(call, 2), COUNT_MAX, &have->wait_us) ||
-		    !integer_of(json_array_get(call, 3), COUNT_MAX, &have->longest_us))
+		    !integer_of(json_array_get(call, 0), RECORD_US_MAX, &have->calls) ||
+		    !integer_of(json_array_get(call, 1), RECORD_US_MAX, &have->waits) ||
+		    !integer_of(json_array_get(call, 2), RECORD_US_MAX, &have->wait_us) ||
+		    !integer_of(json_array_get(call, 3), RECORD_US_MAX, &have->longest_us))
 			return false;
 	}
 	return true;
 }
 
 /* More names than there are MPI functions: the last place takes the rest. */
-static struct sum_call *call_find(struct sum_calls *sum, const char *name)
+static struct record_call *call_find(struct sum_calls *sum, const char *name)
 {
 	bool full = sum->count >= sizeof(sum->call) / sizeof(sum->call[0]);
-	struct sum_call *call;
+	struct record_call *call;
 
 	for (size_t i = 0; i < sum->count; i++)
 		if (strcmp(sum->call[i].name, name) == 0)
@@ -64,23 +72,16 @@ static struct sum_call *call_find(struct sum_calls *sum, const char *name)
 
 void record_calls_add(struct sum_calls *sum, const struct record_calls *from)
 {
-	for (size_t i = 0; i < from->count; i++) {
-		const struct record_call *more = &from->call[i];
-		struct sum_call *have = call_find(sum, more->name);
-
-		have->calls += (double)more->calls;
-		have->waits += (double)more->waits;
-		have->wait_s += seconds_of(more->wait_us);
-		have->longest_s = fmax(have->longest_s, seconds_of(more->longest_us));
-	}
+	for (size_t i = 0; i < from->count; i++)
+		record_call_add(call_find(sum, from->call[i].name), &from->call[i]);
 }
 
 static int call_compare(const void *left, const void *right)
 {
-	const struct sum_call *a = left, *b = right;
+	const struct record_call *a = left, *b = right;
 
-	if (a->wait_s != b->wait_s)
-		return a->wait_s < b->wait_s ? 1 : -1;
+	if (a->wait_us != b->wait_us)
+		return a->wait_us < b->wait_us ? 1 : -1;
 	return strcmp(a->name, b->name);
 }
 
@@ -89,24 +90,25 @@ void record_calls_sort(struct sum_calls *sum)
 	qsort(sum->call, sum->count, sizeof(*sum->call), call_compare);
 }
 
-static void call_print(json_t *calls, const char *name, const struct sum_call *call)
+static void call_print(json_t *calls, const char *name, const struct record_call *call)
 {
 	json_object_set_new(calls, name,
-	                    json_pack("{s:o, s:o, s:o, s:o}", "calls", number(call->calls, 0), "waits",
-	                              number(call->waits, 0), "wait_s", record_seconds(call->wait_s), "longest_s",
-	                              record_seconds(call->longest_s)));
+	                    json_pack("{s:o, s:o, s:o, s:o}", "calls", number((double)call->calls, 0), "waits",
+	                              number((double)call->waits, 0), "wait_s",
+	                              record_seconds(seconds_of(call->wait_us)), "longest_s",
+	                              record_seconds(seconds_of(call->longest_us))));
 }
 
 json_t *record_calls_print(const struct sum_calls *sum, size_t shown)
 {
-	struct sum_call other = {.name = ""};
+	struct record_call other = {.name = ""};
 	json_t *calls = json_object();
 	size_t printed = 0;
 
 	for (size_t i = 0; i < sum->count; i++) {
-		const struct sum_call *call = &sum->call[i];
+		const struct record_call *call = &sum->call[i];
 
-		if (call->waits == 0 && call->wait_s == 0)
+		if (call->waits == 0 && call->wait_us == 0)
 			continue; /* on no node */
 		if (printed < shown && strcmp(call->name, "other") != 0) {
 			call_print(calls, call->name, call);
@@ -114,10 +116,7 @@ json_t *record_calls_print(const struct sum_calls *sum, size_t shown)
 			continue;
 		}
 		strcpy(other.name, "other");
-		other.calls += call->calls;
-		other.waits += call->waits;
-		other.wait_s += call->wait_s;
-		other.longest_s = fmax(other.longest_s, call->longest_s);
+		record_call_add(&other, call);
 	}
 	if (other.name[0])
 		call_print(calls, other.name, &other);

@@ -24,21 +24,16 @@ struct record_calls {
 	struct record_call *call;
 };
 
-struct sum_call {
-	char name[RECORD_CALL_NAME_MAX];
-	double calls;
-	double waits;
-	double wait_s;
-	double longest_s;
-};
-
 struct sum_calls {
 	size_t count;
-	struct sum_call call[MPIWAIT_CALLS + 2];
+	struct record_call call[MPIWAIT_CALLS + 2];
 };
 
 /* Whether it is the name of an MPI function, of letters and not too long. */
 bool record_call_name_ok(const char *name);
+
+/* Adds the numbers; names stay. */
+void record_call_add(struct record_call *sum, const struct record_call *more);
 
 /* Sets "MPI_Recv": [calls, waits, wait_us, longest_us]. */
 void record_call_write(json_t *calls, const char *name, const struct record_call *call);
