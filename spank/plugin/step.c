@@ -25,6 +25,7 @@
 
 struct step {
 	struct job job;
+	bool shared_cores; /* Slurm may give the job's cores to another one too, or that cannot be told */
 	struct decision decision;
 	struct plan plan;
 	struct topology *topology; /* NULL: could not be read */
@@ -46,14 +47,17 @@ static void log_problem(const struct job *job, const struct error *error)
 		log_error("job %u step %s: %s", job->job_id, name, error->text);
 }
 
-/* What held for the whole job, as the prolog found it; "" for nothing. */
-static void read_job_words(const struct state_place *place, uint32_t job_id, char words[OPTIONS_TEXT_MAX])
+/* What held for the whole job, as the prolog found it; words "" for nothing. */
+static void read_job(const struct state_place *place, struct step *step, char words[OPTIONS_TEXT_MAX])
 {
 	cleanup_free struct state_job *state = malloc(sizeof(*state));
 
 	words[0] = '\0';
-	if (state && state_job_read(place, job_id, state) == 0)
-		snprintf(words, OPTIONS_TEXT_MAX, "%s", state->words);
+	step->shared_cores = !state;
+	if (!state || state_job_read(place, step->job.job_id, state) < 0)
+		return;
+	step->shared_cores = state->shared_cores;
+	snprintf(words, OPTIONS_TEXT_MAX, "%s", state->words);
 }
 
 static bool decide(spank_t spank, const struct site *site, const struct state_place *place, const char *option,
@@ -66,7 +70,7 @@ static bool decide(spank_t spank, const struct site *site, const struct state_pl
 
 	if (spank_getenv(spank, CLIENT_VARIABLE, environment, sizeof(environment)) != ESPANK_SUCCESS)
 		environment[0] = '\0';
-	read_job_words(place, step->job.job_id, words);
+	read_job(place, step, words);
 	holds = decision_make(site, &sources, &step->decision, &error) > 0;
 	log_problem(&step->job, &error);
 	if (holds && step->decision.use.why[0])
@@ -201,13 +205,6 @@ static void begin_measuring(const struct state_place *place, struct step *step)
 		log_problem(&step->job, &error);
 }
 
-static bool cores_are_shared(const struct state_place *place, uint32_t job_id)
-{
-	cleanup_free struct state_job *state = malloc(sizeof(*state));
-
-	return !state || (state_job_read(place, job_id, state) == 0 && state->shared_cores);
-}
-
 /* Before the tasks are forked, which inherit a part of it; nothing is changed yet. */
 static void prepare_grant(const struct site *site, const struct state_place *place, struct step *step)
 {
@@ -222,7 +219,7 @@ static void prepare_grant(const struct site *site, const struct state_place *pla
 	                  .uid = step->job.uid,
 	                  .gid = step->job.gid,
 	                  .domain = {site->grant, site->governor, site->min_khz, step->job.user_frequency},
-	                  .shared = step->plan.grant && cores_are_shared(place, step->job.job_id),
+	                  .shared = step->shared_cores,
 	                  .has_launcher = step->job.kind != STEP_SRUN},
 	};
 	struct error error = {""};
