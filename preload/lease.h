@@ -11,8 +11,7 @@
  * Both are found by number, device and inode, or opened again through /proc/<task>/fd, which an eventfd cannot be: the
  * ranks of mpirun have no inherited descriptors.
  */
-#ifndef MPIWAIT_PRELOAD_LEASE_H
-#define MPIWAIT_PRELOAD_LEASE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -90,5 +89,3 @@ static inline uint64_t mpiwait_board_size(uint32_t cpus)
 {
 	return sizeof(struct mpiwait_board) + (uint64_t)cpus * sizeof(uint64_t);
 }
-
-#endif

@@ -14,8 +14,7 @@
  * do; the sizes are counted by all of them, atomically. All times are nanoseconds. Rows of mpi_calls.def are only ever
  * appended: a row's index is part of this layout.
  */
-#ifndef MPIWAIT_PRELOAD_STATS_H
-#define MPIWAIT_PRELOAD_STATS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -247,5 +246,3 @@ static inline uint32_t mpiwait_size_class(uint64_t bytes)
 
 	return class < MPIWAIT_SIZES ? class : MPIWAIT_SIZES - 1;
 }
-
-#endif

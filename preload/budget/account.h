@@ -46,8 +46,7 @@
  * So a rank whose waits repeat can learn that although its other waits do not. What is not spent is kept up to a
  * limit: a rank that never waited for an hour is not late by 36 s after that.
  */
-#ifndef MPIWAIT_PRELOAD_ACCOUNT_H
-#define MPIWAIT_PRELOAD_ACCOUNT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -132,5 +131,3 @@ void account_doubt(struct account *account, uint64_t late_ns, uint64_t now_ns);
 
 /* It was not because of them: what is left of that debt goes. */
 void account_forgive(struct account *account, uint64_t late_ns);
-
-#endif

@@ -13,8 +13,7 @@
  * long as waking takes is at most twice what the best choice costs). Pure: elapsed time, policy and measurements in,
  * action out; no clock, no I/O.
  */
-#ifndef MPIWAIT_PRELOAD_LADDER_H
-#define MPIWAIT_PRELOAD_LADDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -127,5 +126,3 @@ struct ladder_action ladder_next(struct ladder *ladder, const struct ladder_poli
  * Returns by how much the action was late, 0: not at all.
  */
 uint64_t ladder_learn(struct ladder *ladder, struct ladder_action action, uint64_t actual_ns, uint64_t now_ns);
-
-#endif

@@ -44,8 +44,7 @@
  *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
  */
-#ifndef MPIWAIT_PRELOAD_PREDICTOR_H
-#define MPIWAIT_PRELOAD_PREDICTOR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -193,5 +192,3 @@ uint64_t predictor_latest(const struct predictor *predictor);
 
 /* Nothing more is forecast in the open wait, nor learned from it. */
 void predictor_drop(struct predictor *predictor);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Asks the loader, which may take its lock: not for the path of a call.
  */
-#ifndef MPIWAIT_PRELOAD_MODULE_H
-#define MPIWAIT_PRELOAD_MODULE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,5 +18,3 @@ struct module {
 
 /* Returns false for an address that is in none. May change errno. */
 bool module_find(uintptr_t address, struct module *ret_module);
-
-#endif

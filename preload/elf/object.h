@@ -4,8 +4,7 @@
  * Invariant: nothing here asks the loader, allocates or locks. So it also serves in the middle of a dlopen, for objects
  * that are mapped and not yet relocated.
  */
-#ifndef MPIWAIT_PRELOAD_OBJECT_H
-#define MPIWAIT_PRELOAD_OBJECT_H
+#pragma once
 
 #include <link.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ size_t object_count(const struct object *object);
 
 /* The segment in which these bytes of the object are. NULL: they are not within one. */
 const Elf64_Phdr *object_segment(const struct object *object, const void *start, size_t size);
-
-#endif

@@ -4,8 +4,7 @@
  * Invariant: only at the start of the program, and only where a reference has exactly the value that is expected; what
  * cannot be written stays as it is.
  */
-#ifndef MPIWAIT_PRELOAD_REBIND_H
-#define MPIWAIT_PRELOAD_REBIND_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ typedef uintptr_t rebind_choice(uintptr_t value, const char *name, bool weak);
 
 /* Looks at all references of the object that were bound by name. */
 void rebind(const struct object *object, rebind_choice *choose);
-
-#endif

@@ -7,8 +7,7 @@
  *
  * idle.c is the table of runtimes: which hooks serve each, and what has to be switched on for that. One file per hook.
  */
-#ifndef MPIWAIT_PRELOAD_IDLE_H
-#define MPIWAIT_PRELOAD_IDLE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ uint32_t idle_switch_on(void);
 /* One file each: finds what the hook stands in front of. Returns whether it is there. */
 bool idle_opal_switch_on(void);
 bool idle_ucx_switch_on(void);
-
-#endif

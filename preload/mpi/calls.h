@@ -3,8 +3,7 @@
  *
  * Invariant: a row's index is its position in the table, and there is room for all of them in the stats segment.
  */
-#ifndef MPIWAIT_PRELOAD_CALLS_H
-#define MPIWAIT_PRELOAD_CALLS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -62,5 +61,3 @@ struct call_shape {
 };
 
 void call_shape_get(enum call_row row, struct call_shape *ret_shape);
-
-#endif

@@ -19,12 +19,9 @@
  * Invariant: what cannot be changed (the pages stay read-only, another loader than glibc's) stays as the file has it.
  * Then newer functions are never stood in front of, and calls pass through.
  */
-#ifndef MPIWAIT_PRELOAD_NAMES_H
-#define MPIWAIT_PRELOAD_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 
 /* Called by the constructor. acts: there is a configuration; without one, nothing becomes seen that was not. */
 void names_settle(bool acts);
-
-#endif

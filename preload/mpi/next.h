@@ -4,8 +4,7 @@
  * Invariant: what has been found stays valid (a reference on the MPI library is kept), and what an MPI does not have
  * is a function that returns an MPI error code, never NULL.
  */
-#ifndef MPIWAIT_PRELOAD_NEXT_H
-#define MPIWAIT_PRELOAD_NEXT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ enum mpiwait_family next_family(void);
 
 /* More than one MPI is loaded: it cannot be known which one a caller meant. Valid once resolved. */
 bool next_is_ambiguous(void);
-
-#endif

@@ -5,8 +5,7 @@
  * Invariant: nothing here is called with a handle that the caller's own call would not have used: an MPI aborts on a
  * wrong one.
  */
-#ifndef MPIWAIT_PRELOAD_QUERY_H
-#define MPIWAIT_PRELOAD_QUERY_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ int (*query_type_size(void))(uintptr_t type, int *ret_size);
 
 /* The element of an array of handles. */
 uintptr_t query_handle(const void *array, size_t index);
-
-#endif

@@ -6,8 +6,7 @@
  * is within 500 ppm (spank/policy/cpu.h), and so are the times that are reported; deadlines are made of ticks, not of
  * times.
  */
-#ifndef MPIWAIT_PRELOAD_CLOCK_H
-#define MPIWAIT_PRELOAD_CLOCK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -95,5 +94,3 @@ static inline uint64_t clock_process_cpu_ns(void)
 {
 	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
-
-#endif

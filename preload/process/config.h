@@ -36,8 +36,7 @@
  * Without tsc_khz the clock is the kernel's, and umwait and mwaitx are not done. Without cpufreq or pstate_after_ns
  * pstate is not done.
  */
-#ifndef MPIWAIT_PRELOAD_CONFIG_H
-#define MPIWAIT_PRELOAD_CONFIG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -103,5 +102,3 @@ extern const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES];
  * Returns 0, or -EINVAL with *ret_config untouched.
  */
 int config_parse(const char *text, struct config *ret_config);
-
-#endif

@@ -1,12 +1,9 @@
 /*
  * Numbers as text, for paths and small files: the C library's printf may allocate and lock.
  */
-#ifndef MPIWAIT_PRELOAD_DECIMAL_H
-#define MPIWAIT_PRELOAD_DECIMAL_H
+#pragma once
 
 #include <stdint.h>
 
 /* Writes the number, not terminated; returns the byte after it. */
 char *decimal_write(char *at, uint32_t number);
-
-#endif

@@ -5,8 +5,7 @@
  * something else there. Device and inode do. What is not at its number any more is opened again through the task, which
  * surely holds it.
  */
-#ifndef MPIWAIT_PRELOAD_INHERITED_H
-#define MPIWAIT_PRELOAD_INHERITED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,5 +23,3 @@ struct inherited {
  * *ret_opened says that it was opened anew and is the caller's to close. errno may change.
  */
 int inherited_find(const struct inherited *inherited, bool *ret_opened);
-
-#endif

@@ -12,13 +12,10 @@
  * A phase is the process's, whichever thread says so. What may follow the level is not looked at: a region's name, in
  * IPM, is the user's text.
  */
-#ifndef MPIWAIT_PRELOAD_PHASE_H
-#define MPIWAIT_PRELOAD_PHASE_H
+#pragma once
 
 /* At the start, once there is a slot: the rank is in no phase. */
 void phase_start(void);
 
 /* The program has said so. Without profile nothing is done. */
 void phase_tell(int level);
-
-#endif

@@ -4,8 +4,7 @@
  * Invariant: where process_mode() says so the library acts, in the process that called MPI_Init and in no child of it.
  * Elsewhere it only forwards. What makes it start and end is wrap/start.h.
  */
-#ifndef MPIWAIT_PRELOAD_PROCESS_H
-#define MPIWAIT_PRELOAD_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -70,5 +69,3 @@ void process_hook(uint32_t hook);
 
 /* From now on waits do not rely on being woken. */
 void process_event_end(void);
-
-#endif

@@ -4,8 +4,7 @@
  * Invariant: there always is a slot to write to. Without a segment, with a bad one or with a full one it is a private
  * one that nobody reads, so that waiting stays cheap and only the count is lost.
  */
-#ifndef MPIWAIT_PRELOAD_SEGMENT_H
-#define MPIWAIT_PRELOAD_SEGMENT_H
+#pragma once
 
 #include "preload/process/config.h"
 #include "preload/stats.h"
@@ -27,5 +26,3 @@ uint64_t *segment_words(const struct config *config, uint32_t count);
 
 /* The private slot. */
 struct mpiwait_slot *segment_private(void);
-
-#endif

@@ -2,8 +2,7 @@
  * The core on which a thread runs, and who else of its process runs there: what has to be known before its frequency
  * is changed. Reads small files of /proc and /sys; no allocation, errno may change.
  */
-#ifndef MPIWAIT_PRELOAD_PSTATE_CORE_H
-#define MPIWAIT_PRELOAD_PSTATE_CORE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ static inline bool core_has(const struct core *core, uint32_t cpu)
 			return true;
 	return false;
 }
-
-#endif

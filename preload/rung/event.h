@@ -4,8 +4,7 @@
  * Invariant: nothing is trusted that has not woken this process EVENT_PROVEN times, and each message that ended no
  * sleep and was not signalled after it either counts against it far more than a wake-up counts in favour.
  */
-#ifndef MPIWAIT_PRELOAD_EVENT_H
-#define MPIWAIT_PRELOAD_EVENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ static inline bool event_is_refused(const struct event_trust *trust)
 {
 	return trust->busy > 0 && trust->busy % 16 == 0;
 }
-
-#endif

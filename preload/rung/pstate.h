@@ -3,8 +3,7 @@
  *
  * None waits but restore, which waits for at most 100 ms. All keep to the thread that owns the rung (rung/pstate.c).
  */
-#ifndef MPIWAIT_PRELOAD_RUNG_PSTATE_H
-#define MPIWAIT_PRELOAD_RUNG_PSTATE_H
+#pragma once
 
 #include "preload/rung/rung.h"
 
@@ -22,5 +21,3 @@ struct pstate_way {
 };
 
 extern const struct pstate_way pstate_lease, pstate_files;
-
-#endif

@@ -4,8 +4,7 @@
  * Invariant: a rung is one row of preload/rungs.def and one file; nothing else knows them apart. A rung never
  * fails: what cannot be done now returns early, and the wait polls again.
  */
-#ifndef MPIWAIT_PRELOAD_RUNG_H
-#define MPIWAIT_PRELOAD_RUNG_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ static inline bool rung_pstate_is_low(const struct rung_thread *thread)
 {
 	return thread->pstate.asked;
 }
-
-#endif

@@ -5,8 +5,7 @@
  * The kernel ends a sleep between the time that was asked for and the slack after it, mostly at the end of that span.
  * So a long sleep asks for less, by the slack; only around a short one is the slack lowered.
  */
-#ifndef MPIWAIT_PRELOAD_SLACK_H
-#define MPIWAIT_PRELOAD_SLACK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ void slack_close(struct slack *slack);
 
 /* At the end of a wait: the program may change its slack from here on. */
 void slack_forget(struct slack *slack);
-
-#endif

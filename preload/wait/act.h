@@ -5,8 +5,7 @@
  * Invariant: with an account, nothing that takes a time is done that it has not set aside the cost of; without one, the
  * ladder's law holds.
  */
-#ifndef MPIWAIT_PRELOAD_ACT_H
-#define MPIWAIT_PRELOAD_ACT_H
+#pragma once
 
 #include "preload/wait/wait.h"
 
@@ -16,5 +15,3 @@
  * should do what would have happened without the library. Keeps errno.
  */
 bool wait_idle(struct wait *wait, uint32_t hook);
-
-#endif

@@ -4,8 +4,7 @@
  * Invariant: a call that found its message soon costs a count and a few stores. Those that are looked at more closely
  * (watch.h), and the loops that a program writes itself (loop.h), take the long way.
  */
-#ifndef MPIWAIT_PRELOAD_ENTRY_H
-#define MPIWAIT_PRELOAD_ENTRY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -97,5 +96,3 @@ static inline void wait_unmark(uint32_t kind)
 {
 	wait_self.kind = kind;
 }
-
-#endif

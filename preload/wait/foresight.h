@@ -30,8 +30,7 @@
  * In jobs of more than 16 ranks a rank looks by itself likewise whatever the runtime: there the ladder's naps in the
  * first waits of a kind, and in those after a late end, cost the job more than polling costs the rank.
  */
-#ifndef MPIWAIT_PRELOAD_FORESIGHT_H
-#define MPIWAIT_PRELOAD_FORESIGHT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -159,5 +158,3 @@ void foresight_drop(struct foresight *foresight);
 
 /* The call has ended; last_ns: the latest idle poll, or the end of the latest nap. */
 void foresight_close(struct foresight *foresight, struct account *account, uint64_t last_ns);
-
-#endif

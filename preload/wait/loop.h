@@ -13,8 +13,7 @@
  * goes on, which may leave its loop without another call. It may look for something else than messages there, too: so
  * no sleep that only a message ends, no lower frequency, and no CPU time is sampled.
  */
-#ifndef MPIWAIT_PRELOAD_LOOP_H
-#define MPIWAIT_PRELOAD_LOOP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -57,5 +56,3 @@ static inline __attribute__((always_inline)) void loop_time(enum call_row row, b
 	else if (++wait->loop.vain_least == 0)
 		loop_sample(wait, row);
 }
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Invariant: only a call that has waited costs anything. Bounded: of more places than MPIWAIT_SITES the rest are one.
  */
-#ifndef MPIWAIT_PRELOAD_SITE_H
-#define MPIWAIT_PRELOAD_SITE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void site_start(void);
 
 /* A wait in a call of that row is over, while the call itself is not; it was called from there. Keeps errno. */
 void site_add(uint32_t row, uintptr_t caller, uint64_t wait_ns);
-
-#endif

@@ -8,8 +8,7 @@
  * was left without returning (longjmp, exception); an inner call that is really a later one after such an exit, from
  * deeper down, is not counted, but restarts the wait, so it is not napped in too early.
  */
-#ifndef MPIWAIT_PRELOAD_WAIT_H
-#define MPIWAIT_PRELOAD_WAIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -121,5 +120,3 @@ void wait_close(struct wait *wait);
 
 /* Counts a call that was entered before the library acted. */
 void wait_count(enum call_row row);
-
-#endif

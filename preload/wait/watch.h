@@ -1,8 +1,7 @@
 /*
  * Finds the calls that burn CPU without an idle hook, and marks the rows before whose calls a loop may help.
  */
-#ifndef MPIWAIT_PRELOAD_WATCH_H
-#define MPIWAIT_PRELOAD_WATCH_H
+#pragma once
 
 #include "preload/wait/wait.h"
 
@@ -30,5 +29,3 @@ void watch_offer(enum call_row row);
 
 /* From now on that loop is run before every call of the row, if there is one and the policy has rungs. */
 void watch_prewait(enum call_row row);
-
-#endif

@@ -15,8 +15,7 @@
  * The Ibarrier adds messages, and every rank must do it: whether it does depends on the option and on the call's
  * arguments that are the same on all ranks, and on nothing else. A rank without the library is waited for forever.
  */
-#ifndef MPIWAIT_PRELOAD_PREWAIT_H
-#define MPIWAIT_PRELOAD_PREWAIT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ void prewait_start(void);
  * call's work is done; otherwise PREWAIT_NOT_DONE, and the caller goes on to make the call.
  */
 int64_t prewait(enum call_row row, enum call_name name, const uintptr_t *arguments);
-
-#endif

@@ -5,8 +5,7 @@
  * when it is asked for the size of MPI_DATATYPE_NULL. Sizes are not remembered, because a datatype's handle may be
  * given to another one.
  */
-#ifndef MPIWAIT_PRELOAD_SIZES_H
-#define MPIWAIT_PRELOAD_SIZES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,5 +84,3 @@ static inline __attribute__((always_inline)) void sizes_count_simple(enum call_r
 
 /* Counts an outermost call that has returned success; large: by its large-count name. */
 void sizes_count(enum call_row row, bool large, const uintptr_t *arguments);
-
-#endif

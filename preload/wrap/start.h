@@ -4,8 +4,7 @@
  * Invariant: the library acts from the first successful MPI_Init, MPI_Init_thread or MPI_Session_init until
  * MPI_Finalize, in the process that called it and in no child of it. Before, after and elsewhere it only forwards.
  */
-#ifndef MPIWAIT_PRELOAD_START_H
-#define MPIWAIT_PRELOAD_START_H
+#pragma once
 
 #include "preload/mpi/calls.h"
 
@@ -14,5 +13,3 @@ void start_call_begins(enum call_row row);
 
 /* After one of the rows of GROUP_INIT returned that MPI error code (0: success): starts or ends the library's work. */
 void start_call_ended(enum call_row row, int code);
-
-#endif

@@ -6,8 +6,7 @@
  * x86-64, AArch64 and ppc64le Linux an int or a pointer argument fills one register or one 8-byte stack slot, so one
  * definition serves every MPI's handles; and the Fortran bindings call these C functions, by one name or the other.
  */
-#ifndef MPIWAIT_PRELOAD_WRAP_H
-#define MPIWAIT_PRELOAD_WRAP_H
+#pragma once
 
 #include <stdint.h>
 
@@ -280,5 +279,3 @@ typedef uintptr_t word;
 #define LATER_WRAPPER(symbol, name, arguments, kind, group, signature, volume, variant)   \
 	WRAPPER(later_##symbol, name, arguments, kind, group, signature, volume, variant) \
 	__asm__(".symver later_" #symbol ", " #symbol "@MPIWAIT_LATER");
-
-#endif

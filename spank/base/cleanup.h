@@ -1,6 +1,5 @@
 /* Things that are given back when their scope ends: heap memory, descriptors, streams, directories. */
-#ifndef MPIWAIT_SPANK_BASE_CLEANUP_H
-#define MPIWAIT_SPANK_BASE_CLEANUP_H
+#pragma once
 
 #include <dirent.h>
 #include <stdio.h>
@@ -50,5 +49,3 @@ static inline int take_descriptor(int *descriptor)
 		(pointer) = NULL;                       \
 		taken_;                                 \
 	})
-
-#endif

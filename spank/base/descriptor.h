@@ -1,6 +1,5 @@
 /* Descriptors that tasks have from us: inherited, and of memory that they share with slurmstepd. */
-#ifndef MPIWAIT_SPANK_BASE_DESCRIPTOR_H
-#define MPIWAIT_SPANK_BASE_DESCRIPTOR_H
+#pragma once
 
 /* Far above what shells and programs use by number. The library's is above the others: scripts lock files by such. */
 #define INHERIT_FROM         200
@@ -19,5 +18,3 @@ void descriptors_close_from(unsigned first);
 
 /* A memfd that can be sealed and that nobody ever executes, close-on-exec. Returns it, or -1 and errno. */
 int memory_file(const char *name);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * Pure modules explain themselves here and log nothing; the edge logs the message once.
  */
-#ifndef MPIWAIT_SPANK_BASE_ERROR_H
-#define MPIWAIT_SPANK_BASE_ERROR_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -34,5 +33,3 @@ static inline void error_move(struct error *error, struct error *from)
 		error_set(error, 0, "%s", from->text);
 	from->text[0] = '\0';
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * A file is either the old one or the new one, never a part: every write goes to a temporary name and is renamed.
  */
-#ifndef MPIWAIT_SPANK_BASE_FILES_H
-#define MPIWAIT_SPANK_BASE_FILES_H
+#pragma once
 
 #include <dirent.h>
 #include <jansson.h>
@@ -89,5 +88,3 @@ static inline double clock_wall_s(void)
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
-
-#endif

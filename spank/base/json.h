@@ -4,8 +4,7 @@
  *
  * An integer is 0 where it is refused; all else is untouched then.
  */
-#ifndef MPIWAIT_SPANK_BASE_JSON_H
-#define MPIWAIT_SPANK_BASE_JSON_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ bool number_get(const json_t *object, const char *key, double limit, double *ret
 
 /* A string of accepted characters (NULL: of any) that fits. */
 bool text_get(const json_t *object, const char *key, char *buffer, size_t size, const char *accepted);
-
-#endif

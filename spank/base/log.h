@@ -3,8 +3,7 @@
  *
  * The same modules run inside Slurm's daemons and in mpi-wait-node; whoever is main says once where lines go.
  */
-#ifndef MPIWAIT_SPANK_BASE_LOG_H
-#define MPIWAIT_SPANK_BASE_LOG_H
+#pragma once
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
@@ -19,5 +18,3 @@ __attribute__((format(printf, 2, 3))) void log_line(enum log_level level, const 
 #define log_error(...) log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
 #define log_info(...)  log_line(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...) log_line(LOG_LEVEL_DEBUG, __VA_ARGS__)
-
-#endif

@@ -2,8 +2,7 @@
  * Whether memory ran out while something was built. A JSON value of many parts is put together by calls that leave a
  * part out where it is missing; who is about to make that durable, or to give up what it was made of, asks here first.
  */
-#ifndef MPIWAIT_SPANK_BASE_MEMORY_H
-#define MPIWAIT_SPANK_BASE_MEMORY_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -29,5 +28,3 @@ json_t *memory_json_explained(const char *text, size_t length, size_t flags, jso
  * memory.
  */
 char *memory_text(const json_t *json, size_t more_flags);
-
-#endif

@@ -2,8 +2,7 @@
  * What the kernel says in small files of /proc and /sys: one reader of them, of a process's or a thread's stat, and of
  * which boot this is.
  */
-#ifndef MPIWAIT_SPANK_BASE_PROC_H
-#define MPIWAIT_SPANK_BASE_PROC_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ int proc_stat_of(pid_t process, struct proc_stat *ret_stat);
 
 /* The boot's id. Returns 0, or -errno (-EBADMSG: it is no such id) with "" in boot. */
 int proc_boot_read(char boot[PROC_BOOT_MAX]);
-
-#endif

@@ -2,8 +2,7 @@
  * A ration: how much of something may be used, at once and in the long run. What was used beyond it has to be waited
  * for. Pure.
  */
-#ifndef MPIWAIT_SPANK_BASE_RATION_H
-#define MPIWAIT_SPANK_BASE_RATION_H
+#pragma once
 
 #include <stdint.h>
 
@@ -42,5 +41,3 @@ static inline uint64_t ration_wait_ns(const struct ration *ration)
 {
 	return ration->left > 0 ? 0 : (uint64_t)(1 - ration->left) * ration->divisor;
 }
-
-#endif

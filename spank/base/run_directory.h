@@ -2,8 +2,7 @@
  * Where on a node everything lies that is about its jobs while they run: <root>/<node>/<job id>/ (0700, root). What the
  * files there say is state.h's; what is about a clock lies beside the jobs (cpufreq/domain_file.h).
  */
-#ifndef MPIWAIT_SPANK_BASE_RUN_DIRECTORY_H
-#define MPIWAIT_SPANK_BASE_RUN_DIRECTORY_H
+#pragma once
 
 #include <limits.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ int state_make_job(const struct state_place *place, uint32_t job_id, mode_t mode
 
 /* "batch", "extern", "interactive" or the number. */
 void state_step_name(uint32_t step_id, char name[16]);
-
-#endif

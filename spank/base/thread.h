@@ -1,12 +1,9 @@
 /*
  * Threads of ours in slurmstepd: small, and no signal of slurmstepd's is ever delivered to one.
  */
-#ifndef MPIWAIT_SPANK_BASE_THREAD_H
-#define MPIWAIT_SPANK_BASE_THREAD_H
+#pragma once
 
 #include <pthread.h>
 
 /* Starts work(context); the caller joins *ret_thread. Returns 0 or negative errno, *ret_thread untouched. */
 int thread_start(pthread_t *ret_thread, void *(*work)(void *), void *context);
-
-#endif

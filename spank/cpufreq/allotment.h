@@ -4,8 +4,7 @@
  * Slurm's abstract cores become CPUs by hwloc, and are checked against where the tasks may really run; plan_share
  * decides; what it decides is granted. Used by one thread at a time.
  */
-#ifndef MPIWAIT_SPANK_CPUFREQ_ALLOTMENT_H
-#define MPIWAIT_SPANK_CPUFREQ_ALLOTMENT_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -69,5 +68,3 @@ int32_t allotment_find_core(const struct allotment *allotment, uint32_t cpu, hwl
 
 /* Undoes what is left, and frees what the allotment points to. */
 void allotment_end(struct allotment *allotment, struct error *error);
-
-#endif

@@ -3,8 +3,7 @@
  * whose bell they ring. They can read it, map it and wait on it, and cannot write: root alone has a mapping that
  * writes, and no descriptor that does.
  */
-#ifndef MPIWAIT_SPANK_BOARD_H
-#define MPIWAIT_SPANK_BOARD_H
+#pragma once
 
 #include <stdint.h>
 
@@ -35,5 +34,3 @@ void board_ring(const struct board *board);
 void board_close(const struct board *board);
 
 void board_end(struct board *board);
-
-#endif

@@ -8,8 +8,7 @@
  * thousand times a second, and what it does for tasks that ask to be slowed takes at most a thirtieth of a CPU. Orders
  * and expiry come first, before each request; then what restores; then what slows.
  */
-#ifndef MPIWAIT_SPANK_BROKER_H
-#define MPIWAIT_SPANK_BROKER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ bool broker_order(struct broker *broker, uint64_t most_ns);
  * that it runs in stays in memory.
  */
 bool broker_end(struct broker *broker, uint64_t most_ns);
-
-#endif

@@ -5,8 +5,7 @@
  * A path is never taken from anywhere: it is composed of a number and one of a few names, and opened step by step
  * without following a link. What a CPU's own link (cpuN/cpufreq) says is parsed, not followed.
  */
-#ifndef MPIWAIT_SPANK_CPUFREQ_H
-#define MPIWAIT_SPANK_CPUFREQ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -65,5 +64,3 @@ int cpufreq_set_owner(int descriptor, const struct cpufreq_owner *owner);
  * which cannot be read: what is found now must not be put back later.
  */
 bool cpufreq_is_capped(const char *sysfs, int policy_directory);
-
-#endif

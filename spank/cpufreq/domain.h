@@ -2,8 +2,7 @@
  * A frequency domain (the kernel's cpufreq policy): what it is like, and what may be done to it. Pure but for
  * domain_read.
  */
-#ifndef MPIWAIT_SPANK_DOMAIN_H
-#define MPIWAIT_SPANK_DOMAIN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,5 +50,3 @@ int domain_read_cpus(int policy_directory, uint32_t cpus[], int max);
  */
 int domain_decide(const struct domain *domain, const struct domain_rules *rules, struct domain_use *ret_use,
                   char why[DOMAIN_WHY_MAX]);
-
-#endif

@@ -5,8 +5,7 @@
  * The file is the domain's lock (flock) too, and so is never removed or replaced. What the kernel's files hold is
  * changed under that lock only, by the one whom the file names, and what was found is in it, on disk, before that.
  */
-#ifndef MPIWAIT_SPANK_CPUFREQ_DOMAIN_FILE_H
-#define MPIWAIT_SPANK_CPUFREQ_DOMAIN_FILE_H
+#pragma once
 
 #include "spank/base/error.h"
 #include "spank/base/proc.h"
@@ -78,5 +77,3 @@ int domain_file_read(int file, struct domain_hold *ret_hold, struct error *error
 
 /* Writes it, durably; NULL: it is free. ret_text, which may be NULL: what it is now. Returns 0 or -errno. */
 int domain_file_write(int file, const struct domain_hold *hold, char ret_text[DOMAIN_FILE_SIZE]);
-
-#endif

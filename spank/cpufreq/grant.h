@@ -10,8 +10,7 @@
  * do things, and wait for it with a bound. So they may also be called in a child that shares slurmstepd's memory, as
  * with SlurmdParameters=contain_spank.
  */
-#ifndef MPIWAIT_SPANK_GRANT_H
-#define MPIWAIT_SPANK_GRANT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -66,5 +65,3 @@ json_t *grant_to_json(struct grant *grant);
  * waited for in vain: a thread that does not end keeps what it has, which the job's epilog restores.
  */
 void grant_end(struct grant *grant);
-
-#endif

@@ -2,8 +2,7 @@
  * Holdings: the frequency domains that this step has (loan.h), to which of its tasks each was granted, and whether it
  * is low now. Used by one thread at a time.
  */
-#ifndef MPIWAIT_SPANK_CPUFREQ_HOLDINGS_H
-#define MPIWAIT_SPANK_CPUFREQ_HOLDINGS_H
+#pragma once
 
 #include <hwloc.h>
 #include <stdbool.h>
@@ -66,5 +65,3 @@ void holdings_release(struct holdings *holdings, int32_t task, uint64_t now_ns, 
 
 /* Puts back what is left, and frees. */
 void holdings_end(struct holdings *holdings, struct error *error);
-
-#endif

@@ -6,8 +6,7 @@
  * Used by one thread at a time. In slurmstepd it is slurmstepd itself that takes, not the short-lived child in which
  * contain_spank (24.05+) runs some callbacks.
  */
-#ifndef MPIWAIT_SPANK_CPUFREQ_LOAN_H
-#define MPIWAIT_SPANK_CPUFREQ_LOAN_H
+#pragma once
 
 #include "spank/cpufreq/domain_file.h"
 
@@ -45,5 +44,3 @@ bool loan_holds(const struct loan *loan);
 
 /* Puts back what was changed, and frees the domain; what failed stays noted for the epilog. Returns 0 or -errno. */
 int loan_end(struct loan *loan, struct error *error);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * One line is logged for everything that is put back, left alone, or refused.
  */
-#ifndef MPIWAIT_SPANK_CPUFREQ_RESTORE_H
-#define MPIWAIT_SPANK_CPUFREQ_RESTORE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -46,5 +45,3 @@ int restore_job(const struct state_place *place, uint32_t job_id);
  * freed. Returns 0, or -errno where something was refused or is left.
  */
 int restore_host(const char *root, bool dry_run, struct restore_count *ret_count);
-
-#endif

@@ -5,8 +5,7 @@
  * sample of anybody, under a lock: jobs and steps take differences of it, so nothing is counted twice. An interval in
  * which a counter may have gone round unseen is counted as a gap and adds nothing.
  */
-#ifndef MPIWAIT_SPANK_ENERGY_ACCUMULATOR_H
-#define MPIWAIT_SPANK_ENERGY_ACCUMULATOR_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -109,5 +108,3 @@ json_t *energy_to_json(const struct energy_snapshot *snapshot);
 
 /* Strict. Returns 0 or -EINVAL, *ret_snapshot untouched. */
 int energy_from_json(const json_t *json, struct energy_snapshot *ret_snapshot);
-
-#endif

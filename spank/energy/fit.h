@@ -9,8 +9,7 @@
  *
  * Where an F-test finds no difference between the states (p < 0.001 is asked), nothing is known.
  */
-#ifndef MPIWAIT_SPANK_ENERGY_FIT_H
-#define MPIWAIT_SPANK_ENERGY_FIT_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -47,5 +46,3 @@ void fit_add(struct fit_sums *sums, double seconds, double joules, const double 
 void fit_merge(struct fit_sums *sums, const struct fit_sums *other);
 
 void fit_solve(const struct fit_sums *sums, struct fit *ret_fit);
-
-#endif

@@ -5,8 +5,7 @@
  * the points of all steps lie on one curve, whoever took them and whenever; its slope is the power. What lies beside a
  * point at which a counter was lost, or between two with a gap, is not known and never guessed.
  */
-#ifndef MPIWAIT_SPANK_ENERGY_POWER_H
-#define MPIWAIT_SPANK_ENERGY_POWER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -70,5 +69,3 @@ void power_spread(struct power_parts *parts, double from_s, double to_s, double 
  * second. Returns false where that is fewer than two parts. Sorts the points.
  */
 bool power_curve_parts(struct power_curve *curve, struct power_parts *ret_parts);
-
-#endif

@@ -4,8 +4,7 @@
  * A share by cores of each zone: zone energy x the job's cores / the zone's cores. A package's zone has that package's
  * (or die's) cores, its dram zone the same, the platform all of the node's. Pure but for packages_read.
  */
-#ifndef MPIWAIT_SPANK_ENERGY_SHARE_H
-#define MPIWAIT_SPANK_ENERGY_SHARE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ double energy_share_of(const struct energy_share *share, const struct energy_win
 
 /* The job's energy in the window: of the kinds that make up a node's. Returns false where its cores are not known. */
 bool energy_share_uj(const struct energy_share *share, const struct energy_window *window, uint64_t *ret_own_uj);
-
-#endif

@@ -2,8 +2,7 @@
  * Watts: what the fit is fed with, package by package, as sums that can be added up and written down. watts_feed.h
  * makes them of a step's samples.
  */
-#ifndef MPIWAIT_SPANK_ENERGY_WATTS_H
-#define MPIWAIT_SPANK_ENERGY_WATTS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdint.h>
@@ -31,5 +30,3 @@ json_t *watts_to_json(const struct watts *watts);
 
 /* Strict. Returns 0 or -EINVAL, *ret_watts untouched. */
 int watts_from_json(const json_t *json, struct watts *ret_watts);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * What this release makes of a site's arguments and of this host, as JSON for "mpi-wait check". Changes nothing.
  */
-#ifndef MPIWAIT_SPANK_HELPER_PROBE_H
-#define MPIWAIT_SPANK_HELPER_PROBE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -15,5 +14,3 @@
  * Zones are only read by root. Returns a new object, or NULL without memory.
  */
 json_t *probe_json(const struct site *site);
-
-#endif

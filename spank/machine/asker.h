@@ -2,8 +2,7 @@
  * Who asks for a core's frequency: looked up in /proc by a thread's number, which may be forged. Every answer is "no"
  * where it cannot be told. Nothing here waits for a process.
  */
-#ifndef MPIWAIT_SPANK_MACHINE_ASKER_H
-#define MPIWAIT_SPANK_MACHINE_ASKER_H
+#pragma once
 
 #include <hwloc.h>
 #include <stdbool.h>
@@ -20,5 +19,3 @@ bool asker_is_of_task(pid_t process, pid_t task);
  * process runs, or waits to run, on one of the CPUs that share the frequency (domain).
  */
 bool asker_has_core(pid_t process, pid_t thread, hwloc_const_bitmap_t core, hwloc_const_bitmap_t domain);
-
-#endif

@@ -7,8 +7,7 @@
  * which it runs now. So an unbound job that sleeps has none, and one that has left its slurmstepd's descendants is not
  * seen.
  */
-#ifndef MPIWAIT_SPANK_MACHINE_NEIGHBOURS_H
-#define MPIWAIT_SPANK_MACHINE_NEIGHBOURS_H
+#pragma once
 
 #include <hwloc.h>
 #include <stdbool.h>
@@ -36,5 +35,3 @@ bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus);
 
 /* Waits for no look. neighbours may be NULL. */
 void neighbours_end(struct neighbours *neighbours);
-
-#endif

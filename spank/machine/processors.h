@@ -4,8 +4,7 @@
  * For what is counted by package (energy, throttling) while jobs are allocated cores. Read from sysfs, so that prolog
  * and epilog need no hwloc.
  */
-#ifndef MPIWAIT_SPANK_MACHINE_PROCESSORS_H
-#define MPIWAIT_SPANK_MACHINE_PROCESSORS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -59,5 +58,3 @@ int packages_read(const char *list, struct packages *ret_packages);
 
 /* A package's processors: of one die, or with die -1 of all. false where there are none. */
 bool packages_sum(const struct packages *packages, int32_t id, int32_t die, struct package *ret_package);
-
-#endif

@@ -4,8 +4,7 @@
  * Every zone of every top-level instance: package, core, uncore, dram and psys (an instance of its own). A zone is
  * what its name says it is. Counters wrap; accumulator.h makes sums of them.
  */
-#ifndef MPIWAIT_SPANK_MACHINE_RAPL_H
-#define MPIWAIT_SPANK_MACHINE_RAPL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,5 +50,3 @@ bool rapl_name_is_plain(const char *name);
 /* "package", "core", ... and back: -1 for no such kind. */
 const char *rapl_kind_name(enum rapl_kind kind);
 int rapl_kind_find(const char *name);
-
-#endif

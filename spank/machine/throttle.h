@@ -5,8 +5,7 @@
  * Counts are summed by package: a core's over its cores (their threads show the same count), the package's own once.
  * Processors without the counters (AMD's, most virtual ones) have none.
  */
-#ifndef MPIWAIT_SPANK_MACHINE_THROTTLE_H
-#define MPIWAIT_SPANK_MACHINE_THROTTLE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ json_t *throttle_to_json(const struct throttle *throttle);
 
 /* Strict. Returns 0 or -EINVAL, *ret_throttle untouched. */
 int throttle_from_json(const json_t *json, struct throttle *ret_throttle);
-
-#endif

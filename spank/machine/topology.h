@@ -4,8 +4,7 @@
  * Slurm counts cores socket by socket from 0 (bit list "0-3,8"), which is hwloc's logical order of cores. Loaded at
  * most once per step, from an XML copy under the node state that is valid for one boot; never per task.
  */
-#ifndef MPIWAIT_SPANK_MACHINE_TOPOLOGY_H
-#define MPIWAIT_SPANK_MACHINE_TOPOLOGY_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -48,5 +47,3 @@ int topology_core_of(const struct topology *topology, unsigned cpu);
 /* Affinity of one thread. Return 0 or -errno. */
 int topology_get_affinity(pid_t pid, hwloc_bitmap_t ret_cpus);
 int topology_set_affinity(pid_t pid, hwloc_const_bitmap_t cpus);
-
-#endif

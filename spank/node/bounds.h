@@ -1,6 +1,5 @@
 /* What the numbers of one reading of a stats segment are bounded by: each of them is a claim. */
-#ifndef MPIWAIT_SPANK_NODE_BOUNDS_H
-#define MPIWAIT_SPANK_NODE_BOUNDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ static inline uint64_t open_wait_ns(const struct mpiwait_lane *lane)
 
 	return waits && lane->open_last_ns > lane->open_since_ns ? lane->open_last_ns - lane->open_since_ns : 0;
 }
-
-#endif

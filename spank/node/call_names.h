@@ -1,6 +1,5 @@
 /* The rows of preload/mpi/mpi_calls.def, seen by root: their names, and which of them wait. */
-#ifndef MPIWAIT_SPANK_NODE_CALL_NAMES_H
-#define MPIWAIT_SPANK_NODE_CALL_NAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,5 +11,3 @@ const char *call_name(size_t row);
 
 /* Whether a call of that row can wait. */
 bool call_may_wait(size_t row);
-
-#endif

@@ -1,6 +1,5 @@
 /* The waits of one rank by where the program called MPI from, out of its slot: hostile input, bounded. */
-#ifndef MPIWAIT_SPANK_NODE_CALLSITES_H
-#define MPIWAIT_SPANK_NODE_CALLSITES_H
+#pragma once
 
 #include "preload/stats.h"
 #include "spank/node/bounds.h"
@@ -9,5 +8,3 @@
 /* Adds what the slot says of its call sites, of so many lanes. rank: its number, -1 where it is not known. */
 void callsites_of(struct callsites *sum, const struct mpiwait_sites *sites, uint32_t lanes, int32_t rank,
                   struct bounds *bounds);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * As root, job ids and node list from the environment that slurmd made. Local I/O only; nothing here can fail the job.
  */
-#ifndef MPIWAIT_SPANK_NODE_JOB_H
-#define MPIWAIT_SPANK_NODE_JOB_H
+#pragma once
 
 #include "spank/policy/site.h"
 
@@ -21,5 +20,3 @@ void node_job_revoke(void);
  * node on which no step ran may have had no prolog either, and still belongs to the job.
  */
 void node_job_epilog(const struct site *site, const char *words, int argument_count, char *const arguments[]);
-
-#endif

@@ -1,6 +1,5 @@
 /* The waits of one rank by phase of the program, from its slot: hostile input, bounded. */
-#ifndef MPIWAIT_SPANK_NODE_PHASES_H
-#define MPIWAIT_SPANK_NODE_PHASES_H
+#pragma once
 
 #include "preload/stats.h"
 #include "spank/node/bounds.h"
@@ -9,5 +8,3 @@
 /* Adds what the slot says of its phases, of so many lanes. rank: its number, -1 where it is not known. */
 void phases_add(struct record_phases *sum, const struct mpiwait_slot *slot, uint32_t lanes, int32_t rank,
                 struct bounds *bounds);
-
-#endif

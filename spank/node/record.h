@@ -2,8 +2,7 @@
  * The end of a job on a node: its record, made of the node's state and one last energy sample, goes to the outbox.
  * job_record.h makes the job's record out of one or many of them.
  */
-#ifndef MPIWAIT_SPANK_NODE_RECORD_H
-#define MPIWAIT_SPANK_NODE_RECORD_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -47,5 +46,3 @@ json_t *node_record_build(const struct state_job *job, const char *node, double 
 
 /* The whole record as text, the caller's to free; NULL only without memory. */
 char *node_record_print(const json_t *record, const struct node_steps *steps);
-
-#endif

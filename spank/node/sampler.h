@@ -4,8 +4,7 @@
  * It reads, computes and renames small files under /run; it forks nothing, sends nothing and takes no signal. What it
  * must open it opens before it starts. After sampler_stop it is gone: the plugin may be unloaded.
  */
-#ifndef MPIWAIT_SPANK_NODE_SAMPLER_H
-#define MPIWAIT_SPANK_NODE_SAMPLER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -41,5 +40,3 @@ int sampler_start(const struct sampler_config *config, struct sampler **ret_samp
 /* The step ended: stops the thread, waits for it, takes the last sample, writes the step's file, frees. NULL: nothing.
  */
 void sampler_stop(struct sampler *sampler);
-
-#endif

@@ -4,8 +4,7 @@
  * The job's user can write anything there. Sizes come from the sealed file, not from its header; what is read is copied
  * first; a time longer than the step has lasted is cut to that and the rank marked. The sums cannot overflow.
  */
-#ifndef MPIWAIT_SPANK_NODE_SLOTS_H
-#define MPIWAIT_SPANK_NODE_SLOTS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -66,5 +65,3 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  * out. NULL only without memory.
  */
 json_t *slots_to_json(const struct slots *slots);
-
-#endif

@@ -8,8 +8,7 @@
  * another version counts as absent. Nothing in them was chosen by a user but words that options.h has parsed and
  * numbers that slots.h has bounded.
  */
-#ifndef MPIWAIT_SPANK_NODE_STATE_H
-#define MPIWAIT_SPANK_NODE_STATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -109,5 +108,3 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job);
 
 /* Removes the job's state. */
 void state_job_remove(const struct state_place *place, uint32_t job_id);
-
-#endif

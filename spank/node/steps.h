@@ -4,8 +4,7 @@
  * Files are read in order of their steps' ids. 16 MiB are read with their details, and 48 MiB in all; details fill at
  * most half of the record, which has 4096 steps at most. What is over that is counted.
  */
-#ifndef MPIWAIT_SPANK_NODE_STEPS_H
-#define MPIWAIT_SPANK_NODE_STEPS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -36,5 +35,3 @@ void node_steps_read(int job_directory, const struct energy_share *share, struct
 void node_steps_free(struct node_steps *steps);
 
 #define cleanup_steps __attribute__((cleanup(node_steps_free)))
-
-#endif

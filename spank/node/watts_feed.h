@@ -6,8 +6,7 @@
  * counts only if the package's ranks were the same ones at both ends, all between Init and Finalize and none of them
  * stopped, and its counter had no gap. Only sums are kept.
  */
-#ifndef MPIWAIT_SPANK_NODE_WATTS_FEED_H
-#define MPIWAIT_SPANK_NODE_WATTS_FEED_H
+#pragma once
 
 #include "spank/energy/accumulator.h"
 #include "spank/energy/watts.h"
@@ -24,5 +23,3 @@ void watts_feed_add(struct watts_feed *feed, const struct energy_snapshot *now, 
 
 /* The sums so far, borrowed. */
 const struct watts *watts_feed_sums(const struct watts_feed *feed);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * Binds one task to its cores, after Slurm has done what it does and before the program starts.
  */
-#ifndef MPIWAIT_SPANK_PLUGIN_BIND_H
-#define MPIWAIT_SPANK_PLUGIN_BIND_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,5 +16,3 @@
  */
 int bind_task(const struct topology *topology, const struct plan *plan, const char *core_list, uint32_t local_task,
               pid_t pid, struct error *error);
-
-#endif

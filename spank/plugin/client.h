@@ -2,8 +2,7 @@
  * The submitter's side, in srun, sbatch and salloc, as the user: refuse what is wrong before there is a job, answer
  * "help", and tell the job's nodes what was decided.
  */
-#ifndef MPIWAIT_SPANK_PLUGIN_CLIENT_H
-#define MPIWAIT_SPANK_PLUGIN_CLIENT_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -22,5 +21,3 @@ void client_help(const struct site *site);
  * submission.
  */
 void client_resolve(spank_t spank, const struct site *site, const char *option);
-
-#endif

@@ -3,8 +3,7 @@
  * of them. They are there before Slurm tells srun that the node's last task has ended, unless a rank is still alive
  * then.
  */
-#ifndef MPIWAIT_SPANK_PLUGIN_CSV_FILES_H
-#define MPIWAIT_SPANK_PLUGIN_CSV_FILES_H
+#pragma once
 
 #include <limits.h>
 #include <slurm/spank.h>
@@ -37,5 +36,3 @@ void csv_files_task_ended(struct csv_files *files, const struct job *job, int se
 void csv_files_step_ended(struct csv_files *files, const struct job *job, int segment);
 
 void csv_files_free(struct csv_files *files);
-
-#endif

@@ -2,8 +2,7 @@
  * What a task finds in its environment: our library in front of LD_PRELOAD, and MPI_WAIT_CONFIG. Nothing else of ours,
  * and nothing that an outer step of ours left.
  */
-#ifndef MPIWAIT_SPANK_PLUGIN_INJECT_H
-#define MPIWAIT_SPANK_PLUGIN_INJECT_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -33,5 +32,3 @@ void inject_threads(spank_t spank, enum site_threads threads, uint64_t spins, co
  * ret_value has room for strlen(value) + 1 bytes. Pure.
  */
 void inject_strip(const char *value, const char *library_name, char *ret_value);
-
-#endif

@@ -4,8 +4,7 @@
  * SPANK items are read, and of the step's environment, which is the user's, only whether the user asked for a binding
  * or a frequency.
  */
-#ifndef MPIWAIT_SPANK_PLUGIN_JOB_H
-#define MPIWAIT_SPANK_PLUGIN_JOB_H
+#pragma once
 
 #include <slurm/spank.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ void job_near(spank_t spank, const struct job *job, char ret_near[JOB_NEAR_MAX])
 
 /* The user's supplementary groups, the caller's to free; none where Slurm does not say. */
 void job_groups(spank_t spank, gid_t **ret_groups, size_t *ret_count);
-
-#endif

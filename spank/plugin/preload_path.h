@@ -2,8 +2,7 @@
  * How a task's LD_PRELOAD names our library: by its path, or, where the task's root directory is a container's or is
  * about to be, by an open descriptor of it, which is as good there.
  */
-#ifndef MPIWAIT_SPANK_PLUGIN_PRELOAD_PATH_H
-#define MPIWAIT_SPANK_PLUGIN_PRELOAD_PATH_H
+#pragma once
 
 /* What the entries by descriptor begin with. In a new task none but ours can mean anything. */
 #define LIBRARY_BY_DESCRIPTOR "/proc/self/fd/"
@@ -19,5 +18,3 @@ int preload_path_open(const char *path);
  * the task and in all that it starts.
  */
 const char *preload_path_name(const char *path, int descriptor, const char *command, char *buffer, unsigned long size);
-
-#endif

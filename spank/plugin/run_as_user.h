@@ -5,8 +5,7 @@
  * becomes a program of its own, so that nothing of slurmstepd's memory goes with it. It is killed when its time is up:
  * a file system that hangs holds no step.
  */
-#ifndef MPIWAIT_SPANK_PLUGIN_RUN_AS_USER_H
-#define MPIWAIT_SPANK_PLUGIN_RUN_AS_USER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ struct run_as_user {
  * what kept it from starting. error says which it was.
  */
 int run_as_user(const struct run_as_user *export, struct error *error);
-
-#endif

@@ -2,8 +2,7 @@
  * Makes the stats segment of a step (preload/stats.h): a memfd that is owned by the job's user, sealed against changing
  * its size, which the step's tasks inherit on a high descriptor number.
  */
-#ifndef MPIWAIT_SPANK_PLUGIN_SEGMENT_H
-#define MPIWAIT_SPANK_PLUGIN_SEGMENT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ int segment_create(uint32_t uid, uint32_t gid, struct segment *ret_segment, stru
  * In the task, before exec: a descriptor of the segment that stays open (descriptor.h). Returns it or negative errno.
  */
 int segment_hand_down(const struct segment *segment, struct error *error);
-
-#endif

@@ -2,8 +2,7 @@
  * One step on one node, in slurmstepd: everything between its start and its end. The tasks' children work on their
  * copy.
  */
-#ifndef MPIWAIT_SPANK_PLUGIN_STEP_H
-#define MPIWAIT_SPANK_PLUGIN_STEP_H
+#pragma once
 
 #include <slurm/spank.h>
 
@@ -41,5 +40,3 @@ void step_end_task(struct step *step, spank_t spank);
  * grant, and frees everything. step may be NULL.
  */
 void step_end(struct step *step);
-
-#endif

@@ -6,8 +6,7 @@
  * Nothing is sent: a thread of slurmstepd's looks in /proc, on a page that the children inherit stands which child
  * waits, and the child waits for a second at most.
  */
-#ifndef MPIWAIT_SPANK_PLUGIN_VIEW_H
-#define MPIWAIT_SPANK_PLUGIN_VIEW_H
+#pragma once
 
 struct view;
 
@@ -32,5 +31,3 @@ const char *view_directory(const struct view *view);
 
 /* view may be NULL. */
 void view_end(struct view *view);
-
-#endif

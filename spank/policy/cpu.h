@@ -4,8 +4,7 @@
  *
  * The program's half opens no files, so root looks for it and hands the answers on in MPI_WAIT_CONFIG.
  */
-#ifndef MPIWAIT_SPANK_POLICY_CPU_H
-#define MPIWAIT_SPANK_POLICY_CPU_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,5 +28,3 @@ struct cpu {
  * Where the kernel shows no limits (no umwait_control), its default limit is assumed, and that C0.2 is not allowed.
  */
 void cpu_probe(struct cpu *ret_cpu);
-
-#endif

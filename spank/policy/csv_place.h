@@ -2,8 +2,7 @@
  * Where csv=DIR is to be, as the submitting host sees it: what is wrong with it, and whether the nodes must find the
  * same. Reads directories as the user; nothing is made or changed.
  */
-#ifndef MPIWAIT_SPANK_POLICY_CSV_PLACE_H
-#define MPIWAIT_SPANK_POLICY_CSV_PLACE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ enum csv_place csv_place_look(const char *place, const struct csv_submission *su
 
 /* What this process, a srun, an sbatch or an salloc, is about to do. is_srun: it starts the step itself. */
 struct csv_submission csv_submission_now(bool is_srun);
-
-#endif

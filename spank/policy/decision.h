@@ -5,8 +5,7 @@
  * itself, the client promotes the second to the job (client.h); what arrives here was checked at submit, but a user can
  * forge it, so that it is checked again: a wrong word is as good as none.
  */
-#ifndef MPIWAIT_SPANK_POLICY_DECISION_H
-#define MPIWAIT_SPANK_POLICY_DECISION_H
+#pragma once
 
 #include "spank/base/error.h"
 #include "spank/policy/options.h"
@@ -35,5 +34,3 @@ struct decision {
  */
 int decision_make(const struct site *site, const struct decision_sources *sources, struct decision *ret_decision,
                   struct error *error);
-
-#endif

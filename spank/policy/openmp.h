@@ -13,8 +13,7 @@
  * Invariant: a runtime is told something only where the user has set none of the variables that it reads for this.
  * OMP_WAIT_POLICY is said only where the user has set none at all, since it speaks to every runtime.
  */
-#ifndef MPIWAIT_SPANK_POLICY_OPENMP_H
-#define MPIWAIT_SPANK_POLICY_OPENMP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,5 +65,3 @@ uint64_t openmp_spins_measure(void);
 
 /* The same from what so many turns took. */
 uint64_t openmp_spins_of(uint64_t turns, uint64_t took_ns);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The option's value, NAME[,KEY=VALUE...], and the words in which it is refused. Pure.
  */
-#ifndef MPIWAIT_SPANK_POLICY_OPTIONS_H
-#define MPIWAIT_SPANK_POLICY_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,5 +59,3 @@ size_t options_help(const struct policy_set *set, const struct site *site, const
 
 /* The candidate with the fewest edits (insert, delete, change, swap neighbours) from text, or NULL if none is near. */
 const char *options_nearest(const char *text, const char *const candidates[], size_t candidate_count);
-
-#endif

@@ -2,8 +2,7 @@
  * What we intend to do to a step: facts in, intentions out. Pure, so that slurmstepd and each task's child, which
  * cannot see one another's decisions, compute the same plan.
  */
-#ifndef MPIWAIT_SPANK_POLICY_PLAN_H
-#define MPIWAIT_SPANK_POLICY_PLAN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -61,5 +60,3 @@ void plan_make(const struct plan_facts *facts, struct plan *ret_plan);
  * Fills in owner. Returns 0 or -ENOMEM.
  */
 int plan_share(struct plan_cpu cpus[], size_t count);
-
-#endif

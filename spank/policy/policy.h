@@ -5,8 +5,7 @@
  * a wrong type or a number out of range is refused with the file and the key named. The program's half gets the result
  * as the flat string of preload/process/config.h.
  */
-#ifndef MPIWAIT_SPANK_POLICY_POLICY_H
-#define MPIWAIT_SPANK_POLICY_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -108,5 +107,3 @@ int policy_rung_find(const char *name);
  */
 int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shared, bool profile, char *buffer,
                    size_t size);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The same words are understood by "mpi-wait-node COMMAND [ARGUMENT...]", so that there is one parser.
  */
-#ifndef MPIWAIT_SPANK_POLICY_SITE_H
-#define MPIWAIT_SPANK_POLICY_SITE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -66,5 +65,3 @@ bool site_is_switched_off(const struct site *site);
  * there is neither allow nor enforce.
  */
 bool site_allows(const struct site *site, const char *policy);
-
-#endif

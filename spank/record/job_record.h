@@ -6,8 +6,7 @@
  * it ran, how long each rank waited (quantiles and extremes instead), message sizes and all but the 256, 64, 16 steps
  * that waited most, all steps (their sum instead), functions beyond the first 8.
  */
-#ifndef MPIWAIT_SPANK_RECORD_JOB_RECORD_H
-#define MPIWAIT_SPANK_RECORD_JOB_RECORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,5 +45,3 @@ double record_elapsed_s(const struct record_node *const nodes[], size_t count);
  * free.
  */
 int record_combine(const char *held, const struct record *record, char **ret_text);
-
-#endif

@@ -4,8 +4,7 @@
  *
  * It is hostile input: it has been on a file system that others may share, and part of it was a claim from the start.
  */
-#ifndef MPIWAIT_SPANK_RECORD_NODE_H
-#define MPIWAIT_SPANK_RECORD_NODE_H
+#pragma once
 
 #include <jansson.h>
 #include <stddef.h>
@@ -90,5 +89,3 @@ size_t node_short_most(uint32_t nodes);
  * text is the caller's to free. NULL only without memory.
  */
 char *node_short_print(json_t *record, size_t most);
-
-#endif

@@ -5,8 +5,7 @@
  * that have one; else only the user's environment says so. So what is of one run is found by its times: a run does not
  * overlap with the one before, and the nodes of one run do. The nodes' clocks must be right to seconds.
  */
-#ifndef MPIWAIT_SPANK_RECORD_RUN_H
-#define MPIWAIT_SPANK_RECORD_RUN_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -28,5 +27,3 @@ json_t *run_to_json(const struct job_run *run);
 
 /* Whether both can be of one run. */
 bool run_is_same(const struct job_run *a, const struct job_run *b);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * The sums that a job's record is printed from: nodes' records added up, part by part and step by step. Pure.
  */
-#ifndef MPIWAIT_SPANK_RECORD_SUM_H
-#define MPIWAIT_SPANK_RECORD_SUM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,5 +41,3 @@ struct sum {
 /* Adds up count >= 1 nodes, from which names are borrowed. Freed by sum_free. Returns 0 or -ENOMEM. */
 int sum_make(const struct record_node *const nodes[], size_t count, struct sum **ret_sum, struct error *error);
 void sum_free(struct sum *sum);
-
-#endif

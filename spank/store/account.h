@@ -10,8 +10,7 @@
  * Slurm's library opens a connection that broke anew without a word, and what was not committed is gone then: so the
  * row is looked up again after the commit, and after a failure nothing is stored any more.
  */
-#ifndef MPIWAIT_SPANK_STORE_ACCOUNT_H
-#define MPIWAIT_SPANK_STORE_ACCOUNT_H
+#pragma once
 
 #include "spank/base/error.h"
 #include "spank/policy/site.h"
@@ -33,5 +32,3 @@ void account_close(struct account *account);
  */
 int account_store(struct account *account, const struct account_run *run, enum site_field field,
                   const struct record *record, double joules, struct error *error);
-
-#endif

@@ -4,8 +4,7 @@
  * A row is found at a time inside the run, and told from others of the same id: of other tasks of an array, of earlier
  * and later runs, and of the same run before it was resized.
  */
-#ifndef MPIWAIT_SPANK_STORE_ACCOUNT_ROW_H
-#define MPIWAIT_SPANK_STORE_ACCOUNT_ROW_H
+#pragma once
 
 #include <slurm/slurm.h>
 #include <slurm/slurmdb.h>
@@ -51,5 +50,3 @@ int row_find(void *connection, const struct account_run *run, struct query *ret_
 
 /* Reads what a query selects, anew. Returns how many rows that are, or -EIO. */
 int row_again(void *connection, struct query *query, struct row *ret_row, struct error *error);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which run of which job a record is of, as slurmdbd is asked for its row. */
-#ifndef MPIWAIT_SPANK_STORE_ACCOUNT_RUN_H
-#define MPIWAIT_SPANK_STORE_ACCOUNT_RUN_H
+#pragma once
 
 #include <stdint.h>
 #include <time.h>
@@ -22,5 +21,3 @@ struct account_run {
 	time_t at; /* inside the run */
 	const char *node;
 };
-
-#endif

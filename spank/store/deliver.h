@@ -1,6 +1,5 @@
 /* Store: one job's merged record into the site's sink. */
-#ifndef MPIWAIT_SPANK_STORE_DELIVER_H
-#define MPIWAIT_SPANK_STORE_DELIVER_H
+#pragma once
 
 #include "spank/base/error.h"
 #include "spank/policy/site.h"
@@ -33,5 +32,3 @@ enum store_accept {
 int store_job(struct store *store, const char *key, enum store_accept accept, unsigned wait_s, struct error *error);
 
 void store_close(struct store *store);
-
-#endif

@@ -4,8 +4,7 @@
  * Every file is hostile input: its name must be in the job's node list, its size and contents are bounded. Who merges
  * holds the job's lock. A job whose files are gone has been stored by somebody else.
  */
-#ifndef MPIWAIT_SPANK_STORE_JOB_FILES_H
-#define MPIWAIT_SPANK_STORE_JOB_FILES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -83,5 +82,3 @@ void job_files_file_name(const struct job_files *collection, const char *node, c
 
 /* Whether that is a name of one of the job's files. */
 bool job_files_owns(const struct job_files *collection, const char *name);
-
-#endif

@@ -1,6 +1,5 @@
 /* A job's node list, expanded by Slurm's own library: only in mpi-wait-node, because the plugin does not link it. */
-#ifndef MPIWAIT_SPANK_STORE_NODELIST_H
-#define MPIWAIT_SPANK_STORE_NODELIST_H
+#pragma once
 
 #include <stddef.h>
 
@@ -20,5 +19,3 @@ char *nodelist_shift(struct nodelist *list);
 
 /* The node's place in the list, from 0, or -1. */
 int nodelist_find(const struct nodelist *list, const char *node);
-
-#endif

@@ -4,8 +4,7 @@
  * <outbox>/<cluster>-<job id>-<restart count>.<node>.json, 0600 root. The epilog does nothing slower than this; the
  * rest is done by a program that is no child of anybody by the time the epilog returns.
  */
-#ifndef MPIWAIT_SPANK_STORE_OUTBOX_H
-#define MPIWAIT_SPANK_STORE_OUTBOX_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ int outbox_put(const char *directory, const char *key, const char *node, const c
  * helper is on its own, and never waits for its work. Returns 0 or -errno.
  */
 int outbox_writer_start(const char *helper, int argument_count, char *const arguments[], struct error *error);
-
-#endif

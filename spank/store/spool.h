@@ -4,8 +4,7 @@
  * The directory is trusted only if nobody but root or spool_user can have written there; every file in it is hostile
  * input all the same, see job_files.h.
  */
-#ifndef MPIWAIT_SPANK_STORE_SPOOL_H
-#define MPIWAIT_SPANK_STORE_SPOOL_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -88,5 +87,3 @@ int spool_keep(struct spool *spool, const char *key, gid_t group, const char *li
 /* Shared-spool work is done as spool_user (a file server may squash root): between these two. */
 void spool_enter(const struct spool *spool);
 void spool_leave(const struct spool *spool);
-
-#endif

@@ -5,8 +5,7 @@
  * Nothing leaves outbox or spool before slurmdbd has committed it (or, with sink=file, before it lies in <spool>/done).
  * No connection is held while it waits for anything.
  */
-#ifndef MPIWAIT_SPANK_STORE_WRITER_H
-#define MPIWAIT_SPANK_STORE_WRITER_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -48,5 +47,3 @@ int writer_sweep(const struct writer_config *config, struct error *error);
 
 /* Every record that is old enough from this node's outbox to the shared spool. Returns 0, WRITER_LEFT or -errno. */
 int writer_move(const struct writer_config *config, struct error *error);
-
-#endif

@@ -2,8 +2,7 @@
  * What a job's record says of the files of csv=: on how many nodes they were written, and on how many not, and why.
  * Each step counts for itself. Pure.
  */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_CSV_H
-#define MPIWAIT_SPANK_RECORD_PARTS_CSV_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -45,5 +44,3 @@ void record_csv_add(struct record_csv *sum, const struct record_csv *from);
 
 /* As record.schema.json says; NULL where no files were asked for. */
 json_t *record_csv_print(const struct record_csv *csv);
-
-#endif

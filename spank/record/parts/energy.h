@@ -3,8 +3,7 @@
  *
  * A node's: {"source", "gaps", "zones_uj", "dropped": [[zone, why], ...], "own_uj" where the job's share is known}.
  */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_ENERGY_H
-#define MPIWAIT_SPANK_RECORD_PARTS_ENERGY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -55,5 +54,3 @@ void record_energy_add(struct sum_energy *sum, const struct record_energy *from,
 
 /* The job's, of so many nodes that reported: null where none of them could read its counters. */
 json_t *record_energy_print(const struct sum_energy *sum, size_t reported);
-
-#endif

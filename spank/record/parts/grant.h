@@ -2,8 +2,7 @@
  * What a job's record says of the grant: which mode, how many cores had it, how many not and why, and what root saw of
  * its use. Pure.
  */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_GRANT_H
-#define MPIWAIT_SPANK_RECORD_PARTS_GRANT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -38,5 +37,3 @@ void record_grant_add(struct record_grant *sum, const struct record_grant *from)
 
 /* As record.schema.json says; NULL where no grant was asked for. */
 json_t *record_grant_print(const struct record_grant *grant);
-
-#endif

@@ -1,6 +1,5 @@
 /* How numbers are printed in the job's record. */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_NUMBER_H
-#define MPIWAIT_SPANK_RECORD_PARTS_NUMBER_H
+#pragma once
 
 #include <jansson.h>
 #include <math.h>
@@ -50,5 +49,3 @@ static inline json_t *record_seconds_of(uint64_t microseconds)
 {
 	return json_real(number_printed(round((double)microseconds / 1e3) / 1e3));
 }
-
-#endif

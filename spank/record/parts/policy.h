@@ -1,6 +1,5 @@
 /* What policy was asked for and what came of it, in a node's record and in the job's. Pure. */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_POLICY_H
-#define MPIWAIT_SPANK_RECORD_PARTS_POLICY_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -17,5 +16,3 @@ json_t *record_policy_print(const struct policy_use *use);
 
 /* A reason in words: what a record should not hold is replaced, the record is not refused for it. */
 bool record_reason_read(const json_t *object, const char *key, char *buffer, size_t size);
-
-#endif

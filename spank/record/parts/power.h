@@ -4,8 +4,7 @@
  * The job's time is cut into equal parts, as many as the node with most of them has. A node counts from its own begin
  * to its own end, by its clock, with the job's part of its energy; one that was not sampled, with its mean.
  */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_POWER_H
-#define MPIWAIT_SPANK_RECORD_PARTS_POWER_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ void record_power_add(struct sum_power *sum, const struct record_power *power, d
 
 /* The job's "power_w"; NULL where nothing is known. */
 json_t *record_power_print(const struct sum_power *sum);
-
-#endif

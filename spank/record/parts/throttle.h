@@ -1,6 +1,5 @@
 /* How often processors had to slow down, in records: written by a node, read, added up, printed in the job's. Pure. */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_THROTTLE_H
-#define MPIWAIT_SPANK_RECORD_PARTS_THROTTLE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ void record_throttle_add(struct sum_throttle *sum, const struct record_throttle 
 
 /* NULL where no node has the counters. */
 json_t *record_throttle_print(const struct sum_throttle *sum);
-
-#endif

@@ -5,8 +5,7 @@
  * Watts of a state are the mean over the packages that know them, joules the sum; intervals are added as those of
  * independent errors.
  */
-#ifndef MPIWAIT_SPANK_RECORD_PARTS_WATTS_H
-#define MPIWAIT_SPANK_RECORD_PARTS_WATTS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ void record_watts_add(struct record_watts *watts, const struct record_watts *nod
 
 /* The job's "watts"; NULL where no package had ranks. */
 json_t *record_watts_print(const struct record_watts *watts);
-
-#endif

@@ -1,6 +1,5 @@
 /* Which MPI functions waited, in records: written by a node, read, added up, printed in the job's "by_call". Pure. */
-#ifndef MPIWAIT_SPANK_RECORD_WAITS_CALLS_H
-#define MPIWAIT_SPANK_RECORD_WAITS_CALLS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -48,5 +47,3 @@ void record_calls_sort(struct sum_calls *sum);
 
 /* So many of them, the rest as "other". */
 json_t *record_calls_print(const struct sum_calls *sum, size_t shown);
-
-#endif

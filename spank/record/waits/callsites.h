@@ -5,8 +5,7 @@
  * Invariant: a table takes CALLSITES_MAX of them; all others are one, without a module. Sums stay below what the reader
  * of a node's record takes.
  */
-#ifndef MPIWAIT_SPANK_RECORD_WAITS_CALLSITES_H
-#define MPIWAIT_SPANK_RECORD_WAITS_CALLSITES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -62,5 +61,3 @@ void callsites_add(struct callsites *sum, const struct callsites *from, uint32_t
  * "wait_s": S, "max": {...}}], most waiting first; the rest comes last, as one without a module.
  */
 void callsites_print(json_t *wait, const struct callsites *sum, const struct record_names *names);
-
-#endif

@@ -5,8 +5,7 @@
  * Invariant: a table takes RECORD_PHASES_MAX phases and what is in none; all others are one, RECORD_PHASE_OTHER. Sums
  * stay below what the reader of a node's record takes.
  */
-#ifndef MPIWAIT_SPANK_RECORD_WAITS_PHASES_H
-#define MPIWAIT_SPANK_RECORD_WAITS_PHASES_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -52,5 +51,3 @@ void record_phases_add(struct record_phases *sum, const struct record_phases *fr
 
 /* Sets the job's "phases": {"3": {"time_s": S, "waits": N, "wait_s": S, "max": {...}}}, most waiting first. */
 void record_phases_print(json_t *wait, const struct record_phases *sum, const struct record_names *names);
-
-#endif

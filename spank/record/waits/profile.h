@@ -2,8 +2,7 @@
  * What the calls of a profiled job did: times, bytes and message sizes by MPI function, from the nodes' records into
  * the job's. Pure. A node's part of it is hostile input.
  */
-#ifndef MPIWAIT_SPANK_RECORD_WAITS_PROFILE_H
-#define MPIWAIT_SPANK_RECORD_WAITS_PROFILE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -44,5 +43,3 @@ void profile_add(struct profile **sum, const struct profile *from);
  * key of a size is the least number of bytes in its class. More calls than shown are added up as "other".
  */
 json_t *profile_print(struct profile *profile, size_t shown, bool with_sizes);
-
-#endif

@@ -7,8 +7,7 @@
  * The job's are exact while they fit. Where they do not, the record has quantiles (each is the wait of one rank, the
  * nearest by order) and the ranks that waited most and least.
  */
-#ifndef MPIWAIT_SPANK_RECORD_WAITS_RANKS_H
-#define MPIWAIT_SPANK_RECORD_WAITS_RANKS_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -110,5 +109,3 @@ void record_waited_print(json_t *json, const struct waited *waited, const struct
 void record_ranks_print_ends(json_t *wait, const struct sum_ranks *sum, const struct record_names *names);
 void record_ranks_print(json_t *wait, const struct sum_ranks *sum, const struct record_names *names,
                         const struct record_detail *detail);
-
-#endif

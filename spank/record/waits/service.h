@@ -3,8 +3,7 @@
  * part, and which calls kept the CPU busy without an idle call. Pure; one set of names for the segment, a node's record
  * and the job's.
  */
-#ifndef MPIWAIT_SPANK_RECORD_WAITS_SERVICE_H
-#define MPIWAIT_SPANK_RECORD_WAITS_SERVICE_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -54,5 +53,3 @@ bool service_read(const json_t *wait, struct service *ret_service);
 
 /* As service_write, but as the job's record has it, with seconds. */
 void service_print(const struct service *service, json_t *wait);
-
-#endif

@@ -4,8 +4,7 @@
  * What single ranks, functions, hooks and the profile have to say are parts of their own; here are what is a sum over
  * the ranks and nothing else, one row each of record_fields.def, and what is made of them.
  */
-#ifndef MPIWAIT_SPANK_RECORD_WAITS_WAIT_H
-#define MPIWAIT_SPANK_RECORD_WAITS_WAIT_H
+#pragma once
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -83,5 +82,3 @@ void record_wait_sum_free(struct sum_wait *sum);
 /* The job's: null where no rank was seen. */
 json_t *record_wait_print(const struct sum_wait *sum, const struct record_names *names,
                           const struct record_detail *detail);
-
-#endif

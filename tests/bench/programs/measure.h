@@ -1,6 +1,5 @@
 /* What the programs measure with. */
-#ifndef MPIWAIT_TESTS_BENCH_MEASURE_H
-#define MPIWAIT_TESTS_BENCH_MEASURE_H
+#pragma once
 
 #include <stdlib.h>
 #include <time.h>
@@ -27,5 +26,3 @@ static inline double median(double *values, int count)
 	qsort(values, (size_t)count, sizeof(*values), compare);
 	return values[count / 2];
 }
-
-#endif

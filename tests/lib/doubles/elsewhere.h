@@ -1,6 +1,5 @@
 /* What elsewhere.c makes of paths and clocks, for the programs of the tests that are linked with it. */
-#ifndef MPIWAIT_TESTS_ELSEWHERE_H
-#define MPIWAIT_TESTS_ELSEWHERE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ struct elsewhere_calls elsewhere_calls(void);
 
 /* Only where MPIWAIT_NOW_MS is set: it is that time of day, and the one thread that waits for a time has seen it. */
 void elsewhere_advance(uint64_t now_ns);
-
-#endif

@@ -2,8 +2,7 @@
  * A double of the process that loads a SPANK plugin: enough of Slurm's API to drive spank_mpi_wait.so through its
  * callbacks, with the environment, the items and the log under the test's eyes.
  */
-#ifndef MPIWAIT_TESTS_FAKE_HOST_H
-#define MPIWAIT_TESTS_FAKE_HOST_H
+#pragma once
 
 #include <slurm/spank.h>
 #include <stdint.h>
@@ -44,5 +43,3 @@ void fake_host_unload(void);
 
 /* Calls slurm_spank_<hook>; returns its result. */
 int fake_host_call(const char *hook, int argument_count, char **arguments);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * What the driver has done to itself by the kernel: to be stopped in a wait, and to have its yields refused.
  */
-#ifndef MPIWAIT_TESTS_STAND_STILL_H
-#define MPIWAIT_TESTS_STAND_STILL_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ double stand_still_end(void);
 
 /* From now on sched_yield fails in the kernel. */
 void yields_refuse(void);
-
-#endif

@@ -1,8 +1,7 @@
 /*
  * What other doubles need of the virtual clock (virtual_time.c), by weak symbols: NULL where it is not preloaded.
  */
-#ifndef MPIWAIT_TESTS_VIRTUAL_TIME_H
-#define MPIWAIT_TESTS_VIRTUAL_TIME_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ VIRTUAL void virtual_sleep(uint64_t ns);
 /* How many naps the process has begun, and how many a signal has ended. */
 VIRTUAL uint64_t virtual_naps(void);
 VIRTUAL uint64_t virtual_interrupted(void);
-
-#endif

@@ -15,8 +15,7 @@
  * Invariant: the wait instructions end at their deadline, at the limit, or at a write that changed the monitored line,
  * and at nothing else. (Real ones may also end early.)
  */
-#ifndef MPIWAIT_TESTS_EMULATE_H
-#define MPIWAIT_TESTS_EMULATE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,5 +54,3 @@ void sites_patch(void);
 
 /* Copies the instruction at that address, as it was before. */
 void sites_read(const uint8_t *address, uint8_t ret_bytes[8]);
-
-#endif

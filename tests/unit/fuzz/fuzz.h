@@ -2,8 +2,7 @@
  * What the fuzz targets share. A target defines LLVMFuzzerTestOneInput; libFuzzer drives it (tests/unit/fuzz/run), and
  * replay.c runs it over the files of its corpus in every build.
  */
-#ifndef MPIWAIT_TESTS_FUZZ_H
-#define MPIWAIT_TESTS_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,5 +42,3 @@ static inline bool fuzz_is_printable(const char *text)
 			return false;
 	return true;
 }
-
-#endif

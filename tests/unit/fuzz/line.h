@@ -1,6 +1,5 @@
 /* What must hold of a job's record, whatever its nodes' records and the job's field held. */
-#ifndef MPIWAIT_TESTS_FUZZ_LINE_H
-#define MPIWAIT_TESTS_FUZZ_LINE_H
+#pragma once
 
 #include <errno.h>
 #include <jansson.h>
@@ -31,5 +30,3 @@ static inline void line_check(const struct record_node *const nodes[], size_t co
 	FUZZ_CHECK(result == 0 || result == -EEXIST || result == -EALREADY || result == -EFBIG);
 	FUZZ_CHECK(result != 0 || (strlen(text) <= UINT16_MAX && record_combine(text, &record, &again) == -EALREADY));
 }
-
-#endif
