@@ -23,3 +23,13 @@ int thread_start(pthread_t *ret_thread, void *(*work)(void *), void *context)
 		*ret_thread = thread;
 	return -result;
 }
+
+void thread_condition_init(pthread_cond_t *ret_condition)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(ret_condition, &attributes);
+	pthread_condattr_destroy(&attributes);
+}

@@ -7,3 +7,6 @@
 
 /* Starts work(context); the caller joins *ret_thread. Returns 0 or negative errno, *ret_thread untouched. */
 int thread_start(pthread_t *ret_thread, void *(*work)(void *), void *context);
+
+/* A condition whose deadlines are the monotonic clock's. */
+void thread_condition_init(pthread_cond_t *ret_condition);

@@ -1,6 +1,7 @@
 #include "spank/cpufreq/cpufreq.h"
 
 #include "spank/base/cleanup.h"
+#include "spank/base/files.h"
 #include "spank/base/point.h"
 
 #include <errno.h>
@@ -214,12 +215,10 @@ static bool is_cooling(int devices, const char *name)
 static bool any_cooling(const char *sysfs)
 {
 	static const char *const steps[] = {"devices", "virtual", "thermal"};
-	int devices = open_steps(sysfs, steps, 3);
-	cleanup_closedir DIR *entries = devices < 0 ? NULL : fdopendir(devices);
+	cleanup_close int devices = open_steps(sysfs, steps, 3);
+	cleanup_closedir DIR *entries = devices < 0 ? NULL : files_entries(devices);
 	const struct dirent *entry;
 
-	if (!entries && devices >= 0)
-		close(devices);
 	while (entries && (entry = readdir(entries)))
 		if (strncmp(entry->d_name, "cooling_device", 14) == 0 && is_cooling(devices, entry->d_name))
 			return true;

@@ -289,17 +289,13 @@ int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct
 {
 	struct neighbours *neighbours = calloc(1, sizeof(*neighbours));
 	hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-	pthread_condattr_t monotonic;
 	int rc = neighbours && cpus ? 0 : -ENOMEM;
 
 	if (rc == 0) {
 		neighbours->job_id = job_id;
 		neighbours->cpus = cpus;
 		pthread_mutex_init(&neighbours->mutex, NULL);
-		pthread_condattr_init(&monotonic);
-		pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-		pthread_cond_init(&neighbours->asked, &monotonic);
-		pthread_condattr_destroy(&monotonic);
+		thread_condition_init(&neighbours->asked);
 		rc = thread_start(&neighbours->thread, watch, neighbours);
 	}
 	if (rc < 0) {

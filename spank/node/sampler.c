@@ -173,17 +173,6 @@ static void sampler_free(struct sampler *sampler)
 	free(sampler);
 }
 
-static void synchronisation_init(struct sampler *sampler)
-{
-	pthread_condattr_t attributes;
-
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&sampler->changed, &attributes);
-	pthread_condattr_destroy(&attributes);
-	pthread_mutex_init(&sampler->mutex, NULL);
-}
-
 static int sampler_open(struct sampler *sampler, struct error *error)
 {
 	const struct sampler_config *config = &sampler->config;
@@ -226,7 +215,8 @@ int sampler_start(const struct sampler_config *config, struct sampler **ret_samp
 	sampler->step.policy = config->policy;
 	sampler->step.cores = config->cores;
 	sampler->step.start_s = clock_wall_s();
-	synchronisation_init(sampler);
+	pthread_mutex_init(&sampler->mutex, NULL);
+	thread_condition_init(&sampler->changed);
 	result = sampler_open(sampler, error);
 	if (!result) {
 		tick(sampler);
