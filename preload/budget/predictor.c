@@ -437,7 +437,8 @@ static void later_note(struct predictor *predictor, uint64_t empty_ns, enum pred
 static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end)
 {
 	bool late = end == PREDICTOR_LATE || end == PREDICTOR_DELAYED;
-	bool overran = end == PREDICTOR_LATE && predictor->whole && !predictor->once;
+	bool overran =
+	        end == PREDICTOR_LATE && predictor->whole && !predictor->once && predictor->ranks <= PREDICTOR_SMALL;
 	uint32_t lasted = units_of(predictor->began_ns, empty_ns);
 	bool alike;
 

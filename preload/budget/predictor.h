@@ -30,7 +30,8 @@
  *        every step. The more levels a tree of the ranks has, the larger is the first margin, and the longer is the
  *        shortest wait that is slept through.
  *     6. After a wait that a nap was too long for, the next one of that key is not forecast, but looked at. Not if it
- *        was only the last nap, and the end before it was on time: then a larger margin may do.
+ *        was only the last nap, and the end before it was on time, in jobs of up to 16 ranks: then a larger margin may
+ *        do.
  *     7. Where an end may be later because of the naps before it (foresight.h), it is not kept: a wait must not grow
  *        because it was slept through. It is compared with those that are kept: if it is later than all of them, by
  *        more than they vary, the margin was too small by that. In jobs of up to 16 ranks the margin believes it when

@@ -27,8 +27,9 @@
  *     4. One in which only the ladder napped, and which was later by more than that explains, was longer. The next one
  *        is looked at, and if it is later too, what was kept is forgotten.
  *
- * In jobs of more than 16 ranks a rank looks by itself likewise whatever the runtime: there the ladder's naps in the
- * first waits of a kind, and in those after a late end, cost the job more than polling costs the rank.
+ * In jobs of 17 to 2048 ranks a rank looks by itself likewise whatever the runtime: there the ladder's naps in the
+ * first waits of a kind, and in those after a late end, cost the job more than polling costs the rank. In larger ones
+ * forecasts that begin sooner cost as much (tests/bench/programs/job.c).
  */
 #pragma once
 
@@ -49,6 +50,7 @@
 #define FORESIGHT_OWN_LEAST_NS  (UINT64_C(1) << 24)
 #define FORESIGHT_OWN_MOST_NS   (UINT64_C(1) << 27)
 #define FORESIGHT_NEW_MOST      32u
+#define FORESIGHT_ITSELF_MOST   2048
 
 /* Of one thread; all zero at first. */
 struct foresight {
@@ -88,6 +90,12 @@ static inline uint64_t foresight_look_own(const struct predictor *predictor)
 	if (look_ns < FORESIGHT_OWN_LEAST_NS)
 		return FORESIGHT_OWN_LEAST_NS;
 	return look_ns < FORESIGHT_OWN_MOST_NS ? look_ns : FORESIGHT_OWN_MOST_NS;
+}
+
+/* Whether a rank of so many looks by itself although the runtime says when it has made progress. */
+static inline bool foresight_looks_itself(int32_t ranks)
+{
+	return ranks > (int32_t)PREDICTOR_SMALL && ranks <= FORESIGHT_ITSELF_MOST;
 }
 
 /* A wait begins at that site; forecasts: it is one that may be forecast. */

@@ -146,7 +146,7 @@ static void forecast_open(struct wait *wait, uint64_t now_ns)
 		foresight_look(&wait->foresight, now_ns,
 		               now_ns + foresight_look_left(clock_read_ns(CLOCK_REALTIME),
 		                                            now_ns - process.account.opened_ns));
-	else if (process.slot->size > (int32_t)PREDICTOR_SMALL)
+	else if (foresight_looks_itself(process.slot->size))
 		foresight_look(&wait->foresight, now_ns, now_ns);
 }
 

@@ -266,7 +266,7 @@ static uint64_t wait_play(struct call *call, uint64_t now_ns, uint64_t end_ns)
 /* As wait.c has it. */
 static bool looks_itself(void)
 {
-	return way == SILENT || (way == FORESIGHT && rank_count > (int)PREDICTOR_SMALL);
+	return way == SILENT || (way == FORESIGHT && foresight_looks_itself(rank_count));
 }
 
 /* The rank waits in that call for what comes then. */
