@@ -84,7 +84,7 @@ enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNI
 #define MPIWAIT_FLAG_NO_HOOK      (1u << 1) /* this MPI has no idle hook that we know */
 #define MPIWAIT_FLAG_LANES_FULL   (1u << 2) /* threads beyond MPIWAIT_LANES are not counted */
 #define MPIWAIT_FLAG_SHARED_CORES (1u << 3) /* the spin phase gives the core away */
-#define MPIWAIT_FLAG_LOCKED       (1u << 4) /* several threads, one runtime lock: no naps where it is held */
+#define MPIWAIT_FLAG_LOCKED       (1u << 4) /* another thread wanted the MPI's lock, or may: waits lacked naps */
 #define MPIWAIT_FLAG_NO_EVENT     (1u << 5) /* nothing wakes this rank: the policy's event rung is not used (any more) */
 #define MPIWAIT_FLAG_PREWAITS     (1u << 6) /* loops before some calls, whose waits made no idle call */
 #define MPIWAIT_FLAG_NO_GRANT     (1u << 7) /* pstate was configured, and what was granted is not here */
@@ -141,7 +141,8 @@ struct mpiwait_lane {
 	uint64_t early_ns;                        /* ... and how long was polled then */
 	uint64_t foreseen;                        /* waits, or parts of one, that there was such a nap in */
 	uint64_t unforeseen;                      /* those of 100 us and more that there was none in */
-	uint64_t reserved_places[8];
+	uint64_t rung;                            /* naps that another thread ended, which wanted the MPI's lock */
+	uint64_t reserved_places[7];
 	struct mpiwait_phase_stats phases[MPIWAIT_PHASE_PLACES];
 	uint64_t reserved_phases[12];
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];

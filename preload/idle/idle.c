@@ -112,6 +112,7 @@ uint32_t idle_switch_on(void)
 		next_text(&idle.text, &idle.text_size);
 	idle.yields_natively = runtime->yields_natively;
 	process.locked_hooks = runtime->locked;
+	process.locks_ring = hooks & runtime->locked && idle_lock_switch_on();
 	__atomic_store_n(&process.hooks, hooks, __ATOMIC_RELEASE);
 	return hooks;
 }

@@ -25,9 +25,6 @@ struct idle {
 
 extern struct idle idle;
 
-/* With others waiting for the lock, a wait is only measured: a look at the clock once in 64 idle polls. */
-#define IDLE_LOCKED_POLLS 63u
-
 /* Of the thread: stack address of the innermost opal_progress that runs, 0: none; with the bit, once it has yielded. */
 #define IDLE_FRAME_YIELDED ((uintptr_t)1)
 
@@ -51,3 +48,7 @@ uint32_t idle_switch_on(void);
 /* One file each: finds what the hook stands in front of. Returns whether it is there. */
 bool idle_opal_switch_on(void);
 bool idle_ucx_switch_on(void);
+
+/* The same for the lock under which hooks are called. Returns whether it is taken by a function of ours from then on.
+ */
+bool idle_lock_switch_on(void);

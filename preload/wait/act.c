@@ -4,6 +4,7 @@
  */
 #include "preload/wait/act.h"
 
+#include "preload/process/bell.h"
 #include "preload/process/clock.h"
 #include "preload/rung/event.h"
 
@@ -13,6 +14,7 @@
 #define TRY_EVERY      8
 #define LOCK_SHARE     64   /* of a wait for a lock: its cap, once that is more than the policy's */
 #define LANDED_REST_NS 1000 /* between two polls after the landing: what comes meanwhile is found that much later */
+#define LOCKED_NS      UINT64_C(3000000) /* without a nap because of the lock: long enough to be told */
 #define CLOCK_BACK_NS  UINT64_C(1000000) /* until a core that was lowered runs at full speed again */
 #define PROBE_EVERY    16                /* waits: a yield costs a quarter of a microsecond, a shared core everything */
 
@@ -29,11 +31,28 @@ static void shared_learn(struct wait *wait, uint64_t actual_ns)
 	}
 }
 
-static bool hook_is_locked(uint32_t hook)
+static uint32_t rungs_now(const struct wait *wait)
 {
-	if (!__atomic_load_n(&process.threaded, __ATOMIC_RELAXED) || !(process.locked_hooks & hook))
+	uint32_t rungs = __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED);
+
+	return wait->lock.several ? rungs & LOCK_RUNGS : rungs;
+}
+
+/* Whether this wait would have napped for long, had the lock not withheld that. */
+static bool lacks_naps(const struct wait *wait)
+{
+	uint64_t free_ns = wait->lock.free_ns > wait->first_ns ? wait->lock.free_ns : wait->first_ns;
+
+	return wait->last_ns - free_ns >= LOCKED_NS && rungs_now(wait) & 1u << MPIWAIT_RUNG_NAP;
+}
+
+static bool hook_is_locked(struct wait *wait, uint32_t hook)
+{
+	if (!lock_withholds(&wait->lock, hook, wait->last_ns)) {
+		wait->lock.free_ns = wait->last_ns;
 		return false;
-	if (!(process.slot->flags & MPIWAIT_FLAG_LOCKED))
+	}
+	if (!(process.slot->flags & MPIWAIT_FLAG_LOCKED) && lacks_naps(wait))
 		process_flag(MPIWAIT_FLAG_LOCKED);
 	return true;
 }
@@ -63,10 +82,12 @@ static uint64_t lock_cap_ns(uint64_t waited_ns)
 enum forecast { FORECAST_NONE, FORECAST_NAP, FORECAST_BY_MESSAGE, FORECAST_REST };
 
 /* The rung that sleeps until a forecast landing: the deepest that takes a time. */
-static enum mpiwait_rung rung_timed(bool shared)
+static enum mpiwait_rung rung_timed(const struct wait *wait, bool shared)
 {
+	uint32_t rungs = rungs_now(wait);
+
 	for (unsigned i = MPIWAIT_RUNG_NAP; i > MPIWAIT_RUNG_YIELD; i--)
-		if (process.policy.rungs & 1u << i && !(shared && rung_table[i].holds_core))
+		if (rungs & 1u << i && !(shared && rung_table[i].holds_core))
 			return (enum mpiwait_rung)i;
 	return MPIWAIT_RUNG_PAUSE;
 }
@@ -75,7 +96,7 @@ static enum mpiwait_rung rung_timed(bool shared)
 static bool event_serves(const struct wait *wait, const struct ladder_moment *moment)
 {
 	return moment->woken_ns > 0 && event_is_trusted(&wait_event_trust) &&
-	       process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT &&
+	       rungs_now(wait) & 1u << MPIWAIT_RUNG_EVENT &&
 	       wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns <= moment->now_ns;
 }
 
@@ -84,7 +105,7 @@ static enum forecast nap_choose(const struct wait *wait, const struct ladder_mom
                                 struct ladder_action *ret_action)
 {
 	uint64_t woken_ns = nap.left_ns < moment->woken_ns ? nap.left_ns : moment->woken_ns;
-	enum mpiwait_rung rung = rung_timed(moment->shared);
+	enum mpiwait_rung rung = rung_timed(wait, moment->shared);
 
 	if (event_serves(wait, moment)) {
 		*ret_action = (struct ladder_action){MPIWAIT_RUNG_EVENT, woken_ns, UINT64_MAX, moment->shared};
@@ -106,7 +127,7 @@ static enum forecast rest_choose(const struct wait *wait, const struct ladder_mo
 	for (unsigned i = MPIWAIT_RUNG_NAP - 1; i > MPIWAIT_RUNG_YIELD && !moment->shared; i--) {
 		const struct ladder_latency *latency = &wait->ladder.rung[i];
 
-		if (!(process.policy.rungs & 1u << i) || latency->back_ns > moment->now_ns)
+		if (!(rungs_now(wait) & 1u << i) || latency->back_ns > moment->now_ns)
 			continue;
 		*ret_action = (struct ladder_action){i, LANDED_REST_NS, LANDED_REST_NS + latency->exit_ns, false};
 		break;
@@ -117,7 +138,7 @@ static enum forecast rest_choose(const struct wait *wait, const struct ladder_mo
 /* What is forecast: what to do until the landing or after it, or when the wait is to be taken to have begun. */
 static enum forecast forecast(struct wait *wait, struct ladder_moment *moment, struct ladder_action *ret_action)
 {
-	uint64_t most_ns = wait->ladder.rung[rung_timed(moment->shared)].most_ns;
+	uint64_t most_ns = wait->ladder.rung[rung_timed(wait, moment->shared)].most_ns;
 	struct predictor_nap nap = {.ask_ns = 0};
 
 	if (moment->locked || moment->waited_ns == 0)
@@ -191,21 +212,23 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 	        .cap_ns = wait->rma_lock ? lock_cap_ns(wait->last_ns - wait->origin_ns) : UINT64_MAX,
 	        .woken_ns = woken_most_ns(wait),
 	        .shared = is_shared(wait),
-	        .locked = hook_is_locked(hook),
+	        .locked = hook_is_locked(wait, hook),
 	};
+	struct ladder_policy policy = process.policy;
 	struct ladder_action action;
 	enum forecast foreseen;
 
+	policy.rungs = rungs_now(wait);
 	if (wait->polls == WAIT_FREE_POLLS && wait->waits % PROBE_EVERY == 1)
 		return (struct ladder_action){MPIWAIT_RUNG_YIELD, 0, 0, moment.shared};
 	if (!process_has_account())
-		return ladder_next(&wait->ladder, &process.policy, moment);
+		return ladder_next(&wait->ladder, &policy, moment);
 	if (foresight_looks(&wait->foresight, wait->last_ns))
 		return action_poll(wait);
 	foreseen = forecast(wait, &moment, &action);
 	if (foreseen != FORECAST_NONE)
 		return action_pay(wait, action, foreseen);
-	return action_pay(wait, ladder_next(&wait->ladder, &process.policy, moment), FORECAST_NONE);
+	return action_pay(wait, ladder_next(&wait->ladder, &policy, moment), FORECAST_NONE);
 }
 
 /* What the sleep is to be charged, and how much later than asked such a one ends: only that of forecasts counts. */
@@ -216,7 +239,7 @@ static void account_learn(struct wait *wait, struct ladder_action action)
 
 	if (action.rung == MPIWAIT_RUNG_EVENT && (end == EVENT_WOKEN || end == EVENT_TIMEOUT))
 		foresight_woken(foresight, action.ask_ns, wait->last_ns, end == EVENT_WOKEN);
-	else if (foresight->advised || action.rung == rung_timed(is_shared(wait)))
+	else if (foresight->advised || action.rung == rung_timed(wait, is_shared(wait)))
 		foresight_woke(foresight, action.ask_ns, wait->last_ns);
 	else
 		account_woke(&foresight->nap, wait->last_ns);
@@ -239,6 +262,27 @@ static void action_learn(struct wait *wait, struct ladder_action action, uint64_
 		shared_learn(wait, actual_ns);
 }
 
+/* The nap was ended, or has not begun, for a thread that wants the lock: that teaches nothing of wait and rung. */
+static void action_end(struct wait *wait, uint64_t began_ns)
+{
+	struct foresight *foresight = &wait->foresight;
+	uint64_t slept_ns = wait->last_ns - began_ns, owed_ns = 0;
+
+	lock_wanted(&wait->lock, wait->last_ns);
+	if (wait->rung.bell == BELL_RUNG)
+		owed_ns = bell_answered(wait->last_ns, slept_ns);
+	wait->lane->rung += wait->rung.bell == BELL_RUNG;
+	if (!process_has_account()) {
+		wait->lane->late += owed_ns > 0;
+		wait->lane->late_ns += owed_ns;
+		return;
+	}
+	foresight->nap.owed_ns = owed_ns;
+	account_woke(&foresight->nap, wait->last_ns);
+	if (foresight->advised)
+		foresight->slept_ns += slept_ns;
+}
+
 static void act(struct wait *wait, uint32_t hook)
 {
 	uint64_t began_ns = wait->last_ns, now_ns;
@@ -249,8 +293,10 @@ static void act(struct wait *wait, uint32_t hook)
 	foresight_quiet(&wait->foresight, &process.account);
 	action = action_choose(wait, hook);
 	rung = &rung_table[action.rung];
+	wait->rung.listens = process.locked_hooks & hook;
+	wait->rung.bell = BELL_SLEPT;
 	rung->doze(action.ask_ns, &wait->rung);
-	lane->naps[action.rung]++;
+	lane->naps[action.rung] += wait->rung.bell != BELL_WANTED;
 	if (rung->instant)
 		return;
 	wait->dozed = 1;
@@ -261,7 +307,10 @@ static void act(struct wait *wait, uint32_t hook)
 		return;
 	wait->last_ns = lane->open_last_ns = now_ns;
 	lane->asleep_ns[action.rung] += wait->last_ns - began_ns;
-	action_learn(wait, action, began_ns);
+	if (wait->rung.bell == BELL_SLEPT)
+		action_learn(wait, action, began_ns);
+	else
+		action_end(wait, began_ns);
 }
 
 /* The same where the end is forecast: at once, if it is far enough, and back before it comes. */
@@ -292,12 +341,17 @@ static void act_lower(struct wait *wait)
 
 bool wait_idle(struct wait *wait, uint32_t hook)
 {
+	uint64_t now_ns;
+
 	if (process_mode() == PROCESS_INERT)
 		return false;
 	if (__builtin_expect(!(__atomic_load_n(&process.slot->hooks, __ATOMIC_RELAXED) & hook), 0))
 		process_hook(hook);
 	wait->lane->hook_polls[__builtin_ctz(hook)]++;
-	wait_clock(wait, clock_now_ns());
+	now_ns = clock_now_ns();
+	if (process.locked_hooks & hook)
+		lock_look(&wait->lock, now_ns);
+	wait_clock(wait, now_ns);
 	if (wait->kind != CALL_WAIT || __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED) == 0)
 		return false;
 	if (process.pstate_after_ns != UINT64_MAX && !wait->loop.open)

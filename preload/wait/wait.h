@@ -20,6 +20,7 @@
 #include "preload/rung/event.h"
 #include "preload/rung/rung.h"
 #include "preload/wait/foresight.h"
+#include "preload/wait/lock.h"
 
 #define WAIT_FREE_POLLS 64u
 
@@ -74,6 +75,7 @@ struct wait {
 	struct ladder_pace pace;
 	struct foresight foresight;
 	struct wait_loop loop;
+	struct wait_lock lock;
 };
 
 /*

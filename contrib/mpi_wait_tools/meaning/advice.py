@@ -210,7 +210,7 @@ def _of_short_naps(record: Record, wait: Wait) -> str:
     if wait.flags.get("shared_cores"):
         return "Ranks share cores with others: a core for each (pin=cores) is worth more than a policy."
     if wait.flags.get("locked"):
-        return "This MPI holds a lock while several threads call it, so nothing naps: call it from one thread only."
+        return "Threads that call this MPI at the same time want one lock, and poll: call it from one thread only."
     if spun:
         return (
             f"{spun[0]} burns CPU without an idle call: collectives=ibarrier naps before it, "

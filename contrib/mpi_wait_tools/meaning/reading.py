@@ -175,7 +175,7 @@ FLAGS = {
     "two_mpis": "found two MPI libraries and {was} left alone",
     "no_hook": "use{s} an MPI whose waits make no idle call that is known",
     "lanes_full": "called MPI from more threads than are counted",
-    "locked": "polled all the time: several threads, and one lock in the MPI library",
+    "locked": "polled where several threads wanted the one lock of the MPI library",
     "no_event": "{was} not woken by messages, and napped instead",
     "no_grant": "did not find the frequency grant that was announced",
 }

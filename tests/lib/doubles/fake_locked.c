@@ -5,7 +5,8 @@
  *     MPI_Recv(buffer, microseconds, ...)    polls until the time is over, and *fake_until says so, where there is one
  *     MPI_Iprobe                             one poll
  *
- * The lock is fair: who comes first has it first.
+ * The lock is fair: who comes first has it first. With MUTEX it is a mutex of the C library, as those of MPICH and
+ * Intel MPI are, and whoever finds it free has it.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -21,6 +22,18 @@ int fake_yields; /* under the lock */
 bool (*fake_until)(void);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+#ifdef MUTEX
+static void lock_take(void)
+{
+	pthread_mutex_lock(&mutex);
+}
+
+static void lock_give(void)
+{
+	pthread_mutex_unlock(&mutex);
+}
+#else
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned next_ticket, served;
 
@@ -42,6 +55,8 @@ static void lock_give(void)
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&mutex);
 }
+
+#endif
 
 /* By this symbol the library tells Intel MPI from the rest of its family. */
 int I_MPI_Check_image_status(void);

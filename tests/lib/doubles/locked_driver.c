@@ -1,8 +1,10 @@
 /*
  * A thread that waits in Recv of the fake library with a lock; with "threads", a second one polls Iprobe meanwhile, and
- * the wait is not over before that has got the lock often; with "alike", it waits a thousand times a millisecond.
+ * the wait is not over before that has got the lock often; with "naps", not before it has got it ten thousand times, of
+ * which it asked for the first thousand in a nap each; with "alike", it waits a thousand times a millisecond.
  * Prints "key value" lines.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,28 +24,59 @@ extern bool (*fake_until)(void);
 #define WAIT_US         300000
 #define WAIT_THREADS_US 5000 /* each poll of it is a switch between the threads */
 #define POLLS           200
+#define POLLS_NAPS      10000
+#define IN_NAPS         1000
 #define ALIKE           1000
 #define ALIKE_US        1000
 
+uint64_t virtual_naps(void) __attribute__((weak));
+
 static int done;
-static long count;
+static long count, enough = POLLS;
+static int yields_in_naps;
+static bool in_naps;
+
+static bool is_done(void)
+{
+	return __atomic_load_n(&done, __ATOMIC_RELAXED);
+}
+
+/* Until the other thread has begun one more nap. */
+static void nap_await(void)
+{
+	const struct timespec pause = {0, 20000};
+	static uint64_t known;
+
+	while (virtual_naps() == known && !is_done())
+		ppoll(NULL, 0, &pause, NULL);
+	known = virtual_naps();
+}
 
 static void *polls(void *argument)
 {
-	for (; !__atomic_load_n(&done, __ATOMIC_RELAXED); __atomic_add_fetch(&count, 1, __ATOMIC_RELEASE))
+	for (; !is_done(); __atomic_add_fetch(&count, 1, __ATOMIC_RELEASE)) {
+		if (in_naps && count > 0 && count <= IN_NAPS)
+			nap_await();
+		if (count == IN_NAPS + 1)
+			yields_in_naps = __atomic_load_n(&fake_yields, __ATOMIC_RELAXED);
 		MPI_Iprobe(0, 0, 0, 0, 0);
+	}
 	return argument;
 }
 
 static bool polled_often(void)
 {
-	return __atomic_load_n(&count, __ATOMIC_ACQUIRE) >= POLLS;
+	return __atomic_load_n(&count, __ATOMIC_ACQUIRE) >= enough;
 }
 
 int main(int argc, char **argv)
 {
-	int threaded = argc > 1 && strcmp(argv[1], "threads") == 0, provided;
+	int threaded = argc > 1 && strcmp(argv[1], "alike") != 0, provided;
 	pthread_t thread;
+
+	in_naps = threaded && strcmp(argv[1], "naps") == 0;
+	if (in_naps)
+		enough = POLLS_NAPS;
 
 	MPI_Init_thread(NULL, NULL, 3, &provided);
 	MPI_Iprobe(0, 0, 0, 0, 0);
@@ -58,7 +91,7 @@ int main(int argc, char **argv)
 	__atomic_store_n(&done, 1, __ATOMIC_RELAXED);
 	if (threaded)
 		pthread_join(thread, NULL);
-	printf("yields %d\npolls %ld\n", fake_yields, count);
+	printf("yields %d\npolls %ld\nyields_in_naps %d\n", fake_yields, count, yields_in_naps);
 	MPI_Finalize();
 	return 0;
 }

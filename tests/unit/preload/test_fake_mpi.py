@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.lib.doubles.support import BUILD, NAP, run, values
 
 DRIVER, LOCKED = BUILD / "tests/lib/doubles/preload_driver", BUILD / "tests/lib/doubles/locked_driver"
+MUTEX = BUILD / "tests/lib/doubles/mutex_driver"
 LOCKED_FLAG, YIELD_HOOK = 16, 2
 STEPS = 100
 
@@ -77,9 +78,30 @@ def test_a_runtime_that_does_not_tell_of_progress_is_looked_at_first():
     assert seen["yields"] < by_ladder["yields"], "looks included"
 
 
-def test_nobody_naps_under_the_lock_once_a_second_thread_has_called():
+def test_nobody_naps_under_a_lock_that_the_library_does_not_know():
     """The wait is over when the second has had the lock two hundred times, and a nap of the first fits in it."""
     seen, slot = play([LOCKED, "threads"])
     assert slot["flags"] & LOCKED_FLAG and len(slot["lane"]) == 2
     assert not any("nap" in thread["naps"] for thread in slot["lane"]) and seen["naps"] == 0
     assert seen["yields"] > 64 and seen["polls"] >= 200
+
+
+def test_who_wants_the_mutex_ends_the_nap_under_it():
+    """
+    Ten thousand calls beside a thread that waits, whose naps last until another ends them: none does otherwise. The
+    first thousand are in a nap each. The next nap begins only when nobody has wanted the mutex for 64 times the 20 us
+    that a waking takes here, which is more than four thousand polls.
+    """
+    for config in (NAP, ACCOUNT):
+        seen, slot = play([MUTEX, "naps"], config, TIME_RUNG="1")
+        waiting, asking = slot["lane"]
+        assert seen["polls"] >= 10000 and seen["overslept"] == 0
+        assert waiting["rung"] >= 900 and "nap" not in asking["naps"]
+        assert abs(seen["rung"] - waiting["rung"]) <= seen["naps"] // 100, "one may be rung for as it ends"
+        assert seen["yields_in_naps"] >= 4000 * 1000
+        assert waiting["late"] >= waiting["rung"] * 9 // 10 and waiting["late_ns"] > 0, "the other has waited"
+
+
+def test_one_thread_naps_under_the_mutex_as_under_any_lock():
+    seen, slot = play([MUTEX])
+    assert slot["lane"][0]["naps"]["nap"] == seen["naps"] > 100 and slot["lane"][0]["rung"] == 0

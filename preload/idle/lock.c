@@ -1,0 +1,46 @@
+/*
+ * The lock under which a runtime calls its hook: what the MPI library takes it by, in place of pthread_mutex_lock.
+ *
+ * A lock that is free costs no more than before. Who has to wait for one rings for the thread that naps (bell.h).
+ */
+#include <errno.h>
+
+#include "preload/idle/idle.h"
+#include "preload/mpi/locks.h"
+#include "preload/process/bell.h"
+#include "preload/wait/wait.h"
+
+static struct locks next;
+
+static __attribute__((noinline)) int lock_await(pthread_mutex_t *mutex)
+{
+	int code;
+
+	wait_self.lock.own++;
+	bell_want();
+	code = next.take(mutex);
+	bell_have();
+	return code;
+}
+
+static int lock_take(pthread_mutex_t *mutex)
+{
+	int code = next.try(mutex);
+
+	if (__builtin_expect(code == EBUSY, 0))
+		code = lock_await(mutex);
+	wait_self.lock.taken++;
+	wait_self.lock.held++;
+	return code;
+}
+
+static int lock_give(pthread_mutex_t *mutex)
+{
+	wait_self.lock.held--;
+	return next.give(mutex);
+}
+
+bool idle_lock_switch_on(void)
+{
+	return locks_replace(lock_take, lock_give, &next);
+}
