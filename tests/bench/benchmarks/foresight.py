@@ -17,11 +17,11 @@ from tests.lib.libraries import LIBRARY, Mpi
 
 NAME = "foresight"
 TITLE = "Waits by forecast"
-ROUNDS = (2, 1)  # with all scenes 4 minutes for each MPI
+ROUNDS = (2, 1)  # with all scenes three minutes for each MPI
 MPI_NAMES = ("openmpi", "openmpi-5", "mpich", "mpich-5", "intel")
 LATE = {200: 1000, 500: 600, 1000: 400, 2000: 200, 5000: 80, 100000: 12}
 LATE_SHORT = {200: 50, 1000: 40}
-STEPS = {500: 400, 1000: 300, 2000: 200, 5000: 120}  # enough that the first ones, from which they are learned, decide little
+STEPS = {500: 400, 1000: 300, 2000: 200, 5000: 120}  # so many that the first, from which they are learned, are few
 STEPS_SHORT = {1000: 40}
 IMBALANCES, IMBALANCES_SHORT = (20, 40, 80), (80,)
 WHO = ("fixed", "turn", "third")
