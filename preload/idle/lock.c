@@ -1,13 +1,15 @@
 /*
  * The lock under which a runtime calls its hook: what the MPI library takes it by, in place of pthread_mutex_lock.
  *
- * A lock that is free costs no more than before. Who has to wait for one rings for the thread that naps (bell.h).
+ * Who has to wait for one rings for the thread that naps (bell.h). Until a second thread of the process calls MPI, all
+ * that is done is to look whether one has. What the first one took before that counts as not held.
  */
 #include <errno.h>
 
 #include "preload/idle/idle.h"
 #include "preload/mpi/locks.h"
 #include "preload/process/bell.h"
+#include "preload/process/process.h"
 #include "preload/wait/wait.h"
 
 static struct locks next;
@@ -23,10 +25,18 @@ static __attribute__((noinline)) int lock_await(pthread_mutex_t *mutex)
 	return code;
 }
 
+static bool is_alone(void)
+{
+	return !__atomic_load_n(&process.threaded, __ATOMIC_RELAXED);
+}
+
 static int lock_take(pthread_mutex_t *mutex)
 {
-	int code = next.try(mutex);
+	int code;
 
+	if (is_alone())
+		return next.take(mutex);
+	code = next.try(mutex);
 	if (__builtin_expect(code == EBUSY, 0))
 		code = lock_await(mutex);
 	wait_self.lock.taken++;
@@ -36,7 +46,8 @@ static int lock_take(pthread_mutex_t *mutex)
 
 static int lock_give(pthread_mutex_t *mutex)
 {
-	wait_self.lock.held--;
+	if (!is_alone() && wait_self.lock.held > 0)
+		wait_self.lock.held--;
 	return next.give(mutex);
 }
 

@@ -14,7 +14,7 @@
 
 #define ANSWER_NS       UINT64_C(16000) /* to begin with */
 #define ANSWER_NS_LEAST UINT64_C(4000)
-#define ANSWER_NS_MOST  UINT64_C(256000)
+#define ANSWER_NS_MOST  UINT64_C(4000000)
 #define ANSWER_SHARE    8 /* of the mean: the latest */
 #define REST_ANSWERS    64
 
