@@ -5,6 +5,8 @@
  * that is done is to look whether one has. What the first one took before that counts as not held.
  */
 #include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "preload/idle/idle.h"
 #include "preload/mpi/locks.h"
@@ -25,9 +27,32 @@ static __attribute__((noinline)) int lock_await(pthread_mutex_t *mutex)
 	return code;
 }
 
+/* Read at each lock, so not from where other threads write all the time, as beside process.threaded. */
+static struct {
+	bool several;
+} __attribute__((aligned(128))) known;
+
 static bool is_alone(void)
 {
-	return !__atomic_load_n(&process.threaded, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&known.several, __ATOMIC_RELAXED))
+		return false;
+	if (!__atomic_load_n(&process.threaded, __ATOMIC_RELAXED))
+		return true;
+	__atomic_store_n(&known.several, true, __ATOMIC_RELAXED);
+	return false;
+}
+
+/*
+ * Between two polls of a wait others come first: on a core that they share with this thread, one that was woken for the
+ * lock would otherwise get it at the end of this thread's time slice.
+ */
+static __attribute__((noinline)) void lock_offer(void)
+{
+	int saved = errno;
+
+	if (wait_self.kind == CALL_WAIT && wait_self.polls >= WAIT_FREE_POLLS)
+		syscall(SYS_sched_yield);
+	errno = saved;
 }
 
 static int lock_take(pthread_mutex_t *mutex)
@@ -36,6 +61,8 @@ static int lock_take(pthread_mutex_t *mutex)
 
 	if (is_alone())
 		return next.take(mutex);
+	if (__builtin_expect(bell_is_wanted(), 0))
+		lock_offer();
 	code = next.try(mutex);
 	if (__builtin_expect(code == EBUSY, 0))
 		code = lock_await(mutex);

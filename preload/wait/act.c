@@ -292,6 +292,8 @@ static void act(struct wait *wait, uint32_t hook)
 
 	foresight_quiet(&wait->foresight, &process.account);
 	action = action_choose(wait, hook);
+	if (action.rung == MPIWAIT_RUNG_YIELD && !lock_lets_yield(&wait->lock, wait->polls, hook))
+		action.rung = MPIWAIT_RUNG_PAUSE;
 	rung = &rung_table[action.rung];
 	wait->rung.listens = process.locked_hooks & hook;
 	wait->rung.bell = BELL_SLEPT;

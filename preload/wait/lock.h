@@ -13,7 +13,8 @@
 
 #include "preload/process/process.h"
 
-/* Where others wait for the lock, the clock is looked at once in so many idle polls. */
+/* Where others may want the lock, the core is given away once in so many idle polls; where they do, the clock is looked
+ * at as seldom. */
 #define LOCK_POLLS 64u
 
 /* Rungs that another thread can end, or that take no time. */
@@ -48,6 +49,12 @@ static inline bool lock_lets_look(const struct wait_lock *lock, uint32_t polls, 
 	if (!(process.locked_hooks & hook) || (lock->proven ? lock->alone : !process.threaded))
 		return true;
 	return polls % LOCK_POLLS == 0;
+}
+
+/* Whether the core may be given away at that poll. Who holds the lock without a core keeps others waiting. */
+static inline bool lock_lets_yield(const struct wait_lock *lock, uint32_t polls, uint32_t hook)
+{
+	return !(process.locked_hooks & hook) || !lock->several || polls % LOCK_POLLS == 0;
 }
 
 /* Such a poll at now_ns, by a hook under the lock: whether others have wanted it since the one before. */

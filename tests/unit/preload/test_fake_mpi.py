@@ -97,7 +97,7 @@ def test_who_wants_the_mutex_ends_the_nap_under_it():
         waiting, asking = slot["lane"]
         assert seen["polls"] >= 10000 and seen["overslept"] == 0
         assert waiting["rung"] >= 900 and "nap" not in asking["naps"]
-        assert abs(seen["rung"] - waiting["rung"]) <= seen["naps"] // 100, "one may be rung for as it ends"
+        assert 0 < seen["rung"] <= seen["naps"], "one may be rung for before the kernel has it asleep"
         assert seen["yields_in_naps"] >= 4000 * 1000
         assert waiting["late"] >= waiting["rung"] * 9 // 10 and waiting["late_ns"] > 0, "the other has waited"
 
