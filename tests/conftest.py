@@ -6,7 +6,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -37,6 +37,9 @@ LONGEST_FIRST = (
 )  # fmt: skip
 
 
+# Its tests share nothing and the longest takes as long as a file of others: each is handed out by itself, these first.
+PROGRAMS = "tests/unit/test_programs.py"
+
 SOAK_TIMEOUT_S = 1800  # packages are built, and Slurm is installed in new roots
 
 
@@ -50,8 +53,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     waiting = sorted((file for file in files if file.parent.name == "cluster" or file.name in place),
                      key=lambda file: place.get(file.name, len(place)))
     computing = [file for file in files if file not in set(waiting)]
-    turn = {file: (number + 0.5) / len(group) for group in (waiting, computing) for number, file in enumerate(group)}
+    turn = {file: 0 if str(file).endswith(PROGRAMS) else (number + 0.5) / len(group) for group in (waiting, computing) for number, file in enumerate(group)}
     items.sort(key=lambda item: turn[item.path])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """--dist loadfile, but for PROGRAMS."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid if nodeid.startswith(PROGRAMS) else super()._split_scope(nodeid)
+
+    return Scheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 Started = TypeVar("Started", bound=Cluster)

@@ -18,8 +18,9 @@ HANGS_S = 900  # none takes so long, whatever runs beside it
 # The tests of the law and of foresight with one line of theirs changed must notice. That is no matter of sanitizers.
 CHANGED = ("law-", "foresight-", "landing-")
 SANITIZED = "MPI_WAIT_BUILD" in os.environ
-PROGRAMS = [program for program in (json.loads(LIST.read_text()) if LIST.exists() else [])
-            if not (SANITIZED and program["name"].startswith(CHANGED))]
+PROGRAMS = sorted((program for program in (json.loads(LIST.read_text()) if LIST.exists() else [])
+                   if not (SANITIZED and program["name"].startswith(CHANGED))),
+                  key=lambda program: (-program["timeout"], program["name"]))  # those that take longest begin
 
 
 def test_there_are_some() -> None:

@@ -1,7 +1,7 @@
 /*
  * A thread that waits in Recv of the fake library with a lock; with "threads", a second one polls Iprobe meanwhile, and
- * the wait is not over before that has got the lock often; with "naps", not before it has got it ten thousand times, of
- * which it asked for the first thousand in a nap each; with "alike", it waits a thousand times a millisecond.
+ * the wait is not over before that has got the lock often; with "naps", not before it has got it five thousand times, of
+ * which it asked for the first 250 in a nap each; with "alike", it waits a thousand times a millisecond.
  * Prints "key value" lines.
  */
 #include <poll.h>
@@ -24,8 +24,8 @@ extern bool (*fake_until)(void);
 #define WAIT_US         300000
 #define WAIT_THREADS_US 5000 /* each poll of it is a switch between the threads */
 #define POLLS           200
-#define POLLS_NAPS      10000
-#define IN_NAPS         1000
+#define POLLS_NAPS      5000
+#define IN_NAPS         250
 #define ALIKE           1000
 #define ALIKE_US        1000
 
