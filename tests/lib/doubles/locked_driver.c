@@ -1,7 +1,7 @@
 /*
  * A thread that waits in Recv of the fake library with a lock; with "threads", a second one polls Iprobe meanwhile, and
- * the wait is not over before that has got the lock often; with "naps", not before it has got it five thousand times, of
- * which it asked for the first 250 in a nap each; with "alike", it waits a thousand times a millisecond.
+ * the wait is not over before that has got the lock often; with "naps", not before it has got it five thousand times,
+ * of which it asked for the first 250 in a nap each; with "alike", it waits a thousand times a millisecond.
  * Prints "key value" lines.
  */
 #include <poll.h>
