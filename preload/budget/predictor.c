@@ -31,6 +31,8 @@
 #define CLASS_FIRST         15 /* naps of less than 32 us; each class is four times as long */
 #define POLLED_RANK_NS      UINT64_C(20000)
 #define POLLED_MOST_NS      UINT64_C(10000000)
+#define UNLOOKED_SHARE      8u
+#define UNLOOKED_LEAST_NS   UINT64_C(2000000)
 #define MIX                 UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -82,9 +84,10 @@ static struct predictor_entry *set_of(struct predictor *predictor, uint64_t key)
 	return predictor->table[key >> 32 & (PREDICTOR_SETS - 1)];
 }
 
+/* One call after another is not the other after the one. */
 static uint64_t key_of(const struct predictor *predictor)
 {
-	return mix(mix(predictor->site, predictor->previous), predictor->phase) | 1;
+	return mix(mix(mix(MIX, predictor->site), predictor->previous), predictor->phase) | 1;
 }
 
 static void entry_find(struct predictor *predictor)
@@ -257,11 +260,13 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 	                                                                             : PREDICTOR_LANDED;
 }
 
-static void ends_vary(struct predictor_ends *ends, unsigned last, uint32_t end)
+static void ends_vary(struct predictor_ends *ends, unsigned last, uint32_t end, bool first)
 {
 	uint32_t moved = difference(ends->at[last], end);
 
-	if (moved > ends->varied)
+	if (first)
+		ends->varied = moved;
+	else if (moved > ends->varied)
 		ends->varied += (moved - ends->varied) >> VARIED_SHIFT;
 	else
 		ends->varied -= (ends->varied - moved) >> VARIED_SHIFT;
@@ -359,9 +364,9 @@ static void entry_learn(struct predictor_entry *entry, uint64_t began_ns, uint64
 	unsigned last = (entry->next + PREDICTOR_SAMPLES - 1) % PREDICTOR_SAMPLES;
 
 	if (entry->count > 0) {
-		ends_vary(&entry->wait, last, wait);
+		ends_vary(&entry->wait, last, wait, entry->count == 1);
 		if (since != 0 && entry->since.at[last] != 0)
-			ends_vary(&entry->since, last, since);
+			ends_vary(&entry->since, last, since, entry->since.varied == 0);
 	}
 	entry->wait.at[entry->next] = wait;
 	entry->since.at[entry->next] = since;
@@ -475,6 +480,21 @@ uint64_t predictor_latest(const struct predictor *predictor)
 		most = entry->wait.at[i] > most ? entry->wait.at[i] : most;
 	most += most / VARIED_SHARE + UINT64_C(2) * entry->wait.varied;
 	return predictor->began_ns + (most << UNIT_SHIFT) + VARIED_NS;
+}
+
+uint64_t predictor_unlooked(const struct predictor *predictor)
+{
+	const struct predictor_entry *entry = predictor->entry;
+	uint64_t least_ns;
+	uint32_t least;
+
+	if (!entry || entry->later || predictor->ranks > PREDICTOR_SMALL)
+		return 0;
+	least = entry->count > 0 ? entry->wait.at[earliest(entry)] : entry->lasted;
+	if (entry->lasted != 0 && entry->lasted < least)
+		least = entry->lasted;
+	least_ns = (uint64_t)(least - least / UNLOOKED_SHARE) << UNIT_SHIFT;
+	return least_ns >= UNLOOKED_LEAST_NS ? least_ns : 0;
 }
 
 enum predictor_end predictor_looked(const struct predictor *predictor, uint64_t ended_ns, bool by_job,

@@ -43,6 +43,9 @@
  *        quarter, as it would be if they were. Not in jobs of more than 16 ranks: in a tree they last for longer
  * because others slept.
  *
+ *     10. What a rank looks at by itself need not be the whole wait, if it has up to 16 ranks and the question is not
+ *         that of rule 8: seven eighths of the shortest end that is known are slept in as if nothing was known.
+ *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
  */
 #pragma once
@@ -66,7 +69,7 @@
 
 struct predictor_ends {
 	uint32_t at[PREDICTOR_SAMPLES];
-	uint32_t varied; /* running mean of the difference between one and the next */
+	uint32_t varied; /* running mean of the difference between one and the next, from the second on */
 };
 
 struct predictor_entry {
@@ -176,7 +179,13 @@ static inline uint64_t predictor_lasted(const struct predictor *predictor)
 }
 
 /*
- * What the end of the open wait is, all of which was looked at without a nap, by the whole job or by this rank alone.
+ * How long the open wait may be slept in before it is looked at, and is still looked at when it ends, if it is as long
+ * as those before it. 0: not at all.
+ */
+uint64_t predictor_unlooked(const struct predictor *predictor);
+
+/*
+ * What the end of the open wait is, which was looked at without a nap, by the whole job or by this rank alone.
  * *ret_forgiven_ns: what the end before was charged with and was no delay of its naps; else 0.
  */
 enum predictor_end predictor_looked(const struct predictor *predictor, uint64_t ended_ns, bool by_job,

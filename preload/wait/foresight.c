@@ -114,8 +114,10 @@ static enum predictor_end phase_end(struct foresight *foresight, struct account 
 	uint64_t ended_ns = *empty_ns;
 	bool late;
 
-	if (foresight->nap.open)
+	if (foresight->nap.open) {
 		*empty_ns = foresight->nap.began_ns;
+		foresight->looked = false;
+	}
 	late = nap_was_late(foresight, account);
 	foresight->landing_ns = 0;
 	if (!foresight->predictor)

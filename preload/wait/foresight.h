@@ -16,7 +16,8 @@
  *        rank looks by itself at each of the first waits of a kind, which are new to the other ranks too, and at the
  *        one after an end that came too early or too late for what is kept: for 17 ms, or a quarter longer than the
  *        latest that was not kept, 134 ms at most; but at no more than 32 waits for which nothing is forecast after
- *        that.
+ *        that. Of waits of more than 2 ms it is the end that is looked at (rule 10 of predictor.h): what a nap in the
+ *        first seven eighths may have delayed, no nap near the end makes longer.
  *     2. A nap begins only after FORESIGHT_VAIN idle calls in a row in the rhythm of polls that find nothing. So
  *        many are needed after a nap, too, until nothing is taken to have arrived in it. What ends the call sooner
  *        is charged.
@@ -63,6 +64,7 @@ struct foresight {
 	uint64_t began_ns;   /* of the phase, for the counts */
 	bool silent;         /* of a silent runtime */
 	uint64_t look_ns;    /* the job looks until then, or the rank */
+	uint64_t from_ns;    /* the rank does not look before, and may nap */
 	uint64_t job_ns;     /* the job does */
 	bool looked;         /* the whole wait so far was looked at */
 	bool own;            /* the rank looks, not the job alone */
@@ -105,9 +107,12 @@ void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, 
 static inline void foresight_look(struct foresight *foresight, uint64_t now_ns, uint64_t until_ns)
 {
 	foresight->job_ns = until_ns;
+	foresight->from_ns = now_ns;
 	if (foresight->predictor && foresight->fresh < FORESIGHT_NEW_MOST &&
 	    predictor_wants_look(foresight->predictor)) {
 		foresight->own = true;
+		if (until_ns <= now_ns)
+			foresight->from_ns = now_ns + predictor_unlooked(foresight->predictor);
 		until_ns = now_ns + foresight_look_own(foresight->predictor);
 	}
 	foresight->look_ns = until_ns;
@@ -117,7 +122,7 @@ static inline void foresight_look(struct foresight *foresight, uint64_t now_ns, 
 /* Whether nothing that takes a time may be done now. */
 static inline bool foresight_looks(const struct foresight *foresight, uint64_t now_ns)
 {
-	return foresight->looked && now_ns < foresight->look_ns;
+	return foresight->looked && now_ns >= foresight->from_ns && now_ns < foresight->look_ns;
 }
 
 /* Signs of progress since the last empty poll, before what to do next is asked. */

@@ -746,6 +746,73 @@ static void test_later_twice(void)
 	       "and it is known");
 }
 
+/* By how much ends vary is known from two of them. */
+static void test_two_ends_vary(void)
+{
+	silent_begin(2);
+	silent_play(100 * MS, PREDICTOR_EXACT);
+	silent_play(101 * MS, PREDICTOR_EXACT);
+	silent_margin();
+	EXPECT(predictor_latest(&predictor) - model.now_ns > 103 * MS, "%" PRIu64,
+	       predictor_latest(&predictor) - model.now_ns);
+}
+
+/* For how many microseconds the next wait may be slept in before a look. */
+static uint64_t unlooked(void)
+{
+	silent_margin();
+	return predictor_unlooked(&predictor) / US;
+}
+
+/* Rule 10. */
+static void test_what_is_not_looked_at(void)
+{
+	silent_begin(16);
+	EXPECT(unlooked() == 0, "nothing is known");
+	silent_play(8 * MS, PREDICTOR_EXACT);
+	EXPECT(unlooked() == 7000, "%" PRIu64, unlooked());
+	silent_play(16 * MS, PREDICTOR_EXACT);
+	EXPECT(unlooked() == 7000, "the earliest: %" PRIu64, unlooked());
+	silent_play(4 * MS, PREDICTOR_DOUBTED);
+	EXPECT(unlooked() == 3500, "kept or not: %" PRIu64, unlooked());
+	silent_play(32 * MS, PREDICTOR_DOUBTED);
+	EXPECT(unlooked() == 7000, "the latest of those: %" PRIu64, unlooked());
+	silent_play(2 * MS, PREDICTOR_DOUBTED);
+	EXPECT(unlooked() == 0, "short: %" PRIu64, unlooked());
+	silent_play(8 * MS, PREDICTOR_LATER);
+	EXPECT(unlooked() == 0, "later: %" PRIu64, unlooked());
+
+	silent_begin(16);
+	silent_play(8 * MS, PREDICTOR_DOUBTED);
+	EXPECT(unlooked() == 7000, "none is kept: %" PRIu64, unlooked());
+	silent_begin(17);
+	silent_play(8 * MS, PREDICTOR_EXACT);
+	EXPECT(unlooked() == 0, "a larger job: %" PRIu64, unlooked());
+}
+
+static uint64_t told_apart_play(uint64_t caller, uint64_t wait_ns)
+{
+	uint64_t latest_ns;
+
+	predictor_open(&predictor, predictor_site(caller, 1, 2, 3), model.now_ns);
+	latest_ns = predictor_latest(&predictor) - model.now_ns;
+	predictor_close(&predictor, model.now_ns + wait_ns, PREDICTOR_EXACT);
+	model.now_ns += 10 * MS;
+	return latest_ns;
+}
+
+/* Two calls in turn: the one after the other is not the other after the one. */
+static void test_two_calls_in_turn(void)
+{
+	silent_begin(2);
+	for (int i = 0; i < 8; i++) {
+		told_apart_play(7, 3 * MS);
+		told_apart_play(8, MS);
+	}
+	EXPECT(told_apart_play(7, 3 * MS) > 3 * MS, "the one");
+	EXPECT(told_apart_play(8, MS) < 2 * MS, "the other");
+}
+
 static void test_first_margins(void)
 {
 	silent_begin(64);
@@ -784,6 +851,9 @@ int main(int argc, char **argv)
 	test_two_that_are_alike();
 	test_the_whole_way_at_once();
 	test_later_twice();
+	test_two_ends_vary();
+	test_what_is_not_looked_at();
+	test_two_calls_in_turn();
 	test_first_margins();
 	for (size_t i = 0; i < GENERATORS && CHECK_HOLDING; i++)
 		if (argc < 3 || strcmp(argv[2], generators[i].name) == 0)

@@ -406,6 +406,67 @@ static void test_one_late_wait_ends_no_forecasts(void)
 	EXPECT(slept == LEARNED, "%u of %d", slept, LEARNED);
 }
 
+/* A long wait is looked at near its end alone, but all of it where the question is whether naps made it longer. */
+static void test_a_long_wait_is_looked_at_near_its_end(void)
+{
+	uint64_t wait_ns = 100 * MS, polled_ns;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
+	process.silent = true;
+	process.burst = FORESIGHT_VAIN;
+	model.now_ns = 2 * FORESIGHT_LOOK_EVERY_NS + FORESIGHT_LOOK_NS;
+	poll_ns = 2 * US;
+	for (int i = 0; i < 4; i++) {
+		wait_play(wait_ns);
+		polled_ns = model.after[MPIWAIT_RUNG_PAUSE] * poll_ns;
+		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "wait %d: slept in at first", i);
+		EXPECT(i < 2 || (polled_ns >= wait_ns / 9 && polled_ns < wait_ns / 4), "wait %d: polled for %" PRIu64,
+		       i, polled_ns);
+	}
+	wait_play(wait_ns);
+	EXPECT(model.dozes[MPIWAIT_RUNG_PAUSE] * poll_ns < wait_ns / 8, "known: %u polls",
+	       model.dozes[MPIWAIT_RUNG_PAUSE]);
+	wait_play(wait_ns + wait_ns / 8);
+	wait_play(wait_ns + wait_ns / 8);
+	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] == 0, "was it the naps? %u more", model.dozes[MPIWAIT_RUNG_NAP]);
+	poll_ns = POLL_NS;
+}
+
+static unsigned ends_kept(void)
+{
+	const struct predictor_entry *entries = predictors[0].table[0];
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < PREDICTOR_SETS * PREDICTOR_WAYS; i++)
+		kept += entries[i].count;
+	return kept;
+}
+
+/* Where the nap before such a look was too long, the end was not seen. */
+static void test_a_look_that_began_too_late(void)
+{
+	unsigned late = 0, seen = 0;
+
+	for (uint64_t after_ns = 0; after_ns < 250 * US; after_ns += 10 * US) {
+		unsigned kept;
+
+		rank_begin(1u << MPIWAIT_RUNG_NAP, false);
+		process.silent = true;
+		process.burst = FORESIGHT_VAIN;
+		model.now_ns = 2 * FORESIGHT_LOOK_EVERY_NS + FORESIGHT_LOOK_NS;
+		wait_play(8 * MS);
+		wait_play(8 * MS);
+		kept = ends_kept();
+		EXPECT(kept == 2, "looked at: %u", kept);
+		wait_play(7 * MS + after_ns);
+		late += ends_kept() == kept;
+		seen += ends_kept() > kept;
+		EXPECT(ends_kept() == kept || model.after[MPIWAIT_RUNG_PAUSE] > 0,
+		       "%" PRIu64 " ns after the look's begin, in a nap", after_ns);
+	}
+	EXPECT(late > 0 && seen > 0, "%u late, %u seen", late, seen);
+}
+
 /* In a large job the first waits of a kind, and one after a late end, are polled through, whatever the runtime. */
 static void test_a_large_job_looks_itself(int32_t ranks)
 {
@@ -455,6 +516,8 @@ int main(void)
 	test_waits_that_have_become_longer(MS, 5 * MS);
 	test_waits_that_have_become_longer(2 * MS, 100 * MS);
 	test_waits_that_are_all_new_are_not_all_looked_at();
+	test_a_long_wait_is_looked_at_near_its_end();
+	test_a_look_that_began_too_late();
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_UMWAIT);
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_MWAITX);
 	test_no_rest_that_cannot_be_paid();
