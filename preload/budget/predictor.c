@@ -27,6 +27,7 @@
 #define ALIKE_SHARE         8u  /* of the earliest of many: likewise */
 #define JITTER_SHARE        32u /* of an end: if they vary by less it is jitter, and not ends of two kinds */
 #define OUTLASTED_MOST      8u
+#define UNDERCUT_MOST       16u
 #define DELAYED_ENDS        16u
 #define CLASS_FIRST         15 /* naps of less than 32 us; each class is four times as long */
 #define POLLED_RANK_NS      UINT64_C(20000)
@@ -373,7 +374,7 @@ static void entry_learn(struct predictor_entry *entry, uint64_t began_ns, uint64
 	entry->next = (entry->next + 1) % PREDICTOR_SAMPLES;
 	entry->count = (uint8_t)(entry->count + (entry->count < PREDICTOR_SAMPLES));
 	entry->ended_ns = ended_ns;
-	entry->outlasted = 0;
+	entry->outlasted = entry->undercut = 0;
 	entry->late = entry->overran = false;
 }
 
@@ -397,13 +398,27 @@ static unsigned earliest(const struct predictor_entry *entry)
 	return first;
 }
 
+static unsigned latest(const struct predictor_entry *entry)
+{
+	unsigned last = 0;
+
+	for (unsigned i = 1; i < entry->count; i++)
+		if (entry->wait.at[i] > entry->wait.at[last])
+			last = i;
+	return last;
+}
+
+static bool is_quarter_more(uint32_t lasted, uint32_t end)
+{
+	return (uint64_t)end + (end >> PASSED_SHIFT) <= lasted;
+}
+
 /* Rule 9: a wait that was not kept has lasted so long. What is forgotten is as the next one then. */
 static void earliest_outlasted(struct predictor_entry *entry, uint32_t lasted)
 {
 	unsigned first = earliest(entry);
-	uint32_t end = entry->wait.at[first];
 
-	if (entry->count < PREDICTOR_KNOWN || (uint64_t)end + (end >> PASSED_SHIFT) > lasted) {
+	if (entry->count < PREDICTOR_KNOWN || !is_quarter_more(lasted, entry->wait.at[first])) {
 		entry->outlasted = 0;
 		return;
 	}
@@ -412,6 +427,26 @@ static void earliest_outlasted(struct predictor_entry *entry, uint32_t lasted)
 	entry->outlasted = 0;
 	entry->wait.at[first] = UINT32_MAX;
 	entry->wait.at[first] = entry->wait.at[earliest(entry)];
+}
+
+/* Likewise the latest, which would let no wait seem to have become longer. */
+static void latest_undercut(struct predictor_entry *entry, uint32_t lasted)
+{
+	unsigned last = latest(entry);
+	uint32_t spread;
+
+	if (entry->count < PREDICTOR_KNOWN || !is_quarter_more(entry->wait.at[last], lasted)) {
+		entry->undercut = 0;
+		return;
+	}
+	if (++entry->undercut < UNDERCUT_MOST)
+		return;
+	entry->undercut = 0;
+	entry->wait.at[last] = 0;
+	entry->wait.at[last] = entry->wait.at[latest(entry)];
+	spread = entry->wait.at[last] - entry->wait.at[earliest(entry)];
+	if (entry->wait.varied > spread)
+		entry->wait.varied = spread;
 }
 
 /* Once it is known, in a tree of which nothing shows but its end. */
@@ -458,8 +493,10 @@ static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor
 		entry_pass(predictor->entry, lasted, true, false);
 		return;
 	}
-	if (end == PREDICTOR_DOUBTED && predictor->ranks <= PREDICTOR_SMALL)
+	if (end == PREDICTOR_DOUBTED && predictor->ranks <= PREDICTOR_SMALL) {
 		earliest_outlasted(predictor->entry, lasted);
+		latest_undercut(predictor->entry, lasted);
+	}
 	if (end == PREDICTOR_EXACT)
 		entry_learn(predictor->entry, predictor->began_ns, empty_ns);
 	else

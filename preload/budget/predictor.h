@@ -40,8 +40,9 @@
  *     8. Or the waits have become longer. So the next one is looked at, without a nap: if it is later than all that are
  *        kept as well, these are forgotten, and it is the first of those that are known.
  *     9. The earliest of the ends kept is forgotten when eight waits in a row that were not kept have outlasted it by a
- *        quarter, as it would be if they were. Not in jobs of more than 16 ranks: in a tree they last for longer
- * because others slept.
+ *        quarter, as it would be if they were; the latest when it was a quarter more than each of 16: it may have been
+ *        an interruption of the core. Not in jobs of more than 16 ranks: in a tree they last for longer because others
+ *        slept.
  *
  *     10. What a rank looks at by itself need not be the whole wait, if it has up to 16 ranks and the question is not
  *         that of rule 8: seven eighths of the shortest end that is known are slept in as if nothing was known.
@@ -83,6 +84,7 @@ struct predictor_entry {
 	uint32_t lasted;             /* how long the wait of the latest of these was */
 	uint8_t alike;               /* ends in a row like those kept, up to PREDICTOR_ALIKE */
 	uint8_t outlasted;           /* waits in a row that outlasted the earliest of those kept: rule 9 */
+	uint8_t undercut;            /* waits in a row that were shorter than the latest of those kept: rule 9 */
 	uint8_t delayed;             /* ends for which a delay is remembered still: rule 7 */
 	bool late;                   /* a nap was too long for the latest end, or that was later than those kept */
 	bool overran;                /* it was, but only the last nap: rule 6 */

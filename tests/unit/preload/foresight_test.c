@@ -582,6 +582,26 @@ static void test_an_end_that_is_outlasted(uint32_t ranks)
 	       "%u ranks, after the eighth in a row: %" PRIu64, ranks, nap.left_ns);
 }
 
+/* And what was long once does not hide that all have become longer. */
+static void test_an_end_that_is_undercut(uint32_t ranks)
+{
+	uint64_t latest_ns;
+
+	silent_begin(ranks);
+	for (int i = 0; i < 8; i++)
+		silent_play(i == 5 ? 5 * MS : MS, PREDICTOR_EXACT);
+	for (int i = 0; i < 31; i++)
+		silent_play(i == 15 ? 5 * MS : MS, PREDICTOR_DOUBTED);
+	silent_margin();
+	latest_ns = predictor_latest(&predictor) - model.now_ns;
+	EXPECT(latest_ns >= 5 * MS, "fifteen in a row, and one like it: %" PRIu64, latest_ns);
+	silent_play(MS, PREDICTOR_DOUBTED);
+	silent_margin();
+	latest_ns = predictor_latest(&predictor) - model.now_ns;
+	EXPECT((latest_ns < MS + 20 * US) == (ranks <= PREDICTOR_SMALL), "%u ranks, after the sixteenth: %" PRIu64,
+	       ranks, latest_ns);
+}
+
 /* A wait of a runtime that tells, whose last nap was too long. */
 static void late_play(uint64_t wait_ns, bool whole, bool once)
 {
@@ -846,6 +866,8 @@ int main(int argc, char **argv)
 	test_ends_that_are_not_kept();
 	test_an_end_that_is_outlasted(16);
 	test_an_end_that_is_outlasted(17);
+	test_an_end_that_is_undercut(16);
+	test_an_end_that_is_undercut(17);
 	test_ends_during_a_nap();
 	test_a_margin_for_what_varies();
 	test_two_that_are_alike();
