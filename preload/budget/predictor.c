@@ -7,9 +7,6 @@
 
 #include "preload/budget/account.h"
 
-#define UNIT_SHIFT          PREDICTOR_UNIT_SHIFT
-#define FORECAST_LEAST      3u
-#define PASSED_SHIFT        2 /* an end has passed when a quarter more has */
 #define WHOLE_EXITS         8u
 #define OVERSLEPT           8u /* exit latencies */
 #define FEW_LEVELS          4u /* of a tree of 16 ranks */
@@ -20,14 +17,8 @@
 #define EXIT_STEPS          1024u
 #define MARGIN_BACK         512u
 #define MARGIN_MOST_NS      UINT64_C(1000000000)
-#define VARIED_SHIFT        2
-#define VARIED_SHARE        128u /* of the longest: less is no difference, nor are VARIED_NS */
-#define VARIED_NS           UINT64_C(2000)
-#define PAIR_SHARE          16u /* of the shorter of two ends: they are alike if they differ by no more */
-#define ALIKE_SHARE         8u  /* of the earliest of many: likewise */
-#define JITTER_SHARE        32u /* of an end: if they vary by less it is jitter, and not ends of two kinds */
-#define OUTLASTED_MOST      8u
-#define UNDERCUT_MOST       16u
+#define VARIED_NS           UINT64_C(2000) /* less is no difference */
+#define JITTER_SHARE        32u            /* of an end: if they vary by less it is jitter, and not ends of two kinds */
 #define DELAYED_ENDS        16u
 #define CLASS_FIRST         15 /* naps of less than 32 us; each class is four times as long */
 #define POLLED_RANK_NS      UINT64_C(20000)
@@ -143,67 +134,15 @@ void predictor_open(struct predictor *predictor, uint64_t site, uint64_t now_ns)
 	entry_find(predictor);
 }
 
-static uint32_t units_of(uint64_t from_ns, uint64_t until_ns)
-{
-	uint64_t units = until_ns > from_ns ? (until_ns - from_ns) >> UNIT_SHIFT : 0;
-
-	return units < UINT32_MAX ? (uint32_t)units : UINT32_MAX;
-}
-
-static uint32_t difference(uint32_t a, uint32_t b)
-{
-	return a > b ? a - b : b - a;
-}
-
 bool predictor_knows(const struct predictor *predictor, const struct predictor_entry *entry)
 {
-	uint32_t first = entry->wait.at[0], second = entry->wait.at[1];
-
-	if (entry->count >= PREDICTOR_KNOWN)
-		return true;
-	return entry->count >= PREDICTOR_PAIR && predictor->ranks <= PREDICTOR_SMALL &&
-	       difference(first, second) <= (first < second ? first : second) / PAIR_SHARE;
-}
-
-/* The time since the last end, where every end that is kept has one, and they vary clearly less. */
-static bool since_is_steadier(const struct predictor_entry *entry)
-{
-	if (entry->ended_ns == 0 || entry->since.varied >= entry->wait.varied / 2)
-		return false;
-	for (unsigned i = 0; i < entry->count; i++)
-		if (entry->since.at[i] == 0)
-			return false;
-	return true;
-}
-
-/* The earliest end that is still to come, as a time; 0: too few are. *ret_count: how many are. */
-static uint64_t end_next(const struct predictor *predictor, uint64_t now_ns, unsigned *ret_count)
-{
-	const struct predictor_entry *entry = predictor->entry;
-	bool since = since_is_steadier(entry);
-	const struct predictor_ends *ends = since ? &entry->since : &entry->wait;
-	uint64_t base_ns = since ? entry->ended_ns : predictor->began_ns;
-	uint32_t elapsed = units_of(base_ns, now_ns), least = UINT32_MAX;
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < entry->count; i++) {
-		uint32_t end = ends->at[i];
-
-		if ((uint64_t)end + (end >> PASSED_SHIFT) <= elapsed)
-			continue;
-		count++;
-		least = end < least ? end : least;
-	}
-	*ret_count = count;
-	return count < (entry->count < FORECAST_LEAST ? entry->count : FORECAST_LEAST)
-	               ? 0
-	               : base_ns + ((uint64_t)least << UNIT_SHIFT);
+	return entry->ends.count >= ENDS_KNOWN || (predictor->ranks <= PREDICTOR_SMALL && ends_are_pair(&entry->ends));
 }
 
 /* Whether a long nap may be the whole way: rule 2. */
 static bool is_at_once(const struct predictor *predictor, uint64_t cost_ns, uint64_t room_ns)
 {
-	return predictor->rich && predictor->entry->alike >= PREDICTOR_ALIKE && cost_ns <= room_ns / 2;
+	return predictor->rich && predictor->entry->ends.alike >= ENDS_ALIKE && cost_ns <= room_ns / 2;
 }
 
 /* The nap that brings us nearer to that landing, which the exit latency is still to be taken from. */
@@ -241,7 +180,7 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 
 	if (!entry || entry->late || !predictor_knows(predictor, entry))
 		return PREDICTOR_UNKNOWN;
-	end_ns = end_next(predictor, now_ns, &count);
+	end_ns = ends_next(&entry->ends, predictor->began_ns, now_ns, &count);
 	if (end_ns > now_ns + entry->margin_ns) {
 		struct predictor_nap nap = nap_towards(predictor, end_ns - now_ns - entry->margin_ns, room_ns, most_ns);
 
@@ -261,18 +200,6 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 	                                                                             : PREDICTOR_LANDED;
 }
 
-static void ends_vary(struct predictor_ends *ends, unsigned last, uint32_t end, bool first)
-{
-	uint32_t moved = difference(ends->at[last], end);
-
-	if (first)
-		ends->varied = moved;
-	else if (moved > ends->varied)
-		ends->varied += (moved - ends->varied) >> VARIED_SHIFT;
-	else
-		ends->varied -= (ends->varied - moved) >> VARIED_SHIFT;
-}
-
 static void margin_add(struct predictor_entry *entry, uint64_t more_ns)
 {
 	entry->margin_ns = entry->margin_ns + more_ns < MARGIN_MOST_NS ? entry->margin_ns + more_ns : MARGIN_MOST_NS;
@@ -281,9 +208,9 @@ static void margin_add(struct predictor_entry *entry, uint64_t more_ns)
 /* By how much it is larger after a last nap that was too long. */
 static uint64_t margin_more(const struct predictor_entry *entry)
 {
-	uint64_t margin_ns = entry->margin_ns, vary_ns = (uint64_t)entry->wait.varied << UNIT_SHIFT;
+	uint64_t margin_ns = entry->margin_ns, vary_ns = (uint64_t)entry->ends.wait.varied << ENDS_UNIT_SHIFT;
 
-	if (entry->wait.varied >= entry->wait.at[0] / JITTER_SHARE)
+	if (entry->ends.wait.varied >= entry->ends.wait.at[0] / JITTER_SHARE)
 		return margin_ns;
 	return margin_ns > vary_ns / 2 ? margin_ns : vary_ns / 2;
 }
@@ -337,116 +264,11 @@ static void margin_learn(const struct predictor *predictor, struct predictor_ent
 	entry->outslept = late && entry->outslept;
 }
 
-/* Whether that end and those that are kept are alike. */
-static bool is_alike(const struct predictor_entry *entry, uint32_t end)
+/* What the next wait is to be looked at for. overran: a nap was too long, but only the last one. */
+static void entry_look(struct predictor_entry *entry, bool late, bool overran)
 {
-	uint32_t least = end, most = end;
-
-	for (unsigned i = 0; i < entry->count; i++) {
-		least = entry->wait.at[i] < least ? entry->wait.at[i] : least;
-		most = entry->wait.at[i] > most ? entry->wait.at[i] : most;
-	}
-	return most - least <= least / ALIKE_SHARE;
-}
-
-static void alike_learn(struct predictor_entry *entry, bool alike)
-{
-	if (!alike)
-		entry->alike = 0;
-	else
-		entry->alike = (uint8_t)(entry->alike + (entry->alike < PREDICTOR_ALIKE));
-}
-
-/* An end that is known exactly. */
-static void entry_learn(struct predictor_entry *entry, uint64_t began_ns, uint64_t ended_ns)
-{
-	uint32_t wait = units_of(began_ns, ended_ns);
-	uint32_t since = entry->ended_ns == 0 ? 0 : units_of(entry->ended_ns, ended_ns);
-	unsigned last = (entry->next + PREDICTOR_SAMPLES - 1) % PREDICTOR_SAMPLES;
-
-	if (entry->count > 0) {
-		ends_vary(&entry->wait, last, wait, entry->count == 1);
-		if (since != 0 && entry->since.at[last] != 0)
-			ends_vary(&entry->since, last, since, entry->since.varied == 0);
-	}
-	entry->wait.at[entry->next] = wait;
-	entry->since.at[entry->next] = since;
-	entry->next = (entry->next + 1) % PREDICTOR_SAMPLES;
-	entry->count = (uint8_t)(entry->count + (entry->count < PREDICTOR_SAMPLES));
-	entry->ended_ns = ended_ns;
-	entry->outlasted = entry->undercut = 0;
-	entry->late = entry->overran = false;
-}
-
-/* Another one: the end before it is no neighbour of the next. overran: a nap was too long, but only the last one. */
-static void entry_pass(struct predictor_entry *entry, uint32_t lasted, bool late, bool overran)
-{
-	entry->lasted = lasted;
-	entry->ended_ns = 0;
 	entry->late = late && (!overran || entry->overran);
 	entry->overran = overran && !entry->late;
-	entry->passed = (uint8_t)(entry->passed + (entry->passed < PREDICTOR_KNOWN));
-}
-
-static unsigned earliest(const struct predictor_entry *entry)
-{
-	unsigned first = 0;
-
-	for (unsigned i = 1; i < entry->count; i++)
-		if (entry->wait.at[i] < entry->wait.at[first])
-			first = i;
-	return first;
-}
-
-static unsigned latest(const struct predictor_entry *entry)
-{
-	unsigned last = 0;
-
-	for (unsigned i = 1; i < entry->count; i++)
-		if (entry->wait.at[i] > entry->wait.at[last])
-			last = i;
-	return last;
-}
-
-static bool is_quarter_more(uint32_t lasted, uint32_t end)
-{
-	return (uint64_t)end + (end >> PASSED_SHIFT) <= lasted;
-}
-
-/* Rule 9: a wait that was not kept has lasted so long. What is forgotten is as the next one then. */
-static void earliest_outlasted(struct predictor_entry *entry, uint32_t lasted)
-{
-	unsigned first = earliest(entry);
-
-	if (entry->count < PREDICTOR_KNOWN || !is_quarter_more(lasted, entry->wait.at[first])) {
-		entry->outlasted = 0;
-		return;
-	}
-	if (++entry->outlasted < OUTLASTED_MOST)
-		return;
-	entry->outlasted = 0;
-	entry->wait.at[first] = UINT32_MAX;
-	entry->wait.at[first] = entry->wait.at[earliest(entry)];
-}
-
-/* Likewise the latest, which would let no wait seem to have become longer. */
-static void latest_undercut(struct predictor_entry *entry, uint32_t lasted)
-{
-	unsigned last = latest(entry);
-	uint32_t spread;
-
-	if (entry->count < PREDICTOR_KNOWN || !is_quarter_more(entry->wait.at[last], lasted)) {
-		entry->undercut = 0;
-		return;
-	}
-	if (++entry->undercut < UNDERCUT_MOST)
-		return;
-	entry->undercut = 0;
-	entry->wait.at[last] = 0;
-	entry->wait.at[last] = entry->wait.at[latest(entry)];
-	spread = entry->wait.at[last] - entry->wait.at[earliest(entry)];
-	if (entry->wait.varied > spread)
-		entry->wait.varied = spread;
 }
 
 /* Once it is known, in a tree of which nothing shows but its end. */
@@ -454,7 +276,7 @@ static void margin_first(const struct predictor *predictor, struct predictor_ent
 {
 	uint64_t part_ns = (empty_ns - predictor->began_ns) / SILENT_PART;
 
-	if (predictor->silent && account_levels(predictor->ranks) > FEW_LEVELS && entry->count == PREDICTOR_KNOWN &&
+	if (predictor->silent && account_levels(predictor->ranks) > FEW_LEVELS && entry->ends.count == ENDS_KNOWN &&
 	    entry->margin_ns < part_ns)
 		entry->margin_ns = part_ns;
 }
@@ -465,10 +287,10 @@ static void later_note(struct predictor *predictor, uint64_t empty_ns, enum pred
 	struct predictor_entry *entry = predictor->entry;
 
 	if (end == PREDICTOR_EXACT && entry->later && empty_ns > predictor_latest(predictor)) {
-		uint32_t lasted = entry->lasted;
+		uint32_t lasted = entry->ends.lasted;
 
 		*entry = entry_new(predictor, entry->key);
-		entry->lasted = lasted; /* looks may be as long */
+		entry->ends.lasted = lasted; /* looks may be as long */
 	}
 	entry->later = end == PREDICTOR_DELAYED || end == PREDICTOR_LATER;
 	entry->doubted_ns = end == PREDICTOR_DELAYED ? predictor->delay_ns : 0;
@@ -479,7 +301,7 @@ static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor
 	bool late = end == PREDICTOR_LATE || end == PREDICTOR_DELAYED;
 	bool overran =
 	        end == PREDICTOR_LATE && predictor->whole && !predictor->once && predictor->ranks <= PREDICTOR_SMALL;
-	uint32_t lasted = units_of(predictor->began_ns, empty_ns);
+	uint32_t lasted = ends_units(predictor->began_ns, empty_ns);
 	bool alike;
 
 	if (predictor->phase >= PREDICTOR_PHASES)
@@ -487,20 +309,17 @@ static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor
 	if (!predictor->entry)
 		predictor->entry = entry_make(predictor);
 	later_note(predictor, empty_ns, end);
-	alike = is_alike(predictor->entry, lasted);
-	alike_learn(predictor->entry, alike && !late && end != PREDICTOR_LATER);
-	if (end == PREDICTOR_LATER) {
-		entry_pass(predictor->entry, lasted, true, false);
-		return;
-	}
-	if (end == PREDICTOR_DOUBTED && predictor->ranks <= PREDICTOR_SMALL) {
-		earliest_outlasted(predictor->entry, lasted);
-		latest_undercut(predictor->entry, lasted);
-	}
+	alike = ends_are_like(&predictor->entry->ends, lasted);
+	ends_count_alike(&predictor->entry->ends, alike && !late && end != PREDICTOR_LATER);
+	if (end == PREDICTOR_DOUBTED && predictor->ranks <= PREDICTOR_SMALL)
+		ends_forget(&predictor->entry->ends, lasted);
 	if (end == PREDICTOR_EXACT)
-		entry_learn(predictor->entry, predictor->began_ns, empty_ns);
+		ends_keep(&predictor->entry->ends, predictor->began_ns, empty_ns);
 	else
-		entry_pass(predictor->entry, lasted, late, overran);
+		ends_pass(&predictor->entry->ends, lasted);
+	entry_look(predictor->entry, late || end == PREDICTOR_LATER, overran);
+	if (end == PREDICTOR_LATER)
+		return;
 	margin_learn(predictor, predictor->entry, late, alike);
 	margin_first(predictor, predictor->entry, empty_ns);
 	predictor->delay_ns = 0;
@@ -509,14 +328,10 @@ static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor
 uint64_t predictor_latest(const struct predictor *predictor)
 {
 	const struct predictor_entry *entry = predictor->entry;
-	uint64_t most = 0;
 
 	if (!entry || !predictor_knows(predictor, entry))
 		return UINT64_MAX;
-	for (unsigned i = 0; i < entry->count; i++)
-		most = entry->wait.at[i] > most ? entry->wait.at[i] : most;
-	most += most / VARIED_SHARE + UINT64_C(2) * entry->wait.varied;
-	return predictor->began_ns + (most << UNIT_SHIFT) + VARIED_NS;
+	return predictor->began_ns + (ends_latest(&entry->ends) << ENDS_UNIT_SHIFT) + VARIED_NS;
 }
 
 uint64_t predictor_unlooked(const struct predictor *predictor)
@@ -527,10 +342,10 @@ uint64_t predictor_unlooked(const struct predictor *predictor)
 
 	if (!entry || entry->later || predictor->ranks > PREDICTOR_SMALL)
 		return 0;
-	least = entry->count > 0 ? entry->wait.at[earliest(entry)] : entry->lasted;
-	if (entry->lasted != 0 && entry->lasted < least)
-		least = entry->lasted;
-	least_ns = (uint64_t)(least - least / UNLOOKED_SHARE) << UNIT_SHIFT;
+	least = ends_earliest(&entry->ends);
+	if (least == 0 || (entry->ends.lasted != 0 && entry->ends.lasted < least))
+		least = entry->ends.lasted;
+	least_ns = (uint64_t)(least - least / UNLOOKED_SHARE) << ENDS_UNIT_SHIFT;
 	return least_ns >= UNLOOKED_LEAST_NS ? least_ns : 0;
 }
 

@@ -54,46 +54,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/budget/ends.h"
+
 #define PREDICTOR_SETS    128u
 #define PREDICTOR_WAYS    2u
-#define PREDICTOR_SAMPLES 8u
-#define PREDICTOR_KNOWN   4u /* ends that it takes to forecast at all */
-#define PREDICTOR_PAIR    2u /* where they are alike, in jobs of up to so many ranks: */
 #define PREDICTOR_SMALL   16u
-#define PREDICTOR_ALIKE   16u             /* ends in a row after which the whole way is slept at once */
 #define PREDICTOR_PHASES  7u              /* after so many signs of progress nothing is forecast in that call */
 #define PREDICTOR_CLASSES 5u              /* of naps by length: what a long one wakes from is slower */
 #define PREDICTOR_NAP_NS  UINT64_C(20000) /* a shorter nap is not worth it */
 #define PREDICTOR_WAY_NS  UINT64_C(60000) /* nor is a first one that is nearer to the landing, with up to 16 ranks */
 
-#define PREDICTOR_UNIT_SHIFT 6 /* times of ends in units of 64 ns: up to 274 s */
-
-struct predictor_ends {
-	uint32_t at[PREDICTOR_SAMPLES];
-	uint32_t varied; /* running mean of the difference between one and the next, from the second on */
-};
-
 struct predictor_entry {
-	uint64_t key;      /* 0: free */
-	uint64_t ended_ns; /* the latest end, 0: not known exactly */
+	uint64_t key; /* 0: free */
 	uint64_t margin_ns;
-	uint32_t stamp;              /* when it was used last, in waits */
-	uint8_t count;               /* of the ends that are kept */
-	uint8_t next;                /* where the next one goes */
-	uint8_t passed;              /* ends that were not kept, up to PREDICTOR_KNOWN */
-	uint32_t lasted;             /* how long the wait of the latest of these was */
-	uint8_t alike;               /* ends in a row like those kept, up to PREDICTOR_ALIKE */
-	uint8_t outlasted;           /* waits in a row that outlasted the earliest of those kept: rule 9 */
-	uint8_t undercut;            /* waits in a row that were shorter than the latest of those kept: rule 9 */
-	uint8_t delayed;             /* ends for which a delay is remembered still: rule 7 */
-	bool late;                   /* a nap was too long for the latest end, or that was later than those kept */
-	bool overran;                /* it was, but only the last nap: rule 6 */
-	bool outslept;               /* it was the whole way: rule 5 */
-	bool later;                  /* it was later: rule 8 */
-	uint64_t delay_ns;           /* the latest delay of rule 7 */
-	uint64_t doubted_ns;         /* of the latest end: the delay that its naps were charged with for that */
-	struct predictor_ends wait;  /* since the call began to wait */
-	struct predictor_ends since; /* since ended_ns; 0: not known */
+	uint64_t delay_ns;   /* the latest delay of rule 7 */
+	uint64_t doubted_ns; /* of the latest end: the delay that its naps were charged with for that */
+	uint32_t stamp;      /* when it was used last, in waits */
+	uint8_t delayed;     /* ends for which a delay is remembered still: rule 7 */
+	bool late;           /* a nap was too long for the latest end, or that was later than those kept */
+	bool overran;        /* it was, but only the last nap: rule 6 */
+	bool outslept;       /* it was the whole way: rule 5 */
+	bool later;          /* it was later: rule 8 */
+	struct ends ends;
 };
 
 /* Of one thread; all zero at first. */
@@ -165,7 +147,7 @@ static inline bool predictor_is_new(const struct predictor *predictor)
 
 	if (predictor->phase >= PREDICTOR_PHASES)
 		return false;
-	return !entry || (entry->passed < PREDICTOR_KNOWN && !predictor_knows(predictor, entry));
+	return !entry || (entry->ends.passed < ENDS_KNOWN && !predictor_knows(predictor, entry));
 }
 
 /* Whether the open wait is to be looked at where naps would hide how long it is. */
@@ -177,7 +159,7 @@ static inline bool predictor_wants_look(const struct predictor *predictor)
 /* How long the latest wait like the open one was whose end was not kept; 0: none is known. */
 static inline uint64_t predictor_lasted(const struct predictor *predictor)
 {
-	return predictor->entry ? (uint64_t)predictor->entry->lasted << PREDICTOR_UNIT_SHIFT : 0;
+	return predictor->entry ? (uint64_t)predictor->entry->ends.lasted << ENDS_UNIT_SHIFT : 0;
 }
 
 /*

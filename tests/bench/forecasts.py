@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tests.bench import best, picture
+from tests.bench import best, picture, unmet
 from tests.bench import targets as aims
 from tests.bench.benchmarks import calls
 from tests.bench.engine import Row, quantile
@@ -286,7 +286,7 @@ def section_lines(results: dict[str, Any]) -> list[str]:
              "how its waits are spread sleeps once, so that 99 of 100 of the sleeps measured beside end before the "
              "message, and polls then ([best.py](best.py)). Late partners vary by 2 %. Of unequal work the worst is "
              "shown of the imbalances of 20, 40 and 80 % and of who is slow: the same rank, each in turn, another in "
-             "every third step.", ""]
+             "every third step.", "", *unmet.lines(results["targets"])]
     for mpi in figures.mpis():
         lines += [f"### {picture.title_of(mpi)}", "", sleep_line(figures, mpi), "", *late_lines(figures, mpi), "",
                   *step_lines(figures, mpi), "", *scene_lines(figures, mpi), ""]

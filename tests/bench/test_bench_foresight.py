@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench import best, document, forecasts, publish, targets
+from tests.bench import best, document, forecasts, publish, targets, unmet
 from tests.bench.benchmarks import foresight, job
 from tests.bench.engine import Measured
 from tests.bench.forecasts import CALLS, Figures
@@ -82,6 +82,18 @@ def test_each_figure_is_judged_by_what_is_wanted_of_it() -> None:
                       "1 ms late: 99th percentile of the lateness, that of a sleep at most",
                       "steps of 1 ms: CPU time above the work, worst of 3", "0.1 or 1.9 ms by coin: delay, of the run",
                       "0.1 or 1.9 ms by coin: CPU of the wait"}
+
+
+def test_what_is_not_met_has_a_reason() -> None:
+    def table(found: Measured) -> list[str]:
+        return unmet.lines([target.as_dict() for target in foresight.targets(found)])
+
+    assert all(unmet.kind_of(target.text) is not None for target in foresight.targets(measured())
+               if not target.text.startswith("instructions"))
+    assert table(measured()) == []
+    rows = table(measured(cpu=0.41, median=5.1, p99=27.1, after=10300))[4:-1]
+    assert len(rows) == 6 and all(row.count("|") == 5 and not row.endswith("|  |") for row in rows)
+    assert rows[0].startswith("| late partner, CPU | 1 of 1 | Open MPI 4.1, 1 ms late: 41 %, wanted 8 | The best")
 
 
 def test_the_delay_is_what_waits_end_later_in_all_of_the_run() -> None:

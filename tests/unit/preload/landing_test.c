@@ -335,8 +335,8 @@ static void test_the_clock_is_lowered_for_long_forecasts_alone(void)
 		model.lowerings = 0;
 		wait_play(50 * MS);
 		EXPECT(model.lowerings == 1, "wait %d: %u times", i, model.lowerings);
-		EXPECT(model.lowered_ns < model.began_ns + WAIT_FREE_POLLS * poll_ns + 40 * US, "wait %d: lowered after %" PRIu64, i,
-		       model.lowered_ns - model.began_ns);
+		EXPECT(model.lowered_ns < model.began_ns + WAIT_FREE_POLLS * poll_ns + 40 * US,
+		       "wait %d: lowered after %" PRIu64, i, model.lowered_ns - model.began_ns);
 		EXPECT(model.restored_ns != 0 && model.restored_ns + MS <= model.end_ns,
 		       "wait %d: not restored a millisecond before the end", i);
 	}
@@ -438,7 +438,7 @@ static unsigned ends_kept(void)
 	unsigned kept = 0;
 
 	for (unsigned i = 0; i < PREDICTOR_SETS * PREDICTOR_WAYS; i++)
-		kept += entries[i].count;
+		kept += entries[i].ends.count;
 	return kept;
 }
 

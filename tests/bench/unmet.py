@@ -1,0 +1,64 @@
+"""Which of the figures wanted of forecasts are not met, by how much, and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.bench.targets import number, verdict
+
+# A part of the target's text, what to call it, and the reason.
+KINDS = (
+    (" late: CPU of the wait", "late partner, CPU",
+     "The best possible knows the wait and the sleep beforehand. The rank learns both, in runs of half a second: its "
+     "first waits, and 8 ms of each half second where the runtime is silent (MPICH, Intel MPI), are polled; until "
+     "the account has grown it sleeps in halves of the way, each with a wake-up of its own; and it keeps a margin "
+     "beyond the sleep's 99 of 100."),
+    (": median lateness", "late partner, median", "Where the half of the waits ended in a nap: too few were known."),
+    (": 99th percentile of the lateness", "late partner, one in 100",
+     "Of 12 waits of 100 ms and 80 of 5 ms that one is the worst. It came sooner than any that was known, and its nap "
+     "was charged to the account; or the kernel ended a sleep later than in the measurement beside."),
+    (": CPU time above the work", "unequal work, CPU",
+     "The worst of nine cells counts, each a program of 0.6 s whose ranks have their waits still to learn. Where the "
+     "slow rank changes, a wait is as long as the work of both ranks differs, which varies by more than the waits "
+     "for a late partner."),
+    (": wall time above no library's, median", "unequal work, wall time, median",
+     "The account allows 1 % of the run."),
+    (": wall time above no library's, worst", "unequal work, wall time, worst cell",
+     "A cell is compared with a run of its own without the library; such pairs differ by as much under the ladder, "
+     "which is in the tables beside."),
+    (": CPU of the wait", "waits by coin and by turns, CPU", "A silent runtime shows a change only in a look."),
+    (": delay, of the run", "all other waits, delay",
+     "The account holds what the rank's own naps cost. The rest is what the kernel woke too late, which is charged "
+     "when it has happened."),
+    (": time added to a call", "calls, time", "The wrapper's instructions are counted below the table of calls."),
+    (": messages per second", "calls, messages", "Rates of tens of millions a second vary from run to run by as much."),
+    (": 8 B one-way latency", "calls, latency",
+     "A wait of less than a microsecond is polled 64 times before anything is done; what is added is the wrapper."),
+)
+
+
+def kind_of(text: str) -> int | None:
+    """The first that fits."""
+    return next((place for place, (part, _, _) in enumerate(KINDS) if part in text), None)
+
+
+def excess(target: dict[str, Any]) -> float:
+    """Of what is wanted: 1 is twice as much."""
+    return abs(target["value"] - target["limit"]) / abs(target["limit"])
+
+
+def lines(targets: list[dict[str, Any]]) -> list[str]:
+    """A table of those kinds of which some are not met; nothing if all are."""
+    rows = []
+    for place, (_, title, reason) in enumerate(KINDS):
+        all_of = [target for target in targets if kind_of(target["text"]) == place]
+        missed = [target for target in all_of if verdict(target) == "not met"]
+        if not missed:
+            continue
+        worst = max(missed, key=excess)
+        where = worst["text"].split(":")[0]
+        rows.append(f"| {title} | {len(missed)} of {len(all_of)} | {where}: {number(worst['value'])} "
+                    f"{worst['unit']}, wanted {number(worst['limit'])} | {reason} |")
+    if not rows:
+        return []
+    return ["### What is not met, and why", "", "| | not met | the farthest | why |", "|---|---:|---|---|", *rows, ""]
