@@ -53,7 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     waiting = sorted((file for file in files if file.parent.name == "cluster" or file.name in place),
                      key=lambda file: place.get(file.name, len(place)))
     computing = [file for file in files if file not in set(waiting)]
-    turn = {file: 0 if str(file).endswith(PROGRAMS) else (number + 0.5) / len(group) for group in (waiting, computing) for number, file in enumerate(group)}
+    turn = {file: (number + 0.5) / len(group) for group in (waiting, computing) for number, file in enumerate(group)}
+    turn |= {file: 0 for file in files if str(file).endswith(PROGRAMS)}
     items.sort(key=lambda item: turn[item.path])
 
 
