@@ -21,7 +21,7 @@ from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 
-CHROOTS = f" {REPOSITORY}/build/chroots/"
+CHROOTS = re.compile(r" /\S*/build/(chroots|matrix)/")
 LIBMOUNT = ("/run", "mount")
 MPI_HELLO = r"""
 #include <mpi.h>
@@ -72,8 +72,9 @@ class Machine:
     @staticmethod
     def state() -> dict[str, object]:
         return {
-            # Chroots are other tests', which make them meanwhile.
-            "mounts": [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if CHROOTS not in line],
+            # Chroots are other tests', of this tree or of another one, which make them meanwhile.
+            "mounts": [line for line in Path("/proc/self/mountinfo").read_text().splitlines()
+                       if not CHROOTS.search(line)],
             "users": Path("/etc/passwd").read_text() + Path("/etc/group").read_text(),
             # /run/mount is libmount's, from the first mount on that anybody makes.
             "directories": [sorted(f"{folder}/{name}" for name in os.listdir(folder) if (folder, name) != LIBMOUNT)
