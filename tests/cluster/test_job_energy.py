@@ -26,7 +26,7 @@ WRAPPING = {"speed": SPEED, "range_uj": 120_000_000_000, "start_uj": 119_950_000
 USED_J = 320
 # Time all but stands still for the counters: one that does for ten seconds is taken for broken.
 CRAWL = 1e-5
-ABSENT = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/absent.py"]
+ABSENT = [f"{jobs.PROGRAMS}/absent"]
 FILES = "/run/simnode/fs"
 MISSING = "acct_gather_energy/mpi_wait: no powercap zones"
 

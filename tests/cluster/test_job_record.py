@@ -17,7 +17,7 @@ from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
-ABSENT = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/absent.py"]
+ABSENT = [f"{PROGRAMS}/absent"]
 
 
 @pytest.mark.release

@@ -13,7 +13,7 @@ from tests.lib.grants import CPUFREQ, HOSTILE, PSTATE, begin, files, hostile, is
 from tests.lib.throwaway import Cluster, Fleet
 from tests.lib.waiting import wait_for
 
-ABSENT = ["/usr/bin/python3", "/srv/cluster/lib/tests/lib/programs/absent.py"]
+ABSENT = [f"{jobs.PROGRAMS}/absent"]
 pytestmark = pytest.mark.cluster
 
 
