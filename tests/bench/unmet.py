@@ -9,7 +9,7 @@ from tests.bench.targets import number, verdict
 # A part of the target's text, what to call it, and the reason.
 KINDS = (
     (" late: CPU of the wait", "late partner, CPU",
-     "The best possible knows the wait and the sleep beforehand. The rank learns both, in runs of half a second: its "
+     "The best possible knows the wait and the sleep beforehand. The rank learns both, in 0.2 to 1.2 s: its "
      "first waits, and 8 ms of each half second where the runtime is silent (MPICH, Intel MPI), are polled; until "
      "the account has grown it sleeps in halves of the way, each with a wake-up of its own; and it keeps a margin "
      "beyond the sleep's 99 of 100."),
@@ -18,20 +18,19 @@ KINDS = (
      "Of 12 waits of 100 ms and 80 of 5 ms that one is the worst. It came sooner than any that was known, and its nap "
      "was charged to the account; or the kernel ended a sleep later than in the measurement beside."),
     (": CPU time above the work", "unequal work, CPU",
-     "The worst of nine cells counts, each a program of 0.6 s whose ranks have their waits still to learn. Where the "
-     "slow rank changes, a wait is as long as the work of both ranks differs, which varies by more than the waits "
-     "for a late partner."),
+     "The worst of nine cells counts, each of 0.2 to 0.6 s, in which both ranks have their waits to learn. Where the "
+     "slow rank changes, each sees but a half or a third of the waits."),
     (": wall time above no library's, median", "unequal work, wall time, median",
      "The account allows 1 % of the run."),
     (": wall time above no library's, worst", "unequal work, wall time, worst cell",
-     "A cell is compared with a run of its own without the library; such pairs differ by as much under the ladder, "
-     "which is in the tables beside."),
+     "A cell is compared with a run of its own without the library. Under the ladder the worst such pair differs by "
+     "as much or nearly so: see the tables."),
     (": CPU of the wait", "waits by coin and by turns, CPU", "A silent runtime shows a change only in a look."),
     (": delay, of the run", "all other waits, delay",
      "The account holds what the rank's own naps cost. The rest is what the kernel woke too late, which is charged "
      "when it has happened."),
     (": time added to a call", "calls, time", "The wrapper's instructions are counted below the table of calls."),
-    (": messages per second", "calls, messages", "Rates of tens of millions a second vary from run to run by as much."),
+    (": messages per second", "calls, messages", "The ladder has the same wrapper: its column shows by how much the rate varies."),
     (": 8 B one-way latency", "calls, latency",
      "A wait of less than a microsecond is polled 64 times before anything is done; what is added is the wrapper."),
 )
