@@ -30,7 +30,8 @@ KINDS = (
      "The account holds what the rank's own naps cost. The rest is what the kernel woke too late, which is charged "
      "when it has happened."),
     (": time added to a call", "calls, time", "The wrapper's instructions are counted below the table of calls."),
-    (": messages per second", "calls, messages", "The ladder has the same wrapper: its column shows by how much the rate varies."),
+    (": messages per second", "calls, messages",
+     "The ladder has the same wrapper: its column shows by how much the rate varies."),
     (": 8 B one-way latency", "calls, latency",
      "A wait of less than a microsecond is polled 64 times before anything is done; what is added is the wrapper."),
 )
@@ -56,8 +57,9 @@ def lines(targets: list[dict[str, Any]]) -> list[str]:
             continue
         worst = max(missed, key=excess)
         where = worst["text"].split(":")[0]
-        rows.append(f"| {title} | {len(missed)} of {len(all_of)} | {where}: {number(worst['value'])} "
-                    f"{worst['unit']}, wanted {number(worst['limit'])} | {reason} |")
+        value = f"{number(worst['value'])} {worst['unit']}".strip()
+        rows.append(f"| {title} | {len(missed)} of {len(all_of)} | {where}: {value}, wanted {number(worst['limit'])} | "
+                    f"{reason} |")
     if not rows:
         return []
     return ["### What is not met, and why", "", "| | not met | the farthest | why |", "|---|---:|---|---|", *rows, ""]
