@@ -24,7 +24,7 @@ ABSENT = [f"{PROGRAMS}/absent"]
 def test_two_nodes_four_ranks(cluster: Cluster) -> None:
     """One record with both nodes' energy and all ranks' waits; who is away longest waits least."""
     job, done = jobs.srun(
-        cluster, ["-N2", "-n4", "--mpi-wait-policy=nap", *ABSENT, "2", "100", "300"]
+        cluster, ["-N2", "-n4", "--mpi-wait-policy=nap", *ABSENT, "2", "100", "20"]
     )
     record = jobs.record(cluster, job)
     assert record["nodes"] == {"reported": 2, "of": 2}
