@@ -43,9 +43,8 @@
  *        quarter, as it would be if they were; the latest when it was a quarter more than each of 16: it may have been
  *        an interruption of the core. Not in jobs of more than 16 ranks: in a tree they last for longer because others
  *        slept.
- *
- *     10. What a rank looks at by itself need not be the whole wait, if it has up to 16 ranks and the question is not
- *         that of rule 8: seven eighths of the shortest end that is known are slept in as if nothing was known.
+ *    10. A rank that looks by itself need not look at the whole wait: in seven eighths of the shortest end that is
+ *        known it sleeps as if nothing was. Not where the question is that of rule 8, nor with more than 16 ranks.
  *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
  */

@@ -16,8 +16,7 @@
  *        rank looks by itself at each of the first waits of a kind, which are new to the other ranks too, and at the
  *        one after an end that came too early or too late for what is kept: for 17 ms, or a quarter longer than the
  *        latest that was not kept, 134 ms at most; but at no more than 32 waits for which nothing is forecast after
- *        that. Of waits of more than 2 ms it is the end that is looked at (rule 10 of predictor.h): what a nap in the
- *        first seven eighths may have delayed, no nap near the end makes longer.
+ *        that. Of waits of more than 2 ms it looks at the end only (rule 10 of predictor.h).
  *     2. A nap begins only after FORESIGHT_VAIN idle calls in a row in the rhythm of polls that find nothing. So
  *        many are needed after a nap, too, until nothing is taken to have arrived in it. What ends the call sooner
  *        is charged.
@@ -66,7 +65,7 @@ struct foresight {
 	uint64_t look_ns;    /* the job looks until then, or the rank */
 	uint64_t from_ns;    /* the rank does not look before, and may nap */
 	uint64_t job_ns;     /* the job does */
-	bool looked;         /* the whole wait so far was looked at */
+	bool looked;         /* the wait is looked at between from_ns and look_ns, and did not end in a nap */
 	bool own;            /* the rank looks, not the job alone */
 	uint64_t slept_ns;   /* in this call, by forecast, and not charged */
 	uint32_t fresh;      /* the rank's own looks at waits that were worth one, less the waits that were forecast */

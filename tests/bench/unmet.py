@@ -13,7 +13,7 @@ KINDS = (
      "first waits, and 8 ms of each half second where the runtime is silent (MPICH, Intel MPI), are polled; until "
      "the account has grown it sleeps in halves of the way, each with a wake-up of its own; and it keeps a margin "
      "beyond the sleep's 99 of 100."),
-    (": median lateness", "late partner, median", "Where the half of the waits ended in a nap: too few were known."),
+    (": median lateness", "late partner, median", "Half of the waits or more ended in a nap: too few were known."),
     (": 99th percentile of the lateness", "late partner, one in 100",
      "Of 12 waits of 100 ms and 80 of 5 ms that one is the worst. It came sooner than any that was known, and its nap "
      "was charged to the account; or the kernel ended a sleep later than in the measurement beside."),
