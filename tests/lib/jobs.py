@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import subprocess
 from collections.abc import Sequence
@@ -22,14 +23,17 @@ SCHEMA = json.loads((REPOSITORY / "spank/record/record.schema.json").read_text()
 PROGRAMS = "/opt/mpi-wait-tests"
 HELPER = "/opt/mpi-wait/sbin/mpi-wait-node"
 LIBRARY = "libmpiwait.so"
+IN_THE_QUEUE = re.compile(r"^srun: job \d+ (queued and waiting for|has been allocated) resources\n", re.MULTILINE)
 
 
 def srun(
     cluster: Cluster, argv: Sequence[str], *, check: bool = True, timeout: float = 120, **how: Any
 ) -> tuple[int, subprocess.CompletedProcess[str]]:
-    """Runs srun under a name of its own; returns the job's id (0: none was made) and what it printed."""
+    """Runs srun under a name of its own; returns the job's id (0: none was made) and what it printed, but that it had
+    to wait for a job before it to be over."""
     name = f"t{secrets.token_hex(6)}"
     done = cluster.run(["srun", f"--job-name={name}", *argv], timeout=timeout, **how)
+    done.stderr = IN_THE_QUEUE.sub("", done.stderr or "")
     if check:
         assert done.returncode == 0, done.stdout + done.stderr
     return job_named(cluster, name), done
