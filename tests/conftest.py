@@ -39,6 +39,8 @@ LONGEST_FIRST = (
 
 # Its tests share nothing and the longest takes as long as a file of others: each is handed out by itself, these first.
 PROGRAMS = "tests/unit/test_programs.py"
+# Of what computes, the files that would be left over at the end.
+COMPUTING_LONGEST = ("test_programs.py", "test_try.py", "test_recorded.py", "test_step_bounds.py", "test_check.py")
 
 SOAK_TIMEOUT_S = 1800  # packages are built, and Slurm is installed in new roots
 
@@ -54,7 +56,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                      key=lambda file: place.get(file.name, len(place)))
     computing = [file for file in files if file not in set(waiting)]
     turn = {file: (number + 0.5) / len(group) for group in (waiting, computing) for number, file in enumerate(group)}
-    turn |= {file: 0 for file in files if str(file).endswith(PROGRAMS)}
+    turn |= {file: 0 for file in computing if file.name in COMPUTING_LONGEST}
     items.sort(key=lambda item: turn[item.path])
 
 

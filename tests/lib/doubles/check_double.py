@@ -44,9 +44,11 @@ CONFIG = {
 POLICIES = ("nap", "off", "umwait")
 FAKE = """#!/bin/sh
 [ -e '{answer}.hangs' ] && exec sleep 60
-cat '{answer}.err' >&2 2>/dev/null
-cat '{answer}'
-exit $(cat '{answer}.status' 2>/dev/null || echo 0)
+[ -e '{answer}.err' ] && cat '{answer}.err' >&2
+[ -s '{answer}' ] && cat '{answer}'
+status=0
+[ -e '{answer}.status' ] && read -r status <'{answer}.status'
+exit "$status"
 """
 
 

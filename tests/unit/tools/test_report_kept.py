@@ -40,11 +40,11 @@ def test_where_there_is_no_sacct(report: Report) -> None:
     spool = keep(report, "c-123-0.json")
     (report.folder / "sacct").unlink()
     path = {"PATH": str(report.folder)}
-    assert "4.50 kJ" in shown(report("123", spool, env=path))
-    assert "step 0" in shown(report("123.0", spool, env=path))
-    assert "no step 7" in refused(report("123.7", spool, env=path))
-    assert "sacct was not found" in refused(report("124", spool, env=path))
-    assert "sacct was not found" in refused(report("124", "--spool=/nonexistent", env=path))
+    assert "4.50 kJ" in shown(report("123", spool, settings=path))
+    assert "step 0" in shown(report("123.0", spool, settings=path))
+    assert "no step 7" in refused(report("123.7", spool, settings=path))
+    assert "sacct was not found" in refused(report("124", spool, settings=path))
+    assert "sacct was not found" in refused(report("124", "--spool=/nonexistent", settings=path))
 
 
 def test_the_spool_of_plugstack_conf(report: Report) -> None:

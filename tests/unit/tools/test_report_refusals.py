@@ -107,7 +107,7 @@ def test_sacct_that_fails_or_is_missing(report: Report) -> None:
     assert said == "mpi-wait: sacct failed: slurm_persist_conn_open\n"
     (report.folder / "sacct").unlink()
     path = {"PATH": str(report.folder)}
-    assert "sacct was not found" in refused(report("123", env=path))
+    assert "sacct was not found" in refused(report("123", settings=path))
 
 
 def change(*path: Any, value: Any) -> Callable[[dict[str, Any]], None]:

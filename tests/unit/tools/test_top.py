@@ -135,7 +135,7 @@ def test_wrong_usage(top: Top, words: list[str]) -> None:
 def test_sacct_that_fails(top: Top) -> None:
     assert refused(top(status=1, stderr="sacct: error: no\nmore\n")) == "mpi-wait: sacct failed: no\n"
     (top.folder / "sacct").unlink()
-    assert "sacct" in refused(top(env={"PATH": str(top.folder)}))
+    assert "sacct" in refused(top(settings={"PATH": str(top.folder)}))
 
 
 def test_nothing_that_a_terminal_obeys(top: Top) -> None:
