@@ -11,6 +11,7 @@
 #include "preload/idle/idle.h"
 #include "preload/mpi/locks.h"
 #include "preload/process/bell.h"
+#include "preload/process/clock.h"
 #include "preload/process/process.h"
 #include "preload/wait/wait.h"
 
@@ -44,15 +45,32 @@ static bool is_alone(void)
 
 /*
  * Between two polls of a wait others come first: on a core that they share with this thread, one that was woken for the
- * lock would otherwise get it at the end of this thread's time slice.
+ * lock would otherwise get it at the end of this thread's time slice; on another core, one that takes it again and
+ * again would find it taken nearly always.
  */
-static __attribute__((noinline)) void lock_offer(void)
+static void lock_offer(uint64_t offer_ns)
 {
+	uint64_t began_ns = clock_now_ns();
 	int saved = errno;
 
-	if (wait_self.kind == CALL_WAIT && wait_self.polls >= WAIT_FREE_POLLS)
+	if (bell_is_wanted())
 		syscall(SYS_sched_yield);
+	while (clock_now_ns() - began_ns < offer_ns)
+		rung_pause_doze(0, &wait_self.rung);
 	errno = saved;
+}
+
+static __attribute__((noinline)) void lock_consider(const struct wait *wait)
+{
+	uint64_t offer_ns = lock_offer_ns(&wait->lock, wait->polls);
+
+	if (offer_ns > 0)
+		lock_offer(offer_ns);
+}
+
+static bool is_between_polls(const struct wait *wait)
+{
+	return wait->kind == CALL_WAIT && wait->polls >= WAIT_FREE_POLLS;
 }
 
 static int lock_take(pthread_mutex_t *mutex)
@@ -61,8 +79,8 @@ static int lock_take(pthread_mutex_t *mutex)
 
 	if (is_alone())
 		return next.take(mutex);
-	if (__builtin_expect(bell_is_wanted(), 0))
-		lock_offer();
+	if (__builtin_expect(is_between_polls(&wait_self), 0))
+		lock_consider(&wait_self);
 	code = next.try(mutex);
 	if (__builtin_expect(code == EBUSY, 0))
 		code = lock_await(mutex);

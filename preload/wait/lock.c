@@ -5,6 +5,9 @@
 
 #include "preload/process/bell.h"
 
+#define OFFER_POLL_NS UINT64_C(4)
+#define OFFER_MOST_NS UINT64_C(1000)
+
 void lock_look(struct wait_lock *lock, uint64_t now_ns)
 {
 	uint32_t others = __atomic_load_n(&bell.wanted, __ATOMIC_RELAXED) - lock->own;
@@ -26,4 +29,13 @@ bool lock_withholds(const struct wait_lock *lock, uint32_t hook, uint64_t now_ns
 	if (!lock->proven)
 		return lock->several;
 	return !lock->alone || now_ns - lock->seen_ns < bell_rest_ns();
+}
+
+uint64_t lock_offer_ns(const struct wait_lock *lock, uint32_t polls)
+{
+	uint64_t offer_ns = OFFER_POLL_NS * polls;
+
+	if (!(lock->proven && !lock->alone) && !bell_is_wanted())
+		return 0;
+	return offer_ns < OFFER_MOST_NS ? offer_ns : OFFER_MOST_NS;
 }

@@ -69,3 +69,9 @@ static inline void lock_wanted(struct wait_lock *lock, uint64_t now_ns)
 	lock->alone = false;
 	lock->seen_ns = now_ns;
 }
+
+/*
+ * For how long a wait of so many polls leaves the lock alone before the next one, since others want it: a sixteenth of
+ * what its polls take (64 ns each, or more), a microsecond at most. 0: nobody does.
+ */
+uint64_t lock_offer_ns(const struct wait_lock *lock, uint32_t polls);
