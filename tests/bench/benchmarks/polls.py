@@ -14,11 +14,11 @@ from tests.lib.libraries import Mpi
 
 NAME = "polls"
 TITLE = "Loops of programs that only ask"
-ROUNDS = (5, 1)
+ROUNDS = (3, 1)
 MPI_NAMES = ("openmpi", "openmpi-5", "mpich", "mpich-5", "intel")
 ON = "nap, polls=on"
 HOW = ("test", "iprobe", "both")
-DELAYS = {100: 200, 1000: 200, 20000: 20}  # microseconds
+DELAYS = {100: 200, 1000: 200, 20000: 100}  # microseconds
 DELAYS_SHORT = {1000: 20}
 WORK_US = (3, 10)
 
