@@ -140,5 +140,6 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     if report.failed:
         for name, text in registry.news(item.stash.get(LOGS_BEFORE, {})):
             report.sections.append((f"log of {name}", text[-LOG_TAIL:]))
+        report.sections.extend(registry.LATE)
         if report.when == "call":
             registry.end_jobs()

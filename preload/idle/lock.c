@@ -5,13 +5,10 @@
  * that is done is to look whether one has. What the first one took before that counts as not held.
  */
 #include <errno.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "preload/idle/idle.h"
 #include "preload/mpi/locks.h"
 #include "preload/process/bell.h"
-#include "preload/process/clock.h"
 #include "preload/process/process.h"
 #include "preload/wait/wait.h"
 
@@ -43,31 +40,6 @@ static bool is_alone(void)
 	return false;
 }
 
-/*
- * Between two polls of a wait others come first: on a core that they share with this thread, one that was woken for the
- * lock would otherwise get it at the end of this thread's time slice; on another core, one that takes it again and
- * again would find it taken nearly always.
- */
-static void lock_offer(uint64_t offer_ns)
-{
-	uint64_t began_ns = clock_now_ns();
-	int saved = errno;
-
-	if (bell_is_wanted())
-		syscall(SYS_sched_yield);
-	while (clock_now_ns() - began_ns < offer_ns)
-		rung_pause_doze(0, &wait_self.rung);
-	errno = saved;
-}
-
-static __attribute__((noinline)) void lock_consider(const struct wait *wait)
-{
-	uint64_t offer_ns = lock_offer_ns(&wait->lock, wait->polls);
-
-	if (offer_ns > 0)
-		lock_offer(offer_ns);
-}
-
 static bool is_between_polls(const struct wait *wait)
 {
 	return wait->kind == CALL_WAIT && wait->polls >= WAIT_FREE_POLLS;
@@ -80,7 +52,7 @@ static int lock_take(pthread_mutex_t *mutex)
 	if (is_alone())
 		return next.take(mutex);
 	if (__builtin_expect(is_between_polls(&wait_self), 0))
-		lock_consider(&wait_self);
+		lock_offer(&wait_self.lock, wait_self.polls, &wait_self.rung);
 	code = next.try(mutex);
 	if (__builtin_expect(code == EBUSY, 0))
 		code = lock_await(mutex);

@@ -4,6 +4,7 @@
 #include "preload/wait/lock.h"
 
 #include "preload/process/bell.h"
+#include "preload/process/clock.h"
 
 #define OFFER_POLL_NS UINT64_C(4)
 #define OFFER_MOST_NS UINT64_C(1000)
@@ -31,11 +32,18 @@ bool lock_withholds(const struct wait_lock *lock, uint32_t hook, uint64_t now_ns
 	return !lock->alone || now_ns - lock->seen_ns < bell_rest_ns();
 }
 
-uint64_t lock_offer_ns(const struct wait_lock *lock, uint32_t polls)
+void lock_offer(const struct wait_lock *lock, uint32_t polls, struct rung_thread *rung)
 {
-	uint64_t offer_ns = OFFER_POLL_NS * polls;
+	uint64_t offer_ns = OFFER_POLL_NS * polls, began_ns;
+	bool waited_for = bell_is_wanted();
 
-	if (!(lock->proven && !lock->alone) && !bell_is_wanted())
-		return 0;
-	return offer_ns < OFFER_MOST_NS ? offer_ns : OFFER_MOST_NS;
+	if (!waited_for && (!lock->proven || lock->alone))
+		return;
+	if (offer_ns > OFFER_MOST_NS)
+		offer_ns = OFFER_MOST_NS;
+	began_ns = clock_now_ns();
+	if (waited_for)
+		rung_table[MPIWAIT_RUNG_YIELD].doze(0, rung);
+	while (clock_now_ns() - began_ns < offer_ns)
+		rung_table[MPIWAIT_RUNG_PAUSE].doze(0, rung);
 }

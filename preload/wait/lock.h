@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "preload/process/process.h"
+#include "preload/rung/rung.h"
 
 /* Where others may want the lock, the core is given away once in so many idle polls; where they do, the clock is looked
  * at as seldom. */
@@ -71,7 +72,9 @@ static inline void lock_wanted(struct wait_lock *lock, uint64_t now_ns)
 }
 
 /*
- * For how long a wait of so many polls leaves the lock alone before the next one, since others want it: a sixteenth of
- * what its polls take (64 ns each, or more), a microsecond at most. 0: nobody does.
+ * Between two polls of a wait that has made so many others come first, if they want the lock. On a core that they share
+ * with this thread, one that was woken for it would otherwise get it at the end of this thread's time slice; on another
+ * core, one that takes it again and again would find it taken nearly always. So the core is given away once, and the
+ * lock left alone for a sixteenth of what the polls take (64 ns each, or more), a microsecond at most.
  */
-uint64_t lock_offer_ns(const struct wait_lock *lock, uint32_t polls);
+void lock_offer(const struct wait_lock *lock, uint32_t polls, struct rung_thread *rung);

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.lib.throwaway import Cluster, ClusterError, MissingRequirements, ProfileUnavailable
+from tests.lib.throwaway import Cluster, ClusterError, MissingRequirements, ProfileUnavailable, registry
 from tests.lib.throwaway.inside import REPOSITORY
 from tests.lib.waiting import wait_for
 
@@ -186,6 +186,10 @@ def test_command_status_signal_and_timeout(cluster: Cluster) -> None:
     assert cluster.run(["sh", "-c", "kill -USR1 $$"]).returncode == -signal.SIGUSR1
     with pytest.raises(subprocess.TimeoutExpired):
         cluster.run(["sleep", "100"], timeout=0.5)
+    name, doings = registry.LATE[-1]
+    assert "'sleep 100'" in name
+    assert re.search(r"^ *\d+ +\d+ S +0\.\d\d s  sleep ", doings, re.MULTILINE), doings
+    assert not shutil.which("gdb") or "clock_nanosleep" in doings
     with pytest.raises(ClusterError, match="ended with 1: oops"):
         cluster.run(["sh", "-c", "echo oops >&2; exit 1"], check=True)
 

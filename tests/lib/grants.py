@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.lib import jobs
 from tests.lib.jobs import PROGRAMS, begin
-from tests.lib.throwaway import Cluster, Fleet
+from tests.lib.throwaway import Cluster, Fleet, processes
 from tests.lib.waiting import wait_for
 
 CPUFREQ = "/sys/devices/system/cpu/cpufreq"
@@ -135,15 +135,6 @@ def stepd_of(cluster: Cluster, job: int) -> int:
     return int(found[0]) if found else 0
 
 
-def has_ended(cluster: Cluster, pid: str) -> bool:
-    """Whether or not somebody has waited for it; a process that was killed takes a moment to end."""
-    try:
-        status = cluster.inside.path(f"/proc/{pid}/stat", cluster.nodes[0]).read_text()
-    except OSError:
-        return True
-    return status.rsplit(")", 1)[1].split()[0] == "Z"
-
-
 def kill_processes(cluster: Cluster, job: int, *which: str, ends: bool = False) -> None:
     """kill -9 of the step's ranks, slurmstepd, the node's slurmd, in this order; returns when they are gone.
 
@@ -157,7 +148,8 @@ def kill_processes(cluster: Cluster, job: int, *which: str, ends: bool = False) 
         pids.append(str(stepd))
     if pids:
         cluster.node_run(cluster.nodes[0], ["kill", "-9", *pids], check=not ends)
-        wait_for(lambda: all(has_ended(cluster, pid) for pid in pids), "the end of who was killed")
+        stats = [cluster.inside.path(f"/proc/{pid}/stat", cluster.nodes[0]) for pid in pids]
+        wait_for(lambda: all(map(processes.has_ended, stats)), "the end of who was killed")
     if "slurmd" in which:
         cluster.kill(f"slurmd-{cluster.nodes[0]}", signal.SIGKILL)
 

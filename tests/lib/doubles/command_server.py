@@ -60,17 +60,9 @@ def load(draws: bool) -> None:
         del sys.modules["matplotlib"]
 
 
-def parse_once() -> None:
-    """Its expressions are compiled then, and kept."""
-    from mpi_wait_tools.cli import build_parser
-
-    build_parser()
-
-
 def serve(draws: bool) -> None:
     """What is loaded is no garbage: a child that looks for some would copy all of it."""
     load(draws)
-    parse_once()
     gc.freeze()
     for line in sys.stdin:
         process = os.fork()

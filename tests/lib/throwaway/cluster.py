@@ -24,6 +24,7 @@ FINISHED = ("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_F
 USABLE_NODE_STATES = ("idle", "mixed", "allocated", "completing")
 
 POLL_S = (0.1, 0.4)
+LEAVE_NO_JOB = "while jobs=$(squeue -h -p all -o %A) && [ -n \"$jobs\" ]; do scancel -f $jobs; sleep 0.2; done"
 """Between two questions at first, and at most: one of Slurm's commands takes 20 ms of a core, and cores are few."""
 
 # Slurm 22.05's fence by a tree at times lets a node out of MPI_Init before another one is in: Open MPI 4.1 dies there
@@ -352,9 +353,10 @@ class Cluster:
         return [dict(zip(names, line.split("\x1f"), strict=True)) for line in lines]
 
     def end_jobs(self) -> None:
-        """Cancels every job of the ordinary nodes. Whether it could is of no concern: a daemon may be away."""
+        """Cancels every job of the ordinary nodes, and returns when they have left the queue. Whether it could is of no
+        concern: a daemon may be away."""
         with suppress(subprocess.TimeoutExpired, OSError, ClusterError):
-            self.node_run(SUBMIT, ["sh", "-c", "scancel -f $(squeue -h -p all -o %A)"], timeout=20)
+            self.node_run(SUBMIT, ["sh", "-c", LEAVE_NO_JOB], timeout=20)
 
     def wait_accounted(self, jobid: int | str, timeout: float = 30) -> None:
         """Returns when slurmdbd too has the job as over: seconds after `wait_job`, because

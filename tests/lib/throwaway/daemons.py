@@ -155,11 +155,7 @@ class Daemons:
         pid = self.pid(name)
         if pid is None:
             return True
-        try:
-            status = self._inside.path(f"/proc/{pid}/stat").read_text()
-        except OSError:
-            return False
-        return status.rsplit(")", 1)[1].split()[0] != "Z"
+        return not processes.has_ended(self._inside.path(f"/proc/{pid}/stat"))
 
     def kill(self, name: str, number: int = signal.SIGTERM) -> None:
         """Sends a signal; with a fatal one, returns when the daemon is gone."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from tests.lib.throwaway import processes, sandbox
+from tests.lib.throwaway import processes, registry, sandbox
 from tests.lib.throwaway.errors import ClusterError
 from tests.lib.throwaway.sandbox import ROOT, SUBMIT
 
@@ -115,9 +115,11 @@ class Sandbox:
         try:
             stdout, stderr = process.communicate(input, timeout)
         except subprocess.TimeoutExpired:
+            registry.note_late(argv, processes.doings(self.init))
             stdout, stderr = end_late(process)
             raise subprocess.TimeoutExpired(argv, timeout or 0, stdout, stderr) from None
         except BaseException:
+            registry.note_late(argv, processes.doings(self.init))
             process.kill()
             process.wait()
             raise

@@ -1,13 +1,17 @@
-"""Finding a cluster's processes and listening ports from outside, through /proc."""
+"""Finding a cluster's processes, what they do, and its listening ports from outside, through /proc."""
 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 TCP_LISTEN = "0A"
+MOST_STACKS = 8
+DEBUGGER_S = 10
 
 
 def in_namespace(kind: str, of: int) -> Iterator[int]:
@@ -39,3 +43,47 @@ def is_listening(pid: int, port: int) -> bool:
             if state == TCP_LISTEN and int(local.rsplit(":", 1)[1], 16) == port:
                 return True
     return False
+
+
+def has_ended(stat: Path) -> bool:
+    """Whether the process of that /proc/PID/stat is gone, or has ended and nobody has waited for it yet."""
+    try:
+        text = stat.read_text()
+    except OSError:
+        return True
+    return text.rsplit(")", 1)[1].split()[0] == "Z"
+
+
+def doings(init: int) -> str:
+    """What the cluster's processes do just now: state, CPU time, and where in the kernel each thread is. With the
+    stacks of the first that are not root's, where there is a debugger."""
+    lines: list[str] = []
+    stacks: list[str] = []
+    try:
+        pids = host_pids(init)
+    except OSError:
+        return "(the cluster is gone)"
+    for inside, pid in sorted(pids.items()):
+        for thread in sorted(Path(f"/proc/{pid}/task").glob("*"), key=lambda path: int(path.name)):
+            with suppress(OSError):
+                name, rest = (thread / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
+                fields = rest.split()
+                ticks = int(fields[11]) + int(fields[12])
+                where = (thread / "wchan").read_text()
+                lines.append(f"{inside:6} {thread.name:>8} {fields[0]} {ticks / os.sysconf('SC_CLK_TCK'):8.2f} s  "
+                             f"{name:16} {where}")
+        with suppress(OSError):
+            if os.stat(f"/proc/{pid}").st_uid != 0 and len(stacks) < MOST_STACKS and shutil.which("gdb"):
+                stacks.append(f"stack of {inside}:\n{stack(pid)}")
+    return "\n".join([*lines, *stacks])
+
+
+def stack(pid: int) -> str:
+    """Of each thread, as gdb sees it: frames only."""
+    command = ["gdb", "-p", str(pid), "-batch", "-nx", "-ex", "thread apply all backtrace"]
+    try:
+        shown = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=DEBUGGER_S,
+                               check=False)
+    except subprocess.TimeoutExpired:
+        return "(the debugger took too long)"
+    return "\n".join(line for line in shown.stdout.splitlines() if line.startswith(("#", "Thread")))

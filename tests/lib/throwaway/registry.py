@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
 RUNNING: list[Cluster] = []
 FAILED: list[Cluster] = []
 """Since `forget_failures`."""
+LATE: list[tuple[str, str]] = []
+"""What the processes of a cluster did when a command had to be ended; since then."""
 
 
 def sizes() -> dict[int, dict[str, int]]:
@@ -28,6 +31,10 @@ def news(before: dict[int, dict[str, int]]) -> list[tuple[str, str]]:
     return found
 
 
+def note_late(argv: Sequence[str], doings: str) -> None:
+    LATE.append((f"processes when '{' '.join(map(str, argv))[:60]}' had to be ended", doings))
+
+
 def end_jobs() -> None:
     """Nothing of a test that failed stands in the way of the next one."""
     for cluster in RUNNING:
@@ -36,3 +43,4 @@ def end_jobs() -> None:
 
 def forget_failures() -> None:
     FAILED.clear()
+    LATE.clear()

@@ -410,12 +410,6 @@ static void waits_play(const char *name, int waits, struct play play)
 	       model.forecast, model.long_ns ? 100.0 * (double)model.asleep_ns / (double)model.long_ns : 0.0);
 }
 
-/* Whether it only yields here, so that nothing is late: 'yield' shows that for all of them. */
-static bool yields_too(const struct policy *policy)
-{
-	return !is_timed(process.policy.rungs) && strcmp(policy->name, "yield") != 0;
-}
-
 /* As if the node had every rung that this test plays. */
 static void policy_play(const struct policy *policy, int waits)
 {
@@ -435,7 +429,7 @@ static void policy_play(const struct policy *policy, int waits)
 	        .max_ns = process.config.max_ns,
 	};
 	for (size_t i = 0; i < PLAYS && CHECK_HOLDING; i++)
-		if ((policy->slowdown_ppm != 0 || !plays[i].silent) && (!plays[i].accounts || !yields_too(policy)))
+		if (policy->slowdown_ppm != 0 || !plays[i].silent)
 			waits_play(policy->name, waits / plays[i].share, plays[i]);
 }
 
