@@ -43,6 +43,7 @@ static void loop_poll(struct wait *wait, enum call_row row)
 {
 	if (!wait->loop.open) {
 		wait->loop.open = true;
+		wait->loop.gaps_ns = 0;
 		wait->row = row;
 		wait->rma_lock = 0;
 		wait->handle = wait->peer = 0;
@@ -55,6 +56,19 @@ static void loop_poll(struct wait *wait, enum call_row row)
 	rung_leave(&wait->rung);
 }
 
+/* Whether there is work between two calls, which are so far apart. */
+static bool has_own_work(struct wait *wait, uint64_t gap_ns)
+{
+	struct wait_loop *loop = &wait->loop;
+
+	if (gap_ns < LOOP_OWN_NS)
+		return false;
+	if (!loop->open)
+		return true;
+	loop->gaps_ns += gap_ns;
+	return loop->gaps_ns > LOOP_GAPS_NS + (loop->left_ns - wait->first_ns) / LOOP_GAPS_SHARE;
+}
+
 void loop_enter(enum call_row row, uintptr_t here)
 {
 	struct wait *wait = &wait_self;
@@ -64,7 +78,7 @@ void loop_enter(enum call_row row, uintptr_t here)
 	if (!place_is_known(loop, wait_caller(wait))) {
 		loop_end(wait);
 		place_is_known(loop, wait_caller(wait));
-	} else if (loop->left_ns != 0 && clock_now_ns() - loop->left_ns >= LOOP_OWN_NS) {
+	} else if (loop->left_ns != 0 && has_own_work(wait, clock_now_ns() - loop->left_ns)) {
 		loop_end(wait);
 	} else if (loop->vain >= 2 * LOOP_CALLS) {
 		loop_poll(wait, row);

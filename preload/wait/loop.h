@@ -7,7 +7,8 @@
  * exit: with LOOP_OWN_NS or more between an exit and the next entry the thread has work of its own. After that each
  * entry is an idle poll of a wait, which may spend time as in any other call, and then asks for the program: so what
  * came meanwhile is found at once. The wait ends with a flag that came true, with another MPI call, and with work
- * between two calls.
+ * between two calls: such gaps of more than LOOP_GAPS_NS in all and a LOOP_GAPS_SHARE of the wait so far. Less than
+ * that is no work, but the kernel's tick and other interrupts, of some 10 µs each.
  *
  * Invariant: with polls=0 nothing of this is done. What a wait changes in the thread is put back before the program
  * goes on, which may leave its loop without another call. It may look for something else than messages there, too: so
@@ -20,10 +21,12 @@
 
 #include "preload/wait/wait.h"
 
-#define LOOP_CALLS   64u
-#define LOOP_OWN_NS  UINT64_C(2000)
-#define LOOP_TIMED   256u           /* what a byte counts */
-#define LOOP_EACH_NS UINT64_C(3000) /* under profile: a round of a loop that takes longer has work in it */
+#define LOOP_CALLS      64u
+#define LOOP_OWN_NS     UINT64_C(2000)
+#define LOOP_GAPS_NS    UINT64_C(32000)
+#define LOOP_GAPS_SHARE 128
+#define LOOP_TIMED      256u           /* what a byte counts */
+#define LOOP_EACH_NS    UINT64_C(3000) /* under profile: a round of a loop that takes longer has work in it */
 
 /* Which argument of such a call says whether it was in vain, by being 0; -1: it is no such call. */
 #define LOOP_FLAG(row)                                                             \

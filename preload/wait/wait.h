@@ -41,6 +41,7 @@ struct wait_loop {
 		uint8_t vain_least; /* its least significant byte: loop_time */
 	};
 	uint64_t left_ns; /* the exit of the latest one; 0: the clock was not looked at */
+	uint64_t gaps_ns; /* of the open wait: between two calls, where it was long */
 	bool open;        /* it waits */
 };
 

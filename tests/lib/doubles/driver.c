@@ -465,6 +465,36 @@ static void scene_loop_works(void)
 	loop_until_ms(200, between_works);
 }
 
+/* As the kernel's tick does, each 4 ms. */
+static void between_interrupts(int round)
+{
+	static double next_s;
+	double now_s = cpu_s(CLOCK_MONOTONIC);
+
+	(void)round;
+	if (now_s < next_s)
+		return;
+	next_s = now_s + 0.004;
+	work_us(10);
+}
+
+static void scene_loop_interrupts(void)
+{
+	loop_until_ms(200, between_interrupts);
+}
+
+/* Seldom, but a third of the time. */
+static void between_works_seldom(int round)
+{
+	if (round % 200 == 0)
+		work_us(100);
+}
+
+static void scene_loop_works_seldom(void)
+{
+	loop_until_ms(200, between_works_seldom);
+}
+
 /* A setting of the program's own, long after the loop has become a wait. */
 static void between_settings(int round)
 {
@@ -719,6 +749,8 @@ static const struct {
 } scenes[] = {
         {"loop", scene_loop},
         {"loop_works", scene_loop_works},
+        {"loop_interrupts", scene_loop_interrupts},
+        {"loop_works_seldom", scene_loop_works_seldom},
         {"loop_sets_slack", scene_loop_sets_slack},
         {"loop_calls", scene_loop_calls},
         {"loop_twice", scene_loop_twice},

@@ -52,6 +52,20 @@ def test_a_loop_with_work_in_it_loses_nothing() -> None:
     assert seen["tests"] >= 0.98 * kept["tests"]
 
 
+def test_an_interrupt_is_no_work() -> None:
+    """Ten microseconds between two tests, each four milliseconds: one wait, as without."""
+    _, quiet = play("loop")
+    _, lane = play("loop_interrupts")
+    assert lane["calls"]["Test"]["waits"] == 1
+    assert abs(lane["naps"]["nap"] - quiet["naps"]["nap"]) < 0.1 * quiet["naps"]["nap"]
+
+
+def test_work_that_comes_seldom_is_work() -> None:
+    """A hundred microseconds of it each two hundred tests: no wait becomes old enough for a nap."""
+    seen, lane = play("loop_works_seldom")
+    assert "nap" not in lane["naps"] and lane["calls"]["Test"]["waits"] > seen["tests"] / 250
+
+
 @pytest.mark.parametrize("scene", ["loop_calls", "loop_many_places"])
 def test_what_is_no_loop_that_only_asks(scene: str) -> None:
     """Another call each hundred tests; tests from five places."""
