@@ -111,13 +111,20 @@ static void predictors_map(void)
 
 /*
  * Only in jobs of as many ranks as `tests/bench/run job` has told the cost for: in a tree of many ranks the delays of
- * all levels add up.
+ * all levels add up. Not on cores that ranks share where the runtime is silent: there an account would be charged for
+ * the turns of the others, and soon allow no nap, and polls in place of naps take these turns from them
+ * (`tests/bench/run patterns`: steps half as long again).
  */
+static bool is_accountable(const struct mpiwait_slot *slot)
+{
+	return slot->size > 0 && slot->size <= FORESIGHT_RANKS_MOST && !(process.config.shared && process.silent);
+}
+
 static void foresight_start(struct mpiwait_slot *slot)
 {
 	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || process.hooks == 0)
 		return;
-	if (slot->size <= 0 || slot->size > FORESIGHT_RANKS_MOST)
+	if (!is_accountable(slot))
 		return;
 	predictors_map();
 	if (process.silent)

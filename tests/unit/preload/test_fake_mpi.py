@@ -78,6 +78,15 @@ def test_a_runtime_that_does_not_tell_of_progress_is_looked_at_first():
     assert seen["yields"] < by_ladder["yields"], "looks included"
 
 
+def test_on_shared_cores_such_a_runtime_has_the_budget_of_each_wait():
+    """An account would be charged for the turns of others. A runtime that tells has one there, too."""
+    _, slot = play([LOCKED, "alike"], ACCOUNT + ";shared=1")
+    thread = slot["lane"][0]
+    assert slot["slowdown_ppm"] == thread["forecasts"] == thread["foreseen"] == 0 and thread["naps"]["nap"] > 1000
+    _, slot = play([DRIVER, "alike"], ACCOUNT + ";shared=1")
+    assert slot["slowdown_ppm"] == 10000 and slot["lane"][0]["foreseen"] >= 90
+
+
 def test_nobody_naps_under_a_lock_that_the_library_does_not_know():
     """The wait is over when the second has had the lock two hundred times, and a nap of the first fits in it."""
     seen, slot = play([LOCKED, "threads"])
