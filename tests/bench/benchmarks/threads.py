@@ -12,7 +12,7 @@ from tests.bench.engine import Cell, Measured, Sample, difference
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, worst
 from tests.bench.variants import BARE, BUILT, Variant
-from tests.lib.libraries import Mpi
+from tests.lib.libraries import Mpi, Unavailable, wheel_file
 
 NAME = "threads"
 TITLE = "Ranks with OpenMP threads"
@@ -24,13 +24,28 @@ GAPS = {0: 2000, 10: 2000, 100: 1000, 1000: 200, 5000: 60}  # microseconds
 GAPS_SHORT = {100: 50}
 THREADS = (2, 8)
 KEEP, BOUNDED, PASSIVE = "nap", "nap, bounded", "nap, passive"
+INTEL = "intel-openmp==2026.2.0"
 LLVM = ("/usr/lib/x86_64-linux-gnu/libomp.so.5", "/usr/lib/llvm-*/lib/libomp.so*", "/usr/lib64/libomp.so",
         "/usr/lib/aarch64-linux-gnu/libomp.so.5")
 
 
 def llvm_runtime() -> Path | None:
-    """It serves programs that were built for GNU's, too."""
     return next((found for pattern in LLVM for found in sorted(Path("/").glob(pattern[1:]))), None)
+
+
+def runtimes_found(plan: Plan) -> dict[str, Path | None]:
+    """What is preloaded to serve the program in place of GNU's, which it was built for."""
+    found: dict[str, Path | None] = {"GNU": None}
+    if llvm := llvm_runtime():
+        found["LLVM"] = llvm
+    else:
+        plan.measured.unavailable["LLVM's OpenMP"] = "no libomp.so on this host (libomp-dev)"
+    if not plan.short:
+        try:
+            found["Intel"] = wheel_file(INTEL, "**/libiomp5.so")
+        except Unavailable as reason:
+            plan.measured.unavailable["Intel's OpenMP"] = str(reason)
+    return found
 
 
 @cache
@@ -71,11 +86,7 @@ def variant_of(mpi: Mpi, policy: str, runtime: Path | None, threads: int) -> Var
 
 
 def cells(plan: Plan) -> list[Cell]:
-    runtimes: dict[str, Path | None] = {"GNU": None}
-    if llvm := llvm_runtime():
-        runtimes["LLVM"] = llvm
-    else:
-        plan.measured.unavailable["LLVM's OpenMP"] = "no libomp.so on this host (libomp-dev)"
+    runtimes = runtimes_found(plan)
     found = []
     for mpi in variants.available(MPI_NAMES, "threads", plan.measured.unavailable, "-fopenmp"):
         for name, runtime in runtimes.items():
