@@ -109,15 +109,21 @@ static void predictors_map(void)
 	process.predictors = memory == MAP_FAILED ? NULL : memory;
 }
 
+/* On cores that ranks share, and with a runtime of which several polls in a row are needed to know that it is idle: a
+ * rank that polls keeps the core from those that it waits for. Elsewhere a poll that yields is cheap. */
+static bool polls_crowd(void)
+{
+	return process.config.shared && process.silent;
+}
+
 /*
  * Only in jobs of as many ranks as `tests/bench/run job` has told the cost for: in a tree of many ranks the delays of
- * all levels add up. Not on cores that ranks share where the runtime is silent: there an account would be charged for
- * the turns of the others, and soon allow no nap, and polls in place of naps take these turns from them
- * (`tests/bench/run patterns`: steps half as long again).
+ * all levels add up. Not where polls crowd: there an account would be charged for the turns of the others, and soon
+ * allow no nap (`tests/bench/run patterns`: steps half as long again).
  */
 static bool is_accountable(const struct mpiwait_slot *slot)
 {
-	return slot->size > 0 && slot->size <= FORESIGHT_RANKS_MOST && !(process.config.shared && process.silent);
+	return slot->size > 0 && slot->size <= FORESIGHT_RANKS_MOST && !polls_crowd();
 }
 
 static void foresight_start(struct mpiwait_slot *slot)
@@ -133,10 +139,9 @@ static void foresight_start(struct mpiwait_slot *slot)
 	account_open(&process.account, clock_now_ns(), process.config.slowdown_ppm, (uint32_t)slot->size);
 }
 
-/* Only where an idle call says nothing, and several in a row are needed: elsewhere a poll that yields is cheap. */
 static void shared_start(void)
 {
-	if (process.config.shared && process.silent) {
+	if (polls_crowd()) {
 		process.policy.absolute_ns += LADDER_SHARED_NS;
 		process.policy.max_ns += LADDER_SHARED_NS;
 	}
