@@ -11,7 +11,7 @@ from pathlib import Path
 
 TCP_LISTEN = "0A"
 MOST_STACKS = 8
-DEBUGGER_S = 10
+DEBUGGER_S = 20
 
 
 def in_namespace(kind: str, of: int) -> Iterator[int]:
@@ -64,8 +64,8 @@ def doings(init: int) -> str:
     except OSError:
         return "(the cluster is gone)"
     for inside, pid in sorted(pids.items()):
-        for thread in sorted(Path(f"/proc/{pid}/task").glob("*"), key=lambda path: int(path.name)):
-            with suppress(OSError):
+        with suppress(OSError):
+            for thread in sorted(Path(f"/proc/{pid}/task").glob("*"), key=lambda path: int(path.name)):
                 name, rest = (thread / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
                 fields = rest.split()
                 ticks = int(fields[11]) + int(fields[12])
