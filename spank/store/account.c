@@ -3,8 +3,6 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
-#include "spank/record/job_record.h"
-#include "spank/store/account_row.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -22,6 +20,8 @@
 
 /* From 25.11 on a finished job's TRES can be set. */
 #define HAS_TRES (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0))
+
+static const char *const field_names[] = {"admin_comment", "system_comment", "extra"};
 
 struct account {
 	void *connection;
@@ -59,10 +59,9 @@ int account_open(struct account **ret_account, struct error *error)
 	errno = 0;
 	account->connection = slurmdb_connection_get(NULL);
 	if (!account->connection || errno) {
-		int reason = errno;
-
+		error_set(error, -EIO, "no connection to slurmdbd: %s", slurm_strerror(errno));
 		account_close(account);
-		return error_set(error, -EIO, "no connection to slurmdbd: %s", slurm_strerror(reason));
+		return -EIO;
 	}
 	write_at_once();
 	*ret_account = account;
@@ -141,13 +140,6 @@ static int field_choose(const struct row *row, enum site_field field, const stru
 	return -EEXIST;
 }
 
-static const char *field_name(enum site_field field)
-{
-	static const char *const names[] = {"admin_comment", "system_comment", "extra"};
-
-	return names[field];
-}
-
 int account_store(struct account *account, const struct account_run *run, enum site_field field,
                   const struct record *record, double joules, struct error *error)
 {
@@ -167,12 +159,12 @@ int account_store(struct account *account, const struct account_run *run, enum s
 	result = field_choose(&row, field, record, &chosen, &text);
 	if (result == -EEXIST)
 		return error_set(error, result, "every comment field from \"%s\" on is taken by somebody else's text",
-		                 field_name(field));
+		                 field_names[field]);
 	if (result)
 		return error_set(error, result, "%s", strerror(-result));
 	if (chosen != field)
 		log_info("job %" PRIu32 ": \"%s\" holds somebody else's text; the record goes into \"%s\"", run->job_id,
-		         field_name(field), field_name(chosen));
+		         field_names[field], field_names[chosen]);
 	result = row_modify(account, &query, chosen, text, joules, error);
 	if (!result)
 		result = row_commit(account, &query, chosen, text, error);
