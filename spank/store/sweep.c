@@ -4,8 +4,10 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/base/log.h"
+#include "spank/base/memory.h"
 #include "spank/store/deliver.h"
 #include "spank/store/job_files.h"
+#include "spank/store/outbox.h"
 #include "spank/store/spool.h"
 
 #include <errno.h>
@@ -19,38 +21,29 @@
 #define MISSING_S 900              /* nodes that have not reported by then will not */
 #define EXPIRED_S (30 * 24 * 3600) /* the job will not appear in slurmdbd any more */
 
-/* Keys to look at: gathered first, because looking removes them. */
-struct keys {
-	size_t count;
-	size_t room;
-	char (*key)[128];
-};
-
 struct sweep {
 	const struct writer_config *config;
 	struct spool *spool;
-	struct keys keys;
+	struct store store;
+	size_t count; /* of keys to look at: gathered first, because looking removes them */
+	char (*key)[OUTBOX_KEY_MAX];
 	time_t now; /* by the spool's clock */
 	bool stuck; /* a record is still in the outbox */
 };
 
 static int key_add(void *context, const char *key, const char *node)
 {
-	struct keys *keys = context;
+	struct sweep *sweep = context;
+	void *bigger;
 
 	(void)node;
-	if (keys->count > 0 && strcmp(keys->key[keys->count - 1], key) == 0)
+	if (sweep->count > 0 && strcmp(sweep->key[sweep->count - 1], key) == 0)
 		return 0;
-	if (keys->count == keys->room) {
-		size_t room = keys->room ? keys->room * 2 : 64;
-		void *bigger = realloc(keys->key, room * sizeof(*keys->key));
-
-		if (!bigger)
-			return -ENOMEM;
-		keys->key = bigger;
-		keys->room = room;
-	}
-	snprintf(keys->key[keys->count++], sizeof(*keys->key), "%s", key);
+	bigger = memory_more(sweep->key, sweep->count, sizeof(*sweep->key));
+	if (!bigger)
+		return -ENOMEM;
+	sweep->key = bigger;
+	strcpy(sweep->key[sweep->count++], key);
 	return 0;
 }
 
@@ -61,8 +54,7 @@ static int outbox_move(void *context, const char *key, const char *node)
 	struct stat status;
 	char name[FILES_NAME_MAX + 1];
 
-	if ((size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name) ||
-	    fstatat(sweep->spool->outbox, name, &status, AT_SYMLINK_NOFOLLOW))
+	if (outbox_name(key, node, name) || fstatat(sweep->spool->outbox, name, &status, AT_SYMLINK_NOFOLLOW))
 		return 0;
 	if (!sweep->config->at_once && llabs((long long)time(NULL) - (long long)status.st_mtime) < QUIET_S)
 		return 0;
@@ -73,103 +65,63 @@ static int outbox_move(void *context, const char *key, const char *node)
 	return 0;
 }
 
-/* By the spool's clock. A file of the future is no young one: the clock that dated it was wrong. */
-static long long age_s(const struct sweep *sweep, const struct job_files_view *view)
-{
-	return llabs((long long)sweep->now - (long long)view->newest);
-}
-
-/* Returns whether it is time for that job, and then which nodes may be missing. */
+/*
+ * Whether it is time for that job, and then which nodes may be missing. Its age is by the spool's clock; a file of the
+ * future is no young one: the clock that dated it was wrong.
+ */
 static bool is_ready(const struct sweep *sweep, const struct job_files_view *view, enum store_accept *ret_accept)
 {
-	bool whole = view->files == 0 || (view->nodes_of > 0 && view->files >= view->nodes_of);
-	bool late = sweep->config->partial || age_s(sweep, view) >= MISSING_S;
+	bool whole =
+	        view->files == 0 || sweep->spool->shared < 0 || (view->nodes_of > 0 && view->files >= view->nodes_of);
+	long long age_s = llabs((long long)sweep->now - (long long)view->newest);
 
-	*ret_accept = late ? STORE_ANY : STORE_COMPLETE;
-	if (sweep->config->partial || (sweep->config->at_once && (whole || sweep->spool->shared < 0)))
-		return true;
-	return age_s(sweep, view) >= (whole || sweep->spool->shared < 0 ? QUIET_S : MISSING_S);
-}
-
-/* What slurmdbd has not taken for so long, it never will. */
-static bool expire(struct sweep *sweep, const char *key, const struct job_files_view *view, const char *why)
-{
-	struct job_files *collection = NULL;
-	struct error error = {0};
-
-	if (view->newest + EXPIRED_S >= sweep->now || job_files_open(sweep->spool, key, &collection, &error))
-		return false;
-	if (job_files_lock(sweep->spool, collection, 0) == 0) {
-		log_error("\"%s\" could not be stored for a month and is removed: %s", key, why);
-		job_files_discard(sweep->spool, collection);
-	}
-	job_files_free(collection);
-	return true;
-}
-
-static int key_look(struct sweep *sweep, const char *key, struct job_files_view *ret_view)
-{
-	struct job_files *collection = NULL;
-	struct error error = {0};
-	int result = job_files_open(sweep->spool, key, &collection, &error);
-
-	if (!result)
-		result = job_files_look(sweep->spool, collection, NULL, ret_view);
-	job_files_free(collection);
-	return result;
+	*ret_accept = sweep->config->partial || age_s >= MISSING_S ? STORE_ANY : STORE_COMPLETE;
+	return sweep->config->partial || (sweep->config->at_once && whole) || age_s >= (whole ? QUIET_S : MISSING_S);
 }
 
 /* Returns 0, WRITER_LEFT or -EIO (slurmdbd: no use going on). */
-static int sweep_key(struct sweep *sweep, struct store *store, const char *key, struct error *error)
+static int sweep_key(struct sweep *sweep, const char *key, struct error *error)
 {
-	struct job_files_view view;
+	struct job_files_view view = {.newest = sweep->now};
 	struct error reason = {0};
 	enum store_accept accept;
-	int result = key_look(sweep, key, &view);
-	bool seen = result == 0;
+	int result = job_files_look(sweep->spool, key, NULL, &view, &reason);
 
 	if (result == -ENOENT)
 		return 0;
-	if (seen)
-		result = is_ready(sweep, &view, &accept) ? store_job(store, key, accept, 0, &reason) : WRITER_LEFT;
+	if (!result)
+		result = is_ready(sweep, &view, &accept) ? store_job(&sweep->store, key, accept, 0, &reason)
+		                                         : WRITER_LEFT;
 	if (result == -EIO)
 		return error_set(error, result, "\"%s\" is kept: %s", key, reason.text);
-	if (result && seen && expire(sweep, key, &view, reason.text))
+	/* what slurmdbd has not taken for so long, it never will */
+	if (result && view.newest + EXPIRED_S < sweep->now && job_files_discard(sweep->spool, key, 0) == 0) {
+		log_error("\"%s\" could not be stored for a month and is removed: %s", key, reason.text);
 		return 0;
-	if (result < 0)
-		log_error("\"%s\" is left: %s", key, reason.text[0] ? reason.text : strerror(-result));
-	return result ? WRITER_LEFT : 0;
-}
-
-static int sweep_keys(struct sweep *sweep, struct error *error)
-{
-	struct store store = {.site = sweep->config->site, .spool = sweep->spool};
-	int left = 0, result = 0;
-
-	for (size_t i = 0; i < sweep->keys.count && result >= 0; i++) {
-		result = sweep_key(sweep, &store, sweep->keys.key[i], error);
-		left |= result != 0;
 	}
-	store_close(&store);
-	return result < 0 ? result : left ? WRITER_LEFT : 0;
+	if (result < 0)
+		log_error("\"%s\" is left: %s", key, reason.text);
+	return result ? WRITER_LEFT : 0;
 }
 
 static int sweep_once(const struct writer_config *config, struct spool *spool, struct error *error)
 {
 	struct sweep sweep = {.config = config, .spool = spool, .now = spool_now(spool)};
-	int result;
+	int result = 0, left = 0;
 
+	sweep.store = (struct store){.site = config->site, .spool = spool};
 	spool_tidy(spool);
-	if (spool->shared >= 0) {
-		sweep.stuck |= spool_each_outbox(spool, outbox_move, &sweep) != 0;
-		result = spool_each_shared(spool, key_add, &sweep.keys);
-	} else {
-		result = spool_each_outbox(spool, key_add, &sweep.keys);
+	if (spool->shared >= 0)
+		sweep.stuck |= spool_each(spool, spool->outbox, outbox_move, &sweep) != 0;
+	if (!config->only_moves)
+		result = spool_each(spool, spool->shared >= 0 ? spool->shared : spool->outbox, key_add, &sweep);
+	for (size_t i = 0; i < sweep.count && result >= 0; i++) {
+		result = sweep_key(&sweep, sweep.key[i], error);
+		left |= result != 0;
 	}
-	if (!result)
-		result = sweep_keys(&sweep, error);
-	free(sweep.keys.key);
-	return result == 0 && sweep.stuck ? WRITER_LEFT : result;
+	store_close(&sweep.store);
+	free(sweep.key);
+	return result < 0 ? result : left || sweep.stuck ? WRITER_LEFT : 0;
 }
 
 int writer_sweep(const struct writer_config *config, struct error *error)
@@ -187,20 +139,4 @@ int writer_sweep(const struct writer_config *config, struct error *error)
 	}
 	spool_close(&spool);
 	return result;
-}
-
-int writer_move(const struct writer_config *config, struct error *error)
-{
-	struct sweep sweep = {.config = config};
-	struct spool spool;
-	int result = spool_open(config->site, config->outbox, &spool, error);
-
-	if (result)
-		return result;
-	sweep.spool = &spool;
-	spool_tidy(&spool);
-	if (spool.shared >= 0)
-		result = spool_each_outbox(&spool, outbox_move, &sweep);
-	spool_close(&spool);
-	return result == 0 && sweep.stuck ? WRITER_LEFT : result;
 }

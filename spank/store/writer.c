@@ -1,8 +1,8 @@
 #include "spank/store/writer.h"
 
-#include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/base/log.h"
+#include "spank/base/memory.h"
 #include "spank/store/deliver.h"
 #include "spank/store/job_files.h"
 #include "spank/store/outbox.h"
@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #define TRIES       3
@@ -23,6 +22,7 @@
 #define LOOK_S      1.0 /* how often the outbox is looked at, at least */
 #define PAUSE_MAX_S 5.0
 #define HAND_OVER_S 300 /* longer than any task takes */
+#define TASK_AGAIN  3   /* it is to be tried again, when it is due */
 
 static const unsigned retry_s[TRIES] = {0, 15, 45};
 
@@ -54,9 +54,9 @@ struct writer {
 
 static void sleep_s(double seconds)
 {
-	struct timespec left = {.tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - floor(seconds)) * 1e9)};
+	struct timespec left = clock_timespec((uint64_t)(fmax(seconds, 0) * 1e9));
 
-	while (seconds > 0 && nanosleep(&left, &left) && errno == EINTR)
+	while (nanosleep(&left, &left) && errno == EINTR)
 		;
 }
 
@@ -94,71 +94,42 @@ static void round_end(struct writer *writer)
 /* Not all at once: the end of a large array is the end of many jobs. */
 static double first_delay_s(const struct writer_config *config)
 {
-	uint32_t random = 0;
-
 	if (config->site->sink != SITE_SINK_SLURMDBD)
 		return 0;
-	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
-		random = (uint32_t)getpid() * 2654435761u;
-	return config->first_delay_s * (1 + 0.5 * random / UINT32_MAX);
+	return config->first_delay_s * (1 + 0.5 * spool_random() / UINT32_MAX);
 }
 
 /*
  * Whether the job's merging is this node's. Returns 1 with what is to be seen of it; 0: another's, or it is done;
  * -errno.
  */
-static int is_mine(struct spool *spool, const char *key, const char *node, struct job_files_view *ret_view,
-                   struct error *error)
+static int is_mine(struct writer *writer, const char *key, struct job_files_view *ret_view, struct error *error)
 {
-	struct job_files *collection = NULL;
-	int result = job_files_open(spool, key, &collection, error);
+	int result = job_files_look(&writer->spool, key, writer->node, ret_view, error);
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
-	result = job_files_look(spool, collection, node, ret_view);
-	job_files_free(collection);
-	if (result)
-		return error_set(error, result, "\"%s\": %s", key, strerror(-result));
-	return ret_view->has_first && strcmp(ret_view->first, node) == 0;
+	return ret_view->has_node && strcmp(ret_view->first, writer->node) == 0;
 }
 
-/* Without a shared spool nobody who merges can ever see the files of other nodes than the first. */
-static int write_another(struct spool *spool, const char *key, const char *node, const struct job_files_view *view,
-                         struct error *error)
-{
-	struct job_files *collection = NULL;
-
-	if (spool->shared >= 0 || view->nodes_of == 0 || strcmp(view->first, node) == 0 ||
-	    job_files_open(spool, key, &collection, error))
-		return 0;
-	if (job_files_lock(spool, collection, LOCK_WAIT_S) == 0)
-		job_files_discard(spool, collection);
-	job_files_free(collection);
-	return 0;
-}
-
-/* Stores it, or says when to try again. Returns 0 (done or to be tried again), WRITER_LEFT or -errno. */
-static int task_store(struct writer *writer, struct task *task, bool late, bool *ret_again, struct error *error)
+/* Returns 0 (stored), TASK_AGAIN, WRITER_LEFT or -errno. */
+static int task_store(struct writer *writer, struct task *task, bool late, struct error *error)
 {
 	struct error reason = {0};
 	int result = round_store(writer, task->key, late ? STORE_ALONE : STORE_COMPLETE, &reason);
 
 	if (result == 0 || (result == STORE_LEFT && late))
 		return result;
-	*ret_again = true;
 	if (result == STORE_LEFT)
-		return 0;
-	if (result < 0 && result != -EIO && result != -EBUSY) {
-		*ret_again = false;
+		return TASK_AGAIN;
+	if (result < 0 && result != -EIO && result != -EBUSY)
 		return error_set(error, result, "%s", reason.text);
-	}
 	if (++task->tries < TRIES) {
 		task->pause_s = writer->config->first_delay_s ? retry_s[task->tries] : 1;
-		return 0;
+		return TASK_AGAIN;
 	}
 	if (reason.text[0])
 		log_error("\"%s\" is left for the sweep: %s", task->key, reason.text);
-	*ret_again = false;
 	return WRITER_LEFT;
 }
 
@@ -166,20 +137,15 @@ static int task_store(struct writer *writer, struct task *task, bool late, bool 
  * On the job's first node: merges and stores it once all nodes' files are there, or time is up. The others' files
  * arrive as their epilogs end: looked for ever more seldom. Returns as task_store.
  */
-static int task_play(struct writer *writer, struct task *task, bool *ret_again, struct error *error)
+static int task_play(struct writer *writer, struct task *task, struct error *error)
 {
 	bool late = writer->spool.shared < 0 || clock_monotonic_ns() >= task->deadline_ns;
 	struct job_files_view view = {0};
-	int result = is_mine(&writer->spool, task->key, writer->node, &view, error);
+	int result = is_mine(writer, task->key, &view, error);
 
 	if (result <= 0)
 		return result;
-	*ret_again = true;
-	result = 0;
-	if (late || view.files >= view.nodes_of) {
-		*ret_again = false;
-		result = task_store(writer, task, late, ret_again, error);
-	}
+	result = late || view.files >= view.nodes_of ? task_store(writer, task, late, error) : TASK_AGAIN;
 	task->due_ns = later_ns(task->pause_s);
 	task->pause_s = fmin(task->pause_s * 1.5, PAUSE_MAX_S);
 	return result;
@@ -196,20 +162,13 @@ static void result_note(struct writer *writer, int result, const struct error *e
 		writer->result = result;
 }
 
-static void task_remove(struct writer *writer, size_t index)
-{
-	writer->task[index] = writer->task[--writer->count];
-}
-
 /* Where the outbox has become read-only what was stored stays there, and would be stored again and again. */
 static bool task_stays(const struct writer *writer, const struct task *task)
 {
 	char name[FILES_NAME_MAX + 1];
 
-	if (writer->spool.shared >= 0)
-		return false;
-	snprintf(name, sizeof(name), "%s.%s.json", task->key, writer->node);
-	return faccessat(writer->spool.outbox, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+	return writer->spool.shared < 0 && outbox_name(task->key, writer->node, name) == 0 &&
+	       faccessat(writer->spool.outbox, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 static bool task_is_known(const struct writer *writer, const char *key)
@@ -220,93 +179,71 @@ static bool task_is_known(const struct writer *writer, const char *key)
 	return false;
 }
 
-static int task_add(struct writer *writer, const char *key)
-{
-	struct task *task;
-
-	if (writer->count == writer->room) {
-		size_t room = writer->room ? writer->room * 2 : 16;
-		struct task *bigger = realloc(writer->task, room * sizeof(*bigger));
-
-		if (!bigger)
-			return -ENOMEM;
-		writer->task = bigger;
-		writer->room = room;
-	}
-	task = &writer->task[writer->count++];
-	*task = (struct task){.pause_s = 0.25, .deadline_ns = later_ns(writer->config->collect_s)};
-	snprintf(task->key, sizeof(task->key), "%s", key);
-	return 0;
-}
-
-/* Takes a record out of the outbox, where it can be. Returns 1: there is more to be done with it, 0 or -errno. */
+/*
+ * Takes a record out of the outbox, where it can be. Without a shared spool nobody who merges can ever see the files of
+ * other nodes than the first. Returns 1: there is more to be done with it, 0 or -errno.
+ */
 static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX], struct error *error)
 {
 	struct job_files_view view = {0};
-	int result = writer->spool.shared < 0 ? 0 : spool_move(&writer->spool, key, writer->node, key, error);
+	bool is_shared = writer->spool.shared >= 0;
+	int result = is_shared ? spool_move(&writer->spool, key, writer->node, key, error) : 0;
 
 	if (result || writer->config->site->writer != SITE_WRITER_NODE)
 		return result;
-	result = is_mine(&writer->spool, key, writer->node, &view, error);
-	return result == 0 ? write_another(&writer->spool, key, writer->node, &view, error) : result;
+	result = is_mine(writer, key, &view, error);
+	if (result == 0 && !is_shared && view.nodes_of > 0 && strcmp(view.first, writer->node) != 0)
+		job_files_discard(&writer->spool, key, LOCK_WAIT_S);
+	return result;
 }
 
-static int record_begin(struct writer *writer, const char *name)
+static int record_begin(struct writer *writer, const char *key)
 {
+	struct task task = {.pause_s = 0.25}, *bigger;
 	struct error error = {0};
-	char key[OUTBOX_KEY_MAX];
-	struct task *task;
 	int result;
 
-	if ((size_t)snprintf(key, sizeof(key), "%s", name) >= sizeof(key))
-		return 0;
-	result = record_take(writer, key, &error);
+	strcpy(task.key, key);
+	result = record_take(writer, task.key, &error);
 	result_note(writer, result < 0 ? result : 0, &error);
 	if (result == 0 && writer->spool.shared >= 0)
 		return 0;
-	if (task_add(writer, key))
+	bigger = memory_more(writer->task, writer->count, sizeof(*bigger));
+	if (!bigger)
 		return -ENOMEM;
-	task = &writer->task[writer->count - 1];
-	task->left = result <= 0;
-	task->due_ns = later_ns(first_delay_s(writer->config));
+	task.left = result <= 0;
+	task.due_ns = later_ns(first_delay_s(writer->config));
+	task.deadline_ns = later_ns(writer->config->collect_s);
+	writer->task = bigger;
+	writer->task[writer->count++] = task;
 	return 0;
 }
 
-/* All that is due. Returns whether something is still to be done, and when. */
-static bool round_play(struct writer *writer, uint64_t *ret_next_ns)
+/* All that is due. Returns when something is still to be done, or UINT64_MAX. */
+static uint64_t round_play(struct writer *writer)
 {
-	uint64_t now_ns = clock_monotonic_ns();
-	bool more = false;
+	uint64_t now_ns = clock_monotonic_ns(), next_ns = UINT64_MAX;
 
-	*ret_next_ns = UINT64_MAX;
 	for (size_t i = 0; i < writer->count; i++) {
 		struct task *task = &writer->task[i];
 		struct error error = {0};
-		bool again = !task->left;
+		int result = TASK_AGAIN;
 
-		if (again && task->due_ns <= now_ns) {
-			int result;
-
-			again = false;
-			result = task_play(writer, task, &again, &error);
-			result_note(writer, result, &error);
-			if (!again && !task_stays(writer, task)) {
-				task_remove(writer, i--);
-				continue;
-			}
-			task->left = !again;
+		if (task->left)
+			continue;
+		if (task->due_ns <= now_ns)
+			result = task_play(writer, task, &error);
+		if (result == TASK_AGAIN) {
+			next_ns = task->due_ns < next_ns ? task->due_ns : next_ns;
+			continue;
 		}
-		if (again && task->due_ns < *ret_next_ns)
-			*ret_next_ns = task->due_ns;
-		more |= again;
+		result_note(writer, result, &error);
+		task->left = task_stays(writer, task);
+		if (!task->left)
+			writer->task[i--] = writer->task[--writer->count];
 	}
 	round_end(writer);
-	return more;
-}
-
-static const char *words_of(const struct writer *writer)
-{
-	return writer->config->words ? writer->config->words : "";
+	return next_ns;
 }
 
 /* A record that came after other site arguments were noted is not this writer's. */
@@ -315,7 +252,7 @@ static int outbox_take(void *context, const char *key, const char *node)
 	struct writer *writer = context;
 
 	if (strcmp(node, writer->node) != 0 || task_is_known(writer, key) ||
-	    !spool_writer_noted(&writer->spool, words_of(writer)))
+	    !spool_writer_noted(&writer->spool, writer->config->words))
 		return 0;
 	return record_begin(writer, key);
 }
@@ -327,16 +264,21 @@ static int outbox_look(void *context, const char *key, const char *node)
 	return strcmp(node, writer->node) == 0 && !task_is_known(writer, key);
 }
 
+static int outbox_each(struct writer *writer, spool_visit visit)
+{
+	return spool_each(&writer->spool, writer->spool.outbox, visit, writer);
+}
+
 /* Until nothing is left to be done, with what comes into the outbox meanwhile, where that is drained. */
 static void work(struct writer *writer, bool drains)
 {
-	uint64_t next_ns;
-
 	for (;;) {
+		uint64_t next_ns;
 		double pause_s;
 
-		writer->starved = drains && spool_each_outbox(&writer->spool, outbox_take, writer) < 0;
-		if (!round_play(writer, &next_ns))
+		writer->starved = drains && outbox_each(writer, outbox_take) < 0;
+		next_ns = round_play(writer);
+		if (next_ns == UINT64_MAX)
 			return;
 		pause_s = ((double)next_ns - (double)clock_monotonic_ns()) / 1e9;
 		sleep_s(drains ? fmin(pause_s, LOOK_S) : pause_s);
@@ -374,26 +316,23 @@ int writer_write(const struct writer_config *config, const char *key, const char
 	return writer_end(&writer);
 }
 
-/* Returns a descriptor, or -EBUSY where another of the same arguments is at work, or will be. */
+/* Returns a descriptor; -EBUSY or -EALREADY, where another is at work, or will be; another -errno: there is no lock. */
 static int lock_take(struct writer *writer)
 {
 	uint64_t deadline_ns = later_ns(HAND_OVER_S);
-	const char *words = words_of(writer);
-	int lock = spool_writer_lock(&writer->spool, words);
+	int lock = spool_writer_lock(&writer->spool, writer->config->words, true);
 
-	if (lock != -EBUSY || spool_writer_note(&writer->spool, words))
-		return lock;
 	while (lock == -EBUSY && clock_monotonic_ns() < deadline_ns) {
 		sleep_s(LOOK_S);
-		lock = spool_writer_lock(&writer->spool, words);
+		lock = spool_writer_lock(&writer->spool, writer->config->words, false);
 	}
 	return lock;
 }
 
 static bool more_came(struct writer *writer)
 {
-	return !writer->starved && spool_writer_noted(&writer->spool, words_of(writer)) &&
-	       spool_each_outbox(&writer->spool, outbox_look, writer) > 0;
+	return !writer->starved && spool_writer_noted(&writer->spool, writer->config->words) &&
+	       outbox_each(writer, outbox_look) > 0;
 }
 
 int writer_drain(const struct writer_config *config, const char *node, struct error *error)
@@ -407,7 +346,7 @@ int writer_drain(const struct writer_config *config, const char *node, struct er
 	do {
 		int lock = lock_take(&writer);
 
-		if (lock == -EBUSY)
+		if (lock == -EBUSY || lock == -EALREADY)
 			break;
 		work(&writer, true);
 		if (lock >= 0) {
