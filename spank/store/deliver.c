@@ -5,6 +5,7 @@
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
 #include "spank/record/run.h"
+#include "spank/store/job_files.h"
 #include "spank/store/outbox.h"
 
 #include <errno.h>
@@ -15,6 +16,11 @@
 
 #define RUN_OFFSET_MAX_S 10.0
 #define RUNS_KEPT_MAX    1000 /* of one job */
+
+static bool is_complete(const struct job_files *files)
+{
+	return files->count == files->nodes_of;
+}
 
 static bool wanted(const struct site *site, const struct job_files *files)
 {
@@ -70,35 +76,29 @@ static int done_open(const struct spool *spool, const char *key, mode_t mode, ch
                      char name[FILES_NAME_MAX + 1])
 {
 	if (spool->shared >= 0)
-		snprintf(path, PATH_MAX + 16, "%s/done", spool->shared_path);
+		snprintf(path, PATH_MAX + 16, "%s/done", spool->site->spool);
 	else
 		snprintf(path, PATH_MAX + 16, "%s/../done", spool->outbox_path);
 	snprintf(name, FILES_NAME_MAX + 1, "%s.json", key);
 	return files_directory(AT_FDCWD, path, mode);
 }
 
-/* The text that is kept under that key, if it is of the run; -ESTALE: of another. */
+/* What is kept under that key, if it is of the run; -ESTALE: of another. */
 static int kept_read(const struct spool *spool, const char *key, const struct job_run *run, char **ret_text)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(spool);
 	char path[PATH_MAX + 16], name[FILES_NAME_MAX + 1];
 	cleanup_close int directory = done_open(spool, key, 0, path, name);
-	cleanup_free char *text = NULL;
 	json_auto_t *json = NULL;
-	unsigned failures = memory_failures();
 	struct job_run other;
-	size_t length;
-	int result = directory < 0 ? directory : files_read(directory, name, RECORD_MAX, &text, &length);
+	int result = directory < 0 ? directory : files_read_json(directory, name, RECORD_MAX, &json);
 
 	if (result)
 		return files_is_bad(result) ? 0 : result;
-	json = memory_json(text, length, 0);
-	if (memory_failures() != failures)
-		return -ENOMEM;
 	if (run_read(json_object_get(json, "run"), &other) && !run_is_same(run, &other))
 		return -ESTALE;
-	*ret_text = take_pointer(text);
-	return 0;
+	*ret_text = memory_text(json, 0);
+	return *ret_text ? 0 : -ENOMEM;
 }
 
 /* Under which key the run is kept, or is to be: that of its number, or one after it that no other run has. */
@@ -150,13 +150,12 @@ static int kept_write(const struct spool *spool, const char *key, gid_t group, c
 }
 
 /* The record as a file. A better one, made when more nodes were there, stays: as record_combine. */
-static int file_add(struct store *store, const struct job_files *files, const struct record *record,
-                    struct error *error)
+static int file_add(const struct job_files *files, const struct record *record, struct error *error)
 {
 	cleanup_free char *held = NULL, *combined = NULL, *dated = NULL;
 	struct job_run run = run_of(files);
 	char key[OUTBOX_KEY_MAX];
-	int result = kept_find(store->spool, files->node[0], &run, key, &held);
+	int result = kept_find(files->spool, files->node[0], &run, key, &held);
 
 	if (result)
 		return error_set(error, result, "the record that is kept of \"%s\": %s", files->key, strerror(-result));
@@ -164,7 +163,7 @@ static int file_add(struct store *store, const struct job_files *files, const st
 	if (result == -EALREADY || result == -ENOMEM)
 		return result;
 	dated = line_of_run(record, &run);
-	return dated ? kept_write(store->spool, key, files->node[0]->gid, dated, error) : -ENOMEM;
+	return dated ? kept_write(files->spool, key, files->node[0]->gid, dated, error) : -ENOMEM;
 }
 
 /* Array ids are known on the nodes on which a step ran. */
@@ -176,10 +175,11 @@ static const struct record_node *array_node(const struct job_files *files)
 	return files->node[0];
 }
 
-static int account_add(struct store *store, const struct job_files *files, const struct record *record,
+static int account_add(struct account **account, const struct job_files *files, const struct record *record,
                        struct error *error)
 {
 	const struct record_node *node = array_node(files);
+	const struct site *site = files->spool->site;
 	struct account_run run = {
 	        .cluster = node->cluster,
 	        .job_id = node->job_id,
@@ -187,19 +187,19 @@ static int account_add(struct store *store, const struct job_files *files, const
 	        .array_task_id = node->array_task_id,
 	        .node = files->node[0]->node,
 	};
-	int result = store->account ? 0 : account_open(&store->account, error);
+	int result = *account ? 0 : account_open(account, error);
 
 	if (result)
 		return result;
 	run_times(files, &run);
-	return account_store(store->account, &run, store->site->field, record,
-	                     store->site->energy_tres && job_files_is_complete(files) ? record->joules : -1, error);
+	return account_store(*account, &run, site->field, record,
+	                     site->energy_tres && is_complete(files) ? record->joules : -1, error);
 }
 
 /* What to say of missing nodes; NULL for none. */
 static const char *why_partial(const struct job_files *files)
 {
-	if (job_files_is_complete(files))
+	if (is_complete(files))
 		return NULL;
 	if (files->spool->shared < 0)
 		return "no shared spool";
@@ -208,46 +208,41 @@ static const char *why_partial(const struct job_files *files)
 	return files->count == 1 && files->has_first && files->others == 0 ? "spool not shared" : "nodes missing";
 }
 
-static int sink_add(struct store *store, const struct job_files *files, struct error *error)
+static int sink_add(struct account **account, const struct job_files *files, struct error *error)
 {
 	cleanup_record struct record record = {.line = NULL};
 	int result = record_merge(files->node, files->count, files->nodes_of, why_partial(files), &record, error);
 
 	if (result)
 		return result;
-	return store->site->sink == SITE_SINK_FILE ? file_add(store, files, &record, error)
-	                                           : account_add(store, files, &record, error);
+	return files->spool->site->sink == SITE_SINK_FILE ? file_add(files, &record, error)
+	                                                  : account_add(account, files, &record, error);
 }
 
 static bool is_acceptable(const struct job_files *files, enum store_accept accept)
 {
-	if (job_files_is_complete(files) || files->spool->shared < 0 || accept == STORE_ANY)
+	if (is_complete(files) || files->spool->shared < 0 || accept == STORE_ANY)
 		return true;
 	return accept == STORE_ALONE && files->count == 1 && files->has_first;
 }
 
-int store_job(struct store *store, const char *key, enum store_accept accept, unsigned wait_s, struct error *error)
+int store_job(struct spool *spool, struct account **account, const char *key, enum store_accept accept, unsigned wait_s,
+              struct error *error)
 {
 	cleanup_job_files struct job_files files;
-	int result = job_files_take(store->spool, key, wait_s, &files, error);
+	int result = job_files_take(spool, key, wait_s, &files, error);
 
 	if (result)
 		return result == -ENOENT ? 0 : result;
 	/* without a file it is a directory in which nobody has put one, or of which somebody has removed them */
 	if (files.count == 0 ? files.refused > 0 : !is_acceptable(&files, accept))
 		return STORE_LEFT;
-	if (files.count > 0 && wanted(store->site, &files))
-		result = sink_add(store, &files, error);
+	if (files.count > 0 && wanted(spool->site, &files))
+		result = sink_add(account, &files, error);
 	if (result < 0 && result != -EALREADY)
 		return error_set(error, result, "%s", strerror(-result));
 	if (result > 0)
 		return result;
 	job_files_remove(&files);
 	return 0;
-}
-
-void store_close(struct store *store)
-{
-	account_close(store->account);
-	store->account = NULL;
 }

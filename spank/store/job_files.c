@@ -166,11 +166,6 @@ static int lock_take(struct job_files *files, unsigned wait_s)
 	return result;
 }
 
-bool job_files_is_complete(const struct job_files *files)
-{
-	return files->count > 0 && files->count == files->nodes_of;
-}
-
 /* What was being written when its writer died; and, where all goes, everything else. */
 static void rest_remove(const struct job_files *files, bool all)
 {
@@ -291,26 +286,25 @@ static int file_read(struct job_files *files, const char *name, struct error *er
 	return result;
 }
 
-/* Which of two entries is better to be believed about the job's node list: see list_choose. */
-static bool is_better(const struct job_entry *a, const struct job_entry *b)
-{
-	if ((a->place == 0) != (b->place == 0))
-		return a->place == 0;
-	return a->node->end_s > b->node->end_s;
-}
-
 /*
- * The node list that holds: what a node says that is the first in it, else what any node says that is in it; of
- * several, what the node says that was the last to end (a job that gives nodes back ends on them earlier). -1: none.
+ * Which record is believed most about the job, of those that are in the list that they name (in_list) or know when the
+ * job began: one of a node that is the first in its list, else any; of several, that of the node that was the last to
+ * end (a job that gives nodes back ends on them earlier). NULL: there is none.
  */
-static int list_choose(const struct job_files *files)
+static const struct job_entry *entry_best(const struct job_files *files, bool in_list)
 {
 	const struct job_entry *best = NULL;
 
-	for (const struct job_entry *entry = files->entry; entry < files->entry + files->count; entry++)
-		if (entry->place >= 0 && (!best || is_better(entry, best)))
+	for (size_t i = 0; i < files->count; i++) {
+		const struct job_entry *entry = &files->entry[i];
+
+		if (in_list ? entry->place < 0 : entry->node->run.timeless)
+			continue;
+		if (!best || ((entry->place == 0) != (best->place == 0) ? entry->place == 0
+		                                                        : entry->node->end_s > best->node->end_s))
 			best = entry;
-	return best ? (int)best->list : -1;
+	}
+	return best;
 }
 
 static int entry_compare(const void *left, const void *right)
@@ -350,54 +344,43 @@ static int list_wider(struct job_files *files, size_t narrow)
 }
 
 /* Widens the run by all records that are of it. Returns whether there were more. */
-static bool run_widen(const struct job_files *files, struct job_run *run, bool *is_of)
+static bool run_widen(const struct job_files *files, struct job_run *run)
 {
 	bool more = false;
 
 	for (size_t i = 0; i < files->count; i++) {
-		const struct job_run *other = &files->entry[i].node->run;
+		struct job_entry *entry = &files->entry[i];
+		const struct job_run *other = &entry->node->run;
 
-		if (is_of[i] || !run_is_same(run, other))
+		if (entry->is_of_run || !run_is_same(run, other))
 			continue;
-		is_of[i] = more = true;
-		if (other->timeless)
-			continue;
-		run->start_s = fmin(run->start_s, other->start_s);
-		run->end_s = fmax(run->end_s, other->end_s);
+		entry->is_of_run = more = true;
+		run->start_s = other->timeless ? run->start_s : fmin(run->start_s, other->start_s);
+		run->end_s = other->timeless ? run->end_s : fmax(run->end_s, other->end_s);
 	}
 	return more;
 }
 
-/*
- * What is of another run than the record that is believed most stays where it is, for the next that reads. -ENOMEM: it
- * cannot be told.
- */
-static int runs_split(struct job_files *files)
+/* What is of another run than the record that is believed most stays where it is, for the next that reads. */
+static void runs_split(struct job_files *files)
 {
-	cleanup_free bool *is_of = calloc(files->count + 1, sizeof(*is_of));
-	const struct job_entry *best = NULL;
+	const struct job_entry *best = entry_best(files, false);
 	struct job_run run;
-	size_t kept = 0;
+	size_t count = files->count;
 
-	if (!is_of)
-		return -ENOMEM;
-	for (size_t i = 0; i < files->count; i++)
-		if (!files->entry[i].node->run.timeless && (!best || is_better(&files->entry[i], best)))
-			best = &files->entry[i];
 	if (!best)
-		return 0;
+		return;
 	run = best->node->run;
-	while (run_widen(files, &run, is_of))
+	while (run_widen(files, &run))
 		;
-	for (size_t i = 0; i < files->count; i++) {
-		if (is_of[i])
-			files->entry[kept++] = files->entry[i];
+	files->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (files->entry[i].is_of_run)
+			files->entry[files->count++] = files->entry[i];
 		else
 			record_node_free(files->entry[i].node);
 	}
-	files->others = files->count - kept;
-	files->count = kept;
-	return 0;
+	files->others = count - files->count;
 }
 
 /* Whether a record says that list; first: whether the list's first node does. */
@@ -446,13 +429,15 @@ static void lists_widen(struct job_files *files, bool single)
  * Which lists count, and how many nodes they name together: that which holds, and those that have no node in common
  * with it, of nodes that the job gave back.
  */
-static void lists_judge(struct job_files *files, int chosen, bool ret_counts[JOB_FILES_LISTS])
+static void lists_judge(struct job_files *files, size_t chosen)
 {
-	for (size_t i = 0; chosen >= 0 && i < files->list_count; i++) {
-		ret_counts[i] = (int)i == chosen || (files->list[i].names && list_is_said(files, i, false) &&
-		                                     nodes_shared(files, (size_t)chosen, i) == 0);
-		if (ret_counts[i])
-			files->nodes_of += (uint32_t)nodelist_count(files->list[i].names);
+	for (size_t i = 0; i < files->list_count; i++) {
+		struct job_list *list = &files->list[i];
+
+		list->counts = i == chosen ||
+		               (list->names && list_is_said(files, i, false) && nodes_shared(files, chosen, i) == 0);
+		if (list->counts)
+			files->nodes_of += (uint32_t)nodelist_count(list->names);
 	}
 }
 
@@ -467,32 +452,32 @@ static void entry_refuse(struct job_files *files, const struct job_entry *entry)
 	record_node_free(entry->node);
 }
 
-/* Keeps the entries that belong to the job, those of the chosen list first, each by its place. */
+/* Keeps the entries that belong to the job, those of the list that holds first, each by its place. */
 static int entries_place(struct job_files *files)
 {
-	bool counts[JOB_FILES_LISTS] = {false};
-	size_t count;
-	int chosen;
+	const struct job_entry *best;
+	size_t count, chosen;
 
-	files->node = calloc(files->count + 1, sizeof(*files->node));
-	if (!files->node || runs_split(files))
-		return -ENOMEM;
+	runs_split(files);
 	lists_widen(files, true);
 	lists_widen(files, false);
-	chosen = list_choose(files);
-	lists_judge(files, chosen, counts);
-	if (files->starved)
+	best = entry_best(files, true);
+	chosen = best ? best->list : 0;
+	if (best)
+		lists_judge(files, chosen);
+	files->node = calloc(files->count + 1, sizeof(*files->node));
+	if (!files->node || files->starved)
 		return -ENOMEM; /* what is merely not compared must not count as another job's */
 	count = files->count;
 	files->count = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct job_entry entry = files->entry[i];
 
-		if (entry.place < 0 || !counts[entry.list]) {
+		if (entry.place < 0 || !files->list[entry.list].counts) {
 			entry_refuse(files, &entry);
 			continue;
 		}
-		entry.list = (int)entry.list == chosen ? 0 : entry.list + 1;
+		entry.list = entry.list == chosen ? 0 : entry.list + 1;
 		files->entry[files->count++] = entry;
 	}
 	if (files->count > 0)

@@ -14,10 +14,11 @@
 
 #define JOB_FILES_LISTS 64 /* different node lists among one job's files */
 
-/* A node list that files name; names NULL: it is none, or nobody's any more. */
+/* A node list that files name. */
 struct job_list {
 	char *text;
-	struct nodelist *names;
+	struct nodelist *names; /* NULL: it is none, or nobody's any more */
+	bool counts;            /* its nodes are the job's */
 };
 
 /* A node's record; its node list is that of list. */
@@ -25,6 +26,7 @@ struct job_entry {
 	struct record_node *node;
 	size_t list;
 	int place; /* of the node in its own list, from 0; -1: not in it */
+	bool is_of_run;
 };
 
 struct job_files {
@@ -72,9 +74,6 @@ int job_files_take(struct spool *spool, const char *key, unsigned wait_s, struct
 
 /* Forgets all, unlocks and closes. */
 void job_files_free(struct job_files *files);
-
-/* Every node of the job is there. */
-bool job_files_is_complete(const struct job_files *files);
 
 /* Removes what was read, and the job's directory if nothing else is in it. */
 void job_files_remove(struct job_files *files);

@@ -18,12 +18,9 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#define TRIES       3
-#define WRITER_FILE ".writer" /* its lock, and the site arguments that it goes by */
-#define WORDS_MAX   65536
-#define RUNS_MAX    4           /* of a job, that wait to be merged */
-#define STALE_S     (24 * 3600) /* nobody writes one file for so long */
-#define LOOK_MAX    64          /* files of other runs in one directory that are read to find one of a run */
+#define TRIES    3
+#define RUNS_MAX 4  /* of a job, that wait to be merged */
+#define LOOK_MAX 64 /* files of other runs in one directory that are read to find one of a run */
 
 const struct spool *spool_enter(const struct spool *spool)
 {
@@ -41,42 +38,41 @@ void spool_leave(const struct spool **entered)
 		log_error("cannot act as root again: %s", strerror(errno));
 }
 
-static int shared_check(const struct site *site, int directory, uid_t user, struct error *error)
+static int shared_check(const struct spool *spool, struct error *error)
 {
-	const char *owner = site->spool_user[0] ? site->spool_user : "root";
+	const char *path = spool->site->spool, *owner = spool->site->spool_user;
 	struct stat status;
 
-	if (fstat(directory, &status))
-		return error_set(error, -errno, "spool \"%s\": %s", site->spool, strerror(errno));
-	if (status.st_uid != 0 && status.st_uid != user)
+	owner = owner[0] ? owner : "root";
+	if (fstat(spool->shared, &status))
+		return error_set(error, -errno, "spool \"%s\": %s", path, strerror(errno));
+	if (status.st_uid != 0 && status.st_uid != spool->user)
 		return error_set(error, -EPERM, "spool \"%s\" belongs to uid %u, not to %s: not used; chown %s \"%s\"",
-		                 site->spool, (unsigned)status.st_uid, owner, owner, site->spool);
+		                 path, (unsigned)status.st_uid, owner, owner, path);
 	if (status.st_mode & (S_IWGRP | S_IWOTH))
 		return error_set(error, -EPERM,
 		                 "spool \"%s\" has mode %04o, writable by others than %s: not used; chmod go-w \"%s\"",
-		                 site->spool, (unsigned)(status.st_mode & 07777), owner, site->spool);
+		                 path, (unsigned)(status.st_mode & 07777), owner, path);
 	return 0;
 }
 
-static int shared_open(const struct site *site, struct spool *spool, struct error *error)
+static int shared_open(struct spool *spool, struct error *error)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(spool);
 
-	spool->shared = open(site->spool, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	spool->shared = open(spool->site->spool, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (spool->shared >= 0)
-		return shared_check(site, spool->shared, spool->user, error);
-	return error_set(error, -errno, "spool \"%s\": %s%s", site->spool, strerror(errno),
+		return shared_check(spool, error);
+	return error_set(error, -errno, "spool \"%s\": %s%s", spool->site->spool, strerror(errno),
 	                 errno == ENOTDIR || errno == ELOOP ? " (it must be a directory and no link)" : "");
 }
 
 int spool_open(const struct site *site, const char *outbox, struct spool *ret_spool, struct error *error)
 {
 	const struct passwd *user = site->spool_user[0] ? getpwnam(site->spool_user) : NULL;
-	struct spool spool = {.outbox = -1, .shared = -1};
+	struct spool spool = {.site = site, .outbox_path = outbox ? outbox : OUTBOX_DIRECTORY, .shared = -1};
 	int result = 0;
 
-	snprintf(spool.outbox_path, sizeof(spool.outbox_path), "%s", outbox ? outbox : OUTBOX_DIRECTORY);
-	snprintf(spool.shared_path, sizeof(spool.shared_path), "%s", site->spool);
 	spool.outbox = files_directory_path(spool.outbox_path, 0700);
 	if (spool.outbox < 0)
 		return error_set(error, spool.outbox, "outbox \"%s\": %s", spool.outbox_path, strerror(-spool.outbox));
@@ -84,7 +80,7 @@ int spool_open(const struct site *site, const char *outbox, struct spool *ret_sp
 		result = error_set(error, -EINVAL, "spool_user \"%s\" is no user of this host", site->spool_user);
 	spool.user = user && site->spool[0] ? user->pw_uid : 0;
 	if (!result && site->spool[0])
-		result = shared_open(site, &spool, error);
+		result = shared_open(&spool, error);
 	if (result)
 		spool_close(&spool);
 	else
@@ -231,7 +227,7 @@ int spool_move(struct spool *spool, const char *key, const char *node, char ret_
 		return error_set(error, result, "\"%s/%s\": %s", spool->outbox_path, name, strerror(-result));
 	result = record_put(spool, moved, node, &text, error);
 	if (result)
-		return error_set(error, result, "spool \"%s/%s\": %s; the record stays in \"%s\"", spool->shared_path,
+		return error_set(error, result, "spool \"%s/%s\": %s; the record stays in \"%s\"", spool->site->spool,
 		                 moved, strerror(-result), spool->outbox_path);
 	if (unlinkat(spool->outbox, name, 0) && errno != ENOENT)
 		return error_set(error, -errno, "\"%s/%s\" cannot be removed: %s", spool->outbox_path, name,
@@ -290,96 +286,6 @@ int spool_each(struct spool *spool, int directory, spool_visit visit, void *cont
 			result = visit(context, name, node);
 	}
 	return result ? result : -errno;
-}
-
-/* Held while the lock is taken and the words are noted, so that no note is lost between the two, or read half written.
- */
-static void note_guard(int file, short how)
-{
-	struct flock first = {.l_type = how, .l_whence = SEEK_SET, .l_len = 1};
-
-	while (fcntl(file, F_OFD_SETLKW, &first) && errno == EINTR)
-		;
-}
-
-/* Guarded until it is closed. */
-static int writer_file(struct spool *spool)
-{
-	int file = openat(spool->outbox, WRITER_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-
-	if (file >= 0)
-		note_guard(file, F_WRLCK);
-	return file;
-}
-
-static void note_write(int file, const char *words)
-{
-	if (ftruncate(file, 0) || pwrite(file, words, strlen(words), 0) < 0)
-		log_error("the site arguments of the node's writer could not be noted: %s", strerror(errno));
-}
-
-static bool note_is(struct spool *spool, const char *words)
-{
-	cleanup_free char *text = NULL;
-	size_t length;
-
-	return files_read(spool->outbox, WRITER_FILE, WORDS_MAX, &text, &length) || strcmp(text, words) == 0;
-}
-
-bool spool_writer_noted(struct spool *spool, const char *words)
-{
-	cleanup_close int guard = writer_file(spool);
-
-	(void)guard; /* until the note is read */
-	return note_is(spool, words);
-}
-
-int spool_writer_lock(struct spool *spool, const char *words, bool hand_over)
-{
-	cleanup_close int lock = writer_file(spool);
-
-	if (lock < 0)
-		return errno == EBUSY || errno == EALREADY ? -EIO : -errno;
-	if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
-		note_write(lock, words);
-		note_guard(lock, F_UNLCK);
-		return take_descriptor(&lock);
-	}
-	if (errno != EWOULDBLOCK)
-		return -errno;
-	if (hand_over && note_is(spool, words))
-		return -EALREADY;
-	if (hand_over)
-		note_write(lock, words);
-	return -EBUSY;
-}
-
-time_t spool_now(struct spool *spool)
-{
-	cleanup_leave const struct spool *as_user = spool_enter(spool);
-	cleanup_close int clock = -1;
-	struct stat status;
-
-	if (spool->shared >= 0)
-		clock = openat(spool->shared, ".clock", O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	if (clock >= 0 && futimens(clock, NULL) == 0 && fstat(clock, &status) == 0)
-		return status.st_mtime;
-	return time(NULL);
-}
-
-void spool_tidy(struct spool *spool)
-{
-	cleanup_closedir DIR *entries = files_entries(spool->outbox);
-	const struct dirent *entry;
-
-	while (entries && (entry = readdir(entries))) {
-		struct stat status;
-
-		if (files_is_temporary(entry->d_name) &&
-		    fstatat(spool->outbox, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    status.st_mtime + STALE_S < time(NULL))
-			unlinkat(spool->outbox, entry->d_name, 0);
-	}
 }
 
 unsigned spool_random(void)

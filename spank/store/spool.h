@@ -6,10 +6,8 @@
  */
 #pragma once
 
-#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
-#include <time.h>
 
 #include "spank/base/error.h"
 #include "spank/policy/site.h"
@@ -18,17 +16,17 @@
 #define SPOOL_SLOTS 8
 
 struct spool {
+	const struct site *site;
+	const char *outbox_path;
 	int outbox;
 	int shared; /* -1: no spool= configured */
 	uid_t user; /* whom the shared spool is written as */
-	char outbox_path[PATH_MAX];
-	char shared_path[PATH_MAX];
 };
 
 /*
- * Opens the outbox (outbox NULL: OUTBOX_DIRECTORY) and the site's spool. The spool must exist, be a directory and no
- * link, belong to root or spool_user and be writable by nobody else. Returns 0, -EPERM or -errno with the path, what is
- * wrong with it and what to do.
+ * Opens the outbox (outbox NULL: OUTBOX_DIRECTORY) and the site's spool; both are the caller's. The spool must exist,
+ * be a directory and no link, belong to root or spool_user and be writable by nobody else. Returns 0, -EPERM or -errno
+ * with the path, what is wrong with it and what to do.
  */
 int spool_open(const struct site *site, const char *outbox, struct spool *ret_spool, struct error *error);
 void spool_close(struct spool *spool);
@@ -49,12 +47,6 @@ int spool_move(struct spool *spool, const char *key, const char *node, char ret_
 typedef int (*spool_visit)(void *context, const char *key, const char *node);
 int spool_each(struct spool *spool, int directory, spool_visit visit, void *context);
 
-/* The time by the clock that dates the spool's files: a file server has its own. */
-time_t spool_now(struct spool *spool);
-
-/* Removes what writers that were killed have left in the outbox. */
-void spool_tidy(struct spool *spool);
-
 /* So that not all that ends at once does the next thing at once. */
 unsigned spool_random(void);
 
@@ -64,17 +56,6 @@ unsigned spool_random(void);
  * file system has no locks, so there is no limit either.
  */
 int spool_slot_take(struct spool *spool, unsigned wait_s);
-
-/*
- * That this process is the one that drains the node's outbox, by these site arguments, which are noted then. Returns a
- * descriptor to be closed when it no longer does; -EBUSY: another is; another -errno: the file system has no locks.
- * hand_over: where another does it by other arguments, these are noted all the same, by which it takes nothing more;
- * -EALREADY: by the same.
- */
-int spool_writer_lock(struct spool *spool, const char *words, bool hand_over);
-
-/* Whether the outbox is to be drained by these. */
-bool spool_writer_noted(struct spool *spool, const char *words);
 
 /*
  * Shared-spool work is done as spool_user (a file server may squash root), to the end of the scope. NULL, and nothing

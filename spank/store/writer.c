@@ -1,5 +1,6 @@
 #include "spank/store/writer.h"
 
+#include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
@@ -14,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TRIES       3
@@ -22,7 +24,14 @@
 #define LOOK_S      1.0 /* how often the outbox is looked at, at least */
 #define PAUSE_MAX_S 5.0
 #define HAND_OVER_S 300 /* longer than any task takes */
-#define TASK_AGAIN  3   /* it is to be tried again, when it is due */
+#define FLUSH_S     20
+#define WORDS_MAX   65536
+#define WRITER_FILE ".writer"        /* the lock of the outbox, and the site arguments by which it is drained */
+#define STALE_S     (24 * 3600)      /* nobody writes one file for so long */
+#define QUIET_S     120              /* a younger file may still have its own writer */
+#define MISSING_S   900              /* nodes that have not reported by then will not */
+#define EXPIRED_S   (30 * 24 * 3600) /* the job will not appear in slurmdbd any more */
+#define TASK_AGAIN  3                /* it is to be tried again, when it is due */
 
 static const unsigned retry_s[TRIES] = {0, 15, 45};
 
@@ -41,13 +50,13 @@ struct writer {
 	const struct writer_config *config;
 	struct spool spool;
 	const char *node;
-	struct store store;
+	struct account *account;
 	int slot;
 	bool broken;  /* slurmdbd took nothing in this round */
 	bool starved; /* the outbox could not be read, or its records not be kept in mind */
 	size_t count;
-	size_t room;
 	struct task *task;
+	time_t swept; /* when the sweep began, by the spool's clock */
 	int result;
 	struct error *error;
 };
@@ -71,20 +80,21 @@ static int round_store(struct writer *writer, const char *key, enum store_accept
 
 	if (writer->broken)
 		return error_set(error, -EIO, "slurmdbd took nothing");
-	if (writer->config->site->sink == SITE_SINK_SLURMDBD && writer->slot < 0)
+	if (writer->spool.site->sink == SITE_SINK_SLURMDBD && writer->slot < 0)
 		writer->slot = spool_slot_take(&writer->spool, SLOT_WAIT_S);
 	if (writer->slot == -EBUSY) {
 		writer->broken = true;
 		return error_set(error, -EBUSY, "too many others are writing to slurmdbd");
 	}
-	result = store_job(&writer->store, key, accept, LOCK_WAIT_S, error);
+	result = store_job(&writer->spool, &writer->account, key, accept, LOCK_WAIT_S, error);
 	writer->broken = result == -EIO;
 	return result;
 }
 
 static void round_end(struct writer *writer)
 {
-	store_close(&writer->store);
+	account_close(writer->account);
+	writer->account = NULL;
 	if (writer->slot >= 0)
 		close(writer->slot);
 	writer->slot = -1;
@@ -179,6 +189,17 @@ static bool task_is_known(const struct writer *writer, const char *key)
 	return false;
 }
 
+static int task_add(struct writer *writer, const struct task *task)
+{
+	struct task *bigger = memory_more(writer->task, writer->count, sizeof(*bigger));
+
+	if (!bigger)
+		return -ENOMEM;
+	writer->task = bigger;
+	writer->task[writer->count++] = *task;
+	return 0;
+}
+
 /*
  * Takes a record out of the outbox, where it can be. Without a shared spool nobody who merges can ever see the files of
  * other nodes than the first. Returns 1: there is more to be done with it, 0 or -errno.
@@ -199,7 +220,7 @@ static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX], struct e
 
 static int record_begin(struct writer *writer, const char *key)
 {
-	struct task task = {.pause_s = 0.25}, *bigger;
+	struct task task = {.pause_s = 0.25};
 	struct error error = {0};
 	int result;
 
@@ -208,15 +229,10 @@ static int record_begin(struct writer *writer, const char *key)
 	result_note(writer, result < 0 ? result : 0, &error);
 	if (result == 0 && writer->spool.shared >= 0)
 		return 0;
-	bigger = memory_more(writer->task, writer->count, sizeof(*bigger));
-	if (!bigger)
-		return -ENOMEM;
 	task.left = result <= 0;
 	task.due_ns = later_ns(first_delay_s(writer->config));
 	task.deadline_ns = later_ns(writer->config->collect_s);
-	writer->task = bigger;
-	writer->task[writer->count++] = task;
-	return 0;
+	return task_add(writer, &task);
 }
 
 /* All that is due. Returns when something is still to be done, or UINT64_MAX. */
@@ -246,13 +262,95 @@ static uint64_t round_play(struct writer *writer)
 	return next_ns;
 }
 
+/* Held while the lock is taken and the words are noted, so that no note is lost between the two, or read half written.
+ */
+static void note_guard(int file, short how)
+{
+	struct flock first = {.l_type = how, .l_whence = SEEK_SET, .l_len = 1};
+
+	while (fcntl(file, F_OFD_SETLKW, &first) && errno == EINTR)
+		;
+}
+
+/* Guarded until it is closed. */
+static int note_open(const struct writer *writer)
+{
+	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int file = openat(writer->spool.outbox, WRITER_FILE, flags, 0600);
+
+	if (file >= 0)
+		note_guard(file, F_WRLCK);
+	return file;
+}
+
+static void note_write(int file, const char *words)
+{
+	if (ftruncate(file, 0) || pwrite(file, words, strlen(words), 0) < 0)
+		log_error("the site arguments of the node's writer could not be noted: %s", strerror(errno));
+}
+
+static bool note_is_ours(const struct writer *writer)
+{
+	cleanup_free char *text = NULL;
+	size_t length;
+
+	return files_read(writer->spool.outbox, WRITER_FILE, WORDS_MAX, &text, &length) ||
+	       strcmp(text, writer->config->words) == 0;
+}
+
+/* Whether the outbox is to be drained by our site arguments. */
+static bool drain_is_ours(const struct writer *writer)
+{
+	cleanup_close int guard = note_open(writer);
+
+	(void)guard; /* until the note is read */
+	return note_is_ours(writer);
+}
+
+/*
+ * That this process drains the outbox, by its site arguments, which are noted then. Where another does it by other
+ * arguments, ours are noted all the same, where that is asked for: by which it takes nothing more. Returns a
+ * descriptor; -EBUSY: another does it; -EALREADY: by the same arguments; another -errno: the file system has no locks.
+ */
+static int lock_try(const struct writer *writer, bool notes)
+{
+	cleanup_close int lock = note_open(writer);
+
+	if (lock < 0)
+		return errno == EBUSY || errno == EALREADY ? -EIO : -errno;
+	if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
+		note_write(lock, writer->config->words);
+		note_guard(lock, F_UNLCK);
+		return take_descriptor(&lock);
+	}
+	if (errno != EWOULDBLOCK)
+		return -errno;
+	if (notes && note_is_ours(writer))
+		return -EALREADY;
+	if (notes)
+		note_write(lock, writer->config->words);
+	return -EBUSY;
+}
+
+/* Waits for a writer of other arguments. Returns as lock_try. */
+static int lock_take(const struct writer *writer)
+{
+	uint64_t deadline_ns = later_ns(HAND_OVER_S);
+	int lock = lock_try(writer, true);
+
+	while (lock == -EBUSY && clock_monotonic_ns() < deadline_ns) {
+		sleep_s(LOOK_S);
+		lock = lock_try(writer, false);
+	}
+	return lock;
+}
+
 /* A record that came after other site arguments were noted is not this writer's. */
 static int outbox_take(void *context, const char *key, const char *node)
 {
 	struct writer *writer = context;
 
-	if (strcmp(node, writer->node) != 0 || task_is_known(writer, key) ||
-	    !spool_writer_noted(&writer->spool, writer->config->words))
+	if (strcmp(node, writer->node) != 0 || task_is_known(writer, key) || !drain_is_ours(writer))
 		return 0;
 	return record_begin(writer, key);
 }
@@ -289,7 +387,6 @@ static int writer_begin(const struct writer_config *config, const char *node, st
                         struct error *error)
 {
 	*ret_writer = (struct writer){.config = config, .node = node, .slot = -1, .error = error};
-	ret_writer->store = (struct store){.site = config->site, .spool = &ret_writer->spool};
 	return spool_open(config->site, config->outbox, &ret_writer->spool, error);
 }
 
@@ -316,23 +413,9 @@ int writer_write(const struct writer_config *config, const char *key, const char
 	return writer_end(&writer);
 }
 
-/* Returns a descriptor; -EBUSY or -EALREADY, where another is at work, or will be; another -errno: there is no lock. */
-static int lock_take(struct writer *writer)
-{
-	uint64_t deadline_ns = later_ns(HAND_OVER_S);
-	int lock = spool_writer_lock(&writer->spool, writer->config->words, true);
-
-	while (lock == -EBUSY && clock_monotonic_ns() < deadline_ns) {
-		sleep_s(LOOK_S);
-		lock = spool_writer_lock(&writer->spool, writer->config->words, false);
-	}
-	return lock;
-}
-
 static bool more_came(struct writer *writer)
 {
-	return !writer->starved && spool_writer_noted(&writer->spool, writer->config->words) &&
-	       outbox_each(writer, outbox_look) > 0;
+	return !writer->starved && drain_is_ours(writer) && outbox_each(writer, outbox_look) > 0;
 }
 
 int writer_drain(const struct writer_config *config, const char *node, struct error *error)
@@ -357,4 +440,142 @@ int writer_drain(const struct writer_config *config, const char *node, struct er
 	if (writer.starved && writer.result >= 0)
 		writer.result = error_set(error, -EIO, "the outbox \"%s\" could not be read", writer.spool.outbox_path);
 	return writer_end(&writer);
+}
+
+/* The time by the clock that dates the spool's files: a file server has its own. */
+static time_t spool_now(const struct spool *spool)
+{
+	cleanup_leave const struct spool *as_user = spool_enter(spool);
+	const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	cleanup_close int clock = spool->shared < 0 ? -1 : openat(spool->shared, ".clock", flags, 0600);
+	struct stat status;
+
+	return clock >= 0 && futimens(clock, NULL) == 0 && fstat(clock, &status) == 0 ? status.st_mtime : time(NULL);
+}
+
+/* How old a file of the outbox is. One of the future is no young one: the clock that dated it was wrong. */
+static long long outbox_age_s(const struct writer *writer, const char *name)
+{
+	struct stat status;
+
+	if (fstatat(writer->spool.outbox, name, &status, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	return llabs((long long)time(NULL) - (long long)status.st_mtime);
+}
+
+/* Removes what writers that were killed have left in the outbox. */
+static void outbox_tidy(const struct writer *writer)
+{
+	cleanup_closedir DIR *entries = files_entries(writer->spool.outbox);
+	const struct dirent *entry;
+
+	while (entries && (entry = readdir(entries)))
+		if (files_is_temporary(entry->d_name) && outbox_age_s(writer, entry->d_name) > STALE_S)
+			unlinkat(writer->spool.outbox, entry->d_name, 0);
+}
+
+static int outbox_move(void *context, const char *key, const char *node)
+{
+	struct writer *writer = context;
+	struct error error = {0};
+	char name[FILES_NAME_MAX + 1];
+
+	if (outbox_name(key, node, name) || (!writer->config->at_once && outbox_age_s(writer, name) < QUIET_S))
+		return 0;
+	if (spool_move(&writer->spool, key, node, NULL, &error)) {
+		log_error("%s", error.text);
+		writer->result = WRITER_LEFT;
+	}
+	return 0;
+}
+
+/* They are gathered first, because looking at them removes them. */
+static int key_add(void *context, const char *key, const char *node)
+{
+	struct writer *writer = context;
+	struct task task = {.left = true};
+
+	(void)node;
+	if (writer->count > 0 && strcmp(writer->task[writer->count - 1].key, key) == 0)
+		return 0;
+	strcpy(task.key, key);
+	return task_add(writer, &task);
+}
+
+/*
+ * Whether it is time for that job, and then which nodes may be missing. Its age is by the spool's clock; a file of the
+ * future is no young one: the clock that dated it was wrong.
+ */
+static bool is_ready(const struct writer *writer, const struct job_files_view *view, enum store_accept *ret_accept)
+{
+	bool whole =
+	        view->files == 0 || writer->spool.shared < 0 || (view->nodes_of > 0 && view->files >= view->nodes_of);
+	long long age_s = llabs((long long)writer->swept - (long long)view->newest);
+
+	*ret_accept = writer->config->partial || age_s >= MISSING_S ? STORE_ANY : STORE_COMPLETE;
+	return writer->config->partial || (writer->config->at_once && whole) || age_s >= (whole ? QUIET_S : MISSING_S);
+}
+
+/* Returns 0, WRITER_LEFT or -EIO (slurmdbd: no use going on). */
+static int sweep_key(struct writer *writer, const char *key, struct error *error)
+{
+	struct job_files_view view = {.newest = writer->swept};
+	struct error reason = {0};
+	enum store_accept accept;
+	int result = job_files_look(&writer->spool, key, NULL, &view, &reason);
+
+	if (result == -ENOENT)
+		return 0;
+	if (!result)
+		result = is_ready(writer, &view, &accept)
+		                 ? store_job(&writer->spool, &writer->account, key, accept, 0, &reason)
+		                 : WRITER_LEFT;
+	if (result == -EIO)
+		return error_set(error, result, "\"%s\" is kept: %s", key, reason.text);
+	/* what slurmdbd has not taken for so long, it never will */
+	if (result && view.newest + EXPIRED_S < writer->swept && job_files_discard(&writer->spool, key, 0) == 0) {
+		log_error("\"%s\" could not be stored for a month and is removed: %s", key, reason.text);
+		return 0;
+	}
+	if (result < 0)
+		log_error("\"%s\" is left: %s", key, reason.text);
+	return result ? WRITER_LEFT : 0;
+}
+
+static int sweep_once(struct writer *writer, struct error *error)
+{
+	struct spool *spool = &writer->spool;
+	int result = 0;
+
+	writer->result = 0;
+	writer->count = 0;
+	writer->swept = spool_now(spool);
+	outbox_tidy(writer);
+	if (spool->shared >= 0 && outbox_each(writer, outbox_move))
+		writer->result = WRITER_LEFT;
+	if (!writer->config->only_moves)
+		result = spool_each(spool, spool->shared >= 0 ? spool->shared : spool->outbox, key_add, writer);
+	for (size_t i = 0; i < writer->count && result >= 0; i++) {
+		result = sweep_key(writer, writer->task[i].key, error);
+		writer->result = result ? result : writer->result;
+	}
+	round_end(writer);
+	return result < 0 ? result : writer->result;
+}
+
+int writer_sweep(const struct writer_config *config, struct error *error)
+{
+	struct writer writer;
+	uint64_t deadline_ns = later_ns(config->at_once ? FLUSH_S : 0);
+	int result = writer_begin(config, NULL, &writer, error);
+
+	if (result)
+		return result;
+	result = sweep_once(&writer, error);
+	while (result == WRITER_LEFT && clock_monotonic_ns() < deadline_ns) {
+		sleep(1);
+		result = sweep_once(&writer, error);
+	}
+	writer_end(&writer);
+	return result;
 }

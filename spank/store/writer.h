@@ -19,15 +19,14 @@ struct writer_config {
 	const char *outbox;     /* NULL: OUTBOX_DIRECTORY */
 	unsigned first_delay_s; /* from the job's end to the first try, jitter of half of it added */
 	unsigned collect_s;     /* how long the first node waits for the others */
-	bool at_once;           /* flush: no regard to age, and again until nothing is left or flush_s have passed */
+	bool at_once;           /* flush: no regard to age, and again until nothing is left or 20 s have passed */
 	bool partial;           /* take jobs of which nodes are missing too, whatever their age */
 	bool only_moves;        /* move: no further than from this node's outbox to the shared spool */
-	unsigned flush_s;
 };
 
-#define WRITER_DEFAULTS                                                         \
-	{                                                                       \
-		.words = "", .first_delay_s = 8, .collect_s = 60, .flush_s = 20 \
+#define WRITER_DEFAULTS                                          \
+	{                                                        \
+		.words = "", .first_delay_s = 8, .collect_s = 60 \
 	}
 
 #define WRITER_LEFT STORE_LEFT /* something was left for the next sweep */
