@@ -1,7 +1,5 @@
 #include "spank/store/account_row.h"
 
-#include "spank/base/memory.h"
-#include "spank/policy/site.h"
 #include "spank/store/nodelist.h"
 
 #include <errno.h>
@@ -85,13 +83,8 @@ void query_free(struct query *query)
 
 void row_free(struct row *row)
 {
-	for (size_t i = 0; i < sizeof(row->field) / sizeof(row->field[0]); i++)
-		free(row->field[i]);
-}
-
-static char *copy(const char *text)
-{
-	return text ? memory_copy(text) : NULL;
+	if (row->list)
+		slurm_list_destroy(row->list);
 }
 
 static bool has_node(const slurmdb_job_rec_t *job, const char *node)
@@ -101,21 +94,6 @@ static bool has_node(const slurmdb_job_rec_t *job, const char *node)
 
 	nodelist_free(list);
 	return has;
-}
-
-static void row_copy(const slurmdb_job_rec_t *job, const char *node, struct row *ret_row)
-{
-	row_free(ret_row);
-	*ret_row = (struct row)
-	{
-		.array_job_id = job->array_job_id, .array_task_id = job->array_task_id, .end = job->end,
-		.state = job->state, .has_node = has_node(job, node),
-		.field[SITE_FIELD_ADMIN_COMMENT] = copy(job->admin_comment),
-		.field[SITE_FIELD_SYSTEM_COMMENT] = copy(job->system_comment),
-#if ACCOUNT_HAS_EXTRA
-		.field[SITE_FIELD_EXTRA] = copy(job->extra),
-#endif
-	};
 }
 
 static long long distance(time_t a, time_t b)
@@ -189,10 +167,13 @@ static int rows_get(void *connection, struct query *query, enum belief belief, i
 		if (!best || is_better(best, job, run))
 			best = job;
 	}
-	if (best)
-		row_copy(best, run->node, ret_row);
 	slurm_list_iterator_destroy(place);
-	slurm_list_destroy(jobs);
+	if (best) {
+		row_free(ret_row);
+		*ret_row = (struct row){.job = best, .list = jobs};
+	} else {
+		slurm_list_destroy(jobs);
+	}
 	return count;
 }
 
@@ -219,8 +200,8 @@ static int row_narrow(void *connection, struct query *query, struct row *row, st
 {
 	int found, count;
 
-	query_select(query, row->array_job_id, row->array_task_id);
-	query_at(query, row->state, row->end, row->end);
+	query_select(query, row->job->array_job_id, row->job->array_task_id);
+	query_at(query, row->job->state, row->job->end, row->job->end);
 	count = rows_get(connection, query, BELIEF_ANY, &found, row, error);
 	if (count < 0 || (count == 1 && found == 1))
 		return count < 0 ? count : 0;
@@ -254,13 +235,14 @@ int row_find(void *connection, const struct account_run *run, struct query *ret_
 	query_make(ret_query, run);
 	count = row_look(connection, ret_query, &found, ret_row, error);
 	/* where the job was resized, the run goes on in the next row */
-	for (int i = 0; i < RESIZED_MAX && count > 0 && found > 0 && (ret_row->state & JOB_RESIZING); i++) {
-		ret_query->run.begun = ret_query->run.at = ret_row->end;
+	for (int i = 0; i < RESIZED_MAX && count > 0 && found > 0 && (ret_row->job->state & JOB_RESIZING); i++) {
+		ret_query->run.begun = ret_query->run.at = ret_row->job->end;
 		count = row_look(connection, ret_query, &found, ret_row, error);
 	}
 	if (count < 0)
 		return count;
-	if (found == 0 || ret_row->end == 0 || (ret_row->state & JOB_RESIZING) || !ret_row->has_node)
+	if (found == 0 || ret_row->job->end == 0 || (ret_row->job->state & JOB_RESIZING) ||
+	    !has_node(ret_row->job, run->node))
 		return ACCOUNT_NOT_YET;
 	return count == 1 ? 0 : row_narrow(connection, ret_query, ret_row, error);
 }

@@ -14,9 +14,6 @@
 
 #include "spank/base/error.h"
 
-/* From Slurm 23.02 on there is a third free field. */
-#define ACCOUNT_HAS_EXTRA (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0))
-
 #define ACCOUNT_NOT_YET 2 /* the run's row is not there, or has no end time */
 #define ACCOUNT_NONE    UINT32_MAX
 
@@ -43,14 +40,10 @@ struct query {
 	char state[12];
 };
 
-/* The row's texts, copied; fields in the order of enum site_field. */
+/* A row, and the list that it is freed with; NULL: none. */
 struct row {
-	uint32_t array_job_id; /* 0: none */
-	uint32_t array_task_id;
-	time_t end; /* 0: it runs */
-	uint32_t state;
-	bool has_node; /* the run's node is one of the row's */
-	char *field[3];
+	slurmdb_job_rec_t *job;
+	void *list;
 };
 
 void query_free(struct query *query);

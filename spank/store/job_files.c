@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #define NODES_MAX 65536
@@ -135,17 +134,14 @@ int job_files_look(struct spool *spool, const char *key, const char *node, struc
 /* One try. -EAGAIN: who held it before has removed it with the job's files; -ENOENT: with the directory. */
 static int lock_try(struct job_files *files)
 {
-	cleanup_leave const struct spool *as_user = spool_enter(files->spool);
 	cleanup_close int lock = -1;
 	struct stat status;
 	char name[FILES_NAME_MAX + 1];
 
 	lock_name(files, name);
-	lock = openat(files->directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	lock = spool_lock(files->spool, files->directory, name);
 	if (lock < 0)
-		return errno == ESTALE ? -ENOENT : -errno;
-	if (flock(lock, LOCK_EX | LOCK_NB))
-		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+		return lock == -ESTALE ? -ENOENT : lock;
 	if (fstat(lock, &status) || status.st_nlink == 0)
 		return -EAGAIN;
 	files->lock = take_descriptor(&lock);

@@ -297,24 +297,17 @@ unsigned spool_random(void)
 	return number;
 }
 
-/* Returns a descriptor, -EBUSY or -ENOTSUP. */
-static int slot_try(struct spool *spool, unsigned number)
+int spool_lock(const struct spool *spool, int directory, const char *name)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(spool);
-	int directory = spool->shared >= 0 ? spool->shared : spool->outbox;
-	cleanup_close int slot = -1;
-	char name[16];
+	cleanup_close int lock = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 
-	snprintf(name, sizeof(name), ".slot.%u", number % SPOOL_SLOTS);
-	slot = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-	if (slot < 0)
-		return -ENOTSUP;
-	if (flock(slot, LOCK_EX | LOCK_NB))
-		return errno == EWOULDBLOCK ? -EBUSY : -ENOTSUP;
-	return take_descriptor(&slot);
+	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB))
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	return take_descriptor(&lock);
 }
 
-int spool_slot_take(struct spool *spool, unsigned wait_s)
+int spool_slot_take(const struct spool *spool, unsigned wait_s)
 {
 	uint64_t deadline_ns = clock_monotonic_ns() + wait_s * SECOND_NS;
 
@@ -323,10 +316,13 @@ int spool_slot_take(struct spool *spool, unsigned wait_s)
 		struct timespec pause = {.tv_nsec = 100000000 + first % 400000000};
 
 		for (unsigned i = 0; i < SPOOL_SLOTS; i++) {
-			int slot = slot_try(spool, first % SPOOL_SLOTS + i);
+			char name[16];
+			int slot;
 
+			snprintf(name, sizeof(name), ".slot.%u", (first % SPOOL_SLOTS + i) % SPOOL_SLOTS);
+			slot = spool_lock(spool, spool->shared >= 0 ? spool->shared : spool->outbox, name);
 			if (slot != -EBUSY)
-				return slot;
+				return slot < 0 ? -ENOTSUP : slot;
 		}
 		if (clock_monotonic_ns() >= deadline_ns)
 			return -EBUSY;

@@ -50,12 +50,15 @@ int spool_each(struct spool *spool, int directory, spool_visit visit, void *cont
 /* So that not all that ends at once does the next thing at once. */
 unsigned spool_random(void);
 
+/* Takes the lock that is a file there, made where it is missing. Returns a descriptor, -EBUSY or another -errno. */
+int spool_lock(const struct spool *spool, int directory, const char *name);
+
 /*
  * A permit to connect to slurmdbd, of which all hosts of a spool together have SPOOL_SLOTS (each node, without a shared
  * spool). Returns a descriptor to be closed after the connection; -EBUSY: none came free within wait_s; -ENOTSUP: the
  * file system has no locks, so there is no limit either.
  */
-int spool_slot_take(struct spool *spool, unsigned wait_s);
+int spool_slot_take(const struct spool *spool, unsigned wait_s);
 
 /*
  * Shared-spool work is done as spool_user (a file server may squash root), to the end of the scope. NULL, and nothing
