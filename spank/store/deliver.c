@@ -72,23 +72,19 @@ static char *line_of_run(const struct record *record, const struct job_run *run)
 }
 
 /* Opens the directory of kept records, made with that mode where it is missing (0: not made), and names the key's. */
-static int done_open(const struct spool *spool, const char *key, mode_t mode, char path[PATH_MAX + 16],
-                     char name[FILES_NAME_MAX + 1])
+static int done_open(const struct spool *spool, const char *key, mode_t mode, char name[FILES_NAME_MAX + 1])
 {
-	if (spool->shared >= 0)
-		snprintf(path, PATH_MAX + 16, "%s/done", spool->site->spool);
-	else
-		snprintf(path, PATH_MAX + 16, "%s/../done", spool->outbox_path);
 	snprintf(name, FILES_NAME_MAX + 1, "%s.json", key);
-	return files_directory(AT_FDCWD, path, mode);
+	return spool->shared >= 0 ? files_directory(spool->shared, "done", mode)
+	                          : files_directory(spool->outbox, "../done", mode);
 }
 
 /* What is kept under that key, if it is of the run; -ESTALE: of another. */
 static int kept_read(const struct spool *spool, const char *key, const struct job_run *run, char **ret_text)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(spool);
-	char path[PATH_MAX + 16], name[FILES_NAME_MAX + 1];
-	cleanup_close int directory = done_open(spool, key, 0, path, name);
+	char name[FILES_NAME_MAX + 1];
+	cleanup_close int directory = done_open(spool, key, 0, name);
 	json_auto_t *json = NULL;
 	struct job_run other;
 	int result = directory < 0 ? directory : files_read_json(directory, name, RECORD_MAX, &json);
@@ -136,15 +132,17 @@ static void group_set(int directory, const char *name, uid_t owner, gid_t group)
 static int kept_write(const struct spool *spool, const char *key, gid_t group, const char *line, struct error *error)
 {
 	const struct spool *as_user = spool_enter(spool);
-	char path[PATH_MAX + 16], name[FILES_NAME_MAX + 1];
-	cleanup_close int directory = done_open(spool, key, 0711, path, name);
+	char name[FILES_NAME_MAX + 1];
+	cleanup_close int directory = done_open(spool, key, 0711, name);
 	int result = directory;
 
 	if (directory >= 0)
 		result = files_write(directory, name, 0640, line, strlen(line), true);
 	spool_leave(&as_user);
 	if (result < 0)
-		return error_set(error, result, "\"%s/%s\": %s", path, name, strerror(-result));
+		return error_set(error, result, "\"%s/%sdone/%s\": %s",
+		                 spool->shared >= 0 ? spool->site->spool : spool->outbox_path,
+		                 spool->shared >= 0 ? "" : "../", name, strerror(-result));
 	group_set(directory, name, spool->user ? spool->user : geteuid(), group);
 	return 0;
 }

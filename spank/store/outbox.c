@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -147,22 +146,20 @@ int outbox_writer_start(const char *helper, int argument_count, char *const argu
 {
 	static char verb[] = "drain", path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 	cleanup_free char **command = calloc((size_t)argument_count + 3, sizeof(*command));
-	cleanup_free char(*lines)[PATH_MAX + 32] = calloc(KEPT_COUNT, sizeof(*lines));
 	char *environment[KEPT_COUNT + 2] = {path};
 	int result, count = 1;
 
-	if (!command || !lines)
+	if (!command)
 		return error_set(error, -ENOMEM, "out of memory");
 	command[0] = (char *)helper;
 	command[1] = verb;
-	memcpy(command + 2, arguments, (size_t)argument_count * sizeof(*command));
+	for (int i = 0; i < argument_count; i++)
+		command[2 + i] = arguments[i];
 	for (size_t i = 0; i < KEPT_COUNT; i++) {
-		const char *value = getenv(kept_names[i]);
+		char *value = getenv(kept_names[i]);
 
-		if (!value || strlen(value) >= PATH_MAX)
-			continue;
-		snprintf(lines[i], sizeof(lines[i]), "%s=%s", kept_names[i], value);
-		environment[count++] = lines[i];
+		if (value) /* it stands behind its name and "=" */
+			environment[count++] = value - strlen(kept_names[i]) - 1;
 	}
 	result = detach(helper, command, environment);
 	return result ? error_set(error, result, "\"%s\" could not be started: %s", helper, strerror(-result)) : 0;

@@ -262,7 +262,7 @@ static bool name_parse(char *name, bool is_file, const char **ret_node)
 
 static DIR *entries_of(struct spool *spool, int directory)
 {
-	cleanup_leave const struct spool *as_user = directory == spool->shared ? spool_enter(spool) : NULL;
+	cleanup_leave const struct spool *as_user = directory == spool->outbox ? NULL : spool_enter(spool);
 
 	return files_entries(directory);
 }
@@ -299,7 +299,7 @@ unsigned spool_random(void)
 
 int spool_lock(const struct spool *spool, int directory, const char *name)
 {
-	cleanup_leave const struct spool *as_user = spool_enter(spool);
+	cleanup_leave const struct spool *as_user = directory == spool->outbox ? NULL : spool_enter(spool);
 	cleanup_close int lock = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 
 	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB))

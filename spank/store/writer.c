@@ -26,7 +26,8 @@
 #define HAND_OVER_S 300 /* longer than any task takes */
 #define FLUSH_S     20
 #define WORDS_MAX   65536
-#define WRITER_FILE ".writer"        /* the lock of the outbox, and the site arguments by which it is drained */
+#define LOCK_FILE   ".writer"        /* of the outbox */
+#define NOTE_FILE   ".writer.words"  /* the site arguments by which it is to be drained */
 #define STALE_S     (24 * 3600)      /* nobody writes one file for so long */
 #define QUIET_S     120              /* a younger file may still have its own writer */
 #define MISSING_S   900              /* nodes that have not reported by then will not */
@@ -166,10 +167,8 @@ static void result_note(struct writer *writer, int result, const struct error *e
 {
 	if (result < 0 && writer->result < 0)
 		log_error("%s", error->text);
-	if (result < 0 && writer->result >= 0)
-		error_set(writer->error, result, "%s", error->text);
-	if (result < 0 ? writer->result >= 0 : writer->result == 0)
-		writer->result = result;
+	else if (result < 0 || writer->result == 0)
+		writer->result = error_set(writer->error, result, "%s", error->text);
 }
 
 /* Where the outbox has become read-only what was stored stays there, and would be stored again and again. */
@@ -262,85 +261,35 @@ static uint64_t round_play(struct writer *writer)
 	return next_ns;
 }
 
-/* Held while the lock is taken and the words are noted, so that no note is lost between the two, or read half written.
- */
-static void note_guard(int file, short how)
+/* Whether the outbox is to be drained by our site arguments: 0; 1: by others; -errno: that cannot be read. */
+static int note_read(const struct writer *writer)
 {
-	struct flock first = {.l_type = how, .l_whence = SEEK_SET, .l_len = 1};
-
-	while (fcntl(file, F_OFD_SETLKW, &first) && errno == EINTR)
-		;
-}
-
-/* Guarded until it is closed. */
-static int note_open(const struct writer *writer)
-{
-	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-	int file = openat(writer->spool.outbox, WRITER_FILE, flags, 0600);
-
-	if (file >= 0)
-		note_guard(file, F_WRLCK);
-	return file;
-}
-
-static void note_write(int file, const char *words)
-{
-	if (ftruncate(file, 0) || pwrite(file, words, strlen(words), 0) < 0)
-		log_error("the site arguments of the node's writer could not be noted: %s", strerror(errno));
-}
-
-static bool note_is_ours(const struct writer *writer)
-{
-	cleanup_free char *text = NULL;
+	cleanup_free char *words = NULL;
 	size_t length;
+	int result = files_read(writer->spool.outbox, NOTE_FILE, WORDS_MAX, &words, &length);
 
-	return files_read(writer->spool.outbox, WRITER_FILE, WORDS_MAX, &text, &length) ||
-	       strcmp(text, writer->config->words) == 0;
-}
-
-/* Whether the outbox is to be drained by our site arguments. */
-static bool drain_is_ours(const struct writer *writer)
-{
-	cleanup_close int guard = note_open(writer);
-
-	(void)guard; /* until the note is read */
-	return note_is_ours(writer);
+	return result ? result : strcmp(words, writer->config->words) != 0;
 }
 
 /*
- * That this process drains the outbox, by its site arguments, which are noted then. Where another does it by other
- * arguments, ours are noted all the same, where that is asked for: by which it takes nothing more. Returns a
- * descriptor; -EBUSY: another does it; -EALREADY: by the same arguments; another -errno: the file system has no locks.
+ * That this process drains the outbox. One that does it by other arguments takes no more once ours are noted, and is
+ * waited for. Returns a descriptor; -EBUSY: another does it, or will; another -errno: the file system has no locks.
  */
-static int lock_try(const struct writer *writer, bool notes)
-{
-	cleanup_close int lock = note_open(writer);
-
-	if (lock < 0)
-		return errno == EBUSY || errno == EALREADY ? -EIO : -errno;
-	if (flock(lock, LOCK_EX | LOCK_NB) == 0) {
-		note_write(lock, writer->config->words);
-		note_guard(lock, F_UNLCK);
-		return take_descriptor(&lock);
-	}
-	if (errno != EWOULDBLOCK)
-		return -errno;
-	if (notes && note_is_ours(writer))
-		return -EALREADY;
-	if (notes)
-		note_write(lock, writer->config->words);
-	return -EBUSY;
-}
-
-/* Waits for a writer of other arguments. Returns as lock_try. */
 static int lock_take(const struct writer *writer)
 {
+	const char *words = writer->config->words;
 	uint64_t deadline_ns = later_ns(HAND_OVER_S);
-	int lock = lock_try(writer, true);
+	bool was_noted = note_read(writer) == 0;
+	int lock, result = 0;
 
-	while (lock == -EBUSY && clock_monotonic_ns() < deadline_ns) {
+	if (!was_noted)
+		result = files_write(writer->spool.outbox, NOTE_FILE, 0600, words, strlen(words), false);
+	if (result)
+		log_error("the site arguments of the node's writer could not be noted: %s", strerror(-result));
+	lock = spool_lock(&writer->spool, writer->spool.outbox, LOCK_FILE);
+	while (lock == -EBUSY && !was_noted && clock_monotonic_ns() < deadline_ns) {
 		sleep_s(LOOK_S);
-		lock = lock_try(writer, false);
+		lock = spool_lock(&writer->spool, writer->spool.outbox, LOCK_FILE);
 	}
 	return lock;
 }
@@ -350,7 +299,7 @@ static int outbox_take(void *context, const char *key, const char *node)
 {
 	struct writer *writer = context;
 
-	if (strcmp(node, writer->node) != 0 || task_is_known(writer, key) || !drain_is_ours(writer))
+	if (strcmp(node, writer->node) != 0 || task_is_known(writer, key) || note_read(writer) > 0)
 		return 0;
 	return record_begin(writer, key);
 }
@@ -415,7 +364,7 @@ int writer_write(const struct writer_config *config, const char *key, const char
 
 static bool more_came(struct writer *writer)
 {
-	return !writer->starved && drain_is_ours(writer) && outbox_each(writer, outbox_look) > 0;
+	return !writer->starved && note_read(writer) <= 0 && outbox_each(writer, outbox_look) > 0;
 }
 
 int writer_drain(const struct writer_config *config, const char *node, struct error *error)
@@ -429,7 +378,7 @@ int writer_drain(const struct writer_config *config, const char *node, struct er
 	do {
 		int lock = lock_take(&writer);
 
-		if (lock == -EBUSY || lock == -EALREADY)
+		if (lock == -EBUSY)
 			break;
 		work(&writer, true);
 		if (lock >= 0) {
@@ -470,7 +419,8 @@ static void outbox_tidy(const struct writer *writer)
 	const struct dirent *entry;
 
 	while (entries && (entry = readdir(entries)))
-		if (files_is_temporary(entry->d_name) && outbox_age_s(writer, entry->d_name) > STALE_S)
+		if ((files_is_temporary(entry->d_name) || strstr(entry->d_name, NOTE_FILE ".")) &&
+		    outbox_age_s(writer, entry->d_name) > STALE_S)
 			unlinkat(writer->spool.outbox, entry->d_name, 0);
 }
 
