@@ -15,7 +15,6 @@
 #include <pwd.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #define TRIES    3
@@ -288,15 +287,6 @@ int spool_each(struct spool *spool, int directory, spool_visit visit, void *cont
 	return result ? result : -errno;
 }
 
-unsigned spool_random(void)
-{
-	unsigned number;
-
-	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-		number = (unsigned)getpid() * 2654435761u;
-	return number;
-}
-
 int spool_lock(const struct spool *spool, int directory, const char *name)
 {
 	cleanup_leave const struct spool *as_user = directory == spool->outbox ? NULL : spool_enter(spool);
@@ -312,19 +302,19 @@ int spool_slot_take(const struct spool *spool, unsigned wait_s)
 	uint64_t deadline_ns = clock_monotonic_ns() + wait_s * SECOND_NS;
 
 	for (;;) {
-		unsigned first = spool_random();
-		struct timespec pause = {.tv_nsec = 100000000 + first % 400000000};
+		uint64_t now_ns = clock_monotonic_ns(); /* whose last digits differ between those who ask */
+		struct timespec pause = {.tv_nsec = 100000000 + (long)(now_ns % 400000000)};
 
 		for (unsigned i = 0; i < SPOOL_SLOTS; i++) {
 			char name[16];
 			int slot;
 
-			snprintf(name, sizeof(name), ".slot.%u", (first % SPOOL_SLOTS + i) % SPOOL_SLOTS);
+			snprintf(name, sizeof(name), ".slot.%u", (unsigned)((now_ns + i) % SPOOL_SLOTS));
 			slot = spool_lock(spool, spool->shared >= 0 ? spool->shared : spool->outbox, name);
 			if (slot != -EBUSY)
 				return slot < 0 ? -ENOTSUP : slot;
 		}
-		if (clock_monotonic_ns() >= deadline_ns)
+		if (now_ns >= deadline_ns)
 			return -EBUSY;
 		nanosleep(&pause, NULL);
 	}

@@ -47,9 +47,6 @@ int spool_move(struct spool *spool, const char *key, const char *node, char ret_
 typedef int (*spool_visit)(void *context, const char *key, const char *node);
 int spool_each(struct spool *spool, int directory, spool_visit visit, void *context);
 
-/* So that not all that ends at once does the next thing at once. */
-unsigned spool_random(void);
-
 /* Takes the lock that is a file there, made where it is missing. Returns a descriptor, -EBUSY or another -errno. */
 int spool_lock(const struct spool *spool, int directory, const char *name);
 

@@ -102,12 +102,12 @@ static void round_end(struct writer *writer)
 	writer->broken = false;
 }
 
-/* Not all at once: the end of a large array is the end of many jobs. */
+/* Not all at once: the end of a large array is the end of many jobs. No two of them see one nanosecond. */
 static double first_delay_s(const struct writer_config *config)
 {
-	if (config->site->sink != SITE_SINK_SLURMDBD)
-		return 0;
-	return config->first_delay_s * (1 + 0.5 * spool_random() / UINT32_MAX);
+	double stretch = 1 + 0.5 * (double)(clock_monotonic_ns() % SECOND_NS) / SECOND_NS;
+
+	return config->site->sink == SITE_SINK_SLURMDBD ? config->first_delay_s * stretch : 0;
 }
 
 /*
@@ -294,21 +294,17 @@ static int lock_take(const struct writer *writer)
 	return lock;
 }
 
-/* A record that came after other site arguments were noted is not this writer's. */
-static int outbox_take(void *context, const char *key, const char *node)
-{
-	struct writer *writer = context;
-
-	if (strcmp(node, writer->node) != 0 || task_is_known(writer, key) || note_read(writer) > 0)
-		return 0;
-	return record_begin(writer, key);
-}
-
 static int outbox_look(void *context, const char *key, const char *node)
 {
 	const struct writer *writer = context;
 
 	return strcmp(node, writer->node) == 0 && !task_is_known(writer, key);
+}
+
+/* A record that came after other site arguments were noted is not this writer's. */
+static int outbox_take(void *context, const char *key, const char *node)
+{
+	return outbox_look(context, key, node) && note_read(context) <= 0 ? record_begin(context, key) : 0;
 }
 
 static int outbox_each(struct writer *writer, spool_visit visit)
