@@ -83,25 +83,18 @@ static int run_write(struct arguments *arguments)
 	return report(writer_write(&arguments->writer, arguments->operand, place.node, &error), &error);
 }
 
-static void finish_left(const struct arguments *arguments)
-{
-	node_record_finish_left(arguments->state_root ? arguments->state_root : STATE_ROOT, arguments->writer.outbox);
-}
-
 static int run_sweep(struct arguments *arguments)
 {
 	struct error error = {0};
 
-	finish_left(arguments);
+	node_record_finish_left(arguments->state_root ? arguments->state_root : STATE_ROOT, arguments->writer.outbox);
 	return report(writer_sweep(&arguments->writer, &error), &error);
 }
 
 static int run_move(struct arguments *arguments)
 {
-	struct error error = {0};
-
-	finish_left(arguments);
-	return report(writer_move(&arguments->writer, &error), &error);
+	arguments->writer.only_moves = true;
+	return run_sweep(arguments);
 }
 
 static int run_flush(struct arguments *arguments)
