@@ -70,13 +70,11 @@ void client_help(const struct site *site)
 	cleanup_free struct policy_set *set = load_policies(site, &error);
 	struct policy_support support;
 	struct cpu cpu;
-	char text[8192] = "";
 
 	cpu_probe(&cpu);
 	policy_probe(&cpu, site->grant, &support);
 	if (set)
-		options_help(set, site, &support, text, sizeof(text));
-	fputs(text, stdout);
+		options_help(set, site, &support, stdout);
 	fflush(stdout);
 	if (!set || error.text[0])
 		log_error("%s", set ? error.text : "no memory to read the policies");

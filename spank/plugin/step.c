@@ -115,7 +115,7 @@ static void make_plan(const struct site *site, struct step *step)
 	struct plan_facts facts = {
 	        .kind = step->job.kind,
 	        .policy = &step->decision.policy,
-	        .pin = step->decision.options.has_pin ? step->decision.options.pin : site->pin,
+	        .pin = step->decision.options.pin ? step->decision.options.pin : site->pin,
 	        .grant = site->grant,
 	        .user_bound = step->job.user_bound,
 	        .local_tasks = step->job.local_tasks,
