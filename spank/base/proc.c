@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "spank/base/cleanup.h"
+#include "spank/base/text.h"
 
 /* Fields, counted from 1. */
 #define FIELD_NAME  2
@@ -30,6 +31,13 @@ ssize_t proc_line_read(int directory, const char *path, char *line, size_t size)
 
 	line[strcspn(line, "\n")] = '\0';
 	return length;
+}
+
+bool proc_number_read(int directory, const char *path, uint64_t *ret_number)
+{
+	char line[32];
+
+	return proc_line_read(directory, path, line, sizeof(line)) > 0 && text_number(line, UINT64_MAX, ret_number);
 }
 
 /* The blank before a field; at: the end of the name. NULL: there are fewer. */

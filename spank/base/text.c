@@ -1,7 +1,9 @@
 #include "spank/base/text.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool text_add(char *buffer, size_t size, const char *format, ...)
@@ -29,4 +31,17 @@ int text_find(const char *list, char separator, const char *word)
 			return -1;
 		list = end + 1;
 	}
+}
+
+bool text_number(const char *text, uint64_t most, uint64_t *ret_number)
+{
+	unsigned long long number;
+	char *end;
+
+	errno = 0;
+	number = strtoull(text, &end, 10);
+	if (text[0] < '0' || text[0] > '9' || *end || errno || number > most)
+		return false;
+	*ret_number = number;
+	return true;
 }
