@@ -172,7 +172,7 @@ static void begin_job_state(const struct state_place *place, const struct step *
 {
 	struct error error = {""};
 
-	if (step->plan.measure && begin_job(place, step, &error) < 0)
+	if (begin_job(place, step, &error) < 0)
 		log_problem(&step->job, &error);
 }
 
@@ -198,8 +198,6 @@ static void begin_measuring(const struct state_place *place, struct step *step)
 	struct error error = {""};
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
-	if (!step->plan.measure)
-		return;
 	config.cores = count_cores(step, step->job.step_cores, cpus);
 	if (sampler_start(&config, &step->sampler, &error) < 0)
 		log_problem(&step->job, &error);
