@@ -329,32 +329,30 @@ static const struct policy *choose(const struct policy_set *set, const struct po
 const struct policy *policy_resolve(const struct policy_set *set, const char *asked,
                                     const struct policy_support *support, struct policy_use *ret_use)
 {
-	const struct policy *policy = policy_find(set, asked);
+	const struct policy *policy = policy_find(set, asked), *used = NULL;
 	const char *why = NULL;
 
 	if (!policy)
 		return NULL;
 	/* As many steps as there are policies: a circle of fallbacks ends too. */
-	for (size_t steps = 0; policy && steps < set->count; steps++) {
-		const struct policy *chosen = policy->choose_count ? choose(set, policy, support) : policy;
-		const char *reason = chosen ? lacking(chosen, support) : "nothing to choose from";
+	for (size_t steps = 0; policy && !used && steps < set->count; steps++) {
+		const char *lacks = lacking(policy, support);
 
-		if (chosen && !reason) {
-			policy = chosen;
-			break;
-		}
-		why = why ? why : reason;
+		if (policy->choose_count)
+			used = choose(set, policy, support);
+		else if (!lacks)
+			used = policy;
+		if (!used && !why)
+			why = lacks ? lacks : "nothing to choose from";
 		policy = policy_find(set, policy->fallback);
 	}
-	if (!policy || lacking(policy, support) || policy->choose_count) {
-		policy = policy_find(set, "profile");
-		if (!policy)
-			return NULL;
-	}
+	used = used ? used : policy_find(set, "profile");
+	if (!used)
+		return NULL;
 	snprintf(ret_use->asked, sizeof(ret_use->asked), "%s", asked);
-	snprintf(ret_use->used, sizeof(ret_use->used), "%s", policy->name);
+	snprintf(ret_use->used, sizeof(ret_use->used), "%s", used->name);
 	snprintf(ret_use->why, sizeof(ret_use->why), "%s", why ? why : "");
-	return policy;
+	return used;
 }
 
 static void flatten_rungs(uint32_t rungs, char *buffer, size_t size)

@@ -13,13 +13,10 @@
 /* "nap.json" -> "nap"; other names are not policies (the schema lies beside them as policy.schema.json). */
 static bool name_of_file(const char *file, char ret_name[POLICY_NAME_MAX])
 {
-	size_t length = strlen(file);
+	int end = 0;
 
-	if (length <= 5 || length - 5 >= POLICY_NAME_MAX || strcmp(file + length - 5, ".json") != 0 || file[0] == '.')
-		return false;
-	memcpy(ret_name, file, length - 5);
-	ret_name[length - 5] = '\0';
-	return strchr(ret_name, '.') == NULL;
+	_Static_assert(POLICY_NAME_MAX == 32, "the width below");
+	return sscanf(file, "%31[^.].json%n", ret_name, &end) == 1 && end > 0 && file[end] == '\0';
 }
 
 static void load_file(int directory, const char *path, const char *file, const char *name, struct policy_set *set,
@@ -50,15 +47,11 @@ static void load_directory(const char *path, const char *only, struct policy_set
 	char name[POLICY_NAME_MAX];
 	struct dirent *entry;
 
-	if (!directory && errno != ENOENT)
-		error_set(error, -errno, "the policies in '%s' are left out: %s", path, strerror(errno));
-	if (!directory)
-		return;
-	while ((errno = 0, entry = readdir(directory)))
+	while (directory && (errno = 0, entry = readdir(directory)))
 		if (name_of_file(entry->d_name, name) && (!only || strcmp(only, name) == 0) && !policy_find(set, name))
 			load_file(dirfd(directory), path, entry->d_name, name, set, error);
-	if (errno)
-		error_set(error, -errno, "policies in '%s' are left out: %s", path, strerror(errno));
+	if (errno && errno != ENOENT)
+		error_set(error, -errno, "the policies in '%s' are left out: %s", path, strerror(errno));
 }
 
 static int by_name(const void *left, const void *right)
