@@ -47,7 +47,6 @@ int decision_make(const struct site *site, const struct decision_sources *source
                   struct error *error)
 {
 	const char *const texts[] = {sources->option, sources->environment, sources->job, site->default_policy};
-	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
 	cleanup_free struct policy_set *set = NULL;
 	struct policy_support support;
 	const struct policy *policy;
@@ -59,7 +58,7 @@ int decision_make(const struct site *site, const struct decision_sources *source
 	set = calloc(1, sizeof(*set));
 	if (!set)
 		return error_set(error, -ENOMEM, "no memory for the policies");
-	policy_load(directories, 2, set, error);
+	policy_load(site->policies, MPIWAIT_POLICIES, NULL, set, error);
 	text = pick(texts, set, site, &decision.options, &by, error);
 	if (!text)
 		return 0;

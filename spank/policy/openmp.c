@@ -64,22 +64,14 @@ bool openmp_is_ours(const char *text, enum openmp_variable variable, const char 
 
 bool openmp_is_daemon(const char *program)
 {
-	static const char *const daemons[] = {"orted", "prted", "hydra_pmi_proxy", "hydra_bstrap_proxy"};
-
-	for (size_t i = 0; i < sizeof(daemons) / sizeof(daemons[0]); i++)
-		if (strcmp(daemons[i], basename(program)) == 0)
-			return true;
-	return false;
+	return text_find("orted prted hydra_pmi_proxy hydra_bstrap_proxy", ' ', basename(program)) >= 0;
 }
 
 uint64_t openmp_spins_of(uint64_t turns, uint64_t took_ns)
 {
 	uint64_t spins = took_ns > 0 ? turns * BOUND_NS / took_ns : SPINS_MOST, unit = 1;
 
-	if (spins > SPINS_MOST)
-		spins = SPINS_MOST;
-	if (spins < SPINS_MIN)
-		spins = SPINS_MIN;
+	spins = spins > SPINS_MOST ? SPINS_MOST : spins < SPINS_MIN ? SPINS_MIN : spins;
 	while (spins / unit >= 100)
 		unit *= 10;
 	return spins / unit * unit;

@@ -7,11 +7,10 @@
 
 static struct policy_set *shipped(void)
 {
-	const char *directories[] = {"", MPIWAIT_POLICIES};
 	struct policy_set *set = calloc(1, sizeof(*set));
 	struct error error = {""};
 
-	policy_load(directories, 2, set, &error);
+	policy_load("", MPIWAIT_POLICIES, NULL, set, &error);
 	CHECK(error.text[0] == '\0');
 	CHECK(set->count >= 6);
 	return set;

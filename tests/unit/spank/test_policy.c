@@ -274,11 +274,10 @@ static void settles_the_threads(void)
 
 int main(void)
 {
-	const char *directories[] = {"/nonexistent", MPIWAIT_POLICIES};
 	struct policy_set *set = calloc(1, sizeof(*set));
 	struct error error = {""};
 
-	policy_load(directories, 2, set, &error);
+	policy_load("/nonexistent", MPIWAIT_POLICIES, NULL, set, &error);
 	parses();
 	probes();
 	refuses();
