@@ -43,17 +43,15 @@ int files_directory(int parent, const char *name, mode_t mode)
 int files_directory_path(const char *path, mode_t mode)
 {
 	char prefix[PATH_MAX];
-	size_t length = strlen(path);
 
-	if (path[0] != '/' || length >= sizeof(prefix))
+	if (path[0] != '/' || strlen(path) >= sizeof(prefix))
 		return -EINVAL;
-	for (size_t i = 1; i < length; i++) {
-		if (path[i] != '/')
-			continue;
-		memcpy(prefix, path, i);
-		prefix[i] = '\0';
+	strcpy(prefix, path);
+	for (char *slash = strchr(prefix + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
 		if (mkdir(prefix, 0755) && errno != EEXIST)
 			return -errno;
+		*slash = '/';
 	}
 	return files_directory(AT_FDCWD, path, mode);
 }
