@@ -84,8 +84,7 @@ enum csv_place csv_place_look(const char *place, const struct csv_submission *su
 	char path[PATH_MAX];
 	int refused;
 
-	if (snprintf(path, sizeof(path), "%s", place) >= (int)sizeof(path))
-		return CSV_PLACE_GOOD; /* no option is that long */
+	snprintf(path, sizeof(path), "%s", place); /* no option is longer */
 	if (path[0] != '/' && !submission->starts_here)
 		return CSV_PLACE_GOOD; /* there is nothing here to look at */
 	refused = directory_refuses(path);

@@ -272,15 +272,15 @@ static void help_policy(const struct policy *policy, const struct policy_set *se
 static void help_key(const struct key *key, const struct policy_set *set, const struct site *site, FILE *file)
 {
 	const struct policy *nap = policy_find(set, "nap");
+	int said = key->offset == offsetof(struct options, pin)       ? (int)site->pin
+	           : key->offset == offsetof(struct options, threads) ? (int)site->threads
+	                                                              : 0;
+	const char *standard = said ? key->accepted : key->standard;
 	char accepted[KEY_ACCEPTED_MAX];
 
-	fprintf(file, "  %s (default: ", key_accepted(key, accepted));
-	if (key->offset == offsetof(struct options, pin) && site->pin == SITE_PIN_NONE)
-		fputs("none", file);
-	else if (key->offset == offsetof(struct options, threads) && site->threads)
-		fputs(site_threads_word(site->threads), file);
-	else
-		fputs(key->standard, file);
+	for (int word = key->first; word < said; word++)
+		standard = strchr(standard, '|') + 1;
+	fprintf(file, "  %s (default: %.*s", key_accepted(key, accepted), (int)strcspn(standard, "|"), standard);
 	if (key->offset == offsetof(struct options, slowdown_ppm) && nap)
 		fprintf(file, ", nap has %g",
 		        (double)(nap->slowdown_ppm ? nap->slowdown_ppm : nap->relative_ppm) / 1e4);

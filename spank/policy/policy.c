@@ -139,11 +139,12 @@ static int read_flag(const json_t *value, const struct entry *entry, void *field
 
 static int read_threads(const json_t *value, const struct entry *entry, void *field, struct error *error)
 {
-	enum site_threads threads = site_threads_find(json_is_string(value) ? json_string_value(value) : "");
+	const char *word = json_string_value(value);
+	int place = word ? text_find(SITE_THREADS_WORDS, '|', word) : -1;
 
-	if (threads == SITE_THREADS_UNSAID)
+	if (place < 0)
 		return error_set(error, -EINVAL, "'%s' is not one of " SITE_THREADS_WORDS, entry->name);
-	*(enum site_threads *)field = threads;
+	*(enum site_threads *)field = SITE_THREADS_KEEP + (unsigned)place;
 	return 0;
 }
 

@@ -70,18 +70,6 @@ int site_parse(int argument_count, char *const arguments[], struct site *ret_sit
 	return 0;
 }
 
-enum site_threads site_threads_find(const char *word)
-{
-	return (enum site_threads)(text_find(SITE_THREADS_WORDS, '|', word) + SITE_THREADS_KEEP);
-}
-
-const char *site_threads_word(enum site_threads value)
-{
-	static const char *const words[] = {"", "keep", "bounded", "passive"};
-
-	return words[value];
-}
-
 bool site_is_switched_off(const struct site *site)
 {
 	return strcmp(site->default_policy, "off") == 0 && strcmp(site->allow, "off") == 0;

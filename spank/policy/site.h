@@ -52,12 +52,6 @@ int site_parse(int argument_count, char *const arguments[], struct site *ret_sit
 #define SITE_PIN_WORDS     "cores|none"
 #define SITE_THREADS_WORDS "keep|bounded|passive"
 
-/* The value of one of these words; SITE_THREADS_UNSAID: it is none. */
-enum site_threads site_threads_find(const char *word);
-
-/* The other way round; "" where nothing was said. */
-const char *site_threads_word(enum site_threads threads);
-
 /* The kill switch, "default=off allow=off": every option stays valid, so that scripts do not break, and does nothing.
  */
 bool site_is_switched_off(const struct site *site);
