@@ -33,15 +33,12 @@ static const struct key arguments_known[] = {
         {"energy_tres", KEY_WORD, FIELD(energy_tres), "off|on"},
 };
 
-#define PROBLEMS_MAX   400
-#define ARGUMENT_COUNT (sizeof(arguments_known) / sizeof(arguments_known[0]))
-
+#define PROBLEMS_MAX 400
 /* What there was once, and what serves instead. */
-static const char *gone(const char *text)
-{
-	return strcmp(text, "grant=fd") == 0 ? "; fd is no more: grant=lease serves the same ranks, and mpirun's too"
-	                                     : "";
-}
+#define GONE         "grant=fd"
+#define GONE_INSTEAD "; fd is no more: grant=lease serves the same ranks, and mpirun's too"
+
+#define ARGUMENT_COUNT (sizeof(arguments_known) / sizeof(arguments_known[0]))
 
 /* Adds to problems what is wrong with it. */
 static void parse_one(const char *text, struct site *site, char problems[PROBLEMS_MAX])
@@ -54,7 +51,7 @@ static void parse_one(const char *text, struct site *site, char problems[PROBLEM
 		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (no such argument)", between, text);
 	else if (key_set(argument, text, site) < 0)
 		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (accepted: %s%s)", between, text,
-		         key_accepted(argument, accepted), gone(text));
+		         key_accepted(argument, accepted), strcmp(text, GONE) == 0 ? GONE_INSTEAD : "");
 }
 
 int site_parse(int argument_count, char *const arguments[], struct site *ret_site, struct error *error)
