@@ -27,7 +27,8 @@ const char *policy_rung_name(unsigned rung)
 	return rung < MPIWAIT_RUNG_COUNT ? rung_names[rung] : "unknown";
 }
 
-int policy_rung_find(const char *name)
+/* An index, or -1. */
+static int rung_find(const char *name)
 {
 	for (int i = 0; i < MPIWAIT_RUNG_COUNT; i++)
 		if (strcmp(rung_names[i], name) == 0)
@@ -105,7 +106,7 @@ static int read_rungs(const json_t *value, const struct entry *entry, void *fiel
 	json_array_foreach(value, i, item)
 	{
 		const char *name = json_string_value(item);
-		int rung = name ? policy_rung_find(name) : -1;
+		int rung = name ? rung_find(name) : -1;
 
 		if (rung < 0)
 			return error_set(error, -EINVAL,

@@ -90,9 +90,8 @@ const struct policy *policy_resolve(const struct policy_set *set, const char *as
 /* What a host with that processor, our build and the site's grant support. */
 void policy_probe(const struct cpu *cpu, enum site_grant grant, struct policy_support *ret_support);
 
-/* The name of a rung ("nap"), and the other way round: an index, or -1. */
+/* The name of a rung ("nap"). */
 const char *policy_rung_name(unsigned rung);
-int policy_rung_find(const char *name);
 
 /*
  * Writes the policy's part of the flat string: "v=1;rungs=pause+nap;spin_ns=...;...;shared=S;profile=P", and what the
