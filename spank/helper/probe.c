@@ -66,7 +66,6 @@ static json_t *energy_json(void)
 
 json_t *probe_json(const struct site *site)
 {
-	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
 	cleanup_free struct policy_set *set = calloc(1, sizeof(*set));
 	struct policy_support support;
 	struct state_place place;
@@ -77,7 +76,7 @@ json_t *probe_json(const struct site *site)
 		return NULL;
 	cpu_probe(&cpu);
 	policy_probe(&cpu, site->grant, &support);
-	policy_load(directories, 2, set, &left_out);
+	policy_load(site->policies, MPIWAIT_POLICIES, NULL, set, &left_out);
 	if (state_place_init(NULL, &place))
 		place.node[0] = '\0';
 	return json_pack("{s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:s,s:o}", "release", MPIWAIT_RELEASE, "node", place.node,

@@ -46,18 +46,10 @@ int processors_parse(const char *list, struct processors *ret_processors)
 
 bool processors_number(uint32_t cpu, const char *file, uint64_t *ret_number)
 {
-	char path[PATH_MAX], text[32], *end = NULL;
-	unsigned long long number;
+	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), CPU_DIRECTORY "/cpu%u/%s", cpu, file);
-	if (proc_line_read(AT_FDCWD, path, text, sizeof(text)) < 0 || text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	number = strtoull(text, &end, 10);
-	if (errno || *end)
-		return false;
-	*ret_number = number;
-	return true;
+	return proc_number_read(AT_FDCWD, path, ret_number);
 }
 
 int32_t processors_package(uint32_t cpu)

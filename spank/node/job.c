@@ -6,6 +6,7 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
+#include "spank/base/text.h"
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/cpufreq/restore.h"
 #include "spank/node/record.h"
@@ -15,13 +16,9 @@
 static uint32_t environment_number(const char *name, uint32_t missing)
 {
 	const char *text = getenv(name);
-	char *end = NULL;
-	unsigned long long number;
+	uint64_t number = missing;
 
-	if (!text || text[0] < '0' || text[0] > '9')
-		return missing;
-	number = strtoull(text, &end, 10);
-	return *end || number > UINT32_MAX ? missing : (uint32_t)number;
+	return text && text_number(text, UINT32_MAX, &number) ? (uint32_t)number : missing;
 }
 
 static const char *environment_text(const char *name, const char *other)

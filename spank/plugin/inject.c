@@ -74,23 +74,22 @@ static void clean_threads(spank_t spank)
 
 void inject_threads(spank_t spank, enum site_threads threads, uint64_t spins, const char *program)
 {
-	struct openmp_setting settings[OPENMP_VARIABLES];
-	char text[OPENMP_TEXT_MAX], value[2];
+	struct openmp_settings settings;
+	char value[2];
 	uint32_t set = 0;
-	size_t count;
 
 	if (openmp_is_daemon(program))
 		return;
 	for (unsigned i = 0; i < OPENMP_VARIABLES; i++)
 		if (spank_getenv(spank, openmp_name(i), value, sizeof(value)) != ESPANK_ENV_NOEXIST)
 			set |= 1u << i;
-	count = openmp_choose(threads, set, spins, settings);
-	openmp_print(settings, count, text);
+	openmp_choose(threads, set, spins, &settings);
 	/* The mark first: without it an inner step would take ours for the user's. */
-	if (count == 0 || spank_setenv(spank, OPENMP_VARIABLE, text, 1) != ESPANK_SUCCESS)
+	if (!settings.text[0] || spank_setenv(spank, OPENMP_VARIABLE, settings.text, 1) != ESPANK_SUCCESS)
 		return;
-	for (size_t i = 0; i < count; i++)
-		spank_setenv(spank, openmp_name(settings[i].variable), settings[i].value, 0);
+	for (unsigned i = 0; i < OPENMP_VARIABLES; i++)
+		if (settings.value[i][0])
+			spank_setenv(spank, openmp_name(i), settings.value[i], 0);
 }
 
 int inject_clean(spank_t spank, struct error *error)

@@ -115,7 +115,7 @@ static void make_plan(const struct site *site, struct step *step)
 	struct plan_facts facts = {
 	        .kind = step->job.kind,
 	        .policy = &step->decision.policy,
-	        .pin = step->decision.options.has_pin ? step->decision.options.pin : site->pin,
+	        .pin = step->decision.options.pin ? step->decision.options.pin : site->pin,
 	        .grant = site->grant,
 	        .user_bound = step->job.user_bound,
 	        .local_tasks = step->job.local_tasks,
@@ -172,7 +172,7 @@ static void begin_job_state(const struct state_place *place, const struct step *
 {
 	struct error error = {""};
 
-	if (step->plan.measure && begin_job(place, step, &error) < 0)
+	if (begin_job(place, step, &error) < 0)
 		log_problem(&step->job, &error);
 }
 
@@ -198,8 +198,6 @@ static void begin_measuring(const struct state_place *place, struct step *step)
 	struct error error = {""};
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
-	if (!step->plan.measure)
-		return;
 	config.cores = count_cores(step, step->job.step_cores, cpus);
 	if (sampler_start(&config, &step->sampler, &error) < 0)
 		log_problem(&step->job, &error);

@@ -69,7 +69,7 @@ def test_every_refusal_of_a_grant_is_explained() -> None:
 def test_every_argument_of_the_plugin_is_explained() -> None:
     """Nothing that is built prints the table of them, which has one place."""
     source = (ROOT / "spank/policy/site.c").read_text()
-    arguments = words(source, r'^\s+\{"([a-z_]+)", KIND_')
+    arguments = words(source, r'^\s+\{"([a-z_]+)", KEY_')
     assert not missing(arguments, rendered("spank-mpi-wait.8"))
     later = {"grant", "min_khz", "energy_tres"}
     snippet = (ROOT / "packaging" / "plugstack.d" / "mpi-wait.conf.in").read_text()
