@@ -189,8 +189,7 @@ static int target_restore(struct target *target, bool gives, int (*put_back)(con
 
 int restore_domain(struct restore *restore, uint32_t policy, const struct domain_change *change)
 {
-	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
-	cleanup_close int directory = cpus < 0 ? cpus : cpufreq_open_policy(cpus, policy);
+	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
 	struct target target = {restore, change, change->use.file, policy, directory, -1, ""};
 	char driver[CPUFREQ_TEXT_MAX];
 	int result = directory < 0 ? directory : cpufreq_read_text(directory, "scaling_driver", driver), second = 0;
