@@ -239,8 +239,7 @@ static const char *why_not(const struct allotment *allotment, unsigned cpu)
 /* A core counts as granted if all of its CPUs are. One that is not the step's does not count. */
 static void core_count(struct allotment *allotment, int32_t core)
 {
-	static const char *const modes[] = {[SITE_GRANT_LEASE] = "lease", [SITE_GRANT_FILE] = "file"};
-	struct record_grant one = {.refusal = {{.cores = 1}}};
+	struct record_grant one = {.mode = "any", .refusal = {{.cores = 1}}}; /* grant_to_json says which */
 	bool is_there = false;
 
 	for (unsigned i = 0; i < allotment->cpu_count && !one.refusal[0].why[0]; i++) {
@@ -251,7 +250,6 @@ static void core_count(struct allotment *allotment, int32_t core)
 	}
 	one.refusals = one.refusal[0].why[0] != '\0';
 	one.cores = !one.refusals;
-	snprintf(one.mode, sizeof(one.mode), "%s", modes[allotment->rules->domain.grant]);
 	if (is_there)
 		record_grant_add(&allotment->record, &one);
 }
