@@ -56,29 +56,9 @@ static uint64_t thread_ns(void)
 	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-static void futex_wake(const void *word, int operation, int most)
+static void futex_wake(const void *word, int most)
 {
-	syscall(SYS_futex, word, operation, most, NULL, NULL, 0);
-}
-
-static void futex_wait(const uint32_t *word, int operation, uint32_t value, uint64_t most_ns)
-{
-	const struct timespec most = clock_timespec(most_ns);
-
-	syscall(SYS_futex, word, operation, value, &most, NULL, 0);
-}
-
-/* Waits until the word has changed. Returns whether it has, in time. */
-static bool futex_await(const uint32_t *word, uint32_t value, uint64_t deadline_ns)
-{
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
-		uint64_t now_ns = clock_monotonic_ns();
-
-		if (now_ns >= deadline_ns)
-			return false;
-		futex_wait(word, FUTEX_WAIT_PRIVATE, value, deadline_ns - now_ns);
-	}
-	return true;
+	syscall(SYS_futex, word, FUTEX_WAKE, most, NULL, NULL, 0);
 }
 
 /* Of that many CPUs, from one on. */
@@ -148,7 +128,7 @@ static void board_reply(struct broker *broker, uint32_t cpu, uint64_t reply)
 	const char *word = (const char *)&broker->page->reply[cpu];
 
 	__atomic_store_n(&broker->page->reply[cpu], reply, __ATOMIC_RELEASE);
-	futex_wake(word + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0), FUTEX_WAKE, WAITERS);
+	futex_wake(word + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0), WAITERS);
 }
 
 /* What is no request costs the core its low frequency. */
@@ -211,7 +191,6 @@ static bool obey(struct broker *broker)
 		return true;
 	goes_on = broker->config.calls->obey(broker->config.context);
 	__atomic_store_n(&broker->obeyed, ordered, __ATOMIC_RELEASE);
-	futex_wake(&broker->obeyed, FUTEX_WAKE_PRIVATE, INT_MAX);
 	return goes_on;
 }
 
@@ -223,20 +202,16 @@ static void expire(struct broker *broker)
 		broker->expires_ns = broker->config.calls->expire(broker->config.context, now_ns);
 }
 
-static uint64_t least(uint64_t left, uint64_t right)
-{
-	return left < right ? left : right;
-}
-
-/* Until somebody rings, or there may be something to do. Who rings without end wakes us once in a millisecond. */
+/*
+ * Until somebody rings, or there may be something to do. While a core is low we look by ourselves, for a ring that was
+ * missed and for what expires. Who rings without end wakes us once in a millisecond.
+ */
 static void rest(struct broker *broker)
 {
-	uint64_t now_ns = clock_monotonic_ns(), most_ns = broker->waits ? MS_NS : IDLE_NS, pause_ns;
+	uint64_t idle_ns = broker->expires_ns == UINT64_MAX ? IDLE_NS : MPIWAIT_LEASE_LOOK_NS, pause_ns;
+	const struct timespec most = clock_timespec(broker->waits ? MS_NS : idle_ns);
 
-	if (broker->expires_ns != UINT64_MAX)
-		most_ns = least(most_ns,
-		                least(broker->expires_ns - least(broker->expires_ns, now_ns), MPIWAIT_LEASE_LOOK_NS));
-	futex_wait(&broker->page->bell, FUTEX_WAIT, 0, most_ns);
+	syscall(SYS_futex, &broker->page->bell, FUTEX_WAIT, 0, &most, NULL, 0);
 	ration_fill(&broker->rings, clock_monotonic_ns());
 	pause_ns = ration_wait_ns(&broker->rings);
 	if (pause_ns > 0)
@@ -255,7 +230,6 @@ static void *broker_main(void *argument)
 	}
 	__atomic_store_n(&broker->page->over, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&broker->ended, 1, __ATOMIC_RELEASE);
-	futex_wake(&broker->ended, FUTEX_WAKE_PRIVATE, INT_MAX);
 	return NULL;
 }
 
@@ -328,18 +302,27 @@ int broker_board(const struct broker *broker)
 	return broker->board;
 }
 
+/* Waits until the thread has counted up to a number, looking each tenth of a millisecond: what is ordered is soon done.
+ */
+static bool comes(const struct broker *broker, const uint32_t *counted, uint32_t number, uint64_t most_ns)
+{
+	const struct timespec pause = clock_timespec(MS_NS / 10);
+	uint64_t deadline_ns = clock_monotonic_ns() + most_ns;
+
+	while ((int32_t)(__atomic_load_n(counted, __ATOMIC_ACQUIRE) - number) < 0) {
+		if (clock_monotonic_ns() >= deadline_ns)
+			return false;
+		futex_wake(&broker->page->bell, INT_MAX); /* a ring may be missed */
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 bool broker_order(struct broker *broker, uint64_t most_ns)
 {
-	uint64_t deadline_ns = clock_monotonic_ns() + most_ns;
 	uint32_t ours = __atomic_add_fetch(&broker->ordered, 1, __ATOMIC_ACQ_REL);
-	uint32_t obeyed = __atomic_load_n(&broker->obeyed, __ATOMIC_ACQUIRE);
 
-	while ((int32_t)(obeyed - ours) < 0 && clock_monotonic_ns() < deadline_ns) {
-		futex_wake(&broker->page->bell, FUTEX_WAKE, INT_MAX);
-		futex_await(&broker->obeyed, obeyed, clock_monotonic_ns() + 2 * MS_NS); /* a ring may be missed */
-		obeyed = __atomic_load_n(&broker->obeyed, __ATOMIC_ACQUIRE);
-	}
-	return (int32_t)(obeyed - ours) >= 0;
+	return comes(broker, &broker->obeyed, ours, most_ns);
 }
 
 /* The plugin is unloaded soon: code that a thread is in must stay. */
@@ -357,7 +340,7 @@ bool broker_end(struct broker *broker, uint64_t most_ns)
 {
 	if (!broker)
 		return true;
-	if (!futex_await(&broker->ended, 0, clock_monotonic_ns() + most_ns)) {
+	if (!comes(broker, &broker->ended, 1, most_ns)) {
 		object_keep();
 		pthread_detach(broker->thread);
 		return false;
