@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "spank/base/cleanup.h"
@@ -22,7 +21,6 @@ enum ranks { RANKS_NONE, RANKS_ENDED, RANKS_ALIVE };
 void csv_files_init(struct csv_files *files, const char *place)
 {
 	memset(files, 0, sizeof(*files));
-	files->mounts = -1;
 	atomic_init(&files->outcome, CSV_NONE);
 	if (!place[0])
 		return;
@@ -81,26 +79,11 @@ static void failure_say(const struct csv_files *files, const struct job *job, in
 	          is_about_program(result) ? text : strerror(-result));
 }
 
-static bool is_our_namespace(int mounts)
-{
-	struct stat theirs, ours;
-
-	return fstat(mounts, &theirs) == 0 && stat("/proc/self/ns/mnt", &ours) == 0 && theirs.st_dev == ours.st_dev &&
-	       theirs.st_ino == ours.st_ino;
-}
-
-/* Entering a namespace, even one's own, leads out of a chroot in which slurmd may run: only a different one is used. */
-static int mounts_take(struct csv_files *files)
-{
-	if (files->mounts < 0)
-		files->mounts = view_take(files->view);
-	return files->mounts < 0 || is_our_namespace(files->mounts) ? -1 : files->mounts;
-}
-
 /* As the user, by a process of its own: see run_as_user.h. */
 static void write_all(struct csv_files *files, const struct job *job, int segment)
 {
 	const char *node = getenv("SLURMD_NODENAME");
+	cleanup_close int mounts = view_open(files->view);
 	char id[16], name[16];
 	char *words[] = {"mpi-wait-csv", id, name, (char *)node, (char *)files->place, NULL};
 	struct run_as_user export = {
@@ -111,7 +94,7 @@ static void write_all(struct csv_files *files, const struct job *job, int segmen
 	        .gid = job->gid,
 	        .groups = files->groups,
 	        .group_count = files->group_count,
-	        .mounts = mounts_take(files),
+	        .mounts = mounts,
 	        .directory = directory_of(files),
 	        .most_ns = MOST_NS,
 	        .closed = true,
@@ -149,8 +132,6 @@ void csv_files_step_ended(struct csv_files *files, const struct job *job, int se
 
 void csv_files_free(struct csv_files *files)
 {
-	if (files->mounts >= 0)
-		close(files->mounts);
 	view_end(files->view);
 	free(files->groups);
 }

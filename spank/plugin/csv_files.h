@@ -15,7 +15,6 @@
 struct csv_files {
 	const char *place;        /* csv=DIR as typed, borrowed; NULL: not asked for */
 	struct view *view;        /* of the tasks, NULL: none */
-	int mounts;               /* the tasks' mount namespace, -1: ours, or not taken from the view yet */
 	char directory[PATH_MAX]; /* the job's as slurmstepd sees it, "": not known */
 	gid_t *groups;            /* the user's supplementary groups */
 	size_t group_count;
