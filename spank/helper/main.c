@@ -40,6 +40,7 @@ struct arguments {
 	struct site site;
 	int site_count;
 	char **site_words;
+	struct error error; /* what went wrong, "" where a result says all */
 };
 
 static void log_to_syslog(enum log_level level, const char *line)
@@ -49,59 +50,69 @@ static void log_to_syslog(enum log_level level, const char *line)
 	syslog(priorities[level], "%s", line);
 }
 
-static int report(int result, const struct error *error)
+/* The exit status of a result, of which is said what went wrong. */
+static int report(const struct arguments *arguments, int result)
 {
 	if (result < 0)
-		log_error("%s", error->text[0] ? error->text : strerror(-result));
+		log_error("%s", arguments->error.text[0] ? arguments->error.text : strerror(-result));
 	if (result < 0)
 		return EXIT_FAILURE;
 	return result == WRITER_LEFT ? EXIT_LEFT : EXIT_SUCCESS;
 }
 
+/* Of a value that is taken; NULL: it could not be made. */
+static int print(const struct arguments *arguments, json_t *json)
+{
+	json_auto_t *taken = json;
+
+	if (!taken || json_dumpf(taken, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)))
+		return report(arguments, -EIO);
+	putchar('\n');
+	return EXIT_SUCCESS;
+}
+
+static int find_place(struct arguments *arguments, struct state_place *ret_place)
+{
+	int result = state_place_init(arguments->state_root, ret_place);
+
+	return result ? error_set(&arguments->error, result, "SLURMD_NODENAME is no node name") : 0;
+}
+
 static int run_drain(struct arguments *arguments)
 {
 	char words[SITE_WORDS_MAX] = "";
-	struct error error = {0};
 	struct state_place place;
+	int result = find_place(arguments, &place);
 
-	if (state_place_init(arguments->state_root, &place))
-		return report(-EINVAL, &(struct error){"SLURMD_NODENAME is no node name"});
 	for (int i = 0; i < arguments->site_count; i++)
 		if (strlen(words) + strlen(arguments->site_words[i]) + 2 < sizeof(words))
 			strcat(strcat(words, arguments->site_words[i]), " ");
 	arguments->writer.words = words;
-	return report(writer_drain(&arguments->writer, place.node, &error), &error);
+	if (!result)
+		result = writer_drain(&arguments->writer, place.node, &arguments->error);
+	return report(arguments, result);
 }
 
 static int run_write(struct arguments *arguments)
 {
-	struct error error = {0};
 	struct state_place place;
+	int result = find_place(arguments, &place);
 
-	if (state_place_init(arguments->state_root, &place))
-		return report(-EINVAL, &(struct error){"SLURMD_NODENAME is no node name"});
-	return report(writer_write(&arguments->writer, arguments->operand, place.node, &error), &error);
-}
-
-static void finish_left(const struct arguments *arguments)
-{
-	node_record_finish_left(arguments->state_root ? arguments->state_root : STATE_ROOT, arguments->writer.outbox);
+	if (!result)
+		result = writer_write(&arguments->writer, arguments->operand, place.node, &arguments->error);
+	return report(arguments, result);
 }
 
 static int run_sweep(struct arguments *arguments)
 {
-	struct error error = {0};
-
-	finish_left(arguments);
-	return report(writer_sweep(&arguments->writer, &error), &error);
+	node_record_finish_left(arguments->state_root, arguments->writer.outbox);
+	return report(arguments, writer_sweep(&arguments->writer, &arguments->error));
 }
 
 static int run_move(struct arguments *arguments)
 {
-	struct error error = {0};
-
-	finish_left(arguments);
-	return report(writer_move(&arguments->writer, &error), &error);
+	node_record_finish_left(arguments->state_root, arguments->writer.outbox);
+	return report(arguments, writer_move(&arguments->writer, &arguments->error));
 }
 
 static int run_flush(struct arguments *arguments)
@@ -133,9 +144,8 @@ static int run_epilog(struct arguments *arguments)
 
 static int run_restore(struct arguments *arguments)
 {
-	const char *root = arguments->state_root ? arguments->state_root : STATE_ROOT;
 	struct restore_count count = {0};
-	int result = restore_host(root, arguments->dry_run, &count);
+	int result = restore_host(arguments->state_root, arguments->dry_run, &count);
 
 	log_info("%u orphaned domains%s: %u settings %s, %u left alone, %u failed, %u refused; %u domains are in use",
 	         count.domains, arguments->dry_run ? " (nothing is changed)" : "", count.settings,
@@ -173,38 +183,25 @@ static int run_show(struct arguments *arguments)
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
 	cleanup_close int directory = -1;
-	json_auto_t *record = NULL;
 	struct state_place place;
-	struct error error = {0};
 	char *end;
 	unsigned long job_id = strtoul(arguments->operand, &end, 10);
-	int result;
+	int result = job ? state_place_init(arguments->state_root, &place) : -ENOMEM;
 
 	if (*end || job_id == 0 || job_id >= UINT32_MAX)
-		return report(-EINVAL, &(struct error){"JOBID is a number"});
-	result = job ? state_place_init(arguments->state_root, &place) : -ENOMEM;
+		return report(arguments, error_set(&arguments->error, -EINVAL, "JOBID is a number"));
 	if (!result)
 		result = state_job_read(&place, (uint32_t)job_id, job);
-	if (result) {
-		error_set(&error, result, "no state of job %lu on this node: %s", job_id, strerror(-result));
-		return report(result, &error);
-	}
+	if (result)
+		return report(arguments, error_set(&arguments->error, result, "no state of job %lu on this node: %s",
+		                                   job_id, strerror(-result)));
 	directory = state_open_job(&place, (uint32_t)job_id);
-	record = job_show(&place, directory, job);
-	if (!record || json_dumpf(record, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)))
-		return report(-EIO, &error);
-	putchar('\n');
-	return EXIT_SUCCESS;
+	return print(arguments, job_show(&place, directory, job));
 }
 
 static int run_probe(struct arguments *arguments)
 {
-	json_auto_t *json = probe_json(&arguments->site);
-
-	if (!json || json_dumpf(json, stdout, JSON_INDENT(2)))
-		return report(-EIO, &(struct error){""});
-	putchar('\n');
-	return EXIT_SUCCESS;
+	return print(arguments, probe_json(&arguments->site));
 }
 
 static const struct command {
@@ -262,40 +259,43 @@ static bool number_parse(const char *text, unsigned *ret_number)
 /* Takes one option off the front. Returns how many words it was, 0 for none or after "--", -EINVAL. */
 static int option_take(int count, char *words[], struct arguments *arguments)
 {
-	const char *value = count > 1 ? words[1] : NULL;
+	const struct {
+		const char *name;
+		bool *flag;
+		const char **text;
+		unsigned *seconds;
+	} options[] = {
+	        {"--", .flag = &arguments->options_ended},
+	        {"--partial", .flag = &arguments->writer.partial},
+	        {"--dry-run", .flag = &arguments->dry_run},
+	        {"--outbox", .text = &arguments->writer.outbox},
+	        {"--state", .text = &arguments->state_root},
+	        {"--first-delay", .seconds = &arguments->writer.first_delay_s},
+	        {"--collect", .seconds = &arguments->writer.collect_s},
+	};
 
 	if (arguments->options_ended || strncmp(words[0], "--", 2) != 0)
 		return 0;
-	if (strcmp(words[0], "--") == 0) {
-		arguments->options_ended = true;
-		return 1;
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		if (strcmp(words[0], options[i].name) != 0)
+			continue;
+		if (options[i].flag) {
+			*options[i].flag = true;
+			return 1;
+		}
+		if (count < 2 || (options[i].seconds && !number_parse(words[1], options[i].seconds)))
+			break;
+		if (options[i].text)
+			*options[i].text = words[1];
+		return 2;
 	}
-	if (strcmp(words[0], "--partial") == 0) {
-		arguments->writer.partial = true;
-		return 1;
-	}
-	if (strcmp(words[0], "--dry-run") == 0) {
-		arguments->dry_run = true;
-		return 1;
-	}
-	if (!value)
-		return -EINVAL;
-	if (strcmp(words[0], "--outbox") == 0)
-		arguments->writer.outbox = value;
-	else if (strcmp(words[0], "--state") == 0)
-		arguments->state_root = value;
-	else if (strcmp(words[0], "--first-delay") == 0)
-		return number_parse(value, &arguments->writer.first_delay_s) ? 2 : -EINVAL;
-	else if (strcmp(words[0], "--collect") == 0)
-		return number_parse(value, &arguments->writer.collect_s) ? 2 : -EINVAL;
-	else
-		return -EINVAL;
-	return 2;
+	return -EINVAL;
 }
 
-static int arguments_parse(const struct command *command, int count, char *words[], struct arguments *arguments,
-                           struct error *error)
+static int arguments_parse(const struct command *command, int count, char *words[], struct arguments *arguments)
 {
+	struct error *error = &arguments->error;
+
 	for (int taken; count > 0; count -= taken, words += taken) {
 		taken = option_take(count, words, arguments);
 		if (taken < 0)
@@ -324,9 +324,8 @@ static const struct command *command_find(const char *name)
 
 int main(int count, char *words[])
 {
-	struct arguments arguments = {.writer = WRITER_DEFAULTS};
+	struct arguments arguments = {.state_root = STATE_ROOT, .writer = WRITER_DEFAULTS};
 	const struct command *command;
-	struct error error = {0};
 
 	signal(SIGPIPE, SIG_IGN);
 	if (count == 2 && strcmp(words[1], "--version") == 0)
@@ -340,9 +339,9 @@ int main(int count, char *words[])
 		openlog("mpi-wait-node", LOG_PID, LOG_DAEMON);
 		log_set_sink(log_to_syslog);
 	}
-	if (!command || arguments_parse(command, count - 2, words + 2, &arguments, &error)) {
+	if (!command || arguments_parse(command, count - 2, words + 2, &arguments)) {
 		fprintf(stderr, "mpi-wait-node: %s; see mpi-wait-node --help\n",
-		        error.text[0] ? error.text : "no such command");
+		        command ? arguments.error.text : "no such command");
 		return EXIT_USAGE;
 	}
 	arguments.writer.site = &arguments.site;
