@@ -1,34 +1,31 @@
 /*
- * What a task finds in its environment: our library in front of LD_PRELOAD, and MPI_WAIT_CONFIG. Nothing else of ours,
- * and nothing that an outer step of ours left.
+ * What a task finds in its environment: our library in front of LD_PRELOAD, MPI_WAIT_CONFIG, and what its OpenMP
+ * runtime is told. Nothing else of ours, and nothing that an outer step of ours left.
  */
 #pragma once
 
 #include <slurm/spank.h>
+#include <stdbool.h>
 
 #include "spank/base/error.h"
-#include "spank/plugin/segment.h"
-#include "spank/policy/openmp.h"
+#include "spank/cpufreq/grant.h"
+#include "spank/plugin/job.h"
+#include "spank/policy/policy.h"
 
-/* Removes our entries from the task's LD_PRELOAD, MPI_WAIT_CONFIG, and what inject_threads set in an outer step and
- * nobody has changed since. Returns 0 or negative errno. */
-int inject_clean(spank_t spank, struct error *error);
-
-/*
- * Prepends library (see preload_path_name) to LD_PRELOAD and sets MPI_WAIT_CONFIG to flat, plus added (more fields of
- * it, or ""), plus where the segment is (descriptor -1: none), which is handed down. To be called in the task itself,
- * after inject_clean. Returns 0, with error set where the task has no segment, or negative errno with the environment
- * untouched or clean.
- */
-int inject_task(spank_t spank, const char *library, const char *flat, const char *added, const struct segment *segment,
-                struct error *error);
-
-/* Sets what the OpenMP runtime of this program is told (openmp.h), in the task itself and after inject_clean. */
-void inject_threads(spank_t spank, enum site_threads threads, uint64_t spins, const char *program);
+/* Made in slurmstepd, and used in each task. */
+struct injection {
+	char flat[POLICY_FLAT_MAX]; /* the policy's part of MPI_WAIT_CONFIG */
+	int library;                /* the open library, for tasks in containers; -1: none */
+	int segment;                /* -1: none */
+	struct grant *grant;        /* NULL: none */
+	bool near;                  /* tell which tasks of the step are on this node */
+	enum site_threads threads;  /* what OpenMP runtimes are told (openmp.h) */
+	uint64_t spins;             /* the bound in turns of GNU's loop */
+};
 
 /*
- * Copies an LD_PRELOAD value without the entries whose file name is library_name, and without those by descriptor
- * (preload_path.h), which mean nothing in a new task; other entries keep their order and separators become ':'.
- * ret_value has room for strlen(value) + 1 bytes. Pure.
+ * To be called in the task itself. Takes our library out of LD_PRELOAD, and away what an outer step of ours has set and
+ * nobody has changed since; then, where there is an injection, puts in what it says, and hands the segment down. error
+ * says what was left out: the segment, or all of it.
  */
-void inject_strip(const char *value, const char *library_name, char *ret_value);
+void inject_task(spank_t spank, const struct job *job, const struct injection *injection, struct error *error);

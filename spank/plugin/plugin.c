@@ -5,7 +5,7 @@
  *     init                 all                       -         register the option
  *     init_post_opt        srun, sbatch, salloc      the user  client: refuse, help, promote
  *     init_post_opt        slurmstepd                root      step: job, policy, topology, segment, grant, sampler
- *     user_init            slurmstepd, in the job's  the user  step: directory and groups, for csv=
+ *     user_init            slurmstepd, in the job's  the user  step: that directory, for csv=
  *                          directory
  *     task_init_privileged the task's child          root      with csv=: its mounts
  *     task_post_fork       slurmstepd, tasks block   root      bind, grant
@@ -120,10 +120,10 @@ int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **argument
 
 int slurm_spank_user_init(spank_t spank, int argument_count, char **arguments)
 {
+	(void)spank;
 	(void)argument_count;
 	(void)arguments;
-	if (current_step)
-		step_note_user(current_step, spank);
+	step_note_directory(current_step);
 	return ESPANK_SUCCESS;
 }
 
@@ -131,8 +131,7 @@ int slurm_spank_task_post_fork(spank_t spank, int argument_count, char **argumen
 {
 	(void)argument_count;
 	(void)arguments;
-	if (current_step)
-		step_bind_task(current_step, spank);
+	step_bind_task(current_step, spank);
 	return ESPANK_SUCCESS;
 }
 

@@ -18,23 +18,24 @@ int preload_path_open(const char *path)
 
 static bool is_runtime(const char *command)
 {
-	const char *slash = command ? strrchr(command, '/') : NULL;
+	const char *slash = strrchr(command, '/');
 
-	for (size_t i = 0; command && i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
 		if (strcmp(slash ? slash + 1 : command, runtimes[i]) == 0)
 			return true;
 	return false;
 }
 
-const char *preload_path_name(const char *path, int descriptor, const char *command, char *buffer, unsigned long size)
+const char *preload_path_name(const char *path, int descriptor, const char *command,
+                              char buffer[LIBRARY_BY_DESCRIPTOR_MAX])
 {
-	int kept, length;
+	int kept;
 
 	if (descriptor < 0 || (access(path, R_OK) == 0 && !is_runtime(command)))
 		return path;
 	kept = inherit_descriptor(descriptor, INHERIT_LIBRARY_FROM);
 	if (kept < 0)
 		return path;
-	length = snprintf(buffer, size, LIBRARY_BY_DESCRIPTOR "%d", kept);
-	return length > 0 && (unsigned long)length < size ? buffer : path;
+	snprintf(buffer, LIBRARY_BY_DESCRIPTOR_MAX, LIBRARY_BY_DESCRIPTOR "%d", kept);
+	return buffer;
 }

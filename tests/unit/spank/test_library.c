@@ -12,7 +12,7 @@
 #include "tests/lib/check.h"
 
 static char path[] = "/tmp/test-library-XXXXXX";
-static char buffer[64];
+static char buffer[LIBRARY_BY_DESCRIPTOR_MAX];
 static ino_t inode;
 
 static bool is_descriptor(const char *name)
@@ -30,19 +30,18 @@ static bool is_descriptor(const char *name)
 
 static void named_by_its_path(int library)
 {
-	static const char *const commands[] = {NULL,         "",      "./solver", "bash", "/usr/bin/apptainerx",
-	                                       "apptainer/", "podman"};
+	static const char *const commands[] = {"", "./solver", "bash", "/usr/bin/apptainerx", "apptainer/", "podman"};
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		CHECK(preload_path_name(path, library, commands[i], buffer, sizeof(buffer)) == path);
-	CHECK(preload_path_name(path, -1, "apptainer", buffer, sizeof(buffer)) == path);
+		CHECK(preload_path_name(path, library, commands[i], buffer) == path);
+	CHECK(preload_path_name(path, -1, "apptainer", buffer) == path);
 }
 
 static void named_by_a_descriptor(int library)
 {
-	CHECK(is_descriptor(preload_path_name(path, library, "apptainer", buffer, sizeof(buffer))));
-	CHECK(is_descriptor(preload_path_name(path, library, "/usr/bin/enroot", buffer, sizeof(buffer))));
-	CHECK(is_descriptor(preload_path_name(path, library, "/opt/x/ch-run", buffer, sizeof(buffer))));
+	CHECK(is_descriptor(preload_path_name(path, library, "apptainer", buffer)));
+	CHECK(is_descriptor(preload_path_name(path, library, "/usr/bin/enroot", buffer)));
+	CHECK(is_descriptor(preload_path_name(path, library, "/opt/x/ch-run", buffer)));
 }
 
 /* A user's soft limit stays as it was; a hard one that is too low leaves the path. */
@@ -51,11 +50,11 @@ static void named_under_a_low_limit(int library)
 	struct rlimit limit = {100, 300}, seen;
 
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	CHECK(is_descriptor(preload_path_name(path, library, "enroot", buffer, sizeof(buffer))));
+	CHECK(is_descriptor(preload_path_name(path, library, "enroot", buffer)));
 	CHECK(getrlimit(RLIMIT_NOFILE, &seen) == 0 && seen.rlim_cur == 100 && seen.rlim_max == 300);
 	limit.rlim_max = 100;
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	CHECK(preload_path_name(path, library, "enroot", buffer, sizeof(buffer)) == path);
+	CHECK(preload_path_name(path, library, "enroot", buffer) == path);
 }
 
 int main(void)
@@ -70,8 +69,8 @@ int main(void)
 	named_by_a_descriptor(library);
 	CHECK(preload_path_open("/proc/self/nonexistent") == -1);
 	unlink(path); /* as in another root */
-	CHECK(is_descriptor(preload_path_name(path, library, "./solver", buffer, sizeof(buffer))));
-	CHECK(preload_path_name(path, -1, "./solver", buffer, sizeof(buffer)) == path);
+	CHECK(is_descriptor(preload_path_name(path, library, "./solver", buffer)));
+	CHECK(preload_path_name(path, -1, "./solver", buffer) == path);
 	named_under_a_low_limit(library);
 	return CHECK_RESULT;
 }
