@@ -1,6 +1,7 @@
 #include "spank/plugin/inject.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 #include "preload/process/config.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
-#include "spank/plugin/preload_path.h"
 #include "spank/policy/openmp.h"
 
 #define PRELOAD      "LD_PRELOAD"
@@ -19,12 +19,14 @@
 #define SEGMENT_MAX  96
 #define NEAR_MAX     2048
 
-/* An entry by descriptor means nothing in a new task. */
+/* Those that close the descriptors which they did not open (podman, runc, shifter) get the path: a bind mount helps. */
+static const char *const runtimes[] = {"apptainer", "singularity", "enroot", "ch-run"};
+
 static bool is_ours(const char *entry, size_t length)
 {
 	const size_t name_length = strlen(LIBRARY_NAME);
 
-	if (strncmp(entry, LIBRARY_BY_DESCRIPTOR, strlen(LIBRARY_BY_DESCRIPTOR)) == 0)
+	if (strncmp(entry, INJECT_BY_DESCRIPTOR, strlen(INJECT_BY_DESCRIPTOR)) == 0)
 		return true;
 	return length >= name_length && strncmp(entry + length - name_length, LIBRARY_NAME, name_length) == 0 &&
 	       (length == name_length || entry[length - name_length - 1] == '/');
@@ -72,7 +74,7 @@ static int preload_clean(spank_t spank, char **ret_value)
 	int rc = preload_get(spank, ret_value);
 	char *value = *ret_value;
 
-	if (!value || (!strstr(value, LIBRARY_NAME) && !strstr(value, LIBRARY_BY_DESCRIPTOR)))
+	if (!value || (!strstr(value, LIBRARY_NAME) && !strstr(value, INJECT_BY_DESCRIPTOR)))
 		return rc;
 	preload_strip(value);
 	if (value[0])
@@ -181,6 +183,34 @@ static int config_set(spank_t spank, const struct job *job, const struct injecti
 	return spank_setenv(spank, MPIWAIT_CONFIG_VARIABLE, config, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
 }
 
+int inject_library_open(const char *path)
+{
+	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+}
+
+static bool is_runtime(const char *command)
+{
+	const char *slash = strrchr(command, '/');
+
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (strcmp(slash ? slash + 1 : command, runtimes[i]) == 0)
+			return true;
+	return false;
+}
+
+const char *inject_library_name(const char *path, int descriptor, const char *command, char buffer[INJECT_NAME_MAX])
+{
+	int kept;
+
+	if (descriptor < 0 || (access(path, R_OK) == 0 && !is_runtime(command)))
+		return path;
+	kept = inherit_descriptor(descriptor, INHERIT_LIBRARY_FROM);
+	if (kept < 0)
+		return path;
+	snprintf(buffer, INJECT_NAME_MAX, INJECT_BY_DESCRIPTOR "%d", kept);
+	return buffer;
+}
+
 static int preload_set(spank_t spank, const char *library, const char *others)
 {
 	cleanup_free char *value = NULL;
@@ -196,7 +226,7 @@ void inject_task(spank_t spank, const struct job *job, const struct injection *i
 {
 	cleanup_free char *others = NULL;
 	const char *library, *program = "";
-	char name[LIBRARY_BY_DESCRIPTOR_MAX], **words = NULL;
+	char name[INJECT_NAME_MAX], **words = NULL;
 	int count = 0, rc = preload_clean(spank, &others);
 
 	spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
@@ -207,7 +237,7 @@ void inject_task(spank_t spank, const struct job *job, const struct injection *i
 		return;
 	if (spank_get_item(spank, S_JOB_ARGV, &count, &words) == ESPANK_SUCCESS && count > 0)
 		program = words[0];
-	library = preload_path_name(MPIWAIT_LIBRARY, injection->library, program, name);
+	library = inject_library_name(MPIWAIT_LIBRARY, injection->library, program, name);
 	rc = config_set(spank, job, injection, error);
 	if (rc == 0)
 		rc = preload_set(spank, library, others);

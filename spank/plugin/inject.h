@@ -1,6 +1,9 @@
 /*
  * What a task finds in its environment: our library in front of LD_PRELOAD, MPI_WAIT_CONFIG, and what its OpenMP
  * runtime is told. Nothing else of ours, and nothing that an outer step of ours left.
+ *
+ * The library is named by its path, or, where the task's root directory is a container's or is about to be, by an open
+ * descriptor of it, which is as good there.
  */
 #pragma once
 
@@ -12,16 +15,31 @@
 #include "spank/plugin/job.h"
 #include "spank/policy/policy.h"
 
+/* What the entries by descriptor begin with. In a new task none but ours can mean anything. */
+#define INJECT_BY_DESCRIPTOR "/proc/self/fd/"
+#define INJECT_NAME_MAX      32
+
 /* Made in slurmstepd, and used in each task. */
 struct injection {
 	char flat[POLICY_FLAT_MAX]; /* the policy's part of MPI_WAIT_CONFIG */
-	int library;                /* the open library, for tasks in containers; -1: none */
+	int library;                /* inject_library_open */
 	int segment;                /* -1: none */
 	struct grant *grant;        /* NULL: none */
 	bool near;                  /* tell which tasks of the step are on this node */
 	enum site_threads threads;  /* what OpenMP runtimes are told (openmp.h) */
 	uint64_t spins;             /* the bound in turns of GNU's loop */
 };
+
+/* In slurmstepd, whose root is the host's: a descriptor of the library, close-on-exec; -1: there is none. */
+int inject_library_open(const char *path);
+
+/*
+ * In the task: returns what LD_PRELOAD is to name, path itself or buffer. It is the descriptor where path cannot be
+ * read from here, as in a container that another plugin has entered, and where command, the task's first word, is a
+ * container runtime that hands descriptors on. The descriptor that is named stays open in the task and in all that it
+ * starts.
+ */
+const char *inject_library_name(const char *path, int descriptor, const char *command, char buffer[INJECT_NAME_MAX]);
 
 /*
  * To be called in the task itself. Takes our library out of LD_PRELOAD, and away what an outer step of ours has set and

@@ -16,7 +16,6 @@
 #include "spank/plugin/csv_files.h"
 #include "spank/plugin/inject.h"
 #include "spank/plugin/job.h"
-#include "spank/plugin/preload_path.h"
 #include "spank/plugin/segment.h"
 #include "spank/policy/decision.h"
 #include "spank/policy/openmp.h"
@@ -129,7 +128,7 @@ static void make_injection(struct step *step, struct error *error)
 	if (!step->plan.inject)
 		return;
 	given->segment = segment_create(step->job.uid, step->job.gid, error);
-	given->library = preload_path_open(MPIWAIT_LIBRARY);
+	given->library = inject_library_open(MPIWAIT_LIBRARY);
 	given->near = is_profiled(step);
 	given->threads = step->plan.threads;
 	if (given->threads == SITE_THREADS_BOUNDED)
