@@ -31,10 +31,14 @@
 
 #define SITE_WORDS_MAX 32768
 
+#define NO_NODE "SLURMD_NODENAME is no node name"
+
 /* Of the command line, after the command's name. */
 struct arguments {
 	const char *operand; /* KEY or JOBID, NULL where the command takes none */
 	const char *state_root;
+	struct state_place place; /* zeros where place_result says why there is none */
+	int place_result;
 	bool options_ended; /* after "--", whatever a word looks like it is the site's */
 	bool dry_run;
 	struct writer_config writer;
@@ -72,36 +76,25 @@ static int print(const struct arguments *arguments, json_t *json)
 	return EXIT_SUCCESS;
 }
 
-static int find_place(struct arguments *arguments, struct state_place *ret_place)
-{
-	int result = state_place_init(arguments->state_root, ret_place);
-
-	return result ? error_set(&arguments->error, result, "SLURMD_NODENAME is no node name") : 0;
-}
-
 static int run_drain(struct arguments *arguments)
 {
 	char words[SITE_WORDS_MAX] = "";
-	struct state_place place;
-	int result = find_place(arguments, &place);
 
 	for (int i = 0; i < arguments->site_count; i++)
 		if (strlen(words) + strlen(arguments->site_words[i]) + 2 < sizeof(words))
 			strcat(strcat(words, arguments->site_words[i]), " ");
 	arguments->writer.words = words;
-	if (!result)
-		result = writer_drain(&arguments->writer, place.node, &arguments->error);
-	return report(arguments, result);
+	if (arguments->place_result)
+		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
+	return report(arguments, writer_drain(&arguments->writer, arguments->place.node, &arguments->error));
 }
 
 static int run_write(struct arguments *arguments)
 {
-	struct state_place place;
-	int result = find_place(arguments, &place);
-
-	if (!result)
-		result = writer_write(&arguments->writer, arguments->operand, place.node, &arguments->error);
-	return report(arguments, result);
+	if (arguments->place_result)
+		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
+	return report(arguments,
+	              writer_write(&arguments->writer, arguments->operand, arguments->place.node, &arguments->error));
 }
 
 static int run_sweep(struct arguments *arguments)
@@ -184,20 +177,19 @@ static int run_show(struct arguments *arguments)
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
 	cleanup_close int directory = -1;
-	struct state_place place;
 	char *end;
 	unsigned long job_id = strtoul(arguments->operand, &end, 10);
-	int result = job ? state_place_init(arguments->state_root, &place) : -ENOMEM;
+	int result = job ? arguments->place_result : -ENOMEM;
 
 	if (*end || job_id == 0 || job_id >= UINT32_MAX)
 		return report(arguments, error_set(&arguments->error, -EINVAL, "JOBID is a number"));
 	if (!result)
-		result = state_job_read(&place, (uint32_t)job_id, job);
+		result = state_job_read(&arguments->place, (uint32_t)job_id, job);
 	if (result)
 		return report(arguments, error_set(&arguments->error, result, "no state of job %lu on this node: %s",
 		                                   job_id, strerror(-result)));
-	directory = state_open_job(&place, (uint32_t)job_id);
-	return print(arguments, job_show(&place, directory, job));
+	directory = state_open_job(&arguments->place, (uint32_t)job_id);
+	return print(arguments, job_show(&arguments->place, directory, job));
 }
 
 static json_t *rungs_json(const struct policy_support *support)
@@ -226,34 +218,26 @@ static json_t *policies_json(const struct policy_set *set, const struct site *si
 	return policies;
 }
 
-static json_t *zones_json(const struct rapl *rapl)
+static json_t *energy_json(void)
 {
-	cleanup_free struct rapl_zone *zone = calloc(RAPL_ZONES_MAX, sizeof(*zone));
-	size_t count = zone ? rapl_read(rapl, zone) : 0;
+	static struct rapl_zone zone[RAPL_ZONES_MAX];
+	struct error error = {""};
+	struct rapl *rapl = NULL;
 	json_t *zones = json_array();
+	size_t count = 0;
 
+	if (getuid() != 0)
+		error_set(&error, 0, "not root");
+	else if (rapl_open(&rapl, &error) == 0)
+		count = rapl_read(rapl, zone);
+	rapl_close(rapl);
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(zones,
 		                      json_pack("{s:s,s:s,s:I,s:I,s:I}", "name", zone[i].name, "kind",
 		                                rapl_kind_name(zone[i].kind), "energy_uj",
 		                                (json_int_t)zone[i].energy_uj, "range_uj", (json_int_t)zone[i].range_uj,
 		                                "power_max_uw", (json_int_t)zone[i].power_max_uw));
-	return zones;
-}
-
-static json_t *energy_json(void)
-{
-	struct error error = {""};
-	struct rapl *rapl = NULL;
-	json_t *zones;
-
-	if (getuid() != 0)
-		return json_pack("{s:s,s:s,s:[]}", "source", rapl_source(), "why", "not root", "zones");
-	if (rapl_open(&rapl, &error))
-		return json_pack("{s:s,s:s,s:[]}", "source", rapl_source(), "why", error.text, "zones");
-	zones = zones_json(rapl);
-	rapl_close(rapl);
-	return json_pack("{s:s,s:s,s:o}", "source", rapl_source(), "why", "", "zones", zones);
+	return json_pack("{s:s,s:s,s:o}", "source", rapl_source(), "why", error.text, "zones", zones);
 }
 
 /*
@@ -263,31 +247,25 @@ static json_t *energy_json(void)
  * "energy": {"source", "why", "zones": [{"name", "kind", "energy_uj", "range_uj", "power_max_uw"}]}}.
  * Zones are only read by root.
  */
-static json_t *probe_json(const struct site *site)
+static int run_probe(struct arguments *arguments)
 {
+	const struct site *site = &arguments->site;
 	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
 	cleanup_free struct policy_set *set = calloc(1, sizeof(*set));
 	struct policy_support support;
-	struct state_place place;
 	struct error left_out = {""};
 	struct cpu cpu;
 
 	if (!set)
-		return NULL;
+		return report(arguments, -EIO);
 	cpu_probe(&cpu);
 	policy_probe(&cpu, site->grant, &support);
 	policy_load(directories, 2, set, &left_out);
-	if (state_place_init(NULL, &place))
-		place.node[0] = '\0';
-	return json_pack("{s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:s,s:o}", "release", MPIWAIT_RELEASE, "node", place.node,
-	                 "library", MPIWAIT_LIBRARY, "policies_directory", MPIWAIT_POLICIES, "tsc_khz",
-	                 (json_int_t)cpu.tsc_khz, "rungs", rungs_json(&support), "policies",
-	                 policies_json(set, site, &support), "left_out", left_out.text, "energy", energy_json());
-}
-
-static int run_probe(struct arguments *arguments)
-{
-	return print(arguments, probe_json(&arguments->site));
+	return print(arguments, json_pack("{s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:s,s:o}", "release", MPIWAIT_RELEASE, "node",
+	                                  arguments->place.node, "library", MPIWAIT_LIBRARY, "policies_directory",
+	                                  MPIWAIT_POLICIES, "tsc_khz", (json_int_t)cpu.tsc_khz, "rungs",
+	                                  rungs_json(&support), "policies", policies_json(set, site, &support),
+	                                  "left_out", left_out.text, "energy", energy_json()));
 }
 
 static const struct command {
@@ -431,5 +409,6 @@ int main(int count, char *words[])
 		return EXIT_USAGE;
 	}
 	arguments.writer.site = &arguments.site;
+	arguments.place_result = state_place_init(arguments.state_root, &arguments.place);
 	return command->run(&arguments);
 }
