@@ -14,7 +14,7 @@
 #include "spank/policy/openmp.h"
 
 #define PRELOAD      "LD_PRELOAD"
-#define PRELOAD_MAX  (1u << 20)
+#define PRELOAD_MAX  (1 << 20)
 #define LIBRARY_NAME "libmpiwait.so"
 #define SEGMENT_MAX  96
 #define NEAR_MAX     2048
@@ -50,37 +50,27 @@ static void preload_strip(char *value)
 	*end = '\0';
 }
 
-/* *ret_value is the caller's; NULL where the task has no LD_PRELOAD. */
-static int preload_get(spank_t spank, char **ret_value)
+/* Takes our library away. *ret_others, the caller's, is what else the task preloads, "" for nothing. */
+static int preload_clean(spank_t spank, char **ret_others)
 {
-	for (size_t size = 4096; size <= PRELOAD_MAX; size *= 16) {
-		cleanup_free char *value = malloc(size);
-		spank_err_t rc;
+	cleanup_free char *value = malloc(PRELOAD_MAX);
+	spank_err_t found;
 
-		if (!value)
-			return -ENOMEM;
-		rc = spank_getenv(spank, PRELOAD, value, (int)size);
-		if (rc == ESPANK_NOSPACE)
-			continue;
-		*ret_value = rc == ESPANK_SUCCESS ? take_pointer(value) : NULL;
-		return 0;
+	if (!value)
+		return -ENOMEM;
+	found = spank_getenv(spank, PRELOAD, value, PRELOAD_MAX);
+	if (found == ESPANK_NOSPACE)
+		return -E2BIG;
+	if (found != ESPANK_SUCCESS)
+		value[0] = '\0';
+	if (strstr(value, LIBRARY_NAME) || strstr(value, INJECT_BY_DESCRIPTOR)) {
+		preload_strip(value);
+		if (value[0])
+			spank_setenv(spank, PRELOAD, value, 1);
+		else
+			spank_unsetenv(spank, PRELOAD);
 	}
-	return -E2BIG;
-}
-
-/* *ret_value as above, and without what is ours. */
-static int preload_clean(spank_t spank, char **ret_value)
-{
-	int rc = preload_get(spank, ret_value);
-	char *value = *ret_value;
-
-	if (!value || (!strstr(value, LIBRARY_NAME) && !strstr(value, INJECT_BY_DESCRIPTOR)))
-		return rc;
-	preload_strip(value);
-	if (value[0])
-		spank_setenv(spank, PRELOAD, value, 1);
-	else
-		spank_unsetenv(spank, PRELOAD);
+	*ret_others = take_pointer(value);
 	return 0;
 }
 
@@ -215,7 +205,7 @@ static int preload_set(spank_t spank, const char *library, const char *others)
 {
 	cleanup_free char *value = NULL;
 
-	if (asprintf(&value, "%s%s%s", library, others && others[0] ? ":" : "", others ? others : "") < 0) {
+	if (asprintf(&value, "%s%s%s", library, others[0] ? ":" : "", others) < 0) {
 		value = NULL;
 		return -ENOMEM;
 	}

@@ -46,17 +46,6 @@ static void read_cores(spank_t spank, enum spank_item item, char ret_cores[JOB_C
 		strcpy(ret_cores, cores);
 }
 
-static void read_groups(spank_t spank, struct job *job)
-{
-	gid_t *groups = NULL;
-	int count = 0;
-
-	if (spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &groups, &count) != ESPANK_SUCCESS || !groups || count <= 0)
-		return;
-	job->groups = groups;
-	job->group_count = (size_t)count;
-}
-
 static bool has_variable(spank_t spank, const char *name, char value[VALUE_MAX])
 {
 	value[0] = '\0';
@@ -74,7 +63,7 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	    spank_get_item(spank, S_JOB_GID, &job.gid) != ESPANK_SUCCESS)
 		return error_set(error, -EINVAL, "Slurm does not say which job, step and user this is");
 	state_step_name(job.step_id, job.step_name);
-	read_groups(spank, &job);
+	spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &job.groups, &job.group_count);
 	job.array_job = job_number(spank, S_JOB_ARRAY_ID);
 	job.array_task = job.array_job ? job_number(spank, S_JOB_ARRAY_TASK_ID) : 0;
 	job.facts.kind = kind_of(job.step_id);

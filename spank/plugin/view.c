@@ -22,23 +22,16 @@ struct view {
 	int proc; /* the host's: what a child finds under that name may be a user's */
 };
 
-/* A message of one byte, and room for one descriptor. */
-struct message {
-	char byte;
-	struct iovec part;
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-	struct msghdr head;
+/* What goes with a message of one byte: one descriptor. */
+union control {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(sizeof(int))];
 };
 
-static struct cmsghdr *message_begin(struct message *message)
+static struct msghdr message_of(struct iovec *byte, union control *control)
 {
-	memset(message, 0, sizeof(*message));
-	message->part = (struct iovec){&message->byte, 1};
-	message->head.msg_iov = &message->part;
-	message->head.msg_iovlen = 1;
-	message->head.msg_control = message->control;
-	message->head.msg_controllen = sizeof(message->control);
-	return CMSG_FIRSTHDR(&message->head);
+	return (struct msghdr){
+	        .msg_iov = byte, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof(*control)};
 }
 
 struct view *view_prepare(void)
@@ -61,15 +54,15 @@ struct view *view_prepare(void)
 void view_show(struct view *view)
 {
 	cleanup_close int mounts = view ? openat(view->proc, "self/ns/mnt", O_RDONLY | O_CLOEXEC) : -1;
-	struct message message;
-	struct cmsghdr *control = message_begin(&message);
+	union control control = {.head = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+	struct iovec byte = {"", 1};
+	struct msghdr message = message_of(&byte, &control);
 
 	if (!view)
 		return;
-	*control = (struct cmsghdr){CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
-	memcpy(CMSG_DATA(control), &mounts, sizeof(int));
+	memcpy(CMSG_DATA(&control.head), &mounts, sizeof(int));
 	if (mounts >= 0)
-		sendmsg(view->to_stepd, &message.head, MSG_DONTWAIT | MSG_NOSIGNAL);
+		sendmsg(view->to_stepd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 	/* For every process that has an end: what a task sent when it is the user's could be anything. */
 	shutdown(view->to_stepd, SHUT_RDWR);
 }
@@ -87,13 +80,15 @@ void view_note_directory(struct view *view)
 /* The message stays: under contain_spank this is a child that ends at once. */
 static int mounts_look(const struct view *view)
 {
-	struct message message;
-	struct cmsghdr *control = message_begin(&message);
+	union control control = {.head = {.cmsg_len = 0}};
+	char received;
+	struct iovec byte = {&received, 1};
+	struct msghdr message = message_of(&byte, &control);
 	int mounts = -1;
 
-	if (recvmsg(view->from_child, &message.head, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1 &&
-	    message.head.msg_controllen >= CMSG_LEN(sizeof(int)) && control->cmsg_type == SCM_RIGHTS)
-		memcpy(&mounts, CMSG_DATA(control), sizeof(int));
+	if (recvmsg(view->from_child, &message, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) == 1 &&
+	    control.head.cmsg_len == CMSG_LEN(sizeof(int)) && control.head.cmsg_type == SCM_RIGHTS)
+		memcpy(&mounts, CMSG_DATA(&control.head), sizeof(int));
 	return mounts;
 }
 
