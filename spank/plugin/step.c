@@ -137,15 +137,17 @@ static void make_injection(struct step *step, struct error *error)
 		csv_files_begin(&step->csv, step->decision.options.csv);
 }
 
-static int begin_job(const struct step *step, struct error *error)
+static void begin_job(const struct step *step, struct error *error)
 {
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
 	const char *cluster = getenv("SLURM_CLUSTER_NAME");
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 	int length = -1;
 
-	if (!facts)
-		return error_set(error, -ENOMEM, "no memory for the node state");
+	if (!facts) {
+		error_set(error, -ENOMEM, "no memory for the node state");
+		return;
+	}
 	state_job_init(step->job.job_id, facts);
 	if (step->job.array_job) {
 		facts->array_job_id = step->job.array_job;
@@ -163,7 +165,7 @@ static int begin_job(const struct step *step, struct error *error)
 	/* The site's default is the whole job's, also where no prolog could say so. */
 	if (strcmp(step->decision.use.by, "site") == 0)
 		facts->policy = step->decision.use;
-	return state_job_begin(&step->place, facts, false, error);
+	state_job_begin(&step->place, facts, false, error);
 }
 
 /* Before the tasks are forked, which inherit a part of it; nothing is changed yet. */
@@ -230,12 +232,10 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	make_plan(site, step);
 	make_injection(step, &error);
 	log_problem(step, &error);
-	if (step->plan.measure)
-		begin_job(step, &error);
+	begin_job(step, &error);
 	log_problem(step, &error);
 	prepare_grant(site, step);
-	if (step->plan.measure)
-		begin_measuring(step, &error);
+	begin_measuring(step, &error);
 	log_problem(step, &error);
 	return take_pointer(step);
 }
