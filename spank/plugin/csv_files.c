@@ -23,12 +23,6 @@ void csv_files_begin(struct csv_files *files, const char *place)
 	files->view = view_prepare();
 }
 
-void csv_files_note_directory(struct csv_files *files)
-{
-	if (files->place && !getcwd(files->directory, sizeof(files->directory)))
-		files->directory[0] = '\0';
-}
-
 /*
  * A rank may outlive the task that started it. Its process is looked for by the number that it says: where that lies,
  * or is of a container's own numbering, the files come with the step's end.
@@ -47,23 +41,20 @@ static enum ranks ranks_look(int segment)
 }
 
 /* Of what happened to our program the text speaks; all else is about the user's directory. */
-static void failure_say(const struct csv_files *files, const struct job *job, const char *directory, int result,
-                        const char *text)
+static void failure_say(const struct csv_files *files, const struct job *job, int result, const char *text)
 {
 	bool relative = files->place[0] != '/';
 	bool about_program =
 	        result == -EPERM || result == -EINTR || result == -ETIMEDOUT || access(MPIWAIT_CSV, F_OK) < 0;
 
 	log_error("job %u step %s: no file of csv= was written in \"%s%s%s\": %s", job->job_id, job->step_name,
-	          relative ? directory : "", relative ? "/" : "", files->place,
+	          relative ? view_directory(files->view) : "", relative ? "/" : "", files->place,
 	          about_program ? text : strerror(-result));
 }
 
 /* As the user, by a process of its own: see run_as_user.h. */
 static void write_all(struct csv_files *files, const struct job *job, int segment)
 {
-	/* Where the job runs, as its first task sees it. */
-	const char *seen = view_directory(files->view), *directory = seen[0] ? seen : files->directory;
 	const char *node = getenv("SLURMD_NODENAME");
 	cleanup_close int mounts = view_open(files->view);
 	char id[16];
@@ -77,20 +68,20 @@ static void write_all(struct csv_files *files, const struct job *job, int segmen
 	        .groups = job->groups,
 	        .group_count = job->group_count,
 	        .mounts = mounts,
-	        .directory = directory,
+	        .directory = files->place[0] == '/' ? "/" : view_directory(files->view),
 	        .most_ns = MOST_NS,
 	        .closed = true,
 	};
 	struct error error = {""};
 	int result;
 
-	if (!directory[0] || !node)
+	if (!node)
 		return;
 	snprintf(id, sizeof(id), "%u", job->job_id);
 	result = run_as_user(&export, &error);
 	atomic_store(&files->outcome, csv_outcome_of(result));
 	if (result < 0)
-		failure_say(files, job, directory, result, error.text);
+		failure_say(files, job, result, error.text);
 }
 
 void csv_files_task_ended(struct csv_files *files, const struct job *job, int segment)

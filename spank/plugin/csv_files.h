@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <limits.h>
 #include <stdatomic.h>
 
 #include "spank/plugin/job.h"
@@ -13,18 +12,14 @@
 
 /* Zeros, until csv_files_begin. */
 struct csv_files {
-	const char *place;        /* csv=DIR as typed, borrowed; NULL: not asked for, or there is no segment */
-	struct view *view;        /* of the tasks, NULL: none */
-	char directory[PATH_MAX]; /* the job's as slurmstepd sees it, "": not known */
+	const char *place; /* csv=DIR as typed, borrowed; NULL: not asked for, or there is no segment */
+	struct view *view; /* of the tasks, NULL: none */
 	uint32_t tasks_ended;
 	atomic_int outcome; /* enum csv_outcome */
 };
 
 /* Before the tasks are forked. place is borrowed; the view is the caller's to end. */
 void csv_files_begin(struct csv_files *files, const char *place);
-
-/* While slurmstepd acts as the user, in the job's working directory: notes which that is. */
-void csv_files_note_directory(struct csv_files *files);
 
 /* A task of the node has ended: with the last one the files are written. Waits for ten seconds at most. */
 void csv_files_task_ended(struct csv_files *files, const struct job *job, int segment);

@@ -5,11 +5,9 @@
  *     init                 all                       -         register the option
  *     init_post_opt        srun, sbatch, salloc      the user  client: refuse, help, promote
  *     init_post_opt        slurmstepd                root      step: job, policy, topology, segment, grant, sampler
- *     user_init            slurmstepd, in the job's  the user  step: that directory, for csv=
- *                          directory
  *     task_init_privileged the task's child          root      with csv=: its mounts
  *     task_post_fork       slurmstepd, tasks block   root      bind, grant
- *     task_init            the task, before exec     the user  inject
+ *     task_init            the task, before exec     the user  inject; with csv=: its directory
  *     task_exit            slurmstepd                root      the task's part of the grant ends; the last one's: csv=
  *     exit                 slurmstepd, job runs      root      step: csv= if it is not written yet, sums, sampler
  *                                                              stopped, grant ended
@@ -115,12 +113,6 @@ int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **argument
 	default:
 		break;
 	}
-	return ESPANK_SUCCESS;
-}
-
-int slurm_spank_user_init(spank_t spank, int argument_count, char **arguments)
-{
-	step_note_directory(current_step);
 	return ESPANK_SUCCESS;
 }
 

@@ -240,12 +240,6 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	return take_pointer(step);
 }
 
-void step_note_directory(struct step *step)
-{
-	if (step)
-		csv_files_note_directory(&step->csv);
-}
-
 /*
  * Binds a task, blocked before its exec, to its part of the step's cores, unless it was bound already. The CPUs are
  * those that it may use now and the plan gives it: never more than Slurm gave.

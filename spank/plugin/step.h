@@ -19,14 +19,11 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 
 /* For the functions below, step may be NULL. */
 
-/* In slurmstepd while it acts as the user, in the job's working directory: notes which that is, for csv=. */
-void step_note_directory(struct step *step);
-
 /* In slurmstepd, for the task that spank speaks of, which is blocked before its exec: binds it if the plan says so,
  * and lets it have a say in its cores' frequency. */
 void step_bind_task(struct step *step, spank_t spank);
 
-/* In the task's child, still root, in its container: opens what only root may. */
+/* In the task's child, still root, in its container: shows slurmstepd its mounts, for csv=. */
 void step_open_for_task(struct step *step);
 
 /* In the task: cleans its environment of an outer step's entries, and puts ours in if the plan says so. */
