@@ -28,7 +28,7 @@ def test_the_first_child_s_namespace_and_directory_are_taken() -> None:
 def test_it_can_be_taken_more_than_once() -> None:
     """By a child that ends at once, under contain_spank, and then by slurmstepd."""
     seen = view(1)
-    assert seen["again"] == seen["taken"] == seen["children"][0]
+    assert seen["contained"] == seen["taken"] == seen["children"][0]
 
 
 def test_after_the_first_child_nothing_can_be_sent() -> None:
