@@ -124,12 +124,12 @@ static bool child_wait(pid_t child, uint64_t most_ns, int *ret_status)
 
 static int status_explain(const struct run_as_user *export, int status, struct error *error)
 {
-	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+	int code = WEXITSTATUS(status);
 
-	if (WIFEXITED(status) && code == 0)
-		return 0;
 	if (!WIFEXITED(status))
 		return error_set(error, -EINTR, "\"%s\" died of signal %d", export->program, WTERMSIG(status));
+	if (code == 0)
+		return 0;
 	if (code == NOT_DROPPED)
 		return error_set(error, -EPERM, "\"%s\" was not started: root's rights could not be dropped",
 		                 export->program);
