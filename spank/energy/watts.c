@@ -8,24 +8,24 @@
 #define NUMBERS_MAX (FIT_STATE_COUNT * FIT_STATE_COUNT)
 #define SUM_MAX     1e30
 
-struct fit_sums *watts_sums_of(struct watts *watts, int32_t id)
+struct watts_package *watts_package_of(struct watts *watts, int32_t id)
 {
 	for (uint32_t i = 0; i < watts->count; i++)
 		if (watts->package[i].id == id)
-			return &watts->package[i].sums;
-	if (watts->count == PACKAGES_MAX)
+			return &watts->package[i];
+	if (id < 0 || watts->count == PACKAGES_MAX)
 		return NULL;
 	watts->package[watts->count] = (struct watts_package){.id = id};
-	return &watts->package[watts->count++].sums;
+	return &watts->package[watts->count++];
 }
 
 void watts_merge(struct watts *watts, const struct watts *step)
 {
 	for (uint32_t i = 0; i < step->count; i++) {
-		struct fit_sums *sums = watts_sums_of(watts, step->package[i].id);
+		struct watts_package *package = watts_package_of(watts, step->package[i].id);
 
-		if (sums)
-			fit_merge(sums, &step->package[i].sums);
+		if (package)
+			fit_merge(&package->sums, &step->package[i].sums);
 	}
 }
 
