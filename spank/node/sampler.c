@@ -63,61 +63,48 @@ static json_t *wait_read(struct sampler *sampler)
 static void watts_update(struct sampler *sampler)
 {
 	json_decref(sampler->step.watts);
-	sampler->step.watts = NULL;
-	if (!sampler->feed)
-		return;
-	if (sampler->slots && sampler->step.has_energy)
+	if (sampler->slots)
 		watts_feed_add(sampler->feed, &sampler->step.to, sampler->slots);
 	sampler->step.watts = watts_to_json(watts_feed_sums(sampler->feed));
 }
 
-/* The accumulator goes on: other steps and jobs of the node need it. */
-static void tick_counted(struct sampler *sampler)
+/* Of a step that is merely counted, too: other steps and jobs of the node need the accumulator. */
+static void energy_read(struct sampler *sampler)
 {
+	struct state_step *step = &sampler->step;
 	struct error error = {0};
 
 	if (!sampler->rapl)
 		return;
-	if (energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &sampler->step.to, &error))
+	if (energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &step->to, &error)) {
 		complain(sampler, error.text);
-	else
-		sampler->step.has_energy = true;
-}
-
-static void tick_kept(struct sampler *sampler)
-{
-	struct state_step *step = &sampler->step;
-	struct error error = {0};
-	json_auto_t *wait = wait_read(sampler);
-	json_auto_t *grant =
-	        sampler->config.grant_read ? sampler->config.grant_read(sampler->config.grant_context) : NULL;
-	int result;
-
-	if (sampler->rapl &&
-	    energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &step->to, &error) == 0) {
-		if (!step->has_energy)
-			step->from = step->to;
-		step->has_energy = true;
-		watts_update(sampler);
-		power_add(&sampler->power, &step->to);
-		step->power = &sampler->power;
-	} else if (sampler->rapl) {
-		complain(sampler, error.text);
+		return;
 	}
-	if (sampler->config.csv)
-		step->csv = (enum csv_outcome)atomic_load(sampler->config.csv);
-	step->end_s = clock_wall_s();
-	result = state_step_write(sampler->job_directory, step, wait, grant);
-	if (result)
-		complain(sampler, strerror(-result));
+	if (!step->has_energy)
+		step->from = step->to;
+	step->has_energy = true;
+	if (sampler->feed)
+		watts_update(sampler);
+	power_add(&sampler->power, &step->to);
+	step->power = &sampler->power;
 }
 
 static void tick(struct sampler *sampler)
 {
+	const struct sampler_config *config = &sampler->config;
+	json_auto_t *wait = sampler->counted ? NULL : wait_read(sampler);
+	json_auto_t *grant = config->grant_read ? config->grant_read(config->grant_context) : NULL;
+	int result;
+
+	energy_read(sampler);
 	if (sampler->counted)
-		tick_counted(sampler);
-	else
-		tick_kept(sampler);
+		return;
+	if (config->csv)
+		sampler->step.csv = (enum csv_outcome)atomic_load(config->csv);
+	sampler->step.end_s = clock_wall_s();
+	result = state_step_write(sampler->job_directory, &sampler->step, wait, grant);
+	if (result)
+		complain(sampler, strerror(-result));
 }
 
 static uint64_t interval_ns(const struct sampler *sampler)
@@ -159,11 +146,9 @@ static void *sampler_main(void *argument)
 
 static void sampler_free(struct sampler *sampler)
 {
-	const int descriptors[] = {sampler->node_directory, sampler->job_directory, sampler->segment};
-
-	for (size_t i = 0; i < sizeof(descriptors) / sizeof(descriptors[0]); i++)
-		if (descriptors[i] >= 0)
-			close(descriptors[i]);
+	cleanup_close_descriptor(&sampler->node_directory);
+	cleanup_close_descriptor(&sampler->job_directory);
+	cleanup_close_descriptor(&sampler->segment);
 	rapl_close(sampler->rapl);
 	watts_feed_free(sampler->feed);
 	json_decref(sampler->step.watts);
