@@ -19,41 +19,40 @@
 static const char *const named[] = {"batch", "extern", "interactive"};
 
 #define NAMED_COUNT (sizeof(named) / sizeof(named[0]))
+#define PLACES      (NAMED_COUNT + STATE_STEPS_MAX)
 
-/* Which files there are, so that they are opened in order, and no others are. */
-struct found {
-	bool name[NAMED_COUNT];
-	bool step[STATE_STEPS_MAX];
-};
-
-/* Notes the file's step; one that is none of those is left out. */
-static void entry_note(const char *entry, struct found *found, struct node_steps *steps)
+/* The name of the step's file that is read at that place. */
+static void file_name(size_t place, char name[32])
 {
-	char *end;
-	unsigned long id = strtoul(entry, &end, 10);
-
-	for (size_t i = 0; i < NAMED_COUNT; i++) {
-		size_t length = strlen(named[i]);
-
-		if (strncmp(entry, named[i], length) == 0 && strcmp(entry + length, ".json") == 0) {
-			found->name[i] = true;
-			return;
-		}
-	}
-	if (end > entry && strcmp(end, ".json") == 0 && id < STATE_STEPS_MAX)
-		found->step[id] = true;
+	if (place < NAMED_COUNT)
+		snprintf(name, 32, "step.%s.json", named[place]);
 	else
-		steps->left_out++;
+		snprintf(name, 32, "step.%zu.json", place - NAMED_COUNT);
 }
 
-static void directory_look(int job_directory, struct found *found, struct node_steps *steps)
+/* Which files there are, so that they are opened in order, and no others are; one that is none of those is left out. */
+static void directory_look(int job_directory, bool found[PLACES], struct node_steps *steps)
 {
 	cleanup_closedir DIR *entries = files_entries(job_directory);
 	const struct dirent *entry;
 
-	while (entries && (entry = readdir(entries)))
-		if (strncmp(entry->d_name, "step.", 5) == 0)
-			entry_note(entry->d_name + 5, found, steps);
+	while (entries && (entry = readdir(entries))) {
+		size_t place = 0;
+		char name[32] = "";
+
+		if (strncmp(entry->d_name, "step.", 5) != 0)
+			continue;
+		while (place < NAMED_COUNT && strncmp(entry->d_name + 5, named[place], strlen(named[place])) != 0)
+			place++;
+		if (place == NAMED_COUNT)
+			place += strtoul(entry->d_name + 5, NULL, 10);
+		if (place < PLACES)
+			file_name(place, name);
+		if (strcmp(entry->d_name, name) == 0)
+			found[place] = true;
+		else
+			steps->left_out++;
+	}
 }
 
 /* What the step's file has that no later sum needs to know of. */
@@ -82,40 +81,15 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 	return json;
 }
 
-/* Makes room for so many bytes more and a NUL. */
-static bool text_reserve(struct node_steps *steps, size_t more)
-{
-	size_t room = steps->room ? steps->room : 4096;
-	char *bigger;
-
-	if (steps->length + more < steps->room)
-		return true;
-	while (room <= steps->length + more)
-		room *= 2;
-	bigger = memory_array(room, 1);
-	if (!bigger)
-		return false;
-	if (steps->length)
-		memcpy(bigger, steps->text, steps->length);
-	free(steps->text);
-	steps->text = bigger;
-	steps->room = room;
-	return true;
-}
-
 /* Adds a step if it is no longer than that. Returns its length, 0: it was not added. */
 static size_t text_add(struct node_steps *steps, const json_t *step, size_t most)
 {
 	cleanup_free char *text = memory_text(step, 0);
 	size_t length = text ? strlen(text) : 0;
 
-	if (length == 0 || length > most || steps->count >= STATE_STEPS_MAX || steps->length + length + 1 > TEXT_MAX ||
-	    !text_reserve(steps, length + 1))
+	if (length == 0 || length > most || steps->count >= STATE_STEPS_MAX || steps->length + length + 1 > TEXT_MAX)
 		return 0;
-	if (steps->count > 0)
-		steps->text[steps->length++] = ',';
-	memcpy(steps->text + steps->length, text, length + 1);
-	steps->length += length;
+	steps->length += (size_t)sprintf(steps->text + steps->length, "%s%s", steps->count > 0 ? "," : "", text);
 	steps->count++;
 	return length;
 }
@@ -169,16 +143,13 @@ static json_t *file_parse(int job_directory, const char *name, struct node_steps
 	return memory_json(text, length, JSON_REJECT_DUPLICATES);
 }
 
-static void file_take(int job_directory, const char *id, const struct energy_share *share, struct node_steps *steps)
+static void file_take(int job_directory, const char *name, const struct energy_share *share, struct node_steps *steps)
 {
-	json_auto_t *json = NULL, *record = NULL;
+	bool whole = steps->read < READ_WHOLE_MAX;
+	json_auto_t *json = file_parse(job_directory, name, steps), *record = NULL;
 	struct state_step step;
 	json_t *wait = NULL;
-	char name[32];
-	bool whole = steps->read < READ_WHOLE_MAX;
 
-	snprintf(name, sizeof(name), "step.%s.json", id);
-	json = file_parse(job_directory, name, steps);
 	if (!json || state_step_from_json(json, &step, &wait)) {
 		steps->left_out++;
 		return;
@@ -190,22 +161,20 @@ static void file_take(int job_directory, const char *id, const struct energy_sha
 
 void node_steps_read(int job_directory, const struct energy_share *share, struct node_steps *ret_steps)
 {
-	cleanup_free struct found *found = memory_array(1, sizeof(*found));
+	cleanup_free bool *found = memory_array(PLACES, sizeof(*found));
 
 	memset(ret_steps, 0, sizeof(*ret_steps));
-	if (!found)
+	ret_steps->text = memory_array(TEXT_MAX + 1, 1); /* a page of it is taken when it is written */
+	if (!found || !ret_steps->text)
 		return;
 	directory_look(job_directory, found, ret_steps);
 	ret_steps->left_out += state_steps_counted(job_directory);
-	for (size_t i = 0; i < NAMED_COUNT; i++)
-		if (found->name[i])
-			file_take(job_directory, named[i], share, ret_steps);
-	for (uint32_t step = 0; step < STATE_STEPS_MAX; step++) {
-		char id[16];
+	for (size_t place = 0; place < PLACES; place++) {
+		char name[32];
 
-		state_step_name(step, id);
-		if (found->step[step])
-			file_take(job_directory, id, share, ret_steps);
+		file_name(place, name);
+		if (found[place])
+			file_take(job_directory, name, share, ret_steps);
 	}
 }
 

@@ -16,9 +16,8 @@
 #define NODE_RANKS_MAX 65536 /* that are listed singly, over all steps */
 
 struct node_steps {
-	char *text; /* objects with commas between them, NULL: none */
+	char *text; /* objects with commas between them, NULL: no memory */
 	size_t length;
-	size_t room;
 	uint32_t count;
 	uint32_t summed;   /* of those, how many have lost details */
 	uint32_t left_out; /* how many are not there at all */
