@@ -229,6 +229,17 @@ int energy_update(int directory, const struct rapl *rapl, struct energy_memory *
 	return 0;
 }
 
+int energy_sample(int directory, struct energy_snapshot *ret_snapshot, struct error *error)
+{
+	struct rapl *rapl = NULL;
+	int result = rapl_open(&rapl, error);
+
+	if (!result)
+		result = energy_update(directory, rapl, NULL, ret_snapshot, error);
+	rapl_close(rapl);
+	return result;
+}
+
 static void window_add(struct energy_window *window, const struct energy_zone *start, const struct energy_zone *end)
 {
 	struct energy_window_zone *zone = &window->zone[window->zone_count++];

@@ -78,10 +78,13 @@ struct energy_memory {
 /*
  * Samples: reads the zones and brings <directory>/energy up to date under the lock <directory>/energy.lock. A file
  * that is absent, damaged or of another boot is begun anew, which counts as a gap. *ret_snapshot is the result.
- * memory: NULL for who samples once. Returns 0, -EBUSY (lock not had within two seconds), -ENODEV or -errno.
+ * memory: NULL, none. Returns 0, -EBUSY (lock not had within two seconds), -ENODEV or -errno.
  */
 int energy_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
                   struct energy_snapshot *ret_snapshot, struct error *error);
+
+/* The same by one who samples once, and opens the zones for that. */
+int energy_sample(int directory, struct energy_snapshot *ret_snapshot, struct error *error);
 
 /*
  * Pure: adds one sample to the accumulator, which is begun where zone_count is 0. elapsed is now_ns - at_ns; a zone of

@@ -76,8 +76,6 @@ static bool window_take(const struct state_place *place, struct state_job *job, 
 	cleanup_close int node = state_open_node(place);
 	struct energy_snapshot now;
 	struct error error = {0};
-	struct rapl *rapl = NULL;
-	bool taken;
 
 	if (!job->has_baseline && !job->energy_why[0])
 		strcpy(job->energy_why, "no sample at the job's begin");
@@ -85,9 +83,7 @@ static bool window_take(const struct state_place *place, struct state_job *job, 
 		return false;
 	if (node < 0)
 		error_set(&error, node, "the node's notes: %s", strerror(-node));
-	taken = node >= 0 && rapl_open(&rapl, &error) == 0 && energy_update(node, rapl, NULL, &now, &error) == 0;
-	rapl_close(rapl);
-	if (!taken) {
+	if (node < 0 || energy_sample(node, &now, &error)) {
 		snprintf(job->energy_why, sizeof(job->energy_why), "%.*s", STATE_WHY_MAX - 1, error.text);
 		return false;
 	}

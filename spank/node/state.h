@@ -4,7 +4,7 @@
  * job.json is written when the job begins here, step.<id>.json by every sampler tick, so that whoever is killed, the
  * epilog finds all but the last interval. However many steps a job has and whatever they claim, its directory stays
  * below 64 MB: a step's file has details up to 128 KiB for the first 256 step ids, and sums up to 4 KiB from then on;
- * from 4096 on there is one file, "steps", that says how many they were. Files are versioned; one that is damaged or of
+ * from 4096 on there is one file, as long as they are many. Files are versioned; one that is damaged or of
  * another version counts as absent. Nothing in them was chosen by a user but words that options.h has parsed and
  * numbers that slots.h has bounded.
  */

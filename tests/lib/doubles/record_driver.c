@@ -184,14 +184,10 @@ static int run_update(int count, char *words[])
 	struct state_place place = place_of(words[0]);
 	struct energy_snapshot snapshot;
 	struct error error = {0};
-	struct rapl *rapl = NULL;
 	cleanup_close int node = state_open_node(&place);
-	int result = rapl_open(&rapl, &error);
+	int result = energy_sample(node, &snapshot, &error);
 
 	(void)count;
-	if (!result)
-		result = energy_update(node, rapl, NULL, &snapshot, &error);
-	rapl_close(rapl);
 	return result ? show_result(result, &error) : show(energy_to_json(&snapshot));
 }
 
