@@ -29,8 +29,8 @@ struct rapl_zone {
 struct rapl;
 
 /*
- * Opens the zones' files, close-on-exec, so that no program that the process starts can read them (energy_uj is
- * root's alone: it leaks secrets). Open before other threads fork. Returns 0, -ENODEV ("no powercap zones") or -ENOMEM.
+ * Opens the zones' counters, close-on-exec, so that no program that the process starts can read them (energy_uj is
+ * root's alone: it leaks secrets). Returns 0, -ENODEV ("no powercap zones") or -ENOMEM.
  */
 int rapl_open(struct rapl **ret_rapl, struct error *error);
 void rapl_close(struct rapl *rapl);
