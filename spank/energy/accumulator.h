@@ -33,8 +33,8 @@ struct energy_zone {
 	enum rapl_kind kind;
 	uint32_t instance;
 	uint64_t counter_uj; /* the counter at the last sample */
-	uint64_t total_uj;   /* what it advanced since the accumulator began */
-	uint32_t gaps;       /* intervals that are missing from total_uj */
+	uint64_t used_uj;    /* what it advanced since the accumulator, or the window, began */
+	uint32_t gaps;       /* intervals that are missing from used_uj */
 	uint64_t still_ns;   /* for how long it has not advanced */
 	enum energy_problem problem;
 };
@@ -49,23 +49,14 @@ struct energy_snapshot {
 	struct energy_zone zone[RAPL_ZONES_MAX];
 };
 
-struct energy_window_zone {
-	char name[RAPL_NAME_MAX];
-	enum rapl_kind kind;
-	uint32_t instance;
-	uint64_t used_uj;
-	uint32_t gaps;
-	enum energy_problem problem; /* at its end */
-};
-
-/* The energy between two snapshots. */
+/* The energy between two snapshots; the zones as at its end. */
 struct energy_window {
 	char source[16];
 	bool has[RAPL_KIND_COUNT];
 	uint64_t kind_uj[RAPL_KIND_COUNT]; /* summed over instances */
 	uint32_t gaps;                     /* of the zone that has most */
 	uint32_t zone_count;
-	struct energy_window_zone zone[RAPL_ZONES_MAX];
+	struct energy_zone zone[RAPL_ZONES_MAX];
 };
 
 /* The file as this process has written it last: as long as it is that one, it need not be parsed. {0} at first. */

@@ -88,7 +88,7 @@ static bool package_joules(const struct energy_window *window, int32_t id, doubl
 	bool found = false;
 
 	for (uint32_t i = 0; i < window->zone_count; i++) {
-		const struct energy_window_zone *zone = &window->zone[i];
+		const struct energy_zone *zone = &window->zone[i];
 		int32_t number;
 
 		if (zone->kind != RAPL_PACKAGE || sscanf(zone->name, "package-%d", &number) != 1 || number != id)

@@ -86,7 +86,7 @@ static json_t *window_show(const struct energy_window *window, const struct ener
 	uint64_t own_uj = 0;
 
 	for (uint32_t i = 0; i < window->zone_count; i++) {
-		const struct energy_window_zone *zone = &window->zone[i];
+		const struct energy_zone *zone = &window->zone[i];
 		const char *why = energy_problem_name(zone->problem);
 		char name[64];
 
