@@ -6,12 +6,9 @@
  * where it is a terminal, else syslog (daemon); for "restore", whose callers read it, it always is.
  */
 #include "spank/base/cleanup.h"
-#include "spank/base/files.h"
 #include "spank/base/log.h"
-#include "spank/base/memory.h"
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/cpufreq/restore.h"
-#include "spank/energy/accumulator.h"
 #include "spank/helper/probe.h"
 #include "spank/node/job.h"
 #include "spank/node/record.h"
@@ -146,51 +143,19 @@ static int run_restore(struct arguments *arguments)
 	return arguments->dry_run && count.domains ? EXIT_LEFT : EXIT_SUCCESS;
 }
 
-/* The window until the newest step's sample: showing a job must not change anything. */
-static json_t *job_show(const struct state_place *place, int directory, struct state_job *job)
-{
-	json_auto_t *record = NULL, *json = NULL;
-	cleanup_steps struct node_steps steps = {.text = NULL};
-	cleanup_free char *text = NULL;
-	cleanup_close int node = state_open_node(place);
-	struct energy_snapshot latest;
-	struct energy_window window;
-	struct energy_share share;
-	bool has_window = false;
-
-	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
-	node_steps_read(directory, &share, &steps);
-	if (job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0)
-		has_window = energy_from_json(json, &latest) == 0;
-	if (has_window)
-		energy_between(&job->baseline, &latest, &window);
-	record = node_record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, &steps);
-	text = record ? node_record_print(record, &steps) : NULL;
-	return text ? memory_json(text, strlen(text), 0) : NULL;
-}
-
 static int run_show(struct arguments *arguments)
 {
-	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
-	cleanup_close int directory = -1;
 	json_auto_t *record = NULL;
 	struct state_place place;
 	struct error error = {0};
 	char *end;
 	unsigned long job_id = strtoul(arguments->operand, &end, 10);
-	int result;
 
 	if (*end || job_id == 0 || job_id >= UINT32_MAX)
 		return report(-EINVAL, &(struct error){"JOBID is a number"});
-	result = job ? state_place_init(arguments->state_root, &place) : -ENOMEM;
-	if (!result)
-		result = state_job_read(&place, (uint32_t)job_id, job);
-	if (result) {
-		error_set(&error, result, "no state of job %lu on this node: %s", job_id, strerror(-result));
-		return report(result, &error);
-	}
-	directory = state_open_job(&place, (uint32_t)job_id);
-	record = job_show(&place, directory, job);
+	if (state_place_init(arguments->state_root, &place))
+		return report(-EINVAL, &(struct error){"SLURMD_NODENAME is no node name"});
+	record = node_record_show(&place, (uint32_t)job_id, &error);
 	if (!record || json_dumpf(record, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)))
 		return report(-EIO, &error);
 	putchar('\n');
