@@ -26,8 +26,8 @@ struct sampler {
 	int job_directory;
 	int segment;
 	uint64_t begun_ns;
-	struct slots *slots;     /* of this tick, NULL: none */
-	struct watts_feed *feed; /* NULL: no ranks to be seen */
+	struct slots *slots; /* of this tick, NULL: none */
+	struct watts_feed feed;
 	bool complained;
 	bool counted; /* nothing is kept of this step but that it was there */
 	pthread_t thread;
@@ -64,8 +64,8 @@ static void watts_update(struct sampler *sampler)
 {
 	json_decref(sampler->step.watts);
 	if (sampler->slots)
-		watts_feed_add(sampler->feed, &sampler->step.to, sampler->slots);
-	sampler->step.watts = watts_to_json(watts_feed_sums(sampler->feed));
+		watts_feed_add(&sampler->feed, &sampler->step.to, sampler->slots);
+	sampler->step.watts = watts_to_json(&sampler->feed.sums);
 }
 
 /* Of a step that is merely counted, too: other steps and jobs of the node need the accumulator. */
@@ -83,7 +83,7 @@ static void energy_read(struct sampler *sampler)
 	if (!step->has_energy)
 		step->from = step->to;
 	step->has_energy = true;
-	if (sampler->feed)
+	if (sampler->segment >= 0)
 		watts_update(sampler);
 	power_add(&sampler->power, &step->to);
 	step->power = &sampler->power;
@@ -135,12 +135,9 @@ static void *sampler_main(void *argument)
 	struct sampler *sampler = argument;
 	uint64_t interval = interval_ns(sampler);
 
-	if (interval > SECOND_NS)
-		interval = SECOND_NS;
-	while (!wait_until(sampler, clock_monotonic_ns() + interval)) {
+	for (interval = interval < SECOND_NS ? interval : SECOND_NS;
+	     !wait_until(sampler, clock_monotonic_ns() + interval); interval = interval_ns(sampler))
 		tick(sampler);
-		interval = interval_ns(sampler);
-	}
 	return NULL;
 }
 
@@ -150,7 +147,6 @@ static void sampler_free(struct sampler *sampler)
 	cleanup_close_descriptor(&sampler->job_directory);
 	cleanup_close_descriptor(&sampler->segment);
 	rapl_close(sampler->rapl);
-	watts_feed_free(sampler->feed);
 	json_decref(sampler->step.watts);
 	free(sampler->slots);
 	pthread_cond_destroy(&sampler->changed);
@@ -161,7 +157,6 @@ static void sampler_free(struct sampler *sampler)
 static int sampler_open(struct sampler *sampler, struct error *error)
 {
 	const struct sampler_config *config = &sampler->config;
-	struct error no_zones = {0};
 	int result = 0;
 
 	sampler->node_directory = state_open_node(&config->place);
@@ -174,15 +169,12 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 		if (sampler->segment < 0)
 			return error_set(error, -errno, "stats segment: %s", strerror(errno));
 	}
-	if (rapl_open(&sampler->rapl, &no_zones))
-		sampler->rapl = NULL;
+	rapl_open(&sampler->rapl, NULL);
 	sampler->counted = state_step_kind(config->step_id) == STATE_STEP_COUNTED;
 	if (sampler->counted)
 		result = state_step_count(sampler->job_directory);
 	if (result)
 		return error_set(error, result, "the number of steps: %s", strerror(-result));
-	if (sampler->rapl && sampler->segment >= 0)
-		sampler->feed = watts_feed_new();
 	return 0;
 }
 
@@ -198,7 +190,6 @@ int sampler_start(const struct sampler_config *config, struct sampler **ret_samp
 	sampler->begun_ns = clock_monotonic_ns();
 	sampler->step.step_id = config->step_id;
 	sampler->step.policy = config->policy;
-	sampler->step.cores = config->cores;
 	sampler->step.start_s = clock_wall_s();
 	pthread_mutex_init(&sampler->mutex, NULL);
 	thread_condition_init(&sampler->changed);

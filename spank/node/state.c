@@ -277,10 +277,9 @@ uint32_t state_steps_counted(int job_directory)
 
 static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t *grant)
 {
-	json_t *json = json_pack("{s:i, s:I, s:o, s:I, s:f, s:f, s:O?, s:O?}", "v", FORMAT_VERSION, "id",
-	                         (json_int_t)step->step_id, "policy", record_policy_write(&step->policy), "cores",
-	                         (json_int_t)step->cores, "start_s", step->start_s, "end_s", step->end_s, "wait", wait,
-	                         "grant", grant);
+	json_t *json = json_pack("{s:i, s:I, s:o, s:f, s:f, s:O?, s:O?}", "v", FORMAT_VERSION, "id",
+	                         (json_int_t)step->step_id, "policy", record_policy_write(&step->policy), "start_s",
+	                         step->start_s, "end_s", step->end_s, "wait", wait, "grant", grant);
 
 	if (json && step->csv != CSV_NONE)
 		json_object_set_new(json, "csv", record_csv_write(step->csv));
@@ -340,7 +339,7 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t
 
 	if (!integer32_get(json, "v", &version) || version != FORMAT_VERSION ||
 	    !integer32_get(json, "id", &step.step_id) || !record_policy_read(json, &step.policy) ||
-	    !integer32_get(json, "cores", &step.cores) || !number_get(json, "start_s", SECONDS_MAX, &step.start_s) ||
+	    !number_get(json, "start_s", SECONDS_MAX, &step.start_s) ||
 	    !number_get(json, "end_s", SECONDS_MAX, &step.end_s))
 		return -EBADMSG;
 	step.has_energy = from && to && energy_from_json(from, &step.from) == 0 && energy_from_json(to, &step.to) == 0;

@@ -60,7 +60,6 @@ struct state_job {
 struct state_step {
 	uint32_t step_id;         /* Slurm's, with its numbers for batch, extern and interactive */
 	struct policy_use policy; /* asked "": none of its own */
-	uint32_t cores;
 	double start_s;
 	double end_s; /* of the last tick */
 	bool has_energy;

@@ -9,19 +9,6 @@
 #define RUNNING_MIN 0.95 /* of the interval, between Init and Finalize; the rest is that two clocks are read */
 #define WHOLE_MIN   0.05 /* seconds: a shorter interval is all granularity */
 
-struct seen {
-	struct slots_rank rank;
-	int32_t package; /* -1: not known */
-	bool usable;     /* neither stopped (scontrol suspend) nor doubtful */
-};
-
-struct watts_feed {
-	struct watts sums;
-	struct energy_snapshot last; /* without zones: there was none */
-	size_t count;
-	struct seen seen[MPIWAIT_SLOTS_MAX];
-};
-
 /* The ranks of one package in one interval. */
 struct interval {
 	bool occupied;
@@ -29,25 +16,10 @@ struct interval {
 	double rank_s[FIT_STATE_COUNT];
 };
 
-struct watts_feed *watts_feed_new(void)
-{
-	return calloc(1, sizeof(struct watts_feed));
-}
-
-void watts_feed_free(struct watts_feed *feed)
-{
-	free(feed);
-}
-
-const struct watts *watts_feed_sums(const struct watts_feed *feed)
-{
-	return &feed->sums;
-}
-
 /* The pid is the rank's claim: at worst the package of another process is taken for its own. */
-static struct seen look(const struct slots_rank *rank)
+static struct watts_rank look(const struct slots_rank *rank)
 {
-	struct seen seen = {.rank = *rank, .package = -1, .usable = !rank->doubtful};
+	struct watts_rank seen = {.rank = *rank, .package = -1, .usable = !rank->doubtful};
 	struct proc_stat stat;
 
 	if (proc_stat_of((pid_t)rank->pid, &stat))
@@ -63,7 +35,8 @@ static double advance_s(uint64_t before, uint64_t now, double most)
 	return now > before ? fmin((double)(now - before) / 1e9, most) : 0;
 }
 
-static void rank_add(struct interval *interval, const struct seen *before, const struct seen *now, double seconds)
+static void rank_add(struct interval *interval, const struct watts_rank *before, const struct watts_rank *now,
+                     double seconds)
 {
 	double running, waiting, asleep;
 
@@ -118,13 +91,13 @@ static void interval_end(const struct interval *interval, const struct energy_wi
 void watts_feed_add(struct watts_feed *feed, const struct energy_snapshot *now, const struct slots *slots)
 {
 	struct interval intervals[PACKAGES_MAX] = {{false}}; /* as the packages of the sums */
-	bool is_first = feed->last.zone_count == 0 || now->at_ns <= feed->last.at_ns;
-	double seconds = is_first ? 0 : (double)(now->at_ns - feed->last.at_ns) / 1e9;
+	bool is_first = feed->snapshot.zone_count == 0 || now->at_ns <= feed->snapshot.at_ns;
+	double seconds = is_first ? 0 : (double)(now->at_ns - feed->snapshot.at_ns) / 1e9;
 	struct energy_window window;
 	size_t before = feed->count;
 
 	for (feed->count = 0; feed->count < slots->count && feed->count < MPIWAIT_SLOTS_MAX; feed->count++) {
-		struct seen *last = &feed->seen[feed->count], seen = look(&slots->rank[feed->count]);
+		struct watts_rank *last = &feed->rank[feed->count], seen = look(&slots->rank[feed->count]);
 		struct watts_package *package = is_first ? NULL : watts_package_of(&feed->sums, seen.package);
 
 		if (package)
@@ -132,9 +105,9 @@ void watts_feed_add(struct watts_feed *feed, const struct energy_snapshot *now, 
 			         seconds);
 		*last = seen;
 	}
-	energy_between(&feed->last, now, &window);
+	energy_between(&feed->snapshot, now, &window);
 	for (uint32_t i = 0; i < feed->sums.count; i++)
 		if (intervals[i].occupied)
 			interval_end(&intervals[i], &window, seconds, &feed->sums.package[i]);
-	feed->last = *now;
+	feed->snapshot = *now;
 }

@@ -196,12 +196,8 @@ static void begin_measuring(const struct state_place *place, struct step *step)
 	        .csv = &step->csv.outcome,
 	};
 	struct error error = {""};
-	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
-	if (!step->plan.measure)
-		return;
-	config.cores = count_cores(step, step->job.step_cores, cpus);
-	if (sampler_start(&config, &step->sampler, &error) < 0)
+	if (step->plan.measure && sampler_start(&config, &step->sampler, &error) < 0)
 		log_problem(&step->job, &error);
 }
 

@@ -142,7 +142,7 @@ static uint64_t nanoseconds(const json_t *row, size_t index)
 static int run_watts(int count, char *words[])
 {
 	json_auto_t *samples = json_load_file(words[0], 0, NULL), *stored = NULL;
-	struct watts_feed *feed = watts_feed_new();
+	static struct watts_feed feed;
 	struct energy_snapshot snapshot = {0};
 	struct energy_share share;
 	struct watts read = {0}, job = {0};
@@ -167,10 +167,9 @@ static int run_watts(int count, char *words[])
 		        .asleep_ns = nanoseconds(item, 2),
 		        .span_ns = nanoseconds(item, 3),
 		};
-		watts_feed_add(feed, &snapshot, slots);
+		watts_feed_add(&feed, &snapshot, slots);
 	}
-	stored = watts_to_json(watts_feed_sums(feed));
-	watts_feed_free(feed);
+	stored = watts_to_json(&feed.sums);
 	if (watts_from_json(stored, &read))
 		return EXIT_FAILURE;
 	watts_merge(&job, &read);
