@@ -178,49 +178,45 @@ static void look_at(const struct neighbours *neighbours, hwloc_bitmap_t cpus)
 			process_add(&look, atoi(entry->d_name));
 }
 
-/* Returns how long it took. */
-static uint64_t look_again(struct neighbours *neighbours)
+void neighbours_look(struct neighbours *neighbours)
 {
-	uint64_t began_ns = clock_monotonic_ns();
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
 	if (cpus)
 		look_at(neighbours, cpus);
 	pthread_mutex_lock(&neighbours->mutex);
-	if (cpus)
-		hwloc_bitmap_copy(neighbours->cpus, cpus);
-	else
+	if (!cpus || hwloc_bitmap_copy(neighbours->cpus, cpus) < 0)
 		hwloc_bitmap_fill(neighbours->cpus);
 	pthread_mutex_unlock(&neighbours->mutex);
-	return clock_monotonic_ns() - began_ns;
 }
 
-/* With the mutex held. */
-static void pause_for(struct neighbours *neighbours, uint64_t pause_ns)
+/* Waits, with the mutex held, until a look is wanted and it is time for it, or the end. */
+static void wait_for_wish(struct neighbours *neighbours, uint64_t from_ns)
 {
-	const struct timespec until = clock_timespec(clock_monotonic_ns() + pause_ns);
+	const struct timespec from = clock_timespec(from_ns);
 
-	while (!neighbours->ends && pthread_cond_timedwait(&neighbours->asked, &neighbours->mutex, &until) == 0)
-		;
+	while (!neighbours->ends && clock_monotonic_ns() < from_ns)
+		pthread_cond_timedwait(&neighbours->asked, &neighbours->mutex, &from);
+	while (!neighbours->ends && !neighbours->wanted)
+		pthread_cond_wait(&neighbours->asked, &neighbours->mutex);
+	neighbours->wanted = false;
 }
 
 static void *watch(void *context)
 {
 	struct neighbours *neighbours = context;
+	uint64_t from_ns = 0;
 
 	pthread_mutex_lock(&neighbours->mutex);
-	while (!neighbours->ends) {
-		uint64_t pause_ns;
+	while (wait_for_wish(neighbours, from_ns), !neighbours->ends) {
+		uint64_t began_ns = clock_monotonic_ns(), pause_ns;
 
-		if (!neighbours->wanted) {
-			pthread_cond_wait(&neighbours->asked, &neighbours->mutex);
-			continue;
-		}
-		neighbours->wanted = false;
 		pthread_mutex_unlock(&neighbours->mutex);
-		pause_ns = look_again(neighbours) * LOOK_PART;
+		neighbours_look(neighbours);
 		pthread_mutex_lock(&neighbours->mutex);
-		pause_for(neighbours, pause_ns > LOOK_EVERY_NS ? pause_ns : LOOK_EVERY_NS);
+		from_ns = clock_monotonic_ns();
+		pause_ns = (from_ns - began_ns) * LOOK_PART;
+		from_ns += pause_ns > LOOK_EVERY_NS ? pause_ns : LOOK_EVERY_NS;
 	}
 	pthread_mutex_unlock(&neighbours->mutex);
 	return NULL;
@@ -246,11 +242,6 @@ int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct
 	}
 	*ret_neighbours = neighbours;
 	return 0;
-}
-
-void neighbours_look(struct neighbours *neighbours)
-{
-	look_again(neighbours);
 }
 
 bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
