@@ -325,7 +325,7 @@ static bool zone_from_json(const json_t *json, struct energy_zone *ret_zone)
 	name = json_string_value(value[0]);
 	kind = json_string_value(value[1]);
 	kind_index = kind ? rapl_kind_find(kind) : -1;
-	if (kind_index < 0 || !name || strlen(name) >= RAPL_NAME_MAX || !rapl_name_is_plain(name) ||
+	if (kind_index < 0 || !name || strlen(name) >= RAPL_NAME_MAX || !characters_ok(name, RAPL_NAME_LETTERS) ||
 	    !integer_of(value[2], INT32_MAX, &instance) || !integer_of(value[3], INT64_MAX, &ret_zone->counter_uj) ||
 	    !integer_of(value[4], INT64_MAX, &ret_zone->used_uj) || !integer_of(value[5], INT32_MAX, &gaps))
 		return false;

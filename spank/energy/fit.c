@@ -11,6 +11,8 @@
 #define INTERVAL_Z   2.394 /* normal quantile of 1 - 0.05 / 3 / 2 */
 #define DIFFERENCE_Z 3.090 /* of 1 - 0.001 */
 
+_Static_assert(sizeof(struct fit_sums) == FIT_NUMBERS * sizeof(double), "sums are doubles alone");
+
 /* The inverse of the normal matrix, and what follows from it; without those states that did not occur, it is zeros. */
 struct system {
 	int count; /* of states that occurred */
@@ -34,14 +36,11 @@ void fit_add(struct fit_sums *sums, double seconds, double joules, const double 
 
 void fit_merge(struct fit_sums *sums, const struct fit_sums *other)
 {
-	sums->samples += other->samples;
-	sums->yy += other->yy;
-	for (int i = 0; i < N; i++) {
-		sums->rank_s[i] += other->rank_s[i];
-		sums->xy[i] += other->xy[i];
-		for (int j = 0; j < N; j++)
-			sums->xx[i][j] += other->xx[i][j];
-	}
+	double *sum = (double *)sums;
+	const double *more = (const double *)other;
+
+	for (int i = 0; i < FIT_NUMBERS; i++)
+		sum[i] += more[i];
 }
 
 /* Student's t quantile from the normal one, by Cornish and Fisher; with ten degrees of freedom good to 0.1 %. */

@@ -36,16 +36,6 @@ int rapl_kind_find(const char *name)
 	return -1;
 }
 
-bool rapl_name_is_plain(const char *name)
-{
-	size_t length = strlen(name);
-
-	for (size_t i = 0; i < length; i++)
-		if (name[i] < ' ' || name[i] > '~' || name[i] == '"' || name[i] == '\\')
-			return false;
-	return length > 0;
-}
-
 const char *rapl_source(void)
 {
 	return access("/sys/class/powercap/SIMULATED", F_OK) == 0 ? "simulated" : "rapl";
@@ -88,7 +78,7 @@ static void zone_open(struct rapl *rapl, uint32_t instance, const uint32_t ids[]
 		return;
 	zone.kind = (enum rapl_kind)kind;
 	zone.power_max_uw = power_max(ids, depth);
-	if (!rapl_name_is_plain(zone.name))
+	if (!characters_ok(zone.name, RAPL_NAME_LETTERS))
 		strcpy(zone.name, kind_names[kind]);
 	rapl->zone[rapl->count++] = zone;
 }
