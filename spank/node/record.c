@@ -219,38 +219,28 @@ static void steps_free(struct steps *steps)
 	memset(steps, 0, sizeof(*steps));
 }
 
-static json_t *record_build(const struct state_job *job, const char *name, double end_s,
+static json_t *id_print(uint32_t id)
+{
+	return id == STATE_NONE ? json_null() : json_integer((json_int_t)id);
+}
+
+/* But for its steps. energy NULL: none, and the job says why. */
+static json_t *record_build(const struct state_job *job, const char *node, double end_s,
                             const struct energy_window *energy, const struct energy_share *share,
                             const struct steps *steps)
 {
-	struct record_node node = {
-	        .job_id = job->job_id,
-	        .array_job_id = job->array_job_id,
-	        .array_task_id = job->array_task_id,
-	        .het_job_id = job->het_job_id,
-	        .het_offset = job->het_offset,
-	        .restart_count = job->restart_count,
-	        .run = {.known = job->restart_known, .timeless = job->too_late},
-	        .uid = job->uid,
-	        .gid = job->gid,
-	        .nodes = job->nodes,
-	        .policy = job->policy,
-	        .start_s = job->start_s,
-	        .end_s = end_s,
-	        .cores = job->cores,
-	        .cores_total = job->cores_total,
-	        .steps_left_out = steps->left_out,
-	        .steps_summed = steps->summed,
-	};
-	json_t *json;
-
-	snprintf(node.node, sizeof(node.node), "%s", name);
-	memcpy(node.cluster, job->cluster, sizeof(node.cluster));
-	snprintf(node.energy_why, sizeof(node.energy_why), "%s", energy ? "" : job->energy_why);
-	json = record_node_write(&node);
-	if (json)
-		json_object_set_new(json, "energy", energy ? record_energy_write(energy, share) : json_null());
-	return json;
+	return json_pack(
+	        "{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:f, s:f, "
+	        "s:I, s:I, s:s, s:I, s:I, s:o}",
+	        "v", 1, "kind", "node", "node", node, "cluster", job->cluster, "job_id", (json_int_t)job->job_id,
+	        "array_job_id", id_print(job->array_job_id), "array_task_id", id_print(job->array_task_id),
+	        "het_job_id", id_print(job->het_job_id), "het_offset", id_print(job->het_offset), "restart_count",
+	        (json_int_t)job->restart_count, "uid", (json_int_t)job->uid, "gid", (json_int_t)job->gid, "nodes",
+	        job->nodes, "restart_known", (int)job->restart_known, "timeless", (int)job->too_late, "policy",
+	        record_policy_write(&job->policy), "start_s", job->start_s, "end_s", end_s, "cores",
+	        (json_int_t)job->cores, "cores_total", (json_int_t)job->cores_total, "energy_why",
+	        energy ? "" : job->energy_why, "steps_left_out", (json_int_t)steps->left_out, "steps_summed",
+	        (json_int_t)steps->summed, "energy", energy ? record_energy_write(energy, share) : json_null());
 }
 
 static json_t *throttle_now(const struct state_job *job)
@@ -422,27 +412,26 @@ int node_record_finish(const struct node_record_end *end, struct error *error)
 {
 	cleanup_close int directory = state_open_job(&end->place, end->job_id);
 	char key[OUTBOX_KEY_MAX];
-	int result = 0;
+	int result;
 
 	if (directory == -ENOENT)
 		return 0;
 	if (directory < 0)
 		return error_set(error, directory, "state of job %u: %s", end->job_id, strerror(-directory));
-	if (end->keep)
-		result = record_put(end, directory, key, error);
+	result = record_put(end, directory, key, error);
 	if (result < 0) {
 		mark(directory);
 		return result;
 	}
 	state_job_remove(&end->place, end->job_id);
-	if (end->keep && end->helper && result != RECORD_NOT_WANTED)
+	if (end->helper && result != RECORD_NOT_WANTED)
 		return outbox_writer_start(end->helper, end->argument_count, end->arguments, error);
 	return 0;
 }
 
 static void left_finish(const struct state_place *place, int node, const char *name, const char *outbox)
 {
-	struct node_record_end end = {.place = *place, .keep = true, .outbox = outbox};
+	struct node_record_end end = {.place = *place, .outbox = outbox};
 	cleanup_close int directory = -1;
 	struct error error = {0};
 

@@ -17,7 +17,6 @@
 struct node_record_end {
 	struct state_place place;
 	uint32_t job_id;
-	bool keep;          /* false: no record is wanted, only the state is removed */
 	const char *outbox; /* NULL: OUTBOX_DIRECTORY */
 	const char *helper; /* path of mpi-wait-node; NULL: no writer is started (the sweep will find the record) */
 	int argument_count; /* the site's arguments, handed on to the writer */

@@ -269,7 +269,6 @@ static int run_finish(int count, char *words[])
 	struct node_record_end end = {
 	        .place = place_of(words[0]),
 	        .job_id = (uint32_t)number(words[1]),
-	        .keep = true,
 	        .outbox = words[2],
 	        .helper = words[3][0] ? words[3] : NULL,
 	        .argument_count = count - 4,
