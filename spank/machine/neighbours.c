@@ -111,7 +111,8 @@ static void thread_add(struct look *look, int tasks, const char *name, bool root
 		hwloc_bitmap_set(look->cpus, (unsigned)stat.cpu);
 }
 
-static void threads_add(struct look *look, pid_t pid)
+/* Returns false where it cannot be told. */
+static bool threads_add(struct look *look, pid_t pid)
 {
 	char path[32];
 	cleanup_closedir DIR *tasks = NULL;
@@ -120,72 +121,55 @@ static void threads_add(struct look *look, pid_t pid)
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	tasks = opendir(path);
-	if (!tasks && (errno == ENOENT || errno == ESRCH))
-		return;
-	if (!tasks || fstat(dirfd(tasks), &status)) {
-		hwloc_bitmap_fill(look->cpus);
-		return;
-	}
+	if (!tasks || fstat(dirfd(tasks), &status))
+		return !tasks && (errno == ENOENT || errno == ESRCH);
 	while ((entry = readdir(tasks))) {
 		if (entry->d_name[0] == '.')
 			continue;
 		if (++look->threads > THREADS_MAX)
-			hwloc_bitmap_fill(look->cpus);
-		else
-			thread_add(look, dirfd(tasks), entry->d_name, status.st_uid == 0);
+			return false;
+		thread_add(look, dirfd(tasks), entry->d_name, status.st_uid == 0);
 	}
+	return true;
 }
 
-static void process_add(struct look *look, pid_t pid)
+/* The same. */
+static bool process_add(struct look *look, pid_t pid)
 {
 	struct proc_stat stat;
 	uint32_t job_id;
 
 	if (++look->processes > PROCESSES_MAX)
-		hwloc_bitmap_fill(look->cpus);
+		return false;
 	if (proc_stat_of(pid, &stat))
-		return;
+		return true;
 	if (stat.parent != look->parent)
 		look->is_anothers = has_anothers(look, stat.parent);
 	look->parent = stat.parent;
-	if (look->is_anothers && !is_stepd(look, pid, stat.name, &job_id))
-		threads_add(look, pid);
+	return !look->is_anothers || is_stepd(look, pid, stat.name, &job_id) || threads_add(look, pid);
 }
 
-/* Into cpus, which is all of them where it cannot be told. A look that is waited for no more ends at once. */
-static void look_at(const struct neighbours *neighbours, hwloc_bitmap_t cpus)
-{
-	cleanup_bitmap hwloc_bitmap_t everywhere = hwloc_bitmap_alloc(), mask = NULL;
-	cleanup_closedir DIR *processes = opendir("/proc");
-	struct look look = {.job_id = neighbours->job_id, .cpus = cpus};
-	const struct dirent *entry;
-	struct stat status;
-
-	hwloc_bitmap_zero(cpus);
-	if (processes && everywhere && stat("/proc/self/ns/uts", &status) == 0 &&
-	    topology_get_affinity(1, everywhere) == 0)
-		mask = hwloc_bitmap_dup(everywhere); /* as large, so that no other one needs memory */
-	if (!mask) {
-		hwloc_bitmap_fill(cpus);
-		return;
-	}
-	look.node = status.st_ino;
-	look.mask = mask;
-	look.everywhere = everywhere;
-	while (!neighbours->ends && look.processes <= PROCESSES_MAX && look.threads <= THREADS_MAX &&
-	       (entry = readdir(processes)))
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			process_add(&look, atoi(entry->d_name));
-}
-
+/* A look that is waited for no more ends at once. */
 void neighbours_look(struct neighbours *neighbours)
 {
-	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), everywhere = hwloc_bitmap_alloc(), mask = NULL;
+	cleanup_closedir DIR *processes = opendir("/proc");
+	struct look look = {.job_id = neighbours->job_id, .cpus = cpus, .everywhere = everywhere};
+	const struct dirent *entry;
+	struct stat status = {.st_ino = 0};
+	bool told = processes && cpus && everywhere && stat("/proc/self/ns/uts", &status) == 0 &&
+	            topology_get_affinity(1, everywhere) == 0;
 
-	if (cpus)
-		look_at(neighbours, cpus);
+	if (told)
+		mask = hwloc_bitmap_dup(everywhere); /* as large, so that no other one needs memory */
+	told &= mask != NULL;
+	look.mask = mask;
+	look.node = status.st_ino;
+	while (told && !neighbours->ends && (entry = readdir(processes)))
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			told = process_add(&look, atoi(entry->d_name));
 	pthread_mutex_lock(&neighbours->mutex);
-	if (!cpus || hwloc_bitmap_copy(neighbours->cpus, cpus) < 0)
+	if (!told || hwloc_bitmap_copy(neighbours->cpus, cpus) < 0)
 		hwloc_bitmap_fill(neighbours->cpus);
 	pthread_mutex_unlock(&neighbours->mutex);
 }

@@ -11,30 +11,21 @@
 
 #define CPU_DIRECTORY "/sys/devices/system/cpu"
 
-static bool cpu_parse(const char **text, unsigned long *ret_cpu)
-{
-	char *end = NULL;
-
-	if (**text < '0' || **text > '9')
-		return false;
-	errno = 0;
-	*ret_cpu = strtoul(*text, &end, 10);
-	*text = end;
-	return errno == 0 && *ret_cpu < PROCESSORS_MAX;
-}
-
 int processors_parse(const char *list, struct processors *ret_processors)
 {
 	struct processors processors = {0};
-	unsigned long first, last;
 
 	while (*list) {
-		if (!cpu_parse(&list, &first))
+		char from[5], to[5]; /* digits of PROCESSORS_MAX */
+		int length = 0, numbers = sscanf(list, "%4[0-9]%n-%4[0-9]%n", from, &length, to, &length);
+		unsigned long first, last;
+
+		if (numbers < 1)
 			return -EINVAL;
-		last = first;
-		if (*list == '-' && (list++, !cpu_parse(&list, &last)))
-			return -EINVAL;
-		if (last < first || (*list && *list != ',') || (*list == ',' && !list[1]))
+		first = strtoul(from, NULL, 10);
+		last = numbers == 2 ? strtoul(to, NULL, 10) : first;
+		list += length;
+		if (last < first || last >= PROCESSORS_MAX || (*list && *list != ',') || (*list == ',' && !list[1]))
 			return -EINVAL;
 		for (unsigned long cpu = first; cpu <= last; cpu++)
 			processors.word[cpu / 64] |= UINT64_C(1) << cpu % 64;
