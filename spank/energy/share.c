@@ -1,14 +1,12 @@
 #include "spank/energy/share.h"
 
 #include <stdio.h>
-#include <string.h>
 
 void energy_share_read(uint32_t cores, uint32_t cores_total, const char *cpus, struct energy_share *ret_share)
 {
-	memset(ret_share, 0, sizeof(*ret_share));
-	ret_share->node = -1;
-	if (cores > 0 && cores_total > 0)
-		ret_share->node = cores < cores_total ? (double)cores / cores_total : 1;
+	double part = cores < cores_total ? (double)cores / cores_total : 1;
+
+	ret_share->node = cores > 0 && cores_total > 0 ? part : -1;
 	ret_share->has_packages = cpus[0] && packages_read(cpus, &ret_share->packages) == 0;
 }
 

@@ -51,11 +51,16 @@ bool processors_number(uint32_t cpu, const char *file, uint64_t *ret_number)
 	return true;
 }
 
-int32_t processors_package(uint32_t cpu)
+static int32_t id_read(uint32_t cpu, const char *file, int32_t missing)
 {
 	uint64_t id;
 
-	return processors_number(cpu, "topology/physical_package_id", &id) && id <= INT32_MAX ? (int32_t)id : -1;
+	return processors_number(cpu, file, &id) && id <= INT32_MAX ? (int32_t)id : missing;
+}
+
+int32_t processors_package(uint32_t cpu)
+{
+	return id_read(cpu, "topology/physical_package_id", -1);
 }
 
 bool processors_is_first_thread(uint32_t cpu)
@@ -85,13 +90,6 @@ static struct package *package_of(struct packages *packages, int32_t id, int32_t
 	return &packages->package[packages->count++];
 }
 
-static int32_t die_of(uint32_t cpu)
-{
-	uint64_t die;
-
-	return processors_number(cpu, "topology/die_id", &die) && die <= INT32_MAX ? (int32_t)die : 0;
-}
-
 int packages_read(const char *list, struct packages *ret_packages)
 {
 	struct processors online, own;
@@ -107,7 +105,7 @@ int packages_read(const char *list, struct packages *ret_packages)
 			return -EINVAL;
 		if (!processors_has(&online, cpu))
 			continue;
-		package = package_of(&packages, processors_package(cpu), die_of(cpu));
+		package = package_of(&packages, processors_package(cpu), id_read(cpu, "topology/die_id", 0));
 		if (!package)
 			return -E2BIG;
 		package->cpus++;

@@ -90,17 +90,15 @@ static void directory_look(int job_directory, bool found[PLACES], struct steps *
 }
 
 /* What the step's file has that no later sum needs to know of. */
-static const char *const as_they_are[] = {"grant", "csv"};
+static const char *const as_they_are[] = {"wait", "grant", "csv"};
 
-static json_t *step_record(const struct state_step *step, const struct energy_share *share, json_t *wait,
-                           const json_t *file)
+static json_t *step_record(const struct state_step *step, const struct energy_share *share, const json_t *file)
 {
 	char id[16];
 	json_t *json;
 
 	state_step_name(step->step_id, id);
-	json = json_pack("{s:s, s:f, s:f, s:O?}", "id", id, "start_s", step->start_s, "end_s", step->end_s, "wait",
-	                 wait);
+	json = json_pack("{s:s, s:f, s:f}", "id", id, "start_s", step->start_s, "end_s", step->end_s);
 	for (size_t i = 0; i < sizeof(as_they_are) / sizeof(as_they_are[0]); i++)
 		if (json_object_get(file, as_they_are[i]))
 			json_object_set(json, as_they_are[i], json_object_get(file, as_they_are[i]));
@@ -182,13 +180,12 @@ static void file_take(int job_directory, const char *name, const struct energy_s
 	bool whole = steps->read < READ_WHOLE_MAX;
 	json_auto_t *json = file_parse(job_directory, name, steps), *record = NULL;
 	struct state_step step;
-	json_t *wait = NULL;
 
-	if (!json || state_step_from_json(json, &step, &wait)) {
+	if (!json || state_step_from_json(json, &step)) {
 		steps->left_out++;
 		return;
 	}
-	record = step_record(&step, share, wait, json);
+	record = step_record(&step, share, json);
 	step_add(steps, record, whole);
 	samples_take(json, steps);
 }
@@ -251,14 +248,6 @@ static json_t *throttle_now(const struct state_job *job)
 	throttle_read(&now);
 	throttle.known = throttle_between(&job->throttle, &now, job->cpus, throttle.events);
 	return record_throttle_write(&throttle);
-}
-
-/* Of the steps' points and the job's ends; NULL where no step was sampled. */
-static json_t *power_print(struct power_curve *curve, const struct power_points *ends)
-{
-	if (curve->count > 0)
-		power_curve_add(curve, ends);
-	return record_power_write(curve);
 }
 
 /* Returns whether there is a window from the job's begin until now; if not, why is filled in. */
@@ -350,7 +339,9 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	has_window = window_take(&end->place, job, &window, &ends);
 	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
 	steps_read(directory, &share, &steps);
-	power = power_print(&steps.curve, &ends);
+	if (steps.curve.count > 0)
+		power_curve_add(&steps.curve, &ends);
+	power = record_power_write(&steps.curve);
 	if (!job->policy.asked[0] && steps.count == 0 && steps.left_out == 0)
 		return RECORD_NOT_WANTED;
 	record = record_build(job, end->place.node, late_s > 0 ? late_s : clock_wall_s(), has_window ? &window : NULL,

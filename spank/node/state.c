@@ -331,7 +331,7 @@ int state_step_write(int job_directory, const struct state_step *step, json_t *w
 	return files_write(job_directory, name, 0600, text, strlen(text), false);
 }
 
-int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t **ret_wait)
+int state_step_from_json(const json_t *json, struct state_step *ret_step)
 {
 	const json_t *from = json_object_get(json, "from"), *to = json_object_get(json, "to");
 	struct state_step step = {0};
@@ -344,6 +344,5 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t
 		return -EBADMSG;
 	step.has_energy = from && to && energy_from_json(from, &step.from) == 0 && energy_from_json(to, &step.to) == 0;
 	*ret_step = step;
-	*ret_wait = json_object_get(json, "wait");
 	return 0;
 }

@@ -99,8 +99,8 @@ uint32_t state_steps_counted(int job_directory);
  */
 int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant);
 
-/* From a step's file; *ret_wait is borrowed from json, NULL if there is none. Returns 0 or -EBADMSG. */
-int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t **ret_wait);
+/* From a step's file: what is not for writing alone. Returns 0 or -EBADMSG. */
+int state_step_from_json(const json_t *json, struct state_step *ret_step);
 
 json_t *state_job_to_json(const struct state_job *job);
 int state_job_from_json(const json_t *json, struct state_job *ret_job);
