@@ -138,27 +138,15 @@ void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zone
 	accumulator->at_ns = now_ns;
 }
 
-static bool is_remembered(int directory, const struct energy_memory *memory)
+/* Which file it is, in *ret_file; false: there is none. */
+static bool file_look(int directory, struct energy_file *ret_file)
 {
 	struct stat status;
 
-	return memory && memory->inode && fstatat(directory, "energy", &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       status.st_ino == memory->inode && status.st_ctim.tv_sec == memory->changed.tv_sec &&
-	       status.st_ctim.tv_nsec == memory->changed.tv_nsec;
-}
-
-static void remember(int directory, struct energy_memory *memory, const struct energy_snapshot *snapshot)
-{
-	struct stat status;
-
-	if (!memory)
-		return;
-	memory->inode = 0;
 	if (fstatat(directory, "energy", &status, AT_SYMLINK_NOFOLLOW))
-		return;
-	memory->inode = status.st_ino;
-	memory->changed = status.st_ctim;
-	memory->snapshot = *snapshot;
+		return false;
+	*ret_file = (struct energy_file){status.st_ino, status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
+	return true;
 }
 
 /* An accumulator that a later boot, or time running backwards, makes useless counts as none. */
@@ -182,11 +170,12 @@ static int accumulator_update(int directory, const struct rapl *rapl, struct ene
 {
 	struct rapl_zone zones[RAPL_ZONES_MAX];
 	json_auto_t *json = NULL;
+	struct energy_file file;
 	unsigned failures;
 	size_t count;
 	int result;
 
-	if (is_remembered(directory, memory))
+	if (memory && file_look(directory, &file) && memcmp(&file, &memory->file, sizeof(file)) == 0)
 		*ret_snapshot = memory->snapshot;
 	else
 		accumulator_load(directory, ret_snapshot);
@@ -198,8 +187,8 @@ static int accumulator_update(int directory, const struct rapl *rapl, struct ene
 	failures = memory_failures();
 	json = energy_to_json(ret_snapshot);
 	result = memory_failures() == failures ? files_write_json(directory, "energy", 0600, json, false) : -ENOMEM;
-	if (!result)
-		remember(directory, memory, ret_snapshot);
+	if (!result && memory && file_look(directory, &memory->file))
+		memory->snapshot = *ret_snapshot;
 	return result;
 }
 

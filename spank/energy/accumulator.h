@@ -10,7 +10,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "spank/base/error.h"
 #include "spank/machine/rapl.h"
@@ -61,8 +60,10 @@ struct energy_window {
 
 /* The file as this process has written it last: as long as it is that one, it need not be parsed. {0} at first. */
 struct energy_memory {
-	uint64_t inode;
-	struct timespec changed;
+	struct energy_file {
+		uint64_t inode;
+		int64_t changed_s, changed_ns;
+	} file;
 	struct energy_snapshot snapshot;
 };
 
