@@ -26,7 +26,6 @@ struct sampler {
 	int job_directory;
 	int segment;
 	uint64_t begun_ns;
-	struct slots *slots; /* of this tick, NULL: none */
 	struct watts_feed feed;
 	bool complained;
 	bool counted; /* nothing is kept of this step but that it was there */
@@ -44,32 +43,20 @@ static void complain(struct sampler *sampler, const char *what)
 	sampler->complained = true;
 }
 
-static json_t *wait_read(struct sampler *sampler)
+/* NULL: there is nothing to be seen, or not kept. */
+static struct slots *ranks_look(struct sampler *sampler)
 {
+	struct slots *slots = NULL;
 	struct error error = {0};
 
-	free(sampler->slots);
-	sampler->slots = NULL;
-	if (sampler->segment < 0)
-		return NULL;
-	if (slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &sampler->slots, &error)) {
+	if (sampler->segment >= 0 && !sampler->counted &&
+	    slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &slots, &error))
 		complain(sampler, error.text);
-		return NULL;
-	}
-	return sampler->slots->count || sampler->slots->sum[WAIT_unseen] ? slots_to_json(sampler->slots) : NULL;
-}
-
-/* What the ranks did since the last tick, beside what their packages used. */
-static void watts_update(struct sampler *sampler)
-{
-	json_decref(sampler->step.watts);
-	if (sampler->slots)
-		watts_feed_add(&sampler->feed, &sampler->step.to, sampler->slots);
-	sampler->step.watts = watts_to_json(&sampler->feed.sums);
+	return slots;
 }
 
 /* Of a step that is merely counted, too: other steps and jobs of the node need the accumulator. */
-static void energy_read(struct sampler *sampler)
+static void energy_read(struct sampler *sampler, const struct slots *slots)
 {
 	struct state_step *step = &sampler->step;
 	struct error error = {0};
@@ -83,8 +70,9 @@ static void energy_read(struct sampler *sampler)
 	if (!step->has_energy)
 		step->from = step->to;
 	step->has_energy = true;
-	if (sampler->segment >= 0)
-		watts_update(sampler);
+	if (slots)
+		watts_feed_add(&sampler->feed, &step->to, slots);
+	step->watts = sampler->segment >= 0 ? &sampler->feed.sums : NULL;
 	power_add(&sampler->power, &step->to);
 	step->power = &sampler->power;
 }
@@ -92,11 +80,12 @@ static void energy_read(struct sampler *sampler)
 static void tick(struct sampler *sampler)
 {
 	const struct sampler_config *config = &sampler->config;
-	json_auto_t *wait = sampler->counted ? NULL : wait_read(sampler);
+	cleanup_free struct slots *slots = ranks_look(sampler);
+	json_auto_t *wait = slots && (slots->count || slots->sum[WAIT_unseen]) ? slots_to_json(slots) : NULL;
 	json_auto_t *grant = config->grant_read ? config->grant_read(config->grant_context) : NULL;
 	int result;
 
-	energy_read(sampler);
+	energy_read(sampler, slots);
 	if (sampler->counted)
 		return;
 	if (config->csv)
@@ -147,8 +136,6 @@ static void sampler_free(struct sampler *sampler)
 	cleanup_close_descriptor(&sampler->job_directory);
 	cleanup_close_descriptor(&sampler->segment);
 	rapl_close(sampler->rapl);
-	json_decref(sampler->step.watts);
-	free(sampler->slots);
 	pthread_cond_destroy(&sampler->changed);
 	pthread_mutex_destroy(&sampler->mutex);
 	free(sampler);
@@ -157,7 +144,7 @@ static void sampler_free(struct sampler *sampler)
 static int sampler_open(struct sampler *sampler, struct error *error)
 {
 	const struct sampler_config *config = &sampler->config;
-	int result = 0;
+	int result;
 
 	sampler->node_directory = state_open_node(&config->place);
 	sampler->job_directory = state_open_job(&config->place, config->job_id);
@@ -171,11 +158,8 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	}
 	rapl_open(&sampler->rapl, NULL);
 	sampler->counted = state_step_kind(config->step_id) == STATE_STEP_COUNTED;
-	if (sampler->counted)
-		result = state_step_count(sampler->job_directory);
-	if (result)
-		return error_set(error, result, "the number of steps: %s", strerror(-result));
-	return 0;
+	result = sampler->counted ? state_step_count(sampler->job_directory) : 0;
+	return result ? error_set(error, result, "the number of steps: %s", strerror(-result)) : 0;
 }
 
 int sampler_start(const struct sampler_config *config, struct sampler **ret_sampler, struct error *error)

@@ -284,7 +284,7 @@ static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t 
 	if (json && step->csv != CSV_NONE)
 		json_object_set_new(json, "csv", record_csv_write(step->csv));
 	if (json && step->watts)
-		json_object_set(json, "watts", step->watts);
+		json_object_set_new(json, "watts", watts_to_json(step->watts));
 	if (json && step->power)
 		json_object_set_new(json, "power", power_to_json(step->power));
 	if (json && step->has_energy) {

@@ -17,6 +17,7 @@
 #include "spank/base/run_directory.h"
 #include "spank/energy/accumulator.h"
 #include "spank/energy/power.h"
+#include "spank/energy/watts.h"
 #include "spank/machine/processors.h"
 #include "spank/machine/throttle.h"
 #include "spank/policy/options.h"
@@ -66,7 +67,7 @@ struct state_step {
 	struct energy_snapshot from;
 	struct energy_snapshot to;
 	enum csv_outcome csv;             /* for writing */
-	json_t *watts;                    /* watts_to_json, borrowed, for writing; NULL: none */
+	const struct watts *watts;        /* for writing, NULL: none */
 	const struct power_points *power; /* the same */
 };
 
