@@ -6,12 +6,9 @@
  * where it is a terminal, else syslog (daemon); for "restore", whose callers read it, it always is.
  */
 #include "spank/base/cleanup.h"
-#include "spank/base/files.h"
 #include "spank/base/log.h"
-#include "spank/base/memory.h"
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/cpufreq/restore.h"
-#include "spank/energy/accumulator.h"
 #include "spank/machine/rapl.h"
 #include "spank/node/job.h"
 #include "spank/node/record.h"
@@ -150,46 +147,19 @@ static int run_restore(struct arguments *arguments)
 	return arguments->dry_run && count.domains ? EXIT_LEFT : EXIT_SUCCESS;
 }
 
-/* The window until the newest step's sample: showing a job must not change anything. */
-static json_t *job_show(const struct state_place *place, int directory, struct state_job *job)
-{
-	json_auto_t *record = NULL, *json = NULL;
-	cleanup_steps struct node_steps steps = {.text = NULL};
-	cleanup_free char *text = NULL;
-	cleanup_close int node = state_open_node(place);
-	struct energy_snapshot latest;
-	struct energy_window window;
-	struct energy_share share;
-	bool has_window = false;
-
-	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
-	node_steps_read(directory, &share, &steps);
-	if (job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0)
-		has_window = energy_from_json(json, &latest) == 0;
-	if (has_window)
-		energy_between(&job->baseline, &latest, &window);
-	record = node_record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, &steps);
-	text = record ? node_record_print(record, &steps) : NULL;
-	return text ? memory_json(text, strlen(text), 0) : NULL;
-}
-
 static int run_show(struct arguments *arguments)
 {
-	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
-	cleanup_close int directory = -1;
+	unsigned long job_id;
+	json_t *record;
 	char *end;
-	unsigned long job_id = strtoul(arguments->operand, &end, 10);
-	int result = job ? arguments->place_result : -ENOMEM;
 
+	job_id = strtoul(arguments->operand, &end, 10);
 	if (*end || job_id == 0 || job_id >= UINT32_MAX)
 		return report(arguments, error_set(&arguments->error, -EINVAL, "JOBID is a number"));
-	if (!result)
-		result = state_job_read(&arguments->place, (uint32_t)job_id, job);
-	if (result)
-		return report(arguments, error_set(&arguments->error, result, "no state of job %lu on this node: %s",
-		                                   job_id, strerror(-result)));
-	directory = state_open_job(&arguments->place, (uint32_t)job_id);
-	return print(arguments, job_show(&arguments->place, directory, job));
+	if (arguments->place_result)
+		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
+	record = node_record_show(&arguments->place, (uint32_t)job_id, &arguments->error);
+	return record ? print(arguments, record) : report(arguments, -EIO);
 }
 
 static json_t *rungs_json(const struct policy_support *support)

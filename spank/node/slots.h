@@ -27,29 +27,16 @@ struct slots_rank {
 	uint64_t span_ns;   /* from Init to Finalize, or until now */
 };
 
-struct slots_call {
-	uint64_t calls;
-	uint64_t waits;
-	uint64_t wait_ns;
-	uint64_t longest_ns;
-	uint64_t time_ns; /* under profile, as are the next two */
-	uint64_t bytes;
-	uint64_t sizes[MPIWAIT_SIZES]; /* calls by class of size */
-	uint64_t burned_ns;
-	uint64_t burned_cpu_ns;
-};
-
 struct slots {
 	size_t count;
 	bool profiled;
 	uint64_t sum[WAIT_SUMS];              /* times in ns */
 	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point to point, where the peer's node is known */
-	uint64_t forecast[SERVICE_FORECAST_COUNT];
-	uint64_t polls[MPIWAIT_HOOKS];
-	uint64_t flagged[SERVICE_FLAGS]; /* ranks, by bit of mpiwait_slot.flags */
+	struct service service;               /* without "spun" */
 	struct record_phases phases;
 	struct callsites sites;
-	struct slots_call call[MPIWAIT_CALLS]; /* by row of mpi_calls.def */
+	struct mpiwait_call_stats call[MPIWAIT_CALLS]; /* by row of mpi_calls.def, as are: */
+	uint64_t sizes[MPIWAIT_CALLS][MPIWAIT_SIZES];  /* under profile: calls by class of size */
 	struct slots_rank rank[];
 };
 

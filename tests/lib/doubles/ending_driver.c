@@ -56,7 +56,7 @@ static int run_steps(const struct state_place *place, char *words[])
 static int run_end(const struct state_place *place, char *words[])
 {
 	struct node_record_end end = {
-	        .place = *place, .job_id = (uint32_t)strtoul(words[1], NULL, 10), .keep = true, .outbox = words[2]};
+	        .place = *place, .job_id = (uint32_t)strtoul(words[1], NULL, 10), .outbox = words[2]};
 	long read = proc_number("/proc/self/io", "rchar:");
 	unsigned opens = elsewhere_calls().opens;
 	struct error error = {0};

@@ -87,7 +87,7 @@ static json_t *window_show(const struct energy_window *window, const struct ener
 	uint64_t own_uj = 0;
 
 	for (uint32_t i = 0; i < window->zone_count; i++) {
-		const struct energy_window_zone *zone = &window->zone[i];
+		const struct energy_zone *zone = &window->zone[i];
 		const char *why = energy_problem_name(zone->problem);
 		char name[64];
 
@@ -143,7 +143,7 @@ static uint64_t nanoseconds(const json_t *row, size_t index)
 static int run_watts(int count, char *words[])
 {
 	json_auto_t *samples = json_load_file(words[0], 0, NULL), *stored = NULL;
-	struct watts_feed *feed = watts_feed_new();
+	static struct watts_feed feed;
 	struct energy_snapshot snapshot = {0};
 	struct energy_share share;
 	struct watts read = {0}, job = {0};
@@ -168,10 +168,9 @@ static int run_watts(int count, char *words[])
 		        .asleep_ns = nanoseconds(item, 2),
 		        .span_ns = nanoseconds(item, 3),
 		};
-		watts_feed_add(feed, &snapshot, slots);
+		watts_feed_add(&feed, &snapshot, slots);
 	}
-	stored = watts_to_json(watts_feed_sums(feed));
-	watts_feed_free(feed);
+	stored = watts_to_json(&feed.sums);
 	if (watts_from_json(stored, &read))
 		return EXIT_FAILURE;
 	watts_merge(&job, &read);
@@ -185,14 +184,10 @@ static int run_update(int count, char *words[])
 	struct state_place place = place_of(words[0]);
 	struct energy_snapshot snapshot;
 	struct error error = {0};
-	struct rapl *rapl = NULL;
 	cleanup_close int node = state_open_node(&place);
-	int result = rapl_open(&rapl, &error);
+	int result = energy_sample(node, &snapshot, &error);
 
 	(void)count;
-	if (!result)
-		result = energy_update(node, rapl, NULL, &snapshot, &error);
-	rapl_close(rapl);
 	return result ? show_result(result, &error) : show(energy_to_json(&snapshot));
 }
 
@@ -275,7 +270,6 @@ static int run_finish(int count, char *words[])
 	struct node_record_end end = {
 	        .place = place_of(words[0]),
 	        .job_id = (uint32_t)number(words[1]),
-	        .keep = true,
 	        .outbox = words[2],
 	        .helper = words[3][0] ? words[3] : NULL,
 	        .argument_count = count - 4,
