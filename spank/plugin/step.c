@@ -204,7 +204,6 @@ static void begin_measuring(struct step *step, struct error *error)
 	        .place = step->place,
 	        .job_id = step->job.job_id,
 	        .step_id = step->job.step_id,
-	        .cores = step->job.facts.step_cores,
 	        .policy = step->decision.use,
 	        .segment = step->given.segment,
 	        .fast = is_profiled(step),
