@@ -233,8 +233,7 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why), NULL))
 		return -EBADMSG;
 	/* 0.1 did not write these */
-	if (!text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL))
-		job->cpus[0] = '\0';
+	text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL);
 	job->restart_known = json_is_true(json_object_get(json, "restart_known"));
 	job->too_late = json_is_true(json_object_get(json, "too_late"));
 	job->shared_cores = json_is_true(json_object_get(json, "shared_cores"));
