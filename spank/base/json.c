@@ -68,12 +68,17 @@ bool number_get(const json_t *object, const char *key, double limit, double *ret
 	return number_of(json_object_get(object, key), limit, ret_value);
 }
 
-bool text_get(const json_t *object, const char *key, char *buffer, size_t size, const char *accepted)
+bool text_of(const json_t *value, char *buffer, size_t size, const char *accepted)
 {
-	const char *text = json_string_value(json_object_get(object, key));
+	const char *text = json_string_value(value);
 
 	if (!text || strlen(text) >= size || (accepted && !characters_ok(text, accepted)))
 		return false;
 	strcpy(buffer, text);
 	return true;
+}
+
+bool text_get(const json_t *object, const char *key, char *buffer, size_t size, const char *accepted)
+{
+	return text_of(json_object_get(object, key), buffer, size, accepted);
 }
