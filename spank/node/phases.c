@@ -3,16 +3,16 @@
 /* A place that the program gave no number has nothing to say. */
 static int32_t level_of(const struct mpiwait_slot *slot, uint32_t place, struct bounds *bounds)
 {
-	int32_t level = RECORD_PHASE_OTHER;
+	int32_t level = ROW_PHASE_OTHER;
 
 	if (place == MPIWAIT_PHASE_NONE)
-		return RECORD_PHASE_NONE;
+		return ROW_PHASE_NONE;
 	if (place < MPIWAIT_PHASE_OTHER)
 		level = slot->phases.level[place - 1];
-	if (level >= RECORD_PHASE_FIRST || place == MPIWAIT_PHASE_OTHER)
+	if (level >= ROW_PHASE_FIRST || place == MPIWAIT_PHASE_OTHER)
 		return level;
 	bounds->exceeded = true;
-	return RECORD_PHASE_OTHER;
+	return ROW_PHASE_OTHER;
 }
 
 /* In the phases before the latest one, and in that since it began. */
@@ -50,22 +50,20 @@ static uint64_t waits(const struct mpiwait_slot *slot, uint32_t lanes, uint32_t 
 	return sum;
 }
 
-void phases_add(struct record_phases *sum, const struct mpiwait_slot *slot, uint32_t lanes, int32_t rank,
+void phases_add(struct record_rows *sum, const struct mpiwait_slot *slot, uint32_t lanes, int32_t rank,
                 struct bounds *bounds)
 {
 	if (slot->phases.since_ns == 0)
 		return;
 	for (uint32_t place = 0; place < MPIWAIT_PHASE_PLACES; place++) {
-		struct record_phase phase = {.time_us = time_ns(slot, place, bounds) / 1000};
-		struct waited waited = {.waits = waits(slot, lanes, place, bounds),
-		                        .wait_us = wait_ns(slot, lanes, place, bounds) / 1000,
-		                        .most_rank = rank};
+		uint64_t time_us = time_ns(slot, place, bounds) / 1000, count = waits(slot, lanes, place, bounds);
+		uint64_t wait_us = wait_ns(slot, lanes, place, bounds) / 1000;
+		struct record_row phase = {.number = {(double)time_us, (double)count, (double)wait_us, (double)wait_us},
+		                           .most_rank = rank};
 
-		if (phase.time_us == 0 && waited.waits == 0 && waited.wait_us == 0)
+		if (time_us == 0 && count == 0 && wait_us == 0)
 			continue;
-		waited.most_us = waited.wait_us;
-		phase.level = level_of(slot, place, bounds);
-		phase.waited = waited;
-		record_phases_put(sum, &phase);
+		row_phase(&phase, level_of(slot, place, bounds));
+		rows_put(ROWS_PHASES, sum, &phase);
 	}
 }

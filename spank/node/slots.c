@@ -253,6 +253,8 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	slots = calloc(1, sizeof(*slots) + there * sizeof(slots->rank[0]));
 	if (!slots)
 		return error_set(error, -ENOMEM, "out of memory");
+	slots->phases = (struct record_rows){.room = ROWS_PHASE_MAX, .row = slots->phase};
+	slots->sites = (struct record_rows){.room = ROWS_SITE_MAX, .row = slots->site};
 	if (header.claimed > there)
 		slots->sum[WAIT_unseen] = header.claimed - there < UNSEEN_MAX ? header.claimed - there : UNSEEN_MAX;
 	for (uint32_t i = 0; i < there && i < header.claimed && !result; i++)
@@ -270,22 +272,22 @@ static uint64_t microseconds(uint64_t ns)
 
 static json_t *calls_to_json(const struct slots *slots)
 {
-	struct record_call other = {.name = "other"};
+	struct record_row other = {.most_rank = -1};
 	json_t *calls = json_object();
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
 		const struct slots_call *from = &slots->call[row];
-		struct record_call own = {.calls = 0}, *call = row < CALL_ROWS ? &own : &other;
+		struct record_row own = {.number = {(double)from->calls, (double)from->waits,
+		                                    (double)microseconds(from->wait_ns),
+		                                    (double)microseconds(from->longest_ns)}};
 
 		/* on another node it may have waited: then this one's calls are counted too */
 		if (from->waits == 0 && from->wait_ns == 0 && (from->calls == 0 || !call_may_wait(row)))
 			continue;
-		add(&call->calls, from->calls);
-		add(&call->waits, from->waits);
-		add(&call->wait_us, microseconds(from->wait_ns));
-		if (microseconds(from->longest_ns) > call->longest_us)
-			call->longest_us = microseconds(from->longest_ns);
-		record_call_write(calls, call_name(row), call);
+		snprintf(own.name, sizeof(own.name), "%s", call_name(row));
+		if (row >= CALL_ROWS)
+			row_add(ROWS_CALLS, &other, &own);
+		row_write(ROWS_CALLS, calls, row < CALL_ROWS ? &own : &other);
 	}
 	return calls;
 }
@@ -298,15 +300,19 @@ static json_t *profile_to_json(const struct slots *slots)
 		const struct slots_call *call = &slots->call[row];
 		/* The wait that a rank died in has no exit that would have been timed. */
 		uint64_t time_ns = call->time_ns > call->wait_ns ? call->time_ns : call->wait_ns;
+		double sizes[MPIWAIT_SIZES];
+		struct record_row own = {.number = {(double)call->calls, (double)microseconds(time_ns),
+		                                    (double)microseconds(call->wait_ns), (double)call->bytes},
+		                         .sizes = sizes};
 		bool called = time_ns > 0;
 
-		for (size_t class = 0; class < MPIWAIT_SIZES; class ++)
+		for (size_t class = 0; class < MPIWAIT_SIZES; class ++) {
+			sizes[class] = (double)call->sizes[class];
 			called |= call->sizes[class] > 0;
+		}
+		snprintf(own.name, sizeof(own.name), "%s", call_name(row));
 		if (called)
-			profile_write(profile, call_name(row),
-			              (uint64_t[]){call->calls, microseconds(time_ns), microseconds(call->wait_ns),
-			                           call->bytes},
-			              call->sizes);
+			row_write(ROWS_PROFILE, profile, &own);
 	}
 	return profile;
 }
@@ -317,51 +323,62 @@ static bool call_spun(const struct slots_call *call)
 	return call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4;
 }
 
-static void service_set(const struct slots *slots, struct service *service)
+static double counted(uint64_t count)
+{
+	return (double)(count < JSON_COUNT_MAX ? count : JSON_COUNT_MAX);
+}
+
+static void service_set(const struct slots *slots, struct record_wait *wait)
 {
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		integer_add(&service->polls[hook], slots->polls[hook], JSON_COUNT_MAX);
+		wait->polls[hook] = counted(slots->polls[hook]);
 	for (unsigned i = 0; i < SERVICE_FORECAST_COUNT; i++)
-		integer_add(&service->forecast[i], slots->forecast[i], JSON_COUNT_MAX);
-	memcpy(service->ranks, slots->flagged, sizeof(service->ranks));
-	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
-		if (call_spun(&slots->call[row]))
-			service_add_spun(service, call_name(row), slots->call[row].burned_ns / 1000,
-			                 slots->call[row].burned_cpu_ns / 1000);
+		wait->forecast[i] = counted(slots->forecast[i]);
+	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
+		wait->flagged[flag] = (double)slots->flagged[flag];
+	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
+		const struct slots_call *call = &slots->call[row];
+		struct record_row spun = {
+		        .number = {(double)microseconds(call->burned_ns), (double)microseconds(call->burned_cpu_ns)}};
+
+		snprintf(spun.name, sizeof(spun.name), "%s", call_name(row));
+		if (call_spun(call))
+			rows_put(ROWS_SPUN, &wait->rows[ROWS_SPUN], &spun);
+	}
 }
 
 /* The ranks' list, and what is made of all of them. */
-static json_t *ranks_to_json(const struct slots *slots, struct record_wait *wait)
+static json_t *ranks_to_json(const struct slots *slots, struct record_wait *wait, uint64_t sums_us[WAIT_SUMS])
 {
 	json_t *ranks = json_array();
 	uint64_t span_ns = 0;
 
 	for (size_t i = 0; i < slots->count; i++) {
 		const struct slots_rank *from = &slots->rank[i];
-		struct record_rank rank = {from->rank, microseconds(from->wait_ns), microseconds(from->asleep_ns)};
 
-		record_rank_write(ranks, &rank);
-		wait->size = from->size > (int32_t)wait->size ? (uint64_t)from->size : wait->size;
-		wait->sum[WAIT_doubtful] += from->doubtful;
+		record_rank_write(ranks, from->rank, microseconds(from->wait_ns), microseconds(from->asleep_ns));
+		wait->size = from->size > wait->size ? from->size : wait->size;
+		sums_us[WAIT_doubtful] += from->doubtful;
 		add(&span_ns, from->span_ns);
 	}
-	wait->sum[WAIT_SPAN_S] = microseconds(span_ns);
+	sums_us[WAIT_SPAN_S] = microseconds(span_ns);
 	return ranks;
 }
 
 json_t *slots_to_json(const struct slots *slots)
 {
-	struct record_wait wait = {.size = 0};
+	struct record_wait wait = {.rows = {[ROWS_PHASES] = slots->phases, [ROWS_SITES] = slots->sites}};
 	json_t *json = json_object();
+	uint64_t sums_us[WAIT_SUMS];
 
 	for (int i = 0; i < WAIT_SUMS; i++)
-		wait.sum[i] = record_wait_is_time((enum wait_sum)i) ? microseconds(slots->sum[i]) : slots->sum[i];
-	memcpy(wait.place_bytes, slots->place_bytes, sizeof(wait.place_bytes));
-	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait));
-	service_set(slots, &wait.service);
-	record_wait_write(json, &wait);
-	record_phases_write(json, &slots->phases);
-	callsites_write(json, &slots->sites);
+		sums_us[i] = record_wait_is_time((enum wait_sum)i) ? microseconds(slots->sum[i]) : slots->sum[i];
+	for (int place = 0; place < MPIWAIT_PLACES; place++)
+		wait.place_bytes[place] = (double)slots->place_bytes[place];
+	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait, sums_us));
+	service_set(slots, &wait);
+	record_wait_write(json, &wait, sums_us);
+	rows_free(&wait.rows[ROWS_SPUN]);
 	json_object_set_new(json, "calls", calls_to_json(slots));
 	if (slots->profiled)
 		json_object_set_new(json, "profile", profile_to_json(slots));

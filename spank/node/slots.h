@@ -47,8 +47,10 @@ struct slots {
 	uint64_t forecast[SERVICE_FORECAST_COUNT];
 	uint64_t polls[MPIWAIT_HOOKS];
 	uint64_t flagged[SERVICE_FLAGS]; /* ranks, by bit of mpiwait_slot.flags */
-	struct record_phases phases;
-	struct callsites sites;
+	struct record_rows phases;       /* in phase */
+	struct record_rows sites;        /* in site */
+	struct record_row phase[ROWS_PHASE_MAX];
+	struct record_row site[ROWS_SITE_MAX];
 	struct slots_call call[MPIWAIT_CALLS]; /* by row of mpi_calls.def */
 	struct slots_rank rank[];
 };

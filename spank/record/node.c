@@ -67,31 +67,47 @@ static bool step_id_ok(const char *id)
 	       (id[0] && characters_ok(id, JSON_DIGITS));
 }
 
+static bool step_energy_get(const json_t *json, const struct record_node *node, struct record_step *step)
+{
+	struct record_energy energy = {.present = false};
+	double share = record_node_share(node);
+	bool good = record_energy_read(json_object_get(json, "energy"), &energy);
+
+	step->has_joules = good && energy.present && share >= 0;
+	step->joules = step->has_joules ? record_energy_own_j(&energy, share) : 0;
+	record_energy_free(&energy);
+	return good;
+}
+
+/* NULL, or what is wrong with it. */
+static const char *step_get(const json_t *json, struct record_node *node, struct record_step *step)
+{
+	if (!text_get(json, "id", step->id, sizeof(step->id), NAMES) || !step_id_ok(step->id) ||
+	    !times_get(json, &step->start_s, &step->end_s))
+		return "id or times";
+	if (json_object_get(json, "policy") && !record_policy_read(json, &step->policy))
+		return "policy";
+	if (!step_energy_get(json, node, step))
+		return "energy";
+	if (!record_grant_read(json_object_get(json, "grant"), &node->grant))
+		return "grant";
+	if (!record_csv_read(json_object_get(json, "csv"), &node->csv))
+		return "csv";
+	return record_wait_read(json_object_get(json, "wait"), &node->wait, &step->ranks) ? NULL : "wait";
+}
+
 static int steps_get(const json_t *json, struct record_node *node, struct error *error)
 {
 	const json_t *steps = json_object_get(json, "steps"), *value;
+	const char *wrong;
 	size_t i;
 
 	if (!json_is_array(steps) || json_array_size(steps) > RECORD_NODE_STEPS_MAX)
 		return error_set(error, -EINVAL, "\"steps\" is no list of at most %d", RECORD_NODE_STEPS_MAX);
 	node->step = memory_array(json_array_size(steps) + 1, sizeof(*node->step));
-	for (i = 0; node->step && (value = json_array_get(steps, i)); i++) {
-		struct record_step *step = &node->step[node->step_count++];
-
-		if (!text_get(value, "id", step->id, sizeof(step->id), NAMES) || !step_id_ok(step->id) ||
-		    !times_get(value, &step->start_s, &step->end_s))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: id or times", i);
-		if (json_object_get(value, "policy") && !record_policy_read(value, &step->policy))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: policy", i);
-		if (!record_energy_read(json_object_get(value, "energy"), &step->energy))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: energy", i);
-		if (!record_grant_read(json_object_get(value, "grant"), &step->grant))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: grant", i);
-		if (!record_csv_read(json_object_get(value, "csv"), &step->csv))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: csv", i);
-		if (!record_wait_read(json_object_get(value, "wait"), &step->wait, &node->profile))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: wait", i);
-	}
+	for (i = 0; node->step && (value = json_array_get(steps, i)); i++)
+		if ((wrong = step_get(value, node, &node->step[node->step_count++])))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: %s", i, wrong);
 	return 0;
 }
 
@@ -179,12 +195,10 @@ void record_node_free(struct record_node *node)
 {
 	if (!node)
 		return;
-	for (size_t i = 0; i < node->step_count; i++) {
-		record_energy_free(&node->step[i].energy);
-		record_wait_free(&node->step[i].wait);
-	}
+	for (size_t i = 0; i < node->step_count; i++)
+		free(node->step[i].ranks.rank);
 	free(node->step);
-	free(node->profile);
+	record_wait_free(&node->wait);
 	record_energy_free(&node->energy);
 	free(node->power.watts);
 	free(node);

@@ -32,10 +32,9 @@ struct record_step {
 	struct policy_use policy; /* asked "": the job's */
 	double start_s;
 	double end_s;
-	struct record_energy energy;
-	struct record_grant grant;
-	struct record_csv csv;
-	struct record_wait wait;
+	bool has_joules;
+	double joules; /* the job's in that time */
+	struct record_ranks ranks;
 };
 
 struct record_node {
@@ -65,7 +64,9 @@ struct record_node {
 	uint64_t steps_summed; /* that have lost details */
 	size_t step_count;
 	struct record_step *step;
-	struct profile *profile; /* of all steps; NULL: none */
+	struct record_wait wait; /* of all steps, as are the next two */
+	struct record_grant grant;
+	struct record_csv csv;
 };
 
 /* The record but for its parts, which the caller sets, and its steps. NULL: no memory. */

@@ -9,11 +9,10 @@ json_t *record_csv_write(enum csv_outcome outcome)
 	return json_string(csv_outcome_name(outcome));
 }
 
-bool record_csv_read(const json_t *json, struct record_csv *ret_csv)
+bool record_csv_read(const json_t *json, struct record_csv *sum)
 {
-	*ret_csv = (struct record_csv){{0}};
 	if (json_is_string(json))
-		ret_csv->nodes[csv_outcome_find(json_string_value(json))] = 1;
+		sum->nodes[csv_outcome_find(json_string_value(json))]++;
 	return !json || json_is_string(json);
 }
 

@@ -36,10 +36,8 @@ struct record_csv {
 
 json_t *record_csv_write(enum csv_outcome outcome);
 
-/* From a step's "csv", hostile input; without one *ret_csv is zeros. Returns whether it is what a node writes. */
-bool record_csv_read(const json_t *json, struct record_csv *ret_csv);
-
-/* Adds one step of one node up. */
+/* Adds a step's "csv", hostile input; without one nothing. Returns whether it is what a node writes. */
+bool record_csv_read(const json_t *json, struct record_csv *sum);
 void record_csv_add(struct record_csv *sum, const struct record_csv *from);
 
 /* As record.schema.json says; NULL where no files were asked for. */
