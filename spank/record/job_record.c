@@ -58,10 +58,10 @@ struct job {
 	struct record_wait wait;
 	struct record_grant grant;
 	struct record_csv csv;
-	struct sum_energy energy;
+	struct record_energy energy;
 	struct record_watts watts;
 	struct sum_power power;
-	struct sum_throttle throttle;
+	struct record_throttle throttle;
 	struct policy_use policy;
 	struct record_names names;
 };
@@ -99,14 +99,12 @@ static void step_add(struct job *job, json_t *index, const struct record_step *f
 
 static void node_add(struct job *job, json_t *index, const struct record_node *node, uint32_t node_index)
 {
-	double share = record_node_share(node);
-
-	record_energy_add(&job->energy, &node->energy, share, node->node);
-	if (node->energy.present && share >= 0)
-		record_power_add(&job->power, &node->power, node->start_s, node->end_s,
-		                 record_energy_all_j(&node->energy), record_energy_own_j(&node->energy, share));
+	record_energy_add(&job->energy, &node->energy);
+	if (node->energy.nodes > 0)
+		record_power_add(&job->power, &node->power, node->start_s, node->end_s, node->energy.node_joules,
+		                 node->energy.joules);
 	record_watts_add(&job->watts, &node->watts);
-	record_throttle_add(&job->throttle, &node->throttle, node->node);
+	record_throttle_add(&job->throttle, &node->throttle);
 	record_grant_add(&job->grant, &node->grant);
 	record_csv_add(&job->csv, &node->csv);
 	record_wait_add(&job->wait, &node->wait, node_index);
@@ -204,7 +202,7 @@ static void job_free(struct job *job)
 	free(job->names.node);
 	free(job->names.step);
 	record_wait_free(&job->wait);
-	json_decref(job->energy.dropped);
+	record_energy_free(&job->energy);
 }
 
 static const char *energy_why(const struct job *job)
@@ -303,15 +301,13 @@ static json_t *nodes_print(const struct job *job)
 
 	for (size_t i = 0; i < job->count; i++) {
 		const struct record_node *node = job->nodes[i];
-		double share = record_node_share(node);
-		bool has_joules = node->energy.present && share >= 0;
+		bool has_joules = node->energy.nodes > 0;
 
 		known |= has_joules || node->throttle.known;
 		json_array_append_new(
-		        list, json_pack("[s, o, o]", node->node,
-		                        has_joules ? number(record_energy_own_j(&node->energy, share), 1) : json_null(),
-		                        node->throttle.known ? number(record_throttle_events(&node->throttle), 0)
-		                                             : json_null()));
+		        list,
+		        json_pack("[s, o, o]", node->node, has_joules ? number(node->energy.joules, 1) : json_null(),
+		                  node->throttle.known ? number(node->throttle.most_events, 0) : json_null()));
 	}
 	if (known)
 		return list;

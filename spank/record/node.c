@@ -70,11 +70,10 @@ static bool step_id_ok(const char *id)
 static bool step_energy_get(const json_t *json, const struct record_node *node, struct record_step *step)
 {
 	struct record_energy energy = {.present = false};
-	double share = record_node_share(node);
-	bool good = record_energy_read(json_object_get(json, "energy"), &energy);
+	bool good = record_energy_read(json_object_get(json, "energy"), record_node_share(node), node->node, &energy);
 
-	step->has_joules = good && energy.present && share >= 0;
-	step->joules = step->has_joules ? record_energy_own_j(&energy, share) : 0;
+	step->has_joules = energy.nodes > 0;
+	step->joules = step->has_joules ? energy.joules : 0;
 	record_energy_free(&energy);
 	return good;
 }
@@ -132,41 +131,39 @@ static int identity_get(const json_t *json, struct record_node *node, struct err
 	return 0;
 }
 
-static int facts_get(const json_t *json, struct record_node *node, struct error *error)
+/* NULL, or which field is wrong. */
+static const char *facts_get(const json_t *json, struct record_node *node)
 {
 	uint64_t cores, cores_total;
 
 	if (!record_policy_read(json, &node->policy))
-		return error_set(error, -EINVAL, "\"policy\"");
+		return "\"policy\"";
 	if (!times_get(json, &node->start_s, &node->end_s))
-		return error_set(error, -EINVAL, "\"start_s\" or \"end_s\"");
+		return "\"start_s\" or \"end_s\"";
 	run_read(json, &node->run);
 	node->run.start_s = node->start_s;
 	node->run.end_s = node->end_s;
 	if (!integer_get(json, "cores", CORES_MAX, &cores) ||
 	    !integer_get(json, "cores_total", CORES_MAX, &cores_total))
-		return error_set(error, -EINVAL, "\"cores\" or \"cores_total\"");
+		return "\"cores\" or \"cores_total\"";
 	node->cores = (uint32_t)cores;
 	node->cores_total = (uint32_t)cores_total;
 	if (!integer_get(json, "steps_left_out", JSON_COUNT_MAX, &node->steps_left_out))
-		return error_set(error, -EINVAL, "\"steps_left_out\"");
-	if (!integer_maybe(json, "steps_summed", JSON_COUNT_MAX, &node->steps_summed))
-		return error_set(error, -EINVAL, "\"steps_summed\"");
-	return 0;
+		return "\"steps_left_out\"";
+	return integer_maybe(json, "steps_summed", JSON_COUNT_MAX, &node->steps_summed) ? NULL : "\"steps_summed\"";
 }
 
-static int parts_get(const json_t *json, struct record_node *node, struct error *error)
+static const char *parts_get(const json_t *json, struct record_node *node)
 {
-	if (!record_energy_read(json_object_get(json, "energy"), &node->energy) ||
+	if (!record_energy_read(json_object_get(json, "energy"), record_node_share(node), node->node, &node->energy) ||
 	    !record_reason_read(json, "energy_why", node->energy_why, sizeof(node->energy_why)))
-		return error_set(error, -EINVAL, "\"energy\" or \"energy_why\"");
+		return "\"energy\" or \"energy_why\"";
 	if (!record_watts_read(json_object_get(json, "watts"), &node->watts))
-		return error_set(error, -EINVAL, "\"watts\"");
+		return "\"watts\"";
 	if (!record_power_read(json_object_get(json, "power_mw"), &node->power))
-		return error_set(error, -EINVAL, "\"power_mw\"");
-	if (!record_throttle_read(json_object_get(json, "throttle"), &node->throttle))
-		return error_set(error, -EINVAL, "\"throttle\"");
-	return 0;
+		return "\"power_mw\"";
+	return record_throttle_read(json_object_get(json, "throttle"), node->node, &node->throttle) ? NULL
+	                                                                                            : "\"throttle\"";
 }
 
 int record_node_parse(const json_t *json, struct record_node **ret_node, struct error *error)
@@ -174,11 +171,12 @@ int record_node_parse(const json_t *json, struct record_node **ret_node, struct 
 	unsigned failures = memory_failures();
 	struct record_node *node = memory_array(1, sizeof(*node));
 	int result = node ? identity_get(json, node, error) : -ENOMEM;
+	const char *wrong = result ? NULL : facts_get(json, node);
 
-	if (!result)
-		result = facts_get(json, node, error);
-	if (!result)
-		result = parts_get(json, node, error);
+	if (!result && !wrong)
+		wrong = parts_get(json, node);
+	if (wrong)
+		result = error_set(error, -EINVAL, "%s", wrong);
 	if (!result)
 		result = steps_get(json, node, error);
 	if (memory_failures() != failures) /* whatever it looked like: it may be good */
@@ -220,59 +218,68 @@ size_t node_short_most(uint32_t nodes)
 	return most < NODE_RECORD_MAX ? most : NODE_RECORD_MAX;
 }
 
-static void steps_shorten(json_t *record, void (*shorten)(json_t *wait))
+/* Takes away details, then ever more of them, then half of the steps that are there, and counts. */
+static void record_shorten(json_t *record, size_t round)
 {
-	json_t *step;
-	size_t i;
+	json_t *steps = json_object_get(record, "steps"), *step;
+	json_int_t left_out = json_integer_value(json_object_get(record, "steps_left_out")), summed = 0;
+	size_t count = json_array_size(steps), kept = round < 2 ? count : count / 2, i;
 
-	json_array_foreach(json_object_get(record, "steps"), i, step)
+	for (; count > kept; count--, left_out++)
+		json_array_remove(steps, count - 1);
+	json_array_foreach(steps, i, step)
 	{
-		shorten(json_object_get(step, "wait"));
-	}
-}
+		json_t *wait = json_object_get(step, "wait");
 
-/* Of those that are there. */
-static void summed_count(json_t *record)
-{
-	json_int_t summed = 0;
-	json_t *step;
-	size_t i;
-
-	json_array_foreach(json_object_get(record, "steps"), i, step)
-	{
-		summed += json_object_get(json_object_get(step, "wait"), "omitted") != NULL;
+		if (round == 0)
+			record_wait_shorten(wait);
+		else
+			record_wait_least(wait);
+		summed += json_object_get(wait, "omitted") != NULL;
 	}
+	if (round >= 2)
+		json_object_set_new(record, "steps_left_out", json_integer(left_out));
 	json_object_set_new(record, "steps_summed", json_integer(summed));
-}
-
-/* Half of those that are there. */
-static void steps_drop(json_t *record)
-{
-	json_t *steps = json_object_get(record, "steps");
-	json_int_t left_out = json_integer_value(json_object_get(record, "steps_left_out"));
-	size_t kept = json_array_size(steps) / 2;
-
-	left_out += (json_int_t)(json_array_size(steps) - kept);
-	while (json_array_size(steps) > kept)
-		json_array_remove(steps, json_array_size(steps) - 1);
-	json_object_set_new(record, "steps_left_out", json_integer(left_out));
 }
 
 char *node_short_print(json_t *record, size_t most)
 {
-	static void (*const shorten[])(json_t * wait) = {record_wait_shorten, record_wait_least};
 	char *text = memory_text(record, 0);
 
 	for (size_t i = 0; text && strlen(text) > most; i++) {
 		if (i >= 2 && json_array_size(json_object_get(record, "steps")) == 0)
 			break;
 		free(text);
-		if (i < 2)
-			steps_shorten(record, shorten[i]);
-		else
-			steps_drop(record);
-		summed_count(record);
+		record_shorten(record, i);
 		text = memory_text(record, 0);
 	}
 	return text;
+}
+
+bool run_read(const json_t *json, struct job_run *ret_run)
+{
+	const json_t *start = json_object_get(json, "start_s"), *end = json_object_get(json, "end_s");
+	const json_t *count = json_object_get(json, "restart_count");
+
+	if (!json_is_number(start) || !json_is_number(end) || !json_is_integer(count))
+		return false;
+	ret_run->start_s = json_number_value(start);
+	ret_run->end_s = json_number_value(end);
+	ret_run->timeless = json_is_true(json_object_get(json, "timeless"));
+	ret_run->known = json_is_true(json_object_get(json, "restart_known"));
+	ret_run->count = (uint32_t)json_integer_value(count);
+	return true;
+}
+
+json_t *run_to_json(const struct job_run *run)
+{
+	return json_pack("{s:f, s:f, s:b, s:I}", "start_s", run->start_s, "end_s", run->end_s, "restart_known",
+	                 (int)run->known, "restart_count", (json_int_t)run->count);
+}
+
+bool run_is_same(const struct job_run *a, const struct job_run *b)
+{
+	if (a->known && b->known && a->count == b->count)
+		return true;
+	return a->timeless || b->timeless || (a->start_s <= b->end_s && b->start_s <= a->end_s);
 }

@@ -3,7 +3,7 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
-#include "spank/record/run.h"
+#include "spank/record/node.h"
 #include "spank/store/outbox.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "spank/base/error.h"
-#include "spank/record/run.h"
+#include "spank/record/node.h"
 
 #define OUTBOX_DIRECTORY "/var/spool/mpi-wait/out"
 #define OUTBOX_KEY_MAX   112

@@ -79,7 +79,7 @@ static bool is_same(const struct record_row *a, const struct record_row *b)
 void row_phase(struct record_row *row, int32_t level)
 {
 	row->place = level;
-	strcpy(row->name, level >= ROW_PHASE_FIRST ? PHASE : "");
+	strcpy(row->name, level != ROW_PHASE_NONE && level != ROW_PHASE_OTHER ? PHASE : "");
 }
 
 static bool rows_grow(struct record_rows *rows)
