@@ -1,6 +1,7 @@
 #include "spank/record/job_record.h"
 
 #include "spank/base/cleanup.h"
+#include "spank/base/json.h"
 #include "spank/base/memory.h"
 #include "spank/record/parts/number.h"
 #include "spank/record/parts/policy.h"
@@ -28,20 +29,6 @@ static const struct record_detail details[] = {
         {.calls = 8},
 };
 
-/* A step's sums over nodes. */
-struct step {
-	char id[16];
-	struct policy_use policy;
-	uint32_t nodes;
-	double start_s;
-	double end_s;
-	double ranks;
-	double wait_s;
-	bool has_joules;
-	double joules;
-	uint32_t index; /* in order of arrival */
-};
-
 /* The nodes, from which names are borrowed, and their records added up. */
 struct job {
 	const struct record_node *const *nodes;
@@ -51,7 +38,7 @@ struct job {
 	double start_s;    /* from the first begin */
 	double end_s;      /* to the last end */
 	size_t step_count; /* in order of start */
-	struct step *step;
+	struct record_step *step;
 	double steps_left_out;
 	double steps_summed;
 	struct record_ranks ranks;
@@ -67,10 +54,10 @@ struct job {
 };
 
 /* The merged step of that id, made if there is none yet. */
-static struct step *step_find(struct job *job, json_t *index, const struct record_step *from)
+static struct record_step *step_find(struct job *job, json_t *index, const struct record_step *from)
 {
 	json_t *known = json_object_get(index, from->id);
-	struct step *step = &job->step[known ? (size_t)json_integer_value(known) : job->step_count];
+	struct record_step *step = &job->step[known ? (size_t)json_integer_value(known) : job->step_count];
 
 	if (known)
 		return step;
@@ -84,7 +71,7 @@ static struct step *step_find(struct job *job, json_t *index, const struct recor
 
 static void step_add(struct job *job, json_t *index, const struct record_step *from, uint32_t node_index)
 {
-	struct step *step = step_find(job, index, from);
+	struct record_step *step = step_find(job, index, from);
 
 	step->nodes++;
 	step->start_s = fmin(step->start_s, from->start_s);
@@ -93,8 +80,7 @@ static void step_add(struct job *job, json_t *index, const struct record_step *f
 		step->policy = from->policy;
 	step->has_joules |= from->has_joules;
 	step->joules += from->joules;
-	step->ranks += record_ranks_count(&from->ranks);
-	record_ranks_add(&job->ranks, &from->ranks, node_index, step->index, &step->wait_s);
+	record_ranks_add(&job->ranks, &step->ranks, &from->ranks, node_index, step->index);
 }
 
 static void node_add(struct job *job, json_t *index, const struct record_node *node, uint32_t node_index)
@@ -117,7 +103,7 @@ static void node_add(struct job *job, json_t *index, const struct record_node *n
 
 static int step_compare(const void *left, const void *right)
 {
-	const struct step *a = left, *b = right;
+	const struct record_step *a = left, *b = right;
 
 	return a->start_s != b->start_s ? (a->start_s > b->start_s) - (a->start_s < b->start_s) : strcmp(a->id, b->id);
 }
@@ -218,12 +204,12 @@ static bool policy_same(const struct policy_use *a, const struct policy_use *b)
 	return strcmp(a->asked, b->asked) == 0 && strcmp(a->used, b->used) == 0 && strcmp(a->why, b->why) == 0;
 }
 
-static json_t *step_print(const struct job *job, const struct step *step)
+static json_t *step_print(const struct job *job, const struct record_step *step)
 {
-	json_t *json =
-	        json_pack("{s:s, s:i, s:o, s:o, s:o}", "id", step->id, "nodes", (int)step->nodes, "ranks",
-	                  number(step->ranks, 0), "elapsed_s", record_seconds(fmax(step->end_s - step->start_s, 0)),
-	                  "wait_s", record_seconds(step->wait_s));
+	json_t *json = json_pack("{s:s, s:i, s:o, s:o, s:o}", "id", step->id, "nodes", (int)step->nodes, "ranks",
+	                         number(record_ranks_count(&step->ranks), 0), "elapsed_s",
+	                         record_seconds(fmax(step->end_s - step->start_s, 0)), "wait_s",
+	                         record_seconds(step->ranks.wait_s));
 
 	if (step->policy.asked[0] && !policy_same(&step->policy, &job->policy))
 		json_object_set_new(json, "policy", record_policy_print(&step->policy));
@@ -235,23 +221,26 @@ static json_t *step_print(const struct job *job, const struct step *step)
 /* Of an array in order of start. */
 static int place_compare(const void *left, const void *right)
 {
-	const struct step *a = *(const struct step *const *)left, *b = *(const struct step *const *)right;
+	const struct record_step *a = *(const struct record_step *const *)left,
+	                         *b = *(const struct record_step *const *)right;
 
 	return (a > b) - (a < b);
 }
 
 static int wait_compare(const void *left, const void *right)
 {
-	const struct step *a = *(const struct step *const *)left, *b = *(const struct step *const *)right;
+	const struct record_step *a = *(const struct record_step *const *)left,
+	                         *b = *(const struct record_step *const *)right;
 
-	return a->wait_s != b->wait_s ? (a->wait_s < b->wait_s ? 1 : -1) : place_compare(left, right);
+	return a->ranks.wait_s != b->ranks.wait_s ? (a->ranks.wait_s < b->ranks.wait_s ? 1 : -1)
+	                                          : place_compare(left, right);
 }
 
 /* The steps that waited most, in order of start, and the sum of the others. */
 static void steps_print(json_t *json, const struct job *job, size_t shown)
 {
 	size_t count = job->step_count;
-	cleanup_free const struct step **order = memory_array(count + 1, sizeof(*order));
+	cleanup_free const struct record_step **order = memory_array(count + 1, sizeof(*order));
 	double ranks = 0, wait_s = 0;
 	json_t *steps = json_array();
 
@@ -266,19 +255,13 @@ static void steps_print(json_t *json, const struct job *job, size_t shown)
 	for (size_t i = 0; i < shown; i++)
 		json_array_append_new(steps, step_print(job, order[i]));
 	for (size_t i = shown; order && i < count; i++) {
-		ranks += order[i]->ranks;
-		wait_s += order[i]->wait_s;
+		ranks += record_ranks_count(&order[i]->ranks);
+		wait_s += order[i]->ranks.wait_s;
 	}
 	if (shown < count)
 		json_object_set_new(json, "steps_rest",
 		                    json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)(count - shown), "ranks",
 		                              number(ranks, 0), "wait_s", record_seconds(wait_s)));
-}
-
-static void set_if(json_t *json, const char *key, json_t *value)
-{
-	if (value)
-		json_object_set_new(json, key, value);
 }
 
 static void steps_counts_print(json_t *json, const struct job *job, size_t shown)
@@ -287,10 +270,8 @@ static void steps_counts_print(json_t *json, const struct job *job, size_t shown
 
 	if (job->step_count > shown)
 		left_out += (double)(job->step_count - shown);
-	if (left_out > 0)
-		json_object_set_new(json, "steps_left_out", number(left_out, 0));
-	if (job->steps_summed > 0)
-		json_object_set_new(json, "steps_summed", number(job->steps_summed, 0));
+	object_set_some(json, "steps_left_out", number(left_out, 0));
+	object_set_some(json, "steps_summed", number(job->steps_summed, 0));
 }
 
 /* Of each node what root has read there. NULL where the nodes are few or many, or nothing was read on any. */
@@ -326,18 +307,17 @@ static json_t *job_print(const struct job *job, const struct record_detail *deta
 
 	if (!json)
 		return NULL;
-	if (job->why)
-		json_object_set_new(nodes, "why", json_string(job->why));
+	object_set_some(nodes, "why", json_string(job->why));
 	if (job->energy.nodes > 0)
-		set_if(energy, "power_w", record_power_print(&job->power));
-	set_if(json, "watts", record_watts_print(&job->watts));
-	set_if(json, "throttle", record_throttle_print(&job->throttle));
+		object_set_some(energy, "power_w", record_power_print(&job->power));
+	object_set_some(json, "watts", record_watts_print(&job->watts));
+	object_set_some(json, "throttle", record_throttle_print(&job->throttle));
 	if (job->energy.nodes < job->count)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
 	if (detail->nodes && job->count >= NODES_LEAST && job->count <= NODES_MOST)
-		set_if(json, "by_node", nodes_print(job));
-	set_if(json, "grant", record_grant_print(&job->grant));
-	set_if(json, "csv", record_csv_print(&job->csv));
+		object_set_some(json, "by_node", nodes_print(job));
+	object_set_some(json, "grant", record_grant_print(&job->grant));
+	object_set_some(json, "csv", record_csv_print(&job->csv));
 	json_object_set_new(json, "wait", record_wait_print(&job->wait, &job->ranks, &job->names, detail));
 	steps_print(json, job, detail->steps);
 	steps_counts_print(json, job, detail->steps);

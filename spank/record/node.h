@@ -47,14 +47,17 @@ struct job_run {
 	uint32_t count;
 };
 
+/* Of one node, or summed over a job's. */
 struct record_step {
 	char id[16];
 	struct policy_use policy; /* asked "": the job's */
 	double start_s;
 	double end_s;
 	bool has_joules;
-	double joules; /* the job's in that time */
-	struct record_ranks ranks;
+	double joules;             /* the job's in that time */
+	struct record_ranks ranks; /* summed without their list */
+	uint32_t nodes;
+	uint32_t index; /* in order of arrival */
 };
 
 struct record_node {

@@ -1,5 +1,7 @@
 #include "spank/record/parts/csv.h"
 
+#include "spank/base/json.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -27,14 +29,10 @@ json_t *record_csv_print(const struct record_csv *csv)
 	json_t *failed = json_object(), *json = NULL;
 
 	for (int i = CSV_WRITTEN + 1; i < CSV_OUTCOMES; i++)
-		if (csv->nodes[i] > 0)
-			json_object_set_new(failed, csv_outcome_name((enum csv_outcome)i),
-			                    json_integer((json_int_t)csv->nodes[i]));
+		object_set_some(failed, csv_outcome_name((enum csv_outcome)i), json_integer((json_int_t)csv->nodes[i]));
 	if (csv->nodes[CSV_WRITTEN] > 0 || json_object_size(failed) > 0)
 		json = json_pack("{s:I}", "written", (json_int_t)csv->nodes[CSV_WRITTEN]);
-	if (json && json_object_size(failed) > 0)
-		json_object_set(json, "failed", failed);
-	json_decref(failed);
+	object_set_some(json, "failed", failed);
 	return json;
 }
 

@@ -162,9 +162,7 @@ json_t *record_energy_print(const struct record_energy *sum, size_t reported)
 	json_object_set_new(json, "zones_j", zones);
 	if (sum->nodes < reported)
 		json_object_set_new(json, "nodes", json_integer((json_int_t)sum->nodes));
-	if (sum->gaps > 0)
-		json_object_set_new(json, "gaps", json_integer((json_int_t)sum->gaps));
-	if (sum->dropped)
-		json_object_set(json, "dropped", sum->dropped);
+	object_set_some(json, "gaps", json_integer((json_int_t)sum->gaps));
+	object_set_some(json, "dropped", json_incref(sum->dropped));
 	return json;
 }

@@ -51,7 +51,6 @@ json_t *record_throttle_print(const struct record_throttle *sum)
 {
 	json_t *json = sum->known ? events_json(sum) : NULL;
 
-	if (json && sum->most)
-		json_object_set_new(json, "most", json_string(sum->most));
+	object_set_some(json, "most", json_string(sum->most));
 	return json;
 }

@@ -122,8 +122,15 @@ bool record_ranks_read(const json_t *wait, struct record_ranks *ret_ranks)
 	return omitted_read(json_object_get(wait, "omitted"), ret_ranks);
 }
 
-void record_ranks_add(struct record_ranks *sum, const struct record_ranks *from, uint32_t node, uint32_t step,
-                      double *step_wait_s)
+static void sums_add(struct record_ranks *sum, struct record_ranks *step_sum, double wait_s, double asleep_s)
+{
+	sum->wait_s += wait_s;
+	sum->asleep_s += asleep_s;
+	step_sum->wait_s += wait_s;
+}
+
+void record_ranks_add(struct record_ranks *sum, struct record_ranks *step_sum, const struct record_ranks *from,
+                      uint32_t node, uint32_t step)
 {
 	struct record_rank least = from->min, most = from->max;
 
@@ -137,14 +144,11 @@ void record_ranks_add(struct record_ranks *sum, const struct record_ranks *from,
 		*rank = from->rank[i];
 		rank->node = node;
 		rank->step = step;
-		sum->wait_s += rank->wait_s;
-		sum->asleep_s += rank->asleep_s;
-		*step_wait_s += rank->wait_s;
+		sums_add(sum, step_sum, rank->wait_s, rank->asleep_s);
 	}
 	sum->omitted += from->omitted;
-	sum->wait_s += from->wait_s;
-	sum->asleep_s += from->asleep_s;
-	*step_wait_s += from->wait_s;
+	sums_add(sum, step_sum, from->wait_s, from->asleep_s);
+	step_sum->omitted += record_ranks_count(from);
 }
 
 double record_ranks_count(const struct record_ranks *ranks)

@@ -25,12 +25,12 @@ struct record_rank {
 	double asleep_s;
 };
 
-/* Of one step on one node, or of a job. */
+/* Of one step on one node, or summed over a step or a job. */
 struct record_ranks {
 	size_t count; /* the job's: step after step, each by rank; by rank alone where one world is there whole */
 	struct record_rank *rank;
 	double omitted; /* ranks that are in the sums but not in the list */
-	double wait_s;  /* the job's: of all; a step's: of those that are omitted */
+	double wait_s;  /* of one step on one node: of those that are omitted; else of all */
 	double asleep_s;
 	struct record_rank min;
 	struct record_rank max;
@@ -60,9 +60,9 @@ void record_ranks_shorten(json_t *wait);
 /* From a step's "wait", hostile input; the list is the caller's to free. Returns whether it is what a node writes. */
 bool record_ranks_read(const json_t *wait, struct record_ranks *ret_ranks);
 
-/* One step's on one node, also to what its step has waited; there must be room in the list. */
-void record_ranks_add(struct record_ranks *sum, const struct record_ranks *from, uint32_t node, uint32_t step,
-                      double *step_wait_s);
+/* One step's on one node, also to the sums of its step. There must be room in the job's list. */
+void record_ranks_add(struct record_ranks *sum, struct record_ranks *step_sum, const struct record_ranks *from,
+                      uint32_t node, uint32_t step);
 
 /* Puts the list in order; is_whole: all ranks of a world of that size are there, as far as is known. */
 void record_ranks_sort(struct record_ranks *sum, bool is_whole, double world);

@@ -38,8 +38,7 @@ static const struct column phases[ROW_NUMBERS] = {
 static const struct column sites[ROW_NUMBERS] = {{"waits", COUNT}, {"wait_s", SECONDS}, {"max", MOST}};
 
 static const struct {
-	const char *key;     /* in a node's record */
-	const char *printed; /* in the job's */
+	const char *key; /* in a node's record */
 	const struct column *column;
 	size_t order, next; /* the columns by which the largest come first */
 	size_t read;        /* so many rows a node may write, */
@@ -49,21 +48,14 @@ static const struct {
 	bool takes_other;   /* a node may have written of others */
 	bool has_rest;      /* what is not kept is one row more */
 } kinds[ROWS_KINDS] = {
-        [ROWS_CALLS] = {"calls", "by_call", calls, 2, 2, MPIWAIT_CALLS + 1, MPIWAIT_CALLS + 1, 0, RECORD_US_MAX, true,
-                        true},
-        [ROWS_PROFILE] = {"profile", "profile", profile, 1, 3, MPIWAIT_CALLS, MPIWAIT_CALLS + 1, 0, PROFILE_MAX, false,
-                          true},
-        [ROWS_SPUN] = {"spun", "spun", spun, 0, 0, 16, MPIWAIT_CALLS + 1, 16, JSON_COUNT_MAX, true, false},
-        [ROWS_PHASES] = {"phases", "phases", phases, 2, 2, 16 + 2, ROWS_PHASE_MAX - 2, 16, RECORD_US_MAX, false, true},
-        [ROWS_SITES] = {"sites", "sites", sites, 1, 1, 24 + 1, ROWS_SITE_MAX - 1, 24, RECORD_US_MAX, false, true},
+        [ROWS_CALLS] = {"calls", calls, 2, 2, MPIWAIT_CALLS + 1, MPIWAIT_CALLS + 1, 0, RECORD_US_MAX, true, true},
+        [ROWS_PROFILE] = {"profile", profile, 1, 3, MPIWAIT_CALLS, MPIWAIT_CALLS + 1, 0, PROFILE_MAX, false, true},
+        [ROWS_SPUN] = {"spun", spun, 0, 0, 16, MPIWAIT_CALLS + 1, 16, JSON_COUNT_MAX, true, false},
+        [ROWS_PHASES] = {"phases", phases, 2, 2, 16 + 2, ROWS_PHASE_MAX - 2, 16, RECORD_US_MAX, false, true},
+        [ROWS_SITES] = {"sites", sites, 1, 1, 24 + 1, ROWS_SITE_MAX - 1, 24, RECORD_US_MAX, false, true},
 };
 
 static const struct record_row other = {.place = ROW_PHASE_OTHER, .most_rank = -1};
-
-static bool is_object(enum rows_kind kind)
-{
-	return kind != ROWS_PHASES && kind != ROWS_SITES;
-}
 
 static bool is_named(const struct record_row *row)
 {
@@ -222,16 +214,6 @@ static const char *row_name(enum rows_kind kind, const struct record_row *row, c
 	return buffer;
 }
 
-static void row_set(enum rows_kind kind, json_t *table, const struct record_row *row, json_t *json)
-{
-	char buffer[16];
-
-	if (json_is_array(table))
-		json_array_append_new(table, json);
-	else
-		json_object_set_new(table, row_name(kind, row, buffer), json);
-}
-
 /* Without the classes at the end that no call was in. */
 static json_t *sizes_write(const double *sizes)
 {
@@ -245,7 +227,8 @@ static json_t *sizes_write(const double *sizes)
 	return json;
 }
 
-void row_write(enum rows_kind kind, json_t *table, const struct record_row *row)
+/* As a node writes it. */
+static json_t *row_json(enum rows_kind kind, const struct record_row *row)
 {
 	bool named = is_named(row);
 	json_t *json = kind == ROWS_SITES ? json_pack("[s, s, I, s]", row->name, row->build_id, named ? row->place : 0,
@@ -261,21 +244,14 @@ void row_write(enum rows_kind kind, json_t *table, const struct record_row *row)
 	}
 	if (row->sizes)
 		json_array_append_new(json, sizes_write(row->sizes));
-	row_set(kind, table, row, json);
+	return json;
 }
 
-void rows_write(enum rows_kind kind, json_t *wait, const struct record_rows *rows)
+void row_write(enum rows_kind kind, json_t *table, const struct record_row *row)
 {
-	const struct record_row *shown[ROWS_MAX];
-	struct record_row rest;
-	size_t count = rows_choose(kind, rows, kinds[kind].kept, shown, &rest);
-	json_t *table = is_object(kind) ? json_object() : json_array();
+	char buffer[16];
 
-	for (size_t i = 0; i < count; i++)
-		row_write(kind, table, shown[i]);
-	if (count > 0)
-		json_object_set(wait, kinds[kind].key, table);
-	json_decref(table);
+	json_object_set_new(table, row_name(kind, row, buffer), row_json(kind, row));
 }
 
 static bool function_ok(const char *name)
@@ -364,7 +340,7 @@ bool rows_read(enum rows_kind kind, const json_t *wait, struct record_rows *sum)
 
 	if (!table)
 		return kind != ROWS_CALLS;
-	if (is_object(kind) ? !json_is_object(table) : !json_is_array(table))
+	if (kind == ROWS_PHASES || kind == ROWS_SITES ? !json_is_array(table) : !json_is_object(table))
 		return false;
 	if (json_object_size(table) + json_array_size(table) > kinds[kind].read)
 		return false;
@@ -418,8 +394,7 @@ static json_t *site_print(const struct record_row *row)
 		json_object_set_new(json, "module", json_string(row->name));
 		json_object_set_new(json, "offset", json_sprintf("0x%" PRIx64, (uint64_t)row->place));
 	}
-	if (row->build_id[0])
-		json_object_set_new(json, "build_id", json_string(row->build_id));
+	object_set_some(json, "build_id", json_string(row->build_id));
 	json_object_set_new(json, "call", json_string(is_named(row) ? row->call : OTHER));
 	return json;
 }
@@ -432,25 +407,41 @@ static json_t *row_print(enum rows_kind kind, const struct record_row *row, cons
 	for (size_t i = 0; i < ROW_NUMBERS && kinds[kind].column[i].name; i++)
 		if ((value = number_print(kinds[kind].column[i].type, row, i, names)))
 			json_object_set_new(json, kinds[kind].column[i].name, value);
-	value = with_sizes && row->sizes ? sizes_print(row->sizes) : NULL;
-	if (json_object_size(value) > 0)
-		json_object_set(json, "sizes", value);
-	json_decref(value);
+	object_set_some(json, "sizes", with_sizes && row->sizes ? sizes_print(row->sizes) : NULL);
 	return json;
+}
+
+/* names: those of a job; NULL: as a node writes it. */
+static void rows_set(enum rows_kind kind, json_t *wait, const struct record_rows *rows, size_t most,
+                     const struct record_names *names, bool with_sizes)
+{
+	const struct record_row *shown[ROWS_MAX];
+	struct record_row rest;
+	size_t count = rows_choose(kind, rows, most, shown, &rest);
+	json_t *table = kind == ROWS_SITES || (kind == ROWS_PHASES && !names) ? json_array() : json_object();
+	char buffer[16];
+
+	for (size_t i = 0; i < count; i++) {
+		json_t *row = names ? row_print(kind, shown[i], names, with_sizes) : row_json(kind, shown[i]);
+
+		if (json_is_array(table))
+			json_array_append_new(table, row);
+		else
+			json_object_set_new(table, row_name(kind, shown[i], buffer), row);
+	}
+	if (kind == ROWS_CALLS)
+		json_object_set_new(wait, "by_call", table);
+	else
+		object_set_some(wait, kinds[kind].key, table);
+}
+
+void rows_write(enum rows_kind kind, json_t *wait, const struct record_rows *rows)
+{
+	rows_set(kind, wait, rows, kinds[kind].kept, NULL, false);
 }
 
 void rows_print(enum rows_kind kind, json_t *wait, const struct record_rows *rows, const struct record_names *names,
                 const struct record_detail *detail)
 {
-	const struct record_row *shown[ROWS_MAX];
-	struct record_row rest;
-	size_t most = kinds[kind].kept > 0 ? kinds[kind].kept : detail->calls;
-	size_t count = rows_choose(kind, rows, most, shown, &rest);
-	json_t *table = kind == ROWS_SITES ? json_array() : json_object();
-
-	for (size_t i = 0; i < count; i++)
-		row_set(kind, table, shown[i], row_print(kind, shown[i], names, detail->sizes));
-	if (count > 0 || kind == ROWS_CALLS)
-		json_object_set(wait, kinds[kind].printed, table);
-	json_decref(table);
+	rows_set(kind, wait, rows, kinds[kind].kept > 0 ? kinds[kind].kept : detail->calls, names, detail->sizes);
 }

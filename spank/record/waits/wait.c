@@ -55,11 +55,8 @@ static void counts_write(json_t *wait, const char *key, const struct figure figu
 	json_t *json = json_object();
 
 	for (size_t i = 0; i < count; i++)
-		if (numbers[i] > 0)
-			json_object_set_new(json, figures[i].key, json_integer((json_int_t)numbers[i]));
-	if (json_object_size(json) > 0)
-		json_object_set(wait, key, json);
-	json_decref(json);
+		object_set_some(json, figures[i].key, json_integer((json_int_t)numbers[i]));
+	object_set_some(wait, key, json);
 }
 
 void record_wait_write(json_t *json, const struct record_wait *wait, const uint64_t sums_us[WAIT_SUMS])
