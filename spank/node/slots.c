@@ -331,11 +331,11 @@ static double counted(uint64_t count)
 static void service_set(const struct slots *slots, struct record_wait *wait)
 {
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		wait->polls[hook] = counted(slots->polls[hook]);
+		wait->sum[WAIT_HOOKS + hook] = counted(slots->polls[hook]);
 	for (unsigned i = 0; i < SERVICE_FORECAST_COUNT; i++)
-		wait->forecast[i] = counted(slots->forecast[i]);
+		wait->sum[WAIT_FORECASTS + i] = counted(slots->forecast[i]);
 	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
-		wait->flagged[flag] = (double)slots->flagged[flag];
+		wait->sum[WAIT_FLAGS + flag] = (double)slots->flagged[flag];
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
 		const struct slots_call *call = &slots->call[row];
 		struct record_row spun = {

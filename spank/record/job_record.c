@@ -35,21 +35,9 @@ struct job {
 	size_t count;
 	uint32_t nodes_of;
 	const char *why;
-	double start_s;    /* from the first begin */
-	double end_s;      /* to the last end */
-	size_t step_count; /* in order of start */
-	struct record_step *step;
-	double steps_left_out;
-	double steps_summed;
+	struct record_node sum; /* from the first begin to the last end; steps in order of start */
 	struct record_ranks ranks;
-	struct record_wait wait;
-	struct record_grant grant;
-	struct record_csv csv;
-	struct record_energy energy;
-	struct record_watts watts;
 	struct sum_power power;
-	struct record_throttle throttle;
-	struct policy_use policy;
 	struct record_names names;
 };
 
@@ -57,15 +45,15 @@ struct job {
 static struct record_step *step_find(struct job *job, json_t *index, const struct record_step *from)
 {
 	json_t *known = json_object_get(index, from->id);
-	struct record_step *step = &job->step[known ? (size_t)json_integer_value(known) : job->step_count];
+	struct record_step *step = &job->sum.step[known ? (size_t)json_integer_value(known) : job->sum.step_count];
 
 	if (known)
 		return step;
-	json_object_set_new(index, from->id, json_integer((json_int_t)job->step_count));
+	json_object_set_new(index, from->id, json_integer((json_int_t)job->sum.step_count));
 	memcpy(step->id, from->id, sizeof(step->id));
 	step->start_s = from->start_s;
 	step->policy = from->policy;
-	step->index = (uint32_t)job->step_count++;
+	step->index = (uint32_t)job->sum.step_count++;
 	return step;
 }
 
@@ -85,17 +73,22 @@ static void step_add(struct job *job, json_t *index, const struct record_step *f
 
 static void node_add(struct job *job, json_t *index, const struct record_node *node, uint32_t node_index)
 {
-	record_energy_add(&job->energy, &node->energy);
+	struct record_node *sum = &job->sum;
+
+	record_energy_add(&sum->energy, &node->energy);
 	if (node->energy.nodes > 0)
 		record_power_add(&job->power, &node->power, node->start_s, node->end_s, node->energy.node_joules,
 		                 node->energy.joules);
-	record_watts_add(&job->watts, &node->watts);
-	record_throttle_add(&job->throttle, &node->throttle);
-	record_grant_add(&job->grant, &node->grant);
-	record_csv_add(&job->csv, &node->csv);
-	record_wait_add(&job->wait, &node->wait, node_index);
-	job->steps_left_out += (double)node->steps_left_out;
-	job->steps_summed += (double)node->steps_summed;
+	record_watts_add(&sum->watts, &node->watts);
+	record_throttle_add(&sum->throttle, &node->throttle);
+	record_grant_add(&sum->grant, &node->grant);
+	record_csv_add(&sum->csv, &node->csv);
+	record_wait_add(&sum->wait, &node->wait, node_index);
+	integer_add(&sum->steps_left_out, node->steps_left_out, JSON_COUNT_MAX);
+	integer_add(&sum->steps_summed, node->steps_summed, JSON_COUNT_MAX);
+	/* as the first node that had to fall back used it, else as the first node says */
+	if (node->policy.asked[0] && (!sum->policy.asked[0] || (node->policy.why[0] && !sum->policy.why[0])))
+		sum->policy = node->policy;
 	job->names.node[node_index] = node->node;
 	for (size_t i = 0; i < node->step_count; i++)
 		step_add(job, index, &node->step[i], node_index);
@@ -111,16 +104,16 @@ static int step_compare(const void *left, const void *right)
 /* Puts the steps in order of start, and tells the ranks where their step went. */
 static bool steps_sort(struct job *job)
 {
-	cleanup_free uint32_t *place = memory_array(job->step_count + 1, sizeof(*place));
+	cleanup_free uint32_t *place = memory_array(job->sum.step_count + 1, sizeof(*place));
 
-	job->names.step = job->step_count > 1 ? memory_array(job->step_count, sizeof(*job->names.step)) : NULL;
-	if (!place || (job->step_count > 1 && !job->names.step))
+	job->names.step = job->sum.step_count > 1 ? memory_array(job->sum.step_count, sizeof(*job->names.step)) : NULL;
+	if (!place || (job->sum.step_count > 1 && !job->names.step))
 		return false;
-	qsort(job->step, job->step_count, sizeof(*job->step), step_compare);
-	for (size_t i = 0; i < job->step_count; i++) {
-		place[job->step[i].index] = (uint32_t)i;
+	qsort(job->sum.step, job->sum.step_count, sizeof(*job->sum.step), step_compare);
+	for (size_t i = 0; i < job->sum.step_count; i++) {
+		place[job->sum.step[i].index] = (uint32_t)i;
 		if (job->names.step)
-			job->names.step[i] = job->step[i].id;
+			job->names.step[i] = job->sum.step[i].id;
 	}
 	for (size_t i = 0; i < job->ranks.count; i++)
 		job->ranks.rank[i].step = place[job->ranks.rank[i].step];
@@ -133,37 +126,22 @@ static bool job_begin(struct job *job)
 	size_t steps = 0, ranks = 0;
 	uint32_t parts = 0;
 
-	job->start_s = job->nodes[0]->start_s;
+	job->sum.start_s = job->nodes[0]->start_s;
 	for (size_t i = 0; i < job->count; i++) {
 		const struct record_node *node = job->nodes[i];
 
-		job->start_s = fmin(job->start_s, node->start_s);
-		job->end_s = fmax(job->end_s, node->end_s);
+		job->sum.start_s = fmin(job->sum.start_s, node->start_s);
+		job->sum.end_s = fmax(job->sum.end_s, node->end_s);
 		parts = node->power.count > parts ? node->power.count : parts;
 		steps += node->step_count;
 		for (size_t j = 0; j < node->step_count; j++)
 			ranks += node->step[j].ranks.count;
 	}
-	record_power_begin(&job->power, job->start_s, job->end_s, parts);
-	job->step = memory_array(steps + 1, sizeof(*job->step));
+	record_power_begin(&job->power, job->sum.start_s, job->sum.end_s, parts);
+	job->sum.step = memory_array(steps + 1, sizeof(*job->sum.step));
 	job->ranks.rank = memory_array(ranks + 1, sizeof(*job->ranks.rank));
 	job->names.node = memory_array(job->count, sizeof(*job->names.node));
-	return job->step && job->ranks.rank && job->names.node;
-}
-
-/* The job's policy: as the first node that had to fall back used it, else as the first node says; else a step's. */
-static struct policy_use policy_of(const struct job *job)
-{
-	for (size_t i = 0; i < job->count; i++)
-		if (job->nodes[i]->policy.asked[0] && job->nodes[i]->policy.why[0])
-			return job->nodes[i]->policy;
-	for (size_t i = 0; i < job->count; i++)
-		if (job->nodes[i]->policy.asked[0])
-			return job->nodes[i]->policy;
-	for (size_t i = 0; i < job->step_count; i++)
-		if (job->step[i].policy.asked[0])
-			return job->step[i].policy;
-	return (struct policy_use){.asked = "off", .used = "off"};
+	return job->sum.step && job->ranks.rank && job->names.node;
 }
 
 /* Adds all up. Returns whether there was memory. */
@@ -176,19 +154,22 @@ static bool job_make(struct job *job)
 		node_add(job, index, job->nodes[i], (uint32_t)i);
 	if (!made || !steps_sort(job))
 		return false;
-	record_ranks_sort(&job->ranks, job->wait.sum[WAIT_unseen] == 0, job->wait.size);
-	job->policy = policy_of(job);
+	record_ranks_sort(&job->ranks, job->sum.wait.sum[WAIT_unseen] == 0, job->sum.wait.size);
+	for (size_t i = 0; !job->sum.policy.asked[0] && i < job->sum.step_count; i++)
+		job->sum.policy = job->sum.step[i].policy;
+	if (!job->sum.policy.asked[0])
+		job->sum.policy = (struct policy_use){.asked = "off", .used = "off"};
 	return true;
 }
 
 static void job_free(struct job *job)
 {
-	free(job->step);
+	free(job->sum.step);
 	free(job->ranks.rank);
 	free(job->names.node);
 	free(job->names.step);
-	record_wait_free(&job->wait);
-	record_energy_free(&job->energy);
+	record_wait_free(&job->sum.wait);
+	record_energy_free(&job->sum.energy);
 }
 
 static const char *energy_why(const struct job *job)
@@ -196,7 +177,7 @@ static const char *energy_why(const struct job *job)
 	for (size_t i = 0; i < job->count; i++)
 		if (!job->nodes[i]->energy.present && job->nodes[i]->energy_why[0])
 			return job->nodes[i]->energy_why;
-	return job->energy.nodes < job->count ? "the job's cores are not known" : "";
+	return job->sum.energy.nodes < job->count ? "the job's cores are not known" : "";
 }
 
 static bool policy_same(const struct policy_use *a, const struct policy_use *b)
@@ -211,7 +192,7 @@ static json_t *step_print(const struct job *job, const struct record_step *step)
 	                         record_seconds(fmax(step->end_s - step->start_s, 0)), "wait_s",
 	                         record_seconds(step->ranks.wait_s));
 
-	if (step->policy.asked[0] && !policy_same(&step->policy, &job->policy))
+	if (step->policy.asked[0] && !policy_same(&step->policy, &job->sum.policy))
 		json_object_set_new(json, "policy", record_policy_print(&step->policy));
 	if (step->has_joules)
 		json_object_set_new(json, "joules", number(step->joules, 1));
@@ -239,14 +220,14 @@ static int wait_compare(const void *left, const void *right)
 /* The steps that waited most, in order of start, and the sum of the others. */
 static void steps_print(json_t *json, const struct job *job, size_t shown)
 {
-	size_t count = job->step_count;
+	size_t count = job->sum.step_count;
 	cleanup_free const struct record_step **order = memory_array(count + 1, sizeof(*order));
 	double ranks = 0, wait_s = 0;
 	json_t *steps = json_array();
 
 	json_object_set_new(json, "steps", steps);
 	for (size_t i = 0; order && i < count; i++)
-		order[i] = &job->step[i];
+		order[i] = &job->sum.step[i];
 	shown = !order ? 0 : shown < count ? shown : count;
 	if (shown < count && order) {
 		qsort(order, count, sizeof(*order), wait_compare);
@@ -262,16 +243,6 @@ static void steps_print(json_t *json, const struct job *job, size_t shown)
 		json_object_set_new(json, "steps_rest",
 		                    json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)(count - shown), "ranks",
 		                              number(ranks, 0), "wait_s", record_seconds(wait_s)));
-}
-
-static void steps_counts_print(json_t *json, const struct job *job, size_t shown)
-{
-	double left_out = job->steps_left_out;
-
-	if (job->step_count > shown)
-		left_out += (double)(job->step_count - shown);
-	object_set_some(json, "steps_left_out", number(left_out, 0));
-	object_set_some(json, "steps_summed", number(job->steps_summed, 0));
 }
 
 /* Of each node what root has read there. NULL where the nodes are few or many, or nothing was read on any. */
@@ -299,28 +270,32 @@ static json_t *nodes_print(const struct job *job)
 /* {"mpi_wait": ...}; NULL: no memory. */
 static json_t *job_print(const struct job *job, const struct record_detail *detail)
 {
+	uint64_t left_out = job->sum.steps_left_out;
 	json_t *nodes = json_pack("{s:i, s:I}", "reported", (int)job->count, "of", (json_int_t)job->nodes_of);
-	json_t *energy = record_energy_print(&job->energy, job->count);
-	json_t *json =
-	        json_pack("{s:i, s:o, s:o, s:o, s:o}", "v", 1, "policy", record_policy_print(&job->policy), "nodes",
-	                  nodes, "elapsed_s", record_seconds(fmax(job->end_s - job->start_s, 0)), "energy", energy);
+	json_t *energy = record_energy_print(&job->sum.energy, job->count);
+	json_t *json = json_pack("{s:i, s:o, s:o, s:o, s:o}", "v", 1, "policy", record_policy_print(&job->sum.policy),
+	                         "nodes", nodes, "elapsed_s",
+	                         record_seconds(fmax(job->sum.end_s - job->sum.start_s, 0)), "energy", energy);
 
 	if (!json)
 		return NULL;
 	object_set_some(nodes, "why", json_string(job->why));
-	if (job->energy.nodes > 0)
+	if (job->sum.energy.nodes > 0)
 		object_set_some(energy, "power_w", record_power_print(&job->power));
-	object_set_some(json, "watts", record_watts_print(&job->watts));
-	object_set_some(json, "throttle", record_throttle_print(&job->throttle));
-	if (job->energy.nodes < job->count)
+	object_set_some(json, "watts", record_watts_print(&job->sum.watts));
+	object_set_some(json, "throttle", record_throttle_print(&job->sum.throttle));
+	if (job->sum.energy.nodes < job->count)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
 	if (detail->nodes && job->count >= NODES_LEAST && job->count <= NODES_MOST)
 		object_set_some(json, "by_node", nodes_print(job));
-	object_set_some(json, "grant", record_grant_print(&job->grant));
-	object_set_some(json, "csv", record_csv_print(&job->csv));
-	json_object_set_new(json, "wait", record_wait_print(&job->wait, &job->ranks, &job->names, detail));
+	object_set_some(json, "grant", record_grant_print(&job->sum.grant));
+	object_set_some(json, "csv", record_csv_print(&job->sum.csv));
+	json_object_set_new(json, "wait", record_wait_print(&job->sum.wait, &job->ranks, &job->names, detail));
 	steps_print(json, job, detail->steps);
-	steps_counts_print(json, job, detail->steps);
+	if (job->sum.step_count > detail->steps)
+		left_out += job->sum.step_count - detail->steps;
+	object_set_some(json, "steps_left_out", json_integer((json_int_t)left_out));
+	object_set_some(json, "steps_summed", json_integer((json_int_t)job->sum.steps_summed));
 	return json_pack("{s:o}", "mpi_wait", json);
 }
 
@@ -370,8 +345,8 @@ int record_merge(const struct record_node *const nodes[], size_t count, uint32_t
 		record_make(&job, &record);
 	else
 		error_set(error, -ENOMEM, "out of memory");
-	if (job.energy.nodes == count)
-		record.joules = round(job.energy.joules * 10) / 10; /* as it is printed */
+	if (job.sum.energy.nodes == count)
+		record.joules = round(job.sum.energy.joules * 10) / 10; /* as it is printed */
 	job_free(&job);
 	if (!record.line || strlen(record.line) > RECORD_MAX || memory_failures() != failures) {
 		record_free(&record);

@@ -8,55 +8,44 @@ enum type { TYPE_positive, TYPE_count, TYPE_seconds };
 enum print { EVER, COUNTED, AFTER };
 enum need { NEEDED, MAYBE };
 
-struct figure {
-	const char *name; /* in the job's record */
-	const char *key;  /* in a node's */
+static const struct {
+	const char *group; /* the object that it is in; "": the wait's */
+	const char *name;  /* in the job's record */
+	const char *key;   /* in a node's */
 	enum type type;
 	enum print print;
 	enum need need;
-};
-
-static const struct figure sums[WAIT_SUMS] = {
+} sums[] = {
 #define WAIT_SUM(name, type, print, by, since, csv, text, key, need) \
-	[WAIT_##name] = {#name, #key, TYPE_##type, print, need},
+	[WAIT_##name] = {"", #name, #key, TYPE_##type, print, need},
 #include "spank/record/record_fields.def"
-        [WAIT_SPAN_S] = {"", "span_us", TYPE_seconds, EVER, NEEDED},
-        [WAIT_SAMPLED_S] = {"", "sampled_us", TYPE_seconds, EVER, NEEDED},
-        [WAIT_SAMPLED_CPU_S] = {"", "sampled_cpu_us", TYPE_seconds, EVER, NEEDED},
-};
-
+        [WAIT_SPAN_S] = {"", "", "span_us", TYPE_seconds, EVER, NEEDED},
+        [WAIT_SAMPLED_S] = {"", "", "sampled_us", TYPE_seconds, EVER, NEEDED},
+        [WAIT_SAMPLED_CPU_S] = {"", "", "sampled_cpu_us", TYPE_seconds, EVER, NEEDED},
 /* As in preload/stats.h, by bit. */
-static const struct figure hooks[] = {
-#define HOOK(name, type, ...) {#name, #name, TYPE_##type, COUNTED, MAYBE},
+#define HOOK(name, type, ...) {"hooks", #name, #name, TYPE_##type, COUNTED, MAYBE},
 #include "spank/record/record_fields.def"
-};
-static const struct figure flags[] = {
-#define FLAG(name, type, ...) {#name, #name, TYPE_##type, COUNTED, MAYBE},
+#define FLAG(name, type, ...) {"flags", #name, #name, TYPE_##type, COUNTED, MAYBE},
 #include "spank/record/record_fields.def"
-};
-static const struct figure forecasts[] = {
-#define FORECAST(name, type, presence, by, since, csv, text, key) {#name, #key, TYPE_##type, EVER, MAYBE},
+#define FORECAST(name, type, presence, by, since, csv, text, key) {"forecast", #name, #key, TYPE_##type, EVER, MAYBE},
 #include "spank/record/record_fields.def"
 };
 
-_Static_assert(sizeof(hooks) / sizeof(hooks[0]) == MPIWAIT_HOOKS, "each hook has a row");
-_Static_assert(sizeof(flags) / sizeof(flags[0]) == SERVICE_FLAGS, "each flag has a row");
-_Static_assert(sizeof(forecasts) / sizeof(forecasts[0]) == SERVICE_FORECAST_COUNT, "each forecast has a row");
+_Static_assert(sizeof(sums) / sizeof(sums[0]) == WAIT_FIGURES, "each hook, flag and forecast has a row");
 
 bool record_wait_is_time(enum wait_sum sum)
 {
 	return sums[sum].type == TYPE_seconds;
 }
 
-/* Those of a node that are not 0. */
-static void counts_write(json_t *wait, const char *key, const struct figure figures[], const double numbers[],
-                         size_t count)
+/* Those that are not 0, as an object. */
+static void group_write(json_t *wait, int first, int end, const double numbers[])
 {
 	json_t *json = json_object();
 
-	for (size_t i = 0; i < count; i++)
-		object_set_some(json, figures[i].key, json_integer((json_int_t)numbers[i]));
-	object_set_some(wait, key, json);
+	for (int i = first; i < end; i++)
+		object_set_some(json, sums[i].key, json_integer((json_int_t)numbers[i]));
+	object_set_some(wait, sums[first].group, json);
 }
 
 void record_wait_write(json_t *json, const struct record_wait *wait, const uint64_t sums_us[WAIT_SUMS])
@@ -68,10 +57,10 @@ void record_wait_write(json_t *json, const struct record_wait *wait, const uint6
 		json_object_set_new(json, "places",
 		                    json_pack("[I, I]", (json_int_t)wait->place_bytes[MPIWAIT_FAR],
 		                              (json_int_t)wait->place_bytes[MPIWAIT_NEAR]));
-	counts_write(json, "hooks", hooks, wait->polls, MPIWAIT_HOOKS);
-	counts_write(json, "flags", flags, wait->flagged, SERVICE_FLAGS);
+	group_write(json, WAIT_HOOKS, WAIT_FLAGS, wait->sum);
+	group_write(json, WAIT_FLAGS, WAIT_FORECASTS, wait->sum);
 	rows_write(ROWS_SPUN, json, &wait->rows[ROWS_SPUN]);
-	counts_write(json, "forecast", forecasts, wait->forecast, SERVICE_FORECAST_COUNT);
+	group_write(json, WAIT_FORECASTS, WAIT_FIGURES, wait->sum);
 	rows_write(ROWS_PHASES, json, &wait->rows[ROWS_PHASES]);
 	rows_write(ROWS_SITES, json, &wait->rows[ROWS_SITES]);
 }
@@ -92,25 +81,29 @@ void record_wait_least(json_t *json)
 		json_object_del(json, details[i]);
 }
 
-static void add(double sum[], const double more[], size_t count, double most)
+static void sum_add(struct record_wait *wait, int sum, double more)
 {
-	for (size_t i = 0; i < count; i++)
-		sum[i] = fmin(sum[i] + more[i], most);
+	wait->sum[sum] = fmin(wait->sum[sum] + more, sum < WAIT_SUMS ? INFINITY : (double)JSON_COUNT_MAX);
 }
 
+/* Names of another release are passed over. */
 static bool sums_read(const json_t *json, struct record_wait *wait)
 {
-	double number;
+	for (int i = 0; i < WAIT_FIGURES; i++) {
+		const json_t *group = sums[i].group[0] ? json_object_get(json, sums[i].group) : json;
+		const json_t *value = json_object_get(group, sums[i].key);
+		int64_t most = i < WAIT_SUMS ? SUM_MAX : JSON_COUNT_MAX;
+		double number;
 
-	for (int i = 0; i < WAIT_SUMS; i++) {
-		const json_t *value = json_object_get(json, sums[i].key);
-		int64_t most = i == WAIT_unseen || i == WAIT_doubtful ? RECORD_RANK_MAX : SUM_MAX; /* these are ranks */
-
+		if (i == WAIT_unseen || i == WAIT_doubtful) /* these are ranks */
+			most = RECORD_RANK_MAX;
+		if (group && !json_is_object(group))
+			return false;
 		if (!value && sums[i].need == MAYBE)
 			continue;
 		if (!whole_of(value, most, &number))
 			return false;
-		wait->sum[i] += sums[i].type == TYPE_seconds ? number / 1e6 : number;
+		sum_add(wait, i, i < WAIT_SUMS && sums[i].type == TYPE_seconds ? number / 1e6 : number);
 	}
 	return true;
 }
@@ -127,23 +120,6 @@ static bool places_read(const json_t *places, struct record_wait *wait)
 	return !places || json_array_size(places) == MPIWAIT_PLACES;
 }
 
-/* Names of another release are passed over. */
-static bool counts_read(const json_t *wait, const char *key, const struct figure figures[], double sum[], size_t count)
-{
-	const json_t *json = json_object_get(wait, key);
-	double number;
-
-	for (size_t i = 0; i < count; i++) {
-		const json_t *value = json_object_get(json, figures[i].key);
-
-		if (value && !whole_of(value, JSON_COUNT_MAX, &number))
-			return false;
-		if (value)
-			add(&sum[i], &number, 1, JSON_COUNT_MAX);
-	}
-	return !json || json_is_object(json);
-}
-
 bool record_wait_read(const json_t *json, struct record_wait *sum, struct record_ranks *ret_ranks)
 {
 	double size;
@@ -157,9 +133,7 @@ bool record_wait_read(const json_t *json, struct record_wait *sum, struct record
 		return false;
 	sum->size = fmax(sum->size, size);
 	return record_ranks_read(json, ret_ranks) && places_read(json_object_get(json, "places"), sum) &&
-	       counts_read(json, "hooks", hooks, sum->polls, MPIWAIT_HOOKS) &&
-	       counts_read(json, "flags", flags, sum->flagged, SERVICE_FLAGS) &&
-	       counts_read(json, "forecast", forecasts, sum->forecast, SERVICE_FORECAST_COUNT) && sums_read(json, sum);
+	       sums_read(json, sum);
 }
 
 void record_wait_add(struct record_wait *sum, const struct record_wait *from, uint32_t node)
@@ -167,11 +141,10 @@ void record_wait_add(struct record_wait *sum, const struct record_wait *from, ui
 	for (int kind = 0; kind < ROWS_KINDS; kind++)
 		rows_add((enum rows_kind)kind, &sum->rows[kind], &from->rows[kind], node);
 	sum->size = fmax(sum->size, from->size);
-	add(sum->sum, from->sum, WAIT_SUMS, INFINITY);
-	add(sum->place_bytes, from->place_bytes, MPIWAIT_PLACES, INFINITY);
-	add(sum->polls, from->polls, MPIWAIT_HOOKS, JSON_COUNT_MAX);
-	add(sum->flagged, from->flagged, SERVICE_FLAGS, JSON_COUNT_MAX);
-	add(sum->forecast, from->forecast, SERVICE_FORECAST_COUNT, JSON_COUNT_MAX);
+	for (int i = 0; i < WAIT_FIGURES; i++)
+		sum_add(sum, i, from->sum[i]);
+	for (int place = 0; place < MPIWAIT_PLACES; place++)
+		sum->place_bytes[place] += from->place_bytes[place];
 }
 
 void record_wait_free(struct record_wait *wait)
@@ -199,14 +172,14 @@ static void sums_print(json_t *json, const struct record_wait *sum)
 	}
 }
 
-static json_t *forecast_print(const double forecast[])
+static json_t *forecast_print(const double numbers[])
 {
 	json_t *json = json_object();
 
-	for (size_t i = 0; i < SERVICE_FORECAST_COUNT; i++)
-		json_object_set_new(json, forecasts[i].name,
-		                    forecasts[i].type == TYPE_count ? number(forecast[i], 0)
-		                                                    : record_seconds_real(forecast[i]));
+	for (int i = WAIT_FORECASTS; i < WAIT_FIGURES; i++)
+		json_object_set_new(json, sums[i].name,
+		                    sums[i].type == TYPE_count ? number(numbers[i], 0)
+		                                               : record_seconds_real(numbers[i]));
 	return json;
 }
 
@@ -224,11 +197,11 @@ json_t *record_wait_print(const struct record_wait *sum, const struct record_ran
 	if (sum->sum[WAIT_SAMPLED_S] > 0)
 		json_object_set_new(json, "cpu_share", ratio(sum->sum[WAIT_SAMPLED_CPU_S], sum->sum[WAIT_SAMPLED_S]));
 	sums_print(json, sum);
-	counts_write(json, "hooks", hooks, sum->polls, MPIWAIT_HOOKS);
-	counts_write(json, "flags", flags, sum->flagged, SERVICE_FLAGS);
+	group_write(json, WAIT_HOOKS, WAIT_FLAGS, sum->sum);
+	group_write(json, WAIT_FLAGS, WAIT_FORECASTS, sum->sum);
 	rows_print(ROWS_SPUN, json, &sum->rows[ROWS_SPUN], names, detail);
-	if (sum->forecast[SERVICE_ALLOWED_US] > 0)
-		json_object_set_new(json, "forecast", forecast_print(sum->forecast));
+	if (sum->sum[WAIT_FORECASTS + SERVICE_ALLOWED_US] > 0)
+		json_object_set_new(json, "forecast", forecast_print(sum->sum));
 	record_ranks_print_ends(json, ranks, names);
 	rows_print(ROWS_CALLS, json, &sum->rows[ROWS_CALLS], names, detail);
 	rows_print(ROWS_PHASES, json, &sum->rows[ROWS_PHASES], names, detail);

@@ -14,18 +14,6 @@
 #include "spank/record/waits/ranks.h"
 #include "spank/record/waits/rows.h"
 
-/* Sums of which the job's record has the fields of that name, WAIT_late, and of which it only has what is made of them.
- */
-enum wait_sum {
-#define WAIT_SUM(name, ...) WAIT_##name,
-#include "spank/record/record_fields.def"
-	WAIT_SHOWN,
-	WAIT_SPAN_S = WAIT_SHOWN, /* from Init to Finalize */
-	WAIT_SAMPLED_S,           /* in long waits, and CPU time of that */
-	WAIT_SAMPLED_CPU_S,
-	WAIT_SUMS
-};
-
 #define SERVICE_FLAGS 8 /* bits of mpiwait_slot.flags that have a word */
 
 /* What there is to tell of forecasts: waits are counted by the part of a call between two signs of progress. */
@@ -39,15 +27,28 @@ enum service_forecast {
 	SERVICE_FORECAST_COUNT
 };
 
-/* Of one step, of a node's steps, or of a job; times in microseconds where nothing else is said. Zeros: nothing yet. */
+/* Sums of which the job's record has the fields of that name, WAIT_late, and of which it only has what is made of them;
+ * then the objects of counts that it has. */
+enum wait_sum {
+#define WAIT_SUM(name, ...) WAIT_##name,
+#include "spank/record/record_fields.def"
+	WAIT_SHOWN,
+	WAIT_SPAN_S = WAIT_SHOWN, /* from Init to Finalize */
+	WAIT_SAMPLED_S,           /* in long waits, and CPU time of that */
+	WAIT_SAMPLED_CPU_S,
+	WAIT_SUMS,
+	WAIT_HOOKS = WAIT_SUMS,                       /* idle calls looked at, by bit of MPIWAIT_HOOK_* */
+	WAIT_FLAGS = WAIT_HOOKS + (int)MPIWAIT_HOOKS, /* ranks that have the flag */
+	WAIT_FORECASTS = WAIT_FLAGS + SERVICE_FLAGS,  /* by enum service_forecast, times in microseconds */
+	WAIT_FIGURES = WAIT_FORECASTS + SERVICE_FORECAST_COUNT
+};
+
+/* Of one step, of a node's steps, or of a job. Zeros: nothing yet. */
 struct record_wait {
 	struct record_rows rows[ROWS_KINDS];
-	double size;           /* of the largest world */
-	double sum[WAIT_SUMS]; /* times in seconds */
+	double size;              /* of the largest world */
+	double sum[WAIT_FIGURES]; /* times in seconds where nothing else is said */
 	double place_bytes[MPIWAIT_PLACES];
-	double polls[MPIWAIT_HOOKS];   /* idle calls looked at, by bit of MPIWAIT_HOOK_* */
-	double flagged[SERVICE_FLAGS]; /* ranks that have the flag */
-	double forecast[SERVICE_FORECAST_COUNT];
 };
 
 /* Whether a sum is a time. */
