@@ -110,28 +110,26 @@ static int steps_get(const json_t *json, struct record_node *node, struct error 
 	return 0;
 }
 
-static int identity_get(const json_t *json, struct record_node *node, struct error *error)
+/* NULL, or what is wrong with it, as are the next two. */
+static const char *identity_get(const json_t *json, struct record_node *node)
 {
 	const char *kind = json_string_value(json_object_get(json, "kind"));
 
 	if (!kind || strcmp(kind, "node") != 0 || json_integer_value(json_object_get(json, "v")) != 1)
-		return error_set(error, -EINVAL, "no node record of version 1");
+		return "no node record of version 1";
 	if (!text_get(json, "node", node->node, sizeof(node->node), NAMES) || !node->node[0] || node->node[0] == '.' ||
 	    !text_get(json, "cluster", node->cluster, sizeof(node->cluster), NAMES) || !node->cluster[0])
-		return error_set(error, -EINVAL, "\"node\" or \"cluster\" is no name");
+		return "\"node\" or \"cluster\" is no name";
 	if (!id_get(json, "job_id", false, &node->job_id) || !id_get(json, "array_job_id", true, &node->array_job_id) ||
 	    !id_get(json, "array_task_id", true, &node->array_task_id) ||
 	    !id_get(json, "het_job_id", true, &node->het_job_id) ||
 	    !id_get(json, "het_offset", true, &node->het_offset) ||
 	    !id_get(json, "restart_count", false, &node->restart_count) || !id_get(json, "gid", false, &node->gid))
-		return error_set(error, -EINVAL, "an id is no number");
+		return "an id is no number";
 	node->nodes = json_string_value(json_object_get(json, "nodes"));
-	if (!node->nodes || !characters_ok(node->nodes, NAMES "[],"))
-		return error_set(error, -EINVAL, "\"nodes\" is no node list");
-	return 0;
+	return node->nodes && characters_ok(node->nodes, NAMES "[],") ? NULL : "\"nodes\" is no node list";
 }
 
-/* NULL, or which field is wrong. */
 static const char *facts_get(const json_t *json, struct record_node *node)
 {
 	uint64_t cores, cores_total;
@@ -168,17 +166,16 @@ static const char *parts_get(const json_t *json, struct record_node *node)
 
 int record_node_parse(const json_t *json, struct record_node **ret_node, struct error *error)
 {
+	static const char *(*const getters[])(const json_t *, struct record_node *) = {identity_get, facts_get,
+	                                                                               parts_get};
 	unsigned failures = memory_failures();
 	struct record_node *node = memory_array(1, sizeof(*node));
-	int result = node ? identity_get(json, node, error) : -ENOMEM;
-	const char *wrong = result ? NULL : facts_get(json, node);
+	const char *wrong = NULL;
+	int result;
 
-	if (!result && !wrong)
-		wrong = parts_get(json, node);
-	if (wrong)
-		result = error_set(error, -EINVAL, "%s", wrong);
-	if (!result)
-		result = steps_get(json, node, error);
+	for (size_t i = 0; node && !wrong && i < sizeof(getters) / sizeof(getters[0]); i++)
+		wrong = getters[i](json, node);
+	result = wrong ? error_set(error, -EINVAL, "%s", wrong) : node ? steps_get(json, node, error) : -ENOMEM;
 	if (memory_failures() != failures) /* whatever it looked like: it may be good */
 		result = error_set(error, -ENOMEM, "out of memory");
 	if (result) {
@@ -198,7 +195,6 @@ void record_node_free(struct record_node *node)
 	free(node->step);
 	record_wait_free(&node->wait);
 	record_energy_free(&node->energy);
-	free(node->power.watts);
 	free(node);
 }
 

@@ -27,18 +27,11 @@
 #define RECORD_NODE_STEPS_MAX 4096
 
 /*
- * Run: which run of a job a node's record is of. Pure.
- *
- * A requeued job runs several times under one id. From Slurm 24.11 on the prolog is told which time it is, on nodes
- * that have one; else only the user's environment says so. So what is of one run is found by its times: a run does not
- * overlap with the one before, and the nodes of one run do. The nodes' clocks must be right to seconds.
+ * Which run of a job a node's record is of. A requeued job runs several times under one id. From Slurm 24.11 on the
+ * prolog is told which time it is, on nodes that have one; else only the user's environment says so. So what is of one
+ * run is found by its times: a run does not overlap with the one before, and the nodes of one run do. The nodes' clocks
+ * must be right to seconds.
  */
-#pragma once
-
-#include <jansson.h>
-#include <stdbool.h>
-#include <stdint.h>
-
 struct job_run {
 	double start_s;
 	double end_s;

@@ -28,11 +28,6 @@ static bool why_ok(const char *why)
 	return why[0] && strlen(why) < RECORD_GRANT_WHY_MAX && characters_ok(why, JSON_LETTERS JSON_DIGITS " '-=,.");
 }
 
-static bool mode_ok(const char *mode)
-{
-	return mode && (strcmp(mode, "lease") == 0 || strcmp(mode, "file") == 0);
-}
-
 static struct record_refusal *refusal_find(struct record_grant *grant, const char *why)
 {
 	for (size_t i = 0; i < grant->refusals; i++)
@@ -59,18 +54,19 @@ void record_grant_add(struct record_grant *sum, const struct record_grant *from)
 bool record_grant_read(const json_t *json, struct record_grant *sum)
 {
 	json_t *refused = json_object_get(json, "refused"), *value;
-	const char *mode = json_string_value(json_object_get(json, "mode")), *why;
 	struct record_grant step = {.mode = ""};
+	const char *why;
 	uint64_t cores;
 
 	if (!json || json_is_null(json))
 		return true;
-	if (!mode_ok(mode) || !integer_get(json, "cores", JSON_COUNT_MAX, &step.cores) ||
+	if (!text_get(json, "mode", step.mode, sizeof(step.mode), JSON_LOWER) ||
+	    (strcmp(step.mode, "lease") != 0 && strcmp(step.mode, "file") != 0) ||
+	    !integer_get(json, "cores", JSON_COUNT_MAX, &step.cores) ||
 	    !integer_get(json, "transitions", JSON_COUNT_MAX, &step.transitions) ||
 	    !integer_get(json, "low_us", JSON_COUNT_MAX, &step.low_us) || !json_is_object(refused) ||
 	    json_object_size(refused) > RECORD_GRANT_REFUSALS)
 		return false;
-	strcpy(step.mode, mode);
 	json_object_foreach(refused, why, value)
 	{
 		if (!why_ok(why) || !integer_of(value, JSON_COUNT_MAX, &cores))

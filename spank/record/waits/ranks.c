@@ -252,8 +252,7 @@ static json_t *extremes_print(const struct record_ranks *sum, const struct recor
 	for (size_t i = 0; i < count; i++) {
 		json_t *rank = rank_print(extreme[i], names);
 
-		if (names->step)
-			json_object_set_new(rank, "step", json_string(names->step[extreme[i]->step]));
+		object_set_some(rank, "step", json_string(names->step ? names->step[extreme[i]->step] : NULL));
 		json_array_append_new(json, rank);
 	}
 	return json;
@@ -318,7 +317,7 @@ static json_t *places_print(const struct record_ranks *sum, const struct record_
 void record_ranks_print(json_t *wait, const struct record_ranks *sum, const struct record_names *names,
                         const struct record_detail *detail)
 {
-	json_t *waits = json_array(), *asleep = json_array(), *places;
+	json_t *waits = json_array(), *asleep = json_array();
 	bool whole = sum->omitted == 0, listed = detail->ranks && whole;
 
 	for (size_t i = 0; listed && i < sum->count; i++) {
@@ -328,8 +327,7 @@ void record_ranks_print(json_t *wait, const struct record_ranks *sum, const stru
 	}
 	json_object_set_new(wait, "per_rank_s", waits);
 	json_object_set_new(wait, "per_rank_asleep_s", asleep);
-	if (listed && detail->nodes && (places = places_print(sum, names)))
-		json_object_set_new(wait, "per_rank_nodes", places);
+	object_set_some(wait, "per_rank_nodes", listed && detail->nodes ? places_print(sum, names) : NULL);
 	if (listed || !whole)
 		return;
 	json_object_set_new(wait, "quantiles_s", quantiles_print(sum));
