@@ -352,23 +352,15 @@ bool rows_read(enum rows_kind kind, const json_t *wait, struct record_rows *sum)
 /* NULL: nothing to say. */
 static json_t *number_print(enum type type, const struct record_row *row, size_t i, const struct record_names *names)
 {
-	double value = row->number[i];
+	double value = type == PART ? fmin(row->number[i], row->number[i - 1]) : row->number[i];
 
-	switch (type) {
-	case COUNT:
+	if (type == COUNT)
 		return number(value, 0);
-	case PART:
-		value = fmin(value, row->number[i - 1]);
-		/* fall through */
-	case TIME:
-		return number(fmin(value / 1e6, RECORD_SECONDS_MAX), 6);
-	case BURNED:
+	if (type == BURNED)
 		return record_seconds_real(value);
-	case MOST:
+	if (type == MOST)
 		return value > 0 ? record_rank_print(row->most_rank, value / 1e6, names->node[row->most_node]) : NULL;
-	default:
-		return record_seconds_of(value);
-	}
+	return number(fmin(value / 1e6, RECORD_SECONDS_MAX), type == TIME || type == PART ? 6 : 3);
 }
 
 /* The key of a size is the least number of bytes in its class. */

@@ -49,7 +49,10 @@ struct record_row {
 	double *sizes;      /* MPIWAIT_SIZES numbers of calls, under profile; else NULL */
 };
 
-/* Zeros: empty. Whoever knows how many rows there can be may give it their memory; else it takes and frees its own. */
+/*
+ * Zeros: empty; it takes memory as it grows, which rows_free gives back. Or its owner gives it room for all rows that
+ * there can be, which stays the owner's: no rows_free.
+ */
 struct record_rows {
 	size_t count;
 	size_t room;
