@@ -68,12 +68,25 @@ bool number_get(const json_t *object, const char *key, double limit, double *ret
 	return number_of(json_object_get(object, key), limit, ret_value);
 }
 
-bool text_get(const json_t *object, const char *key, char *buffer, size_t size, const char *accepted)
+bool text_of(const json_t *value, char *buffer, size_t size, const char *accepted)
 {
-	const char *text = json_string_value(json_object_get(object, key));
+	const char *text = json_string_value(value);
 
 	if (!text || strlen(text) >= size || (accepted && !characters_ok(text, accepted)))
 		return false;
 	strcpy(buffer, text);
 	return true;
+}
+
+bool text_get(const json_t *object, const char *key, char *buffer, size_t size, const char *accepted)
+{
+	return text_of(json_object_get(object, key), buffer, size, accepted);
+}
+
+void object_set_some(json_t *object, const char *key, json_t *value)
+{
+	if (json_number_value(value) != 0 || json_string_length(value) > 0 || json_object_size(value) > 0 ||
+	    json_array_size(value) > 0)
+		json_object_set(object, key, value);
+	json_decref(value);
 }

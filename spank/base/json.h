@@ -39,4 +39,8 @@ bool number_of(const json_t *value, double limit, double *ret_value);
 bool number_get(const json_t *object, const char *key, double limit, double *ret_value);
 
 /* A string of accepted characters (NULL: of any) that fits. */
+bool text_of(const json_t *value, char *buffer, size_t size, const char *accepted);
 bool text_get(const json_t *object, const char *key, char *buffer, size_t size, const char *accepted);
+
+/* Sets a value, which is taken, unless there is nothing in it: NULL, 0, "", {} or []. */
+void object_set_some(json_t *object, const char *key, json_t *value);

@@ -166,7 +166,7 @@ static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns,
 static void lane_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane, struct reading *at)
 {
 	uint64_t sampled_ns = bounded_ns(at, lane->sampled_ns), open_ns = open_wait_ns(at, lane);
-	uint64_t *forecast = slots->service.forecast;
+	uint64_t *forecast = slots->forecast;
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		call_add(&slots->call[row], rank, &lane->calls[row], at);
@@ -174,7 +174,7 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 		call_add(&slots->call[lane->open_call - 1], rank,
 		         &(struct mpiwait_call_stats){.waits = 1, .wait_ns = open_ns, .longest_ns = open_ns}, at);
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		count(&slots->service.polls[hook], lane->hook_polls[hook], at);
+		count(&slots->polls[hook], lane->hook_polls[hook], at);
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
 		if (!rung_rests(rung))
 			continue;
@@ -220,7 +220,7 @@ static void allowed_add(struct slots *slots, const struct slots_rank *rank, stru
 	uint64_t parts = account_parts(rank->size > 0 ? (uint32_t)rank->size : 0);
 
 	if (ppm > 0)
-		add(&slots->service.forecast[SERVICE_ALLOWED_US],
+		add(&slots->forecast[SERVICE_ALLOWED_US],
 		    (uint64_t)((ACCOUNT_START_NS / 1e3 + (double)rank->span_ns / 1e3 * ppm / PPM) / (double)parts));
 }
 
@@ -236,19 +236,27 @@ static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct r
 	return result;
 }
 
+static void row_numbers(struct record_row *row, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
+{
+	row->number[0] = (double)first;
+	row->number[1] = (double)second;
+	row->number[2] = (double)third;
+	row->number[3] = (double)fourth;
+}
+
 /* A place that the program gave no number has nothing to say. */
 static int32_t level_of(uint32_t place, struct reading *at)
 {
-	int32_t level = RECORD_PHASE_OTHER;
+	int32_t level = ROW_PHASE_OTHER;
 
 	if (place == MPIWAIT_PHASE_NONE)
-		return RECORD_PHASE_NONE;
+		return ROW_PHASE_NONE;
 	if (place < MPIWAIT_PHASE_OTHER)
 		level = at->slot.phases.level[place - 1];
-	if (level >= RECORD_PHASE_FIRST || place == MPIWAIT_PHASE_OTHER)
+	if (level >= ROW_PHASE_FIRST || place == MPIWAIT_PHASE_OTHER)
 		return level;
 	at->exceeded = true;
-	return RECORD_PHASE_OTHER;
+	return ROW_PHASE_OTHER;
 }
 
 /* In the phases before the latest one, and in that since it began. */
@@ -260,57 +268,57 @@ static uint64_t phase_time_ns(uint32_t place, struct reading *at)
 	return bounded_ns(at, phases->time_ns[place]) + (goes_on ? bounded_ns(at, end_ns(at) - phases->since_ns) : 0);
 }
 
-static void phases_add(struct record_phases *sum, int32_t rank, struct reading *at)
+static void phases_add(struct record_rows *sum, int32_t rank, struct reading *at)
 {
 	for (uint32_t place = 0; at->slot.phases.since_ns != 0 && place < MPIWAIT_PHASE_PLACES; place++) {
-		struct record_phase phase = {.time_us = phase_time_ns(place, at) / 1000};
-		struct waited *waited = &phase.waited;
-		uint64_t wait_ns = 0;
+		uint64_t time_us = phase_time_ns(place, at) / 1000, waits = 0, wait_ns = 0, wait_us;
+		struct record_row phase = {.most_rank = rank};
 
 		for (uint32_t i = 0; i < at->lanes; i++) {
 			const struct mpiwait_lane *lane = &at->slot.lane[i];
 			uint64_t open_ns = place == at->slot.phases.place ? open_wait_ns(at, lane) : 0;
 
-			waited->waits += bounded(at, lane->phases[place].waits, COUNT_MAX) + (open_ns > 0);
+			waits += bounded(at, lane->phases[place].waits, COUNT_MAX) + (open_ns > 0);
 			wait_ns += bounded_ns(at, lane->phases[place].wait_ns) + bounded_ns(at, open_ns);
 		}
-		waited->wait_us = waited->most_us = bounded_all_ns(at, wait_ns) / 1000;
-		waited->most_rank = rank;
-		if (phase.time_us == 0 && waited->waits == 0 && waited->wait_us == 0)
+		wait_us = bounded_all_ns(at, wait_ns) / 1000;
+		if (time_us == 0 && waits == 0 && wait_us == 0)
 			continue;
-		phase.level = level_of(place, at);
-		record_phases_put(sum, &phase);
+		row_numbers(&phase, time_us, waits, wait_us, wait_us);
+		row_phase(&phase, level_of(place, at));
+		rows_put(ROWS_PHASES, sum, &phase);
 	}
 }
 
 /* Of a name that no file should have, nothing is kept but that it is one. */
-static void module_read(const struct mpiwait_module *module, struct callsite *site)
+static void module_read(const struct mpiwait_module *module, struct record_row *site)
 {
 	uint32_t size = module->build_id_size <= MPIWAIT_BUILD_ID ? module->build_id_size : 0;
 
-	snprintf(site->module, sizeof(site->module), "%.*s", (int)sizeof(module->name) - 1, module->name);
-	for (char *at = site->module; *at; at++)
-		if (!strchr(CALLSITE_LETTERS, *at) || (at == site->module && *at == '.'))
+	snprintf(site->name, sizeof(site->name), "%.*s", (int)sizeof(module->name) - 1, module->name);
+	for (char *at = site->name; *at; at++)
+		if (!strchr(ROW_MODULE_LETTERS, *at) || (at == site->name && *at == '.'))
 			*at = '_';
 	for (uint32_t i = 0; i < size; i++)
 		snprintf(site->build_id + 2 * (size_t)i, 3, "%02x", module->build_id[i]);
 }
 
-static void sites_add(struct callsites *sum, int32_t rank, struct reading *at)
+static void sites_add(struct record_rows *sum, int32_t rank, struct reading *at)
 {
 	for (size_t i = 0; at->slot.has_sites && i <= MPIWAIT_SITES; i++) {
 		const struct mpiwait_site *from = &at->slot.sites.site[i];
-		struct callsite site = {.waited.most_rank = rank};
+		struct record_row site = {.most_rank = rank};
+		uint64_t wait_us;
 
 		if (from->waits == 0 && from->wait_ns == 0)
 			continue;
 		if (i < MPIWAIT_SITES && from->module >= 1 && from->module <= MPIWAIT_MODULES)
 			module_read(&at->slot.sites.module[from->module - 1], &site);
-		site.offset = bounded(at, from->offset, INT64_MAX);
+		site.place = (int64_t)bounded(at, from->offset, INT64_MAX);
 		snprintf(site.call, sizeof(site.call), "%s", call_name(from->row));
-		site.waited.waits = bounded(at, from->waits, COUNT_MAX);
-		site.waited.wait_us = site.waited.most_us = bounded_all_ns(at, from->wait_ns) / 1000;
-		callsites_put(sum, &site);
+		wait_us = bounded_all_ns(at, from->wait_ns) / 1000;
+		row_numbers(&site, bounded(at, from->waits, COUNT_MAX), wait_us, wait_us, 0);
+		rows_put(ROWS_SITES, sum, &site);
 	}
 }
 
@@ -324,7 +332,7 @@ static void rank_add(struct slots *slots, struct slots_rank *rank, struct readin
 	sites_add(&slots->sites, rank->rank, at);
 	slots->profiled |= at->profiled;
 	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
-		slots->service.ranks[flag] += at->slot.flags >> flag & 1;
+		slots->flagged[flag] += at->slot.flags >> flag & 1;
 	/* no thread waits longer than the step has lasted, however many functions it says so of */
 	rank->wait_ns = bounded_all_ns(at, rank->wait_ns);
 	if (rank->asleep_ns > rank->wait_ns)
@@ -362,6 +370,8 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	at = aligned_alloc(_Alignof(struct reading), sizeof(*at));
 	if (!slots || !at)
 		return error_set(error, -ENOMEM, "out of memory");
+	slots->phases = (struct record_rows){.room = ROWS_PHASE_MAX, .row = slots->phase};
+	slots->sites = (struct record_rows){.room = ROWS_SITE_MAX, .row = slots->site};
 	at->begun_ns = begun_ns;
 	at->now_ns = now_ns;
 	if (header.claimed > there)
@@ -374,24 +384,32 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	return 0;
 }
 
+static struct record_row call_row(size_t row, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
+{
+	struct record_row call = {.most_rank = -1};
+
+	snprintf(call.name, sizeof(call.name), "%s", call_name(row));
+	row_numbers(&call, first, second, third, fourth);
+	return call;
+}
+
 static json_t *calls_to_json(const struct slots *slots)
 {
-	struct record_call other = {.name = "other"};
+	struct record_row other = {.most_rank = -1};
 	json_t *calls = json_object();
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
 		const struct mpiwait_call_stats *from = &slots->call[row];
-		struct record_call own = {.calls = 0}, *call = row < CALL_ROWS ? &own : &other;
+		struct record_row own =
+		        call_row(row, from->calls, from->waits, from->wait_ns / 1000, from->longest_ns / 1000);
 		bool may_wait = row < CALL_ROWS && rows[row].kind != CALL_MARK;
 
 		/* on another node it may have waited: then this one's calls are counted too */
 		if (from->waits == 0 && from->wait_ns == 0 && (from->calls == 0 || !may_wait))
 			continue;
-		record_call_add(call, &(struct record_call){.calls = from->calls,
-		                                            .waits = from->waits,
-		                                            .wait_us = from->wait_ns / 1000,
-		                                            .longest_us = from->longest_ns / 1000});
-		record_call_write(calls, call_name(row), call);
+		if (row >= CALL_ROWS)
+			row_add(ROWS_CALLS, &other, &own);
+		row_write(ROWS_CALLS, calls, row < CALL_ROWS ? &own : &other);
 	}
 	return calls;
 }
@@ -404,59 +422,79 @@ static json_t *profile_to_json(const struct slots *slots)
 		const struct mpiwait_call_stats *call = &slots->call[row];
 		/* The wait that a rank died in has no exit that would have been timed. */
 		uint64_t time_ns = call->time_ns > call->wait_ns ? call->time_ns : call->wait_ns;
+		struct record_row own = call_row(row, call->calls, time_ns / 1000, call->wait_ns / 1000, call->bytes);
+		double sizes[MPIWAIT_SIZES];
 		bool called = time_ns > 0;
 
-		for (size_t class = 0; class < MPIWAIT_SIZES; class ++)
+		for (size_t class = 0; class < MPIWAIT_SIZES; class ++) {
+			sizes[class] = (double)slots->sizes[row][class];
 			called |= slots->sizes[row][class] > 0;
+		}
+		own.sizes = sizes;
 		if (called)
-			profile_write(profile, call_name(row),
-			              (uint64_t[]){call->calls, time_ns / 1000, call->wait_ns / 1000, call->bytes},
-			              slots->sizes[row]);
+			row_write(ROWS_PROFILE, profile, &own);
 	}
 	return profile;
 }
 
 /* A row that mostly waited by a hook or a loop has no need to be named for the calls before that was found out. */
-static void spun_add(struct service *service, size_t row, const struct mpiwait_call_stats *call)
+static void spun_add(struct record_rows *spun, size_t row, const struct mpiwait_call_stats *call)
 {
+	struct record_row own = call_row(row, call->burned_ns / 1000, call->burned_cpu_ns / 1000, 0, 0);
+
 	if (call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4)
-		service_add_spun(service, call_name(row), call->burned_ns / 1000, call->burned_cpu_ns / 1000);
+		rows_put(ROWS_SPUN, spun, &own);
+}
+
+static double counted(uint64_t count)
+{
+	return (double)(count < JSON_COUNT_MAX ? count : JSON_COUNT_MAX);
+}
+
+static void figures_set(const struct slots *slots, struct record_wait *wait)
+{
+	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
+		wait->sum[WAIT_HOOKS + hook] = counted(slots->polls[hook]);
+	for (unsigned i = 0; i < SERVICE_FORECAST_COUNT; i++)
+		wait->sum[WAIT_FORECASTS + i] = counted(slots->forecast[i]);
+	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
+		wait->sum[WAIT_FLAGS + flag] = (double)slots->flagged[flag];
+	for (int place = 0; place < MPIWAIT_PLACES; place++)
+		wait->place_bytes[place] = (double)slots->place_bytes[place];
+	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
+		spun_add(&wait->rows[ROWS_SPUN], row, &slots->call[row]);
 }
 
 /* The ranks' list, and what is made of all of them. */
-static json_t *ranks_to_json(const struct slots *slots, struct record_wait *wait)
+static json_t *ranks_to_json(const struct slots *slots, struct record_wait *wait, uint64_t sums_us[WAIT_SUMS])
 {
 	json_t *ranks = json_array();
 	uint64_t span_ns = 0;
 
 	for (size_t i = 0; i < slots->count; i++) {
 		const struct slots_rank *from = &slots->rank[i];
-		struct record_rank rank = {from->rank, from->wait_ns / 1000, from->asleep_ns / 1000};
 
-		record_rank_write(ranks, &rank);
-		wait->size = from->size > (int32_t)wait->size ? (uint64_t)from->size : wait->size;
-		wait->sum[WAIT_doubtful] += from->doubtful;
+		record_rank_write(ranks, from->rank, from->wait_ns / 1000, from->asleep_ns / 1000);
+		wait->size = from->size > wait->size ? from->size : wait->size;
+		sums_us[WAIT_doubtful] += from->doubtful;
 		add(&span_ns, from->span_ns);
 	}
-	wait->sum[WAIT_SPAN_S] = span_ns / 1000;
+	sums_us[WAIT_SPAN_S] = span_ns / 1000;
 	return ranks;
 }
 
 json_t *slots_to_json(const struct slots *slots)
 {
-	struct record_wait wait = {.size = 0};
+	struct record_wait wait = {.rows = {[ROWS_PHASES] = slots->phases, [ROWS_SITES] = slots->sites}};
 	json_t *json = json_object();
+	uint64_t sums_us[WAIT_SUMS];
 
 	for (int i = 0; i < WAIT_SUMS; i++)
-		wait.sum[i] = slots->sum[i] / (record_wait_is_time((enum wait_sum)i) ? 1000 : 1);
-	memcpy(wait.place_bytes, slots->place_bytes, sizeof(wait.place_bytes));
-	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait));
-	service_add(&wait.service, &slots->service);
-	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
-		spun_add(&wait.service, row, &slots->call[row]);
-	record_wait_write(json, &wait);
-	record_phases_write(json, &slots->phases);
-	callsites_write(json, &slots->sites);
+		sums_us[i] = slots->sum[i] / (record_wait_is_time((enum wait_sum)i) ? 1000 : 1);
+	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait, sums_us));
+	figures_set(slots, &wait);
+	record_wait_write(json, &wait, sums_us);
+	rows_free(&wait.rows[ROWS_SPUN]);
 	json_object_set_new(json, "calls", calls_to_json(slots));
 	if (slots->profiled)
 		json_object_set_new(json, "profile", profile_to_json(slots));

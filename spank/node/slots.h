@@ -32,9 +32,13 @@ struct slots {
 	bool profiled;
 	uint64_t sum[WAIT_SUMS];              /* times in ns */
 	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point to point, where the peer's node is known */
-	struct service service;               /* without "spun" */
-	struct record_phases phases;
-	struct callsites sites;
+	uint64_t forecast[SERVICE_FORECAST_COUNT];
+	uint64_t polls[MPIWAIT_HOOKS];
+	uint64_t flagged[SERVICE_FLAGS]; /* ranks, by bit of mpiwait_slot.flags */
+	struct record_rows phases;       /* in phase */
+	struct record_rows sites;        /* in site */
+	struct record_row phase[ROWS_PHASE_MAX];
+	struct record_row site[ROWS_SITE_MAX];
 	struct mpiwait_call_stats call[MPIWAIT_CALLS]; /* by row of mpi_calls.def, as are: */
 	uint64_t sizes[MPIWAIT_CALLS][MPIWAIT_SIZES];  /* under profile: calls by class of size */
 	struct slots_rank rank[];

@@ -1,13 +1,14 @@
 #include "spank/record/job_record.h"
 
 #include "spank/base/cleanup.h"
+#include "spank/base/json.h"
 #include "spank/base/memory.h"
 #include "spank/record/parts/number.h"
 #include "spank/record/parts/policy.h"
-#include "spank/record/sum.h"
 
 #include <errno.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,23 +29,155 @@ static const struct record_detail details[] = {
         {.calls = 8},
 };
 
-/* Everything that the printer needs. */
+/* The nodes, from which names are borrowed, and their records added up. */
 struct job {
 	const struct record_node *const *nodes;
 	size_t count;
 	uint32_t nodes_of;
 	const char *why;
-	const struct policy_use *policy;
-	const struct sum *sum;
+	struct record_node sum; /* from the first begin to the last end; steps in order of start */
+	struct record_ranks ranks;
+	struct sum_power power;
 	struct record_names names;
 };
+
+/* The merged step of that id, made if there is none yet. */
+static struct record_step *step_find(struct job *job, json_t *index, const struct record_step *from)
+{
+	json_t *known = json_object_get(index, from->id);
+	struct record_step *step = &job->sum.step[known ? (size_t)json_integer_value(known) : job->sum.step_count];
+
+	if (known)
+		return step;
+	json_object_set_new(index, from->id, json_integer((json_int_t)job->sum.step_count));
+	memcpy(step->id, from->id, sizeof(step->id));
+	step->start_s = from->start_s;
+	step->policy = from->policy;
+	step->index = (uint32_t)job->sum.step_count++;
+	return step;
+}
+
+static void step_add(struct job *job, json_t *index, const struct record_step *from, uint32_t node_index)
+{
+	struct record_step *step = step_find(job, index, from);
+
+	step->nodes++;
+	step->start_s = fmin(step->start_s, from->start_s);
+	step->end_s = fmax(step->end_s, from->end_s);
+	if (from->policy.why[0] && !step->policy.why[0])
+		step->policy = from->policy;
+	step->has_joules |= from->has_joules;
+	step->joules += from->joules;
+	record_ranks_add(&job->ranks, &step->ranks, &from->ranks, node_index, step->index);
+}
+
+static void node_add(struct job *job, json_t *index, const struct record_node *node, uint32_t node_index)
+{
+	struct record_node *sum = &job->sum;
+
+	record_energy_add(&sum->energy, &node->energy);
+	if (node->energy.nodes > 0)
+		record_power_add(&job->power, &node->power, node->start_s, node->end_s, node->energy.node_joules,
+		                 node->energy.joules);
+	record_watts_add(&sum->watts, &node->watts);
+	record_throttle_add(&sum->throttle, &node->throttle);
+	record_grant_add(&sum->grant, &node->grant);
+	record_csv_add(&sum->csv, &node->csv);
+	record_wait_add(&sum->wait, &node->wait, node_index);
+	integer_add(&sum->steps_left_out, node->steps_left_out, JSON_COUNT_MAX);
+	integer_add(&sum->steps_summed, node->steps_summed, JSON_COUNT_MAX);
+	/* as the first node that had to fall back used it, else as the first node says */
+	if (node->policy.asked[0] && (!sum->policy.asked[0] || (node->policy.why[0] && !sum->policy.why[0])))
+		sum->policy = node->policy;
+	job->names.node[node_index] = node->node;
+	for (size_t i = 0; i < node->step_count; i++)
+		step_add(job, index, &node->step[i], node_index);
+}
+
+static int step_compare(const void *left, const void *right)
+{
+	const struct record_step *a = left, *b = right;
+
+	return a->start_s != b->start_s ? (a->start_s > b->start_s) - (a->start_s < b->start_s) : strcmp(a->id, b->id);
+}
+
+/* Puts the steps in order of start, and tells the ranks where their step went. */
+static bool steps_sort(struct job *job)
+{
+	cleanup_free uint32_t *place = memory_array(job->sum.step_count + 1, sizeof(*place));
+
+	job->names.step = job->sum.step_count > 1 ? memory_array(job->sum.step_count, sizeof(*job->names.step)) : NULL;
+	if (!place || (job->sum.step_count > 1 && !job->names.step))
+		return false;
+	qsort(job->sum.step, job->sum.step_count, sizeof(*job->sum.step), step_compare);
+	for (size_t i = 0; i < job->sum.step_count; i++) {
+		place[job->sum.step[i].index] = (uint32_t)i;
+		if (job->names.step)
+			job->names.step[i] = job->sum.step[i].id;
+	}
+	for (size_t i = 0; i < job->ranks.count; i++)
+		job->ranks.rank[i].step = place[job->ranks.rank[i].step];
+	return true;
+}
+
+/* Makes room for names, steps and ranks, and finds the job's time. */
+static bool job_begin(struct job *job)
+{
+	size_t steps = 0, ranks = 0;
+	uint32_t parts = 0;
+
+	job->sum.start_s = job->nodes[0]->start_s;
+	for (size_t i = 0; i < job->count; i++) {
+		const struct record_node *node = job->nodes[i];
+
+		job->sum.start_s = fmin(job->sum.start_s, node->start_s);
+		job->sum.end_s = fmax(job->sum.end_s, node->end_s);
+		parts = node->power.count > parts ? node->power.count : parts;
+		steps += node->step_count;
+		for (size_t j = 0; j < node->step_count; j++)
+			ranks += node->step[j].ranks.count;
+	}
+	record_power_begin(&job->power, job->sum.start_s, job->sum.end_s, parts);
+	job->sum.step = memory_array(steps + 1, sizeof(*job->sum.step));
+	job->ranks.rank = memory_array(ranks + 1, sizeof(*job->ranks.rank));
+	job->names.node = memory_array(job->count, sizeof(*job->names.node));
+	return job->sum.step && job->ranks.rank && job->names.node;
+}
+
+/* Adds all up. Returns whether there was memory. */
+static bool job_make(struct job *job)
+{
+	json_auto_t *index = json_object();
+	bool made = index && job_begin(job);
+
+	for (size_t i = 0; made && i < job->count; i++)
+		node_add(job, index, job->nodes[i], (uint32_t)i);
+	if (!made || !steps_sort(job))
+		return false;
+	record_ranks_sort(&job->ranks, job->sum.wait.sum[WAIT_unseen] == 0, job->sum.wait.size);
+	for (size_t i = 0; !job->sum.policy.asked[0] && i < job->sum.step_count; i++)
+		job->sum.policy = job->sum.step[i].policy;
+	if (!job->sum.policy.asked[0])
+		job->sum.policy = (struct policy_use){.asked = "off", .used = "off"};
+	return true;
+}
+
+static void job_free(struct job *job)
+{
+	free(job->sum.step);
+	free(job->ranks.rank);
+	free(job->names.node);
+	free(job->names.step);
+	record_wait_free(&job->sum.wait);
+	record_energy_free(&job->sum.energy);
+}
 
 static const char *energy_why(const struct job *job)
 {
 	for (size_t i = 0; i < job->count; i++)
 		if (!job->nodes[i]->energy.present && job->nodes[i]->energy_why[0])
 			return job->nodes[i]->energy_why;
-	return job->sum->energy.nodes < job->count ? "the job's cores are not known" : "";
+	return job->sum.energy.nodes < job->count ? "the job's cores are not known" : "";
 }
 
 static bool policy_same(const struct policy_use *a, const struct policy_use *b)
@@ -52,47 +185,49 @@ static bool policy_same(const struct policy_use *a, const struct policy_use *b)
 	return strcmp(a->asked, b->asked) == 0 && strcmp(a->used, b->used) == 0 && strcmp(a->why, b->why) == 0;
 }
 
-static json_t *step_print(const struct job *job, const struct sum_step *step)
+static json_t *step_print(const struct job *job, const struct record_step *step)
 {
 	json_t *json = json_pack("{s:s, s:i, s:o, s:o, s:o}", "id", step->id, "nodes", (int)step->nodes, "ranks",
-	                         number(step->waited.ranks, 0), "elapsed_s",
+	                         number(record_ranks_count(&step->ranks), 0), "elapsed_s",
 	                         record_seconds(fmax(step->end_s - step->start_s, 0)), "wait_s",
-	                         record_seconds(step->waited.wait_s));
+	                         record_seconds(step->ranks.wait_s));
 
-	if (step->policy.asked[0] && !policy_same(&step->policy, job->policy))
+	if (step->policy.asked[0] && !policy_same(&step->policy, &job->sum.policy))
 		json_object_set_new(json, "policy", record_policy_print(&step->policy));
 	if (step->has_joules)
 		json_object_set_new(json, "joules", number(step->joules, 1));
 	return json;
 }
 
-static int wait_compare(const void *left, const void *right)
-{
-	const struct sum_step *a = *(const struct sum_step *const *)left, *b = *(const struct sum_step *const *)right;
-
-	if (a->waited.wait_s != b->waited.wait_s)
-		return a->waited.wait_s < b->waited.wait_s ? 1 : -1;
-	return (a->place > b->place) - (a->place < b->place);
-}
-
+/* Of an array in order of start. */
 static int place_compare(const void *left, const void *right)
 {
-	const struct sum_step *a = *(const struct sum_step *const *)left, *b = *(const struct sum_step *const *)right;
+	const struct record_step *a = *(const struct record_step *const *)left,
+	                         *b = *(const struct record_step *const *)right;
 
-	return (a->place > b->place) - (a->place < b->place);
+	return (a > b) - (a < b);
+}
+
+static int wait_compare(const void *left, const void *right)
+{
+	const struct record_step *a = *(const struct record_step *const *)left,
+	                         *b = *(const struct record_step *const *)right;
+
+	return a->ranks.wait_s != b->ranks.wait_s ? (a->ranks.wait_s < b->ranks.wait_s ? 1 : -1)
+	                                          : place_compare(left, right);
 }
 
 /* The steps that waited most, in order of start, and the sum of the others. */
 static void steps_print(json_t *json, const struct job *job, size_t shown)
 {
-	size_t count = job->sum->step_count;
-	cleanup_free const struct sum_step **order = memory_array(count + 1, sizeof(*order));
+	size_t count = job->sum.step_count;
+	cleanup_free const struct record_step **order = memory_array(count + 1, sizeof(*order));
 	double ranks = 0, wait_s = 0;
 	json_t *steps = json_array();
 
 	json_object_set_new(json, "steps", steps);
 	for (size_t i = 0; order && i < count; i++)
-		order[i] = &job->sum->step[i];
+		order[i] = &job->sum.step[i];
 	shown = !order ? 0 : shown < count ? shown : count;
 	if (shown < count && order) {
 		qsort(order, count, sizeof(*order), wait_compare);
@@ -101,31 +236,13 @@ static void steps_print(json_t *json, const struct job *job, size_t shown)
 	for (size_t i = 0; i < shown; i++)
 		json_array_append_new(steps, step_print(job, order[i]));
 	for (size_t i = shown; order && i < count; i++) {
-		ranks += order[i]->waited.ranks;
-		wait_s += order[i]->waited.wait_s;
+		ranks += record_ranks_count(&order[i]->ranks);
+		wait_s += order[i]->ranks.wait_s;
 	}
 	if (shown < count)
 		json_object_set_new(json, "steps_rest",
 		                    json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)(count - shown), "ranks",
 		                              number(ranks, 0), "wait_s", record_seconds(wait_s)));
-}
-
-static void set_if(json_t *json, const char *key, json_t *value)
-{
-	if (value)
-		json_object_set_new(json, key, value);
-}
-
-static void steps_counts_print(json_t *json, const struct job *job, size_t shown)
-{
-	double left_out = job->sum->steps_left_out;
-
-	if (job->sum->step_count > shown)
-		left_out += (double)(job->sum->step_count - shown);
-	if (left_out > 0)
-		json_object_set_new(json, "steps_left_out", number(left_out, 0));
-	if (job->sum->steps_summed > 0)
-		json_object_set_new(json, "steps_summed", number(job->sum->steps_summed, 0));
 }
 
 /* Of each node what root has read there. NULL where the nodes are few or many, or nothing was read on any. */
@@ -136,15 +253,13 @@ static json_t *nodes_print(const struct job *job)
 
 	for (size_t i = 0; i < job->count; i++) {
 		const struct record_node *node = job->nodes[i];
-		double share = record_node_share(node);
-		bool has_joules = node->energy.present && share >= 0;
+		bool has_joules = node->energy.nodes > 0;
 
 		known |= has_joules || node->throttle.known;
 		json_array_append_new(
-		        list, json_pack("[s, o, o]", node->node,
-		                        has_joules ? number(record_energy_own_j(&node->energy, share), 1) : json_null(),
-		                        node->throttle.known ? number(record_throttle_events(&node->throttle), 0)
-		                                             : json_null()));
+		        list,
+		        json_pack("[s, o, o]", node->node, has_joules ? number(node->energy.joules, 1) : json_null(),
+		                  node->throttle.known ? number(node->throttle.most_events, 0) : json_null()));
 	}
 	if (known)
 		return list;
@@ -155,55 +270,40 @@ static json_t *nodes_print(const struct job *job)
 /* {"mpi_wait": ...}; NULL: no memory. */
 static json_t *job_print(const struct job *job, const struct record_detail *detail)
 {
-	const struct sum *sum = job->sum;
+	uint64_t left_out = job->sum.steps_left_out;
 	json_t *nodes = json_pack("{s:i, s:I}", "reported", (int)job->count, "of", (json_int_t)job->nodes_of);
-	json_t *energy = record_energy_print(&sum->energy, job->count);
-	json_t *json = json_pack("{s:i, s:o, s:o, s:o, s:o}", "v", 1, "policy", record_policy_print(job->policy),
-	                         "nodes", nodes, "elapsed_s", record_seconds(record_elapsed_s(job->nodes, job->count)),
-	                         "energy", energy);
+	json_t *energy = record_energy_print(&job->sum.energy, job->count);
+	json_t *json = json_pack("{s:i, s:o, s:o, s:o, s:o}", "v", 1, "policy", record_policy_print(&job->sum.policy),
+	                         "nodes", nodes, "elapsed_s",
+	                         record_seconds(fmax(job->sum.end_s - job->sum.start_s, 0)), "energy", energy);
 
 	if (!json)
 		return NULL;
-	if (job->why)
-		json_object_set_new(nodes, "why", json_string(job->why));
-	if (sum->energy.nodes > 0)
-		set_if(energy, "power_w", record_power_print(&sum->power));
-	set_if(json, "watts", record_watts_print(&sum->watts));
-	set_if(json, "throttle", record_throttle_print(&sum->throttle));
-	if (sum->energy.nodes < job->count)
+	object_set_some(nodes, "why", json_string(job->why));
+	if (job->sum.energy.nodes > 0)
+		object_set_some(energy, "power_w", record_power_print(&job->power));
+	object_set_some(json, "watts", record_watts_print(&job->sum.watts));
+	object_set_some(json, "throttle", record_throttle_print(&job->sum.throttle));
+	if (job->sum.energy.nodes < job->count)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));
 	if (detail->nodes && job->count >= NODES_LEAST && job->count <= NODES_MOST)
-		set_if(json, "by_node", nodes_print(job));
-	set_if(json, "grant", record_grant_print(&sum->grant));
-	set_if(json, "csv", record_csv_print(&sum->csv));
-	json_object_set_new(json, "wait", record_wait_print(&sum->wait, &job->names, detail));
+		object_set_some(json, "by_node", nodes_print(job));
+	object_set_some(json, "grant", record_grant_print(&job->sum.grant));
+	object_set_some(json, "csv", record_csv_print(&job->sum.csv));
+	json_object_set_new(json, "wait", record_wait_print(&job->sum.wait, &job->ranks, &job->names, detail));
 	steps_print(json, job, detail->steps);
-	steps_counts_print(json, job, detail->steps);
+	if (job->sum.step_count > detail->steps)
+		left_out += job->sum.step_count - detail->steps;
+	object_set_some(json, "steps_left_out", json_integer((json_int_t)left_out));
+	object_set_some(json, "steps_summed", json_integer((json_int_t)job->sum.steps_summed));
 	return json_pack("{s:o}", "mpi_wait", json);
-}
-
-/* The job's policy: as the first node that had to fall back used it, else as the first node says; else a step's. */
-static const struct policy_use *policy_of(const struct record_node *const nodes[], size_t count, const struct sum *sum)
-{
-	static const struct policy_use none = {.asked = "off", .used = "off"};
-
-	for (size_t i = 0; i < count; i++)
-		if (nodes[i]->policy.asked[0] && nodes[i]->policy.why[0])
-			return &nodes[i]->policy;
-	for (size_t i = 0; i < count; i++)
-		if (nodes[i]->policy.asked[0])
-			return &nodes[i]->policy;
-	for (size_t i = 0; i < sum->step_count; i++)
-		if (sum->step[i].policy.asked[0])
-			return &sum->step[i].policy;
-	return &none;
 }
 
 bool record_has_ranks(const struct record_node *const nodes[], size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		for (size_t j = 0; j < nodes[i]->step_count; j++)
-			if (nodes[i]->step[j].wait.ranks.count > 0 || nodes[i]->step[j].wait.ranks.omitted > 0)
+			if (record_ranks_count(&nodes[i]->step[j].ranks) > 0)
 				return true;
 	return false;
 }
@@ -219,25 +319,12 @@ double record_elapsed_s(const struct record_node *const nodes[], size_t count)
 	return fmax(end - start, 0);
 }
 
-/* Names by index, for the parts that know of ranks only. */
-static bool names_make(struct job *job)
-{
-	job->names.node = memory_array(job->count, sizeof(*job->names.node));
-	job->names.step =
-	        job->sum->step_count > 1 ? memory_array(job->sum->step_count, sizeof(*job->names.step)) : NULL;
-	for (size_t i = 0; job->names.node && i < job->count; i++)
-		job->names.node[i] = job->nodes[i]->node;
-	for (size_t i = 0; job->names.step && i < job->sum->step_count; i++)
-		job->names.step[i] = job->sum->step[i].id;
-	return job->names.node && (job->names.step || job->sum->step_count <= 1);
-}
-
 /* With as much detail as fits. */
 static void record_make(const struct job *job, struct record *record)
 {
 	for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++) {
 		/* a number and its comma are two bytes at least: not even tried */
-		if (details[i].ranks && job->sum->wait.ranks.count > RECORD_MAX / 2)
+		if (details[i].ranks && job->ranks.count > RECORD_MAX / 2)
 			continue;
 		record_free(record);
 		record->json = job_print(job, &details[i]);
@@ -253,20 +340,14 @@ int record_merge(const struct record_node *const nodes[], size_t count, uint32_t
 	struct job job = {.nodes = nodes, .count = count, .nodes_of = nodes_of, .why = why};
 	unsigned failures = memory_failures();
 	struct record record = {.joules = -1};
-	struct sum *sum = NULL;
-	int result = sum_make(nodes, count, &sum, error);
 
-	if (result)
-		return result;
-	job.sum = sum;
-	job.policy = policy_of(nodes, count, sum);
-	if (names_make(&job))
+	if (job_make(&job))
 		record_make(&job, &record);
-	if (sum->energy.nodes == count)
-		record.joules = round(sum->energy.joules * 10) / 10; /* as it is printed */
-	free(job.names.node);
-	free(job.names.step);
-	sum_free(sum);
+	else
+		error_set(error, -ENOMEM, "out of memory");
+	if (job.sum.energy.nodes == count)
+		record.joules = round(job.sum.energy.joules * 10) / 10; /* as it is printed */
+	job_free(&job);
 	if (!record.line || strlen(record.line) > RECORD_MAX || memory_failures() != failures) {
 		record_free(&record);
 		return error_set(error, -ENOMEM, "the record could not be printed");

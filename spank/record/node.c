@@ -46,104 +46,115 @@ static bool step_id_ok(const char *id)
 	       (id[0] && characters_ok(id, JSON_DIGITS));
 }
 
+static bool step_energy_get(const json_t *json, const struct record_node *node, struct record_step *step)
+{
+	struct record_energy energy = {.present = false};
+	bool good = record_energy_read(json_object_get(json, "energy"), record_node_share(node), node->node, &energy);
+
+	step->has_joules = energy.nodes > 0;
+	step->joules = step->has_joules ? energy.joules : 0;
+	record_energy_free(&energy);
+	return good;
+}
+
+/* NULL, or what is wrong with it. */
+static const char *step_get(const json_t *json, struct record_node *node, struct record_step *step)
+{
+	if (!text_get(json, "id", step->id, sizeof(step->id), NAMES) || !step_id_ok(step->id) ||
+	    !times_get(json, &step->start_s, &step->end_s))
+		return "id or times";
+	if (json_object_get(json, "policy") && !record_policy_read(json, &step->policy))
+		return "policy";
+	if (!step_energy_get(json, node, step))
+		return "energy";
+	if (!record_grant_read(json_object_get(json, "grant"), &node->grant))
+		return "grant";
+	if (!record_csv_read(json_object_get(json, "csv"), &node->csv))
+		return "csv";
+	return record_wait_read(json_object_get(json, "wait"), &node->wait, &step->ranks) ? NULL : "wait";
+}
+
 static int steps_get(const json_t *json, struct record_node *node, struct error *error)
 {
 	const json_t *steps = json_object_get(json, "steps"), *value;
+	const char *wrong;
 	size_t i;
 
 	if (!json_is_array(steps) || json_array_size(steps) > RECORD_NODE_STEPS_MAX)
 		return error_set(error, -EINVAL, "\"steps\" is no list of at most %d", RECORD_NODE_STEPS_MAX);
 	node->step = memory_array(json_array_size(steps) + 1, sizeof(*node->step));
-	for (i = 0; node->step && (value = json_array_get(steps, i)); i++) {
-		struct record_step *step = &node->step[node->step_count++];
-
-		if (!text_get(value, "id", step->id, sizeof(step->id), NAMES) || !step_id_ok(step->id) ||
-		    !times_get(value, &step->start_s, &step->end_s))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: id or times", i);
-		if (json_object_get(value, "policy") && !record_policy_read(value, &step->policy))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: policy", i);
-		if (!record_energy_read(json_object_get(value, "energy"), &step->energy))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: energy", i);
-		if (!record_grant_read(json_object_get(value, "grant"), &step->grant))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: grant", i);
-		if (!record_csv_read(json_object_get(value, "csv"), &step->csv))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: csv", i);
-		if (!record_wait_read(json_object_get(value, "wait"), &step->wait, &node->profile))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: wait", i);
-	}
+	for (i = 0; node->step && (value = json_array_get(steps, i)); i++)
+		if ((wrong = step_get(value, node, &node->step[node->step_count++])))
+			return error_set(error, -EINVAL, "\"steps\"[%zu]: %s", i, wrong);
 	return 0;
 }
 
-static int identity_get(const json_t *json, struct record_node *node, struct error *error)
+/* NULL, or what is wrong with it, as are the next two. */
+static const char *identity_get(const json_t *json, struct record_node *node)
 {
 	const char *kind = json_string_value(json_object_get(json, "kind"));
 
 	if (!kind || strcmp(kind, "node") != 0 || json_integer_value(json_object_get(json, "v")) != 1)
-		return error_set(error, -EINVAL, "no node record of version 1");
+		return "no node record of version 1";
 	if (!text_get(json, "node", node->node, sizeof(node->node), NAMES) || !node->node[0] || node->node[0] == '.' ||
 	    !text_get(json, "cluster", node->cluster, sizeof(node->cluster), NAMES) || !node->cluster[0])
-		return error_set(error, -EINVAL, "\"node\" or \"cluster\" is no name");
+		return "\"node\" or \"cluster\" is no name";
 	if (!id_get(json, "job_id", false, &node->job_id) || !id_get(json, "array_job_id", true, &node->array_job_id) ||
 	    !id_get(json, "array_task_id", true, &node->array_task_id) ||
 	    !id_get(json, "het_job_id", true, &node->het_job_id) ||
 	    !id_get(json, "het_offset", true, &node->het_offset) ||
 	    !id_get(json, "restart_count", false, &node->restart_count) || !id_get(json, "gid", false, &node->gid))
-		return error_set(error, -EINVAL, "an id is no number");
+		return "an id is no number";
 	node->nodes = json_string_value(json_object_get(json, "nodes"));
-	if (!node->nodes || !characters_ok(node->nodes, NAMES "[],"))
-		return error_set(error, -EINVAL, "\"nodes\" is no node list");
-	return 0;
+	return node->nodes && characters_ok(node->nodes, NAMES "[],") ? NULL : "\"nodes\" is no node list";
 }
 
-static int facts_get(const json_t *json, struct record_node *node, struct error *error)
+static const char *facts_get(const json_t *json, struct record_node *node)
 {
 	uint64_t cores, cores_total;
 
 	if (!record_policy_read(json, &node->policy))
-		return error_set(error, -EINVAL, "\"policy\"");
+		return "\"policy\"";
 	if (!times_get(json, &node->start_s, &node->end_s))
-		return error_set(error, -EINVAL, "\"start_s\" or \"end_s\"");
+		return "\"start_s\" or \"end_s\"";
 	run_read(json, &node->run);
 	node->run.start_s = node->start_s;
 	node->run.end_s = node->end_s;
 	if (!integer_get(json, "cores", CORES_MAX, &cores) ||
 	    !integer_get(json, "cores_total", CORES_MAX, &cores_total))
-		return error_set(error, -EINVAL, "\"cores\" or \"cores_total\"");
+		return "\"cores\" or \"cores_total\"";
 	node->cores = (uint32_t)cores;
 	node->cores_total = (uint32_t)cores_total;
 	if (!integer_get(json, "steps_left_out", JSON_COUNT_MAX, &node->steps_left_out))
-		return error_set(error, -EINVAL, "\"steps_left_out\"");
-	if (!integer_maybe(json, "steps_summed", JSON_COUNT_MAX, &node->steps_summed))
-		return error_set(error, -EINVAL, "\"steps_summed\"");
-	return 0;
+		return "\"steps_left_out\"";
+	return integer_maybe(json, "steps_summed", JSON_COUNT_MAX, &node->steps_summed) ? NULL : "\"steps_summed\"";
 }
 
-static int parts_get(const json_t *json, struct record_node *node, struct error *error)
+static const char *parts_get(const json_t *json, struct record_node *node)
 {
-	if (!record_energy_read(json_object_get(json, "energy"), &node->energy) ||
+	if (!record_energy_read(json_object_get(json, "energy"), record_node_share(node), node->node, &node->energy) ||
 	    !record_reason_read(json, "energy_why", node->energy_why, sizeof(node->energy_why)))
-		return error_set(error, -EINVAL, "\"energy\" or \"energy_why\"");
+		return "\"energy\" or \"energy_why\"";
 	if (!record_watts_read(json_object_get(json, "watts"), &node->watts))
-		return error_set(error, -EINVAL, "\"watts\"");
+		return "\"watts\"";
 	if (!record_power_read(json_object_get(json, "power_mw"), &node->power))
-		return error_set(error, -EINVAL, "\"power_mw\"");
-	if (!record_throttle_read(json_object_get(json, "throttle"), &node->throttle))
-		return error_set(error, -EINVAL, "\"throttle\"");
-	return 0;
+		return "\"power_mw\"";
+	return record_throttle_read(json_object_get(json, "throttle"), node->node, &node->throttle) ? NULL
+	                                                                                            : "\"throttle\"";
 }
 
 int record_node_parse(const json_t *json, struct record_node **ret_node, struct error *error)
 {
+	static const char *(*const getters[])(const json_t *, struct record_node *) = {identity_get, facts_get,
+	                                                                               parts_get};
 	unsigned failures = memory_failures();
 	struct record_node *node = memory_array(1, sizeof(*node));
-	int result = node ? identity_get(json, node, error) : -ENOMEM;
+	const char *wrong = NULL;
+	int result;
 
-	if (!result)
-		result = facts_get(json, node, error);
-	if (!result)
-		result = parts_get(json, node, error);
-	if (!result)
-		result = steps_get(json, node, error);
+	for (size_t i = 0; node && !wrong && i < sizeof(getters) / sizeof(getters[0]); i++)
+		wrong = getters[i](json, node);
+	result = wrong ? error_set(error, -EINVAL, "%s", wrong) : node ? steps_get(json, node, error) : -ENOMEM;
 	if (memory_failures() != failures) /* whatever it looked like: it may be good */
 		result = error_set(error, -ENOMEM, "out of memory");
 	if (result) {
@@ -158,14 +169,11 @@ void record_node_free(struct record_node *node)
 {
 	if (!node)
 		return;
-	for (size_t i = 0; i < node->step_count; i++) {
-		record_energy_free(&node->step[i].energy);
-		record_wait_free(&node->step[i].wait);
-	}
+	for (size_t i = 0; i < node->step_count; i++)
+		free(node->step[i].ranks.rank);
 	free(node->step);
-	free(node->profile);
+	record_wait_free(&node->wait);
 	record_energy_free(&node->energy);
-	free(node->power.watts);
 	free(node);
 }
 
@@ -185,59 +193,68 @@ size_t node_short_most(uint32_t nodes)
 	return most < NODE_RECORD_MAX ? most : NODE_RECORD_MAX;
 }
 
-static void steps_shorten(json_t *record, void (*shorten)(json_t *wait))
+/* Takes away details, then ever more of them, then half of the steps that are there, and counts. */
+static void record_shorten(json_t *record, size_t round)
 {
-	json_t *step;
-	size_t i;
+	json_t *steps = json_object_get(record, "steps"), *step;
+	json_int_t left_out = json_integer_value(json_object_get(record, "steps_left_out")), summed = 0;
+	size_t count = json_array_size(steps), kept = round < 2 ? count : count / 2, i;
 
-	json_array_foreach(json_object_get(record, "steps"), i, step)
+	for (; count > kept; count--, left_out++)
+		json_array_remove(steps, count - 1);
+	json_array_foreach(steps, i, step)
 	{
-		shorten(json_object_get(step, "wait"));
-	}
-}
+		json_t *wait = json_object_get(step, "wait");
 
-/* Of those that are there. */
-static void summed_count(json_t *record)
-{
-	json_int_t summed = 0;
-	json_t *step;
-	size_t i;
-
-	json_array_foreach(json_object_get(record, "steps"), i, step)
-	{
-		summed += json_object_get(json_object_get(step, "wait"), "omitted") != NULL;
+		if (round == 0)
+			record_wait_shorten(wait);
+		else
+			record_wait_least(wait);
+		summed += json_object_get(wait, "omitted") != NULL;
 	}
+	if (round >= 2)
+		json_object_set_new(record, "steps_left_out", json_integer(left_out));
 	json_object_set_new(record, "steps_summed", json_integer(summed));
-}
-
-/* Half of those that are there. */
-static void steps_drop(json_t *record)
-{
-	json_t *steps = json_object_get(record, "steps");
-	json_int_t left_out = json_integer_value(json_object_get(record, "steps_left_out"));
-	size_t kept = json_array_size(steps) / 2;
-
-	left_out += (json_int_t)(json_array_size(steps) - kept);
-	while (json_array_size(steps) > kept)
-		json_array_remove(steps, json_array_size(steps) - 1);
-	json_object_set_new(record, "steps_left_out", json_integer(left_out));
 }
 
 char *node_short_print(json_t *record, size_t most)
 {
-	static void (*const shorten[])(json_t * wait) = {record_wait_shorten, record_wait_least};
 	char *text = memory_text(record, 0);
 
 	for (size_t i = 0; text && strlen(text) > most; i++) {
 		if (i >= 2 && json_array_size(json_object_get(record, "steps")) == 0)
 			break;
 		free(text);
-		if (i < 2)
-			steps_shorten(record, shorten[i]);
-		else
-			steps_drop(record);
-		summed_count(record);
+		record_shorten(record, i);
 		text = memory_text(record, 0);
 	}
 	return text;
+}
+
+bool run_read(const json_t *json, struct job_run *ret_run)
+{
+	const json_t *start = json_object_get(json, "start_s"), *end = json_object_get(json, "end_s");
+	const json_t *count = json_object_get(json, "restart_count");
+
+	if (!json_is_number(start) || !json_is_number(end) || !json_is_integer(count))
+		return false;
+	ret_run->start_s = json_number_value(start);
+	ret_run->end_s = json_number_value(end);
+	ret_run->timeless = json_is_true(json_object_get(json, "timeless"));
+	ret_run->known = json_is_true(json_object_get(json, "restart_known"));
+	ret_run->count = (uint32_t)json_integer_value(count);
+	return true;
+}
+
+json_t *run_to_json(const struct job_run *run)
+{
+	return json_pack("{s:f, s:f, s:b, s:I}", "start_s", run->start_s, "end_s", run->end_s, "restart_known",
+	                 (int)run->known, "restart_count", (json_int_t)run->count);
+}
+
+bool run_is_same(const struct job_run *a, const struct job_run *b)
+{
+	if (a->known && b->known && a->count == b->count)
+		return true;
+	return a->timeless || b->timeless || (a->start_s <= b->end_s && b->start_s <= a->end_s);
 }

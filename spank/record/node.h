@@ -18,7 +18,6 @@
 #include "spank/record/parts/power.h"
 #include "spank/record/parts/throttle.h"
 #include "spank/record/parts/watts.h"
-#include "spank/record/run.h"
 #include "spank/record/waits/wait.h"
 
 #define NODE_RECORD_MAX       (4 * 1024 * 1024) /* bytes */
@@ -27,15 +26,31 @@
 #define RECORD_NODE_NONE      UINT32_MAX
 #define RECORD_NODE_STEPS_MAX 4096
 
+/*
+ * Which run of a job a node's record is of. A requeued job runs several times under one id. From Slurm 24.11 on the
+ * prolog is told which time it is, on nodes that have one; else only the user's environment says so. So what is of one
+ * run is found by its times: a run does not overlap with the one before, and the nodes of one run do. The nodes' clocks
+ * must be right to seconds.
+ */
+struct job_run {
+	double start_s;
+	double end_s;
+	bool timeless; /* the node learnt of the job at its end only */
+	bool known;    /* count is Slurm's */
+	uint32_t count;
+};
+
+/* Of one node, or summed over a job's. */
 struct record_step {
 	char id[16];
 	struct policy_use policy; /* asked "": the job's */
 	double start_s;
 	double end_s;
-	struct record_energy energy;
-	struct record_grant grant;
-	struct record_csv csv;
-	struct record_wait wait;
+	bool has_joules;
+	double joules;             /* the job's in that time */
+	struct record_ranks ranks; /* summed without their list */
+	uint32_t nodes;
+	uint32_t index; /* in order of arrival */
 };
 
 struct record_node {
@@ -64,7 +79,9 @@ struct record_node {
 	uint64_t steps_summed; /* that have lost details */
 	size_t step_count;
 	struct record_step *step;
-	struct profile *profile; /* of all steps; NULL: none */
+	struct record_wait wait; /* of all steps, as are the next two */
+	struct record_grant grant;
+	struct record_csv csv;
 };
 
 /*
@@ -85,3 +102,12 @@ size_t node_short_most(uint32_t nodes);
  * text is the caller's to free. NULL only without memory.
  */
 char *node_short_print(json_t *record, size_t most);
+
+/* From a node's record, or what run_to_json made. Returns whether it says so. */
+bool run_read(const json_t *json, struct job_run *ret_run);
+
+/* NULL: no memory. */
+json_t *run_to_json(const struct job_run *run);
+
+/* Whether both can be of one run. */
+bool run_is_same(const struct job_run *a, const struct job_run *b);

@@ -11,7 +11,7 @@
 
 #include "spank/base/error.h"
 #include "spank/base/files.h"
-#include "spank/record/run.h"
+#include "spank/record/node.h"
 
 #define OUTBOX_DIRECTORY "/var/spool/mpi-wait/out"
 #define OUTBOX_KEY_MAX   112

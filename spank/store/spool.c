@@ -5,7 +5,6 @@
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
 #include "spank/record/node.h"
-#include "spank/record/run.h"
 #include "spank/store/nodelist.h"
 #include "spank/store/outbox.h"
 

@@ -1,43 +1,10 @@
 #include "spank/record/parts/csv.h"
 
+#include "spank/base/json.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-
-json_t *record_csv_write(enum csv_outcome outcome)
-{
-	return json_string(csv_outcome_name(outcome));
-}
-
-bool record_csv_read(const json_t *json, struct record_csv *ret_csv)
-{
-	*ret_csv = (struct record_csv){{0}};
-	if (json_is_string(json))
-		ret_csv->nodes[csv_outcome_find(json_string_value(json))] = 1;
-	return !json || json_is_string(json);
-}
-
-void record_csv_add(struct record_csv *sum, const struct record_csv *from)
-{
-	for (size_t i = 0; i < CSV_OUTCOMES; i++)
-		sum->nodes[i] += from->nodes[i];
-}
-
-json_t *record_csv_print(const struct record_csv *csv)
-{
-	json_t *failed = json_object(), *json = NULL;
-
-	for (int i = CSV_WRITTEN + 1; i < CSV_OUTCOMES; i++)
-		if (csv->nodes[i] > 0)
-			json_object_set_new(failed, csv_outcome_name((enum csv_outcome)i),
-			                    json_integer((json_int_t)csv->nodes[i]));
-	if (csv->nodes[CSV_WRITTEN] > 0 || json_object_size(failed) > 0)
-		json = json_pack("{s:I}", "written", (json_int_t)csv->nodes[CSV_WRITTEN]);
-	if (json && json_object_size(failed) > 0)
-		json_object_set(json, "failed", failed);
-	json_decref(failed);
-	return json;
-}
 
 static const char *const names[CSV_OUTCOMES] = {
         [CSV_NONE] = "none",
@@ -68,15 +35,42 @@ enum csv_outcome csv_outcome_of(int result)
 	return CSV_FAILED;
 }
 
-const char *csv_outcome_name(enum csv_outcome outcome)
+json_t *record_csv_write(enum csv_outcome outcome)
 {
-	return names[outcome];
+	return json_string(names[outcome]);
 }
 
-enum csv_outcome csv_outcome_find(const char *name)
+/* A name of another release has failed. */
+static enum csv_outcome outcome_find(const char *name)
 {
-	for (int i = CSV_WRITTEN; i < CSV_OUTCOMES; i++)
-		if (strcmp(names[i], name) == 0)
-			return (enum csv_outcome)i;
-	return CSV_FAILED;
+	int outcome = CSV_WRITTEN;
+
+	while (outcome < CSV_FAILED && strcmp(names[outcome], name) != 0)
+		outcome++;
+	return (enum csv_outcome)outcome;
+}
+
+bool record_csv_read(const json_t *json, struct record_csv *sum)
+{
+	if (json_is_string(json))
+		sum->nodes[outcome_find(json_string_value(json))]++;
+	return !json || json_is_string(json);
+}
+
+void record_csv_add(struct record_csv *sum, const struct record_csv *from)
+{
+	for (size_t i = 0; i < CSV_OUTCOMES; i++)
+		sum->nodes[i] += from->nodes[i];
+}
+
+json_t *record_csv_print(const struct record_csv *csv)
+{
+	json_t *failed = json_object(), *json = NULL;
+
+	for (int i = CSV_WRITTEN + 1; i < CSV_OUTCOMES; i++)
+		object_set_some(failed, names[i], json_integer((json_int_t)csv->nodes[i]));
+	if (csv->nodes[CSV_WRITTEN] > 0 || json_object_size(failed) > 0)
+		json = json_pack("{s:I}", "written", (json_int_t)csv->nodes[CSV_WRITTEN]);
+	object_set_some(json, "failed", failed);
+	return json;
 }

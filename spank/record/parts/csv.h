@@ -24,22 +24,15 @@ enum csv_outcome {
 /* Of run_as_user's result. */
 enum csv_outcome csv_outcome_of(int result);
 
-/* In words that records and reports have: "no such directory". */
-const char *csv_outcome_name(enum csv_outcome outcome);
-
-/* The outcome of that name, CSV_FAILED for a name of another release. */
-enum csv_outcome csv_outcome_find(const char *name);
-
 struct record_csv {
 	uint64_t nodes[CSV_OUTCOMES];
 };
 
+/* In words that records and reports have: "no such directory". */
 json_t *record_csv_write(enum csv_outcome outcome);
 
-/* From a step's "csv", hostile input; without one *ret_csv is zeros. Returns whether it is what a node writes. */
-bool record_csv_read(const json_t *json, struct record_csv *ret_csv);
-
-/* Adds one step of one node up. */
+/* Adds a step's "csv", hostile input; without one nothing. Returns whether it is what a node writes. */
+bool record_csv_read(const json_t *json, struct record_csv *sum);
 void record_csv_add(struct record_csv *sum, const struct record_csv *from);
 
 /* As record.schema.json says; NULL where no files were asked for. */

@@ -48,23 +48,22 @@ json_t *record_energy_write(const struct energy_window *window, const struct ene
 	return json;
 }
 
-/* Zones as the kernel and we name them. */
-static bool dropped_ok(const json_t *dropped)
+/* Zones as the kernel and we name them: [[zone, why], ...]. */
+static bool dropped_read(const json_t *json, const char *node, json_t *ret_dropped)
 {
+	char name[2 * RAPL_NAME_MAX], why[16];
 	const json_t *zone;
 	size_t i;
 
-	if (dropped && (!json_is_array(dropped) || json_array_size(dropped) > RAPL_ZONES_MAX))
+	if (json && (!json_is_array(json) || json_array_size(json) > RAPL_ZONES_MAX))
 		return false;
-	json_array_foreach((json_t *)dropped, i, zone)
+	json_array_foreach((json_t *)json, i, zone)
 	{
-		const char *name = json_string_value(json_array_get(zone, 0));
-		const char *why = json_string_value(json_array_get(zone, 1));
-
-		if (!name || strlen(name) >= 2 * RAPL_NAME_MAX ||
-		    !characters_ok(name, JSON_LETTERS JSON_DIGITS "._-/") || !why || strlen(why) >= 16 ||
-		    !characters_ok(why, JSON_LOWER))
+		if (!text_of(json_array_get(zone, 0), name, sizeof(name), JSON_LETTERS JSON_DIGITS "._-/") ||
+		    !text_of(json_array_get(zone, 1), why, sizeof(why), JSON_LOWER))
 			return false;
+		json_array_append_new(ret_dropped,
+		                      json_pack("{s:s, s:s, s:s}", "node", node, "zone", name, "why", why));
 	}
 	return true;
 }
@@ -73,39 +72,41 @@ static bool zones_read(json_t *zones, struct record_energy *ret_energy)
 {
 	const char *name;
 	json_t *zone;
-	uint64_t value;
 
 	json_object_foreach(zones, name, zone)
 	{
 		int kind = rapl_kind_find(name);
 
-		if (kind < 0 || !integer_of(zone, JSON_COUNT_MAX, &value))
+		if (kind < 0 || !whole_of(zone, JSON_COUNT_MAX, &ret_energy->zone_j[kind]))
 			return false;
-		ret_energy->has[kind] = true;
-		ret_energy->zone_j[kind] = (double)value / 1e6;
-		ret_energy->present = true;
+		ret_energy->has[kind] = ret_energy->present = true;
+		ret_energy->zone_j[kind] /= 1e6;
 	}
 	return json_is_object(zones);
 }
 
-bool record_energy_read(const json_t *json, struct record_energy *ret_energy)
+bool record_energy_read(const json_t *json, double share, const char *node, struct record_energy *ret_energy)
 {
 	const char *source = json_string_value(json_object_get(json, "source"));
-	uint64_t gaps, own_uj = 0;
+	const json_t *own = json_object_get(json, "own_uj");
+	double own_uj = 0;
 
 	if (!json || json_is_null(json))
 		return true;
-	if (!source || !integer_get(json, "gaps", GAPS_MAX, &gaps) ||
-	    !zones_read(json_object_get(json, "zones_uj"), ret_energy))
+	ret_energy->dropped = json_array();
+	if (!source || !whole_of(json_object_get(json, "gaps"), GAPS_MAX, &ret_energy->gaps) ||
+	    !zones_read(json_object_get(json, "zones_uj"), ret_energy) ||
+	    (own && !whole_of(own, JSON_COUNT_MAX, &own_uj)) ||
+	    !dropped_read(json_object_get(json, "dropped"), node, ret_energy->dropped))
 		return false;
-	ret_energy->gaps = (uint32_t)gaps;
+	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)
+		if (ret_energy->has[kind] && energy_kind_counts(ret_energy->has, (enum rapl_kind)kind))
+			ret_energy->node_joules += ret_energy->zone_j[kind];
+	ret_energy->nodes = ret_energy->present && share >= 0;
+	ret_energy->share = share < 1;
 	ret_energy->simulated = strcmp(source, "rapl") != 0;
-	ret_energy->dropped = json_incref(json_object_get(json, "dropped"));
-	ret_energy->has_own = json_object_get(json, "own_uj");
-	if (!integer_maybe(json, "own_uj", JSON_COUNT_MAX, &own_uj))
-		return false;
-	ret_energy->own_j = (double)own_uj / 1e6;
-	return dropped_ok(ret_energy->dropped);
+	ret_energy->joules = own && share < 1 ? own_uj / 1e6 : share * ret_energy->node_joules;
+	return true;
 }
 
 void record_energy_free(struct record_energy *energy)
@@ -113,22 +114,7 @@ void record_energy_free(struct record_energy *energy)
 	json_decref(energy->dropped);
 }
 
-double record_energy_all_j(const struct record_energy *energy)
-{
-	double joules = 0;
-
-	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)
-		if (energy->has[kind] && energy_kind_counts(energy->has, (enum rapl_kind)kind))
-			joules += energy->zone_j[kind];
-	return joules;
-}
-
-double record_energy_own_j(const struct record_energy *energy, double share)
-{
-	return energy->has_own && share < 1 ? energy->own_j : share * record_energy_all_j(energy);
-}
-
-static void dropped_add(struct sum_energy *sum, const struct record_energy *from, const char *node)
+static void dropped_add(struct record_energy *sum, const struct record_energy *from)
 {
 	json_t *zone;
 	size_t i;
@@ -138,30 +124,28 @@ static void dropped_add(struct sum_energy *sum, const struct record_energy *from
 	json_array_foreach(from->dropped, i, zone)
 	{
 		if (json_array_size(sum->dropped) < DROPPED_SHOWN)
-			json_array_append_new(sum->dropped,
-			                      json_pack("{s:s, s:O, s:O}", "node", node, "zone",
-			                                json_array_get(zone, 0), "why", json_array_get(zone, 1)));
+			json_array_append(sum->dropped, zone);
 	}
 }
 
-void record_energy_add(struct sum_energy *sum, const struct record_energy *from, double share, const char *node)
+void record_energy_add(struct record_energy *sum, const struct record_energy *from)
 {
-	dropped_add(sum, from, node);
-	if (!from->present || share < 0)
+	dropped_add(sum, from);
+	if (from->nodes == 0)
 		return;
-	sum->nodes++;
-	sum->share |= share < 1;
+	sum->nodes += from->nodes;
+	sum->share |= from->share;
 	sum->simulated |= from->simulated;
 	sum->gaps += from->gaps;
-	sum->joules += record_energy_own_j(from, share);
-	sum->node_joules += record_energy_all_j(from);
+	sum->joules += from->joules;
+	sum->node_joules += from->node_joules;
 	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++) {
 		sum->has[kind] |= from->has[kind];
 		sum->zone_j[kind] += from->zone_j[kind];
 	}
 }
 
-json_t *record_energy_print(const struct sum_energy *sum, size_t reported)
+json_t *record_energy_print(const struct record_energy *sum, size_t reported)
 {
 	json_t *zones, *json;
 
@@ -178,9 +162,7 @@ json_t *record_energy_print(const struct sum_energy *sum, size_t reported)
 	json_object_set_new(json, "zones_j", zones);
 	if (sum->nodes < reported)
 		json_object_set_new(json, "nodes", json_integer((json_int_t)sum->nodes));
-	if (sum->gaps > 0)
-		json_object_set_new(json, "gaps", json_integer((json_int_t)sum->gaps));
-	if (sum->dropped)
-		json_object_set(json, "dropped", sum->dropped);
+	object_set_some(json, "gaps", json_integer((json_int_t)sum->gaps));
+	object_set_some(json, "dropped", json_incref(sum->dropped));
 	return json;
 }

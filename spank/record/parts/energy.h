@@ -13,44 +13,32 @@
 #include "spank/energy/accumulator.h"
 #include "spank/energy/share.h"
 
+/* Of one node, one step on a node, or a job. Zeros: none yet. */
 struct record_energy {
-	bool present;
-	bool simulated;
-	uint32_t gaps;
-	bool has[RAPL_KIND_COUNT];
-	double zone_j[RAPL_KIND_COUNT];
-	bool has_own; /* else the part of the cores holds */
-	double own_j;
-	json_t *dropped; /* [[zone, why], ...]; NULL: none */
-};
-
-struct sum_energy {
-	uint32_t nodes; /* whose energy is in the sums */
+	bool present;   /* counters were read */
+	uint32_t nodes; /* whose energy is in the sums: those of which the job's part is known too */
 	bool share;     /* some node was not wholly the job's */
 	bool simulated;
-	double joules;
-	double node_joules;
+	double joules;      /* the job's */
+	double node_joules; /* the whole nodes', of the kinds that make them up */
 	double gaps;
 	bool has[RAPL_KIND_COUNT];
 	double zone_j[RAPL_KIND_COUNT];
-	json_t *dropped; /* as it is printed; NULL: none */
+	json_t *dropped; /* as it is printed, of a job so many as are shown; NULL: none */
 };
 
 /* NULL: no memory. */
 json_t *record_energy_write(const struct energy_window *window, const struct energy_share *share);
 
-/* From "energy", hostile input; absent or null: none. Returns whether it is what a node writes. */
-bool record_energy_read(const json_t *json, struct record_energy *ret_energy);
+/*
+ * From "energy" of that node, hostile input; absent or null: none. share: the part of the node's cores that is the
+ * job's, which holds where the node did not count for itself; negative: not known. Returns whether it is what a node
+ * writes. *ret_energy is zeros before.
+ */
+bool record_energy_read(const json_t *json, double share, const char *node, struct record_energy *ret_energy);
 void record_energy_free(struct record_energy *energy);
 
-/* The whole node's: of the kinds that make it up. */
-double record_energy_all_j(const struct record_energy *energy);
-
-/* The job's: as its node counted it, or by share, its part of the cores. */
-double record_energy_own_j(const struct record_energy *energy, double share);
-
-/* One node's; share negative: not known. */
-void record_energy_add(struct sum_energy *sum, const struct record_energy *from, double share, const char *node);
+void record_energy_add(struct record_energy *sum, const struct record_energy *from);
 
 /* The job's, of so many nodes that reported: null where none of them could read its counters. */
-json_t *record_energy_print(const struct sum_energy *sum, size_t reported);
+json_t *record_energy_print(const struct record_energy *sum, size_t reported);

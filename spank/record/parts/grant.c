@@ -28,36 +28,6 @@ static bool why_ok(const char *why)
 	return why[0] && strlen(why) < RECORD_GRANT_WHY_MAX && characters_ok(why, JSON_LETTERS JSON_DIGITS " '-=,.");
 }
 
-static bool mode_ok(const char *mode)
-{
-	return mode && (strcmp(mode, "lease") == 0 || strcmp(mode, "file") == 0);
-}
-
-bool record_grant_read(const json_t *json, struct record_grant *ret_grant)
-{
-	json_t *refused = json_object_get(json, "refused"), *cores;
-	const char *mode = json_string_value(json_object_get(json, "mode")), *why;
-
-	*ret_grant = (struct record_grant){.mode = ""};
-	if (!json || json_is_null(json))
-		return true;
-	if (!mode_ok(mode) || !integer_get(json, "cores", JSON_COUNT_MAX, &ret_grant->cores) ||
-	    !integer_get(json, "transitions", JSON_COUNT_MAX, &ret_grant->transitions) ||
-	    !integer_get(json, "low_us", JSON_COUNT_MAX, &ret_grant->low_us) || !json_is_object(refused) ||
-	    json_object_size(refused) > RECORD_GRANT_REFUSALS)
-		return false;
-	snprintf(ret_grant->mode, sizeof(ret_grant->mode), "%s", mode);
-	json_object_foreach(refused, why, cores)
-	{
-		struct record_refusal *refusal = &ret_grant->refusal[ret_grant->refusals++];
-
-		if (!why_ok(why) || !integer_of(cores, JSON_COUNT_MAX, &refusal->cores))
-			return false;
-		snprintf(refusal->why, sizeof(refusal->why), "%s", why);
-	}
-	return true;
-}
-
 static struct record_refusal *refusal_find(struct record_grant *grant, const char *why)
 {
 	for (size_t i = 0; i < grant->refusals; i++)
@@ -81,6 +51,32 @@ void record_grant_add(struct record_grant *sum, const struct record_grant *from)
 		refusal_find(sum, from->refusal[i].why)->cores += from->refusal[i].cores;
 }
 
+bool record_grant_read(const json_t *json, struct record_grant *sum)
+{
+	json_t *refused = json_object_get(json, "refused"), *value;
+	struct record_grant step = {.mode = ""};
+	const char *why;
+	uint64_t cores;
+
+	if (!json || json_is_null(json))
+		return true;
+	if (!text_get(json, "mode", step.mode, sizeof(step.mode), JSON_LOWER) ||
+	    (strcmp(step.mode, "lease") != 0 && strcmp(step.mode, "file") != 0) ||
+	    !integer_get(json, "cores", JSON_COUNT_MAX, &step.cores) ||
+	    !integer_get(json, "transitions", JSON_COUNT_MAX, &step.transitions) ||
+	    !integer_get(json, "low_us", JSON_COUNT_MAX, &step.low_us) || !json_is_object(refused) ||
+	    json_object_size(refused) > RECORD_GRANT_REFUSALS)
+		return false;
+	json_object_foreach(refused, why, value)
+	{
+		if (!why_ok(why) || !integer_of(value, JSON_COUNT_MAX, &cores))
+			return false;
+		refusal_find(&step, why)->cores += cores;
+	}
+	record_grant_add(sum, &step);
+	return true;
+}
+
 json_t *record_grant_print(const struct record_grant *grant)
 {
 	json_t *json;
@@ -88,12 +84,11 @@ json_t *record_grant_print(const struct record_grant *grant)
 	if (!grant->mode[0])
 		return NULL;
 	json = json_pack("{s:s, s:I}", "mode", grant->mode, "cores", (json_int_t)grant->cores);
-	if (grant->refusals > 0)
-		json_object_set_new(json, "refused", refusals_json(grant));
+	object_set_some(json, "refused", refusals_json(grant));
 	/* With the other mode it is the ranks who write, and only they know: see "wait". */
 	if (strcmp(grant->mode, "lease") == 0) {
 		json_object_set_new(json, "transitions", json_integer((json_int_t)grant->transitions));
-		json_object_set_new(json, "low_s", record_seconds_of(grant->low_us));
+		json_object_set_new(json, "low_s", record_seconds_real((double)grant->low_us));
 	}
 	return json;
 }

@@ -29,10 +29,10 @@ struct record_grant {
 /* In the step's file and record on a node; NULL: no memory. */
 json_t *record_grant_write(const struct record_grant *grant);
 
-/* From a step's "grant", hostile input; without one *ret_grant is zeros. Returns whether it is what a node writes. */
-bool record_grant_read(const json_t *json, struct record_grant *ret_grant);
+/* Adds a step's "grant", hostile input; without one nothing. Returns whether it is what a node writes. */
+bool record_grant_read(const json_t *json, struct record_grant *sum);
 
-/* Adds one step of one node up. Reasons beyond the last place are counted there. */
+/* Reasons beyond the last place are counted there. */
 void record_grant_add(struct record_grant *sum, const struct record_grant *from);
 
 /* As record.schema.json says; NULL where no grant was asked for. */

@@ -1,5 +1,7 @@
-/* How numbers are printed in the job's record. */
+/* How numbers are read from a node's record, and printed in the job's. */
 #pragma once
+
+#include "spank/base/json.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -38,14 +40,24 @@ static inline json_t *record_seconds(double value)
 	return number(value < RECORD_SECONDS_MAX ? value : RECORD_SECONDS_MAX, 3);
 }
 
-/* Of a node's record, where times are in microseconds. */
-static inline double seconds_of(uint64_t microseconds)
+/* The same of microseconds, as times are in a node's record. */
+static inline json_t *record_seconds_of(double microseconds)
 {
-	return (double)microseconds / 1e6;
+	return record_seconds(microseconds / 1e6);
 }
 
-/* The same of microseconds, always with a fraction. */
-static inline json_t *record_seconds_of(uint64_t microseconds)
+/* And always with a fraction. */
+static inline json_t *record_seconds_real(double microseconds)
 {
-	return json_real(number_printed(round((double)microseconds / 1e3) / 1e3));
+	return json_real(number_printed(round(microseconds / 1e3) / 1e3));
+}
+
+/* A node's integer that lies in [0, most]. */
+static inline bool whole_of(const json_t *value, int64_t most, double *ret_value)
+{
+	uint64_t whole;
+	bool good = integer_of(value, most, &whole);
+
+	*ret_value = (double)whole;
+	return good;
 }

@@ -51,9 +51,7 @@ json_t *record_policy_print(const struct policy_use *use)
 {
 	json_t *json = json_pack("{s:s, s:s}", "asked", use->asked, "used", use->used);
 
-	if (use->why[0])
-		json_object_set_new(json, "why", json_string(use->why));
-	if (use->by[0])
-		json_object_set_new(json, "by", json_string(use->by));
+	object_set_some(json, "why", json_string(use->why));
+	object_set_some(json, "by", json_string(use->by));
 	return json;
 }

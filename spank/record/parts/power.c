@@ -1,10 +1,7 @@
 #include "spank/record/parts/power.h"
 
 #include "spank/base/json.h"
-#include "spank/base/memory.h"
 #include "spank/record/parts/number.h"
-
-#include <stdlib.h>
 
 #define MILLIWATTS_MAX 1000000000000LL
 #define MISSING_MAX    0.01 /* of a part: two nodes' parts do not end at the same moment */
@@ -33,9 +30,6 @@ bool record_power_read(const json_t *json, struct record_power *ret_power)
 	if (!json || json_is_null(json))
 		return true;
 	if (!json_is_array(json) || json_array_size(json) > POWER_PARTS_MAX)
-		return false;
-	ret_power->watts = memory_array(json_array_size(json) + 1, sizeof(*ret_power->watts));
-	if (!ret_power->watts)
 		return false;
 	for (uint32_t i = 0; i < json_array_size(json); i++) {
 		const json_t *part = json_array_get(json, i);

@@ -15,7 +15,7 @@
 /* A node's: the whole node's watts in equal parts of its time in the job, negative: not known. */
 struct record_power {
 	uint32_t count; /* 0: not sampled */
-	float *watts;
+	float watts[POWER_PARTS_MAX];
 };
 
 /* The job's, once it has begun: part.count 0 where no node was sampled. */
@@ -27,10 +27,7 @@ struct sum_power {
 /* The whole node's mW, null for a part of which less than half is known. NULL: it was not sampled. Sorts the points. */
 json_t *record_power_write(struct power_curve *curve);
 
-/*
- * From the node's record's "power_mw"; absent or null: none. The watts are the caller's to free. Returns whether it is
- * what a node writes.
- */
+/* From the node's "power_mw", hostile input; absent or null: none. Returns whether it is what a node writes. */
 bool record_power_read(const json_t *json, struct record_power *ret_power);
 
 /* The job's time, in so many parts, as many as the node with most of them has; nothing is added yet. */

@@ -2,7 +2,6 @@
 
 #include "spank/record/parts/number.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #define VALUE_MAX 1e15
@@ -80,15 +79,13 @@ static const char *reason_find(const char *text)
 }
 
 /* [value, interval], or absent */
-static bool item_get(const json_t *json, struct record_watts *watts, int item)
+static bool item_get(json_t *json, struct record_watts *watts, int item)
 {
-	double value = json_number_value(json_array_get(json, 0)),
-	       interval = json_number_value(json_array_get(json, 1));
+	double value, interval;
 
 	if (!json)
 		return true;
-	if (json_array_size(json) != 2 || !json_is_number(json_array_get(json, 0)) ||
-	    !json_is_number(json_array_get(json, 1)) || !(fabs(value) < VALUE_MAX) ||
+	if (json_unpack(json, "[F, F!]", &value, &interval) || !(fabs(value) < VALUE_MAX) ||
 	    !(interval >= 0 && interval < VALUE_MAX))
 		return false;
 	watts->item[item].count++;
@@ -102,12 +99,10 @@ static bool package_get(const json_t *json, struct record_watts *watts)
 	const char *why = reason_find(json_string_value(json_object_get(json, "why")));
 	const json_t *states = json_object_get(json, "watts");
 
-	if (!why)
-		return false;
 	watts->packages++;
-	if (why[0]) {
-		snprintf(watts->why, sizeof(watts->why), "%s", why);
-		return true;
+	if (!why || why[0]) {
+		watts->why = why;
+		return why;
 	}
 	watts->known++;
 	for (int item = 0; item < RECORD_WATTS_ITEMS; item++)
@@ -118,14 +113,12 @@ static bool package_get(const json_t *json, struct record_watts *watts)
 
 bool record_watts_read(const json_t *json, struct record_watts *ret_watts)
 {
-	struct record_watts watts = {0};
 	const json_t *package;
 	size_t i;
 
 	if (json && !json_is_null(json) && (!json_is_array(json) || json_array_size(json) > PACKAGES_MAX))
 		return false;
-	json_array_foreach((json_t *)json, i, package) if (!package_get(package, &watts)) return false;
-	*ret_watts = watts;
+	json_array_foreach((json_t *)json, i, package) if (!package_get(package, ret_watts)) return false;
 	return true;
 }
 
@@ -133,8 +126,7 @@ void record_watts_add(struct record_watts *watts, const struct record_watts *nod
 {
 	watts->packages += node->packages;
 	watts->known += node->known;
-	if (node->why[0])
-		memcpy(watts->why, node->why, sizeof(watts->why));
+	watts->why = node->why ? node->why : watts->why;
 	for (int item = 0; item < RECORD_WATTS_ITEMS; item++) {
 		watts->item[item].count += node->item[item].count;
 		watts->item[item].sum += node->item[item].sum;

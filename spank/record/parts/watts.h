@@ -18,7 +18,7 @@
 struct record_watts {
 	double packages; /* on which ranks ran */
 	double known;    /* of those, with a fit that is significant */
-	char why[32];    /* of a package without */
+	const char *why; /* of a package without; NULL: all have one */
 	struct {
 		double count;
 		double sum;
@@ -34,7 +34,7 @@ struct record_watts {
  */
 json_t *record_watts_write(const struct watts *watts, const struct energy_share *share);
 
-/* From the node's record's "watts"; absent or null: none. Returns whether it is what a node writes. */
+/* From the node's "watts"; absent or null: none, *ret_watts is zeros. Returns whether it is what a node writes. */
 bool record_watts_read(const json_t *json, struct record_watts *ret_watts);
 
 void record_watts_add(struct record_watts *watts, const struct record_watts *node);

@@ -1,47 +1,68 @@
 #include "spank/record/waits/wait.h"
 
-#include "spank/base/json.h"
 #include "spank/record/parts/number.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 #define SUM_MAX INT64_C(1000000000000000000) /* 1e12 s */
 
-enum type { TYPE_count, TYPE_seconds };
+enum type { TYPE_positive, TYPE_count, TYPE_seconds };
 enum print { EVER, COUNTED, AFTER };
 enum need { NEEDED, MAYBE };
 
 static const struct {
-	const char *name; /* in the job's record */
-	const char *key;  /* in a node's */
+	const char *group; /* the object that it is in; "": the wait's */
+	const char *name;  /* in the job's record */
+	const char *key;   /* in a node's */
 	enum type type;
 	enum print print;
 	enum need need;
-} sums[WAIT_SUMS] = {
+} sums[] = {
 #define WAIT_SUM(name, type, print, by, since, csv, text, key, need) \
-	[WAIT_##name] = {#name, #key, TYPE_##type, print, need},
+	[WAIT_##name] = {"", #name, #key, TYPE_##type, print, need},
 #include "spank/record/record_fields.def"
-        [WAIT_SPAN_S] = {"", "span_us", TYPE_seconds, EVER, NEEDED},
-        [WAIT_SAMPLED_S] = {"", "sampled_us", TYPE_seconds, EVER, NEEDED},
-        [WAIT_SAMPLED_CPU_S] = {"", "sampled_cpu_us", TYPE_seconds, EVER, NEEDED},
+        [WAIT_SPAN_S] = {"", "", "span_us", TYPE_seconds, EVER, NEEDED},
+        [WAIT_SAMPLED_S] = {"", "", "sampled_us", TYPE_seconds, EVER, NEEDED},
+        [WAIT_SAMPLED_CPU_S] = {"", "", "sampled_cpu_us", TYPE_seconds, EVER, NEEDED},
+/* As in preload/stats.h, by bit. */
+#define HOOK(name, type, ...) {"hooks", #name, #name, TYPE_##type, COUNTED, MAYBE},
+#include "spank/record/record_fields.def"
+#define FLAG(name, type, ...) {"flags", #name, #name, TYPE_##type, COUNTED, MAYBE},
+#include "spank/record/record_fields.def"
+#define FORECAST(name, type, presence, by, since, csv, text, key) {"forecast", #name, #key, TYPE_##type, EVER, MAYBE},
+#include "spank/record/record_fields.def"
 };
+
+_Static_assert(sizeof(sums) / sizeof(sums[0]) == WAIT_FIGURES, "each hook, flag and forecast has a row");
 
 bool record_wait_is_time(enum wait_sum sum)
 {
 	return sums[sum].type == TYPE_seconds;
 }
 
-void record_wait_write(json_t *json, const struct record_wait *wait)
+/* Those that are not 0, as an object. */
+static void group_write(json_t *wait, int first, int end, const double numbers[])
+{
+	json_t *json = json_object();
+
+	for (int i = first; i < end; i++)
+		object_set_some(json, sums[i].key, json_integer((json_int_t)numbers[i]));
+	object_set_some(wait, sums[first].group, json);
+}
+
+void record_wait_write(json_t *json, const struct record_wait *wait, const uint64_t sums_us[WAIT_SUMS])
 {
 	json_object_set_new(json, "size", json_integer((json_int_t)wait->size));
 	for (int i = 0; i < WAIT_SUMS; i++)
-		json_object_set_new(json, sums[i].key, json_integer((json_int_t)wait->sum[i]));
+		json_object_set_new(json, sums[i].key, json_integer((json_int_t)sums_us[i]));
 	if (wait->place_bytes[MPIWAIT_FAR] > 0 || wait->place_bytes[MPIWAIT_NEAR] > 0)
 		json_object_set_new(json, "places",
 		                    json_pack("[I, I]", (json_int_t)wait->place_bytes[MPIWAIT_FAR],
 		                              (json_int_t)wait->place_bytes[MPIWAIT_NEAR]));
-	service_write(&wait->service, json);
+	group_write(json, WAIT_HOOKS, WAIT_FLAGS, wait->sum);
+	group_write(json, WAIT_FLAGS, WAIT_FORECASTS, wait->sum);
+	rows_write(ROWS_SPUN, json, &wait->rows[ROWS_SPUN]);
+	group_write(json, WAIT_FORECASTS, WAIT_FIGURES, wait->sum);
+	rows_write(ROWS_PHASES, json, &wait->rows[ROWS_PHASES]);
+	rows_write(ROWS_SITES, json, &wait->rows[ROWS_SITES]);
 }
 
 void record_wait_shorten(json_t *json)
@@ -60,74 +81,76 @@ void record_wait_least(json_t *json)
 		json_object_del(json, details[i]);
 }
 
-static bool sums_read(const json_t *json, struct record_wait *ret_wait)
+static void sum_add(struct record_wait *wait, int sum, double more)
 {
-	for (int i = 0; i < WAIT_SUMS; i++) {
-		const json_t *value = json_object_get(json, sums[i].key);
-		int64_t most = i == WAIT_unseen || i == WAIT_doubtful ? RECORD_RANK_MAX : SUM_MAX; /* these are ranks */
+	wait->sum[sum] = fmin(wait->sum[sum] + more, sum < WAIT_SUMS ? INFINITY : (double)JSON_COUNT_MAX);
+}
 
+/* Names of another release are passed over. */
+static bool sums_read(const json_t *json, struct record_wait *wait)
+{
+	for (int i = 0; i < WAIT_FIGURES; i++) {
+		const json_t *group = sums[i].group[0] ? json_object_get(json, sums[i].group) : json;
+		const json_t *value = json_object_get(group, sums[i].key);
+		int64_t most = i < WAIT_SUMS ? SUM_MAX : JSON_COUNT_MAX;
+		double number;
+
+		if (i == WAIT_unseen || i == WAIT_doubtful) /* these are ranks */
+			most = RECORD_RANK_MAX;
+		if (group && !json_is_object(group))
+			return false;
 		if (!value && sums[i].need == MAYBE)
 			continue;
-		if (!integer_of(value, most, &ret_wait->sum[i]))
+		if (!whole_of(value, most, &number))
 			return false;
+		sum_add(wait, i, i < WAIT_SUMS && sums[i].type == TYPE_seconds ? number / 1e6 : number);
 	}
 	return true;
 }
 
-static bool places_read(const json_t *places, struct record_wait *ret_wait)
+static bool places_read(const json_t *places, struct record_wait *wait)
 {
-	for (size_t i = 0; places && i < MPIWAIT_PLACES; i++)
-		if (!integer_of(json_array_get(places, i), SUM_MAX, &ret_wait->place_bytes[i]))
+	double number;
+
+	for (size_t i = 0; places && i < MPIWAIT_PLACES; i++) {
+		if (!whole_of(json_array_get(places, i), SUM_MAX, &number))
 			return false;
+		wait->place_bytes[i] += number;
+	}
 	return !places || json_array_size(places) == MPIWAIT_PLACES;
 }
 
-bool record_wait_read(const json_t *json, struct record_wait *ret_wait, struct profile **profile)
+bool record_wait_read(const json_t *json, struct record_wait *sum, struct record_ranks *ret_ranks)
 {
+	double size;
+
 	if (!json || json_is_null(json))
 		return true;
-	return profile_read(json_object_get(json, "profile"), profile) &&
-	       places_read(json_object_get(json, "places"), ret_wait) && record_ranks_read(json, &ret_wait->ranks) &&
-	       record_calls_read(json_object_get(json, "calls"), &ret_wait->calls) &&
-	       service_read(json, &ret_wait->service) &&
-	       record_phases_read(json_object_get(json, "phases"), &ret_wait->phases) &&
-	       callsites_read(json_object_get(json, "sites"), &ret_wait->sites) &&
-	       integer_get(json, "size", RECORD_RANK_MAX, &ret_wait->size) && sums_read(json, ret_wait);
+	for (int kind = 0; kind < ROWS_KINDS; kind++)
+		if (!rows_read((enum rows_kind)kind, json, &sum->rows[kind]))
+			return false;
+	if (!whole_of(json_object_get(json, "size"), RECORD_RANK_MAX, &size))
+		return false;
+	sum->size = fmax(sum->size, size);
+	return record_ranks_read(json, ret_ranks) && places_read(json_object_get(json, "places"), sum) &&
+	       sums_read(json, sum);
+}
+
+void record_wait_add(struct record_wait *sum, const struct record_wait *from, uint32_t node)
+{
+	for (int kind = 0; kind < ROWS_KINDS; kind++)
+		rows_add((enum rows_kind)kind, &sum->rows[kind], &from->rows[kind], node);
+	sum->size = fmax(sum->size, from->size);
+	for (int i = 0; i < WAIT_FIGURES; i++)
+		sum_add(sum, i, from->sum[i]);
+	for (int place = 0; place < MPIWAIT_PLACES; place++)
+		sum->place_bytes[place] += from->place_bytes[place];
 }
 
 void record_wait_free(struct record_wait *wait)
 {
-	free(wait->ranks.rank);
-	free(wait->calls.call);
-	free(wait->phases);
-	free(wait->sites);
-}
-
-void record_wait_add(struct sum_wait *sum, const struct record_wait *from, uint32_t node, uint32_t step,
-                     struct sum_waited *waited)
-{
-	record_ranks_add(&sum->ranks, &from->ranks, node, step, waited);
-	record_calls_add(&sum->calls, &from->calls);
-	service_add(&sum->service, &from->service);
-	record_phases_add(&sum->phases, from->phases, node);
-	callsites_add(&sum->sites, from->sites, node);
-	for (int place = 0; place < MPIWAIT_PLACES; place++)
-		sum->place_bytes[place] += (double)from->place_bytes[place];
-	for (int i = 0; i < WAIT_SUMS; i++)
-		sum->sum[i] += record_wait_is_time((enum wait_sum)i) ? seconds_of(from->sum[i]) : (double)from->sum[i];
-	sum->world = fmax(sum->world, (double)from->size);
-}
-
-void record_wait_sort(struct sum_wait *sum)
-{
-	record_ranks_sort(&sum->ranks, sum->sum[WAIT_unseen] == 0, sum->world);
-	record_calls_sort(&sum->calls);
-}
-
-void record_wait_sum_free(struct sum_wait *sum)
-{
-	free(sum->ranks.rank);
-	free(sum->profile);
+	for (int kind = 0; kind < ROWS_KINDS; kind++)
+		rows_free(&wait->rows[kind]);
 }
 
 static json_t *ratio(double part, double whole)
@@ -135,7 +158,7 @@ static json_t *ratio(double part, double whole)
 	return number(whole > 0 ? fmin(part / whole, 1) : 0, 3);
 }
 
-static void sums_print(json_t *json, const struct sum_wait *sum)
+static void sums_print(json_t *json, const struct record_wait *sum)
 {
 	bool shown = false;
 
@@ -149,32 +172,46 @@ static void sums_print(json_t *json, const struct sum_wait *sum)
 	}
 }
 
-json_t *record_wait_print(const struct sum_wait *sum, const struct record_names *names,
-                          const struct record_detail *detail)
+static json_t *forecast_print(const double numbers[])
 {
-	double ranks = record_ranks_count(&sum->ranks), total_s = sum->ranks.total_s;
+	json_t *json = json_object();
+
+	for (int i = WAIT_FORECASTS; i < WAIT_FIGURES; i++)
+		json_object_set_new(json, sums[i].name,
+		                    sums[i].type == TYPE_count ? number(numbers[i], 0)
+		                                               : record_seconds_real(numbers[i]));
+	return json;
+}
+
+json_t *record_wait_print(const struct record_wait *sum, const struct record_ranks *ranks,
+                          const struct record_names *names, const struct record_detail *detail)
+{
+	double count = record_ranks_count(ranks);
 	json_t *json;
 
-	if (ranks == 0)
+	if (count == 0)
 		return json_null();
-	json = json_pack("{s:o, s:o, s:o, s:o, s:o}", "ranks", number(ranks, 0), "total_s", record_seconds(total_s),
-	                 "mean_s", record_seconds(total_s / ranks), "share", ratio(total_s, sum->sum[WAIT_SPAN_S]),
-	                 "asleep_s", record_seconds(sum->ranks.asleep_s));
+	json = json_pack("{s:o, s:o, s:o, s:o, s:o}", "ranks", number(count, 0), "total_s",
+	                 record_seconds(ranks->wait_s), "mean_s", record_seconds(ranks->wait_s / count), "share",
+	                 ratio(ranks->wait_s, sum->sum[WAIT_SPAN_S]), "asleep_s", record_seconds(ranks->asleep_s));
 	if (sum->sum[WAIT_SAMPLED_S] > 0)
 		json_object_set_new(json, "cpu_share", ratio(sum->sum[WAIT_SAMPLED_CPU_S], sum->sum[WAIT_SAMPLED_S]));
 	sums_print(json, sum);
-	service_print(&sum->service, json);
-	record_ranks_print_ends(json, &sum->ranks, names);
-	json_object_set_new(json, "by_call", record_calls_print(&sum->calls, detail->calls));
-	record_phases_print(json, &sum->phases, names);
-	callsites_print(json, &sum->sites, names);
-	if (sum->profile)
-		json_object_set_new(json, "profile", profile_print(sum->profile, detail->calls, detail->sizes));
+	group_write(json, WAIT_HOOKS, WAIT_FLAGS, sum->sum);
+	group_write(json, WAIT_FLAGS, WAIT_FORECASTS, sum->sum);
+	rows_print(ROWS_SPUN, json, &sum->rows[ROWS_SPUN], names, detail);
+	if (sum->sum[WAIT_FORECASTS + SERVICE_ALLOWED_US] > 0)
+		json_object_set_new(json, "forecast", forecast_print(sum->sum));
+	record_ranks_print_ends(json, ranks, names);
+	rows_print(ROWS_CALLS, json, &sum->rows[ROWS_CALLS], names, detail);
+	rows_print(ROWS_PHASES, json, &sum->rows[ROWS_PHASES], names, detail);
+	rows_print(ROWS_SITES, json, &sum->rows[ROWS_SITES], names, detail);
+	rows_print(ROWS_PROFILE, json, &sum->rows[ROWS_PROFILE], names, detail);
 	if (sum->place_bytes[MPIWAIT_FAR] > 0 || sum->place_bytes[MPIWAIT_NEAR] > 0)
 		json_object_set_new(json, "point_to_point",
 		                    json_pack("{s:o, s:o}", "within_nodes_bytes",
 		                              number(sum->place_bytes[MPIWAIT_NEAR], 0), "between_nodes_bytes",
 		                              number(sum->place_bytes[MPIWAIT_FAR], 0)));
-	record_ranks_print(json, &sum->ranks, names, detail);
+	record_ranks_print(json, ranks, names, detail);
 	return json;
 }
