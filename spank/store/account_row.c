@@ -142,11 +142,10 @@ static bool is_believed(const struct account_run *run, enum belief belief, const
 }
 
 /*
- * Asks for the rows in that state between two times. Returns how many there are, or -EIO; *ret_found of them may be the
- * run's, *ret_row is the best one.
+ * Asks for the rows in the query's state between its times. Returns how many there are, or -EIO. *ret_row is the best
+ * of those that may be the run's, or what it was before where none may.
  */
-static int rows_get(void *connection, struct query *query, enum belief belief, int *ret_found, struct row *ret_row,
-                    struct error *error)
+static int rows_get(void *connection, struct query *query, enum belief belief, struct row *ret_row, struct error *error)
 {
 	const struct account_run *run = &query->run;
 	slurmdb_job_rec_t *job, *best = NULL;
@@ -154,7 +153,7 @@ static int rows_get(void *connection, struct query *query, enum belief belief, i
 	int count;
 
 	errno = 0;
-	*ret_found = 0;
+	ret_row->found = 0;
 	jobs = slurmdb_jobs_get(connection, &query->condition);
 	if (!jobs)
 		return error_set(error, -EIO, "slurmdbd does not answer: %s", slurm_strerror(errno));
@@ -163,14 +162,15 @@ static int rows_get(void *connection, struct query *query, enum belief belief, i
 	while ((job = slurm_list_next(place))) {
 		if (!is_believed(run, belief, job))
 			continue;
-		(*ret_found)++;
+		ret_row->found++;
 		if (!best || is_better(best, job, run))
 			best = job;
 	}
 	slurm_list_iterator_destroy(place);
 	if (best) {
 		row_free(ret_row);
-		*ret_row = (struct row){.job = best, .list = jobs};
+		ret_row->job = best;
+		ret_row->list = jobs;
 	} else {
 		slurm_list_destroy(jobs);
 	}
@@ -186,9 +186,7 @@ static void query_at(struct query *query, uint32_t state, time_t start, time_t e
 
 int row_again(void *connection, struct query *query, struct row *ret_row, struct error *error)
 {
-	int found;
-
-	return rows_get(connection, query, BELIEF_ANY, &found, ret_row, error);
+	return rows_get(connection, query, BELIEF_ANY, ret_row, error);
 }
 
 /*
@@ -198,31 +196,31 @@ int row_again(void *connection, struct query *query, struct row *ret_row, struct
  */
 static int row_narrow(void *connection, struct query *query, struct row *row, struct error *error)
 {
-	int found, count;
+	int count;
 
 	query_select(query, row->job->array_job_id, row->job->array_task_id);
 	query_at(query, row->job->state, row->job->end, row->job->end);
-	count = rows_get(connection, query, BELIEF_ANY, &found, row, error);
-	if (count < 0 || (count == 1 && found == 1))
+	count = rows_get(connection, query, BELIEF_ANY, row, error);
+	if (count < 0 || (count == 1 && row->found == 1))
 		return count < 0 ? count : 0;
 	return error_set(error, -EEXIST, "%d rows for one run of a job", count);
 }
 
-/* Returns how many rows the query that is left selects, or -EIO; *ret_found of them may be the run's. */
-static int row_look(void *connection, struct query *query, int *ret_found, struct row *ret_row, struct error *error)
+/* Returns how many rows the query that is left selects, or -EIO. */
+static int row_look(void *connection, struct query *query, struct row *ret_row, struct error *error)
 {
 	const struct account_run *run = &query->run;
 	int count = 0;
 
-	*ret_found = 0;
-	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]) && count >= 0 && *ret_found == 0; i++) {
+	ret_row->found = 0;
+	for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]) && count >= 0 && ret_row->found == 0; i++) {
 		const struct window *window = &windows[i];
 
 		if (window->belief == BELIEF_LASTED && !is_over(run))
 			break;
 		query_at(query, JOB_RUNNING, window->from_begin ? run->begun : run->at - window->width_s,
 		         run->at + (window->width_s ? window->width_s : 1));
-		count = rows_get(connection, query, window->belief, ret_found, ret_row, error);
+		count = rows_get(connection, query, window->belief, ret_row, error);
 	}
 	return count;
 }
@@ -230,18 +228,19 @@ static int row_look(void *connection, struct query *query, int *ret_found, struc
 int row_find(void *connection, const struct account_run *run, struct query *ret_query, struct row *ret_row,
              struct error *error)
 {
-	int found, count;
+	int count;
 
 	query_make(ret_query, run);
-	count = row_look(connection, ret_query, &found, ret_row, error);
+	count = row_look(connection, ret_query, ret_row, error);
 	/* where the job was resized, the run goes on in the next row */
-	for (int i = 0; i < RESIZED_MAX && count > 0 && found > 0 && (ret_row->job->state & JOB_RESIZING); i++) {
+	for (int i = 0; i < RESIZED_MAX && count > 0 && ret_row->found > 0 && (ret_row->job->state & JOB_RESIZING);
+	     i++) {
 		ret_query->run.begun = ret_query->run.at = ret_row->job->end;
-		count = row_look(connection, ret_query, &found, ret_row, error);
+		count = row_look(connection, ret_query, ret_row, error);
 	}
 	if (count < 0)
 		return count;
-	if (found == 0 || ret_row->job->end == 0 || (ret_row->job->state & JOB_RESIZING) ||
+	if (ret_row->found == 0 || ret_row->job->end == 0 || (ret_row->job->state & JOB_RESIZING) ||
 	    !has_node(ret_row->job, run->node))
 		return ACCOUNT_NOT_YET;
 	return count == 1 ? 0 : row_narrow(connection, ret_query, ret_row, error);

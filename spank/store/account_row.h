@@ -44,6 +44,7 @@ struct query {
 struct row {
 	slurmdb_job_rec_t *job;
 	void *list;
+	int found; /* rows that may be the run's */
 };
 
 void query_free(struct query *query);

@@ -4,7 +4,8 @@
  * Every file is hostile input: its name must be in the job's node list, its size and contents are bounded. Who merges
  * holds the job's lock. A job whose files are gone has been stored by somebody else.
  *
- * All return 0, -ENOENT (there is nothing of the job), or -errno with the job's key in the message.
+ * What looks, takes or discards returns 0, -ENOENT (there is nothing of the job), or -errno, with the job's key in the
+ * message.
  */
 #pragma once
 

@@ -102,7 +102,7 @@ static void round_end(struct writer *writer)
 	writer->broken = false;
 }
 
-/* Not all at once: the end of a large array is the end of many jobs. No two of them see one nanosecond. */
+/* Not all at once, for the end of a large array is the end of many jobs: stretched by the last digits of a clock. */
 static double first_delay_s(const struct writer_config *config)
 {
 	double stretch = 1 + 0.5 * (double)(clock_monotonic_ns() % SECOND_NS) / SECOND_NS;

@@ -1,6 +1,6 @@
 /*
- * Writer: brings records from the outbox to where they are seen, as mpi-wait-node's "drain", "write", "sweep" and
- * "flush".
+ * Writer: brings records from the outbox to where they are seen, as mpi-wait-node's "drain", "write", "sweep",
+ * "flush" and "move".
  *
  * Nothing leaves outbox or spool before slurmdbd has committed it (or, with sink=file, before it lies in <spool>/done).
  * No connection is held while it waits for anything.

@@ -34,9 +34,10 @@ class Node:
         self.lock, self.note = self.outbox / ".writer", self.outbox / ".writer.words"
 
     def put(self, job: int, nodes: str = "c1", node: str = "c1", **changes: Any) -> Path:
+        """Whole at once, as the epilog does: a writer may be looking."""
         path = self.outbox / f"test-{job}-0.{node}.json"
-        path.write_text(json.dumps(node_record(node, nodes, job=job, **changes)))
-        return path
+        path.with_suffix(".new").write_text(json.dumps(node_record(node, nodes, job=job, **changes)))
+        return path.with_suffix(".new").rename(path)
 
     def reach(self, job: int, nodes: str, node: str) -> None:
         """The record of another node reaches the spool."""
