@@ -31,13 +31,6 @@ int cpufreq_file_find(const char *name)
 	return -1;
 }
 
-static int open_directory(int parent, const char *name)
-{
-	int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return directory < 0 ? -errno : directory;
-}
-
 /* Digits only, without a leading zero: a name that is composed again is the one that was read. */
 static bool number_parse(const char *text, uint32_t limit, uint32_t *ret_number)
 {
@@ -79,11 +72,13 @@ int cpufreq_policy_of(const char *sysfs, uint32_t cpu)
 int cpufreq_open_policy(const char *sysfs, uint32_t policy)
 {
 	char path[PATH_MAX];
+	int directory;
 
 	if (policy >= CPUFREQ_POLICIES)
 		return -EINVAL;
 	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpufreq/policy%u", sysfs, policy);
-	return open_directory(AT_FDCWD, path);
+	directory = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return directory < 0 ? -errno : directory;
 }
 
 int cpufreq_open_file(int policy_directory, enum cpufreq_file file, int flags)
@@ -176,15 +171,15 @@ int cpufreq_set_owner(int descriptor, const struct cpufreq_owner *owner)
 /* Cooling devices that act on cpufreq: ACPI's "Processor", others' "cpufreq-cpu0" and the like. */
 static bool is_cooling(int devices, const char *name)
 {
-	cleanup_close int device = open_directory(devices, name);
-	char text[CPUFREQ_TEXT_MAX];
+	char path[NAME_MAX + 16], text[CPUFREQ_TEXT_MAX];
 
-	if (device < 0 || cpufreq_read_text(device, "type", text))
+	snprintf(path, sizeof(path), "%s/type", name);
+	if (cpufreq_read_text(devices, path, text) ||
+	    (strcmp(text, "Processor") != 0 && strncmp(text, "cpufreq-", 8) != 0 &&
+	     strncmp(text, "thermal-cpufreq-", 16) != 0))
 		return false;
-	if (strcmp(text, "Processor") != 0 && strncmp(text, "cpufreq-", 8) != 0 &&
-	    strncmp(text, "thermal-cpufreq-", 16) != 0)
-		return false;
-	return cpufreq_read_text(device, "cur_state", text) == 0 && strcmp(text, "0") != 0;
+	snprintf(path, sizeof(path), "%s/cur_state", name);
+	return cpufreq_read_text(devices, path, text) == 0 && strcmp(text, "0") != 0;
 }
 
 static bool any_cooling(const char *sysfs)
