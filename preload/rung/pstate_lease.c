@@ -90,17 +90,12 @@ static enum pstate_outcome ask(struct rung_thread *thread, enum mpiwait_lease_ve
 	return PSTATE_UNKNOWN;
 }
 
+/* DONE is also what was asked for by RESTORE. */
 static enum pstate_outcome outcome_of(uint32_t answer)
 {
-	switch (answer) {
-	case MPIWAIT_LEASE_DONE: /* also what was asked for by RESTORE */
+	if (answer == MPIWAIT_LEASE_DONE)
 		return PSTATE_LOW;
-	case MPIWAIT_LEASE_NOT_NOW:
-	case MPIWAIT_LEASE_BUSY:
-		return PSTATE_REFUSED;
-	default:
-		return PSTATE_OVER;
-	}
+	return answer == MPIWAIT_LEASE_NOT_NOW || answer == MPIWAIT_LEASE_BUSY ? PSTATE_REFUSED : PSTATE_OVER;
 }
 
 /* The answer to the latest request, if it is there. */

@@ -1,8 +1,7 @@
-/* Things that are given back when their scope ends: heap memory, descriptors, streams, directories. */
+/* Things that are given back when their scope ends: heap memory, descriptors, directories. */
 #pragma once
 
 #include <dirent.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -17,12 +16,6 @@ static inline void cleanup_close_descriptor(const int *descriptor)
 		close(*descriptor);
 }
 
-static inline void cleanup_close_stream(FILE **stream)
-{
-	if (*stream)
-		fclose(*stream);
-}
-
 static inline void cleanup_close_directory(DIR **directory)
 {
 	if (*directory)
@@ -31,7 +24,6 @@ static inline void cleanup_close_directory(DIR **directory)
 
 #define cleanup_free     __attribute__((cleanup(cleanup_free_pointer)))
 #define cleanup_close    __attribute__((cleanup(cleanup_close_descriptor)))
-#define cleanup_fclose   __attribute__((cleanup(cleanup_close_stream)))
 #define cleanup_closedir __attribute__((cleanup(cleanup_close_directory)))
 
 /* Hands an owned descriptor or pointer over: returns it and leaves -1 or NULL behind. */

@@ -16,11 +16,9 @@
 
 bool files_name_ok(const char *name)
 {
-	size_t length = strlen(name);
+	size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-");
 
-	if (length == 0 || length > FILES_NAME_MAX || name[0] == '.')
-		return false;
-	return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") == length;
+	return length > 0 && length <= FILES_NAME_MAX && name[0] != '.' && name[length] == '\0';
 }
 
 int files_directory(int parent, const char *name, mode_t mode)
@@ -43,17 +41,15 @@ int files_directory(int parent, const char *name, mode_t mode)
 int files_directory_path(const char *path, mode_t mode)
 {
 	char prefix[PATH_MAX];
-	size_t length = strlen(path);
 
-	if (path[0] != '/' || length >= sizeof(prefix))
+	if (path[0] != '/' || strlen(path) >= sizeof(prefix))
 		return -EINVAL;
-	for (size_t i = 1; i < length; i++) {
-		if (path[i] != '/')
-			continue;
-		memcpy(prefix, path, i);
-		prefix[i] = '\0';
+	strcpy(prefix, path);
+	for (char *slash = strchr(prefix + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
 		if (mkdir(prefix, 0755) && errno != EEXIST)
 			return -errno;
+		*slash = '/';
 	}
 	return files_directory(AT_FDCWD, path, mode);
 }
@@ -77,19 +73,13 @@ const char *files_refusal(int file)
 static ssize_t read_bounded(int file, char *buffer, size_t max)
 {
 	size_t have = 0;
+	ssize_t got;
 
-	while (have <= max) {
-		ssize_t got = read(file, buffer + have, max + 1 - have);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		have += (size_t)got;
-	}
-	return (ssize_t)have;
+	do {
+		got = TEMP_FAILURE_RETRY(read(file, buffer + have, max + 1 - have));
+		have += got > 0 ? (size_t)got : 0;
+	} while (got > 0 && have <= max);
+	return got < 0 ? -errno : (ssize_t)have;
 }
 
 int files_read(int directory, const char *name, size_t max, char **ret_text, size_t *ret_length)
@@ -124,10 +114,8 @@ int files_read(int directory, const char *name, size_t max, char **ret_text, siz
 static int write_all(int file, const char *bytes, size_t length)
 {
 	while (length > 0) {
-		ssize_t done = write(file, bytes, length);
+		ssize_t done = TEMP_FAILURE_RETRY(write(file, bytes, length));
 
-		if (done < 0 && errno == EINTR)
-			continue;
 		if (done < 0)
 			return -errno;
 		bytes += done;
@@ -146,9 +134,7 @@ static int write_temporary(int directory, const char *name, mode_t mode, const v
 	if (file < 0)
 		return -errno;
 	result = write_all(file, bytes, length);
-	if (!result && durable && fsync(file))
-		result = -errno;
-	return result;
+	return !result && durable && fsync(file) ? -errno : result;
 }
 
 int files_write(int directory, const char *name, mode_t mode, const void *bytes, size_t length, bool durable)

@@ -86,6 +86,13 @@ char *memory_copy(const char *text)
 	return counted(strdup(text));
 }
 
+void *memory_more(void *items, size_t count, size_t size)
+{
+	bool is_full = (count & (count - 1)) == 0;
+
+	return is_full ? counted(reallocarray(items, count ? 2 * count : 1, size)) : items;
+}
+
 json_t *memory_json_explained(const char *text, size_t length, size_t flags, json_error_t *ret_problem)
 {
 	json_t *json;

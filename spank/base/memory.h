@@ -17,6 +17,12 @@ unsigned memory_failures(void);
 void *memory_array(size_t count, size_t size);
 char *memory_copy(const char *text);
 
+/*
+ * Makes room for one more than count items, which only such calls have made room for before; it doubles each time.
+ * Returns where they are now. NULL: no memory, and they are where they were.
+ */
+void *memory_more(void *items, size_t count, size_t size);
+
 /* json_loadb, which by itself ends the process (an assertion) where it cannot keep a long number's digits. */
 json_t *memory_json(const char *text, size_t length, size_t flags);
 

@@ -4,16 +4,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "spank/base/cleanup.h"
+#include "spank/base/text.h"
 
-/* Fields, counted from 1. */
-#define FIELD_NAME  2
-#define FIELD_START 22
-#define FIELD_CPU   39
+#define SKIP_8 " %*s %*s %*s %*s %*s %*s %*s %*s"
 
 ssize_t proc_text_read(int directory, const char *path, char *text, size_t size)
 {
@@ -32,29 +29,27 @@ ssize_t proc_line_read(int directory, const char *path, char *line, size_t size)
 	return length;
 }
 
-/* The blank before a field; at: the end of the name. NULL: there are fewer. */
-static const char *field_find(const char *at, int field)
+bool proc_number_read(int directory, const char *path, uint64_t *ret_number)
 {
-	for (int i = FIELD_NAME; at && i < field; i++)
-		at = strchr(at + 1, ' ');
-	return at;
+	char line[32];
+
+	return proc_line_read(directory, path, line, sizeof(line)) > 0 && text_number(line, UINT64_MAX, ret_number);
 }
 
-/* The name in parentheses may hold anything, ") " too: what counts begins after the last one. */
+/*
+ * The name in parentheses may hold anything, ") " too: what counts begins after the last one, with the fields 3 and 4.
+ * 22 is the start, 39 the CPU.
+ */
 static int stat_parse(const char *text, struct proc_stat *ret_stat)
 {
 	struct proc_stat stat = {.start = UINT64_MAX, .cpu = -1};
-	const char *name = strchr(text, '('), *end = strrchr(text, ')'), *start, *cpu;
+	const char *name = strchr(text, '('), *end = strrchr(text, ')');
 
-	if (!name || !end || end < name || sscanf(end, ") %c %d", &stat.state, &stat.parent) != 2)
+	if (!name || !end || end < name ||
+	    sscanf(end, ") %c %d %*s" SKIP_8 SKIP_8 " %" SCNu64 SKIP_8 SKIP_8 " %d", &stat.state, &stat.parent,
+	           &stat.start, &stat.cpu) < 2)
 		return -EBADMSG;
 	snprintf(stat.name, sizeof(stat.name), "%.*s", (int)(end - name - 1), name + 1);
-	start = field_find(end, FIELD_START);
-	if (start)
-		(void)sscanf(start, " %" SCNu64, &stat.start);
-	cpu = field_find(end, FIELD_CPU);
-	if (cpu)
-		stat.cpu = atoi(cpu + 1);
 	*ret_stat = stat;
 	return 0;
 }

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -17,6 +18,9 @@
  */
 ssize_t proc_text_read(int directory, const char *path, char *text, size_t size);
 ssize_t proc_line_read(int directory, const char *path, char *line, size_t size);
+
+/* The number that is such a file's first line. Returns whether there is one; else *ret_number is untouched. */
+bool proc_number_read(int directory, const char *path, uint64_t *ret_number);
 
 struct proc_stat {
 	char name[PROC_NAME_MAX]; /* the user's choice */

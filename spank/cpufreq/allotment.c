@@ -8,25 +8,25 @@
 #include <string.h>
 
 #include "spank/base/cleanup.h"
+#include "spank/base/proc.h"
 #include "spank/cpufreq/cpufreq.h"
 
-#define RELATED_MAX  1024 /* CPUs of one domain */
-#define REFUSALS_MAX 8    /* that are told apart */
+_Static_assert(DOMAIN_WHY_MAX <= RECORD_GRANT_WHY_MAX, "a record has room for a reason");
 
-_Static_assert(REFUSALS_MAX <= RECORD_GRANT_REFUSALS && DOMAIN_WHY_MAX <= RECORD_GRANT_WHY_MAX,
-               "a record has room for all refusals");
-
-int allotment_init(struct allotment *allotment, const struct topology *topology, uint32_t job_id,
+int allotment_init(struct allotment *allotment, const struct allotment_rules *rules, const struct topology *topology,
                    const char *step_cores, struct error *error)
 {
 	int rc;
 
+	allotment->rules = rules;
+	allotment->core_count = topology_cores(topology);
 	allotment->cpu_count = topology_cpu_limit(topology);
 	allotment->cpu = calloc(allotment->cpu_count + 1, sizeof(allotment->cpu[0]));
+	allotment->share = calloc(allotment->cpu_count + 1, sizeof(allotment->share[0]));
 	allotment->step_cpus = hwloc_bitmap_alloc();
-	if (!allotment->cpu || !allotment->step_cpus)
+	if (!allotment->cpu || !allotment->share || !allotment->step_cpus)
 		return error_set(error, -ENOMEM, "no grant: no memory");
-	rc = neighbours_start(job_id, &allotment->neighbours, error);
+	rc = neighbours_start(rules->job_id, &allotment->neighbours, error);
 	if (rc < 0)
 		return rc;
 	rc = topology_cpus_of(topology, step_cores, 0, UINT_MAX, allotment->step_cpus, error);
@@ -57,53 +57,94 @@ void allotment_add_task(struct allotment *allotment, uint32_t local_task, hwloc_
 	}
 }
 
-static void read_domains(struct allotment *allotment, int cpus)
+static const char *reason_of(int rc)
 {
-	int cpu;
+	if (rc == -EAGAIN)
+		return "a cap holds the clock down now";
+	if (rc == -EBUSY || rc == -ESTALE)
+		return "held by somebody else";
+	return rc == -ENOSPC ? "no room for the domain's file" : "the domain's file refused";
+}
 
+/* The CPUs of a CPU's domain, whether online or not. Returns its number, or -1: there is none that makes sense. */
+static int domain_of(const struct allotment *allotment, uint32_t cpu, hwloc_bitmap_t ret_cpus)
+{
+	int policy = cpufreq_policy_of(CPUFREQ_SYSFS, cpu);
+	cleanup_close int directory = policy < 0 ? -1 : cpufreq_open_policy(CPUFREQ_SYSFS, (uint32_t)policy);
+	char line[4096]; /* sysfs shows a page */
+
+	if (directory < 0 || proc_line_read(directory, "related_cpus", line, sizeof(line)) <= 0 ||
+	    hwloc_bitmap_list_sscanf(ret_cpus, line) < 0 || !hwloc_bitmap_isset(ret_cpus, cpu) ||
+	    (unsigned)hwloc_bitmap_last(ret_cpus) >= allotment->cpu_count)
+		return -1;
+	return policy;
+}
+
+static void share_take(struct allotment *allotment, int node, const struct holder *holder, int policy,
+                       hwloc_const_bitmap_t cpus, struct error *error)
+{
+	struct share *share = &allotment->share[allotment->share_count];
+	int rc;
+
+	*share = (struct share){.cpus = hwloc_bitmap_dup(cpus), .task = -1, .loan = LOAN_NONE};
+	if (!share->cpus)
+		return;
+	allotment->share_count++;
+	rc = loan_take(node, (uint32_t)policy, holder, &share->loan, error);
+	if (rc < 0)
+		snprintf(share->why, sizeof(share->why), "%s", reason_of(rc));
+}
+
+int allotment_take(struct allotment *allotment, struct error *error)
+{
+	cleanup_close int node = state_open_node(&allotment->rules->place);
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	struct holder holder;
+	int cpu, related, rc = node < 0 ? node : -ENOMEM;
+
+	if (node >= 0 && cpus)
+		rc = holder_init(allotment->rules->job_id, allotment->rules->step_id, &holder);
+	if (rc) {
+		allotment->none = rc == -ENOMEM ? "no memory" : "no state directory";
+		return error_set(error, rc, "no grant: %s", strerror(-rc));
+	}
 	hwloc_bitmap_foreach_begin(cpu, allotment->step_cpus)
 	{
-		uint32_t related[RELATED_MAX];
-		int policy = cpufreq_policy_of(cpus, (uint32_t)cpu), count = -1;
-		cleanup_close int directory = policy < 0 ? -1 : cpufreq_open_policy(cpus, (uint32_t)policy);
+		int policy = domain_of(allotment, (uint32_t)cpu, cpus);
 
-		if (directory >= 0)
-			count = domain_read_cpus(directory, related, RELATED_MAX);
-		for (int i = 0; i < count; i++)
-			if (related[i] < allotment->cpu_count)
-				allotment->cpu[related[i]].domain = policy;
-			else
-				count = -1; /* a CPU that hwloc does not know */
-		if (count < 0)
-			allotment->cpu[cpu].domain = -1;
+		if (policy < 0)
+			continue;
+		hwloc_bitmap_foreach_begin(related, cpus)
+		{
+			allotment->cpu[related].domain = policy;
+		}
+		hwloc_bitmap_foreach_end();
+		if (hwloc_bitmap_first(cpus) == cpu && hwloc_bitmap_isincluded(cpus, allotment->step_cpus))
+			share_take(allotment, node, &holder, policy, cpus, error);
 	}
 	hwloc_bitmap_foreach_end();
+	return 0;
 }
 
 static const char *owner_why(int32_t owner)
 {
-	switch (owner) {
-	case PLAN_SEVERAL:
-		return "tasks share the core";
-	case PLAN_LOOSE:
-		return "the task may run outside the step's cores";
-	case PLAN_NO_CPUFREQ:
-		return "no cpufreq";
-	case PLAN_REACHES_OUT:
-		return "frequency domain reaches outside the task's cores";
-	case PLAN_NOBODY:
-		return "no task runs there";
-	default:
-		return NULL;
-	}
+	static const char *const whys[] = {
+	        [-PLAN_SEVERAL] = "tasks share the core",
+	        [-PLAN_LOOSE] = "the task may run outside the step's cores",
+	        [-PLAN_NO_CPUFREQ] = "no cpufreq",
+	        [-PLAN_REACHES_OUT] = "frequency domain reaches outside the task's cores",
+	        [-PLAN_NOBODY] = "no task runs there",
+	};
+
+	return owner < 0 ? whys[-owner] : NULL;
 }
 
-static bool is_one_core(const struct allotment *allotment, const struct holding *holding)
+static bool is_one_core(const struct allotment *allotment, const struct share *share)
 {
-	int32_t core = allotment->cpu[hwloc_bitmap_first(holding->cpus)].core;
+	int32_t core = allotment->cpu[hwloc_bitmap_first(share->cpus)].core;
 	int cpu;
 
-	hwloc_bitmap_foreach_begin(cpu, holding->cpus)
+	hwloc_bitmap_foreach_begin(cpu, share->cpus)
 	{
 		if (allotment->cpu[cpu].core != core)
 			return false;
@@ -113,12 +154,12 @@ static bool is_one_core(const struct allotment *allotment, const struct holding 
 }
 
 /* A task is told of one pair of limits. */
-static bool limits_agree(const struct holdings *holdings, int32_t task, const struct domain_use *use)
+static bool limits_agree(const struct allotment *allotment, int32_t task, const struct domain_use *use)
 {
-	for (size_t i = 0; i < holdings->count; i++) {
-		const struct domain_use *other = &holdings->item[i].loan.hold.change.use;
+	for (size_t i = 0; i < allotment->share_count; i++) {
+		const struct domain_use *other = &allotment->share[i].loan.hold.change.use;
 
-		if (holdings->item[i].task == task &&
+		if (allotment->share[i].task == task &&
 		    (other->file != use->file || other->low_khz != use->low_khz || other->high_khz != use->high_khz))
 			return false;
 	}
@@ -126,183 +167,126 @@ static bool limits_agree(const struct holdings *holdings, int32_t task, const st
 }
 
 /* Decides. Returns why not; NULL: it may be granted. Who runs in the rest of a domain, only the broker looks. */
-static const char *refusal_of(struct allotment *allotment, const struct allotment_rules *rules,
-                              const struct holding *holding, int32_t task, int cpus, struct domain_use *ret_use,
-                              char why[DOMAIN_WHY_MAX])
+static const char *refusal_of(const struct allotment *allotment, const struct share *share, int32_t task,
+                              struct domain_use *ret_use)
 {
-	cleanup_close int directory = cpufreq_open_policy(cpus, holding->loan.policy);
+	const struct allotment_rules *rules = allotment->rules;
+	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, share->loan.policy);
 	bool gives = rules->domain.grant == SITE_GRANT_FILE;
+	const char *why = share->why[0] ? share->why : owner_why(task);
 	struct domain domain;
 
-	if (directory < 0 || domain_read(directory, &domain) < 0)
-		return "cpufreq files make no sense";
-	if (domain_decide(&domain, &rules->domain, ret_use, why) < 0)
+	if (why)
 		return why;
-	if (neighbours_have(allotment->neighbours, holding->cpus))
+	if (directory < 0 || !domain_read(directory, &domain))
+		return "cpufreq files make no sense";
+	why = domain_decide(&domain, &rules->domain, ret_use);
+	if (why)
+		return why;
+	if (neighbours_have(allotment->neighbours, share->cpus))
 		return "another job has the core";
-	if (gives && !is_one_core(allotment, holding))
+	if (gives && !is_one_core(allotment, share))
 		return "grant=file is for domains of one core";
-	if (gives && !limits_agree(&allotment->holdings, task, ret_use))
+	if (gives && !limits_agree(allotment, task, ret_use))
 		return "limits differ between the task's cores";
 	/* it looks at the threads of one process */
-	if (rules->has_launcher && !is_one_core(allotment, holding))
+	if (rules->has_launcher && !is_one_core(allotment, share))
 		return "ranks of one task share the frequency domain";
 	return NULL;
 }
 
-/* The owner is the same for all CPUs of a domain. */
-static void grant_domain(struct allotment *allotment, const struct allotment_rules *rules, struct holding *holding,
-                         int cpus, struct error *error)
+/* Gives back what is granted to nobody; a reason that is there stays. */
+static void share_refuse(struct share *share, const char *why, struct error *error)
 {
-	const struct cpufreq_owner user = {.uid = rules->uid, .gid = rules->gid, .mode = 0644};
-	int32_t task = allotment->cpu[hwloc_bitmap_first(holding->cpus)].owner;
-	const char *refusal = holding->why[0] ? holding->why : owner_why(task);
-	char why[DOMAIN_WHY_MAX] = "";
-	struct domain_use use;
+	if (!share->why[0])
+		snprintf(share->why, sizeof(share->why), "%s", why);
+	loan_end(&share->loan, error);
+}
 
-	if (!refusal)
-		refusal = refusal_of(allotment, rules, holding, task, cpus, &use, why);
+/* The owner is the same for all CPUs of a domain. */
+static void share_grant(struct allotment *allotment, struct share *share, struct error *error)
+{
+	const struct allotment_rules *rules = allotment->rules;
+	const struct cpufreq_owner user = {.uid = rules->uid, .gid = rules->gid, .mode = 0644};
+	int32_t task = allotment->cpu[hwloc_bitmap_first(share->cpus)].owner;
+	struct domain_use use;
+	const char *refusal = refusal_of(allotment, share, task, &use);
+	int rc = 0;
+
+	if (!refusal) {
+		rc = loan_change(&share->loan, &use, rules->domain.grant == SITE_GRANT_FILE ? &user : NULL, error);
+		if (rc < 0)
+			refusal = share->loan.hold.changes ? "the kernel refused" : reason_of(rc);
+	}
 	if (refusal)
-		holding_refuse(holding, refusal, error);
+		share_refuse(share, refusal, error);
 	else
-		holding_grant(holding, task, &use, rules->domain.grant == SITE_GRANT_FILE ? &user : NULL, error);
+		share->task = task;
 }
 
 static const char *why_not(const struct allotment *allotment, unsigned cpu)
 {
-	const char *why = owner_why(allotment->cpu[cpu].owner);
+	const char *why = allotment->none ? allotment->none : owner_why(allotment->cpu[cpu].owner);
 
-	if (allotment->none)
-		return allotment->none;
 	if (why)
 		return why;
-	for (size_t i = 0; i < allotment->holdings.count; i++)
-		if (hwloc_bitmap_isset(allotment->holdings.item[i].cpus, cpu))
-			return allotment->holdings.item[i].why;
+	for (size_t i = 0; i < allotment->share_count; i++)
+		if (hwloc_bitmap_isset(allotment->share[i].cpus, cpu))
+			return allotment->share[i].why;
 	return "no memory";
 }
 
-static void refuse_core(struct record_grant *record, const char *why)
+/* A core counts as granted if all of its CPUs are. One that is not the step's does not count. */
+static void core_count(struct allotment *allotment, int32_t core)
 {
-	size_t i = 0;
+	struct record_grant one = {.mode = "any", .refusal = {{.cores = 1}}}; /* grant_to_json says which */
+	bool is_there = false;
 
-	while (i < record->refusals && strcmp(record->refusal[i].why, why) != 0)
-		i++;
-	if (i == REFUSALS_MAX)
-		return;
-	if (i == record->refusals)
-		snprintf(record->refusal[record->refusals++].why, DOMAIN_WHY_MAX, "%s", why);
-	record->refusal[i].cores++;
-}
-
-/* A core counts as granted if all of its CPUs are. */
-static void count_cores(struct allotment *allotment)
-{
-	for (unsigned i = 0; i < allotment->cpu_count; i++) {
-		int32_t core = allotment->cpu[i].core;
-		const char *reason = "";
-		bool is_first = true;
-
-		for (unsigned j = 0; j < allotment->cpu_count && core >= 0; j++) {
-			if (allotment->cpu[j].core != core)
-				continue;
-			is_first &= j >= i;
-			if (!reason[0])
-				reason = why_not(allotment, j);
-		}
-		if (core < 0 || !is_first)
+	for (unsigned i = 0; i < allotment->cpu_count && !one.refusal[0].why[0]; i++) {
+		if (allotment->cpu[i].core != core)
 			continue;
-		if (reason[0])
-			refuse_core(&allotment->record, reason);
-		else
-			allotment->record.cores++;
+		is_there = true;
+		snprintf(one.refusal[0].why, sizeof(one.refusal[0].why), "%s", why_not(allotment, i));
 	}
+	one.refusals = one.refusal[0].why[0] != '\0';
+	one.cores = !one.refusals;
+	if (is_there)
+		record_grant_add(&allotment->record, &one);
 }
 
-/* Those of a domain, if they all lie within the step's cores, and cpu is the first of them. */
-static bool domain_of(const struct allotment *allotment, unsigned cpu, hwloc_bitmap_t ret_cpus)
+int allotment_grant(struct allotment *allotment, struct error *error)
 {
-	hwloc_bitmap_zero(ret_cpus);
-	for (unsigned i = 0; i < allotment->cpu_count; i++) {
-		if (allotment->cpu[i].domain != allotment->cpu[cpu].domain)
-			continue;
-		if (i < cpu || allotment->cpu[i].core < 0)
-			return false;
-		hwloc_bitmap_set(ret_cpus, i);
-	}
-	return allotment->cpu[cpu].domain >= 0;
-}
-
-int allotment_take(struct allotment *allotment, const struct allotment_rules *rules, struct error *error)
-{
-	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
-	cleanup_close int node = cpus < 0 ? cpus : state_open_node(&rules->place);
-	cleanup_bitmap hwloc_bitmap_t domain = hwloc_bitmap_alloc();
-	struct holder holder;
-	int rc = node < 0 ? node : holder_init(rules->job_id, rules->step_id, &holder);
-
-	allotment->holdings.item = calloc(allotment->cpu_count + 1, sizeof(allotment->holdings.item[0]));
-	if (!rc && (!domain || !allotment->holdings.item))
-		rc = -ENOMEM;
-	if (!rc)
-		read_domains(allotment, cpus);
-	for (unsigned i = 0; i < allotment->cpu_count && !rc; i++)
-		if (domain_of(allotment, i, domain))
-			rc = holdings_take(&allotment->holdings, node, &holder, (uint32_t)allotment->cpu[i].domain,
-			                   domain, error);
-	if (cpus < 0)
-		allotment->none = "no cpufreq";
-	else if (rc)
-		allotment->none = rc == -ENOMEM ? "no memory" : "no state directory";
-	return cpus < 0 || !rc ? 0 : error_set(error, rc, "no grant: %s", strerror(-rc));
-}
-
-int allotment_grant(struct allotment *allotment, const struct allotment_rules *rules, struct error *error)
-{
-	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
 	int rc = 0;
 
 	if (!allotment->none && allotment->is_doubtful)
 		allotment->none = "Slurm's cores and the tasks' affinity disagree";
-	else if (!allotment->none && rules->shared)
+	else if (!allotment->none && allotment->rules->shared)
 		allotment->none = "Slurm may give the core to two jobs";
 	if (!allotment->none) {
 		rc = plan_share(allotment->cpu, allotment->cpu_count);
 		neighbours_look(allotment->neighbours);
 	}
-	for (size_t i = 0; i < allotment->holdings.count; i++)
+	for (size_t i = 0; i < allotment->share_count; i++)
 		if (allotment->none || rc < 0)
-			holding_refuse(&allotment->holdings.item[i], "", error);
+			share_refuse(&allotment->share[i], "", error);
 		else
-			grant_domain(allotment, rules, &allotment->holdings.item[i], cpus, error);
+			share_grant(allotment, &allotment->share[i], error);
 	if (rc < 0)
 		return error_set(error, rc, "no grant: no memory");
-	count_cores(allotment);
+	for (uint32_t core = 0; core < allotment->core_count; core++)
+		core_count(allotment, (int32_t)core);
 	return 0;
-}
-
-int32_t allotment_find_core(const struct allotment *allotment, uint32_t cpu, hwloc_bitmap_t ret_core,
-                            hwloc_bitmap_t ret_domains)
-{
-	hwloc_bitmap_zero(ret_core);
-	hwloc_bitmap_zero(ret_domains);
-	if (cpu >= allotment->cpu_count || allotment->cpu[cpu].owner < 0)
-		return -1;
-	for (unsigned i = 0; i < allotment->cpu_count; i++)
-		if (allotment->cpu[i].core == allotment->cpu[cpu].core)
-			hwloc_bitmap_set(ret_core, i);
-	for (size_t i = 0; i < allotment->holdings.count; i++)
-		if (allotment->holdings.item[i].task >= 0 &&
-		    hwloc_bitmap_intersects(allotment->holdings.item[i].cpus, ret_core))
-			hwloc_bitmap_or(ret_domains, ret_domains, allotment->holdings.item[i].cpus);
-	return hwloc_bitmap_isincluded(ret_core, ret_domains) ? allotment->cpu[cpu].owner : -1;
 }
 
 void allotment_end(struct allotment *allotment, struct error *error)
 {
-	holdings_end(&allotment->holdings, error);
+	for (size_t i = 0; i < allotment->share_count; i++) {
+		loan_end(&allotment->share[i].loan, error);
+		hwloc_bitmap_free(allotment->share[i].cpus);
+	}
 	neighbours_end(allotment->neighbours);
 	hwloc_bitmap_free(allotment->step_cpus);
+	free(allotment->share);
 	free(allotment->cpu);
 	*allotment = (struct allotment){.cpu_count = 0};
 }

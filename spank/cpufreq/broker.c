@@ -1,4 +1,4 @@
-/* One thread: orders, expiry, requests, sleep. */
+/* One thread: orders, expiry, a request, and again; sleep where there is none. */
 #include "spank/cpufreq/broker.h"
 
 #include <dlfcn.h>
@@ -9,37 +9,43 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "preload/stats.h"
+#include "spank/base/cleanup.h"
+#include "spank/base/descriptor.h"
 #include "spank/base/files.h"
 #include "spank/base/ration.h"
 #include "spank/base/thread.h"
 
 #define MS_NS       UINT64_C(1000000)
 #define IDLE_NS     (250 * MS_NS) /* a ring can be taken away from us: who maps the bell may requeue its waiters */
-#define LOOKS_MOST  16            /* at once; else one each millisecond */
+#define RINGS_MOST  16            /* at once; else one each millisecond */
 #define SLOWS_MOST  (20 * (int64_t)MS_NS)
 #define SLOWS_SHARE 30
-#define READS_MOST  4 /* of a word that is torn */
+#define READS_MOST  4 /* of words that are torn, in one go */
+#define WAITERS     8 /* that an answer wakes: more have no business there, and look again by themselves */
 
 struct broker {
-	struct broker_config config;
-	int segment; /* ours */
-	uint32_t cpus;
+	struct broker_config config; /* its segment is a copy of ours */
+	uint32_t cpus;               /* whose words are read */
+	struct mpiwait_board *page;  /* the board, for writing; NULL: none */
+	int board;                   /* for reading; -1: none */
 	pthread_t thread;
 	uint32_t ordered; /* orders that were given, that were obeyed, and the thread's end */
 	uint32_t obeyed;
 	uint32_t ended;
-	uint64_t *word;      /* as they were read last, by CPU */
-	uint64_t *served;    /* to which there is an answer */
-	uint64_t *reply;     /* that answer */
 	uint32_t first;      /* which CPU has its turn first */
-	struct ration looks; /* at the words */
+	bool waits;          /* a request does, for its ration, or until its word holds still */
+	struct ration rings; /* that wake us */
 	struct ration slows; /* CPU time for requests to be slowed */
 	uint64_t expires_ns;
+	uint64_t *served; /* words to which there is an answer, by CPU */
+	uint64_t word[];  /* as they were read last */
 };
 
 static uint64_t thread_ns(void)
@@ -50,131 +56,54 @@ static uint64_t thread_ns(void)
 	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
 }
 
-static void futex_wake(uint32_t *word)
+static void futex_wake(const void *word, int most)
 {
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+	syscall(SYS_futex, word, FUTEX_WAKE, most, NULL, NULL, 0);
 }
 
-/* Waits until the word has changed. Returns whether it has, in time. */
-static bool futex_await(const uint32_t *word, uint32_t value, uint64_t deadline_ns)
+/* Of that many CPUs, from one on. */
+static bool words_read(struct broker *broker, uint32_t cpu, uint32_t count)
 {
-	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value) {
-		uint64_t now_ns = clock_monotonic_ns(), left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-		const struct timespec left = clock_timespec(left_ns);
+	size_t size = count * sizeof(broker->word[0]);
+	off_t at = (off_t)(MPIWAIT_WORDS_OFFSET + (uint64_t)cpu * sizeof(broker->word[0]));
 
-		if (left_ns == 0)
-			return false;
-		syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, &left, NULL, 0);
-	}
-	return true;
-}
-
-static bool word_read(const struct broker *broker, uint32_t cpu, uint64_t *ret_word)
-{
-	off_t at = (off_t)(MPIWAIT_WORDS_OFFSET + (uint64_t)cpu * sizeof(*ret_word));
-
-	return pread(broker->segment, ret_word, sizeof(*ret_word), at) == (ssize_t)sizeof(*ret_word);
-}
-
-/* A word that changes while it is read is read again. Returns false where it never holds still: it is looked at later.
- */
-static bool word_settle(struct broker *broker, uint32_t cpu)
-{
-	for (int i = 0; i < READS_MOST; i++) {
-		uint64_t before = broker->word[cpu];
-
-		if (!word_read(broker, cpu, &broker->word[cpu]))
-			return false;
-		if (broker->word[cpu] == before)
-			return true;
-	}
-	return false;
-}
-
-static bool words_read(struct broker *broker)
-{
-	size_t size = broker->cpus * sizeof(broker->word[0]);
-
-	return broker->segment >= 0 &&
-	       pread(broker->segment, broker->word, size, (off_t)MPIWAIT_WORDS_OFFSET) == (ssize_t)size;
+	return pread(broker->config.segment, &broker->word[cpu], size, at) == (ssize_t)size;
 }
 
 /* In the order of their turn. Only the first is free: it comes once after each request to be slowed that was granted.
  */
-enum kind { KIND_RESTORES, KIND_NOTHING_TO_RESTORE, KIND_SLOWS, KIND_COUNT };
+enum kind { KIND_RESTORES, KIND_NOTHING_TO_RESTORE, KIND_SLOWS, KIND_NONE };
 
 static bool is_low(const struct broker *broker, uint32_t cpu)
 {
 	return mpiwait_lease_verb(broker->served[cpu]) == MPIWAIT_LEASE_LOW &&
-	       mpiwait_lease_answer(broker->reply[cpu]) == MPIWAIT_LEASE_DONE;
+	       mpiwait_lease_answer(broker->page->reply[cpu]) == MPIWAIT_LEASE_DONE;
 }
 
 static enum kind kind_of(const struct broker *broker, uint32_t cpu)
 {
+	if (broker->word[cpu] == broker->served[cpu])
+		return KIND_NONE;
 	if (mpiwait_lease_verb(broker->word[cpu]) == MPIWAIT_LEASE_RESTORE)
 		return is_low(broker, cpu) ? KIND_RESTORES : KIND_NOTHING_TO_RESTORE;
 	return KIND_SLOWS;
 }
 
-/* What was said of a core that has not been lowered since holds for its restoring too. */
-static enum mpiwait_lease_answer same_as_before(const struct broker *broker, uint32_t cpu)
+/* Whose turn it is. */
+static enum kind turn_find(const struct broker *broker, uint32_t *ret_cpu)
 {
-	uint32_t before = mpiwait_lease_answer(broker->reply[cpu]);
+	enum kind best = KIND_NONE;
 
-	return before == MPIWAIT_LEASE_NOT_YOURS || before == MPIWAIT_LEASE_OVER ? before : MPIWAIT_LEASE_DONE;
-}
+	for (uint32_t i = 0; i < broker->cpus && best != KIND_RESTORES; i++) {
+		uint32_t cpu = (broker->first + i) % broker->cpus;
+		enum kind kind = kind_of(broker, cpu);
 
-/* What is no request costs the core its low frequency. */
-static void word_serve(struct broker *broker, uint32_t cpu)
-{
-	const struct broker_calls *calls = broker->config.calls;
-	void *context = broker->config.context;
-	uint64_t word = broker->word[cpu];
-	uint32_t changes = mpiwait_lease_changes(broker->reply[cpu]);
-	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_OVER;
-
-	if (mpiwait_lease_verb(word) == MPIWAIT_LEASE_LOW)
-		answer = calls->lower(context, cpu, (pid_t)mpiwait_lease_tid(word), &changes);
-	else if (kind_of(broker, cpu) == KIND_RESTORES)
-		answer = calls->restore(context, cpu, &changes);
-	else if (kind_of(broker, cpu) == KIND_NOTHING_TO_RESTORE)
-		answer = same_as_before(broker, cpu);
-	else
-		calls->restore(context, cpu, &changes);
-	broker->expires_ns = 0; /* to be asked for again */
-	broker->served[cpu] = word;
-	broker->reply[cpu] = mpiwait_lease_reply(mpiwait_lease_serial(word), answer, changes);
-	board_reply(broker->config.board, cpu, broker->reply[cpu]);
-}
-
-static bool obey(struct broker *broker)
-{
-	uint32_t ordered = __atomic_load_n(&broker->ordered, __ATOMIC_ACQUIRE);
-	bool goes_on;
-
-	if (ordered == broker->obeyed)
-		return true;
-	goes_on = broker->config.calls->obey(broker->config.context);
-	__atomic_store_n(&broker->obeyed, ordered, __ATOMIC_RELEASE);
-	futex_wake(&broker->obeyed);
-	return goes_on;
-}
-
-static void expire(struct broker *broker)
-{
-	uint64_t now_ns = clock_monotonic_ns();
-
-	if (now_ns >= broker->expires_ns)
-		broker->expires_ns = broker->config.calls->expire(broker->config.context, now_ns);
-}
-
-/* What comes before each request. */
-static bool attend(struct broker *broker)
-{
-	bool goes_on = obey(broker);
-
-	expire(broker);
-	return goes_on;
+		if (kind >= best)
+			continue;
+		best = kind;
+		*ret_cpu = cpu;
+	}
+	return best;
 }
 
 /* Half of what may be used at once is kept for who waits for an answer to a RESTORE. */
@@ -186,153 +115,180 @@ static bool may_serve(struct broker *broker, enum kind kind)
 	return broker->slows.left > (kind == KIND_SLOWS ? broker->slows.most / 2 : 0);
 }
 
-static void word_serve_counted(struct broker *broker, uint32_t cpu, enum kind kind)
+/* What was said of a core that has not been lowered since holds for its restoring too. */
+static enum mpiwait_lease_answer same_as_before(uint64_t reply)
 {
-	uint64_t before_ns = thread_ns();
+	enum mpiwait_lease_answer before = mpiwait_lease_answer(reply);
 
-	word_serve(broker, cpu);
-	if (kind != KIND_RESTORES)
-		ration_use(&broker->slows, thread_ns() - before_ns);
+	return before == MPIWAIT_LEASE_NOT_YOURS || before == MPIWAIT_LEASE_OVER ? before : MPIWAIT_LEASE_DONE;
 }
 
-/* What a look at the words has come to. */
-struct outcome {
-	bool ends;
-	bool served; /* something was, so that there may be more */
-	bool left;   /* something has to wait */
-};
-
-static void leave(struct broker *broker, uint32_t cpu, struct outcome *outcome)
+static void board_reply(struct broker *broker, uint32_t cpu, uint64_t reply)
 {
-	if (!outcome->left)
-		broker->first = cpu;
-	outcome->left = true;
+	const char *word = (const char *)&broker->page->reply[cpu];
+
+	__atomic_store_n(&broker->page->reply[cpu], reply, __ATOMIC_RELEASE);
+	futex_wake(word + (__BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? 4 : 0), WAITERS);
 }
 
-/* Requests of one kind. */
-static void serve(struct broker *broker, enum kind kind, struct outcome *outcome)
+/* What is no request costs the core its low frequency. */
+static void word_serve(struct broker *broker, uint32_t cpu, enum kind kind)
 {
-	bool may = true;
+	const struct broker_calls *calls = broker->config.calls;
+	void *context = broker->config.context;
+	uint64_t word = broker->word[cpu];
+	uint32_t changes = mpiwait_lease_changes(broker->page->reply[cpu]);
+	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_OVER;
 
-	for (uint32_t i = 0, first = broker->first; i < broker->cpus && !outcome->ends; i++) {
-		uint32_t cpu = (first + i) % broker->cpus;
+	if (mpiwait_lease_verb(word) == MPIWAIT_LEASE_LOW)
+		answer = calls->lower(context, cpu, (pid_t)mpiwait_lease_tid(word), &changes);
+	else if (kind == KIND_RESTORES)
+		answer = calls->restore(context, cpu, &changes);
+	else if (kind == KIND_NOTHING_TO_RESTORE)
+		answer = same_as_before(broker->page->reply[cpu]);
+	else
+		calls->restore(context, cpu, &changes);
+	broker->expires_ns = 0; /* to be asked for again */
+	broker->served[cpu] = word;
+	board_reply(broker, cpu, mpiwait_lease_reply(mpiwait_lease_serial(word), answer, changes));
+}
 
-		if (broker->word[cpu] == broker->served[cpu] || kind_of(broker, cpu) != kind)
-			continue;
-		may = may && may_serve(broker, kind);
-		if (!may || !word_settle(broker, cpu)) {
-			leave(broker, cpu, outcome);
-			continue;
-		}
-		outcome->ends = !attend(broker);
-		if (outcome->ends || broker->word[cpu] == broker->served[cpu])
-			continue;
-		if (kind_of(broker, cpu) > kind) { /* it has become another since, whose turn comes */
-			leave(broker, cpu, outcome);
-			continue;
-		}
-		word_serve_counted(broker, cpu, kind);
-		outcome->served = true;
+/* A word is read again before it is served: it may have changed while it was read. Returns whether one was served. */
+static bool serve_one(struct broker *broker)
+{
+	uint64_t began_ns = thread_ns();
+	enum kind kind = KIND_NONE;
+	bool served = false;
+	uint32_t cpu = 0;
+
+	broker->waits = false;
+	if (broker->config.segment < 0 || !words_read(broker, 0, broker->cpus))
+		return false;
+	for (int i = 0; i < READS_MOST && !served; i++) {
+		uint64_t seen;
+
+		kind = turn_find(broker, &cpu);
+		if (kind == KIND_NONE || !may_serve(broker, kind))
+			break;
+		seen = broker->word[cpu];
+		broker->first = (cpu + 1) % broker->cpus;
+		served = words_read(broker, cpu, 1) && broker->word[cpu] == seen;
 	}
+	if (served)
+		word_serve(broker, cpu, kind);
+	broker->waits = !served && kind != KIND_NONE;
+	if (kind != KIND_RESTORES && kind != KIND_NONE)
+		ration_use(&broker->slows, thread_ns() - began_ns);
+	return served;
 }
 
-static struct outcome look(struct broker *broker)
+static bool obey(struct broker *broker)
 {
-	struct outcome outcome = {.served = false};
+	uint32_t ordered = __atomic_load_n(&broker->ordered, __ATOMIC_ACQUIRE);
+	bool goes_on;
 
-	if (words_read(broker))
-		for (enum kind kind = 0; kind < KIND_COUNT; kind++)
-			serve(broker, kind, &outcome);
-	return outcome;
+	if (ordered == broker->obeyed)
+		return true;
+	goes_on = broker->config.calls->obey(broker->config.context);
+	__atomic_store_n(&broker->obeyed, ordered, __ATOMIC_RELEASE);
+	return goes_on;
 }
 
-/* How long to sleep if nobody rings. */
-static uint64_t sleep_ns(struct broker *broker, bool left)
+static void expire(struct broker *broker)
 {
-	uint64_t now_ns = clock_monotonic_ns(), most_ns = IDLE_NS, wait_ns = MS_NS;
+	uint64_t now_ns = clock_monotonic_ns();
 
-	if (broker->expires_ns != UINT64_MAX) {
-		most_ns = broker->expires_ns > now_ns ? broker->expires_ns - now_ns : 1;
-		most_ns = most_ns < MPIWAIT_LEASE_LOOK_NS ? most_ns : MPIWAIT_LEASE_LOOK_NS;
-	}
-	if (left && broker->slows.left <= broker->slows.most / 2)
-		wait_ns = (uint64_t)(broker->slows.most / 2 + 1 - broker->slows.left) * SLOWS_SHARE;
-	return left && wait_ns < most_ns ? wait_ns : most_ns;
+	if (now_ns >= broker->expires_ns)
+		broker->expires_ns = broker->config.calls->expire(broker->config.context, now_ns);
 }
 
-/* Who rings without end is looked at once in a millisecond. */
-static void look_in_turn(struct broker *broker)
+/*
+ * Until somebody rings, or there may be something to do. While a core is low we look by ourselves, for a ring that was
+ * missed and for what expires. Who rings without end wakes us once in a millisecond.
+ */
+static void rest(struct broker *broker)
 {
-	uint64_t wait_ns;
+	uint64_t idle_ns = broker->expires_ns == UINT64_MAX ? IDLE_NS : MPIWAIT_LEASE_LOOK_NS, pause_ns;
+	const struct timespec most = clock_timespec(broker->waits ? MS_NS : idle_ns);
 
-	ration_fill(&broker->looks, clock_monotonic_ns());
-	wait_ns = ration_wait_ns(&broker->looks);
-	if (wait_ns > 0)
-		nanosleep(&(struct timespec){0, (long)wait_ns}, NULL);
-	ration_use(&broker->looks, 1);
-}
-
-/* Whether there is anything by now that was rung for while we were awake. */
-static bool is_asked(struct broker *broker)
-{
-	return words_read(broker) && memcmp(broker->word, broker->served, broker->cpus * sizeof(broker->word[0])) != 0;
-}
-
-static bool is_ordered(const struct broker *broker)
-{
-	return __atomic_load_n(&broker->ordered, __ATOMIC_ACQUIRE) != broker->obeyed;
+	syscall(SYS_futex, &broker->page->bell, FUTEX_WAIT, 0, &most, NULL, 0);
+	ration_fill(&broker->rings, clock_monotonic_ns());
+	pause_ns = ration_wait_ns(&broker->rings);
+	if (pause_ns > 0)
+		nanosleep(&(struct timespec){0, (long)pause_ns}, NULL);
+	ration_use(&broker->rings, 1);
 }
 
 static void *broker_main(void *argument)
 {
 	struct broker *broker = argument;
-	struct outcome outcome;
 
-	do {
-		look_in_turn(broker);
-		outcome = look(broker);
+	while (obey(broker)) {
 		expire(broker);
-		if (outcome.served && !outcome.left && is_asked(broker))
-			continue;
-		if (!outcome.ends && !is_ordered(broker))
-			board_wait(broker->config.board, sleep_ns(broker, outcome.left));
-	} while (!outcome.ends && attend(broker));
-	board_close(broker->config.board);
+		if (!serve_one(broker))
+			rest(broker);
+	}
+	__atomic_store_n(&broker->page->over, 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&broker->ended, 1, __ATOMIC_RELEASE);
-	futex_wake(&broker->ended);
 	return NULL;
+}
+
+/* No child has the mapping: none of them could write by it between fork and exec. */
+static int board_make(struct broker *broker)
+{
+	size_t size = mpiwait_board_size(broker->config.cpus);
+	cleanup_close int writes = memory_file("mpi-wait-board");
+	char path[32];
+	void *page;
+
+	if (writes < 0 || ftruncate(writes, (off_t)size) < 0 || fchmod(writes, 0444) < 0 ||
+	    fcntl(writes, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, writes, 0);
+	if (page == MAP_FAILED)
+		return -errno;
+	broker->page = page;
+	if (madvise(page, size, MADV_DONTFORK) < 0)
+		return -errno;
+	broker->page->cpus = broker->config.cpus;
+	broker->page->magic = MPIWAIT_BOARD_MAGIC;
+	/* another description of the same file, which can only read */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", writes);
+	broker->board = open(path, O_RDONLY | O_CLOEXEC);
+	return broker->board < 0 ? -errno : 0;
 }
 
 static void broker_free(struct broker *broker)
 {
-	if (broker->segment >= 0)
-		close(broker->segment);
-	free(broker->word);
-	free(broker->served);
-	free(broker->reply);
+	if (broker->page)
+		munmap(broker->page, mpiwait_board_size(broker->config.cpus));
+	if (broker->board >= 0)
+		close(broker->board);
+	if (broker->config.segment >= 0)
+		close(broker->config.segment);
 	free(broker);
 }
 
 int broker_start(const struct broker_config *config, struct broker **ret_broker, struct error *error)
 {
 	uint64_t now_ns = clock_monotonic_ns();
-	struct broker *broker = calloc(1, sizeof(*broker));
-	int rc = -ENOMEM;
+	struct broker *broker = calloc(1, sizeof(*broker) + 2 * config->cpus * sizeof(broker->word[0]));
+	int rc;
 
 	if (!broker)
 		return error_set(error, -ENOMEM, "no lease: no memory");
 	broker->config = *config;
-	broker->cpus = config->board->page->cpus < MPIWAIT_WORDS ? config->board->page->cpus : MPIWAIT_WORDS;
-	broker->word = calloc(broker->cpus + 1, sizeof(broker->word[0]));
-	broker->served = calloc(broker->cpus + 1, sizeof(broker->served[0]));
-	broker->reply = calloc(broker->cpus + 1, sizeof(broker->reply[0]));
-	broker->segment = config->segment < 0 ? -1 : fcntl(config->segment, F_DUPFD_CLOEXEC, 3);
-	broker->looks = ration_begin(LOOKS_MOST, MS_NS, now_ns);
+	broker->cpus = config->cpus < MPIWAIT_WORDS ? config->cpus : MPIWAIT_WORDS;
+	broker->served = broker->word + config->cpus;
+	broker->board = -1;
+	broker->rings = ration_begin(RINGS_MOST, MS_NS, now_ns);
 	broker->slows = ration_begin(SLOWS_MOST, SLOWS_SHARE, now_ns);
 	broker->expires_ns = UINT64_MAX;
-	if (broker->word && broker->served && broker->reply)
-		rc = config->segment >= 0 && broker->segment < 0 ? -errno
-		                                                 : thread_start(&broker->thread, broker_main, broker);
+	if (config->segment >= 0)
+		broker->config.segment = fcntl(config->segment, F_DUPFD_CLOEXEC, 3);
+	rc = config->segment >= 0 && broker->config.segment < 0 ? -errno : board_make(broker);
+	if (rc == 0)
+		rc = thread_start(&broker->thread, broker_main, broker);
 	if (rc < 0) {
 		broker_free(broker);
 		return error_set(error, rc, "no lease: %s", strerror(-rc));
@@ -341,18 +297,32 @@ int broker_start(const struct broker_config *config, struct broker **ret_broker,
 	return 0;
 }
 
+int broker_board(const struct broker *broker)
+{
+	return broker->board;
+}
+
+/* Waits until the thread has counted up to a number, looking each tenth of a millisecond: what is ordered is soon done.
+ */
+static bool comes(const struct broker *broker, const uint32_t *counted, uint32_t number, uint64_t most_ns)
+{
+	const struct timespec pause = clock_timespec(MS_NS / 10);
+	uint64_t deadline_ns = clock_monotonic_ns() + most_ns;
+
+	while ((int32_t)(__atomic_load_n(counted, __ATOMIC_ACQUIRE) - number) < 0) {
+		if (clock_monotonic_ns() >= deadline_ns)
+			return false;
+		futex_wake(&broker->page->bell, INT_MAX); /* a ring may be missed */
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
 bool broker_order(struct broker *broker, uint64_t most_ns)
 {
-	uint64_t deadline_ns = clock_monotonic_ns() + most_ns;
 	uint32_t ours = __atomic_add_fetch(&broker->ordered, 1, __ATOMIC_ACQ_REL);
-	uint32_t obeyed = __atomic_load_n(&broker->obeyed, __ATOMIC_ACQUIRE);
 
-	while ((int32_t)(obeyed - ours) < 0 && clock_monotonic_ns() < deadline_ns) {
-		board_ring(broker->config.board);
-		futex_await(&broker->obeyed, obeyed, clock_monotonic_ns() + 2 * MS_NS); /* a ring may be missed */
-		obeyed = __atomic_load_n(&broker->obeyed, __ATOMIC_ACQUIRE);
-	}
-	return (int32_t)(obeyed - ours) >= 0;
+	return comes(broker, &broker->obeyed, ours, most_ns);
 }
 
 /* The plugin is unloaded soon: code that a thread is in must stay. */
@@ -370,7 +340,7 @@ bool broker_end(struct broker *broker, uint64_t most_ns)
 {
 	if (!broker)
 		return true;
-	if (!futex_await(&broker->ended, 0, clock_monotonic_ns() + most_ns)) {
+	if (!comes(broker, &broker->ended, 1, most_ns)) {
 		object_keep();
 		pthread_detach(broker->thread);
 		return false;

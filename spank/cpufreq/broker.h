@@ -4,9 +4,13 @@
  * which Slurm's contain_spank runs callbacks.
  *
  * The requests are words of the user's: they may be forged, torn and written without end. The thread only reads them,
- * by pread: a write there, or taking anything that a task sends, could be made to wait for ever. It looks at most a
- * thousand times a second, and what it does for tasks that ask to be slowed takes at most a thirtieth of a CPU. Orders
- * and expiry come first, before each request; then what restores; then what slows.
+ * by pread: a write there, or taking anything that a task sends, could be made to wait for ever. It answers on the
+ * board, a memfd of root's that tasks can read, map and wait on, and cannot write: root alone has a mapping that
+ * writes, and no descriptor that does.
+ *
+ * Rings wake it at most a thousand times a second, and what it does for tasks that ask to be slowed, looking for them
+ * included, takes at most a thirtieth of a CPU. Orders and expiry come first, before each request; then what restores;
+ * then what slows.
  */
 #pragma once
 
@@ -16,7 +20,6 @@
 
 #include "preload/lease.h"
 #include "spank/base/error.h"
-#include "spank/cpufreq/board.h"
 
 /* What the broker decides nothing about. Called by its thread, one at a time. */
 struct broker_calls {
@@ -30,14 +33,17 @@ struct broker_calls {
 struct broker_config {
 	const struct broker_calls *calls;
 	void *context;
-	const struct board *board; /* outlives the broker; the words of its CPUs are read */
-	int segment;               /* -1: no requests are heard */
+	uint32_t cpus; /* of the node: each has a word, and a reply on the board */
+	int segment;   /* -1: no requests are heard */
 };
 
 struct broker;
 
-/* Starts the thread. Returns 0 with *ret_broker to be ended by broker_end, or negative errno. */
+/* Makes the board and starts the thread. Returns 0 with *ret_broker to be ended by broker_end, or negative errno. */
 int broker_start(const struct broker_config *config, struct broker **ret_broker, struct error *error);
+
+/* The board: a descriptor for reading, close-on-exec, the broker's. */
+int broker_board(const struct broker *broker);
 
 /*
  * Has the thread obey, and waits until it has, most_ns at most. Returns whether it has; if not, it may still do so, at

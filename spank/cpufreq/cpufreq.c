@@ -1,7 +1,6 @@
 #include "spank/cpufreq/cpufreq.h"
 
 #include "spank/base/cleanup.h"
-#include "spank/base/files.h"
 #include "spank/base/point.h"
 
 #include <errno.h>
@@ -32,31 +31,11 @@ int cpufreq_file_find(const char *name)
 	return -1;
 }
 
-static int open_below(int parent, const char *name)
+static int open_directory(int parent, const char *name)
 {
 	int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	return directory < 0 ? -errno : directory;
-}
-
-static int open_steps(const char *root, const char *const steps[], size_t count)
-{
-	int directory = open_below(AT_FDCWD, root);
-
-	for (size_t i = 0; i < count && directory >= 0; i++) {
-		int next = open_below(directory, steps[i]);
-
-		close(directory);
-		directory = next;
-	}
-	return directory;
-}
-
-int cpufreq_open_cpus(const char *sysfs)
-{
-	static const char *const steps[] = {"devices", "system", "cpu"};
-
-	return open_steps(sysfs, steps, 3);
 }
 
 /* Digits only, without a leading zero: a name that is composed again is the one that was read. */
@@ -83,13 +62,13 @@ int cpufreq_policy_number(const char *name)
 	return (int)policy;
 }
 
-int cpufreq_policy_of(int cpus, uint32_t cpu)
+int cpufreq_policy_of(const char *sysfs, uint32_t cpu)
 {
-	char name[32], target[64];
+	char path[PATH_MAX], target[64];
 	ssize_t length;
 
-	snprintf(name, sizeof(name), "cpu%u/cpufreq", cpu);
-	length = readlinkat(cpus, name, target, sizeof(target) - 1);
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/cpufreq", sysfs, cpu);
+	length = readlink(path, target, sizeof(target) - 1);
 	if (length < 0)
 		return errno == ENOENT || errno == EINVAL ? -ENODEV : -errno;
 	target[length] = '\0';
@@ -97,18 +76,14 @@ int cpufreq_policy_of(int cpus, uint32_t cpu)
 	                                                          : cpufreq_policy_number(target + strlen(LINK_TEXT));
 }
 
-int cpufreq_open_policy(int cpus, uint32_t policy)
+int cpufreq_open_policy(const char *sysfs, uint32_t policy)
 {
-	cleanup_close int directory = -1;
-	char name[32];
+	char path[PATH_MAX];
 
 	if (policy >= CPUFREQ_POLICIES)
 		return -EINVAL;
-	directory = open_below(cpus, "cpufreq");
-	if (directory < 0)
-		return directory;
-	snprintf(name, sizeof(name), "policy%u", policy);
-	return open_below(directory, name);
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpufreq/policy%u", sysfs, policy);
+	return open_directory(AT_FDCWD, path);
 }
 
 int cpufreq_open_file(int policy_directory, enum cpufreq_file file, int flags)
@@ -201,7 +176,7 @@ int cpufreq_set_owner(int descriptor, const struct cpufreq_owner *owner)
 /* Cooling devices that act on cpufreq: ACPI's "Processor", others' "cpufreq-cpu0" and the like. */
 static bool is_cooling(int devices, const char *name)
 {
-	cleanup_close int device = open_below(devices, name);
+	cleanup_close int device = open_directory(devices, name);
 	char text[CPUFREQ_TEXT_MAX];
 
 	if (device < 0 || cpufreq_read_text(device, "type", text))
@@ -214,13 +189,14 @@ static bool is_cooling(int devices, const char *name)
 
 static bool any_cooling(const char *sysfs)
 {
-	static const char *const steps[] = {"devices", "virtual", "thermal"};
-	cleanup_close int devices = open_steps(sysfs, steps, 3);
-	cleanup_closedir DIR *entries = devices < 0 ? NULL : files_entries(devices);
+	cleanup_closedir DIR *entries = NULL;
 	const struct dirent *entry;
+	char path[PATH_MAX];
 
+	snprintf(path, sizeof(path), "%s/devices/virtual/thermal", sysfs);
+	entries = opendir(path);
 	while (entries && (entry = readdir(entries)))
-		if (strncmp(entry->d_name, "cooling_device", 14) == 0 && is_cooling(devices, entry->d_name))
+		if (strncmp(entry->d_name, "cooling_device", 14) == 0 && is_cooling(dirfd(entries), entry->d_name))
 			return true;
 	return false;
 }

@@ -2,8 +2,8 @@
  * The kernel's cpufreq files, one directory per policy (the CPUs that share a clock):
  * <sysfs>/devices/system/cpu/cpufreq/policyN.
  *
- * A path is never taken from anywhere: it is composed of a number and one of a few names, and opened step by step
- * without following a link. What a CPU's own link (cpuN/cpufreq) says is parsed, not followed.
+ * A path is never taken from anywhere: it is composed of a number and one of a few names, and no policy and no file is
+ * opened by a link. What a CPU's own link (cpuN/cpufreq) says is parsed, not followed.
  */
 #pragma once
 
@@ -32,19 +32,16 @@ int cpufreq_file_find(const char *name);
 /* The number of "policy12"; -EBADMSG for any other name. */
 int cpufreq_policy_number(const char *name);
 
-/* Opens <sysfs>/devices/system/cpu. Returns a descriptor or -errno. */
-int cpufreq_open_cpus(const char *sysfs);
-
 /* The number of the policy that a CPU belongs to. Returns it, -ENODEV (no cpufreq), -EBADMSG (an odd link). */
-int cpufreq_policy_of(int cpus, uint32_t cpu);
+int cpufreq_policy_of(const char *sysfs, uint32_t cpu);
 
 /* Opens a policy's directory. Returns a descriptor, -ENOENT (there is none), -EINVAL or -errno. */
-int cpufreq_open_policy(int cpus, uint32_t policy);
+int cpufreq_open_policy(const char *sysfs, uint32_t policy);
 
 /* Opens one of the files (O_NOFOLLOW, a regular file). flags: O_RDONLY or O_RDWR. A descriptor or -errno. */
 int cpufreq_open_file(int policy_directory, enum cpufreq_file file, int flags);
 
-/* One value, without its newline, read anew or written in one call. Return 0, -EBADMSG (too long) or -errno. */
+/* One value, without its newline, read anew or written in one call. Return 0, -EBADMSG (too long, none) or -errno. */
 int cpufreq_get(int descriptor, char text[CPUFREQ_TEXT_MAX]);
 int cpufreq_put(int descriptor, const char *text);
 

@@ -38,15 +38,11 @@ struct domain_use {
 	uint32_t high_khz; /* what was found: never above */
 };
 
-/* Reads a domain's files. Returns 0 or -errno (-EBADMSG: one of them makes no sense). */
-int domain_read(int policy_directory, struct domain *ret_domain);
-
-/* The CPUs of a domain, whether online or not: at most max of them. Returns how many, or -errno. */
-int domain_read_cpus(int policy_directory, uint32_t cpus[], int max);
+/* Reads a domain's files. Returns whether all of them make sense. */
+bool domain_read(int policy_directory, struct domain *ret_domain);
 
 /*
- * Decides. What --cpu-freq has set is in what was found, so it is the ceiling. Returns 0, or -EPERM with the reason in
- * why, in a few words that may enter the record.
+ * Decides. What --cpu-freq has set is in what was found, so it is the ceiling. Returns NULL, or why nothing may be
+ * done: a few words that may enter the record, shorter than DOMAIN_WHY_MAX.
  */
-int domain_decide(const struct domain *domain, const struct domain_rules *rules, struct domain_use *ret_use,
-                  char why[DOMAIN_WHY_MAX]);
+const char *domain_decide(const struct domain *domain, const struct domain_rules *rules, struct domain_use *ret_use);

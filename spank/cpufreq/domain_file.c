@@ -106,7 +106,7 @@ static int held_print(const struct domain_hold *hold, char *text, size_t size)
 void domain_file_print(const struct domain_hold *hold, char text[DOMAIN_FILE_SIZE])
 {
 	char body[DOMAIN_FILE_SIZE], sum[SUM_SIZE + 1];
-	int length = hold->held ? held_print(hold, body, sizeof(body)) : snprintf(body, sizeof(body), FREE);
+	int length = hold && hold->held ? held_print(hold, body, sizeof(body)) : snprintf(body, sizeof(body), FREE);
 
 	memset(text, ' ', DOMAIN_FILE_SIZE);
 	memcpy(text, body, (size_t)length);
@@ -120,13 +120,11 @@ static bool is_word(const char *name)
 	return name[0] && characters_ok(name, JSON_LETTERS JSON_DIGITS "_-");
 }
 
-/* Why a change cannot have been ours, or be undone; NULL if it can. */
-static const char *change_refusal(const struct domain_change *change, int file)
+/* Return why a text is refused; NULL: it is not. */
+static const char *change_refusal(const struct domain_change *change)
 {
 	const struct domain_use *use = &change->use;
 
-	if (file != CPUFREQ_MAX && file != CPUFREQ_SETSPEED)
-		return "a file that is not ours to change";
 	if (!is_word(change->driver) || !is_word(change->governor))
 		return "no name of a driver or a governor";
 	if (use->low_khz == 0 || use->low_khz > use->high_khz || use->high_khz > INT32_MAX)
@@ -136,7 +134,7 @@ static const char *change_refusal(const struct domain_change *change, int file)
 	return NULL;
 }
 
-static bool held_parse(const char *text, struct domain_hold *hold, const char **ret_why)
+static const char *held_parse(const char *text, struct domain_hold *hold)
 {
 	struct domain_change *change = &hold->change;
 	char name[CPUFREQ_TEXT_MAX];
@@ -148,32 +146,29 @@ static bool held_parse(const char *text, struct domain_hold *hold, const char **
 	           &change->owner.gid, &change->owner.mode, name, &change->use.low_khz, &change->use.high_khz, &sets,
 	           &gives, &change->user, &end) != FORMAT_FIELDS ||
 	    end == 0 || sets > 1 || gives > 1)
-		return false;
+		return "no such file of ours, or of a version that this release does not know";
+	hold->changes = strcmp(name, NO_WORD) != 0;
+	if (!hold->changes) {
+		*change = (struct domain_change){.gives = false};
+		return NULL;
+	}
+	file = cpufreq_file_find(name);
+	if (file != CPUFREQ_MAX && file != CPUFREQ_SETSPEED)
+		return "a file that is not ours to change";
+	change->use.file = (enum cpufreq_file)file;
 	change->use.sets_governor = sets;
 	change->gives = gives;
-	hold->changes = strcmp(name, NO_WORD) != 0;
-	file = cpufreq_file_find(name);
-	if (hold->changes)
-		*ret_why = change_refusal(change, file);
-	else
-		*change = (struct domain_change){.gives = false};
-	if (hold->changes && !*ret_why)
-		change->use.file = (enum cpufreq_file)file;
-	return true;
+	return change_refusal(change);
 }
 
 int domain_file_parse(const char text[DOMAIN_FILE_SIZE], struct domain_hold *ret_hold, struct error *error)
 {
-	struct domain_hold hold = {.held = true};
-	char copy[DOMAIN_FILE_SIZE + 1], again[DOMAIN_FILE_SIZE];
-	const char *why = NULL;
+	struct domain_hold hold = {.held = strncmp(text, FREE, strlen(FREE)) != 0};
+	char copy[DOMAIN_FILE_SIZE + 1] = "", again[DOMAIN_FILE_SIZE];
+	const char *why;
 
 	memcpy(copy, text, DOMAIN_FILE_SIZE);
-	copy[DOMAIN_FILE_SIZE] = '\0';
-	hold.held = strncmp(copy, FREE, strlen(FREE)) != 0;
-	if (hold.held && !held_parse(copy, &hold, &why))
-		return error_set(error, -EBADMSG,
-		                 "no such file of ours, or of a version that this release does not know");
+	why = hold.held ? held_parse(copy, &hold) : NULL;
 	if (why)
 		return error_set(error, -EBADMSG, "%s", why);
 	/* printed again it is the same, or it was not ours */
@@ -211,11 +206,10 @@ int domain_file_read(int file, struct domain_hold *ret_hold, struct error *error
 
 int domain_file_write(int file, const struct domain_hold *hold, char ret_text[DOMAIN_FILE_SIZE])
 {
-	const struct domain_hold free_hold = {.held = false};
 	char text[DOMAIN_FILE_SIZE];
 	ssize_t done;
 
-	domain_file_print(hold ? hold : &free_hold, text);
+	domain_file_print(hold, text);
 	done = pwrite(file, text, sizeof(text), 0);
 	if (done != (ssize_t)sizeof(text) || fsync(file))
 		return done < 0 || done == (ssize_t)sizeof(text) ? -errno : -EIO;
@@ -227,13 +221,12 @@ int domain_file_write(int file, const struct domain_hold *hold, char ret_text[DO
 /* Free, and whole from the first moment: the directory's lock keeps two from making it. */
 static int file_make(int directory, const char *name)
 {
-	const struct domain_hold hold = {.held = false};
 	char text[DOMAIN_FILE_SIZE];
 	int result = files_lock(directory, DOMAIN_FILE_WAIT_MS);
 
 	if (result)
 		return result;
-	domain_file_print(&hold, text);
+	domain_file_print(NULL, text);
 	if (faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW))
 		result = files_write(directory, name, 0600, text, sizeof(text), true);
 	files_unlock(directory);

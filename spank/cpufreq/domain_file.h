@@ -55,7 +55,7 @@ bool holder_is_alive(const struct holder *holder);
 /* "job 12 step 0". */
 void holder_describe(const struct holder *holder, char text[HOLDER_TEXT_MAX]);
 
-/* The file's text. Pure. parse refuses, with -EBADMSG, whatever print would not have written. */
+/* The file's text; hold NULL: it is free. Pure. parse refuses, with -EBADMSG, whatever print would not have written. */
 uint32_t domain_file_sum(const char *bytes, size_t length);
 void domain_file_print(const struct domain_hold *hold, char text[DOMAIN_FILE_SIZE]);
 int domain_file_parse(const char text[DOMAIN_FILE_SIZE], struct domain_hold *ret_hold, struct error *error);

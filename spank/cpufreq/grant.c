@@ -1,215 +1,245 @@
 /*
- * Who may say what, served. Everything but the page for the tasks, the orders and what was noted of the grant belongs
- * to the broker's thread from its start to its end.
+ * Who may say what, served. What is granted belongs to the broker's thread from its start to its end.
  */
 #include "spank/cpufreq/grant.h"
 
 #include <errno.h>
 #include <hwloc.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "spank/base/descriptor.h"
 #include "spank/base/files.h"
 #include "spank/base/log.h"
-#include "spank/cpufreq/board.h"
 #include "spank/cpufreq/broker.h"
 #include "spank/machine/asker.h"
-#include "spank/machine/neighbours.h"
 
 #define TASKS_MAX 1024
 #define BEGIN_NS  (10 * SECOND_NS)
 
-/* What a task's child reads on the shared page. */
-struct shared {
-	bool granted;
-	struct domain_use use;
-};
-
 struct task {
 	pid_t pid; /* 0: not forked yet */
 	bool ended;
-	bool released;
 };
+
+enum { GATHERS, BEGINS, BEGUN }; /* everything is known with BEGINS */
 
 struct grant {
 	struct grant_config config;
 	struct allotment allotment;
 	struct task *task;
 	uint32_t tasks_seen;
-	struct shared *shared; /* by local task */
-	struct board board;
+	struct domain_use *told; /* by local task, on a page that the tasks share; zeros: nothing was granted */
 	struct broker *broker;
 	struct error problem; /* of the latest order */
-	int begun;            /* 1: everything is known, and it is to begin; 2: it has; negative: why not */
+	int begun;            /* as above; negative: why not */
 	bool ends;            /* the step does */
 	uint64_t patience_ns; /* how long the thread is still waited for */
-	hwloc_bitmap_t core;  /* for the broker's calls */
+	hwloc_bitmap_t core;  /* of the request that is served, and the CPUs that share its frequency */
 	hwloc_bitmap_t domains;
-	pthread_mutex_t mutex; /* of the note; nothing is waited for under it */
-	struct record_grant note;
+	uint64_t transitions; /* of all domains, both ways */
+	uint64_t low_ns;
 };
 
-static size_t shared_size(const struct grant *grant)
+static size_t told_size(const struct grant *grant)
 {
-	return grant->config.local_tasks * sizeof(struct shared);
+	return grant->config.local_tasks * sizeof(grant->told[0]);
 }
 
 static int make_tasks(struct grant *grant, struct error *error)
 {
-	uint32_t count = grant->config.local_tasks;
-	void *page = mmap(NULL, shared_size(grant), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap(NULL, told_size(grant), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	grant->shared = page == MAP_FAILED ? NULL : page;
-	grant->task = calloc(count, sizeof(grant->task[0]));
+	grant->told = page == MAP_FAILED ? NULL : page;
+	grant->task = calloc(grant->config.local_tasks, sizeof(grant->task[0]));
 	grant->core = hwloc_bitmap_alloc();
 	grant->domains = hwloc_bitmap_alloc();
-	if (!grant->shared || !grant->task || !grant->core || !grant->domains)
+	if (!grant->told || !grant->task || !grant->core || !grant->domains)
 		return error_set(error, -ENOMEM, "no grant: no memory");
 	return 0;
 }
 
-/* A task whose domains differ in their limits is told of the first kind only. */
-static void share_write(struct grant *grant)
+/* Where it fails, the domain is lost: what is left to undo is loan_end's, or of who has it now. */
+static bool share_set(struct grant *grant, struct share *share, bool low, uint64_t now_ns)
 {
-	const struct holdings *holdings = &grant->allotment.holdings;
+	const struct domain_use *use = &share->loan.hold.change.use;
 
-	for (size_t i = 0; i < holdings->count; i++) {
-		const struct holding *holding = &holdings->item[i];
-
-		if (holding->task >= 0 && !grant->shared[holding->task].granted)
-			grant->shared[holding->task] =
-			        (struct shared){.granted = true, .use = holding->loan.hold.change.use};
+	share->is_over = loan_set(&share->loan, low ? use->low_khz : use->high_khz) < 0;
+	if (share->is_low)
+		__atomic_fetch_add(&grant->low_ns, now_ns - share->since_ns, __ATOMIC_RELAXED);
+	share->is_low = low && !share->is_over;
+	share->since_ns = now_ns;
+	if (!low || share->is_low) {
+		share->changes++;
+		__atomic_fetch_add(&grant->transitions, 1, __ATOMIC_RELAXED);
 	}
+	return !share->is_over;
 }
 
-static enum mpiwait_lease_answer answer_of(int rc)
+/* Return whether the domain is ours. */
+static bool share_restore(struct grant *grant, struct share *share, uint64_t now_ns)
 {
-	if (rc == -ENOENT)
-		return MPIWAIT_LEASE_NOT_YOURS;
-	return rc < 0 ? MPIWAIT_LEASE_OVER : MPIWAIT_LEASE_DONE;
+	return share->is_low ? share_set(grant, share, false, now_ns) : !share->is_over;
+}
+
+static bool share_lower(struct grant *grant, struct share *share, uint64_t now_ns)
+{
+	if (share->is_over)
+		return false;
+	share->until_ns = now_ns + MPIWAIT_LEASE_HOLD_NS;
+	/* Asked for again: a domain that was lost meanwhile is noticed. */
+	return (share->is_low && loan_holds(&share->loan)) || share_set(grant, share, true, now_ns);
 }
 
 /* Those that the core has a part in, one after another; NULL: no more. */
-static struct holding *holding_next(struct grant *grant, struct holding *before)
+static struct share *share_next(struct grant *grant, struct share *before)
 {
-	struct holdings *holdings = &grant->allotment.holdings;
-	size_t next = before ? (size_t)(before - holdings->item) + 1 : 0;
+	struct share *end = grant->allotment.share + grant->allotment.share_count;
 
-	for (size_t i = next; i < holdings->count; i++)
-		if (holdings->item[i].task >= 0 && hwloc_bitmap_intersects(holdings->item[i].cpus, grant->core))
-			return &holdings->item[i];
+	for (struct share *at = before ? before + 1 : grant->allotment.share; at < end; at++)
+		if (at->task >= 0 && hwloc_bitmap_intersects(at->cpus, grant->core))
+			return at;
 	return NULL;
 }
 
-/* Whether another process of the task has the core, and lives. */
-static bool is_busy(struct grant *grant, pid_t process, pid_t task)
+/* Finds the core around a CPU. Returns the task that it was granted to, or -1: it, or a part of it, to none. */
+static int32_t core_find(struct grant *grant, uint32_t cpu)
 {
-	for (struct holding *at = NULL; (at = holding_next(grant, at));)
+	const struct allotment *allotment = &grant->allotment;
+
+	hwloc_bitmap_zero(grant->core);
+	hwloc_bitmap_zero(grant->domains);
+	if (cpu >= allotment->cpu_count || allotment->cpu[cpu].owner < 0)
+		return -1;
+	for (unsigned i = 0; i < allotment->cpu_count; i++)
+		if (allotment->cpu[i].core == allotment->cpu[cpu].core)
+			hwloc_bitmap_set(grant->core, i);
+	for (struct share *at = NULL; (at = share_next(grant, at));)
+		hwloc_bitmap_or(grant->domains, grant->domains, at->cpus);
+	return hwloc_bitmap_isincluded(grant->core, grant->domains) ? allotment->cpu[cpu].owner : -1;
+}
+
+static uint32_t core_changes(struct grant *grant)
+{
+	uint32_t changes = 0;
+
+	for (struct share *at = NULL; (at = share_next(grant, at));)
+		changes += at->changes;
+	return changes;
+}
+
+/* Whether another process of the task has the core, and lives. */
+static bool core_is_busy(struct grant *grant, pid_t process, pid_t task)
+{
+	for (struct share *at = NULL; (at = share_next(grant, at));)
 		if (at->process && at->process != process && asker_is_of_task(at->process, task))
 			return true;
 	return false;
 }
 
-static uint32_t changes_count(struct grant *grant)
+static enum mpiwait_lease_answer core_restore(struct grant *grant)
 {
-	uint32_t changes = 0;
-
-	for (struct holding *at = NULL; (at = holding_next(grant, at));)
-		changes += at->changes;
-	return changes;
-}
-
-static enum mpiwait_lease_answer lower(struct grant *grant, int32_t task, pid_t thread, pid_t process)
-{
-	struct holdings *holdings = &grant->allotment.holdings;
-	bool own = asker_has_core(process, thread, grant->core, grant->domains) &&
-	           !neighbours_have(grant->allotment.neighbours, grant->domains);
+	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_DONE;
 	uint64_t now_ns = clock_monotonic_ns();
 
-	if (!own) {
-		holdings_restore(holdings, task, grant->core, now_ns);
-		return MPIWAIT_LEASE_NOT_NOW;
-	}
-	for (struct holding *at = NULL; (at = holding_next(grant, at));)
+	for (struct share *at = NULL; (at = share_next(grant, at));)
+		if (!share_restore(grant, at, now_ns))
+			answer = MPIWAIT_LEASE_OVER;
+	return answer;
+}
+
+/* All of it, or nothing. */
+static enum mpiwait_lease_answer core_lower(struct grant *grant, pid_t thread, pid_t process)
+{
+	bool own = asker_has_core(process, thread, grant->core, grant->domains) &&
+	           !neighbours_have(grant->allotment.neighbours, grant->domains);
+	bool done = own;
+	uint64_t now_ns = clock_monotonic_ns();
+
+	for (struct share *at = NULL; done && (at = share_next(grant, at));) {
 		at->process = process;
-	return answer_of(holdings_lower(holdings, task, grant->core, now_ns, now_ns + MPIWAIT_LEASE_HOLD_NS));
+		done = share_lower(grant, at, now_ns);
+	}
+	if (!done)
+		core_restore(grant);
+	return done ? MPIWAIT_LEASE_DONE : own ? MPIWAIT_LEASE_OVER : MPIWAIT_LEASE_NOT_NOW;
 }
 
 static enum mpiwait_lease_answer call_lower(void *context, uint32_t cpu, pid_t thread, uint32_t *ret_changes)
 {
 	struct grant *grant = context;
-	int32_t task = allotment_find_core(&grant->allotment, cpu, grant->core, grant->domains);
+	int32_t task = core_find(grant, cpu);
 	pid_t process = task < 0 ? 0 : asker_process(thread, grant->config.rules.uid);
 	enum mpiwait_lease_answer answer;
 
 	if (process == 0 || !asker_is_of_task(process, grant->task[task].pid))
 		return MPIWAIT_LEASE_NOT_YOURS;
-	answer = is_busy(grant, process, grant->task[task].pid) ? MPIWAIT_LEASE_BUSY
-	                                                        : lower(grant, task, thread, process);
-	*ret_changes = changes_count(grant);
+	answer = core_is_busy(grant, process, grant->task[task].pid) ? MPIWAIT_LEASE_BUSY
+	                                                             : core_lower(grant, thread, process);
+	*ret_changes = core_changes(grant);
 	return answer;
 }
 
 static enum mpiwait_lease_answer call_restore(void *context, uint32_t cpu, uint32_t *ret_changes)
 {
 	struct grant *grant = context;
-	struct holdings *holdings = &grant->allotment.holdings;
-	int32_t task = allotment_find_core(&grant->allotment, cpu, grant->core, grant->domains);
 	enum mpiwait_lease_answer answer;
 
-	if (task < 0)
+	if (core_find(grant, cpu) < 0)
 		return MPIWAIT_LEASE_NOT_YOURS;
-	answer = answer_of(holdings_restore(holdings, task, grant->core, clock_monotonic_ns()));
-	*ret_changes = changes_count(grant);
+	answer = core_restore(grant);
+	*ret_changes = core_changes(grant);
 	return answer;
 }
 
 static uint64_t call_expire(void *context, uint64_t now_ns)
 {
 	struct grant *grant = context;
+	uint64_t next_ns = UINT64_MAX;
 
-	return holdings_expire(&grant->allotment.holdings, now_ns);
+	for (size_t i = 0; i < grant->allotment.share_count; i++) {
+		struct share *share = &grant->allotment.share[i];
+
+		if (share->is_low && now_ns >= share->until_ns)
+			share_restore(grant, share, now_ns);
+		else if (share->is_low && share->until_ns < next_ns)
+			next_ns = share->until_ns;
+	}
+	return next_ns;
 }
 
-static void note_write(struct grant *grant)
-{
-	struct record_grant note = grant->allotment.record;
-
-	note.transitions = grant->allotment.holdings.transitions;
-	note.low_us = grant->allotment.holdings.low_ns / 1000;
-	pthread_mutex_lock(&grant->mutex);
-	grant->note = note;
-	pthread_mutex_unlock(&grant->mutex);
-}
-
+/* A task whose domains differ in their limits is told of the first kind only. */
 static void begin(struct grant *grant)
 {
-	int rc = allotment_grant(&grant->allotment, &grant->config.rules, &grant->problem);
+	const struct allotment *allotment = &grant->allotment;
+	int rc = allotment_grant(&grant->allotment, &grant->problem);
 
-	if (rc == 0)
-		share_write(grant);
-	grant->begun = rc < 0 ? rc : 2;
-}
+	for (size_t i = 0; i < allotment->share_count && rc == 0; i++) {
+		const struct share *share = &allotment->share[i];
 
-static void release(struct grant *grant, uint32_t task)
-{
-	holdings_release(&grant->allotment.holdings, (int32_t)task, clock_monotonic_ns(), &grant->problem);
-	grant->task[task].released = true;
+		if (share->task >= 0 && grant->told[share->task].high_khz == 0)
+			grant->told[share->task] = share->loan.hold.change.use;
+	}
+	__atomic_store_n(&grant->begun, rc < 0 ? rc : BEGUN, __ATOMIC_RELEASE);
 }
 
 static bool call_obey(void *context)
 {
 	struct grant *grant = context;
 
-	if (grant->begun == 1)
+	if (grant->begun == BEGINS)
 		begin(grant);
-	for (uint32_t i = 0; i < grant->config.local_tasks; i++)
-		if (__atomic_load_n(&grant->task[i].ended, __ATOMIC_ACQUIRE) && !grant->task[i].released)
-			release(grant, i);
-	note_write(grant);
+	for (size_t i = 0; i < grant->allotment.share_count; i++) {
+		struct share *share = &grant->allotment.share[i];
+
+		if (share->task < 0 || !__atomic_load_n(&grant->task[share->task].ended, __ATOMIC_ACQUIRE))
+			continue;
+		share_restore(grant, share, clock_monotonic_ns());
+		share->is_over = true;
+		loan_end(&share->loan, &grant->problem);
+	}
 	if (!__atomic_load_n(&grant->ends, __ATOMIC_ACQUIRE))
 		return true;
 	allotment_end(&grant->allotment, &grant->problem);
@@ -236,42 +266,38 @@ static int serve(struct grant *grant, struct error *error)
 	bool hears = grant->config.rules.domain.grant == SITE_GRANT_LEASE;
 	struct broker_config config = {.calls = &calls,
 	                               .context = grant,
-	                               .board = &grant->board,
+	                               .cpus = grant->allotment.cpu_count,
 	                               .segment = hears ? grant->config.segment : -1};
-	int rc = board_create((uint32_t)grant->allotment.cpu_count, &grant->board, error);
 
-	return rc < 0 ? rc : broker_start(&config, &grant->broker, error);
+	return broker_start(&config, &grant->broker, error);
 }
 
 int grant_prepare(const struct grant_config *config, struct grant **ret_grant, struct error *error)
 {
 	struct grant *grant;
-	int rc;
+	int rc, taken = 0;
 
 	if (config->local_tasks == 0 || config->local_tasks > TASKS_MAX || !config->topology)
 		return error_set(error, -EINVAL, "no grant: %u tasks, or no topology", config->local_tasks);
 	grant = calloc(1, sizeof(*grant));
 	if (!grant)
 		return error_set(error, -ENOMEM, "no grant: no memory");
-	pthread_mutex_init(&grant->mutex, NULL);
 	grant->config = *config;
-	grant->board = BOARD_NONE;
 	grant->patience_ns = SECOND_NS;
 	rc = make_tasks(grant, error);
 	if (rc == 0)
-		rc = allotment_init(&grant->allotment, config->topology, config->rules.job_id, config->step_cores,
+		rc = allotment_init(&grant->allotment, &grant->config.rules, config->topology, config->step_cores,
 		                    error);
+	if (rc == 0) {
+		taken = allotment_take(&grant->allotment, error);
+		rc = serve(grant, error);
+	}
 	if (rc < 0) {
 		grant_end(grant);
 		return rc;
 	}
 	*ret_grant = grant;
-	rc = allotment_take(&grant->allotment, &config->rules, error);
-	if (serve(grant, error) == 0)
-		return rc;
-	*ret_grant = NULL;
-	grant_end(grant);
-	return -EAGAIN;
+	return taken;
 }
 
 int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error *error)
@@ -288,34 +314,35 @@ int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error
 	grant->task[local_task].pid = pid;
 	if (++grant->tasks_seen < grant->config.local_tasks)
 		return 0;
-	grant->begun = 1;
+	grant->begun = BEGINS;
 	rc = order(grant, BEGIN_NS, error);
 	return rc < 0 ? rc : grant->begun < 0 ? grant->begun : 0;
 }
 
 /* Kept across exec, high enough that no shell uses it by number. */
-static void describe_lease(const struct board *board, char text[GRANT_TEXT_MAX])
+static void describe_lease(int board, char text[GRANT_TEXT_MAX])
 {
-	int kept = inherit_descriptor(board->descriptor, INHERIT_FROM);
+	int kept = inherit_descriptor(board, INHERIT_FROM);
+	struct stat status;
 
-	if (kept >= 0)
-		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=lease:%d:%llu:%llu", kept, (unsigned long long)board->device,
-		         (unsigned long long)board->inode);
+	if (kept >= 0 && fstat(kept, &status) == 0)
+		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=lease:%d:%llu:%llu", kept, (unsigned long long)status.st_dev,
+		         (unsigned long long)status.st_ino);
 }
 
 void grant_describe(struct grant *grant, uint32_t local_task, char text[GRANT_TEXT_MAX])
 {
-	const struct shared *shared;
+	const struct domain_use *use;
 
 	text[0] = '\0';
-	if (!grant || local_task >= grant->config.local_tasks || !grant->shared[local_task].granted)
+	if (!grant || local_task >= grant->config.local_tasks || grant->told[local_task].high_khz == 0)
 		return;
-	shared = &grant->shared[local_task];
+	use = &grant->told[local_task];
 	if (grant->config.rules.domain.grant == SITE_GRANT_LEASE)
-		describe_lease(&grant->board, text);
+		describe_lease(broker_board(grant->broker), text);
 	else
-		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=file:%s:%u:%u", cpufreq_file_name(shared->use.file),
-		         shared->use.low_khz, shared->use.high_khz);
+		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=file:%s:%u:%u", cpufreq_file_name(use->file), use->low_khz,
+		         use->high_khz);
 }
 
 void grant_end_task(struct grant *grant, uint32_t local_task)
@@ -341,29 +368,19 @@ static bool is_worth_noting(const struct grant *grant, const struct record_grant
 json_t *grant_to_json(struct grant *grant)
 {
 	static const char *const modes[] = {[SITE_GRANT_LEASE] = "lease", [SITE_GRANT_FILE] = "file"};
-	struct record_grant note;
+	struct record_grant note = {.cores = 0};
 
 	if (!grant)
 		return NULL;
-	pthread_mutex_lock(&grant->mutex);
-	note = grant->note;
-	pthread_mutex_unlock(&grant->mutex);
+	/* once decided it stays as it is, but for what is counted */
+	if (__atomic_load_n(&grant->begun, __ATOMIC_ACQUIRE) == BEGUN)
+		note = grant->allotment.record;
+	note.transitions = __atomic_load_n(&grant->transitions, __ATOMIC_RELAXED);
+	note.low_us = __atomic_load_n(&grant->low_ns, __ATOMIC_RELAXED) / 1000;
 	if (!is_worth_noting(grant, &note))
 		return NULL;
 	snprintf(note.mode, sizeof(note.mode), "%s", modes[grant->config.rules.domain.grant]);
 	return record_grant_write(&note);
-}
-
-static void grant_free(struct grant *grant)
-{
-	board_end(&grant->board);
-	if (grant->shared)
-		munmap(grant->shared, shared_size(grant));
-	hwloc_bitmap_free(grant->core);
-	hwloc_bitmap_free(grant->domains);
-	free(grant->task);
-	pthread_mutex_destroy(&grant->mutex);
-	free(grant);
 }
 
 void grant_end(struct grant *grant)
@@ -382,6 +399,12 @@ void grant_end(struct grant *grant)
 	}
 	if (error.text[0])
 		log_error("job %u: %s", grant->config.rules.job_id, error.text);
-	if (ended)
-		grant_free(grant);
+	if (!ended)
+		return;
+	if (grant->told)
+		munmap(grant->told, told_size(grant));
+	hwloc_bitmap_free(grant->core);
+	hwloc_bitmap_free(grant->domains);
+	free(grant->task);
+	free(grant);
 }

@@ -2,13 +2,10 @@
  * The grant: a say in the frequency of its own cores, for each task of a step and for no longer. With bind, one of the
  * two modules that change the machine.
  *
- * Slurm's abstract cores become CPUs by hwloc and are checked against where the tasks really may run; wrong or doubtful
- * means no grant, with the reason. Nothing is changed before it is in the domain's file. What the tasks find out is on
- * a page that they share with slurmstepd until their exec.
- *
- * All that is granted belongs to one thread, the broker's, which grant_prepare starts; the functions below order it to
- * do things, and wait for it with a bound. So they may also be called in a child that shares slurmstepd's memory, as
- * with SlurmdParameters=contain_spank.
+ * All that is granted (allotment.h) belongs to one thread, the broker's, which grant_prepare starts; the functions
+ * below order it to do things, and wait for it with a bound. So they may also be called in a child that shares
+ * slurmstepd's memory, as with SlurmdParameters=contain_spank. What the tasks find out is on a page that they share
+ * with slurmstepd until their exec.
  */
 #pragma once
 

@@ -66,8 +66,7 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
 /* Returns a descriptor of the file that is to be written, with what is found there in the change. */
 static int look(uint32_t policy, struct domain_change *change, struct error *error)
 {
-	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
-	cleanup_close int directory = cpus < 0 ? cpus : cpufreq_open_policy(cpus, policy);
+	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
 	cleanup_close int value = directory < 0 ? directory : cpufreq_open_file(directory, change->use.file, O_RDWR);
 	char found[CPUFREQ_TEXT_MAX];
 	uint32_t khz = 0;
@@ -105,8 +104,7 @@ static int note_locked(struct loan *loan, struct domain_hold *hold, struct error
 
 static int governor_set(uint32_t policy)
 {
-	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
-	cleanup_close int directory = cpus < 0 ? cpus : cpufreq_open_policy(cpus, policy);
+	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
 	cleanup_close int governor = directory < 0 ? directory : cpufreq_open_file(directory, CPUFREQ_GOVERNOR, O_RDWR);
 	int result;
 

@@ -14,22 +14,15 @@
 struct target {
 	struct restore *restore;
 	const struct domain_change *change;
-	enum cpufreq_file file;
 	uint32_t policy;
 	int directory;
+	enum cpufreq_file file;
 	int descriptor;
 	char now[CPUFREQ_TEXT_MAX];
 };
 
-static int target_fail(const struct target *target, int result, const char *what)
-{
-	target->restore->count.failed++;
-	log_error("policy%u/%s: %s: %s; it stays noted", target->policy, cpufreq_file_name(target->file), what,
-	          strerror(-result));
-	return result;
-}
-
-__attribute__((format(printf, 2, 3))) static void target_say(const struct target *target, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void target_log(const struct target *target, enum log_level level,
+                                                             const char *format, ...)
 {
 	char text[256];
 	va_list arguments;
@@ -37,16 +30,33 @@ __attribute__((format(printf, 2, 3))) static void target_say(const struct target
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	log_line(target->restore->quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, "policy%u/%s: %s", target->policy,
-	         cpufreq_file_name(target->file), text);
+	log_line(level, "policy%u/%s: %s", target->policy, cpufreq_file_name(target->file), text);
+}
+
+static enum log_level level_of(const struct target *target)
+{
+	return target->restore->quiet ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO;
+}
+
+static int target_fail(const struct target *target, int result, const char *what)
+{
+	target->restore->count.failed++;
+	target_log(target, LOG_LEVEL_ERROR, "%s: %s; it stays noted", what, strerror(-result));
+	return result;
 }
 
 static int target_leave(const struct target *target, const char *what)
 {
 	target->restore->count.left++;
-	log_info("policy%u/%s: somebody else has changed %s since; left alone", target->policy,
-	         cpufreq_file_name(target->file), what);
+	target_log(target, LOG_LEVEL_INFO, "somebody else has changed %s since; left alone", what);
 	return 0;
+}
+
+/* Counts a setting that is put back; what is to be said of it. */
+static const char *target_count(const struct target *target)
+{
+	target->restore->count.settings++;
+	return target->restore->dry_run ? "would be put back to" : "put back to";
 }
 
 /* Its user may have changed group and mode too, and a kill may have parted owner and mode: so the owner alone tells. */
@@ -62,40 +72,11 @@ static int owner_restore(const struct target *target)
 		return 0;
 	if (now.uid != found->uid && now.uid != target->change->user)
 		return target_leave(target, "its owner");
-	target_say(target, "owner %u:%u mode %04o %s %u:%u %04o", now.uid, now.gid, now.mode,
-	           target->restore->dry_run ? "would be put back to" : "put back to", found->uid, found->gid,
-	           found->mode);
-	target->restore->count.settings++;
+	target_log(target, level_of(target), "owner %u:%u mode %04o %s %u:%u %04o", now.uid, now.gid, now.mode,
+	           target_count(target), found->uid, found->gid, found->mode);
 	result = target->restore->dry_run ? 0 : cpufreq_set_owner(target->descriptor, found);
 	point_pass("undone");
 	return result ? target_fail(target, result, "owner") : 0;
-}
-
-/* Writes the found value and reads what has become of it. after stays "" where nothing was to be written. */
-static int found_write(const struct target *target, const char *found, char after[CPUFREQ_TEXT_MAX])
-{
-	int result;
-
-	after[0] = '\0';
-	if (strcmp(target->now, found) != 0) {
-		target->restore->count.settings++;
-		target_say(target, "\"%s\" %s \"%s\"", target->now,
-		           target->restore->dry_run ? "would be put back to" : "put back to", found);
-	}
-	if (target->restore->dry_run)
-		return 0;
-	result = cpufreq_put(target->descriptor, found);
-	point_pass("undone");
-	if (!result)
-		result = cpufreq_get(target->descriptor, after);
-	return result ? target_fail(target, result, "its value") : 0;
-}
-
-static int not_read_back(const struct target *target, const char *found, const char *after)
-{
-	log_error("policy%u/%s: \"%s\" was written, \"%s\" is read", target->policy, cpufreq_file_name(target->file),
-	          found, after);
-	return target_fail(target, -EIO, "its value");
 }
 
 static uint32_t limit(const struct target *target, const char *name)
@@ -105,16 +86,46 @@ static uint32_t limit(const struct target *target, const char *name)
 	return cpufreq_read_khz(target->directory, name, &khz) ? 0 : khz;
 }
 
+/* The kernel keeps scaling_setspeed within both limits. */
 static bool is_clamped(const struct target *target, uint32_t khz)
 {
 	return khz == limit(target, "scaling_max_freq") || khz == limit(target, "scaling_min_freq");
+}
+
+/* HIDDEN: below what the holder writes, so that a cap may hide that. */
+enum whose { OURS, OTHERS, HIDDEN };
+
+static enum whose whose_is(const struct target *target)
+{
+	const struct domain_use *use = &target->change->use;
+	uint32_t now;
+
+	if (target->file == CPUFREQ_GOVERNOR)
+		return strcmp(target->now, "userspace") == 0 ? OURS : OTHERS;
+	if (!cpufreq_khz_parse(target->now, &now))
+		return OTHERS;
+	if (target->change->gives || (now >= use->low_khz && now <= use->high_khz))
+		return OURS;
+	if (target->file == CPUFREQ_MAX)
+		return now < use->low_khz ? HIDDEN : OTHERS;
+	return is_clamped(target, now) ? OURS : OTHERS;
+}
+
+/* Whether a limit keeps the found value from being read back as it was written. */
+static bool is_limited(const struct target *target, const char *after)
+{
+	uint32_t khz;
+
+	if (target->file == CPUFREQ_GOVERNOR || !cpufreq_khz_parse(after, &khz))
+		return false;
+	return target->file == CPUFREQ_MAX ? khz < target->change->use.high_khz : is_clamped(target, khz);
 }
 
 /* After the found value was written over one below ours: that was a cap, or somebody's setting, which is put back. */
 static int hidden_settle(const struct target *target, const char *found, const char *after)
 {
 	if (strcmp(after, target->now) == 0) {
-		target_say(target, "a cap holds it at %s; %s is asked for again", after, found);
+		target_log(target, level_of(target), "a cap holds it at %s; %s is asked for again", after, found);
 		return 0;
 	}
 	target_leave(target, "its value");
@@ -122,49 +133,41 @@ static int hidden_settle(const struct target *target, const char *found, const c
 	return cpufreq_put(target->descriptor, target->now);
 }
 
-/* A limit may keep it from being read back as it was written; the kernel keeps scaling_setspeed within both. */
-static int value_restore(const struct target *target)
+static int value_restore(const struct target *target, const char *found)
 {
-	const struct domain_use *use = &target->change->use;
-	char found[CPUFREQ_TEXT_MAX], after[CPUFREQ_TEXT_MAX];
-	bool is_max = use->file == CPUFREQ_MAX, hidden = false;
-	uint32_t now, then;
-	int result;
-
-	if (!cpufreq_khz_parse(target->now, &now))
-		return target_leave(target, "its value");
-	if (!target->change->gives && (now < use->low_khz || now > use->high_khz)) {
-		hidden = is_max && now < use->low_khz;
-		if (!hidden && (is_max || !is_clamped(target, now)))
-			return target_leave(target, "its value");
-	}
-	snprintf(found, sizeof(found), "%" PRIu32, use->high_khz);
-	result = found_write(target, found, after);
-	if (result || !after[0] || (!hidden && strcmp(after, found) == 0))
-		return result;
-	if (hidden)
-		return hidden_settle(target, found, after);
-	if (!cpufreq_khz_parse(after, &then) || !(is_max ? then < use->high_khz : is_clamped(target, then)))
-		return not_read_back(target, found, after);
-	target_say(target, "a limit holds it at %s", after);
-	return 0;
-}
-
-static int governor_restore(const struct target *target)
-{
-	const char *found = target->change->governor;
+	enum whose whose = whose_is(target);
+	bool is_found = strcmp(target->now, found) == 0;
 	char after[CPUFREQ_TEXT_MAX];
 	int result;
 
-	if (strcmp(target->now, found) == 0)
+	if (is_found && target->file == CPUFREQ_GOVERNOR)
 		return 0;
-	if (strcmp(target->now, "userspace") != 0)
+	if (whose == OTHERS)
 		return target_leave(target, "its value");
-	result = found_write(target, found, after);
-	return result || !after[0] || strcmp(after, found) == 0 ? result : not_read_back(target, found, after);
+	if (!is_found)
+		target_log(target, level_of(target), "\"%s\" %s \"%s\"", target->now, target_count(target), found);
+	if (target->restore->dry_run)
+		return 0;
+	result = cpufreq_put(target->descriptor, found);
+	point_pass("undone");
+	if (!result)
+		result = cpufreq_get(target->descriptor, after);
+	if (result)
+		return target_fail(target, result, "its value");
+	if (whose == HIDDEN)
+		return hidden_settle(target, found, after);
+	if (strcmp(after, found) == 0)
+		return 0;
+	if (!is_limited(target, after)) {
+		target_log(target, LOG_LEVEL_ERROR, "\"%s\" was written, \"%s\" is read", found, after);
+		return target_fail(target, -EIO, "its value");
+	}
+	target_log(target, level_of(target), "a limit holds it at %s", after);
+	return 0;
 }
 
-static int target_restore(struct target *target, bool gives, int (*put_back)(const struct target *target))
+/* found: its value, NULL: none was. */
+static int target_restore(struct target *target, bool gives, const char *found)
 {
 	cleanup_close int descriptor =
 	        cpufreq_open_file(target->directory, target->file, target->restore->dry_run ? O_RDONLY : O_RDWR);
@@ -172,7 +175,7 @@ static int target_restore(struct target *target, bool gives, int (*put_back)(con
 
 	target->descriptor = descriptor;
 	if (descriptor == -ENOENT) {
-		target_say(target, "there is no such file any more; nothing to undo");
+		target_log(target, level_of(target), "there is no such file any more; nothing to undo");
 		return 0;
 	}
 	if (descriptor < 0)
@@ -184,15 +187,15 @@ static int target_restore(struct target *target, bool gives, int (*put_back)(con
 	if (result)
 		return target_fail(target, result, "its value");
 	/* scaling_setspeed has a value under one governor only */
-	return put_back && strcmp(target->now, CPUFREQ_UNSUPPORTED) != 0 ? put_back(target) : 0;
+	return found && strcmp(target->now, CPUFREQ_UNSUPPORTED) != 0 ? value_restore(target, found) : 0;
 }
 
 int restore_domain(struct restore *restore, uint32_t policy, const struct domain_change *change)
 {
-	cleanup_close int cpus = cpufreq_open_cpus(CPUFREQ_SYSFS);
-	cleanup_close int directory = cpus < 0 ? cpus : cpufreq_open_policy(cpus, policy);
-	struct target target = {restore, change, change->use.file, policy, directory, -1, ""};
-	char driver[CPUFREQ_TEXT_MAX];
+	const struct domain_use *use = &change->use;
+	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
+	struct target target = {restore, change, policy, directory, use->file, -1, ""};
+	char driver[CPUFREQ_TEXT_MAX], khz[CPUFREQ_TEXT_MAX];
 	int result = directory < 0 ? directory : cpufreq_read_text(directory, "scaling_driver", driver), second = 0;
 
 	if (result == -ENOENT || (result == 0 && strcmp(driver, change->driver) != 0)) {
@@ -204,11 +207,12 @@ int restore_domain(struct restore *restore, uint32_t policy, const struct domain
 		log_error("policy%u: %s; it stays noted", policy, strerror(-result));
 		return result;
 	}
+	snprintf(khz, sizeof(khz), "%" PRIu32, use->high_khz);
 	/* what was changed last is put back first; with the governor, no value was found */
-	result = target_restore(&target, change->gives, change->use.sets_governor ? NULL : value_restore);
+	result = target_restore(&target, change->gives, use->sets_governor ? NULL : khz);
 	target.file = CPUFREQ_GOVERNOR;
-	if (change->use.sets_governor)
-		second = target_restore(&target, false, governor_restore);
+	if (use->sets_governor)
+		second = target_restore(&target, false, change->governor);
 	return result ? result : second;
 }
 
@@ -220,16 +224,10 @@ struct pass {
 	int first; /* the first error */
 };
 
-static void pass_fail(struct pass *pass, int result)
-{
-	if (!pass->first)
-		pass->first = result;
-}
-
 static void refuse(struct pass *pass, int result, const char *what, const struct error *error)
 {
 	pass->restore.count.refused++;
-	pass_fail(pass, result);
+	pass->first = pass->first ? pass->first : result;
 	log_error("%s: %s; refused, nothing of it is undone", what,
 	          error && error->text[0] ? error->text : strerror(-result));
 }
@@ -256,8 +254,7 @@ static void domain_undo(struct pass *pass, uint32_t policy, int file, const stru
 	if (!result && !pass->restore.dry_run)
 		result = domain_file_write(file, NULL, NULL);
 	point_pass("freed");
-	if (result)
-		pass_fail(pass, result);
+	pass->first = pass->first ? pass->first : result;
 }
 
 /* Nobody is waited for but whose domain is to be put back. */
@@ -283,14 +280,18 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 		pass->restore.count.live += hold.held;
 }
 
-static void node_visit(struct pass *pass, int node)
+/* Closes the node's directory. */
+static void node_visit(struct pass *pass, int opened, const char *name)
 {
-	cleanup_close int directory = files_directory(node, DOMAIN_FILE_DIRECTORY, 0);
+	cleanup_close int node = opened;
+	cleanup_close int directory = node < 0 ? -ENOENT : files_directory(node, DOMAIN_FILE_DIRECTORY, 0);
 	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
 	const struct dirent *entry;
 
 	pass->node = node;
-	if (!entries && directory != -ENOENT)
+	if (node < 0)
+		refuse(pass, node, name, NULL);
+	else if (!entries && directory != -ENOENT)
 		refuse(pass, directory < 0 ? directory : -errno, DOMAIN_FILE_DIRECTORY, NULL);
 	while (entries && (entry = readdir(entries))) {
 		int policy = cpufreq_policy_number(entry->d_name);
@@ -303,44 +304,23 @@ static void node_visit(struct pass *pass, int node)
 int restore_job(const struct state_place *place, uint32_t job_id)
 {
 	struct pass pass = {.job_id = job_id};
-	cleanup_close int node = state_open_node(place);
 
-	if (node < 0)
-		refuse(&pass, node, place->node, NULL);
-	else
-		node_visit(&pass, node);
+	node_visit(&pass, state_open_node(place), place->node);
 	return pass.first;
-}
-
-static void nodes_visit(struct pass *pass, int root)
-{
-	cleanup_closedir DIR *entries = files_entries(root);
-	const struct dirent *entry;
-
-	if (!entries)
-		refuse(pass, -errno, "the state directory", NULL);
-	while (entries && (entry = readdir(entries))) {
-		cleanup_close int node = -1;
-
-		if (!files_name_ok(entry->d_name))
-			continue;
-		node = files_directory(root, entry->d_name, 0);
-		if (node < 0)
-			refuse(pass, node, entry->d_name, NULL);
-		else
-			node_visit(pass, node);
-	}
 }
 
 int restore_host(const char *root, bool dry_run, struct restore_count *ret_count)
 {
 	struct pass pass = {.restore = {.dry_run = dry_run}};
 	cleanup_close int directory = files_directory(AT_FDCWD, root, 0);
+	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
+	const struct dirent *entry;
 
-	if (directory >= 0)
-		nodes_visit(&pass, directory);
-	else if (directory != -ENOENT)
-		refuse(&pass, directory, root, NULL);
+	if (!entries && directory != -ENOENT)
+		refuse(&pass, directory < 0 ? directory : -errno, root, NULL);
+	while (entries && (entry = readdir(entries)))
+		if (files_name_ok(entry->d_name))
+			node_visit(&pass, files_directory(directory, entry->d_name, 0), entry->d_name);
 	*ret_count = pass.restore.count;
 	return pass.first;
 }

@@ -2,6 +2,7 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
+#include "spank/base/json.h"
 #include "spank/base/memory.h"
 #include "spank/base/proc.h"
 
@@ -18,25 +19,21 @@
 #define SLACK_UJ     1000000
 #define STOPPED_NS   UINT64_C(10000000000)
 
-/* The place of a zone, or -1. */
-static int zone_find(const struct energy_snapshot *snapshot, enum rapl_kind kind, uint32_t instance, const char *name)
+/* The place of a zone, or how many there are. */
+static uint32_t zone_find(const struct energy_snapshot *snapshot, enum rapl_kind kind, uint32_t instance,
+                          const char *name)
 {
-	for (uint32_t i = 0; i < snapshot->zone_count; i++) {
-		const struct energy_zone *have = &snapshot->zone[i];
+	const struct energy_zone *have = snapshot->zone, *end = have + snapshot->zone_count;
 
-		if (have->kind == kind && have->instance == instance && strcmp(have->name, name) == 0)
-			return (int)i;
-	}
-	return -1;
+	while (have < end && (have->kind != kind || have->instance != instance || strcmp(have->name, name) != 0))
+		have++;
+	return (uint32_t)(have - snapshot->zone);
 }
 
 static void zone_begin(struct energy_snapshot *accumulator, const struct rapl_zone *zone, bool first)
 {
-	struct energy_zone *new_zone;
+	struct energy_zone *new_zone = &accumulator->zone[accumulator->zone_count++];
 
-	if (accumulator->zone_count >= RAPL_ZONES_MAX)
-		return;
-	new_zone = &accumulator->zone[accumulator->zone_count++];
 	*new_zone = (struct energy_zone){
 	        .kind = zone->kind,
 	        .instance = zone->instance,
@@ -108,66 +105,48 @@ static void zone_add(struct energy_zone *have, const struct rapl_zone *zone, uin
 		have->gaps++;
 		have->problem = have->problem == ENERGY_DOUBTED ? ENERGY_NONSENSE : ENERGY_DOUBTED;
 	} else {
-		have->total_uj += advance_uj;
+		have->used_uj += advance_uj;
 		zone_watch(have, advance_uj, elapsed_ns);
 	}
 	have->counter_uj = zone->energy_uj;
 }
 
-static bool is_read(const struct energy_zone *have, const struct rapl_zone zones[], size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (have->kind == zones[i].kind && have->instance == zones[i].instance &&
-		    strcmp(have->name, zones[i].name) == 0)
-			return true;
-	return false;
-}
-
 void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zones[], size_t count, uint64_t now_ns)
 {
-	bool first = accumulator->zone_count == 0;
+	bool first = accumulator->zone_count == 0, seen[RAPL_ZONES_MAX] = {false};
 	uint64_t elapsed_ns = now_ns - accumulator->at_ns;
 
 	if (first)
 		accumulator->begun_ns = now_ns;
 	accumulator->wrap_ns = UINT64_MAX;
-	for (uint32_t i = 0; i < accumulator->zone_count; i++)
-		if (!is_read(&accumulator->zone[i], zones, count))
-			zone_lose(&accumulator->zone[i], ENERGY_VANISHED);
 	for (size_t i = 0; i < count; i++) {
-		int at = zone_find(accumulator, zones[i].kind, zones[i].instance, zones[i].name);
+		uint32_t at = zone_find(accumulator, zones[i].kind, zones[i].instance, zones[i].name);
 
-		if (at >= 0)
+		if (zone_wrap_ns(&zones[i]) < accumulator->wrap_ns)
+			accumulator->wrap_ns = zone_wrap_ns(&zones[i]);
+		if (at == RAPL_ZONES_MAX)
+			continue;
+		seen[at] = true;
+		if (at < accumulator->zone_count)
 			zone_add(&accumulator->zone[at], &zones[i], elapsed_ns);
 		else
 			zone_begin(accumulator, &zones[i], first);
-		if (zone_wrap_ns(&zones[i]) < accumulator->wrap_ns)
-			accumulator->wrap_ns = zone_wrap_ns(&zones[i]);
 	}
+	for (uint32_t i = 0; i < accumulator->zone_count; i++)
+		if (!seen[i])
+			zone_lose(&accumulator->zone[i], ENERGY_VANISHED);
 	accumulator->at_ns = now_ns;
 }
 
-static bool is_remembered(int directory, const struct energy_memory *memory)
+/* Which file it is, in *ret_file; false: there is none. */
+static bool file_look(int directory, struct energy_file *ret_file)
 {
 	struct stat status;
 
-	return memory && memory->inode && fstatat(directory, "energy", &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       status.st_ino == memory->inode && status.st_ctim.tv_sec == memory->changed.tv_sec &&
-	       status.st_ctim.tv_nsec == memory->changed.tv_nsec;
-}
-
-static void remember(int directory, struct energy_memory *memory, const struct energy_snapshot *snapshot)
-{
-	struct stat status;
-
-	if (!memory)
-		return;
-	memory->inode = 0;
 	if (fstatat(directory, "energy", &status, AT_SYMLINK_NOFOLLOW))
-		return;
-	memory->inode = status.st_ino;
-	memory->changed = status.st_ctim;
-	memory->snapshot = *snapshot;
+		return false;
+	*ret_file = (struct energy_file){status.st_ino, status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
+	return true;
 }
 
 /* An accumulator that a later boot, or time running backwards, makes useless counts as none. */
@@ -191,11 +170,12 @@ static int accumulator_update(int directory, const struct rapl *rapl, struct ene
 {
 	struct rapl_zone zones[RAPL_ZONES_MAX];
 	json_auto_t *json = NULL;
+	struct energy_file file;
 	unsigned failures;
 	size_t count;
 	int result;
 
-	if (is_remembered(directory, memory))
+	if (memory && file_look(directory, &file) && memcmp(&file, &memory->file, sizeof(file)) == 0)
 		*ret_snapshot = memory->snapshot;
 	else
 		accumulator_load(directory, ret_snapshot);
@@ -207,8 +187,8 @@ static int accumulator_update(int directory, const struct rapl *rapl, struct ene
 	failures = memory_failures();
 	json = energy_to_json(ret_snapshot);
 	result = memory_failures() == failures ? files_write_json(directory, "energy", 0600, json, false) : -ENOMEM;
-	if (!result)
-		remember(directory, memory, ret_snapshot);
+	if (!result && memory && file_look(directory, &memory->file))
+		memory->snapshot = *ret_snapshot;
 	return result;
 }
 
@@ -229,19 +209,28 @@ int energy_update(int directory, const struct rapl *rapl, struct energy_memory *
 	return 0;
 }
 
+int energy_sample(int directory, struct energy_snapshot *ret_snapshot, struct error *error)
+{
+	struct rapl *rapl = NULL;
+	int result = rapl_open(&rapl, error);
+
+	if (!result)
+		result = energy_update(directory, rapl, NULL, ret_snapshot, error);
+	rapl_close(rapl);
+	return result;
+}
+
 static void window_add(struct energy_window *window, const struct energy_zone *start, const struct energy_zone *end)
 {
-	struct energy_window_zone *zone = &window->zone[window->zone_count++];
-	bool sane = start && start->total_uj <= end->total_uj && start->gaps <= end->gaps;
+	struct energy_zone *zone = &window->zone[window->zone_count++];
 
-	*zone = (struct energy_window_zone){
-	        .kind = end->kind,
-	        .instance = end->instance,
-	        .used_uj = end->total_uj - (sane ? start->total_uj : 0),
-	        .gaps = sane ? end->gaps - start->gaps : end->gaps + 1,
-	        .problem = end->problem,
-	};
-	memcpy(zone->name, end->name, sizeof(zone->name));
+	*zone = *end;
+	if (start && start->used_uj <= end->used_uj && start->gaps <= end->gaps) {
+		zone->used_uj -= start->used_uj;
+		zone->gaps -= start->gaps;
+	} else {
+		zone->gaps++;
+	}
 	window->has[end->kind] = true;
 	window->kind_uj[end->kind] += zone->used_uj;
 	if (zone->gaps > window->gaps)
@@ -257,9 +246,9 @@ void energy_between(const struct energy_snapshot *from, const struct energy_snap
 	memcpy(ret_window->source, to->source, sizeof(ret_window->source));
 	for (uint32_t i = 0; i < to->zone_count; i++) {
 		const struct energy_zone *end = &to->zone[i];
-		int at = same ? zone_find(from, end->kind, end->instance, end->name) : -1;
+		uint32_t at = zone_find(from, end->kind, end->instance, end->name);
 
-		window_add(ret_window, at >= 0 ? &from->zone[at] : NULL, end);
+		window_add(ret_window, same && at < from->zone_count ? &from->zone[at] : NULL, end);
 	}
 }
 
@@ -291,11 +280,13 @@ const char *energy_problem_name(enum energy_problem problem)
 	return names[problem];
 }
 
-/* Zones as rows: of 200 of them every second, names of fields would be most of the work. */
+/* Zones as rows: of 200 of them every second, names of fields would be most of the work. 0.1 wrote objects. */
+static const char *const zone_keys[] = {"name", "kind", "instance", "counter_uj", "total_uj", "gaps"};
+
 static json_t *zone_to_json(const struct energy_zone *zone)
 {
 	return json_pack("[s, s, I, I, I, I, I, i]", zone->name, rapl_kind_name(zone->kind), (json_int_t)zone->instance,
-	                 (json_int_t)zone->counter_uj, (json_int_t)zone->total_uj, (json_int_t)zone->gaps,
+	                 (json_int_t)zone->counter_uj, (json_int_t)zone->used_uj, (json_int_t)zone->gaps,
 	                 (json_int_t)zone->still_ns, (int)zone->problem);
 }
 
@@ -311,59 +302,51 @@ json_t *energy_to_json(const struct energy_snapshot *snapshot)
 	                 zones);
 }
 
-/* 0.1 wrote objects, with neither still_ns nor problem. */
-static int zone_from_json(json_t *json, struct energy_zone *ret_zone)
+static bool zone_from_json(const json_t *json, struct energy_zone *ret_zone)
 {
+	const json_t *value[] = {NULL, NULL, NULL, NULL, NULL, NULL, json_array_get(json, 6), json_array_get(json, 7)};
+	uint64_t instance, gaps, problem = ENERGY_FINE;
 	const char *name, *kind;
-	json_int_t instance, counter, total, gaps, still = 0;
-	int kind_index, problem = ENERGY_FINE;
+	int kind_index;
 
-	if (json_unpack(json, "[s, s, I, I, I, I, I, i!]", &name, &kind, &instance, &counter, &total, &gaps, &still,
-	                &problem) &&
-	    json_unpack(json, "{s:s, s:s, s:I, s:I, s:I, s:I}", "name", &name, "kind", &kind, "instance", &instance,
-	                "counter_uj", &counter, "total_uj", &total, "gaps", &gaps))
-		return -EINVAL;
-	kind_index = rapl_kind_find(kind);
-	if (kind_index < 0 || strlen(name) >= RAPL_NAME_MAX || !rapl_name_is_plain(name) || instance < 0 ||
-	    instance > INT32_MAX || counter < 0 || total < 0 || gaps < 0 || gaps > INT32_MAX || still < 0 ||
-	    problem < 0 || problem >= ENERGY_PROBLEM_COUNT)
-		return -EINVAL;
-	*ret_zone = (struct energy_zone){
-	        .kind = (enum rapl_kind)kind_index,
-	        .instance = (uint32_t)instance,
-	        .counter_uj = (uint64_t)counter,
-	        .total_uj = (uint64_t)total,
-	        .gaps = (uint32_t)gaps,
-	        .still_ns = (uint64_t)still,
-	        .problem = (enum energy_problem)problem,
-	};
+	for (size_t i = 0; i < sizeof(zone_keys) / sizeof(zone_keys[0]); i++)
+		value[i] = json_is_array(json) ? json_array_get(json, i) : json_object_get(json, zone_keys[i]);
+	name = json_string_value(value[0]);
+	kind = json_string_value(value[1]);
+	kind_index = kind ? rapl_kind_find(kind) : -1;
+	if (kind_index < 0 || !name || strlen(name) >= RAPL_NAME_MAX || !characters_ok(name, RAPL_NAME_LETTERS) ||
+	    !integer_of(value[2], INT32_MAX, &instance) || !integer_of(value[3], INT64_MAX, &ret_zone->counter_uj) ||
+	    !integer_of(value[4], INT64_MAX, &ret_zone->used_uj) || !integer_of(value[5], INT32_MAX, &gaps))
+		return false;
+	if (json_is_array(json) &&
+	    (json_array_size(json) != 8 || !integer_of(value[6], INT64_MAX, &ret_zone->still_ns) ||
+	     !integer_of(value[7], ENERGY_PROBLEM_COUNT - 1, &problem)))
+		return false;
 	strcpy(ret_zone->name, name);
-	return 0;
+	ret_zone->kind = (enum rapl_kind)kind_index;
+	ret_zone->instance = (uint32_t)instance;
+	ret_zone->gaps = (uint32_t)gaps;
+	ret_zone->problem = (enum energy_problem)problem;
+	return true;
 }
 
 int energy_from_json(const json_t *json, struct energy_snapshot *ret_snapshot)
 {
+	const json_t *zones = json_object_get(json, "zones");
 	struct energy_snapshot snapshot = {0};
-	const char *boot, *source;
-	json_int_t begun, at, wrap;
-	json_t *zones, *zone;
-	int version;
-	size_t i;
+	uint64_t version;
 
-	if (json_unpack((json_t *)json, "{s:i, s:s, s:s, s:I, s:I, s:I, s:o}", "v", &version, "boot", &boot, "source",
-	                &source, "begun_ns", &begun, "at_ns", &at, "wrap_ns", &wrap, "zones", &zones))
-		return -EINVAL;
-	if (version != FORMAT_VERSION || strlen(boot) >= sizeof(snapshot.boot_id) ||
-	    strlen(source) >= sizeof(snapshot.source) || begun < 0 || at < 0 || wrap < 0 || !json_is_array(zones) ||
+	if (!integer_get(json, "v", FORMAT_VERSION, &version) || version != FORMAT_VERSION ||
+	    !text_get(json, "boot", snapshot.boot_id, sizeof(snapshot.boot_id), NULL) ||
+	    !text_get(json, "source", snapshot.source, sizeof(snapshot.source), NULL) ||
+	    !integer_get(json, "begun_ns", INT64_MAX, &snapshot.begun_ns) ||
+	    !integer_get(json, "at_ns", INT64_MAX, &snapshot.at_ns) ||
+	    !integer_get(json, "wrap_ns", INT64_MAX, &snapshot.wrap_ns) || !json_is_array(zones) ||
 	    json_array_size(zones) > RAPL_ZONES_MAX)
 		return -EINVAL;
-	strcpy(snapshot.boot_id, boot);
-	strcpy(snapshot.source, source);
-	snapshot.begun_ns = (uint64_t)begun;
-	snapshot.at_ns = (uint64_t)at;
-	snapshot.wrap_ns = (uint64_t)wrap;
-	json_array_foreach(zones, i,
-	                   zone) if (zone_from_json(zone, &snapshot.zone[snapshot.zone_count++])) return -EINVAL;
+	for (; snapshot.zone_count < json_array_size(zones); snapshot.zone_count++)
+		if (!zone_from_json(json_array_get(zones, snapshot.zone_count), &snapshot.zone[snapshot.zone_count]))
+			return -EINVAL;
 	*ret_snapshot = snapshot;
 	return 0;
 }

@@ -10,7 +10,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 #include "spank/base/error.h"
 #include "spank/machine/rapl.h"
@@ -33,8 +32,8 @@ struct energy_zone {
 	enum rapl_kind kind;
 	uint32_t instance;
 	uint64_t counter_uj; /* the counter at the last sample */
-	uint64_t total_uj;   /* what it advanced since the accumulator began */
-	uint32_t gaps;       /* intervals that are missing from total_uj */
+	uint64_t used_uj;    /* what it advanced since the accumulator, or the window, began */
+	uint32_t gaps;       /* intervals that are missing from used_uj */
 	uint64_t still_ns;   /* for how long it has not advanced */
 	enum energy_problem problem;
 };
@@ -49,39 +48,35 @@ struct energy_snapshot {
 	struct energy_zone zone[RAPL_ZONES_MAX];
 };
 
-struct energy_window_zone {
-	char name[RAPL_NAME_MAX];
-	enum rapl_kind kind;
-	uint32_t instance;
-	uint64_t used_uj;
-	uint32_t gaps;
-	enum energy_problem problem; /* at its end */
-};
-
-/* The energy between two snapshots. */
+/* The energy between two snapshots; the zones as at its end. */
 struct energy_window {
 	char source[16];
 	bool has[RAPL_KIND_COUNT];
 	uint64_t kind_uj[RAPL_KIND_COUNT]; /* summed over instances */
 	uint32_t gaps;                     /* of the zone that has most */
 	uint32_t zone_count;
-	struct energy_window_zone zone[RAPL_ZONES_MAX];
+	struct energy_zone zone[RAPL_ZONES_MAX];
 };
 
 /* The file as this process has written it last: as long as it is that one, it need not be parsed. {0} at first. */
 struct energy_memory {
-	uint64_t inode;
-	struct timespec changed;
+	struct energy_file {
+		uint64_t inode;
+		int64_t changed_s, changed_ns;
+	} file;
 	struct energy_snapshot snapshot;
 };
 
 /*
  * Samples: reads the zones and brings <directory>/energy up to date under the lock <directory>/energy.lock. A file
  * that is absent, damaged or of another boot is begun anew, which counts as a gap. *ret_snapshot is the result.
- * memory: NULL for who samples once. Returns 0, -EBUSY (lock not had within two seconds), -ENODEV or -errno.
+ * memory: NULL, none. Returns 0, -EBUSY (lock not had within two seconds), -ENODEV or -errno.
  */
 int energy_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
                   struct energy_snapshot *ret_snapshot, struct error *error);
+
+/* The same by one who samples once, and opens the zones for that. */
+int energy_sample(int directory, struct energy_snapshot *ret_snapshot, struct error *error);
 
 /*
  * Pure: adds one sample to the accumulator, which is begun where zone_count is 0. elapsed is now_ns - at_ns; a zone of

@@ -194,8 +194,7 @@ int acct_gather_energy_p_set_data(enum acct_energy_type type, void *data)
 		measure(&seen.node);
 		return SLURM_SUCCESS;
 	case ENERGY_DATA_STEP_PTR:
-		/* Before any task is forked: libpowercap opens the counters, which are root's alone, and only then are
-		 * they closed at exec. */
+		/* Before any task is forked: the counters are root's alone, which slurmstepd is not all the time. */
 		seen.in_stepd = true;
 		open_once();
 		return SLURM_SUCCESS;

@@ -11,10 +11,12 @@
 #define INTERVAL_Z   2.394 /* normal quantile of 1 - 0.05 / 3 / 2 */
 #define DIFFERENCE_Z 3.090 /* of 1 - 0.001 */
 
-/* The states that occurred, and the inverse of their normal matrix. */
+_Static_assert(sizeof(struct fit_sums) == FIT_NUMBERS * sizeof(double), "sums are doubles alone");
+
+/* The inverse of the normal matrix, and what follows from it; without those states that did not occur, it is zeros. */
 struct system {
-	int count;
-	int state[N];
+	int count; /* of states that occurred */
+	bool occurred[N];
 	double inverse[N][N];
 	double watts[N];
 	double variance;
@@ -34,14 +36,11 @@ void fit_add(struct fit_sums *sums, double seconds, double joules, const double 
 
 void fit_merge(struct fit_sums *sums, const struct fit_sums *other)
 {
-	sums->samples += other->samples;
-	sums->yy += other->yy;
-	for (int i = 0; i < N; i++) {
-		sums->rank_s[i] += other->rank_s[i];
-		sums->xy[i] += other->xy[i];
-		for (int j = 0; j < N; j++)
-			sums->xx[i][j] += other->xx[i][j];
-	}
+	double *sum = (double *)sums;
+	const double *more = (const double *)other;
+
+	for (int i = 0; i < FIT_NUMBERS; i++)
+		sum[i] += more[i];
 }
 
 /* Student's t quantile from the normal one, by Cornish and Fisher; with ten degrees of freedom good to 0.1 %. */
@@ -69,35 +68,34 @@ static double f_quantile(double z, double upper, double lower)
 static bool invert(struct system *system, const struct fit_sums *sums)
 {
 	double left[N][N], scale[N];
-	int count = system->count;
 
-	for (int i = 0; i < count; i++)
-		scale[i] = sqrt(sums->xx[system->state[i]][system->state[i]]);
-	for (int i = 0; i < count; i++)
-		for (int j = 0; j < count; j++) {
-			left[i][j] = sums->xx[system->state[i]][system->state[j]] / (scale[i] * scale[j]);
+	for (int i = 0; i < N; i++)
+		scale[i] = system->occurred[i] ? sqrt(sums->xx[i][i]) : INFINITY;
+	for (int i = 0; i < N; i++)
+		for (int j = 0; j < N; j++) {
+			left[i][j] = i == j ? 1 : sums->xx[i][j] / (scale[i] * scale[j]);
 			system->inverse[i][j] = i == j;
 		}
-	for (int pivot = 0; pivot < count; pivot++) {
+	for (int pivot = 0; pivot < N; pivot++) {
 		double divisor = left[pivot][pivot];
 
 		if (!(divisor > PIVOT_MIN))
 			return false;
-		for (int j = 0; j < count; j++) {
+		for (int j = 0; j < N; j++) {
 			left[pivot][j] /= divisor;
 			system->inverse[pivot][j] /= divisor;
 		}
-		for (int i = 0; i < count; i++) {
+		for (int i = 0; i < N; i++) {
 			double factor = left[i][pivot];
 
-			for (int j = 0; i != pivot && j < count; j++) {
+			for (int j = 0; i != pivot && j < N; j++) {
 				left[i][j] -= factor * left[pivot][j];
 				system->inverse[i][j] -= factor * system->inverse[pivot][j];
 			}
 		}
 	}
-	for (int i = 0; i < count; i++)
-		for (int j = 0; j < count; j++)
+	for (int i = 0; i < N; i++)
+		for (int j = 0; j < N; j++)
 			system->inverse[i][j] /= scale[i] * scale[j];
 	return true;
 }
@@ -107,10 +105,10 @@ static double residual_alike(const struct system *system, const struct fit_sums 
 {
 	double xx = 0, xy = 0;
 
-	for (int i = 0; i < system->count; i++) {
-		xy += sums->xy[system->state[i]];
-		for (int j = 0; j < system->count; j++)
-			xx += sums->xx[system->state[i]][system->state[j]];
+	for (int i = 0; i < N; i++) {
+		xy += system->occurred[i] ? sums->xy[i] : 0;
+		for (int j = 0; j < N; j++)
+			xx += system->occurred[i] && system->occurred[j] ? sums->xx[i][j] : 0;
 	}
 	return sums->yy - xy * xy / xx;
 }
@@ -119,13 +117,11 @@ static double residual_of(struct system *system, const struct fit_sums *sums)
 {
 	double residual = sums->yy;
 
-	for (int i = 0; i < system->count; i++) {
-		system->watts[i] = 0;
-		for (int j = 0; j < system->count; j++)
-			system->watts[i] += system->inverse[i][j] * sums->xy[system->state[j]];
+	for (int i = 0; i < N; i++) {
+		for (int j = 0; j < N; j++)
+			system->watts[i] += system->inverse[i][j] * sums->xy[j];
+		residual -= system->watts[i] * sums->xy[i];
 	}
-	for (int i = 0; i < system->count; i++)
-		residual -= system->watts[i] * sums->xy[system->state[i]];
 	return fmax(residual, 1e-12 * sums->yy); /* rounding of the sums: a perfect fit is none */
 }
 
@@ -136,9 +132,10 @@ static const char *solve(const struct fit_sums *sums, struct system *system)
 
 	for (int i = 0; i < N; i++)
 		all_s += sums->rank_s[i];
-	for (int i = 0; i < N; i++)
-		if (sums->rank_s[i] > OCCUPIED_MIN * all_s && sums->xx[i][i] > 0)
-			system->state[system->count++] = i;
+	for (int i = 0; i < N; i++) {
+		system->occurred[i] = sums->rank_s[i] > OCCUPIED_MIN * all_s && sums->xx[i][i] > 0;
+		system->count += system->occurred[i];
+	}
 	freedom = sums->samples - system->count;
 	if (freedom < FREEDOM_MIN)
 		return "too few samples";
@@ -158,45 +155,38 @@ static struct fit_value combine(const struct system *system, double samples, con
 	struct fit_value value = {.known = true};
 	double variance = 0;
 
-	for (int i = 0; i < system->count; i++) {
-		value.value += factor[system->state[i]] * system->watts[i];
-		for (int j = 0; j < system->count; j++)
-			variance += factor[system->state[i]] * system->inverse[i][j] * factor[system->state[j]];
+	for (int i = 0; i < N; i++) {
+		value.value += factor[i] * system->watts[i];
+		for (int j = 0; j < N; j++)
+			variance += factor[i] * system->inverse[i][j] * factor[j];
 	}
 	value.plus_minus = t_quantile(INTERVAL_Z, samples - system->count) * sqrt(fmax(variance, 0) * system->variance);
 	return value;
 }
 
-static bool occurred(const struct system *system, enum fit_state state)
-{
-	for (int i = 0; i < system->count; i++)
-		if (system->state[i] == (int)state)
-			return true;
-	return false;
-}
-
 void fit_solve(const struct fit_sums *sums, struct fit *ret_fit)
 {
 	struct system system = {0};
-	const double *rank_s = sums->rank_s;
-	const double waiting[N] = {rank_s[FIT_ASLEEP], rank_s[FIT_SPINNING], 0};
-	const double asleep_s = rank_s[FIT_ASLEEP], spinning_s = rank_s[FIT_SPINNING];
+	const double asleep_s = sums->rank_s[FIT_ASLEEP], spinning_s = sums->rank_s[FIT_SPINNING];
+	bool slept, spun;
 
 	memset(ret_fit, 0, sizeof(*ret_fit));
 	ret_fit->why = solve(sums, &system);
 	ret_fit->known = !ret_fit->why;
 	if (!ret_fit->known)
 		return;
+	slept = system.occurred[FIT_ASLEEP];
+	spun = system.occurred[FIT_SPINNING];
 	for (int i = 0; i < N; i++) {
 		double one[N] = {0};
 
 		one[i] = 1;
-		if (occurred(&system, (enum fit_state)i))
+		if (system.occurred[i])
 			ret_fit->watts[i] = combine(&system, sums->samples, one);
 	}
-	if (occurred(&system, FIT_ASLEEP) || occurred(&system, FIT_SPINNING))
-		ret_fit->waiting_j = combine(&system, sums->samples, waiting);
-	if (occurred(&system, FIT_ASLEEP) && occurred(&system, FIT_SPINNING)) {
+	if (slept || spun)
+		ret_fit->waiting_j = combine(&system, sums->samples, (double[N]){asleep_s, spinning_s, 0});
+	if (slept && spun) {
 		ret_fit->saved_j = combine(&system, sums->samples, (double[N]){-asleep_s, asleep_s, 0});
 		ret_fit->could_save_j = combine(&system, sums->samples, (double[N]){-spinning_s, spinning_s, 0});
 	}

@@ -15,7 +15,8 @@
 
 enum fit_state { FIT_ASLEEP, FIT_SPINNING, FIT_COMPUTING, FIT_STATE_COUNT };
 
-/* The normal equations, all that is kept of the samples. */
+/* The normal equations, all that is kept of the samples: so many doubles. */
+#define FIT_NUMBERS (2 + FIT_STATE_COUNT * (FIT_STATE_COUNT + 2))
 struct fit_sums {
 	double samples;
 	double xx[FIT_STATE_COUNT][FIT_STATE_COUNT];

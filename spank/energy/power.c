@@ -19,7 +19,7 @@ static struct power_point point_of(const struct energy_snapshot *snapshot)
 
 		if (!energy_kind_counts(has, zone->kind))
 			continue;
-		point.used_uj += zone->total_uj;
+		point.used_uj += zone->used_uj;
 		point.gaps += zone->gaps;
 		point.whole &= zone->problem == ENERGY_FINE;
 	}

@@ -1,14 +1,12 @@
 #include "spank/energy/share.h"
 
 #include <stdio.h>
-#include <string.h>
 
 void energy_share_read(uint32_t cores, uint32_t cores_total, const char *cpus, struct energy_share *ret_share)
 {
-	memset(ret_share, 0, sizeof(*ret_share));
-	ret_share->node = -1;
-	if (cores > 0 && cores_total > 0)
-		ret_share->node = cores < cores_total ? (double)cores / cores_total : 1;
+	double part = cores < cores_total ? (double)cores / cores_total : 1;
+
+	ret_share->node = cores > 0 && cores_total > 0 ? part : -1;
 	ret_share->has_packages = cpus[0] && packages_read(cpus, &ret_share->packages) == 0;
 }
 
@@ -16,7 +14,7 @@ void energy_share_read(uint32_t cores, uint32_t cores_total, const char *cpus, s
 static bool package_find(const struct energy_window *window, uint32_t instance, int32_t *ret_id, int32_t *ret_die)
 {
 	for (uint32_t i = 0; i < window->zone_count; i++) {
-		const struct energy_window_zone *zone = &window->zone[i];
+		const struct energy_zone *zone = &window->zone[i];
 
 		*ret_die = -1;
 		if (zone->kind == RAPL_PACKAGE && zone->instance == instance)
@@ -26,7 +24,7 @@ static bool package_find(const struct energy_window *window, uint32_t instance, 
 }
 
 double energy_share_of(const struct energy_share *share, const struct energy_window *window,
-                       const struct energy_window_zone *zone)
+                       const struct energy_zone *zone)
 {
 	struct package package;
 	int32_t id, die;

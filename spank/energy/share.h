@@ -23,7 +23,7 @@ void energy_share_read(uint32_t cores, uint32_t cores_total, const char *cpus, s
 
 /* The job's part of one zone of the window. */
 double energy_share_of(const struct energy_share *share, const struct energy_window *window,
-                       const struct energy_window_zone *zone);
+                       const struct energy_zone *zone);
 
 /* The job's energy in the window: of the kinds that make up a node's. Returns false where its cores are not known. */
 bool energy_share_uj(const struct energy_share *share, const struct energy_window *window, uint64_t *ret_own_uj);

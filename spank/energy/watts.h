@@ -19,13 +19,13 @@ struct watts {
 	} package[PACKAGES_MAX];
 };
 
-/* Those of a package, new ones if there are none; NULL: there are too many packages. */
-struct fit_sums *watts_sums_of(struct watts *watts, int32_t id);
+/* That package, a new one if it is not there; NULL: its id is negative, or there are too many. */
+struct watts_package *watts_package_of(struct watts *watts, int32_t id);
 
 /* Adds the sums of a step to those of the job. */
 void watts_merge(struct watts *watts, const struct watts *step);
 
-/* [[package, samples, yy, [xx, 9 of them], [xy, 3], [rank_s, 3]], ...]; NULL: no memory. */
+/* [[package, the numbers of its sums in their order], ...]; NULL: no memory. */
 json_t *watts_to_json(const struct watts *watts);
 
 /* Strict. Returns 0 or -EINVAL, *ret_watts untouched. */

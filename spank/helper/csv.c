@@ -29,17 +29,12 @@ static const char *const call_names[] = {
 
 #define CALLS (sizeof(call_names) / sizeof(call_names[0]))
 
-/* What one rank did in one function, all its threads together. */
-struct call {
-	uint64_t calls, time_ns, wait_ns, longest_ns, bytes;
-};
-
 struct rank {
 	int32_t rank;
 	uint32_t pid;
 	bool finalized;
-	struct call call[CALLS];
-	uint64_t sizes; /* where they lie: those of a thousand ranks are not all held at once */
+	struct mpiwait_call_stats call[CALLS]; /* all its threads together */
+	uint64_t sizes;                        /* where they lie: those of a thousand ranks are not all held at once */
 };
 
 struct table {
@@ -66,7 +61,7 @@ static void lane_add(struct rank *rank, const struct mpiwait_lane *lane)
 	uint64_t open_ns = lane->open_last_ns - lane->open_since_ns;
 
 	for (size_t row = 0; row < CALLS; row++) {
-		struct call *call = &rank->call[row];
+		struct mpiwait_call_stats *call = &rank->call[row];
 		const struct mpiwait_call_stats *from = &lane->calls[row];
 
 		call->calls += from->calls;
@@ -83,48 +78,31 @@ static void lane_add(struct rank *rank, const struct mpiwait_lane *lane)
 	}
 }
 
-/* The largest sizes are one class. */
-static void sizes_read(struct mpiwait_sizes *sizes, uint64_t offset)
+/* Returns whether the slot is somebody's. */
+static bool rank_read(uint32_t slot_count, uint32_t index, struct rank *ret_rank)
 {
-	read_at(sizes, sizeof(*sizes), offset);
-	for (size_t row = 0; row < CALLS; row++)
-		for (size_t i = MPIWAIT_SIZES; i < MPIWAIT_SIZES_ROOM; i++)
-			sizes->calls[row][MPIWAIT_SIZES - 1] += sizes->calls[row][i];
-}
+	static struct mpiwait_slot slot;
 
-/* NULL: the slot is nobody's. */
-static struct rank *rank_read(uint32_t slot_count, uint32_t index)
-{
-	uint64_t offset = MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(struct mpiwait_slot);
-	struct mpiwait_slot *slot = aligned_alloc(128, sizeof(*slot));
-	struct rank *rank = calloc(1, sizeof(*rank));
-
-	if (!slot || !rank)
-		exit(ENOMEM);
-	read_at(slot, sizeof(*slot), offset);
-	if (slot->state != MPIWAIT_SLOT_RUNNING && slot->state != MPIWAIT_SLOT_FINALIZED) {
-		free(rank);
-		free(slot);
-		return NULL;
-	}
-	rank->rank = slot->rank;
-	rank->pid = slot->pid;
-	rank->finalized = slot->state == MPIWAIT_SLOT_FINALIZED;
-	for (uint32_t i = 0; i < slot->lanes && i < MPIWAIT_LANES; i++)
-		lane_add(rank, &slot->lane[i]);
-	rank->sizes = mpiwait_sizes_offset(slot_count, index);
-	free(slot);
-	return rank;
+	read_at(&slot, sizeof(slot), MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(slot));
+	if (slot.state != MPIWAIT_SLOT_RUNNING && slot.state != MPIWAIT_SLOT_FINALIZED)
+		return false;
+	ret_rank->rank = slot.rank;
+	ret_rank->pid = slot.pid;
+	ret_rank->finalized = slot.state == MPIWAIT_SLOT_FINALIZED;
+	ret_rank->sizes = mpiwait_sizes_offset(slot_count, index);
+	for (uint32_t i = 0; i < slot.lanes && i < MPIWAIT_LANES; i++)
+		lane_add(ret_rank, &slot.lane[i]);
+	return true;
 }
 
 static int rank_compare(const void *left, const void *right)
 {
-	const struct rank *a = *(struct rank *const *)left, *b = *(struct rank *const *)right;
+	const struct rank *a = left, *b = right;
 
 	return a->rank != b->rank ? (a->rank > b->rank) - (a->rank < b->rank) : (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-static size_t ranks_read(struct rank *ranks[MPIWAIT_SLOTS_MAX])
+static size_t ranks_read(struct rank ranks[MPIWAIT_SLOTS_MAX])
 {
 	struct mpiwait_header header;
 	size_t count = 0;
@@ -134,10 +112,8 @@ static size_t ranks_read(struct rank *ranks[MPIWAIT_SLOTS_MAX])
 	    header.slot_size != sizeof(struct mpiwait_slot) || header.sizes_size != sizeof(struct mpiwait_sizes) ||
 	    header.slot_count > MPIWAIT_SLOTS_MAX)
 		exit(EBADMSG);
-	for (uint32_t i = 0; i < header.slot_count && i < header.claimed; i++) {
-		ranks[count] = rank_read(header.slot_count, i);
-		count += ranks[count] != NULL;
-	}
+	for (uint32_t i = 0; i < header.slot_count && i < header.claimed; i++)
+		count += rank_read(header.slot_count, i, &ranks[count]);
 	qsort(ranks, count, sizeof(ranks[0]), rank_compare);
 	return count;
 }
@@ -145,7 +121,7 @@ static size_t ranks_read(struct rank *ranks[MPIWAIT_SLOTS_MAX])
 static void times_print(FILE *file, const struct rank *rank)
 {
 	for (size_t row = 0; row < CALLS; row++) {
-		const struct call *call = &rank->call[row];
+		const struct mpiwait_call_stats *call = &rank->call[row];
 
 		if (call->calls > 0)
 			fprintf(file, "%d,%u,%s,%s,%llu,%.9f,%.9f,%.9f,%llu\n", rank->rank, rank->pid,
@@ -160,12 +136,18 @@ static void sizes_print(FILE *file, const struct rank *rank)
 {
 	static struct mpiwait_sizes sizes;
 
-	sizes_read(&sizes, rank->sizes);
-	for (size_t row = 0; row < CALLS; row++)
+	read_at(&sizes, sizeof(sizes), rank->sizes);
+	for (size_t row = 0; row < CALLS; row++) {
+		uint64_t *calls = sizes.calls[row];
+
+		/* The largest sizes are one class. */
+		for (size_t i = MPIWAIT_SIZES; i < MPIWAIT_SIZES_ROOM; i++)
+			calls[MPIWAIT_SIZES - 1] += calls[i];
 		for (size_t i = 0; i < MPIWAIT_SIZES; i++)
-			if (sizes.calls[row][i] > 0)
+			if (calls[i] > 0)
 				fprintf(file, "%d,%u,%s,%llu,%llu\n", rank->rank, rank->pid, call_names[row],
-				        i == 0 ? 0ULL : 1ULL << (i - 1), (unsigned long long)sizes.calls[row][i]);
+				        i == 0 ? 0ULL : 1ULL << (i - 1), (unsigned long long)calls[i]);
+	}
 }
 
 static const struct table tables[] = {
@@ -173,7 +155,7 @@ static const struct table tables[] = {
         {"msg", "rank,pid,function,bytes_from,calls", sizes_print},
 };
 
-static void table_write(int directory, const struct table *table, char *const words[], struct rank *const ranks[],
+static void table_write(int directory, const struct table *table, char *const words[], const struct rank ranks[],
                         size_t count)
 {
 	char name[NAME_MAX_BYTES], draft[NAME_MAX_BYTES];
@@ -191,7 +173,7 @@ static void table_write(int directory, const struct table *table, char *const wo
 		exit(errno);
 	fprintf(file, "%s\n", table->head);
 	for (size_t i = 0; i < count; i++)
-		table->print(file, ranks[i]);
+		table->print(file, &ranks[i]);
 	failed = ferror(file);
 	failed |= fclose(file);
 	if (failed || renameat(directory, draft, directory, name)) {
@@ -204,7 +186,7 @@ static void table_write(int directory, const struct table *table, char *const wo
 
 int main(int word_count, char *words[])
 {
-	struct rank *ranks[MPIWAIT_SLOTS_MAX];
+	static struct rank ranks[MPIWAIT_SLOTS_MAX];
 	size_t count;
 	int directory;
 

@@ -6,16 +6,14 @@
  * where it is a terminal, else syslog (daemon); for "restore", whose callers read it, it always is.
  */
 #include "spank/base/cleanup.h"
-#include "spank/base/files.h"
 #include "spank/base/log.h"
-#include "spank/base/memory.h"
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/cpufreq/restore.h"
-#include "spank/energy/accumulator.h"
-#include "spank/helper/probe.h"
+#include "spank/machine/rapl.h"
 #include "spank/node/job.h"
 #include "spank/node/record.h"
 #include "spank/node/state.h"
+#include "spank/policy/policy.h"
 #include "spank/policy/site.h"
 #include "spank/store/outbox.h"
 #include "spank/store/writer.h"
@@ -30,16 +28,21 @@
 
 #define SITE_WORDS_MAX 32768
 
+#define NO_NODE "SLURMD_NODENAME is no node name"
+
 /* Of the command line, after the command's name. */
 struct arguments {
 	const char *operand; /* KEY or JOBID, NULL where the command takes none */
 	const char *state_root;
+	struct state_place place; /* zeros where place_result says why there is none */
+	int place_result;
 	bool options_ended; /* after "--", whatever a word looks like it is the site's */
 	bool dry_run;
 	struct writer_config writer;
 	struct site site;
 	int site_count;
 	char **site_words;
+	struct error error; /* what went wrong, "" where a result says all */
 };
 
 static void log_to_syslog(enum log_level level, const char *line)
@@ -49,59 +52,58 @@ static void log_to_syslog(enum log_level level, const char *line)
 	syslog(priorities[level], "%s", line);
 }
 
-static int report(int result, const struct error *error)
+/* The exit status of a result, of which is said what went wrong. */
+static int report(const struct arguments *arguments, int result)
 {
 	if (result < 0)
-		log_error("%s", error->text[0] ? error->text : strerror(-result));
+		log_error("%s", arguments->error.text[0] ? arguments->error.text : strerror(-result));
 	if (result < 0)
 		return EXIT_FAILURE;
 	return result == WRITER_LEFT ? EXIT_LEFT : EXIT_SUCCESS;
 }
 
+/* Of a value that is taken; NULL: it could not be made. */
+static int print(const struct arguments *arguments, json_t *json)
+{
+	json_auto_t *taken = json;
+
+	if (!taken || json_dumpf(taken, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)))
+		return report(arguments, -EIO);
+	putchar('\n');
+	return EXIT_SUCCESS;
+}
+
 static int run_drain(struct arguments *arguments)
 {
 	char words[SITE_WORDS_MAX] = "";
-	struct error error = {0};
-	struct state_place place;
 
-	if (state_place_init(arguments->state_root, &place))
-		return report(-EINVAL, &(struct error){"SLURMD_NODENAME is no node name"});
 	for (int i = 0; i < arguments->site_count; i++)
 		if (strlen(words) + strlen(arguments->site_words[i]) + 2 < sizeof(words))
 			strcat(strcat(words, arguments->site_words[i]), " ");
 	arguments->writer.words = words;
-	return report(writer_drain(&arguments->writer, place.node, &error), &error);
+	if (arguments->place_result)
+		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
+	return report(arguments, writer_drain(&arguments->writer, arguments->place.node, &arguments->error));
 }
 
 static int run_write(struct arguments *arguments)
 {
-	struct error error = {0};
-	struct state_place place;
-
-	if (state_place_init(arguments->state_root, &place))
-		return report(-EINVAL, &(struct error){"SLURMD_NODENAME is no node name"});
-	return report(writer_write(&arguments->writer, arguments->operand, place.node, &error), &error);
-}
-
-static void finish_left(const struct arguments *arguments)
-{
-	node_record_finish_left(arguments->state_root ? arguments->state_root : STATE_ROOT, arguments->writer.outbox);
+	if (arguments->place_result)
+		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
+	return report(arguments,
+	              writer_write(&arguments->writer, arguments->operand, arguments->place.node, &arguments->error));
 }
 
 static int run_sweep(struct arguments *arguments)
 {
-	struct error error = {0};
-
-	finish_left(arguments);
-	return report(writer_sweep(&arguments->writer, &error), &error);
+	node_record_finish_left(arguments->state_root, arguments->writer.outbox);
+	return report(arguments, writer_sweep(&arguments->writer, &arguments->error));
 }
 
 static int run_move(struct arguments *arguments)
 {
-	struct error error = {0};
-
-	finish_left(arguments);
-	return report(writer_move(&arguments->writer, &error), &error);
+	arguments->writer.only_moves = true;
+	return run_sweep(arguments);
 }
 
 static int run_flush(struct arguments *arguments)
@@ -133,9 +135,8 @@ static int run_epilog(struct arguments *arguments)
 
 static int run_restore(struct arguments *arguments)
 {
-	const char *root = arguments->state_root ? arguments->state_root : STATE_ROOT;
 	struct restore_count count = {0};
-	int result = restore_host(root, arguments->dry_run, &count);
+	int result = restore_host(arguments->state_root, arguments->dry_run, &count);
 
 	log_info("%u orphaned domains%s: %u settings %s, %u left alone, %u failed, %u refused; %u domains are in use",
 	         count.domains, arguments->dry_run ? " (nothing is changed)" : "", count.settings,
@@ -146,65 +147,94 @@ static int run_restore(struct arguments *arguments)
 	return arguments->dry_run && count.domains ? EXIT_LEFT : EXIT_SUCCESS;
 }
 
-/* The window until the newest step's sample: showing a job must not change anything. */
-static json_t *job_show(const struct state_place *place, int directory, struct state_job *job)
-{
-	json_auto_t *record = NULL, *json = NULL;
-	cleanup_steps struct node_steps steps = {.text = NULL};
-	cleanup_free char *text = NULL;
-	cleanup_close int node = state_open_node(place);
-	struct energy_snapshot latest;
-	struct energy_window window;
-	struct energy_share share;
-	bool has_window = false;
-
-	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
-	node_steps_read(directory, &share, &steps);
-	if (job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0)
-		has_window = energy_from_json(json, &latest) == 0;
-	if (has_window)
-		energy_between(&job->baseline, &latest, &window);
-	record = node_record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, &steps);
-	text = record ? node_record_print(record, &steps) : NULL;
-	return text ? memory_json(text, strlen(text), 0) : NULL;
-}
-
 static int run_show(struct arguments *arguments)
 {
-	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
-	cleanup_close int directory = -1;
-	json_auto_t *record = NULL;
-	struct state_place place;
-	struct error error = {0};
+	unsigned long job_id;
+	json_t *record;
 	char *end;
-	unsigned long job_id = strtoul(arguments->operand, &end, 10);
-	int result;
 
+	job_id = strtoul(arguments->operand, &end, 10);
 	if (*end || job_id == 0 || job_id >= UINT32_MAX)
-		return report(-EINVAL, &(struct error){"JOBID is a number"});
-	result = job ? state_place_init(arguments->state_root, &place) : -ENOMEM;
-	if (!result)
-		result = state_job_read(&place, (uint32_t)job_id, job);
-	if (result) {
-		error_set(&error, result, "no state of job %lu on this node: %s", job_id, strerror(-result));
-		return report(result, &error);
-	}
-	directory = state_open_job(&place, (uint32_t)job_id);
-	record = job_show(&place, directory, job);
-	if (!record || json_dumpf(record, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)))
-		return report(-EIO, &error);
-	putchar('\n');
-	return EXIT_SUCCESS;
+		return report(arguments, error_set(&arguments->error, -EINVAL, "JOBID is a number"));
+	if (arguments->place_result)
+		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
+	record = node_record_show(&arguments->place, (uint32_t)job_id, &arguments->error);
+	return record ? print(arguments, record) : report(arguments, -EIO);
 }
 
+static json_t *rungs_json(const struct policy_support *support)
+{
+	json_t *rungs = json_object();
+
+	for (unsigned i = 0; i < MPIWAIT_RUNG_COUNT; i++)
+		json_object_set_new(rungs, policy_rung_name(i), json_string(support->why[i]));
+	return rungs;
+}
+
+static json_t *policies_json(const struct policy_set *set, const struct site *site,
+                             const struct policy_support *support)
+{
+	json_t *policies = json_array();
+
+	for (size_t i = 0; i < set->count; i++) {
+		const struct policy *policy = &set->policy[i];
+		struct policy_use use = {.asked = ""};
+
+		policy_resolve(set, policy->name, support, &use);
+		json_array_append_new(policies, json_pack("{s:s,s:s,s:s,s:s,s:b}", "name", policy->name, "summary",
+		                                          policy->summary, "used", use.used, "why", use.why, "allowed",
+		                                          site_allows(site, policy->name)));
+	}
+	return policies;
+}
+
+static json_t *energy_json(void)
+{
+	static struct rapl_zone zone[RAPL_ZONES_MAX];
+	struct error error = {""};
+	struct rapl *rapl = NULL;
+	json_t *zones = json_array();
+	size_t count = 0;
+
+	if (getuid() != 0)
+		error_set(&error, 0, "not root");
+	else if (rapl_open(&rapl, &error) == 0)
+		count = rapl_read(rapl, zone);
+	rapl_close(rapl);
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(zones,
+		                      json_pack("{s:s,s:s,s:I,s:I,s:I}", "name", zone[i].name, "kind",
+		                                rapl_kind_name(zone[i].kind), "energy_uj",
+		                                (json_int_t)zone[i].energy_uj, "range_uj", (json_int_t)zone[i].range_uj,
+		                                "power_max_uw", (json_int_t)zone[i].power_max_uw));
+	return json_pack("{s:s,s:s,s:o}", "source", rapl_source(), "why", error.text, "zones", zones);
+}
+
+/*
+ * What this release makes of the site's arguments and of this host, for "mpi-wait check":
+ * {"release", "node", "library", "policies_directory", "rungs": {NAME: why not, "": it can}, "tsc_khz",
+ * "policies": [{"name", "summary", "used", "why", "allowed"}], "left_out": the first policy file that was refused,
+ * "energy": {"source", "why", "zones": [{"name", "kind", "energy_uj", "range_uj", "power_max_uw"}]}}.
+ * Zones are only read by root.
+ */
 static int run_probe(struct arguments *arguments)
 {
-	json_auto_t *json = probe_json(&arguments->site);
+	const struct site *site = &arguments->site;
+	cleanup_free struct policy_set *set = calloc(1, sizeof(*set));
+	struct policy_support support;
+	struct error left_out = {""};
+	struct cpu cpu;
 
-	if (!json || json_dumpf(json, stdout, JSON_INDENT(2)))
-		return report(-EIO, &(struct error){""});
-	putchar('\n');
-	return EXIT_SUCCESS;
+	if (!set)
+		return report(arguments, -EIO);
+	cpu_probe(&cpu);
+	policy_probe(&cpu, site->grant, &support);
+	policy_load(site->policies, MPIWAIT_POLICIES, NULL, set, &left_out);
+	return print(arguments, json_pack("{s:s,s:s,s:s,s:s,s:I,s:o,s:o,s:s,s:o}", "release", MPIWAIT_RELEASE, "node",
+	                                  arguments->place.node, "library", MPIWAIT_LIBRARY, "policies_directory",
+	                                  MPIWAIT_POLICIES, "tsc_khz", (json_int_t)cpu.tsc_khz, "rungs",
+	                                  rungs_json(&support), "policies", policies_json(set, site, &support),
+	                                  "left_out", left_out.text, "energy", energy_json()));
 }
 
 static const struct command {
@@ -262,40 +292,43 @@ static bool number_parse(const char *text, unsigned *ret_number)
 /* Takes one option off the front. Returns how many words it was, 0 for none or after "--", -EINVAL. */
 static int option_take(int count, char *words[], struct arguments *arguments)
 {
-	const char *value = count > 1 ? words[1] : NULL;
+	const struct {
+		const char *name;
+		bool *flag;
+		const char **text;
+		unsigned *seconds;
+	} options[] = {
+	        {"--", .flag = &arguments->options_ended},
+	        {"--partial", .flag = &arguments->writer.partial},
+	        {"--dry-run", .flag = &arguments->dry_run},
+	        {"--outbox", .text = &arguments->writer.outbox},
+	        {"--state", .text = &arguments->state_root},
+	        {"--first-delay", .seconds = &arguments->writer.first_delay_s},
+	        {"--collect", .seconds = &arguments->writer.collect_s},
+	};
 
 	if (arguments->options_ended || strncmp(words[0], "--", 2) != 0)
 		return 0;
-	if (strcmp(words[0], "--") == 0) {
-		arguments->options_ended = true;
-		return 1;
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		if (strcmp(words[0], options[i].name) != 0)
+			continue;
+		if (options[i].flag) {
+			*options[i].flag = true;
+			return 1;
+		}
+		if (count < 2 || (options[i].seconds && !number_parse(words[1], options[i].seconds)))
+			break;
+		if (options[i].text)
+			*options[i].text = words[1];
+		return 2;
 	}
-	if (strcmp(words[0], "--partial") == 0) {
-		arguments->writer.partial = true;
-		return 1;
-	}
-	if (strcmp(words[0], "--dry-run") == 0) {
-		arguments->dry_run = true;
-		return 1;
-	}
-	if (!value)
-		return -EINVAL;
-	if (strcmp(words[0], "--outbox") == 0)
-		arguments->writer.outbox = value;
-	else if (strcmp(words[0], "--state") == 0)
-		arguments->state_root = value;
-	else if (strcmp(words[0], "--first-delay") == 0)
-		return number_parse(value, &arguments->writer.first_delay_s) ? 2 : -EINVAL;
-	else if (strcmp(words[0], "--collect") == 0)
-		return number_parse(value, &arguments->writer.collect_s) ? 2 : -EINVAL;
-	else
-		return -EINVAL;
-	return 2;
+	return -EINVAL;
 }
 
-static int arguments_parse(const struct command *command, int count, char *words[], struct arguments *arguments,
-                           struct error *error)
+static int arguments_parse(const struct command *command, int count, char *words[], struct arguments *arguments)
 {
+	struct error *error = &arguments->error;
+
 	for (int taken; count > 0; count -= taken, words += taken) {
 		taken = option_take(count, words, arguments);
 		if (taken < 0)
@@ -324,9 +357,8 @@ static const struct command *command_find(const char *name)
 
 int main(int count, char *words[])
 {
-	struct arguments arguments = {.writer = WRITER_DEFAULTS};
+	struct arguments arguments = {.state_root = STATE_ROOT, .writer = WRITER_DEFAULTS};
 	const struct command *command;
-	struct error error = {0};
 
 	signal(SIGPIPE, SIG_IGN);
 	if (count == 2 && strcmp(words[1], "--version") == 0)
@@ -340,11 +372,12 @@ int main(int count, char *words[])
 		openlog("mpi-wait-node", LOG_PID, LOG_DAEMON);
 		log_set_sink(log_to_syslog);
 	}
-	if (!command || arguments_parse(command, count - 2, words + 2, &arguments, &error)) {
+	if (!command || arguments_parse(command, count - 2, words + 2, &arguments)) {
 		fprintf(stderr, "mpi-wait-node: %s; see mpi-wait-node --help\n",
-		        error.text[0] ? error.text : "no such command");
+		        command ? arguments.error.text : "no such command");
 		return EXIT_USAGE;
 	}
 	arguments.writer.site = &arguments.site;
+	arguments.place_result = state_place_init(arguments.state_root, &arguments.place);
 	return command->run(&arguments);
 }

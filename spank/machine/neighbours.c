@@ -17,24 +17,12 @@
 #include "spank/base/thread.h"
 #include "spank/machine/topology.h"
 
-#define PROCESSES_MAX 32768
-#define THREADS_MAX   16384 /* of other jobs, looked at in one go */
+#define PROCESSES_MAX 32768 /* of the node, */
+#define THREADS_MAX   16384 /* and of other jobs, looked at in one go */
 #define LEVELS_MAX    32
 #define LOOK_EVERY_NS SECOND_NS
 #define LOOK_PART     20 /* of the time, at most, is spent looking */
 #define STEPD         "slurmstepd"
-#define NOT_A_STEPD   UINT32_MAX
-
-struct process {
-	pid_t pid;
-	pid_t parent;
-	uint32_t job_id; /* whose slurmstepd it is */
-};
-
-struct processes {
-	struct process *item; /* by pid */
-	size_t count, room;
-};
 
 struct neighbours {
 	uint32_t job_id;
@@ -48,105 +36,54 @@ struct neighbours {
 
 /* One look. */
 struct look {
-	int proc;
 	uint32_t job_id;
 	ino_t node; /* the UTS namespace of this slurmd's: several of them may be on one host */
 	hwloc_bitmap_t mask;
 	hwloc_const_bitmap_t everywhere;
-	unsigned threads;
-	const _Atomic bool *ends; /* it is not waited for */
+	unsigned processes, threads;
+	pid_t parent;     /* of the process before, which is mostly that of the next one, too; */
+	bool is_anothers; /* whether its children are of another job */
 	hwloc_bitmap_t cpus;
 };
 
 /* One that is ending has no namespace, and no children, any more. */
-static bool is_of_this_node(const struct look *look, const char *pid)
+static bool is_of_this_node(const struct look *look, pid_t pid)
 {
 	char path[32];
 	struct stat status;
 
-	snprintf(path, sizeof(path), "%.10s/ns/uts", pid);
-	if (fstatat(look->proc, path, &status, 0) < 0)
+	snprintf(path, sizeof(path), "/proc/%d/ns/uts", (int)pid);
+	if (stat(path, &status) < 0)
 		return errno != ENOENT && errno != ESRCH;
 	return status.st_ino == look->node;
 }
 
-/* A slurmstepd is root's, and says in its title whose it is: "slurmstepd: [17.batch]". */
-static uint32_t stepd_job(const struct look *look, const char *pid, const char *name)
+/* A slurmstepd is root's, and says in its title whose it is: "slurmstepd: [17.batch]". 0: it is of an unknown job. */
+static bool is_stepd(const struct look *look, pid_t pid, const char *name, uint32_t *ret_job_id)
 {
 	char path[32], title[64];
 	struct stat status;
-	uint32_t job_id = 0; /* of an unknown job */
 
-	if (strcmp(name, STEPD) != 0 || fstatat(look->proc, pid, &status, 0) || status.st_uid != 0 ||
-	    !is_of_this_node(look, pid))
-		return NOT_A_STEPD;
-	snprintf(path, sizeof(path), "%.10s/cmdline", pid);
-	if (proc_text_read(look->proc, path, title, sizeof(title)) > 0)
-		(void)sscanf(title, STEPD ": [%" SCNu32, &job_id);
-	return job_id;
-}
-
-static bool process_add(struct look *look, struct processes *processes, const char *pid)
-{
-	char path[32];
-	struct proc_stat stat;
-	struct process process = {.pid = atoi(pid)};
-
-	snprintf(path, sizeof(path), "%.10s/stat", pid);
-	if (proc_stat_read(look->proc, path, &stat))
-		return true;
-	process.parent = stat.parent;
-	process.job_id = stepd_job(look, pid, stat.name);
-	if (processes->count == processes->room) {
-		size_t room = processes->room ? processes->room * 2 : 1024;
-		struct process *item = room > PROCESSES_MAX ? NULL : realloc(processes->item, room * sizeof(*item));
-
-		if (!item)
-			return false;
-		processes->item = item;
-		processes->room = room;
-	}
-	processes->item[processes->count++] = process;
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (strcmp(name, STEPD) != 0 || stat(path, &status) || status.st_uid != 0 || !is_of_this_node(look, pid))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	*ret_job_id = 0;
+	if (proc_text_read(AT_FDCWD, path, title, sizeof(title)) > 0)
+		(void)sscanf(title, STEPD ": [%" SCNu32, ret_job_id);
 	return true;
 }
 
-static int process_compare(const void *left, const void *right)
+/* Whether the children of a process are of another job: it is that one's slurmstepd, or descends from that. */
+static bool has_anothers(const struct look *look, pid_t pid)
 {
-	const struct process *a = left, *b = right;
+	struct proc_stat stat;
+	uint32_t job_id;
 
-	return (a->pid > b->pid) - (a->pid < b->pid);
-}
-
-static bool processes_read(struct look *look, struct processes *processes)
-{
-	cleanup_closedir DIR *entries = files_entries(look->proc);
-	const struct dirent *entry;
-
-	while (entries && !*look->ends && (entry = readdir(entries)))
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && !process_add(look, processes, entry->d_name))
-			return false;
-	if (processes->count > 0)
-		qsort(processes->item, processes->count, sizeof(processes->item[0]), process_compare);
-	return entries != NULL;
-}
-
-static const struct process *process_find(const struct processes *processes, pid_t pid)
-{
-	const struct process wanted = {.pid = pid};
-
-	return processes->count == 0
-	               ? NULL
-	               : bsearch(&wanted, processes->item, processes->count, sizeof(wanted), process_compare);
-}
-
-static bool is_of_another_job(const struct look *look, const struct processes *processes, const struct process *process)
-{
-	for (int level = 0; level < LEVELS_MAX; level++) {
-		process = process_find(processes, process->parent);
-		if (!process || process->pid <= 1)
-			return false;
-		if (process->job_id != NOT_A_STEPD)
-			return process->job_id != look->job_id;
+	for (int level = 0; level < LEVELS_MAX && pid > 1 && proc_stat_of(pid, &stat) == 0; level++) {
+		if (is_stepd(look, pid, stat.name, &job_id))
+			return job_id != look->job_id;
+		pid = stat.parent;
 	}
 	return false;
 }
@@ -174,112 +111,96 @@ static void thread_add(struct look *look, int tasks, const char *name, bool root
 		hwloc_bitmap_set(look->cpus, (unsigned)stat.cpu);
 }
 
-static void process_see(struct look *look, pid_t pid)
+/* Returns false where it cannot be told. */
+static bool threads_add(struct look *look, pid_t pid)
 {
 	char path[32];
-	struct stat status;
-	cleanup_closedir DIR *entries = NULL;
+	cleanup_closedir DIR *tasks = NULL;
 	const struct dirent *entry;
-	int tasks;
+	struct stat status;
 
-	snprintf(path, sizeof(path), "%d/task", (int)pid);
-	tasks = openat(look->proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (tasks < 0)
-		return;
-	entries = fdopendir(tasks);
-	if (!entries || fstat(tasks, &status)) {
-		hwloc_bitmap_fill(look->cpus);
-		if (!entries)
-			close(tasks);
-		return;
-	}
-	while ((entry = readdir(entries))) {
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	if (!tasks || fstat(dirfd(tasks), &status))
+		return !tasks && (errno == ENOENT || errno == ESRCH);
+	while ((entry = readdir(tasks))) {
 		if (entry->d_name[0] == '.')
 			continue;
 		if (++look->threads > THREADS_MAX)
-			hwloc_bitmap_fill(look->cpus);
-		else
-			thread_add(look, tasks, entry->d_name, status.st_uid == 0);
+			return false;
+		thread_add(look, dirfd(tasks), entry->d_name, status.st_uid == 0);
 	}
+	return true;
 }
 
-static void look_around(struct look *look)
+/* The same. */
+static bool process_add(struct look *look, pid_t pid)
 {
-	struct processes processes = {.item = NULL};
+	struct proc_stat stat;
+	uint32_t job_id;
 
-	if (!processes_read(look, &processes))
-		hwloc_bitmap_fill(look->cpus);
-	for (size_t i = 0; i < processes.count && look->threads <= THREADS_MAX && !*look->ends; i++)
-		if (processes.item[i].job_id == NOT_A_STEPD && is_of_another_job(look, &processes, &processes.item[i]))
-			process_see(look, processes.item[i].pid);
-	free(processes.item);
+	if (++look->processes > PROCESSES_MAX)
+		return false;
+	if (proc_stat_of(pid, &stat))
+		return true;
+	if (stat.parent != look->parent)
+		look->is_anothers = has_anothers(look, stat.parent);
+	look->parent = stat.parent;
+	return !look->is_anothers || is_stepd(look, pid, stat.name, &job_id) || threads_add(look, pid);
 }
 
-/* Into cpus, which is all of them where it cannot be told. */
-static void look_at(const struct neighbours *neighbours, hwloc_bitmap_t cpus)
+/* A look that is waited for no more ends at once. */
+void neighbours_look(struct neighbours *neighbours)
 {
-	cleanup_bitmap hwloc_bitmap_t everywhere = hwloc_bitmap_alloc(), mask = NULL;
-	cleanup_close int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct look look = {.proc = proc, .job_id = neighbours->job_id, .ends = &neighbours->ends, .cpus = cpus};
-	struct stat status;
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), everywhere = hwloc_bitmap_alloc(), mask = NULL;
+	cleanup_closedir DIR *processes = opendir("/proc");
+	struct look look = {.job_id = neighbours->job_id, .cpus = cpus, .everywhere = everywhere};
+	const struct dirent *entry;
+	struct stat status = {.st_ino = 0};
+	bool told = processes && cpus && everywhere && stat("/proc/self/ns/uts", &status) == 0 &&
+	            topology_get_affinity(1, everywhere) == 0;
 
-	hwloc_bitmap_zero(cpus);
-	if (proc >= 0 && everywhere && stat("/proc/self/ns/uts", &status) == 0 &&
-	    topology_get_affinity(1, everywhere) == 0)
+	if (told)
 		mask = hwloc_bitmap_dup(everywhere); /* as large, so that no other one needs memory */
-	if (!mask) {
-		hwloc_bitmap_fill(cpus);
-		return;
-	}
-	look.node = status.st_ino;
+	told &= mask != NULL;
 	look.mask = mask;
-	look.everywhere = everywhere;
-	look_around(&look);
-}
-
-/* Returns how long it took. */
-static uint64_t look_again(struct neighbours *neighbours)
-{
-	uint64_t began_ns = clock_monotonic_ns();
-	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-
-	if (cpus)
-		look_at(neighbours, cpus);
+	look.node = status.st_ino;
+	while (told && !neighbours->ends && (entry = readdir(processes)))
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			told = process_add(&look, atoi(entry->d_name));
 	pthread_mutex_lock(&neighbours->mutex);
-	if (cpus)
-		hwloc_bitmap_copy(neighbours->cpus, cpus);
-	else
+	if (!told || hwloc_bitmap_copy(neighbours->cpus, cpus) < 0)
 		hwloc_bitmap_fill(neighbours->cpus);
 	pthread_mutex_unlock(&neighbours->mutex);
-	return clock_monotonic_ns() - began_ns;
 }
 
-/* With the mutex held. */
-static void pause_for(struct neighbours *neighbours, uint64_t pause_ns)
+/* Waits, with the mutex held, until a look is wanted and it is time for it, or the end. */
+static void wait_for_wish(struct neighbours *neighbours, uint64_t from_ns)
 {
-	const struct timespec until = clock_timespec(clock_monotonic_ns() + pause_ns);
+	const struct timespec from = clock_timespec(from_ns);
 
-	while (!neighbours->ends && pthread_cond_timedwait(&neighbours->asked, &neighbours->mutex, &until) == 0)
-		;
+	while (!neighbours->ends && clock_monotonic_ns() < from_ns)
+		pthread_cond_timedwait(&neighbours->asked, &neighbours->mutex, &from);
+	while (!neighbours->ends && !neighbours->wanted)
+		pthread_cond_wait(&neighbours->asked, &neighbours->mutex);
+	neighbours->wanted = false;
 }
 
 static void *watch(void *context)
 {
 	struct neighbours *neighbours = context;
+	uint64_t from_ns = 0;
 
 	pthread_mutex_lock(&neighbours->mutex);
-	while (!neighbours->ends) {
-		uint64_t pause_ns;
+	while (wait_for_wish(neighbours, from_ns), !neighbours->ends) {
+		uint64_t began_ns = clock_monotonic_ns(), pause_ns;
 
-		if (!neighbours->wanted) {
-			pthread_cond_wait(&neighbours->asked, &neighbours->mutex);
-			continue;
-		}
-		neighbours->wanted = false;
 		pthread_mutex_unlock(&neighbours->mutex);
-		pause_ns = look_again(neighbours) * LOOK_PART;
+		neighbours_look(neighbours);
 		pthread_mutex_lock(&neighbours->mutex);
-		pause_for(neighbours, pause_ns > LOOK_EVERY_NS ? pause_ns : LOOK_EVERY_NS);
+		from_ns = clock_monotonic_ns();
+		pause_ns = (from_ns - began_ns) * LOOK_PART;
+		from_ns += pause_ns > LOOK_EVERY_NS ? pause_ns : LOOK_EVERY_NS;
 	}
 	pthread_mutex_unlock(&neighbours->mutex);
 	return NULL;
@@ -305,11 +226,6 @@ int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct
 	}
 	*ret_neighbours = neighbours;
 	return 0;
-}
-
-void neighbours_look(struct neighbours *neighbours)
-{
-	look_again(neighbours);
 }
 
 bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)

@@ -11,30 +11,21 @@
 
 #define CPU_DIRECTORY "/sys/devices/system/cpu"
 
-static bool cpu_parse(const char **text, unsigned long *ret_cpu)
-{
-	char *end = NULL;
-
-	if (**text < '0' || **text > '9')
-		return false;
-	errno = 0;
-	*ret_cpu = strtoul(*text, &end, 10);
-	*text = end;
-	return errno == 0 && *ret_cpu < PROCESSORS_MAX;
-}
-
 int processors_parse(const char *list, struct processors *ret_processors)
 {
 	struct processors processors = {0};
-	unsigned long first, last;
 
 	while (*list) {
-		if (!cpu_parse(&list, &first))
+		char from[5], to[5]; /* digits of PROCESSORS_MAX */
+		int length = 0, numbers = sscanf(list, "%4[0-9]%n-%4[0-9]%n", from, &length, to, &length);
+		unsigned long first, last;
+
+		if (numbers < 1)
 			return -EINVAL;
-		last = first;
-		if (*list == '-' && (list++, !cpu_parse(&list, &last)))
-			return -EINVAL;
-		if (last < first || (*list && *list != ',') || (*list == ',' && !list[1]))
+		first = strtoul(from, NULL, 10);
+		last = numbers == 2 ? strtoul(to, NULL, 10) : first;
+		list += length;
+		if (last < first || last >= PROCESSORS_MAX || (*list && *list != ',') || (*list == ',' && !list[1]))
 			return -EINVAL;
 		for (unsigned long cpu = first; cpu <= last; cpu++)
 			processors.word[cpu / 64] |= UINT64_C(1) << cpu % 64;
@@ -46,25 +37,22 @@ int processors_parse(const char *list, struct processors *ret_processors)
 
 bool processors_number(uint32_t cpu, const char *file, uint64_t *ret_number)
 {
-	char path[PATH_MAX], text[32], *end = NULL;
-	unsigned long long number;
+	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), CPU_DIRECTORY "/cpu%u/%s", cpu, file);
-	if (proc_line_read(AT_FDCWD, path, text, sizeof(text)) < 0 || text[0] < '0' || text[0] > '9')
-		return false;
-	errno = 0;
-	number = strtoull(text, &end, 10);
-	if (errno || *end)
-		return false;
-	*ret_number = number;
-	return true;
+	return proc_number_read(AT_FDCWD, path, ret_number);
+}
+
+static int32_t id_read(uint32_t cpu, const char *file, int32_t missing)
+{
+	uint64_t id;
+
+	return processors_number(cpu, file, &id) && id <= INT32_MAX ? (int32_t)id : missing;
 }
 
 int32_t processors_package(uint32_t cpu)
 {
-	uint64_t id;
-
-	return processors_number(cpu, "topology/physical_package_id", &id) && id <= INT32_MAX ? (int32_t)id : -1;
+	return id_read(cpu, "topology/physical_package_id", -1);
 }
 
 bool processors_is_first_thread(uint32_t cpu)
@@ -94,13 +82,6 @@ static struct package *package_of(struct packages *packages, int32_t id, int32_t
 	return &packages->package[packages->count++];
 }
 
-static int32_t die_of(uint32_t cpu)
-{
-	uint64_t die;
-
-	return processors_number(cpu, "topology/die_id", &die) && die <= INT32_MAX ? (int32_t)die : 0;
-}
-
 int packages_read(const char *list, struct packages *ret_packages)
 {
 	struct processors online, own;
@@ -116,7 +97,7 @@ int packages_read(const char *list, struct packages *ret_packages)
 			return -EINVAL;
 		if (!processors_has(&online, cpu))
 			continue;
-		package = package_of(&packages, processors_package(cpu), die_of(cpu));
+		package = package_of(&packages, processors_package(cpu), id_read(cpu, "topology/die_id", 0));
 		if (!package)
 			return -E2BIG;
 		package->cpus++;

@@ -11,9 +11,13 @@
 #include <stdint.h>
 
 #include "spank/base/error.h"
+#include "spank/base/json.h"
 
 #define RAPL_ZONES_MAX 256
 #define RAPL_NAME_MAX  32
+
+/* What a zone's name is made of; one with any other is called by its kind. */
+#define RAPL_NAME_LETTERS JSON_LETTERS JSON_DIGITS "._-"
 
 enum rapl_kind { RAPL_PACKAGE, RAPL_CORE, RAPL_UNCORE, RAPL_DRAM, RAPL_PSYS, RAPL_KIND_COUNT };
 
@@ -29,8 +33,8 @@ struct rapl_zone {
 struct rapl;
 
 /*
- * Opens the zones' files, close-on-exec, so that no program that the process starts can read them (energy_uj is
- * root's alone: it leaks secrets). Open before other threads fork. Returns 0, -ENODEV ("no powercap zones") or -ENOMEM.
+ * Opens the zones' counters, close-on-exec, so that no program that the process starts can read them (energy_uj is
+ * root's alone: it leaks secrets). Returns 0, -ENODEV ("no powercap zones") or -ENOMEM.
  */
 int rapl_open(struct rapl **ret_rapl, struct error *error);
 void rapl_close(struct rapl *rapl);
@@ -43,9 +47,6 @@ size_t rapl_read(const struct rapl *rapl, struct rapl_zone zones[RAPL_ZONES_MAX]
 
 /* "simulated" where the tree says that it is a simulation, else "rapl". */
 const char *rapl_source(void);
-
-/* Whether a name may stand in JSON as it is; a zone with any other is called by its kind. */
-bool rapl_name_is_plain(const char *name);
 
 /* "package", "core", ... and back: -1 for no such kind. */
 const char *rapl_kind_name(enum rapl_kind kind);

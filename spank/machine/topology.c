@@ -59,19 +59,6 @@ static void save_copy(hwloc_topology_t handle, const char *path)
 		unlink(temporary);
 }
 
-/* The copy's, or else the machine's, leaving a copy. */
-static hwloc_topology_t load_either(const char *path)
-{
-	hwloc_topology_t handle = path[0] ? load(path) : NULL;
-
-	if (handle)
-		return handle;
-	handle = load(NULL);
-	if (handle && path[0])
-		save_copy(handle, path);
-	return handle;
-}
-
 static struct topology *take_cores(hwloc_topology_t handle)
 {
 	int cores = hwloc_get_nbobjs_by_type(handle, HWLOC_OBJ_CORE);
@@ -110,7 +97,12 @@ int topology_load(const char *cache_directory, struct topology **ret_topology, s
 	copy_path(cache_directory, path, sizeof(path));
 	if (!told)
 		setenv(PLUGINS_PATH, "/dev/null", 0);
-	handle = load_either(path);
+	handle = path[0] ? load(path) : NULL;
+	if (!handle) {
+		handle = load(NULL);
+		if (handle && path[0])
+			save_copy(handle, path);
+	}
 	if (!told)
 		unsetenv(PLUGINS_PATH);
 	if (!handle)

@@ -6,6 +6,7 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
+#include "spank/base/text.h"
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/cpufreq/restore.h"
 #include "spank/node/record.h"
@@ -15,21 +16,15 @@
 static uint32_t environment_number(const char *name, uint32_t missing)
 {
 	const char *text = getenv(name);
-	char *end = NULL;
-	unsigned long long number;
+	uint64_t number = missing;
 
-	if (!text || text[0] < '0' || text[0] > '9')
-		return missing;
-	number = strtoull(text, &end, 10);
-	return *end || number > UINT32_MAX ? missing : (uint32_t)number;
+	return text && text_number(text, UINT32_MAX, &number) ? (uint32_t)number : missing;
 }
 
-static const char *environment_text(const char *name, const char *other)
+static const char *environment_text(const char *name)
 {
 	const char *text = getenv(name);
 
-	if (!text && other)
-		text = getenv(other);
 	return text ? text : "";
 }
 
@@ -45,7 +40,7 @@ static int read_environment(struct state_job *ret_facts)
 	ret_facts->gid = environment_number("SLURM_JOB_GID", ret_facts->gid);
 	ret_facts->het_job_id = environment_number("SLURM_HET_JOB_ID", STATE_NONE);
 	ret_facts->het_offset = environment_number("SLURM_HET_JOB_OFFSET", 0);
-	snprintf(ret_facts->cluster, sizeof(ret_facts->cluster), "%s", environment_text("SLURM_CLUSTER_NAME", NULL));
+	snprintf(ret_facts->cluster, sizeof(ret_facts->cluster), "%s", environment_text("SLURM_CLUSTER_NAME"));
 	return 0;
 }
 
@@ -78,7 +73,7 @@ static bool decide(const struct site *site, const char *words, struct state_job 
  */
 static bool cores_are_shared(void)
 {
-	const char *how = environment_text("SLURM_JOB_OVERSUBSCRIBE", NULL);
+	const char *how = environment_text("SLURM_JOB_OVERSUBSCRIBE");
 
 	if (strcmp(how, "OK") == 0)
 		return getenv("SLURM_JOB_EXCLUSIVE") != NULL;
@@ -88,14 +83,14 @@ static bool cores_are_shared(void)
 void node_job_prolog(const struct site *site, const char *words)
 {
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
-	cleanup_free struct state_place *place = malloc(sizeof(*place));
+	struct state_place place;
 	struct error error = {""};
 	bool holds;
 
-	if (!facts || !place || state_place_init(NULL, place) < 0 || read_environment(facts) < 0)
+	if (!facts || state_place_init(NULL, &place) < 0 || read_environment(facts) < 0)
 		return;
 	/* of an earlier run of the job, whose epilog could not put everything back */
-	restore_job(place, facts->job_id);
+	restore_job(&place, facts->job_id);
 	/* From Slurm 24.11 on, and right here; in the epilog of a run that is requeued it is one higher. */
 	facts->restart_count = environment_number("SLURM_JOB_RESTART_COUNT", STATE_NONE);
 	facts->restart_known = facts->restart_count != STATE_NONE;
@@ -106,7 +101,7 @@ void node_job_prolog(const struct site *site, const char *words)
 	/* A step may come with a policy of its own, and knows of no other way. */
 	if (!holds && facts->shared_cores)
 		facts->words[0] = '\0';
-	if ((holds || facts->shared_cores) && state_job_begin(place, facts, true, &error) < 0)
+	if ((holds || facts->shared_cores) && state_job_begin(&place, facts, true, &error) < 0)
 		log_error("job %u: %s", facts->job_id, error.text);
 }
 
@@ -117,7 +112,7 @@ void node_job_prolog(const struct site *site, const char *words)
 static void complete_state(const struct site *site, const struct state_place *place, const char *words,
                            struct error *error)
 {
-	const char *nodes = environment_text("SLURM_JOB_NODELIST", "SLURM_NODELIST");
+	const char *nodes = environment_text(getenv("SLURM_JOB_NODELIST") ? "SLURM_JOB_NODELIST" : "SLURM_NODELIST");
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
 	cleanup_free struct state_job *state = malloc(sizeof(*state));
 
@@ -136,18 +131,17 @@ static void complete_state(const struct site *site, const struct state_place *pl
 
 void node_job_revoke(void)
 {
-	cleanup_free struct state_place *place = malloc(sizeof(*place));
 	uint32_t job_id = environment_number("SLURM_JOB_ID", 0);
+	struct state_place place;
 
-	if (place && job_id && state_place_init(NULL, place) == 0)
-		restore_job(place, job_id);
+	if (job_id && state_place_init(NULL, &place) == 0)
+		restore_job(&place, job_id);
 }
 
 void node_job_epilog(const struct site *site, const char *words, int argument_count, char *const arguments[])
 {
 	struct node_record_end end = {
 	        .job_id = environment_number("SLURM_JOB_ID", 0),
-	        .keep = site->record != SITE_RECORD_NONE,
 	        .helper = site->writer == SITE_WRITER_NODE || site->spool[0] ? MPIWAIT_HELPER : NULL,
 	        .argument_count = argument_count,
 	        .arguments = arguments,
@@ -157,6 +151,8 @@ void node_job_epilog(const struct site *site, const char *words, int argument_co
 	if (!end.job_id || state_place_init(NULL, &end.place) < 0)
 		return;
 	complete_state(site, &end.place, words, &error);
-	if (node_record_finish(&end, &error) < 0)
+	if (site->record == SITE_RECORD_NONE)
+		state_job_remove(&end.place, end.job_id);
+	else if (node_record_finish(&end, &error) < 0)
 		log_error("job %u: %s", end.job_id, error.text);
 }

@@ -4,7 +4,11 @@
 #include "spank/base/files.h"
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
+#include "spank/energy/power.h"
+#include "spank/energy/share.h"
+#include "spank/energy/watts.h"
 #include "spank/record/node.h"
+#include "spank/record/parts/policy.h"
 #include "spank/store/outbox.h"
 
 #include <errno.h>
@@ -17,38 +21,223 @@
 #define ENDED             "ended"
 #define RUNS_MAX          8 /* of a job whose records wait for slurmdbd */
 
-json_t *node_record_build(const struct state_job *job, const char *name, double end_s,
-                          const struct energy_window *energy, const struct energy_share *share,
-                          const struct node_steps *steps)
+#define READ_WHOLE_MAX (16 * 1024 * 1024) /* bytes of step files from which details are taken, */
+#define READ_MAX       (48 * 1024 * 1024) /* and from which anything is */
+#define DETAILS_MAX    (NODE_RECORD_MAX / 2)
+#define HEAD_ROOM      (256 * 1024) /* for what is in the record beside the steps */
+#define TEXT_MAX       (NODE_RECORD_MAX - HEAD_ROOM)
+#define RANKS_MAX      65536 /* that are listed singly, over all steps */
+
+static const char *const named_steps[] = {"batch", "extern", "interactive"};
+
+#define NAMED_COUNT (sizeof(named_steps) / sizeof(named_steps[0]))
+#define PLACES      (NAMED_COUNT + STATE_STEPS_MAX)
+
+/*
+ * The steps' part of the record, made of the files in the job's directory in a bounded time and memory: files are read
+ * in order of their steps' ids, and what is over a bound is counted. Without memory, which memory_failures says, steps
+ * are left out.
+ */
+struct steps {
+	char *text; /* objects with commas between them */
+	size_t length;
+	uint32_t count;
+	uint32_t summed;   /* of those, how many have lost details */
+	uint32_t left_out; /* how many are not there at all */
+	struct watts watts;
+	struct power_curve curve; /* of their points */
+	/* what is used up so far */
+	size_t read;
+	size_t details;
+	size_t ranks;
+};
+
+#define cleanup_steps __attribute__((cleanup(steps_free)))
+
+/* The name of the step's file that is read at that place. */
+static void file_name(size_t place, char name[32])
 {
-	struct record_node node = {
-	        .job_id = job->job_id,
-	        .array_job_id = job->array_job_id,
-	        .array_task_id = job->array_task_id,
-	        .het_job_id = job->het_job_id,
-	        .het_offset = job->het_offset,
-	        .restart_count = job->restart_count,
-	        .run = {.known = job->restart_known, .timeless = job->too_late},
-	        .uid = job->uid,
-	        .gid = job->gid,
-	        .nodes = job->nodes,
-	        .policy = job->policy,
-	        .start_s = job->start_s,
-	        .end_s = end_s,
-	        .cores = job->cores,
-	        .cores_total = job->cores_total,
-	        .steps_left_out = steps->left_out,
-	        .steps_summed = steps->summed,
-	};
+	if (place < NAMED_COUNT)
+		snprintf(name, 32, "step.%s.json", named_steps[place]);
+	else
+		snprintf(name, 32, "step.%zu.json", place - NAMED_COUNT);
+}
+
+/* Which files there are, so that they are opened in order, and no others are; one that is none of those is left out. */
+static void directory_look(int job_directory, bool found[PLACES], struct steps *steps)
+{
+	cleanup_closedir DIR *entries = files_entries(job_directory);
+	const struct dirent *entry;
+
+	while (entries && (entry = readdir(entries))) {
+		size_t place = 0;
+		char name[32] = "";
+
+		if (strncmp(entry->d_name, "step.", 5) != 0)
+			continue;
+		while (place < NAMED_COUNT &&
+		       strncmp(entry->d_name + 5, named_steps[place], strlen(named_steps[place])) != 0)
+			place++;
+		if (place == NAMED_COUNT)
+			place += strtoul(entry->d_name + 5, NULL, 10);
+		if (place < PLACES)
+			file_name(place, name);
+		if (strcmp(entry->d_name, name) == 0)
+			found[place] = true;
+		else
+			steps->left_out++;
+	}
+}
+
+/* What the step's file has that no later sum needs to know of. */
+static const char *const as_they_are[] = {"wait", "grant", "csv"};
+
+static json_t *step_record(const struct state_step *step, const struct energy_share *share, const json_t *file)
+{
+	char id[16];
 	json_t *json;
 
-	snprintf(node.node, sizeof(node.node), "%s", name);
-	memcpy(node.cluster, job->cluster, sizeof(node.cluster));
-	snprintf(node.energy_why, sizeof(node.energy_why), "%s", energy ? "" : job->energy_why);
-	json = record_node_write(&node);
-	if (json)
-		json_object_set_new(json, "energy", energy ? record_energy_write(energy, share) : json_null());
+	state_step_name(step->step_id, id);
+	json = json_pack("{s:s, s:f, s:f}", "id", id, "start_s", step->start_s, "end_s", step->end_s);
+	for (size_t i = 0; i < sizeof(as_they_are) / sizeof(as_they_are[0]); i++)
+		if (json_object_get(file, as_they_are[i]))
+			json_object_set(json, as_they_are[i], json_object_get(file, as_they_are[i]));
+	if (step->policy.asked[0])
+		json_object_set_new(json, "policy", record_policy_write(&step->policy));
+	if (step->has_energy) {
+		struct energy_window window;
+
+		energy_between(&step->from, &step->to, &window);
+		json_object_set_new(json, "energy", record_energy_write(&window, share));
+	}
 	return json;
+}
+
+/* Adds a step if it is no longer than that. Returns its length, 0: it was not added. */
+static size_t text_add(struct steps *steps, const json_t *step, size_t most)
+{
+	cleanup_free char *text = memory_text(step, 0);
+	size_t length = text ? strlen(text) : 0;
+
+	if (length == 0 || length > most || steps->count >= STATE_STEPS_MAX || steps->length + length + 1 > TEXT_MAX)
+		return 0;
+	steps->length += (size_t)sprintf(steps->text + steps->length, "%s%s", steps->count > 0 ? "," : "", text);
+	steps->count++;
+	return length;
+}
+
+/* With its details while there is room for them, else by its sums, else by the least that can be said of it. */
+static void step_add(struct steps *steps, json_t *step, bool whole)
+{
+	json_t *wait = json_object_get(step, "wait");
+	size_t length = 0;
+
+	steps->ranks += json_array_size(json_object_get(wait, "ranks"));
+	if (steps->ranks > RANKS_MAX)
+		record_ranks_shorten(wait);
+	if (whole)
+		length = text_add(steps, step, DETAILS_MAX - steps->details);
+	if (!length) {
+		record_wait_shorten(wait);
+		length = text_add(steps, step, DETAILS_MAX - steps->details);
+	}
+	steps->details += length;
+	if (!length) {
+		record_wait_least(wait);
+		json_object_clear(json_object_get(json_object_get(step, "grant"), "refused"));
+		length = text_add(steps, step, TEXT_MAX);
+		steps->summed += length > 0;
+	} else {
+		steps->summed += json_object_get(wait, "omitted") != NULL;
+	}
+	steps->left_out += length == 0;
+}
+
+static void samples_take(const json_t *step, struct steps *steps)
+{
+	struct power_points points;
+	struct watts of_step;
+
+	if (watts_from_json(json_object_get(step, "watts"), &of_step) == 0)
+		watts_merge(&steps->watts, &of_step);
+	if (power_from_json(json_object_get(step, "power"), &points) == 0)
+		power_curve_add(&steps->curve, &points);
+}
+
+static json_t *file_parse(int job_directory, const char *name, struct steps *steps)
+{
+	cleanup_free char *text = NULL;
+	size_t length = 0;
+
+	if (steps->read >= READ_MAX || files_read(job_directory, name, STATE_STEP_FILE_MAX, &text, &length))
+		return NULL;
+	steps->read += length;
+	return memory_json(text, length, JSON_REJECT_DUPLICATES);
+}
+
+static void file_take(int job_directory, const char *name, const struct energy_share *share, struct steps *steps)
+{
+	bool whole = steps->read < READ_WHOLE_MAX;
+	json_auto_t *json = file_parse(job_directory, name, steps), *record = NULL;
+	struct state_step step;
+
+	if (!json || state_step_from_json(json, &step)) {
+		steps->left_out++;
+		return;
+	}
+	record = step_record(&step, share, json);
+	step_add(steps, record, whole);
+	samples_take(json, steps);
+}
+
+static void steps_read(int job_directory, const struct energy_share *share, struct steps *ret_steps)
+{
+	cleanup_free bool *found = memory_array(PLACES, sizeof(*found));
+
+	memset(ret_steps, 0, sizeof(*ret_steps));
+	ret_steps->text = memory_array(TEXT_MAX + 1, 1); /* a page of it is taken when it is written */
+	if (!found || !ret_steps->text)
+		return;
+	directory_look(job_directory, found, ret_steps);
+	ret_steps->left_out += state_steps_counted(job_directory);
+	for (size_t place = 0; place < PLACES; place++) {
+		char name[32];
+
+		file_name(place, name);
+		if (found[place])
+			file_take(job_directory, name, share, ret_steps);
+	}
+}
+
+static void steps_free(struct steps *steps)
+{
+	free(steps->text);
+	power_curve_free(&steps->curve);
+	memset(steps, 0, sizeof(*steps));
+}
+
+static json_t *id_print(uint32_t id)
+{
+	return id == STATE_NONE ? json_null() : json_integer((json_int_t)id);
+}
+
+/* But for its steps. energy NULL: none, and the job says why. */
+static json_t *record_build(const struct state_job *job, const char *node, double end_s,
+                            const struct energy_window *energy, const struct energy_share *share,
+                            const struct steps *steps)
+{
+	return json_pack(
+	        "{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:f, s:f, "
+	        "s:I, s:I, s:s, s:I, s:I, s:o}",
+	        "v", 1, "kind", "node", "node", node, "cluster", job->cluster, "job_id", (json_int_t)job->job_id,
+	        "array_job_id", id_print(job->array_job_id), "array_task_id", id_print(job->array_task_id),
+	        "het_job_id", id_print(job->het_job_id), "het_offset", id_print(job->het_offset), "restart_count",
+	        (json_int_t)job->restart_count, "uid", (json_int_t)job->uid, "gid", (json_int_t)job->gid, "nodes",
+	        job->nodes, "restart_known", (int)job->restart_known, "timeless", (int)job->too_late, "policy",
+	        record_policy_write(&job->policy), "start_s", job->start_s, "end_s", end_s, "cores",
+	        (json_int_t)job->cores, "cores_total", (json_int_t)job->cores_total, "energy_why",
+	        energy ? "" : job->energy_why, "steps_left_out", (json_int_t)steps->left_out, "steps_summed",
+	        (json_int_t)steps->summed, "energy", energy ? record_energy_write(energy, share) : json_null());
 }
 
 static json_t *throttle_now(const struct state_job *job)
@@ -61,14 +250,6 @@ static json_t *throttle_now(const struct state_job *job)
 	return record_throttle_write(&throttle);
 }
 
-/* Of the steps' points and the job's ends; NULL where no step was sampled. */
-static json_t *power_print(struct power_curve *curve, const struct power_points *ends)
-{
-	if (curve->count > 0)
-		power_curve_add(curve, ends);
-	return record_power_write(curve);
-}
-
 /* Returns whether there is a window from the job's begin until now; if not, why is filled in. */
 static bool window_take(const struct state_place *place, struct state_job *job, struct energy_window *ret_window,
                         struct power_points *ret_ends)
@@ -76,8 +257,6 @@ static bool window_take(const struct state_place *place, struct state_job *job, 
 	cleanup_close int node = state_open_node(place);
 	struct energy_snapshot now;
 	struct error error = {0};
-	struct rapl *rapl = NULL;
-	bool taken;
 
 	if (!job->has_baseline && !job->energy_why[0])
 		strcpy(job->energy_why, "no sample at the job's begin");
@@ -85,9 +264,7 @@ static bool window_take(const struct state_place *place, struct state_job *job, 
 		return false;
 	if (node < 0)
 		error_set(&error, node, "the node's notes: %s", strerror(-node));
-	taken = node >= 0 && rapl_open(&rapl, &error) == 0 && energy_update(node, rapl, NULL, &now, &error) == 0;
-	rapl_close(rapl);
-	if (!taken) {
+	if (node < 0 || energy_sample(node, &now, &error)) {
 		snprintf(job->energy_why, sizeof(job->energy_why), "%.*s", STATE_WHY_MAX - 1, error.text);
 		return false;
 	}
@@ -97,7 +274,7 @@ static bool window_take(const struct state_place *place, struct state_job *job, 
 	return true;
 }
 
-char *node_record_print(const json_t *record, const struct node_steps *steps)
+static char *record_print(const json_t *record, const struct steps *steps)
 {
 	cleanup_free char *head = memory_text(record, 0);
 	char *text = NULL;
@@ -144,7 +321,7 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
 	struct energy_window window;
 	struct energy_share share;
-	cleanup_steps struct node_steps steps = {.text = NULL};
+	cleanup_steps struct steps steps = {.text = NULL};
 	struct power_points ends = {0};
 	json_auto_t *record = NULL, *power = NULL;
 	cleanup_free char *text = NULL;
@@ -161,12 +338,14 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	}
 	has_window = window_take(&end->place, job, &window, &ends);
 	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
-	node_steps_read(directory, &share, &steps);
-	power = power_print(&steps.curve, &ends);
+	steps_read(directory, &share, &steps);
+	if (steps.curve.count > 0)
+		power_curve_add(&steps.curve, &ends);
+	power = record_power_write(&steps.curve);
 	if (!job->policy.asked[0] && steps.count == 0 && steps.left_out == 0)
 		return RECORD_NOT_WANTED;
-	record = node_record_build(job, end->place.node, late_s > 0 ? late_s : clock_wall_s(),
-	                           has_window ? &window : NULL, &share, &steps);
+	record = record_build(job, end->place.node, late_s > 0 ? late_s : clock_wall_s(), has_window ? &window : NULL,
+	                      &share, &steps);
 	if (record) {
 		json_object_set_new(record, "throttle", throttle_now(job));
 		json_object_set_new(record, "watts", record_watts_write(&steps.watts, &share));
@@ -175,11 +354,40 @@ static int record_put(const struct node_record_end *end, int directory, char key
 		result = key_choose(end, job, record, key, error);
 		if (result)
 			return result;
-		text = node_record_print(record, &steps);
+		text = record_print(record, &steps);
 	}
 	if (!text || memory_failures() != failures)
 		return error_set(error, -ENOMEM, "out of memory");
 	return outbox_put(end->outbox, key, end->place.node, text, error);
+}
+
+/* Changes nothing: the window ends with the newest sample of anybody. */
+json_t *node_record_show(const struct state_place *place, uint32_t job_id, struct error *error)
+{
+	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
+	cleanup_close int node = state_open_node(place), directory = state_open_job(place, job_id);
+	cleanup_steps struct steps steps = {.text = NULL};
+	cleanup_free char *text = NULL;
+	json_auto_t *record = NULL, *json = NULL;
+	struct energy_snapshot latest;
+	struct energy_window window;
+	struct energy_share share;
+	int result = job ? state_job_read(place, job_id, job) : -ENOMEM;
+	bool has_window;
+
+	if (result) {
+		error_set(error, result, "no state of job %u on this node: %s", job_id, strerror(-result));
+		return NULL;
+	}
+	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
+	steps_read(directory, &share, &steps);
+	has_window = job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0 &&
+	             energy_from_json(json, &latest) == 0;
+	if (has_window)
+		energy_between(&job->baseline, &latest, &window);
+	record = record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, &steps);
+	text = record ? record_print(record, &steps) : NULL;
+	return text ? memory_json(text, strlen(text), 0) : NULL;
 }
 
 /* That the job is over, for node_record_finish_left. An empty file needs no room. */
@@ -195,27 +403,26 @@ int node_record_finish(const struct node_record_end *end, struct error *error)
 {
 	cleanup_close int directory = state_open_job(&end->place, end->job_id);
 	char key[OUTBOX_KEY_MAX];
-	int result = 0;
+	int result;
 
 	if (directory == -ENOENT)
 		return 0;
 	if (directory < 0)
 		return error_set(error, directory, "state of job %u: %s", end->job_id, strerror(-directory));
-	if (end->keep)
-		result = record_put(end, directory, key, error);
+	result = record_put(end, directory, key, error);
 	if (result < 0) {
 		mark(directory);
 		return result;
 	}
 	state_job_remove(&end->place, end->job_id);
-	if (end->keep && end->helper && result != RECORD_NOT_WANTED)
+	if (end->helper && result != RECORD_NOT_WANTED)
 		return outbox_writer_start(end->helper, end->argument_count, end->arguments, error);
 	return 0;
 }
 
 static void left_finish(const struct state_place *place, int node, const char *name, const char *outbox)
 {
-	struct node_record_end end = {.place = *place, .keep = true, .outbox = outbox};
+	struct node_record_end end = {.place = *place, .outbox = outbox};
 	cleanup_close int directory = -1;
 	struct error error = {0};
 

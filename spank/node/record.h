@@ -1,6 +1,9 @@
 /*
  * The end of a job on a node: its record, made of the node's state and one last energy sample, goes to the outbox.
  * job_record.h makes the job's record out of one or many of them.
+ *
+ * Of its steps' files 16 MiB are read with their details, and 48 MiB in all; details fill at most half of the record,
+ * which has 4096 steps at most. What is over that is counted.
  */
 #pragma once
 
@@ -9,14 +12,11 @@
 #include <stdint.h>
 
 #include "spank/base/error.h"
-#include "spank/energy/share.h"
 #include "spank/node/state.h"
-#include "spank/node/steps.h"
 
 struct node_record_end {
 	struct state_place place;
 	uint32_t job_id;
-	bool keep;          /* false: no record is wanted, only the state is removed */
 	const char *outbox; /* NULL: OUTBOX_DIRECTORY */
 	const char *helper; /* path of mpi-wait-node; NULL: no writer is started (the sweep will find the record) */
 	int argument_count; /* the site's arguments, handed on to the writer */
@@ -36,13 +36,5 @@ int node_record_finish(const struct node_record_end *end, struct error *error);
  */
 void node_record_finish_left(const char *root, const char *outbox);
 
-/*
- * The record of a job as its state is now, but for its steps, which node_record_print adds. energy may be NULL (then
- * job->energy_why). NULL only without memory.
- */
-json_t *node_record_build(const struct state_job *job, const char *node, double end_s,
-                          const struct energy_window *energy, const struct energy_share *share,
-                          const struct node_steps *steps);
-
-/* The whole record as text, the caller's to free; NULL only without memory. */
-char *node_record_print(const json_t *record, const struct node_steps *steps);
+/* The record of a job as its state is now, a new reference; NULL with the reason, "" without memory. */
+json_t *node_record_show(const struct state_place *place, uint32_t job_id, struct error *error);

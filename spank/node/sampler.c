@@ -26,8 +26,7 @@ struct sampler {
 	int job_directory;
 	int segment;
 	uint64_t begun_ns;
-	struct slots *slots;     /* of this tick, NULL: none */
-	struct watts_feed *feed; /* NULL: no ranks to be seen */
+	struct watts_feed feed;
 	bool complained;
 	bool counted; /* nothing is kept of this step but that it was there */
 	pthread_t thread;
@@ -44,80 +43,57 @@ static void complain(struct sampler *sampler, const char *what)
 	sampler->complained = true;
 }
 
-static json_t *wait_read(struct sampler *sampler)
+/* NULL: there is nothing to be seen, or not kept. */
+static struct slots *ranks_look(struct sampler *sampler)
 {
+	struct slots *slots = NULL;
 	struct error error = {0};
 
-	free(sampler->slots);
-	sampler->slots = NULL;
-	if (sampler->segment < 0)
-		return NULL;
-	if (slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &sampler->slots, &error)) {
+	if (sampler->segment >= 0 && !sampler->counted &&
+	    slots_read(sampler->segment, sampler->begun_ns, clock_monotonic_ns(), &slots, &error))
 		complain(sampler, error.text);
-		return NULL;
-	}
-	return sampler->slots->count || sampler->slots->sum[WAIT_unseen] ? slots_to_json(sampler->slots) : NULL;
+	return slots;
 }
 
-/* What the ranks did since the last tick, beside what their packages used. */
-static void watts_update(struct sampler *sampler)
+/* Of a step that is merely counted, too: other steps and jobs of the node need the accumulator. */
+static void energy_read(struct sampler *sampler, const struct slots *slots)
 {
-	json_decref(sampler->step.watts);
-	sampler->step.watts = NULL;
-	if (!sampler->feed)
-		return;
-	if (sampler->slots && sampler->step.has_energy)
-		watts_feed_add(sampler->feed, &sampler->step.to, sampler->slots);
-	sampler->step.watts = watts_to_json(watts_feed_sums(sampler->feed));
-}
-
-/* The accumulator goes on: other steps and jobs of the node need it. */
-static void tick_counted(struct sampler *sampler)
-{
+	struct state_step *step = &sampler->step;
 	struct error error = {0};
 
 	if (!sampler->rapl)
 		return;
-	if (energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &sampler->step.to, &error))
+	if (energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &step->to, &error)) {
 		complain(sampler, error.text);
-	else
-		sampler->step.has_energy = true;
-}
-
-static void tick_kept(struct sampler *sampler)
-{
-	struct state_step *step = &sampler->step;
-	struct error error = {0};
-	json_auto_t *wait = wait_read(sampler);
-	json_auto_t *grant =
-	        sampler->config.grant_read ? sampler->config.grant_read(sampler->config.grant_context) : NULL;
-	int result;
-
-	if (sampler->rapl &&
-	    energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &step->to, &error) == 0) {
-		if (!step->has_energy)
-			step->from = step->to;
-		step->has_energy = true;
-		watts_update(sampler);
-		power_add(&sampler->power, &step->to);
-		step->power = &sampler->power;
-	} else if (sampler->rapl) {
-		complain(sampler, error.text);
+		return;
 	}
-	if (sampler->config.csv)
-		step->csv = (enum csv_outcome)atomic_load(sampler->config.csv);
-	step->end_s = clock_wall_s();
-	result = state_step_write(sampler->job_directory, step, wait, grant);
-	if (result)
-		complain(sampler, strerror(-result));
+	if (!step->has_energy)
+		step->from = step->to;
+	step->has_energy = true;
+	if (slots)
+		watts_feed_add(&sampler->feed, &step->to, slots);
+	step->watts = sampler->segment >= 0 ? &sampler->feed.sums : NULL;
+	power_add(&sampler->power, &step->to);
+	step->power = &sampler->power;
 }
 
 static void tick(struct sampler *sampler)
 {
+	const struct sampler_config *config = &sampler->config;
+	cleanup_free struct slots *slots = ranks_look(sampler);
+	json_auto_t *wait = slots && (slots->count || slots->sum[WAIT_unseen]) ? slots_to_json(slots) : NULL;
+	json_auto_t *grant = config->grant_read ? config->grant_read(config->grant_context) : NULL;
+	int result;
+
+	energy_read(sampler, slots);
 	if (sampler->counted)
-		tick_counted(sampler);
-	else
-		tick_kept(sampler);
+		return;
+	if (config->csv)
+		sampler->step.csv = (enum csv_outcome)atomic_load(config->csv);
+	sampler->step.end_s = clock_wall_s();
+	result = state_step_write(sampler->job_directory, &sampler->step, wait, grant);
+	if (result)
+		complain(sampler, strerror(-result));
 }
 
 static uint64_t interval_ns(const struct sampler *sampler)
@@ -148,26 +124,18 @@ static void *sampler_main(void *argument)
 	struct sampler *sampler = argument;
 	uint64_t interval = interval_ns(sampler);
 
-	if (interval > SECOND_NS)
-		interval = SECOND_NS;
-	while (!wait_until(sampler, clock_monotonic_ns() + interval)) {
+	for (interval = interval < SECOND_NS ? interval : SECOND_NS;
+	     !wait_until(sampler, clock_monotonic_ns() + interval); interval = interval_ns(sampler))
 		tick(sampler);
-		interval = interval_ns(sampler);
-	}
 	return NULL;
 }
 
 static void sampler_free(struct sampler *sampler)
 {
-	const int descriptors[] = {sampler->node_directory, sampler->job_directory, sampler->segment};
-
-	for (size_t i = 0; i < sizeof(descriptors) / sizeof(descriptors[0]); i++)
-		if (descriptors[i] >= 0)
-			close(descriptors[i]);
+	cleanup_close_descriptor(&sampler->node_directory);
+	cleanup_close_descriptor(&sampler->job_directory);
+	cleanup_close_descriptor(&sampler->segment);
 	rapl_close(sampler->rapl);
-	watts_feed_free(sampler->feed);
-	json_decref(sampler->step.watts);
-	free(sampler->slots);
 	pthread_cond_destroy(&sampler->changed);
 	pthread_mutex_destroy(&sampler->mutex);
 	free(sampler);
@@ -176,8 +144,7 @@ static void sampler_free(struct sampler *sampler)
 static int sampler_open(struct sampler *sampler, struct error *error)
 {
 	const struct sampler_config *config = &sampler->config;
-	struct error no_zones = {0};
-	int result = 0;
+	int result;
 
 	sampler->node_directory = state_open_node(&config->place);
 	sampler->job_directory = state_open_job(&config->place, config->job_id);
@@ -189,16 +156,10 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 		if (sampler->segment < 0)
 			return error_set(error, -errno, "stats segment: %s", strerror(errno));
 	}
-	if (rapl_open(&sampler->rapl, &no_zones))
-		sampler->rapl = NULL;
+	rapl_open(&sampler->rapl, NULL);
 	sampler->counted = state_step_kind(config->step_id) == STATE_STEP_COUNTED;
-	if (sampler->counted)
-		result = state_step_count(sampler->job_directory);
-	if (result)
-		return error_set(error, result, "the number of steps: %s", strerror(-result));
-	if (sampler->rapl && sampler->segment >= 0)
-		sampler->feed = watts_feed_new();
-	return 0;
+	result = sampler->counted ? state_step_count(sampler->job_directory) : 0;
+	return result ? error_set(error, result, "the number of steps: %s", strerror(-result)) : 0;
 }
 
 int sampler_start(const struct sampler_config *config, struct sampler **ret_sampler, struct error *error)
@@ -213,7 +174,6 @@ int sampler_start(const struct sampler_config *config, struct sampler **ret_samp
 	sampler->begun_ns = clock_monotonic_ns();
 	sampler->step.step_id = config->step_id;
 	sampler->step.policy = config->policy;
-	sampler->step.cores = config->cores;
 	sampler->step.start_s = clock_wall_s();
 	pthread_mutex_init(&sampler->mutex, NULL);
 	thread_condition_init(&sampler->changed);

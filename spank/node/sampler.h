@@ -17,7 +17,6 @@ struct sampler_config {
 	struct state_place place;
 	uint32_t job_id;
 	uint32_t step_id;
-	uint32_t cores;           /* allocated to the step on this node, 0: not known */
 	struct policy_use policy; /* asked "": none of its own */
 	int segment;              /* stats segment, borrowed (duplicated); -1: none */
 	bool fast;                /* under profile: every second */

@@ -1,31 +1,72 @@
 #include "spank/node/slots.h"
 
 #include "preload/budget/account.h"
+#include "preload/mpi/calls.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/json.h"
-#include "spank/node/bounds.h"
-#include "spank/node/call_names.h"
-#include "spank/node/callsites.h"
-#include "spank/node/phases.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#define BYTES_MAX  UINT64_C(1000000000000000000)
 #define SUM_MAX    INT64_C(1000000000000000000) /* what the reader of a node's record takes */
+#define COUNT_MAX  UINT64_C(1000000000000000)
 #define UNSEEN_MAX 1000000u
 
 #define PPM 1000000
+
+/* One slot, copied, and what its numbers are bounded by: each of them is a claim. */
+struct reading {
+	struct mpiwait_slot slot;
+	uint32_t lanes;
+	uint64_t begun_ns; /* CLOCK_MONOTONIC when the step began */
+	uint64_t now_ns;
+	bool exceeded; /* a number was cut */
+	bool profiled;
+};
+
+static const struct {
+	const char *name;
+	enum call_kind kind;
+} rows[CALL_ROWS] = {
+#define CALL(name, arguments, kind, ...) {"MPI_" #name, CALL_##kind},
+#include "preload/mpi/mpi_calls.def"
+#undef CALL
+};
+
+static const char *call_name(size_t row)
+{
+	return row < CALL_ROWS ? rows[row].name : "other";
+}
+
+static uint64_t bounded(struct reading *at, uint64_t value, uint64_t most)
+{
+	if (value <= most)
+		return value;
+	at->exceeded = true;
+	return most;
+}
+
+/* A time: no longer than the step has lasted. */
+static uint64_t bounded_ns(struct reading *at, uint64_t value)
+{
+	return bounded(at, value, at->now_ns - at->begun_ns);
+}
+
+/* The same of all threads together. */
+static uint64_t bounded_all_ns(struct reading *at, uint64_t value)
+{
+	return bounded(at, value, at->lanes * (at->now_ns - at->begun_ns));
+}
 
 static void add(uint64_t *sum, uint64_t value)
 {
 	integer_add(sum, value, SUM_MAX);
 }
 
-static void count(uint64_t *sum, uint64_t value, struct bounds *bounds)
+static void count(uint64_t *sum, uint64_t value, struct reading *at)
 {
-	add(sum, bounded(bounds, value, BOUNDS_COUNT_MAX));
+	add(sum, bounded(at, value, COUNT_MAX));
 }
 
 static int read_at(int segment, void *buffer, size_t size, uint64_t offset)
@@ -58,191 +99,266 @@ static int header_read(int segment, struct mpiwait_header *header, uint32_t *ret
 	return 0;
 }
 
+/* The head; and where a rank has it, its lanes and call sites. */
+static int slot_read(int segment, uint64_t offset, struct reading *at)
+{
+	struct mpiwait_slot *slot = &at->slot;
+	const size_t head_size = offsetof(struct mpiwait_slot, lane);
+	int result = read_at(segment, slot, head_size, offset);
+
+	if (result || (slot->state != MPIWAIT_SLOT_RUNNING && slot->state != MPIWAIT_SLOT_FINALIZED))
+		return result;
+	at->lanes = slot->lanes < MPIWAIT_LANES ? slot->lanes : MPIWAIT_LANES;
+	result = read_at(segment, slot->lane, at->lanes * sizeof(slot->lane[0]), offset + head_size);
+	if (result || !slot->has_sites)
+		return result;
+	return read_at(segment, &slot->sites, sizeof(slot->sites), offset + offsetof(struct mpiwait_slot, sites));
+}
+
+/* When the rank ended, or what it said of itself last. */
+static uint64_t end_ns(const struct reading *at)
+{
+	return at->slot.state == MPIWAIT_SLOT_FINALIZED ? at->slot.end_ns : at->now_ns;
+}
+
+/* How long the wait has lasted that a rank without Finalize is still in, or died in; 0: it is in none. Not bounded. */
+static uint64_t open_wait_ns(const struct reading *at, const struct mpiwait_lane *lane)
+{
+	bool waits = at->slot.state == MPIWAIT_SLOT_RUNNING && lane->open_call != 0 && lane->open_call <= MPIWAIT_CALLS;
+
+	return waits && lane->open_last_ns > lane->open_since_ns ? lane->open_last_ns - lane->open_since_ns : 0;
+}
+
 static bool rung_rests(unsigned rung)
 {
 	return rung == MPIWAIT_RUNG_UMWAIT || rung == MPIWAIT_RUNG_MWAITX || rung == MPIWAIT_RUNG_NAP ||
 	       rung == MPIWAIT_RUNG_EVENT;
 }
 
-static void call_add(struct slots_call *sum, struct slots_rank *rank, const struct mpiwait_call_stats *call,
-                     struct bounds *bounds)
+static void call_add(struct mpiwait_call_stats *sum, struct slots_rank *rank, const struct mpiwait_call_stats *call,
+                     struct reading *at)
 {
-	uint64_t wait_ns = bounded_ns(bounds, call->wait_ns);
-	uint64_t longest_ns = bounded_ns(bounds, call->longest_ns);
-	uint64_t burned_ns = bounded_ns(bounds, call->burned_ns);
+	uint64_t wait_ns = bounded_ns(at, call->wait_ns);
+	uint64_t longest_ns = bounded_ns(at, call->longest_ns);
+	uint64_t burned_ns = bounded_ns(at, call->burned_ns);
 
-	count(&sum->calls, call->calls, bounds);
-	count(&sum->waits, call->waits, bounds);
+	count(&sum->calls, call->calls, at);
+	count(&sum->waits, call->waits, at);
 	add(&sum->wait_ns, wait_ns);
 	add(&rank->wait_ns, wait_ns);
-	add(&sum->time_ns, bounded_ns(bounds, call->time_ns));
-	add(&sum->bytes, bounded(bounds, call->bytes, BYTES_MAX));
+	add(&sum->time_ns, bounded_ns(at, call->time_ns));
+	add(&sum->bytes, bounded(at, call->bytes, SUM_MAX));
 	add(&sum->burned_ns, burned_ns);
-	add(&sum->burned_cpu_ns, bounded(bounds, call->burned_cpu_ns, burned_ns));
+	add(&sum->burned_cpu_ns, bounded(at, call->burned_cpu_ns, burned_ns));
 	if (longest_ns > sum->longest_ns)
 		sum->longest_ns = longest_ns;
-}
-
-/* The wait that a rank without Finalize is still in, or died in. */
-static void open_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane,
-                     struct bounds *bounds)
-{
-	struct mpiwait_call_stats open = {.waits = 1};
-
-	open.wait_ns = open.longest_ns = open_wait_ns(lane);
-	if (open.wait_ns > 0)
-		call_add(&slots->call[lane->open_call - 1], rank, &open, bounds);
+	at->profiled |= call->time_ns > 0 || call->bytes > 0;
 }
 
 /* No more than every CPU there can be. */
-static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns, struct bounds *bounds)
+static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns, struct reading *at)
 {
 	if (lane->threads_cpu_ns / MPIWAIT_WORDS < sampled_ns)
-		return bounded(bounds, lane->threads_cpu_ns, SUM_MAX);
-	return bounded(bounds, lane->threads_cpu_ns, 0);
+		return bounded(at, lane->threads_cpu_ns, SUM_MAX);
+	return bounded(at, lane->threads_cpu_ns, 0);
 }
 
-static void lane_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane, bool open,
-                     struct bounds *bounds)
+static void lane_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane, struct reading *at)
 {
-	uint64_t sampled_ns = bounded_ns(bounds, lane->sampled_ns);
+	uint64_t sampled_ns = bounded_ns(at, lane->sampled_ns), open_ns = open_wait_ns(at, lane);
+	uint64_t *forecast = slots->forecast;
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
-		call_add(&slots->call[row], rank, &lane->calls[row], bounds);
-	if (open)
-		open_add(slots, rank, lane, bounds);
+		call_add(&slots->call[row], rank, &lane->calls[row], at);
+	if (open_ns > 0)
+		call_add(&slots->call[lane->open_call - 1], rank,
+		         &(struct mpiwait_call_stats){.waits = 1, .wait_ns = open_ns, .longest_ns = open_ns}, at);
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		count(&slots->polls[hook], lane->hook_polls[hook], bounds);
+		count(&slots->polls[hook], lane->hook_polls[hook], at);
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
 		if (!rung_rests(rung))
 			continue;
-		add(&rank->asleep_ns, bounded_ns(bounds, lane->asleep_ns[rung]));
-		count(&slots->sum[WAIT_naps], lane->naps[rung], bounds);
+		add(&rank->asleep_ns, bounded_ns(at, lane->asleep_ns[rung]));
+		count(&slots->sum[WAIT_naps], lane->naps[rung], at);
 	}
-	count(&slots->forecast[SERVICE_FORECASTS], lane->forecasts, bounds);
-	count(&slots->forecast[SERVICE_EARLY], lane->early, bounds);
-	add(&slots->forecast[SERVICE_EARLY_US], bounded_ns(bounds, lane->early_ns) / 1000);
-	count(&slots->forecast[SERVICE_FORESEEN], lane->foreseen, bounds);
-	count(&slots->forecast[SERVICE_UNFORESEEN], lane->unforeseen, bounds);
+	count(&forecast[SERVICE_FORECASTS], lane->forecasts, at);
+	count(&forecast[SERVICE_EARLY], lane->early, at);
+	add(&forecast[SERVICE_EARLY_US], bounded_ns(at, lane->early_ns) / 1000);
+	count(&forecast[SERVICE_FORESEEN], lane->foreseen, at);
+	count(&forecast[SERVICE_UNFORESEEN], lane->unforeseen, at);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
-		add(&slots->place_bytes[place], bounded(bounds, lane->place_bytes[place], BYTES_MAX));
-	add(&slots->sum[WAIT_low_s], bounded_ns(bounds, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
-	count(&slots->sum[WAIT_transitions], lane->transitions, bounds);
-	count(&slots->sum[WAIT_late], lane->late, bounds);
-	add(&slots->sum[WAIT_late_s], bounded_ns(bounds, lane->late_ns));
+		add(&slots->place_bytes[place], bounded(at, lane->place_bytes[place], SUM_MAX));
+	add(&slots->sum[WAIT_low_s], bounded_ns(at, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
+	count(&slots->sum[WAIT_transitions], lane->transitions, at);
+	count(&slots->sum[WAIT_late], lane->late, at);
+	add(&slots->sum[WAIT_late_s], bounded_ns(at, lane->late_ns));
 	add(&slots->sum[WAIT_SAMPLED_S], sampled_ns);
-	add(&slots->sum[WAIT_SAMPLED_CPU_S], bounded(bounds, lane->sampled_cpu_ns, sampled_ns));
-	add(&slots->sum[WAIT_threads_s], threads_ns(lane, sampled_ns, bounds));
-}
-
-static uint64_t span_ns(const struct mpiwait_slot *slot, struct bounds *bounds)
-{
-	uint64_t end_ns = slot->state == MPIWAIT_SLOT_FINALIZED ? slot->end_ns : bounds->now_ns;
-
-	if (slot->start_ns >= bounds->begun_ns && slot->start_ns <= end_ns && end_ns <= bounds->now_ns)
-		return end_ns - slot->start_ns;
-	bounds->exceeded = true;
-	return bounds->now_ns - bounds->begun_ns;
+	add(&slots->sum[WAIT_SAMPLED_CPU_S], bounded(at, lane->sampled_cpu_ns, sampled_ns));
+	add(&slots->sum[WAIT_threads_s], threads_ns(lane, sampled_ns, at));
 }
 
 /* What the slot's head says of the rank; the numbers that MPI gave are kept only where they can be true. */
-static void head_add(struct slots_rank *rank, const struct mpiwait_slot *head, struct bounds *bounds)
+static void head_add(struct slots_rank *rank, struct reading *at)
 {
-	rank->rank = head->rank;
-	rank->size = head->size;
-	rank->pid = head->pid;
-	rank->span_ns = span_ns(head, bounds);
-	if (head->size < 0 || head->size >= SLOTS_RANK_MAX) {
-		rank->size = 0;
-		bounds->exceeded = true;
-	}
-	if (head->rank < -1 || head->rank >= SLOTS_RANK_MAX || (rank->size > 0 && head->rank >= rank->size)) {
-		rank->rank = -1;
-		bounds->exceeded = true;
-	}
-}
+	const struct mpiwait_slot *head = &at->slot;
+	bool in_order = head->start_ns >= at->begun_ns && head->start_ns <= end_ns(at) && end_ns(at) <= at->now_ns;
+	bool has_size = head->size >= 0 && head->size < SLOTS_RANK_MAX;
+	int32_t ranks = has_size && head->size > 0 ? head->size : SLOTS_RANK_MAX;
+	bool has_rank = head->rank >= -1 && head->rank < ranks;
 
-static bool lane_is_profiled(const struct mpiwait_lane *lane)
-{
-	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
-		if (lane->calls[row].time_ns > 0 || lane->calls[row].bytes > 0)
-			return true;
-	return false;
+	rank->rank = has_rank ? head->rank : -1;
+	rank->size = has_size ? head->size : 0;
+	rank->pid = head->pid;
+	rank->span_ns = in_order ? end_ns(at) - head->start_ns : at->now_ns - at->begun_ns;
+	at->exceeded |= !in_order || !has_size || !has_rank;
 }
 
 /* How late the rank might have been in all: preload/budget/account.h. */
-static void allowed_add(struct slots *slots, const struct slots_rank *rank, uint64_t slowdown_ppm,
-                        struct bounds *bounds)
+static void allowed_add(struct slots *slots, const struct slots_rank *rank, struct reading *at)
 {
-	double ppm = (double)bounded(bounds, slowdown_ppm, PPM);
+	double ppm = (double)bounded(at, at->slot.slowdown_ppm, PPM);
 	uint64_t parts = account_parts(rank->size > 0 ? (uint32_t)rank->size : 0);
 
-	if (slowdown_ppm > 0)
+	if (ppm > 0)
 		add(&slots->forecast[SERVICE_ALLOWED_US],
 		    (uint64_t)((ACCOUNT_START_NS / 1e3 + (double)rank->span_ns / 1e3 * ppm / PPM) / (double)parts));
 }
 
-static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct bounds *bounds)
+static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct reading *at)
 {
 	cleanup_free struct mpiwait_sizes *sizes = malloc(sizeof(*sizes));
 	int result = sizes ? read_at(segment, sizes, sizeof(*sizes), offset) : -ENOMEM;
 
 	for (size_t row = 0; row < MPIWAIT_CALLS && !result; row++)
 		for (size_t class = 0; class < MPIWAIT_SIZES_ROOM; class ++)
-			count(&slots->call[row].sizes[class < MPIWAIT_SIZES ? class : MPIWAIT_SIZES - 1],
-			      sizes->calls[row][class], bounds);
+			count(&slots->sizes[row][class < MPIWAIT_SIZES ? class : MPIWAIT_SIZES - 1],
+			      sizes->calls[row][class], at);
 	return result;
 }
 
-static int slot_add(struct slots *slots, int segment, uint32_t index, uint32_t room, struct bounds bounds)
+static void numbers_set(struct record_row *row, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
 {
-	uint64_t offset = MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(struct mpiwait_slot);
-	const size_t head_size = offsetof(struct mpiwait_slot, lane);
-	cleanup_free struct mpiwait_slot *slot = aligned_alloc(128, sizeof(*slot));
-	struct slots_rank *rank = &slots->rank[slots->count];
-	bool profiled = false;
-	uint32_t lanes;
-	int result;
+	row->number[0] = (double)first;
+	row->number[1] = (double)second;
+	row->number[2] = (double)third;
+	row->number[3] = (double)fourth;
+}
 
-	if (!slot)
-		return -ENOMEM;
-	result = read_at(segment, slot, head_size, offset);
-	if (result || (slot->state != MPIWAIT_SLOT_RUNNING && slot->state != MPIWAIT_SLOT_FINALIZED))
-		return result;
-	lanes = slot->lanes < MPIWAIT_LANES ? slot->lanes : MPIWAIT_LANES;
-	result = read_at(segment, slot->lane, lanes * sizeof(slot->lane[0]), offset + head_size);
-	if (result)
-		return result;
-	head_add(rank, slot, &bounds);
-	allowed_add(slots, rank, slot->slowdown_ppm, &bounds);
-	for (uint32_t i = 0; i < lanes; i++) {
-		lane_add(slots, rank, &slot->lane[i], slot->state == MPIWAIT_SLOT_RUNNING, &bounds);
-		profiled |= lane_is_profiled(&slot->lane[i]);
+/* A place that the program gave no number has nothing to say. */
+static int32_t level_of(uint32_t place, struct reading *at)
+{
+	int32_t level = ROW_PHASE_OTHER;
+
+	if (place == MPIWAIT_PHASE_NONE)
+		return ROW_PHASE_NONE;
+	if (place < MPIWAIT_PHASE_OTHER)
+		level = at->slot.phases.level[place - 1];
+	if (level >= ROW_PHASE_FIRST || place == MPIWAIT_PHASE_OTHER)
+		return level;
+	at->exceeded = true;
+	return ROW_PHASE_OTHER;
+}
+
+/* In the phases before the latest one, and in that since it began. */
+static uint64_t phase_time_ns(uint32_t place, struct reading *at)
+{
+	const struct mpiwait_phases *phases = &at->slot.phases;
+	bool goes_on = place == phases->place && end_ns(at) > phases->since_ns;
+
+	return bounded_ns(at, phases->time_ns[place]) + (goes_on ? bounded_ns(at, end_ns(at) - phases->since_ns) : 0);
+}
+
+static void phases_add(struct record_rows *sum, int32_t rank, struct reading *at)
+{
+	for (uint32_t place = 0; at->slot.phases.since_ns != 0 && place < MPIWAIT_PHASE_PLACES; place++) {
+		uint64_t time_us = phase_time_ns(place, at) / 1000, waits = 0, wait_ns = 0, wait_us;
+		struct record_row phase = {.most_rank = rank};
+
+		for (uint32_t i = 0; i < at->lanes; i++) {
+			const struct mpiwait_lane *lane = &at->slot.lane[i];
+			uint64_t open_ns = place == at->slot.phases.place ? open_wait_ns(at, lane) : 0;
+
+			waits += bounded(at, lane->phases[place].waits, COUNT_MAX) + (open_ns > 0);
+			wait_ns += bounded_ns(at, lane->phases[place].wait_ns) + bounded_ns(at, open_ns);
+		}
+		wait_us = bounded_all_ns(at, wait_ns) / 1000;
+		if (time_us == 0 && waits == 0 && wait_us == 0)
+			continue;
+		numbers_set(&phase, time_us, waits, wait_us, wait_us);
+		row_phase(&phase, level_of(place, at));
+		rows_put(ROWS_PHASES, sum, &phase);
 	}
-	if (profiled)
-		result = sizes_add(slots, segment, mpiwait_sizes_offset(room, index), &bounds);
-	phases_add(&slots->phases, slot, lanes, rank->rank, &bounds);
-	if (slot->has_sites && !result)
-		result = read_at(segment, &slot->sites, sizeof(slot->sites),
-		                 offset + offsetof(struct mpiwait_slot, sites));
-	if (slot->has_sites && !result)
-		callsites_of(&slots->sites, &slot->sites, lanes, rank->rank, &bounds);
-	slots->profiled |= profiled;
+}
+
+/* Of a name that no file should have, nothing is kept but that it is one. */
+static void module_read(const struct mpiwait_module *module, struct record_row *site)
+{
+	uint32_t size = module->build_id_size <= MPIWAIT_BUILD_ID ? module->build_id_size : 0;
+
+	snprintf(site->name, sizeof(site->name), "%.*s", (int)sizeof(module->name) - 1, module->name);
+	for (char *at = site->name; *at; at++)
+		if (!strchr(ROW_MODULE_LETTERS, *at) || (at == site->name && *at == '.'))
+			*at = '_';
+	for (uint32_t i = 0; i < size; i++)
+		snprintf(site->build_id + 2 * (size_t)i, 3, "%02x", module->build_id[i]);
+}
+
+static void sites_add(struct record_rows *sum, int32_t rank, struct reading *at)
+{
+	for (size_t i = 0; at->slot.has_sites && i <= MPIWAIT_SITES; i++) {
+		const struct mpiwait_site *from = &at->slot.sites.site[i];
+		struct record_row site = {.most_rank = rank};
+		uint64_t wait_us;
+
+		if (from->waits == 0 && from->wait_ns == 0)
+			continue;
+		if (i < MPIWAIT_SITES && from->module >= 1 && from->module <= MPIWAIT_MODULES)
+			module_read(&at->slot.sites.module[from->module - 1], &site);
+		site.place = (int64_t)bounded(at, from->offset, INT64_MAX);
+		snprintf(site.call, sizeof(site.call), "%s", call_name(from->row));
+		wait_us = bounded_all_ns(at, from->wait_ns) / 1000;
+		numbers_set(&site, bounded(at, from->waits, COUNT_MAX), wait_us, wait_us, 0);
+		rows_put(ROWS_SITES, sum, &site);
+	}
+}
+
+static void rank_add(struct slots *slots, struct slots_rank *rank, struct reading *at)
+{
+	head_add(rank, at);
+	allowed_add(slots, rank, at);
+	for (uint32_t i = 0; i < at->lanes; i++)
+		lane_add(slots, rank, &at->slot.lane[i], at);
+	phases_add(&slots->phases, rank->rank, at);
+	sites_add(&slots->sites, rank->rank, at);
+	slots->profiled |= at->profiled;
 	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
-		slots->flagged[flag] += slot->flags >> flag & 1;
+		slots->flagged[flag] += at->slot.flags >> flag & 1;
 	/* no thread waits longer than the step has lasted, however many functions it says so of */
-	rank->wait_ns = bounded(&bounds, rank->wait_ns, lanes * (bounds.now_ns - bounds.begun_ns));
+	rank->wait_ns = bounded_all_ns(at, rank->wait_ns);
 	if (rank->asleep_ns > rank->wait_ns)
 		rank->asleep_ns = rank->wait_ns;
-	rank->doubtful = bounds.exceeded;
+}
+
+static int slot_add(struct slots *slots, int segment, uint32_t index, uint32_t room, struct reading *at)
+{
+	struct slots_rank *rank = &slots->rank[slots->count];
+	int result = slot_read(segment, MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(at->slot), at);
+
+	if (result || (at->slot.state != MPIWAIT_SLOT_RUNNING && at->slot.state != MPIWAIT_SLOT_FINALIZED))
+		return result;
+	at->exceeded = at->profiled = false;
+	rank_add(slots, rank, at);
+	if (at->profiled)
+		result = sizes_add(slots, segment, mpiwait_sizes_offset(room, index), at);
+	rank->doubtful = at->exceeded;
 	slots->count++;
 	return result;
 }
 
 int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **ret_slots, struct error *error)
 {
-	const struct bounds bounds = {.begun_ns = begun_ns, .now_ns = now_ns};
 	cleanup_free struct slots *slots = NULL;
+	cleanup_free struct reading *at = NULL;
 	struct mpiwait_header header;
 	uint32_t room = 0, there;
 	int result = header_read(segment, &header, &room, error);
@@ -251,40 +367,46 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 		return result;
 	there = header.slot_count < room ? header.slot_count : room;
 	slots = calloc(1, sizeof(*slots) + there * sizeof(slots->rank[0]));
-	if (!slots)
+	at = aligned_alloc(_Alignof(struct reading), sizeof(*at));
+	if (!slots || !at)
 		return error_set(error, -ENOMEM, "out of memory");
+	at->begun_ns = begun_ns;
+	at->now_ns = now_ns;
 	slots->phases = (struct record_rows){.room = ROWS_PHASE_MAX, .row = slots->phase};
 	slots->sites = (struct record_rows){.room = ROWS_SITE_MAX, .row = slots->site};
 	if (header.claimed > there)
 		slots->sum[WAIT_unseen] = header.claimed - there < UNSEEN_MAX ? header.claimed - there : UNSEEN_MAX;
 	for (uint32_t i = 0; i < there && i < header.claimed && !result; i++)
-		result = slot_add(slots, segment, i, room, bounds);
+		result = slot_add(slots, segment, i, room, at);
 	if (result)
 		return error_set(error, result, "stats segment: %s", strerror(-result));
 	*ret_slots = take_pointer(slots);
 	return 0;
 }
 
-static uint64_t microseconds(uint64_t ns)
+static struct record_row call_row(size_t row, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
 {
-	return ns / 1000;
+	struct record_row call = {.most_rank = -1};
+
+	snprintf(call.name, sizeof(call.name), "%s", call_name(row));
+	numbers_set(&call, first, second, third, fourth);
+	return call;
 }
 
 static json_t *calls_to_json(const struct slots *slots)
 {
-	struct record_row other = {.most_rank = -1};
+	struct record_row other = call_row(CALL_ROWS, 0, 0, 0, 0);
 	json_t *calls = json_object();
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
-		const struct slots_call *from = &slots->call[row];
-		struct record_row own = {.number = {(double)from->calls, (double)from->waits,
-		                                    (double)microseconds(from->wait_ns),
-		                                    (double)microseconds(from->longest_ns)}};
+		const struct mpiwait_call_stats *from = &slots->call[row];
+		struct record_row own =
+		        call_row(row, from->calls, from->waits, from->wait_ns / 1000, from->longest_ns / 1000);
+		bool may_wait = row < CALL_ROWS && rows[row].kind != CALL_MARK;
 
 		/* on another node it may have waited: then this one's calls are counted too */
-		if (from->waits == 0 && from->wait_ns == 0 && (from->calls == 0 || !call_may_wait(row)))
+		if (from->waits == 0 && from->wait_ns == 0 && (from->calls == 0 || !may_wait))
 			continue;
-		snprintf(own.name, sizeof(own.name), "%s", call_name(row));
 		if (row >= CALL_ROWS)
 			row_add(ROWS_CALLS, &other, &own);
 		row_write(ROWS_CALLS, calls, row < CALL_ROWS ? &own : &other);
@@ -297,30 +419,22 @@ static json_t *profile_to_json(const struct slots *slots)
 	json_t *profile = json_object();
 
 	for (size_t row = 0; row < CALL_ROWS; row++) {
-		const struct slots_call *call = &slots->call[row];
+		const struct mpiwait_call_stats *call = &slots->call[row];
 		/* The wait that a rank died in has no exit that would have been timed. */
 		uint64_t time_ns = call->time_ns > call->wait_ns ? call->time_ns : call->wait_ns;
+		struct record_row own = call_row(row, call->calls, time_ns / 1000, call->wait_ns / 1000, call->bytes);
 		double sizes[MPIWAIT_SIZES];
-		struct record_row own = {.number = {(double)call->calls, (double)microseconds(time_ns),
-		                                    (double)microseconds(call->wait_ns), (double)call->bytes},
-		                         .sizes = sizes};
 		bool called = time_ns > 0;
 
+		own.sizes = sizes;
 		for (size_t class = 0; class < MPIWAIT_SIZES; class ++) {
-			sizes[class] = (double)call->sizes[class];
-			called |= call->sizes[class] > 0;
+			sizes[class] = (double)slots->sizes[row][class];
+			called |= slots->sizes[row][class] > 0;
 		}
-		snprintf(own.name, sizeof(own.name), "%s", call_name(row));
 		if (called)
 			row_write(ROWS_PROFILE, profile, &own);
 	}
 	return profile;
-}
-
-/* A row that mostly waited by a hook or a loop has no need to be named for the calls before that was found out. */
-static bool call_spun(const struct slots_call *call)
-{
-	return call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4;
 }
 
 static double counted(uint64_t count)
@@ -337,12 +451,12 @@ static void service_set(const struct slots *slots, struct record_wait *wait)
 	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
 		wait->sum[WAIT_FLAGS + flag] = (double)slots->flagged[flag];
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
-		const struct slots_call *call = &slots->call[row];
-		struct record_row spun = {
-		        .number = {(double)microseconds(call->burned_ns), (double)microseconds(call->burned_cpu_ns)}};
+		const struct mpiwait_call_stats *call = &slots->call[row];
+		struct record_row spun = call_row(row, call->burned_ns / 1000, call->burned_cpu_ns / 1000, 0, 0);
 
-		snprintf(spun.name, sizeof(spun.name), "%s", call_name(row));
-		if (call_spun(call))
+		/* One that mostly waited by a hook or a loop need not be named for the calls before that was found out.
+		 */
+		if (call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4)
 			rows_put(ROWS_SPUN, &wait->rows[ROWS_SPUN], &spun);
 	}
 }
@@ -356,12 +470,12 @@ static json_t *ranks_to_json(const struct slots *slots, struct record_wait *wait
 	for (size_t i = 0; i < slots->count; i++) {
 		const struct slots_rank *from = &slots->rank[i];
 
-		record_rank_write(ranks, from->rank, microseconds(from->wait_ns), microseconds(from->asleep_ns));
+		record_rank_write(ranks, from->rank, from->wait_ns / 1000, from->asleep_ns / 1000);
 		wait->size = from->size > wait->size ? from->size : wait->size;
 		sums_us[WAIT_doubtful] += from->doubtful;
 		add(&span_ns, from->span_ns);
 	}
-	sums_us[WAIT_SPAN_S] = microseconds(span_ns);
+	sums_us[WAIT_SPAN_S] = span_ns / 1000;
 	return ranks;
 }
 
@@ -372,7 +486,7 @@ json_t *slots_to_json(const struct slots *slots)
 	uint64_t sums_us[WAIT_SUMS];
 
 	for (int i = 0; i < WAIT_SUMS; i++)
-		sums_us[i] = record_wait_is_time((enum wait_sum)i) ? microseconds(slots->sum[i]) : slots->sum[i];
+		sums_us[i] = slots->sum[i] / (record_wait_is_time((enum wait_sum)i) ? 1000 : 1);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		wait.place_bytes[place] = (double)slots->place_bytes[place];
 	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait, sums_us));

@@ -27,18 +27,6 @@ struct slots_rank {
 	uint64_t span_ns;   /* from Init to Finalize, or until now */
 };
 
-struct slots_call {
-	uint64_t calls;
-	uint64_t waits;
-	uint64_t wait_ns;
-	uint64_t longest_ns;
-	uint64_t time_ns; /* under profile, as are the next two */
-	uint64_t bytes;
-	uint64_t sizes[MPIWAIT_SIZES]; /* calls by class of size */
-	uint64_t burned_ns;
-	uint64_t burned_cpu_ns;
-};
-
 struct slots {
 	size_t count;
 	bool profiled;
@@ -51,7 +39,8 @@ struct slots {
 	struct record_rows sites;        /* in site */
 	struct record_row phase[ROWS_PHASE_MAX];
 	struct record_row site[ROWS_SITE_MAX];
-	struct slots_call call[MPIWAIT_CALLS]; /* by row of mpi_calls.def */
+	struct mpiwait_call_stats call[MPIWAIT_CALLS]; /* by row of mpi_calls.def, as are: */
+	uint64_t sizes[MPIWAIT_CALLS][MPIWAIT_SIZES];  /* under profile: calls by class of size */
 	struct slots_rank rank[];
 };
 

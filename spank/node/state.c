@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #define JOB_FILE_MAX   (256 * 1024)
@@ -20,8 +19,8 @@
 #define LOCK_WAIT_MS   10000 /* no step waits longer for what it can do without */
 #define FORMAT_VERSION 1
 #define SECONDS_MAX    1e12
-#define COUNT_FILE     "steps"
-#define COUNT_MAX      1000000000
+#define COUNT_FILE     "steps_counted"
+#define COUNT_MAX      10000000     /* bytes, too */
 #define WHOLE_BYTES    (128 * 1024) /* no honest step comes near */
 #define SUMS_BYTES     4096         /* what tmpfs takes for a file in any case */
 
@@ -108,13 +107,10 @@ static void sweep_abandoned(int node)
 static void baseline_take(int node, struct state_job *job)
 {
 	struct error error = {0};
-	struct rapl *rapl = NULL;
 
-	job->has_baseline =
-	        rapl_open(&rapl, &error) == 0 && energy_update(node, rapl, NULL, &job->baseline, &error) == 0;
+	job->has_baseline = energy_sample(node, &job->baseline, &error) == 0;
 	if (!job->has_baseline)
 		snprintf(job->energy_why, sizeof(job->energy_why), "%.*s", STATE_WHY_MAX - 1, error.text);
-	rapl_close(rapl);
 	throttle_read(&job->throttle);
 }
 
@@ -261,47 +257,34 @@ enum state_step_kind state_step_kind(uint32_t step_id)
 	return step_id < STATE_STEPS_MAX ? STATE_STEP_SUMS : STATE_STEP_COUNTED;
 }
 
-static uint32_t count_read(int file)
-{
-	char text[16] = "";
-
-	if (pread(file, text, sizeof(text) - 1, 0) < 0)
-		return 0;
-	return (uint32_t)strtoul(text, NULL, 10);
-}
-
+/* A byte for each, which needs no lock: steps of one job begin at the same time. */
 int state_step_count(int job_directory)
 {
-	cleanup_close int file = openat(job_directory, COUNT_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	char text[16];
-	uint32_t before;
-	int length;
+	const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC;
+	cleanup_close int file = openat(job_directory, COUNT_FILE, flags, 0600);
 
-	if (file < 0 || flock(file, LOCK_EX)) /* steps of one job begin at the same time */
+	if (file < 0)
 		return -errno;
-	before = count_read(file);
-	length = snprintf(text, sizeof(text), "%" PRIu32, before < COUNT_MAX ? before + 1 : COUNT_MAX);
-	return pwrite(file, text, (size_t)length, 0) == length ? 0 : -EIO;
+	return state_steps_counted(job_directory) >= COUNT_MAX || write(file, "+", 1) == 1 ? 0 : -EIO;
 }
 
 uint32_t state_steps_counted(int job_directory)
 {
-	cleanup_close int file = openat(job_directory, COUNT_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat status;
 
-	return file < 0 ? 0 : count_read(file);
+	return fstatat(job_directory, COUNT_FILE, &status, AT_SYMLINK_NOFOLLOW) ? 0 : (uint32_t)status.st_size;
 }
 
 static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t *grant)
 {
-	json_t *json = json_pack("{s:i, s:I, s:o, s:I, s:f, s:f, s:O?, s:O?}", "v", FORMAT_VERSION, "id",
-	                         (json_int_t)step->step_id, "policy", record_policy_write(&step->policy), "cores",
-	                         (json_int_t)step->cores, "start_s", step->start_s, "end_s", step->end_s, "wait", wait,
-	                         "grant", grant);
+	json_t *json = json_pack("{s:i, s:I, s:o, s:f, s:f, s:O?, s:O?}", "v", FORMAT_VERSION, "id",
+	                         (json_int_t)step->step_id, "policy", record_policy_write(&step->policy), "start_s",
+	                         step->start_s, "end_s", step->end_s, "wait", wait, "grant", grant);
 
 	if (json && step->csv != CSV_NONE)
 		json_object_set_new(json, "csv", record_csv_write(step->csv));
 	if (json && step->watts)
-		json_object_set(json, "watts", step->watts);
+		json_object_set_new(json, "watts", watts_to_json(step->watts));
 	if (json && step->power)
 		json_object_set_new(json, "power", power_to_json(step->power));
 	if (json && step->has_energy) {
@@ -348,7 +331,7 @@ int state_step_write(int job_directory, const struct state_step *step, json_t *w
 	return files_write(job_directory, name, 0600, text, strlen(text), false);
 }
 
-int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t **ret_wait)
+int state_step_from_json(const json_t *json, struct state_step *ret_step)
 {
 	const json_t *from = json_object_get(json, "from"), *to = json_object_get(json, "to");
 	struct state_step step = {0};
@@ -356,11 +339,10 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t
 
 	if (!integer32_get(json, "v", &version) || version != FORMAT_VERSION ||
 	    !integer32_get(json, "id", &step.step_id) || !record_policy_read(json, &step.policy) ||
-	    !integer32_get(json, "cores", &step.cores) || !number_get(json, "start_s", SECONDS_MAX, &step.start_s) ||
+	    !number_get(json, "start_s", SECONDS_MAX, &step.start_s) ||
 	    !number_get(json, "end_s", SECONDS_MAX, &step.end_s))
 		return -EBADMSG;
 	step.has_energy = from && to && energy_from_json(from, &step.from) == 0 && energy_from_json(to, &step.to) == 0;
 	*ret_step = step;
-	*ret_wait = json_object_get(json, "wait");
 	return 0;
 }

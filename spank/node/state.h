@@ -4,7 +4,7 @@
  * job.json is written when the job begins here, step.<id>.json by every sampler tick, so that whoever is killed, the
  * epilog finds all but the last interval. However many steps a job has and whatever they claim, its directory stays
  * below 64 MB: a step's file has details up to 128 KiB for the first 256 step ids, and sums up to 4 KiB from then on;
- * from 4096 on there is one file, "steps", that says how many they were. Files are versioned; one that is damaged or of
+ * from 4096 on there is one file, as long as they are many. Files are versioned; one that is damaged or of
  * another version counts as absent. Nothing in them was chosen by a user but words that options.h has parsed and
  * numbers that slots.h has bounded.
  */
@@ -17,6 +17,7 @@
 #include "spank/base/run_directory.h"
 #include "spank/energy/accumulator.h"
 #include "spank/energy/power.h"
+#include "spank/energy/watts.h"
 #include "spank/machine/processors.h"
 #include "spank/machine/throttle.h"
 #include "spank/policy/options.h"
@@ -60,14 +61,13 @@ struct state_job {
 struct state_step {
 	uint32_t step_id;         /* Slurm's, with its numbers for batch, extern and interactive */
 	struct policy_use policy; /* asked "": none of its own */
-	uint32_t cores;
 	double start_s;
 	double end_s; /* of the last tick */
 	bool has_energy;
 	struct energy_snapshot from;
 	struct energy_snapshot to;
 	enum csv_outcome csv;             /* for writing */
-	json_t *watts;                    /* watts_to_json, borrowed, for writing; NULL: none */
+	const struct watts *watts;        /* for writing, NULL: none */
 	const struct power_points *power; /* the same */
 };
 
@@ -100,8 +100,8 @@ uint32_t state_steps_counted(int job_directory);
  */
 int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant);
 
-/* From a step's file; *ret_wait is borrowed from json, NULL if there is none. Returns 0 or -EBADMSG. */
-int state_step_from_json(const json_t *json, struct state_step *ret_step, json_t **ret_wait);
+/* From a step's file: what is not for writing alone. Returns 0 or -EBADMSG. */
+int state_step_from_json(const json_t *json, struct state_step *ret_step);
 
 json_t *state_job_to_json(const struct state_job *job);
 int state_job_from_json(const json_t *json, struct state_job *ret_job);

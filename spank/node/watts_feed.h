@@ -12,14 +12,18 @@
 #include "spank/energy/watts.h"
 #include "spank/node/slots.h"
 
-struct watts_feed;
-
-/* NULL only without memory. Freed by watts_feed_free, which takes NULL. */
-struct watts_feed *watts_feed_new(void);
-void watts_feed_free(struct watts_feed *feed);
+/* {0} at first. */
+struct watts_feed {
+	struct watts sums; /* so far */
+	/* of the last sample */
+	struct energy_snapshot snapshot; /* without zones: there was none */
+	size_t count;
+	struct watts_rank {
+		struct slots_rank rank;
+		int32_t package; /* -1: not known */
+		bool usable;     /* neither stopped (scontrol suspend) nor doubtful */
+	} rank[MPIWAIT_SLOTS_MAX];
+};
 
 /* One sample; the first only says where to begin. */
 void watts_feed_add(struct watts_feed *feed, const struct energy_snapshot *now, const struct slots *slots);
-
-/* The sums so far, borrowed. */
-const struct watts *watts_feed_sums(const struct watts_feed *feed);

@@ -17,30 +17,28 @@ static void refuse(const char *source, const struct error *error)
 	exit(EXIT_FAILURE);
 }
 
-/* Shipped policies and the site's own, or NULL without memory. error: the first that does not parse; may be NULL. */
-static struct policy_set *load_policies(const struct site *site, struct error *error)
+/* NULL without memory. error: see policy_load. */
+static struct policy_set *load_policies(const struct site *site, const char *named, struct error *error)
 {
-	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
 	struct policy_set *set = calloc(1, sizeof(*set));
 
 	if (set)
-		policy_load(directories, 2, set, error);
+		policy_load(site->policies, MPIWAIT_POLICIES, named, set, error);
 	return set;
 }
 
 /* A policy whose only file is broken is refused for that; where a shipped one takes its place, it is said. */
 static void check_policy(const struct options *options, const struct policy_set *set, const struct site *site,
-                         const char *source)
+                         const struct error *broken, const char *source)
 {
-	const char *directories[] = {site->policies, MPIWAIT_POLICIES};
-	struct error error = {""}, broken = {""};
+	struct error error = {""};
 	int rc = options_check(options, set, site, &error);
-	bool is_left_out = rc != -EPERM && policy_is_left_out(directories, 2, options->policy, &broken);
+	bool is_left_out = rc != -EPERM && broken->text[0];
 
 	if (rc < 0)
-		refuse(source, is_left_out ? &broken : &error);
+		refuse(source, is_left_out ? broken : &error);
 	if (is_left_out)
-		log_error("%s: %s; the shipped '%s' takes its place", source, broken.text, options->policy);
+		log_error("%s: %s; the shipped '%s' takes its place", source, broken->text, options->policy);
 }
 
 /* A directory in which no file of csv= can be written is refused where the nodes must find it so too. */
@@ -67,16 +65,14 @@ static void check_csv(const struct options *options, const char *source)
 void client_help(const struct site *site)
 {
 	struct error error = {""};
-	cleanup_free struct policy_set *set = load_policies(site, &error);
+	cleanup_free struct policy_set *set = load_policies(site, NULL, &error);
 	struct policy_support support;
 	struct cpu cpu;
-	char text[8192] = "";
 
 	cpu_probe(&cpu);
 	policy_probe(&cpu, site->grant, &support);
 	if (set)
-		options_help(set, site, &support, text, sizeof(text));
-	fputs(text, stdout);
+		options_help(set, site, &support, stdout);
 	fflush(stdout);
 	if (!set || error.text[0])
 		log_error("%s", set ? error.text : "no memory to read the policies");
@@ -95,12 +91,12 @@ void client_resolve(spank_t spank, const struct site *site, const char *option)
 		return;
 	if (options_parse(text, &options, &error) < 0)
 		refuse(source, &error);
-	set = load_policies(site, NULL); /* of one that does not parse hears who names it */
+	set = load_policies(site, options.policy, &error); /* of one that does not parse hears who names it */
 	if (!set) {
 		log_error("%s: no memory to read the policies; it is not checked here", source);
 		return;
 	}
-	check_policy(&options, set, site, source);
+	check_policy(&options, set, site, &error, source);
 	if (site_is_switched_off(site))
 		log_info("%s: the site has switched wait policies off, the job runs without", source);
 	else

@@ -4,12 +4,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
-#include "spank/base/run_directory.h"
 #include "spank/node/slots.h"
 #include "spank/plugin/run_as_user.h"
 #include "spank/record/parts/csv.h"
@@ -19,24 +17,10 @@
 /* What there is to write of. */
 enum ranks { RANKS_NONE, RANKS_ENDED, RANKS_ALIVE };
 
-void csv_files_init(struct csv_files *files, const char *place)
+void csv_files_begin(struct csv_files *files, const char *place)
 {
-	memset(files, 0, sizeof(*files));
-	files->mounts = -1;
-	atomic_init(&files->outcome, CSV_NONE);
-	if (!place[0])
-		return;
 	files->place = place;
 	files->view = view_prepare();
-}
-
-void csv_files_note_user(struct csv_files *files, spank_t spank)
-{
-	if (!files->place)
-		return;
-	job_groups(spank, &files->groups, &files->group_count);
-	if (!getcwd(files->directory, sizeof(files->directory)))
-		files->directory[0] = '\0';
 }
 
 /*
@@ -56,73 +40,44 @@ static enum ranks ranks_look(int segment)
 	return slots->count > 0 ? RANKS_ENDED : RANKS_NONE;
 }
 
-/* Where the job runs, as its first task sees it. */
-static const char *directory_of(const struct csv_files *files)
-{
-	const char *seen = view_directory(files->view);
-
-	return seen[0] ? seen : files->directory;
-}
-
 /* Of what happened to our program the text speaks; all else is about the user's directory. */
-static bool is_about_program(int result)
-{
-	return result == -EPERM || result == -EINTR || result == -ETIMEDOUT || access(MPIWAIT_CSV, F_OK) < 0;
-}
-
 static void failure_say(const struct csv_files *files, const struct job *job, int result, const char *text)
 {
 	bool relative = files->place[0] != '/';
-	char name[16];
+	bool about_program =
+	        result == -EPERM || result == -EINTR || result == -ETIMEDOUT || access(MPIWAIT_CSV, F_OK) < 0;
 
-	state_step_name(job->step_id, name);
-	log_error("job %u step %s: no file of csv= was written in \"%s%s%s\": %s", job->job_id, name,
-	          relative ? directory_of(files) : "", relative ? "/" : "", files->place,
-	          is_about_program(result) ? text : strerror(-result));
-}
-
-static bool is_our_namespace(int mounts)
-{
-	struct stat theirs, ours;
-
-	return fstat(mounts, &theirs) == 0 && stat("/proc/self/ns/mnt", &ours) == 0 && theirs.st_dev == ours.st_dev &&
-	       theirs.st_ino == ours.st_ino;
-}
-
-/* Entering a namespace, even one's own, leads out of a chroot in which slurmd may run: only a different one is used. */
-static int mounts_take(struct csv_files *files)
-{
-	if (files->mounts < 0)
-		files->mounts = view_take(files->view);
-	return files->mounts < 0 || is_our_namespace(files->mounts) ? -1 : files->mounts;
+	log_error("job %u step %s: no file of csv= was written in \"%s%s%s\": %s", job->job_id, job->step_name,
+	          relative ? view_directory(files->view) : "", relative ? "/" : "", files->place,
+	          about_program ? text : strerror(-result));
 }
 
 /* As the user, by a process of its own: see run_as_user.h. */
 static void write_all(struct csv_files *files, const struct job *job, int segment)
 {
 	const char *node = getenv("SLURMD_NODENAME");
-	char id[16], name[16];
-	char *words[] = {"mpi-wait-csv", id, name, (char *)node, (char *)files->place, NULL};
+	cleanup_close int mounts = view_open(files->view);
+	char id[16];
+	char *words[] = {"mpi-wait-csv", id, (char *)job->step_name, (char *)node, (char *)files->place, NULL};
 	struct run_as_user export = {
 	        .program = MPIWAIT_CSV,
 	        .words = words,
 	        .segment = segment,
 	        .uid = job->uid,
 	        .gid = job->gid,
-	        .groups = files->groups,
-	        .group_count = files->group_count,
-	        .mounts = mounts_take(files),
-	        .directory = directory_of(files),
+	        .groups = job->groups,
+	        .group_count = job->group_count,
+	        .mounts = mounts,
+	        .directory = files->place[0] == '/' ? "/" : view_directory(files->view),
 	        .most_ns = MOST_NS,
 	        .closed = true,
 	};
 	struct error error = {""};
 	int result;
 
-	if (!export.directory[0] || !node)
+	if (!node)
 		return;
 	snprintf(id, sizeof(id), "%u", job->job_id);
-	state_step_name(job->step_id, name);
 	result = run_as_user(&export, &error);
 	atomic_store(&files->outcome, csv_outcome_of(result));
 	if (result < 0)
@@ -131,9 +86,7 @@ static void write_all(struct csv_files *files, const struct job *job, int segmen
 
 void csv_files_task_ended(struct csv_files *files, const struct job *job, int segment)
 {
-	if (!files->place || segment < 0 || ++files->tasks_ended != job->local_tasks)
-		return;
-	if (ranks_look(segment) == RANKS_ENDED)
+	if (files->place && ++files->tasks_ended == job->facts.local_tasks && ranks_look(segment) == RANKS_ENDED)
 		write_all(files, job, segment);
 }
 
@@ -142,15 +95,6 @@ void csv_files_step_ended(struct csv_files *files, const struct job *job, int se
 {
 	int outcome = atomic_load(&files->outcome);
 
-	if (files->place && segment >= 0 && (outcome == CSV_NONE || outcome == CSV_KILLED) &&
-	    ranks_look(segment) != RANKS_NONE)
+	if (files->place && (outcome == CSV_NONE || outcome == CSV_KILLED) && ranks_look(segment) != RANKS_NONE)
 		write_all(files, job, segment);
-}
-
-void csv_files_free(struct csv_files *files)
-{
-	if (files->mounts >= 0)
-		close(files->mounts);
-	view_end(files->view);
-	free(files->groups);
 }

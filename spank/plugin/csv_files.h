@@ -5,34 +5,24 @@
  */
 #pragma once
 
-#include <limits.h>
-#include <slurm/spank.h>
 #include <stdatomic.h>
 
 #include "spank/plugin/job.h"
 #include "spank/plugin/view.h"
 
+/* Zeros, until csv_files_begin. */
 struct csv_files {
-	const char *place;        /* csv=DIR as typed, borrowed; NULL: not asked for */
-	struct view *view;        /* of the tasks, NULL: none */
-	int mounts;               /* the tasks' mount namespace, -1: ours, or not taken from the view yet */
-	char directory[PATH_MAX]; /* the job's as slurmstepd sees it, "": not known */
-	gid_t *groups;            /* the user's supplementary groups */
-	size_t group_count;
+	const char *place; /* csv=DIR as typed, borrowed; NULL: not asked for, or there is no segment */
+	struct view *view; /* of the tasks, NULL: none */
 	uint32_t tasks_ended;
 	atomic_int outcome; /* enum csv_outcome */
 };
 
-/* place: csv=DIR, "" for none; borrowed. Before the tasks are forked. */
-void csv_files_init(struct csv_files *files, const char *place);
-
-/* While slurmstepd acts as the user, in the job's working directory. */
-void csv_files_note_user(struct csv_files *files, spank_t spank);
+/* Before the tasks are forked. place is borrowed; the view is the caller's to end. */
+void csv_files_begin(struct csv_files *files, const char *place);
 
 /* A task of the node has ended: with the last one the files are written. Waits for ten seconds at most. */
 void csv_files_task_ended(struct csv_files *files, const struct job *job, int segment);
 
 /* The step ends, all its processes are dead: writes what is not written yet. */
 void csv_files_step_ended(struct csv_files *files, const struct job *job, int segment);
-
-void csv_files_free(struct csv_files *files);

@@ -1,34 +1,49 @@
 /*
- * What a task finds in its environment: our library in front of LD_PRELOAD, and MPI_WAIT_CONFIG. Nothing else of ours,
- * and nothing that an outer step of ours left.
+ * What a task finds in its environment: our library in front of LD_PRELOAD, MPI_WAIT_CONFIG, and what its OpenMP
+ * runtime is told. Nothing else of ours, and nothing that an outer step of ours left.
+ *
+ * The library is named by its path, or, where the task's root directory is a container's or is about to be, by an open
+ * descriptor of it, which is as good there.
  */
 #pragma once
 
 #include <slurm/spank.h>
+#include <stdbool.h>
 
 #include "spank/base/error.h"
-#include "spank/plugin/segment.h"
-#include "spank/policy/openmp.h"
+#include "spank/cpufreq/grant.h"
+#include "spank/plugin/job.h"
+#include "spank/policy/policy.h"
 
-/* Removes our entries from the task's LD_PRELOAD, MPI_WAIT_CONFIG, and what inject_threads set in an outer step and
- * nobody has changed since. Returns 0 or negative errno. */
-int inject_clean(spank_t spank, struct error *error);
+/* What the entries by descriptor begin with. In a new task none but ours can mean anything. */
+#define INJECT_BY_DESCRIPTOR "/proc/self/fd/"
+#define INJECT_NAME_MAX      32
+
+/* Made in slurmstepd, and used in each task. */
+struct injection {
+	char flat[POLICY_FLAT_MAX]; /* the policy's part of MPI_WAIT_CONFIG */
+	int library;                /* inject_library_open */
+	int segment;                /* -1: none */
+	struct grant *grant;        /* NULL: none */
+	bool near;                  /* tell which tasks of the step are on this node */
+	enum site_threads threads;  /* what OpenMP runtimes are told (openmp.h) */
+	uint64_t spins;             /* the bound in turns of GNU's loop */
+};
+
+/* In slurmstepd, whose root is the host's: a descriptor of the library, close-on-exec; -1: there is none. */
+int inject_library_open(const char *path);
 
 /*
- * Prepends library (see preload_path_name) to LD_PRELOAD and sets MPI_WAIT_CONFIG to flat, plus added (more fields of
- * it, or ""), plus where the segment is (descriptor -1: none), which is handed down. To be called in the task itself,
- * after inject_clean. Returns 0, with error set where the task has no segment, or negative errno with the environment
- * untouched or clean.
+ * In the task: returns what LD_PRELOAD is to name, path itself or buffer. It is the descriptor where path cannot be
+ * read from here, as in a container that another plugin has entered, and where command, the task's first word, is a
+ * container runtime that hands descriptors on. The descriptor that is named stays open in the task and in all that it
+ * starts.
  */
-int inject_task(spank_t spank, const char *library, const char *flat, const char *added, const struct segment *segment,
-                struct error *error);
-
-/* Sets what the OpenMP runtime of this program is told (openmp.h), in the task itself and after inject_clean. */
-void inject_threads(spank_t spank, enum site_threads threads, uint64_t spins, const char *program);
+const char *inject_library_name(const char *path, int descriptor, const char *command, char buffer[INJECT_NAME_MAX]);
 
 /*
- * Copies an LD_PRELOAD value without the entries whose file name is library_name, and without those by descriptor
- * (preload_path.h), which mean nothing in a new task; other entries keep their order and separators become ':'.
- * ret_value has room for strlen(value) + 1 bytes. Pure.
+ * To be called in the task itself. Takes our library out of LD_PRELOAD, and away what an outer step of ours has set and
+ * nobody has changed since; then, where there is an injection, puts in what it says, and hands the segment down. error
+ * says what was left out: the segment, or all of it.
  */
-void inject_strip(const char *value, const char *library_name, char *ret_value);
+void inject_task(spank_t spank, const struct job *job, const struct injection *injection, struct error *error);

@@ -5,11 +5,9 @@
  *     init                 all                       -         register the option
  *     init_post_opt        srun, sbatch, salloc      the user  client: refuse, help, promote
  *     init_post_opt        slurmstepd                root      step: job, policy, topology, segment, grant, sampler
- *     user_init            slurmstepd, in the job's  the user  step: directory and groups, for csv=
- *                          directory
  *     task_init_privileged the task's child          root      with csv=: its mounts
  *     task_post_fork       slurmstepd, tasks block   root      bind, grant
- *     task_init            the task, before exec     the user  inject
+ *     task_init            the task, before exec     the user  inject; with csv=: its directory
  *     task_exit            slurmstepd                root      the task's part of the grant ends; the last one's: csv=
  *     exit                 slurmstepd, job runs      root      step: csv= if it is not written yet, sums, sampler
  *                                                              stopped, grant ended
@@ -31,6 +29,9 @@
 #include "spank/policy/options.h"
 #include "spank/policy/site.h"
 
+/* Slurm says what the callbacks' arguments are. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 SPANK_PLUGIN(mpi_wait, 1)
 
 static char option_text[OPTIONS_TEXT_MAX + 1];
@@ -38,18 +39,6 @@ static bool option_was_given;   /* with an empty text too: an unset variable's *
 static int site_argument_count; /* the line in plugstack.conf, for the option's callback, which is not told */
 static char **site_arguments;
 static struct step *current_step; /* in slurmstepd, and its copy in each task; NULL: no policy here */
-
-static int option_given(int value, const char *text, int remote);
-
-/* Registered in init only: a static spank_options[] makes spank_option_getopt fail in prolog and epilog. */
-static struct spank_option option = {
-        .name = "mpi-wait-policy",
-        .arginfo = "NAME[,KEY=VALUE]",
-        .usage = "how MPI ranks wait ('help' lists the policies)",
-        .has_arg = 1,
-        .val = 0,
-        .cb = option_given,
-};
 
 static void log_to_slurm(enum log_level level, const char *line)
 {
@@ -81,7 +70,6 @@ static int option_given(int value, const char *text, int remote)
 {
 	struct site site;
 
-	(void)value;
 	option_was_given = true;
 	/* A value that does not fit is cut, and still too long for options_parse. */
 	snprintf(option_text, sizeof(option_text), "%s", text ? text : "");
@@ -89,6 +77,16 @@ static int option_given(int value, const char *text, int remote)
 		client_help(&site);
 	return ESPANK_SUCCESS;
 }
+
+/* Registered in init only: a static spank_options[] makes spank_option_getopt fail in prolog and epilog. */
+static struct spank_option option = {
+        .name = "mpi-wait-policy",
+        .arginfo = "NAME[,KEY=VALUE]",
+        .usage = "how MPI ranks wait ('help' lists the policies)",
+        .has_arg = 1,
+        .val = 0,
+        .cb = option_given,
+};
 
 int slurm_spank_init(spank_t spank, int argument_count, char **arguments)
 {
@@ -118,54 +116,32 @@ int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **argument
 	return ESPANK_SUCCESS;
 }
 
-int slurm_spank_user_init(spank_t spank, int argument_count, char **arguments)
-{
-	(void)argument_count;
-	(void)arguments;
-	if (current_step)
-		step_note_user(current_step, spank);
-	return ESPANK_SUCCESS;
-}
-
 int slurm_spank_task_post_fork(spank_t spank, int argument_count, char **arguments)
 {
-	(void)argument_count;
-	(void)arguments;
-	if (current_step)
-		step_bind_task(current_step, spank);
+	step_bind_task(current_step, spank);
 	return ESPANK_SUCCESS;
 }
 
 int slurm_spank_task_init_privileged(spank_t spank, int argument_count, char **arguments)
 {
-	(void)spank;
-	(void)argument_count;
-	(void)arguments;
 	step_open_for_task(current_step);
 	return ESPANK_SUCCESS;
 }
 
 int slurm_spank_task_exit(spank_t spank, int argument_count, char **arguments)
 {
-	(void)argument_count;
-	(void)arguments;
 	step_end_task(current_step, spank);
 	return ESPANK_SUCCESS;
 }
 
 int slurm_spank_task_init(spank_t spank, int argument_count, char **arguments)
 {
-	(void)argument_count;
-	(void)arguments;
 	step_inject_task(current_step, spank);
 	return ESPANK_SUCCESS;
 }
 
 int slurm_spank_exit(spank_t spank, int argument_count, char **arguments)
 {
-	(void)spank;
-	(void)argument_count;
-	(void)arguments;
 	step_end(current_step);
 	current_step = NULL;
 	return ESPANK_SUCCESS;

@@ -81,10 +81,11 @@ static bool is_open_to_others(const char *program)
 	       (status.st_uid != 0 || (status.st_mode & (S_IRGRP | S_IROTH | S_IWGRP | S_IWOTH)));
 }
 
-static void child_run(const struct run_as_user *export, const sigset_t *none)
+static void child_run(const struct run_as_user *export)
 {
 	static char *const environment[] = {NULL};
 	const struct rlimit none_at_all = {0, 0};
+	sigset_t none;
 
 	setsid();
 	signals_ignore();
@@ -99,29 +100,21 @@ static void child_run(const struct run_as_user *export, const sigset_t *none)
 	 * step's cgroup, it leaves no child behind: it lasts no longer than run_as_user lets it. */
 	if (setrlimit(RLIMIT_NPROC, &none_at_all) < 0)
 		_exit(NOT_DROPPED);
-	sigprocmask(SIG_SETMASK, none, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (chdir(export->directory) < 0)
 		_exit(errno);
 	execve(export->program, export->words, environment);
 	_exit(errno);
 }
 
-/* Returns whether it has ended, and how. A host process that ignores SIGCHLD never learns how. */
-static bool child_look(pid_t child, int *ret_status)
-{
-	pid_t ended = waitpid(child, ret_status, WNOHANG);
-
-	if (ended < 0 && errno == ECHILD)
-		*ret_status = 0;
-	return ended == child || (ended < 0 && errno == ECHILD);
-}
-
+/* Returns whether it has ended, and how; a host process that ignores SIGCHLD never learns that: *ret_status stays. */
 static bool child_wait(pid_t child, uint64_t most_ns, int *ret_status)
 {
 	const struct timespec pause = {.tv_nsec = LOOK_EVERY_NS};
 	uint64_t end_ns = clock_monotonic_ns() + most_ns;
 
-	while (!child_look(child, ret_status)) {
+	while (waitpid(child, ret_status, WNOHANG) == 0) {
 		if (clock_monotonic_ns() >= end_ns)
 			return false;
 		nanosleep(&pause, NULL);
@@ -131,12 +124,12 @@ static bool child_wait(pid_t child, uint64_t most_ns, int *ret_status)
 
 static int status_explain(const struct run_as_user *export, int status, struct error *error)
 {
-	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+	int code = WEXITSTATUS(status);
 
-	if (WIFEXITED(status) && code == 0)
-		return 0;
 	if (!WIFEXITED(status))
 		return error_set(error, -EINTR, "\"%s\" died of signal %d", export->program, WTERMSIG(status));
+	if (code == 0)
+		return 0;
 	if (code == NOT_DROPPED)
 		return error_set(error, -EPERM, "\"%s\" was not started: root's rights could not be dropped",
 		                 export->program);
@@ -149,16 +142,13 @@ static int status_explain(const struct run_as_user *export, int status, struct e
 
 int run_as_user(const struct run_as_user *export, struct error *error)
 {
-	sigset_t none;
 	int status = 0;
-	pid_t child;
+	pid_t child = fork();
 
-	sigemptyset(&none);
-	child = fork();
 	if (child < 0)
 		return error_set(error, -errno, "\"%s\" could not be started: %s", export->program, strerror(errno));
 	if (child == 0)
-		child_run(export, &none);
+		child_run(export);
 	if (child_wait(child, export->most_ns, &status))
 		return status_explain(export, status, error);
 	kill(child, SIGKILL);

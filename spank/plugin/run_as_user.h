@@ -8,7 +8,6 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -21,7 +20,7 @@ struct run_as_user {
 	uid_t uid;
 	gid_t gid;
 	const gid_t *groups;
-	size_t group_count;
+	int group_count;
 	int mounts;            /* the namespace in which it sees files, -1: ours */
 	const char *directory; /* where it is started, opened as the user */
 	uint64_t most_ns;      /* then SIGKILL; the wait is not longer, even if the process cannot die */

@@ -8,19 +8,8 @@
 
 #include "spank/base/error.h"
 
-struct segment {
-	int descriptor; /* slurmstepd's, close-on-exec */
-	uint64_t device;
-	uint64_t inode;
-};
-
 /*
  * Creates a segment with room for MPIWAIT_SLOTS_MAX ranks: a step may run many programs, one after another. Only what
- * is written takes memory. Returns 0 with ret_segment->descriptor owned by the caller, or negative errno.
+ * is written takes memory. Returns its descriptor, close-on-exec and the caller's, or negative errno.
  */
-int segment_create(uint32_t uid, uint32_t gid, struct segment *ret_segment, struct error *error);
-
-/*
- * In the task, before exec: a descriptor of the segment that stays open (descriptor.h). Returns it or negative errno.
- */
-int segment_hand_down(const struct segment *segment, struct error *error);
+int segment_create(uint32_t uid, uint32_t gid, struct error *error);

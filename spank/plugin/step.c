@@ -12,86 +12,78 @@
 #include "spank/machine/topology.h"
 #include "spank/node/sampler.h"
 #include "spank/node/state.h"
-#include "spank/plugin/bind.h"
 #include "spank/plugin/client.h"
 #include "spank/plugin/csv_files.h"
 #include "spank/plugin/inject.h"
 #include "spank/plugin/job.h"
-#include "spank/plugin/preload_path.h"
 #include "spank/plugin/segment.h"
 #include "spank/policy/decision.h"
 #include "spank/policy/openmp.h"
 #include "spank/policy/plan.h"
 
 struct step {
+	struct state_place place;
 	struct job job;
 	bool shared_cores; /* Slurm may give the job's cores to another one too, or that cannot be told */
 	struct decision decision;
 	struct plan plan;
 	struct topology *topology; /* NULL: could not be read */
-	struct segment segment;    /* descriptor -1: none */
-	int library;               /* open for tasks in containers, -1: not */
+	struct injection given;    /* what the tasks get */
 	struct sampler *sampler;   /* NULL: not measured */
-	struct grant *grant;       /* NULL: none */
-	char flat[POLICY_FLAT_MAX];
-	uint64_t spins; /* of a bounded OpenMP thread */
 	struct csv_files csv;
 };
 
-static void log_problem(const struct job *job, const struct error *error)
+/* Once: then there is none. */
+static void log_problem(const struct step *step, struct error *error)
 {
-	char name[16];
-
-	state_step_name(job->step_id, name);
 	if (error->text[0])
-		log_error("job %u step %s: %s", job->job_id, name, error->text);
+		log_error("job %u step %s: %s", step->job.job_id, step->job.step_name, error->text);
+	error->text[0] = '\0';
 }
 
 /* What held for the whole job, as the prolog found it; words "" for nothing. */
-static void read_job(const struct state_place *place, struct step *step, char words[OPTIONS_TEXT_MAX])
+static void read_job(struct step *step, char words[OPTIONS_TEXT_MAX])
 {
 	cleanup_free struct state_job *state = malloc(sizeof(*state));
 
 	words[0] = '\0';
 	step->shared_cores = !state;
-	if (!state || state_job_read(place, step->job.job_id, state) < 0)
+	if (!state || state_job_read(&step->place, step->job.job_id, state) < 0)
 		return;
 	step->shared_cores = state->shared_cores;
 	snprintf(words, OPTIONS_TEXT_MAX, "%s", state->words);
 }
 
-static bool decide(spank_t spank, const struct site *site, const struct state_place *place, const char *option,
-                   struct step *step)
+static bool decide(spank_t spank, const struct site *site, const char *option, struct step *step)
 {
 	char environment[OPTIONS_TEXT_MAX] = "", words[OPTIONS_TEXT_MAX];
 	struct decision_sources sources = {option, environment, words};
+	const struct policy_use *use = &step->decision.use;
 	struct error error = {""};
 	bool holds;
 
 	if (spank_getenv(spank, CLIENT_VARIABLE, environment, sizeof(environment)) != ESPANK_SUCCESS)
 		environment[0] = '\0';
-	read_job(place, step, words);
+	read_job(step, words);
 	holds = decision_make(site, &sources, &step->decision, &error) > 0;
-	log_problem(&step->job, &error);
-	if (holds && step->decision.use.why[0])
-		log_info("job %u: policy '%s' was asked for, '%s' is used: %s", step->job.job_id,
-		         step->decision.use.asked, step->decision.use.used, step->decision.use.why);
+	log_problem(step, &error);
+	if (holds && use->why[0])
+		log_info("job %u: policy '%s' was asked for, '%s' is used: %s", step->job.job_id, use->asked, use->used,
+		         use->why);
 	return holds;
 }
 
-static void load_topology(const struct state_place *place, struct step *step)
+static void load_topology(struct step *step, struct error *error)
 {
 	char cache[PATH_MAX] = "";
-	struct error error = {""};
-	int directory = state_open_node(place);
+	int directory = state_open_node(&step->place);
 
 	if (directory >= 0) {
 		close(directory);
-		if (snprintf(cache, sizeof(cache), "%s/%s", place->root, place->node) >= (int)sizeof(cache))
+		if (snprintf(cache, sizeof(cache), "%s/%s", step->place.root, step->place.node) >= (int)sizeof(cache))
 			cache[0] = '\0';
 	}
-	if (topology_load(cache, &step->topology, &error) < 0)
-		log_problem(&step->job, &error);
+	topology_load(cache, &step->topology, error);
 }
 
 /* Cores of a list, and their hardware threads; 0 when the list is doubtful. */
@@ -112,42 +104,50 @@ static bool is_profiled(const struct step *step)
 
 static void make_plan(const struct site *site, struct step *step)
 {
-	struct plan_facts facts = {
-	        .kind = step->job.kind,
-	        .policy = &step->decision.policy,
-	        .pin = step->decision.options.has_pin ? step->decision.options.pin : site->pin,
-	        .grant = site->grant,
-	        .user_bound = step->job.user_bound,
-	        .local_tasks = step->job.local_tasks,
-	        .cpus_per_task = step->job.cpus_per_task,
-	};
+	const struct decision *decision = &step->decision;
+	struct plan_facts *facts = &step->job.facts;
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
-	facts.step_cores = count_cores(step, step->job.step_cores, cpus);
-	facts.step_cpus = facts.step_cores > 0 ? (uint32_t)hwloc_bitmap_weight(cpus) : 0;
-	plan_make(&facts, &step->plan);
-	if (policy_flatten(&step->decision.policy, &step->decision.cpu, step->plan.shared, is_profiled(step),
-	                   step->flat, sizeof(step->flat)) < 0)
-		step->plan.inject = false;
+	facts->policy = &decision->policy;
+	facts->pin = decision->options.pin ? decision->options.pin : site->pin;
+	facts->grant = site->grant;
+	facts->step_cores = count_cores(step, step->job.step_cores, cpus);
+	facts->step_cpus = facts->step_cores > 0 ? (uint32_t)hwloc_bitmap_weight(cpus) : 0;
+	plan_make(facts, &step->plan);
 }
 
-static void make_segment(struct step *step)
+/* What the tasks get, but for the grant, which is prepared when all else is there. */
+static void make_injection(struct step *step, struct error *error)
 {
-	struct error error = {""};
+	struct injection *given = &step->given;
 
-	if (step->plan.inject && segment_create(step->job.uid, step->job.gid, &step->segment, &error) < 0)
-		log_problem(&step->job, &error);
+	given->segment = given->library = -1;
+	if (policy_flatten(&step->decision.policy, &step->decision.cpu, step->plan.shared, is_profiled(step),
+	                   given->flat, sizeof(given->flat)) < 0)
+		step->plan.inject = false;
+	if (!step->plan.inject)
+		return;
+	given->segment = segment_create(step->job.uid, step->job.gid, error);
+	given->library = inject_library_open(MPIWAIT_LIBRARY);
+	given->near = is_profiled(step);
+	given->threads = step->plan.threads;
+	if (given->threads == SITE_THREADS_BOUNDED)
+		given->spins = openmp_spins_measure();
+	if (given->segment >= 0 && step->decision.options.csv[0])
+		csv_files_begin(&step->csv, step->decision.options.csv);
 }
 
-static int begin_job(const struct state_place *place, const struct step *step, struct error *error)
+static void begin_job(const struct step *step, struct error *error)
 {
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
 	const char *cluster = getenv("SLURM_CLUSTER_NAME");
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 	int length = -1;
 
-	if (!facts)
-		return error_set(error, -ENOMEM, "no memory for the node state");
+	if (!facts) {
+		error_set(error, -ENOMEM, "no memory for the node state");
+		return;
+	}
 	state_job_init(step->job.job_id, facts);
 	if (step->job.array_job) {
 		facts->array_job_id = step->job.array_job;
@@ -165,15 +165,31 @@ static int begin_job(const struct state_place *place, const struct step *step, s
 	/* The site's default is the whole job's, also where no prolog could say so. */
 	if (strcmp(step->decision.use.by, "site") == 0)
 		facts->policy = step->decision.use;
-	return state_job_begin(place, facts, false, error);
+	state_job_begin(&step->place, facts, false, error);
 }
 
-static void begin_job_state(const struct state_place *place, const struct step *step)
+/* Before the tasks are forked, which inherit a part of it; nothing is changed yet. */
+static void prepare_grant(const struct site *site, struct step *step)
 {
+	const struct job *job = &step->job;
+	struct grant_config config = {
+	        .local_tasks = job->facts.local_tasks,
+	        .segment = step->given.segment,
+	        .topology = step->topology,
+	        .step_cores = job->step_cores,
+	        .rules = {.place = step->place,
+	                  .job_id = job->job_id,
+	                  .step_id = job->step_id,
+	                  .uid = job->uid,
+	                  .gid = job->gid,
+	                  .domain = {site->grant, site->governor, site->min_khz, job->user_frequency},
+	                  .shared = step->shared_cores,
+	                  .has_launcher = job->facts.kind != STEP_SRUN},
+	};
 	struct error error = {""};
 
-	if (step->plan.measure && begin_job(place, step, &error) < 0)
-		log_problem(&step->job, &error);
+	if (step->plan.grant && grant_prepare(&config, &step->given.grant, &error) < 0)
+		log_problem(step, &error);
 }
 
 static json_t *read_grant(void *context)
@@ -182,95 +198,91 @@ static json_t *read_grant(void *context)
 }
 
 /* The thread that keeps the node state, which has begun. */
-static void begin_measuring(const struct state_place *place, struct step *step)
+static void begin_measuring(struct step *step, struct error *error)
 {
 	struct sampler_config config = {
-	        .place = *place,
+	        .place = step->place,
 	        .job_id = step->job.job_id,
 	        .step_id = step->job.step_id,
 	        .policy = step->decision.use,
-	        .segment = step->segment.descriptor,
+	        .segment = step->given.segment,
 	        .fast = is_profiled(step),
-	        .grant_read = step->grant ? read_grant : NULL,
-	        .grant_context = step->grant,
+	        .grant_read = step->given.grant ? read_grant : NULL,
+	        .grant_context = step->given.grant,
 	        .csv = &step->csv.outcome,
 	};
-	struct error error = {""};
-	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
-	if (!step->plan.measure)
-		return;
-	config.cores = count_cores(step, step->job.step_cores, cpus);
-	if (sampler_start(&config, &step->sampler, &error) < 0)
-		log_problem(&step->job, &error);
-}
-
-/* Before the tasks are forked, which inherit a part of it; nothing is changed yet. */
-static void prepare_grant(const struct site *site, const struct state_place *place, struct step *step)
-{
-	struct grant_config config = {
-	        .local_tasks = step->job.local_tasks,
-	        .segment = step->segment.descriptor,
-	        .topology = step->topology,
-	        .step_cores = step->job.step_cores,
-	        .rules = {.place = *place,
-	                  .job_id = step->job.job_id,
-	                  .step_id = step->job.step_id,
-	                  .uid = step->job.uid,
-	                  .gid = step->job.gid,
-	                  .domain = {site->grant, site->governor, site->min_khz, step->job.user_frequency},
-	                  .shared = step->shared_cores,
-	                  .has_launcher = step->job.kind != STEP_SRUN},
-	};
-	struct error error = {""};
-
-	if (step->plan.grant && grant_prepare(&config, &step->grant, &error) < 0)
-		log_problem(&step->job, &error);
+	sampler_start(&config, &step->sampler, error);
 }
 
 struct step *step_begin(spank_t spank, const struct site *site, const char *option)
 {
-	struct step *step = calloc(1, sizeof(*step));
-	cleanup_free struct state_place *place = malloc(sizeof(*place));
+	cleanup_free struct step *step = calloc(1, sizeof(*step));
 	struct error error = {""};
 
-	if (!step || !place || job_read(spank, &step->job, &error) < 0 || state_place_init(NULL, place) < 0 ||
-	    !decide(spank, site, place, option, step)) {
+	if (!step || job_read(spank, &step->job, &error) < 0 || state_place_init(NULL, &step->place) < 0 ||
+	    !decide(spank, site, option, step)) {
 		if (error.text[0])
 			log_error("%s", error.text);
-		free(step);
 		return NULL;
 	}
-	step->segment.descriptor = -1;
-	load_topology(place, step);
+	load_topology(step, &error);
+	log_problem(step, &error);
 	make_plan(site, step);
-	make_segment(step);
-	if (step->plan.threads == SITE_THREADS_BOUNDED)
-		step->spins = openmp_spins_measure();
-	step->library = step->plan.inject ? preload_path_open(MPIWAIT_LIBRARY) : -1;
-	begin_job_state(place, step);
-	csv_files_init(&step->csv, step->plan.inject ? step->decision.options.csv : "");
-	prepare_grant(site, place, step);
-	begin_measuring(place, step);
-	return step;
+	make_injection(step, &error);
+	log_problem(step, &error);
+	begin_job(step, &error);
+	log_problem(step, &error);
+	prepare_grant(site, step);
+	begin_measuring(step, &error);
+	log_problem(step, &error);
+	return take_pointer(step);
+}
+
+/*
+ * Binds a task, blocked before its exec, to its part of the step's cores, unless it was bound already. The CPUs are
+ * those that it may use now and the plan gives it: never more than Slurm gave.
+ */
+static void bind_task(const struct step *step, uint32_t task, pid_t pid, struct error *error)
+{
+	cleanup_bitmap hwloc_bitmap_t now = hwloc_bitmap_alloc(), all = hwloc_bitmap_alloc(),
+	                              own = hwloc_bitmap_alloc();
+	const char *core_list = step->job.step_cores;
+	uint32_t cores = step->plan.cores_per_task;
+	int rc;
+
+	if (!now || !all || !own)
+		return;
+	rc = topology_get_affinity(pid, now);
+	if (rc < 0) {
+		error_set(error, rc, "cannot read the affinity of task %u: %s", task, strerror(-rc));
+		return;
+	}
+	/* Less than the step's cores: somebody has bound it. */
+	if (topology_cpus_of(step->topology, core_list, 0, UINT_MAX, all, error) < 0 ||
+	    topology_cpus_of(step->topology, core_list, task * cores, cores, own, error) != (int)cores ||
+	    !hwloc_bitmap_isincluded(all, now))
+		return;
+	rc = topology_set_affinity(pid, own);
+	if (rc < 0)
+		error_set(error, rc, "cannot bind task %u: %s", task, strerror(-rc));
 }
 
 void step_bind_task(struct step *step, spank_t spank)
 {
+	int task = job_task(spank);
 	struct error error = {""};
 	pid_t pid = 0;
-	int task = -1;
 
-	if (!step->topology || spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS || task < 0 ||
-	    spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS || pid <= 0)
+	if (!step || !step->topology || task < 0 || spank_get_item(spank, S_TASK_PID, &pid) != ESPANK_SUCCESS ||
+	    pid <= 0)
 		return;
-	if (step->plan.bind &&
-	    bind_task(step->topology, &step->plan, step->job.step_cores, (uint32_t)task, pid, &error) < 0)
-		log_problem(&step->job, &error);
-	error.text[0] = '\0';
-	if (step->grant)
-		grant_task(step->grant, (uint32_t)task, pid, &error);
-	log_problem(&step->job, &error);
+	if (step->plan.bind)
+		bind_task(step, (uint32_t)task, pid, &error);
+	log_problem(step, &error);
+	if (step->given.grant)
+		grant_task(step->given.grant, (uint32_t)task, pid, &error);
+	log_problem(step, &error);
 }
 
 void step_open_for_task(struct step *step)
@@ -279,61 +291,40 @@ void step_open_for_task(struct step *step)
 		view_show(step->csv.view);
 }
 
-void step_end_task(struct step *step, spank_t spank)
-{
-	int task = -1;
-
-	if (!step || spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS || task < 0)
-		return;
-	if (step->grant)
-		grant_end_task(step->grant, (uint32_t)task);
-	csv_files_task_ended(&step->csv, &step->job, step->segment.descriptor);
-}
-
 void step_inject_task(const struct step *step, spank_t spank)
 {
 	struct error error = {""};
-	char added[GRANT_TEXT_MAX + JOB_NEAR_MAX] = "", name[64];
-	char **words = NULL;
-	int task = -1, count = 0;
 
 	if (step)
 		view_note_directory(step->csv.view);
-	if (inject_clean(spank, &error) == 0 && step && step->plan.inject) {
-		const char *library;
-
-		if (spank_get_item(spank, S_JOB_ARGV, &count, &words) != ESPANK_SUCCESS)
-			count = 0;
-		library = preload_path_name(MPIWAIT_LIBRARY, step->library, count > 0 ? words[0] : NULL, name,
-		                            sizeof(name));
-		if (step->grant && spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task >= 0)
-			grant_describe(step->grant, (uint32_t)task, added);
-		if (is_profiled(step))
-			job_near(spank, &step->job, added + strlen(added));
-		if (inject_task(spank, library, step->flat, added, &step->segment, &error) == 0)
-			inject_threads(spank, step->plan.threads, step->spins, count > 0 ? words[0] : "");
-	}
+	inject_task(spank, step ? &step->job : NULL, step && step->plan.inject ? &step->given : NULL, &error);
 	if (error.text[0])
 		log_error("%s", error.text);
 }
 
-void step_note_user(struct step *step, spank_t spank)
+void step_end_task(struct step *step, spank_t spank)
 {
-	csv_files_note_user(&step->csv, spank);
+	int task = job_task(spank);
+
+	if (!step || task < 0)
+		return;
+	if (step->given.grant)
+		grant_end_task(step->given.grant, (uint32_t)task);
+	csv_files_task_ended(&step->csv, &step->job, step->given.segment);
 }
 
 void step_end(struct step *step)
 {
 	if (!step)
 		return;
-	csv_files_step_ended(&step->csv, &step->job, step->segment.descriptor);
+	csv_files_step_ended(&step->csv, &step->job, step->given.segment);
 	sampler_stop(step->sampler);
-	grant_end(step->grant);
-	csv_files_free(&step->csv);
-	if (step->segment.descriptor >= 0)
-		close(step->segment.descriptor);
-	if (step->library >= 0)
-		close(step->library);
+	grant_end(step->given.grant);
+	view_end(step->csv.view);
+	if (step->given.segment >= 0)
+		close(step->given.segment);
+	if (step->given.library >= 0)
+		close(step->given.library);
 	topology_free(step->topology);
 	free(step);
 }

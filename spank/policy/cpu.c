@@ -7,7 +7,6 @@
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <x86intrin.h>
@@ -80,25 +79,16 @@ static uint64_t tsc_measure_khz(void)
 	return 0;
 }
 
-static uint64_t umwait_number(const char *path, uint64_t otherwise)
-{
-	char text[32], *end;
-	uint64_t number;
-
-	if (proc_line_read(AT_FDCWD, path, text, sizeof(text)) <= 0)
-		return otherwise;
-	number = strtoull(text, &end, 10);
-	return end == text || *end ? otherwise : number;
-}
-
 /* A max_time of 0 is no limit, to the processor (IA32_UMWAIT_CONTROL, Intel's manual) as to our own half. */
 static void umwait_limits(struct cpu *cpu)
 {
-	uint64_t ticks = umwait_number(UMWAIT_CONTROL "max_time", UMWAIT_MAX_TIME);
+	uint64_t ticks = UMWAIT_MAX_TIME, c02 = 0;
 
+	proc_number_read(AT_FDCWD, UMWAIT_CONTROL "max_time", &ticks);
+	proc_number_read(AT_FDCWD, UMWAIT_CONTROL "enable_c02", &c02);
 	if (ticks > UINT32_MAX)
 		ticks = UMWAIT_MAX_TIME;
-	cpu->umwait_c02 = umwait_number(UMWAIT_CONTROL "enable_c02", 0) == 1;
+	cpu->umwait_c02 = c02 == 1;
 	cpu->umwait_max_ns = ticks * 1000000 / cpu->tsc_khz;
 	if (ticks && !cpu->umwait_max_ns)
 		cpu->umwait_max_ns = 1;

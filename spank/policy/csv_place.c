@@ -1,14 +1,18 @@
 #include "spank/policy/csv_place.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <limits.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include "spank/base/cleanup.h"
+#include "spank/base/proc.h"
 
 #define WORDS_MAX 65536
 
@@ -41,21 +45,14 @@ static bool is_shared(const char *directory)
 }
 
 /* Cuts the last component off: "a/b//" is "a", "a" is ".", "/a" is "/". Returns whether there was one. */
-static bool path_shorten(char *path)
+static bool path_shorten(char path[PATH_MAX])
 {
-	size_t length = strlen(path);
-	const char *slash;
+	char copy[PATH_MAX];
+	const char *parent = dirname(strcpy(copy, path));
+	bool is_shorter = strcmp(path, parent) != 0;
 
-	while (length > 1 && path[length - 1] == '/')
-		path[--length] = '\0';
-	slash = strrchr(path, '/');
-	if (strcmp(path, "/") == 0 || strcmp(path, ".") == 0)
-		return false;
-	if (!slash)
-		strcpy(path, ".");
-	else
-		path[slash == path ? 1 : slash - path] = '\0';
-	return true;
+	strcpy(path, parent);
+	return is_shorter;
 }
 
 /* What keeps the user from writing in that directory, which is there; 0: nothing. */
@@ -71,7 +68,7 @@ static int directory_refuses(const char *path)
 }
 
 /* The nearest directory above that is there decides which hosts see it so: below the working directory, or shared. */
-static bool is_known(char *path)
+static bool is_known(char path[PATH_MAX])
 {
 	bool is_below = path[0] != '/' && !strstr(path, "..");
 	struct stat status;
@@ -87,8 +84,7 @@ enum csv_place csv_place_look(const char *place, const struct csv_submission *su
 	char path[PATH_MAX];
 	int refused;
 
-	if (snprintf(path, sizeof(path), "%s", place) >= (int)sizeof(path))
-		return CSV_PLACE_GOOD; /* no option is that long */
+	snprintf(path, sizeof(path), "%s", place); /* no option is longer */
 	if (path[0] != '/' && !submission->starts_here)
 		return CSV_PLACE_GOOD; /* there is nothing here to look at */
 	refused = directory_refuses(path);
@@ -104,24 +100,13 @@ enum csv_place csv_place_look(const char *place, const struct csv_submission *su
 /* Whether some word may be --chdir or -D, or has it among one-letter options. The program's own words count too. */
 static bool words_may_change_directory(void)
 {
-	FILE *file = fopen("/proc/self/cmdline", "re");
-	char *word = NULL;
-	size_t size = 0;
-	bool may = !file;
+	cleanup_free char *words = malloc(WORDS_MAX);
+	ssize_t length = words ? proc_text_read(AT_FDCWD, "/proc/self/cmdline", words, WORDS_MAX) : -ENOMEM;
 
-	for (size_t read = 0; !may && read < WORDS_MAX;) {
-		ssize_t got = getdelim(&word, &size, '\0', file);
-
-		if (got <= 0)
-			break;
-		read += (size_t)got;
-		may = read >= WORDS_MAX || strncmp(word, "--ch", 4) == 0 ||
-		      (word[0] == '-' && word[1] != '-' && strchr(word, 'D'));
-	}
-	free(word);
-	if (file)
-		fclose(file);
-	return may;
+	for (const char *word = words; length > 0 && word < words + length; word += strlen(word) + 1)
+		if (strncmp(word, "--ch", 4) == 0 || (word[0] == '-' && word[1] != '-' && strchr(word, 'D')))
+			return true;
+	return length < 0 || length >= WORDS_MAX - 1;
 }
 
 struct csv_submission csv_submission_now(bool is_srun)

@@ -35,21 +35,18 @@ enum openmp_variable {
 	OPENMP_VARIABLES
 };
 
-struct openmp_setting {
-	enum openmp_variable variable;
-	char value[OPENMP_VALUE_MAX];
+struct openmp_settings {
+	char value[OPENMP_VARIABLES][OPENMP_VALUE_MAX]; /* "": it is not set */
+	char text[OPENMP_TEXT_MAX];                     /* all of them, as OPENMP_VARIABLE has them */
 };
 
 const char *openmp_name(enum openmp_variable variable);
 
 /*
  * What to set where the user has set those variables (bit per enum openmp_variable). spins: turns of GNU's loop in the
- * bound. ret_settings has room for OPENMP_VARIABLES. Returns how many there are.
+ * bound.
  */
-size_t openmp_choose(enum site_threads threads, uint32_t set, uint64_t spins, struct openmp_setting ret_settings[]);
-
-/* The settings as OPENMP_VARIABLE has them. */
-void openmp_print(const struct openmp_setting settings[], size_t count, char ret_text[OPENMP_TEXT_MAX]);
+void openmp_choose(enum site_threads threads, uint32_t set, uint64_t spins, struct openmp_settings *ret_settings);
 
 /* Whether such a text says that this value of that variable is ours. */
 bool openmp_is_ours(const char *text, enum openmp_variable variable, const char *value);

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdio.h>
 
 #include "spank/base/error.h"
 #include "spank/policy/policy.h"
@@ -17,19 +17,18 @@
 #define OPTIONS_SLOWDOWN_LEAST 0.01
 #define OPTIONS_SLOWDOWN_MOST  50
 
+enum options_polls { OPTIONS_POLLS_UNSAID, OPTIONS_POLLS_ON, OPTIONS_POLLS_OFF };
+
 struct options {
 	char policy[POLICY_NAME_MAX]; /* as typed: known only after options_check */
-	bool has_slowdown;            /* slowdown=PERCENT */
-	uint32_t slowdown_ppm;
-	bool has_pin; /* pin=cores|none */
-	enum site_pin pin;
-	enum site_threads threads; /* threads=keep|bounded|passive */
-	bool has_polls;            /* polls=on|off */
-	bool polls;
-	bool profile;               /* profile, or csv= */
-	bool sites;                 /* sites */
-	bool ibarrier;              /* collectives=ibarrier */
-	char csv[OPTIONS_TEXT_MAX]; /* csv=DIR, "": none */
+	uint32_t slowdown_ppm;        /* slowdown=PERCENT; 0: not said */
+	enum site_pin pin;            /* pin=cores|none */
+	enum site_threads threads;    /* threads=keep|bounded|passive */
+	enum options_polls polls;     /* polls=on|off */
+	bool profile;                 /* profile, or csv= */
+	bool sites;                   /* sites */
+	bool ibarrier;                /* collectives=ibarrier */
+	char csv[OPTIONS_TEXT_MAX];   /* csv=DIR, "": none; any path that fits: it is the user who opens it */
 };
 
 /*
@@ -52,10 +51,6 @@ int options_check(const struct options *options, const struct policy_set *set, c
  */
 void options_apply(const struct options *options, const struct site *site, struct policy *policy);
 
-/* Writes the answer to "help": a line per policy, the keys with their defaults, where to read on. Returns its length;
- * cut at size. */
-size_t options_help(const struct policy_set *set, const struct site *site, const struct policy_support *support,
-                    char *buffer, size_t size);
-
-/* The candidate with the fewest edits (insert, delete, change, swap neighbours) from text, or NULL if none is near. */
-const char *options_nearest(const char *text, const char *const candidates[], size_t candidate_count);
+/* Writes the answer to "help": a line per policy, the keys with their defaults, where to read on. */
+void options_help(const struct policy_set *set, const struct site *site, const struct policy_support *support,
+                  FILE *file);

@@ -16,23 +16,17 @@ static bool fills_the_cores(const struct plan_facts *facts)
 	       (cpus == facts->step_cores || cpus == facts->step_cpus);
 }
 
-static bool is_granted(const struct plan_facts *facts)
-{
-	return facts->policy->rungs & 1u << MPIWAIT_RUNG_PSTATE && facts->grant != SITE_GRANT_OFF;
-}
-
 void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
 {
-	struct plan plan = {.measure = facts->policy};
+	struct plan plan = {.inject = facts->policy->inject && facts->kind != STEP_EXTERN};
 
-	plan.inject = plan.measure && facts->policy->inject && facts->kind != STEP_EXTERN;
 	plan.bind = plan.inject && facts->kind == STEP_SRUN && facts->pin == SITE_PIN_CORES && !facts->user_bound &&
 	            facts->local_tasks > 1 && facts->cpus_per_task > 0 && fills_the_cores(facts);
 	plan.cores_per_task = plan.bind ? facts->step_cores / facts->local_tasks : 0;
 	plan.shared =
 	        plan.inject && facts->kind == STEP_SRUN && facts->step_cpus > 0 &&
 	        (uint64_t)facts->local_tasks * (facts->cpus_per_task ? facts->cpus_per_task : 1) > facts->step_cpus;
-	plan.grant = plan.inject && is_granted(facts);
+	plan.grant = plan.inject && facts->policy->rungs & 1u << MPIWAIT_RUNG_PSTATE && facts->grant != SITE_GRANT_OFF;
 	/* Not for a script: what it sets later would stand beside ours, in variables that outweigh it. */
 	plan.threads = plan.inject && facts->kind == STEP_SRUN ? facts->policy->threads : SITE_THREADS_UNSAID;
 	*ret_plan = plan;

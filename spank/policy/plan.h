@@ -15,7 +15,7 @@ enum step_kind { STEP_SRUN, STEP_BATCH, STEP_EXTERN, STEP_INTERACTIVE };
 
 struct plan_facts {
 	enum step_kind kind;
-	const struct policy *policy; /* the one in use, NULL: none */
+	const struct policy *policy; /* the one in use */
 	enum site_pin pin;
 	bool user_bound;
 	uint32_t local_tasks;
@@ -26,9 +26,8 @@ struct plan_facts {
 };
 
 struct plan {
-	bool measure; /* energy, and a place in the record: under "off" that alone */
-	bool inject;  /* tasks get the preload library */
-	bool bind;    /* task i gets cores [i * cores_per_task, (i + 1) * cores_per_task) of the step's list */
+	bool inject; /* tasks get the preload library; else energy, and a place in the record, are all that there is */
+	bool bind;   /* task i gets cores [i * cores_per_task, (i + 1) * cores_per_task) of the step's list */
 	uint32_t cores_per_task;
 	bool shared;               /* more CPUs asked for than there are: tasks share cores */
 	bool grant;                /* tasks may get a say in the frequency of their own cores */

@@ -6,11 +6,13 @@
 #include "spank/policy/policy.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "spank/base/cleanup.h"
+#include "spank/base/json.h"
 #include "spank/base/memory.h"
+#include "spank/base/text.h"
 
 #define POLICY_FORMAT   1
 #define PSTATE_AFTER_NS 5000000 /* without pstate_after_us */
@@ -25,7 +27,8 @@ const char *policy_rung_name(unsigned rung)
 	return rung < MPIWAIT_RUNG_COUNT ? rung_names[rung] : "unknown";
 }
 
-int policy_rung_find(const char *name)
+/* An index, or -1. */
+static int rung_find(const char *name)
 {
 	for (int i = 0; i < MPIWAIT_RUNG_COUNT; i++)
 		if (strcmp(rung_names[i], name) == 0)
@@ -63,145 +66,90 @@ void policy_probe(const struct cpu *cpu, enum site_grant grant, struct policy_su
 	*ret_support = support;
 }
 
-static bool name_is_valid(const char *name)
-{
-	size_t length = strlen(name);
-
-	return length > 0 && length < POLICY_NAME_MAX && name[0] >= 'a' && name[0] <= 'z' &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-") == length;
-}
-
-/* A key of a file, or of its budget: how it is read, into which field. */
-struct key {
+/* An entry of a file, or of its budget: how it is read, into which field. */
+struct entry {
 	const char *name;
-	int (*read)(const json_t *value, const struct key *key, void *field, struct error *error);
+	int (*read)(const json_t *value, const struct entry *entry, void *field, struct error *error); /* NULL: not */
 	size_t offset;             /* of the field in struct policy */
 	double least, most, scale; /* of a number; by what it is multiplied */
 };
 
-static const struct key *key_find(const struct key keys[], size_t count, const char *name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(keys[i].name, name) == 0)
-			return &keys[i];
-	return NULL;
-}
-
-static int read_nothing(const json_t *value, const struct key *key, void *field, struct error *error)
-{
-	(void)value, (void)key, (void)field, (void)error;
-	return 0;
-}
-
-static int read_version(const json_t *value, const struct key *key, void *field, struct error *error)
+static int read_version(const json_t *value, const struct entry *entry, void *field, struct error *error)
 {
 	(void)field;
-	if (json_is_integer(value) && json_integer_value(value) == POLICY_FORMAT)
+	if (json_integer_value(value) == POLICY_FORMAT)
 		return 0;
-	return error_set(error, -EINVAL, "'%s' is not %d", key->name, POLICY_FORMAT);
+	return error_set(error, -EINVAL, "'%s' is not %d", entry->name, POLICY_FORMAT);
 }
 
-static int read_name(const json_t *value, const struct key *key, void *field, struct error *error)
+static int read_name(const json_t *value, const struct entry *entry, void *field, struct error *error)
 {
 	const char *text = json_string_value(value);
 
-	if (!text || json_string_length(value) != strlen(text) || !name_is_valid(text))
+	if (!text || strlen(text) >= POLICY_NAME_MAX || text[0] < 'a' || text[0] > 'z' ||
+	    !characters_ok(text, JSON_LOWER JSON_DIGITS "_-"))
 		return error_set(error, -EINVAL,
-		                 "'%s' is not the name of a policy (a-z, 0-9, '_' and '-', under %d bytes)", key->name,
-		                 POLICY_NAME_MAX);
-	snprintf(field, POLICY_NAME_MAX, "%s", text);
+		                 "'%s' is not the name of a policy (a-z, 0-9, '_' and '-', under %d bytes)",
+		                 entry->name, POLICY_NAME_MAX);
+	strcpy(field, text);
 	return 0;
 }
 
-static int read_rungs(const json_t *value, const struct key *key, void *field, struct error *error)
+static int read_rungs(const json_t *value, const struct entry *entry, void *field, struct error *error)
 {
 	uint32_t *rungs = field;
 	const json_t *item;
 	size_t i;
 
 	if (!json_is_array(value))
-		return error_set(error, -EINVAL, "'%s' is not a list of rungs", key->name);
+		return error_set(error, -EINVAL, "'%s' is not a list of rungs", entry->name);
 	json_array_foreach(value, i, item)
 	{
 		const char *name = json_string_value(item);
-		int rung = name ? policy_rung_find(name) : -1;
+		int rung = name ? rung_find(name) : -1;
 
 		if (rung < 0)
 			return error_set(error, -EINVAL,
 			                 "'%s' has '%s' (accepted: pause, yield, umwait, mwaitx, nap, event, pstate)",
-			                 key->name, name ? name : "a value that is no string");
+			                 entry->name, name ? name : "a value that is no string");
 		if (*rungs & 1u << rung)
-			return error_set(error, -EINVAL, "'%s' has '%s' twice", key->name, name);
+			return error_set(error, -EINVAL, "'%s' has '%s' twice", entry->name, name);
 		*rungs |= 1u << rung;
 	}
 	return 0;
 }
 
-static int read_number(const json_t *value, const struct key *key, void *field, struct error *error)
+static int read_number(const json_t *value, const struct entry *entry, void *field, struct error *error)
 {
 	double number = json_number_value(value);
 
-	if (!json_is_number(value) || !(number >= key->least) || number > key->most)
-		return error_set(error, -EINVAL, "'%s' is not a number from %g to %.7g", key->name, key->least,
-		                 key->most);
-	*(uint64_t *)field = (uint64_t)(number * key->scale + 0.5);
+	if (!json_is_number(value) || !(number >= entry->least) || number > entry->most)
+		return error_set(error, -EINVAL, "'%s' is not a number from %g to %.7g", entry->name, entry->least,
+		                 entry->most);
+	*(uint64_t *)field = (uint64_t)(number * entry->scale + 0.5);
 	return 0;
 }
 
-static int read_flag(const json_t *value, const struct key *key, void *field, struct error *error)
+static int read_flag(const json_t *value, const struct entry *entry, void *field, struct error *error)
 {
 	if (!json_is_boolean(value))
-		return error_set(error, -EINVAL, "'%s' is not true or false", key->name);
+		return error_set(error, -EINVAL, "'%s' is not true or false", entry->name);
 	*(bool *)field = json_is_true(value);
 	return 0;
 }
 
-static int read_threads(const json_t *value, const struct key *key, void *field, struct error *error)
+static int read_threads(const json_t *value, const struct entry *entry, void *field, struct error *error)
 {
 	const char *word = json_string_value(value);
-	enum site_threads threads = word ? site_threads_find(word) : SITE_THREADS_UNSAID;
+	int place = word ? text_find(SITE_THREADS_WORDS, '|', word) : -1;
 
-	if (threads == SITE_THREADS_UNSAID)
-		return error_set(error, -EINVAL, "'%s' is not one of " SITE_THREADS_WORDS, key->name);
-	*(enum site_threads *)field = threads;
+	if (place < 0)
+		return error_set(error, -EINVAL, "'%s' is not one of " SITE_THREADS_WORDS, entry->name);
+	*(enum site_threads *)field = SITE_THREADS_KEEP + (unsigned)place;
 	return 0;
 }
 
-#define FIELD(member) offsetof(struct policy, member)
-
-#define BUDGET_KEYS "spin_us, relative, absolute_us, max_us, rma_us"
-
-static const struct key budget_keys[] = {
-        {"spin_us", read_number, FIELD(spin_ns), 0, 1e6, 1e3},
-        {"relative", read_number, FIELD(relative_ppm), 0, 1, 1e6},
-        {"absolute_us", read_number, FIELD(absolute_ns), 0, 1e5, 1e3},
-        {"max_us", read_number, FIELD(max_ns), 0, 1e5, 1e3},
-        {"rma_us", read_number, FIELD(rma_ns), 0, 1e5, 1e3},
-};
-
-static int read_budget(const json_t *value, const struct key *key, void *policy, struct error *error)
-{
-	const char *name;
-	json_t *item;
-
-	if (!json_is_object(value))
-		return error_set(error, -EINVAL, "'%s' is not an object", key->name);
-	json_object_foreach((json_t *)value, name, item)
-	{
-		const struct key *part = key_find(budget_keys, sizeof(budget_keys) / sizeof(budget_keys[0]), name);
-
-		if (!part)
-			return error_set(error, -EINVAL, "'budget' has '%s' (accepted: " BUDGET_KEYS ")", name);
-		int rc = part->read(item, part, (char *)policy + part->offset, error);
-		if (rc < 0)
-			return rc;
-	}
-	if (json_object_size(value) != sizeof(budget_keys) / sizeof(budget_keys[0]))
-		return error_set(error, -EINVAL, "'budget' lacks one of " BUDGET_KEYS);
-	return 0;
-}
-
-static int read_choose(const json_t *value, const struct key *key, void *field, struct error *error)
+static int read_choose(const json_t *value, const struct entry *entry, void *field, struct error *error)
 {
 	struct policy *policy = field;
 	const json_t *item;
@@ -211,7 +159,7 @@ static int read_choose(const json_t *value, const struct key *key, void *field, 
 		return error_set(error, -EINVAL, "'choose' is not a list of 1 to %d policies", POLICY_CHOICES_MAX);
 	json_array_foreach(value, i, item)
 	{
-		int rc = read_name(item, key, policy->choose[i], error);
+		int rc = read_name(item, entry, policy->choose[i], error);
 
 		if (rc < 0)
 			return rc;
@@ -220,22 +168,71 @@ static int read_choose(const json_t *value, const struct key *key, void *field, 
 	return 0;
 }
 
-static int read_summary(const json_t *value, const struct key *key, void *field, struct error *error)
+static int read_summary(const json_t *value, const struct entry *entry, void *field, struct error *error)
 {
 	const size_t size = sizeof(((struct policy *)NULL)->summary);
 	const char *text = json_string_value(value);
 
-	if (!text || !text[0] || strlen(text) >= size || strlen(text) != json_string_length(value))
-		return error_set(error, -EINVAL, "'%s' is not a string of 1 to %zu bytes", key->name, size - 1);
+	if (!text || !text[0] || strlen(text) >= size)
+		return error_set(error, -EINVAL, "'%s' is not a string of 1 to %zu bytes", entry->name, size - 1);
 	for (const char *c = text; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			return error_set(error, -EINVAL, "'%s' has a control character", key->name);
-	snprintf(field, size, "%s", text);
+			return error_set(error, -EINVAL, "'%s' has a control character", entry->name);
+	strcpy(field, text);
 	return 0;
 }
 
-static const struct key keys[] = {
-        {.name = "$schema", .read = read_nothing},
+/* Reads every entry of an object; unknown: how one that the table lacks is refused. */
+static int read_entries(const json_t *object, const struct entry entries[], size_t count, const char *unknown,
+                        const char *accepted, struct policy *policy, struct error *error)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)object, name, value)
+	{
+		size_t i = 0;
+		int rc = 0;
+
+		while (i < count && strcmp(entries[i].name, name) != 0)
+			i++;
+		if (i == count)
+			rc = error_set(error, -EINVAL, "%s '%s' (accepted: %s)", unknown, name, accepted);
+		else if (entries[i].read)
+			rc = entries[i].read(value, &entries[i], (char *)policy + entries[i].offset, error);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+#define FIELD(member)  offsetof(struct policy, member)
+#define COUNT(entries) (sizeof(entries) / sizeof((entries)[0]))
+
+#define BUDGET_NAMES "spin_us, relative, absolute_us, max_us, rma_us"
+
+static const struct entry budget_entries[] = {
+        {"spin_us", read_number, FIELD(spin_ns), 0, 1e6, 1e3},
+        {"relative", read_number, FIELD(relative_ppm), 0, 1, 1e6},
+        {"absolute_us", read_number, FIELD(absolute_ns), 0, 1e5, 1e3},
+        {"max_us", read_number, FIELD(max_ns), 0, 1e5, 1e3},
+        {"rma_us", read_number, FIELD(rma_ns), 0, 1e5, 1e3},
+};
+
+static int read_budget(const json_t *value, const struct entry *entry, void *policy, struct error *error)
+{
+	int rc;
+
+	if (!json_is_object(value))
+		return error_set(error, -EINVAL, "'%s' is not an object", entry->name);
+	rc = read_entries(value, budget_entries, COUNT(budget_entries), "'budget' has", BUDGET_NAMES, policy, error);
+	if (rc == 0 && json_object_size(value) != COUNT(budget_entries))
+		return error_set(error, -EINVAL, "'budget' lacks one of " BUDGET_NAMES);
+	return rc;
+}
+
+static const struct entry file_entries[] = {
+        {.name = "$schema"},
         {.name = "version", .read = read_version},
         {.name = "name", .read = read_name, .offset = FIELD(name)},
         {.name = "summary", .read = read_summary, .offset = FIELD(summary)},
@@ -250,18 +247,6 @@ static const struct key keys[] = {
         {.name = "choose", .read = read_choose},
         {.name = "fallback", .read = read_name, .offset = FIELD(fallback)},
 };
-
-static int read_key(const char *name, const json_t *value, struct policy *policy, struct error *error)
-{
-	const struct key *key = key_find(keys, sizeof(keys) / sizeof(keys[0]), name);
-
-	if (key)
-		return key->read(value, key, (char *)policy + key->offset, error);
-	return error_set(error, -EINVAL,
-	                 "unknown key '%s' (accepted: version, name, summary, inject, rungs, needs, budget, "
-	                 "slowdown_percent, threads, polls, pstate_after_us, choose, fallback)",
-	                 name);
-}
 
 /* What no single key can say. */
 static int check_whole(const json_t *root, const struct policy *policy, struct error *error)
@@ -294,8 +279,7 @@ int policy_parse(const char *text, size_t length, const char *name, struct polic
 	unsigned failures = memory_failures();
 	json_error_t problem;
 	json_auto_t *root = memory_json_explained(text, length, JSON_REJECT_DUPLICATES, &problem);
-	const char *key;
-	json_t *value;
+	int rc;
 
 	if (memory_failures() != failures)
 		return error_set(error, -ENOMEM, "no memory to read it");
@@ -303,14 +287,12 @@ int policy_parse(const char *text, size_t length, const char *name, struct polic
 		return error_set(error, -EINVAL, "line %d: %s", problem.line, problem.text);
 	if (!json_is_object(root))
 		return error_set(error, -EINVAL, "not a JSON object");
-	json_object_foreach(root, key, value)
-	{
-		int rc = read_key(key, value, &policy, error);
-
-		if (rc < 0)
-			return rc;
-	}
-	int rc = check_whole(root, &policy, error);
+	rc = read_entries(root, file_entries, COUNT(file_entries), "unknown key",
+	                  "version, name, summary, inject, rungs, needs, budget, slowdown_percent, threads, polls, "
+	                  "pstate_after_us, choose, fallback",
+	                  &policy, error);
+	if (rc == 0)
+		rc = check_whole(root, &policy, error);
 	if (rc < 0)
 		return rc;
 	if (strcmp(policy.name, name) != 0)
@@ -349,79 +331,66 @@ static const struct policy *choose(const struct policy_set *set, const struct po
 const struct policy *policy_resolve(const struct policy_set *set, const char *asked,
                                     const struct policy_support *support, struct policy_use *ret_use)
 {
-	const struct policy *policy = policy_find(set, asked);
+	const struct policy *policy = policy_find(set, asked), *used = NULL;
 	const char *why = NULL;
 
 	if (!policy)
 		return NULL;
 	/* As many steps as there are policies: a circle of fallbacks ends too. */
-	for (size_t steps = 0; policy && steps < set->count; steps++) {
-		const struct policy *chosen = policy->choose_count ? choose(set, policy, support) : policy;
-		const char *reason = chosen ? lacking(chosen, support) : "nothing to choose from";
+	for (size_t steps = 0; policy && !used && steps < set->count; steps++) {
+		const char *lacks = lacking(policy, support);
 
-		if (chosen && !reason) {
-			policy = chosen;
-			break;
-		}
-		why = why ? why : reason;
+		if (policy->choose_count)
+			used = choose(set, policy, support);
+		else if (!lacks)
+			used = policy;
+		if (!used && !why)
+			why = lacks ? lacks : "nothing to choose from";
 		policy = policy_find(set, policy->fallback);
 	}
-	if (!policy || lacking(policy, support) || policy->choose_count) {
-		policy = policy_find(set, "profile");
-		if (!policy)
-			return NULL;
-	}
+	used = used ? used : policy_find(set, "profile");
+	if (!used)
+		return NULL;
 	snprintf(ret_use->asked, sizeof(ret_use->asked), "%s", asked);
-	snprintf(ret_use->used, sizeof(ret_use->used), "%s", policy->name);
+	snprintf(ret_use->used, sizeof(ret_use->used), "%s", used->name);
 	snprintf(ret_use->why, sizeof(ret_use->why), "%s", why ? why : "");
-	return policy;
+	return used;
 }
 
-static size_t flatten_rungs(uint32_t rungs, char *buffer, size_t size)
+static void flatten_rungs(uint32_t rungs, char *buffer, size_t size)
 {
-	size_t used = 0;
-
-	if (!rungs)
-		return (size_t)snprintf(buffer, size, "none");
-	for (unsigned i = 0; i < MPIWAIT_RUNG_COUNT && used < size; i++)
+	text_add(buffer, size, "v=1;rungs=%s", rungs ? "" : "none");
+	for (unsigned i = 0; i < MPIWAIT_RUNG_COUNT; i++)
 		if (rungs & 1u << i)
-			used += (size_t)snprintf(buffer + used, size - used, "%s%s", used ? "+" : "",
-			                         policy_rung_name(i));
-	return used;
+			text_add(buffer, size, "%s%s", rungs & ((1u << i) - 1) ? "+" : "", policy_rung_name(i));
 }
 
 static void flatten_needs(const struct policy *policy, const struct cpu *cpu, char *buffer, size_t size)
 {
-	int used = 0;
-
-	buffer[0] = '\0';
 	if (policy->rungs & POLICY_RUNGS_BY_TSC && cpu->tsc_khz)
-		used = snprintf(buffer, size, ";tsc_khz=%llu", (unsigned long long)cpu->tsc_khz);
-	if (used > 0 && policy->rungs & 1u << MPIWAIT_RUNG_UMWAIT && cpu->waitpkg)
-		used += snprintf(buffer + used, size - (size_t)used, ";umwait_max_ns=%llu;umwait_c02=%d",
-		                 (unsigned long long)cpu->umwait_max_ns, cpu->umwait_c02);
+		text_add(buffer, size, ";tsc_khz=%" PRIu64, cpu->tsc_khz);
+	if (policy->rungs & 1u << MPIWAIT_RUNG_UMWAIT && cpu->waitpkg && cpu->tsc_khz)
+		text_add(buffer, size, ";umwait_max_ns=%" PRIu64 ";umwait_c02=%d", cpu->umwait_max_ns, cpu->umwait_c02);
 	if (policy->rungs & 1u << MPIWAIT_RUNG_PSTATE)
-		snprintf(buffer + used, size - (size_t)used, ";pstate_after_ns=%llu",
-		         (unsigned long long)policy->pstate_after_ns);
+		text_add(buffer, size, ";pstate_after_ns=%" PRIu64, policy->pstate_after_ns);
 }
 
 int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shared, bool profile, char *buffer,
                    size_t size)
 {
-	char rungs[96], needs[128], slowdown[40] = "";
-	int length;
+	size_t length;
 
-	flatten_rungs(policy->rungs, rungs, sizeof(rungs));
-	flatten_needs(policy, cpu, needs, sizeof(needs));
+	buffer[0] = '\0';
+	flatten_rungs(policy->rungs, buffer, size);
+	text_add(buffer, size,
+	         ";spin_ns=%" PRIu64 ";relative_ppm=%" PRIu64 ";absolute_ns=%" PRIu64 ";max_ns=%" PRIu64
+	         ";rma_ns=%" PRIu64 ";shared=%d;profile=%d%s%s%s",
+	         policy->spin_ns, policy->relative_ppm, policy->absolute_ns, policy->max_ns, policy->rma_ns, shared,
+	         profile, policy->ibarrier ? ";ibarrier=1" : "", policy->rungs && policy->polls ? ";polls=1" : "",
+	         policy->sites ? ";sites=1" : "");
 	if (policy->rungs && policy->slowdown_ppm)
-		snprintf(slowdown, sizeof(slowdown), ";slowdown_ppm=%llu", (unsigned long long)policy->slowdown_ppm);
-	length = snprintf(buffer, size,
-	                  "v=1;rungs=%s;spin_ns=%llu;relative_ppm=%llu;absolute_ns=%llu;max_ns=%llu;rma_ns=%llu;shared="
-	                  "%d;profile=%d%s%s%s%s%s",
-	                  rungs, (unsigned long long)policy->spin_ns, (unsigned long long)policy->relative_ppm,
-	                  (unsigned long long)policy->absolute_ns, (unsigned long long)policy->max_ns,
-	                  (unsigned long long)policy->rma_ns, shared, profile, policy->ibarrier ? ";ibarrier=1" : "",
-	                  policy->rungs && policy->polls ? ";polls=1" : "", policy->sites ? ";sites=1" : "", slowdown,
-	                  needs);
-	return length >= 0 && (size_t)length < size ? length : -ENOSPC;
+		text_add(buffer, size, ";slowdown_ppm=%" PRIu64, policy->slowdown_ppm);
+	flatten_needs(policy, cpu, buffer, size);
+	length = strlen(buffer);
+	return length + 1 < size ? (int)length : -ENOSPC; /* what fills it may be cut */
 }

@@ -70,18 +70,12 @@ struct policy_use {
 int policy_parse(const char *text, size_t length, const char *name, struct policy *ret_policy, struct error *error);
 
 /*
- * Reads every *.json of the directories, the first directory's policies hiding later ones of the same name; a directory
- * that does not exist is skipped, a file that does not parse is left out and named in error (the rest is loaded).
- * Always succeeds.
+ * Reads every *.json of two directories, the site's own ("": none) hiding shipped ones of the same name; one that does
+ * not exist is skipped. What cannot be read, or does not parse, is left out: error says what came first of that, of
+ * files only those of the policy named (NULL: of all) before there is a good one. Always succeeds.
  */
-void policy_load(const char *const directories[], size_t directory_count, struct policy_set *ret_set,
+void policy_load(const char *own, const char *shipped, const char *named, struct policy_set *ret_set,
                  struct error *error);
-
-/*
- * Whether policy_load leaves out a file of that policy, or cannot look for one, before it finds a good one. Then error
- * says which, and why.
- */
-bool policy_is_left_out(const char *const directories[], size_t directory_count, const char *name, struct error *error);
 
 /* The policy of that name, or NULL. */
 const struct policy *policy_find(const struct policy_set *set, const char *name);
@@ -96,9 +90,8 @@ const struct policy *policy_resolve(const struct policy_set *set, const char *as
 /* What a host with that processor, our build and the site's grant support. */
 void policy_probe(const struct cpu *cpu, enum site_grant grant, struct policy_support *ret_support);
 
-/* The name of a rung ("nap"), and the other way round: an index, or -1. */
+/* The name of a rung ("nap"). */
 const char *policy_rung_name(unsigned rung);
-int policy_rung_find(const char *name);
 
 /*
  * Writes the policy's part of the flat string: "v=1;rungs=pause+nap;spin_ns=...;...;shared=S;profile=P", and what the

@@ -13,13 +13,10 @@
 /* "nap.json" -> "nap"; other names are not policies (the schema lies beside them as policy.schema.json). */
 static bool name_of_file(const char *file, char ret_name[POLICY_NAME_MAX])
 {
-	size_t length = strlen(file);
+	int end = 0;
 
-	if (length <= 5 || length - 5 >= POLICY_NAME_MAX || strcmp(file + length - 5, ".json") != 0 || file[0] == '.')
-		return false;
-	memcpy(ret_name, file, length - 5);
-	ret_name[length - 5] = '\0';
-	return strchr(ret_name, '.') == NULL;
+	_Static_assert(POLICY_NAME_MAX == 32, "the width below");
+	return sscanf(file, "%31[^.].json%n", ret_name, &end) == 1 && end > 0 && file[end] == '\0';
 }
 
 static void load_file(int directory, const char *path, const char *file, const char *name, struct policy_set *set,
@@ -43,22 +40,18 @@ static void load_file(int directory, const char *path, const char *file, const c
 		set->count++;
 }
 
-/* only: that policy alone, NULL for all. */
-static void load_directory(const char *path, const char *only, struct policy_set *set, struct error *error)
+static void load_directory(const char *path, const char *named, struct policy_set *set, struct error *error)
 {
 	cleanup_closedir DIR *directory = opendir(path);
 	char name[POLICY_NAME_MAX];
 	struct dirent *entry;
 
-	if (!directory && errno != ENOENT)
+	while (directory && (errno = 0, entry = readdir(directory)))
+		if (name_of_file(entry->d_name, name) && !policy_find(set, name))
+			load_file(dirfd(directory), path, entry->d_name, name, set,
+			          !named || strcmp(named, name) == 0 ? error : NULL);
+	if (errno && errno != ENOENT)
 		error_set(error, -errno, "the policies in '%s' are left out: %s", path, strerror(errno));
-	if (!directory)
-		return;
-	while ((errno = 0, entry = readdir(directory)))
-		if (name_of_file(entry->d_name, name) && (!only || strcmp(only, name) == 0) && !policy_find(set, name))
-			load_file(dirfd(directory), path, entry->d_name, name, set, error);
-	if (errno)
-		error_set(error, -errno, "policies in '%s' are left out: %s", path, strerror(errno));
 }
 
 static int by_name(const void *left, const void *right)
@@ -66,31 +59,12 @@ static int by_name(const void *left, const void *right)
 	return strcmp(((const struct policy *)left)->name, ((const struct policy *)right)->name);
 }
 
-static void load(const char *const directories[], size_t directory_count, const char *only, struct policy_set *ret_set,
+void policy_load(const char *own, const char *shipped, const char *named, struct policy_set *ret_set,
                  struct error *error)
 {
 	ret_set->count = 0;
-	for (size_t i = 0; i < directory_count; i++)
-		if (directories[i][0])
-			load_directory(directories[i], only, ret_set, error);
-}
-
-void policy_load(const char *const directories[], size_t directory_count, struct policy_set *ret_set,
-                 struct error *error)
-{
-	load(directories, directory_count, NULL, ret_set, error);
+	if (own[0])
+		load_directory(own, named, ret_set, error);
+	load_directory(shipped, named, ret_set, error);
 	qsort(ret_set->policy, ret_set->count, sizeof(ret_set->policy[0]), by_name);
-}
-
-bool policy_is_left_out(const char *const directories[], size_t directory_count, const char *name, struct error *error)
-{
-	cleanup_free struct policy_set *set = calloc(1, sizeof(*set));
-	struct error why = {""};
-
-	if (!set)
-		return false;
-	load(directories, directory_count, name, set, &why);
-	if (why.text[0])
-		error_set(error, -EINVAL, "%s", why.text);
-	return why.text[0] != '\0';
 }

@@ -13,7 +13,7 @@
 
 #define POLICY_NAME_MAX 32 /* bytes of a policy's name, its NUL included */
 
-enum site_pin { SITE_PIN_CORES, SITE_PIN_NONE };
+enum site_pin { SITE_PIN_UNSAID, SITE_PIN_CORES, SITE_PIN_NONE };
 enum site_threads { SITE_THREADS_UNSAID, SITE_THREADS_KEEP, SITE_THREADS_BOUNDED, SITE_THREADS_PASSIVE };
 enum site_grant { SITE_GRANT_LEASE, SITE_GRANT_FILE, SITE_GRANT_OFF };
 enum site_governor { SITE_GOVERNOR_KEEP, SITE_GOVERNOR_USERSPACE };
@@ -48,13 +48,9 @@ struct site {
  */
 int site_parse(int argument_count, char *const arguments[], struct site *ret_site, struct error *error);
 
+/* From the first value on that is said. */
+#define SITE_PIN_WORDS     "cores|none"
 #define SITE_THREADS_WORDS "keep|bounded|passive"
-
-/* The value of one of these words; SITE_THREADS_UNSAID: it is none. */
-enum site_threads site_threads_find(const char *word);
-
-/* The other way round; "" where nothing was said. */
-const char *site_threads_word(enum site_threads threads);
 
 /* The kill switch, "default=off allow=off": every option stays valid, so that scripts do not break, and does nothing.
  */

@@ -13,27 +13,6 @@
 #define JOB_MAX   (256 * 1024 * 1024)
 #define NODE_MIN  (64 * 1024)
 
-static json_t *id_write(uint32_t id)
-{
-	return id == RECORD_NODE_NONE ? json_null() : json_integer((json_int_t)id);
-}
-
-json_t *record_node_write(const struct record_node *node)
-{
-	return json_pack(
-	        "{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:f, s:f, s:I, s:I, "
-	        "s:s, s:I, s:I}",
-	        "v", 1, "kind", "node", "node", node->node, "cluster", node->cluster, "job_id",
-	        (json_int_t)node->job_id, "array_job_id", id_write(node->array_job_id), "array_task_id",
-	        id_write(node->array_task_id), "het_job_id", id_write(node->het_job_id), "het_offset",
-	        id_write(node->het_offset), "restart_count", (json_int_t)node->restart_count, "uid",
-	        (json_int_t)node->uid, "gid", (json_int_t)node->gid, "nodes", node->nodes, "restart_known",
-	        (int)node->run.known, "timeless", (int)node->run.timeless, "policy", record_policy_write(&node->policy),
-	        "start_s", node->start_s, "end_s", node->end_s, "cores", (json_int_t)node->cores, "cores_total",
-	        (json_int_t)node->cores_total, "energy_why", node->energy_why, "steps_left_out",
-	        (json_int_t)node->steps_left_out, "steps_summed", (json_int_t)node->steps_summed);
-}
-
 static bool id_get(const json_t *object, const char *key, bool null_ok, uint32_t *ret_id)
 {
 	const json_t *value = json_object_get(object, key);

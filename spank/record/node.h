@@ -1,6 +1,6 @@
 /*
  * A node's record: what one node knows of one job, {"v": 1, "kind": "node", "node": ..., the job's ids, its parts,
- * "steps": [...]}; written, and parsed: every number bounded, every string checked. Pure.
+ * "steps": [...]}, parsed: every number bounded, every string checked. Pure.
  *
  * It is hostile input: it has been on a file system that others may share, and part of it was a claim from the start.
  */
@@ -63,7 +63,6 @@ struct record_node {
 	uint32_t het_offset;
 	uint32_t restart_count;
 	struct job_run run; /* start_s to end_s */
-	uint32_t uid;       /* is written, for people */
 	uint32_t gid;
 	const char *nodes; /* the job's node list, borrowed from the JSON value: who frees that puts a copy here */
 	struct policy_use policy;
@@ -84,9 +83,6 @@ struct record_node {
 	struct record_grant grant;
 	struct record_csv csv;
 };
-
-/* The record but for its parts, which the caller sets, and its steps. NULL: no memory. */
-json_t *record_node_write(const struct record_node *node);
 
 /*
  * Parses one node's record. *ret_node is freed by record_node_free; only its node list is borrowed from json. Returns

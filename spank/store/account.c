@@ -2,9 +2,6 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
-#include "spank/base/memory.h"
-#include "spank/record/job_record.h"
-#include "spank/store/account_row.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +10,7 @@
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 #include <slurm/slurmdb.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,6 +20,19 @@
 
 /* From 25.11 on a finished job's TRES can be set. */
 #define HAS_TRES (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0))
+
+static const char *const field_names[] = {"admin_comment", "system_comment", "extra"};
+
+/* In the order of enum site_field. From Slurm 23.02 on there is a third free field. */
+static const size_t field_offsets[] = {
+        offsetof(slurmdb_job_rec_t, admin_comment),
+        offsetof(slurmdb_job_rec_t, system_comment),
+#if SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0)
+        offsetof(slurmdb_job_rec_t, extra),
+#endif
+};
+
+#define FIELD_COUNT (sizeof(field_offsets) / sizeof(field_offsets[0]))
 
 struct account {
 	void *connection;
@@ -59,10 +70,9 @@ int account_open(struct account **ret_account, struct error *error)
 	errno = 0;
 	account->connection = slurmdb_connection_get(NULL);
 	if (!account->connection || errno) {
-		int reason = errno;
-
+		error_set(error, -EIO, "no connection to slurmdbd: %s", slurm_strerror(errno));
 		account_close(account);
-		return error_set(error, -EIO, "no connection to slurmdbd: %s", slurm_strerror(reason));
+		return -EIO;
 	}
 	write_at_once();
 	*ret_account = account;
@@ -78,22 +88,19 @@ void account_close(struct account *account)
 	free(account);
 }
 
-static int row_modify(struct account *account, struct query *query, enum site_field field, char *text, double joules,
+static char **field_of(slurmdb_job_rec_t *job, size_t field)
+{
+	return (char **)((char *)job + field_offsets[field]);
+}
+
+static int row_modify(struct account *account, struct query *query, size_t field, char *text, double joules,
                       struct error *error)
 {
-	slurmdb_job_rec_t change = {0};
+	slurmdb_job_rec_t change = {.derived_ec = NO_VAL}; /* or it is written */
 	void *changed;
 	int count;
 
-	change.derived_ec = NO_VAL; /* or it is written */
-	if (field == SITE_FIELD_ADMIN_COMMENT)
-		change.admin_comment = text;
-	else if (field == SITE_FIELD_SYSTEM_COMMENT)
-		change.system_comment = text;
-#if ACCOUNT_HAS_EXTRA
-	else
-		change.extra = text;
-#endif
+	*field_of(&change, field) = text;
 #if HAS_TRES
 	char tres[40];
 
@@ -112,40 +119,29 @@ static int row_modify(struct account *account, struct query *query, enum site_fi
 	return count == 1 ? 0 : error_set(error, -EIO, "slurmdbd modified %d rows instead of one", count);
 }
 
-static int row_commit(struct account *account, struct query *query, enum site_field field, const char *text,
-                      struct error *error)
+static int row_commit(struct account *account, struct query *query, size_t field, const char *text, struct error *error)
 {
 	__attribute__((cleanup(row_free))) struct row row = {0};
 
 	if (slurmdb_connection_commit(account->connection, 1) != SLURM_SUCCESS)
 		return error_set(error, -EIO, "slurmdbd did not commit: %s", slurm_strerror(errno));
-	if (row_again(account->connection, query, &row, error) == 1 && row.field[field] &&
-	    strcmp(row.field[field], text) == 0)
+	if (row_again(account->connection, query, &row, error) == 1 && row.job && *field_of(row.job, field) &&
+	    strcmp(*field_of(row.job, field), text) == 0)
 		return 0;
 	return error_set(error, -EIO, "slurmdbd has committed, and what it should have is not there");
 }
 
 /* The first field from the site's on that takes the record. Returns 0, -EALREADY or -EEXIST. */
-static int field_choose(const struct row *row, enum site_field field, const struct record *record,
-                        enum site_field *ret_field, char **ret_text)
+static int field_choose(const struct row *row, size_t *field, const struct record *record, char **ret_text)
 {
-	const enum site_field last = ACCOUNT_HAS_EXTRA ? SITE_FIELD_EXTRA : SITE_FIELD_SYSTEM_COMMENT;
+	for (size_t i = *field; i < FIELD_COUNT; i++) {
+		int result = record_combine(*field_of(row->job, i), record, ret_text);
 
-	for (int i = (int)field; i <= (int)last; i++) {
-		int result = record_combine(row->field[i], record, ret_text);
-
-		*ret_field = (enum site_field)i;
+		*field = i;
 		if (result != -EEXIST && result != -EFBIG)
 			return result;
 	}
 	return -EEXIST;
-}
-
-static const char *field_name(enum site_field field)
-{
-	static const char *const names[] = {"admin_comment", "system_comment", "extra"};
-
-	return names[field];
 }
 
 int account_store(struct account *account, const struct account_run *run, enum site_field field,
@@ -154,25 +150,22 @@ int account_store(struct account *account, const struct account_run *run, enum s
 	__attribute__((cleanup(row_free))) struct row row = {0};
 	__attribute__((cleanup(query_free))) struct query query = {0};
 	cleanup_free char *text = NULL;
-	enum site_field chosen = field;
-	unsigned failures = memory_failures();
+	size_t chosen = field;
 	int result = account->failed ? error_set(error, -EIO, "nothing is stored after a failure")
 	                             : row_find(account->connection, run, &query, &row, error);
 
-	if (memory_failures() != failures) /* a field that could not be copied looks as if it were free */
-		result = -ENOMEM;
 	account->failed |= result == -EIO;
 	if (result)
 		return result;
-	result = field_choose(&row, field, record, &chosen, &text);
+	result = field_choose(&row, &chosen, record, &text);
 	if (result == -EEXIST)
 		return error_set(error, result, "every comment field from \"%s\" on is taken by somebody else's text",
-		                 field_name(field));
+		                 field_names[field]);
 	if (result)
 		return error_set(error, result, "%s", strerror(-result));
 	if (chosen != field)
 		log_info("job %" PRIu32 ": \"%s\" holds somebody else's text; the record goes into \"%s\"", run->job_id,
-		         field_name(field), field_name(chosen));
+		         field_names[field], field_names[chosen]);
 	result = row_modify(account, &query, chosen, text, joules, error);
 	if (!result)
 		result = row_commit(account, &query, chosen, text, error);

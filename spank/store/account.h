@@ -15,7 +15,7 @@
 #include "spank/base/error.h"
 #include "spank/policy/site.h"
 #include "spank/record/job_record.h"
-#include "spank/store/account_run.h"
+#include "spank/store/account_row.h"
 
 struct account;
 

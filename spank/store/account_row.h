@@ -13,28 +13,37 @@
 #include <time.h>
 
 #include "spank/base/error.h"
-#include "spank/store/account_run.h"
 
-/* From Slurm 23.02 on there is a third free field. */
-#define ACCOUNT_HAS_EXTRA (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(23, 2, 0))
+#define ACCOUNT_NOT_YET 2 /* the run's row is not there, or has no end time */
+#define ACCOUNT_NONE    UINT32_MAX
 
-/* What slurmdbd is asked. List handles are void pointers here: their type's name changed between releases. */
+/*
+ * Which run of which job a record is of, as slurmdbd is asked for its row. A requeued job has several rows of one id,
+ * and one that was resized too; node is one of those that it had at its end. The times are by the nodes' clocks.
+ */
+struct account_run {
+	const char *cluster;
+	uint32_t job_id;
+	uint32_t array_job_id; /* ACCOUNT_NONE: no array */
+	uint32_t array_task_id;
+	time_t begun;
+	time_t end;
+	time_t at; /* inside the run */
+	const char *node;
+};
+
+/* What slurmdbd is asked; its lists point into itself. */
 struct query {
+	struct account_run run;
 	slurmdb_job_cond_t condition;
 	slurm_selected_step_t selected;
-	char cluster[64];
 	char state[12];
 };
 
-/* The row's texts, copied; fields in the order of enum site_field. */
+/* A row, and the list that it is freed with; NULL: none. */
 struct row {
-	uint32_t array_job_id; /* 0: none */
-	uint32_t array_task_id;
-	time_t start;
-	time_t end; /* 0: it runs */
-	uint32_t state;
-	bool has_node; /* the run's node is one of the row's */
-	char *field[3];
+	slurmdb_job_rec_t *job;
+	void *list;
 };
 
 void query_free(struct query *query);

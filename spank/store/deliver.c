@@ -1,44 +1,47 @@
 #include "spank/store/deliver.h"
 
 #include "spank/base/cleanup.h"
+#include "spank/base/files.h"
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
 #include "spank/record/node.h"
+#include "spank/store/job_files.h"
 #include "spank/store/outbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define RUN_OFFSET_MAX_S 10.0
 #define RUNS_KEPT_MAX    1000 /* of one job */
 
-static const struct record_node *const *nodes_of(const struct job_files *collection)
+static bool is_complete(const struct job_files *files)
 {
-	return (const struct record_node *const *)collection->node;
+	return files->count == files->nodes_of;
 }
 
-static bool wanted(const struct site *site, const struct job_files *collection)
+static bool wanted(const struct site *site, const struct job_files *files)
 {
-	if (site->record == SITE_RECORD_NONE)
+	if (site->record == SITE_RECORD_NONE ||
+	    (site->record == SITE_RECORD_MPI && !record_has_ranks(files->node, files->count)))
 		return false;
-	if (site->record == SITE_RECORD_MPI && !record_has_ranks(nodes_of(collection), collection->count))
-		return false;
-	return record_elapsed_s(nodes_of(collection), collection->count) >= site->record_min_s;
+	return record_elapsed_s(files->node, files->count) >= site->record_min_s;
 }
 
 /*
  * When the run was: as the nodes say that the job had at its end, from the first that began to the first that ended,
  * because one that was lost may end long after slurmctld ended the run. The time inside it is soon after it began.
  */
-static void run_times(const struct job_files *collection, struct account_run *run)
+static void run_times(const struct job_files *files, struct account_run *run)
 {
-	const struct record_node *first = collection->node[0];
+	const struct record_node *first = files->node[0];
 	double start_s = first->start_s, end_s = first->end_s;
 
-	for (size_t i = 1; i < collection->count && collection->node[i]->nodes == first->nodes; i++) {
-		start_s = fmin(start_s, collection->node[i]->start_s);
-		end_s = fmin(end_s, collection->node[i]->end_s);
+	for (size_t i = 1; i < files->count && files->node[i]->nodes == first->nodes; i++) {
+		start_s = fmin(start_s, files->node[i]->start_s);
+		end_s = fmin(end_s, files->node[i]->end_s);
 	}
 	run->begun = (time_t)start_s;
 	run->end = (time_t)fmax(end_s, start_s);
@@ -46,13 +49,13 @@ static void run_times(const struct job_files *collection, struct account_run *ru
 }
 
 /* The job's run, from the first begin to the last end. */
-static struct job_run run_of(const struct job_files *collection)
+static struct job_run run_of(const struct job_files *files)
 {
-	struct job_run run = collection->node[0]->run;
+	struct job_run run = files->node[0]->run;
 
-	for (size_t i = 1; i < collection->count; i++) {
-		run.start_s = fmin(run.start_s, collection->node[i]->run.start_s);
-		run.end_s = fmax(run.end_s, collection->node[i]->run.end_s);
+	for (size_t i = 1; i < files->count; i++) {
+		run.start_s = fmin(run.start_s, files->node[i]->run.start_s);
+		run.end_s = fmax(run.end_s, files->node[i]->run.end_s);
 	}
 	run.timeless = false;
 	return run;
@@ -68,180 +71,176 @@ static char *line_of_run(const struct record *record, const struct job_run *run)
 	return memory_failures() == failures ? memory_text(json, 0) : NULL;
 }
 
-/* What is kept under that key, if it is of the run; -ESTALE: of another. */
-static int held_read(struct store *store, const char *key, const struct job_run *run, char **ret_held)
+/* Opens the directory of kept records, made with that mode where it is missing (0: not made), and names the key's. */
+static int done_open(const struct spool *spool, const char *key, mode_t mode, char name[FILES_NAME_MAX + 1])
 {
-	unsigned failures = memory_failures();
+	snprintf(name, FILES_NAME_MAX + 1, "%s.json", key);
+	return spool->shared >= 0 ? files_directory(spool->shared, "done", mode)
+	                          : files_directory(spool->outbox, "../done", mode);
+}
+
+/* What is kept under that key, if it is of the run; -ESTALE: of another. */
+static int kept_read(const struct spool *spool, const char *key, const struct job_run *run, char **ret_text)
+{
+	cleanup_leave const struct spool *as_user = spool_enter(spool);
+	char name[FILES_NAME_MAX + 1];
+	cleanup_close int directory = done_open(spool, key, 0, name);
 	json_auto_t *json = NULL;
 	struct job_run other;
-	int result = spool_kept(store->spool, key, ret_held);
+	int result = directory < 0 ? directory : files_read_json(directory, name, RECORD_MAX, &json);
 
-	if (result || !*ret_held)
-		return result;
-	json = memory_json(*ret_held, strlen(*ret_held), 0);
-	if (memory_failures() != failures)
-		return -ENOMEM;
-	if (!run_read(json_object_get(json, "run"), &other) || run_is_same(run, &other))
-		return 0;
-	free(*ret_held);
-	*ret_held = NULL;
-	return -ESTALE;
+	if (result)
+		return files_is_bad(result) ? 0 : result;
+	if (run_read(json_object_get(json, "run"), &other) && !run_is_same(run, &other))
+		return -ESTALE;
+	*ret_text = memory_text(json, 0);
+	return *ret_text ? 0 : -ENOMEM;
 }
 
 /* Under which key the run is kept, or is to be: that of its number, or one after it that no other run has. */
-static int kept_find(struct store *store, const struct job_files *collection, const struct job_run *run,
+static int kept_find(const struct spool *spool, const struct record_node *node, const struct job_run *run,
                      char ret_key[OUTBOX_KEY_MAX], char **ret_held)
 {
-	const struct record_node *node = collection->node[0];
-	struct error error = {0};
 	int result = -ESTALE;
 
 	for (uint32_t i = 0; result == -ESTALE && i < RUNS_KEPT_MAX; i++) {
-		result = outbox_key(node->cluster, node->job_id, node->restart_count + i, ret_key, &error);
+		result = outbox_key(node->cluster, node->job_id, node->restart_count + i, ret_key, NULL);
 		if (!result)
-			result = held_read(store, ret_key, run, ret_held);
+			result = kept_read(spool, ret_key, run, ret_held);
 	}
 	return result;
 }
 
-/* As record_combine. */
-static int kept_compare(const char *held, const struct record *record)
+/*
+ * As root, in a directory of spool_user's, who may have put anything there by now: only a file of theirs that has no
+ * other name is given away, and a FIFO holds nobody up. The file system decides who may give a file away: where it
+ * refuses, the file stays with its writer's group.
+ */
+static void group_set(int directory, const char *name, uid_t owner, gid_t group)
 {
-	cleanup_free char *text = NULL;
+	cleanup_close int file = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat status;
 
-	return record_combine(held, record, &text);
+	if (file < 0 || fstat(file, &status) || !S_ISREG(status.st_mode) || status.st_uid != owner ||
+	    status.st_nlink != 1)
+		return;
+	if (fchown(file, (uid_t)-1, group))
+		log_debug("\"%s\" could not be given to group %u: %s", name, (unsigned)group, strerror(errno));
 }
 
-/* The record as a file. A better one, made when more nodes were there, stays. */
-static int file_add(struct store *store, const struct job_files *collection, const struct record *record,
-                    struct error *error)
+/* Keeps the record as a file, readable by the job's group. */
+static int kept_write(const struct spool *spool, const char *key, gid_t group, const char *line, struct error *error)
 {
-	cleanup_free char *held = NULL, *dated = NULL;
-	struct job_run run = run_of(collection);
+	const struct spool *as_user = spool_enter(spool);
+	char name[FILES_NAME_MAX + 1];
+	cleanup_close int directory = done_open(spool, key, 0711, name);
+	int result = directory;
+
+	if (directory >= 0)
+		result = files_write(directory, name, 0640, line, strlen(line), true);
+	spool_leave(&as_user);
+	if (result < 0)
+		return error_set(error, result, "\"%s/%sdone/%s\": %s",
+		                 spool->shared >= 0 ? spool->site->spool : spool->outbox_path,
+		                 spool->shared >= 0 ? "" : "../", name, strerror(-result));
+	group_set(directory, name, spool->user ? spool->user : geteuid(), group);
+	return 0;
+}
+
+/* The record as a file. A better one, made when more nodes were there, stays: as record_combine. */
+static int file_add(const struct job_files *files, const struct record *record, struct error *error)
+{
+	cleanup_free char *held = NULL, *combined = NULL, *dated = NULL;
+	struct job_run run = run_of(files);
 	char key[OUTBOX_KEY_MAX];
-	int result = kept_find(store, collection, &run, key, &held);
+	int result = kept_find(files->spool, files->node[0], &run, key, &held);
 
 	if (result)
-		return error_set(error, result, "the record that is kept of \"%s\": %s", collection->key,
-		                 strerror(-result));
-	result = kept_compare(held, record);
+		return error_set(error, result, "the record that is kept of \"%s\": %s", files->key, strerror(-result));
+	result = record_combine(held, record, &combined);
 	if (result == -EALREADY || result == -ENOMEM)
 		return result;
 	dated = line_of_run(record, &run);
-	if (!dated)
-		return -ENOMEM;
-	return spool_keep(store->spool, key, collection->node[0]->gid, dated, error);
+	return dated ? kept_write(files->spool, key, files->node[0]->gid, dated, error) : -ENOMEM;
 }
 
 /* Array ids are known on the nodes on which a step ran. */
-static const struct record_node *array_node(const struct job_files *collection)
+static const struct record_node *array_node(const struct job_files *files)
 {
-	for (size_t i = 0; i < collection->count; i++)
-		if (collection->node[i]->array_job_id != RECORD_NODE_NONE)
-			return collection->node[i];
-	return collection->node[0];
+	for (size_t i = 0; i < files->count; i++)
+		if (files->node[i]->array_job_id != RECORD_NODE_NONE)
+			return files->node[i];
+	return files->node[0];
 }
 
-static int account_add(struct store *store, const struct job_files *collection, const struct record *record,
+static int account_add(struct account **account, const struct job_files *files, const struct record *record,
                        struct error *error)
 {
-	const struct record_node *node = array_node(collection);
+	const struct record_node *node = array_node(files);
+	const struct site *site = files->spool->site;
 	struct account_run run = {
 	        .cluster = node->cluster,
 	        .job_id = node->job_id,
 	        .array_job_id = node->array_job_id,
 	        .array_task_id = node->array_task_id,
-	        .node = collection->node[0]->node,
+	        .node = files->node[0]->node,
 	};
-	int result = store->account ? 0 : account_open(&store->account, error);
+	int result = *account ? 0 : account_open(account, error);
 
 	if (result)
 		return result;
-	run_times(collection, &run);
-	return account_store(store->account, &run, store->site->field, record,
-	                     store->site->energy_tres && job_files_is_complete(collection) ? record->joules : -1,
-	                     error);
-}
-
-static int sink_add(struct store *store, const struct job_files *collection, const char *why, struct error *error)
-{
-	cleanup_record struct record record = {.line = NULL};
-	int result = record_merge(nodes_of(collection), collection->count, collection->nodes_of, why, &record, error);
-
-	if (result)
-		return result;
-	if (store->site->sink == SITE_SINK_FILE)
-		return file_add(store, collection, &record, error);
-	return account_add(store, collection, &record, error);
-}
-
-void store_close(struct store *store)
-{
-	account_close(store->account);
-	store->account = NULL;
+	run_times(files, &run);
+	return account_store(*account, &run, site->field, record,
+	                     site->energy_tres && is_complete(files) ? record->joules : -1, error);
 }
 
 /* What to say of missing nodes; NULL for none. */
-static const char *why_partial(const struct job_files *collection)
+static const char *why_partial(const struct job_files *files)
 {
-	if (job_files_is_complete(collection))
+	if (is_complete(files))
 		return NULL;
-	if (collection->in_outbox)
+	if (files->spool->shared < 0)
 		return "no shared spool";
-	if (collection->refused > 0)
+	if (files->refused > 0)
 		return "records refused";
-	return collection->count == 1 && collection->has_first && collection->others == 0 ? "spool not shared"
-	                                                                                  : "nodes missing";
+	return files->count == 1 && files->has_first && files->others == 0 ? "spool not shared" : "nodes missing";
 }
 
-static bool is_acceptable(const struct job_files *collection, enum store_accept accept)
+static int sink_add(struct account **account, const struct job_files *files, struct error *error)
 {
-	if (job_files_is_complete(collection) || collection->in_outbox || accept == STORE_ANY)
-		return true;
-	return accept == STORE_ALONE && collection->count == 1 && collection->has_first;
-}
-
-/* A directory in which nobody has put a file, or of which somebody who was killed has removed the files. */
-static int empty_remove(struct spool *spool, struct job_files *collection)
-{
-	struct job_files_view view;
-	int result = job_files_look(spool, collection, NULL, &view);
-
-	if (!result && view.files == 0)
-		job_files_remove(spool, collection);
-	return result || view.files == 0 ? result : STORE_LEFT;
-}
-
-static int store_read(struct store *store, struct job_files *collection, enum store_accept accept, struct error *error)
-{
-	int result = job_files_read(store->spool, collection, error);
+	cleanup_record struct record record = {.line = NULL};
+	int result = record_merge(files->node, files->count, files->nodes_of, why_partial(files), &record, error);
 
 	if (result)
 		return result;
-	if (collection->count == 0)
-		return empty_remove(store->spool, collection);
-	if (!is_acceptable(collection, accept))
-		return STORE_LEFT;
-	if (wanted(store->site, collection))
-		result = sink_add(store, collection, why_partial(collection), error);
-	if (result && result != -EALREADY)
-		return result;
-	job_files_remove(store->spool, collection);
-	return 0;
+	return files->spool->site->sink == SITE_SINK_FILE ? file_add(files, &record, error)
+	                                                  : account_add(account, files, &record, error);
 }
 
-int store_job(struct store *store, const char *key, enum store_accept accept, unsigned wait_s, struct error *error)
+static bool is_acceptable(const struct job_files *files, enum store_accept accept)
 {
-	struct job_files *collection = NULL;
-	struct error reason = {0};
-	int result = job_files_open(store->spool, key, &collection, &reason);
+	if (is_complete(files) || files->spool->shared < 0 || accept == STORE_ANY)
+		return true;
+	return accept == STORE_ALONE && files->count == 1 && files->has_first;
+}
 
-	if (!result)
-		result = job_files_lock(store->spool, collection, wait_s);
-	if (!result)
-		result = store_read(store, collection, accept, &reason);
-	job_files_free(collection);
-	if (result < 0 && result != -ENOENT)
-		error_set(error, result, "%s", reason.text[0] ? reason.text : strerror(-result));
-	return result == -ENOENT ? 0 : result;
+int store_job(struct spool *spool, struct account **account, const char *key, enum store_accept accept, unsigned wait_s,
+              struct error *error)
+{
+	cleanup_job_files struct job_files files;
+	int result = job_files_take(spool, key, wait_s, &files, error);
+
+	if (result)
+		return result == -ENOENT ? 0 : result;
+	/* without a file it is a directory in which nobody has put one, or of which somebody has removed them */
+	if (files.count == 0 ? files.refused > 0 : !is_acceptable(&files, accept))
+		return STORE_LEFT;
+	if (files.count > 0 && wanted(spool->site, &files))
+		result = sink_add(account, &files, error);
+	if (result < 0 && result != -EALREADY)
+		return error_set(error, result, "%s", strerror(-result));
+	if (result > 0)
+		return result;
+	job_files_remove(&files);
+	return 0;
 }

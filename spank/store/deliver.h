@@ -2,17 +2,8 @@
 #pragma once
 
 #include "spank/base/error.h"
-#include "spank/policy/site.h"
 #include "spank/store/account.h"
-#include "spank/store/job_files.h"
 #include "spank/store/spool.h"
-
-/* The connection is opened by the first job that needs it. */
-struct store {
-	const struct site *site;
-	struct spool *spool;
-	struct account *account;
-};
 
 /* Of which nodes a record is made though some are missing. Without a shared spool they always are. */
 enum store_accept {
@@ -25,10 +16,10 @@ enum store_accept {
 
 /*
  * Locks a job, waiting at most so long, reads what its nodes have left, merges and stores it, and removes what they
- * left. Returns 0 (also where another was faster, the site wants no record of such a job, or a better one is there),
- * STORE_LEFT, ACCOUNT_NOT_YET, -EBUSY (another has the lock), -EIO (the sink fails, other jobs would fare no better) or
- * another -errno.
+ * left. *account is opened by the first job that needs it, and the caller's to close; NULL: it is not open yet. Returns
+ * 0 (also where another was faster, the site wants no record of such a job, or a better one is there), STORE_LEFT,
+ * ACCOUNT_NOT_YET, -EBUSY (another has the lock), -EIO (the sink fails, other jobs would fare no better) or another
+ * -errno.
  */
-int store_job(struct store *store, const char *key, enum store_accept accept, unsigned wait_s, struct error *error);
-
-void store_close(struct store *store);
+int store_job(struct spool *spool, struct account **account, const char *key, enum store_accept accept, unsigned wait_s,
+              struct error *error);

@@ -14,8 +14,8 @@ int nodelist_count(const struct nodelist *list);
 /* How many nodes a text names, 0 where it is no node list; the first one's name goes into buffer. */
 int nodelist_first(const char *text, char *buffer, size_t size);
 
-/* Takes the first node off the list: its name, the caller's to free, or NULL. */
-char *nodelist_shift(struct nodelist *list);
+/* How many of the nodes that a text names are in the list, or -1 where the text is no node list. */
+int nodelist_shared(const struct nodelist *list, const char *text);
 
 /* The node's place in the list, from 0, or -1. */
 int nodelist_find(const struct nodelist *list, const char *node);

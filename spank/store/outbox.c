@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -51,36 +50,47 @@ int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, ui
 	return 0;
 }
 
+int outbox_name(const char *key, const char *node, char name[FILES_NAME_MAX + 1])
+{
+	int length = snprintf(name, FILES_NAME_MAX + 1, "%s.%s.json", key, node);
+
+	return length <= FILES_NAME_MAX ? 0 : -ENAMETOOLONG;
+}
+
+enum outbox_verdict outbox_judge(int directory, const char *name, const struct job_run *run)
+{
+	json_auto_t *json = NULL;
+	struct job_run other;
+	int result = files_read_json(directory, name, NODE_RECORD_MAX, &json);
+
+	if (result && !files_is_bad(result))
+		return OUTBOX_UNREAD;
+	if (result || !run_read(json, &other))
+		return OUTBOX_NONE;
+	return run_is_same(run, &other) ? OUTBOX_SAME : OUTBOX_OTHER;
+}
+
 bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run)
 {
 	cleanup_close int outbox = files_directory(AT_FDCWD, directory ? directory : OUTBOX_DIRECTORY, 0);
-	json_auto_t *json = NULL;
 	char name[FILES_NAME_MAX + 1];
-	struct job_run other;
-	int result;
+	enum outbox_verdict verdict = OUTBOX_NONE;
 
-	if (outbox < 0 || (size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
-		return true;
-	result = files_read_json(outbox, name, NODE_RECORD_MAX, &json);
-	if (result)
-		return files_is_bad(result);
-	return !run_read(json, &other) || run_is_same(run, &other);
+	if (outbox >= 0 && outbox_name(key, node, name) == 0)
+		verdict = outbox_judge(outbox, name, run);
+	return verdict == OUTBOX_NONE || verdict == OUTBOX_SAME;
 }
 
 int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error)
 {
-	cleanup_close int outbox = files_directory_path(directory ? directory : OUTBOX_DIRECTORY, 0700);
+	const char *path = directory ? directory : OUTBOX_DIRECTORY;
+	cleanup_close int outbox = files_directory_path(path, 0700);
 	char name[FILES_NAME_MAX + 1];
-	int result = outbox;
+	int result = outbox < 0 ? outbox : outbox_name(key, node, name);
 
-	if (outbox >= 0 && (size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name))
-		result = -ENAMETOOLONG;
-	if (result >= 0)
+	if (!result)
 		result = files_write(outbox, name, 0600, record, strlen(record), true);
-	if (result < 0)
-		return error_set(error, result, "outbox \"%s\": %s", directory ? directory : OUTBOX_DIRECTORY,
-		                 strerror(-result));
-	return 0;
+	return result ? error_set(error, result, "outbox \"%s\": %s", path, strerror(-result)) : 0;
 }
 
 /* In the child, where only calls that are safe after a fork of a threaded process are made. */
@@ -128,39 +138,29 @@ static int detach(const char *helper, char *const command[], char *const environ
 }
 
 /* Variables that libslurm and mpi-wait-node read; nothing that a user can have named. */
-static void environment_make(char lines[][PATH_MAX + 32], char *environment[])
-{
-	static char path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
-	static const char *const names[] = {"SLURM_CONF", "SLURMD_NODENAME", "SLURM_CLUSTER_NAME"};
-	size_t count = 0;
+static const char *const kept_names[] = {"SLURM_CONF", "SLURMD_NODENAME", "SLURM_CLUSTER_NAME"};
 
-	environment[count++] = path;
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		const char *value = getenv(names[i]);
-
-		if (!value || strlen(value) >= PATH_MAX)
-			continue;
-		snprintf(lines[i], PATH_MAX + 32, "%s=%s", names[i], value);
-		environment[count++] = lines[i];
-	}
-	environment[count] = NULL;
-}
+#define KEPT_COUNT (sizeof(kept_names) / sizeof(kept_names[0]))
 
 int outbox_writer_start(const char *helper, int argument_count, char *const arguments[], struct error *error)
 {
-	static char verb[] = "drain";
+	static char verb[] = "drain", path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
 	cleanup_free char **command = calloc((size_t)argument_count + 3, sizeof(*command));
-	cleanup_free char(*lines)[PATH_MAX + 32] = calloc(3, sizeof(*lines));
-	char *environment[8];
-	int result;
+	char *environment[KEPT_COUNT + 2] = {path};
+	int result, count = 1;
 
-	if (!command || !lines)
+	if (!command)
 		return error_set(error, -ENOMEM, "out of memory");
 	command[0] = (char *)helper;
 	command[1] = verb;
 	for (int i = 0; i < argument_count; i++)
 		command[2 + i] = arguments[i];
-	environment_make(lines, environment);
+	for (size_t i = 0; i < KEPT_COUNT; i++) {
+		char *value = getenv(kept_names[i]);
+
+		if (value) /* it stands behind its name and "=" */
+			environment[count++] = value - strlen(kept_names[i]) - 1;
+	}
 	result = detach(helper, command, environment);
 	return result ? error_set(error, result, "\"%s\" could not be started: %s", helper, strerror(-result)) : 0;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "spank/base/error.h"
+#include "spank/base/files.h"
 #include "spank/record/node.h"
 
 #define OUTBOX_DIRECTORY "/var/spool/mpi-wait/out"
@@ -21,6 +22,13 @@ int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, cha
 
 /* Takes a key apart; the cluster's name may contain dashes itself. Returns 0 or -EINVAL. */
 int outbox_key_parse(const char *key, char cluster[64], uint32_t *ret_job_id, uint32_t *ret_restart_count);
+
+/* What a node's record is called there. Returns 0 or -ENAMETOOLONG. */
+int outbox_name(const char *key, const char *node, char name[FILES_NAME_MAX + 1]);
+
+/* What a file says to a run: it is of none, as far as can be told, of that, of another; or it could not be read. */
+enum outbox_verdict { OUTBOX_NONE, OUTBOX_SAME, OUTBOX_OTHER, OUTBOX_UNREAD };
+enum outbox_verdict outbox_judge(int directory, const char *name, const struct job_run *run);
 
 /* Whether no record of another run of the job lies there under that key. */
 bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run);

@@ -16,90 +16,74 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#define TRIES       3
-#define WRITER_FILE ".writer" /* its lock, and the site arguments that it goes by */
-#define WORDS_MAX   65536
-#define RUNS_MAX    4  /* of a job, that wait to be merged */
-#define LOOK_MAX    64 /* files of other runs in one directory that are read to find one of a run */
+#define TRIES    3
+#define RUNS_MAX 4  /* of a job, that wait to be merged */
+#define LOOK_MAX 64 /* files of other runs in one directory that are read to find one of a run */
 
-void spool_enter(const struct spool *spool)
+const struct spool *spool_enter(const struct spool *spool)
 {
 	/* stays root where it cannot change: then the checks decide, not the identity */
-	if (spool->user != 0 && getuid() == 0 && seteuid(spool->user))
+	if (spool->user == 0 || getuid() != 0 || geteuid() != 0)
+		return NULL;
+	if (seteuid(spool->user))
 		log_error("cannot act as uid %u: %s", (unsigned)spool->user, strerror(errno));
+	return spool;
 }
 
-void spool_leave(const struct spool *spool)
+void spool_leave(const struct spool **entered)
 {
-	if (spool->user != 0 && getuid() == 0 && seteuid(0))
+	if (*entered && seteuid(0))
 		log_error("cannot act as root again: %s", strerror(errno));
 }
 
-static int user_find(const struct site *site, uid_t *ret_user, struct error *error)
+static int shared_check(const struct spool *spool, struct error *error)
 {
-	const struct passwd *user;
-
-	*ret_user = 0;
-	if (!site->spool_user[0])
-		return 0;
-	user = getpwnam(site->spool_user);
-	if (!user)
-		return error_set(error, -EINVAL, "spool_user \"%s\" is no user of this host", site->spool_user);
-	*ret_user = user->pw_uid;
-	return 0;
-}
-
-static int shared_check(const struct site *site, int directory, uid_t user, struct error *error)
-{
-	const char *owner = site->spool_user[0] ? site->spool_user : "root";
+	const char *path = spool->site->spool, *owner = spool->site->spool_user;
 	struct stat status;
 
-	if (fstat(directory, &status))
-		return error_set(error, -errno, "spool \"%s\": %s", site->spool, strerror(errno));
-	if (status.st_uid != 0 && status.st_uid != user)
+	owner = owner[0] ? owner : "root";
+	if (fstat(spool->shared, &status))
+		return error_set(error, -errno, "spool \"%s\": %s", path, strerror(errno));
+	if (status.st_uid != 0 && status.st_uid != spool->user)
 		return error_set(error, -EPERM, "spool \"%s\" belongs to uid %u, not to %s: not used; chown %s \"%s\"",
-		                 site->spool, (unsigned)status.st_uid, owner, owner, site->spool);
+		                 path, (unsigned)status.st_uid, owner, owner, path);
 	if (status.st_mode & (S_IWGRP | S_IWOTH))
 		return error_set(error, -EPERM,
 		                 "spool \"%s\" has mode %04o, writable by others than %s: not used; chmod go-w \"%s\"",
-		                 site->spool, (unsigned)(status.st_mode & 07777), owner, site->spool);
+		                 path, (unsigned)(status.st_mode & 07777), owner, path);
 	return 0;
 }
 
-static int shared_open(const struct site *site, struct spool *spool, struct error *error)
+static int shared_open(struct spool *spool, struct error *error)
 {
-	int result = user_find(site, &spool->user, error);
+	cleanup_leave const struct spool *as_user = spool_enter(spool);
 
-	if (result || !site->spool[0])
-		return result;
-	snprintf(spool->shared_path, sizeof(spool->shared_path), "%s", site->spool);
-	spool_enter(spool);
-	spool->shared = open(site->spool, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (spool->shared < 0)
-		result = error_set(error, -errno, "spool \"%s\": %s%s", site->spool, strerror(errno),
-		                   errno == ENOTDIR || errno == ELOOP ? " (it must be a directory and no link)" : "");
-	else
-		result = shared_check(site, spool->shared, spool->user, error);
-	spool_leave(spool);
-	return result;
+	spool->shared = open(spool->site->spool, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (spool->shared >= 0)
+		return shared_check(spool, error);
+	return error_set(error, -errno, "spool \"%s\": %s%s", spool->site->spool, strerror(errno),
+	                 errno == ENOTDIR || errno == ELOOP ? " (it must be a directory and no link)" : "");
 }
 
 int spool_open(const struct site *site, const char *outbox, struct spool *ret_spool, struct error *error)
 {
-	struct spool spool = {.outbox = -1, .shared = -1};
-	int result;
+	const struct passwd *user = site->spool_user[0] ? getpwnam(site->spool_user) : NULL;
+	struct spool spool = {.site = site, .outbox_path = outbox ? outbox : OUTBOX_DIRECTORY, .shared = -1};
+	int result = 0;
 
-	snprintf(spool.outbox_path, sizeof(spool.outbox_path), "%s", outbox ? outbox : OUTBOX_DIRECTORY);
 	spool.outbox = files_directory_path(spool.outbox_path, 0700);
 	if (spool.outbox < 0)
 		return error_set(error, spool.outbox, "outbox \"%s\": %s", spool.outbox_path, strerror(-spool.outbox));
-	result = shared_open(site, &spool, error);
-	if (result) {
+	if (site->spool_user[0] && !user)
+		result = error_set(error, -EINVAL, "spool_user \"%s\" is no user of this host", site->spool_user);
+	spool.user = user && site->spool[0] ? user->pw_uid : 0;
+	if (!result && site->spool[0])
+		result = shared_open(&spool, error);
+	if (result)
 		spool_close(&spool);
-		return result;
-	}
-	*ret_spool = spool;
-	return 0;
+	else
+		*ret_spool = spool;
+	return result;
 }
 
 void spool_close(struct spool *spool)
@@ -111,83 +95,59 @@ void spool_close(struct spool *spool)
 	spool->outbox = spool->shared = -1;
 }
 
-static int shared_put(struct spool *spool, const char *key, const char *node, const char *text, size_t length)
+/* Whether a job's directory has a record of that run, or of others only, or none; or that cannot be told. */
+static enum outbox_verdict key_judge(const struct spool *spool, const char *key, const struct job_run *run)
 {
-	cleanup_close int directory = files_directory(spool->shared, key, 0700);
-	char name[FILES_NAME_MAX + 1];
-
-	if (directory < 0)
-		return directory;
-	snprintf(name, sizeof(name), "%s.json", node);
-	return files_write(directory, name, 0600, text, length, true);
-}
-
-/* Whether a directory has records of that run, or of others only, or none; or that cannot be told. */
-enum verdict { VERDICT_NONE, VERDICT_SAME, VERDICT_OTHER, VERDICT_UNREAD };
-
-static enum verdict directory_judge(int directory, const struct job_run *run)
-{
-	cleanup_closedir DIR *entries = files_entries(directory);
+	cleanup_close int directory = files_directory(spool->shared, key, 0);
+	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
 	const struct dirent *entry;
-	enum verdict verdict = VERDICT_NONE;
+	enum outbox_verdict verdict = OUTBOX_NONE;
 
-	for (int files = 0; files < LOOK_MAX && entries && (entry = readdir(entries));) {
-		json_auto_t *json = NULL;
-		struct job_run other;
-		int result;
+	for (int others = 0; others < LOOK_MAX && entries && (entry = readdir(entries));) {
+		enum outbox_verdict found = OUTBOX_NONE;
 
-		if (!files_name_ok(entry->d_name))
-			continue;
-		result = files_read_json(directory, entry->d_name, NODE_RECORD_MAX, &json);
-		if (result && !files_is_bad(result))
-			return VERDICT_UNREAD;
-		if (result || !run_read(json, &other))
-			continue;
-		if (run_is_same(run, &other))
-			return VERDICT_SAME;
-		verdict = VERDICT_OTHER;
-		files++;
+		if (files_name_ok(entry->d_name))
+			found = outbox_judge(directory, entry->d_name, run);
+		if (found == OUTBOX_SAME || found == OUTBOX_UNREAD)
+			return found;
+		verdict = found == OUTBOX_OTHER ? found : verdict;
+		others += found == OUTBOX_OTHER;
 	}
 	return verdict;
 }
 
-static enum verdict key_judge(const struct spool *spool, const char *key, const struct job_run *run)
-{
-	cleanup_close int directory = files_directory(spool->shared, key, 0);
-
-	return directory < 0 ? VERDICT_NONE : directory_judge(directory, run);
-}
-
 /*
- * Finds the run's number in the spool: that under which other nodes have put it already, which may be near the one that
- * this node would choose, else the first that is free. Returns 0, -EINVAL or -EEXIST.
+ * Finds the run's key in the spool, and its number in that: those under which other nodes have put it already, which
+ * may be near what this node would choose, else the first that is free. Returns 0, -EINVAL, -EIO or -EEXIST.
  */
-static int number_find(const struct spool *spool, const char *key, const struct job_run *run, uint32_t *ret_number,
-                       struct error *error)
+static int key_find(const struct spool *spool, const struct job_run *run, char key[OUTBOX_KEY_MAX],
+                    uint32_t *ret_number, struct error *error)
 {
-	char cluster[64], tried[OUTBOX_KEY_MAX];
-	bool is_free = false;
+	char cluster[64], tried[OUTBOX_KEY_MAX], found[OUTBOX_KEY_MAX] = "";
+	enum outbox_verdict verdict = OUTBOX_NONE;
 	uint32_t job_id, first;
 
 	if (outbox_key_parse(key, cluster, &job_id, &first))
 		return error_set(error, -EINVAL, "\"%s\" is no key", key);
-	for (uint32_t i = 0; i <= RUNS_MAX; i++) {
-		uint32_t number = i < RUNS_MAX ? first + i : first - 1; /* an epilog may have counted one too many */
-		enum verdict verdict;
+	for (uint32_t i = 0; i <= RUNS_MAX && verdict != OUTBOX_SAME; i++) {
+		bool is_last = i == RUNS_MAX; /* an epilog may have counted one too many */
+		uint32_t number = is_last ? first - 1 : first + i;
 
-		if (i == RUNS_MAX && first == 0)
+		if (is_last && first == 0)
 			break;
 		outbox_key(cluster, job_id, number, tried, error);
 		verdict = key_judge(spool, tried, run);
-		if (verdict == VERDICT_UNREAD)
+		if (verdict == OUTBOX_UNREAD)
 			return error_set(error, -EIO, "\"%s\" cannot be read", tried);
-		if (verdict == VERDICT_SAME || (verdict == VERDICT_NONE && i < RUNS_MAX && !is_free))
+		if (verdict == OUTBOX_SAME || (verdict == OUTBOX_NONE && !is_last && !found[0])) {
 			*ret_number = number;
-		if (verdict == VERDICT_SAME)
-			return 0;
-		is_free |= verdict == VERDICT_NONE && i < RUNS_MAX;
+			strcpy(found, tried);
+		}
 	}
-	return is_free ? 0 : error_set(error, -EEXIST, "%d runs of job %u wait in the spool", RUNS_MAX, job_id);
+	if (!found[0])
+		return error_set(error, -EEXIST, "%d runs of job %u wait in the spool", RUNS_MAX, job_id);
+	strcpy(key, found);
+	return 0;
 }
 
 /* How long the record may be. A list that cannot be read is refused when it is merged. */
@@ -201,14 +161,13 @@ static size_t length_most(const json_t *json)
 }
 
 /* The key under which the record is to lie, and the record that says so, no longer than it may be. */
-static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], char **text, size_t *length,
-                          struct error *error)
+static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], char **text, struct error *error)
 {
 	unsigned failures = memory_failures();
-	json_auto_t *json = memory_json(*text, *length, 0);
-	uint32_t number, job_id;
-	char cluster[64];
+	size_t length = strlen(*text);
+	json_auto_t *json = memory_json(*text, length, 0);
 	struct job_run run;
+	uint32_t number;
 	int result;
 
 	if (memory_failures() != failures)
@@ -216,185 +175,146 @@ static int record_prepare(const struct spool *spool, char key[OUTBOX_KEY_MAX], c
 	if (!run_read(json, &run)) /* what is no record at all is told apart when it is merged */
 		return 0;
 	number = run.count;
-	result = number_find(spool, key, &run, &number, error);
-	if (result || (number == run.count && *length <= length_most(json)))
+	result = key_find(spool, &run, key, &number, error);
+	if (result || (number == run.count && length <= length_most(json)))
 		return result;
-	outbox_key_parse(key, cluster, &job_id, &run.count);
-	outbox_key(cluster, job_id, number, key, error);
 	json_object_set_new(json, "restart_count", json_integer((json_int_t)number));
 	free(*text);
 	*text = node_short_print(json, length_most(json));
-	*length = *text ? strlen(*text) : 0;
 	return memory_failures() == failures ? 0 : error_set(error, -ENOMEM, "out of memory");
 }
 
-static int record_move(struct spool *spool, const char *name, const char *node, char key[OUTBOX_KEY_MAX],
-                       struct error *error)
+static int file_put(const struct spool *spool, const char *key, const char *node, const char *text)
 {
-	cleanup_free char *text = NULL;
-	size_t length = 0;
-	int result = files_read(spool->outbox, name, NODE_RECORD_MAX, &text, &length), tries = 0;
+	cleanup_close int directory = files_directory(spool->shared, key, 0700);
+	char name[FILES_NAME_MAX + 1];
 
-	if (result == -ENOENT)
-		return 0; /* a sweep was faster */
+	snprintf(name, sizeof(name), "%s.json", node);
+	return directory < 0 ? directory : files_write(directory, name, 0600, text, strlen(text), true);
+}
+
+static int record_put(const struct spool *spool, char key[OUTBOX_KEY_MAX], const char *node, char **text,
+                      struct error *error)
+{
+	cleanup_leave const struct spool *as_user = spool_enter(spool);
+	int result = record_prepare(spool, key, text, error), tries = 0;
+
 	if (result)
-		return error_set(error, result, "\"%s/%s\": %s", spool->outbox_path, name, strerror(-result));
-	spool_enter(spool);
-	result = record_prepare(spool, key, &text, &length, error);
-	if (!result)
-		do
-			result = shared_put(spool, key, node, text, length);
-		while (result == -ENOENT && ++tries < TRIES); /* who has stored the job is removing its directory */
-	spool_leave(spool);
-	if (result)
-		return error_set(error, result, "spool \"%s/%s\": %s; the record stays in \"%s\"", spool->shared_path,
-		                 key, strerror(-result), spool->outbox_path);
-	if (unlinkat(spool->outbox, name, 0) && errno != ENOENT)
-		return error_set(error, -errno, "\"%s/%s\" cannot be removed: %s", spool->outbox_path, name,
-		                 strerror(errno));
-	return 0;
+		return result;
+	do
+		result = file_put(spool, key, node, *text);
+	while (result == -ENOENT && ++tries < TRIES); /* who has stored the job is removing its directory */
+	return result;
 }
 
 int spool_move(struct spool *spool, const char *key, const char *node, char ret_key[OUTBOX_KEY_MAX],
                struct error *error)
 {
 	char name[FILES_NAME_MAX + 1], moved[OUTBOX_KEY_MAX];
+	cleanup_free char *text = NULL;
+	size_t length;
 	int result;
 
-	if ((size_t)snprintf(name, sizeof(name), "%s.%s.json", key, node) >= sizeof(name) ||
-	    strlen(key) >= sizeof(moved))
+	if (outbox_name(key, node, name) || strlen(key) >= sizeof(moved))
 		return error_set(error, -ENAMETOOLONG, "\"%s\" of node \"%s\": name too long", key, node);
 	strcpy(moved, key);
-	result = record_move(spool, name, node, moved, error);
-	if (!result && ret_key)
+	result = files_read(spool->outbox, name, NODE_RECORD_MAX, &text, &length);
+	if (result == -ENOENT)
+		return 0; /* a sweep was faster */
+	if (result)
+		return error_set(error, result, "\"%s/%s\": %s", spool->outbox_path, name, strerror(-result));
+	result = record_put(spool, moved, node, &text, error);
+	if (result)
+		return error_set(error, result, "spool \"%s/%s\": %s; the record stays in \"%s\"", spool->site->spool,
+		                 moved, strerror(-result), spool->outbox_path);
+	if (unlinkat(spool->outbox, name, 0) && errno != ENOENT)
+		return error_set(error, -errno, "\"%s/%s\" cannot be removed: %s", spool->outbox_path, name,
+		                 strerror(errno));
+	if (ret_key)
 		strcpy(ret_key, moved);
-	return result;
-}
-
-/* Every entry of a directory that is a name of ours. */
-static int each_name(int directory, int (*visit)(struct spool *spool, const char *name, spool_visit, void *context),
-                     struct spool *spool, spool_visit inner, void *context)
-{
-	cleanup_closedir DIR *entries = NULL;
-	const struct dirent *entry;
-	int result = 0;
-
-	if (directory == spool->shared)
-		spool_enter(spool);
-	entries = files_entries(directory);
-	if (directory == spool->shared)
-		spool_leave(spool);
-	if (!entries)
-		return -errno;
-	while (result == 0 && (errno = 0, entry = readdir(entries)))
-		if (files_name_ok(entry->d_name))
-			result = visit(spool, entry->d_name, inner, context);
-	return result ? result : -errno;
-}
-
-static int outbox_name(struct spool *spool, const char *name, spool_visit visit, void *context)
-{
-	char key[FILES_NAME_MAX + 1], cluster[64], *node, *suffix;
-	uint32_t job_id, restart_count;
-	size_t offset;
-
-	(void)spool;
-	strcpy(key, name);
-	suffix = key + strlen(key) - strlen(".json");
-	if (suffix <= key || strcmp(suffix, ".json") != 0)
-		return 0;
-	*suffix = '\0';
-	/* a cluster's name and a node's may both contain dots: the key ends at the first one after which it parses */
-	for (offset = 0; (node = strchr(key + offset, '.')); offset = (size_t)(node - key) + 1) {
-		*node = '\0';
-		if (outbox_key_parse(key, cluster, &job_id, &restart_count) == 0)
-			return visit(context, key, node + 1);
-		*node = '.';
-	}
 	return 0;
 }
 
-static int shared_name(struct spool *spool, const char *name, spool_visit visit, void *context)
+/* Takes the name of a node's record apart, into its key and the node, or that of a job's directory. */
+static bool name_parse(char *name, bool is_file, const char **ret_node)
 {
-	char cluster[64];
+	char cluster[64], *suffix = name + strlen(name) - strlen(".json");
 	uint32_t job_id, restart_count;
 
-	(void)spool;
-	return outbox_key_parse(name, cluster, &job_id, &restart_count) ? 0 : visit(context, name, NULL);
-}
-
-/* Held while the lock is taken and the words are noted, so that no note is lost between the two, or read half written.
- */
-static void note_guard(int file, short how)
-{
-	struct flock first = {.l_type = how, .l_whence = SEEK_SET, .l_len = 1};
-
-	while (fcntl(file, F_OFD_SETLKW, &first) && errno == EINTR)
-		;
-}
-
-/* Guarded until it is closed. */
-static int writer_file(struct spool *spool)
-{
-	int file = openat(spool->outbox, WRITER_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
-
-	if (file >= 0)
-		note_guard(file, F_WRLCK);
-	return file;
-}
-
-static void note_write(int file, const char *words)
-{
-	if (ftruncate(file, 0) || pwrite(file, words, strlen(words), 0) < 0)
-		log_error("the site arguments of the node's writer could not be noted: %s", strerror(errno));
-}
-
-static bool note_is(struct spool *spool, const char *words)
-{
-	cleanup_free char *text = NULL;
-	size_t length;
-
-	return files_read(spool->outbox, WRITER_FILE, WORDS_MAX, &text, &length) || strcmp(text, words) == 0;
-}
-
-bool spool_writer_noted(struct spool *spool, const char *words)
-{
-	cleanup_close int guard = writer_file(spool);
-
-	(void)guard; /* until the note is read */
-	return note_is(spool, words);
-}
-
-bool spool_writer_note(struct spool *spool, const char *words)
-{
-	cleanup_close int file = writer_file(spool);
-
-	if (note_is(spool, words))
-		return true;
-	if (file >= 0)
-		note_write(file, words);
+	*ret_node = NULL;
+	if (!is_file)
+		return outbox_key_parse(name, cluster, &job_id, &restart_count) == 0;
+	if (suffix <= name || strcmp(suffix, ".json") != 0)
+		return false;
+	*suffix = '\0';
+	/* a cluster's name and a node's may both contain dots: the key ends at the first one after which it parses */
+	for (char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {
+		*dot = '\0';
+		*ret_node = dot + 1;
+		if (outbox_key_parse(name, cluster, &job_id, &restart_count) == 0)
+			return true;
+		*dot = '.';
+	}
 	return false;
 }
 
-int spool_writer_lock(struct spool *spool, const char *words)
+static DIR *entries_of(struct spool *spool, int directory)
 {
-	cleanup_close int lock = writer_file(spool);
+	cleanup_leave const struct spool *as_user = directory == spool->outbox ? NULL : spool_enter(spool);
 
-	if (lock < 0)
-		return errno == EBUSY ? -EIO : -errno;
-	if (flock(lock, LOCK_EX | LOCK_NB))
+	return files_entries(directory);
+}
+
+int spool_each(struct spool *spool, int directory, spool_visit visit, void *context)
+{
+	cleanup_closedir DIR *entries = entries_of(spool, directory);
+	const struct dirent *entry;
+	int result = 0;
+
+	if (!entries)
+		return -errno;
+	while (result == 0 && (errno = 0, entry = readdir(entries))) {
+		char name[FILES_NAME_MAX + 1];
+		const char *node;
+
+		if (!files_name_ok(entry->d_name))
+			continue;
+		strcpy(name, entry->d_name);
+		if (name_parse(name, directory == spool->outbox, &node))
+			result = visit(context, name, node);
+	}
+	return result ? result : -errno;
+}
+
+int spool_lock(const struct spool *spool, int directory, const char *name)
+{
+	cleanup_leave const struct spool *as_user = directory == spool->outbox ? NULL : spool_enter(spool);
+	cleanup_close int lock = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+	if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB))
 		return errno == EWOULDBLOCK ? -EBUSY : -errno;
-	note_write(lock, words);
-	note_guard(lock, F_UNLCK);
 	return take_descriptor(&lock);
 }
 
-int spool_each_outbox(struct spool *spool, spool_visit visit, void *context)
+int spool_slot_take(const struct spool *spool, unsigned wait_s)
 {
-	return each_name(spool->outbox, outbox_name, spool, visit, context);
-}
+	uint64_t deadline_ns = clock_monotonic_ns() + wait_s * SECOND_NS;
 
-int spool_each_shared(struct spool *spool, spool_visit visit, void *context)
-{
-	return spool->shared < 0 ? 0 : each_name(spool->shared, shared_name, spool, visit, context);
+	for (;;) {
+		uint64_t now_ns = clock_monotonic_ns(); /* whose last digits differ between those who ask */
+		struct timespec pause = {.tv_nsec = 100000000 + (long)(now_ns % 400000000)};
+
+		for (unsigned i = 0; i < SPOOL_SLOTS; i++) {
+			char name[16];
+			int slot;
+
+			snprintf(name, sizeof(name), ".slot.%u", (unsigned)((now_ns + i) % SPOOL_SLOTS));
+			slot = spool_lock(spool, spool->shared >= 0 ? spool->shared : spool->outbox, name);
+			if (slot != -EBUSY)
+				return slot < 0 ? -ENOTSUP : slot;
+		}
+		if (now_ns >= deadline_ns)
+			return -EBUSY;
+		nanosleep(&pause, NULL);
+	}
 }

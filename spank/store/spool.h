@@ -6,10 +6,8 @@
  */
 #pragma once
 
-#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
-#include <time.h>
 
 #include "spank/base/error.h"
 #include "spank/policy/site.h"
@@ -18,17 +16,17 @@
 #define SPOOL_SLOTS 8
 
 struct spool {
+	const struct site *site;
+	const char *outbox_path;
 	int outbox;
 	int shared; /* -1: no spool= configured */
 	uid_t user; /* whom the shared spool is written as */
-	char outbox_path[PATH_MAX];
-	char shared_path[PATH_MAX];
 };
 
 /*
- * Opens the outbox (outbox NULL: OUTBOX_DIRECTORY) and the site's spool. The spool must exist, be a directory and no
- * link, belong to root or spool_user and be writable by nobody else. Returns 0, -EPERM or -errno with the path, what is
- * wrong with it and what to do.
+ * Opens the outbox (outbox NULL: OUTBOX_DIRECTORY) and the site's spool; both are the caller's. The spool must exist,
+ * be a directory and no link, belong to root or spool_user and be writable by nobody else. Returns 0, -EPERM or -errno
+ * with the path, what is wrong with it and what to do.
  */
 int spool_open(const struct site *site, const char *outbox, struct spool *ret_spool, struct error *error);
 void spool_close(struct spool *spool);
@@ -43,47 +41,26 @@ int spool_move(struct spool *spool, const char *key, const char *node, char ret_
                struct error *error);
 
 /*
- * Calls visit for every job of which there is something: keys of the shared spool, or of the outbox (with the node's
- * name). Stops where visit returns other than 0, and returns that.
+ * Calls visit for every job of which there is something in one of the two directories: with its key, and, in the
+ * outbox, the name of the node. Stops where visit returns other than 0, and returns that, or -errno.
  */
 typedef int (*spool_visit)(void *context, const char *key, const char *node);
-int spool_each_outbox(struct spool *spool, spool_visit visit, void *context);
-int spool_each_shared(struct spool *spool, spool_visit visit, void *context);
+int spool_each(struct spool *spool, int directory, spool_visit visit, void *context);
 
-/* The time by the clock that dates the spool's files: a file server has its own. */
-time_t spool_now(struct spool *spool);
-
-/* Removes what writers that were killed have left in the outbox. */
-void spool_tidy(struct spool *spool);
+/* Takes the lock that is a file there, made where it is missing. Returns a descriptor, -EBUSY or another -errno. */
+int spool_lock(const struct spool *spool, int directory, const char *name);
 
 /*
  * A permit to connect to slurmdbd, of which all hosts of a spool together have SPOOL_SLOTS (each node, without a shared
  * spool). Returns a descriptor to be closed after the connection; -EBUSY: none came free within wait_s; -ENOTSUP: the
  * file system has no locks, so there is no limit either.
  */
-int spool_slot_take(struct spool *spool, unsigned wait_s);
+int spool_slot_take(const struct spool *spool, unsigned wait_s);
 
 /*
- * That this process is the one that drains the node's outbox, by these site arguments, which are noted then. Returns a
- * descriptor to be closed when it no longer does; -EBUSY: another is; another -errno: the file system has no locks.
+ * Shared-spool work is done as spool_user (a file server may squash root), to the end of the scope. NULL, and nothing
+ * to be left, where the process acts as that user already or cannot change.
  */
-int spool_writer_lock(struct spool *spool, const char *words);
-
-/* By which site arguments the outbox is to be drained. Returns whether it was by these before. */
-bool spool_writer_note(struct spool *spool, const char *words);
-
-/* Whether the outbox is to be drained by these. */
-bool spool_writer_noted(struct spool *spool, const char *words);
-
-/*
- * What is kept of the job in <spool>/done already: the caller's to free, untouched where there is nothing. Returns 0,
- * or -errno where it could not be read.
- */
-int spool_kept(struct spool *spool, const char *key, char **ret_text);
-
-/* Keeps the job's record as a file, <spool>/done/<key>.json, readable by the job's group (sink=file). */
-int spool_keep(struct spool *spool, const char *key, gid_t group, const char *line, struct error *error);
-
-/* Shared-spool work is done as spool_user (a file server may squash root): between these two. */
-void spool_enter(const struct spool *spool);
-void spool_leave(const struct spool *spool);
+#define cleanup_leave __attribute__((cleanup(spool_leave), unused))
+const struct spool *spool_enter(const struct spool *spool);
+void spool_leave(const struct spool **entered);

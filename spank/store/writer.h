@@ -15,18 +15,18 @@
 
 struct writer_config {
 	const struct site *site;
-	const char *words;      /* the site arguments as given; NULL: none */
+	const char *words;      /* the site arguments as given */
 	const char *outbox;     /* NULL: OUTBOX_DIRECTORY */
 	unsigned first_delay_s; /* from the job's end to the first try, jitter of half of it added */
 	unsigned collect_s;     /* how long the first node waits for the others */
-	bool at_once;           /* flush: no regard to age, and again until nothing is left or flush_s have passed */
+	bool at_once;           /* flush: no regard to age, and again until nothing is left or 20 s have passed */
 	bool partial;           /* take jobs of which nodes are missing too, whatever their age */
-	unsigned flush_s;
+	bool only_moves;        /* move: no further than from this node's outbox to the shared spool */
 };
 
-#define WRITER_DEFAULTS                                            \
-	{                                                          \
-		.first_delay_s = 8, .collect_s = 60, .flush_s = 20 \
+#define WRITER_DEFAULTS                                          \
+	{                                                        \
+		.words = "", .first_delay_s = 8, .collect_s = 60 \
 	}
 
 #define WRITER_LEFT STORE_LEFT /* something was left for the next sweep */
@@ -42,8 +42,5 @@ int writer_drain(const struct writer_config *config, const char *node, struct er
 /* The same for one job, whatever else is done. */
 int writer_write(const struct writer_config *config, const char *key, const char *node, struct error *error);
 
-/* Everything that is old enough, with one connection, many jobs per commit. Returns 0, WRITER_LEFT or -errno. */
+/* Everything that is old enough, with one connection, each job by itself. Returns 0, WRITER_LEFT or -errno. */
 int writer_sweep(const struct writer_config *config, struct error *error);
-
-/* Every record that is old enough from this node's outbox to the shared spool. Returns 0, WRITER_LEFT or -errno. */
-int writer_move(const struct writer_config *config, struct error *error);

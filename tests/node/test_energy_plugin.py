@@ -40,8 +40,7 @@ print(json.dumps(seen))
 
 
 def test_the_counters_are_open_before_a_task_can_inherit_them(tmp_path: Path) -> None:
-    """libpowercap opens them without close-on-exec: done with the first figure, a task that is forked meanwhile has
-    them, and they are root's alone."""
+    """They are root's alone: with the first figure slurmstepd may be the user, and no task may have them."""
     write_zone(tmp_path / "intel-rapl/intel-rapl:0", "package-0", 5)
     mounts = ("mount -t tmpfs none /sys/class && mkdir /sys/class/powercap && mount -t tmpfs none /run && "
               "mkdir /run/powercap && cp -a $1/. /sys/class/powercap/ && shift && exec \"$@\"")

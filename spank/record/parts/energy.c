@@ -9,7 +9,7 @@
 #define GAPS_MAX      1000000
 
 /* "package-1", and "package-1/dram" for a part of it. */
-static json_t *zone_name(const struct energy_window *window, const struct energy_window_zone *zone)
+static json_t *zone_name(const struct energy_window *window, const struct energy_zone *zone)
 {
 	for (uint32_t i = 0; i < window->zone_count; i++)
 		if (window->zone[i].kind == RAPL_PACKAGE && window->zone[i].instance == zone->instance &&

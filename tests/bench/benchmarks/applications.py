@@ -1,7 +1,8 @@
 """Whole programs: those of codes.py, or instead of them what --application names.
 
 Wall time, CPU time of all ranks, energy where RAPL can be read, and for how long ranks waited and slept. What the work
-alone takes is the CPU time under the policy profile, which polls, less what the ranks waited in it. A command that
+alone takes is the CPU time under the policy profile, which polls, less what the ranks waited in it. What a sleep costs
+is measured beside, for what the waits would take at least. A command that
 starts with srun gets its policy by MPI_WAIT_POLICY, which needs the plugin there; its CPU time is Slurm's to know, and
 left out.
 """
@@ -18,10 +19,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.bench import energy, picture, variants
-from tests.bench.benchmarks import threads
+from tests.bench import best, energy, engine, forecasts, picture, unmet, variants
+from tests.bench.benchmarks import foresight, threads
 from tests.bench.codes import BOUNDED, CODES, HPCC_INPUT, HPCC_SIZES, INPUTS, POLLS, Code, hpcc_input
-from tests.bench.engine import Cell, Failure, Measured, Sample
+from tests.bench.engine import Cell, Failure, Measured, Row, Sample, quantile
 from tests.bench.plan import Plan
 from tests.bench.targets import Target, at_most, number, verdict
 from tests.bench.variants import BARE, Variant
@@ -35,8 +36,11 @@ ROUNDS = (3, 1)
 MPI_NAME = "openmpi"
 OURS = ("unbalanced", "kernels")
 MOST_S = 300
+SLEEPS = "what a sleep costs"  # the group of it
+NAPS = {200: 300, 1000: 100, 5000: 20}
 MUCH = 0.1  # of the ranks' time is waiting
 ABOVE, LONGER = 10, 1  # what is wanted, in per cent
+COLUMNS = {"wall_s": "{:.2f}", "cpu_s": "{:.2f}", "waited_s": "{:.2f}", "asleep_s": "{:.2f}", "naps": "{:.0f}"}
 
 
 def timed(words: list[str], environment: dict[str, str], folder: Path, has_cpu: bool) -> dict[str, float]:
@@ -54,10 +58,12 @@ def timed(words: list[str], environment: dict[str, str], folder: Path, has_cpu: 
 
 
 def waits_of(segment: dict[str, Any]) -> dict[str, float]:
-    """Of all ranks: how long they waited, and slept in that."""
+    """Of all ranks: how long they waited, and slept in that; and in how many naps and waits of 100 us and more."""
     lanes = [lane for slot in segment["slots"] for lane in slot["lane"]]
     waited = sum(call["wait_ns"] for lane in lanes for call in lane["calls"].values())
-    return {"waited_s": waited / 1e9, "asleep_s": sum(sum(lane["asleep_ns"].values()) for lane in lanes) / 1e9}
+    return {"waited_s": waited / 1e9, "asleep_s": sum(sum(lane["asleep_ns"].values()) for lane in lanes) / 1e9,
+            "naps": sum(sum(lane["naps"].values()) for lane in lanes),
+            "long_waits": sum(lane["foreseen"] + lane["unforeseen"] for lane in lanes)}
 
 
 def play(mpi: Mpi, code: Code, words: tuple[str, ...], variant: Variant) -> list[Sample]:
@@ -122,6 +128,7 @@ def cells(plan: Plan) -> list[Cell]:
         return [cell for name, command in plan.applications.items() for cell in site_cells(name, command)]
     found = []
     for mpi in variants.available((MPI_NAME,), "steps", plan.measured.unavailable):
+        found.append(Cell(SLEEPS, forecasts.SLEEP, partial(foresight.play_naps, NAPS)))
         for code in (code for code in CODES if code.short or not plan.short):
             found += code_cells(mpi, code, plan)
     return found
@@ -141,30 +148,59 @@ def code_cells(mpi: Mpi, code: Code, plan: Plan) -> list[Cell]:
     return [Cell(code.name, variant.name, partial(play, mpi, code, words, variant)) for variant in compared]
 
 
-def median(measured: Measured, group: str, variant: str, figure: str) -> float | None:
-    row = measured.find(group, variant)
-    return row.median(figure) if row and figure in row.values else None
+def works_s(measured: Measured, group: str) -> list[float]:
+    """CPU time of the work alone, in each round; nothing where ranks wait for less than MUCH of it."""
+    row = measured.find(group, "profile")
+    if not row or "cpu_s" not in row.values or row.median("waited_s") < MUCH * row.median("cpu_s"):
+        return []
+    return [used - waited for used, waited in zip(row.values["cpu_s"], row.values["waited_s"])]
 
 
-def work_s(measured: Measured, group: str) -> float | None:
-    """CPU time of the work alone, where ranks wait for more than MUCH of it."""
-    used, waited = (median(measured, group, "profile", figure) for figure in ("cpu_s", "waited_s"))
-    return None if used is None or waited is None or waited < MUCH * used else used - waited
+def least_s(measured: Measured, nap: Row) -> float | None:
+    """What its waits of 100 us and more take, if each is one sleep that ends in time, and the others nothing."""
+    waits = nap.median("long_waits")
+    length_us = 1e6 * nap.median("waited_s") / waits if waits else 0
+    sleep = forecasts.Figures(measured.rows).sleep(SLEEPS, length_us) if waits else None
+    return waits * best.wait_cpu_us(length_us, sleep) / 1e6 if sleep else None
+
+
+def cpu_target(measured: Measured, group: str, nap: Row | None) -> Target | None:
+    works = works_s(measured, group)
+    if not works or not nap or "cpu_s" not in nap.values:
+        return None
+    work, least = quantile(works, 0.5), least_s(measured, nap)
+    above = quantile([100 * (used / alone - 1) for used, alone in zip(nap.values["cpu_s"], works)], 0.5)
+    why = f"the work takes {number(work)} s" + ("" if least is None else f"; at least {number(100 * least / work)} %")
+    return at_most(f"{group}, nap: CPU time above the work alone", above, ABOVE, "%", why)
+
+
+def longer(measured: Measured, group: str, variant: str) -> float | None:
+    """The median of the rounds' pairs, in per cent."""
+    ratio = engine.ratio(measured.find(group, variant), measured.find(group, BARE), "wall_s")
+    return None if ratio is None else 100 * (ratio - 1)
+
+
+def wall_target(measured: Measured, group: str) -> Target | None:
+    bare, profile, percent = measured.find(group, BARE), *(longer(measured, group, name) for name in ("profile", "nap"))
+    if not bare or percent is None:
+        return None
+    wall, (low, high) = bare.median("wall_s"), bare.spread("wall_s")
+    why = f"{number(wall)} s without, half of the launches within {number(100 * (high - low) / wall)} %"
+    if profile is not None:
+        why += f"; profile {profile:+.1f} %"
+    return at_most(f"{group}, nap: wall time above that without the library", percent, LONGER, "%", why)
 
 
 def targets(measured: Measured) -> list[Target]:
     found = []
-    for group in measured.groups():
-        work = work_s(measured, group)
-        used, wall, bare = (median(measured, group, *place) for place in
-                            (("nap", "cpu_s"), ("nap", "wall_s"), (BARE, "wall_s")))
-        if work and used is not None:
-            found.append(at_most(f"{group}, nap: CPU time above the work alone", 100 * (used / work - 1), ABOVE, "%",
-                                 f"the work takes {number(work)} s"))
-        if wall is not None and bare:
-            found.append(at_most(f"{group}, nap: wall time above that without the library", 100 * (wall / bare - 1),
-                                 LONGER, "%", f"{number(bare)} s without"))
-    return found
+    for group in (group for group in measured.groups() if group != SLEEPS):
+        found += [cpu_target(measured, group, measured.find(group, "nap")), wall_target(measured, group)]
+    return [target for target in found if target]
+
+
+def groups_of(results: dict[str, Any]) -> list[str]:
+    """The programs."""
+    return [group for group in picture.groups_of(results) if group != SLEEPS]
 
 
 def section_lines(results: dict[str, Any]) -> list[str]:
@@ -172,24 +208,25 @@ def section_lines(results: dict[str, Any]) -> list[str]:
              "ranks' time in all. The work alone is what `profile`, which polls, used less what its ranks waited. The "
              "inputs are in [inputs](inputs), the two that do as NAS's benchmarks do in "
              "[kernels.c](programs/kernels.c).", "",
-             "| program | | wall s | CPU s | waited s | asleep s |", "|---|---|---:|---:|---:|---:|"]
-    for group in picture.groups_of(results):
+             "| program | | wall s | CPU s | waited s | asleep s | naps |", "|---|---|---:|---:|---:|---:|---:|"]
+    for group in groups_of(results):
         for row in picture.rows_of(results, group):
-            figures = [row["figures"].get(name) for name in ("wall_s", "cpu_s", "waited_s", "asleep_s")]
-            cells_of = ["–" if figure is None else f"{figure['median']:.2f}" for figure in figures]
+            figures = [(row["figures"].get(name), form) for name, form in COLUMNS.items()]
+            cells_of = ["–" if figure is None else form.format(figure["median"]) for figure, form in figures]
             lines.append(f"| {group} | {row['variant']} | {' | '.join(cells_of)} |")
     lines += ["", "| wanted | at most | measured | |", "|---|---:|---:|---|"]
     lines += [f"| {target['text']} ({target['why']}) | {number(target['limit'])} % | "
               f"{'–' if target['value'] is None else number(target['value']) + ' %'} | {verdict(target)} |"
               for target in results["targets"]]
-    return [*lines, ""]
+    return [*lines, "", *unmet.lines(results["targets"], unmet.APPLICATIONS)]
 
 
 def draw(results: dict[str, Any]) -> Any:
-    groups = picture.groups_of(results)
-    names = [name for name in picture.variants_of(results["rows"]) if name != "profile"]
+    groups = groups_of(results)
+    rows = [row for group in groups for row in picture.rows_of(results, group)]
+    names = [name for name in picture.variants_of(rows) if name != "profile"]
     figures = [("wall_s", "wall time (s)"), ("cpu_s", "CPU time of all ranks (s)")]
-    if any("energy_j" in row["figures"] for row in results["rows"]):
+    if any("energy_j" in row["figures"] for row in rows):
         figures.append(("energy_j", "energy of the packages (J)"))
     plot = picture.pyplot()
     figure, panels = plot.subplots(1, len(figures), figsize=(4.8 * len(figures), 1 + 1.1 * len(groups)), sharey=True)

@@ -124,7 +124,6 @@ int main(int argc, char **argv)
 {
 	struct sampler_config config = {.job_id = JOB, .segment = -1, .policy = {.asked = "nap", .used = "nap"}};
 	struct state_job *job = malloc(sizeof(*job));
-	struct segment segment = {.descriptor = -1};
 	struct error error = {""};
 	uint32_t ranks = argc > 4 ? (uint32_t)atoi(argv[4]) : 0;
 	int status;
@@ -139,10 +138,10 @@ int main(int argc, char **argv)
 	free(job);
 	if (status < 0)
 		return fail("state", &error);
-	if (ranks &&
-	    (segment_create(getuid(), getgid(), &segment, &error) < 0 || ranks_write(segment.descriptor, ranks)))
+	if (ranks)
+		config.segment = segment_create(getuid(), getgid(), &error);
+	if (ranks && (config.segment < 0 || ranks_write(config.segment, ranks)))
 		return fail("segment", &error);
-	config.segment = segment.descriptor;
 	config.fast = strcmp(argv[3], "fast") == 0;
 	return measure(&config, atof(argv[2]));
 }

@@ -16,13 +16,16 @@
 /* A number that a file of /proc says, after its name. */
 static long proc_number(const char *path, const char *name)
 {
-	cleanup_fclose FILE *file = fopen(path, "r");
+	FILE *file = fopen(path, "r");
+	long number = -1;
 	char line[256];
 
-	while (file && fgets(line, sizeof(line), file))
+	while (file && number < 0 && fgets(line, sizeof(line), file))
 		if (strncmp(line, name, strlen(name)) == 0)
-			return strtol(line + strlen(name), NULL, 10);
-	return -1;
+			number = strtol(line + strlen(name), NULL, 10);
+	if (file)
+		fclose(file);
+	return number;
 }
 
 static int write_one(int directory, uint32_t id, const struct slots *slots)
@@ -53,7 +56,7 @@ static int run_steps(const struct state_place *place, char *words[])
 static int run_end(const struct state_place *place, char *words[])
 {
 	struct node_record_end end = {
-	        .place = *place, .job_id = (uint32_t)strtoul(words[1], NULL, 10), .keep = true, .outbox = words[2]};
+	        .place = *place, .job_id = (uint32_t)strtoul(words[1], NULL, 10), .outbox = words[2]};
 	long read = proc_number("/proc/self/io", "rchar:");
 	unsigned opens = elsewhere_calls().opens;
 	struct error error = {0};

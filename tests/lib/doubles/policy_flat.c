@@ -26,14 +26,13 @@ static void print_policy(const struct policy *policy, const struct cpu *cpu, con
 
 int main(int argc, char **argv)
 {
-	const char *directories[] = {argc > 1 ? argv[1] : "."};
 	struct error error = {""};
 	struct policy_support support;
 	struct cpu cpu;
 
 	cpu_probe(&cpu);
 	policy_probe(&cpu, SITE_GRANT_OFF, &support);
-	policy_load(directories, 1, &set, &error);
+	policy_load("", argc > 1 ? argv[1] : ".", NULL, &set, &error);
 	for (size_t i = 0; i < set.count; i++)
 		print_policy(&set.policy[i], &cpu, &support);
 	return error.text[0] != '\0';

@@ -12,6 +12,7 @@ __attribute__((visibility("default"))) int read_policy(const char *text, size_t 
 /* Writes what was understood, as an option's value again, or why it was refused. Returns what options_parse does. */
 int read_option(const char *text, char *ret_text, size_t size)
 {
+	static const char *const threads[] = {"", ",threads=keep", ",threads=bounded", ",threads=passive"};
 	struct options options;
 	struct error error = {""};
 	int result = options_parse(text, &options, &error);
@@ -21,18 +22,18 @@ int read_option(const char *text, char *ret_text, size_t size)
 		snprintf(ret_text, size, "%s", error.text);
 		return result;
 	}
-	used = snprintf(ret_text, size, "%s%s%s%s%s%s%s%s%s%s", options.policy, options.has_pin ? ",pin=" : "",
-	                !options.has_pin                ? ""
-	                : options.pin == SITE_PIN_CORES ? "cores"
-	                                                : "none",
-	                options.threads ? ",threads=" : "", site_threads_word(options.threads),
-	                !options.has_polls ? ""
-	                : options.polls    ? ",polls=on"
-	                                   : ",polls=off",
+	used = snprintf(ret_text, size, "%s%s%s%s%s%s%s%s%s", options.policy, options.pin ? ",pin=" : "",
+	                options.pin == SITE_PIN_CORES  ? "cores"
+	                : options.pin == SITE_PIN_NONE ? "none"
+	                                               : "",
+	                threads[options.threads],
+	                options.polls == OPTIONS_POLLS_ON    ? ",polls=on"
+	                : options.polls == OPTIONS_POLLS_OFF ? ",polls=off"
+	                                                     : "",
 	                options.profile ? ",profile" : "", options.sites ? ",sites" : "",
 	                options.ibarrier ? ",collectives=ibarrier" : "", options.csv[0] ? ",csv=" : "");
 	used += snprintf(ret_text + used, size - (size_t)used, "%s", options.csv);
-	if (options.has_slowdown)
+	if (options.slowdown_ppm)
 		snprintf(ret_text + used, size - (size_t)used, ",slowdown=%u.%04u", options.slowdown_ppm / 10000,
 		         options.slowdown_ppm % 10000);
 	return 0;

@@ -19,6 +19,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -86,7 +87,7 @@ static json_t *window_show(const struct energy_window *window, const struct ener
 	uint64_t own_uj = 0;
 
 	for (uint32_t i = 0; i < window->zone_count; i++) {
-		const struct energy_window_zone *zone = &window->zone[i];
+		const struct energy_zone *zone = &window->zone[i];
 		const char *why = energy_problem_name(zone->problem);
 		char name[64];
 
@@ -142,7 +143,7 @@ static uint64_t nanoseconds(const json_t *row, size_t index)
 static int run_watts(int count, char *words[])
 {
 	json_auto_t *samples = json_load_file(words[0], 0, NULL), *stored = NULL;
-	struct watts_feed *feed = watts_feed_new();
+	static struct watts_feed feed;
 	struct energy_snapshot snapshot = {0};
 	struct energy_share share;
 	struct watts read = {0}, job = {0};
@@ -167,10 +168,9 @@ static int run_watts(int count, char *words[])
 		        .asleep_ns = nanoseconds(item, 2),
 		        .span_ns = nanoseconds(item, 3),
 		};
-		watts_feed_add(feed, &snapshot, slots);
+		watts_feed_add(&feed, &snapshot, slots);
 	}
-	stored = watts_to_json(watts_feed_sums(feed));
-	watts_feed_free(feed);
+	stored = watts_to_json(&feed.sums);
 	if (watts_from_json(stored, &read))
 		return EXIT_FAILURE;
 	watts_merge(&job, &read);
@@ -184,14 +184,10 @@ static int run_update(int count, char *words[])
 	struct state_place place = place_of(words[0]);
 	struct energy_snapshot snapshot;
 	struct error error = {0};
-	struct rapl *rapl = NULL;
 	cleanup_close int node = state_open_node(&place);
-	int result = rapl_open(&rapl, &error);
+	int result = energy_sample(node, &snapshot, &error);
 
 	(void)count;
-	if (!result)
-		result = energy_update(node, rapl, NULL, &snapshot, &error);
-	rapl_close(rapl);
 	return result ? show_result(result, &error) : show(energy_to_json(&snapshot));
 }
 
@@ -274,7 +270,6 @@ static int run_finish(int count, char *words[])
 	struct node_record_end end = {
 	        .place = place_of(words[0]),
 	        .job_id = (uint32_t)number(words[1]),
-	        .keep = true,
 	        .outbox = words[2],
 	        .helper = words[3][0] ? words[3] : NULL,
 	        .argument_count = count - 4,
@@ -350,27 +345,53 @@ static json_int_t inode_of(int descriptor)
 	return descriptor >= 0 && fstat(descriptor, &status) == 0 ? (json_int_t)status.st_ino : 0;
 }
 
+/* By how many descriptors a process can send something. */
+static json_int_t senders_count(void)
+{
+	json_int_t count = 0;
+
+	for (int i = 0; i < 64; i++)
+		count += send(i, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
+	return count;
+}
+
 /* A task's child with a namespace of its own, in a directory of its own, as Slurm makes them. */
 static void view_child(struct view *view, int flags, int to)
 {
-	json_int_t inode;
+	json_int_t seen[2];
 
 	if (seteuid(0) || unshare(flags) || chdir("/proc"))
 		_exit(EXIT_FAILURE);
-	inode = inode_of(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+	seen[0] = inode_of(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
 	view_show(view);
+	seen[1] = senders_count();
 	view_note_directory(view);
-	_exit(write(to, &inode, sizeof(inode)) == sizeof(inode) ? EXIT_SUCCESS : EXIT_FAILURE);
+	_exit(write(to, seen, sizeof(seen)) == sizeof(seen) ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* What view_open has in a child that ends at once, as the last task's end has under contain_spank; -1: an error. */
+static json_int_t inode_contained(const struct view *view, const int ends[2])
+{
+	json_int_t inode = -1;
+	pid_t child = fork();
+
+	if (child == 0) {
+		inode = inode_of(view_open(view));
+		_exit(write(ends[1], &inode, sizeof(inode)) == sizeof(inode) ? EXIT_SUCCESS : EXIT_FAILURE);
+	}
+	if (waitpid(child, NULL, 0) != child || read(ends[0], &inode, sizeof(inode)) != sizeof(inode))
+		return -1;
+	return inode;
 }
 
 /* view CHILDREN own|user EUID: so many tasks, each in a mount namespace, or in one of a user namespace of its own */
 static int run_view(int count, char *words[])
 {
-	int flags = CLONE_NEWNS | (strcmp(words[1], "user") == 0 ? CLONE_NEWUSER : 0), ends[2], status, taken, result;
+	int flags = CLONE_NEWNS | (strcmp(words[1], "user") == 0 ? CLONE_NEWUSER : 0), ends[2], status, result;
 	struct view *view = view_prepare();
-	json_t *children = json_array();
-	uint64_t began_ns = clock_monotonic_ns();
-	json_int_t inode;
+	json_t *children = json_array(), *senders = json_array();
+	cleanup_close int taken = -1;
+	json_int_t seen[2], contained;
 
 	(void)count;
 	if (!view || pipe(ends))
@@ -385,14 +406,15 @@ static int run_view(int count, char *words[])
 		if (child == 0)
 			view_child(view, flags, ends[1]);
 		if (waitpid(child, &status, 0) != child || status || seteuid(0) ||
-		    read(ends[0], &inode, sizeof(inode)) != sizeof(inode))
+		    read(ends[0], seen, sizeof(seen)) != sizeof(seen))
 			return EXIT_FAILURE;
-		json_array_append_new(children, json_integer(inode));
+		json_array_append_new(children, json_integer(seen[0]));
+		json_array_append_new(senders, json_integer(seen[1]));
 	}
-	taken = view_take(view);
-	result = show(json_pack("{s:I, s:o, s:s, s:I}", "taken", inode_of(taken), "children", children, "directory",
-	                        view_directory(view), "took_ms",
-	                        (json_int_t)((clock_monotonic_ns() - began_ns) / 1000000)));
+	contained = inode_contained(view, ends);
+	taken = view_open(view);
+	result = show(json_pack("{s:I, s:I, s:o, s:o, s:s}", "contained", contained, "taken", inode_of(taken),
+	                        "children", children, "senders", senders, "directory", view_directory(view)));
 	view_end(view);
 	return result;
 }

@@ -12,13 +12,14 @@
 
 static void file_play(const char *path)
 {
-	cleanup_fclose FILE *file = fopen(path, "rb");
+	FILE *file = fopen(path, "rb");
 	cleanup_free uint8_t *data = malloc(FILE_SIZE_MAX);
 	cleanup_free uint8_t *exact = NULL;
 	size_t size;
 
 	FUZZ_CHECK(file && data);
 	size = fread(data, 1, FILE_SIZE_MAX, file);
+	fclose(file);
 	exact = malloc(size ? size : 1);
 	FUZZ_CHECK(exact != NULL);
 	memcpy(exact, data, size);

@@ -26,9 +26,8 @@ static void step_check(const json_t *json)
 {
 	struct energy_window window;
 	struct state_step step;
-	json_t *wait = NULL;
 
-	if (state_step_from_json(json, &step, &wait))
+	if (state_step_from_json(json, &step))
 		return;
 	FUZZ_CHECK(strlen(step.policy.used) < sizeof(step.policy.used));
 	if (step.has_energy)

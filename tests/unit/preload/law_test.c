@@ -435,14 +435,13 @@ static void policy_play(const struct policy *policy, int waits)
 
 int main(int argc, char **argv)
 {
-	const char *directories[] = {MPIWAIT_POLICIES};
 	static struct policy_set set;
 	struct error error = {""};
 
 	process.slot = &slot;
 	process.burst = 1;
 	process.pstate_after_ns = UINT64_MAX;
-	policy_load(directories, 1, &set, &error);
+	policy_load("", MPIWAIT_POLICIES, NULL, &set, &error);
 	EXPECT(set.count >= 7 && error.text[0] == '\0', "%zu policies, %s", set.count, error.text);
 	for (size_t i = 0; i < set.count && CHECK_HOLDING; i++)
 		if (argc < 3 || strcmp(argv[2], set.policy[i].name) == 0)

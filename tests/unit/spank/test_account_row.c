@@ -3,7 +3,6 @@
  * differ. slurmdb_jobs_get is this file's, and selects as slurmdbd's MySQL plugin does. Each case holds for the rows in
  * either order, and the query that is left must select the row alone.
  */
-#include "spank/policy/site.h"
 #include "spank/store/account_row.h"
 
 #include <errno.h>
@@ -354,7 +353,7 @@ static const char *result_name(int result, const struct row *row)
 	static char text[32];
 
 	if (result == 0)
-		return row->field[SITE_FIELD_ADMIN_COMMENT] ? row->field[SITE_FIELD_ADMIN_COMMENT] : "no comment";
+		return row->job->admin_comment;
 	if (result == ACCOUNT_NOT_YET)
 		return NOT_YET;
 	snprintf(text, sizeof(text), "%d", result);

@@ -40,8 +40,8 @@ static struct {
 	uint64_t expires_ns;
 } called;
 
-static struct board board;
 static struct broker *broker;
+static const struct mpiwait_board *board; /* as a task has it */
 static uint64_t *words;
 static int segment;
 
@@ -107,7 +107,7 @@ static const struct broker_calls calls = {lower, restore, expire, obey};
 
 static void begin(void)
 {
-	struct broker_config config = {.calls = &calls, .board = &board};
+	struct broker_config config = {.calls = &calls, .cpus = CPUS};
 	struct error error = {""};
 
 	memset(&called, 0, sizeof(called));
@@ -115,17 +115,23 @@ static void begin(void)
 	segment = memory_file("test");
 	CHECK(segment >= 0 && ftruncate(segment, MPIWAIT_SLOTS_OFFSET) == 0);
 	words = mmap(NULL, CPUS * sizeof(*words), PROT_READ | PROT_WRITE, MAP_SHARED, segment, MPIWAIT_WORDS_OFFSET);
-	CHECK(words != MAP_FAILED && board_create(CPUS, &board, &error) == 0);
 	config.segment = segment;
-	CHECK(broker_start(&config, &broker, &error) == 0);
+	CHECK(words != MAP_FAILED && broker_start(&config, &broker, &error) == 0);
+	board = mmap(NULL, mpiwait_board_size(CPUS), PROT_READ, MAP_SHARED, broker_board(broker), 0);
+	CHECK(board != MAP_FAILED && board->magic == MPIWAIT_BOARD_MAGIC && board->cpus == CPUS);
+}
+
+static void ring(void)
+{
+	syscall(SYS_futex, &board->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static void end(void)
 {
 	__atomic_store_n(&called.ends, true, __ATOMIC_RELEASE);
 	CHECK(broker_order(broker, ANSWER_NS) && broker_end(broker, ANSWER_NS));
-	CHECK(board.page->over == 1);
-	board_end(&board);
+	CHECK(board->over == 1);
+	munmap((void *)(uintptr_t)board, mpiwait_board_size(CPUS));
 	munmap(words, CPUS * sizeof(*words));
 	close(segment);
 }
@@ -133,12 +139,12 @@ static void end(void)
 static void say(uint32_t cpu, uint32_t verb, uint32_t serial)
 {
 	__atomic_store_n(&words[cpu], mpiwait_lease_request(verb, 77, serial), __ATOMIC_SEQ_CST);
-	board_ring(&board);
+	ring();
 }
 
 static uint64_t reply_of(uint32_t cpu)
 {
-	return __atomic_load_n(&board.page->reply[cpu], __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&board->reply[cpu], __ATOMIC_ACQUIRE);
 }
 
 /* Waits until that CPU's request has its answer, ringing; returns the answer. */
@@ -149,7 +155,7 @@ static int hear(uint32_t cpu, uint32_t serial)
 	while (mpiwait_lease_serial(reply_of(cpu)) != serial) {
 		if (clock_monotonic_ns() > until_ns)
 			return -1;
-		board_ring(&board);
+		ring();
 		usleep(100);
 	}
 	return (int)mpiwait_lease_answer(reply_of(cpu));
@@ -202,7 +208,7 @@ static void *write_without_end(void *argument)
 		serial++;
 		for (uint32_t cpu = 10; cpu < CPUS; cpu++)
 			__atomic_store_n(&words[cpu], mpiwait_lease_request(serial % 2, 77, serial), __ATOMIC_RELAXED);
-		board_ring(&board);
+		ring();
 	}
 	return NULL;
 }
@@ -264,7 +270,7 @@ static void gives_up(void)
 	CHECK(count(&called.obeyed) == 0);
 	__atomic_store_n(&called.hangs, false, __ATOMIC_RELEASE);
 	CHECK(comes(&called.obeyed, 1)); /* it ends by itself, with all that it needs */
-	while (__atomic_load_n(&board.page->over, __ATOMIC_ACQUIRE) == 0)
+	while (__atomic_load_n(&board->over, __ATOMIC_ACQUIRE) == 0)
 		usleep(500);
 }
 
@@ -315,9 +321,9 @@ static void tasks_only_read_the_board(void)
 	pid_t child;
 
 	begin();
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", board.descriptor);
-	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, board.descriptor, 0) == MAP_FAILED);
-	CHECK(pwrite(board.descriptor, "x", 1, 0) < 0 && ftruncate(board.descriptor, 0) < 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", broker_board(broker));
+	CHECK(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, broker_board(broker), 0) == MAP_FAILED);
+	CHECK(pwrite(broker_board(broker), "x", 1, 0) < 0 && ftruncate(broker_board(broker), 0) < 0);
 	child = fork();
 	if (child == 0) {
 		bool user = getuid() != 0 || (setgid(65534) == 0 && setuid(65534) == 0);

@@ -88,22 +88,23 @@ static const struct {
         {"../cpufreq/policy99999999999999999999", -EBADMSG},
 };
 
-static void test_paths(int cpus)
+static void test_paths(const char *sysfs)
 {
-	int directory;
+	int directory, cpus = open(at("sys/devices/system/cpu"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
+	CHECK(cpus >= 0);
 	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++) {
 		unlinkat(cpus, "cpu0/cpufreq", 0);
 		CHECK(symlinkat(links[i].target, cpus, "cpu0/cpufreq") == 0);
-		CHECK(cpufreq_policy_of(cpus, 0) == links[i].policy);
+		CHECK(cpufreq_policy_of(sysfs, 0) == links[i].policy);
 	}
-	CHECK(cpufreq_policy_of(cpus, 1) == -ENODEV);
+	CHECK(cpufreq_policy_of(sysfs, 1) == -ENODEV);
 	CHECK(cpufreq_policy_number("policy12") == 12 && cpufreq_policy_number(".policy1.2") < 0);
-	CHECK(cpufreq_open_policy(cpus, 5) == -ENOENT);
-	CHECK(cpufreq_open_policy(cpus, CPUFREQ_POLICIES) == -EINVAL);
+	CHECK(cpufreq_open_policy(sysfs, 5) == -ENOENT);
+	CHECK(cpufreq_open_policy(sysfs, CPUFREQ_POLICIES) == -EINVAL);
 	CHECK(symlinkat("policy0", cpus, "cpufreq/policy3") == 0);
-	CHECK(cpufreq_open_policy(cpus, 3) == -ENOTDIR);
-	directory = cpufreq_open_policy(cpus, 0);
+	CHECK(cpufreq_open_policy(sysfs, 3) == -ENOTDIR);
+	directory = cpufreq_open_policy(sysfs, 0);
 	CHECK(directory >= 0);
 	CHECK(unlinkat(directory, "scaling_setspeed", 0) == 0);
 	CHECK(symlinkat("scaling_governor", directory, "scaling_setspeed") == 0);
@@ -114,32 +115,31 @@ static void test_paths(int cpus)
 	unlinkat(directory, "scaling_setspeed", 0);
 	CHECK(cpufreq_open_file(directory, CPUFREQ_SETSPEED, O_RDWR) == -ENOENT);
 	close(directory);
+	close(cpus);
 }
 
-static void test_caps(int cpus)
+static void test_caps(const char *sysfs)
 {
-	int directory = cpufreq_open_policy(cpus, 0);
-	const char *sys = strdup(at("sys"));
+	int directory = cpufreq_open_policy(sysfs, 0);
 
 	/* below the hardware's maximum without a reason: somebody's setting */
-	CHECK(!cpufreq_is_capped(sys, directory));
+	CHECK(!cpufreq_is_capped(sysfs, directory));
 	put(at("sys/devices/virtual/thermal/cooling_device0/type"), "Processor\n");
 	put(at("sys/devices/virtual/thermal/cooling_device0/cur_state"), "0\n");
-	CHECK(!cpufreq_is_capped(sys, directory));
+	CHECK(!cpufreq_is_capped(sysfs, directory));
 	put(at("sys/devices/virtual/thermal/cooling_device0/cur_state"), "2\n");
-	CHECK(cpufreq_is_capped(sys, directory));
+	CHECK(cpufreq_is_capped(sysfs, directory));
 	put(at("sys/devices/virtual/thermal/cooling_device0/type"), "Fan\n");
-	CHECK(!cpufreq_is_capped(sys, directory));
+	CHECK(!cpufreq_is_capped(sysfs, directory));
 	put(at("sys/devices/system/cpu/cpufreq/policy0/bios_limit"), "2400000\n");
-	CHECK(!cpufreq_is_capped(sys, directory));
+	CHECK(!cpufreq_is_capped(sysfs, directory));
 	put(at("sys/devices/system/cpu/cpufreq/policy0/bios_limit"), "2000000\n");
-	CHECK(cpufreq_is_capped(sys, directory));
+	CHECK(cpufreq_is_capped(sysfs, directory));
 	put(at("sys/devices/system/cpu/cpufreq/policy0/bios_limit"), "1800000\n");
-	CHECK(cpufreq_is_capped(sys, directory));
+	CHECK(cpufreq_is_capped(sysfs, directory));
 	put(at("sys/devices/system/cpu/cpufreq/policy0/bios_limit"), "2200000\n");
-	CHECK(!cpufreq_is_capped(sys, directory)); /* 2000000 is below it: a setting */
+	CHECK(!cpufreq_is_capped(sysfs, directory)); /* 2000000 is below it: a setting */
 	close(directory);
-	free((void *)sys);
 }
 
 static const char *const boot = "01234567-89ab-cdef-0123-456789abcdef";
@@ -270,20 +270,19 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
 
 int main(void)
 {
-	int cpus;
+	char *sysfs;
 
 	make_directories();
 	make_sys();
-	cpus = cpufreq_open_cpus(at("sys"));
-	CHECK(cpus >= 0);
-	test_paths(cpus);
-	test_caps(cpus);
+	sysfs = strdup(at("sys"));
+	test_paths(sysfs);
+	test_caps(sysfs);
 	test_texts();
 	test_longest();
 	test_damage();
 	test_files();
 	test_holders();
-	close(cpus);
+	free(sysfs);
 	CHECK(nftw(home, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
 	return CHECK_RESULT;
 }

@@ -1,5 +1,5 @@
 /* How a task's LD_PRELOAD names the library, in the host's root and in others. */
-#include "spank/plugin/preload_path.h"
+#include "spank/plugin/inject.h"
 
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "tests/lib/check.h"
 
 static char path[] = "/tmp/test-library-XXXXXX";
-static char buffer[64];
+static char buffer[INJECT_NAME_MAX];
 static ino_t inode;
 
 static bool is_descriptor(const char *name)
@@ -20,7 +20,7 @@ static bool is_descriptor(const char *name)
 	int descriptor = -1;
 	struct stat status;
 
-	if (sscanf(name, LIBRARY_BY_DESCRIPTOR "%d", &descriptor) != 1 || descriptor < 200)
+	if (sscanf(name, INJECT_BY_DESCRIPTOR "%d", &descriptor) != 1 || descriptor < 200)
 		return false;
 	CHECK((fcntl(descriptor, F_GETFD) & FD_CLOEXEC) == 0);
 	CHECK(fstat(descriptor, &status) == 0 && status.st_ino == inode);
@@ -30,19 +30,18 @@ static bool is_descriptor(const char *name)
 
 static void named_by_its_path(int library)
 {
-	static const char *const commands[] = {NULL,         "",      "./solver", "bash", "/usr/bin/apptainerx",
-	                                       "apptainer/", "podman"};
+	static const char *const commands[] = {"", "./solver", "bash", "/usr/bin/apptainerx", "apptainer/", "podman"};
 
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		CHECK(preload_path_name(path, library, commands[i], buffer, sizeof(buffer)) == path);
-	CHECK(preload_path_name(path, -1, "apptainer", buffer, sizeof(buffer)) == path);
+		CHECK(inject_library_name(path, library, commands[i], buffer) == path);
+	CHECK(inject_library_name(path, -1, "apptainer", buffer) == path);
 }
 
 static void named_by_a_descriptor(int library)
 {
-	CHECK(is_descriptor(preload_path_name(path, library, "apptainer", buffer, sizeof(buffer))));
-	CHECK(is_descriptor(preload_path_name(path, library, "/usr/bin/enroot", buffer, sizeof(buffer))));
-	CHECK(is_descriptor(preload_path_name(path, library, "/opt/x/ch-run", buffer, sizeof(buffer))));
+	CHECK(is_descriptor(inject_library_name(path, library, "apptainer", buffer)));
+	CHECK(is_descriptor(inject_library_name(path, library, "/usr/bin/enroot", buffer)));
+	CHECK(is_descriptor(inject_library_name(path, library, "/opt/x/ch-run", buffer)));
 }
 
 /* A user's soft limit stays as it was; a hard one that is too low leaves the path. */
@@ -51,16 +50,16 @@ static void named_under_a_low_limit(int library)
 	struct rlimit limit = {100, 300}, seen;
 
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	CHECK(is_descriptor(preload_path_name(path, library, "enroot", buffer, sizeof(buffer))));
+	CHECK(is_descriptor(inject_library_name(path, library, "enroot", buffer)));
 	CHECK(getrlimit(RLIMIT_NOFILE, &seen) == 0 && seen.rlim_cur == 100 && seen.rlim_max == 300);
 	limit.rlim_max = 100;
 	CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
-	CHECK(preload_path_name(path, library, "enroot", buffer, sizeof(buffer)) == path);
+	CHECK(inject_library_name(path, library, "enroot", buffer) == path);
 }
 
 int main(void)
 {
-	int file = mkstemp(path), library = preload_path_open(path);
+	int file = mkstemp(path), library = inject_library_open(path);
 	struct stat status;
 
 	CHECK(file >= 0 && fstat(file, &status) == 0);
@@ -68,10 +67,10 @@ int main(void)
 	CHECK(library >= 0 && (fcntl(library, F_GETFD) & FD_CLOEXEC));
 	named_by_its_path(library);
 	named_by_a_descriptor(library);
-	CHECK(preload_path_open("/proc/self/nonexistent") == -1);
+	CHECK(inject_library_open("/proc/self/nonexistent") == -1);
 	unlink(path); /* as in another root */
-	CHECK(is_descriptor(preload_path_name(path, library, "./solver", buffer, sizeof(buffer))));
-	CHECK(preload_path_name(path, -1, "./solver", buffer, sizeof(buffer)) == path);
+	CHECK(is_descriptor(inject_library_name(path, library, "./solver", buffer)));
+	CHECK(inject_library_name(path, -1, "./solver", buffer) == path);
 	named_under_a_low_limit(library);
 	return CHECK_RESULT;
 }

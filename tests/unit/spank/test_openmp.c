@@ -28,13 +28,12 @@ static const struct {
 static void chooses(void)
 {
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct openmp_setting settings[OPENMP_VARIABLES];
-		char said[OPENMP_TEXT_MAX];
+		struct openmp_settings settings;
 
-		openmp_print(settings, openmp_choose(cases[i].threads, cases[i].set, 21000, settings), said);
-		if (strcmp(said, cases[i].said) != 0)
-			fprintf(stderr, "case %zu: '%s'\n", i, said);
-		CHECK(strcmp(said, cases[i].said) == 0);
+		openmp_choose(cases[i].threads, cases[i].set, 21000, &settings);
+		if (strcmp(settings.text, cases[i].said) != 0)
+			fprintf(stderr, "case %zu: '%s'\n", i, settings.text);
+		CHECK(strcmp(settings.text, cases[i].said) == 0);
 	}
 }
 

@@ -1,4 +1,4 @@
-/* Who is measured, injected and bound. */
+/* Who is injected and bound. */
 #include "spank/policy/plan.h"
 #include "tests/lib/check.h"
 
@@ -11,69 +11,66 @@ static const struct {
 	struct plan_facts facts;
 	struct plan plan;
 } cases[] = {
-        {"no policy",
-         {STEP_SRUN, NULL, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {false, false, false, 0, false, false, 0}},
         {"off, of which energy is noted: nothing else",
          {STEP_SRUN, &off, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, false, false, 0, false, false, 0}},
+         {false, false, 0, false, false, 0}},
         {"off, more tasks than cores",
          {STEP_SRUN, &off, SITE_PIN_CORES, false, 4, 1, 2, 2, SITE_GRANT_FILE},
-         {true, false, false, 0, false, false, 0}},
+         {false, false, 0, false, false, 0}},
         {"one core each",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, true, 1, false, false, 0}},
+         {true, true, 1, false, false, 0}},
         {"hybrid",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 4, 8, 8, SITE_GRANT_LEASE},
-         {true, true, true, 4, false, false, 0}},
+         {true, true, 4, false, false, 0}},
         {"hybrid, hardware threads",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 8, 8, 16, SITE_GRANT_LEASE},
-         {true, true, true, 4, false, false, 0}},
+         {true, true, 4, false, false, 0}},
         {"a single task keeps all",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 1, 1, 8, 8, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false, 0}},
+         {true, false, 0, false, false, 0}},
         {"cores left over",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 3, 1, 8, 8, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false, 0}},
+         {true, false, 0, false, false, 0}},
         {"the user has bound",
          {STEP_SRUN, &nap, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false, 0}},
+         {true, false, 0, false, false, 0}},
         {"pin=none",
          {STEP_SRUN, &nap, SITE_PIN_NONE, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false, 0}},
+         {true, false, 0, false, false, 0}},
         {"batch",
          {STEP_BATCH, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false, 0}},
+         {true, false, 0, false, false, 0}},
         {"interactive",
          {STEP_INTERACTIVE, &nap, SITE_PIN_CORES, false, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false, 0}},
+         {true, false, 0, false, false, 0}},
         {"extern: measured only",
          {STEP_EXTERN, &nap, SITE_PIN_CORES, false, 0, 0, 2, 2, SITE_GRANT_LEASE},
-         {true, false, false, 0, false, false, 0}},
+         {false, false, 0, false, false, 0}},
         {"overcommitted",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 4, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, true, false, 0}},
+         {true, false, 0, true, false, 0}},
         {"two ranks a core by threads",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 16, 1, 8, 16, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false, 0}},
+         {true, false, 0, false, false, 0}},
         {"cores not known",
          {STEP_SRUN, &nap, SITE_PIN_CORES, false, 2, 1, 0, 0, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, false, 0}},
+         {true, false, 0, false, false, 0}},
         {"a lease for srun's tasks",
          {STEP_SRUN, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, true, 0}},
+         {true, false, 0, false, true, 0}},
         {"files for srun's tasks",
          {STEP_SRUN, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_FILE},
-         {true, true, false, 0, false, true, 0}},
+         {true, false, 0, false, true, 0}},
         {"a lease for a launcher's ranks",
          {STEP_BATCH, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_LEASE},
-         {true, true, false, 0, false, true, 0}},
+         {true, false, 0, false, true, 0}},
         {"files for them",
          {STEP_BATCH, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_FILE},
-         {true, true, false, 0, false, true, 0}},
+         {true, false, 0, false, true, 0}},
         {"grant=off",
          {STEP_SRUN, &pstate, SITE_PIN_CORES, true, 2, 1, 2, 2, SITE_GRANT_OFF},
-         {true, true, false, 0, false, false, 0}},
+         {true, false, 0, false, false, 0}},
 };
 
 #define CPUS 8
@@ -161,7 +158,6 @@ int main(void)
 		int before = check_failures;
 
 		plan_make(&cases[i].facts, &plan);
-		CHECK(plan.measure == want->measure);
 		CHECK(plan.inject == want->inject);
 		CHECK(plan.bind == want->bind);
 		CHECK(plan.cores_per_task == want->cores_per_task);

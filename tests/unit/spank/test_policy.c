@@ -211,7 +211,7 @@ static void survives_a_circle(void)
 static void applies_the_slowdown(void)
 {
 	struct policy policy = {.relative_ppm = 1};
-	struct options options = {.has_slowdown = true, .slowdown_ppm = 30000};
+	struct options options = {.slowdown_ppm = 30000};
 	struct site site = {.default_policy = "off"};
 
 	options_apply(&options, &site, &policy);
@@ -224,7 +224,7 @@ static void applies_the_slowdown(void)
 static void applies_polls(void)
 {
 	struct policy policy = {.rungs = PAUSE | NAP, .polls = true};
-	struct options options = {.has_polls = true};
+	struct options options = {.polls = OPTIONS_POLLS_OFF};
 	struct site site = {.default_policy = "off"};
 	struct cpu cpu = {.tsc_khz = 0};
 	char flat[POLICY_FLAT_MAX];
@@ -235,7 +235,7 @@ static void applies_polls(void)
 	CHECK(!policy.polls);
 	CHECK(policy_flatten(&policy, &cpu, false, false, flat, sizeof(flat)) > 0);
 	CHECK(!strstr(flat, "polls"));
-	options.polls = true;
+	options.polls = OPTIONS_POLLS_ON;
 	options_apply(&options, &site, &policy);
 	policy.rungs = 0;
 	CHECK(policy.polls);
@@ -274,11 +274,10 @@ static void settles_the_threads(void)
 
 int main(void)
 {
-	const char *directories[] = {"/nonexistent", MPIWAIT_POLICIES};
 	struct policy_set *set = calloc(1, sizeof(*set));
 	struct error error = {""};
 
-	policy_load(directories, 2, set, &error);
+	policy_load("/nonexistent", MPIWAIT_POLICIES, NULL, set, &error);
 	parses();
 	probes();
 	refuses();

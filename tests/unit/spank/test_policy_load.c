@@ -41,12 +41,11 @@ static void drop(const char *name)
 /* How many policies there are, and what is said of the rest. */
 static size_t load(struct error *error)
 {
-	const char *directories[] = {"", "/nonexistent", directory};
 	struct policy_set *set = calloc(1, sizeof(*set));
 	size_t count;
 
 	error->text[0] = '\0';
-	policy_load(directories, 3, set, error);
+	policy_load("/nonexistent", directory, NULL, set, error);
 	count = set->count;
 	free(set);
 	return count;
@@ -96,24 +95,31 @@ static void says_what_it_cannot_read(void)
 	drop("link.json");
 }
 
+static bool is_left_out(const char *own, const char *shipped, const char *name, struct error *error)
+{
+	struct policy_set *set = calloc(1, sizeof(*set));
+
+	error->text[0] = '\0';
+	policy_load(own, shipped, name, set, error);
+	free(set);
+	return error->text[0] != '\0';
+}
+
 /* Only of the file that is named, and not where an earlier directory has a good one. */
 static void says_which_policy_is_left_out(void)
 {
-	const char *good_first[] = {MPIWAIT_POLICIES, directory}, *bad_first[] = {directory, MPIWAIT_POLICIES};
-	const char *unreadable[] = {"/proc/self/exe", directory};
-	struct error error = {""};
+	struct error error;
 
 	put("nap.json", "{");
 	put("mine.json", "{\"version\":1}");
-	CHECK(!policy_is_left_out(good_first, 2, "nap", &error) && !policy_is_left_out(bad_first, 2, "good", &error));
-	CHECK(!policy_is_left_out(bad_first, 2, "../mine", &error) && error.text[0] == '\0');
-	CHECK(policy_is_left_out(bad_first, 2, "nap", &error));
+	CHECK(!is_left_out(MPIWAIT_POLICIES, directory, "nap", &error));
+	CHECK(!is_left_out(directory, MPIWAIT_POLICIES, "good", &error));
+	CHECK(!is_left_out(directory, MPIWAIT_POLICIES, "../mine", &error));
+	CHECK(is_left_out(directory, MPIWAIT_POLICIES, "nap", &error));
 	CHECK_CONTAINS(error.text, "nap.json' left out: line 1: ");
-	error.text[0] = '\0';
-	CHECK(policy_is_left_out(good_first, 2, "mine", &error));
+	CHECK(is_left_out(MPIWAIT_POLICIES, directory, "mine", &error));
 	CHECK_CONTAINS(error.text, "mine.json' left out: 'name' is missing");
-	error.text[0] = '\0';
-	CHECK(policy_is_left_out(unreadable, 2, "good", &error));
+	CHECK(is_left_out("/proc/self/exe", directory, "good", &error));
 	CHECK_CONTAINS(error.text, "the policies in '/proc/self/exe' are left out: Not a directory");
 	drop("nap.json");
 	drop("mine.json");

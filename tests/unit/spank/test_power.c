@@ -11,8 +11,8 @@ static struct energy_snapshot snapshot_of(double at_s, double joules, uint32_t g
 	struct energy_snapshot snapshot = {.at_ns = (uint64_t)(at_s * 1e9), .zone_count = 2};
 
 	snapshot.zone[0] = (struct energy_zone){
-	        .kind = RAPL_PACKAGE, .total_uj = (uint64_t)(joules * 1e6), .gaps = gaps, .problem = problem};
-	snapshot.zone[1] = (struct energy_zone){.kind = RAPL_CORE, .total_uj = 7, .problem = ENERGY_STOPPED};
+	        .kind = RAPL_PACKAGE, .used_uj = (uint64_t)(joules * 1e6), .gaps = gaps, .problem = problem};
+	snapshot.zone[1] = (struct energy_zone){.kind = RAPL_CORE, .used_uj = 7, .problem = ENERGY_STOPPED};
 	return snapshot;
 }
 

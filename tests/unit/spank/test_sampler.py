@@ -83,7 +83,7 @@ def many_zones(tmp_path: Path, packages: int = 50) -> Elsewhere:
 
 
 def test_many_zones_need_few_descriptors(tmp_path: Path) -> None:
-    """Few open files, although libpowercap opens ten for each zone and writes instance 10 as "a"."""
+    """One open file for each, although libpowercap knows ten and writes instance 10 as "a"."""
     assert len(driver("update", tmp_path / "run", elsewhere=many_zones(tmp_path), files=300)["zones"]) == 200
 
 

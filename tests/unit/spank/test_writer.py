@@ -31,7 +31,7 @@ class Node:
         self.outbox.mkdir(parents=True)
         self.spool.mkdir(mode=0o755)
         self.words = [f"spool={self.spool}", f"spool_user={ME}"] if spool else []
-        self.lock = self.outbox / ".writer"
+        self.lock, self.note = self.outbox / ".writer", self.outbox / ".writer.words"
 
     def put(self, job: int, nodes: str = "c1", node: str = "c1", **changes: Any) -> Path:
         path = self.outbox / f"test-{job}-0.{node}.json"
@@ -97,9 +97,8 @@ def node(tmp_path: Path) -> Node:
 @contextmanager
 def held(node: Node) -> Iterator[None]:
     """By a writer of the same site arguments."""
+    node.note.write_text("".join(f"{word} " for word in node.words))
     with node.lock.open("w") as lock:
-        lock.write("".join(f"{word} " for word in node.words))
-        lock.flush()
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -154,7 +153,7 @@ def test_other_site_arguments_have_a_writer_of_their_own(node: Node) -> None:
         node.words.append("energy_tres=on")
         second = node.start()
         try:
-            wait_for(lambda: "energy_tres" in node.lock.read_text(), "the second one's arguments")
+            wait_for(lambda: "energy_tres" in node.note.read_text(), "the second one's arguments")
             late.rename(node.outbox / "test-8-0.c1.json")
             third = node.start()
             assert third.wait(timeout=60) == 0 and first.poll() is None and second.poll() is None
