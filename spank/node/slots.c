@@ -166,7 +166,6 @@ static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns,
 static void lane_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane, struct reading *at)
 {
 	uint64_t sampled_ns = bounded_ns(at, lane->sampled_ns), open_ns = open_wait_ns(at, lane);
-	uint64_t *forecast = slots->forecast;
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		call_add(&slots->call[row], rank, &lane->calls[row], at);
@@ -174,18 +173,18 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 		call_add(&slots->call[lane->open_call - 1], rank,
 		         &(struct mpiwait_call_stats){.waits = 1, .wait_ns = open_ns, .longest_ns = open_ns}, at);
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		count(&slots->polls[hook], lane->hook_polls[hook], at);
+		count(&slots->sum[WAIT_HOOKS + hook], lane->hook_polls[hook], at);
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
 		if (!rung_rests(rung))
 			continue;
 		add(&rank->asleep_ns, bounded_ns(at, lane->asleep_ns[rung]));
 		count(&slots->sum[WAIT_naps], lane->naps[rung], at);
 	}
-	count(&forecast[SERVICE_FORECASTS], lane->forecasts, at);
-	count(&forecast[SERVICE_EARLY], lane->early, at);
-	add(&forecast[SERVICE_EARLY_US], bounded_ns(at, lane->early_ns) / 1000);
-	count(&forecast[SERVICE_FORESEEN], lane->foreseen, at);
-	count(&forecast[SERVICE_UNFORESEEN], lane->unforeseen, at);
+	count(&slots->sum[WAIT_FORECAST_naps], lane->forecasts, at);
+	count(&slots->sum[WAIT_FORECAST_early], lane->early, at);
+	add(&slots->sum[WAIT_FORECAST_early_s], bounded_ns(at, lane->early_ns) / 1000);
+	count(&slots->sum[WAIT_FORECAST_foreseen], lane->foreseen, at);
+	count(&slots->sum[WAIT_FORECAST_unforeseen], lane->unforeseen, at);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		add(&slots->place_bytes[place], bounded(at, lane->place_bytes[place], SUM_MAX));
 	add(&slots->sum[WAIT_low_s], bounded_ns(at, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
@@ -220,7 +219,7 @@ static void allowed_add(struct slots *slots, const struct slots_rank *rank, stru
 	uint64_t parts = account_parts(rank->size > 0 ? (uint32_t)rank->size : 0);
 
 	if (ppm > 0)
-		add(&slots->forecast[SERVICE_ALLOWED_US],
+		add(&slots->sum[WAIT_FORECAST_allowed_s],
 		    (uint64_t)((ACCOUNT_START_NS / 1e3 + (double)rank->span_ns / 1e3 * ppm / PPM) / (double)parts));
 }
 
@@ -331,8 +330,8 @@ static void rank_add(struct slots *slots, struct slots_rank *rank, struct readin
 	phases_add(&slots->phases, rank->rank, at);
 	sites_add(&slots->sites, rank->rank, at);
 	slots->profiled |= at->profiled;
-	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
-		slots->flagged[flag] += at->slot.flags >> flag & 1;
+	for (unsigned flag = 0; flag < WAIT_FLAG_BITS; flag++)
+		slots->sum[WAIT_FLAGS + flag] += at->slot.flags >> flag & 1;
 	/* no thread waits longer than the step has lasted, however many functions it says so of */
 	rank->wait_ns = bounded_all_ns(at, rank->wait_ns);
 	if (rank->asleep_ns > rank->wait_ns)
@@ -437,19 +436,8 @@ static json_t *profile_to_json(const struct slots *slots)
 	return profile;
 }
 
-static double counted(uint64_t count)
+static void spun_set(const struct slots *slots, struct record_rows *table)
 {
-	return (double)(count < JSON_COUNT_MAX ? count : JSON_COUNT_MAX);
-}
-
-static void service_set(const struct slots *slots, struct record_wait *wait)
-{
-	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		wait->sum[WAIT_HOOKS + hook] = counted(slots->polls[hook]);
-	for (unsigned i = 0; i < SERVICE_FORECAST_COUNT; i++)
-		wait->sum[WAIT_FORECASTS + i] = counted(slots->forecast[i]);
-	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
-		wait->sum[WAIT_FLAGS + flag] = (double)slots->flagged[flag];
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
 		const struct mpiwait_call_stats *call = &slots->call[row];
 		struct record_row spun = call_row(row, call->burned_ns / 1000, call->burned_cpu_ns / 1000, 0, 0);
@@ -457,7 +445,7 @@ static void service_set(const struct slots *slots, struct record_wait *wait)
 		/* One that mostly waited by a hook or a loop need not be named for the calls before that was found out.
 		 */
 		if (call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4)
-			rows_put(ROWS_SPUN, &wait->rows[ROWS_SPUN], &spun);
+			rows_put(ROWS_SPUN, table, &spun);
 	}
 }
 
@@ -490,7 +478,7 @@ json_t *slots_to_json(const struct slots *slots)
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		wait.place_bytes[place] = (double)slots->place_bytes[place];
 	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait, sums_us));
-	service_set(slots, &wait);
+	spun_set(slots, &wait.rows[ROWS_SPUN]);
 	record_wait_write(json, &wait, sums_us);
 	rows_free(&wait.rows[ROWS_SPUN]);
 	json_object_set_new(json, "calls", calls_to_json(slots));
