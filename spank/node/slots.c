@@ -371,8 +371,8 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 		return error_set(error, -ENOMEM, "out of memory");
 	at->begun_ns = begun_ns;
 	at->now_ns = now_ns;
-	slots->phases = (struct record_rows){.room = ROWS_PHASE_MAX, .row = slots->phase};
-	slots->sites = (struct record_rows){.room = ROWS_SITE_MAX, .row = slots->site};
+	slots->phases = (struct record_rows){.has_room = true, .row = slots->phase};
+	slots->sites = (struct record_rows){.has_room = true, .row = slots->site};
 	if (header.claimed > there)
 		slots->sum[WAIT_unseen] = header.claimed - there < UNSEEN_MAX ? header.claimed - there : UNSEEN_MAX;
 	for (uint32_t i = 0; i < there && i < header.claimed && !result; i++)
@@ -480,7 +480,7 @@ json_t *slots_to_json(const struct slots *slots)
 	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait, sums_us));
 	spun_set(slots, &wait.rows[ROWS_SPUN]);
 	record_wait_write(json, &wait, sums_us);
-	rows_free(&wait.rows[ROWS_SPUN]);
+	record_wait_free(&wait);
 	json_object_set_new(json, "calls", calls_to_json(slots));
 	if (slots->profiled)
 		json_object_set_new(json, "profile", profile_to_json(slots));
