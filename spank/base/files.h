@@ -72,19 +72,21 @@ static inline struct timespec clock_timespec(uint64_t ns)
 	return (struct timespec){.tv_sec = (time_t)(ns / SECOND_NS), .tv_nsec = (long)(ns % SECOND_NS)};
 }
 
-static inline uint64_t clock_monotonic_ns(void)
+static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
+}
+
+static inline uint64_t clock_monotonic_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Seconds since the epoch. */
 static inline double clock_wall_s(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return (double)clock_ns(CLOCK_REALTIME) / 1e9;
 }

@@ -70,6 +70,21 @@ int proc_stat_of(pid_t process, struct proc_stat *ret_stat)
 	return proc_stat_read(AT_FDCWD, path, ret_stat);
 }
 
+pid_t proc_next(DIR *directory, struct proc_stat *ret_stat)
+{
+	const struct dirent *entry;
+
+	while ((entry = readdir(directory))) {
+		char path[sizeof(entry->d_name) + 8];
+
+		snprintf(path, sizeof(path), "%s/stat", entry->d_name);
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+		    proc_stat_read(dirfd(directory), path, ret_stat) == 0)
+			return atoi(entry->d_name);
+	}
+	return 0;
+}
+
 int proc_boot_read(char boot[PROC_BOOT_MAX])
 {
 	ssize_t length = proc_line_read(AT_FDCWD, "/proc/sys/kernel/random/boot_id", boot, PROC_BOOT_MAX);

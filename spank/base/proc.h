@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,9 @@ int proc_stat_read(int directory, const char *path, struct proc_stat *ret_stat);
 
 /* The same of the process, or thread, of that number. */
 int proc_stat_of(pid_t process, struct proc_stat *ret_stat);
+
+/* The next process, or thread, that a directory of them has, with its stat; 0: that was all. */
+pid_t proc_next(DIR *directory, struct proc_stat *ret_stat);
 
 /* The boot's id. Returns 0, or -errno (-EBADMSG: it is no such id) with "" in boot. */
 int proc_boot_read(char boot[PROC_BOOT_MAX]);

@@ -314,7 +314,7 @@ int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error
 	grant->task[local_task].pid = pid;
 	if (++grant->tasks_seen < grant->config.local_tasks)
 		return 0;
-	grant->begun = BEGINS;
+	__atomic_store_n(&grant->begun, BEGINS, __ATOMIC_RELEASE);
 	rc = order(grant, BEGIN_NS, error);
 	return rc < 0 ? rc : grant->begun < 0 ? grant->begun : 0;
 }

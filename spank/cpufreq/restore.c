@@ -21,17 +21,8 @@ struct target {
 	char now[CPUFREQ_TEXT_MAX];
 };
 
-__attribute__((format(printf, 3, 4))) static void target_log(const struct target *target, enum log_level level,
-                                                             const char *format, ...)
-{
-	char text[256];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	log_line(level, "policy%u/%s: %s", target->policy, cpufreq_file_name(target->file), text);
-}
+#define target_log(target, level, format, ...) \
+	log_line(level, "policy%u/%s: " format, (target)->policy, cpufreq_file_name((target)->file), ##__VA_ARGS__)
 
 static enum log_level level_of(const struct target *target)
 {

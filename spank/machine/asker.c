@@ -54,22 +54,13 @@ pid_t asker_process(pid_t thread, uid_t uid)
 /* Whether one of the other threads is runnable there. */
 static bool others_run(DIR *tasks, pid_t self, hwloc_const_bitmap_t domain)
 {
-	struct dirent *entry;
-	int seen = 0;
+	struct proc_stat stat;
+	pid_t thread;
 
-	while ((entry = readdir(tasks))) {
-		char path[sizeof(entry->d_name) + 8];
-		struct proc_stat stat;
-
-		if (entry->d_name[0] == '.' || atoi(entry->d_name) == self)
-			continue;
-		if (++seen > THREADS_MAX)
+	for (int seen = 0; (thread = proc_next(tasks, &stat)); seen++)
+		if (seen > THREADS_MAX || (thread != self && stat.state == 'R' &&
+		                           (stat.cpu < 0 || hwloc_bitmap_isset(domain, (unsigned)stat.cpu))))
 			return true;
-		snprintf(path, sizeof(path), "%s/stat", entry->d_name);
-		if (proc_stat_read(dirfd(tasks), path, &stat) == 0 && stat.state == 'R' &&
-		    (stat.cpu < 0 || hwloc_bitmap_isset(domain, (unsigned)stat.cpu)))
-			return true;
-	}
 	return false;
 }
 

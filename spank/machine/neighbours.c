@@ -95,20 +95,14 @@ static bool mask_read(struct look *look, pid_t thread)
 }
 
 /* root: a process of root's that sleeps is Slurm's own, as the extern step's is. */
-static void thread_add(struct look *look, int tasks, const char *name, bool root)
+static void thread_add(struct look *look, pid_t thread, const struct proc_stat *stat, bool root)
 {
-	char path[32];
-	struct proc_stat stat;
-
-	snprintf(path, sizeof(path), "%.10s/stat", name);
-	if (proc_stat_read(tasks, path, &stat) || strchr("TtZXx", stat.state) || (root && stat.state != 'R'))
+	if (strchr("TtZXx", stat->state) || (root && stat->state != 'R'))
 		return;
-	if (mask_read(look, atoi(name))) {
+	if (mask_read(look, thread))
 		hwloc_bitmap_or(look->cpus, look->cpus, look->mask);
-		return;
-	}
-	if (stat.state == 'R' && stat.cpu >= 0)
-		hwloc_bitmap_set(look->cpus, (unsigned)stat.cpu);
+	else if (stat->state == 'R' && stat->cpu >= 0)
+		hwloc_bitmap_set(look->cpus, (unsigned)stat->cpu);
 }
 
 /* Returns false where it cannot be told. */
@@ -116,37 +110,31 @@ static bool threads_add(struct look *look, pid_t pid)
 {
 	char path[32];
 	cleanup_closedir DIR *tasks = NULL;
-	const struct dirent *entry;
+	struct proc_stat stat;
 	struct stat status;
+	pid_t thread;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
 	tasks = opendir(path);
 	if (!tasks || fstat(dirfd(tasks), &status))
 		return !tasks && (errno == ENOENT || errno == ESRCH);
-	while ((entry = readdir(tasks))) {
-		if (entry->d_name[0] == '.')
-			continue;
-		if (++look->threads > THREADS_MAX)
-			return false;
-		thread_add(look, dirfd(tasks), entry->d_name, status.st_uid == 0);
+	while (look->threads <= THREADS_MAX && (thread = proc_next(tasks, &stat))) {
+		thread_add(look, thread, &stat, status.st_uid == 0);
+		look->threads++;
 	}
-	return true;
+	return look->threads <= THREADS_MAX;
 }
 
 /* The same. */
-static bool process_add(struct look *look, pid_t pid)
+static bool process_add(struct look *look, pid_t pid, const struct proc_stat *stat)
 {
-	struct proc_stat stat;
 	uint32_t job_id;
 
-	if (++look->processes > PROCESSES_MAX)
-		return false;
-	if (proc_stat_of(pid, &stat))
-		return true;
-	if (stat.parent != look->parent)
-		look->is_anothers = has_anothers(look, stat.parent);
-	look->parent = stat.parent;
-	return !look->is_anothers || is_stepd(look, pid, stat.name, &job_id) || threads_add(look, pid);
+	if (stat->parent != look->parent)
+		look->is_anothers = has_anothers(look, stat->parent);
+	look->parent = stat->parent;
+	return ++look->processes <= PROCESSES_MAX &&
+	       (!look->is_anothers || is_stepd(look, pid, stat->name, &job_id) || threads_add(look, pid));
 }
 
 /* A look that is waited for no more ends at once. */
@@ -155,8 +143,9 @@ void neighbours_look(struct neighbours *neighbours)
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), everywhere = hwloc_bitmap_alloc(), mask = NULL;
 	cleanup_closedir DIR *processes = opendir("/proc");
 	struct look look = {.job_id = neighbours->job_id, .cpus = cpus, .everywhere = everywhere};
-	const struct dirent *entry;
 	struct stat status = {.st_ino = 0};
+	struct proc_stat stat_now;
+	pid_t pid;
 	bool told = processes && cpus && everywhere && stat("/proc/self/ns/uts", &status) == 0 &&
 	            topology_get_affinity(1, everywhere) == 0;
 
@@ -165,9 +154,8 @@ void neighbours_look(struct neighbours *neighbours)
 	told &= mask != NULL;
 	look.mask = mask;
 	look.node = status.st_ino;
-	while (told && !neighbours->ends && (entry = readdir(processes)))
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-			told = process_add(&look, atoi(entry->d_name));
+	while (told && !neighbours->ends && (pid = proc_next(processes, &stat_now)))
+		told = process_add(&look, pid, &stat_now);
 	pthread_mutex_lock(&neighbours->mutex);
 	if (!told || hwloc_bitmap_copy(neighbours->cpus, cpus) < 0)
 		hwloc_bitmap_fill(neighbours->cpus);

@@ -89,28 +89,21 @@ static void directory_look(int job_directory, bool found[PLACES], struct steps *
 	}
 }
 
-/* What the step's file has that no later sum needs to know of. */
-static const char *const as_they_are[] = {"wait", "grant", "csv"};
-
 static json_t *step_record(const struct state_step *step, const struct energy_share *share, const json_t *file)
 {
+	struct energy_window window;
+	json_t *energy = NULL;
 	char id[16];
-	json_t *json;
 
 	state_step_name(step->step_id, id);
-	json = json_pack("{s:s, s:f, s:f}", "id", id, "start_s", step->start_s, "end_s", step->end_s);
-	for (size_t i = 0; i < sizeof(as_they_are) / sizeof(as_they_are[0]); i++)
-		if (json_object_get(file, as_they_are[i]))
-			json_object_set(json, as_they_are[i], json_object_get(file, as_they_are[i]));
-	if (step->policy.asked[0])
-		json_object_set_new(json, "policy", record_policy_write(&step->policy));
 	if (step->has_energy) {
-		struct energy_window window;
-
 		energy_between(&step->from, &step->to, &window);
-		json_object_set_new(json, "energy", record_energy_write(&window, share));
+		energy = record_energy_write(&window, share);
 	}
-	return json;
+	return json_pack("{s:s, s:f, s:f, s:O*, s:O*, s:O*, s:o*, s:o*}", "id", id, "start_s", step->start_s, "end_s",
+	                 step->end_s, "wait", json_object_get(file, "wait"), "grant", json_object_get(file, "grant"),
+	                 "csv", json_object_get(file, "csv"), "policy",
+	                 step->policy.asked[0] ? record_policy_write(&step->policy) : NULL, "energy", energy);
 }
 
 /* Adds a step if it is no longer than that. Returns its length, 0: it was not added. */

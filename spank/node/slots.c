@@ -235,7 +235,7 @@ static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct r
 	return result;
 }
 
-static void numbers_set(struct record_row *row, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
+static void row_numbers(struct record_row *row, uint64_t first, uint64_t second, uint64_t third, uint64_t fourth)
 {
 	row->number[0] = (double)first;
 	row->number[1] = (double)second;
@@ -283,7 +283,7 @@ static void phases_add(struct record_rows *sum, int32_t rank, struct reading *at
 		wait_us = bounded_all_ns(at, wait_ns) / 1000;
 		if (time_us == 0 && waits == 0 && wait_us == 0)
 			continue;
-		numbers_set(&phase, time_us, waits, wait_us, wait_us);
+		row_numbers(&phase, time_us, waits, wait_us, wait_us);
 		row_phase(&phase, level_of(place, at));
 		rows_put(ROWS_PHASES, sum, &phase);
 	}
@@ -316,7 +316,7 @@ static void sites_add(struct record_rows *sum, int32_t rank, struct reading *at)
 		site.place = (int64_t)bounded(at, from->offset, INT64_MAX);
 		snprintf(site.call, sizeof(site.call), "%s", call_name(from->row));
 		wait_us = bounded_all_ns(at, from->wait_ns) / 1000;
-		numbers_set(&site, bounded(at, from->waits, COUNT_MAX), wait_us, wait_us, 0);
+		row_numbers(&site, bounded(at, from->waits, COUNT_MAX), wait_us, wait_us, 0);
 		rows_put(ROWS_SITES, sum, &site);
 	}
 }
@@ -369,10 +369,10 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	at = aligned_alloc(_Alignof(struct reading), sizeof(*at));
 	if (!slots || !at)
 		return error_set(error, -ENOMEM, "out of memory");
-	at->begun_ns = begun_ns;
-	at->now_ns = now_ns;
 	slots->phases = (struct record_rows){.has_room = true, .row = slots->phase};
 	slots->sites = (struct record_rows){.has_room = true, .row = slots->site};
+	at->begun_ns = begun_ns;
+	at->now_ns = now_ns;
 	if (header.claimed > there)
 		slots->sum[WAIT_unseen] = header.claimed - there < UNSEEN_MAX ? header.claimed - there : UNSEEN_MAX;
 	for (uint32_t i = 0; i < there && i < header.claimed && !result; i++)
@@ -388,13 +388,13 @@ static struct record_row call_row(size_t row, uint64_t first, uint64_t second, u
 	struct record_row call = {.most_rank = -1};
 
 	snprintf(call.name, sizeof(call.name), "%s", call_name(row));
-	numbers_set(&call, first, second, third, fourth);
+	row_numbers(&call, first, second, third, fourth);
 	return call;
 }
 
 static json_t *calls_to_json(const struct slots *slots)
 {
-	struct record_row other = call_row(CALL_ROWS, 0, 0, 0, 0);
+	struct record_row other = {.most_rank = -1};
 	json_t *calls = json_object();
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
@@ -425,28 +425,24 @@ static json_t *profile_to_json(const struct slots *slots)
 		double sizes[MPIWAIT_SIZES];
 		bool called = time_ns > 0;
 
-		own.sizes = sizes;
 		for (size_t class = 0; class < MPIWAIT_SIZES; class ++) {
 			sizes[class] = (double)slots->sizes[row][class];
 			called |= slots->sizes[row][class] > 0;
 		}
+		own.sizes = sizes;
 		if (called)
 			row_write(ROWS_PROFILE, profile, &own);
 	}
 	return profile;
 }
 
-static void spun_set(const struct slots *slots, struct record_rows *table)
+/* A row that mostly waited by a hook or a loop has no need to be named for the calls before that was found out. */
+static void spun_add(struct record_rows *spun, size_t row, const struct mpiwait_call_stats *call)
 {
-	for (size_t row = 0; row < MPIWAIT_CALLS; row++) {
-		const struct mpiwait_call_stats *call = &slots->call[row];
-		struct record_row spun = call_row(row, call->burned_ns / 1000, call->burned_cpu_ns / 1000, 0, 0);
+	struct record_row own = call_row(row, call->burned_ns / 1000, call->burned_cpu_ns / 1000, 0, 0);
 
-		/* One that mostly waited by a hook or a loop need not be named for the calls before that was found out.
-		 */
-		if (call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4)
-			rows_put(ROWS_SPUN, table, &spun);
-	}
+	if (call->burned_ns >= 1000 && call->burned_ns > call->wait_ns / 4)
+		rows_put(ROWS_SPUN, spun, &own);
 }
 
 /* The ranks' list, and what is made of all of them. */
@@ -477,8 +473,9 @@ json_t *slots_to_json(const struct slots *slots)
 		sums_us[i] = slots->sum[i] / (record_wait_is_time((enum wait_sum)i) ? 1000 : 1);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		wait.place_bytes[place] = (double)slots->place_bytes[place];
+	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
+		spun_add(&wait.rows[ROWS_SPUN], row, &slots->call[row]);
 	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait, sums_us));
-	spun_set(slots, &wait.rows[ROWS_SPUN]);
 	record_wait_write(json, &wait, sums_us);
 	record_wait_free(&wait);
 	json_object_set_new(json, "calls", calls_to_json(slots));

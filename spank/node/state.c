@@ -197,22 +197,17 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 
 json_t *state_job_to_json(const struct state_job *job)
 {
-	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o}", "v", FORMAT_VERSION, "cluster",
-	                         job->cluster, "nodes", job->nodes, "cpus", job->cpus, "words", job->words, "policy",
-	                         record_policy_write(&job->policy), "start_s", job->start_s, "energy_why",
-	                         job->energy_why, "throttle", throttle_to_json(&job->throttle));
+	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o, s:b, s:b, s:o*, s:o*}", "v",
+	                         FORMAT_VERSION, "cluster", job->cluster, "nodes", job->nodes, "cpus", job->cpus,
+	                         "words", job->words, "policy", record_policy_write(&job->policy), "start_s",
+	                         job->start_s, "energy_why", job->energy_why, "throttle",
+	                         throttle_to_json(&job->throttle), "restart_known", (int)job->restart_known, "too_late",
+	                         (int)job->too_late, "shared_cores", job->shared_cores ? json_true() : NULL, "baseline",
+	                         job->has_baseline ? energy_to_json(&job->baseline) : NULL);
 
-	if (!json)
-		return NULL;
 #define SET(field) json_object_set_new(json, #field, json_integer((json_int_t)job->field));
 	JOB_NUMBERS(SET)
 #undef SET
-	json_object_set_new(json, "restart_known", json_boolean(job->restart_known));
-	json_object_set_new(json, "too_late", json_boolean(job->too_late));
-	if (job->shared_cores)
-		json_object_set_new(json, "shared_cores", json_true());
-	if (job->has_baseline)
-		json_object_set_new(json, "baseline", energy_to_json(&job->baseline));
 	return json;
 }
 
@@ -238,8 +233,7 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why), NULL))
 		return -EBADMSG;
 	/* 0.1 did not write these */
-	if (!text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL))
-		job->cpus[0] = '\0';
+	text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL);
 	job->restart_known = json_is_true(json_object_get(json, "restart_known"));
 	job->too_late = json_is_true(json_object_get(json, "too_late"));
 	job->shared_cores = json_is_true(json_object_get(json, "shared_cores"));
@@ -277,21 +271,14 @@ uint32_t state_steps_counted(int job_directory)
 
 static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t *grant)
 {
-	json_t *json = json_pack("{s:i, s:I, s:o, s:f, s:f, s:O?, s:O?}", "v", FORMAT_VERSION, "id",
-	                         (json_int_t)step->step_id, "policy", record_policy_write(&step->policy), "start_s",
-	                         step->start_s, "end_s", step->end_s, "wait", wait, "grant", grant);
-
-	if (json && step->csv != CSV_NONE)
-		json_object_set_new(json, "csv", record_csv_write(step->csv));
-	if (json && step->watts)
-		json_object_set_new(json, "watts", watts_to_json(step->watts));
-	if (json && step->power)
-		json_object_set_new(json, "power", power_to_json(step->power));
-	if (json && step->has_energy) {
-		json_object_set_new(json, "from", energy_to_json(&step->from));
-		json_object_set_new(json, "to", energy_to_json(&step->to));
-	}
-	return json;
+	return json_pack("{s:i, s:I, s:o, s:f, s:f, s:O?, s:O?, s:o*, s:o*, s:o*, s:o*, s:o*}", "v", FORMAT_VERSION,
+	                 "id", (json_int_t)step->step_id, "policy", record_policy_write(&step->policy), "start_s",
+	                 step->start_s, "end_s", step->end_s, "wait", wait, "grant", grant, "csv",
+	                 step->csv != CSV_NONE ? record_csv_write(step->csv) : NULL, "watts",
+	                 step->watts ? watts_to_json(step->watts) : NULL, "power",
+	                 step->power ? power_to_json(step->power) : NULL, "from",
+	                 step->has_energy ? energy_to_json(&step->from) : NULL, "to",
+	                 step->has_energy ? energy_to_json(&step->to) : NULL);
 }
 
 /* The step with all that is kept of its kind, or with ever less of it until that is short enough. */

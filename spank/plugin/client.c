@@ -46,20 +46,13 @@ static void check_csv(const struct options *options, const char *source)
 {
 	struct csv_submission submission = csv_submission_now(spank_context() == S_CTX_LOCAL);
 	struct error error = {""};
+	enum csv_place place = options->csv[0] ? csv_place_look(options->csv, &submission, &error) : CSV_PLACE_GOOD;
 
-	if (!options->csv[0])
-		return;
-	switch (csv_place_look(options->csv, &submission, &error)) {
-	case CSV_PLACE_BAD:
+	if (place == CSV_PLACE_BAD)
 		refuse(source, &error);
-		break;
-	case CSV_PLACE_DOUBTFUL:
+	if (place == CSV_PLACE_DOUBTFUL)
 		log_info("%s: %s on this host; if it is so on the nodes when a step ends, no file is written", source,
 		         error.text);
-		break;
-	case CSV_PLACE_GOOD:
-		break;
-	}
 }
 
 void client_help(const struct site *site)

@@ -38,6 +38,7 @@ static char option_text[OPTIONS_TEXT_MAX + 1];
 static bool option_was_given;   /* with an empty text too: an unset variable's */
 static int site_argument_count; /* the line in plugstack.conf, for the option's callback, which is not told */
 static char **site_arguments;
+static struct site site;          /* what those say, once read_site has read them */
 static struct step *current_step; /* in slurmstepd, and its copy in each task; NULL: no policy here */
 
 static void log_to_slurm(enum log_level level, const char *line)
@@ -51,12 +52,12 @@ static void log_to_slurm(enum log_level level, const char *line)
 }
 
 /* The site's arguments; false makes the plugin inert in this process, with one line that says why. */
-static bool read_site(int argument_count, char **arguments, struct site *ret_site)
+static bool read_site(int argument_count, char **arguments)
 {
 	struct error error = {""};
 
 	log_set_sink(log_to_slurm);
-	if (site_parse(argument_count, arguments, ret_site, &error) == 0)
+	if (site_parse(argument_count, arguments, &site, &error) == 0)
 		return true;
 	log_error("%s; the plugin does nothing", error.text);
 	return false;
@@ -68,12 +69,10 @@ static bool read_site(int argument_count, char **arguments, struct site *ret_sit
  */
 static int option_given(int value, const char *text, int remote)
 {
-	struct site site;
-
 	option_was_given = true;
 	/* A value that does not fit is cut, and still too long for options_parse. */
 	snprintf(option_text, sizeof(option_text), "%s", text ? text : "");
-	if (!remote && strcmp(option_text, "help") == 0 && read_site(site_argument_count, site_arguments, &site))
+	if (!remote && strcmp(option_text, "help") == 0 && read_site(site_argument_count, site_arguments))
 		client_help(&site);
 	return ESPANK_SUCCESS;
 }
@@ -98,16 +97,14 @@ int slurm_spank_init(spank_t spank, int argument_count, char **arguments)
 
 int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **arguments)
 {
-	struct site site;
-
 	switch (spank_context()) {
 	case S_CTX_LOCAL:
 	case S_CTX_ALLOCATOR:
-		if (read_site(argument_count, arguments, &site))
+		if (read_site(argument_count, arguments))
 			client_resolve(spank, &site, option_was_given ? option_text : NULL);
 		break;
 	case S_CTX_REMOTE:
-		if (read_site(argument_count, arguments, &site))
+		if (read_site(argument_count, arguments))
 			current_step = step_begin(spank, &site, option_text[0] ? option_text : NULL);
 		break;
 	default:
@@ -157,21 +154,17 @@ static const char *job_words(spank_t spank)
 
 int slurm_spank_job_prolog(spank_t spank, int argument_count, char **arguments)
 {
-	struct site site;
-
-	if (read_site(argument_count, arguments, &site))
+	if (read_site(argument_count, arguments))
 		node_job_prolog(&site, job_words(spank));
 	return ESPANK_SUCCESS;
 }
 
 int slurm_spank_job_epilog(spank_t spank, int argument_count, char **arguments)
 {
-	struct site site;
-
 	/* whatever the site's arguments say by now: what was granted under older ones is to be undone too */
 	log_set_sink(log_to_slurm);
 	node_job_revoke();
-	if (read_site(argument_count, arguments, &site))
+	if (read_site(argument_count, arguments))
 		node_job_epilog(&site, job_words(spank), argument_count, arguments);
 	return ESPANK_SUCCESS;
 }

@@ -5,6 +5,7 @@
 #include <linux/nsfs.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -14,10 +15,14 @@
 
 #include "spank/base/cleanup.h"
 
-/* On a page that slurmstepd and the tasks share until their exec. */
-struct view {
+/* What slurmstepd and the tasks share until their exec. */
+struct page {
 	_Atomic pid_t task; /* the one whose directory this is, 0: none came yet */
 	char directory[PATH_MAX];
+};
+
+struct view {
+	struct page *page;
 	int from_child, to_stepd;
 	int proc; /* the host's: what a child finds under that name may be a user's */
 };
@@ -36,19 +41,18 @@ static struct msghdr message_of(struct iovec *byte, union control *control)
 
 struct view *view_prepare(void)
 {
-	struct view *view = mmap(NULL, sizeof(*view), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct view *view = malloc(sizeof(*view));
+	void *page = mmap(NULL, sizeof(struct page), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	int ends[2];
 
-	if (view == MAP_FAILED)
-		return NULL;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) {
-		munmap(view, sizeof(*view));
-		return NULL;
+	if (view && page != MAP_FAILED && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0) {
+		*view = (struct view){page, ends[0], ends[1], open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+		return view;
 	}
-	view->from_child = ends[0];
-	view->to_stepd = ends[1];
-	view->proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return view;
+	if (page != MAP_FAILED)
+		munmap(page, sizeof(struct page));
+	free(view);
+	return NULL;
 }
 
 void view_show(struct view *view)
@@ -71,10 +75,10 @@ void view_note_directory(struct view *view)
 {
 	pid_t none = 0;
 
-	if (!view || !atomic_compare_exchange_strong(&view->task, &none, getpid()))
+	if (!view || !atomic_compare_exchange_strong(&view->page->task, &none, getpid()))
 		return;
-	if (!getcwd(view->directory, sizeof(view->directory)))
-		view->directory[0] = '\0';
+	if (!getcwd(view->page->directory, sizeof(view->page->directory)))
+		view->page->directory[0] = '\0';
 }
 
 /* The message stays: under contain_spank this is a child that ends at once. */
@@ -113,7 +117,7 @@ int view_open(const struct view *view)
 
 const char *view_directory(const struct view *view)
 {
-	return view && view->directory[0] == '/' ? view->directory : "";
+	return view && view->page->directory[0] == '/' ? view->page->directory : "";
 }
 
 void view_end(struct view *view)
@@ -124,5 +128,6 @@ void view_end(struct view *view)
 	close(view->to_stepd);
 	if (view->proc >= 0)
 		close(view->proc);
-	munmap(view, sizeof(*view));
+	munmap(view->page, sizeof(struct page));
+	free(view);
 }

@@ -8,9 +8,9 @@
 #include <cpuid.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <x86intrin.h>
 
+#include "spank/base/files.h"
 #include "spank/base/proc.h"
 
 #define CLOCKSOURCE     "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -52,14 +52,10 @@ static struct reading reading_take(void)
 	struct reading best = {.width = UINT64_MAX};
 
 	for (int i = 0; i < READINGS; i++) {
-		struct timespec now;
-		uint64_t before = __rdtsc(), width;
+		uint64_t before = __rdtsc(), now_ns = clock_ns(CLOCK_MONOTONIC_RAW), width = __rdtsc() - before;
 
-		clock_gettime(CLOCK_MONOTONIC_RAW, &now);
-		width = __rdtsc() - before;
 		if (width < best.width)
-			best = (struct reading){(uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec,
-			                        before + width / 2, width};
+			best = (struct reading){now_ns, before + width / 2, width};
 	}
 	return best;
 }

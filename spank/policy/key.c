@@ -6,12 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "spank/base/json.h"
 #include "spank/base/text.h"
 
-const struct key *key_find(const struct key keys[], size_t count, const char *text)
+const struct key *key_find(const struct key keys[], size_t count, const char *text, size_t length)
 {
-	size_t length = strcspn(text, "=");
-
 	for (size_t i = 0; i < count; i++)
 		if (strlen(keys[i].name) == length && strncmp(keys[i].name, text, length) == 0)
 			return &keys[i];
@@ -32,17 +31,9 @@ static double number_parse(const char *text, char **ret_end)
 	return number;
 }
 
-static int set_number(const struct key *key, const char *value, uint32_t *ret_number)
+static int set_number(const struct key *key, double number, uint32_t *ret_number)
 {
-	char *end = NULL;
-	double number;
-
-	if (value[0] < '0' || value[0] > '9')
-		return -EINVAL;
-	number = number_parse(value, &end);
-	if (*end == '%')
-		end++;
-	if (*end || !(number >= key->least) || number > key->most)
+	if (!(number >= key->least) || number > key->most)
 		return -EINVAL;
 	*ret_number = (uint32_t)(number * key->scale + 0.5);
 	return 0;
@@ -61,10 +52,23 @@ static int set_word(const struct key *key, const char *word, void *field)
 	return 0;
 }
 
+static int set_text(const struct key *key, const char *text, char *field)
+{
+	if (key->kind == KEY_WORD)
+		return set_word(key, text, field);
+	if (!text[0] || strlen(text) >= key->size || (key->characters && !characters_ok(text, key->characters)) ||
+	    (key->kind == KEY_PATH && text[0] != '/') || (key->kind == KEY_NAME && (text[0] < 'a' || text[0] > 'z')))
+		return -EINVAL;
+	strcpy(field, text);
+	return 0;
+}
+
 int key_set(const struct key *key, const char *text, void *ret_struct)
 {
 	void *field = (char *)ret_struct + key->offset;
 	const char *value = strchr(text, '=');
+	double number;
+	char *end;
 
 	if ((key->kind == KEY_MARK) != !value)
 		return -EINVAL;
@@ -73,16 +77,35 @@ int key_set(const struct key *key, const char *text, void *ret_struct)
 		return 0;
 	}
 	value++;
-	if (key->characters && value[strspn(value, key->characters)])
+	if (key->kind != KEY_NUMBER)
+		return set_text(key, value, field);
+	number = number_parse(value, &end);
+	if (*end == '%')
+		end++;
+	if (*end || value[0] < '0' || value[0] > '9' || (key->characters && !characters_ok(value, key->characters)))
 		return -EINVAL;
-	if (key->kind == KEY_WORD)
-		return set_word(key, value, field);
-	if (key->kind == KEY_NUMBER)
-		return set_number(key, value, field);
-	if (!value[0] || strlen(value) >= key->size || (key->kind == KEY_PATH && value[0] != '/'))
-		return -EINVAL;
-	strcpy(field, value);
-	return 0;
+	return set_number(key, number, field);
+}
+
+int key_read(const struct key *key, const json_t *value, void *ret_struct, struct error *error)
+{
+	void *field = (char *)ret_struct + key->offset;
+	bool good;
+
+	if (key->kind == KEY_OTHER)
+		return key->read ? key->read(value, key, field, error) : 0;
+	if (key->kind == KEY_MARK) {
+		good = json_is_boolean(value);
+		*(bool *)field = json_is_true(value);
+	} else if (key->kind == KEY_NUMBER) {
+		good = json_is_number(value) && set_number(key, json_number_value(value), field) == 0;
+	} else {
+		good = json_is_string(value) && set_text(key, json_string_value(value), field) == 0;
+	}
+	if (good)
+		return 0;
+	return error_set(error, -EINVAL, "'%s' is not %s%s", key->name, key->kind == KEY_WORD ? "one of " : "",
+	                 key->accepted);
 }
 
 const char *key_accepted(const struct key *key, char buffer[KEY_ACCEPTED_MAX])

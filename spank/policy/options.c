@@ -106,7 +106,7 @@ static int refuse_unknown(const char *before, const char *word, const char *afte
 
 static int parse_key(char *word, struct options *options, struct error *error)
 {
-	const struct key *key = key_find(keys, KEY_COUNT, word);
+	const struct key *key = key_find(keys, KEY_COUNT, word, strcspn(word, "="));
 	const char *names[KEY_COUNT];
 	char accepted[KEY_ACCEPTED_MAX];
 
@@ -127,7 +127,7 @@ static int check_policy_word(const char *word, struct error *error)
 {
 	size_t length = strspn(word, NAME_LETTERS);
 
-	if (word[length] == '=' && key_find(keys, KEY_COUNT, word))
+	if (word[length] == '=' && key_find(keys, KEY_COUNT, word, length))
 		return error_set(error, -EINVAL, "the policy is missing before '%.*s' (as in 'nap,%.*s')", SHOWN, word,
 		                 SHOWN, word);
 	if (length > 0 && word[length] && strchr(":;+ ", word[length]) && word[length + 1])

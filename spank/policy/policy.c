@@ -13,8 +13,8 @@
 #include "spank/base/json.h"
 #include "spank/base/memory.h"
 #include "spank/base/text.h"
+#include "spank/policy/key.h"
 
-#define POLICY_FORMAT   1
 #define PSTATE_AFTER_NS 5000000 /* without pstate_after_us */
 
 static const char *const rung_names[MPIWAIT_RUNG_COUNT] = {
@@ -66,43 +66,14 @@ void policy_probe(const struct cpu *cpu, enum site_grant grant, struct policy_su
 	*ret_support = support;
 }
 
-/* An entry of a file, or of its budget: how it is read, into which field. */
-struct entry {
-	const char *name;
-	int (*read)(const json_t *value, const struct entry *entry, void *field, struct error *error); /* NULL: not */
-	size_t offset;             /* of the field in struct policy */
-	double least, most, scale; /* of a number; by what it is multiplied */
-};
-
-static int read_version(const json_t *value, const struct entry *entry, void *field, struct error *error)
-{
-	(void)field;
-	if (json_integer_value(value) == POLICY_FORMAT)
-		return 0;
-	return error_set(error, -EINVAL, "'%s' is not %d", entry->name, POLICY_FORMAT);
-}
-
-static int read_name(const json_t *value, const struct entry *entry, void *field, struct error *error)
-{
-	const char *text = json_string_value(value);
-
-	if (!text || strlen(text) >= POLICY_NAME_MAX || text[0] < 'a' || text[0] > 'z' ||
-	    !characters_ok(text, JSON_LOWER JSON_DIGITS "_-"))
-		return error_set(error, -EINVAL,
-		                 "'%s' is not the name of a policy (a-z, 0-9, '_' and '-', under %d bytes)",
-		                 entry->name, POLICY_NAME_MAX);
-	strcpy(field, text);
-	return 0;
-}
-
-static int read_rungs(const json_t *value, const struct entry *entry, void *field, struct error *error)
+static int read_rungs(const json_t *value, const struct key *key, void *field, struct error *error)
 {
 	uint32_t *rungs = field;
 	const json_t *item;
 	size_t i;
 
 	if (!json_is_array(value))
-		return error_set(error, -EINVAL, "'%s' is not a list of rungs", entry->name);
+		return error_set(error, -EINVAL, "'%s' is not a list of rungs", key->name);
 	json_array_foreach(value, i, item)
 	{
 		const char *name = json_string_value(item);
@@ -111,46 +82,27 @@ static int read_rungs(const json_t *value, const struct entry *entry, void *fiel
 		if (rung < 0)
 			return error_set(error, -EINVAL,
 			                 "'%s' has '%s' (accepted: pause, yield, umwait, mwaitx, nap, event, pstate)",
-			                 entry->name, name ? name : "a value that is no string");
+			                 key->name, name ? name : "a value that is no string");
 		if (*rungs & 1u << rung)
-			return error_set(error, -EINVAL, "'%s' has '%s' twice", entry->name, name);
+			return error_set(error, -EINVAL, "'%s' has '%s' twice", key->name, name);
 		*rungs |= 1u << rung;
 	}
 	return 0;
 }
 
-static int read_number(const json_t *value, const struct entry *entry, void *field, struct error *error)
+#define TEXT(word)    TEXT_OF(word)
+#define TEXT_OF(x)    #x
+#define FIELD(member) KEY_FIELD(struct policy, member)
+#define COUNT(keys)   (sizeof(keys) / sizeof((keys)[0]))
+
+#define NAME                                                                                   \
+	"the name of a policy (a-z, 0-9, '_' and '-', under " TEXT(POLICY_NAME_MAX) " bytes)", \
+	        .characters = JSON_LOWER JSON_DIGITS "_-"
+#define RANGE(from, to, unit) "a number from " #from " to " #to, .least = from, .most = to, .scale = unit
+
+static int read_choose(const json_t *value, const struct key *key, void *field, struct error *error)
 {
-	double number = json_number_value(value);
-
-	if (!json_is_number(value) || !(number >= entry->least) || number > entry->most)
-		return error_set(error, -EINVAL, "'%s' is not a number from %g to %.7g", entry->name, entry->least,
-		                 entry->most);
-	*(uint64_t *)field = (uint64_t)(number * entry->scale + 0.5);
-	return 0;
-}
-
-static int read_flag(const json_t *value, const struct entry *entry, void *field, struct error *error)
-{
-	if (!json_is_boolean(value))
-		return error_set(error, -EINVAL, "'%s' is not true or false", entry->name);
-	*(bool *)field = json_is_true(value);
-	return 0;
-}
-
-static int read_threads(const json_t *value, const struct entry *entry, void *field, struct error *error)
-{
-	const char *word = json_string_value(value);
-	int place = word ? text_find(SITE_THREADS_WORDS, '|', word) : -1;
-
-	if (place < 0)
-		return error_set(error, -EINVAL, "'%s' is not one of " SITE_THREADS_WORDS, entry->name);
-	*(enum site_threads *)field = SITE_THREADS_KEEP + (unsigned)place;
-	return 0;
-}
-
-static int read_choose(const json_t *value, const struct entry *entry, void *field, struct error *error)
-{
+	const struct key choice = {key->name, KEY_NAME, 0, POLICY_NAME_MAX, NAME};
 	struct policy *policy = field;
 	const json_t *item;
 	size_t i;
@@ -159,7 +111,7 @@ static int read_choose(const json_t *value, const struct entry *entry, void *fie
 		return error_set(error, -EINVAL, "'choose' is not a list of 1 to %d policies", POLICY_CHOICES_MAX);
 	json_array_foreach(value, i, item)
 	{
-		int rc = read_name(item, entry, policy->choose[i], error);
+		int rc = key_read(&choice, item, policy->choose[i], error);
 
 		if (rc < 0)
 			return rc;
@@ -168,84 +120,63 @@ static int read_choose(const json_t *value, const struct entry *entry, void *fie
 	return 0;
 }
 
-static int read_summary(const json_t *value, const struct entry *entry, void *field, struct error *error)
-{
-	const size_t size = sizeof(((struct policy *)NULL)->summary);
-	const char *text = json_string_value(value);
-
-	if (!text || !text[0] || strlen(text) >= size)
-		return error_set(error, -EINVAL, "'%s' is not a string of 1 to %zu bytes", entry->name, size - 1);
-	for (const char *c = text; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			return error_set(error, -EINVAL, "'%s' has a control character", entry->name);
-	strcpy(field, text);
-	return 0;
-}
-
-/* Reads every entry of an object; unknown: how one that the table lacks is refused. */
-static int read_entries(const json_t *object, const struct entry entries[], size_t count, const char *unknown,
-                        const char *accepted, struct policy *policy, struct error *error)
+/* Reads every key of an object; unknown: how one that the table lacks is refused. */
+static int read_keys(const json_t *object, const struct key keys[], size_t count, const char *unknown,
+                     const char *accepted, struct policy *policy, struct error *error)
 {
 	const char *name;
 	json_t *value;
 
 	json_object_foreach((json_t *)object, name, value)
 	{
-		size_t i = 0;
-		int rc = 0;
+		const struct key *key = key_find(keys, count, name, strlen(name));
 
-		while (i < count && strcmp(entries[i].name, name) != 0)
-			i++;
-		if (i == count)
-			rc = error_set(error, -EINVAL, "%s '%s' (accepted: %s)", unknown, name, accepted);
-		else if (entries[i].read)
-			rc = entries[i].read(value, &entries[i], (char *)policy + entries[i].offset, error);
+		if (!key)
+			return error_set(error, -EINVAL, "%s '%s' (accepted: %s)", unknown, name, accepted);
+		int rc = key_read(key, value, policy, error);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
 }
 
-#define FIELD(member)  offsetof(struct policy, member)
-#define COUNT(entries) (sizeof(entries) / sizeof((entries)[0]))
-
 #define BUDGET_NAMES "spin_us, relative, absolute_us, max_us, rma_us"
 
-static const struct entry budget_entries[] = {
-        {"spin_us", read_number, FIELD(spin_ns), 0, 1e6, 1e3},
-        {"relative", read_number, FIELD(relative_ppm), 0, 1, 1e6},
-        {"absolute_us", read_number, FIELD(absolute_ns), 0, 1e5, 1e3},
-        {"max_us", read_number, FIELD(max_ns), 0, 1e5, 1e3},
-        {"rma_us", read_number, FIELD(rma_ns), 0, 1e5, 1e3},
+static const struct key budget_keys[] = {
+        {"spin_us", KEY_NUMBER, FIELD(spin_ns), RANGE(0, 1000000, 1e3)},
+        {"relative", KEY_NUMBER, FIELD(relative_ppm), RANGE(0, 1, 1e6)},
+        {"absolute_us", KEY_NUMBER, FIELD(absolute_ns), RANGE(0, 100000, 1e3)},
+        {"max_us", KEY_NUMBER, FIELD(max_ns), RANGE(0, 100000, 1e3)},
+        {"rma_us", KEY_NUMBER, FIELD(rma_ns), RANGE(0, 100000, 1e3)},
 };
 
-static int read_budget(const json_t *value, const struct entry *entry, void *policy, struct error *error)
+static int read_budget(const json_t *value, const struct key *key, void *policy, struct error *error)
 {
 	int rc;
 
 	if (!json_is_object(value))
-		return error_set(error, -EINVAL, "'%s' is not an object", entry->name);
-	rc = read_entries(value, budget_entries, COUNT(budget_entries), "'budget' has", BUDGET_NAMES, policy, error);
-	if (rc == 0 && json_object_size(value) != COUNT(budget_entries))
+		return error_set(error, -EINVAL, "'%s' is not an object", key->name);
+	rc = read_keys(value, budget_keys, COUNT(budget_keys), "'budget' has", BUDGET_NAMES, policy, error);
+	if (rc == 0 && json_object_size(value) != COUNT(budget_keys))
 		return error_set(error, -EINVAL, "'budget' lacks one of " BUDGET_NAMES);
 	return rc;
 }
 
-static const struct entry file_entries[] = {
-        {.name = "$schema"},
-        {.name = "version", .read = read_version},
-        {.name = "name", .read = read_name, .offset = FIELD(name)},
-        {.name = "summary", .read = read_summary, .offset = FIELD(summary)},
-        {.name = "inject", .read = read_flag, .offset = FIELD(inject)},
-        {.name = "rungs", .read = read_rungs, .offset = FIELD(rungs)},
-        {.name = "needs", .read = read_rungs, .offset = FIELD(needs)},
-        {.name = "budget", .read = read_budget},
-        {"slowdown_percent", read_number, FIELD(slowdown_ppm), 0.01, 50, 1e4},
-        {.name = "threads", .read = read_threads, .offset = FIELD(threads)},
-        {.name = "polls", .read = read_flag, .offset = FIELD(polls)},
-        {"pstate_after_us", read_number, FIELD(pstate_after_ns), 1e3, 1e6, 1e3},
-        {.name = "choose", .read = read_choose},
-        {.name = "fallback", .read = read_name, .offset = FIELD(fallback)},
+static const struct key file_keys[] = {
+        {"$schema", KEY_OTHER, .read = NULL}, /* an editor's */
+        {"version", KEY_NUMBER, FIELD(version), "1", .least = 1, .most = 1, .scale = 1},
+        {"name", KEY_NAME, FIELD(name), NAME},
+        {"summary", KEY_TEXT, FIELD(summary), "a string of 1 to 95 bytes"},
+        {"inject", KEY_MARK, FIELD(inject), "true or false"},
+        {"rungs", KEY_OTHER, FIELD(rungs), .read = read_rungs},
+        {"needs", KEY_OTHER, FIELD(needs), .read = read_rungs},
+        {"budget", KEY_OTHER, .read = read_budget},
+        {"slowdown_percent", KEY_NUMBER, FIELD(slowdown_ppm), RANGE(0.01, 50, 1e4)},
+        {"threads", KEY_WORD, FIELD(threads), SITE_THREADS_WORDS, .first = SITE_THREADS_KEEP},
+        {"polls", KEY_MARK, FIELD(polls), "true or false"},
+        {"pstate_after_us", KEY_NUMBER, FIELD(pstate_after_ns), RANGE(1000, 1000000, 1e3)},
+        {"choose", KEY_OTHER, .read = read_choose},
+        {"fallback", KEY_NAME, FIELD(fallback), NAME},
 };
 
 /* What no single key can say. */
@@ -253,7 +184,10 @@ static int check_whole(const json_t *root, const struct policy *policy, struct e
 {
 	static const char *const required[] = {"version", "name", "summary", "rungs"};
 
-	for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++)
+	for (const char *c = policy->summary; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			return error_set(error, -EINVAL, "'summary' has a control character");
+	for (size_t i = 0; i < COUNT(required); i++)
 		if (!json_object_get(root, required[i]))
 			return error_set(error, -EINVAL, "'%s' is missing", required[i]);
 	if (policy->needs & ~policy->rungs)
@@ -287,10 +221,10 @@ int policy_parse(const char *text, size_t length, const char *name, struct polic
 		return error_set(error, -EINVAL, "line %d: %s", problem.line, problem.text);
 	if (!json_is_object(root))
 		return error_set(error, -EINVAL, "not a JSON object");
-	rc = read_entries(root, file_entries, COUNT(file_entries), "unknown key",
-	                  "version, name, summary, inject, rungs, needs, budget, slowdown_percent, threads, polls, "
-	                  "pstate_after_us, choose, fallback",
-	                  &policy, error);
+	rc = read_keys(root, file_keys, COUNT(file_keys), "unknown key",
+	               "version, name, summary, inject, rungs, needs, budget, slowdown_percent, threads, polls, "
+	               "pstate_after_us, choose, fallback",
+	               &policy, error);
 	if (rc == 0)
 		rc = check_whole(root, &policy, error);
 	if (rc < 0)
@@ -372,7 +306,7 @@ static void flatten_needs(const struct policy *policy, const struct cpu *cpu, ch
 	if (policy->rungs & 1u << MPIWAIT_RUNG_UMWAIT && cpu->waitpkg && cpu->tsc_khz)
 		text_add(buffer, size, ";umwait_max_ns=%" PRIu64 ";umwait_c02=%d", cpu->umwait_max_ns, cpu->umwait_c02);
 	if (policy->rungs & 1u << MPIWAIT_RUNG_PSTATE)
-		text_add(buffer, size, ";pstate_after_ns=%" PRIu64, policy->pstate_after_ns);
+		text_add(buffer, size, ";pstate_after_ns=%u", policy->pstate_after_ns);
 }
 
 int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shared, bool profile, char *buffer,
@@ -383,13 +317,12 @@ int policy_flatten(const struct policy *policy, const struct cpu *cpu, bool shar
 	buffer[0] = '\0';
 	flatten_rungs(policy->rungs, buffer, size);
 	text_add(buffer, size,
-	         ";spin_ns=%" PRIu64 ";relative_ppm=%" PRIu64 ";absolute_ns=%" PRIu64 ";max_ns=%" PRIu64
-	         ";rma_ns=%" PRIu64 ";shared=%d;profile=%d%s%s%s",
+	         ";spin_ns=%u;relative_ppm=%u;absolute_ns=%u;max_ns=%u;rma_ns=%u;shared=%d;profile=%d%s%s%s",
 	         policy->spin_ns, policy->relative_ppm, policy->absolute_ns, policy->max_ns, policy->rma_ns, shared,
 	         profile, policy->ibarrier ? ";ibarrier=1" : "", policy->rungs && policy->polls ? ";polls=1" : "",
 	         policy->sites ? ";sites=1" : "");
 	if (policy->rungs && policy->slowdown_ppm)
-		text_add(buffer, size, ";slowdown_ppm=%" PRIu64, policy->slowdown_ppm);
+		text_add(buffer, size, ";slowdown_ppm=%u", policy->slowdown_ppm);
 	flatten_needs(policy, cpu, buffer, size);
 	length = strlen(buffer);
 	return length + 1 < size ? (int)length : -ENOSPC; /* what fills it may be cut */

@@ -25,23 +25,24 @@
 #define POLICY_RUNGS_BY_TSC (1u << MPIWAIT_RUNG_UMWAIT | 1u << MPIWAIT_RUNG_MWAITX)
 
 struct policy {
+	uint32_t version; /* of the file */
 	char name[POLICY_NAME_MAX];
 	char summary[96];
 	bool inject;      /* false: the task is left alone ("off") */
 	uint32_t rungs;   /* bit per enum mpiwait_rung */
 	uint32_t needs;   /* rungs without which the policy makes no sense */
-	uint64_t spin_ns; /* the budget, DESIGN "The wait": B(w) = 0 while w < spin, else min(relative*w + absolute,
+	uint32_t spin_ns; /* the budget, DESIGN "The wait": B(w) = 0 while w < spin, else min(relative*w + absolute,
 	                     max) */
-	uint64_t relative_ppm;
-	uint64_t absolute_ns;
-	uint64_t max_ns;
-	uint64_t rma_ns;
-	uint64_t slowdown_ppm;     /* of its time, by which a rank may be late in all where waits are forecast */
+	uint32_t relative_ppm;
+	uint32_t absolute_ns;
+	uint32_t max_ns;
+	uint32_t rma_ns;
+	uint32_t slowdown_ppm;     /* of its time, by which a rank may be late in all where waits are forecast */
 	enum site_threads threads; /* how a rank's OpenMP threads wait; SITE_THREADS_UNSAID: the file does not say */
 	bool polls;                /* rest in loops of the program's own that only ask */
 	bool ibarrier;             /* an Ibarrier before some collectives: the option's, no file's */
 	bool sites;                /* waits by where the program called from: likewise */
-	uint64_t pstate_after_ns;  /* of a wait, from which on the rung pstate holds */
+	uint32_t pstate_after_ns;  /* of a wait, from which on the rung pstate holds */
 	char choose[POLICY_CHOICES_MAX][POLICY_NAME_MAX]; /* "auto": the first of these that the host supports */
 	size_t choose_count;
 	char fallback[POLICY_NAME_MAX]; /* "": none, then profile */

@@ -43,7 +43,7 @@ static const struct key arguments_known[] = {
 /* Adds to problems what is wrong with it. */
 static void parse_one(const char *text, struct site *site, char problems[PROBLEMS_MAX])
 {
-	const struct key *argument = key_find(arguments_known, ARGUMENT_COUNT, text);
+	const struct key *argument = key_find(arguments_known, ARGUMENT_COUNT, text, strcspn(text, "="));
 	const char *between = problems[0] ? ", " : "";
 	char accepted[KEY_ACCEPTED_MAX];
 

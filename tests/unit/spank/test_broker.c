@@ -33,10 +33,11 @@
 /* What the broker has called for, by the broker's thread. */
 static struct {
 	unsigned lowered, restored, expired, obeyed;
+	unsigned lowered_before; /* the latest restore */
 	uint32_t cpu, thread;
 	uint64_t took_ns; /* each lower, of CPU time */
 	bool ends;
-	bool hangs; /* the next lower, until this is false again */
+	unsigned hangs_at; /* the lower of that number hangs, for as long as this is so */
 	uint64_t expires_ns;
 } called;
 
@@ -72,7 +73,7 @@ static enum mpiwait_lease_answer lower(void *context, uint32_t cpu, pid_t thread
 	called.thread = (uint32_t)thread;
 	*ret_changes = 3;
 	more(&called.lowered);
-	while (cpu_ns() < until_ns || __atomic_load_n(&called.hangs, __ATOMIC_ACQUIRE))
+	while (cpu_ns() < until_ns || count(&called.hangs_at) == called.lowered)
 		;
 	return cpu == 5 ? MPIWAIT_LEASE_DONE : MPIWAIT_LEASE_NOT_NOW;
 }
@@ -81,6 +82,7 @@ static enum mpiwait_lease_answer restore(void *context, uint32_t cpu, uint32_t *
 {
 	(void)context;
 	called.cpu = cpu;
+	called.lowered_before = count(&called.lowered);
 	*ret_changes = 4;
 	more(&called.restored);
 	return MPIWAIT_LEASE_DONE;
@@ -200,6 +202,38 @@ static void restores_for_no_request(void)
 	end();
 }
 
+static bool comes(const unsigned *counter, unsigned least)
+{
+	uint64_t until_ns = clock_monotonic_ns() + ANSWER_NS;
+
+	while (count(counter) < least && clock_monotonic_ns() < until_ns)
+		usleep(500);
+	return count(counter) >= least;
+}
+
+static void hang_at(unsigned number)
+{
+	__atomic_store_n(&called.hangs_at, number, __ATOMIC_RELEASE);
+}
+
+/* Who is to be restored waits for the request that is served just then, and not for the others that are there. */
+static void restores_before_it_slows(void)
+{
+	begin();
+	say(5, MPIWAIT_LEASE_LOW, 1);
+	CHECK(hear(5, 1) == MPIWAIT_LEASE_DONE);
+	hang_at(2);
+	for (uint32_t cpu = 10; cpu < 20; cpu++)
+		say(cpu, MPIWAIT_LEASE_LOW, 1);
+	CHECK(comes(&called.lowered, 2));
+	hang_at(3);
+	CHECK(comes(&called.lowered, 3));
+	say(5, MPIWAIT_LEASE_RESTORE, 2);
+	hang_at(0);
+	CHECK(hear(5, 2) == MPIWAIT_LEASE_DONE && called.restored == 1 && called.lowered_before == 3);
+	end();
+}
+
 static void *write_without_end(void *argument)
 {
 	uint32_t serial = 0;
@@ -211,15 +245,6 @@ static void *write_without_end(void *argument)
 		ring();
 	}
 	return NULL;
-}
-
-static bool comes(const unsigned *counter, unsigned least)
-{
-	uint64_t until_ns = clock_monotonic_ns() + ANSWER_NS;
-
-	while (count(counter) < least && clock_monotonic_ns() < until_ns)
-		usleep(500);
-	return count(counter) >= least;
 }
 
 /*
@@ -260,7 +285,7 @@ static void gives_up(void)
 	uint64_t began_ns;
 
 	begin();
-	called.hangs = true;
+	hang_at(1);
 	say(7, MPIWAIT_LEASE_LOW, 1);
 	CHECK(comes(&called.lowered, 1));
 	called.ends = true;
@@ -268,7 +293,7 @@ static void gives_up(void)
 	CHECK(!broker_order(broker, 20 * MS_NS) && !broker_end(broker, 10 * MS_NS));
 	CHECK(clock_monotonic_ns() - began_ns >= 30 * MS_NS && clock_monotonic_ns() - began_ns < ANSWER_NS);
 	CHECK(count(&called.obeyed) == 0);
-	__atomic_store_n(&called.hangs, false, __ATOMIC_RELEASE);
+	hang_at(0);
 	CHECK(comes(&called.obeyed, 1)); /* it ends by itself, with all that it needs */
 	while (__atomic_load_n(&board->over, __ATOMIC_ACQUIRE) == 0)
 		usleep(500);
@@ -341,6 +366,7 @@ int main(void)
 	answers();
 	restores_what_is_low_only();
 	restores_for_no_request();
+	restores_before_it_slows();
 	tasks_only_read_the_board();
 	obeys_a_child_of_the_same_memory();
 	bounds_a_flood();
