@@ -16,8 +16,10 @@
 
 #define WAIT_FLAG_BITS 8 /* of mpiwait_slot.flags, that have a word */
 
-/* Sums of which the job's record has the fields of that name, WAIT_late, and of which it only has what is made of them;
- * then those of the objects "forecast", where times are always in microseconds, "hooks" and "flags". */
+/*
+ * Sums of which the job's record has the fields of that name, WAIT_late, and of which it only has what is made of them;
+ * then those of the objects "forecast", where times are always in microseconds, "hooks" and "flags".
+ */
 enum wait_sum {
 #define WAIT_SUM(name, ...) WAIT_##name,
 #include "spank/record/record_fields.def"
