@@ -166,7 +166,6 @@ static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns,
 static void lane_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane, struct reading *at)
 {
 	uint64_t sampled_ns = bounded_ns(at, lane->sampled_ns), open_ns = open_wait_ns(at, lane);
-	uint64_t *forecast = slots->forecast;
 
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		call_add(&slots->call[row], rank, &lane->calls[row], at);
@@ -174,18 +173,18 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 		call_add(&slots->call[lane->open_call - 1], rank,
 		         &(struct mpiwait_call_stats){.waits = 1, .wait_ns = open_ns, .longest_ns = open_ns}, at);
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		count(&slots->polls[hook], lane->hook_polls[hook], at);
+		count(&slots->sum[WAIT_HOOKS + hook], lane->hook_polls[hook], at);
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
 		if (!rung_rests(rung))
 			continue;
 		add(&rank->asleep_ns, bounded_ns(at, lane->asleep_ns[rung]));
 		count(&slots->sum[WAIT_naps], lane->naps[rung], at);
 	}
-	count(&forecast[SERVICE_FORECASTS], lane->forecasts, at);
-	count(&forecast[SERVICE_EARLY], lane->early, at);
-	add(&forecast[SERVICE_EARLY_US], bounded_ns(at, lane->early_ns) / 1000);
-	count(&forecast[SERVICE_FORESEEN], lane->foreseen, at);
-	count(&forecast[SERVICE_UNFORESEEN], lane->unforeseen, at);
+	count(&slots->sum[WAIT_FORECAST_naps], lane->forecasts, at);
+	count(&slots->sum[WAIT_FORECAST_early], lane->early, at);
+	add(&slots->sum[WAIT_FORECAST_early_s], bounded_ns(at, lane->early_ns) / 1000);
+	count(&slots->sum[WAIT_FORECAST_foreseen], lane->foreseen, at);
+	count(&slots->sum[WAIT_FORECAST_unforeseen], lane->unforeseen, at);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		add(&slots->place_bytes[place], bounded(at, lane->place_bytes[place], SUM_MAX));
 	add(&slots->sum[WAIT_low_s], bounded_ns(at, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
@@ -220,7 +219,7 @@ static void allowed_add(struct slots *slots, const struct slots_rank *rank, stru
 	uint64_t parts = account_parts(rank->size > 0 ? (uint32_t)rank->size : 0);
 
 	if (ppm > 0)
-		add(&slots->forecast[SERVICE_ALLOWED_US],
+		add(&slots->sum[WAIT_FORECAST_allowed_s],
 		    (uint64_t)((ACCOUNT_START_NS / 1e3 + (double)rank->span_ns / 1e3 * ppm / PPM) / (double)parts));
 }
 
@@ -331,8 +330,8 @@ static void rank_add(struct slots *slots, struct slots_rank *rank, struct readin
 	phases_add(&slots->phases, rank->rank, at);
 	sites_add(&slots->sites, rank->rank, at);
 	slots->profiled |= at->profiled;
-	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
-		slots->flagged[flag] += at->slot.flags >> flag & 1;
+	for (unsigned flag = 0; flag < WAIT_FLAG_BITS; flag++)
+		slots->sum[WAIT_FLAGS + flag] += at->slot.flags >> flag & 1;
 	/* no thread waits longer than the step has lasted, however many functions it says so of */
 	rank->wait_ns = bounded_all_ns(at, rank->wait_ns);
 	if (rank->asleep_ns > rank->wait_ns)
@@ -370,8 +369,8 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	at = aligned_alloc(_Alignof(struct reading), sizeof(*at));
 	if (!slots || !at)
 		return error_set(error, -ENOMEM, "out of memory");
-	slots->phases = (struct record_rows){.room = ROWS_PHASE_MAX, .row = slots->phase};
-	slots->sites = (struct record_rows){.room = ROWS_SITE_MAX, .row = slots->site};
+	slots->phases = (struct record_rows){.has_room = true, .row = slots->phase};
+	slots->sites = (struct record_rows){.has_room = true, .row = slots->site};
 	at->begun_ns = begun_ns;
 	at->now_ns = now_ns;
 	if (header.claimed > there)
@@ -446,25 +445,6 @@ static void spun_add(struct record_rows *spun, size_t row, const struct mpiwait_
 		rows_put(ROWS_SPUN, spun, &own);
 }
 
-static double counted(uint64_t count)
-{
-	return (double)(count < JSON_COUNT_MAX ? count : JSON_COUNT_MAX);
-}
-
-static void figures_set(const struct slots *slots, struct record_wait *wait)
-{
-	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
-		wait->sum[WAIT_HOOKS + hook] = counted(slots->polls[hook]);
-	for (unsigned i = 0; i < SERVICE_FORECAST_COUNT; i++)
-		wait->sum[WAIT_FORECASTS + i] = counted(slots->forecast[i]);
-	for (unsigned flag = 0; flag < SERVICE_FLAGS; flag++)
-		wait->sum[WAIT_FLAGS + flag] = (double)slots->flagged[flag];
-	for (int place = 0; place < MPIWAIT_PLACES; place++)
-		wait->place_bytes[place] = (double)slots->place_bytes[place];
-	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
-		spun_add(&wait->rows[ROWS_SPUN], row, &slots->call[row]);
-}
-
 /* The ranks' list, and what is made of all of them. */
 static json_t *ranks_to_json(const struct slots *slots, struct record_wait *wait, uint64_t sums_us[WAIT_SUMS])
 {
@@ -491,10 +471,13 @@ json_t *slots_to_json(const struct slots *slots)
 
 	for (int i = 0; i < WAIT_SUMS; i++)
 		sums_us[i] = slots->sum[i] / (record_wait_is_time((enum wait_sum)i) ? 1000 : 1);
+	for (int place = 0; place < MPIWAIT_PLACES; place++)
+		wait.place_bytes[place] = (double)slots->place_bytes[place];
+	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
+		spun_add(&wait.rows[ROWS_SPUN], row, &slots->call[row]);
 	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait, sums_us));
-	figures_set(slots, &wait);
 	record_wait_write(json, &wait, sums_us);
-	rows_free(&wait.rows[ROWS_SPUN]);
+	record_wait_free(&wait);
 	json_object_set_new(json, "calls", calls_to_json(slots));
 	if (slots->profiled)
 		json_object_set_new(json, "profile", profile_to_json(slots));

@@ -30,13 +30,10 @@ struct slots_rank {
 struct slots {
 	size_t count;
 	bool profiled;
-	uint64_t sum[WAIT_SUMS];              /* times in ns */
+	uint64_t sum[WAIT_SUMS];              /* times in ns, but those of forecasts in us */
 	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point to point, where the peer's node is known */
-	uint64_t forecast[SERVICE_FORECAST_COUNT];
-	uint64_t polls[MPIWAIT_HOOKS];
-	uint64_t flagged[SERVICE_FLAGS]; /* ranks, by bit of mpiwait_slot.flags */
-	struct record_rows phases;       /* in phase */
-	struct record_rows sites;        /* in site */
+	struct record_rows phases;            /* in phase */
+	struct record_rows sites;             /* in site */
 	struct record_row phase[ROWS_PHASE_MAX];
 	struct record_row site[ROWS_SITE_MAX];
 	struct mpiwait_call_stats call[MPIWAIT_CALLS]; /* by row of mpi_calls.def, as are: */

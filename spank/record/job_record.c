@@ -101,22 +101,39 @@ static int step_compare(const void *left, const void *right)
 	return a->start_s != b->start_s ? (a->start_s > b->start_s) - (a->start_s < b->start_s) : strcmp(a->id, b->id);
 }
 
-/* Puts the steps in order of start, and tells the ranks where their step went. */
+/* Most waiting first; of two alike, the one that began first. */
+static int wait_compare(const void *left, const void *right)
+{
+	const struct record_step *a = *(const struct record_step *const *)left;
+	const struct record_step *b = *(const struct record_step *const *)right;
+
+	if (a->ranks.wait_s != b->ranks.wait_s)
+		return a->ranks.wait_s < b->ranks.wait_s ? 1 : -1;
+	return (a > b) - (a < b);
+}
+
+/* Puts the steps in order of start, tells the ranks where their step went, and the steps how many waited more. */
 static bool steps_sort(struct job *job)
 {
-	cleanup_free uint32_t *place = memory_array(job->sum.step_count + 1, sizeof(*place));
+	size_t count = job->sum.step_count;
+	cleanup_free uint32_t *place = memory_array(count + 1, sizeof(*place));
+	cleanup_free struct record_step **order = memory_array(count + 1, sizeof(*order));
 
-	job->names.step = job->sum.step_count > 1 ? memory_array(job->sum.step_count, sizeof(*job->names.step)) : NULL;
-	if (!place || (job->sum.step_count > 1 && !job->names.step))
+	job->names.step = count > 1 ? memory_array(count, sizeof(*job->names.step)) : NULL;
+	if (!place || !order || (count > 1 && !job->names.step))
 		return false;
-	qsort(job->sum.step, job->sum.step_count, sizeof(*job->sum.step), step_compare);
-	for (size_t i = 0; i < job->sum.step_count; i++) {
-		place[job->sum.step[i].index] = (uint32_t)i;
+	qsort(job->sum.step, count, sizeof(*job->sum.step), step_compare);
+	for (size_t i = 0; i < count; i++) {
+		order[i] = &job->sum.step[i];
+		place[order[i]->index] = (uint32_t)i;
 		if (job->names.step)
-			job->names.step[i] = job->sum.step[i].id;
+			job->names.step[i] = order[i]->id;
 	}
 	for (size_t i = 0; i < job->ranks.count; i++)
 		job->ranks.rank[i].step = place[job->ranks.rank[i].step];
+	qsort(order, count, sizeof(*order), wait_compare);
+	for (size_t i = 0; i < count; i++)
+		order[i]->index = (uint32_t)i;
 	return true;
 }
 
@@ -199,50 +216,27 @@ static json_t *step_print(const struct job *job, const struct record_step *step)
 	return json;
 }
 
-/* Of an array in order of start. */
-static int place_compare(const void *left, const void *right)
-{
-	const struct record_step *a = *(const struct record_step *const *)left,
-	                         *b = *(const struct record_step *const *)right;
-
-	return (a > b) - (a < b);
-}
-
-static int wait_compare(const void *left, const void *right)
-{
-	const struct record_step *a = *(const struct record_step *const *)left,
-	                         *b = *(const struct record_step *const *)right;
-
-	return a->ranks.wait_s != b->ranks.wait_s ? (a->ranks.wait_s < b->ranks.wait_s ? 1 : -1)
-	                                          : place_compare(left, right);
-}
-
 /* The steps that waited most, in order of start, and the sum of the others. */
 static void steps_print(json_t *json, const struct job *job, size_t shown)
 {
-	size_t count = job->sum.step_count;
-	cleanup_free const struct record_step **order = memory_array(count + 1, sizeof(*order));
 	double ranks = 0, wait_s = 0;
 	json_t *steps = json_array();
 
 	json_object_set_new(json, "steps", steps);
-	for (size_t i = 0; order && i < count; i++)
-		order[i] = &job->sum.step[i];
-	shown = !order ? 0 : shown < count ? shown : count;
-	if (shown < count && order) {
-		qsort(order, count, sizeof(*order), wait_compare);
-		qsort(order, shown, sizeof(*order), place_compare);
+	for (size_t i = 0; i < job->sum.step_count; i++) {
+		const struct record_step *step = &job->sum.step[i];
+
+		if (step->index < shown) {
+			json_array_append_new(steps, step_print(job, step));
+			continue;
+		}
+		ranks += record_ranks_count(&step->ranks);
+		wait_s += step->ranks.wait_s;
 	}
-	for (size_t i = 0; i < shown; i++)
-		json_array_append_new(steps, step_print(job, order[i]));
-	for (size_t i = shown; order && i < count; i++) {
-		ranks += record_ranks_count(&order[i]->ranks);
-		wait_s += order[i]->ranks.wait_s;
-	}
-	if (shown < count)
+	if (job->sum.step_count > shown)
 		json_object_set_new(json, "steps_rest",
-		                    json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)(count - shown), "ranks",
-		                              number(ranks, 0), "wait_s", record_seconds(wait_s)));
+		                    json_pack("{s:I, s:o, s:o}", "steps", (json_int_t)(job->sum.step_count - shown),
+		                              "ranks", number(ranks, 0), "wait_s", record_seconds(wait_s)));
 }
 
 /* Of each node what root has read there. NULL where the nodes are few or many, or nothing was read on any. */

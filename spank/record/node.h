@@ -50,7 +50,7 @@ struct record_step {
 	double joules;             /* the job's in that time */
 	struct record_ranks ranks; /* summed without their list */
 	uint32_t nodes;
-	uint32_t index; /* in order of arrival */
+	uint32_t index; /* in order of arrival, in the end by how long their ranks have waited */
 };
 
 struct record_node {

@@ -40,13 +40,7 @@ static inline json_t *record_seconds(double value)
 	return number(value < RECORD_SECONDS_MAX ? value : RECORD_SECONDS_MAX, 3);
 }
 
-/* The same of microseconds, as times are in a node's record. */
-static inline json_t *record_seconds_of(double microseconds)
-{
-	return record_seconds(microseconds / 1e6);
-}
-
-/* And always with a fraction. */
+/* The same of microseconds, as times are in a node's record, and always with a fraction. */
 static inline json_t *record_seconds_real(double microseconds)
 {
 	return json_real(number_printed(round(microseconds / 1e3) / 1e3));

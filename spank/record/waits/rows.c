@@ -74,20 +74,6 @@ void row_phase(struct record_row *row, int32_t level)
 	strcpy(row->name, level != ROW_PHASE_NONE && level != ROW_PHASE_OTHER ? PHASE : "");
 }
 
-static bool rows_grow(struct record_rows *rows)
-{
-	size_t room = 2 * (rows->room + 4);
-	struct record_row *bigger = memory_array(room, sizeof(*bigger));
-
-	if (!bigger)
-		return false;
-	if (rows->count > 0)
-		memcpy(bigger, rows->row, rows->count * sizeof(*bigger));
-	free(rows->row);
-	*rows = (struct record_rows){rows->count, room, bigger};
-	return true;
-}
-
 /* There is always room for what is in no phase, and for all others. NULL: no memory. */
 static struct record_row *row_find(enum rows_kind kind, struct record_rows *rows, const struct record_row *wanted)
 {
@@ -101,9 +87,11 @@ static struct record_row *row_find(enum rows_kind kind, struct record_rows *rows
 	}
 	if (is_named(wanted) && named == kinds[kind].room)
 		return row_find(kind, rows, &other);
-	if (rows->count == rows->room && !rows_grow(rows))
+	row = rows->has_room ? rows->row : memory_more(rows->row, rows->count, sizeof(*row));
+	if (!row)
 		return NULL;
-	row = &rows->row[rows->count++];
+	rows->row = row;
+	row += rows->count++;
 	*row = *wanted;
 	memset(row->number, 0, sizeof(row->number));
 	row->most_rank = -1;
@@ -113,8 +101,8 @@ static struct record_row *row_find(enum rows_kind kind, struct record_rows *rows
 
 void row_add(enum rows_kind kind, struct record_row *sum, const struct record_row *more)
 {
-	double most =
-	        kind == ROWS_PROFILE ? INFINITY : (double)kinds[kind].most; /* nobody reads a sum of these again */
+	/* nobody reads a sum of a profile's again */
+	double most = kind == ROWS_PROFILE ? INFINITY : (double)kinds[kind].most;
 
 	for (size_t i = 0; i < ROW_NUMBERS; i++) {
 		if (kinds[kind].column[i].type < LONGEST) {
@@ -154,7 +142,8 @@ void rows_free(struct record_rows *rows)
 {
 	for (size_t i = 0; i < rows->count; i++)
 		free(rows->row[i].sizes);
-	free(rows->row);
+	if (!rows->has_room)
+		free(rows->row);
 }
 
 /* Largest first, and what is of all others after what has a name. */

@@ -49,13 +49,10 @@ struct record_row {
 	double *sizes;      /* MPIWAIT_SIZES numbers of calls, under profile; else NULL */
 };
 
-/*
- * Zeros: empty; it takes memory as it grows, which rows_free gives back. Or its owner gives it room for all rows that
- * there can be, which stays the owner's: no rows_free.
- */
+/* Zeros: empty. It takes memory as it grows, which rows_free gives back; or it was given room for all its rows. */
 struct record_rows {
 	size_t count;
-	size_t room;
+	bool has_room;
 	struct record_row *row;
 };
 

@@ -2,7 +2,8 @@
 
 #include "spank/record/parts/number.h"
 
-#define SUM_MAX INT64_C(1000000000000000000) /* 1e12 s */
+#define SUM_MAX   INT64_C(1000000000000000000) /* 1e12 s */
+#define FORECASTS WAIT_FORECAST_naps           /* from here on sums are in an object of their own */
 
 enum type { TYPE_positive, TYPE_count, TYPE_seconds };
 enum print { EVER, COUNTED, AFTER };
@@ -22,45 +23,46 @@ static const struct {
         [WAIT_SPAN_S] = {"", "", "span_us", TYPE_seconds, EVER, NEEDED},
         [WAIT_SAMPLED_S] = {"", "", "sampled_us", TYPE_seconds, EVER, NEEDED},
         [WAIT_SAMPLED_CPU_S] = {"", "", "sampled_cpu_us", TYPE_seconds, EVER, NEEDED},
+#define FORECAST(name, type, presence, by, since, csv, text, key) {"forecast", #name, #key, TYPE_##type, EVER, MAYBE},
+#include "spank/record/record_fields.def"
 /* As in preload/stats.h, by bit. */
 #define HOOK(name, type, ...) {"hooks", #name, #name, TYPE_##type, COUNTED, MAYBE},
 #include "spank/record/record_fields.def"
 #define FLAG(name, type, ...) {"flags", #name, #name, TYPE_##type, COUNTED, MAYBE},
 #include "spank/record/record_fields.def"
-#define FORECAST(name, type, presence, by, since, csv, text, key) {"forecast", #name, #key, TYPE_##type, EVER, MAYBE},
-#include "spank/record/record_fields.def"
 };
 
-_Static_assert(sizeof(sums) / sizeof(sums[0]) == WAIT_FIGURES, "each hook, flag and forecast has a row");
+_Static_assert(sizeof(sums) / sizeof(sums[0]) == WAIT_SUMS, "each hook and flag has a row");
 
 bool record_wait_is_time(enum wait_sum sum)
 {
-	return sums[sum].type == TYPE_seconds;
+	return sum < FORECASTS && sums[sum].type == TYPE_seconds;
 }
 
 /* Those that are not 0, as an object. */
-static void group_write(json_t *wait, int first, int end, const double numbers[])
+static void group_write(json_t *wait, int first, int end, const uint64_t numbers[])
 {
 	json_t *json = json_object();
 
 	for (int i = first; i < end; i++)
-		object_set_some(json, sums[i].key, json_integer((json_int_t)numbers[i]));
+		object_set_some(json, sums[i].key,
+		                json_integer(numbers[i] < JSON_COUNT_MAX ? (json_int_t)numbers[i] : JSON_COUNT_MAX));
 	object_set_some(wait, sums[first].group, json);
 }
 
 void record_wait_write(json_t *json, const struct record_wait *wait, const uint64_t sums_us[WAIT_SUMS])
 {
 	json_object_set_new(json, "size", json_integer((json_int_t)wait->size));
-	for (int i = 0; i < WAIT_SUMS; i++)
+	for (int i = 0; i < FORECASTS; i++)
 		json_object_set_new(json, sums[i].key, json_integer((json_int_t)sums_us[i]));
 	if (wait->place_bytes[MPIWAIT_FAR] > 0 || wait->place_bytes[MPIWAIT_NEAR] > 0)
 		json_object_set_new(json, "places",
 		                    json_pack("[I, I]", (json_int_t)wait->place_bytes[MPIWAIT_FAR],
 		                              (json_int_t)wait->place_bytes[MPIWAIT_NEAR]));
-	group_write(json, WAIT_HOOKS, WAIT_FLAGS, wait->sum);
-	group_write(json, WAIT_FLAGS, WAIT_FORECASTS, wait->sum);
+	group_write(json, WAIT_HOOKS, WAIT_FLAGS, sums_us);
+	group_write(json, WAIT_FLAGS, WAIT_SUMS, sums_us);
 	rows_write(ROWS_SPUN, json, &wait->rows[ROWS_SPUN]);
-	group_write(json, WAIT_FORECASTS, WAIT_FIGURES, wait->sum);
+	group_write(json, FORECASTS, WAIT_HOOKS, sums_us);
 	rows_write(ROWS_PHASES, json, &wait->rows[ROWS_PHASES]);
 	rows_write(ROWS_SITES, json, &wait->rows[ROWS_SITES]);
 }
@@ -83,16 +85,16 @@ void record_wait_least(json_t *json)
 
 static void sum_add(struct record_wait *wait, int sum, double more)
 {
-	wait->sum[sum] = fmin(wait->sum[sum] + more, sum < WAIT_SUMS ? INFINITY : (double)JSON_COUNT_MAX);
+	wait->sum[sum] = fmin(wait->sum[sum] + more, sum < FORECASTS ? INFINITY : (double)JSON_COUNT_MAX);
 }
 
 /* Names of another release are passed over. */
 static bool sums_read(const json_t *json, struct record_wait *wait)
 {
-	for (int i = 0; i < WAIT_FIGURES; i++) {
+	for (int i = 0; i < WAIT_SUMS; i++) {
 		const json_t *group = sums[i].group[0] ? json_object_get(json, sums[i].group) : json;
 		const json_t *value = json_object_get(group, sums[i].key);
-		int64_t most = i < WAIT_SUMS ? SUM_MAX : JSON_COUNT_MAX;
+		int64_t most = i < FORECASTS ? SUM_MAX : JSON_COUNT_MAX;
 		double number;
 
 		if (i == WAIT_unseen || i == WAIT_doubtful) /* these are ranks */
@@ -103,7 +105,7 @@ static bool sums_read(const json_t *json, struct record_wait *wait)
 			continue;
 		if (!whole_of(value, most, &number))
 			return false;
-		sum_add(wait, i, i < WAIT_SUMS && sums[i].type == TYPE_seconds ? number / 1e6 : number);
+		sum_add(wait, i, record_wait_is_time((enum wait_sum)i) ? number / 1e6 : number);
 	}
 	return true;
 }
@@ -141,7 +143,7 @@ void record_wait_add(struct record_wait *sum, const struct record_wait *from, ui
 	for (int kind = 0; kind < ROWS_KINDS; kind++)
 		rows_add((enum rows_kind)kind, &sum->rows[kind], &from->rows[kind], node);
 	sum->size = fmax(sum->size, from->size);
-	for (int i = 0; i < WAIT_FIGURES; i++)
+	for (int i = 0; i < WAIT_SUMS; i++)
 		sum_add(sum, i, from->sum[i]);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		sum->place_bytes[place] += from->place_bytes[place];
@@ -176,7 +178,7 @@ static json_t *forecast_print(const double numbers[])
 {
 	json_t *json = json_object();
 
-	for (int i = WAIT_FORECASTS; i < WAIT_FIGURES; i++)
+	for (int i = FORECASTS; i < WAIT_HOOKS; i++)
 		json_object_set_new(json, sums[i].name,
 		                    sums[i].type == TYPE_count ? number(numbers[i], 0)
 		                                               : record_seconds_real(numbers[i]));
@@ -187,6 +189,7 @@ json_t *record_wait_print(const struct record_wait *sum, const struct record_ran
                           const struct record_names *names, const struct record_detail *detail)
 {
 	double count = record_ranks_count(ranks);
+	uint64_t counts[WAIT_SUMS];
 	json_t *json;
 
 	if (count == 0)
@@ -197,10 +200,12 @@ json_t *record_wait_print(const struct record_wait *sum, const struct record_ran
 	if (sum->sum[WAIT_SAMPLED_S] > 0)
 		json_object_set_new(json, "cpu_share", ratio(sum->sum[WAIT_SAMPLED_CPU_S], sum->sum[WAIT_SAMPLED_S]));
 	sums_print(json, sum);
-	group_write(json, WAIT_HOOKS, WAIT_FLAGS, sum->sum);
-	group_write(json, WAIT_FLAGS, WAIT_FORECASTS, sum->sum);
+	for (int i = WAIT_HOOKS; i < WAIT_SUMS; i++)
+		counts[i] = (uint64_t)sum->sum[i];
+	group_write(json, WAIT_HOOKS, WAIT_FLAGS, counts);
+	group_write(json, WAIT_FLAGS, WAIT_SUMS, counts);
 	rows_print(ROWS_SPUN, json, &sum->rows[ROWS_SPUN], names, detail);
-	if (sum->sum[WAIT_FORECASTS + SERVICE_ALLOWED_US] > 0)
+	if (sum->sum[WAIT_FORECAST_allowed_s] > 0)
 		json_object_set_new(json, "forecast", forecast_print(sum->sum));
 	record_ranks_print_ends(json, ranks, names);
 	rows_print(ROWS_CALLS, json, &sum->rows[ROWS_CALLS], names, detail);

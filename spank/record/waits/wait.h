@@ -14,21 +14,12 @@
 #include "spank/record/waits/ranks.h"
 #include "spank/record/waits/rows.h"
 
-#define SERVICE_FLAGS 8 /* bits of mpiwait_slot.flags that have a word */
+#define WAIT_FLAG_BITS 8 /* of mpiwait_slot.flags, that have a word */
 
-/* What there is to tell of forecasts: waits are counted by the part of a call between two signs of progress. */
-enum service_forecast {
-	SERVICE_FORECASTS,  /* naps by forecast */
-	SERVICE_EARLY,      /* waits in which they ended before the message */
-	SERVICE_EARLY_US,   /* how long was polled then */
-	SERVICE_FORESEEN,   /* waits with such naps */
-	SERVICE_UNFORESEEN, /* those of 100 us and more without */
-	SERVICE_ALLOWED_US, /* how late the ranks might have been in all */
-	SERVICE_FORECAST_COUNT
-};
-
-/* Sums of which the job's record has the fields of that name, WAIT_late, and of which it only has what is made of them;
- * then the objects of counts that it has. */
+/*
+ * Sums of which the job's record has the fields of that name, WAIT_late, and of which it only has what is made of them;
+ * then those of the objects "forecast", where times are always in microseconds, "hooks" and "flags".
+ */
 enum wait_sum {
 #define WAIT_SUM(name, ...) WAIT_##name,
 #include "spank/record/record_fields.def"
@@ -36,27 +27,27 @@ enum wait_sum {
 	WAIT_SPAN_S = WAIT_SHOWN, /* from Init to Finalize */
 	WAIT_SAMPLED_S,           /* in long waits, and CPU time of that */
 	WAIT_SAMPLED_CPU_S,
-	WAIT_SUMS,
-	WAIT_HOOKS = WAIT_SUMS,                       /* idle calls looked at, by bit of MPIWAIT_HOOK_* */
+#define FORECAST(name, ...) WAIT_FORECAST_##name,
+#include "spank/record/record_fields.def"
+	WAIT_HOOKS,                                   /* idle calls looked at, by bit of MPIWAIT_HOOK_* */
 	WAIT_FLAGS = WAIT_HOOKS + (int)MPIWAIT_HOOKS, /* ranks that have the flag */
-	WAIT_FORECASTS = WAIT_FLAGS + SERVICE_FLAGS,  /* by enum service_forecast, times in microseconds */
-	WAIT_FIGURES = WAIT_FORECASTS + SERVICE_FORECAST_COUNT
+	WAIT_SUMS = WAIT_FLAGS + WAIT_FLAG_BITS
 };
 
 /* Of one step, of a node's steps, or of a job. Zeros: nothing yet. */
 struct record_wait {
 	struct record_rows rows[ROWS_KINDS];
-	double size;              /* of the largest world */
-	double sum[WAIT_FIGURES]; /* times in seconds where nothing else is said */
+	double size;           /* of the largest world */
+	double sum[WAIT_SUMS]; /* times in seconds, but for forecasts */
 	double place_bytes[MPIWAIT_PLACES];
 };
 
-/* Whether a sum is a time. */
+/* Whether a sum is a time, and none of a forecast. */
 bool record_wait_is_time(enum wait_sum sum);
 
 /*
- * Sets in a node's record of a step what is no list of ranks, of functions or profile; its sums are given in
- * microseconds. What is empty is left out.
+ * Sets in a node's record of a step what is no list of ranks, of functions or profile; its sums are given with all
+ * times in microseconds. What is empty is left out.
  */
 void record_wait_write(json_t *json, const struct record_wait *wait, const uint64_t sums_us[WAIT_SUMS]);
 
