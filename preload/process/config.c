@@ -11,7 +11,6 @@
 #define SPAN_NS     UINT64_C(3600000000000) /* no time in a policy is longer than an hour */
 #define EVENT_NS    UINT64_C(10000000)
 #define TSC_KHZ_MAX UINT64_C(100000000) /* 100 GHz */
-#define KHZ_MAX     UINT64_C(100000000)
 #define RANKS_MAX   UINT64_C(16777216)
 
 const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES] = {
@@ -99,69 +98,32 @@ static bool rungs_parse(struct span span, uint32_t *ret)
 	return true;
 }
 
-static bool segment_parse(struct span span, struct config *config)
-{
-	const char *cursor = span.at, *end = span.at + span.length;
-	uint64_t fd, dev, ino;
-
-	if (!number_parse(span_until(&cursor, end, ':'), INT32_MAX, &fd) ||
-	    !number_parse(span_until(&cursor, end, ':'), INT64_MAX, &dev) ||
-	    !number_parse((struct span){cursor, (size_t)(end - cursor)}, INT64_MAX, &ino))
-		return false;
-	config->segment_fd = (int)fd;
-	config->segment_dev = dev;
-	config->segment_ino = ino;
-	return true;
-}
-
 /* The next number of a list with colons. A list that has been read to its end has none. */
 static bool next_number(const char **cursor, const char *end, uint64_t max, uint64_t *ret)
 {
 	return *cursor < end && number_parse(span_until(cursor, end, ':'), max, ret);
 }
 
-static bool limits_parse(const char **cursor, const char *end, struct config *config)
+/* FD:DEV:INO */
+static bool descriptor_parse(struct span span, int *ret_fd, uint64_t *ret_dev, uint64_t *ret_ino)
 {
-	uint64_t low, high;
-
-	if (!next_number(cursor, end, KHZ_MAX, &low) || !next_number(cursor, end, KHZ_MAX, &high) || low == 0 ||
-	    low > high)
-		return false;
-	config->cpufreq_low_khz = (uint32_t)low;
-	config->cpufreq_high_khz = (uint32_t)high;
-	return true;
-}
-
-static bool descriptor_parse(const char **cursor, const char *end, struct config *config)
-{
+	const char *cursor = span.at, *end = span.at + span.length;
 	uint64_t fd;
 
-	if (!next_number(cursor, end, INT32_MAX, &fd) || !next_number(cursor, end, INT64_MAX, &config->cpufreq_dev) ||
-	    !next_number(cursor, end, INT64_MAX, &config->cpufreq_ino))
+	if (span.length == 0 || end[-1] == ':' || !next_number(&cursor, end, INT32_MAX, &fd) ||
+	    !next_number(&cursor, end, INT64_MAX, ret_dev) || !next_number(&cursor, end, INT64_MAX, ret_ino))
 		return false;
-	config->cpufreq_fd = (int)fd;
-	return true;
+	*ret_fd = (int)fd;
+	return cursor == end;
 }
 
 static bool cpufreq_parse(struct span span, struct config *config)
 {
 	const char *cursor = span.at, *end = span.at + span.length;
-	struct span mode = span_until(&cursor, end, ':'), file;
-	bool good = false;
+	bool leased = span_is(span_until(&cursor, end, ':'), "lease");
+	struct span board = {cursor, (size_t)(end - cursor)};
 
-	if (span.length == 0 || end[-1] == ':')
-		return false;
-	if (span_is(mode, "lease")) {
-		config->cpufreq = CONFIG_CPUFREQ_LEASE;
-		good = descriptor_parse(&cursor, end, config);
-	} else if (span_is(mode, "file")) {
-		config->cpufreq = CONFIG_CPUFREQ_FILE;
-		file = span_until(&cursor, end, ':');
-		config->cpufreq_setspeed = span_is(file, "scaling_setspeed");
-		good = (config->cpufreq_setspeed || span_is(file, "scaling_max_freq")) &&
-		       limits_parse(&cursor, end, config);
-	}
-	return good && cursor == end;
+	return leased && descriptor_parse(board, &config->cpufreq_fd, &config->cpufreq_dev, &config->cpufreq_ino);
 }
 
 /* Ranges of tasks, "4-7,12", each below size. */
@@ -286,7 +248,7 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 	case UMWAIT_C02:
 		return flag_parse(value, &config->umwait_c02);
 	case SEGMENT:
-		return segment_parse(value, config);
+		return descriptor_parse(value, &config->segment_fd, &config->segment_dev, &config->segment_ino);
 	case TASK:
 		if (!number_parse(value, INT32_MAX, &number))
 			return false;

@@ -27,8 +27,6 @@
  *     task=PID                 with segment: the task that surely holds FD (/proc/PID/fd/FD is the way back to it)
  *     pstate_after_ns=5000000  pstate: a wait that has lasted this long goes on at the lowest frequency
  *     cpufreq=lease:FD:DEV:INO pstate, optional: the inherited board of answers (lease.h)
- *     cpufreq=file:FILE:LOW_KHZ:HIGH_KHZ
- *                              or the file's name, scaling_setspeed or scaling_max_freq, that is the user's for now
  *
  *     near=16:4:4-7,12         optional: how many tasks the step has, this one's number, and those on its node, so that
  *                              profile tells bytes within the node from those between nodes; for task's PID alone
@@ -48,8 +46,6 @@
 #define CONFIG_NEAR_MAX 128 /* ranges of tasks */
 
 #define CONFIG_RUNG_BYTES 16
-
-enum config_cpufreq { CONFIG_CPUFREQ_NONE, CONFIG_CPUFREQ_LEASE, CONFIG_CPUFREQ_FILE };
 
 struct config_range {
 	uint32_t first, last;
@@ -84,13 +80,9 @@ struct config {
 	uint64_t segment_ino;
 	int32_t task_pid;
 	uint64_t pstate_after_ns; /* 0: never */
-	enum config_cpufreq cpufreq;
-	bool cpufreq_setspeed; /* with FILE: scaling_setspeed, else scaling_max_freq */
-	int cpufreq_fd;        /* with LEASE, and its identity */
+	int cpufreq_fd;           /* -1: none */
 	uint64_t cpufreq_dev;
 	uint64_t cpufreq_ino;
-	uint32_t cpufreq_low_khz; /* with FILE */
-	uint32_t cpufreq_high_khz;
 	struct config_near near;
 };
 

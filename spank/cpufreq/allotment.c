@@ -153,26 +153,12 @@ static bool is_one_core(const struct allotment *allotment, const struct share *s
 	return true;
 }
 
-/* A task is told of one pair of limits. */
-static bool limits_agree(const struct allotment *allotment, int32_t task, const struct domain_use *use)
-{
-	for (size_t i = 0; i < allotment->share_count; i++) {
-		const struct domain_use *other = &allotment->share[i].loan.hold.change.use;
-
-		if (allotment->share[i].task == task &&
-		    (other->file != use->file || other->low_khz != use->low_khz || other->high_khz != use->high_khz))
-			return false;
-	}
-	return true;
-}
-
 /* Decides. Returns why not; NULL: it may be granted. Who runs in the rest of a domain, only the broker looks. */
 static const char *refusal_of(const struct allotment *allotment, const struct share *share, int32_t task,
                               struct domain_use *ret_use)
 {
 	const struct allotment_rules *rules = allotment->rules;
 	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, share->loan.policy);
-	bool gives = rules->domain.grant == SITE_GRANT_FILE;
 	const char *why = share->why[0] ? share->why : owner_why(task);
 	struct domain domain;
 
@@ -185,10 +171,6 @@ static const char *refusal_of(const struct allotment *allotment, const struct sh
 		return why;
 	if (neighbours_have(allotment->neighbours, share->cpus))
 		return "another job has the core";
-	if (gives && !is_one_core(allotment, share))
-		return "grant=file is for domains of one core";
-	if (gives && !limits_agree(allotment, task, ret_use))
-		return "limits differ between the task's cores";
 	/* it looks at the threads of one process */
 	if (rules->has_launcher && !is_one_core(allotment, share))
 		return "ranks of one task share the frequency domain";

@@ -31,7 +31,7 @@ struct grant {
 	struct allotment allotment;
 	struct task *task;
 	uint32_t tasks_seen;
-	struct domain_use *told; /* by local task, on a page that the tasks share; zeros: nothing was granted */
+	bool *granted; /* by local task, on a page that the tasks share: whether anything was */
 	struct broker *broker;
 	struct error problem; /* of the latest order */
 	int begun;            /* as above; negative: why not */
@@ -43,20 +43,15 @@ struct grant {
 	uint64_t low_ns;
 };
 
-static size_t told_size(const struct grant *grant)
-{
-	return grant->config.local_tasks * sizeof(grant->told[0]);
-}
-
 static int make_tasks(struct grant *grant, struct error *error)
 {
-	void *page = mmap(NULL, told_size(grant), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	void *page = mmap(NULL, TASKS_MAX, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
-	grant->told = page == MAP_FAILED ? NULL : page;
+	grant->granted = page == MAP_FAILED ? NULL : page;
 	grant->task = calloc(grant->config.local_tasks, sizeof(grant->task[0]));
 	grant->core = hwloc_bitmap_alloc();
 	grant->domains = hwloc_bitmap_alloc();
-	if (!grant->told || !grant->task || !grant->core || !grant->domains)
+	if (!grant->granted || !grant->task || !grant->core || !grant->domains)
 		return error_set(error, -ENOMEM, "no grant: no memory");
 	return 0;
 }
@@ -210,18 +205,14 @@ static uint64_t call_expire(void *context, uint64_t now_ns)
 	return next_ns;
 }
 
-/* A task whose domains differ in their limits is told of the first kind only. */
 static void begin(struct grant *grant)
 {
 	const struct allotment *allotment = &grant->allotment;
 	int rc = allotment_grant(&grant->allotment, &grant->problem);
 
-	for (size_t i = 0; i < allotment->share_count && rc == 0; i++) {
-		const struct share *share = &allotment->share[i];
-
-		if (share->task >= 0 && grant->told[share->task].high_khz == 0)
-			grant->told[share->task] = share->loan.hold.change.use;
-	}
+	for (size_t i = 0; i < allotment->share_count && rc == 0; i++)
+		if (allotment->share[i].task >= 0)
+			grant->granted[allotment->share[i].task] = true;
 	__atomic_store_n(&grant->begun, rc < 0 ? rc : BEGUN, __ATOMIC_RELEASE);
 }
 
@@ -263,11 +254,10 @@ static int order(struct grant *grant, uint64_t most_ns, struct error *error)
 static int serve(struct grant *grant, struct error *error)
 {
 	static const struct broker_calls calls = {call_lower, call_restore, call_expire, call_obey};
-	bool hears = grant->config.rules.domain.grant == SITE_GRANT_LEASE;
 	struct broker_config config = {.calls = &calls,
 	                               .context = grant,
 	                               .cpus = grant->allotment.cpu_count,
-	                               .segment = hears ? grant->config.segment : -1};
+	                               .segment = grant->config.segment};
 
 	return broker_start(&config, &grant->broker, error);
 }
@@ -319,30 +309,19 @@ int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error
 	return rc < 0 ? rc : grant->begun < 0 ? grant->begun : 0;
 }
 
-/* Kept across exec, high enough that no shell uses it by number. */
-static void describe_lease(int board, char text[GRANT_TEXT_MAX])
+/* The board is kept across exec, high enough that no shell uses it by number. */
+void grant_describe(struct grant *grant, uint32_t local_task, char text[GRANT_TEXT_MAX])
 {
-	int kept = inherit_descriptor(board, INHERIT_FROM);
 	struct stat status;
+	int kept;
 
+	text[0] = '\0';
+	if (!grant || local_task >= grant->config.local_tasks || !grant->granted[local_task])
+		return;
+	kept = inherit_descriptor(broker_board(grant->broker), INHERIT_FROM);
 	if (kept >= 0 && fstat(kept, &status) == 0)
 		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=lease:%d:%llu:%llu", kept, (unsigned long long)status.st_dev,
 		         (unsigned long long)status.st_ino);
-}
-
-void grant_describe(struct grant *grant, uint32_t local_task, char text[GRANT_TEXT_MAX])
-{
-	const struct domain_use *use;
-
-	text[0] = '\0';
-	if (!grant || local_task >= grant->config.local_tasks || grant->told[local_task].high_khz == 0)
-		return;
-	use = &grant->told[local_task];
-	if (grant->config.rules.domain.grant == SITE_GRANT_LEASE)
-		describe_lease(broker_board(grant->broker), text);
-	else
-		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=file:%s:%u:%u", cpufreq_file_name(use->file), use->low_khz,
-		         use->high_khz);
 }
 
 void grant_end_task(struct grant *grant, uint32_t local_task)
@@ -401,8 +380,8 @@ void grant_end(struct grant *grant)
 		log_error("job %u: %s", grant->config.rules.job_id, error.text);
 	if (!ended)
 		return;
-	if (grant->told)
-		munmap(grant->told, told_size(grant));
+	if (grant->granted)
+		munmap(grant->granted, TASKS_MAX);
 	hwloc_bitmap_free(grant->core);
 	hwloc_bitmap_free(grant->domains);
 	free(grant->task);

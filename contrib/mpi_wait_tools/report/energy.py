@@ -11,7 +11,7 @@ from ..text.canvas import LABEL_WIDTH, Canvas
 from ..text.series import power_line
 from ..text.units import core_time, count, duration, percent, plural, safe, scaled, watt_hours
 
-GRANTS = {"lease": "lease", "file": "ownership"}
+GRANTS = {"lease": "lease", "file": "lease and ownership"}
 
 
 def draw_energy(canvas: Canvas, job: Job | None, record: Record, step: Step | None) -> None:

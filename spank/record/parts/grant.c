@@ -85,10 +85,7 @@ json_t *record_grant_print(const struct record_grant *grant)
 		return NULL;
 	json = json_pack("{s:s, s:I}", "mode", grant->mode, "cores", (json_int_t)grant->cores);
 	object_set_some(json, "refused", refusals_json(grant));
-	/* With the other mode it is the ranks who write, and only they know: see "wait". */
-	if (strcmp(grant->mode, "lease") == 0) {
-		json_object_set_new(json, "transitions", json_integer((json_int_t)grant->transitions));
-		json_object_set_new(json, "low_s", record_seconds_real((double)grant->low_us));
-	}
+	json_object_set_new(json, "transitions", json_integer((json_int_t)grant->transitions));
+	json_object_set_new(json, "low_s", record_seconds_real((double)grant->low_us));
 	return json;
 }

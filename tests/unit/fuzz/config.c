@@ -16,10 +16,6 @@ static void bounds_check(const struct config *config)
 	           config->rma_ns <= HOUR_NS && config->event_ns <= HOUR_NS && config->pstate_after_ns <= HOUR_NS);
 	FUZZ_CHECK(config->segment_fd >= -1 && config->cpufreq_fd >= -1 && config->task_pid >= 0);
 	FUZZ_CHECK(!config->task_pid || config->segment_fd >= 0);
-	if (config->cpufreq == CONFIG_CPUFREQ_FILE)
-		FUZZ_CHECK(config->cpufreq_low_khz > 0 && config->cpufreq_low_khz <= config->cpufreq_high_khz);
-	if (config->cpufreq == CONFIG_CPUFREQ_LEASE)
-		FUZZ_CHECK(config->cpufreq_fd >= 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
