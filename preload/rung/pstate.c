@@ -215,16 +215,6 @@ static void lower(struct rung_thread *thread, uint64_t now_ns)
 	learn(thread, ask_low(thread), now_ns);
 }
 
-static uint64_t before_of(enum outcome outcome, uint64_t now_ns)
-{
-	uint64_t before_ns = now_ns + silent_ns;
-
-	if (outcome != SILENT)
-		return outcome == OVER ? UINT64_MAX : 0;
-	silent_ns *= 2;
-	return before_ns;
-}
-
 static void restore(struct rung_thread *thread, uint64_t now_ns, bool waits)
 {
 	enum outcome outcome;
@@ -235,7 +225,9 @@ static void restore(struct rung_thread *thread, uint64_t now_ns, bool waits)
 		return;
 	outcome = ask_restore(thread, waits);
 	time_count(thread, now_ns);
-	give_up(thread, before_of(outcome, now_ns));
+	give_up(thread, outcome == OVER ? UINT64_MAX : outcome == SILENT ? now_ns + silent_ns : 0);
+	if (outcome == SILENT)
+		silent_ns *= 2;
 }
 
 void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low)

@@ -48,14 +48,6 @@ struct broker {
 	uint64_t word[];  /* as they were read last */
 };
 
-static uint64_t thread_ns(void)
-{
-	struct timespec now = {0};
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec;
-}
-
 static void futex_wake(const void *word, int most)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE, most, NULL, NULL, 0);
@@ -156,7 +148,7 @@ static void word_serve(struct broker *broker, uint32_t cpu, enum kind kind)
 /* A word is read again before it is served: it may have changed while it was read. Returns whether one was served. */
 static bool serve_one(struct broker *broker)
 {
-	uint64_t began_ns = thread_ns();
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	enum kind kind = KIND_NONE;
 	bool served = false;
 	uint32_t cpu = 0;
@@ -178,7 +170,7 @@ static bool serve_one(struct broker *broker)
 		word_serve(broker, cpu, kind);
 	broker->waits = !served && kind != KIND_NONE;
 	if (kind != KIND_RESTORES && kind != KIND_NONE)
-		ration_use(&broker->slows, thread_ns() - began_ns);
+		ration_use(&broker->slows, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
 	return served;
 }
 

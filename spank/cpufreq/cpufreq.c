@@ -2,6 +2,7 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/point.h"
+#include "spank/base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,13 +35,9 @@ int cpufreq_file_find(const char *name)
 /* Digits only, without a leading zero: a name that is composed again is the one that was read. */
 static bool number_parse(const char *text, uint32_t limit, uint32_t *ret_number)
 {
-	size_t length = strlen(text);
-	unsigned long number;
+	uint64_t number;
 
-	if (length == 0 || length > 10 || strspn(text, "0123456789") != length || (text[0] == '0' && length > 1))
-		return false;
-	number = strtoul(text, NULL, 10);
-	if (number >= limit)
+	if ((text[0] == '0' && text[1]) || !text_number(text, limit - 1, &number))
 		return false;
 	*ret_number = (uint32_t)number;
 	return true;
@@ -125,12 +122,7 @@ int cpufreq_put(int descriptor, const char *text)
 
 bool cpufreq_khz_parse(const char *text, uint32_t *ret_khz)
 {
-	uint32_t khz;
-
-	if (!number_parse(text, INT_MAX, &khz) || khz == 0)
-		return false;
-	*ret_khz = khz;
-	return true;
+	return text[0] != '0' && number_parse(text, INT_MAX, ret_khz);
 }
 
 int cpufreq_read_text(int directory, const char *name, char text[CPUFREQ_TEXT_MAX])

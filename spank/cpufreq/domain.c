@@ -4,19 +4,10 @@
 #include <string.h>
 
 #include "spank/base/proc.h"
+#include "spank/base/text.h"
 
 /* Wrong or doubtful means no grant: drivers are those whose files were looked at. */
-static const char *const drivers[] = {"acpi-cpufreq", "intel_cpufreq", "intel_pstate", "amd-pstate", "amd-pstate-epp"};
-
-static bool list_has(const char *list, const char *word)
-{
-	size_t length = strlen(word);
-
-	for (const char *at = strstr(list, word); at; at = strstr(at + 1, word))
-		if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0'))
-			return true;
-	return false;
-}
+#define DRIVERS "acpi-cpufreq intel_cpufreq intel_pstate amd-pstate amd-pstate-epp"
 
 bool domain_read(int policy_directory, struct domain *ret_domain)
 {
@@ -31,20 +22,12 @@ bool domain_read(int policy_directory, struct domain *ret_domain)
 	    cpufreq_read_khz(policy_directory, "scaling_max_freq", &domain.max_khz))
 		return false;
 	if (proc_line_read(policy_directory, "scaling_available_governors", governors, sizeof(governors)) > 0)
-		domain.has_userspace = list_has(governors, "userspace");
+		domain.has_userspace = text_find(governors, ' ', "userspace") >= 0;
 	if (strcmp(domain.governor, "userspace") == 0 &&
 	    cpufreq_read_khz(policy_directory, "scaling_setspeed", &domain.speed_khz))
 		return false;
 	*ret_domain = domain;
 	return true;
-}
-
-static bool driver_is_known(const char *driver)
-{
-	for (size_t i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++)
-		if (strcmp(drivers[i], driver) == 0)
-			return true;
-	return false;
 }
 
 static uint32_t most_of(uint32_t left, uint32_t right)
@@ -57,7 +40,7 @@ const char *domain_decide(const struct domain *domain, const struct domain_rules
 	bool may_set = rules->governor == SITE_GOVERNOR_USERSPACE && !rules->user_has_chosen && domain->has_userspace;
 	struct domain_use use = {.file = CPUFREQ_MAX, .high_khz = domain->max_khz};
 
-	if (!driver_is_known(domain->driver))
+	if (text_find(DRIVERS, ' ', domain->driver) < 0)
 		return "cpufreq driver not known";
 	if (domain->speed_khz || may_set) {
 		use.file = CPUFREQ_SETSPEED;

@@ -102,28 +102,30 @@ static int note_locked(struct loan *loan, struct domain_hold *hold, struct error
 	return 0;
 }
 
+static int value_put(int descriptor, const char *text)
+{
+	int result;
+
+	point_pass("change");
+	result = descriptor < 0 ? descriptor : cpufreq_put(descriptor, text);
+	point_pass("changed");
+	return result;
+}
+
 static int governor_set(uint32_t policy)
 {
 	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
 	cleanup_close int governor = directory < 0 ? directory : cpufreq_open_file(directory, CPUFREQ_GOVERNOR, O_RDWR);
-	int result;
 
-	point_pass("change");
-	result = governor < 0 ? governor : cpufreq_put(governor, "userspace");
-	point_pass("changed");
-	return result;
+	return value_put(governor, "userspace");
 }
 
 static int frequency_set(const struct loan *loan, uint32_t khz)
 {
 	char text[CPUFREQ_TEXT_MAX];
-	int result;
 
 	snprintf(text, sizeof(text), "%" PRIu32, khz);
-	point_pass("change");
-	result = cpufreq_put(loan->value, text);
-	point_pass("changed");
-	return result;
+	return value_put(loan->value, text);
 }
 
 /* Governor and owner, as noted. */
