@@ -19,7 +19,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -345,28 +344,17 @@ static json_int_t inode_of(int descriptor)
 	return descriptor >= 0 && fstat(descriptor, &status) == 0 ? (json_int_t)status.st_ino : 0;
 }
 
-/* By how many descriptors a process can send something. */
-static json_int_t senders_count(void)
-{
-	json_int_t count = 0;
-
-	for (int i = 0; i < 64; i++)
-		count += send(i, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1;
-	return count;
-}
-
 /* A task's child with a namespace of its own, in a directory of its own, as Slurm makes them. */
 static void view_child(struct view *view, int flags, int to)
 {
-	json_int_t seen[2];
+	json_int_t inode;
 
 	if (seteuid(0) || unshare(flags) || chdir("/proc"))
 		_exit(EXIT_FAILURE);
-	seen[0] = inode_of(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
+	inode = inode_of(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
 	view_show(view);
-	seen[1] = senders_count();
 	view_note_directory(view);
-	_exit(write(to, seen, sizeof(seen)) == sizeof(seen) ? EXIT_SUCCESS : EXIT_FAILURE);
+	_exit(write(to, &inode, sizeof(inode)) == sizeof(inode) ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 /* What view_open has in a child that ends at once, as the last task's end has under contain_spank; -1: an error. */
@@ -389,9 +377,9 @@ static int run_view(int count, char *words[])
 {
 	int flags = CLONE_NEWNS | (strcmp(words[1], "user") == 0 ? CLONE_NEWUSER : 0), ends[2], status, result;
 	struct view *view = view_prepare();
-	json_t *children = json_array(), *senders = json_array();
+	json_t *children = json_array();
 	cleanup_close int taken = -1;
-	json_int_t seen[2], contained;
+	json_int_t inode, contained;
 
 	(void)count;
 	if (!view || pipe(ends))
@@ -406,15 +394,14 @@ static int run_view(int count, char *words[])
 		if (child == 0)
 			view_child(view, flags, ends[1]);
 		if (waitpid(child, &status, 0) != child || status || seteuid(0) ||
-		    read(ends[0], seen, sizeof(seen)) != sizeof(seen))
+		    read(ends[0], &inode, sizeof(inode)) != sizeof(inode))
 			return EXIT_FAILURE;
-		json_array_append_new(children, json_integer(seen[0]));
-		json_array_append_new(senders, json_integer(seen[1]));
+		json_array_append_new(children, json_integer(inode));
 	}
 	contained = inode_contained(view, ends);
 	taken = view_open(view);
-	result = show(json_pack("{s:I, s:I, s:o, s:o, s:s}", "contained", contained, "taken", inode_of(taken),
-	                        "children", children, "senders", senders, "directory", view_directory(view)));
+	result = show(json_pack("{s:I, s:I, s:o, s:s}", "contained", contained, "taken", inode_of(taken), "children",
+	                        children, "directory", view_directory(view)));
 	view_end(view);
 	return result;
 }
