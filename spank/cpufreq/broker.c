@@ -26,8 +26,9 @@
 #define IDLE_NS     (250 * MS_NS) /* a ring can be taken away from us: who maps the bell may requeue its waiters */
 #define RINGS_MOST  16            /* at once; else one each millisecond */
 #define SLOWS_MOST  (20 * (int64_t)MS_NS)
-#define SLOWS_SHARE 30
-#define READS_MOST  4 /* of words that are torn, in one go */
+#define SLOWS_SHARE 40
+#define READS_MOST  4 /* of a word that is torn, */
+#define TURNS_MOST  4 /* and such words, in one go */
 #define WAITERS     8 /* that an answer wakes: more have no business there, and look again by themselves */
 
 struct broker {
@@ -145,7 +146,22 @@ static void word_serve(struct broker *broker, uint32_t cpu, enum kind kind)
 	board_reply(broker, cpu, mpiwait_lease_reply(mpiwait_lease_serial(word), answer, changes));
 }
 
-/* A word is read again before it is served: it may have changed while it was read. Returns whether one was served. */
+/* A word that changes while it is read is read again. Returns whether it has held still; if not, it has its turn later.
+ */
+static bool word_settle(struct broker *broker, uint32_t cpu)
+{
+	for (int i = 0; i < READS_MOST; i++) {
+		uint64_t before = broker->word[cpu];
+
+		if (!words_read(broker, cpu, 1))
+			return false;
+		if (broker->word[cpu] == before)
+			return true;
+	}
+	return false;
+}
+
+/* Returns whether a request was served. */
 static bool serve_one(struct broker *broker)
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -156,15 +172,12 @@ static bool serve_one(struct broker *broker)
 	broker->waits = false;
 	if (broker->config.segment < 0 || !words_read(broker, 0, broker->cpus))
 		return false;
-	for (int i = 0; i < READS_MOST && !served; i++) {
-		uint64_t seen;
-
+	for (int i = 0; i < TURNS_MOST && !served; i++) {
 		kind = turn_find(broker, &cpu);
 		if (kind == KIND_NONE || !may_serve(broker, kind))
 			break;
-		seen = broker->word[cpu];
 		broker->first = (cpu + 1) % broker->cpus;
-		served = words_read(broker, cpu, 1) && broker->word[cpu] == seen;
+		served = word_settle(broker, cpu) && kind_of(broker, cpu) == kind;
 	}
 	if (served)
 		word_serve(broker, cpu, kind);

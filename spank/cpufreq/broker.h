@@ -9,7 +9,7 @@
  * writes, and no descriptor that does.
  *
  * Rings wake it at most a thousand times a second, and what it does for tasks that ask to be slowed, looking for them
- * included, takes at most a thirtieth of a CPU. Orders and expiry come first, before each request; then what restores;
+ * included, takes at most a fortieth of a CPU. Orders and expiry come first, before each request; then what restores;
  * then what slows.
  */
 #pragma once

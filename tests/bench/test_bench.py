@@ -166,10 +166,10 @@ def test_an_application_is_judged_by_its_work_alone() -> None:
     found = Measured(rows=[
         application("waits", variants.BARE, wall_s=10, cpu_s=20),
         application("waits", "profile", wall_s=10, cpu_s=20, waited_s=8, asleep_s=0),
-        application("waits", "nap", wall_s=10.2, cpu_s=15, waited_s=8, asleep_s=7, naps=9000, long_waits=8000),
+        application("waits", "nap", wall_s=10.2, cpu_s=15, waited_s=8, asleep_s=7, long_waits=8000),
         application("computes", variants.BARE, wall_s=10, cpu_s=20),
         application("computes", "profile", wall_s=10, cpu_s=20, waited_s=1.9, asleep_s=0),
-        application("computes", "nap", wall_s=9.9, cpu_s=20, waited_s=1.9, asleep_s=0, naps=0, long_waits=0),
+        application("computes", "nap", wall_s=9.9, cpu_s=20, waited_s=1.9, asleep_s=0, long_waits=0),
         Row(applications.SLEEPS, forecasts.SLEEP, {"nap_us": 1000},
             {"late_us": [20], "late_99_us": [35], "cpu_us": [15]}),
     ])
@@ -181,8 +181,8 @@ def test_an_application_is_judged_by_its_work_alone() -> None:
         "10 s without, half of the launches within 0 %; profile +0.0 %")
     results = document.make(applications.NAME, "A title", found, list(judged.values()), False, 1, 0, [0, 0, 0])
     page = "\n".join(applications.section_lines(results))
-    assert "| waits | nap | 10.20 | 15.00 | 8.00 | 7.00 | 9000 |" in page
-    assert f"| waits | {variants.BARE} | 10.00 | 20.00 | – | – | – |" in page and applications.SLEEPS not in page
+    assert "| waits | nap | 10.20 | 15.00 | 8.00 | 7.00 |" in page
+    assert f"| waits | {variants.BARE} | 10.00 | 20.00 | – | – |" in page and applications.SLEEPS not in page
     assert "(the work takes 12 s; at least 2 %) | 10 % | 25 % | not met |" in page
     assert "| CPU time above the work | 1 of 1 | waits, nap: 25 %, wanted 10 | Each wait" in page
     assert "| wall time | 1 of 2 | waits, nap: 2 %, wanted 1 | The account" in page

@@ -46,8 +46,9 @@ APPLICATIONS: Kinds = (
      "sleep that ends in time ([best.py](best.py)), shorter ones nothing."),
     (": wall time above that without", "wall time",
      "The account allows 1 % and 2 ms of the run, and what the kernel wakes too late is repaid after it has happened. "
-     "A launch without the library differs from another by as much as is said beside; `profile`, which never sleeps, "
-     "tells what is not of sleeping."),
+     "HPC Challenge measures small messages for much of its time, in which the wrapper shows: `profile`, which never "
+     "sleeps, is as slow. CP2K with two threads a rank has four threads on two CPUs: who gives its core away there has "
+     "it back when another thread's time slice is over, under `mpi_yield_when_idle` too."),
 )
 
 

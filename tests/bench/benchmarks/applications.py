@@ -40,7 +40,7 @@ SLEEPS = "what a sleep costs"  # the group of it
 NAPS = {200: 300, 1000: 100, 5000: 20}
 MUCH = 0.1  # of the ranks' time is waiting
 ABOVE, LONGER = 10, 1  # what is wanted, in per cent
-COLUMNS = {"wall_s": "{:.2f}", "cpu_s": "{:.2f}", "waited_s": "{:.2f}", "asleep_s": "{:.2f}", "naps": "{:.0f}"}
+COLUMNS = {"wall_s": "{:.2f}", "cpu_s": "{:.2f}", "waited_s": "{:.2f}", "asleep_s": "{:.2f}"}
 
 
 def timed(words: list[str], environment: dict[str, str], folder: Path, has_cpu: bool) -> dict[str, float]:
@@ -58,11 +58,10 @@ def timed(words: list[str], environment: dict[str, str], folder: Path, has_cpu: 
 
 
 def waits_of(segment: dict[str, Any]) -> dict[str, float]:
-    """Of all ranks: how long they waited, and slept in that; and in how many naps and waits of 100 us and more."""
+    """Of all ranks: how long they waited, and slept in that; and how many waits lasted 100 us or more."""
     lanes = [lane for slot in segment["slots"] for lane in slot["lane"]]
     waited = sum(call["wait_ns"] for lane in lanes for call in lane["calls"].values())
     return {"waited_s": waited / 1e9, "asleep_s": sum(sum(lane["asleep_ns"].values()) for lane in lanes) / 1e9,
-            "naps": sum(sum(lane["naps"].values()) for lane in lanes),
             "long_waits": sum(lane["foreseen"] + lane["unforeseen"] for lane in lanes)}
 
 
@@ -181,14 +180,14 @@ def longer(measured: Measured, group: str, variant: str) -> float | None:
 
 
 def wall_target(measured: Measured, group: str) -> Target | None:
-    bare, profile, percent = measured.find(group, BARE), *(longer(measured, group, name) for name in ("profile", "nap"))
+    bare, percent = measured.find(group, BARE), longer(measured, group, "nap")
     if not bare or percent is None:
         return None
     wall, (low, high) = bare.median("wall_s"), bare.spread("wall_s")
-    why = f"{number(wall)} s without, half of the launches within {number(100 * (high - low) / wall)} %"
-    if profile is not None:
-        why += f"; profile {profile:+.1f} %"
-    return at_most(f"{group}, nap: wall time above that without the library", percent, LONGER, "%", why)
+    others = {name: longer(measured, group, name) for name in ("profile", variants.KNOBS[MPI_NAME].name)}
+    why = [f"{number(wall)} s without, half of the launches within {number(100 * (high - low) / wall)} %",
+           *(f"{name} {value:+.1f} %" for name, value in others.items() if value is not None)]
+    return at_most(f"{group}, nap: wall time above that without the library", percent, LONGER, "%", "; ".join(why))
 
 
 def targets(measured: Measured) -> list[Target]:
@@ -208,7 +207,7 @@ def section_lines(results: dict[str, Any]) -> list[str]:
              "ranks' time in all. The work alone is what `profile`, which polls, used less what its ranks waited. The "
              "inputs are in [inputs](inputs), the two that do as NAS's benchmarks do in "
              "[kernels.c](programs/kernels.c).", "",
-             "| program | | wall s | CPU s | waited s | asleep s | naps |", "|---|---|---:|---:|---:|---:|---:|"]
+             "| program | | wall s | CPU s | waited s | asleep s |", "|---|---|---:|---:|---:|---:|"]
     for group in groups_of(results):
         for row in picture.rows_of(results, group):
             figures = [(row["figures"].get(name), form) for name, form in COLUMNS.items()]

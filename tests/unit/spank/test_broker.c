@@ -272,7 +272,7 @@ static void bounds_a_flood(void)
 	for (unsigned i = 0; i < 100; i++)
 		CHECK(broker_order(broker, ANSWER_NS) && count(&called.obeyed) == i + 1);
 	CHECK(comes(&called.lowered, 100));
-	most = (clock_monotonic_ns() - began_ns) / 30 / dear_ns + 20 * MS_NS / dear_ns + 2;
+	most = (clock_monotonic_ns() - began_ns) / 40 / dear_ns + 20 * MS_NS / dear_ns + 2;
 	EXPECT(count(&called.lowered) <= most, "%u of at most %lu", count(&called.lowered), (unsigned long)most);
 	__atomic_store_n(&enough, true, __ATOMIC_RELEASE);
 	pthread_join(flood, NULL);
