@@ -44,7 +44,12 @@ static const struct key keys[] = {
 /* ASCII only, whatever the locale. */
 static char lower(char letter)
 {
-	return letter >= 'A' && letter <= 'Z' ? (char)(letter | 0x20) : letter;
+	static const char capitals[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ", small[] = "abcdefghijklmnopqrstuvwxyz";
+	const char *found = letter ? strchr(capitals, letter) : NULL;
+
+	if (found)
+		letter = small[found - capitals];
+	return letter;
 }
 
 static size_t minimum(size_t a, size_t b)
