@@ -21,6 +21,7 @@ SHOWN_AT = "/opt/mpi-wait-recipes"
 UNBALANCED = f"{jobs.PROGRAMS}/unbalanced"
 LUA = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm/job_submit_lua.so")
 FLUSH = '"$helper" flush -- $SITE_ARGUMENTS'
+LOCK = "/run/mpi-wait-epilog-slurmctld"
 UNTIL_STORED = f"""for ((look = 0; look < 60; look++)); do
 		{FLUSH}
 		[[ -n $(sacct -nXP -j "$SLURM_JOB_ID" -o AdminComment) ]] && break
@@ -79,6 +80,9 @@ def sweeping(scripted: Cluster) -> Cluster:
     """Where the nodes hand their records to the spool under writer=sweep as well."""
     if " move " not in scripted.node_run("c1", [jobs.HELPER, "--help"]).stdout:
         pytest.skip("the nodes of this release keep their records under writer=sweep")
+    # one that waits for another test's job would take this one's upon itself, and look for that other's only
+    free = ["flock", "--nonblock", f"{LOCK}.waiting", "flock", "--nonblock", f"{LOCK}.working", "true"]
+    wait_for(lambda: scripted.node_run("submit", free).returncode == 0, "the end of the controller's writer", 200)
     return scripted
 
 

@@ -1,4 +1,4 @@
-"""contrib's recipes for spack and Ansible, as far as they can be read without spack and Ansible."""
+"""contrib's recipes, as far as they can be read or run without spack, Ansible and Slurm."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 import runpy
 import subprocess
 import sys
+import time
 import types
 from pathlib import Path
 from typing import Any
@@ -108,3 +109,34 @@ def test_of_which_job_the_mail_is(tmp_path: Path, subject: str, job: str) -> Non
     said, asked = mailed(tmp_path, subject)
     assert {line.split()[-1] for line in asked} == ({job} if job else set())
     assert job or said == f"-s|{subject}|ada|"
+
+
+CONTROLLERS_WRITER = ROOT / "contrib/recipes/epilog-slurmctld"
+
+
+def is_held(lock: Path) -> bool:
+    return lock.exists() and subprocess.run(["flock", "--nonblock", lock, "true"], check=False).returncode != 0
+
+
+def test_the_controllers_writer_looks_again_for_jobs_that_ended_while_it_waited(tmp_path: Path) -> None:
+    """The second ends while the first one's process waits, or after: either way somebody looks when it had its time."""
+    helper, epilog = tmp_path / "helper", tmp_path / "epilog-slurmctld"
+    helper.write_text('#!/bin/sh\necho "$*" >>"$0.asked"\n')
+    text = CONTROLLERS_WRITER.read_text()
+    for old, new in (("/opt/mpi-wait/sbin/mpi-wait-node", str(helper)), ("/etc/mpi-wait/site-arguments", "/dev/null"),
+                     ("/run/mpi-wait-epilog-slurmctld", f"{tmp_path}/.epilog-slurmctld"),
+                     ("/shared/mpi-wait/spool", str(tmp_path)), ("settle_s=20", "settle_s=3")):
+        assert old in text
+        text = text.replace(old, new)
+    epilog.write_text(text)
+    for program in (helper, epilog):
+        program.chmod(0o755)
+    waiting, working = (tmp_path / f".epilog-slurmctld.{name}" for name in ("waiting", "working"))
+    asked = tmp_path / "helper.asked"
+    subprocess.run([epilog], check=True)
+    wait_for(lambda: is_held(waiting) or asked.exists(), "the first job's process")
+    time.sleep(1.1)  # files' times are compared in seconds
+    subprocess.run([epilog], check=True)
+    wait_for(lambda: asked.exists() and len(asked.read_text().splitlines()) == 2, "two looks")
+    wait_for(lambda: not is_held(waiting) and not is_held(working), "their end")
+    assert asked.read_text() == f"flush -- spool={tmp_path}\n" * 2
