@@ -172,32 +172,20 @@ def test_no_field_is_free(sweeping: Cluster) -> None:
     assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
 
 
-def job_known_before_its_end(cluster: Cluster) -> int:
-    """Of a job that is over before slurmdbd has heard of its start, slurmctld tells the times once more, seconds after
-    the end; what a test has made of them by then is gone."""
-    go = f"{cluster.share}/go"
-    script = f"srun -n1 {PROGRAMS}/unbalanced 2 5 2\nuntil [ -e {go}-$SLURM_JOB_ID ]; do sleep 0.1; done\n"
-    job = jobs.sbatch(cluster, script, ["-N1", "-n1", NAP])
-    wait_for(lambda: cluster.sacct(job, ["State"], extra=["-X"]), "the running job in slurmdbd")
-    cluster.node_run("submit", ["touch", f"{go}-{job}"], check=True)
-    return job
-
-
 def test_the_clocks_of_nodes_are_wrong(sweeping: Cluster) -> None:
-    """By four minutes, as far as munge lets them be; the job is found by its length once it is over for long."""
-    job = job_known_before_its_end(sweeping)
-    (name,) = moved(sweeping, job)
-    sweeping.wait_accounted(job)
-    path = sweeping.inside.path(f"{sweeping.spool}/throwaway-{job}-0/{name}")
-    record = json.loads(path.read_text())
+    """By four minutes, as far as munge lets them be; the job is found by its length once it is over for long.
+
+    slurmctld does not know it: it may tell slurmdbd a job's times once more, seconds after the end."""
+    job = 900_021
+    (run,) = spool_jobs.make_rows(sweeping, job, 1, "n1", length_s=2, ago_s=5)
     for skew_s, ago_s in ((240, 0), (-240, 0), (240, 1200)):
-        shift = skew_s - ago_s
-        path.write_text(json.dumps(record | {"start_s": record["start_s"] + shift, "end_s": record["end_s"] + shift}))
         if ago_s:
             when = f"time_start=time_start-{ago_s}, time_end=time_end-{ago_s}"
             spool_jobs.sql(sweeping, f"update throwaway_job_table set {when} where id_job={job}")
+        told = {name: run[name] + skew_s - ago_s for name in ("start_s", "end_s")}
+        spool_jobs.fill(sweeping, job, [node_record("n1", "n1", None, job, cluster="throwaway", **told)])
         assert sweep(sweeping) == (0 if ago_s else 2)
-    assert record_of(jobs.comment(sweeping, job))["wait"]["ranks"] == 1
+    assert spool_jobs.records(sweeping, job, 1)[job]["nodes"] == {"reported": 1, "of": 1}
 
 
 def test_wrong_permissions_keep_the_record_on_its_node(sweeping: Cluster) -> None:

@@ -98,7 +98,7 @@ def play(cluster: Cluster, order: dict[str, Any], timeout: float) -> dict[str, A
 def fill(cluster: Cluster, job: int, records: list[dict[str, Any]]) -> None:
     """One job's files, where its nodes' writers would have put them."""
     folder = cluster.inside.path(f"{cluster.spool}/throwaway-{job}-0")
-    folder.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700, exist_ok=True)
     for record in records:
         (folder / f"{record['node']}.json").write_text(json.dumps(record))
 
