@@ -197,20 +197,19 @@ static void learn(struct rung_thread *thread, enum outcome outcome, uint64_t now
 
 static void lower(struct rung_thread *thread, uint64_t now_ns)
 {
-	bool is_due = true;
+	if (!thread->pstate.asked) {
+		if (now_ns < __atomic_load_n(&not_before_ns, __ATOMIC_RELAXED) ||
+		    __atomic_exchange_n(&taken, true, __ATOMIC_ACQ_REL))
+			return;
+		thread->pstate.asked = true;
+	} else {
+		bool is_due = now_ns - thread->pstate.asked_ns >= MPIWAIT_LEASE_RENEW_NS;
 
-	if (thread->pstate.asked) {
-		is_due = now_ns - thread->pstate.asked_ns >= MPIWAIT_LEASE_RENEW_NS;
 		if (is_due || !thread->pstate.sure)
 			learn(thread, look(thread), now_ns);
-		is_due &= thread->pstate.asked;
-	} else if (now_ns < __atomic_load_n(&not_before_ns, __ATOMIC_RELAXED) ||
-	           __atomic_exchange_n(&taken, true, __ATOMIC_ACQ_REL)) {
-		return;
+		if (!is_due || !thread->pstate.asked)
+			return;
 	}
-	if (!is_due)
-		return;
-	thread->pstate.asked = true;
 	thread->pstate.asked_ns = now_ns;
 	learn(thread, ask_low(thread), now_ns);
 }
