@@ -17,31 +17,31 @@
 #define RUN_OFFSET_MAX_S 10.0
 #define RUNS_KEPT_MAX    1000 /* of one job */
 
-static bool is_complete(const struct job_files *files)
+static bool is_complete(const struct job_entries *entries)
 {
-	return files->count == files->nodes_of;
+	return entries->count == entries->nodes_of;
 }
 
-static bool wanted(const struct site *site, const struct job_files *files)
+static bool wanted(const struct site *site, const struct job_entries *entries)
 {
 	if (site->record == SITE_RECORD_NONE ||
-	    (site->record == SITE_RECORD_MPI && !record_has_ranks(files->node, files->count)))
+	    (site->record == SITE_RECORD_MPI && !record_has_ranks(entries->node, entries->count)))
 		return false;
-	return record_elapsed_s(files->node, files->count) >= site->record_min_s;
+	return record_elapsed_s(entries->node, entries->count) >= site->record_min_s;
 }
 
 /*
  * When the run was: as the nodes say that the job had at its end, from the first that began to the first that ended,
  * because one that was lost may end long after slurmctld ended the run. The time inside it is soon after it began.
  */
-static void run_times(const struct job_files *files, struct account_run *run)
+static void run_times(const struct job_entries *entries, struct account_run *run)
 {
-	const struct record_node *first = files->node[0];
+	const struct record_node *first = entries->node[0];
 	double start_s = first->start_s, end_s = first->end_s;
 
-	for (size_t i = 1; i < files->count && files->node[i]->nodes == first->nodes; i++) {
-		start_s = fmin(start_s, files->node[i]->start_s);
-		end_s = fmin(end_s, files->node[i]->end_s);
+	for (size_t i = 1; i < entries->count && entries->node[i]->nodes == first->nodes; i++) {
+		start_s = fmin(start_s, entries->node[i]->start_s);
+		end_s = fmin(end_s, entries->node[i]->end_s);
 	}
 	run->begun = (time_t)start_s;
 	run->end = (time_t)fmax(end_s, start_s);
@@ -49,13 +49,13 @@ static void run_times(const struct job_files *files, struct account_run *run)
 }
 
 /* The job's run, from the first begin to the last end. */
-static struct job_run run_of(const struct job_files *files)
+static struct job_run run_of(const struct job_entries *entries)
 {
-	struct job_run run = files->node[0]->run;
+	struct job_run run = entries->node[0]->run;
 
-	for (size_t i = 1; i < files->count; i++) {
-		run.start_s = fmin(run.start_s, files->node[i]->run.start_s);
-		run.end_s = fmax(run.end_s, files->node[i]->run.end_s);
+	for (size_t i = 1; i < entries->count; i++) {
+		run.start_s = fmin(run.start_s, entries->node[i]->run.start_s);
+		run.end_s = fmax(run.end_s, entries->node[i]->run.end_s);
 	}
 	run.timeless = false;
 	return run;
@@ -151,9 +151,9 @@ static int kept_write(const struct spool *spool, const char *key, gid_t group, c
 static int file_add(const struct job_files *files, const struct record *record, struct error *error)
 {
 	cleanup_free char *held = NULL, *combined = NULL, *dated = NULL;
-	struct job_run run = run_of(files);
+	struct job_run run = run_of(&files->entries);
 	char key[OUTBOX_KEY_MAX];
-	int result = kept_find(files->spool, files->node[0], &run, key, &held);
+	int result = kept_find(files->spool, files->entries.node[0], &run, key, &held);
 
 	if (result)
 		return error_set(error, result, "the record that is kept of \"%s\": %s", files->key, strerror(-result));
@@ -161,55 +161,58 @@ static int file_add(const struct job_files *files, const struct record *record, 
 	if (result == -EALREADY || result == -ENOMEM)
 		return result;
 	dated = line_of_run(record, &run);
-	return dated ? kept_write(files->spool, key, files->node[0]->gid, dated, error) : -ENOMEM;
+	return dated ? kept_write(files->spool, key, files->entries.node[0]->gid, dated, error) : -ENOMEM;
 }
 
 /* Array ids are known on the nodes on which a step ran. */
-static const struct record_node *array_node(const struct job_files *files)
+static const struct record_node *array_node(const struct job_entries *entries)
 {
-	for (size_t i = 0; i < files->count; i++)
-		if (files->node[i]->array_job_id != RECORD_NODE_NONE)
-			return files->node[i];
-	return files->node[0];
+	for (size_t i = 0; i < entries->count; i++)
+		if (entries->node[i]->array_job_id != RECORD_NODE_NONE)
+			return entries->node[i];
+	return entries->node[0];
 }
 
 static int account_add(struct account **account, const struct job_files *files, const struct record *record,
                        struct error *error)
 {
-	const struct record_node *node = array_node(files);
+	const struct record_node *node = array_node(&files->entries);
 	const struct site *site = files->spool->site;
 	struct account_run run = {
 	        .cluster = node->cluster,
 	        .job_id = node->job_id,
 	        .array_job_id = node->array_job_id,
 	        .array_task_id = node->array_task_id,
-	        .node = files->node[0]->node,
+	        .node = files->entries.node[0]->node,
 	};
 	int result = *account ? 0 : account_open(account, error);
 
 	if (result)
 		return result;
-	run_times(files, &run);
+	run_times(&files->entries, &run);
 	return account_store(*account, &run, site->field, record,
-	                     site->energy_tres && is_complete(files) ? record->joules : -1, error);
+	                     site->energy_tres && is_complete(&files->entries) ? record->joules : -1, error);
 }
 
 /* What to say of missing nodes; NULL for none. */
 static const char *why_partial(const struct job_files *files)
 {
-	if (is_complete(files))
+	const struct job_entries *entries = &files->entries;
+
+	if (is_complete(entries))
 		return NULL;
 	if (files->spool->shared < 0)
 		return "no shared spool";
 	if (files->refused > 0)
 		return "records refused";
-	return files->count == 1 && files->has_first && files->others == 0 ? "spool not shared" : "nodes missing";
+	return entries->count == 1 && entries->has_first && entries->others == 0 ? "spool not shared" : "nodes missing";
 }
 
 static int sink_add(struct account **account, const struct job_files *files, struct error *error)
 {
 	cleanup_record struct record record = {.line = NULL};
-	int result = record_merge(files->node, files->count, files->nodes_of, why_partial(files), &record, error);
+	const struct job_entries *entries = &files->entries;
+	int result = record_merge(entries->node, entries->count, entries->nodes_of, why_partial(files), &record, error);
 
 	if (result)
 		return result;
@@ -219,9 +222,9 @@ static int sink_add(struct account **account, const struct job_files *files, str
 
 static bool is_acceptable(const struct job_files *files, enum store_accept accept)
 {
-	if (is_complete(files) || files->spool->shared < 0 || accept == STORE_ANY)
+	if (is_complete(&files->entries) || files->spool->shared < 0 || accept == STORE_ANY)
 		return true;
-	return accept == STORE_ALONE && files->count == 1 && files->has_first;
+	return accept == STORE_ALONE && files->entries.count == 1 && files->entries.has_first;
 }
 
 int store_job(struct spool *spool, struct account **account, const char *key, enum store_accept accept, unsigned wait_s,
@@ -233,9 +236,9 @@ int store_job(struct spool *spool, struct account **account, const char *key, en
 	if (result)
 		return result == -ENOENT ? 0 : result;
 	/* without a file it is a directory in which nobody has put one, or of which somebody has removed them */
-	if (files.count == 0 ? files.refused > 0 : !is_acceptable(&files, accept))
+	if (files.entries.count == 0 ? files.refused > 0 : !is_acceptable(&files, accept))
 		return STORE_LEFT;
-	if (files.count > 0 && wanted(spool->site, &files))
+	if (files.entries.count > 0 && wanted(spool->site, &files.entries))
 		result = sink_add(account, &files, error);
 	if (result < 0 && result != -EALREADY)
 		return error_set(error, result, "%s", strerror(-result));

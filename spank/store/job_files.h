@@ -10,41 +10,17 @@
 #pragma once
 
 #include "spank/base/error.h"
-#include "spank/record/node.h"
+#include "spank/store/job_entries.h"
 #include "spank/store/spool.h"
 
-#define JOB_FILES_LISTS 64 /* different node lists among one job's files */
-
-/* A node list that files name. */
-struct job_list {
-	char *text;
-	struct nodelist *names; /* NULL: it is none, or nobody's any more */
-	bool counts;            /* its nodes are the job's */
-};
-
-/* A node's record; its node list is that of list. */
-struct job_entry {
-	struct record_node *node;
-	size_t list;
-	int place; /* of the node in its own list, from 0; -1: not in it */
-	bool is_of_run;
-};
-
+/* A job's directory, open and locked. */
 struct job_files {
 	struct spool *spool;
 	const char *key; /* the caller's */
 	int directory;   /* holds the files; the lock is in it too */
 	int lock;
-	size_t count;
-	struct job_entry *entry;         /* in the order of the node list */
-	const struct record_node **node; /* the entries' */
-	uint32_t nodes_of;
-	bool has_first; /* the first node of the list is there */
 	size_t refused; /* files that are no records of the job's nodes */
-	size_t others;  /* records of other runs of the job, which stay */
-	size_t list_count;
-	struct job_list list[JOB_FILES_LISTS];
-	bool starved; /* there was no memory to compare lists */
+	struct job_entries entries;
 };
 
 #define cleanup_job_files __attribute__((cleanup(job_files_free)))
@@ -67,8 +43,8 @@ int job_files_look(struct spool *spool, const char *key, const char *node, struc
 
 /*
  * Takes the job's lock, waiting at most so long, and reads what is there. A file that is not what it should be is left
- * out, and named in the log; count may be 0. A job that was made smaller has files with different node lists: those of
- * its last nodes come first. -EBUSY: somebody else merges. Freed by job_files_free, also on failure.
+ * out, and named in the log; there may be no entries. -EBUSY: somebody else merges. Freed by
+ * job_files_free, also on failure.
  */
 int job_files_take(struct spool *spool, const char *key, unsigned wait_s, struct job_files *ret_files,
                    struct error *error);

@@ -1,0 +1,248 @@
+#include "spank/store/job_entries.h"
+
+#include "spank/base/memory.h"
+#include "spank/store/nodelist.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LEFT_OUT SIZE_MAX /* the list of what is in none of the job's */
+
+void job_entries_free(struct job_entries *entries)
+{
+	for (size_t i = 0; i < entries->count + entries->left_out; i++)
+		record_node_free(entries->entry[i].node);
+	for (size_t i = 0; i < entries->list_count; i++) {
+		nodelist_free(entries->list[i].names);
+		free(entries->list[i].text);
+	}
+	free(entries->entry);
+	free(entries->node);
+}
+
+/* Gives the node our copy of its list, made if it is the first that says so. */
+static int list_find(struct job_entries *entries, struct record_node *node, size_t *ret_list, struct error *error)
+{
+	size_t i = 0;
+
+	while (i < entries->list_count && strcmp(entries->list[i].text, node->nodes) != 0)
+		i++;
+	if (i == JOB_LISTS)
+		return error_set(error, -EINVAL, "too many different node lists");
+	if (i == entries->list_count) {
+		entries->list[i] = (struct job_list){.text = strdup(node->nodes), .names = nodelist_new(node->nodes)};
+		entries->list_count++;
+	}
+	if (!entries->list[i].text)
+		return -ENOMEM;
+	node->nodes = entries->list[i].text;
+	*ret_list = i;
+	return 0;
+}
+
+int job_entries_add(struct job_entries *entries, struct record_node *node, struct error *error)
+{
+	struct job_entry entry = {.node = node, .place = -1}, *bigger;
+	int result = list_find(entries, node, &entry.list, error);
+
+	if (result)
+		return result;
+	bigger = memory_more(entries->entry, entries->count, sizeof(*bigger));
+	if (!bigger)
+		return -ENOMEM;
+	if (entries->list[entry.list].names)
+		entry.place = nodelist_find(entries->list[entry.list].names, node->node);
+	entries->entry = bigger;
+	entries->entry[entries->count++] = entry;
+	return 0;
+}
+
+/*
+ * Which record is believed most about the job, of those that are in the list that they name (in_list) or know when the
+ * job began: one of a node that is the first in its list, else any; of several, that of the node that was the last to
+ * end (a job that gives nodes back ends on them earlier). NULL: there is none.
+ */
+static const struct job_entry *entry_best(const struct job_entries *entries, bool in_list)
+{
+	const struct job_entry *best = NULL;
+
+	for (size_t i = 0; i < entries->count; i++) {
+		const struct job_entry *entry = &entries->entry[i];
+
+		if (in_list ? entry->place < 0 : entry->node->run.timeless)
+			continue;
+		if (!best || ((entry->place == 0) != (best->place == 0) ? entry->place == 0
+		                                                        : entry->node->end_s > best->node->end_s))
+			best = entry;
+	}
+	return best;
+}
+
+/* Those of the list that holds first, each by its place; then those of other lists; then those of none. */
+static int entry_compare(const void *left, const void *right)
+{
+	const struct job_entry *a = left, *b = right;
+
+	if (a->list != b->list)
+		return a->list < b->list ? -1 : 1;
+	return (a->place > b->place) - (a->place < b->place);
+}
+
+/* How many nodes of a list that is one are in another one, too. */
+static int nodes_shared(struct job_entries *entries, size_t list, size_t other)
+{
+	int count = nodelist_shared(entries->list[list].names, entries->list[other].text);
+
+	entries->starved |= count < 0;
+	return count;
+}
+
+/* The longest of the lists that name all that this one does and more, or -1. */
+static int list_wider(struct job_entries *entries, size_t narrow)
+{
+	char first[RECORD_NODE_NAME_MAX];
+	int count = nodelist_first(entries->list[narrow].text, first, sizeof(first)), most = count, widest = -1;
+
+	entries->starved |= count == 0;
+	for (size_t i = 0; i < entries->list_count; i++) {
+		const struct nodelist *names = entries->list[i].names;
+
+		if (names && nodelist_count(names) > most && nodelist_find(names, first) >= 0) {
+			most = nodelist_count(names);
+			widest = (int)i;
+		}
+	}
+	return widest >= 0 && nodes_shared(entries, (size_t)widest, narrow) == count ? widest : -1;
+}
+
+/* Widens the run by all records that are of it. Returns whether there were more. */
+static bool run_widen(const struct job_entries *entries, struct job_run *run)
+{
+	bool more = false;
+
+	for (size_t i = 0; i < entries->count; i++) {
+		struct job_entry *entry = &entries->entry[i];
+		const struct job_run *other = &entry->node->run;
+
+		if (entry->is_of_run || !run_is_same(run, other))
+			continue;
+		entry->is_of_run = more = true;
+		run->start_s = other->timeless ? run->start_s : fmin(run->start_s, other->start_s);
+		run->end_s = other->timeless ? run->end_s : fmax(run->end_s, other->end_s);
+	}
+	return more;
+}
+
+/* What is of another run than the record that is believed most stays where it is, for the next that reads. */
+static void runs_split(struct job_entries *entries)
+{
+	const struct job_entry *best = entry_best(entries, false);
+	struct job_run run;
+	size_t count = entries->count;
+
+	if (!best)
+		return;
+	run = best->node->run;
+	while (run_widen(entries, &run))
+		;
+	entries->count = 0;
+	for (size_t i = 0; i < count; i++) {
+		if (entries->entry[i].is_of_run)
+			entries->entry[entries->count++] = entries->entry[i];
+		else
+			record_node_free(entries->entry[i].node);
+	}
+	entries->others = count - entries->count;
+}
+
+/* Whether a record says that list; first: whether the list's first node does. */
+static bool list_is_said(const struct job_entries *entries, size_t list, bool first)
+{
+	for (size_t i = 0; i < entries->count; i++)
+		if (entries->entry[i].list == list && (!first || entries->entry[i].place == 0))
+			return true;
+	return false;
+}
+
+static void list_widen(struct job_entries *entries, size_t narrow, size_t wide)
+{
+	for (size_t i = 0; i < entries->count; i++) {
+		struct job_entry *entry = &entries->entry[i];
+
+		if (entry->list != narrow || entry->place < 0)
+			continue;
+		entry->list = wide;
+		entry->place = nodelist_find(entries->list[wide].names, entry->node->node);
+		entry->node->nodes = entries->list[wide].text;
+	}
+	nodelist_free(entries->list[narrow].names);
+	entries->list[narrow].names = NULL;
+}
+
+/*
+ * Nodes that have to abort the job, for example because they were lost and are back, are told of themselves alone by
+ * slurmctld: a wider list holds for them too. What several nodes say gives way only to what the first of that list says
+ * as well, or one file could make any job larger.
+ */
+static void lists_widen(struct job_entries *entries, bool single)
+{
+	for (size_t i = 0; i < entries->list_count; i++) {
+		int wide;
+
+		if (!entries->list[i].names || (nodelist_count(entries->list[i].names) == 1) != single)
+			continue;
+		wide = list_wider(entries, i);
+		if (wide >= 0 && (single || list_is_said(entries, (size_t)wide, true)))
+			list_widen(entries, i, (size_t)wide);
+	}
+}
+
+/*
+ * Which lists count, and how many nodes they name together: that which holds, and those that have no node in common
+ * with it, of nodes that the job gave back.
+ */
+static void lists_judge(struct job_entries *entries, size_t chosen)
+{
+	for (size_t i = 0; i < entries->list_count; i++) {
+		struct job_list *list = &entries->list[i];
+
+		list->counts = i == chosen || (list->names && list_is_said(entries, i, false) &&
+		                               nodes_shared(entries, chosen, i) == 0);
+		if (list->counts)
+			entries->nodes_of += (uint32_t)nodelist_count(list->names);
+	}
+}
+
+int job_entries_place(struct job_entries *entries)
+{
+	const struct job_entry *best;
+	size_t chosen;
+
+	runs_split(entries);
+	lists_widen(entries, true);
+	lists_widen(entries, false);
+	best = entry_best(entries, true);
+	chosen = best ? best->list : 0;
+	if (best)
+		lists_judge(entries, chosen);
+	entries->node = calloc(entries->count + 1, sizeof(*entries->node));
+	if (!entries->node || entries->starved)
+		return -ENOMEM; /* what is merely not compared must not count as another job's */
+	for (size_t i = 0; i < entries->count; i++) {
+		struct job_entry *entry = &entries->entry[i];
+		bool belongs = entry->place >= 0 && entries->list[entry->list].counts;
+
+		entry->list = !belongs ? LEFT_OUT : entry->list == chosen ? 0 : entry->list + 1;
+		entries->left_out += !belongs;
+	}
+	if (entries->count > 0)
+		qsort(entries->entry, entries->count, sizeof(*entries->entry), entry_compare);
+	entries->count -= entries->left_out;
+	for (size_t i = 0; i < entries->count; i++)
+		entries->node[i] = entries->entry[i].node;
+	entries->has_first = entries->count > 0 && entries->entry[0].list == 0 && entries->entry[0].place == 0;
+	return 0;
+}
