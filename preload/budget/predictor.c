@@ -55,6 +55,8 @@ static uint64_t exit_of(const struct predictor *predictor, uint64_t ask_ns)
 	return EXIT_FIRST_NS;
 }
 
+/* The first of a class counts for what is known of the next shorter one at most: one that the kernel ended some
+ * milliseconds late would end all sleeping of that length. */
 void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actual_ns)
 {
 	uint64_t *exit_ns = &predictor->exit_ns[class_of(ask_ns)];
@@ -62,9 +64,9 @@ void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actua
 	uint64_t sample_ns = actual_ns > ask_ns ? actual_ns - ask_ns : 0, unit = *exit_ns / EXIT_STEPS + 1;
 	uint64_t percent = predictor->shared ? EXIT_PERCENT_SHARED : EXIT_PERCENT;
 
-	predictor->overslept = sample_ns > OVERSLEPT * known_ns;
+	predictor->excess_ns = sample_ns > known_ns ? sample_ns - known_ns : 0;
 	if (*exit_ns == 0)
-		*exit_ns = predictor->shared && predictor->overslept ? 0 : 2 * sample_ns + 1;
+		*exit_ns = 2 * (predictor->excess_ns > 0 ? known_ns : sample_ns) + 1;
 	else if (sample_ns > *exit_ns)
 		*exit_ns += percent * unit;
 	else if (*exit_ns > (100 - percent) * unit)
@@ -200,6 +202,16 @@ enum predictor_advice predictor_advise(struct predictor *predictor, uint64_t now
 	                                                                             : PREDICTOR_LANDED;
 }
 
+/* Whether the latest nap was too long because the kernel ended it late, whatever the margin: rule 7. */
+static bool is_kernels(const struct predictor *predictor, const struct predictor_entry *entry)
+{
+	uint64_t own_ns = entry->margin_ns;
+
+	if (predictor->ranks > PREDICTOR_SMALL)
+		own_ns += OVERSLEPT * exit_of(predictor, UINT64_MAX);
+	return predictor->excess_ns > own_ns;
+}
+
 static void margin_add(struct predictor_entry *entry, uint64_t more_ns)
 {
 	entry->margin_ns = entry->margin_ns + more_ns < MARGIN_MOST_NS ? entry->margin_ns + more_ns : MARGIN_MOST_NS;
@@ -215,7 +227,7 @@ static uint64_t margin_more(const struct predictor_entry *entry)
 	return margin_ns > vary_ns / 2 ? margin_ns : vary_ns / 2;
 }
 
-/* Rule 7. Of what the naps made the end later by, so much is believed. */
+/* Rule 8. Of what the naps made the end later by, so much is believed. */
 static uint64_t delay_believed(const struct predictor *predictor, struct predictor_entry *entry)
 {
 	uint64_t delay_ns = predictor->delay_ns, before_ns = entry->delay_ns;
@@ -246,7 +258,7 @@ static void margin_learn(const struct predictor *predictor, struct predictor_ent
 	uint64_t least_ns = exit_of(predictor, UINT64_MAX) / 8, margin_ns = entry->margin_ns;
 	uint64_t back = predictor->ranks > MARGIN_BACK ? predictor->ranks : MARGIN_BACK;
 
-	if (late && predictor->overslept)
+	if (late && is_kernels(predictor, entry))
 		return;
 	if (predictor->delay_ns > 0) {
 		uint64_t delay_ns = delay_believed(predictor, entry);
@@ -281,7 +293,7 @@ static void margin_first(const struct predictor *predictor, struct predictor_ent
 		entry->margin_ns = part_ns;
 }
 
-/* Rule 8, for the next end. */
+/* Rule 9, for the next end. */
 static void later_note(struct predictor *predictor, uint64_t empty_ns, enum predictor_end end)
 {
 	struct predictor_entry *entry = predictor->entry;
@@ -302,7 +314,7 @@ static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor
 	bool overran =
 	        end == PREDICTOR_LATE && predictor->whole && !predictor->once && predictor->ranks <= PREDICTOR_SMALL;
 	uint32_t lasted = ends_units(predictor->began_ns, empty_ns);
-	bool alike;
+	bool alike, kernels;
 
 	if (predictor->phase >= PREDICTOR_PHASES)
 		return;
@@ -310,14 +322,16 @@ static void learn(struct predictor *predictor, uint64_t empty_ns, enum predictor
 		predictor->entry = entry_make(predictor);
 	later_note(predictor, empty_ns, end);
 	alike = ends_are_like(&predictor->entry->ends, lasted);
-	ends_count_alike(&predictor->entry->ends, alike && !late && end != PREDICTOR_LATER);
+	kernels = end == PREDICTOR_LATE && is_kernels(predictor, predictor->entry);
+	if (!kernels)
+		ends_count_alike(&predictor->entry->ends, alike && !late && end != PREDICTOR_LATER);
 	if (end == PREDICTOR_DOUBTED && predictor->ranks <= PREDICTOR_SMALL)
 		ends_forget(&predictor->entry->ends, lasted);
 	if (end == PREDICTOR_EXACT)
 		ends_keep(&predictor->entry->ends, predictor->began_ns, empty_ns);
 	else
 		ends_pass(&predictor->entry->ends, lasted);
-	entry_look(predictor->entry, late || end == PREDICTOR_LATER, overran);
+	entry_look(predictor->entry, (late && !kernels) || end == PREDICTOR_LATER, overran && !kernels);
 	if (end == PREDICTOR_LATER)
 		return;
 	margin_learn(predictor, predictor->entry, late, alike);

@@ -24,27 +24,30 @@
  *        the cause of the next. That it came teaches the margin.
  *     5. The margin is doubled, or grows by half of what the ends vary if that is more, when the last nap before the
  *        landing was too long; also when one was that was the whole way, if the next end is like those kept: else
- *        the waits are others now. It grows by a quarter when one before the last nap was too long; but not at all when
- *        the kernel ended it far too late: no margin helps there. It is given back by 1/512 at each other end; in
- *        larger jobs by one part in as many as there are ranks: with P ranks, one late in P waits is one late rank in
- *        every step. The more levels a tree of the ranks has, the larger is the first margin, and the longer is the
- *        shortest wait that is slept through.
+ *        the waits are others now. It grows by a quarter when one before the last nap was too long. It is given back by
+ *        1/512 at each other end; in larger jobs by one part in as many as there are ranks: with P ranks, one late in P
+ *        waits is one late rank in every step. The more levels a tree of the ranks has, the larger is the first margin,
+ *        and the longer is the shortest wait that is slept through.
  *     6. After a wait that a nap was too long for, the next one of that key is not forecast, but looked at. Not if it
  *        was only the last nap, and the end before it was on time, in jobs of up to 16 ranks: then a larger margin may
  *        do.
- *     7. Where an end may be later because of the naps before it (foresight.h), it is not kept: a wait must not grow
+ *     7. What the kernel ended later than 99 in 100, by more than the margin, is its own affair: the margin stays, the
+ *        next wait is forecast, and the ends are as much alike as before. A margin for one nap in some hundreds would
+ *        be polled in each wait. In larger jobs, in which such a one is a late step for all, it must be later by eight
+ *        exit latencies more.
+ *     8. Where an end may be later because of the naps before it (foresight.h), it is not kept: a wait must not grow
  *        because it was slept through. It is compared with those that are kept: if it is later than all of them, by
  *        more than they vary, the margin was too small by that. In jobs of up to 16 ranks the margin believes it when
  *        it happens again within 16 ends, and the lesser of both then: once, it may have been something else. In
  *        larger ones the first margin is a quarter of the wait then: what a tree has to pass on comes near its end.
- *     8. Or the waits have become longer. So the next one is looked at, without a nap: if it is later than all that are
+ *     9. Or the waits have become longer. So the next one is looked at, without a nap: if it is later than all that are
  *        kept as well, these are forgotten, and it is the first of those that are known.
- *     9. The earliest of the ends kept is forgotten when eight waits in a row that were not kept have outlasted it by a
+ *    10. The earliest of the ends kept is forgotten when eight waits in a row that were not kept have outlasted it by a
  *        quarter, as it would be if they were; the latest when it was a quarter more than each of 16: it may have been
  *        an interruption of the core. Not in jobs of more than 16 ranks: in a tree they last for longer because others
  *        slept.
- *    10. A rank that looks by itself need not look at the whole wait: in seven eighths of the shortest end that is
- *        known it sleeps as if nothing was. Not where the question is that of rule 8, nor with more than 16 ranks.
+ *    11. A rank that looks by itself need not look at the whole wait: in seven eighths of the shortest end that is
+ *        known it sleeps as if nothing was. Not where the question is that of rule 9, nor with more than 16 ranks.
  *
  * How late the rank is because a forecast was wrong is not limited here, but by the account.
  */
@@ -66,14 +69,14 @@
 struct predictor_entry {
 	uint64_t key; /* 0: free */
 	uint64_t margin_ns;
-	uint64_t delay_ns;   /* the latest delay of rule 7 */
+	uint64_t delay_ns;   /* the latest delay of rule 8 */
 	uint64_t doubted_ns; /* of the latest end: the delay that its naps were charged with for that */
 	uint32_t stamp;      /* when it was used last, in waits */
-	uint8_t delayed;     /* ends for which a delay is remembered still: rule 7 */
+	uint8_t delayed;     /* ends for which a delay is remembered still: rule 8 */
 	bool late;           /* a nap was too long for the latest end, or that was later than those kept */
 	bool overran;        /* it was, but only the last nap: rule 6 */
 	bool outslept;       /* it was the whole way: rule 5 */
-	bool later;          /* it was later: rule 8 */
+	bool later;          /* it was later: rule 9 */
 	struct ends ends;
 };
 
@@ -91,8 +94,8 @@ struct predictor {
 	uint64_t landed_ns; /* since when there has been nothing to sleep for; 0: there is, or nothing is known */
 	bool whole;         /* the latest forecast nap was to end at the landing */
 	bool once;          /* it was the whole way, and a long one */
-	bool overslept;     /* the kernel ended the latest nap far too late */
-	uint64_t delay_ns;  /* the naps of this phase made it end so much later: rule 7 */
+	uint64_t excess_ns; /* the kernel ended the latest nap so much later than 99 in 100 */
+	uint64_t delay_ns;  /* the naps of this phase made it end so much later: rule 8 */
 	bool foreseen;      /* there was a forecast nap in this phase */
 	struct predictor_entry *entry;       /* NULL: nothing is known */
 	uint64_t exit_ns[PREDICTOR_CLASSES]; /* running 99th percentile of what naps take longer than asked */
@@ -128,7 +131,7 @@ void predictor_woke(struct predictor *predictor, uint64_t ask_ns, uint64_t actua
 
 /*
  * What is known of an end: when it was; that a nap which was advised came before it; that naps may have made it later,
- * or did (rule 7); that it was later than all that are kept although nobody here slept (rule 8).
+ * or did (rule 8); that it was later than all that are kept although nobody here slept (rule 9).
  */
 enum predictor_end { PREDICTOR_EXACT, PREDICTOR_LATE, PREDICTOR_DOUBTED, PREDICTOR_DELAYED, PREDICTOR_LATER };
 

@@ -16,7 +16,7 @@
  *        rank looks by itself at each of the first waits of a kind, which are new to the other ranks too, and at the
  *        one after an end that came too early or too late for what is kept: for 17 ms, or a quarter longer than the
  *        latest that was not kept, 134 ms at most; but at no more than 32 waits for which nothing is forecast after
- *        that. Of waits of more than 2 ms it looks at the end only (rule 10 of predictor.h).
+ *        that. Of waits of more than 2 ms it looks at the end only (rule 11 of predictor.h).
  *     2. A nap begins only after FORESIGHT_VAIN idle calls in a row in the rhythm of polls that find nothing. So
  *        many are needed after a nap, too, until nothing is taken to have arrived in it. What ends the call sooner
  *        is charged.

@@ -39,9 +39,12 @@ static const struct ladder_policy policy = {
         .max_ns = 100000,
 };
 
+#define FIRST   UINT64_MAX /* of the long sleeps */
+#define LONG_NS 300000
+
 /* What the model knows. */
 static struct {
-	uint64_t now_ns, exit_ns, rare_ns, rarely;
+	uint64_t now_ns, exit_ns, rare_ns, rarely, long_sleeps;
 	uint64_t wait_ns, asleep_ns, delay_ns, charged_ns, ladder_ns, excess_ns, late, advised;
 	uint64_t worst_ns;
 } model;
@@ -166,13 +169,13 @@ static const struct generator {
 	unsigned slept_percent;  /* of the waiting, at least */
 	unsigned late_per_10000; /* naps that ended too late, at most, of all waits */
 	uint64_t exit_ns;
-	uint64_t rare_ns, rarely; /* one sleep in so many ends so much later */
+	uint64_t rare_ns, rarely; /* one sleep in so many ends so much later, or the FIRST one does */
 } generators[] = {
-        {"constant", make_constant, 88, 25, EXIT_NS, 0, 0},
-        {"long", make_long, 98, 25, EXIT_NS, 0, 0},
-        {"jitter", make_jitter, 87, 25, EXIT_NS, 0, 0},
-        {"own-jitter", make_own_jitter, 92, 25, EXIT_NS, 0, 0},
-        {"drift", make_drift, 90, 25, EXIT_NS, 0, 0},
+        {"constant", make_constant, 88, 40, EXIT_NS, 0, 0},
+        {"long", make_long, 98, 40, EXIT_NS, 0, 0},
+        {"jitter", make_jitter, 87, 40, EXIT_NS, 0, 0},
+        {"own-jitter", make_own_jitter, 92, 40, EXIT_NS, 0, 0},
+        {"drift", make_drift, 90, 40, EXIT_NS, 0, 0},
         {"step", make_step, 74, 80, EXIT_NS, 0, 0},
         {"bimodal", make_bimodal, 74, 80, EXIT_NS, 0, 0},
         {"rotating", make_rotating, 74, 40, EXIT_NS, 0, 0},
@@ -180,12 +183,14 @@ static const struct generator {
         {"pareto", make_pareto, 0, 10000, EXIT_NS, 0, 0},
         {"adversary", make_adversary, 0, 10000, EXIT_NS, 0, 0},
         {"crowd", make_crowd, 0, 10000, EXIT_NS, 0, 0},
-        {"two-sites", make_site_pair, 86, 25, EXIT_NS, 0, 0},
+        {"two-sites", make_site_pair, 86, 40, EXIT_NS, 0, 0},
         {"exit-short", make_jitter, 94, 40, EXIT_NS / 10, 0, 0},
         {"exit-long", make_jitter, 5, 40, EXIT_NS * 10, 0, 0},
         {"rare-4ms", make_jitter, 87, 40, EXIT_NS, 4 * MS, 4000},
         {"rare-100ms", make_jitter, 0, 40, EXIT_NS, 100 * MS, 4000},
         {"rare-1ms", make_jitter, 87, 80, EXIT_NS, MS, 400},
+        {"rare-250us", make_jitter, 80, 120, EXIT_NS, MS / 4, 150},
+        {"first-4ms", make_jitter, 87, 40, EXIT_NS, 4 * MS, FIRST},
 };
 
 #define GENERATORS (sizeof(generators) / sizeof(generators[0]))
@@ -203,7 +208,8 @@ static void model_sleep(struct wait *wait, uint64_t ask_ns)
 
 	if (random_below(50) == 0)
 		actual_ns += 4 * model.exit_ns;
-	if (model.rare_ns > 0 && random_below(model.rarely) == 0)
+	if (model.rare_ns > 0 &&
+	    (model.rarely == FIRST ? ask_ns > LONG_NS && model.long_sleeps++ == 0 : random_below(model.rarely) == 0))
 		actual_ns += model.rare_ns;
 	if (wait->adversary && wait->end_ns > model.now_ns + 1)
 		wait->end_ns = model.now_ns + 1;
