@@ -10,7 +10,7 @@ void foresight_open(struct foresight *foresight, uint64_t site, bool forecasts, 
 {
 	foresight->landing_ns = 0;
 	foresight->began_ns = now_ns;
-	foresight->slept_ns = 0;
+	foresight->slept_ns = foresight->excess_ns = 0;
 	foresight->looked = foresight->own = false;
 	if (!foresight->predictor)
 		return;
@@ -29,12 +29,13 @@ static bool nap_was_late(struct foresight *foresight, struct account *account)
 	charge_ns = account_end(account, &foresight->nap, true);
 	foresight->lane->late += !foresight->rests;
 	foresight->lane->late_ns += charge_ns;
+	foresight->excess_ns += charge_ns > foresight->nap.aside_ns ? charge_ns - foresight->nap.aside_ns : 0;
 	if (foresight->advised)
 		foresight->slept_ns -= charge_ns < foresight->slept_ns ? charge_ns : foresight->slept_ns;
 	return foresight->advised;
 }
 
-/* By how much the naps of this call may have made it later. */
+/* By how much the naps of this call may have made it later, beyond what is a debt already. */
 static uint64_t doubt(const struct foresight *foresight, uint64_t ended_ns)
 {
 	uint64_t latest_ns = predictor_latest(foresight->predictor), more_ns;
@@ -42,6 +43,7 @@ static uint64_t doubt(const struct foresight *foresight, uint64_t ended_ns)
 	if (foresight->nap.shared)
 		return 0;
 	more_ns = ended_ns > latest_ns ? ended_ns - latest_ns : 0;
+	more_ns -= foresight->excess_ns < more_ns ? foresight->excess_ns : more_ns;
 	return more_ns < foresight->slept_ns ? more_ns : foresight->slept_ns;
 }
 

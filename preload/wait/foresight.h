@@ -22,8 +22,8 @@
  *        is charged.
  *     3. A call that was slept in and ended later than the latest that was looked at, by more than these vary, is
  *        taken to have ended later because of that: its margin grows, and the difference, or as much of it as was
- *        slept, is a debt of the account. Unless the next one, in which nobody here slept, is later too: the waits
- *        have become longer, and the debt goes.
+ *        slept and is no debt yet, is a debt of the account. Unless the next one, in which nobody here slept, is later
+ *        too: the waits have become longer, and the debt goes.
  *     4. One in which only the ladder napped, and which was later by more than that explains, was longer. The next one
  *        is looked at, and if it is later too, what was kept is forgotten.
  *
@@ -68,6 +68,7 @@ struct foresight {
 	bool looked;         /* the wait is looked at between from_ns and look_ns, and did not end in a nap */
 	bool own;            /* the rank looks, not the job alone */
 	uint64_t slept_ns;   /* in this call, by forecast, and not charged */
+	uint64_t excess_ns;  /* in this call, that the kernel ended its naps too late: a debt already */
 	uint32_t fresh;      /* the rank's own looks at waits that were worth one, less the waits that were forecast */
 };
 

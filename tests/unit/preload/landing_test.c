@@ -37,6 +37,8 @@ static struct {
 	uint64_t gap_at_ns, gap_ns; /* of the wait, between two polls */
 	long preemptions;           /* of the thread so far */
 	bool taken;                 /* the gap is one */
+	uint32_t late_nap;          /* of the wait: that one ends by late_ns later */
+	uint64_t late_ns;
 } model;
 
 static struct mpiwait_slot slot;
@@ -118,7 +120,7 @@ static void doze_nap(uint64_t ask_ns, struct rung_thread *thread)
 {
 	(void)thread;
 	sleep_count(MPIWAIT_RUNG_NAP, ask_ns);
-	model.now_ns += ask_ns + NAP_EXIT;
+	model.now_ns += ask_ns + NAP_EXIT + (model.dozes[MPIWAIT_RUNG_NAP] == model.late_nap ? model.late_ns : 0);
 }
 
 static void doze_event(uint64_t ask_ns, struct rung_thread *thread)
@@ -409,6 +411,25 @@ static void test_one_late_wait_ends_no_forecasts(void)
 	EXPECT(slept == LEARNED, "%u of %d", slept, LEARNED);
 }
 
+/* The kernel ends the second nap of one wait late: that is charged once, and the next wait is slept through. */
+static void test_a_nap_that_the_kernel_ended_late(void)
+{
+	uint64_t before_ns;
+
+	silent_begin();
+	waits_learn(500 * US);
+	before_ns = slot.lane[0].late_ns;
+	model.late_nap = 2;
+	model.late_ns = 2 * MS;
+	wait_play(500 * US);
+	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] == 2 &&
+	               slot.lane[0].late_ns - before_ns == model.asked_ns + NAP_EXIT + model.late_ns,
+	       "charged: %" PRIu64 " after %u naps", slot.lane[0].late_ns - before_ns, model.dozes[MPIWAIT_RUNG_NAP]);
+	model.late_nap = 0;
+	wait_play(500 * US);
+	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "the next one is looked at");
+}
+
 /* A long wait is looked at near its end alone, but all of it where the question is whether naps made it longer. */
 static void test_a_long_wait_is_looked_at_near_its_end(void)
 {
@@ -504,6 +525,7 @@ static void test_when_the_job_looks(void)
 int main(void)
 {
 	test_one_late_wait_ends_no_forecasts();
+	test_a_nap_that_the_kernel_ended_late();
 	test_when_the_job_looks();
 	test_a_large_job_looks_itself(16);
 	test_a_large_job_looks_itself(17);
