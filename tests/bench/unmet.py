@@ -14,7 +14,8 @@ FORECASTS: Kinds = (
      "The best possible knows the wait and the sleep beforehand. The rank learns both, in 0.2 to 1.2 s: its "
      "first waits, and 8 ms of each half second where the runtime is silent (MPICH, Intel MPI), are polled; until "
      "the account has grown it sleeps in halves of the way, each with a wake-up of its own; and it keeps a margin "
-     "beyond the sleep's 99 of 100."),
+     "beyond the sleep's 99 of 100. A sleep that the kernel ended 10 ms late is a debt that ends all naps for a "
+     "second or more, which is most of a launch, and the figure is the mean of two launches."),
     (": median lateness", "late partner, median", "Half of the waits or more ended in a nap: too few were known."),
     (": 99th percentile of the lateness", "late partner, one in 100",
      "Of 12 waits of 100 ms and 80 of 5 ms that one is the worst. It came sooner than any that was known, and its nap "
