@@ -171,11 +171,11 @@ static const struct generator {
 	uint64_t exit_ns;
 	uint64_t rare_ns, rarely; /* one sleep in so many ends so much later, or the FIRST one does */
 } generators[] = {
-        {"constant", make_constant, 88, 40, EXIT_NS, 0, 0},
-        {"long", make_long, 98, 40, EXIT_NS, 0, 0},
-        {"jitter", make_jitter, 87, 40, EXIT_NS, 0, 0},
-        {"own-jitter", make_own_jitter, 92, 40, EXIT_NS, 0, 0},
-        {"drift", make_drift, 90, 40, EXIT_NS, 0, 0},
+        {"constant", make_constant, 88, 25, EXIT_NS, 0, 0},
+        {"long", make_long, 98, 25, EXIT_NS, 0, 0},
+        {"jitter", make_jitter, 87, 25, EXIT_NS, 0, 0},
+        {"own-jitter", make_own_jitter, 92, 25, EXIT_NS, 0, 0},
+        {"drift", make_drift, 90, 25, EXIT_NS, 0, 0},
         {"step", make_step, 74, 80, EXIT_NS, 0, 0},
         {"bimodal", make_bimodal, 74, 80, EXIT_NS, 0, 0},
         {"rotating", make_rotating, 74, 40, EXIT_NS, 0, 0},
@@ -183,7 +183,7 @@ static const struct generator {
         {"pareto", make_pareto, 0, 10000, EXIT_NS, 0, 0},
         {"adversary", make_adversary, 0, 10000, EXIT_NS, 0, 0},
         {"crowd", make_crowd, 0, 10000, EXIT_NS, 0, 0},
-        {"two-sites", make_site_pair, 86, 40, EXIT_NS, 0, 0},
+        {"two-sites", make_site_pair, 86, 25, EXIT_NS, 0, 0},
         {"exit-short", make_jitter, 94, 40, EXIT_NS / 10, 0, 0},
         {"exit-long", make_jitter, 5, 40, EXIT_NS * 10, 0, 0},
         {"rare-4ms", make_jitter, 87, 40, EXIT_NS, 4 * MS, 4000},
