@@ -98,11 +98,13 @@ static bool is_function(const Elf64_Sym *symbol)
 	       (type == STT_FUNC || type == STT_NOTYPE || type == STT_GNU_IFUNC);
 }
 
-static bool is_match(const struct object *object, size_t index, const char *text)
+static bool is_match(const struct object *object, size_t index, const struct object_name *name)
 {
 	const Elf64_Sym *symbol = &object->symbol[index];
 
-	return is_function(symbol) && strcmp(object->strings + symbol->st_name, text) == 0;
+	return is_function(symbol) && strcmp(object->strings + symbol->st_name, name->text) == 0 &&
+	       (!name->address || name->address == object->base + symbol->st_value ||
+	        ELF64_ST_TYPE(symbol->st_info) == STT_GNU_IFUNC);
 }
 
 struct gnu_table {
@@ -135,7 +137,7 @@ static size_t gnu_find(const struct object *object, const struct object_name *na
 	for (bool last = index < table.first; !last; index++) {
 		uint32_t hash = table.chain[index - table.first];
 
-		if ((hash | 1) == (name->hash | 1) && is_match(object, index, name->text))
+		if ((hash | 1) == (name->hash | 1) && is_match(object, index, name))
 			return index;
 		last = hash & 1;
 	}
@@ -150,7 +152,7 @@ static size_t older_find(const struct object *object, const struct object_name *
 	if (buckets == 0)
 		return 0;
 	for (uint32_t index = bucket[older_hash(name->text) % buckets]; index != 0; index = chain[index])
-		if (is_match(object, index, name->text))
+		if (is_match(object, index, name))
 			return index;
 	return 0;
 }
@@ -167,6 +169,23 @@ const Elf64_Sym *object_find(const struct object *object, const struct object_na
 	const Elf64_Sym *symbol = object_find_any(object, name);
 
 	return symbol && object->version && object->version[symbol - object->symbol] & HIDDEN_VERSION ? NULL : symbol;
+}
+
+bool object_defines(const struct object *object, struct object_name name, uintptr_t address)
+{
+	name.address = address;
+	return object_find_any(object, &name) != NULL;
+}
+
+bool object_refers(const struct object *object, const char *text)
+{
+	size_t count = object_count(object);
+
+	for (size_t i = 1; i < count; i++)
+		if (object->symbol[i].st_shndx == SHN_UNDEF &&
+		    strcmp(object->strings + object->symbol[i].st_name, text) == 0)
+			return true;
+	return false;
 }
 
 size_t object_count(const struct object *object)

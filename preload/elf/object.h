@@ -28,6 +28,7 @@ struct object {
 struct object_name {
 	const char *text;
 	uint32_t hash;
+	uintptr_t address; /* 0: a definition at any address will do */
 };
 
 /* Returns false for an object without names. */
@@ -40,6 +41,15 @@ const Elf64_Sym *object_find(const struct object *object, const struct object_na
 
 /* The same of any version. */
 const Elf64_Sym *object_find_any(const struct object *object, const struct object_name *name);
+
+/*
+ * Returns true if the object defines the function at that address, of any version. An IFUNC counts wherever it leads:
+ * the object chooses that itself.
+ */
+bool object_defines(const struct object *object, struct object_name name, uintptr_t address);
+
+/* Returns true if the object refers to that name without defining it. */
+bool object_refers(const struct object *object, const char *text);
 
 /* How many symbols it has, the first being none. 0: not known. */
 size_t object_count(const struct object *object);

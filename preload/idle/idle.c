@@ -109,7 +109,7 @@ uint32_t idle_switch_on(void)
 	if (hooks == 0)
 		return 0;
 	if (hooks & MPIWAIT_HOOK_YIELD)
-		next_text(&idle.text, &idle.text_size);
+		next_text(next_symbol("PMPI_Init"), &idle.mpi.start, &idle.mpi.size);
 	idle.yields_natively = runtime->yields_natively;
 	process.locked_hooks = runtime->locked;
 	process.locks_ring = hooks & runtime->locked && idle_lock_switch_on();

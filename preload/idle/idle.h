@@ -14,13 +14,20 @@
 
 #include "preload/stats.h"
 
-/* What the hooks know of the runtime: all zero until Init has returned, constant after that. */
+/* Where code is; of size 0: in no place. */
+struct idle_text {
+	uintptr_t start, size;
+};
+
+/* What the hooks know of the runtime: all zero until Init has returned, constant after that, but for the site. */
 struct idle {
-	uintptr_t text; /* the MPI library's code: a yield that is called from there is the runtime's own */
-	uintptr_t text_size;
-	bool yields_for_us;   /* yielding is on because of us */
-	bool yields_natively; /* in blocking calls, and would without us */
-	bool probes_spin;     /* Probe and Mprobe make no idle call */
+	struct idle_text mpi;  /* the MPI library: MPICH and Intel MPI yield from there */
+	struct idle_text opal; /* libopen-pal: opal_progress yields from there, ... */
+	struct idle_text own;  /* ... or seems to do so from here, where it ends in a jump: its caller is ours */
+	uintptr_t site;        /* from which it has yielded last */
+	bool yields_for_us;    /* yielding is on because of us */
+	bool yields_natively;  /* in blocking calls, and would without us */
+	bool probes_spin;      /* Probe and Mprobe make no idle call */
 };
 
 extern struct idle idle;

@@ -1,9 +1,11 @@
 /*
  * Open MPI's wait loop calls opal_progress, which calls sched_yield when it found nothing to do and yielding is on.
  * Both are ours. A yield inside opal_progress is an idle poll; a return of opal_progress without one is progress (it
- * returns void in 4.1, so its result cannot be asked). Any other sched_yield goes to the kernel.
+ * returns void in 4.1, so its result cannot be asked). Any other sched_yield goes to the kernel: who calls it tells
+ * (yield.c).
  *
- * opal_progress ends in a jump to sched_yield, so the caller's address would tell nothing: hence the frame.
+ * What an idle poll does is a setting of Open MPI 5: with threads_pthreads_yield_strategy=nanosleep it sleeps, and no
+ * hook sees it. Other builds leave it to a library of user-level threads. Yielding stays as it is there.
  */
 #include <stddef.h>
 
@@ -58,6 +60,20 @@ EXPORT uintptr_t opal_progress(void)
 	return result;
 }
 
+/* Asks for the value that Open MPI has settled on, by its environment, files or command line. */
+static bool strategy_is_yield(void)
+{
+	int (*find)(const char *, int *) = (int (*)(const char *, int *))next_symbol("mca_base_var_find_by_name");
+	int (*get)(int, const void *, void *, void *) =
+	        (int (*)(int, const void *, void *, void *))next_symbol("mca_base_var_get_value");
+	const int *strategy = NULL;
+	int variable;
+
+	if (!find || !get || find("threads_pthreads_yield_strategy", &variable) != 0)
+		return true;
+	return get(variable, &strategy, NULL, NULL) == 0 && strategy && *strategy == 0;
+}
+
 /* Yielding that was on already is the runtime's own remedy for having more ranks than cores: the cores are shared. */
 bool idle_opal_switch_on(void)
 {
@@ -65,6 +81,10 @@ bool idle_opal_switch_on(void)
 
 	if (!set_yield || !progress_find())
 		return false;
+	if (!next_refers((void *)set_yield, "sched_yield") || !strategy_is_yield())
+		return false;
+	next_text((void *)next_progress, &idle.opal.start, &idle.opal.size);
+	next_text((void *)progress_first, &idle.own.start, &idle.own.size);
 	if (set_yield(true)) {
 		process.config.shared = true;
 		process_flag(MPIWAIT_FLAG_SHARED_CORES);

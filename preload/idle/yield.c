@@ -1,6 +1,7 @@
 /*
- * sched_yield: the idle call of Open MPI (inside opal_progress), and of MPICH 5 and Intel MPI (from the code of the
- * MPI library). Any other caller's yield reaches the kernel.
+ * sched_yield: the idle call of Open MPI (of opal_progress, from the code of libopen-pal), and of MPICH 5 and Intel MPI
+ * (from the code of the MPI library). Any other caller's yield reaches the kernel, also one inside opal_progress: of a
+ * progress callback, a transport or a user-level thread.
  */
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -45,16 +46,40 @@ static __attribute__((noinline)) int yield_opal(struct wait *wait)
 	return yield_really();
 }
 
+static bool is_in(const struct idle_text *text, uintptr_t caller)
+{
+	return caller - text->start < text->size;
+}
+
+/* Where opal_progress ends in a jump, and so yields from here, a caller in libopen-pal is a callback that jumps too. */
+static __attribute__((noinline)) bool site_learn(uintptr_t caller)
+{
+	bool jumps = is_in(&idle.own, __atomic_load_n(&idle.site, __ATOMIC_RELAXED));
+
+	if (!is_in(&idle.own, caller) && (jumps || !is_in(&idle.opal, caller)))
+		return false;
+	__atomic_store_n(&idle.site, caller, __ATOMIC_RELAXED);
+	return true;
+}
+
+/* The site was seen inside opal_progress, so that nothing need be known of the frame. */
+static inline bool is_opals(uintptr_t caller, uintptr_t frame)
+{
+	return __builtin_expect(caller == __atomic_load_n(&idle.site, __ATOMIC_RELAXED), 1) ||
+	       (frame < idle_frame && site_learn(caller));
+}
+
 EXPORT int sched_yield(void)
 {
+	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
 	struct wait *wait = &wait_self;
 
-	if ((uintptr_t)__builtin_frame_address(0) < idle_frame) {
+	if (is_opals(caller, (uintptr_t)__builtin_frame_address(0))) {
 		idle_frame |= IDLE_FRAME_YIELDED;
 		if (wait->kind >= CALL_TIME && ++wait->polls >= WAIT_FREE_POLLS)
 			return yield_opal(wait);
 	} else {
-		if ((uintptr_t)__builtin_return_address(0) - idle.text >= idle.text_size)
+		if (!is_in(&idle.mpi, caller))
 			return yield_really();
 		if (wait->kind >= CALL_TIME)
 			return yield_runtime(wait);

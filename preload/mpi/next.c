@@ -1,41 +1,22 @@
 /*
  * The resolver. Invariant: RTLD_NEXT has the first word, because another PMPI tool or an ABI translator may stand
- * between us and the MPI; only an MPI that was dlopened with RTLD_LOCAL is looked for by its file name.
- *
- * glibc 2.34 moved the dl* functions into libc under a new version. The old versions are still there, and a library
- * that names them loads into containers with an older glibc too. There they live in libdl, which every MPI needs but
- * tee does not: hence weak.
+ * between us and the MPI; only an MPI that was dlopened with RTLD_LOCAL is looked for by its file name. The loader's
+ * answer counts where an object defines that name there. An auditor (LD_AUDIT) may answer with a wrapper of its own
+ * instead, whose next function we are; then the first definition behind us does.
  */
 #include "preload/mpi/next.h"
 
-#include <dlfcn.h>
 #include <link.h>
 #include <string.h>
+
+#include "preload/elf/definition.h"
+#include "preload/elf/loader.h"
+#include "preload/mpi/forward.h"
 
 #define ERR_OTHER       16 /* MPI_ERR_OTHER of Open MPI and of the standard ABI */
 #define ERR_OTHER_MPICH 15
 #define LIBRARIES       8
 #define NAME_MAX_BYTES  32
-
-#if defined(__x86_64__)
-#define OLDEST "GLIBC_2.2.5"
-#elif defined(__aarch64__) || defined(__powerpc64__)
-#define OLDEST "GLIBC_2.17"
-#endif
-
-#ifdef OLDEST
-__asm__(".symver loader_sym, dlsym@" OLDEST);
-__asm__(".symver loader_open, dlopen@" OLDEST);
-__asm__(".symver loader_addr, dladdr@" OLDEST);
-#else
-#define loader_sym  dlsym
-#define loader_open dlopen
-#define loader_addr dladdr
-#endif
-
-extern void *loader_sym(void *, const char *) __attribute__((weak));
-extern void *loader_open(const char *, int) __attribute__((weak));
-extern int loader_addr(const void *, Dl_info *) __attribute__((weak));
 
 void *next_table[CALL_ROWS * CALL_NAMES];
 
@@ -107,7 +88,7 @@ static int library_note(struct dl_phdr_info *info, size_t size, void *context)
 }
 
 /* Takes a reference on every MPI library that is loaded, keeps the first, and notices a second one. */
-static const char *libraries_scan(void)
+static const char *libraries_scan(const struct loader *loader)
 {
 	struct libraries libraries = {.count = 0};
 	const char *first = NULL;
@@ -116,8 +97,8 @@ static const char *libraries_scan(void)
 	dl_iterate_phdr(library_note, &libraries);
 	mpi.ambiguous |= libraries.translated;
 	for (int i = 0; i < libraries.count; i++) {
-		void *library = loader_open(libraries.path[i], RTLD_LAZY | RTLD_NOLOAD);
-		void *init = library ? loader_sym(library, "PMPI_Init") : NULL;
+		void *library = loader->open(libraries.path[i], RTLD_LAZY | RTLD_NOLOAD);
+		void *init = library ? loader->symbol(library, "PMPI_Init") : NULL;
 
 		if (!init)
 			continue;
@@ -134,10 +115,11 @@ static const char *libraries_scan(void)
 
 void *next_variable(const char *name)
 {
+	const struct loader *loader = loader_get();
 	void *library = __atomic_load_n(&mpi.reference, __ATOMIC_ACQUIRE);
-	void *variable = loader_sym ? loader_sym(RTLD_DEFAULT, name) : NULL;
+	void *variable = loader ? loader->symbol(RTLD_DEFAULT, name) : NULL;
 
-	return !variable && library ? loader_sym(library, name) : variable;
+	return !variable && library && loader ? loader->symbol(library, name) : variable;
 }
 
 static enum mpiwait_family family_of(const char *path)
@@ -149,15 +131,29 @@ static enum mpiwait_family family_of(const char *path)
 	return strncmp(base_name(path), "libmpi_abi", 10) == 0 ? MPIWAIT_FAMILY_ABI : MPIWAIT_FAMILY_MPICH;
 }
 
+/* Returns the loader's answer, or what an object behind us defines where none defines the answer. */
+static void *definition_of(const char *name, void *answer)
+{
+	uintptr_t defined;
+
+	if (definition_is_at(name, (uintptr_t)answer))
+		return answer;
+	defined = definition_behind(name, (uintptr_t)next_table);
+	return defined ? (void *)defined : answer;
+}
+
 void *next_symbol(const char *name)
 {
+	const struct loader *loader = loader_get();
 	void *library = __atomic_load_n(&mpi.reference, __ATOMIC_ACQUIRE);
 	void *symbol;
 
-	if (!loader_sym)
+	if (!loader)
 		return NULL;
-	symbol = loader_sym(RTLD_NEXT, name);
-	return !symbol && library ? loader_sym(library, name) : symbol;
+	symbol = loader->symbol(RTLD_NEXT, name);
+	if (!symbol && library)
+		symbol = loader->symbol(library, name);
+	return symbol ? definition_of(name, symbol) : NULL;
 }
 
 struct named_library {
@@ -178,53 +174,35 @@ static int named_library_note(struct dl_phdr_info *info, size_t size, void *cont
 
 void *next_symbol_in(const char *prefix, const char *name)
 {
+	const struct loader *loader = loader_get();
 	struct named_library named = {.prefix = prefix};
 	void *library;
 
 	dl_iterate_phdr(named_library_note, &named);
-	library = named.path && loader_open && loader_sym ? loader_open(named.path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-	return library ? loader_sym(library, name) : NULL;
+	library = named.path && loader ? loader->open(named.path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+	return library ? loader->symbol(library, name) : NULL;
 }
 
-struct text {
-	uintptr_t inside, start, size;
-};
-
-static int text_note(struct dl_phdr_info *info, size_t size, void *context)
+void next_text(const void *function, uintptr_t *ret_start, uintptr_t *ret_size)
 {
-	struct text *text = context;
-
-	(void)size;
-	for (size_t i = 0; i < info->dlpi_phnum; i++) {
-		uintptr_t start = info->dlpi_addr + info->dlpi_phdr[i].p_vaddr;
-
-		if (info->dlpi_phdr[i].p_type != PT_LOAD || text->inside - start >= info->dlpi_phdr[i].p_memsz)
-			continue;
-		text->start = start;
-		text->size = info->dlpi_phdr[i].p_memsz;
-		return 1;
-	}
-	return 0;
+	definition_text((uintptr_t)function, ret_start, ret_size);
 }
 
-void next_text(uintptr_t *ret_start, uintptr_t *ret_size)
+bool next_refers(const void *function, const char *name)
 {
-	struct text text = {.inside = (uintptr_t)next_symbol("PMPI_Init")};
+	struct object object;
 
-	if (!text.inside || !dl_iterate_phdr(text_note, &text))
-		return;
-	*ret_start = text.start;
-	*ret_size = text.size;
+	return definition_object((uintptr_t)function, &object) && object_refers(&object, name);
 }
 
-static void *name_find(const char *prefix, const char *name, const char *suffix)
+/* Returns whether the function is a tool's that may bring calls back: then its place is in forward.h. */
+static bool found_guard(size_t index, const char *name, void *found)
 {
-	char symbol[NAME_MAX_BYTES + 8];
+	char profiled[NAME_MAX_BYTES + 8] = "P";
 
-	strcpy(symbol, prefix);
-	strcat(symbol, name);
-	strcat(symbol, suffix);
-	return next_symbol(symbol);
+	if (!found || !forward_may_return(name, found))
+		return false;
+	return forward_guard(index, name, found, name[0] == 'P' ? NULL : next_symbol(strcat(profiled, name)));
 }
 
 static void row_resolve(size_t row, void *missing)
@@ -239,27 +217,36 @@ static void row_resolve(size_t row, void *missing)
 	};
 
 	for (size_t i = 0; i < CALL_NAMES; i++) {
-		void *found = name_find(names[i].prefix, call_names[row], names[i].suffix);
+		size_t index = row * CALL_NAMES + i;
+		char symbol[NAME_MAX_BYTES + 8];
+		void *found;
 
-		__atomic_store_n(&next_table[row * CALL_NAMES + i], found ? found : missing, __ATOMIC_RELAXED);
+		strcpy(symbol, names[i].prefix);
+		strcat(symbol, call_names[row]);
+		strcat(symbol, names[i].suffix);
+		found = next_symbol(symbol);
+		if (found_guard(index, symbol, found))
+			continue;
+		__atomic_store_n(&next_table[index], found ? found : missing, __ATOMIC_RELAXED);
 	}
 }
 
 void next_resolve(void)
 {
+	const struct loader *loader = loader_get();
 	Dl_info provider;
 	const char *path;
 	void *init;
 
-	if (!loader_sym || !loader_open || !loader_addr)
+	if (!loader)
 		return;
-	path = libraries_scan();
+	path = libraries_scan(loader);
 	init = next_symbol("PMPI_Init");
 	if (!init)
 		return;
-	if (!path && loader_addr(init, &provider) && provider.dli_fname) {
+	if (!path && loader->address(init, &provider) && provider.dli_fname) {
 		path = provider.dli_fname;
-		mpi.reference = loader_open(path, RTLD_LAZY | RTLD_NOLOAD);
+		mpi.reference = loader->open(path, RTLD_LAZY | RTLD_NOLOAD);
 	}
 	mpi.family = family_of(path);
 	for (size_t row = 0; row < CALL_ROWS; row++)
@@ -272,7 +259,9 @@ void *next_find(size_t index)
 {
 	if (!__atomic_load_n(&mpi.found, __ATOMIC_ACQUIRE))
 		next_resolve();
-	return next_table[index] ? next_table[index] : (void *)absent;
+	if (next_look(index))
+		return next_look(index);
+	return forward_tool(index) ? forward_tool(index) : (void *)absent;
 }
 
 enum mpiwait_family next_family(void)

@@ -12,7 +12,7 @@
 
 #include "preload/mpi/calls.h"
 
-/* The successors, by row * CALL_NAMES + enum call_name; NULL until looked for. */
+/* The successors, by row * CALL_NAMES + enum call_name; NULL until looked for, and where forward.h has a tool's. */
 extern void *next_table[CALL_ROWS * CALL_NAMES];
 
 /*
@@ -21,10 +21,10 @@ extern void *next_table[CALL_ROWS * CALL_NAMES];
  */
 void next_resolve(void);
 
-/* The slow way of next_get. */
+/* The slow way of next_get; finds a tool's function too. */
 void *next_find(size_t index);
 
-/* The successor with that index, NULL: not looked for yet. */
+/* The successor with that index, NULL: not looked for yet, or a tool's. */
 static inline void *next_look(size_t index)
 {
 	return __atomic_load_n(&next_table[index], __ATOMIC_RELAXED);
@@ -44,8 +44,11 @@ void *next_symbol(const char *name);
 /* The same in the first library that is loaded and whose file name begins so. NULL: there is none. */
 void *next_symbol_in(const char *prefix, const char *name);
 
-/* Where the code of the MPI library is; untouched if that is not known. Valid once resolved. */
-void next_text(uintptr_t *ret_start, uintptr_t *ret_size);
+/* Writes where the code of that function's object is; nothing for a function that is in none. Asks the loader. */
+void next_text(const void *function, uintptr_t *ret_start, uintptr_t *ret_size);
+
+/* Returns true if that function's object refers to that name without defining it. Asks the loader. */
+bool next_refers(const void *function, const char *name);
 
 /*
  * The address of a variable of the MPI's. Not RTLD_NEXT: a program that was linked with copy relocations has the only

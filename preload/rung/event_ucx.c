@@ -1,6 +1,9 @@
 /*
- * event: sleeps until UCX has something to do, at most for a given time. The workers are seen when they are made, and
- * their contexts asked for wake-up support then; ucp_worker_arm before each sleep makes the sender signal.
+ * event: sleeps until UCX has something to do, at most for a given time. Contexts are asked for wake-up support when
+ * they are made, and their workers for descriptors; ucp_worker_arm before each sleep makes the sender signal.
+ *
+ * Only a worker whose context was asked for wake-ups, by us or by its own user, is asked for its descriptor: of any
+ * other UCX prints an error line.
  *
  * Invariant: only where everything that a wait may wait for comes through UCX workers that can wake: Open MPI with its
  * pml ucx. (MPICH over UCX has its own shared memory, which wakes nobody.) A context is asked for nothing where that
@@ -50,6 +53,8 @@ static struct worker {
 	int descriptor;
 } workers[WORKERS];
 
+static void *contexts[WORKERS]; /* with wake-up support; NULL: a free place */
+
 static bool mute; /* some worker cannot wake, or found no place */
 static int (*arm)(void *worker);
 
@@ -71,14 +76,26 @@ static bool version_is_good(void)
 	return major > 1 || (major == 1 && minor >= UCX_MINOR_LEAST);
 }
 
+/* Returns true if the user has not chosen transports by that variable, or one that wakes is among them. */
+static bool transports_wake(const char *variable)
+{
+	static const char *const waking[] = {"all", "sm", "shm", "posix", "sysv"};
+	const char *chosen = getenv(variable);
+
+	if (!chosen || chosen[0] == '^')
+		return true;
+	for (size_t i = 0; i < sizeof(waking) / sizeof(waking[0]); i++)
+		if (strstr(chosen, waking[i]))
+			return true;
+	return false;
+}
+
 /* Transports of GPUs and of EFA have no wake-up, and a user who chose transports may have left none that does. */
 static bool wakeup_is_safe(void)
 {
 	static const char *const devices[] = {"/dev/nvidiactl", "/dev/kfd", "/sys/module/efa"};
-	const char *transports = getenv("UCX_TLS");
 	int saved = errno;
-	bool safe = !transports || transports[0] == '^' || strstr(transports, "all") || strstr(transports, "sm") ||
-	            strstr(transports, "shm") || strstr(transports, "posix") || strstr(transports, "sysv");
+	bool safe = transports_wake("UCX_TLS") && transports_wake("MPI_UCX_TLS") && transports_wake("UCX_MPI_TLS");
 
 	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
 		safe = safe && access(devices[i], F_OK) != 0;
@@ -102,28 +119,60 @@ static bool params_extend(const uint64_t *params, uint64_t ret_params[PARAMS_FIE
 	return true;
 }
 
+/* An address may come again, for a context that has no wake-ups. */
+static void context_note(void *context, bool wakes)
+{
+	for (size_t i = 0; i < WORKERS; i++)
+		if (contexts[i] == context)
+			contexts[i] = NULL;
+	for (size_t i = 0; i < WORKERS && wakes; i++)
+		if (!contexts[i]) {
+			contexts[i] = context;
+			return;
+		}
+}
+
+static bool context_wakes(const void *context)
+{
+	for (size_t i = 0; i < WORKERS; i++)
+		if (contexts[i] == context)
+			return true;
+	return false;
+}
+
+static bool params_wake(const uint64_t *params)
+{
+	return params[0] & FIELD_FEATURES && params[1] & FEATURE_WAKEUP;
+}
+
 EXPORT int ucp_init_version(unsigned major, unsigned minor, const uint64_t *params, const void *config,
                             void **ret_context)
 {
 	init_function *next = (init_function *)ucx_symbol("ucp_init_version");
 	uint64_t extended[PARAMS_FIELDS + 1];
+	int code;
 
 	if (!next)
 		return UCS_ERR_UNSUPPORTED;
 	if (wakeup_is_wanted() && version_is_good() && wakeup_is_safe() && params_extend(params, extended) &&
-	    next(major, minor, extended, config, ret_context) == 0)
+	    next(major, minor, extended, config, ret_context) == 0) {
+		context_note(*ret_context, true);
 		return 0;
-	return next(major, minor, params, config, ret_context);
+	}
+	code = next(major, minor, params, config, ret_context);
+	if (code == 0)
+		context_note(*ret_context, params_wake(params));
+	return code;
 }
 
 /* Newer releases succeed with -1 where the context has no wake-up support, and print an error at the arming. */
-static void worker_note(void *worker)
+static void worker_note(const void *context, void *worker)
 {
 	int (*get)(void *, int *) = (int (*)(void *, int *))ucx_symbol("ucp_worker_get_efd");
 	int descriptor = -1;
 
 	arm = (int (*)(void *))ucx_symbol("ucp_worker_arm");
-	if (!get || !arm || get(worker, &descriptor) != 0 || descriptor < 0) {
+	if (!context_wakes(context) || !get || !arm || get(worker, &descriptor) != 0 || descriptor < 0) {
 		mute = true;
 		return;
 	}
@@ -141,7 +190,7 @@ EXPORT int ucp_worker_create(void *context, const void *params, void **ret_worke
 	int code = next ? next(context, params, ret_worker) : UCS_ERR_UNSUPPORTED;
 
 	if (code == 0 && wakeup_is_wanted())
-		worker_note(*ret_worker);
+		worker_note(context, *ret_worker);
 	return code;
 }
 

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "preload/mpi/calls.h"
+#include "preload/mpi/forward.h"
 #include "preload/mpi/next.h"
 #include "preload/process/phase.h"
 #include "preload/process/process.h"
@@ -57,6 +58,7 @@ typedef uintptr_t word;
 
 #define NEXT_INDEX(name, variant) ((size_t)ROW_##name * CALL_NAMES + (variant))
 #define HERE                      ((uintptr_t)__builtin_frame_address(0))
+#define CALLER                    ((uintptr_t)__builtin_return_address(0))
 
 /* The argument with that letter; of Barrier, whose signature is empty, the only one is the communicator. 0: there is
  * none. */
@@ -233,14 +235,33 @@ typedef uintptr_t word;
 		return symbol##_long(ARGUMENTS_##arguments);                                   \
 	}
 
+/*
+ * What next_table has nothing for may be a tool's, and the call one that the tool brings back: forward.h. The wrapper
+ * jumps here, so its caller is ours.
+ */
+#define NEXT_BEGIN(name, variant, call)                                                                             \
+	struct forward outer = {.frame = FORWARD_NONE};                                                             \
+                                                                                                                    \
+	if (__builtin_expect(!next, 0)) {                                                                           \
+		next = (__typeof__(next))forward_begin(NEXT_INDEX(name, variant),                                   \
+		                                       next_find(NEXT_INDEX(name, variant)), HERE, CALLER, &outer); \
+		if (outer.frame == FORWARD_BACK)                                                                    \
+			return call;                                                                                \
+	}
+#define NEXT_END                                              \
+	if (__builtin_expect(outer.frame != FORWARD_NONE, 0)) \
+	forward_end(&outer)
+
 #define LONG(symbol, name, arguments, kind, group, signature, volume, variant)                                         \
 	static __attribute__((noinline)) int symbol##_long(PARAMETERS_##arguments)                                     \
 	{                                                                                                              \
 		int (*next)(PARAMETERS_##arguments) =                                                                  \
-		        (int (*)(PARAMETERS_##arguments))next_get(NEXT_INDEX(name, variant));                          \
+		        (int (*)(PARAMETERS_##arguments))next_look(NEXT_INDEX(name, variant));                         \
+		NEXT_BEGIN(name, variant, next(ARGUMENTS_##arguments))                                                 \
                                                                                                                        \
 		BODY_##kind(name, INVOKE_##kind(name, next(ARGUMENTS_##arguments), arguments, variant), GROUP_##group, \
 		            arguments, signature, VOLUME_##volume, variant);                                           \
+		NEXT_END;                                                                                              \
 		return code;                                                                                           \
 	}
 
@@ -258,18 +279,20 @@ typedef uintptr_t word;
 #define REST_FLOATS_GIVEN
 #endif
 
-#define VARIADIC_WRAPPER(symbol, name, variant)                                                 \
-	__attribute__((visibility("default"))) int symbol(PARAMETERS_6 REST_FLOATS);            \
-	int symbol(PARAMETERS_6 REST_FLOATS)                                                    \
-	{                                                                                       \
-		int (*next)(int, ...) = (int (*)(int, ...))next_get(NEXT_INDEX(name, variant)); \
-		uint32_t kind = wait_mark(ROW_##name, false, HERE);                             \
-		int code = next((int)a0, a1, a2, a3, a4, a5 REST_FLOATS_GIVEN);                 \
-                                                                                                \
-		wait_unmark(kind);                                                              \
-		if (code == 0)                                                                  \
-			phase_tell((int)a0);                                                    \
-		return code;                                                                    \
+#define VARIADIC_WRAPPER(symbol, name, variant)                                                  \
+	__attribute__((visibility("default"))) int symbol(PARAMETERS_6 REST_FLOATS);             \
+	int symbol(PARAMETERS_6 REST_FLOATS)                                                     \
+	{                                                                                        \
+		int (*next)(int, ...) = (int (*)(int, ...))next_look(NEXT_INDEX(name, variant)); \
+		NEXT_BEGIN(name, variant, next((int)a0, a1, a2, a3, a4, a5 REST_FLOATS_GIVEN))   \
+		uint32_t kind = wait_mark(ROW_##name, false, HERE);                              \
+		int code = next((int)a0, a1, a2, a3, a4, a5 REST_FLOATS_GIVEN);                  \
+                                                                                                 \
+		wait_unmark(kind);                                                               \
+		NEXT_END;                                                                        \
+		if (code == 0)                                                                   \
+			phase_tell((int)a0);                                                     \
+		return code;                                                                     \
 	}
 
 /*

@@ -59,16 +59,19 @@ def test_no_wake_up_is_lost_in_ten_thousand_sleeps() -> None:
     assert not any(lane["event_lost"] for lane in lanes(done))
 
 
-@pytest.mark.parametrize(("pml", "more"), [(OB1, {}), (UCX, {"UCX_TLS": "self,tcp"})], ids=["ob1", "ucx-tcp"])
+@pytest.mark.parametrize(("pml", "more"), [(OB1, {}), (UCX, {"UCX_TLS": "self,tcp"}),
+                                           (UCX, {"MPI_UCX_TLS": "self,tcp"})], ids=["ob1", "ucx-tcp", "ucx-mpi-tcp"])
 def test_where_nothing_wakes_it_naps_and_says_so(pml: tuple[str, ...], more: dict[str, str],
                                                  monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user who chose transports keeps them all: wake-up support would take away those that lack it."""
+    """A user who chose transports keeps them all: wake-up support would take away those that lack it. UCX has nothing
+    to say about that."""
     for name, value in more.items():
         monkeypatch.setenv(name, value)
     done = late(OPENMPI, "Recv", config=EVENT, options=pml)
     assert all(flag & NO_EVENT for flag in flags_of(done)) and restless(done.seen(), ("Recv",)) == {}
     assert all("event" not in lane["naps"] and lane["event_wakes"] == 0 for lane in lanes(done))
     assert lanes(done)[1]["naps"]["nap"] >= sum(done.seen()["Recv"].rests)
+    assert "UCX" not in done.output + done.errors
 
 
 def test_where_wake_ups_are_lost_it_naps_and_says_so() -> None:

@@ -7,6 +7,7 @@ comes once the rank has rested, and rests and yields are counted. What polls cos
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.lib.doubles.support import BUILD
 from tests.lib.launches import NAP, Launched
 from tests.lib.libraries import BY_NAME, LIBRARY, Mpi
 from tests.mpi.playing import (
+    NO_YIELD,
     REPETITIONS,
     built,
     expected,
@@ -121,6 +123,19 @@ def test_no_child_sees_what_was_switched_on(mpi: Mpi) -> None:
     words = [built(mpi, "environment"), "MPIR_CVAR_CH4_PROGRESS_THROTTLE", "I_MPI_WAIT_MODE"]
     output = launched(mpi, words).output
     assert "is there" not in output and output.count("I_MPI_WAIT_MODE unset") == 2
+
+
+@pytest.mark.parametrize("by", ["variable", "file"])
+@pytest.mark.parametrize("config", [NAP, "rungs=none;profile=1"], ids=["nap", "profile"])
+def test_idle_polls_that_sleep_are_not_switched_on(by: str, config: str, tmp_path: Path) -> None:
+    """However Open MPI 5 was told: its parameter files count as well."""
+    setting = ("threads_pthreads_yield_strategy", "nanosleep")
+    parameters = tmp_path / "parameters"
+    parameters.write_text(" = ".join(setting) + "\n")
+    words = setting if by == "variable" else ("mca_base_param_files", str(parameters))
+    done = launched(BY_NAME["openmpi-5"], [built(BY_NAME["openmpi-5"], "pingpong"), "20"], config,
+                    options=(*NO_YIELD, "--mca", *words))
+    assert all(flag & NO_HOOK for flag in flags_of(done)) and hooks_seen(done) == 0
 
 
 @of("openmpi", "mpich", "mpich-5-abi", "intel")

@@ -43,6 +43,8 @@ void opal_progress(void);
 extern char ompi_mpi_comm_world[];
 extern void (*fake_callback)(void);
 extern bool (*fake_until)(void);
+extern int (*fake_progress)(void);
+extern int fake_sleeps;
 extern int fake_polls;
 extern int fake_work_us;
 extern int fake_step_polls, fake_step_late_us;
@@ -109,6 +111,43 @@ static void scene_now_and_then(void)
 static bool napped_often(void)
 {
 	return virtual_naps() >= 20;
+}
+
+static int left;
+
+static int yielding_progress(void)
+{
+	for (int i = 0; i < 20 && left > 0; i++, left--)
+		sched_yield();
+	return 0;
+}
+
+/* A progress callback yields a thousand times, and one that is sched_yield itself as often as it is called. */
+static void scene_progress_yields(void)
+{
+	left = calls;
+	fake_progress = yielding_progress;
+	receive(20000, 0);
+	printf("left %d\n", left);
+	fake_progress = NULL;
+}
+
+static void scene_progress_jumps(void)
+{
+	int before;
+
+	receive(20000, 0);
+	before = fake_polls;
+	fake_progress = sched_yield;
+	receive(20000, 0);
+	printf("callbacks %d\n", fake_polls - before);
+	fake_progress = NULL;
+}
+
+static void scene_strategy(void)
+{
+	receive(200000, 0);
+	printf("sleeps %d\n", fake_sleeps);
 }
 
 /* In the kernel's time: until there were some naps, at most a minute. */
@@ -768,6 +807,9 @@ static const struct {
         {"sites_many", scene_sites_many},
         {"short_more", scene_short_more},
         {"now_and_then", scene_now_and_then},
+        {"progress_yields", scene_progress_yields},
+        {"progress_jumps", scene_progress_jumps},
+        {"strategy", scene_strategy},
         {"wait", scene_wait},
         {"wait_really", scene_wait_really},
         {"alike", scene_alike},

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,19 +37,53 @@ int fake_work_us; /* progress is work that takes so long, and is not reported */
 
 int fake_step_polls, fake_step_late_us;
 
+int (*fake_progress)(void); /* a progress callback */
+int fake_sleeps;            /* idle polls that slept instead of yielding */
+
 static bool yields;
-static int events; /* what the next poll finds */
+static int events;   /* what the next poll finds */
+static int strategy; /* threads_pthreads_yield_strategy: 1 sleeps */
+
+/* FAKE_STRATEGY, where there is one: Open MPI 4 has no such variable. */
+int mca_base_var_find_by_name(const char *name, int *ret_variable);
+int mca_base_var_find_by_name(const char *name, int *ret_variable)
+{
+	if (strcmp(name, "threads_pthreads_yield_strategy") != 0 || !getenv("FAKE_STRATEGY"))
+		return -13;
+	*ret_variable = 42;
+	return 0;
+}
+
+int mca_base_var_get_value(int variable, const void *ret_value, void *source, void *file);
+int mca_base_var_get_value(int variable, const void *ret_value, void *source, void *file)
+{
+	(void)source, (void)file;
+	if (variable != 42)
+		return -13;
+	strategy = atoi(getenv("FAKE_STRATEGY"));
+	*(const int **)(uintptr_t)ret_value = &strategy;
+	return 0;
+}
+
+static int idle_sleep(void)
+{
+	return fake_sleeps++;
+}
+
+static int (*idle_call)(void) = sched_yield;
 
 void opal_progress(void);
 void opal_progress(void)
 {
 	fake_polls++;
+	if (fake_progress)
+		fake_progress();
 	if (events > 0) {
 		events--;
 		return;
 	}
 	if (yields)
-		sched_yield();
+		idle_call();
 }
 
 bool opal_progress_set_yield_when_idle(bool yield);
@@ -98,6 +133,8 @@ int PMPI_Init(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	yields = getenv("FAKE_YIELDS") != 0;
+	if (getenv("FAKE_STRATEGY") && atoi(getenv("FAKE_STRATEGY")) == 1)
+		idle_call = idle_sleep;
 	for (int i = 0; i < 200; i++)
 		opal_progress();
 	return 0;

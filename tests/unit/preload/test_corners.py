@@ -15,7 +15,7 @@ from tests.lib.doubles.support import BUILD, NAP, ROOT, run, values
 FAKE = BUILD / "tests/lib/doubles/libmpi-fake.so"
 HOOKLESS = BUILD / "tests/lib/doubles/libmpi-hookless.so"
 SOURCES = ROOT / "tests/lib/doubles"
-TWO_MPIS, RUNNING = 1, 2
+TWO_MPIS, NO_HOOK, RUNNING = 1, 2, 2
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +79,16 @@ def test_a_translator_of_abis_is_left_alone(folder: Path, name: str) -> None:
     assert done.returncode == 0
     (slot,) = segment["slots"]
     assert slot["flags"] & TWO_MPIS and not any(lane["naps"] for lane in slot["lane"])
+
+
+def test_a_runtime_whose_idle_calls_are_not_yields_is_left_alone(folder: Path) -> None:
+    """Open MPI on a library of user-level threads gives the core to another of these."""
+    runtime = compiled(folder, "libmpi-threads.so", "-shared", "-fPIC", "-Dsched_yield=getppid",
+                       SOURCES / "fake_mpi.c")
+    done, segment = run([linked_to(folder, "threads", runtime), "linked"], virtual=True)
+    assert done.returncode == 0
+    (slot,) = segment["slots"]
+    assert slot["flags"] & NO_HOOK and slot["hooks"] == 0 and all(not lane["naps"] for lane in slot["lane"])
 
 
 def test_a_rank_that_has_its_mpi_inside(folder: Path) -> None:

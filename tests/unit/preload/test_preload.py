@@ -19,6 +19,7 @@ from tests.lib.doubles.support import BUILD, LIBRARY, NAP, ROOT, VIRTUAL, run, v
 DRIVER = BUILD / "tests/lib/doubles/preload_driver"
 STEPS = BUILD / "tests/lib/doubles/steps"
 CPU_CLOCKS_NS = 200  # reading the thread's and the process's, at one end of what is sampled
+NO_HOOK = 2
 FREE_NS = 7_000  # the first 64 polls, in which nothing is counted
 LONGEST_NS = 4 * 100_000 + 4_000  # a nap of the budget of long waits, late
 FIVE_SECONDS = "rungs=pause+nap;spin_ns=20000;relative_ppm=62500;absolute_ns=5000000000;max_ns=5000000000"
@@ -231,6 +232,39 @@ def test_other_yields_reach_the_kernel():
     assert seen["yield"] == seen["callback_yield"] == -1
     assert lane(segment)["idle_polls"] > 1000 and lane(segment)["naps"]["yield"] == 1
     assert seen["kernel_yields"] == 3, "the program's two, and the probe of whether the core is shared"
+
+
+@pytest.mark.parametrize("config", [NAP, "rungs=none;profile=1", None], ids=["acting", "profiling", "inert"])
+def test_yields_of_a_progress_callback_reach_the_kernel(config):
+    """They are made in the frame of opal_progress, whose own yields nap under a policy and are left out by profile."""
+    seen, segment = play("progress_yields", config)
+    assert seen["left"] == 0
+    if config != NAP:
+        assert seen["kernel_yields"] == 1000
+    else:
+        assert 1000 <= seen["kernel_yields"] <= 1002, "but for a probe of whether the core is shared"
+        assert lane(segment)["naps"]["nap"] > 30
+
+
+def test_a_progress_callback_that_jumps_is_none_of_the_runtimes():
+    """Its caller is libopen-pal, from which this runtime, which jumps itself, does not yield."""
+    seen, _ = play("progress_jumps", "rungs=none;profile=1")
+    assert seen["kernel_yields"] == seen["callbacks"] > 1000
+
+
+@pytest.mark.parametrize("config", [NAP, "rungs=none;profile=1"], ids=["acting", "profiling"])
+def test_idle_polls_that_sleep_are_not_switched_on(config):
+    """As Open MPI 5 was told to: threads_pthreads_yield_strategy."""
+    seen, segment = play("strategy", config, FAKE_STRATEGY="1")
+    slot = segment["slots"][0]
+    assert seen["sleeps"] == 0 and slot["flags"] & NO_HOOK and slot["hooks"] == 0 and not lane(segment)["naps"]
+    seen, segment = play("strategy", config, FAKE_STRATEGY="0")
+    assert seen["sleeps"] == 0 and segment["slots"][0]["hooks"] == 1 and not segment["slots"][0]["flags"] & NO_HOOK
+
+
+def test_idle_polls_that_sleep_anyway_are_the_users_choice():
+    seen, segment = play("strategy", FAKE_STRATEGY="1", FAKE_YIELDS="1")
+    assert segment["slots"][0]["flags"] & NO_HOOK and segment["slots"][0]["hooks"] == 0
 
 
 @pytest.mark.parametrize("config", [NAP, None], ids=["acting", "inert"])
