@@ -395,6 +395,33 @@ static void promotes_at_submit(void)
 	CHECK(strcmp(fake_host.promoted, "MPI_WAIT_POLICY=nap,slowdown=3") == 0);
 }
 
+/* Whether a command of that kind keeps the option of an outer job where MPI_WAIT_POLICY is set to that. */
+static bool keeps_the_outer_option(enum spank_context context, const char *policy)
+{
+	static const char variable[] = "_SLURM_SPANK_OPTION_mpi_wait_mpi_wait_policy";
+	bool kept;
+
+	setenv(variable, "nap", 1);
+	if (policy)
+		setenv("MPI_WAIT_POLICY", policy, 1);
+	fake_host_reset(context);
+	fake_host_load(plugin, NULL, 1, no_arguments);
+	kept = getenv(variable) != NULL;
+	unsetenv(variable);
+	unsetenv("MPI_WAIT_POLICY");
+	return kept;
+}
+
+/* For a new job the user's variable is nearer than what the job around it was submitted with; for a step it is not. */
+static void weighs_the_outer_job_s_option(void)
+{
+	CHECK(!keeps_the_outer_option(S_CTX_ALLOCATOR, "yield"));
+	CHECK(keeps_the_outer_option(S_CTX_ALLOCATOR, NULL));
+	CHECK(keeps_the_outer_option(S_CTX_ALLOCATOR, ""));
+	CHECK(keeps_the_outer_option(S_CTX_LOCAL, "yield"));
+	CHECK(keeps_the_outer_option(S_CTX_REMOTE, "yield"));
+}
+
 /* Submits from a child of ours, since a refusal ends the process. Returns its exit status, *ret_log what it logged. */
 static int submits(enum spank_context context, const char *option, char *log, size_t size)
 {
@@ -485,6 +512,7 @@ int main(int argument_count, char **arguments)
 	remembers_the_job();
 	notes_the_energy_of_off();
 	promotes_at_submit();
+	weighs_the_outer_job_s_option();
 	refuses_an_empty_value();
 	refuses_a_directory_that_is_not_there();
 	says_that_it_is_switched_off();
