@@ -10,10 +10,11 @@ import pytest
 
 from tests.lib import jobs
 from tests.lib.jobs import LIBRARY, PROGRAMS
-from tests.lib.throwaway import Cluster
-from tests.lib.throwaway.project import PREFIX
+from tests.lib.throwaway import Cluster, Fleet, project_cluster_arguments
+from tests.lib.throwaway.project import PREFIX, REPOSITORY
 
 pytestmark = pytest.mark.cluster
+BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
 UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "5", "2"]
 POLICY = "--mpi-wait-policy=nap"
 COMPLAINT = "cannot be preloaded"
@@ -58,6 +59,31 @@ def test_a_runtime_that_closes_descriptors(cluster: Cluster) -> None:
     job, done = jobs.srun(cluster, ["-N1", "-n2", POLICY, run, *UNBALANCED])
     assert COMPLAINT not in done.stderr
     assert jobs.record(cluster, job)["wait"]["ranks"] == 2
+
+
+def behind(cluster: Cluster, directory: str) -> str:
+    """plugstack.conf with a plugin behind ours that gives each task a root of its own, where the directory is empty."""
+    mover = cluster.put(BUILD / "tests/lib/doubles/mover.so", "mover.so", 0o755)
+    return f"{project_cluster_arguments()['plugstack']}optional {mover} {directory}\n"
+
+
+def test_a_plugin_behind_ours_that_moves_the_task(cluster: Fleet) -> None:
+    """As pyxis does: the ranks have the library all the same."""
+    with cluster.variants():
+        node = cluster.variant(plugstack=behind(cluster, PREFIX))
+        job, done = jobs.srun(node, ["-n2", POLICY, *UNBALANCED])
+        assert COMPLAINT not in done.stderr and jobs.record(node, job)["wait"]["ranks"] == 2
+        _, done = jobs.srun(node, ["-n1", POLICY, "printenv", "LD_PRELOAD"])
+        assert done.stdout.startswith("/proc/self/fd/")
+
+
+def test_a_plugin_behind_ours_that_leaves_the_library_there(cluster: Fleet) -> None:
+    """Programs that close descriptors start others as if that plugin did not stand there."""
+    with cluster.variants():
+        node = cluster.variant(plugstack=behind(cluster, "/mnt"))
+        script = "import os, subprocess; print(os.environ['LD_PRELOAD']); subprocess.run(['true'])"
+        _, done = jobs.srun(node, ["-n1", POLICY, "python3", "-c", script])
+        assert (done.stdout, done.stderr) == (f"{PREFIX}/lib/mpi-wait/{LIBRARY}\n", "")
 
 
 def test_a_step_in_a_step_in_a_container_is_cleaned(cluster: Cluster) -> None:

@@ -124,6 +124,51 @@ static void tells_openmp_anew(void)
 	CHECK(variable_is("KMP_BLOCKTIME", NULL));
 }
 
+/* One task under these words, whose user has set ASAN_OPTIONS to that, if he has. */
+static void run_sanitized(const char *option, const char *value)
+{
+	fake_host_reset(S_CTX_REMOTE);
+	if (value)
+		spank_setenv(NULL, "ASAN_OPTIONS", value, 1);
+	run_task(option, 1, no_arguments);
+}
+
+/* The user's own word stays, ours is added once, and an inner step under "off" has what the user had. */
+static void tells_the_sanitizer(void)
+{
+	run_sanitized("nap", NULL);
+	CHECK(variable_is("ASAN_OPTIONS", "verify_asan_link_order=0") && variable_is("MPI_WAIT_ASAN", "1"));
+	run_task("off", 1, no_arguments);
+	CHECK(variable_is("ASAN_OPTIONS", NULL) && variable_is("MPI_WAIT_ASAN", NULL));
+	run_sanitized("profile", "detect_leaks=0");
+	CHECK(variable_is("ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"));
+	run_task("nap", 1, no_arguments);
+	CHECK(variable_is("ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"));
+	run_task("off", 1, no_arguments);
+	CHECK(variable_is("ASAN_OPTIONS", "detect_leaks=0"));
+	run_sanitized("nap", "verify_asan_link_order=1");
+	CHECK(variable_is("ASAN_OPTIONS", "verify_asan_link_order=1") && variable_is("MPI_WAIT_ASAN", NULL));
+	run_sanitized("off", "a=1:verify_asan_link_order=0");
+	CHECK(variable_is("ASAN_OPTIONS", "a=1:verify_asan_link_order=0"));
+}
+
+/* What must be the first library of a program stays so, in an inner step too. */
+static void stays_behind_a_runtime(void)
+{
+	const char *ours, *preload;
+
+	fake_host_reset(S_CTX_REMOTE);
+	spank_setenv(NULL, "LD_PRELOAD", "/x/libasan.so.8:libother.so", 1);
+	run_task("nap", 1, no_arguments);
+	run_task("nap", 1, no_arguments);
+	preload = fake_host_getenv("LD_PRELOAD");
+	ours = preload ? strstr(preload, "/libmpiwait.so:libother.so") : NULL;
+	CHECK(ours && strncmp(preload, "/x/libasan.so.8:", strlen("/x/libasan.so.8:")) == 0 &&
+	      !strstr(ours + 2, "libmpiwait.so"));
+	run_task("off", 1, no_arguments);
+	CHECK(preload_is("/x/libasan.so.8:libother.so"));
+}
+
 /* What the task may run on when slurmstepd lets it go; the test is the task. */
 static cpu_set_t affinity_of_task(uint32_t task, const char *option, int argument_count, char **arguments)
 {
@@ -501,6 +546,8 @@ int main(int argument_count, char **arguments)
 	binds_each_task_to_its_cores();
 	tells_openmp();
 	tells_openmp_anew();
+	tells_the_sanitizer();
+	stays_behind_a_runtime();
 	names_the_tasks_of_the_node();
 	seals_the_segment();
 	leaves_others_alone();
