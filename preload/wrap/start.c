@@ -35,8 +35,8 @@ __attribute__((constructor)) static void process_load(void)
 
 	configured = text && config_parse(text, &process.config) == 0;
 	names_settle(configured);
-	if (configured && process.config.path)
-		named_by_path();
+	if (configured)
+		named_settle(process.config.path);
 	if (configured && PMPI_Initialized)
 		next_resolve();
 }

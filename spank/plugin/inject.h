@@ -18,13 +18,13 @@
 #define INJECT_NAME_MAX 32
 
 /*
- * How LD_PRELOAD names the library. A path needs nothing of the processes that the task starts; a descriptor has to be
- * left open by each of them, and most runtimes of languages close what they do not know.
+ * How LD_PRELOAD names the library. A path needs nothing of the processes that the task starts. A descriptor is there
+ * for the task's own program, which finds a better name for those that it starts (preload/process/named.h).
  */
 enum inject_naming {
 	INJECT_PATH,
 	INJECT_DESCRIPTOR,
-	INJECT_DESCRIPTOR_AT_FIRST /* by its path from the first process on that finds the same file there (named.h) */
+	INJECT_DESCRIPTOR_AT_FIRST /* by the path again from the first process on that finds the library there */
 };
 
 /* Made in slurmstepd, and used in each task. */

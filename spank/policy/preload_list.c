@@ -36,11 +36,20 @@ static struct entry name_of(struct entry entry)
 	return (struct entry){entry.at + directory, entry.length - directory};
 }
 
+/* /proc/self/fd/NUMBER, or with a process's number. */
+static bool is_by_descriptor(struct entry entry)
+{
+	int length = 0;
+
+	sscanf(entry.at, "/proc/%*[0-9self]/fd/%n", &length);
+	return length > 0;
+}
+
 static bool is_ours(struct entry entry)
 {
 	struct entry name = name_of(entry);
 
-	return strncmp(entry.at, PRELOAD_BY_DESCRIPTOR, strlen(PRELOAD_BY_DESCRIPTOR)) == 0 ||
+	return is_by_descriptor(entry) ||
 	       (name.length == strlen(LIBRARY_NAME) && strncmp(name.at, LIBRARY_NAME, name.length) == 0);
 }
 

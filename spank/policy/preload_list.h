@@ -4,11 +4,12 @@
  */
 #pragma once
 
-/* What the entries by descriptor begin with. In a new task none but ours can mean anything. */
+/* What an entry by descriptor begins with. */
 #define PRELOAD_BY_DESCRIPTOR "/proc/self/fd/"
 
 /*
- * Takes our entries out of list, whatever directory they name; the others keep their order. A list that has one of
+ * Takes our entries out of list, whatever directory they name, and those by a descriptor of any process: in a new task
+ * none but ours can mean anything (preload/process/named.h). The others keep their order. A list that has one of
  * ours has colons between its entries afterwards, any other stays as it is.
  */
 void preload_list_strip(char *list);

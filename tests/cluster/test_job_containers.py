@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -17,6 +18,8 @@ pytestmark = pytest.mark.cluster
 BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
 UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "5", "2"]
 POLICY = "--mpi-wait-policy=nap"
+# Starts a program without the descriptors that it does not know, and says how the library is named.
+CLOSING = ["python3", "-c", "import subprocess; subprocess.run(['printenv', 'LD_PRELOAD'])"]
 COMPLAINT = "cannot be preloaded"
 # A root in which the library's path does not exist, as its container runtime would make it.
 RUNTIME = """#!/bin/bash
@@ -42,8 +45,8 @@ def test_a_root_without_the_library_s_path(cluster: Cluster) -> None:
     assert COMPLAINT not in done.stderr
     record = jobs.record(cluster, job)
     assert record["wait"]["ranks"] == 2 and record["wait"]["by_call"]["MPI_Allreduce"]["waits"] > 0
-    _, done = jobs.srun(cluster, ["-N1", "-n1", POLICY, run, "printenv", "LD_PRELOAD"])
-    assert done.stdout.startswith("/proc/self/fd/")
+    _, done = jobs.srun(cluster, ["-N1", "-n1", POLICY, run, *CLOSING])
+    assert re.fullmatch("/proc/[0-9]+/fd/[0-9]+\n", done.stdout) and not done.stderr
 
 
 def test_a_runtime_that_closes_descriptors(cluster: Cluster) -> None:
@@ -73,16 +76,15 @@ def test_a_plugin_behind_ours_that_moves_the_task(cluster: Fleet) -> None:
         node = cluster.variant(plugstack=behind(cluster, PREFIX))
         job, done = jobs.srun(node, ["-n2", POLICY, *UNBALANCED])
         assert COMPLAINT not in done.stderr and jobs.record(node, job)["wait"]["ranks"] == 2
-        _, done = jobs.srun(node, ["-n1", POLICY, "printenv", "LD_PRELOAD"])
-        assert done.stdout.startswith("/proc/self/fd/")
+        _, done = jobs.srun(node, ["-n1", POLICY, *CLOSING])
+        assert re.fullmatch("/proc/[0-9]+/fd/[0-9]+\n", done.stdout) and not done.stderr
 
 
 def test_a_plugin_behind_ours_that_leaves_the_library_there(cluster: Fleet) -> None:
     """Programs that close descriptors start others as if that plugin did not stand there."""
     with cluster.variants():
         node = cluster.variant(plugstack=behind(cluster, "/mnt"))
-        script = "import os, subprocess; print(os.environ['LD_PRELOAD']); subprocess.run(['true'])"
-        _, done = jobs.srun(node, ["-n1", POLICY, "python3", "-c", script])
+        _, done = jobs.srun(node, ["-n1", POLICY, *CLOSING])
         assert (done.stdout, done.stderr) == (f"{PREFIX}/lib/mpi-wait/{LIBRARY}\n", "")
 
 

@@ -25,8 +25,8 @@ def check_order(stack: Plugstack) -> list[Finding]:
         warn(
             "plugstack order",
             f"our line stands before {shown}",
-            "tasks enter their container after the plugin has named the library: it is handed over as a descriptor,"
-            " which programs in the container that close descriptors take from those that they start",
+            "tasks enter their container after the plugin has named the library: each task is handed a descriptor of it"
+            " instead of the path, whether it enters one or not",
             "put our line behind it; of included files, zz-mpi-wait.conf comes late",
         )
     ]

@@ -41,6 +41,8 @@ static const struct {
         {PRELOAD_BY_DESCRIPTOR "230 x.so", "x.so"},
         {"x.so " PRELOAD_BY_DESCRIPTOR "230", "x.so"},
         {"a b:c", "a b:c"},
+        {"/proc/4711/fd/230:x.so", "x.so"},
+        {"/proc/fd/230:/proc/4711/root/x.so", "/proc/fd/230:/proc/4711/root/x.so"},
 };
 
 static void adds(void)
