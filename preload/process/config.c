@@ -172,6 +172,7 @@ enum field {
 	IBARRIER,
 	POLLS,
 	SITES,
+	PATH,
 	TSC,
 	UMWAIT_MAX,
 	UMWAIT_C02,
@@ -198,6 +199,7 @@ static const char *const field_names[FIELDS] = {
         [IBARRIER] = "ibarrier",
         [POLLS] = "polls",
         [SITES] = "sites",
+        [PATH] = "path",
         [TSC] = "tsc_khz",
         [UMWAIT_MAX] = "umwait_max_ns",
         [UMWAIT_C02] = "umwait_c02",
@@ -241,6 +243,8 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 		return flag_parse(value, &config->polls);
 	case SITES:
 		return flag_parse(value, &config->sites);
+	case PATH:
+		return flag_parse(value, &config->path);
 	case TSC:
 		return number_parse(value, TSC_KHZ_MAX, &config->tsc_khz);
 	case UMWAIT_MAX:

@@ -27,7 +27,7 @@
  *     task=PID                 with segment: the task that surely holds FD (/proc/PID/fd/FD is the way back to it)
  *     pstate_after_ns=5000000  pstate: a wait that has lasted this long goes on at the lowest frequency
  *     cpufreq=lease:FD:DEV:INO pstate, optional: the inherited board of answers (lease.h)
- *
+ *     path=0|1                 optional: LD_PRELOAD may name the library by its path from now on, see named.h
  *     near=16:4:4-7,12         optional: how many tasks the step has, this one's number, and those on its node, so that
  *                              profile tells bytes within the node from those between nodes; for task's PID alone
  *
@@ -72,6 +72,7 @@ struct config {
 	bool ibarrier;
 	bool polls;
 	bool sites;
+	bool path;
 	bool umwait_c02;
 	uint64_t tsc_khz; /* 0: the TSC is not the clock */
 	uint64_t umwait_max_ns;

@@ -13,6 +13,7 @@
 #include "preload/mpi/next.h"
 #include "preload/mpi/query.h"
 #include "preload/process/clock.h"
+#include "preload/process/named.h"
 #include "preload/process/phase.h"
 #include "preload/process/process.h"
 #include "preload/process/segment.h"
@@ -34,6 +35,8 @@ __attribute__((constructor)) static void process_load(void)
 
 	configured = text && config_parse(text, &process.config) == 0;
 	names_settle(configured);
+	if (configured)
+		named_settle(process.config.path);
 	if (configured && PMPI_Initialized)
 		next_resolve();
 }

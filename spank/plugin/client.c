@@ -55,6 +55,16 @@ static void check_csv(const struct options *options, const char *source)
 		         error.text);
 }
 
+void client_forget_outer_job(void)
+{
+	const char *text = getenv(CLIENT_VARIABLE);
+
+	if (spank_context() != S_CTX_ALLOCATOR || !text || !text[0])
+		return;
+	unsetenv(CLIENT_OPTION_VARIABLE);
+	unsetenv("SLURM_SPANK_" CLIENT_OPTION_VARIABLE); /* the same for prolog and epilog */
+}
+
 void client_help(const struct site *site)
 {
 	struct error error = {""};

@@ -12,6 +12,16 @@
  */
 #define CLIENT_VARIABLE "MPI_WAIT_POLICY"
 
+/* Where Slurm leaves the option of a job for the commands inside of it. */
+#define CLIENT_OPTION_VARIABLE "_SLURM_SPANK_OPTION_mpi_wait_mpi_wait_policy"
+
+/*
+ * To be called before Slurm reads the options from the environment. In sbatch and salloc takes the option away that an
+ * outer job has left there, if MPI_WAIT_POLICY is set: the variable is nearer to the new job. srun keeps it, whose step
+ * belongs to the job that has the option.
+ */
+void client_forget_outer_job(void);
+
 /* Prints the answer to "help" on standard output and exits with status 0. */
 void client_help(const struct site *site);
 

@@ -12,66 +12,82 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
 #include "spank/policy/openmp.h"
+#include "spank/policy/preload_list.h"
+#include "spank/policy/sanitizer.h"
 
-#define PRELOAD      "LD_PRELOAD"
-#define PRELOAD_MAX  (1 << 20)
-#define LIBRARY_NAME "libmpiwait.so"
-#define SEGMENT_MAX  96
-#define NEAR_MAX     2048
+#define PRELOAD     "LD_PRELOAD"
+#define VALUE_MAX   (1 << 20)
+#define SEGMENT_MAX 96
+#define NEAR_MAX    2048
 
 /* Those that close the descriptors which they did not open (podman, runc, shifter) get the path: a bind mount helps. */
 static const char *const runtimes[] = {"apptainer", "singularity", "enroot", "ch-run"};
 
-static bool is_ours(const char *entry, size_t length)
+/* *ret_value: the caller's, "" where the task has no such variable. Returns 0, -ENOMEM or -E2BIG. */
+static int variable_read(spank_t spank, const char *name, char **ret_value)
 {
-	const size_t name_length = strlen(LIBRARY_NAME);
+	cleanup_free char *value = malloc(VALUE_MAX);
+	spank_err_t found;
 
-	if (strncmp(entry, INJECT_BY_DESCRIPTOR, strlen(INJECT_BY_DESCRIPTOR)) == 0)
-		return true;
-	return length >= name_length && strncmp(entry + length - name_length, LIBRARY_NAME, name_length) == 0 &&
-	       (length == name_length || entry[length - name_length - 1] == '/');
+	if (!value)
+		return -ENOMEM;
+	found = spank_getenv(spank, name, value, VALUE_MAX);
+	if (found == ESPANK_NOSPACE)
+		return -E2BIG;
+	if (found != ESPANK_SUCCESS)
+		value[0] = '\0';
+	*ret_value = take_pointer(value);
+	return 0;
 }
 
-/* Takes our entries out of the value of LD_PRELOAD; the others keep their order, and separators become ':'. */
-static void preload_strip(char *value)
+/* An empty value is none. */
+static void variable_write(spank_t spank, const char *name, const char *value)
 {
-	char *end = value;
-
-	for (char *entry = value; *(entry += strspn(entry, ": "));) {
-		size_t length = strcspn(entry, ": ");
-		bool ours = is_ours(entry, length);
-
-		if (!ours && end > value)
-			*end++ = ':';
-		if (!ours)
-			end = (char *)memmove(end, entry, length) + length;
-		entry += length;
-	}
-	*end = '\0';
+	if (value[0])
+		spank_setenv(spank, name, value, 1);
+	else
+		spank_unsetenv(spank, name);
 }
 
 /* Takes our library away. *ret_others, the caller's, is what else the task preloads, "" for nothing. */
 static int preload_clean(spank_t spank, char **ret_others)
 {
-	cleanup_free char *value = malloc(PRELOAD_MAX);
-	spank_err_t found;
+	cleanup_free char *value = NULL;
+	size_t length;
+	int rc = variable_read(spank, PRELOAD, &value);
 
-	if (!value)
-		return -ENOMEM;
-	found = spank_getenv(spank, PRELOAD, value, PRELOAD_MAX);
-	if (found == ESPANK_NOSPACE)
-		return -E2BIG;
-	if (found != ESPANK_SUCCESS)
-		value[0] = '\0';
-	if (strstr(value, LIBRARY_NAME) || strstr(value, INJECT_BY_DESCRIPTOR)) {
-		preload_strip(value);
-		if (value[0])
-			spank_setenv(spank, PRELOAD, value, 1);
-		else
-			spank_unsetenv(spank, PRELOAD);
-	}
+	if (rc < 0)
+		return rc;
+	length = strlen(value);
+	preload_list_strip(value);
+	if (strlen(value) < length)
+		variable_write(spank, PRELOAD, value);
 	*ret_others = take_pointer(value);
 	return 0;
+}
+
+/* Takes from ASAN_OPTIONS what an outer step of ours has added. */
+static void sanitizer_clean(spank_t spank)
+{
+	cleanup_free char *options = NULL;
+	char mark[2];
+
+	if (spank_getenv(spank, SANITIZER_MARK, mark, sizeof(mark)) == ESPANK_SUCCESS &&
+	    variable_read(spank, SANITIZER_VARIABLE, &options) == 0 && sanitizer_remove(options))
+		variable_write(spank, SANITIZER_VARIABLE, options);
+	spank_unsetenv(spank, SANITIZER_MARK);
+}
+
+static void sanitizer_set(spank_t spank)
+{
+	cleanup_free char *options = NULL, *told = NULL;
+
+	if (variable_read(spank, SANITIZER_VARIABLE, &options) < 0 || sanitizer_is_told(options))
+		return;
+	told = sanitizer_add(options);
+	/* The mark first: without it an inner step would take ours for the user's. */
+	if (told && spank_setenv(spank, SANITIZER_MARK, "1", 1) == ESPANK_SUCCESS)
+		spank_setenv(spank, SANITIZER_VARIABLE, told, 1);
 }
 
 /* What an outer step of ours has set is not the user's. */
@@ -156,10 +172,11 @@ static void segment_print(int segment, char text[SEGMENT_MAX], struct error *err
 }
 
 /* MPI_WAIT_CONFIG as config.h has it. All its parts have room. */
-static int config_set(spank_t spank, const struct job *job, const struct injection *injection, struct error *error)
+static int config_set(spank_t spank, const struct job *job, const struct injection *injection, bool at_first,
+                      struct error *error)
 {
 	char grant[GRANT_TEXT_MAX] = "", near[NEAR_MAX] = "", segment[SEGMENT_MAX] = "";
-	char config[POLICY_FLAT_MAX + GRANT_TEXT_MAX + NEAR_MAX + SEGMENT_MAX];
+	char config[POLICY_FLAT_MAX + GRANT_TEXT_MAX + NEAR_MAX + SEGMENT_MAX + sizeof(";path=1")];
 	int task = job_task(spank);
 
 	if (injection->grant && task >= 0)
@@ -168,7 +185,8 @@ static int config_set(spank_t spank, const struct job *job, const struct injecti
 		near_print(spank, &job->facts, near);
 	if (injection->segment >= 0)
 		segment_print(injection->segment, segment, error);
-	snprintf(config, sizeof(config), "%s%s%s%s", injection->flat, grant, near, segment);
+	snprintf(config, sizeof(config), "%s%s%s%s%s", injection->flat, grant, near, segment,
+	         at_first ? ";path=1" : "");
 	return spank_setenv(spank, MPIWAIT_CONFIG_VARIABLE, config, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
 }
 
@@ -187,28 +205,33 @@ static bool is_runtime(const char *command)
 	return false;
 }
 
-const char *inject_library_name(const char *path, int descriptor, const char *command, char buffer[INJECT_NAME_MAX])
+enum inject_naming inject_naming_choose(const char *path, const char *command, bool may_move)
 {
-	int kept;
+	if (access(path, R_OK) < 0 || is_runtime(command))
+		return INJECT_DESCRIPTOR;
+	return may_move ? INJECT_DESCRIPTOR_AT_FIRST : INJECT_PATH;
+}
 
-	if (descriptor < 0 || (access(path, R_OK) == 0 && !is_runtime(command)))
+const char *inject_library_name(const char *path, int descriptor, enum inject_naming *naming,
+                                char buffer[INJECT_NAME_MAX])
+{
+	int kept = -1;
+
+	if (*naming != INJECT_PATH && descriptor >= 0)
+		kept = inherit_descriptor(descriptor, INHERIT_LIBRARY_FROM);
+	if (kept < 0) {
+		*naming = INJECT_PATH;
 		return path;
-	kept = inherit_descriptor(descriptor, INHERIT_LIBRARY_FROM);
-	if (kept < 0)
-		return path;
-	snprintf(buffer, INJECT_NAME_MAX, INJECT_BY_DESCRIPTOR "%d", kept);
+	}
+	snprintf(buffer, INJECT_NAME_MAX, PRELOAD_BY_DESCRIPTOR "%d", kept);
 	return buffer;
 }
 
 static int preload_set(spank_t spank, const char *library, const char *others)
 {
-	cleanup_free char *value = NULL;
+	cleanup_free char *value = preload_list_add(others, library);
 
-	if (asprintf(&value, "%s%s%s", library, others[0] ? ":" : "", others) < 0) {
-		value = NULL;
-		return -ENOMEM;
-	}
-	return spank_setenv(spank, PRELOAD, value, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
+	return value && spank_setenv(spank, PRELOAD, value, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
 }
 
 void inject_task(spank_t spank, const struct job *job, const struct injection *injection, struct error *error)
@@ -216,22 +239,26 @@ void inject_task(spank_t spank, const struct job *job, const struct injection *i
 	cleanup_free char *others = NULL;
 	const char *library, *program = "";
 	char name[INJECT_NAME_MAX], **words = NULL;
+	enum inject_naming naming;
 	int count = 0, rc = preload_clean(spank, &others);
 
 	spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
 	threads_clean(spank);
+	sanitizer_clean(spank);
 	if (rc < 0)
 		error_set(error, rc, "LD_PRELOAD is left alone: %s", strerror(-rc));
 	if (rc < 0 || !injection)
 		return;
 	if (spank_get_item(spank, S_JOB_ARGV, &count, &words) == ESPANK_SUCCESS && count > 0)
 		program = words[0];
-	library = inject_library_name(MPIWAIT_LIBRARY, injection->library, program, name);
-	rc = config_set(spank, job, injection, error);
+	naming = inject_naming_choose(MPIWAIT_LIBRARY, program, injection->may_move);
+	library = inject_library_name(MPIWAIT_LIBRARY, injection->library, &naming, name);
+	rc = config_set(spank, job, injection, naming == INJECT_DESCRIPTOR_AT_FIRST, error);
 	if (rc == 0)
 		rc = preload_set(spank, library, others);
 	if (rc == 0) {
 		threads_set(spank, injection, program);
+		sanitizer_set(spank);
 		return;
 	}
 	spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);

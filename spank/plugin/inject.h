@@ -1,8 +1,8 @@
 /*
- * What a task finds in its environment: our library in front of LD_PRELOAD, MPI_WAIT_CONFIG, and what its OpenMP
- * runtime is told. Nothing else of ours, and nothing that an outer step of ours left.
+ * What a task finds in its environment: our library in LD_PRELOAD, MPI_WAIT_CONFIG, what its OpenMP runtime is told and
+ * what AddressSanitizer is. Nothing else of ours, and nothing that an outer step of ours left.
  *
- * The library is named by its path, or, where the task's root directory is a container's or is about to be, by an open
+ * The library is named by its path, or, where the task's root directory is a container's or may become one, by an open
  * descriptor of it, which is as good there.
  */
 #pragma once
@@ -15,9 +15,17 @@
 #include "spank/plugin/job.h"
 #include "spank/policy/policy.h"
 
-/* What the entries by descriptor begin with. In a new task none but ours can mean anything. */
-#define INJECT_BY_DESCRIPTOR "/proc/self/fd/"
-#define INJECT_NAME_MAX      32
+#define INJECT_NAME_MAX 32
+
+/*
+ * How LD_PRELOAD names the library. A path needs nothing of the processes that the task starts. A descriptor is there
+ * for the task's own program, which finds a better name for those that it starts (preload/process/named.h).
+ */
+enum inject_naming {
+	INJECT_PATH,
+	INJECT_DESCRIPTOR,
+	INJECT_DESCRIPTOR_AT_FIRST /* by the path again from the first process on that finds the library there */
+};
 
 /* Made in slurmstepd, and used in each task. */
 struct injection {
@@ -26,6 +34,7 @@ struct injection {
 	int segment;                /* -1: none */
 	struct grant *grant;        /* NULL: none */
 	bool near;                  /* tell which tasks of the step are on this node */
+	bool may_move;              /* a plugin behind ours may put the task into another root */
 	enum site_threads threads;  /* what OpenMP runtimes are told (openmp.h) */
 	uint64_t spins;             /* the bound in turns of GNU's loop */
 };
@@ -34,12 +43,17 @@ struct injection {
 int inject_library_open(const char *path);
 
 /*
- * In the task: returns what LD_PRELOAD is to name, path itself or buffer. It is the descriptor where path cannot be
- * read from here, as in a container that another plugin has entered, and where command, the task's first word, is a
- * container runtime that hands descriptors on. The descriptor that is named stays open in the task and in all that it
- * starts.
+ * In the task: returns INJECT_DESCRIPTOR where path cannot be read from here, as in a container that another plugin has
+ * entered, and where command, the task's first word, is a container runtime that hands descriptors on.
  */
-const char *inject_library_name(const char *path, int descriptor, const char *command, char buffer[INJECT_NAME_MAX]);
+enum inject_naming inject_naming_choose(const char *path, const char *command, bool may_move);
+
+/*
+ * In the task: returns what LD_PRELOAD is to name, path itself or buffer. *naming becomes INJECT_PATH where no
+ * descriptor can be handed down. A descriptor that is named stays open in the task and in all that it starts.
+ */
+const char *inject_library_name(const char *path, int descriptor, enum inject_naming *naming,
+                                char buffer[INJECT_NAME_MAX]);
 
 /*
  * To be called in the task itself. Takes our library out of LD_PRELOAD, and away what an outer step of ours has set and

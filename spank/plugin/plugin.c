@@ -2,7 +2,7 @@
  * The SPANK callbacks: which stages run where, in which order and as whom. What a stage does is in its own file.
  *
  *     callback             process                   as        stages
- *     init                 all                       -         register the option
+ *     init                 all                       -         client: an outer job's option; register ours
  *     init_post_opt        srun, sbatch, salloc      the user  client: refuse, help, promote
  *     init_post_opt        slurmstepd                root      step: job, policy, topology, segment, grant, sampler
  *     task_init_privileged the task's child          root      with csv=: its mounts
@@ -91,6 +91,7 @@ int slurm_spank_init(spank_t spank, int argument_count, char **arguments)
 {
 	site_argument_count = argument_count;
 	site_arguments = arguments;
+	client_forget_outer_job();
 	spank_option_register(spank, &option);
 	return ESPANK_SUCCESS;
 }

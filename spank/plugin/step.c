@@ -17,6 +17,7 @@
 #include "spank/plugin/inject.h"
 #include "spank/plugin/job.h"
 #include "spank/plugin/segment.h"
+#include "spank/plugin/stack.h"
 #include "spank/policy/decision.h"
 #include "spank/policy/openmp.h"
 #include "spank/policy/plan.h"
@@ -130,6 +131,7 @@ static void make_injection(struct step *step, struct error *error)
 	given->segment = segment_create(step->job.uid, step->job.gid, error);
 	given->library = inject_library_open(MPIWAIT_LIBRARY);
 	given->near = is_profiled(step);
+	given->may_move = stack_has_task_init_behind();
 	given->threads = step->plan.threads;
 	if (given->threads == SITE_THREADS_BOUNDED)
 		given->spins = openmp_spins_measure();

@@ -1,7 +1,8 @@
 /*
  * Which policy holds, on the node: the strongest word that is valid and allowed, applied to what this host can do.
  *
- * plugstack default < MPI_WAIT_POLICY of the submitter < sbatch's option < srun's option. Slurm hands the last two on
+ * plugstack default < MPI_WAIT_POLICY of the submitter < sbatch's option < srun's option; for a job within a job the
+ * outer job's option stands below MPI_WAIT_POLICY (client_forget_outer_job). Slurm hands the last two on
  * itself, the client promotes the second to the job (client.h); what arrives here was checked at submit, but a user can
  * forge it, so that it is checked again: a wrong word is as good as none.
  */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,12 +11,15 @@ import pytest
 
 from tests.lib import jobs
 from tests.lib.jobs import LIBRARY, PROGRAMS
-from tests.lib.throwaway import Cluster
-from tests.lib.throwaway.project import PREFIX
+from tests.lib.throwaway import Cluster, Fleet, project_cluster_arguments
+from tests.lib.throwaway.project import PREFIX, REPOSITORY
 
 pytestmark = pytest.mark.cluster
+BUILD = Path(os.environ.get("MPI_WAIT_BUILD", REPOSITORY / "build"))
 UNBALANCED = [f"{PROGRAMS}/unbalanced", "5", "5", "2"]
 POLICY = "--mpi-wait-policy=nap"
+# Starts a program without the descriptors that it does not know, and says how the library is named.
+CLOSING = ["python3", "-c", "import subprocess; subprocess.run(['printenv', 'LD_PRELOAD'])"]
 COMPLAINT = "cannot be preloaded"
 # A root in which the library's path does not exist, as its container runtime would make it.
 RUNTIME = """#!/bin/bash
@@ -41,8 +45,8 @@ def test_a_root_without_the_library_s_path(cluster: Cluster) -> None:
     assert COMPLAINT not in done.stderr
     record = jobs.record(cluster, job)
     assert record["wait"]["ranks"] == 2 and record["wait"]["by_call"]["MPI_Allreduce"]["waits"] > 0
-    _, done = jobs.srun(cluster, ["-N1", "-n1", POLICY, run, "printenv", "LD_PRELOAD"])
-    assert done.stdout.startswith("/proc/self/fd/")
+    _, done = jobs.srun(cluster, ["-N1", "-n1", POLICY, run, *CLOSING])
+    assert re.fullmatch("/proc/[0-9]+/fd/[0-9]+\n", done.stdout) and not done.stderr
 
 
 def test_a_runtime_that_closes_descriptors(cluster: Cluster) -> None:
@@ -58,6 +62,30 @@ def test_a_runtime_that_closes_descriptors(cluster: Cluster) -> None:
     job, done = jobs.srun(cluster, ["-N1", "-n2", POLICY, run, *UNBALANCED])
     assert COMPLAINT not in done.stderr
     assert jobs.record(cluster, job)["wait"]["ranks"] == 2
+
+
+def behind(cluster: Cluster, directory: str) -> str:
+    """plugstack.conf with a plugin behind ours that gives each task a root of its own, where the directory is empty."""
+    mover = cluster.put(BUILD / "tests/lib/doubles/mover.so", "mover.so", 0o755)
+    return f"{project_cluster_arguments()['plugstack']}optional {mover} {directory}\n"
+
+
+def test_a_plugin_behind_ours_that_moves_the_task(cluster: Fleet) -> None:
+    """As pyxis does: the ranks have the library all the same."""
+    with cluster.variants():
+        node = cluster.variant(plugstack=behind(cluster, PREFIX))
+        job, done = jobs.srun(node, ["-n2", POLICY, *UNBALANCED])
+        assert COMPLAINT not in done.stderr and jobs.record(node, job)["wait"]["ranks"] == 2
+        _, done = jobs.srun(node, ["-n1", POLICY, *CLOSING])
+        assert re.fullmatch("/proc/[0-9]+/fd/[0-9]+\n", done.stdout) and not done.stderr
+
+
+def test_a_plugin_behind_ours_that_leaves_the_library_there(cluster: Fleet) -> None:
+    """Programs that close descriptors start others as if that plugin did not stand there."""
+    with cluster.variants():
+        node = cluster.variant(plugstack=behind(cluster, "/mnt"))
+        _, done = jobs.srun(node, ["-n1", POLICY, *CLOSING])
+        assert (done.stdout, done.stderr) == (f"{PREFIX}/lib/mpi-wait/{LIBRARY}\n", "")
 
 
 def test_a_step_in_a_step_in_a_container_is_cleaned(cluster: Cluster) -> None:

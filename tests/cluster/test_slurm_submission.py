@@ -83,6 +83,23 @@ def test_a_typo_in_a_line_of_the_script_is_refused_at_submit(cluster: Cluster) -
     assert cluster.run(["squeue", "-h", "-t", "all", "-o", "%i"]).stdout == before
 
 
+def test_a_job_submitted_within_a_job(cluster: Cluster) -> None:
+    """Its own option, then MPI_WAIT_POLICY, then what the job around it was submitted with."""
+    inner = f"-w c1 -n1 -o /dev/null --wrap {PROGRAMS}/where"
+    script = (f"MPI_WAIT_POLICY=yield sbatch -J inner-variable {inner}\nsbatch -J inner-neither {inner}\n"
+              f"MPI_WAIT_POLICY=yield sbatch -J inner-option --mpi-wait-policy=profile {inner}\n"
+              "MPI_WAIT_POLICY=yield srun printenv MPI_WAIT_CONFIG\n")
+    outer = jobs.sbatch(cluster, script, ["-w", "c1", "-n1", NAP])
+    assert cluster.wait_job(outer) == "COMPLETED"
+    assert "rungs=pause+nap" in jobs.output(cluster, outer), "a step belongs to the job that has the option"
+    asked = {}
+    for name in ("variable", "neither", "option"):
+        job = jobs.job_named(cluster, f"inner-{name}")
+        cluster.wait_job(job)
+        asked[name] = jobs.record(cluster, job)["policy"]["asked"]
+    assert asked == {"variable": "yield", "neither": "nap", "option": "profile"}
+
+
 def test_ranks_of_different_programs_are_told_apart(cluster: Cluster) -> None:
     """--multi-prog: rank 0 computes longer than rank 1, by its own line, so rank 1's waits are the longest."""
     unbalanced = f"{PROGRAMS}/unbalanced"

@@ -39,6 +39,16 @@ def test_both_tools_count_every_call(mpi: Mpi) -> None:
     assert seen[0] == seen[1]
 
 
+@of("openmpi", "mpich")
+@pytest.mark.parametrize("kind", ["address", "undefined"])
+def test_ranks_with_a_sanitizer_nap(mpi: Mpi, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AddressSanitizer's runtime would end a program in which another library comes first. MPI itself leaks a little."""
+    monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")
+    done = launched(mpi, [built(mpi, "unbalanced", f"-fsanitize={kind}"), "5", "10", "1"], NAP)
+    assert len(done.segment["slots"]) == 2
+    assert summed(done, lambda lane: lane["naps"].get("nap", 0)) > 0
+
+
 SHARED = [pytest.param(2, 1, id="2 ranks on a core"), pytest.param(4, 2, id="4 ranks on 2 cores")]
 WORK = [pytest.param((str(ROUNDS),), ROUNDS, id="ping-pong"),
         pytest.param(("unbalanced", "50", "500"), 10, id="unbalanced")]  # the core may be taken from who computes

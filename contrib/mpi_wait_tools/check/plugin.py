@@ -16,6 +16,7 @@ from ..site.plugstack import NAME, Line, Plugstack, read_plugstack
 from ..site.slurm import Slurm, major
 from ..site.trust import hidden_from_users, writable_by_others
 from ..text.units import safe
+from .containers import check_order, check_runtimes
 from .finding import Finding, fail, not_seen, ok, warn
 
 HELPER = "mpi-wait-node"
@@ -39,7 +40,7 @@ class Installation:
 
 
 def _no_line(slurm: Slurm, stack: Plugstack) -> Finding:
-    do = "add the line of plugstack.d/mpi-wait.conf to it, and restart the slurmds"
+    do = "add the line of plugstack.d/zz-mpi-wait.conf to it, and restart the slurmds"
     if not slurm.plugstack:
         return not_seen("plugstack line", "neither slurmctld nor a slurm.conf said where plugstack.conf is", do)
     if stack.problems:
@@ -272,7 +273,7 @@ def _loaded(host: Host) -> Finding:
 def _plugin(host: Host, slurm: Slurm, stack: Plugstack, installation: Installation) -> dict[str, str]:
     """Line, files and plugin; returns what the plugin's note says."""
     line = installation.line = stack.lines[0]
-    installation.findings += _lines(stack)
+    installation.findings += [*_lines(stack), *check_order(stack)]
     changeable = [_changeable(host, "plugstack.conf", file) for file in stack.files]
     installation.findings += [finding for finding in changeable if finding]
     folder = slurm.settings.get("plugindir", "").split(":")[0] or "/usr/lib/slurm"
@@ -308,6 +309,7 @@ def check_plugin(host: Host, slurm: Slurm) -> Installation:
     path = plugin.get("library", "") or str(helper.get("library", ""))
     if path:
         library = _library(host, path, installation)
+        installation.findings += check_runtimes(host, path)
     parts = {"plugin": plugin, "library": library, "helper": helper}
     releases = {name: str(part.get("release", "none")) for name, part in parts.items() if part}
     if releases:

@@ -30,9 +30,10 @@ class Line:
 
 @dataclass
 class Plugstack:
-    """Our lines, and what went wrong with the files: (place, what)."""
+    """Our lines, those of other plugins behind the first, and what went wrong with the files: (place, what)."""
 
     lines: list[Line] = field(default_factory=list)
+    behind: list[Line] = field(default_factory=list)
     problems: list[tuple[str, str]] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
 
@@ -75,6 +76,8 @@ def _read_line(host: Host, found: Plugstack, files: tuple[str, ...], number: int
             _read_file(host, found, included, files)
     elif parsed is not None and os.path.basename(parsed[1]) == NAME:
         found.lines.append(Line(file, number, *parsed))
+    elif parsed is not None and found.lines:
+        found.behind.append(Line(file, number, *parsed))
 
 
 def _read_file(host: Host, found: Plugstack, file: str, above: tuple[str, ...]) -> None:
@@ -92,7 +95,7 @@ def _read_file(host: Host, found: Plugstack, file: str, above: tuple[str, ...]) 
 
 
 def read_plugstack(host: Host, file: str) -> Plugstack:
-    """Our lines of that file and of what it includes."""
+    """Our lines of that file and of what it includes, and what stands behind them."""
     found = Plugstack()
     _read_file(host, found, file, ())
     return found

@@ -38,6 +38,7 @@ static const char *const bad[] = {
         "v=1;rungs=nap;profile=yes",
         "v=1;rungs=nap;ibarrier=2",
         "v=1;rungs=nap;sites=2",
+        "v=1;rungs=nap;path=2",
         "v=1;rungs=nap;colour=blue",
         "v=1;rungs=nap;tsc_khz=100000001",
         "v=1;rungs=nap;umwait_max_ns=",
@@ -115,7 +116,8 @@ static void test_good(void)
 	EXPECT(config.segment_fd == 210 && config.segment_dev == 12 && config.segment_ino == 345, "segment");
 	EXPECT(config.task_pid == 77, "task");
 	EXPECT(config_parse("v=1;rungs=none;", &config) == 0 && config.rungs == 0 && config.segment_fd == -1, "none");
-	EXPECT(config.event_ns == 10000000, "default");
+	EXPECT(config.event_ns == 10000000 && !config.path, "default");
+	EXPECT(config_parse("v=1;rungs=nap;path=1", &config) == 0 && config.path, "path");
 }
 
 int main(void)

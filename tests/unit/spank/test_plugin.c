@@ -124,6 +124,51 @@ static void tells_openmp_anew(void)
 	CHECK(variable_is("KMP_BLOCKTIME", NULL));
 }
 
+/* One task under these words, whose user has set ASAN_OPTIONS to that, if he has. */
+static void run_sanitized(const char *option, const char *value)
+{
+	fake_host_reset(S_CTX_REMOTE);
+	if (value)
+		spank_setenv(NULL, "ASAN_OPTIONS", value, 1);
+	run_task(option, 1, no_arguments);
+}
+
+/* The user's own word stays, ours is added once, and an inner step under "off" has what the user had. */
+static void tells_the_sanitizer(void)
+{
+	run_sanitized("nap", NULL);
+	CHECK(variable_is("ASAN_OPTIONS", "verify_asan_link_order=0") && variable_is("MPI_WAIT_ASAN", "1"));
+	run_task("off", 1, no_arguments);
+	CHECK(variable_is("ASAN_OPTIONS", NULL) && variable_is("MPI_WAIT_ASAN", NULL));
+	run_sanitized("profile", "detect_leaks=0");
+	CHECK(variable_is("ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"));
+	run_task("nap", 1, no_arguments);
+	CHECK(variable_is("ASAN_OPTIONS", "detect_leaks=0:verify_asan_link_order=0"));
+	run_task("off", 1, no_arguments);
+	CHECK(variable_is("ASAN_OPTIONS", "detect_leaks=0"));
+	run_sanitized("nap", "verify_asan_link_order=1");
+	CHECK(variable_is("ASAN_OPTIONS", "verify_asan_link_order=1") && variable_is("MPI_WAIT_ASAN", NULL));
+	run_sanitized("off", "a=1:verify_asan_link_order=0");
+	CHECK(variable_is("ASAN_OPTIONS", "a=1:verify_asan_link_order=0"));
+}
+
+/* What must be the first library of a program stays so, in an inner step too. */
+static void stays_behind_a_runtime(void)
+{
+	const char *ours, *preload;
+
+	fake_host_reset(S_CTX_REMOTE);
+	spank_setenv(NULL, "LD_PRELOAD", "/x/libasan.so.8:libother.so", 1);
+	run_task("nap", 1, no_arguments);
+	run_task("nap", 1, no_arguments);
+	preload = fake_host_getenv("LD_PRELOAD");
+	ours = preload ? strstr(preload, "/libmpiwait.so:libother.so") : NULL;
+	CHECK(ours && strncmp(preload, "/x/libasan.so.8:", strlen("/x/libasan.so.8:")) == 0 &&
+	      !strstr(ours + 2, "libmpiwait.so"));
+	run_task("off", 1, no_arguments);
+	CHECK(preload_is("/x/libasan.so.8:libother.so"));
+}
+
 /* What the task may run on when slurmstepd lets it go; the test is the task. */
 static cpu_set_t affinity_of_task(uint32_t task, const char *option, int argument_count, char **arguments)
 {
@@ -395,6 +440,33 @@ static void promotes_at_submit(void)
 	CHECK(strcmp(fake_host.promoted, "MPI_WAIT_POLICY=nap,slowdown=3") == 0);
 }
 
+/* Whether a command of that kind keeps the option of an outer job where MPI_WAIT_POLICY is set to that. */
+static bool keeps_the_outer_option(enum spank_context context, const char *policy)
+{
+	static const char variable[] = "_SLURM_SPANK_OPTION_mpi_wait_mpi_wait_policy";
+	bool kept;
+
+	setenv(variable, "nap", 1);
+	if (policy)
+		setenv("MPI_WAIT_POLICY", policy, 1);
+	fake_host_reset(context);
+	fake_host_load(plugin, NULL, 1, no_arguments);
+	kept = getenv(variable) != NULL;
+	unsetenv(variable);
+	unsetenv("MPI_WAIT_POLICY");
+	return kept;
+}
+
+/* For a new job the user's variable is nearer than what the job around it was submitted with; for a step it is not. */
+static void weighs_the_outer_job_s_option(void)
+{
+	CHECK(!keeps_the_outer_option(S_CTX_ALLOCATOR, "yield"));
+	CHECK(keeps_the_outer_option(S_CTX_ALLOCATOR, NULL));
+	CHECK(keeps_the_outer_option(S_CTX_ALLOCATOR, ""));
+	CHECK(keeps_the_outer_option(S_CTX_LOCAL, "yield"));
+	CHECK(keeps_the_outer_option(S_CTX_REMOTE, "yield"));
+}
+
 /* Submits from a child of ours, since a refusal ends the process. Returns its exit status, *ret_log what it logged. */
 static int submits(enum spank_context context, const char *option, char *log, size_t size)
 {
@@ -474,6 +546,8 @@ int main(int argument_count, char **arguments)
 	binds_each_task_to_its_cores();
 	tells_openmp();
 	tells_openmp_anew();
+	tells_the_sanitizer();
+	stays_behind_a_runtime();
 	names_the_tasks_of_the_node();
 	seals_the_segment();
 	leaves_others_alone();
@@ -485,6 +559,7 @@ int main(int argument_count, char **arguments)
 	remembers_the_job();
 	notes_the_energy_of_off();
 	promotes_at_submit();
+	weighs_the_outer_job_s_option();
 	refuses_an_empty_value();
 	refuses_a_directory_that_is_not_there();
 	says_that_it_is_switched_off();

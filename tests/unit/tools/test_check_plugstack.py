@@ -166,3 +166,35 @@ def test_a_circle_of_links_is_no_plugin(machine: Machine) -> None:
     machine.plugstack("optional /srv/spank_mpi_wait.so")
     (found,) = machine.named("plugin")
     assert found.status.value == "FAIL" and "cannot be read: Too many levels" in found.what
+
+
+PYXIS = "optional /usr/local/lib/slurm/spank_pyxis.so"
+
+
+def test_a_container_plugin_behind_ours_is_named(machine: Machine) -> None:
+    """Includes are read by name, as Slurm's are."""
+    ours = f"optional {PLUGIN} spool={SPOOL}\n"
+    machine.plugstack("include /etc/slurm/plugstack.conf.d/*.conf")
+    machine.write("/etc/slurm/plugstack.conf.d/pyxis.conf", f"optional x11.so\n{PYXIS}\n")
+    machine.write("/etc/slurm/plugstack.conf.d/zz-mpi-wait.conf", ours)
+    assert machine.named("plugstack order") == []
+    machine.write("/etc/slurm/plugstack.conf.d/mpi-wait.conf", ours)
+    machine.remove("/etc/slurm/plugstack.conf.d/zz-mpi-wait.conf")
+    (found,) = machine.named("plugstack order")
+    assert found.status.value == "WARN" and "zz-mpi-wait.conf" in found.do
+    assert found.what == "our line stands before spank_pyxis.so (/etc/slurm/plugstack.conf.d/pyxis.conf:2)"
+    machine.plugstack(f"{PYXIS}\n{ours}optional private-tmp.so")
+    assert machine.named("plugstack order") == []
+
+
+BINDS = ["bind path = /opt", "  bind path=/opt/mpi-wait/lib/mpi-wait", "bind path = /opt/mpi-wait:/opt/mpi-wait:ro"]
+NO_BINDS = ["", "# bind path = /opt", "bind path = /opt/mpi-wait:/mnt", "bind path = /opt/mpi"]
+
+
+@pytest.mark.parametrize("line", [*BINDS, *NO_BINDS])
+def test_runtimes_that_do_not_show_the_library_are_named(machine: Machine, line: str) -> None:
+    assert machine.named("containers") == [], "without a runtime there is nothing to say"
+    machine.write("/etc/apptainer/apptainer.conf", f"bind path = /etc/hosts\n{line}\n")
+    found = machine.named("containers")
+    assert [one.status.value for one in found] == ([] if line in BINDS else ["WARN"])
+    assert all("'bind path = /opt/mpi-wait/lib/mpi-wait'" in one.do for one in found)

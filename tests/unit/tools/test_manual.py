@@ -72,7 +72,7 @@ def test_every_argument_of_the_plugin_is_explained() -> None:
     arguments = words(source, r'^\s+\{"([a-z_]+)", KEY_')
     assert not missing(arguments, rendered("spank-mpi-wait.8"))
     later = {"grant", "min_khz", "energy_tres"}
-    snippet = (ROOT / "packaging" / "plugstack.d" / "mpi-wait.conf.in").read_text()
+    snippet = (ROOT / "packaging" / "plugstack.d" / "zz-mpi-wait.conf.in").read_text()
     assert not missing(arguments - later, snippet)
 
 
