@@ -275,6 +275,20 @@ void *next_find(size_t index)
 	return next_table[index] ? next_table[index] : (void *)absent;
 }
 
+bool next_is_initialized(void)
+{
+	int (*initialized)(int *) = NULL;
+	int flag = 0;
+
+	if (!loader_sym || !loader_open)
+		return false;
+	if (!mpi.reference)
+		libraries_scan();
+	if (mpi.reference)
+		initialized = (int (*)(int *))loader_sym(mpi.reference, "PMPI_Initialized");
+	return initialized && initialized(&flag) == 0 && flag != 0;
+}
+
 enum mpiwait_family next_family(void)
 {
 	return mpi.family;

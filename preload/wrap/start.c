@@ -13,6 +13,7 @@
 #include "preload/mpi/next.h"
 #include "preload/mpi/query.h"
 #include "preload/process/clock.h"
+#include "preload/process/notes.h"
 #include "preload/process/phase.h"
 #include "preload/process/process.h"
 #include "preload/process/segment.h"
@@ -24,6 +25,7 @@
 
 static bool configured;
 static bool started;
+static pid_t loaded_by;
 
 /* MPI is linked to the program: an MPI function that the library does not define itself. */
 extern int PMPI_Initialized(int *) __attribute__((weak));
@@ -33,9 +35,17 @@ __attribute__((constructor)) static void process_load(void)
 	const char *text = getenv(MPIWAIT_CONFIG_VARIABLE);
 
 	configured = text && config_parse(text, &process.config) == 0;
+	loaded_by = getpid();
 	names_settle(configured);
 	if (configured && PMPI_Initialized)
 		next_resolve();
+}
+
+/* Notes an MPI that was initialised past us, as by functions that the program found in the MPI library's own handle. */
+__attribute__((destructor)) static void process_unload(void)
+{
+	if (configured && !started && getpid() == loaded_by && next_is_initialized())
+		notes_add(&process.config, MPIWAIT_NOTE_UNREACHED);
 }
 
 /* The handle of MPI_COMM_WORLD, by the ABI's constants; false: not known. */

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..record.csv_files import csv_notes
+from ..record.missed import missed_notes
 from ..record.ends import RankWait
 from ..record.record import Policy, Record, Step, Wait
 from ..text.units import duration, plural, safe
@@ -227,6 +228,7 @@ def notes(record: Record, field: str) -> list[str]:
         )
     found += throttle_notes(record)
     found += csv_notes(record.csv)
+    found += missed_notes(record.missed, record.wait is None and record.policy.used not in ("off", "none"))
     if record.wait is not None and record.wait.unseen:
         found.append(
             f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "
