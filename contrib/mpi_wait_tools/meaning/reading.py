@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..record.csv_files import csv_notes
-from ..record.missed import missed_notes
 from ..record.ends import RankWait
+from ..record.missed import missed_notes
 from ..record.record import Policy, Record, Step, Wait
 from ..text.units import duration, plural, safe
 from .imbalance import imbalance_of, steps_of_ranks
@@ -204,6 +204,14 @@ def _left_out(record: Record) -> str:
     if record.steps_rest is None:
         return line + "."
     return f"{line}; {record.steps_rest.steps} of them waited {duration(record.steps_rest.wait)} together."
+
+
+def no_ranks(record: Record, step: Step | None, policy: Policy) -> str:
+    """In place of how many ranks were seen, where it was none. Of a step it is not known how many it misses."""
+    if policy.used == "off":
+        return "ranks not watched"
+    missed = record.missed.ranks if step is None else 0
+    return f"{plural(missed, 'MPI rank')} that are not counted" if missed else "no MPI rank"
 
 
 def notes(record: Record, field: str) -> list[str]:

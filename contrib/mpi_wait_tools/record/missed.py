@@ -30,8 +30,8 @@ REASONS = {
 """By the record's name: what is said of one, and of several."""
 OF_MPI = ("lost", "unreached")
 USUAL = (
-    "No MPI rank was seen. If MPI ran, these are the usual reasons: LD_PRELOAD was set or emptied in the script, or by a "
-    "module, before mpirun; a container lacks the library; the program is linked statically or setuid. "
+    "No MPI rank was seen. If MPI ran, these are the usual reasons: LD_PRELOAD was set or emptied in the script, or by "
+    "a module, before mpirun; a container lacks the library; the program is linked statically or setuid. "
     "mpi-wait-policy(7), WHAT IS NOT SERVED, has them all."
 )
 
@@ -42,6 +42,11 @@ class Missed:
 
     processes: dict[str, int]
 
+    @property
+    def ranks(self) -> int:
+        """Those that ran MPI."""
+        return sum(self.processes.get(why, 0) for why in OF_MPI)
+
 
 def missed_of(reader: Reader | None) -> Missed:
     """Reasons of a later release are left out."""
@@ -50,8 +55,8 @@ def missed_of(reader: Reader | None) -> Missed:
 
 def missed_notes(missed: Missed, is_rankless: bool) -> list[str]:
     """
-    is_rankless: the job had a policy, and no MPI rank was seen. Beside ranks, nothing is said of tasks of which it is not
-    known that they are MPI programs.
+    is_rankless: the job had a policy, and no MPI rank was seen. Beside ranks, nothing is said of tasks that need not be
+    MPI programs.
     """
     found = []
     for why, (one, several) in REASONS.items():

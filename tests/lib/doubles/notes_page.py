@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from types import TracebackType
 
 IPC_CREAT, IPC_RMID = 0o1000, 0
 MAGIC, KEY = 0x3145544F4E57504D, 4711
@@ -34,5 +33,5 @@ class NotesPage:
     def __enter__(self) -> NotesPage:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         _libc.shmdt(self._at)

@@ -1,4 +1,4 @@
-"""Ranks that have lost the step's memory, and MPI that is run past the library: what finds the way, and what is noted."""
+"""Ranks that have lost the step's memory, and MPI that is run past the library: what is found, and what is noted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LOST = {
     "task-closes-it": "exec 210>&-; exec \"$@\"",
     "task-closes-up-to-its-limit": "ulimit -Sn 1024; for fd in {3..1023}; do eval \"exec $fd>&-\"; done; exec \"$@\"",
     "rank-closes-all": "\"$@\" 210",
-    "launcher-closes-all": "/usr/bin/python3 -c 'import subprocess, sys; sys.exit(subprocess.call(sys.argv[1:]))' \"$@\"",
+    "launcher-closes-all": "/usr/bin/python3 -c 'import subprocess as s, sys; sys.exit(s.call(sys.argv[1:]))' \"$@\"",
 }
 
 
@@ -106,7 +106,8 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("what", "noted"), [("inits", 1), ("forks", 1), ("loads", 0)])
-def test_an_mpi_that_is_initialised_past_the_library_is_noted(past: Path, notes: NotesPage, what: str, noted: int) -> None:
+def test_an_mpi_that_is_initialised_past_the_library_is_noted(past: Path, notes: NotesPage, what: str,
+                                                              noted: int) -> None:
     """By the process that did it, and not by a child of its; not where MPI was merely loaded."""
     done, segment = run([past, FAKE, what], f"{notes.field};{NAP}")
     assert done.returncode == 0 and segment["claimed"] == 0, done.stderr

@@ -114,6 +114,8 @@ def test_why_no_rank_was_seen_is_said(report: Report) -> None:
 
     assert "these are the usual reasons: LD_PRELOAD was set or emptied" in said({})
     assert "2 MPI ranks rested, but are not counted" in said({"lost": 2}) and "usual" not in said({"lost": 2})
+    assert ", 3 MPI ranks that are not counted" in said({"lost": 2, "unreached": 1, "static": 1})
+    assert "no MPI rank" in said({"static": 1}) and "no MPI rank" not in said({"lost": 1})
     assert "1 process ran MPI past the library" in said({"unreached": 1})
     assert "1 task ran a program that is linked statically" in said({"static": 1, "setuid": 3})
     assert "3 tasks ran a setuid program" in said({"static": 1, "setuid": 3})
