@@ -15,6 +15,7 @@
 enum mpiwait_note {
 	MPIWAIT_NOTE_LOST,      /* a rank did not find the stats segment: its descriptors are closed */
 	MPIWAIT_NOTE_UNREACHED, /* the process initialised MPI, and none of its calls came to the library */
+	MPIWAIT_NOTE_REPLACED,  /* the process took the library out of its LD_PRELOAD, for all that it started then */
 	MPIWAIT_NOTE_STATIC,    /* the task's program is linked statically: it loads no library */
 	MPIWAIT_NOTE_SETUID,    /* the task's program is setuid or setgid: the loader ignores LD_PRELOAD */
 	MPIWAIT_NOTES

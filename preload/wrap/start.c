@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -26,9 +27,18 @@
 static bool configured;
 static bool started;
 static pid_t loaded_by;
+static bool preloaded;
 
 /* MPI is linked to the program: an MPI function that the library does not define itself. */
 extern int PMPI_Initialized(int *) __attribute__((weak));
+
+/* Returns true if what the process starts now gets the library. In bash, getenv is bash's, and knows its variables. */
+static bool is_preloaded(void)
+{
+	const char *value = getenv("LD_PRELOAD");
+
+	return value && (strstr(value, "libmpiwait") || strstr(value, "/proc/self/fd/"));
+}
 
 __attribute__((constructor)) static void process_load(void)
 {
@@ -36,16 +46,24 @@ __attribute__((constructor)) static void process_load(void)
 
 	configured = text && config_parse(text, &process.config) == 0;
 	loaded_by = getpid();
+	preloaded = configured && is_preloaded();
 	names_settle(configured);
 	if (configured && PMPI_Initialized)
 		next_resolve();
 }
 
-/* Notes an MPI that was initialised past us, as by functions that the program found in the MPI library's own handle. */
+/*
+ * Notes an MPI that was initialised past us, as by functions that the program found in the MPI library's own handle,
+ * and an LD_PRELOAD that has lost the library.
+ */
 __attribute__((destructor)) static void process_unload(void)
 {
-	if (configured && !started && getpid() == loaded_by && next_is_initialized())
+	if (!configured || getpid() != loaded_by)
+		return;
+	if (!started && next_is_initialized())
 		notes_add(&process.config, MPIWAIT_NOTE_UNREACHED);
+	if (preloaded && !is_preloaded())
+		notes_add(&process.config, MPIWAIT_NOTE_REPLACED);
 }
 
 /* The handle of MPI_COMM_WORLD, by the ABI's constants; false: not known. */

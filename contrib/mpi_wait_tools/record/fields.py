@@ -61,6 +61,7 @@ FIGURES = (
     Figure("flag", "no_grant", "", False, True, 0, 1e+18, ""),
     Figure("missed", "lost", "", False, True, 0, 1e+18, ""),
     Figure("missed", "unreached", "", False, True, 0, 1e+18, ""),
+    Figure("missed", "replaced", "", False, True, 0, 1e+18, ""),
     Figure("missed", "static", "", False, True, 0, 1e+18, ""),
     Figure("missed", "setuid", "", False, True, 0, 1e+18, ""),
     Figure("spun", "s", "s", True, False, 0, 1e+12, ""),

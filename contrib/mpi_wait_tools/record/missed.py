@@ -18,6 +18,10 @@ REASONS = {
         "{n} processes ran MPI past the library: they find MPI's functions in that library's own handle, as Julia and "
         "Python's ctypes do.",
     ),
+    "replaced": (
+        "{n} process, as a script, took the library out of LD_PRELOAD: what it started after that ran without it.",
+        "{n} processes, as scripts, took the library out of LD_PRELOAD: what they started after that ran without it.",
+    ),
     "static": (
         "{n} task ran a program that is linked statically: nothing can be preloaded into it.",
         "{n} tasks ran a program that is linked statically: nothing can be preloaded into it.",

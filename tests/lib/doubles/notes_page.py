@@ -7,8 +7,8 @@ import struct
 
 IPC_CREAT, IPC_RMID = 0o1000, 0
 MAGIC, KEY = 0x3145544F4E57504D, 4711
-PAGE = struct.Struct("=QQ4I")
-NAMES = ("lost", "unreached", "static", "setuid")
+PAGE = struct.Struct("=QQ5I")
+NAMES = ("lost", "unreached", "replaced", "static", "setuid")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.shmat.restype = ctypes.c_void_p
@@ -22,7 +22,7 @@ class NotesPage:
         assert self._id >= 0, ctypes.get_errno()
         self._at = ctypes.c_void_p(_libc.shmat(self._id, None, 0))
         _libc.shmctl(self._id, IPC_RMID, None)
-        ctypes.memmove(self._at, PAGE.pack(MAGIC, key, 0, 0, 0, 0), PAGE.size)
+        ctypes.memmove(self._at, PAGE.pack(MAGIC, key, *[0] * len(NAMES)), PAGE.size)
         self.field = f"notes={self._id}:{KEY}"
 
     def counts(self) -> dict[str, int]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.lib.doubles.notes_page import KEY, NotesPage
-from tests.lib.doubles.support import BUILD, NAP, run, segment_tool
+from tests.lib.doubles.support import BUILD, NAP, VIRTUAL, run, segment_tool
 from tests.unit.preload.test_corners import FAKE, compiled
 
 DRIVER = BUILD / "tests/lib/doubles/preload_driver"
@@ -24,7 +25,7 @@ def notes() -> Iterator[NotesPage]:
         yield page
 
 
-def in_task(notes: NotesPage, script: str):
+def in_task(notes: NotesPage, script: str) -> tuple[Any, dict[str, Any]]:
     """A task, which holds both descriptors, runs the script. MPI_WAIT_CONFIG ends with the task."""
     words = ["bash", "-c", f"{TASK}; {script}", "bash", DRIVER, "short"]
     try:
@@ -118,6 +119,30 @@ def test_the_handle_s_functions_from_python(notes: NotesPage) -> None:
     script = f"import ctypes; ctypes.CDLL({str(FAKE)!r}).MPI_Init(None, None)"
     done, _ = run(["/usr/bin/python3", "-c", script], f"{notes.field};{NAP}")
     assert done.returncode == 0 and notes.counts() == {"unreached": 1}
+
+
+REPLACED = {
+    "set": ("export LD_PRELOAD={tool}; \"$@\"", 1),
+    "unset": ("unset LD_PRELOAD; \"$@\"", 1),
+    "added-to": ("export LD_PRELOAD={tool}:$LD_PRELOAD; \"$@\"", 0),
+    "for-one-command": ("LD_PRELOAD={tool} true; \"$@\"", 0),
+    "put-back": ("before=$LD_PRELOAD; export LD_PRELOAD={tool}; true; export LD_PRELOAD=$before; \"$@\"", 0),
+}
+
+
+@pytest.mark.parametrize("way", REPLACED)
+def test_a_script_that_takes_the_library_out_of_ld_preload_is_noted(way: str, notes: NotesPage) -> None:
+    """Its ranks run without the library then; nothing else could tell root."""
+    script, noted = REPLACED[way]
+    words = ["bash", "-c", f"{script.format(tool=VIRTUAL)}; exit", "bash", DRIVER, "short"]
+    done, segment = run(words, f"{notes.field};{NAP}")
+    assert done.returncode == 0 and len(segment["slots"]) == 1 - noted, done.stderr
+    assert notes.counts() == ({"replaced": noted} if noted else {})
+
+
+def test_a_program_that_takes_the_library_out_of_its_environment_is_noted(notes: NotesPage) -> None:
+    done, _ = run(["/usr/bin/python3", "-c", "import os; del os.environ['LD_PRELOAD']"], f"{notes.field};{NAP}")
+    assert done.returncode == 0 and notes.counts() == {"replaced": 1}
 
 
 def test_a_rank_and_programs_without_mpi_leave_no_note(notes: NotesPage) -> None:

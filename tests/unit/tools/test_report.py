@@ -118,6 +118,7 @@ def test_why_no_rank_was_seen_is_said(report: Report) -> None:
     assert "no MPI rank" in said({"static": 1}) and "no MPI rank" not in said({"lost": 1})
     assert "1 process ran MPI past the library" in said({"unreached": 1})
     assert "1 task ran a program that is linked statically" in said({"static": 1, "setuid": 3})
+    assert "1 process, as a script, took the library out of LD_PRELOAD" in said({"replaced": 1})
     assert "3 tasks ran a setuid program" in said({"static": 1, "setuid": 3})
     assert "usual reasons" not in said({}, "off")
 
