@@ -264,6 +264,21 @@ void *next_find(size_t index)
 	return forward_tool(index) ? forward_tool(index) : (void *)absent;
 }
 
+bool next_is_initialized(void)
+{
+	const struct loader *loader = loader_get();
+	int (*initialized)(int *) = NULL;
+	int flag = 0;
+
+	if (!loader)
+		return false;
+	if (!mpi.reference)
+		libraries_scan(loader);
+	if (mpi.reference)
+		initialized = (int (*)(int *))loader->symbol(mpi.reference, "PMPI_Initialized");
+	return initialized && initialized(&flag) == 0 && flag != 0;
+}
+
 enum mpiwait_family next_family(void)
 {
 	return mpi.family;

@@ -56,6 +56,12 @@ bool next_refers(const void *function, const char *name);
  */
 void *next_variable(const char *name);
 
+/*
+ * Returns true if an MPI library is loaded that the process has initialised, whether or not by way of us. Asks that
+ * library itself, which may be asked at any time.
+ */
+bool next_is_initialized(void);
+
 /* Which ABI the MPI has: decides what MPI_COMM_WORLD is. Valid once resolved. */
 enum mpiwait_family next_family(void);
 

@@ -117,6 +117,19 @@ static bool descriptor_parse(struct span span, int *ret_fd, uint64_t *ret_dev, u
 	return cursor == end;
 }
 
+/* ID:KEY */
+static bool notes_parse(struct span span, struct config *config)
+{
+	const char *cursor = span.at, *end = span.at + span.length;
+	uint64_t id;
+
+	if (span.length == 0 || end[-1] == ':' || !next_number(&cursor, end, INT32_MAX, &id) ||
+	    !next_number(&cursor, end, INT64_MAX, &config->notes_key))
+		return false;
+	config->notes_id = (int)id;
+	return cursor == end;
+}
+
 static bool cpufreq_parse(struct span span, struct config *config)
 {
 	const char *cursor = span.at, *end = span.at + span.length;
@@ -178,6 +191,7 @@ enum field {
 	UMWAIT_C02,
 	SEGMENT,
 	TASK,
+	NOTES,
 	PSTATE_AFTER,
 	CPUFREQ,
 	NEAR,
@@ -205,6 +219,7 @@ static const char *const field_names[FIELDS] = {
         [UMWAIT_C02] = "umwait_c02",
         [SEGMENT] = "segment",
         [TASK] = "task",
+        [NOTES] = "notes",
         [PSTATE_AFTER] = "pstate_after_ns",
         [CPUFREQ] = "cpufreq",
         [NEAR] = "near",
@@ -258,6 +273,8 @@ static bool field_parse(enum field field, struct span value, struct config *conf
 			return false;
 		config->task_pid = (int32_t)number;
 		return number > 0;
+	case NOTES:
+		return notes_parse(value, config);
 	case PSTATE_AFTER:
 		return number_parse(value, SPAN_NS, &config->pstate_after_ns);
 	case CPUFREQ:
@@ -281,7 +298,7 @@ static int field_by_name(struct span name)
 int config_parse(const char *text, struct config *ret_config)
 {
 	const char *cursor = text, *end = text + strlen(text);
-	struct config config = {.segment_fd = -1, .event_ns = EVENT_NS, .cpufreq_fd = -1};
+	struct config config = {.segment_fd = -1, .notes_id = -1, .event_ns = EVENT_NS, .cpufreq_fd = -1};
 	uint32_t seen = 0;
 
 	while (cursor < end) {

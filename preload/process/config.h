@@ -23,8 +23,9 @@
  *     tsc_khz=2600000          optional: ticks per millisecond of a TSC that is fit to be the clock
  *     umwait_max_ns=38000      optional: the operating system's limit for TPAUSE, 0: none
  *     umwait_c02=0|1           optional: whether it allows C0.2
- *     segment=FD:DEV:INO       optional: the inherited memfd and what fstat must say of it
- *     task=PID                 with segment: the task that surely holds FD (/proc/PID/fd/FD is the way back to it)
+ *     segment=FD:DEV:INO       optional: the inherited memfd and what fstat must say of it (inherited.h)
+ *     task=PID                 with segment: the task that was given FD (/proc/PID/fd/FD is the way back to it)
+ *     notes=ID:KEY             optional: the step's page of notes (preload/notes.h)
  *     pstate_after_ns=5000000  pstate: a wait that has lasted this long goes on at the lowest frequency
  *     cpufreq=lease:FD:DEV:INO pstate, optional: the inherited board of answers (lease.h)
  *     path=0|1                 optional: LD_PRELOAD may name the library by its path from now on, see named.h
@@ -80,6 +81,8 @@ struct config {
 	uint64_t segment_dev;
 	uint64_t segment_ino;
 	int32_t task_pid;
+	int notes_id; /* -1: none */
+	uint64_t notes_key;
 	uint64_t pstate_after_ns; /* 0: never */
 	int cpufreq_fd;           /* -1: none */
 	uint64_t cpufreq_dev;

@@ -10,8 +10,6 @@
 
 #include "preload/process/decimal.h"
 
-#define FD_FIRST 200 /* the plugin hands descriptors out from here on: a lower one is somebody else's */
-
 /* System call: fstat itself is either newer than glibc 2.17 or, before 2.33, no function at all. */
 static bool is_the_one(int fd, const struct inherited *inherited)
 {
@@ -21,32 +19,38 @@ static bool is_the_one(int fd, const struct inherited *inherited)
 	       status.st_ino == inherited->inode;
 }
 
-static int open_again(const struct inherited *inherited)
+static int open_again(const struct inherited *inherited, uint32_t number)
 {
 	char path[48];
 	char *at = decimal_write(stpcpy(path, "/proc/"), (uint32_t)inherited->task);
+	int fd;
 
-	*decimal_write(stpcpy(at, "/fd/"), (uint32_t)inherited->number) = '\0';
-	return open(path, inherited->flags | O_CLOEXEC);
+	*decimal_write(stpcpy(at, "/fd/"), number) = '\0';
+	fd = open(path, inherited->flags | O_CLOEXEC);
+	if (fd < 0 || is_the_one(fd, inherited))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 int inherited_find(const struct inherited *inherited, bool *ret_opened)
 {
-	int fd = inherited->number;
+	const uint32_t numbers[] = {(uint32_t)inherited->number, (uint32_t)inherited->number + INHERITED_SPARE};
+	int found = -1;
 
 	*ret_opened = false;
-	if (fd < 0)
+	if (inherited->number < 0)
 		return -1;
-	if (is_the_one(fd, inherited)) {
-		if (fd >= FD_FIRST)
-			ioctl(fd, FIOCLEX); /* fcntl is newer than glibc 2.17 where file offsets have 64 bits */
-		return fd;
+	for (int i = 1; i >= 0; i--) {
+		if (!is_the_one((int)numbers[i], inherited))
+			continue;
+		found = (int)numbers[i];
+		if (found >= INHERITED_FIRST)
+			ioctl(found, FIOCLEX); /* fcntl is newer than glibc 2.17 where file offsets have 64 bits */
 	}
-	fd = inherited->task > 0 ? open_again(inherited) : -1;
-	if (fd < 0 || is_the_one(fd, inherited)) {
-		*ret_opened = fd >= 0;
-		return fd;
+	for (int i = 0; i < 2 && found < 0 && inherited->task > 0; i++) {
+		found = open_again(inherited, numbers[i]);
+		*ret_opened = found >= 0;
 	}
-	close(fd);
-	return -1;
+	return found;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "preload/process/inherited.h"
+#include "preload/process/notes.h"
 
 static struct mpiwait_slot slot_private;
 
@@ -101,6 +102,8 @@ static struct mpiwait_slot *segment_find(const struct config *config, struct mpi
 	int fd = segment_open(config, &opened);
 	struct mpiwait_slot *slot = fd < 0 ? NULL : segment_map(fd, ret_sizes);
 
+	if (fd < 0 && config->segment_fd >= 0)
+		notes_add(config, MPIWAIT_NOTE_LOST);
 	if (opened)
 		close(fd);
 	return slot;

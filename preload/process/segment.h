@@ -14,7 +14,7 @@
  * opened again through the task that surely holds it. The inherited descriptor, if it is ours, is closed on exec from
  * now on. Called once per process. Keeps errno. The mapping is never undone.
  * *ret_sizes: under profile, where the slot's message sizes are counted; untouched with the private slot, which has
- * none.
+ * none. A segment that was given and is not found any more is noted (notes.h).
  */
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes);
 

@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "preload/mpi/query.h"
 #include "preload/process/clock.h"
 #include "preload/process/named.h"
+#include "preload/process/notes.h"
 #include "preload/process/phase.h"
 #include "preload/process/process.h"
 #include "preload/process/segment.h"
@@ -25,20 +27,46 @@
 
 static bool configured;
 static bool started;
+static pid_t loaded_by;
+static bool preloaded;
 
 /* MPI is linked to the program: an MPI function that the library does not define itself. */
 extern int PMPI_Initialized(int *) __attribute__((weak));
+
+/* Returns true if what the process starts now gets the library. In bash, getenv is bash's, and knows its variables. */
+static bool is_preloaded(void)
+{
+	const char *value = getenv("LD_PRELOAD");
+
+	return value && (strstr(value, "libmpiwait") || strstr(value, "/proc/self/fd/"));
+}
 
 __attribute__((constructor)) static void process_load(void)
 {
 	const char *text = getenv(MPIWAIT_CONFIG_VARIABLE);
 
 	configured = text && config_parse(text, &process.config) == 0;
+	loaded_by = getpid();
+	preloaded = configured && is_preloaded();
 	names_settle(configured);
 	if (configured)
 		named_settle(process.config.path);
 	if (configured && PMPI_Initialized)
 		next_resolve();
+}
+
+/*
+ * Notes an MPI that was initialised past us, as by functions that the program found in the MPI library's own handle,
+ * and an LD_PRELOAD that has lost the library.
+ */
+__attribute__((destructor)) static void process_unload(void)
+{
+	if (!configured || getpid() != loaded_by)
+		return;
+	if (!started && next_is_initialized())
+		notes_add(&process.config, MPIWAIT_NOTE_UNREACHED);
+	if (preloaded && !is_preloaded())
+		notes_add(&process.config, MPIWAIT_NOTE_REPLACED);
 }
 
 /* The handle of MPI_COMM_WORLD, by the ABI's constants; false: not known. */

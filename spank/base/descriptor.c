@@ -1,5 +1,7 @@
 #include "spank/base/descriptor.h"
 
+#include "preload/process/inherited.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -17,7 +19,8 @@
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
 
-int inherit_descriptor(int descriptor, int from)
+/* Returns a copy with that number or a higher one, whatever the soft limit; or -1 and errno. */
+static int duplicate(int descriptor, int from)
 {
 	int copy = fcntl(descriptor, F_DUPFD, from), problem;
 	struct rlimit limit, most;
@@ -31,6 +34,21 @@ int inherit_descriptor(int descriptor, int from)
 	setrlimit(RLIMIT_NOFILE, &limit);
 	errno = problem;
 	return copy;
+}
+
+int inherit_descriptor(int descriptor, int from)
+{
+	int copy = duplicate(descriptor, from);
+
+	return copy < 0 && errno == EINVAL ? duplicate(descriptor, INHERITED_FIRST) : copy;
+}
+
+void inherit_spare(int inherited)
+{
+	int spare = duplicate(inherited, inherited + INHERITED_SPARE);
+
+	if (spare >= 0 && spare != inherited + INHERITED_SPARE)
+		close(spare);
 }
 
 /*

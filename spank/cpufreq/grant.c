@@ -319,9 +319,11 @@ void grant_describe(struct grant *grant, uint32_t local_task, char text[GRANT_TE
 	if (!grant || local_task >= grant->config.local_tasks || !grant->granted[local_task])
 		return;
 	kept = inherit_descriptor(broker_board(grant->broker), INHERIT_FROM);
-	if (kept >= 0 && fstat(kept, &status) == 0)
-		snprintf(text, GRANT_TEXT_MAX, ";cpufreq=lease:%d:%llu:%llu", kept, (unsigned long long)status.st_dev,
-		         (unsigned long long)status.st_ino);
+	if (kept < 0 || fstat(kept, &status) < 0)
+		return;
+	inherit_spare(kept);
+	snprintf(text, GRANT_TEXT_MAX, ";cpufreq=lease:%d:%llu:%llu", kept, (unsigned long long)status.st_dev,
+	         (unsigned long long)status.st_ino);
 }
 
 void grant_end_task(struct grant *grant, uint32_t local_task)

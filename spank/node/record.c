@@ -100,9 +100,10 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 		energy_between(&step->from, &step->to, &window);
 		energy = record_energy_write(&window, share);
 	}
-	return json_pack("{s:s, s:f, s:f, s:O*, s:O*, s:O*, s:o*, s:o*}", "id", id, "start_s", step->start_s, "end_s",
-	                 step->end_s, "wait", json_object_get(file, "wait"), "grant", json_object_get(file, "grant"),
-	                 "csv", json_object_get(file, "csv"), "policy",
+	return json_pack("{s:s, s:f, s:f, s:O*, s:O*, s:O*, s:O*, s:o*, s:o*}", "id", id, "start_s", step->start_s,
+	                 "end_s", step->end_s, "wait", json_object_get(file, "wait"), "grant",
+	                 json_object_get(file, "grant"), "csv", json_object_get(file, "csv"), "missed",
+	                 json_object_get(file, "missed"), "policy",
 	                 step->policy.asked[0] ? record_policy_write(&step->policy) : NULL, "energy", energy);
 }
 

@@ -90,6 +90,8 @@ static void tick(struct sampler *sampler)
 		return;
 	if (config->csv)
 		sampler->step.csv = (enum csv_outcome)atomic_load(config->csv);
+	if (config->notes)
+		record_missed_take(config->notes, &sampler->step.missed);
 	sampler->step.end_s = clock_wall_s();
 	result = state_step_write(sampler->job_directory, &sampler->step, wait, grant);
 	if (result)

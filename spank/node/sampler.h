@@ -26,6 +26,8 @@ struct sampler_config {
 	void *grant_context;
 	/* What became of csv= (enum csv_outcome), which outlives the sampler; NULL: nobody asked */
 	const atomic_int *csv;
+	/* The step's page of notes, which outlives the sampler; NULL: none */
+	const struct mpiwait_notes *notes;
 };
 
 struct sampler;

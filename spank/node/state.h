@@ -24,6 +24,7 @@
 #include "spank/policy/policy.h"
 #include "spank/record/node.h"
 #include "spank/record/parts/csv.h"
+#include "spank/record/parts/missed.h"
 
 #define STATE_STEP_FILE_MAX (256 * 1024)
 #define STATE_STEPS_WHOLE   256  /* steps with an id below this are kept with their details, */
@@ -67,6 +68,7 @@ struct state_step {
 	struct energy_snapshot from;
 	struct energy_snapshot to;
 	enum csv_outcome csv;             /* for writing */
+	struct record_missed missed;      /* for writing */
 	const struct watts *watts;        /* for writing, NULL: none */
 	const struct power_points *power; /* the same */
 };

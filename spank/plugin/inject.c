@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "preload/process/config.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
+#include "spank/plugin/program.h"
 #include "spank/policy/openmp.h"
 #include "spank/policy/preload_list.h"
 #include "spank/policy/sanitizer.h"
@@ -19,6 +21,8 @@
 #define VALUE_MAX   (1 << 20)
 #define SEGMENT_MAX 96
 #define NEAR_MAX    2048
+#define NOTES_MAX   48
+#define SEARCH_MAX  8192
 
 /* Those that close the descriptors which they did not open (podman, runc, shifter) get the path: a bind mount helps. */
 static const char *const runtimes[] = {"apptainer", "singularity", "enroot", "ch-run"};
@@ -169,14 +173,16 @@ static void segment_print(int segment, char text[SEGMENT_MAX], struct error *err
 	else
 		snprintf(text, SEGMENT_MAX, ";segment=%d:%llu:%llu;task=%d", descriptor,
 		         (unsigned long long)status.st_dev, (unsigned long long)status.st_ino, (int)getpid());
+	if (text[0])
+		inherit_spare(descriptor);
 }
 
 /* MPI_WAIT_CONFIG as config.h has it. All its parts have room. */
 static int config_set(spank_t spank, const struct job *job, const struct injection *injection, bool at_first,
                       struct error *error)
 {
-	char grant[GRANT_TEXT_MAX] = "", near[NEAR_MAX] = "", segment[SEGMENT_MAX] = "";
-	char config[POLICY_FLAT_MAX + GRANT_TEXT_MAX + NEAR_MAX + SEGMENT_MAX + sizeof(";path=1")];
+	char grant[GRANT_TEXT_MAX] = "", near[NEAR_MAX] = "", segment[SEGMENT_MAX] = "", notes[NOTES_MAX] = "";
+	char config[POLICY_FLAT_MAX + GRANT_TEXT_MAX + NEAR_MAX + SEGMENT_MAX + NOTES_MAX + sizeof(";path=1")];
 	int task = job_task(spank);
 
 	if (injection->grant && task >= 0)
@@ -185,7 +191,9 @@ static int config_set(spank_t spank, const struct job *job, const struct injecti
 		near_print(spank, &job->facts, near);
 	if (injection->segment >= 0)
 		segment_print(injection->segment, segment, error);
-	snprintf(config, sizeof(config), "%s%s%s%s%s", injection->flat, grant, near, segment,
+	if (injection->notes.id >= 0)
+		snprintf(notes, sizeof(notes), ";notes=%d:%" PRIu64, injection->notes.id, injection->notes.page->key);
+	snprintf(config, sizeof(config), "%s%s%s%s%s%s", injection->flat, grant, near, segment, notes,
 	         at_first ? ";path=1" : "");
 	return spank_setenv(spank, MPIWAIT_CONFIG_VARIABLE, config, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
 }
@@ -227,6 +235,19 @@ const char *inject_library_name(const char *path, int descriptor, enum inject_na
 	return buffer;
 }
 
+/* Tells why nothing will be preloaded into the task's program, where that is so. */
+static void program_note(spank_t spank, const struct injection *injection, const char *program)
+{
+	char search[SEARCH_MAX] = "";
+	enum mpiwait_note note;
+
+	if (injection->notes.id < 0 || spank_getenv(spank, "PATH", search, sizeof(search)) == ESPANK_NOSPACE)
+		return;
+	note = program_look(program, search);
+	if (note != MPIWAIT_NOTES)
+		__atomic_fetch_add(&injection->notes.page->count[note], 1, __ATOMIC_RELAXED);
+}
+
 static int preload_set(spank_t spank, const char *library, const char *others)
 {
 	cleanup_free char *value = preload_list_add(others, library);
@@ -257,6 +278,7 @@ void inject_task(spank_t spank, const struct job *job, const struct injection *i
 	if (rc == 0)
 		rc = preload_set(spank, library, others);
 	if (rc == 0) {
+		program_note(spank, injection, program);
 		threads_set(spank, injection, program);
 		sanitizer_set(spank);
 		return;

@@ -13,6 +13,7 @@
 #include "spank/base/error.h"
 #include "spank/cpufreq/grant.h"
 #include "spank/plugin/job.h"
+#include "spank/plugin/notes.h"
 #include "spank/policy/policy.h"
 
 #define INJECT_NAME_MAX 32
@@ -32,6 +33,7 @@ struct injection {
 	char flat[POLICY_FLAT_MAX]; /* the policy's part of MPI_WAIT_CONFIG */
 	int library;                /* inject_library_open */
 	int segment;                /* -1: none */
+	struct notes notes;         /* of processes that do not find the segment, or get no library */
 	struct grant *grant;        /* NULL: none */
 	bool near;                  /* tell which tasks of the step are on this node */
 	bool may_move;              /* a plugin behind ours may put the task into another root */

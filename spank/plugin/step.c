@@ -122,13 +122,14 @@ static void make_injection(struct step *step, struct error *error)
 {
 	struct injection *given = &step->given;
 
-	given->segment = given->library = -1;
+	given->segment = given->library = given->notes.id = -1;
 	if (policy_flatten(&step->decision.policy, &step->decision.cpu, step->plan.shared, is_profiled(step),
 	                   given->flat, sizeof(given->flat)) < 0)
 		step->plan.inject = false;
 	if (!step->plan.inject)
 		return;
 	given->segment = segment_create(step->job.uid, step->job.gid, error);
+	notes_begin(step->job.uid, step->job.gid, &given->notes, error);
 	given->library = inject_library_open(MPIWAIT_LIBRARY);
 	given->near = is_profiled(step);
 	given->may_move = stack_has_task_init_behind();
@@ -212,6 +213,7 @@ static void begin_measuring(struct step *step, struct error *error)
 	        .grant_read = step->given.grant ? read_grant : NULL,
 	        .grant_context = step->given.grant,
 	        .csv = &step->csv.outcome,
+	        .notes = step->given.notes.page,
 	};
 
 	sampler_start(&config, &step->sampler, error);
@@ -323,6 +325,7 @@ void step_end(struct step *step)
 	sampler_stop(step->sampler);
 	grant_end(step->given.grant);
 	view_end(step->csv.view);
+	notes_end(&step->given.notes);
 	if (step->given.segment >= 0)
 		close(step->given.segment);
 	if (step->given.library >= 0)

@@ -83,6 +83,7 @@ static void node_add(struct job *job, json_t *index, const struct record_node *n
 	record_throttle_add(&sum->throttle, &node->throttle);
 	record_grant_add(&sum->grant, &node->grant);
 	record_csv_add(&sum->csv, &node->csv);
+	record_missed_add(&sum->missed, &node->missed);
 	record_wait_add(&sum->wait, &node->wait, node_index);
 	integer_add(&sum->steps_left_out, node->steps_left_out, JSON_COUNT_MAX);
 	integer_add(&sum->steps_summed, node->steps_summed, JSON_COUNT_MAX);
@@ -285,6 +286,7 @@ static json_t *job_print(const struct job *job, const struct record_detail *deta
 	object_set_some(json, "grant", record_grant_print(&job->sum.grant));
 	object_set_some(json, "csv", record_csv_print(&job->sum.csv));
 	json_object_set_new(json, "wait", record_wait_print(&job->sum.wait, &job->ranks, &job->names, detail));
+	object_set_some(json, "missed", record_missed_print(&job->sum.missed));
 	steps_print(json, job, detail->steps);
 	if (job->sum.step_count > detail->steps)
 		left_out += job->sum.step_count - detail->steps;

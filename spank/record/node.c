@@ -71,6 +71,8 @@ static const char *step_get(const json_t *json, struct record_node *node, struct
 		return "grant";
 	if (!record_csv_read(json_object_get(json, "csv"), &node->csv))
 		return "csv";
+	if (!record_missed_read(json_object_get(json, "missed"), &node->missed))
+		return "missed";
 	return record_wait_read(json_object_get(json, "wait"), &node->wait, &step->ranks) ? NULL : "wait";
 }
 

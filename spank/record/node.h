@@ -15,6 +15,7 @@
 #include "spank/record/parts/csv.h"
 #include "spank/record/parts/energy.h"
 #include "spank/record/parts/grant.h"
+#include "spank/record/parts/missed.h"
 #include "spank/record/parts/power.h"
 #include "spank/record/parts/throttle.h"
 #include "spank/record/parts/watts.h"
@@ -79,9 +80,10 @@ struct record_node {
 	uint64_t steps_summed; /* that have lost details */
 	size_t step_count;
 	struct record_step *step;
-	struct record_wait wait; /* of all steps, as are the next two */
+	struct record_wait wait; /* of all steps, as are the next three */
 	struct record_grant grant;
 	struct record_csv csv;
+	struct record_missed missed;
 };
 
 /*

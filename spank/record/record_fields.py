@@ -23,7 +23,8 @@ SCHEMA = ROOT / "spank/record/record.schema.json"
 MANUAL = ROOT / "packaging/man/mpi-wait-record.5"
 PYTHON = ROOT / "contrib/mpi_wait_tools/record/fields.py"
 
-ROWS_OF = {"WATTS_ITEM": "WATTS", "WAIT_SUM": "WAIT", "FORECAST": "FORECAST", "HOOK": "HOOK", "FLAG": "FLAG"}
+ROWS_OF = {"WATTS_ITEM": "WATTS", "WAIT_SUM": "WAIT", "FORECAST": "FORECAST", "HOOK": "HOOK", "FLAG": "FLAG",
+           "MISSED": "MISSED"}
 """Whose fields the rows are that do not say so."""
 NUMBER_MAX, SECONDS_MAX = 1e18, 1e12
 FIRST = "0.1"

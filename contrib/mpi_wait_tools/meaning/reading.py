@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..record.csv_files import csv_notes
 from ..record.ends import RankWait
+from ..record.missed import missed_notes
 from ..record.record import Policy, Record, Step, Wait
 from ..text.units import duration, plural, safe
 from .imbalance import imbalance_of, steps_of_ranks
@@ -205,6 +206,14 @@ def _left_out(record: Record) -> str:
     return f"{line}; {record.steps_rest.steps} of them waited {duration(record.steps_rest.wait)} together."
 
 
+def no_ranks(record: Record, step: Step | None, policy: Policy) -> str:
+    """In place of how many ranks were seen, where it was none. Of a step it is not known how many it misses."""
+    if policy.used == "off":
+        return "ranks not watched"
+    missed = record.missed.ranks if step is None else 0
+    return f"{plural(missed, 'MPI rank')} that are not counted" if missed else "no MPI rank"
+
+
 def notes(record: Record, field: str) -> list[str]:
     """What a reader must know before trusting the figures, one sentence each. That nodes are missing stands before."""
     found = []
@@ -227,6 +236,7 @@ def notes(record: Record, field: str) -> list[str]:
         )
     found += throttle_notes(record)
     found += csv_notes(record.csv)
+    found += missed_notes(record.missed, record.wait is None and record.policy.used not in ("off", "none"))
     if record.wait is not None and record.wait.unseen:
         found.append(
             f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "

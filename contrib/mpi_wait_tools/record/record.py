@@ -16,6 +16,7 @@ from typing import Any
 from ..text.errors import Refusal
 from .csv_files import CsvFiles, csv_files
 from .ends import STEP, RankWait, listed, rank_wait
+from .missed import Missed, missed_of
 from .phases import Phase, phases_of
 from .places import nodes_of_places
 from .profiled import CALL, PointToPoint, ProfiledCall, point_to_point, profiled_calls
@@ -162,6 +163,7 @@ class Record:
     energy_why: str
     grant: Grant | None
     csv: CsvFiles | None
+    missed: Missed
     by_node: list[NodeUse]  # of jobs on some, but not many nodes
     throttled_most: str  # the node that was slowed down most, "" if none was
     wait: Wait | None
@@ -359,6 +361,7 @@ def parse_record(body: Any) -> Record:
         energy_why=reader.text("energy_why"),
         grant=_grant(grant) if grant else None,
         csv=csv_files(reader.maybe_object("csv")),
+        missed=missed_of(reader.maybe_object("missed")),
         by_node=reader.items("by_node", _node_use, required=False),
         throttled_most=throttle.text("most") if throttle else "",
         wait=_wait(wait) if wait else None,
@@ -389,6 +392,7 @@ def no_record(elapsed: float, nodes: int) -> Record:
         steps_summed=0,
         steps_rest=None,
         csv=None,
+        missed=Missed({}),
     )
 
 

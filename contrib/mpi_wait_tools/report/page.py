@@ -16,6 +16,7 @@ from ..meaning.reading import (
     energy_nodes,
     energy_scope,
     incomplete_line,
+    no_ranks,
     notes,
     policy_line,
     ranks_of,
@@ -89,7 +90,7 @@ def _energy(record: Record, found: Found) -> str:
 def _facts(found: Found) -> str:
     record, step, job = found.record, found.step, found.job
     ranks = step.ranks if step else record.wait.ranks if record.wait else 0
-    none = "ranks not watched" if found.policy.used == "off" else "no MPI rank"
+    none = no_ranks(record, step, found.policy)
     facts = []
     if job is not None:
         facts.append(("State", f"{safe(job.fields['State'], 24)} after {safe(job.fields['Elapsed'], 16)}"))

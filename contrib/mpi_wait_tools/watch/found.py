@@ -12,9 +12,11 @@ import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 PROCESSES_MAX, SEGMENTS_MAX = 65536, 64
 ENVIRONMENT_MAX = 1 << 21
+SPARE = 1000  # INHERITED_SPARE of preload/process/inherited.h
 _SEGMENT = re.compile(rb"(?:^|;)segment=([0-9]{1,9}):([0-9]{1,20}):([0-9]{1,20});task=([0-9]{1,9})(?:;|$)")
 _STEPS = {0xFFFFFFFB: "batch", 0xFFFFFFFA: "interactive", 0xFFFFFFFC: "extern"}
 
@@ -56,10 +58,11 @@ def _step_name(text: bytes) -> str:
 
 
 def _opened(pids: tuple[str, str], number: int, inode: tuple[int, int]) -> int:
-    """The descriptor is the process's own, or of the task that it descends from; -1: neither has it (any more)."""
-    for pid in pids:
+    """The descriptor is the process's own, or of the task that it descends from; -1: neither has it (any more). Each
+    may have it at its number, or at its spare one."""
+    for pid, at in product(pids, (number, number + SPARE)):
         try:
-            descriptor = os.open(f"/proc/{pid}/fd/{number}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            descriptor = os.open(f"/proc/{pid}/fd/{at}", os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:
             continue
         status = os.fstat(descriptor)

@@ -15,6 +15,7 @@ static void bounds_check(const struct config *config)
 	FUZZ_CHECK(config->spin_ns <= HOUR_NS && config->absolute_ns <= HOUR_NS && config->max_ns <= HOUR_NS &&
 	           config->rma_ns <= HOUR_NS && config->event_ns <= HOUR_NS && config->pstate_after_ns <= HOUR_NS);
 	FUZZ_CHECK(config->segment_fd >= -1 && config->cpufreq_fd >= -1 && config->task_pid >= 0);
+	FUZZ_CHECK(config->notes_id >= -1);
 	FUZZ_CHECK(!config->task_pid || config->segment_fd >= 0);
 }
 

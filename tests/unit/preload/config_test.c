@@ -80,6 +80,10 @@ static const char *const bad[] = {
         "v=1;rungs=pstate;cpufreq=fd:200:1:2:3:4:1:2",
         "v=1;rungs=pstate;cpufreq=file:scaling_max_freq:1:2",
         "v=1;rungs=pstate;cpufreq=lease:200:1:2;cpufreq=lease:200:1:2",
+        "v=1;rungs=nap;notes=7",
+        "v=1;rungs=nap;notes=7:",
+        "v=1;rungs=nap;notes=7:8:9",
+        "v=1;rungs=nap;notes=3000000000:8",
         "v=1;rungs=nap;segment=210:1:2;task=0",
         "v=1;rungs=nap;segment=210:1:2;task=x",
 };
@@ -104,7 +108,7 @@ static void test_good(void)
 	               "v=1;task=77;segment=210:12:345;shared=1;profile=0;rma_ns=10000;max_ns=100000;absolute_ns=7;"
 	               "event_ns=5;"
 	               "relative_ppm=62500;spin_ns=20000;rungs=pause+nap+umwait;tsc_khz=2600000;umwait_max_ns=38000;"
-	               "umwait_c02=1",
+	               "umwait_c02=1;notes=7:9223372036854775807",
 	               &config) == 0,
 	       "refused");
 	EXPECT(config.rungs == (1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_UMWAIT),
@@ -115,7 +119,9 @@ static void test_good(void)
 	EXPECT(config.tsc_khz == 2600000 && config.umwait_max_ns == 38000 && config.umwait_c02, "clock and limits");
 	EXPECT(config.segment_fd == 210 && config.segment_dev == 12 && config.segment_ino == 345, "segment");
 	EXPECT(config.task_pid == 77, "task");
+	EXPECT(config.notes_id == 7 && config.notes_key == INT64_MAX, "notes");
 	EXPECT(config_parse("v=1;rungs=none;", &config) == 0 && config.rungs == 0 && config.segment_fd == -1, "none");
+	EXPECT(config.notes_id == -1, "no notes");
 	EXPECT(config.event_ns == 10000000 && !config.path, "default");
 	EXPECT(config_parse("v=1;rungs=nap;path=1", &config) == 0 && config.path, "path");
 }

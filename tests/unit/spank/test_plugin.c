@@ -4,6 +4,7 @@
  */
 #include "tests/lib/doubles/fake_host.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,10 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "preload/notes.h"
 #include "tests/lib/check.h"
 
 static const char *plugin;
@@ -69,7 +73,7 @@ static void injects_in_front(void)
 	CHECK(preload && strstr(preload, "/libmpiwait.so:libother.so"));
 	CHECK(config_says("rungs=pause+nap;"));
 	CHECK(config_says(";slowdown_ppm=50000;"));
-	CHECK(config_says(";segment=2"));
+	CHECK(config_says(";segment=7"));
 	CHECK(fake_host.log[0] == '\0');
 }
 
@@ -245,6 +249,58 @@ static void names_the_tasks_of_the_node(void)
 	CHECK(says_near("nap", 4, 8, 1, NULL));
 	fake_host.local_tasks = 1;
 	fake_host.total_tasks = 0;
+}
+
+/* The number behind a key of the task's configuration; -1: it is not there. */
+static int config_number(const char *key)
+{
+	const char *config = fake_host_getenv("MPI_WAIT_CONFIG"), *at = config ? strstr(config, key) : NULL;
+
+	return at ? (int)strtol(at + strlen(key), NULL, 10) : -1;
+}
+
+static bool is_same_file(int left, int right)
+{
+	struct stat one, other;
+
+	return fstat(left, &one) == 0 && fstat(right, &other) == 0 && one.st_ino == other.st_ino &&
+	       one.st_dev == other.st_dev;
+}
+
+/* Where no script and no loop over descriptors comes; lower if the user's hard limit is. In a child of ours, since that
+ * limit is not raised again without a privilege. */
+static void hands_the_segment_down(void)
+{
+	const struct rlimit usual = {1024, 4096}, low = {100, 300};
+	struct rlimit after;
+	int segment;
+
+	CHECK(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+	fake_host_reset(S_CTX_REMOTE);
+	run_task("nap", 1, no_arguments);
+	segment = config_number(";segment=");
+	CHECK(segment > 255 && segment < 1024 && segment + 1000 > 1024);
+	CHECK(is_same_file(segment, segment + 1000));
+	CHECK(getrlimit(RLIMIT_NOFILE, &after) == 0 && after.rlim_cur == 1024 && after.rlim_max == 4096);
+	CHECK(setrlimit(RLIMIT_NOFILE, &low) == 0);
+	fake_host_reset(S_CTX_REMOTE);
+	run_task("nap", 1, no_arguments);
+	segment = config_number(";segment=");
+	CHECK(segment >= 200 && segment < 300 && fcntl(segment, F_GET_SEALS) > 0);
+	CHECK(fake_host.log[0] == '\0');
+}
+
+static void hands_the_segment_down_twice(void)
+{
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0) {
+		check_failures = 0;
+		hands_the_segment_down();
+		_exit(check_failures);
+	}
+	CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
 /* Never smaller, larger, or, where the kernel can say so, executed. */
@@ -432,6 +488,76 @@ static void notes_the_energy_of_off(void)
 	CHECK(!is_noted(NULL, NULL, "record=all"));
 }
 
+static bool step_says(const char *part)
+{
+	FILE *file = fopen("/run/mpi-wait/c1/7/step.0.json", "r");
+	char text[8192] = "";
+	size_t got = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+
+	if (file)
+		fclose(file);
+	return got > 0 && strstr(text, part);
+}
+
+/* A file that has what decides of a program, owned by somebody else. */
+static void program_write(const char *path, uint16_t type, uint32_t segment_type, mode_t mode)
+{
+	struct {
+		Elf64_Ehdr head;
+		Elf64_Phdr segment;
+	} program = {.head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
+	                      .e_type = type,
+	                      .e_phoff = sizeof(Elf64_Ehdr),
+	                      .e_phnum = 1,
+	                      .e_phentsize = sizeof(Elf64_Phdr)},
+	             .segment = {.p_type = segment_type}};
+	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0700);
+
+	CHECK(write(file, &program, sizeof(program)) == (ssize_t)sizeof(program));
+	CHECK(fchown(file, 4711, 4711) == 0 && fchmod(file, mode) == 0);
+	close(file);
+}
+
+/* What the node has noted of a step of one task with that program, which writes those notes itself. */
+static bool is_missed(char *program, int lost, const char *noted)
+{
+	struct mpiwait_notes *page;
+	int id;
+
+	fake_host_reset(S_CTX_REMOTE);
+	fake_host.words[0] = program;
+	spank_setenv(NULL, "PATH", "/no-such-directory:/run/programs", 1);
+	fake_host_load(plugin, "nap", 1, no_arguments);
+	CHECK(fake_host_call("init_post_opt", 1, no_arguments) == 0);
+	CHECK(fake_host_call("task_init", 1, no_arguments) == 0);
+	id = config_number(";notes=");
+	page = shmat(id, NULL, 0);
+	CHECK(id >= 0 && page != (void *)-1);
+	page->count[MPIWAIT_NOTE_LOST] += (uint32_t)lost;
+	CHECK(shmdt(page) == 0);
+	CHECK(fake_host_call("exit", 1, no_arguments) == 0);
+	CHECK(shmat(id, NULL, 0) == (void *)-1);
+	fake_host.words[0] = NULL;
+	return noted ? step_says(noted) : step_says("\"id\"") && !step_says("\"missed\"");
+}
+
+static void notes_who_is_missed(void)
+{
+	CHECK(mkdir("/run/programs", 0755) == 0);
+	program_write("/run/programs/dynamic", ET_EXEC, PT_INTERP, 0755);
+	program_write("/run/programs/static", ET_EXEC, PT_LOAD, 0755);
+	program_write("/run/programs/loader", ET_DYN, PT_LOAD, 0755);
+	program_write("/run/programs/setuid", ET_EXEC, PT_INTERP, 04755);
+	program_write("/run/programs/setgid", ET_DYN, PT_INTERP, 02755);
+	CHECK(is_missed(NULL, 0, NULL) && is_missed("dynamic", 0, NULL) && is_missed("loader", 0, NULL));
+	CHECK(is_missed("no-such-program", 0, NULL) && is_missed("/run", 0, NULL) && is_missed("/dev/null", 0, NULL));
+	CHECK(is_missed("static", 0, "\"missed\":{\"static\":1}"));
+	CHECK(is_missed("/run/programs/setuid", 0, "\"missed\":{\"setuid\":1}"));
+	CHECK(is_missed("setgid", 0, "\"missed\":{\"setuid\":1}"));
+	CHECK(is_missed("dynamic", 2, "\"missed\":{\"lost\":2}"));
+	CHECK(is_missed("static", -1, "\"missed\":{\"lost\":1000000,\"static\":1}"));
+}
+
 static void promotes_at_submit(void)
 {
 	fake_host_reset(S_CTX_LOCAL);
@@ -549,6 +675,7 @@ int main(int argument_count, char **arguments)
 	tells_the_sanitizer();
 	stays_behind_a_runtime();
 	names_the_tasks_of_the_node();
+	hands_the_segment_down_twice();
 	seals_the_segment();
 	leaves_others_alone();
 	removes_what_was_inherited();
@@ -558,6 +685,7 @@ int main(int argument_count, char **arguments)
 	is_inert_on_a_bad_line();
 	remembers_the_job();
 	notes_the_energy_of_off();
+	notes_who_is_missed();
 	promotes_at_submit();
 	weighs_the_outer_job_s_option();
 	refuses_an_empty_value();

@@ -374,6 +374,17 @@ def test_what_became_of_csv_is_counted_by_node_and_step(tmp_path: Path) -> None:
     assert "csv" not in merge(tmp_path, [node_record()])
 
 
+def test_who_is_missed_is_summed_over_nodes_and_steps(tmp_path: Path) -> None:
+    records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
+    records[0]["steps"][0]["missed"] = {"lost": 2, "static": 1}
+    records[0]["steps"].append({**records[0]["steps"][0], "id": "1", "missed": {"unreached": 3}})
+    records[1]["steps"][0].update(missed={"lost": 5, "replaced": 4, "setuid": 1}, wait=None)
+    assert merge(tmp_path, records, 2)["missed"] == {
+        "lost": 7, "unreached": 3, "replaced": 4, "static": 1, "setuid": 1
+    }
+    assert "missed" not in merge(tmp_path, [node_record()])
+
+
 def test_what_other_threads_used_is_added_up(tmp_path: Path) -> None:
     records = [node_record("c1", "c[1-2]"), node_record("c2", "c[1-2]")]
     records[0]["steps"][0]["wait"]["threads_us"] = 2_500_000

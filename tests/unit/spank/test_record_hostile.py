@@ -146,6 +146,13 @@ def test_hostile_grants_are_refused(tmp_path: Path, change: dict[str, Any]) -> N
     assert "grant" in refuse(tmp_path, record)
 
 
+@pytest.mark.parametrize("missed", [5, [], "lost", {"lost": -1}, {"static": 1.5}, {"unreached": 1_000_001}])
+def test_hostile_counts_of_who_is_missed_are_refused(tmp_path: Path, missed: Any) -> None:
+    record = node_record()
+    record["steps"][0]["missed"] = missed
+    assert "missed" in refuse(tmp_path, record)
+
+
 def test_an_outcome_of_csv_that_is_no_word_is_refused(tmp_path: Path) -> None:
     record = node_record()
     record["steps"][0]["csv"] = 5

@@ -101,6 +101,7 @@ def more(line: str) -> str:
     record["grant"] = {"mode": "lease", "cores": 1, "refused": {"no": 1}, "transitions": 1, "low_s": 1}
     record["by_node"] = [["c1", 1, 1]] * 4
     record["csv"] = {"written": 1, "failed": {"killed": 1}}
+    record["missed"] = {"lost": 1, "unreached": 1, "replaced": 1, "static": 1, "setuid": 1}
     record["steps_rest"] = {"steps": 1, "ranks": 1, "wait_s": 1}
     record["steps"][0]["policy"] = record["policy"]
     record["energy"]["dropped"] = [{"node": "c1", "zone": "package-0", "why": "stopped"}]

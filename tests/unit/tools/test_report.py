@@ -99,6 +99,39 @@ def test_what_other_threads_used_is_reported(report: Report) -> None:
     assert "threads" not in shown(report("123", "--csv", rows=plain))
 
 
+def without_ranks(missed: dict[str, int], used: str = "nap") -> str:
+    """The record of a job in which no rank was seen."""
+    record = make_record()
+    record["mpi_wait"].update(wait=None, steps=[], **({"missed": missed} if missed else {}))
+    record["mpi_wait"]["policy"]["used"] = used
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    return json.dumps(record)
+
+
+def test_why_no_rank_was_seen_is_said(report: Report) -> None:
+    def said(missed: dict[str, int], used: str = "nap") -> str:
+        return " ".join(shown(report("123", rows=[make_row(without_ranks(missed, used))])).split())
+
+    assert "these are the usual reasons: LD_PRELOAD was set or emptied" in said({})
+    assert "2 MPI ranks rested, but are not counted" in said({"lost": 2}) and "usual" not in said({"lost": 2})
+    assert ", 3 MPI ranks that are not counted" in said({"lost": 2, "unreached": 1, "static": 1})
+    assert "no MPI rank" in said({"static": 1}) and "no MPI rank" not in said({"lost": 1})
+    assert "1 process ran MPI past the library" in said({"unreached": 1})
+    assert "1 task ran a program that is linked statically" in said({"static": 1, "setuid": 3})
+    assert "1 process, as a script, took the library out of LD_PRELOAD" in said({"replaced": 1})
+    assert "3 tasks ran a setuid program" in said({"static": 1, "setuid": 3})
+    assert "usual reasons" not in said({}, "off")
+
+
+def test_ranks_that_are_missing_beside_others_are_told(report: Report) -> None:
+    """Of tasks that need not be MPI programs nothing is said there."""
+    record = make_record()
+    record["mpi_wait"]["missed"] = {"lost": 1, "unreached": 2, "static": 4}
+    text = " ".join(shown(report("123", rows=[make_row(json.dumps(record))])).split())
+    assert "1 MPI rank rested, but is not counted" in text and "2 processes ran MPI past the library" in text
+    assert "statically" not in text
+
+
 def test_measured_energy_is_not_called_simulated(report: Report) -> None:
     record = make_record()
     record["mpi_wait"]["energy"].update(source="rapl", scope="node")

@@ -397,6 +397,26 @@ def test_the_node_finds_the_segment_of_its_users_job(tmp_path: pathlib.Path) -> 
     assert looks[0]["node"] == "here"
 
 
+def test_the_node_finds_a_segment_whose_number_is_taken(tmp_path: pathlib.Path) -> None:
+    """By the spare descriptor, where the program has opened something else at the first one."""
+    descriptor = segment_make()
+    spare = os.dup2(descriptor, descriptor + 1000, inheritable=True)
+    environment = {**os.environ, "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3", "SLURMD_NODENAME": "here"}
+    take = f"exec {descriptor}>{tmp_path}/lock; MPI_WAIT_CONFIG='v=1;{segment_field(descriptor, task=0)}' exec /bin/cat"
+    try:
+        with subprocess.Popen(["/bin/bash", "-c", take], env=environment, stdin=subprocess.PIPE,
+                              pass_fds=[descriptor, spare]) as process:
+            variable = pathlib.Path(f"/proc/{process.pid}/environ")
+            wait_for(lambda: b"MPI_WAIT_CONFIG" in variable.read_bytes(), "the process")
+            look = node_look("4711")
+            assert process.stdin
+            process.stdin.close()
+    finally:
+        os.close(descriptor)
+        os.close(spare)
+    assert look["segments"] == 1
+
+
 def node_look(*words: str, node: str = "here") -> dict[str, Any]:
     """One look; its input has ended from the start."""
     done = subprocess.run([sys.executable, COMMAND, "watch-node", *words], stdin=subprocess.DEVNULL,

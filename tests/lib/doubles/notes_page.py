@@ -1,0 +1,37 @@
+"""Plays slurmstepd's part: the page of notes of a step (preload/notes.h), made and read by way of libc."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+
+IPC_CREAT, IPC_RMID = 0o1000, 0
+MAGIC, KEY = 0x3145544F4E57504D, 4711
+PAGE = struct.Struct("=QQ5I")
+NAMES = ("lost", "unreached", "replaced", "static", "setuid")
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.shmat.restype = ctypes.c_void_p
+
+
+class NotesPage:
+    """field: what MPI_WAIT_CONFIG says of it."""
+
+    def __init__(self, key: int = KEY) -> None:
+        self._id = _libc.shmget(0, PAGE.size, IPC_CREAT | 0o600)
+        assert self._id >= 0, ctypes.get_errno()
+        self._at = ctypes.c_void_p(_libc.shmat(self._id, None, 0))
+        _libc.shmctl(self._id, IPC_RMID, None)
+        ctypes.memmove(self._at, PAGE.pack(MAGIC, key, *[0] * len(NAMES)), PAGE.size)
+        self.field = f"notes={self._id}:{KEY}"
+
+    def counts(self) -> dict[str, int]:
+        """Those that are not 0."""
+        _, _, *counts = PAGE.unpack(ctypes.string_at(self._at, PAGE.size))
+        return {name: count for name, count in zip(NAMES, counts, strict=True) if count}
+
+    def __enter__(self) -> NotesPage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _libc.shmdt(self._at)
