@@ -216,6 +216,9 @@ def notes(record: Record, field: str) -> list[str]:
     if record.energy is not None and record.energy.dropped:
         zones = ", ".join(safe(zone) for zone in record.energy.dropped)
         found.append(f"Energy is too low: counters were lost ({zones}).")
+    if record.energy is not None and record.energy.mirrored:
+        dies = plural(record.energy.mirrored, "die")
+        found.append(f"{dies} showed the counter of another die of the same package: each counter counts once.")
     if (
         record.energy is not None
         and record.energy.nodes

@@ -45,6 +45,7 @@ class Energy:
     node_joules: float | None
     nodes: int | None
     gaps: int
+    mirrored: int  # zones that show the counter of another die, and are in no sum
     dropped: list[str]
     power: list[float | None]  # watts in equal parts of the job's time, None: not known; empty: not sampled
 
@@ -210,6 +211,7 @@ def _energy(reader: Reader) -> Energy:
         node_joules=reader.maybe_number("node_joules"),
         nodes=reader.maybe_integer("nodes"),
         gaps=reader.maybe_integer("gaps") or 0,
+        mirrored=reader.maybe_integer("mirrored") or 0,
         dropped=reader.items("dropped", _dropped, required=False),
         power=power,
     )

@@ -43,6 +43,8 @@ json_t *record_energy_write(const struct energy_window *window, const struct ene
 			                    json_integer((json_int_t)window->kind_uj[kind]));
 	json = json_pack("{s:s, s:I, s:o, s:o}", "source", window->source, "gaps", (json_int_t)window->gaps, "zones_uj",
 	                 zones, "dropped", dropped_write(window));
+	if (json && window->mirrored > 0)
+		json_object_set_new(json, "mirrored", json_integer((json_int_t)window->mirrored));
 	if (json && energy_share_uj(share, window, &own_uj))
 		json_object_set_new(json, "own_uj", json_integer((json_int_t)own_uj));
 	return json;
@@ -88,13 +90,14 @@ static bool zones_read(json_t *zones, struct record_energy *ret_energy)
 bool record_energy_read(const json_t *json, double share, const char *node, struct record_energy *ret_energy)
 {
 	const char *source = json_string_value(json_object_get(json, "source"));
-	const json_t *own = json_object_get(json, "own_uj");
+	const json_t *own = json_object_get(json, "own_uj"), *mirrored = json_object_get(json, "mirrored");
 	double own_uj = 0;
 
 	if (!json || json_is_null(json))
 		return true;
 	ret_energy->dropped = json_array();
 	if (!source || !whole_of(json_object_get(json, "gaps"), GAPS_MAX, &ret_energy->gaps) ||
+	    (mirrored && !whole_of(mirrored, RAPL_ZONES_MAX, &ret_energy->mirrored)) ||
 	    !zones_read(json_object_get(json, "zones_uj"), ret_energy) ||
 	    (own && !whole_of(own, JSON_COUNT_MAX, &own_uj)) ||
 	    !dropped_read(json_object_get(json, "dropped"), node, ret_energy->dropped))
@@ -137,6 +140,7 @@ void record_energy_add(struct record_energy *sum, const struct record_energy *fr
 	sum->share |= from->share;
 	sum->simulated |= from->simulated;
 	sum->gaps += from->gaps;
+	sum->mirrored += from->mirrored;
 	sum->joules += from->joules;
 	sum->node_joules += from->node_joules;
 	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++) {
@@ -163,6 +167,7 @@ json_t *record_energy_print(const struct record_energy *sum, size_t reported)
 	if (sum->nodes < reported)
 		json_object_set_new(json, "nodes", json_integer((json_int_t)sum->nodes));
 	object_set_some(json, "gaps", json_integer((json_int_t)sum->gaps));
+	object_set_some(json, "mirrored", json_integer((json_int_t)sum->mirrored));
 	object_set_some(json, "dropped", json_incref(sum->dropped));
 	return json;
 }

@@ -1,7 +1,8 @@
 /*
  * Energy in records: written by a node, read, added up over nodes, printed in the job's. Pure.
  *
- * A node's: {"source", "gaps", "zones_uj", "dropped": [[zone, why], ...], "own_uj" where the job's share is known}.
+ * A node's: {"source", "gaps", "zones_uj", "dropped": [[zone, why], ...], "mirrored" where zones of
+ * dies show one counter: how many did not count, "own_uj" where the job's share is known}.
  */
 #pragma once
 
@@ -22,6 +23,7 @@ struct record_energy {
 	double joules;      /* the job's */
 	double node_joules; /* the whole nodes', of the kinds that make them up */
 	double gaps;
+	double mirrored; /* zones that show another zone's counter, and are in no sum */
 	bool has[RAPL_KIND_COUNT];
 	double zone_j[RAPL_KIND_COUNT];
 	json_t *dropped; /* as it is printed, of a job so many as are shown; NULL: none */

@@ -77,6 +77,7 @@ static struct rapl_zone zone_of(const json_t *json)
 	zone.energy_uj = (uint64_t)energy;
 	zone.range_uj = (uint64_t)range;
 	zone.power_max_uw = (uint64_t)power;
+	zone.mirror = json_is_true(json_object_get(json, "mirror"));
 	return zone;
 }
 

@@ -254,6 +254,30 @@ def test_a_die_has_its_own_cores(tmp_path: Path, two_packages: Elsewhere) -> Non
     assert (zones["0/package-0-die-0"]["share"], zones["1/package-0-die-1"]["share"]) == (0, 1)
 
 
+def test_dies_of_one_counter_share_the_package_s_cores(tmp_path: Path, two_packages: Elsewhere) -> None:
+    """The one counter that counts is the whole package's, not its die's. Where the second counter goes its own way it
+    counts from there, after a gap."""
+    for cpu in range(8):
+        (tmp_path / f"cpu/cpu{cpu}/topology/die_id").write_text(f"{cpu // 2 % 2}\n")
+
+    def mirror(zone: dict[str, Any]) -> None:
+        zone["mirror"] = zone["name"] == "package-0-die-1"
+
+    sampled = Sampled(tmp_path)
+    for die in (0, 1):
+        sampled.model.zones[f"intel-rapl:{die}"].name = f"package-0-die-{die}"
+    sampled.samples.clear()
+    for _ in range(3):
+        sampled.run(1)
+        sampled.sample(mirror)
+    window = sampled.window(2, 8, "2-3", two_packages)
+    first, second = (window["zones"][f"{die}/package-0-die-{die}"] for die in (0, 1))
+    assert (first["share"], first["used_uj"]) == (0.5, 40_000_000)
+    assert (second["used_uj"], second["gaps"], second["why"]) == (0, 0, "")
+    sampled.every(1, 2)
+    assert sampled.window()["zones"]["1/package-0-die-1"] == {"used_uj": 20_000_000, "gaps": 1, "why": "", "share": 1}
+
+
 def test_without_the_jobs_processors_its_part_of_the_cores_holds(tmp_path: Path) -> None:
     sampled = Sampled(tmp_path)
     sampled.every(1, 10, busy=1)

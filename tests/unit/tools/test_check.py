@@ -55,6 +55,16 @@ def test_a_child_of_slurmd_that_ends_meanwhile_is_no_slurmd(machine: Machine) ->
     assert [finding.what for finding in machine.named("slurmd")] == ["has loaded the plugin"]
 
 
+def test_dies_that_show_one_counter_are_named(machine: Machine) -> None:
+    die = {"kind": "package", "energy_uj": 1, "range_uj": 262143328850, "power_max_uw": 2e8}
+    zones = [{**die, "name": f"package-0-die-{number}", "mirror": number > 0} for number in range(3)]
+    machine.probe(energy={"source": "rapl", "why": "", "zones": zones})
+    said = [finding.what for finding in machine.named("RAPL dies")]
+    assert said == ["package-0-die-1, package-0-die-2 show the counter of another die: counted once"]
+    machine.probe(energy={"source": "rapl", "why": "", "zones": zones[:1]})
+    assert machine.named("RAPL dies") == []
+
+
 Break = Callable[[Machine], Any]
 
 

@@ -361,7 +361,7 @@ def test_what_limits_the_figures_is_said(report: Report) -> None:
     body = record["mpi_wait"]
     body["nodes"].update(reported=2, of=3, why="spool not shared")
     lost = {"node": "c2", "zone": "package-1/dram", "why": "vanished"}
-    body["energy"].update(gaps=2, nodes=1, dropped=[lost])
+    body["energy"].update(gaps=2, nodes=1, mirrored=3, dropped=[lost])
     body["wait"]["unseen"] = 7
     body["throttle"] = {
         "core_throttle": 3,
@@ -378,6 +378,7 @@ def test_what_limits_the_figures_is_said(report: Report) -> None:
         "too low: in 2 intervals",
         "from 1 of 2 nodes",
         "counters were lost (package-1/dram of c2 vanished)",
+        "3 dies showed the counter of another die of the same package",
         "slowed down: 4 times by heat, 2 by a power limit, most on c2",
         "7 ranks",
         "4 steps had no room",
