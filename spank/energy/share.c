@@ -2,12 +2,13 @@
 
 #include <stdio.h>
 
-void energy_share_read(uint32_t cores, uint32_t cores_total, const char *cpus, struct energy_share *ret_share)
+void energy_share_read(uint32_t cores, uint32_t cores_total, const char *cpus, const char *usable,
+                       struct energy_share *ret_share)
 {
 	double part = cores < cores_total ? (double)cores / cores_total : 1;
 
 	ret_share->node = cores > 0 && cores_total > 0 ? part : -1;
-	ret_share->has_packages = cpus[0] && packages_read(cpus, &ret_share->packages) == 0;
+	ret_share->has_packages = cpus[0] && packages_read(cpus, usable, &ret_share->packages) == 0;
 }
 
 /* Returns true if a zone of that package shows the counter of another die: each counter is the whole package's then. */
@@ -49,7 +50,7 @@ double energy_share_of(const struct energy_share *share, const struct energy_win
 	int32_t id, die;
 
 	if (share->node >= 1 || !share->has_packages || !package_find(window, zone->instance, &id, &die) ||
-	    !packages_sum(&share->packages, id, die, &package))
+	    !packages_sum(&share->packages, id, die, &package) || package.cpus == 0)
 		return share->node;
 	return (double)package.own / package.cpus;
 }

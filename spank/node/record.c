@@ -330,7 +330,7 @@ static int record_put(const struct node_record_end *end, int directory, char key
 		strcpy(job->energy_why, "the record could not be written at the job's end");
 	}
 	has_window = window_take(&end->place, job, &window, &ends);
-	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
+	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
 	steps_read(directory, &share, &steps);
 	if (steps.curve.count > 0)
 		power_curve_add(&steps.curve, &ends);
@@ -372,7 +372,7 @@ json_t *node_record_show(const struct state_place *place, uint32_t job_id, struc
 		error_set(error, result, "no state of job %u on this node: %s", job_id, strerror(-result));
 		return NULL;
 	}
-	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
+	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
 	steps_read(directory, &share, &steps);
 	has_window = job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0 &&
 	             energy_from_json(json, &latest) == 0;

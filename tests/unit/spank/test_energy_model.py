@@ -56,9 +56,10 @@ class Sampled:
             self.run(interval, busy)
             self.sample()
 
-    def window(self, cores: int = 4, total: int = 4, cpus: str = "", elsewhere: Elsewhere | None = None) -> Any:
+    def window(self, cores: int = 4, total: int = 4, cpus: str = "", elsewhere: Elsewhere | None = None,
+               usable: str = "") -> Any:
         self.path.write_text(json.dumps(self.samples))
-        return driver("samples", self.path, cores, total, cpus, elsewhere=elsewhere)
+        return driver("samples", self.path, cores, total, cpus, usable, elsewhere=elsewhere)
 
     def differences_j(self, window: dict[str, Any]) -> Iterator[tuple[str, float]]:
         for path, zone in self.model.zones.items():
@@ -231,6 +232,24 @@ def test_shares_of_jobs_that_fill_the_node_add_up(
     sampled = Sampled(tmp_path)
     sampled.every(1, 10, busy=1)
     windows = [sampled.window(cores, 8, cpus, two_packages) for cpus, cores in jobs]
+    assert sum(window["own_uj"] for window in windows) == pytest.approx(windows[0]["all_uj"], rel=0.01)
+
+
+@pytest.mark.parametrize(("usable", "jobs"), [
+    ("0-2,4-6", (("0-2", 3), ("4-6", 3))),
+    ("0-2,4-7", (("0,4", 2), ("1-2,5-7", 5))),
+    ("0-3", (("0", 1), ("1-3", 3))),
+    ("1-7", (("0-3", 4), ("4-7", 4))),
+])
+def test_jobs_that_have_all_that_jobs_can_have_add_up(
+    tmp_path: Path, two_packages: Elsewhere, usable: str, jobs: tuple[tuple[str, int], ...]
+) -> None:
+    """Cores that Slurm keeps from jobs are in nobody's part; a package that it keeps wholly is shared by all jobs. The
+    last job was let have one of them."""
+    sampled = Sampled(tmp_path)
+    sampled.every(1, 10, busy=1)
+    total = sum(count for _, count in jobs)
+    windows = [sampled.window(count, total, cpus, two_packages, usable) for cpus, count in jobs]
     assert sum(window["own_uj"] for window in windows) == pytest.approx(windows[0]["all_uj"], rel=0.01)
 
 
