@@ -261,6 +261,40 @@ def test_dies_that_show_one_counter_count_once(tmp_path: Path, second_uj: int, m
     assert (energy["gaps"], energy["dropped"]) == (0, [])
 
 
+def energy_with(tmp_path: Path, powercap: Path, devices: dict[str, tuple[str, str]]) -> Any:
+    """devices: the vendor and the place on the bus of each DRM device."""
+    drm, root = tmp_path / "drm", tmp_path / "run"
+    for name, (vendor, place) in devices.items():
+        (drm / name / "device").mkdir(parents=True)
+        (drm / name / "device/vendor").write_text(f"{vendor}\n")
+        (drm / name / "device/uevent").write_text(f"DRIVER=x\nPCI_SLOT_NAME={place}\nMODALIAS=y\n")
+    elsewhere = show_powercap(powercap) | {"/sys/class/drm": drm, "/proc/driver/nvidia/gpus": tmp_path / "nvidia"}
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=elsewhere)
+    driver("finish", root, 7, tmp_path / "out", "", elsewhere=elsewhere)
+    return json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["energy"]
+
+
+@pytest.mark.parametrize(("devices", "gpus"), [
+    ({}, False),
+    ({"renderD128": ("0x10de", "0000:3b:00.0")}, True),
+    ({"card0": ("0x1a03", "0000:02:00.0"), "renderD128": ("0x1002", "0000:03:00.0")}, True),
+    ({"renderD128": ("0x8086", "0000:00:02.0"), "renderD129": ("0x8086", "0000:29:00.0")}, True),
+    ({"renderD128": ("0x8086", "0000:00:02.0")}, False),
+    ({"card0": ("0x1a03", "0000:02:00.0")}, False),
+    ({"renderD128": ("0x1af4", "0000:00:03.0")}, False),
+], ids=["none", "NVIDIA", "AMD", "Intel", "the processor's own", "a management controller", "a virtual screen"])
+def test_what_is_not_counted_is_named(
+    powercap: Path, tmp_path: Path, devices: dict[str, tuple[str, str]], gpus: bool
+) -> None:
+    assert energy_with(tmp_path, powercap, devices).get("not_counted") == (["gpus"] if gpus else None)
+
+
+def test_gpus_of_a_driver_that_draws_nothing(powercap: Path, tmp_path: Path) -> None:
+    """NVIDIA's, without its module for screens."""
+    (tmp_path / "nvidia/0000:3b:00.0").mkdir(parents=True)
+    assert energy_with(tmp_path, powercap, {})["not_counted"] == ["gpus"]
+
+
 def test_packages_that_show_one_figure_are_two(powercap: Path, tmp_path: Path) -> None:
     """Different packages have counters of their own, whatever those show."""
     for package in (0, 1):

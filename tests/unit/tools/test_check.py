@@ -181,6 +181,11 @@ BROKEN: dict[str, tuple[Break, str]] = {
         write(f"{ZONE}:0/name", "core\n"),
         "WARN RAPL reading: 1 zone of 2 cannot be read",
     ),
+    "GPUs": (
+        probe(energy={"source": "rapl", "why": "", "gpus": True, "zones": [
+            {"name": "package-0", "kind": "package", "energy_uj": 1, "range_uj": 262143328850, "power_max_uw": 2e8}]}),
+        "WARN GPUs: this node has some, and their energy is not counted",
+    ),
     "slurmctld away": (
         lambda m: m.answers("scontrol", "slurm 22.05.8\n", 1, "slurm_load_ctl_conf error: Unable to contact\n"),
         "FAIL slurmctld: does not answer: slurm_load_ctl_conf error",
