@@ -132,7 +132,7 @@ static void zone_add(struct energy_zone *have, const struct rapl_zone *zone, uin
 void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zones[], size_t count, uint64_t now_ns)
 {
 	bool first = accumulator->zone_count == 0, seen[RAPL_ZONES_MAX] = {false};
-	uint64_t elapsed_ns = now_ns - accumulator->at_ns;
+	uint64_t elapsed_ns = now_ns - accumulator->at_ns + accumulator->took_ns;
 
 	if (first)
 		accumulator->begun_ns = now_ns;
@@ -154,6 +154,7 @@ void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zone
 		if (!seen[i])
 			zone_lose(&accumulator->zone[i], ENERGY_VANISHED);
 	accumulator->at_ns = now_ns;
+	accumulator->took_ns = 0;
 }
 
 /* Which file it is, in *ret_file; false: there is none. */
@@ -229,26 +230,42 @@ static bool is_overdue(const struct energy_snapshot *snapshot, uint64_t now_ns)
 	return snapshot->zone_count == 0 || now_ns - snapshot->at_ns > snapshot->wrap_ns / 3;
 }
 
+/* What was read, and when: begun at begin_ns, done at end_ns. */
+struct sample {
+	struct rapl_zone zones[RAPL_ZONES_MAX];
+	size_t count;
+	uint64_t begin_ns, end_ns;
+};
+
+/*
+ * Brings the accumulator up to the sample. One that was read meanwhile, by a process that was faster, is as new: which
+ * of the two saw a counter first is not known, so this one is not added to it.
+ */
+static bool sample_add(const struct sample *sample, struct energy_snapshot *accumulator)
+{
+	if (accumulator->zone_count > 0 && accumulator->at_ns > sample->begin_ns)
+		return false;
+	energy_add(accumulator, sample->zones, sample->count, sample->end_ns);
+	accumulator->took_ns = sample->end_ns - sample->begin_ns;
+	snprintf(accumulator->source, sizeof(accumulator->source), "%s", rapl_source());
+	return true;
+}
+
 /*
  * The counters were read before the lock is asked for: whoever has it, the sum up to now is the file's plus what they
  * advanced since. So a busy lock costs nothing but that this sample is not written.
  */
-static int sample_add(int directory, const struct rapl_zone zones[], size_t count, struct energy_memory *memory,
-                      struct energy_snapshot *ret_snapshot)
+static int sample_store(int directory, const struct sample *sample, struct energy_memory *memory,
+                        struct energy_snapshot *ret_snapshot)
 {
-	uint64_t now_ns = clock_monotonic_ns();
 	cleanup_close int lock = openat(directory, "energy.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	bool begins = memory->snapshot.zone_count == 0;
 	bool has_lock = lock >= 0 && files_lock(lock, begins ? BEGIN_WAIT_MS : TRY_MS) == 0;
 	int result = memory_refresh(directory, memory);
 
-	if (!result && memory->snapshot.zone_count > 0 && memory->snapshot.at_ns >= now_ns) {
-		*ret_snapshot = memory->snapshot; /* of a process that read the counters later, and was faster */
-	} else if (!result) {
+	if (!result) {
 		*ret_snapshot = memory->snapshot;
-		energy_add(ret_snapshot, zones, count, now_ns);
-		snprintf(ret_snapshot->source, sizeof(ret_snapshot->source), "%s", rapl_source());
-		if (has_lock || is_overdue(&memory->snapshot, now_ns))
+		if (sample_add(sample, ret_snapshot) && (has_lock || is_overdue(&memory->snapshot, sample->end_ns)))
 			result = accumulator_store(directory, ret_snapshot, memory);
 	}
 	if (has_lock)
@@ -256,34 +273,34 @@ static int sample_add(int directory, const struct rapl_zone zones[], size_t coun
 	return result;
 }
 
-/* A young file is left as it is: this sample is added in memory alone. */
-static void sample_add_privately(const struct rapl_zone zones[], size_t count, const struct energy_snapshot *file,
-                                 struct energy_snapshot *ret_snapshot)
+static int sample_read(const struct rapl *rapl, struct sample *ret_sample)
 {
-	*ret_snapshot = *file;
-	energy_add(ret_snapshot, zones, count, clock_monotonic_ns());
+	ret_sample->begin_ns = clock_monotonic_ns();
+	ret_sample->count = rapl_read(rapl, ret_sample->zones);
+	ret_sample->end_ns = clock_monotonic_ns();
+	return ret_sample->count > 0 ? 0 : -ENODEV;
 }
 
 int energy_update(int directory, const struct rapl *rapl, const struct energy_need *need, struct energy_memory *memory,
                   struct energy_snapshot *ret_snapshot, struct error *error)
 {
-	struct rapl_zone zones[RAPL_ZONES_MAX];
 	struct energy_snapshot snapshot;
+	struct sample sample;
 	int result = memory_refresh(directory, memory);
 	bool young = !result && is_young(&memory->snapshot, need->young_ns);
-	size_t count;
 
 	if (young && !need->exact) {
 		*ret_snapshot = memory->snapshot;
 		return 0;
 	}
-	count = result ? 0 : rapl_read(rapl, zones);
-	if (!result && count == 0)
-		result = -ENODEV;
-	if (!result && young)
-		sample_add_privately(zones, count, &memory->snapshot, &snapshot);
-	else if (!result)
-		result = sample_add(directory, zones, count, memory, &snapshot);
+	if (!result)
+		result = sample_read(rapl, &sample);
+	if (!result && young) {
+		snapshot = memory->snapshot;
+		sample_add(&sample, &snapshot);
+	} else if (!result) {
+		result = sample_store(directory, &sample, memory, &snapshot);
+	}
 	if (result)
 		return error_set(error, result, "energy counters: %s", strerror(-result));
 	*ret_snapshot = snapshot;
@@ -380,10 +397,10 @@ json_t *energy_to_json(const struct energy_snapshot *snapshot)
 
 	for (uint32_t i = 0; i < snapshot->zone_count; i++)
 		json_array_append_new(zones, zone_to_json(&snapshot->zone[i]));
-	return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:o}", "v", FORMAT_VERSION, "boot", snapshot->boot_id,
+	return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "v", FORMAT_VERSION, "boot", snapshot->boot_id,
 	                 "source", snapshot->source, "begun_ns", (json_int_t)snapshot->begun_ns, "at_ns",
-	                 (json_int_t)snapshot->at_ns, "wrap_ns", (json_int_t)(snapshot->wrap_ns & INT64_MAX), "zones",
-	                 zones);
+	                 (json_int_t)snapshot->at_ns, "took_ns", (json_int_t)snapshot->took_ns, "wrap_ns",
+	                 (json_int_t)(snapshot->wrap_ns & INT64_MAX), "zones", zones);
 }
 
 static bool zone_from_json(const json_t *json, struct energy_zone *ret_zone)
@@ -425,6 +442,7 @@ int energy_from_json(const json_t *json, struct energy_snapshot *ret_snapshot)
 	    !text_get(json, "source", snapshot.source, sizeof(snapshot.source), NULL) ||
 	    !integer_get(json, "begun_ns", INT64_MAX, &snapshot.begun_ns) ||
 	    !integer_get(json, "at_ns", INT64_MAX, &snapshot.at_ns) ||
+	    !integer_maybe(json, "took_ns", INT64_MAX, &snapshot.took_ns) ||
 	    !integer_get(json, "wrap_ns", INT64_MAX, &snapshot.wrap_ns) || !json_is_array(zones) ||
 	    json_array_size(zones) > RAPL_ZONES_MAX)
 		return -EINVAL;

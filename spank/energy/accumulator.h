@@ -46,7 +46,8 @@ struct energy_snapshot {
 	char boot_id[ENERGY_BOOT_ID_MAX];
 	char source[16];   /* rapl_source() */
 	uint64_t begun_ns; /* CLOCK_MONOTONIC when the accumulator began: with boot_id, which accumulator it is */
-	uint64_t at_ns;    /* CLOCK_MONOTONIC of the sample */
+	uint64_t at_ns;    /* CLOCK_MONOTONIC of the sample: when its last counter had been read, */
+	uint64_t took_ns;  /* and for how long they were being read */
 	uint64_t wrap_ns;  /* the shortest time in which a zone can go round */
 	uint32_t zone_count;
 	struct energy_zone zone[RAPL_ZONES_MAX];
@@ -90,9 +91,10 @@ int energy_update(int directory, const struct rapl *rapl, const struct energy_ne
 int energy_sample(int directory, struct energy_snapshot *ret_snapshot, struct error *error);
 
 /*
- * Pure: adds one sample to the accumulator, which is begun where zone_count is 0. elapsed is now_ns - at_ns; a zone of
- * power P and range R that was not looked at for R/P or longer has a gap, and so has one that advanced by more than it
- * can have used (its counter began anew), that could not be read, reads more than its range, or stands still.
+ * Pure: adds one sample to the accumulator, which is begun where zone_count is 0. now_ns: when its counters had been
+ * read, none of them before at_ns. A counter may have been read took_ns before at_ns, so elapsed is that more. A zone
+ * of power P and range R that was not looked at for R/P or longer has a gap, and so has one that advanced by more than
+ * it can have used (its counter began anew), that could not be read, reads more than its range, or stands still.
  */
 void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zones[], size_t count, uint64_t now_ns);
 

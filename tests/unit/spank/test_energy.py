@@ -231,6 +231,22 @@ def test_a_lock_that_is_never_let_go_leaves_no_gap(powercap: Path, tmp_path: Pat
     assert (energy["gaps"], energy["own_uj"]) == (0, 360_000_000)
 
 
+def test_a_sample_that_another_process_overtakes(powercap: Path, tmp_path: Path) -> None:
+    """Its counters are older than those that the other one has written meanwhile: no counter has gone back."""
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    snapshot = driver("update", root, elsewhere=elsewhere, now_s=NOW_S)
+    set_energy(powercap, "intel-rapl:0", 3_000_000)
+    snapshot["at_ns"] = int((NOW_S + 1 - BOOTED_S) * 1e9) + 500_000
+    snapshot["zones"][0][3:5] = [3_500_000, 2_500_000]
+    (tmp_path / "newer").write_text(json.dumps(snapshot))
+    with (root / "c1/energy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        overtaken = driver("update", root, elsewhere=elsewhere, now_s=NOW_S + 1,
+                           meanwhile=f"cp {tmp_path}/newer {root}/c1/energy")
+    zone = zones(overtaken)[0]
+    assert (zone["total_uj"], zone["gaps"], zone["problem"]) == (2_500_000, 0, 0)
+
+
 def two_dies(tmp_path: Path, second_uj: int) -> Elsewhere:
     """A package whose dies have a zone each, with memory; the first one's counter stands at 70 J."""
     tree = tmp_path / f"dies-{second_uj}"
