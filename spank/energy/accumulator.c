@@ -179,7 +179,7 @@ static int accumulator_load(int directory, struct energy_snapshot *ret_accumulat
 	json_auto_t *json = NULL;
 	int result = files_read_json(directory, "energy", ENERGY_FILE_MAX, &json);
 
-	if (result && !files_is_bad(result))
+	if (result == -EACCES || (result && !files_is_bad(result)))
 		return result;
 	proc_boot_read(boot_id);
 	memset(ret_accumulator, 0, sizeof(*ret_accumulator));
@@ -287,15 +287,17 @@ int energy_update(int directory, const struct rapl *rapl, const struct energy_ne
 	struct energy_snapshot snapshot;
 	struct sample sample;
 	int result = memory_refresh(directory, memory);
-	bool young = !result && is_young(&memory->snapshot, need->young_ns);
+	bool known = memory->snapshot.zone_count > 0, young = !result && is_young(&memory->snapshot, need->young_ns);
+	/* slurmstepd may have dropped its privileges for a moment: what it knows of the file does as well */
+	bool is_private = known && (result || young);
 
 	if (young && !need->exact) {
 		*ret_snapshot = memory->snapshot;
 		return 0;
 	}
-	if (!result)
+	if (!result || is_private)
 		result = sample_read(rapl, &sample);
-	if (!result && young) {
+	if (!result && is_private) {
 		snapshot = memory->snapshot;
 		sample_add(&sample, &snapshot);
 	} else if (!result) {
