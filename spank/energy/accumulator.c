@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define BEGIN_WAIT_MS  2000 /* for the lock, by who finds no accumulator: another one may just be beginning it */
+#define BEGIN_WAIT_MS  2000 /* a process that finds no file waits so long: another one may just be beginning it */
 #define TRY_MS         1
 #define FORMAT_VERSION 1
 
@@ -222,15 +222,15 @@ static bool is_young(const struct energy_snapshot *snapshot, uint64_t young_ns)
 }
 
 /*
- * Whether a sample must reach the file although another process has the lock: nobody may have added one for so long
- * that a counter could go round. Two that write at once do no harm: each file is right for its time.
+ * Returns true if a sample must reach the file although another process has the lock: no process has added one for so
+ * long that a counter could soon go round. Two that write at once do no harm: each file is right for its time.
  */
 static bool is_overdue(const struct energy_snapshot *snapshot, uint64_t now_ns)
 {
 	return snapshot->zone_count == 0 || now_ns - snapshot->at_ns > snapshot->wrap_ns / 3;
 }
 
-/* What was read, and when: begun at begin_ns, done at end_ns. */
+/* The counters as they were read between begin_ns and end_ns. */
 struct sample {
 	struct rapl_zone zones[RAPL_ZONES_MAX];
 	size_t count;
@@ -252,8 +252,8 @@ static bool sample_add(const struct sample *sample, struct energy_snapshot *accu
 }
 
 /*
- * The counters were read before the lock is asked for: whoever has it, the sum up to now is the file's plus what they
- * advanced since. So a busy lock costs nothing but that this sample is not written.
+ * The counters were read before the lock is asked for: the sum up to now is the file's plus what they advanced since,
+ * whichever process has the lock. So a busy lock costs nothing but that this sample is not written.
  */
 static int sample_store(int directory, const struct sample *sample, struct energy_memory *memory,
                         struct energy_snapshot *ret_snapshot)

@@ -46,8 +46,8 @@ struct energy_snapshot {
 	char boot_id[ENERGY_BOOT_ID_MAX];
 	char source[16];   /* rapl_source() */
 	uint64_t begun_ns; /* CLOCK_MONOTONIC when the accumulator began: with boot_id, which accumulator it is */
-	uint64_t at_ns;    /* CLOCK_MONOTONIC of the sample: when its last counter had been read, */
-	uint64_t took_ns;  /* and for how long they were being read */
+	uint64_t at_ns;    /* CLOCK_MONOTONIC of the sample: its last counter had been read */
+	uint64_t took_ns;  /* the counters were being read for so long before at_ns */
 	uint64_t wrap_ns;  /* the shortest time in which a zone can go round */
 	uint32_t zone_count;
 	struct energy_zone zone[RAPL_ZONES_MAX];
@@ -64,7 +64,7 @@ struct energy_window {
 	struct energy_zone zone[RAPL_ZONES_MAX];
 };
 
-/* How new a snapshot must be. */
+/* A caller's demand on a snapshot. */
 struct energy_need {
 	uint64_t young_ns; /* a file younger than that is good enough: nothing is written, no lock is taken */
 	bool exact;        /* the counters are read in any case */

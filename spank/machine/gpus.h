@@ -1,6 +1,5 @@
 /*
- * Whether this node has graphics processors: their energy is in no counter that is read here. Only read, from what
- * their drivers show.
+ * The graphics processors of this node, by what their drivers show: their energy is in no counter that is read here.
  */
 #pragma once
 

@@ -10,7 +10,7 @@
 
 #define INCLUDES_MAX 8 /* files within files */
 
-/* What has been read so far. */
+/* The state of reading slurm.conf. */
 struct reading {
 	const char *node;
 	struct reserved general; /* of lines NodeName=DEFAULT, for the lines after them */
@@ -19,8 +19,7 @@ struct reading {
 	bool first;
 };
 
-/* Skips a number as Slurm prints it in a range: as wide as the range's first number. Returns NULL where it is not
- * there. */
+/* Skips a number of the range, printed as Slurm does: as wide as its first one. Returns NULL where there is none. */
 static const char *number_skip(const char *range, size_t length, const char *name)
 {
 	unsigned long first, last;

@@ -1,5 +1,5 @@
 /*
- * What slurm.conf keeps from all jobs on a node: specialised cores (CoreSpecCount, CpuSpecList).
+ * Specialised cores (CoreSpecCount, CpuSpecList), which slurm.conf keeps from all jobs on a node.
  *
  * slurmd reads the same file. No job can have these cores, so a job with all others has the whole node. Memory that is
  * kept back (MemSpecLimit) changes nothing here: no share goes by memory.

@@ -1,5 +1,5 @@
 /*
- * Which CPUs Slurm's core numbers stand for on this node, as slurmstepd itself says.
+ * Asks slurmstepd which CPUs Slurm's core numbers stand for on this node.
  *
  * slurmstepd has slurmd's numbering and exports the function by which task/cgroup makes a cpuset of a job's cores. It
  * knows what no library can: what slurm.conf says of the node, and how slurmd has reconciled that with the machine.

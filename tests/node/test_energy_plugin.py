@@ -80,5 +80,5 @@ def test_the_counters_are_open_before_a_task_can_inherit_them(tmp_path: Path) ->
 
 
 def test_a_slurmstepd_that_is_the_user_for_a_moment_has_figures(tmp_path: Path) -> None:
-    """It cannot read the node's sums then: what it knows of them and the open counters are enough."""
+    """slurmstepd cannot read the node's sums then: what it knows of them and the open counters are enough."""
     assert run_plugin(tmp_path, DROP, STEP_POINTER, TASK_JOULES, CONSUMED) == "2\n"

@@ -90,7 +90,7 @@ def energy_scope(record: Record) -> str:
 
 
 def nodes_words(record: Record) -> str:
-    """What the figures of energy that are no share are of."""
+    """Names what all of the energy is of: the counters' figures, not the job's share."""
     energy = record.energy
     if energy is not None and energy.lacks_gpus:
         of = "the node" if record.nodes_of == 1 else "the nodes"

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* What Slurm counts as cores: the machine's, their threads, or two for each CPU (config_overrides). */
+/* Slurm counts as cores: the machine's, their threads, or two for each CPU (config_overrides). */
 enum fake_cores { FAKE_CORES, FAKE_THREADS, FAKE_TOO_MANY };
 
 struct fake_host {

@@ -261,7 +261,7 @@ def two_dies(tmp_path: Path, second_uj: int) -> Elsewhere:
     (70_000_000, True), (69_200_000, True), (70_800_000, True), (72_500_000, False), (67_000_000, False),
 ])
 def test_dies_that_show_one_counter_count_once(tmp_path: Path, second_uj: int, mirrored: bool) -> None:
-    """What a counter can do between two readings may lie between them; dies with counters of their own are added up."""
+    """A mirror may differ by what a counter does between two readings; dies with counters of their own are added up."""
     root, elsewhere = tmp_path / "run", two_dies(tmp_path, second_uj)
     powercap = Path(elsewhere["/sys/class/powercap"])
     driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S)

@@ -260,7 +260,7 @@ static size_t topology_copies(void)
 	return count;
 }
 
-/* Of what hwloc shows while a CPU is offline, nothing is used once it is back. */
+/* Nothing that hwloc shows while a CPU is offline is used when it is back. */
 static void reads_the_topology_anew_with_other_cpus_online(void)
 {
 	const char *online = "/sys/devices/system/cpu/online";

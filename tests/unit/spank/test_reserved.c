@@ -1,4 +1,4 @@
-/* What slurm.conf keeps from jobs: whose line it is, what it says, and which cores it means. */
+/* Cores that slurm.conf keeps from jobs: how a line names nodes, and which cores it means. */
 #include "spank/machine/reserved.h"
 
 #include <stdio.h>
