@@ -11,7 +11,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define LOCK_WAIT_MS   2000
+#define BEGIN_WAIT_MS  2000 /* a process that finds no file waits so long: another one may just be beginning it */
+#define TRY_MS         1
 #define FORMAT_VERSION 1
 
 /* Real processors exceed the power that their constraints name for moments; a counter that began anew by far more. */
@@ -41,6 +42,8 @@ static void zone_begin(struct energy_snapshot *accumulator, const struct rapl_zo
 	        .gaps = first ? 0 : 1,
 	};
 	memcpy(new_zone->name, zone->name, sizeof(new_zone->name));
+	if (zone->mirror)
+		new_zone->problem = ENERGY_MIRRORED;
 }
 
 static uint64_t zone_wrap_ns(const struct rapl_zone *zone)
@@ -58,6 +61,14 @@ static void zone_lose(struct energy_zone *have, enum energy_problem problem)
 static bool is_lost(const struct energy_zone *have)
 {
 	return have->problem == ENERGY_VANISHED || have->problem == ENERGY_NONSENSE;
+}
+
+/* The zone that is mirrored counts this energy: nothing is lost, and nothing is added here. */
+static void zone_mirror(struct energy_zone *have, const struct rapl_zone *zone)
+{
+	have->problem = ENERGY_MIRRORED;
+	have->still_ns = 0;
+	have->counter_uj = zone->energy_uj;
 }
 
 static uint64_t advance_of(const struct energy_zone *have, const struct rapl_zone *zone)
@@ -90,12 +101,19 @@ static void zone_add(struct energy_zone *have, const struct rapl_zone *zone, uin
 {
 	uint64_t advance_uj;
 
+	if (zone->mirror) {
+		zone_mirror(have, zone);
+		return;
+	}
 	if (zone->energy_uj > zone->range_uj) {
 		zone_lose(have, ENERGY_NONSENSE);
 		return;
 	}
 	advance_uj = advance_of(have, zone);
-	if (is_lost(have)) {
+	if (have->problem == ENERGY_MIRRORED) {
+		have->gaps++;
+		have->problem = ENERGY_FINE;
+	} else if (is_lost(have)) {
 		/* the gap was counted when it went; from here on it may count again */
 		if (have->problem == ENERGY_VANISHED || is_possible(zone, advance_uj, elapsed_ns))
 			have->problem = ENERGY_FINE;
@@ -114,7 +132,7 @@ static void zone_add(struct energy_zone *have, const struct rapl_zone *zone, uin
 void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zones[], size_t count, uint64_t now_ns)
 {
 	bool first = accumulator->zone_count == 0, seen[RAPL_ZONES_MAX] = {false};
-	uint64_t elapsed_ns = now_ns - accumulator->at_ns;
+	uint64_t elapsed_ns = now_ns - accumulator->at_ns + accumulator->took_ns;
 
 	if (first)
 		accumulator->begun_ns = now_ns;
@@ -136,6 +154,7 @@ void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zone
 		if (!seen[i])
 			zone_lose(&accumulator->zone[i], ENERGY_VANISHED);
 	accumulator->at_ns = now_ns;
+	accumulator->took_ns = 0;
 }
 
 /* Which file it is, in *ret_file; false: there is none. */
@@ -149,60 +168,141 @@ static bool file_look(int directory, struct energy_file *ret_file)
 	return true;
 }
 
-/* An accumulator that a later boot, or time running backwards, makes useless counts as none. */
-static void accumulator_load(int directory, struct energy_snapshot *ret_accumulator)
+/*
+ * Reads the accumulator, which needs no lock: the file is renamed whole. One that a later boot, or time running
+ * backwards, makes useless counts as none: zone_count is 0 then. Returns 0, or -errno where it may be good, but could
+ * not be read.
+ */
+static int accumulator_load(int directory, struct energy_snapshot *ret_accumulator)
 {
 	char boot_id[ENERGY_BOOT_ID_MAX];
 	json_auto_t *json = NULL;
+	int result = files_read_json(directory, "energy", ENERGY_FILE_MAX, &json);
 
+	if (result == -EACCES || (result && !files_is_bad(result)))
+		return result;
 	proc_boot_read(boot_id);
 	memset(ret_accumulator, 0, sizeof(*ret_accumulator));
-	if (files_read_json(directory, "energy", ENERGY_FILE_MAX, &json) == 0 &&
-	    energy_from_json(json, ret_accumulator) == 0 && strcmp(ret_accumulator->boot_id, boot_id) == 0 &&
+	if (!result && energy_from_json(json, ret_accumulator) == 0 && strcmp(ret_accumulator->boot_id, boot_id) == 0 &&
 	    ret_accumulator->at_ns <= clock_monotonic_ns())
-		return;
+		return 0;
 	memset(ret_accumulator, 0, sizeof(*ret_accumulator));
 	memcpy(ret_accumulator->boot_id, boot_id, sizeof(boot_id));
+	return 0;
 }
 
-static int accumulator_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
-                              struct energy_snapshot *ret_snapshot)
+/* Brings the memory up to what the file has. */
+static int memory_refresh(int directory, struct energy_memory *memory)
 {
-	struct rapl_zone zones[RAPL_ZONES_MAX];
-	json_auto_t *json = NULL;
-	struct energy_file file;
-	unsigned failures;
-	size_t count;
+	struct energy_file file = {0};
 	int result;
 
-	if (memory && file_look(directory, &file) && memcmp(&file, &memory->file, sizeof(file)) == 0)
-		*ret_snapshot = memory->snapshot;
-	else
-		accumulator_load(directory, ret_snapshot);
-	count = rapl_read(rapl, zones);
-	if (count == 0)
-		return -ENODEV;
-	energy_add(ret_snapshot, zones, count, clock_monotonic_ns());
-	snprintf(ret_snapshot->source, sizeof(ret_snapshot->source), "%s", rapl_source());
-	failures = memory_failures();
-	json = energy_to_json(ret_snapshot);
-	result = memory_failures() == failures ? files_write_json(directory, "energy", 0600, json, false) : -ENOMEM;
-	if (!result && memory && file_look(directory, &memory->file))
-		memory->snapshot = *ret_snapshot;
+	if (file_look(directory, &file) && memcmp(&file, &memory->file, sizeof(file)) == 0)
+		return 0;
+	result = accumulator_load(directory, &memory->snapshot);
+	if (!result)
+		memory->file = file;
 	return result;
 }
 
-int energy_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
+static int accumulator_store(int directory, const struct energy_snapshot *snapshot, struct energy_memory *memory)
+{
+	unsigned failures = memory_failures();
+	json_auto_t *json = energy_to_json(snapshot);
+	int result = memory_failures() == failures ? files_write_json(directory, "energy", 0600, json, false) : -ENOMEM;
+
+	if (!result && file_look(directory, &memory->file))
+		memory->snapshot = *snapshot;
+	return result;
+}
+
+static bool is_young(const struct energy_snapshot *snapshot, uint64_t young_ns)
+{
+	return snapshot->zone_count > 0 && clock_monotonic_ns() - snapshot->at_ns < young_ns;
+}
+
+/*
+ * Returns true if a sample must reach the file although another process has the lock: no process has added one for so
+ * long that a counter could soon go round. Two that write at once do no harm: each file is right for its time.
+ */
+static bool is_overdue(const struct energy_snapshot *snapshot, uint64_t now_ns)
+{
+	return snapshot->zone_count == 0 || now_ns - snapshot->at_ns > snapshot->wrap_ns / 3;
+}
+
+/* The counters as they were read between begin_ns and end_ns. */
+struct sample {
+	struct rapl_zone zones[RAPL_ZONES_MAX];
+	size_t count;
+	uint64_t begin_ns, end_ns;
+};
+
+/*
+ * Brings the accumulator up to the sample. One that was read meanwhile, by a process that was faster, is as new: which
+ * of the two saw a counter first is not known, so this one is not added to it.
+ */
+static bool sample_add(const struct sample *sample, struct energy_snapshot *accumulator)
+{
+	if (accumulator->zone_count > 0 && accumulator->at_ns > sample->begin_ns)
+		return false;
+	energy_add(accumulator, sample->zones, sample->count, sample->end_ns);
+	accumulator->took_ns = sample->end_ns - sample->begin_ns;
+	snprintf(accumulator->source, sizeof(accumulator->source), "%s", rapl_source());
+	return true;
+}
+
+/*
+ * The counters were read before the lock is asked for: the sum up to now is the file's plus what they advanced since,
+ * whichever process has the lock. So a busy lock costs nothing but that this sample is not written.
+ */
+static int sample_store(int directory, const struct sample *sample, struct energy_memory *memory,
+                        struct energy_snapshot *ret_snapshot)
+{
+	cleanup_close int lock = openat(directory, "energy.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	bool begins = memory->snapshot.zone_count == 0;
+	bool has_lock = lock >= 0 && files_lock(lock, begins ? BEGIN_WAIT_MS : TRY_MS) == 0;
+	int result = memory_refresh(directory, memory);
+
+	if (!result) {
+		*ret_snapshot = memory->snapshot;
+		if (sample_add(sample, ret_snapshot) && (has_lock || is_overdue(&memory->snapshot, sample->end_ns)))
+			result = accumulator_store(directory, ret_snapshot, memory);
+	}
+	if (has_lock)
+		files_unlock(lock);
+	return result;
+}
+
+static int sample_read(const struct rapl *rapl, struct sample *ret_sample)
+{
+	ret_sample->begin_ns = clock_monotonic_ns();
+	ret_sample->count = rapl_read(rapl, ret_sample->zones);
+	ret_sample->end_ns = clock_monotonic_ns();
+	return ret_sample->count > 0 ? 0 : -ENODEV;
+}
+
+int energy_update(int directory, const struct rapl *rapl, const struct energy_need *need, struct energy_memory *memory,
                   struct energy_snapshot *ret_snapshot, struct error *error)
 {
 	struct energy_snapshot snapshot;
-	cleanup_close int lock = openat(directory, "energy.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	int result = lock < 0 ? -errno : files_lock(lock, LOCK_WAIT_MS);
+	struct sample sample;
+	int result = memory_refresh(directory, memory);
+	bool known = memory->snapshot.zone_count > 0, young = !result && is_young(&memory->snapshot, need->young_ns);
+	/* slurmstepd may have dropped its privileges for a moment: what it knows of the file does as well */
+	bool is_private = known && (result || young);
 
-	if (result)
-		return error_set(error, result, "lock of the energy accumulator: %s", strerror(-result));
-	result = accumulator_update(directory, rapl, memory, &snapshot);
-	files_unlock(lock);
+	if (young && !need->exact) {
+		*ret_snapshot = memory->snapshot;
+		return 0;
+	}
+	if (!result || is_private)
+		result = sample_read(rapl, &sample);
+	if (!result && is_private) {
+		snapshot = memory->snapshot;
+		sample_add(&sample, &snapshot);
+	} else if (!result) {
+		result = sample_store(directory, &sample, memory, &snapshot);
+	}
 	if (result)
 		return error_set(error, result, "energy counters: %s", strerror(-result));
 	*ret_snapshot = snapshot;
@@ -211,11 +311,13 @@ int energy_update(int directory, const struct rapl *rapl, struct energy_memory *
 
 int energy_sample(int directory, struct energy_snapshot *ret_snapshot, struct error *error)
 {
+	const struct energy_need need = {.exact = true};
+	struct energy_memory memory = {.file = {0}};
 	struct rapl *rapl = NULL;
 	int result = rapl_open(&rapl, error);
 
 	if (!result)
-		result = energy_update(directory, rapl, NULL, ret_snapshot, error);
+		result = energy_update(directory, rapl, &need, &memory, ret_snapshot, error);
 	rapl_close(rapl);
 	return result;
 }
@@ -231,6 +333,7 @@ static void window_add(struct energy_window *window, const struct energy_zone *s
 	} else {
 		zone->gaps++;
 	}
+	window->mirrored += zone->kind == RAPL_PACKAGE && zone->problem == ENERGY_MIRRORED;
 	window->has[end->kind] = true;
 	window->kind_uj[end->kind] += zone->used_uj;
 	if (zone->gaps > window->gaps)
@@ -296,10 +399,10 @@ json_t *energy_to_json(const struct energy_snapshot *snapshot)
 
 	for (uint32_t i = 0; i < snapshot->zone_count; i++)
 		json_array_append_new(zones, zone_to_json(&snapshot->zone[i]));
-	return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:o}", "v", FORMAT_VERSION, "boot", snapshot->boot_id,
+	return json_pack("{s:i, s:s, s:s, s:I, s:I, s:I, s:I, s:o}", "v", FORMAT_VERSION, "boot", snapshot->boot_id,
 	                 "source", snapshot->source, "begun_ns", (json_int_t)snapshot->begun_ns, "at_ns",
-	                 (json_int_t)snapshot->at_ns, "wrap_ns", (json_int_t)(snapshot->wrap_ns & INT64_MAX), "zones",
-	                 zones);
+	                 (json_int_t)snapshot->at_ns, "took_ns", (json_int_t)snapshot->took_ns, "wrap_ns",
+	                 (json_int_t)(snapshot->wrap_ns & INT64_MAX), "zones", zones);
 }
 
 static bool zone_from_json(const json_t *json, struct energy_zone *ret_zone)
@@ -341,6 +444,7 @@ int energy_from_json(const json_t *json, struct energy_snapshot *ret_snapshot)
 	    !text_get(json, "source", snapshot.source, sizeof(snapshot.source), NULL) ||
 	    !integer_get(json, "begun_ns", INT64_MAX, &snapshot.begun_ns) ||
 	    !integer_get(json, "at_ns", INT64_MAX, &snapshot.at_ns) ||
+	    !integer_maybe(json, "took_ns", INT64_MAX, &snapshot.took_ns) ||
 	    !integer_get(json, "wrap_ns", INT64_MAX, &snapshot.wrap_ns) || !json_is_array(zones) ||
 	    json_array_size(zones) > RAPL_ZONES_MAX)
 		return -EINVAL;

@@ -1,9 +1,12 @@
 /*
  * Energy: one accumulator per node that never wraps, and windows cut out of it.
  *
- * Whoever samples (the sampler of any stepd, the prolog, the epilog) adds what the counters advanced since the last
- * sample of anybody, under a lock: jobs and steps take differences of it, so nothing is counted twice. An interval in
- * which a counter may have gone round unseen is counted as a gap and adds nothing.
+ * Each process that samples (any step's sampler, the prolog, the epilog) adds what the counters advanced since the
+ * newest sample in the file. Jobs and steps take differences of it, so nothing is counted twice. An interval in which a
+ * counter may have gone round unseen is counted as a gap and adds nothing.
+ *
+ * The lock only keeps two processes from writing at once. No figure depends on getting it: the file is renamed whole,
+ * and its sums plus what the counters advanced since are the sums of now, whether they are written or not.
  */
 #pragma once
 
@@ -24,6 +27,7 @@ enum energy_problem {
 	ENERGY_VANISHED, /* it could not be read */
 	ENERGY_STOPPED,  /* a package or a platform that has used nothing for ten seconds */
 	ENERGY_NONSENSE, /* beyond its range, or impossible twice in a row */
+	ENERGY_MIRRORED, /* it shows the counter of another zone, which counts: no gap, nothing is missing */
 	ENERGY_PROBLEM_COUNT
 };
 
@@ -42,7 +46,8 @@ struct energy_snapshot {
 	char boot_id[ENERGY_BOOT_ID_MAX];
 	char source[16];   /* rapl_source() */
 	uint64_t begun_ns; /* CLOCK_MONOTONIC when the accumulator began: with boot_id, which accumulator it is */
-	uint64_t at_ns;    /* CLOCK_MONOTONIC of the sample */
+	uint64_t at_ns;    /* CLOCK_MONOTONIC of the sample: its last counter had been read */
+	uint64_t took_ns;  /* the counters were being read for so long before at_ns */
 	uint64_t wrap_ns;  /* the shortest time in which a zone can go round */
 	uint32_t zone_count;
 	struct energy_zone zone[RAPL_ZONES_MAX];
@@ -54,8 +59,15 @@ struct energy_window {
 	bool has[RAPL_KIND_COUNT];
 	uint64_t kind_uj[RAPL_KIND_COUNT]; /* summed over instances */
 	uint32_t gaps;                     /* of the zone that has most */
+	uint32_t mirrored;                 /* package zones that show another one's counter */
 	uint32_t zone_count;
 	struct energy_zone zone[RAPL_ZONES_MAX];
+};
+
+/* A caller's demand on a snapshot. */
+struct energy_need {
+	uint64_t young_ns; /* a file younger than that is good enough: nothing is written, no lock is taken */
+	bool exact;        /* the counters are read in any case */
 };
 
 /* The file as this process has written it last: as long as it is that one, it need not be parsed. {0} at first. */
@@ -68,20 +80,21 @@ struct energy_memory {
 };
 
 /*
- * Samples: reads the zones and brings <directory>/energy up to date under the lock <directory>/energy.lock. A file
- * that is absent, damaged or of another boot is begun anew, which counts as a gap. *ret_snapshot is the result.
- * memory: NULL, none. Returns 0, -EBUSY (lock not had within two seconds), -ENODEV or -errno.
+ * Samples: reads the zones and brings <directory>/energy up to date. Where another process has the lock
+ * <directory>/energy.lock, or the file is young, *ret_snapshot is right all the same and merely not written. A file
+ * that is absent, damaged or of another boot is begun anew, which counts as a gap. Returns 0, -ENODEV or -errno.
  */
-int energy_update(int directory, const struct rapl *rapl, struct energy_memory *memory,
+int energy_update(int directory, const struct rapl *rapl, const struct energy_need *need, struct energy_memory *memory,
                   struct energy_snapshot *ret_snapshot, struct error *error);
 
-/* The same by one who samples once, and opens the zones for that. */
+/* Samples once, exactly: opens the zones for that. */
 int energy_sample(int directory, struct energy_snapshot *ret_snapshot, struct error *error);
 
 /*
- * Pure: adds one sample to the accumulator, which is begun where zone_count is 0. elapsed is now_ns - at_ns; a zone of
- * power P and range R that was not looked at for R/P or longer has a gap, and so has one that advanced by more than it
- * can have used (its counter began anew), that could not be read, reads more than its range, or stands still.
+ * Pure: adds one sample to the accumulator, which is begun where zone_count is 0. now_ns: when its counters had been
+ * read, none of them before at_ns. A counter may have been read took_ns before at_ns, so elapsed is that more. A zone
+ * of power P and range R that was not looked at for R/P or longer has a gap, and so has one that advanced by more than
+ * it can have used (its counter began anew), that could not be read, reads more than its range, or stands still.
  */
 void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zones[], size_t count, uint64_t now_ns);
 

@@ -26,6 +26,8 @@ const char plugin_name[] = "energy from RAPL through libpowercap (mpi-wait)";
 const char plugin_type[] = "acct_gather_energy/mpi_wait";
 const uint32_t plugin_version = SLURM_VERSION_NUMBER;
 
+#define YOUNG_NS UINT64_C(1000000000) /* slurmd and each step sample: one of them writes, each second at most */
+
 /* The functions that Slurm looks up; it has their prototypes in no public header. */
 int init(void);
 int fini(void);
@@ -83,13 +85,14 @@ static bool open_once(void)
  */
 static bool sample(void)
 {
+	const struct energy_need need = {.young_ns = YOUNG_NS, .exact = true};
 	struct energy_snapshot now;
 	struct energy_window window;
 	struct error error = {0};
 
 	if (!open_once())
 		return false;
-	if (energy_update(seen.directory, seen.rapl, &seen.memory, &now, &error)) {
+	if (energy_update(seen.directory, seen.rapl, &need, &seen.memory, &now, &error)) {
 		complain(error.text);
 		return seen.sampled;
 	}

@@ -21,7 +21,7 @@ static struct power_point point_of(const struct energy_snapshot *snapshot)
 			continue;
 		point.used_uj += zone->used_uj;
 		point.gaps += zone->gaps;
-		point.whole &= zone->problem == ENERGY_FINE;
+		point.whole &= zone->problem == ENERGY_FINE || zone->problem == ENERGY_MIRRORED;
 	}
 	return point;
 }
@@ -40,6 +40,8 @@ void power_add(struct power_points *points, const struct energy_snapshot *snapsh
 	struct power_point now = point_of(snapshot);
 	const struct power_point *last = points->count > 0 ? &points->point[points->count - 1] : NULL;
 
+	if (last && now.at_ns <= last->at_ns)
+		return;
 	if (points->count > 1 && last->at_ns - last[-1].at_ns < points->spacing_ns)
 		points->count--;
 	else if (points->count == POWER_POINTS_MAX)

@@ -9,6 +9,7 @@
 #include "spank/base/log.h"
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/cpufreq/restore.h"
+#include "spank/machine/gpus.h"
 #include "spank/machine/rapl.h"
 #include "spank/node/job.h"
 #include "spank/node/record.h"
@@ -202,20 +203,21 @@ static json_t *energy_json(void)
 		count = rapl_read(rapl, zone);
 	rapl_close(rapl);
 	for (size_t i = 0; i < count; i++)
-		json_array_append_new(zones,
-		                      json_pack("{s:s,s:s,s:I,s:I,s:I}", "name", zone[i].name, "kind",
-		                                rapl_kind_name(zone[i].kind), "energy_uj",
-		                                (json_int_t)zone[i].energy_uj, "range_uj", (json_int_t)zone[i].range_uj,
-		                                "power_max_uw", (json_int_t)zone[i].power_max_uw));
-	return json_pack("{s:s,s:s,s:o}", "source", rapl_source(), "why", error.text, "zones", zones);
+		json_array_append_new(
+		        zones, json_pack("{s:s,s:s,s:I,s:I,s:I,s:b}", "name", zone[i].name, "kind",
+		                         rapl_kind_name(zone[i].kind), "energy_uj", (json_int_t)zone[i].energy_uj,
+		                         "range_uj", (json_int_t)zone[i].range_uj, "power_max_uw",
+		                         (json_int_t)zone[i].power_max_uw, "mirror", (int)zone[i].mirror));
+	return json_pack("{s:s,s:s,s:b,s:o}", "source", rapl_source(), "why", error.text, "gpus", (int)gpus_there(),
+	                 "zones", zones);
 }
 
 /*
  * What this release makes of the site's arguments and of this host, for "mpi-wait check":
  * {"release", "node", "library", "policies_directory", "rungs": {NAME: why not, "": it can}, "tsc_khz",
  * "policies": [{"name", "summary", "used", "why", "allowed"}], "left_out": the first policy file that was refused,
- * "energy": {"source", "why", "zones": [{"name", "kind", "energy_uj", "range_uj", "power_max_uw"}]}}.
- * Zones are only read by root.
+ * "energy": {"source", "why", "gpus": there are some, "zones": [{"name", "kind", "energy_uj", "range_uj",
+ * "power_max_uw", "mirror": it shows another die's counter}]}}. Zones are only read by root.
  */
 static int run_probe(struct arguments *arguments)
 {

@@ -82,14 +82,16 @@ static struct package *package_of(struct packages *packages, int32_t id, int32_t
 	return &packages->package[packages->count++];
 }
 
-int packages_read(const char *list, struct packages *ret_packages)
+int packages_read(const char *list, const char *usable, struct packages *ret_packages)
 {
-	struct processors online, own;
+	struct processors online, own, counted;
 	struct packages packages = {0};
 	int result = processors_online(&online);
 
 	if (!result)
 		result = processors_parse(list, &own);
+	if (!result)
+		result = processors_parse(usable, &counted);
 	for (uint32_t cpu = 0; !result && cpu < PROCESSORS_MAX; cpu++) {
 		struct package *package;
 
@@ -100,7 +102,7 @@ int packages_read(const char *list, struct packages *ret_packages)
 		package = package_of(&packages, processors_package(cpu), id_read(cpu, "topology/die_id", 0));
 		if (!package)
 			return -E2BIG;
-		package->cpus++;
+		package->cpus += !usable[0] || processors_has(&counted, cpu) || processors_has(&own, cpu);
 		package->own += processors_has(&own, cpu);
 	}
 	if (!result)

@@ -21,7 +21,7 @@ struct processors {
 struct package {
 	int32_t id; /* the kernel's physical_package_id */
 	int32_t die;
-	uint32_t cpus;
+	uint32_t cpus; /* that jobs can have */
 	uint32_t own;
 };
 
@@ -51,10 +51,11 @@ bool processors_is_first_thread(uint32_t cpu);
 int processors_online(struct processors *ret_processors);
 
 /*
- * The dies of the processors that are online, in order of appearance. list: the job's, "" for not known (own is 0
- * everywhere). Returns 0 or -errno; -EINVAL where the list is malformed or names a processor that is not online.
+ * Counts by die, in order of appearance, the processors that are online and that jobs can have. list: the job's, "" for
+ * not known (own is 0 everywhere). usable: those that jobs can have, "" for all. Returns 0 or -errno; -EINVAL where a
+ * list is malformed, or the job's names a processor that is not online.
  */
-int packages_read(const char *list, struct packages *ret_packages);
+int packages_read(const char *list, const char *usable, struct packages *ret_packages);
 
-/* A package's processors: of one die, or with die -1 of all. false where there are none. */
+/* Adds up a package's processors: of one die, or with die -1 of all. Returns false where there are none. */
 bool packages_sum(const struct packages *packages, int32_t id, int32_t die, struct package *ret_package);

@@ -11,8 +11,9 @@
 
 #define CONTROL_TYPE     "intel-rapl"
 #define INSTANCES_MAX    64
-#define PARTS_MAX        8 /* of an instance: core, uncore, dram */
-#define CONSTRAINTS      2 /* long_term, short_term */
+#define PARTS_MAX        8                 /* of an instance: core, uncore, dram */
+#define CONSTRAINTS      2                 /* long_term, short_term */
+#define TICK_UJ          UINT64_C(1000000) /* processors bring a counter up to date once a millisecond; 1 kW */
 #define POWER_UNKNOWN_UW UINT64_C(1000000000)
 
 struct rapl {
@@ -131,6 +132,61 @@ void rapl_close(struct rapl *rapl)
 	free(rapl);
 }
 
+/* Returns the package that the zone has a die of; -1: none. */
+static int die_package(const struct rapl_zone *zone)
+{
+	int package, die;
+
+	return zone->kind == RAPL_PACKAGE && sscanf(zone->name, "package-%d-die-%d", &package, &die) == 2 ? package
+	                                                                                                  : -1;
+}
+
+/* Returns how far a counter went from one reading to the other. */
+static uint64_t counter_advance(const struct rapl_zone *zone, uint64_t from_uj, uint64_t to_uj)
+{
+	return to_uj - from_uj + (to_uj < from_uj ? zone->range_uj : 0);
+}
+
+/* again_uj: the first zone's counter, read after the second one's. */
+static bool is_same_counter(const struct rapl_zone *first, uint64_t again_uj, const struct rapl_zone *second)
+{
+	uint64_t early_uj = (first->energy_uj + first->range_uj - TICK_UJ % first->range_uj) % first->range_uj;
+
+	return first->range_uj == second->range_uj &&
+	       counter_advance(first, early_uj, second->energy_uj) <=
+	               counter_advance(first, first->energy_uj, again_uj) + 2 * TICK_UJ;
+}
+
+/* Marks what an instance shows, its package and the parts of it. */
+static void instance_mark(struct rapl_zone zones[], size_t count, uint32_t instance)
+{
+	for (size_t i = 0; i < count; i++)
+		if (zones[i].instance == instance)
+			zones[i].mirror = true;
+}
+
+static uint64_t read_again(const struct rapl *rapl, const struct rapl_zone *zone)
+{
+	uint64_t energy_uj = zone->energy_uj;
+
+	for (size_t i = 0; i < rapl->count; i++)
+		if (rapl->zone[i].instance == zone->instance && rapl->zone[i].kind == RAPL_PACKAGE)
+			powercap_zone_get_energy_uj(&rapl->counter[i], &energy_uj);
+	return energy_uj;
+}
+
+static void mirrors_mark(const struct rapl *rapl, struct rapl_zone zones[], size_t count)
+{
+	for (size_t first = 0; first < count; first++) {
+		int package = die_package(&zones[first]);
+
+		for (size_t i = first + 1; package >= 0 && !zones[first].mirror && i < count; i++)
+			if (!zones[i].mirror && die_package(&zones[i]) == package &&
+			    is_same_counter(&zones[first], read_again(rapl, &zones[first]), &zones[i]))
+				instance_mark(zones, count, zones[i].instance);
+	}
+}
+
 size_t rapl_read(const struct rapl *rapl, struct rapl_zone zones[RAPL_ZONES_MAX])
 {
 	size_t count = 0;
@@ -139,5 +195,6 @@ size_t rapl_read(const struct rapl *rapl, struct rapl_zone zones[RAPL_ZONES_MAX]
 		zones[count] = rapl->zone[i];
 		count += powercap_zone_get_energy_uj(&rapl->counter[i], &zones[count].energy_uj) == 0;
 	}
+	mirrors_mark(rapl, zones, count);
 	return count;
 }

@@ -3,6 +3,10 @@
  *
  * Every zone of every top-level instance: package, core, uncore, dram and psys (an instance of its own). A zone is
  * what its name says it is. Counters wrap; accumulator.h makes sums of them.
+ *
+ * Processors whose packages have several dies may show one counter per package once for each die (AMD Zen 1 and 2).
+ * Counters are told apart by reading: of two dies of a package, the second one's counter is the first one's if it lies
+ * between two readings of the first.
  */
 #pragma once
 
@@ -28,6 +32,7 @@ struct rapl_zone {
 	uint64_t energy_uj;    /* 0 <= energy_uj <= range_uj */
 	uint64_t range_uj;     /* the largest value before the counter begins at 0 again */
 	uint64_t power_max_uw; /* what the zone can draw at most; 1000 W where its constraints do not say */
+	bool mirror;           /* it is of a die that shows the counter of an earlier zone of its package */
 };
 
 struct rapl;
@@ -40,8 +45,8 @@ int rapl_open(struct rapl **ret_rapl, struct error *error);
 void rapl_close(struct rapl *rapl);
 
 /*
- * Reads every zone; one that cannot be read is left out. Name, range and power are as they were at the opening.
- * Returns how many zones were read.
+ * Reads every zone; one that cannot be read is left out. Name, range and power are as they were at the opening,
+ * mirror is found out anew. Returns how many zones were read.
  */
 size_t rapl_read(const struct rapl *rapl, struct rapl_zone zones[RAPL_ZONES_MAX]);
 

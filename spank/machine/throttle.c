@@ -78,7 +78,7 @@ bool throttle_between(const struct throttle *from, const struct throttle *to, co
                       uint64_t ret_events[THROTTLE_KIND_COUNT])
 {
 	struct packages packages = {0};
-	bool known = list[0] && packages_read(list, &packages) == 0;
+	bool known = list[0] && packages_read(list, "", &packages) == 0;
 
 	memset(ret_events, 0, THROTTLE_KIND_COUNT * sizeof(*ret_events));
 	for (uint32_t i = 0; i < to->count; i++) {

@@ -6,6 +6,7 @@
 #include "spank/machine/topology.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -16,13 +17,17 @@
 #include "spank/base/proc.h"
 
 #define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
+#define ONLINE       "/sys/devices/system/cpu/online"
+#define ONLINE_MAX   128   /* of a longer list no copy is made: it is part of a file's name */
 #define MASK_CPUS    16384 /* twice what Linux can be built for */
 #define MASK_LONGS   (MASK_CPUS / (8 * sizeof(unsigned long)))
 
 struct topology {
 	unsigned cores;
 	unsigned cpu_limit;
-	hwloc_bitmap_t core[]; /* its CPUs, by hwloc's logical index */
+	unsigned numbered;     /* Slurm's cores, 0: not known */
+	hwloc_bitmap_t *slurm; /* their CPUs, by Slurm's number */
+	hwloc_bitmap_t core[]; /* a core's CPUs, by hwloc's logical index */
 };
 
 /* The machine's, or that of a copy (path). */
@@ -39,13 +44,16 @@ static hwloc_topology_t load(const char *path)
 	return NULL;
 }
 
-/* <directory>/topology-<boot id>.xml, or "" where there is no boot id. */
+/*
+ * Makes the copy's path, <directory>/topology-<boot id>-<online CPUs>.xml: hwloc shows what is online, so that a copy
+ * that was made while a CPU was offline numbers the cores otherwise. "": no copy is used.
+ */
 static void copy_path(const char *directory, char *path, size_t size)
 {
-	char boot[PROC_BOOT_MAX];
+	char boot[PROC_BOOT_MAX], online[ONLINE_MAX];
 
-	if (!directory[0] || proc_boot_read(boot) ||
-	    snprintf(path, size, "%s/topology-%s.xml", directory, boot) >= (int)size)
+	if (!directory[0] || proc_boot_read(boot) || proc_line_read(AT_FDCWD, ONLINE, online, sizeof(online)) <= 0 ||
+	    strchr(online, '/') || snprintf(path, size, "%s/topology-%s-%s.xml", directory, boot, online) >= (int)size)
 		path[0] = '\0';
 }
 
@@ -112,13 +120,85 @@ int topology_load(const char *cache_directory, struct topology **ret_topology, s
 	return *ret_topology ? 0 : error_set(error, -ENOMEM, "no memory for the topology");
 }
 
+static void bitmaps_free(hwloc_bitmap_t bitmaps[], unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		hwloc_bitmap_free(bitmaps[i]);
+}
+
 void topology_free(struct topology *topology)
 {
 	if (!topology)
 		return;
-	for (unsigned i = 0; i < topology->cores; i++)
-		hwloc_bitmap_free(topology->core[i]);
+	bitmaps_free(topology->core, topology->cores);
+	bitmaps_free(topology->slurm, topology->numbered);
+	free(topology->slurm);
 	free(topology);
+}
+
+void topology_add_all(const struct topology *topology, hwloc_bitmap_t ret_cpus)
+{
+	for (unsigned i = 0; i < topology->cores; i++)
+		hwloc_bitmap_or(ret_cpus, ret_cpus, topology->core[i]);
+}
+
+static int numbering_check(const struct topology *topology, const hwloc_bitmap_t cpus[], unsigned count,
+                           struct error *error)
+{
+	cleanup_bitmap hwloc_bitmap_t free_cpus = hwloc_bitmap_alloc();
+
+	if (!free_cpus)
+		return error_set(error, -ENOMEM, "no memory for Slurm's numbering of cores");
+	topology_add_all(topology, free_cpus);
+	for (unsigned i = 0; i < count; i++) {
+		if (hwloc_bitmap_iszero(cpus[i]) || !hwloc_bitmap_isincluded(cpus[i], free_cpus))
+			return error_set(error, -EINVAL,
+			                 "Slurm's cores are not this machine's: core %u has no CPU of its own", i);
+		hwloc_bitmap_andnot(free_cpus, free_cpus, cpus[i]);
+	}
+	return 0;
+}
+
+int topology_number(struct topology *topology, const hwloc_bitmap_t cpus[], unsigned count, struct error *error)
+{
+	int result = numbering_check(topology, cpus, count, error);
+	hwloc_bitmap_t *slurm = result ? NULL : calloc(count + 1, sizeof(*slurm));
+
+	if (result)
+		return result;
+	for (unsigned i = 0; slurm && i < count; i++) {
+		slurm[i] = hwloc_bitmap_dup(cpus[i]);
+		if (slurm[i])
+			continue;
+		bitmaps_free(slurm, i);
+		free(slurm);
+		slurm = NULL;
+	}
+	if (!slurm)
+		return error_set(error, -ENOMEM, "no memory for Slurm's numbering of cores");
+	bitmaps_free(topology->slurm, topology->numbered);
+	free(topology->slurm);
+	topology->slurm = slurm;
+	topology->numbered = count;
+	return 0;
+}
+
+unsigned topology_numbered(const struct topology *topology)
+{
+	return topology->numbered;
+}
+
+bool topology_is_numbered_by_cores(const struct topology *topology)
+{
+	for (unsigned i = 0; i < topology->cores; i++) {
+		unsigned here = 0;
+
+		for (unsigned j = 0; j < topology->numbered; j++)
+			here += hwloc_bitmap_intersects(topology->core[i], topology->slurm[j]) != 0;
+		if (here > 1)
+			return false;
+	}
+	return topology->numbered > 0;
 }
 
 unsigned topology_cores(const struct topology *topology)
@@ -147,16 +227,18 @@ int topology_cpus_of(const struct topology *topology, const char *core_list, uns
 	int core, taken = 0;
 
 	hwloc_bitmap_zero(ret_cpus);
+	if (topology->numbered == 0)
+		return error_set(error, -EINVAL, "the CPUs of Slurm's cores are not known");
 	if (!cores || !core_list[0] || hwloc_bitmap_list_sscanf(cores, core_list) < 0 ||
 	    hwloc_bitmap_weight(cores) <= 0)
 		return error_set(error, -EINVAL, "'%.64s' is not a list of cores", core_list);
 	hwloc_bitmap_foreach_begin(core, cores)
 	{
-		if ((unsigned)core >= topology->cores)
-			return error_set(error, -EINVAL, "core %d is allocated, but this machine has %u cores", core,
-			                 topology_cores(topology));
+		if ((unsigned)core >= topology->numbered)
+			return error_set(error, -EINVAL, "core %d is allocated, but Slurm counts %u here", core,
+			                 topology->numbered);
 		if (position >= first && position - first < count) {
-			hwloc_bitmap_or(ret_cpus, ret_cpus, topology->core[core]);
+			hwloc_bitmap_or(ret_cpus, ret_cpus, topology->slurm[core]);
 			taken++;
 		}
 		position++;

@@ -40,6 +40,7 @@ static int read_environment(struct state_job *ret_facts)
 	ret_facts->gid = environment_number("SLURM_JOB_GID", ret_facts->gid);
 	ret_facts->het_job_id = environment_number("SLURM_HET_JOB_ID", STATE_NONE);
 	ret_facts->het_offset = environment_number("SLURM_HET_JOB_OFFSET", 0);
+	ret_facts->gpus = environment_text("SLURM_JOB_GPUS")[0] != '\0';
 	snprintf(ret_facts->cluster, sizeof(ret_facts->cluster), "%s", environment_text("SLURM_CLUSTER_NAME"));
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "spank/energy/power.h"
 #include "spank/energy/share.h"
 #include "spank/energy/watts.h"
+#include "spank/machine/gpus.h"
 #include "spank/record/node.h"
 #include "spank/record/parts/policy.h"
 #include "spank/store/outbox.h"
@@ -215,23 +216,33 @@ static json_t *id_print(uint32_t id)
 	return id == STATE_NONE ? json_null() : json_integer((json_int_t)id);
 }
 
+static json_t *energy_print(const struct state_job *job, const struct energy_window *window,
+                            const struct energy_share *share)
+{
+	json_t *json = record_energy_write(window, share);
+
+	if (json && (job->gpus || gpus_there()))
+		record_energy_lacks_gpus(json);
+	return json;
+}
+
 /* But for its steps. energy NULL: none, and the job says why. */
 static json_t *record_build(const struct state_job *job, const char *node, double end_s,
                             const struct energy_window *energy, const struct energy_share *share,
                             const struct steps *steps)
 {
-	return json_pack(
-	        "{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:f, s:f, "
-	        "s:I, s:I, s:s, s:I, s:I, s:o}",
-	        "v", 1, "kind", "node", "node", node, "cluster", job->cluster, "job_id", (json_int_t)job->job_id,
-	        "array_job_id", id_print(job->array_job_id), "array_task_id", id_print(job->array_task_id),
-	        "het_job_id", id_print(job->het_job_id), "het_offset", id_print(job->het_offset), "restart_count",
-	        (json_int_t)job->restart_count, "uid", (json_int_t)job->uid, "gid", (json_int_t)job->gid, "nodes",
-	        job->nodes, "restart_known", (int)job->restart_known, "timeless", (int)job->too_late, "policy",
-	        record_policy_write(&job->policy), "start_s", job->start_s, "end_s", end_s, "cores",
-	        (json_int_t)job->cores, "cores_total", (json_int_t)job->cores_total, "energy_why",
-	        energy ? "" : job->energy_why, "steps_left_out", (json_int_t)steps->left_out, "steps_summed",
-	        (json_int_t)steps->summed, "energy", energy ? record_energy_write(energy, share) : json_null());
+	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:f, s:f, "
+	                 "s:I, s:I, s:s, s:I, s:I, s:o}",
+	                 "v", 1, "kind", "node", "node", node, "cluster", job->cluster, "job_id",
+	                 (json_int_t)job->job_id, "array_job_id", id_print(job->array_job_id), "array_task_id",
+	                 id_print(job->array_task_id), "het_job_id", id_print(job->het_job_id), "het_offset",
+	                 id_print(job->het_offset), "restart_count", (json_int_t)job->restart_count, "uid",
+	                 (json_int_t)job->uid, "gid", (json_int_t)job->gid, "nodes", job->nodes, "restart_known",
+	                 (int)job->restart_known, "timeless", (int)job->too_late, "policy",
+	                 record_policy_write(&job->policy), "start_s", job->start_s, "end_s", end_s, "cores",
+	                 (json_int_t)job->cores, "cores_total", (json_int_t)job->cores_total, "energy_why",
+	                 energy ? "" : job->energy_why, "steps_left_out", (json_int_t)steps->left_out, "steps_summed",
+	                 (json_int_t)steps->summed, "energy", energy ? energy_print(job, energy, share) : json_null());
 }
 
 static json_t *throttle_now(const struct state_job *job)
@@ -331,7 +342,7 @@ static int record_put(const struct node_record_end *end, int directory, char key
 		strcpy(job->energy_why, "the record could not be written at the job's end");
 	}
 	has_window = window_take(&end->place, job, &window, &ends);
-	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
+	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
 	steps_read(directory, &share, &steps);
 	if (steps.curve.count > 0)
 		power_curve_add(&steps.curve, &ends);
@@ -373,7 +384,7 @@ json_t *node_record_show(const struct state_place *place, uint32_t job_id, struc
 		error_set(error, result, "no state of job %u on this node: %s", job_id, strerror(-result));
 		return NULL;
 	}
-	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
+	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
 	steps_read(directory, &share, &steps);
 	has_window = job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0 &&
 	             energy_from_json(json, &latest) == 0;

@@ -55,18 +55,26 @@ static struct slots *ranks_look(struct sampler *sampler)
 	return slots;
 }
 
-/* Of a step that is merely counted, too: other steps and jobs of the node need the accumulator. */
-static void energy_read(struct sampler *sampler, const struct slots *slots)
+/*
+ * Samples for a step that is merely counted, too: other steps and jobs of the node need the accumulator. However many
+ * steps the node has, one of them writes it; a step's ends, and the watts of its ranks, need the counters of now.
+ */
+static void energy_read(struct sampler *sampler, const struct slots *slots, uint64_t young_ns)
 {
 	struct state_step *step = &sampler->step;
+	const struct energy_need need = {.young_ns = young_ns, .exact = !young_ns || (slots && slots->count > 0)};
+	struct energy_snapshot now;
 	struct error error = {0};
 
 	if (!sampler->rapl)
 		return;
-	if (energy_update(sampler->node_directory, sampler->rapl, &sampler->memory, &step->to, &error)) {
+	if (energy_update(sampler->node_directory, sampler->rapl, &need, &sampler->memory, &now, &error)) {
 		complain(sampler, error.text);
 		return;
 	}
+	if (step->has_energy && now.at_ns <= step->to.at_ns)
+		return; /* this step has the newest sample itself, unwritten */
+	step->to = now;
 	if (!step->has_energy)
 		step->from = step->to;
 	step->has_energy = true;
@@ -77,7 +85,8 @@ static void energy_read(struct sampler *sampler, const struct slots *slots)
 	step->power = &sampler->power;
 }
 
-static void tick(struct sampler *sampler)
+/* young_ns: how old a sample of another process may be; 0: the counters are read. */
+static void tick(struct sampler *sampler, uint64_t young_ns)
 {
 	const struct sampler_config *config = &sampler->config;
 	cleanup_free struct slots *slots = ranks_look(sampler);
@@ -85,7 +94,7 @@ static void tick(struct sampler *sampler)
 	json_auto_t *grant = config->grant_read ? config->grant_read(config->grant_context) : NULL;
 	int result;
 
-	energy_read(sampler, slots);
+	energy_read(sampler, slots, young_ns);
 	if (sampler->counted)
 		return;
 	if (config->csv)
@@ -128,7 +137,7 @@ static void *sampler_main(void *argument)
 
 	for (interval = interval < SECOND_NS ? interval : SECOND_NS;
 	     !wait_until(sampler, clock_monotonic_ns() + interval); interval = interval_ns(sampler))
-		tick(sampler);
+		tick(sampler, interval);
 	return NULL;
 }
 
@@ -181,7 +190,7 @@ int sampler_start(const struct sampler_config *config, struct sampler **ret_samp
 	thread_condition_init(&sampler->changed);
 	result = sampler_open(sampler, error);
 	if (!result) {
-		tick(sampler);
+		tick(sampler, 0);
 		result = thread_start(&sampler->thread, sampler_main, sampler);
 	}
 	if (result) {
@@ -201,6 +210,6 @@ void sampler_stop(struct sampler *sampler)
 	pthread_cond_signal(&sampler->changed);
 	pthread_mutex_unlock(&sampler->mutex);
 	pthread_join(sampler->thread, NULL);
-	tick(sampler);
+	tick(sampler, 0);
 	sampler_free(sampler);
 }

@@ -129,6 +129,7 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 		job->restart_known = true;
 	}
 	job->shared_cores |= facts->shared_cores;
+	job->gpus |= facts->gpus;
 	if (job->cores == 0)
 		job->cores = facts->cores;
 	if (job->cores_total == 0)
@@ -139,6 +140,8 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 		memcpy(job->nodes, facts->nodes, sizeof(job->nodes));
 	if (!job->cpus[0])
 		memcpy(job->cpus, facts->cpus, sizeof(job->cpus));
+	if (!job->usable[0])
+		memcpy(job->usable, facts->usable, sizeof(job->usable));
 	if (!job->policy.asked[0])
 		job->policy = facts->policy;
 	if (!job->words[0])
@@ -197,13 +200,14 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 
 json_t *state_job_to_json(const struct state_job *job)
 {
-	json_t *json = json_pack("{s:i, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o, s:b, s:b, s:o*, s:o*}", "v",
-	                         FORMAT_VERSION, "cluster", job->cluster, "nodes", job->nodes, "cpus", job->cpus,
-	                         "words", job->words, "policy", record_policy_write(&job->policy), "start_s",
-	                         job->start_s, "energy_why", job->energy_why, "throttle",
-	                         throttle_to_json(&job->throttle), "restart_known", (int)job->restart_known, "too_late",
-	                         (int)job->too_late, "shared_cores", job->shared_cores ? json_true() : NULL, "baseline",
-	                         job->has_baseline ? energy_to_json(&job->baseline) : NULL);
+	json_t *json =
+	        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o, s:b, s:b, s:b, s:o*, s:o*}", "v",
+	                  FORMAT_VERSION, "cluster", job->cluster, "nodes", job->nodes, "cpus", job->cpus, "usable",
+	                  job->usable, "words", job->words, "policy", record_policy_write(&job->policy), "start_s",
+	                  job->start_s, "energy_why", job->energy_why, "throttle", throttle_to_json(&job->throttle),
+	                  "restart_known", (int)job->restart_known, "too_late", (int)job->too_late, "gpus",
+	                  (int)job->gpus, "shared_cores", job->shared_cores ? json_true() : NULL, "baseline",
+	                  job->has_baseline ? energy_to_json(&job->baseline) : NULL);
 
 #define SET(field) json_object_set_new(json, #field, json_integer((json_int_t)job->field));
 	JOB_NUMBERS(SET)
@@ -234,8 +238,10 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 		return -EBADMSG;
 	/* 0.1 did not write these */
 	text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL);
+	text_get(json, "usable", job->usable, sizeof(job->usable), NULL);
 	job->restart_known = json_is_true(json_object_get(json, "restart_known"));
 	job->too_late = json_is_true(json_object_get(json, "too_late"));
+	job->gpus = json_is_true(json_object_get(json, "gpus"));
 	job->shared_cores = json_is_true(json_object_get(json, "shared_cores"));
 	throttle_from_json(json_object_get(json, "throttle"), &job->throttle);
 	job->has_baseline = baseline && energy_from_json(baseline, &job->baseline) == 0;

@@ -43,14 +43,16 @@ struct state_job {
 	uint32_t uid;
 	uint32_t gid;
 	uint32_t cores;       /* the job's on this node, 0: not known */
-	uint32_t cores_total; /* the node's */
+	uint32_t cores_total; /* those that jobs can have there, 0: not known */
 	char cluster[64];
 	char nodes[RECORD_NODE_LIST_MAX];
-	char cpus[PROCESSORS_TEXT_MAX]; /* the job's on this node, "0-3,8"; "": not known */
-	char words[OPTIONS_TEXT_MAX];   /* the job's own option as given, "off" too; "": the site's default holds */
-	struct policy_use policy;       /* asked "": none for the whole job */
-	bool shared_cores;              /* Slurm may give the job's cores to another one too: the prolog was told */
-	bool too_late;                  /* the state was made when the job had ended: a sample is none of its begin */
+	char cpus[PROCESSORS_TEXT_MAX];   /* the job's on this node, "0-3,8"; "": not known */
+	char usable[PROCESSORS_TEXT_MAX]; /* those that jobs can have there; "": all */
+	char words[OPTIONS_TEXT_MAX];     /* the job's own option as given, "off" too; "": the site's default holds */
+	struct policy_use policy;         /* asked "": none for the whole job */
+	bool gpus;                        /* Slurm gave the job some of this node's */
+	bool shared_cores;                /* Slurm may give the job's cores to another one too: the prolog was told */
+	bool too_late;                    /* the state was made when the job had ended: a sample is none of its begin */
 	/* the rest is filled in by state_job_begin */
 	double start_s;                 /* since the epoch */
 	bool has_baseline;              /* else energy_why */

@@ -64,7 +64,8 @@ static bool package_joules(const struct energy_window *window, int32_t id, doubl
 		const struct energy_zone *zone = &window->zone[i];
 		int32_t number;
 
-		if (zone->kind != RAPL_PACKAGE || sscanf(zone->name, "package-%d", &number) != 1 || number != id)
+		if (zone->kind != RAPL_PACKAGE || zone->problem == ENERGY_MIRRORED ||
+		    sscanf(zone->name, "package-%d", &number) != 1 || number != id)
 			continue;
 		if (zone->gaps > 0 || zone->problem != ENERGY_FINE)
 			return false;

@@ -9,6 +9,7 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
 #include "spank/cpufreq/grant.h"
+#include "spank/machine/reserved.h"
 #include "spank/machine/topology.h"
 #include "spank/node/sampler.h"
 #include "spank/node/state.h"
@@ -16,6 +17,7 @@
 #include "spank/plugin/csv_files.h"
 #include "spank/plugin/inject.h"
 #include "spank/plugin/job.h"
+#include "spank/plugin/numbering.h"
 #include "spank/plugin/segment.h"
 #include "spank/plugin/stack.h"
 #include "spank/policy/decision.h"
@@ -84,7 +86,8 @@ static void load_topology(struct step *step, struct error *error)
 		if (snprintf(cache, sizeof(cache), "%s/%s", step->place.root, step->place.node) >= (int)sizeof(cache))
 			cache[0] = '\0';
 	}
-	topology_load(cache, &step->topology, error);
+	if (topology_load(cache, &step->topology, error) == 0)
+		numbering_ask(step->topology, cache, error);
 }
 
 /* Cores of a list, and their hardware threads; 0 when the list is doubtful. */
@@ -114,6 +117,7 @@ static void make_plan(const struct site *site, struct step *step)
 	facts->grant = site->grant;
 	facts->step_cores = count_cores(step, step->job.step_cores, cpus);
 	facts->step_cpus = facts->step_cores > 0 ? (uint32_t)hwloc_bitmap_weight(cpus) : 0;
+	facts->threads_are_cores = step->topology && !topology_is_numbered_by_cores(step->topology);
 	plan_make(facts, &step->plan);
 }
 
@@ -140,12 +144,44 @@ static void make_injection(struct step *step, struct error *error)
 		csv_files_begin(&step->csv, step->decision.options.csv);
 }
 
+/* Writes the set as a list, "" where it does not fit. */
+static void print_cpus(hwloc_const_bitmap_t cpus, char list[PROCESSORS_TEXT_MAX])
+{
+	int length = hwloc_bitmap_list_snprintf(list, PROCESSORS_TEXT_MAX, cpus);
+
+	if (length < 0 || length >= PROCESSORS_TEXT_MAX)
+		list[0] = '\0';
+}
+
+/* Finds the cores that jobs can have here: those that Slurm counts, less those that slurm.conf keeps from all jobs. */
+static void count_usable(const struct step *step, struct state_job *facts)
+{
+	unsigned cores = step->topology ? topology_numbered(step->topology) : 0;
+	cleanup_bitmap hwloc_bitmap_t kept = hwloc_bitmap_alloc(), usable = hwloc_bitmap_alloc();
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	struct reserved reserved;
+	char list[JOB_CORES_MAX];
+	int length;
+
+	facts->cores_total = cores;
+	if (!kept || !usable || !cpus || cores == 0)
+		return;
+	if (reserved_read(numbering_configuration(), step->place.node, &reserved))
+		reserved_cores(&reserved, cores, kept);
+	hwloc_bitmap_set_range(usable, 0, (int)cores - 1);
+	hwloc_bitmap_andnot(usable, usable, kept);
+	length = hwloc_bitmap_list_snprintf(list, sizeof(list), usable);
+	if (length <= 0 || (size_t)length >= sizeof(list))
+		return;
+	facts->cores_total = count_cores(step, list, cpus);
+	print_cpus(cpus, facts->usable);
+}
+
 static void begin_job(const struct step *step, struct error *error)
 {
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
 	const char *cluster = getenv("SLURM_CLUSTER_NAME");
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
-	int length = -1;
 
 	if (!facts) {
 		error_set(error, -ENOMEM, "no memory for the node state");
@@ -160,10 +196,8 @@ static void begin_job(const struct step *step, struct error *error)
 	facts->gid = step->job.gid;
 	facts->cores = count_cores(step, step->job.job_cores, cpus);
 	if (facts->cores > 0)
-		length = hwloc_bitmap_list_snprintf(facts->cpus, sizeof(facts->cpus), cpus);
-	if (length < 0 || (size_t)length >= sizeof(facts->cpus))
-		facts->cpus[0] = '\0';
-	facts->cores_total = step->topology ? topology_cores(step->topology) : 0;
+		print_cpus(cpus, facts->cpus);
+	count_usable(step, facts);
 	snprintf(facts->cluster, sizeof(facts->cluster), "%s", cluster ? cluster : "");
 	/* The site's default is the whole job's, also where no prolog could say so. */
 	if (strcmp(step->decision.use.by, "site") == 0)

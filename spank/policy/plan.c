@@ -1,7 +1,8 @@
 /*
  * The rules of binding: only srun steps with several local tasks that nobody has bound, where the CPUs asked for are
  * exactly the cores allocated. A single local task may be a launcher's daemon and keeps everything. Nobody gets less
- * than Slurm gave.
+ * than Slurm gave. Where Slurm counts hardware threads as cores (CPUs= alone) nobody is bound: the threads of one core
+ * may be two jobs'.
  */
 #include "spank/policy/plan.h"
 
@@ -21,7 +22,7 @@ void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
 	struct plan plan = {.inject = facts->policy->inject && facts->kind != STEP_EXTERN};
 
 	plan.bind = plan.inject && facts->kind == STEP_SRUN && facts->pin == SITE_PIN_CORES && !facts->user_bound &&
-	            facts->local_tasks > 1 && facts->cpus_per_task > 0 && fills_the_cores(facts);
+	            facts->local_tasks > 1 && facts->cpus_per_task > 0 && !facts->threads_are_cores && fills_the_cores(facts);
 	plan.cores_per_task = plan.bind ? facts->step_cores / facts->local_tasks : 0;
 	plan.shared =
 	        plan.inject && facts->kind == STEP_SRUN && facts->step_cpus > 0 &&

@@ -23,6 +23,7 @@ struct plan_facts {
 	uint32_t step_cores; /* cores allocated to the step on this node, 0: not known */
 	uint32_t step_cpus;  /* their hardware threads */
 	enum site_grant grant;
+	bool threads_are_cores; /* Slurm counts hardware threads of one core as cores on this node */
 };
 
 struct plan {

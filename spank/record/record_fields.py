@@ -76,6 +76,7 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "quantiles": ({"type": "array", "items": SECONDS, "minItems": 101, "maxItems": 101}, "s"),
     "power_course": ({"type": "array", "minItems": 2, "maxItems": 64,
                       "items": {"oneOf": [AMOUNT, {"type": "null"}]}}, "W"),
+    "uncounted_parts": ({"type": "array", "minItems": 1, "maxItems": 1, "items": {"enum": ["gpus"]}}, ""),
     "dropped_zones": ({"type": "array", "minItems": 1, "maxItems": 16, "items": "DROPPED"}, ""),
     "refusals": ({"type": "object", "additionalProperties": SOME, "maxProperties": 12}, ""),
     "csv_failures": ({"type": "object", "minProperties": 1, "additionalProperties": False,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -43,20 +44,28 @@ mkdir -p {}
 """
 
 
-@pytest.fixture(scope="module")
-def wide_cluster() -> Iterator[Cluster]:
+@contextmanager
+def wide(topology: str) -> Iterator[Cluster]:
     project = project_cluster_arguments()
     project["binds"]["/opt/mpi-wait-doubles"] = BUILD / "tests/lib/doubles"
     environment = {
         "HWLOC_XMLFILE": f"{Cluster.spool}/../lib/{XML}", "WIDE_AFFINITY": MASKS,
         "LD_PRELOAD": "/opt/mpi-wait-doubles/libwide-affinity.so",
     }
-    cluster = Cluster(nodes=1, slurm_conf=CONF, topology=TOPOLOGY, model={"domains": DOMAINS},
+    cluster = Cluster(nodes=1, slurm_conf=CONF, topology=topology, model={"domains": DOMAINS},
                       daemon_environment=environment, **project)
     start_or_skip(cluster)
     cluster.node_run(NODE, ["sh", "-ec", SIBLINGS.format(MASKS)], check=True)
-    yield cluster
-    cluster.stop()
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def wide_cluster() -> Iterator[Cluster]:
+    with wide(TOPOLOGY) as cluster:
+        yield cluster
 
 
 def asked_for(cluster: Cluster, argv: list[str]) -> list[str]:
@@ -138,3 +147,16 @@ def test_the_record_has_a_share_of_the_node_s_four_cores(wide_cluster: Cluster) 
     energy = jobs.record(cluster, quarter)["energy"]
     assert energy["scope"] == "share"
     assert jobs.record(cluster, whole)["energy"]["scope"] == "node"
+
+
+def test_hardware_threads_that_slurm_counts_as_cores() -> None:
+    """CPUs= alone: two jobs have a thread each of some cores. Each has its part of the energy, and nobody is bound."""
+    with wide("CPUs=8") as cluster:
+        first, process = jobs.begin(cluster, ["-n4", "-c1", "--mpi-wait-policy=nap", "sleep", "3"])
+        cluster.wait_job(first, ["RUNNING"])
+        bound = asked_for(cluster, ["-n2", "-c1", "--mpi-wait-policy=nap"])
+        assert len(set(bound)) == 1 and len(bound) == 2, "what Slurm itself asked for, all of the job's"
+        assert process.wait(60) == 0
+        energy = jobs.record(cluster, first)["energy"]
+        assert (energy["scope"], energy["joules"]) == ("share", pytest.approx(energy["node_joules"] / 2, rel=0.01))
+        assert "mpi-wait:" not in cluster.logs(f"slurmd-{NODE}")

@@ -12,6 +12,7 @@ from ..site.host import Host
 from ..site.slurm import ask_slurm
 from ..text.output import add_output_arguments, output_is_utf8, output_width, wants_colour
 from ..text.units import plural, safe
+from .cores import check_cores
 from .cpu import check_frequency, check_kernel, check_waiting
 from .energy import check_energy
 from .finding import Finding, Section, Status, not_seen
@@ -55,7 +56,7 @@ def sections(host: Host) -> list[Section]:
         Section("Waiting", _guarded(lambda: check_waiting(host) + check_kernel(host))),
         Section("Frequency", _guarded(lambda: check_frequency(host))),
         Section("Energy", _guarded(lambda: check_energy(host, probe))),
-        Section("Slurm", _guarded(lambda: check_slurm(host, slurm, site or {}, node))),
+        Section("Slurm", _guarded(lambda: check_slurm(host, slurm, site or {}, node) + check_cores(host, slurm, node))),
         found_plugin,
         Section("Policies", _guarded(lambda: check_policies(host, probe, site or {}))),
         Section("Records", _guarded(lambda: check_records(host, slurm, site, node, installation.helper))),

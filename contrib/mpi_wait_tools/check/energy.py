@@ -57,6 +57,15 @@ def _wrap(zones: list[dict[str, Any]]) -> Finding | None:
     return ok("RAPL range", f"a counter begins anew after {duration(min(seconds))} at full power, at the soonest")
 
 
+def _mirrored(zones: list[dict[str, Any]]) -> Finding | None:
+    """Zones of dies that show one counter of their package."""
+    names = [safe(str(zone["name"])) for zone in zones if zone.get("mirror") and zone["kind"] == "package"]
+    if not names:
+        return None
+    shown = f"{', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
+    return ok("RAPL dies", f"{shown} show{'s' if len(names) == 1 else ''} the counter of another die: counted once")
+
+
 def _reading(host: Host, zones: list[str], probe: dict[str, Any] | None) -> list[Finding]:
     if not host.is_root:
         return [not_seen("RAPL reading", "only root may read the counters", "run 'mpi-wait check' as root")]
@@ -73,7 +82,7 @@ def _reading(host: Host, zones: list[str], probe: dict[str, Any] | None) -> list
             )
         ]
     left = len(zones) - len(read)
-    wrap = _wrap(read)
+    wrap = [finding for finding in (_wrap(read), _mirrored(read)) if finding]
     if left > 0:
         return [
             warn(
@@ -82,9 +91,22 @@ def _reading(host: Host, zones: list[str], probe: dict[str, Any] | None) -> list
                 "its energy is missing in the records",
                 "see whether root can read the files energy_uj below " + POWERCAP,
             )
-        ] + ([wrap] if wrap else [])
+        ] + wrap
     what = f"all {len(read)} were read through libpowercap" + (TAIL if host.simulated else "")
-    return [ok("RAPL reading", what)] + ([wrap] if wrap else [])
+    return [ok("RAPL reading", what), *wrap]
+
+
+def _gpus(probe: dict[str, Any] | None) -> list[Finding]:
+    if not (probe or {}).get("energy", {}).get("gpus"):
+        return []
+    return [
+        warn(
+            "GPUs",
+            "this node has some, and their energy is not counted",
+            "records say 'GPUs not counted': their figures are of processors and memory alone",
+            "compare the energy of jobs with GPUs by other means",
+        )
+    ]
 
 
 def check_energy(host: Host, probe: dict[str, Any] | None) -> list[Finding]:
@@ -99,4 +121,4 @@ def check_energy(host: Host, probe: dict[str, Any] | None) -> list[Finding]:
                 "modprobe intel_rapl_msr (Intel and AMD), if this is no virtual machine",
             )
         ]
-    return [_counters(host, zones), *_modes(host, zones), *_reading(host, zones, probe)]
+    return [_counters(host, zones), *_modes(host, zones), *_reading(host, zones, probe), *_gpus(probe)]

@@ -171,6 +171,8 @@ def remarks(founds: Sequence[Found]) -> list[str]:
     energies = [found.record.energy for found in founds if found.record.energy]
     if len({energy.scope for energy in energies}) > 1:
         said.append("Energy is of whole nodes for some jobs and a share for others: do not compare it.")
+    if any(energy.lacks_gpus for energy in energies):
+        said.append("Energy is without that of the nodes' GPUs.")
     if _is_simulated(founds):
         said.append("Energy is simulated for at least one job, not measured.")
     missing = [f"{found.name} {incomplete_line(found.record)}" for found in founds if not found.record.is_complete]

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from ..record.csv_files import csv_notes
 from ..record.ends import RankWait
 from ..record.missed import missed_notes
-from ..record.record import Policy, Record, Step, Wait
+from ..record.record import Energy, Policy, Record, Step, Wait
 from ..text.units import duration, plural, safe
 from .imbalance import imbalance_of, steps_of_ranks
 from .power import throttle_notes
 
+NO_GPUS = "GPUs not counted"
 EVEN = 0.8  # least over most, from which on the ranks wait alike
 SMALL = 0.01  # share of the ranks' time below which there is little to say
 
@@ -83,13 +84,32 @@ def energy_scope(record: Record) -> str:
     energy = record.energy
     if energy is None:
         return ""
+    tail = f"; {NO_GPUS}" if energy.lacks_gpus else ""
     if energy.scope == "node":
-        return f"{nodes_words(record)}, the job had every core"
-    return "the job's share, by its part of the cores"
+        return f"{nodes_words(record)}, the job had every core{tail}"
+    return f"the job's share, by its part of the cores{tail}"
 
 
 def nodes_words(record: Record) -> str:
+    """Names what all of the energy is of: the counters' figures, not the job's share."""
+    energy = record.energy
+    if energy is not None and energy.lacks_gpus:
+        of = "the node" if record.nodes_of == 1 else "the nodes"
+        return f"{of}'{'s' if record.nodes_of == 1 else ''} {parts_words(energy)}"
     return "the whole node" if record.nodes_of == 1 else "whole nodes"
+
+
+def whole_words(record: Record) -> str:
+    """The same in a picture, which has one wording for one node and for several."""
+    return nodes_words(record) if record.energy is not None and record.energy.lacks_gpus else "whole nodes"
+
+
+def parts_words(energy: Energy) -> str:
+    if "package" not in energy.zones and "psys" in energy.zones:
+        return "board"
+    if "package" not in energy.zones:
+        return "memory"
+    return "processors and memory" if "dram" in energy.zones else "processors"
 
 
 def incomplete_line(record: Record) -> str:
@@ -225,6 +245,9 @@ def notes(record: Record, field: str) -> list[str]:
     if record.energy is not None and record.energy.dropped:
         zones = ", ".join(safe(zone) for zone in record.energy.dropped)
         found.append(f"Energy is too low: counters were lost ({zones}).")
+    if record.energy is not None and record.energy.mirrored:
+        dies = plural(record.energy.mirrored, "die")
+        found.append(f"{dies} showed the counter of another die of the same package: each counter counts once.")
     if (
         record.energy is not None
         and record.energy.nodes

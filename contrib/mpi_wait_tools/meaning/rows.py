@@ -41,6 +41,7 @@ class JobUse:
     ranks_s: float  # the ranks' time
     lost_s: float
     simulated: bool
+    lacks_gpus: bool = False  # the energy is without that of the nodes' GPUs
     complete: bool = True
     run: Run = Run()
     threads_s: float = 0.0
@@ -69,6 +70,7 @@ class Row:
     estimated: bool = False
     simulated: bool = False
     unknown: int = 0  # jobs without a figure of energy
+    lacks_gpus: int = 0  # jobs whose energy is without that of GPUs
     incomplete: int = 0  # jobs from which nodes are missing
     labels: dict[str, str] = field(default_factory=dict)
     run: Run = Run()
@@ -90,6 +92,7 @@ class Row:
         self.estimated |= use.estimated
         self.simulated |= use.simulated
         self.unknown += use.joules is None
+        self.lacks_gpus += use.lacks_gpus
         self.incomplete += not use.complete
 
 
@@ -132,6 +135,7 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
         ranks_s=ranks_time(record) or 0.0,
         lost_s=imbalance.lost_s if imbalance and not imbalance.lone else 0.0,
         simulated=energy is not None and energy.source == "simulated",
+        lacks_gpus=energy is not None and energy.lacks_gpus,
         complete=record.is_complete,
         run=run,
         threads_s=wait.threads if wait else 0.0,

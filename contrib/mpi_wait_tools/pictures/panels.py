@@ -7,7 +7,7 @@ from typing import Any
 
 from ..meaning.imbalance import Imbalance
 from ..meaning.power import STATES, watts_of
-from ..meaning.reading import Rank
+from ..meaning.reading import Rank, whole_words
 from ..meaning.scale import scale_of
 from ..record.record import Energy, Record, Step, Wait
 from ..text.bars import quantile
@@ -274,7 +274,7 @@ def _energy_of_zones(axes: Any, record: Record, zones: dict[str, float], left: f
     for place, (_, joules, colour) in enumerate(rows):
         axes.barh(place, joules, height=BAR_HEIGHT, color=colour)
         axes.text(joules + most * 0.012, place, scaled(joules, "J"), va="center", fontsize=8.2)
-    style(axes, "Energy by part", [("", "of whole nodes, by their counters")], left)
+    style(axes, "Energy by part", [("", f"of {whole_words(record)}, by their counters")], left)
     _lying(axes, [row[0] for row in rows], most, left, rows_of(record))
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure  # type: ignore[import]
 from ..jobs.found import Found
 from ..meaning.advice import ending_of
 from ..meaning.imbalance import Imbalance, imbalance_of
-from ..meaning.reading import energy_nodes, incomplete_line, policy_line, ranks_of
+from ..meaning.reading import NO_GPUS, energy_nodes, incomplete_line, policy_line, ranks_of, whole_words
 from ..record.record import Record, Step
 from ..text.units import duration, percent, plural, scaled
 from .compare import comparison_page
@@ -103,7 +103,8 @@ def _footer(record: Record) -> str:
     if record.energy is not None:
         simulated = record.energy.source == "simulated"
         said.append("energy is simulated, not measured" if simulated else "energy was read by root from the counters")
-        said.append("whole nodes" if record.energy.scope == "node" else "the job's share of its nodes")
+        said.append(whole_words(record) if record.energy.scope == "node" else "the job's share of its nodes")
+        said += [NO_GPUS] if record.energy.lacks_gpus else []
     return "; ".join(said) + "."
 
 

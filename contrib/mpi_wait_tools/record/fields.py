@@ -23,6 +23,7 @@ FIGURES = (
     Figure("nodes", "of", "", True, True, 1, 1e+18, ""),
     Figure("energy", "nodes", "", False, True, 0, 1e+18, ""),
     Figure("energy", "gaps", "", False, True, 0, 1e+18, ""),
+    Figure("energy", "mirrored", "", False, True, 0, 1e+18, ""),
     Figure("watts", "packages", "", True, True, 1, 1e+18, ""),
     Figure("watts", "known", "", True, True, 0, 1e+18, ""),
     Figure("throttle", "core_throttle", "", True, True, 0, 1e+18, ""),

@@ -46,6 +46,8 @@ class Energy:
     node_joules: float | None
     nodes: int | None
     gaps: int
+    lacks_gpus: bool  # the job's nodes have some, and their energy was not read
+    mirrored: int  # zones that show the counter of another die, and are in no sum
     dropped: list[str]
     power: list[float | None]  # watts in equal parts of the job's time, None: not known; empty: not sampled
 
@@ -195,6 +197,12 @@ def _watts(value: Any, where: str) -> float | None:
     return None if value is None else number_of(value, where, NUMBER_MAX)
 
 
+def _part(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise damaged(where, "is not a text")
+    return value
+
+
 def _energy(reader: Reader) -> Energy:
     power = reader.items("power_w", _watts, required=False)
     if len(power) > POWER_MAX:
@@ -212,6 +220,8 @@ def _energy(reader: Reader) -> Energy:
         node_joules=reader.maybe_number("node_joules"),
         nodes=reader.maybe_integer("nodes"),
         gaps=reader.maybe_integer("gaps") or 0,
+        lacks_gpus="gpus" in reader.items("not_counted", _part, required=False),
+        mirrored=reader.maybe_integer("mirrored") or 0,
         dropped=reader.items("dropped", _dropped, required=False),
         power=power,
     )

@@ -11,6 +11,7 @@ from ..jobs.kept import read_kept
 from ..jobs.sacct import LAST, RECORD_FIELDS
 from ..meaning.advice import Ending
 from ..meaning.imbalance import imbalance_of
+from ..meaning.reading import NO_GPUS
 from ..record.record import Record, find_body, parse_record
 from ..text.errors import Refusal
 
@@ -39,6 +40,7 @@ def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
     wait, energy = record.wait, record.energy
     imbalance = imbalance_of(record) if not ending.is_broken else None
     simulated = energy is not None and energy.source == "simulated"
+    lacks_gpus = energy is not None and energy.lacks_gpus
     why = [] if record.is_complete else [f"{record.nodes_reported} of {record.nodes_of} nodes"]
     return {
         "policy": record.policy.used,
@@ -47,7 +49,7 @@ def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
         "lost": imbalance.share if imbalance is not None and not imbalance.lone else None,
         "joules": energy.joules if energy else None,
         "simulated": simulated,
-        "why": ", ".join(why + ["simulated"] * simulated),
+        "why": ", ".join(why + [NO_GPUS] * lacks_gpus + ["simulated"] * simulated),
     }
 
 

@@ -37,6 +37,8 @@ def _of_job(found: Found) -> Iterator[Row]:
         yield "job", "", "energy", step.joules if step else energy.joules, "J"
         yield "job", "", "energy_source", energy.source, ""
         yield "job", "", "energy_scope", energy.scope, ""
+        if energy.lacks_gpus:
+            yield "job", "", "energy_not_counted", "gpus", ""
         for use in record.by_node if step is None else []:
             yield "node", safe(use.name), "energy", use.joules, "J"
         if step is None and energy.power:

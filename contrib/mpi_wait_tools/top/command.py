@@ -123,6 +123,7 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
                 "estimated": row.estimated,
                 "simulated": row.simulated,
                 "without_energy": row.unknown,
+                "without_gpus": row.lacks_gpus,
                 "incomplete": row.incomplete,
                 "wait_s": rounded(row.wait_s),
                 "awake_s": rounded(row.awake_s),

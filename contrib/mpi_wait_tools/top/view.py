@@ -147,6 +147,8 @@ def draw_remarks(canvas: Canvas, tally: Tally, rows: Sequence[Row], with_estimat
         said.append("Energy is simulated for some of the jobs, not measured.")
     if any(row.unknown for row in rows):
         said.append(f"Of {plural(sum(row.unknown for row in rows), 'job')} the energy is not known.")
+    if any(row.lacks_gpus for row in rows):
+        said.append(f"GPUs not counted: {plural(sum(row.lacks_gpus for row in rows), 'job')} ran on nodes with some.")
     if any(row.incomplete for row in rows):
         number = sum(row.incomplete for row in rows)
         said.append(f"{plural(number, 'record')} INCOMPLETE: nodes did not report, their figures are missing here.")

@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-#define DROPPED_SHOWN 16
-#define GAPS_MAX      1000000
+#define DROPPED_SHOWN   16
+#define GAPS_MAX        1000000
+#define NOT_COUNTED_MAX 16
 
 /* "package-1", and "package-1/dram" for a part of it. */
 static json_t *zone_name(const struct energy_window *window, const struct energy_zone *zone)
@@ -43,9 +44,33 @@ json_t *record_energy_write(const struct energy_window *window, const struct ene
 			                    json_integer((json_int_t)window->kind_uj[kind]));
 	json = json_pack("{s:s, s:I, s:o, s:o}", "source", window->source, "gaps", (json_int_t)window->gaps, "zones_uj",
 	                 zones, "dropped", dropped_write(window));
+	if (json && window->mirrored > 0)
+		json_object_set_new(json, "mirrored", json_integer((json_int_t)window->mirrored));
 	if (json && energy_share_uj(share, window, &own_uj))
 		json_object_set_new(json, "own_uj", json_integer((json_int_t)own_uj));
 	return json;
+}
+
+void record_energy_lacks_gpus(json_t *json)
+{
+	json_object_set_new(json, "not_counted", json_pack("[s]", "gpus"));
+}
+
+/* A newer release may name more that it did not count. */
+static bool not_counted_read(const json_t *json, struct record_energy *ret_energy)
+{
+	const json_t *part;
+	size_t i;
+
+	if (json && (!json_is_array(json) || json_array_size(json) > NOT_COUNTED_MAX))
+		return false;
+	json_array_foreach((json_t *)json, i, part)
+	{
+		if (!json_is_string(part))
+			return false;
+		ret_energy->lacks_gpus |= strcmp(json_string_value(part), "gpus") == 0;
+	}
+	return true;
 }
 
 /* Zones as the kernel and we name them: [[zone, why], ...]. */
@@ -88,13 +113,15 @@ static bool zones_read(json_t *zones, struct record_energy *ret_energy)
 bool record_energy_read(const json_t *json, double share, const char *node, struct record_energy *ret_energy)
 {
 	const char *source = json_string_value(json_object_get(json, "source"));
-	const json_t *own = json_object_get(json, "own_uj");
+	const json_t *own = json_object_get(json, "own_uj"), *mirrored = json_object_get(json, "mirrored");
 	double own_uj = 0;
 
 	if (!json || json_is_null(json))
 		return true;
 	ret_energy->dropped = json_array();
 	if (!source || !whole_of(json_object_get(json, "gaps"), GAPS_MAX, &ret_energy->gaps) ||
+	    (mirrored && !whole_of(mirrored, RAPL_ZONES_MAX, &ret_energy->mirrored)) ||
+	    !not_counted_read(json_object_get(json, "not_counted"), ret_energy) ||
 	    !zones_read(json_object_get(json, "zones_uj"), ret_energy) ||
 	    (own && !whole_of(own, JSON_COUNT_MAX, &own_uj)) ||
 	    !dropped_read(json_object_get(json, "dropped"), node, ret_energy->dropped))
@@ -131,12 +158,14 @@ static void dropped_add(struct record_energy *sum, const struct record_energy *f
 void record_energy_add(struct record_energy *sum, const struct record_energy *from)
 {
 	dropped_add(sum, from);
+	sum->lacks_gpus |= from->lacks_gpus;
 	if (from->nodes == 0)
 		return;
 	sum->nodes += from->nodes;
 	sum->share |= from->share;
 	sum->simulated |= from->simulated;
 	sum->gaps += from->gaps;
+	sum->mirrored += from->mirrored;
 	sum->joules += from->joules;
 	sum->node_joules += from->node_joules;
 	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++) {
@@ -163,6 +192,9 @@ json_t *record_energy_print(const struct record_energy *sum, size_t reported)
 	if (sum->nodes < reported)
 		json_object_set_new(json, "nodes", json_integer((json_int_t)sum->nodes));
 	object_set_some(json, "gaps", json_integer((json_int_t)sum->gaps));
+	if (sum->lacks_gpus)
+		record_energy_lacks_gpus(json);
+	object_set_some(json, "mirrored", json_integer((json_int_t)sum->mirrored));
 	object_set_some(json, "dropped", json_incref(sum->dropped));
 	return json;
 }

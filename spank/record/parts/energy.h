@@ -1,7 +1,9 @@
 /*
  * Energy in records: written by a node, read, added up over nodes, printed in the job's. Pure.
  *
- * A node's: {"source", "gaps", "zones_uj", "dropped": [[zone, why], ...], "own_uj" where the job's share is known}.
+ * A node's: {"source", "gaps", "zones_uj", "dropped": [[zone, why], ...], "mirrored" where zones of
+ * dies show one counter: how many did not count, "own_uj" where the job's share is known,
+ * "not_counted": ["gpus"] where the node has some}.
  */
 #pragma once
 
@@ -22,6 +24,8 @@ struct record_energy {
 	double joules;      /* the job's */
 	double node_joules; /* the whole nodes', of the kinds that make them up */
 	double gaps;
+	bool lacks_gpus; /* some node has graphics processors, whose energy was not read */
+	double mirrored; /* zones that show another zone's counter, and are in no sum */
 	bool has[RAPL_KIND_COUNT];
 	double zone_j[RAPL_KIND_COUNT];
 	json_t *dropped; /* as it is printed, of a job so many as are shown; NULL: none */
@@ -29,6 +33,9 @@ struct record_energy {
 
 /* NULL: no memory. */
 json_t *record_energy_write(const struct energy_window *window, const struct energy_share *share);
+
+/* Notes in a node's energy that the node has graphics processors, whose energy is not in it. */
+void record_energy_lacks_gpus(json_t *json);
 
 /*
  * From "energy" of that node, hostile input; absent or null: none. share: the part of the node's cores that is the

@@ -54,6 +54,7 @@ exit "$status"
 
 def policy(name: str, used: str = "", why: str = "", allowed: bool = True) -> dict[str, Any]:
     return {"name": name, "summary": name, "used": used or name, "why": why, "allowed": allowed}
+NODE = "NodeName=n1 CoresPerSocket=2 CPUTot=2 Sockets=1 Boards=1 ThreadsPerCore=1"
 
 
 class Owned(host.Host):
@@ -193,8 +194,9 @@ class Machine:
         self.answers("sacct", "")
         self.answers("squeue", "")
 
-    def config(self, **changes: str) -> None:
-        lines = [f"{key:<24}= {value or '(null)'}" for key, value in {**CONFIG, **changes}.items()]
+    def config(self, node: str = NODE, **changes: str) -> None:
+        """scontrol's answer to every question; node: what it says of this one."""
+        lines = [node] + [f"{key:<24}= {value or '(null)'}" for key, value in {**CONFIG, **changes}.items()]
         self.answers("scontrol", "slurm 22.05.8\n" + "\n".join(lines) + "\n")
 
     def answers(self, command: str, out: str, status: int = 0, err: str = "") -> None:

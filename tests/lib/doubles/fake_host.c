@@ -20,6 +20,11 @@ static void *plugin_handle;
 
 typedef int (*hook_function)(spank_t, int, char **);
 
+/* slurmstepd exports them, in no public header. */
+int xcpuinfo_abs_to_mac(char *cores, char **ret_cpus);
+int xcpuinfo_mac_to_abs(char *cpus, char **ret_cores);
+void slurm_xfree(void **text);
+
 static int slot_of(const char *name)
 {
 	for (int i = 0; i < VARIABLES; i++)
@@ -82,6 +87,57 @@ int fake_host_call(const char *hook, int argument_count, char **arguments)
 		exit(1);
 	}
 	return function(NULL, argument_count, arguments);
+}
+
+/* Fills in the CPUs of the core whose first thread the CPU is. Returns false where it is another one. */
+static int is_first_thread(long cpu, char list[64])
+{
+	char path[128];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%ld/topology/thread_siblings_list", cpu);
+	file = fopen(path, "r");
+	snprintf(list, 64, "%ld", cpu);
+	if (file && fgets(list, 64, file))
+		list[strcspn(list, "\n")] = '\0';
+	if (file)
+		fclose(file);
+	return strtol(list, NULL, 10) == cpu;
+}
+
+/* slurmstepd's: one core's CPUs. Returns -1 where Slurm has no such core. */
+int xcpuinfo_abs_to_mac(char *cores, char **ret_cpus)
+{
+	long core = strtol(cores, NULL, 10), cpus = sysconf(_SC_NPROCESSORS_ONLN), place = 0;
+	char list[64];
+
+	if (fake_host.counts != FAKE_CORES)
+		return core < cpus * (1 + (fake_host.counts == FAKE_TOO_MANY)) &&
+		                       asprintf(ret_cpus, "%ld", core % cpus) > 0
+		               ? 0
+		               : -1;
+	for (long cpu = 0; cpu < cpus; cpu++)
+		if (is_first_thread(cpu, list) && place++ == core)
+			return (*ret_cpus = strdup(list)) ? 0 : -1;
+	return -1;
+}
+
+/* The cores that lie on the machine's CPUs. */
+int xcpuinfo_mac_to_abs(char *cpus, char **ret_cores)
+{
+	long count = sysconf(_SC_NPROCESSORS_ONLN), cores = 0;
+	char list[64];
+
+	(void)cpus;
+	for (long cpu = 0; cpu < count; cpu++)
+		cores += fake_host.counts != FAKE_CORES || is_first_thread(cpu, list);
+	return asprintf(ret_cores, "0-%ld", cores * (1 + (fake_host.counts == FAKE_TOO_MANY)) - 1) > 0 ? 0 : -1;
+}
+
+void slurm_xfree(void **text)
+{
+	free(*text);
+	*text = NULL;
 }
 
 spank_context_t spank_context(void)

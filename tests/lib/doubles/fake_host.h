@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Slurm counts as cores: the machine's, their threads, or two for each CPU (config_overrides). */
+enum fake_cores { FAKE_CORES, FAKE_THREADS, FAKE_TOO_MANY };
+
 struct fake_host {
 	enum spank_context context;
 	uint32_t job_id;
@@ -19,7 +22,8 @@ struct fake_host {
 	uint32_t task_stride;
 	uint32_t task; /* whose callbacks are called: its number on this node, and its process, 0: the caller */
 	pid_t task_pid;
-	const char *cores;  /* of job and step */
+	const char *cores; /* of job and step */
+	enum fake_cores counts;
 	char *words[2];     /* the task's command */
 	const char *option; /* what spank_option_getopt finds, NULL: nothing */
 	char log[8192];     /* every line, with its newline */

@@ -77,6 +77,7 @@ static struct rapl_zone zone_of(const json_t *json)
 	zone.energy_uj = (uint64_t)energy;
 	zone.range_uj = (uint64_t)range;
 	zone.power_max_uw = (uint64_t)power;
+	zone.mirror = json_is_true(json_object_get(json, "mirror"));
 	return zone;
 }
 
@@ -102,7 +103,7 @@ static json_t *window_show(const struct energy_window *window, const struct ener
 	return json;
 }
 
-/* samples FILE CORES TOTAL CPUS: [{"at_s": T, "zones": [...]}, ...] into an accumulator; the window from the first */
+/* samples FILE CORES TOTAL CPUS [USABLE]: [{"at_s": T, "zones": [...]}, ...] into an accumulator; the window from the first */
 static int run_samples(int count, char *words[])
 {
 	json_auto_t *samples = json_load_file(words[0], 0, NULL);
@@ -112,7 +113,6 @@ static int run_samples(int count, char *words[])
 	json_t *sample;
 	size_t i, j;
 
-	(void)count;
 	json_array_foreach(samples, i, sample)
 	{
 		struct rapl_zone zones[RAPL_ZONES_MAX];
@@ -129,7 +129,8 @@ static int run_samples(int count, char *words[])
 			first = snapshot;
 	}
 	energy_between(&first, &snapshot, &window);
-	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], &share);
+	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], count > 4 ? words[4] : "",
+	                  &share);
 	return show(window_show(&window, &share));
 }
 
@@ -173,7 +174,7 @@ static int run_watts(int count, char *words[])
 	if (watts_from_json(stored, &read))
 		return EXIT_FAILURE;
 	watts_merge(&job, &read);
-	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], &share);
+	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], "", &share);
 	return show(json_pack("{s:o, s:O}", "fit", record_watts_write(&job, &share), "sums", stored));
 }
 
@@ -204,7 +205,7 @@ static int run_leaks(int count, char *words[])
 	return execlp("ls", "ls", "-l", "/proc/self/fd", NULL);
 }
 
-/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART [CPUS] */
+/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART [CPUS [USABLE]] */
 static int run_begin(int count, char *words[])
 {
 	struct state_place place = place_of(words[0]);
@@ -213,6 +214,7 @@ static int run_begin(int count, char *words[])
 
 	state_job_init((uint32_t)number(words[1]), &job);
 	snprintf(job.cpus, sizeof(job.cpus), "%s", count > 8 ? words[8] : "");
+	snprintf(job.usable, sizeof(job.usable), "%s", count > 9 ? words[9] : "");
 	job.cores = (uint32_t)number(words[2]);
 	job.cores_total = (uint32_t)number(words[3]);
 	snprintf(job.cluster, sizeof(job.cluster), "%s", words[4]);

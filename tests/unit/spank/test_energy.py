@@ -15,6 +15,7 @@ import pytest
 from tests.lib.record_tools import (
     BOOTED_S,
     NO_POWERCAP,
+    Elsewhere,
     Ticks,
     driver,
     run,
@@ -22,6 +23,7 @@ from tests.lib.record_tools import (
     show_powercap,
     show_processors,
     two_packages,
+    write_zone,
     zones,
 )
 from tests.lib.segments import segment, slot
@@ -193,15 +195,128 @@ def test_what_no_epilog_has_removed_goes_after_a_month(tmp_path: Path) -> None:
     assert [(root / f"c1/{job}").exists() for job in (5, 6, 7)] == [False, True, True]
 
 
-def test_an_accumulator_that_somebody_holds(powercap: Path, tmp_path: Path) -> None:
-    """Waited for, but not for ever: the sample is left out, and said."""
+@pytest.mark.parametrize("begun", [True, False], ids=["begun", "the first of the boot"])
+def test_a_lock_that_somebody_holds_costs_no_energy(powercap: Path, tmp_path: Path, begun: bool) -> None:
+    """From the job's begin to its end: the counters and the newest sample in the file are enough. Where there is no
+    sample the job writes the first one without the lock, after two seconds."""
     root, elsewhere = tmp_path / "run", show_powercap(powercap)
-    driver("update", root, elsewhere=elsewhere)
+    if begun:
+        driver("update", root, elsewhere=elsewhere, now_s=NOW_S)
+    else:
+        (root / "c1").mkdir(0o700, parents=True)
     with (root / "c1/energy.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        held = driver("update", root, elsewhere=elsewhere, now_s=NOW_S)
-    assert held == {"code": -16, "error": "lock of the energy accumulator: Device or resource busy"}
-    assert "zones" in driver("update", root, elsewhere=elsewhere)
+        driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S + 1)
+        set_energy(powercap, "intel-rapl:0", 3_000_000)
+        with Ticks(root, 7, 0, elsewhere, NOW_S + 4) as step:
+            step.at(NOW_S + 5)
+        driver("finish", root, 7, tmp_path / "out", "", elsewhere=elsewhere, now_s=NOW_S + 6)
+    record = json.loads((tmp_path / "out/test-7-0.c1.json").read_text())
+    assert (record["energy_why"], record["energy"]["gaps"]) == ("", 0)
+    assert record["energy"]["own_uj"] == 2_000_000
+
+
+def test_a_lock_that_is_never_let_go_leaves_no_gap(powercap: Path, tmp_path: Path) -> None:
+    """Memory's counters can go round in 65 s: well before that a sample is written in spite of the lock."""
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S)
+    with (root / "c1/energy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for seconds in range(30, 210, 30):
+            for zone, begin_j in enumerate((1, 1, 9)):
+                set_energy(powercap, f"intel-rapl:{zone}", (begin_j + seconds) * 1_000_000)
+            driver("update", root, elsewhere=elsewhere, now_s=NOW_S + seconds)
+        driver("finish", root, 7, tmp_path / "out", "", elsewhere=elsewhere, now_s=NOW_S + 181)
+    energy = json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["energy"]
+    assert (energy["gaps"], energy["own_uj"]) == (0, 360_000_000)
+
+
+def test_a_sample_that_another_process_overtakes(powercap: Path, tmp_path: Path) -> None:
+    """Its counters are older than those that the other one has written meanwhile: no counter has gone back."""
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    snapshot = driver("update", root, elsewhere=elsewhere, now_s=NOW_S)
+    set_energy(powercap, "intel-rapl:0", 3_000_000)
+    snapshot["at_ns"] = int((NOW_S + 1 - BOOTED_S) * 1e9) + 500_000
+    snapshot["zones"][0][3:5] = [3_500_000, 2_500_000]
+    (tmp_path / "newer").write_text(json.dumps(snapshot))
+    with (root / "c1/energy.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        overtaken = driver("update", root, elsewhere=elsewhere, now_s=NOW_S + 1,
+                           meanwhile=f"cp {tmp_path}/newer {root}/c1/energy")
+    zone = zones(overtaken)[0]
+    assert (zone["total_uj"], zone["gaps"], zone["problem"]) == (2_500_000, 0, 0)
+
+
+def two_dies(tmp_path: Path, second_uj: int) -> Elsewhere:
+    """A package whose dies have a zone each, with memory; the first one's counter stands at 70 J."""
+    tree = tmp_path / f"dies-{second_uj}"
+    for instance, (name, energy_uj) in enumerate((("package-0-die-0", 70_000_000), ("package-0-die-1", second_uj))):
+        folder = tree / f"intel-rapl/intel-rapl:{instance}"
+        write_zone(folder, name, energy_uj)
+        write_zone(folder / f"intel-rapl:{instance}:0", "dram", 1_000_000)
+    return show_powercap(tree)
+
+
+@pytest.mark.parametrize(("second_uj", "mirrored"), [
+    (70_000_000, True), (69_200_000, True), (70_800_000, True), (72_500_000, False), (67_000_000, False),
+])
+def test_dies_that_show_one_counter_count_once(tmp_path: Path, second_uj: int, mirrored: bool) -> None:
+    """A mirror may differ by what a counter does between two readings; dies with counters of their own are added up."""
+    root, elsewhere = tmp_path / "run", two_dies(tmp_path, second_uj)
+    powercap = Path(elsewhere["/sys/class/powercap"])
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S)
+    for instance, energy_uj in ((0, 80_000_000), (1, second_uj + 10_000_000)):
+        set_energy(powercap, f"intel-rapl:{instance}", energy_uj)
+        set_energy(powercap, f"intel-rapl:{instance}/intel-rapl:{instance}:0", 2_000_000)
+    driver("finish", root, 7, tmp_path / "out", "", elsewhere=elsewhere, now_s=NOW_S + 1)
+    energy = json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["energy"]
+    factor = 1 if mirrored else 2
+    assert energy["zones_uj"] == {"package": factor * 10_000_000, "dram": factor * 1_000_000}
+    assert energy["own_uj"] == factor * 11_000_000
+    assert energy.get("mirrored") == (1 if mirrored else None)
+    assert (energy["gaps"], energy["dropped"]) == (0, [])
+
+
+def energy_with(tmp_path: Path, powercap: Path, devices: dict[str, tuple[str, str]]) -> Any:
+    """devices: the vendor and the place on the bus of each DRM device."""
+    drm, root = tmp_path / "drm", tmp_path / "run"
+    for name, (vendor, place) in devices.items():
+        (drm / name / "device").mkdir(parents=True)
+        (drm / name / "device/vendor").write_text(f"{vendor}\n")
+        (drm / name / "device/uevent").write_text(f"DRIVER=x\nPCI_SLOT_NAME={place}\nMODALIAS=y\n")
+    elsewhere = show_powercap(powercap) | {"/sys/class/drm": drm, "/proc/driver/nvidia/gpus": tmp_path / "nvidia"}
+    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=elsewhere)
+    driver("finish", root, 7, tmp_path / "out", "", elsewhere=elsewhere)
+    return json.loads((tmp_path / "out/test-7-0.c1.json").read_text())["energy"]
+
+
+@pytest.mark.parametrize(("devices", "gpus"), [
+    ({}, False),
+    ({"renderD128": ("0x10de", "0000:3b:00.0")}, True),
+    ({"card0": ("0x1a03", "0000:02:00.0"), "renderD128": ("0x1002", "0000:03:00.0")}, True),
+    ({"renderD128": ("0x8086", "0000:00:02.0"), "renderD129": ("0x8086", "0000:29:00.0")}, True),
+    ({"renderD128": ("0x8086", "0000:00:02.0")}, False),
+    ({"card0": ("0x1a03", "0000:02:00.0")}, False),
+    ({"renderD128": ("0x1af4", "0000:00:03.0")}, False),
+], ids=["none", "NVIDIA", "AMD", "Intel", "the processor's own", "a management controller", "a virtual screen"])
+def test_what_is_not_counted_is_named(
+    powercap: Path, tmp_path: Path, devices: dict[str, tuple[str, str]], gpus: bool
+) -> None:
+    assert energy_with(tmp_path, powercap, devices).get("not_counted") == (["gpus"] if gpus else None)
+
+
+def test_gpus_of_a_driver_that_draws_nothing(powercap: Path, tmp_path: Path) -> None:
+    """NVIDIA's, without its module for screens."""
+    (tmp_path / "nvidia/0000:3b:00.0").mkdir(parents=True)
+    assert energy_with(tmp_path, powercap, {})["not_counted"] == ["gpus"]
+
+
+def test_packages_that_show_one_figure_are_two(powercap: Path, tmp_path: Path) -> None:
+    """Different packages have counters of their own, whatever those show."""
+    for package in (0, 1):
+        set_energy(powercap, f"intel-rapl:{package}", 5_000_000)
+    snapshot = driver("update", tmp_path / "run", elsewhere=show_powercap(powercap))
+    assert [zone["problem"] for zone in zones(snapshot)] == [0] * 5
 
 
 def test_epilog_of_a_job_without_state(tmp_path: Path) -> None:

@@ -56,9 +56,10 @@ class Sampled:
             self.run(interval, busy)
             self.sample()
 
-    def window(self, cores: int = 4, total: int = 4, cpus: str = "", elsewhere: Elsewhere | None = None) -> Any:
+    def window(self, cores: int = 4, total: int = 4, cpus: str = "", elsewhere: Elsewhere | None = None,
+               usable: str = "") -> Any:
         self.path.write_text(json.dumps(self.samples))
-        return driver("samples", self.path, cores, total, cpus, elsewhere=elsewhere)
+        return driver("samples", self.path, cores, total, cpus, usable, elsewhere=elsewhere)
 
     def differences_j(self, window: dict[str, Any]) -> Iterator[tuple[str, float]]:
         for path, zone in self.model.zones.items():
@@ -234,6 +235,24 @@ def test_shares_of_jobs_that_fill_the_node_add_up(
     assert sum(window["own_uj"] for window in windows) == pytest.approx(windows[0]["all_uj"], rel=0.01)
 
 
+@pytest.mark.parametrize(("usable", "jobs"), [
+    ("0-2,4-6", (("0-2", 3), ("4-6", 3))),
+    ("0-2,4-7", (("0,4", 2), ("1-2,5-7", 5))),
+    ("0-3", (("0", 1), ("1-3", 3))),
+    ("1-7", (("0-3", 4), ("4-7", 4))),
+])
+def test_jobs_that_have_all_that_jobs_can_have_add_up(
+    tmp_path: Path, two_packages: Elsewhere, usable: str, jobs: tuple[tuple[str, int], ...]
+) -> None:
+    """Cores that Slurm keeps from jobs are in nobody's part; a package that it keeps wholly is shared by all jobs. The
+    last job was let have one of them."""
+    sampled = Sampled(tmp_path)
+    sampled.every(1, 10, busy=1)
+    total = sum(count for _, count in jobs)
+    windows = [sampled.window(count, total, cpus, two_packages, usable) for cpus, count in jobs]
+    assert sum(window["own_uj"] for window in windows) == pytest.approx(windows[0]["all_uj"], rel=0.01)
+
+
 def test_shares_on_a_partly_idle_node_leave_a_rest(tmp_path: Path, two_packages: Elsewhere) -> None:
     sampled = Sampled(tmp_path)
     sampled.every(1, 10)
@@ -252,6 +271,30 @@ def test_a_die_has_its_own_cores(tmp_path: Path, two_packages: Elsewhere) -> Non
     sampled.every(1, 2)
     zones = sampled.window(2, 8, "2-3", two_packages)["zones"]
     assert (zones["0/package-0-die-0"]["share"], zones["1/package-0-die-1"]["share"]) == (0, 1)
+
+
+def test_dies_of_one_counter_share_the_package_s_cores(tmp_path: Path, two_packages: Elsewhere) -> None:
+    """The one counter that counts is the whole package's, not its die's. Where the second counter goes its own way it
+    counts from there, after a gap."""
+    for cpu in range(8):
+        (tmp_path / f"cpu/cpu{cpu}/topology/die_id").write_text(f"{cpu // 2 % 2}\n")
+
+    def mirror(zone: dict[str, Any]) -> None:
+        zone["mirror"] = zone["name"] == "package-0-die-1"
+
+    sampled = Sampled(tmp_path)
+    for die in (0, 1):
+        sampled.model.zones[f"intel-rapl:{die}"].name = f"package-0-die-{die}"
+    sampled.samples.clear()
+    for _ in range(3):
+        sampled.run(1)
+        sampled.sample(mirror)
+    window = sampled.window(2, 8, "2-3", two_packages)
+    first, second = (window["zones"][f"{die}/package-0-die-{die}"] for die in (0, 1))
+    assert (first["share"], first["used_uj"]) == (0.5, 40_000_000)
+    assert (second["used_uj"], second["gaps"], second["why"]) == (0, 0, "")
+    sampled.every(1, 2)
+    assert sampled.window()["zones"]["1/package-0-die-1"] == {"used_uj": 20_000_000, "gaps": 1, "why": "", "share": 1}
 
 
 def test_without_the_jobs_processors_its_part_of_the_cores_holds(tmp_path: Path) -> None:

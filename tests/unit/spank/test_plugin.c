@@ -4,6 +4,7 @@
  */
 #include "tests/lib/doubles/fake_host.h"
 
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -221,6 +222,109 @@ static void binds_each_task_to_its_cores(void)
 	CPU_AND(&both, &first, &second);
 	CHECK(CPU_COUNT(&first) > 0 && CPU_COUNT(&second) > 0 && CPU_COUNT(&both) == 0);
 	CHECK(fake_host.log[0] == '\0');
+}
+
+/* A number of the job's state on this node, -1: there is none. */
+static long state_number(const char *name)
+{
+	char text[8192] = "", wanted[64];
+	FILE *file = fopen("/run/mpi-wait/c1/7/job.json", "r");
+	const char *found;
+
+	if (file) {
+		text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+		fclose(file);
+	}
+	snprintf(wanted, sizeof(wanted), "\"%s\":", name);
+	found = strstr(text, wanted);
+	return found ? strtol(found + strlen(wanted), NULL, 10) : -1;
+}
+
+static void run_counted(enum fake_cores counts, const char *cores)
+{
+	fake_host_reset(S_CTX_REMOTE);
+	fake_host.counts = counts;
+	fake_host.cores = cores;
+	CHECK(system("rm -rf /run/mpi-wait/c1/7") == 0);
+	run_task("nap", 1, no_arguments);
+}
+
+/* Slurm's core is what slurmstepd says: a core, a hardware thread, or nothing that is known. */
+static void counts_cores_as_slurm_does(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	cpu_set_t all, first;
+
+	run_counted(FAKE_CORES, "0");
+	CHECK(state_number("cores") == 1 && state_number("cores_total") >= 1 && state_number("cores_total") <= cpus);
+	run_counted(FAKE_THREADS, "0");
+	CHECK(state_number("cores") == 1 && state_number("cores_total") == cpus);
+	CHECK(fake_host.log[0] == '\0');
+	run_counted(FAKE_TOO_MANY, "0");
+	CHECK(state_number("cores") == 0 && state_number("cores_total") == 0);
+	CHECK(strstr(fake_host.log, "more cores here than the"));
+	CHECK(sched_getaffinity(0, sizeof(all), &all) == 0);
+	fake_host_reset(S_CTX_REMOTE);
+	fake_host.local_tasks = 2;
+	fake_host.cores = "0-1";
+	fake_host.counts = FAKE_TOO_MANY;
+	run_task("nap", 1, no_arguments);
+	CHECK(sched_getaffinity(0, sizeof(first), &first) == 0 && CPU_EQUAL(&first, &all));
+}
+
+static void write_file(const char *path, const char *text)
+{
+	FILE *file = fopen(path, "w");
+
+	CHECK(file && fputs(text, file) >= 0);
+	if (file)
+		fclose(file);
+}
+
+/* A job that has all cores but those that slurm.conf keeps from jobs has all that there are. */
+static void leaves_out_what_no_job_can_have(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+
+	write_file("/run/slurm.conf", "NodeName=DEFAULT CoreSpecCount=1\nNodeName=c[1-2] CPUs=2\n");
+	setenv("SLURM_CONF", "/run/slurm.conf", 1);
+	run_counted(FAKE_THREADS, "0");
+	CHECK(state_number("cores_total") == (cpus > 1 ? cpus - 1 : 1));
+	setenv("SLURM_CONF", "/nonexistent", 1);
+	run_counted(FAKE_THREADS, "0");
+	CHECK(state_number("cores_total") == cpus);
+	unsetenv("SLURM_CONF");
+}
+
+static size_t topology_copies(void)
+{
+	DIR *directory = opendir("/run/mpi-wait/c1");
+	const struct dirent *entry;
+	size_t count = 0;
+
+	while (directory && (entry = readdir(directory)))
+		count += strncmp(entry->d_name, "topology-", 9) == 0;
+	if (directory)
+		closedir(directory);
+	return count;
+}
+
+/* Nothing that hwloc shows while a CPU is offline is used when it is back. */
+static void reads_the_topology_anew_with_other_cpus_online(void)
+{
+	const char *online = "/sys/devices/system/cpu/online";
+	size_t before;
+
+	run_counted(FAKE_CORES, "0");
+	before = topology_copies();
+	CHECK(before > 0);
+	run_counted(FAKE_CORES, "0");
+	CHECK(topology_copies() == before);
+	write_file("/run/online", "0,2-70\n");
+	CHECK(mount("/run/online", online, NULL, MS_BIND, NULL) == 0);
+	run_counted(FAKE_CORES, "0");
+	CHECK(topology_copies() == before + 1);
+	CHECK(umount(online) == 0);
 }
 
 static bool says_near(const char *option, uint32_t local_tasks, uint32_t total_tasks, uint32_t stride, const char *near)
@@ -669,6 +773,9 @@ int main(int argument_count, char **arguments)
 	if (mount("tmpfs", "/var/spool", "tmpfs", 0, "mode=755") < 0)
 		return 77;
 	injects_in_front();
+	counts_cores_as_slurm_does();
+	leaves_out_what_no_job_can_have();
+	reads_the_topology_anew_with_other_cpus_online();
 	binds_each_task_to_its_cores();
 	tells_openmp();
 	tells_openmp_anew();

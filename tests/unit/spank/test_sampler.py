@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -69,6 +70,25 @@ def test_samplers_of_one_node_do_not_count_twice(powercap: Path, tmp_path: Path)
             step.at(NOW_S + 8.5)
     zone = zones(driver("update", root, elsewhere=elsewhere, now_s=NOW_S + 9))[0]
     assert (zone["total_uj"], zone["gaps"]) == (8_000_000, 0)
+
+
+def test_one_of_many_steps_reads_and_writes_the_accumulator(powercap: Path, tmp_path: Path) -> None:
+    """The others, without ranks, take its sample; and each has the counters of its own begin and end."""
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S)
+    with contextlib.ExitStack() as stack:
+        starts = [NOW_S + step / 10 for step in range(5)]
+        steps = [stack.enter_context(Ticks(root, 7, step, elsewhere, start)) for step, start in enumerate(starts)]
+        for second in range(1, 5):
+            set_energy(powercap, "intel-rapl:0", 1_000_000 + second * 1_000_000)
+            reads = [step.at(start + second)[1] for step, start in zip(steps, starts)]
+            assert sorted(reads) == [0, 0, 0, 0, 5], f"second {second}"
+        for step in steps:
+            step.at(NOW_S + 4.9)
+        set_energy(powercap, "intel-rapl:0", 9_000_000)
+    for number in range(5):
+        ends = json.loads((root / f"c1/7/step.{number}.json").read_text())
+        assert zones(ends["to"])[0]["total_uj"] - zones(ends["from"])[0]["total_uj"] == 8_000_000
 
 
 def many_zones(tmp_path: Path, packages: int = 50) -> Elsewhere:

@@ -55,6 +55,38 @@ def test_a_child_of_slurmd_that_ends_meanwhile_is_no_slurmd(machine: Machine) ->
     assert [finding.what for finding in machine.named("slurmd")] == ["has loaded the plugin"]
 
 
+@pytest.mark.parametrize(("node", "said"), [
+    ("Sockets=1 CoresPerSocket=2 ThreadsPerCore=2", "OK 2 cores, as Slurm counts them"),
+    ("Sockets=4 CoresPerSocket=1 ThreadsPerCore=1", "WARN Slurm counts 4 cores here, the machine has 2 cores with 4 h"),
+    ("Sockets=4 CoresPerSocket=2 ThreadsPerCore=1", "WARN Slurm counts 8 cores here"),
+    ("Sockets=1 CoresPerSocket=1 ThreadsPerCore=2", "OK Slurm counts 1 core here"),
+    ("Sockets=many", "NOT SEEN how many Slurm counts on 'n1' could not be seen"),
+])
+def test_how_slurm_counts_the_cores(machine: Machine, node: str, said: str) -> None:
+    """Two cores of two hardware threads each."""
+    for cpu in range(4):
+        machine.write(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list", f"{cpu % 2},{cpu % 2 + 2}\n")
+    machine.config(f"NodeName=n1 {node}")
+    found = machine.named("cores")
+    assert [f"{finding.status.value} {finding.what}".startswith(said) for finding in found] == [True], found
+
+
+@pytest.mark.parametrize("words", ["CoreSpecCount=1 CPUSpecList=1", "CoreSpecCount=1"])
+def test_what_is_kept_from_jobs_is_said(machine: Machine, words: str) -> None:
+    machine.config(f"NodeName=n1 Sockets=1 CoresPerSocket=2 {words}")
+    assert [finding.what.partition(":")[0] for finding in machine.named("kept from jobs")] == [words.split()[-1]]
+
+
+def test_dies_that_show_one_counter_are_named(machine: Machine) -> None:
+    die = {"kind": "package", "energy_uj": 1, "range_uj": 262143328850, "power_max_uw": 2e8}
+    zones = [{**die, "name": f"package-0-die-{number}", "mirror": number > 0} for number in range(3)]
+    machine.probe(energy={"source": "rapl", "why": "", "zones": zones})
+    said = [finding.what for finding in machine.named("RAPL dies")]
+    assert said == ["package-0-die-1, package-0-die-2 show the counter of another die: counted once"]
+    machine.probe(energy={"source": "rapl", "why": "", "zones": zones[:1]})
+    assert machine.named("RAPL dies") == []
+
+
 Break = Callable[[Machine], Any]
 
 
@@ -148,6 +180,11 @@ BROKEN: dict[str, tuple[Break, str]] = {
     "a zone that is not read": (
         write(f"{ZONE}:0/name", "core\n"),
         "WARN RAPL reading: 1 zone of 2 cannot be read",
+    ),
+    "GPUs": (
+        probe(energy={"source": "rapl", "why": "", "gpus": True, "zones": [
+            {"name": "package-0", "kind": "package", "energy_uj": 1, "range_uj": 262143328850, "power_max_uw": 2e8}]}),
+        "WARN GPUs: this node has some, and their energy is not counted",
     ),
     "slurmctld away": (
         lambda m: m.answers("scontrol", "slurm 22.05.8\n", 1, "slurm_load_ctl_conf error: Unable to contact\n"),

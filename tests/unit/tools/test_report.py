@@ -389,12 +389,34 @@ def test_the_reading_of_the_balance(report: Report, waits: list[float], reading:
     assert reading in text
 
 
+@pytest.mark.parametrize(("nodes", "zones", "words"), [
+    (1, ("package", "dram"), "the node's processors and memory, the job had every core; GPUs not counted"),
+    (1, ("package",), "the node's processors, the job had every core; GPUs not counted"),
+    (2, ("package",), "the nodes' processors, the job had every core; GPUs not counted"),
+])
+def test_gpus_that_were_not_counted_are_named(
+    report: Report, nodes: int, zones: tuple[str, ...], words: str
+) -> None:
+    """In the report, the page, the table, the comparison and one line of a job."""
+    record = make_record()
+    body = record["mpi_wait"]
+    body["nodes"] = {"reported": nodes, "of": nodes}
+    body["energy"] = {"joules": 100.0, "scope": "node", "source": "rapl", "zones_j": dict.fromkeys(zones, 50.0),
+                      "not_counted": ["gpus"]}
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    rows = [make_row(json.dumps(record))]
+    text = shown(report("123", "--width", "200", rows=rows))
+    assert words in text and "whole node" not in text
+    assert "GPUs not counted" in shown(report("--brief", "123", "--width", "200", rows=rows))
+    assert "job,,energy_not_counted,gpus," in report("123", "--csv", rows=rows).stdout
+
+
 def test_what_limits_the_figures_is_said(report: Report) -> None:
     record = make_record()
     body = record["mpi_wait"]
     body["nodes"].update(reported=2, of=3, why="spool not shared")
     lost = {"node": "c2", "zone": "package-1/dram", "why": "vanished"}
-    body["energy"].update(gaps=2, nodes=1, dropped=[lost])
+    body["energy"].update(gaps=2, nodes=1, mirrored=3, dropped=[lost])
     body["wait"]["unseen"] = 7
     body["throttle"] = {
         "core_throttle": 3,
@@ -411,6 +433,7 @@ def test_what_limits_the_figures_is_said(report: Report) -> None:
         "too low: in 2 intervals",
         "from 1 of 2 nodes",
         "counters were lost (package-1/dram of c2 vanished)",
+        "3 dies showed the counter of another die of the same package",
         "slowed down: 4 times by heat, 2 by a power limit, most on c2",
         "7 ranks",
         "4 steps had no room",

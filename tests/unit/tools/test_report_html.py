@@ -111,6 +111,12 @@ def test_simulated_energy_is_called_so(report: Report) -> None:
     assert "simulated, not measured" in text
 
 
+def test_gpus_that_were_not_counted_are_named(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["energy"]["not_counted"] = ["gpus"]
+    assert "GPUs not counted" in page(report, ["123"], [make_row(json.dumps(record))])
+
+
 def test_refusals(report: Report, tmp_path: pathlib.Path) -> None:
     rows = [make_row(json.dumps(make_record()))]
     for words in (["--html", "x.txt", "1"], ["--html", "x.html", "1", "2"], ["--html", "x.html", "--json", "1"],

@@ -64,6 +64,15 @@ def test_jobs_come_by_the_joules_spent_waiting_awake(top: Top) -> None:
     assert max(len(line) for line in text.splitlines()) <= 80
 
 
+def test_jobs_whose_gpus_were_not_counted_are_named(top: Top) -> None:
+    record = make_record()
+    record["mpi_wait"]["energy"]["not_counted"] = ["gpus"]
+    answer = [row("101", record), row("102", make_record())]
+    assert "GPUs not counted: 1 job ran on nodes with some" in " ".join(ask(top, answer=answer).split())
+    assert [line["without_gpus"] for line in json.loads(ask(top, "--json", "--by", "job", answer=answer))["rows"]] == [1, 0]
+    assert "GPU" not in ask(top)
+
+
 @pytest.mark.parametrize("by,names", [("account", ["physics", "chemistry"]), ("user", ["ada", "bob"]),
                                       ("partition", ["short"]), ("policy", ["profile", "nap"])])
 def test_they_are_summed_up(top: Top, by: str, names: list[str]) -> None:

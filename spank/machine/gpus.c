@@ -1,0 +1,67 @@
+#include "spank/machine/gpus.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/proc.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NVIDIA_GPUS "/proc/driver/nvidia/gpus"
+#define DRM         "/sys/class/drm"
+#define OWN_PLACE   "PCI_SLOT_NAME=0000:00:02.0\n" /* where each Intel processor has its own graphics */
+#define UEVENT_MAX  4096
+
+static bool has_entries(const char *path)
+{
+	cleanup_close int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
+	const struct dirent *entry;
+
+	while (entries && (entry = readdir(entries)))
+		if (entry->d_name[0] != '.')
+			return true;
+	return false;
+}
+
+static bool is_own_graphics(const char *name)
+{
+	char path[PATH_MAX];
+	cleanup_free char *text = NULL;
+	size_t length = 0;
+
+	snprintf(path, sizeof(path), DRM "/%s/device/uevent", name);
+	return files_read(AT_FDCWD, path, UEVENT_MAX, &text, &length) == 0 && strstr(text, OWN_PLACE);
+}
+
+/* Computing needs a render node; management controllers have none. */
+static bool is_gpu(const char *name)
+{
+	static const char *const vendors[] = {"0x10de", "0x1002", "0x8086"};
+	char path[PATH_MAX], vendor[16];
+
+	if (strncmp(name, "renderD", 7) != 0)
+		return false;
+	snprintf(path, sizeof(path), DRM "/%s/device/vendor", name);
+	if (proc_line_read(AT_FDCWD, path, vendor, sizeof(vendor)) <= 0)
+		return false;
+	for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
+		if (strcmp(vendor, vendors[i]) == 0)
+			return !is_own_graphics(name);
+	return false;
+}
+
+bool gpus_there(void)
+{
+	cleanup_close int directory = open(DRM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
+	const struct dirent *entry;
+
+	while (entries && (entry = readdir(entries)))
+		if (is_gpu(entry->d_name))
+			return true;
+	return has_entries(NVIDIA_GPUS);
+}

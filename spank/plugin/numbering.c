@@ -1,0 +1,190 @@
+#include "spank/plugin/numbering.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/json.h"
+#include "spank/base/proc.h"
+
+#define COUNT_FILE "slurm-cores"
+#define COUNT_MAX  4096 /* bytes of that file */
+#define CORES_MAX  65536
+
+/* xcpuinfo_abs_to_mac, xcpuinfo_mac_to_abs and slurm_xfree of Slurm 22.05 to 26.05. */
+typedef int (*list_to_list)(char *list, char **ret_list);
+typedef void (*text_free)(void **text);
+
+struct asked {
+	list_to_list cores_to_cpus;
+	list_to_list cpus_to_cores;
+	text_free release;
+	unsigned count;
+	hwloc_bitmap_t *core;
+	hwloc_bitmap_t left; /* the machine's CPUs that are in no core yet */
+};
+
+static void asked_free(struct asked *asked)
+{
+	for (unsigned i = 0; i < asked->count; i++)
+		hwloc_bitmap_free(asked->core[i]);
+	free(asked->core);
+	hwloc_bitmap_free(asked->left);
+}
+
+#define cleanup_asked __attribute__((cleanup(asked_free)))
+
+/* Translates a list. Returns 0, -ERANGE where Slurm does not know all that is in it, or -EINVAL. */
+static int list_ask(const struct asked *asked, list_to_list translate, char *list, hwloc_bitmap_t ret_set)
+{
+	char *answer = NULL;
+	int result = translate(list, &answer) ? -ERANGE : 0;
+
+	if (!result && (!answer || hwloc_bitmap_list_sscanf(ret_set, answer) < 0))
+		result = -EINVAL;
+	asked->release((void **)&answer);
+	return result;
+}
+
+static int core_ask(struct asked *asked, unsigned core)
+{
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	char number[16];
+	int result;
+
+	snprintf(number, sizeof(number), "%u", core);
+	result = cpus ? list_ask(asked, asked->cores_to_cpus, number, cpus) : -ENOMEM;
+	if (result)
+		return result;
+	asked->core[core] = hwloc_bitmap_dup(cpus);
+	if (!asked->core[core])
+		return -ENOMEM;
+	asked->count = core + 1;
+	hwloc_bitmap_andnot(asked->left, asked->left, cpus);
+	return 0;
+}
+
+/*
+ * Returns how many cores Slurm has at least: as many as lie on the machine's CPUs. slurm.conf may name more cores than
+ * there are CPUs (config_overrides), and then several lie on one.
+ */
+static unsigned cores_least(const struct asked *asked, unsigned cpus)
+{
+	cleanup_bitmap hwloc_bitmap_t cores = hwloc_bitmap_alloc();
+	char list[32];
+
+	snprintf(list, sizeof(list), "0-%u", cpus - 1);
+	if (!cores || list_ask(asked, asked->cpus_to_cores, list, cores))
+		return 0;
+	return (unsigned)(hwloc_bitmap_last(cores) + 1);
+}
+
+/* slurmd names its configuration to the processes that it starts; a configless one keeps a copy in its own directory.
+ */
+const char *numbering_configuration(void)
+{
+	static const char *const usual[] = {"/run/slurm/conf/slurm.conf", "/etc/slurm/slurm.conf",
+	                                    "/etc/slurm-llnl/slurm.conf"};
+	const char *path = getenv("SLURM_CONF");
+
+	for (size_t i = 0; !path && i < sizeof(usual) / sizeof(usual[0]); i++)
+		if (access(usual[i], R_OK) == 0)
+			path = usual[i];
+	return path ? path : usual[1];
+}
+
+/* Tells one state of Slurm's configuration on this node from another. */
+static void configuration_name(char name[64 + PROC_BOOT_MAX])
+{
+	char boot[PROC_BOOT_MAX] = "";
+	struct stat status;
+
+	proc_boot_read(boot);
+	if (stat(numbering_configuration(), &status))
+		memset(&status, 0, sizeof(status));
+	snprintf(name, 64 + PROC_BOOT_MAX, "%s %lld.%09ld", boot, (long long)status.st_mtim.tv_sec,
+	         status.st_mtim.tv_nsec);
+}
+
+/* Returns how many cores Slurm was found to count under this configuration; CORES_MAX: not kept. */
+static unsigned count_read(int directory, const char *configuration)
+{
+	json_auto_t *json = NULL;
+	uint64_t cores = 0;
+	const char *of = NULL;
+
+	if (directory < 0 || files_read_json(directory, COUNT_FILE, COUNT_MAX, &json))
+		return CORES_MAX;
+	of = json_string_value(json_object_get(json, "configuration"));
+	if (!of || strcmp(of, configuration) != 0 || !integer_get(json, "cores", CORES_MAX, &cores))
+		return CORES_MAX;
+	return (unsigned)cores;
+}
+
+static void count_keep(int directory, const char *configuration, unsigned cores)
+{
+	json_auto_t *json = json_pack("{s:s, s:i}", "configuration", configuration, "cores", (int)cores);
+
+	if (directory >= 0 && json)
+		files_write_json(directory, COUNT_FILE, 0600, json, false);
+}
+
+/*
+ * Asks for one core after the other until no CPU is left. Where Slurm leaves CPUs to nobody only the core that it does
+ * not have ends that; slurmstepd logs such a question as an error, so it is asked once per configuration.
+ */
+static int cores_ask(struct asked *asked, unsigned cpus, int directory)
+{
+	char configuration[64 + PROC_BOOT_MAX];
+	unsigned kept, least = cores_least(asked, cpus);
+	int result = least > cpus ? -E2BIG : 0;
+
+	configuration_name(configuration);
+	kept = count_read(directory, configuration);
+	for (unsigned core = 0; !result && core < cpus; core++) {
+		if (core >= least && (core >= kept || hwloc_bitmap_iszero(asked->left)))
+			break;
+		result = core_ask(asked, core);
+	}
+	if (result != -ERANGE)
+		return result;
+	count_keep(directory, configuration, asked->count);
+	return 0;
+}
+
+static bool functions_find(struct asked *asked)
+{
+	*(void **)&asked->cores_to_cpus = dlsym(RTLD_DEFAULT, "xcpuinfo_abs_to_mac");
+	*(void **)&asked->cpus_to_cores = dlsym(RTLD_DEFAULT, "xcpuinfo_mac_to_abs");
+	*(void **)&asked->release = dlsym(RTLD_DEFAULT, "slurm_xfree");
+	return asked->cores_to_cpus && asked->cpus_to_cores && asked->release;
+}
+
+int numbering_ask(struct topology *topology, const char *directory, struct error *error)
+{
+	cleanup_asked struct asked asked = {.left = hwloc_bitmap_alloc()};
+	cleanup_close int kept = directory[0] ? files_directory(AT_FDCWD, directory, 0) : -1;
+	unsigned cpus;
+	int result;
+
+	if (!functions_find(&asked))
+		return error_set(error, -ENOSYS, "this slurmstepd does not say which CPUs its cores are");
+	if (!asked.left)
+		return error_set(error, -ENOMEM, "no memory for Slurm's numbering of cores");
+	topology_add_all(topology, asked.left);
+	cpus = (unsigned)hwloc_bitmap_weight(asked.left);
+	asked.core = calloc(cpus + 1, sizeof(asked.core[0]));
+	result = asked.core ? cores_ask(&asked, cpus, kept) : -ENOMEM;
+	if (result == -E2BIG)
+		return error_set(error, result, "Slurm counts more cores here than the %u CPUs that there are", cpus);
+	if (result)
+		return error_set(error, result, "Slurm's numbering of cores: %s", strerror(-result));
+	return topology_number(topology, asked.core, asked.count, error);
+}
