@@ -15,7 +15,7 @@ from ..record.record import Record, Step, Wait
 from ..text.units import duration, percent, safe
 from .imbalance import NOTABLE, Imbalance, imbalance_of, is_busy, ranks_time
 from .nodes import slow_nodes
-from .reading import EVEN, Rank, ranks_in, rank_name
+from .reading import EVEN, Rank, rank_name, ranks_in
 from .worlds import Group, are_apart, groups_of, steps_of_ranks
 
 LITTLE = 0.02  # share of the ranks' time below which waiting is not worth a policy

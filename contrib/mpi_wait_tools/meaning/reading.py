@@ -35,7 +35,7 @@ class Rank:
 def ranks_of(record: Record, step: Step | None) -> list[Rank]:
     """
     The ranks of the job, or of one step of it, with the labels they are shown under: "3", or "1.3" where several steps
-    ran MPI, "2:3" where one ran several worlds. Empty where the record has no list of them, or one that cannot be told
+    ran MPI, "w2:3" where one ran several worlds. Empty where the record has no list of them, or one that cannot be told
     apart by step.
     """
     wait = record.wait

@@ -67,7 +67,7 @@ def _group_of_world(world: World, start: int, step: str, place: int, alone: bool
         return Group(start, world.ranks, step, name, noun, "", known, world.ranks == 1, of_step)
     if not alone:
         name = f"world {place} of {name}" if name else f"world {place}"
-    return Group(start, world.ranks, step, name, "rank", "" if alone else f"{place}:", world.numbers, True, of_step)
+    return Group(start, world.ranks, step, name, "rank", "" if alone else f"w{place}:", world.numbers, True, of_step)
 
 
 def _groups_of_worlds(record: Record, wait: Wait) -> Iterator[Group]:

@@ -48,11 +48,11 @@ class Scene:
         return len(set(worlds)) == 1 and 0 not in worlds and (len(worlds) == 1 or HERE not in worlds)
 
     def rank_name(self, one: Waiting) -> str:
-        """ "3"; "2:3" in the second world that is shown, if there are several; "task 3"; "?" where nobody knows."""
+        """ "3"; "w2:3" in the second world that is shown, if there are several; "task 3"; "?" where nobody knows."""
         if one.rank < 0:
             return f"task {one.task}" if one.task >= 0 else "?"
         worlds = list(dict.fromkeys(other.world for _, other in self.longest() if other.rank >= 0))
-        return f"{worlds.index(one.world) + 1}:{one.rank}" if len(worlds) > 1 else str(one.rank)
+        return f"w{worlds.index(one.world) + 1}:{one.rank}" if len(worlds) > 1 else str(one.rank)
 
     def longest(self) -> list[tuple[str, Waiting]]:
         pairs = [(look.node, one) for look, _ in self.looks for one in look.longest]

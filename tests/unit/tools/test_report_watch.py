@@ -238,7 +238,7 @@ def test_what_is_not_known_is_said() -> None:
     second = [[1, "0", "Barrier", 7.0, 1, 1, 88, 0], [-1, "0", "Recv", 6.0, 1, 1, 0, -1]]
     several = shown(80, line("n1", world=0, longest=first), line("n2", longest=second))
     names = [row.split()[0] for row in several.splitlines() if re.search(r"MPI_(Barrier|Recv) ", row) and "%" in row]
-    assert "waits least" not in several and names == ["1:1", "task", "2:1", "?"]
+    assert "waits least" not in several and names == ["w1:1", "task", "w2:1", "?"]
     nobody = shown(80, line(ranks=0, waiting=0, least=None, longest=[]))
     assert "no rank is between MPI_Init and MPI_Finalize now" in nobody and "no rank waits now" in nobody
 

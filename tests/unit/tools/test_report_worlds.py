@@ -45,7 +45,7 @@ def test_ranks_of_two_worlds_are_compared_within_each(report: Report) -> None:
     text = ask(report, record)
     assert "4 MPI ranks in 2 worlds" in text and "max/mean" not in text
     assert "ranks of one world are compared, those of several are not" in text
-    assert [f"rank {label} " in text for label in ("1:0", "1:1", "2:0", "2:1")] == [True] * 4
+    assert [f"rank {label} " in text for label in ("w1:0", "w1:1", "w2:0", "w2:1")] == [True] * 4
     assert "World 1: take work from rank 0" in text and "World 2: take work from rank 0" in text
     answer = json.loads(ask(report, record, "--json"))
     assert answer["imbalance"]["max_over_mean"] is None and answer["imbalance"]["lost_s"] == 14.5
@@ -87,7 +87,7 @@ def test_what_waits_for_whom_beside_a_program_that_is_alone(report: Report) -> N
     """A program of one rank, and three that it spawned."""
     worlds = [{"kind": "launched", "ranks": 1, "size": 1}, {"kind": "launched", "ranks": 3, "size": 3}]
     text = ask(report, record_of(worlds, [1.0, 0.5, 9.0, 9.0]))
-    assert "4 MPI ranks in 2 worlds" in text and "rank 2:2 " in text and "rank 3" not in text
+    assert "4 MPI ranks in 2 worlds" in text and "rank w2:2 " in text and "rank 3" not in text
     assert "World 2: take work from rank 0" in text
 
 
@@ -107,7 +107,7 @@ def test_steps_with_several_worlds(report: Report) -> None:
     first = body["steps"][0] | {"ranks": 2, "wait_s": 12.5}
     body["steps"] = [first | {"id": "batch", "wait_s": 10.0}, first]
     text = ask(report, record)
-    assert [f"rank {label} " in text for label in ("batch.1:0", "batch.2:0", "0.0", "0.1")] == [True] * 4
+    assert [f"rank {label} " in text for label in ("batch.w1:0", "batch.w2:0", "0.0", "0.1")] == [True] * 4
     assert "Step 0: take work from rank 0" in text
     step = " ".join(shown(report("123.0", rows=[make_row(json.dumps(record))])).split())
     assert "rank 0 waits least" in step and "rank 1 " in step
@@ -128,7 +128,7 @@ def test_csv_has_the_worlds(report: Report) -> None:
         return [row[1:5] for row in csv.reader(io.StringIO(text))]
 
     told = rows(LAUNCHED)
-    assert ["rank", "2:0", "wait", "3.0"] in told and ["world", "2", "kind", "launched"] in told
+    assert ["rank", "w2:0", "wait", "3.0"] in told and ["world", "2", "kind", "launched"] in told
     assert ["world", "2", "size", "2"] in told and not any(row[2] == "max_over_mean" for row in told)
     assert ["rank", "task 3", "wait", "9.5"] in rows(SINGLETONS)
 
@@ -148,7 +148,7 @@ def test_ranks_that_are_not_listed_are_named_by_their_world(report: Report) -> N
              "least": [{"rank": 0, "s": 0.0, "node": "n1", "world": 2}],
              "most": [{"rank": 1, "s": 10.0, "node": "n2", "world": 1}]}
     text = ask(report, record)
-    assert "rank 2:0 n1" in text and "rank 1:1 n2" in text and "max/mean" not in text and "Lost" not in text
+    assert "rank w2:0 n1" in text and "rank w1:1 n2" in text and "max/mean" not in text and "Lost" not in text
 
 
 @pytest.mark.parametrize("worlds", [
