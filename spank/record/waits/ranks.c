@@ -231,13 +231,13 @@ static json_t *rank_print(const struct record_ranks *ranks, const struct record_
                           const struct record_names *names)
 {
 	bool placed = ranks->several && rank->world != WORLD_NONE;
-	bool by_task = placed && ranks->world[rank->world].by_task;
-	json_t *json =
-	        record_rank_print(ranks->several && !placed ? -1 : rank->rank, rank->wait_s, names->node[rank->node]);
+	const struct record_world *world = placed ? &ranks->world[rank->world] : NULL;
+	bool numbered = !ranks->several || (world && world->kind != WORLD_UNKNOWN);
+	json_t *json = record_rank_print(numbered ? rank->rank : -1, rank->wait_s, names->node[rank->node]);
 
-	if (placed)
+	if (world)
 		json_object_set_new(json, "world", json_integer((json_int_t)rank->world + 1));
-	if (by_task && rank->task >= 0)
+	if (world && world->by_task && rank->task >= 0)
 		json_object_set_new(json, "task", json_integer(rank->task));
 	return json;
 }

@@ -102,6 +102,7 @@ def test_programs_of_one_rank_go_by_their_tasks(tmp_path: Path, launch: int) -> 
 def test_numbers_that_occur_twice_are_of_no_world_that_is_known(tmp_path: Path) -> None:
     wait = merge(tmp_path, [node("c1", "c1", [[0, 2, 4]], [[0, 1], [1, 2], [0, 3], [1, 4]])])["wait"]
     assert wait["worlds"] == [{"kind": "unknown", "ranks": 4, "size": 2}]
+    assert wait["min"] == {"rank": -1, "s": 1, "node": "c1", "world": 1}
     twice = merge(tmp_path, [node("c1", "c1", [[A, 4, 3]], [[0, 1], [1, 2], [1, 3]])])["wait"]
     assert twice["worlds"] == [{"kind": "unknown", "ranks": 3, "size": 4}]
 
