@@ -134,7 +134,7 @@ static uint64_t variable_launch(const char *name)
 	return text ? hash_of(text) : 0;
 }
 
-/* By PMI, whose launchers are Intel's mpiexec, MPICH's, and srun. */
+/* By PMI, whose launchers are Intel's mpiexec, MPICH's, srun, and Cray's. */
 static uint64_t pmi_launch(void)
 {
 	uint64_t launch = variable_launch("I_MPI_HYDRA_UUID");
@@ -142,7 +142,9 @@ static uint64_t pmi_launch(void)
 	if (launch != 0)
 		return hash_add(launch, value_of("HYDRA_BSTRAP_PGID"));
 	launch = hydra_launch();
-	return launch != 0 ? launch : variable_launch("PMI_JOBID");
+	if (launch == 0)
+		launch = variable_launch("PMI_JOBID");
+	return launch != 0 ? launch : variable_launch("PALS_APID");
 }
 
 /* PMIx has no variable for the size. mpirun sets one of its own; srun's is the step's, whose name space it made. */

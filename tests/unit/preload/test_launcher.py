@@ -79,6 +79,7 @@ def test_intels_mpiexec_is_known_by_its_number() -> None:
 def test_crays_launcher_tells_no_size() -> None:
     launch, *numbers = told(MPICH, PALS_APID="12.0", PALS_RANKID="3")
     assert launch != 0 and numbers == [3, 0, 0]
+    assert told(MPICH, PALS_APID="12.0", **HYDRA) == (launch, 1, 2, 0), "where it tells by PMI too"
 
 
 def test_what_is_no_number_is_not_known() -> None:
