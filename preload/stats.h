@@ -186,8 +186,8 @@ struct mpiwait_sites {
 struct mpiwait_slot {
 	uint32_t pid; /* the claiming process; a forked child never writes */
 	uint32_t state;
-	int32_t rank; /* in MPI_COMM_WORLD; -1: not known (Sessions) */
-	int32_t size;
+	int32_t rank; /* in MPI_COMM_WORLD, with Sessions by the launcher; -1: not known */
+	int32_t size; /* 0: not known */
 	uint32_t family;
 	uint32_t hooks;
 	uint32_t flags;
@@ -197,7 +197,11 @@ struct mpiwait_slot {
 	uint64_t slowdown_ppm; /* what the account allows; 0: there is none */
 	struct mpiwait_phases phases;
 	uint64_t has_sites;
-	uint64_t reserved[12];
+	uint64_t
+	        launch; /* the same number in all processes that were launched together, 0: not known; mpi/launcher.h */
+	uint32_t task;  /* number of Slurm's task that the rank is or descends from, + 1; 0: not known */
+	uint32_t reserved_task;
+	uint64_t reserved[10];
 	struct mpiwait_lane lane[MPIWAIT_LANES];
 	struct mpiwait_sites sites;
 } __attribute__((aligned(128)));

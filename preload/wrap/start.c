@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "preload/idle/idle.h"
+#include "preload/mpi/launcher.h"
 #include "preload/mpi/names.h"
 #include "preload/mpi/next.h"
 #include "preload/mpi/query.h"
@@ -29,6 +30,7 @@ static bool configured;
 static bool started;
 static pid_t loaded_by;
 static bool preloaded;
+static struct launcher launcher = {.rank = -1};
 
 /* MPI is linked to the program: an MPI function that the library does not define itself. */
 extern int PMPI_Initialized(int *) __attribute__((weak));
@@ -105,12 +107,12 @@ static void rank_find(struct mpiwait_slot *slot)
 }
 
 /* Ranks below another launcher have inherited what srun said of its task: a rank that is no task knows no places. */
-static void sizes_start(const struct mpiwait_slot *slot, struct mpiwait_sizes *sizes)
+static void sizes_start(const struct mpiwait_slot *slot, struct mpiwait_sizes *sizes, bool has_world)
 {
 	uintptr_t world;
 
 	sizes_prepare(sizes);
-	if (process.config.task_pid == getpid() && slot->size > 0 && world_get(&world))
+	if (process.config.task_pid == getpid() && has_world && slot->size > 0 && world_get(&world))
 		sizes_place(&process.config.near, world, slot->rank, slot->size);
 }
 
@@ -178,11 +180,14 @@ static void shared_start(void)
 	}
 }
 
+/* The launcher's numbers hold until MPI_COMM_WORLD is there to be asked. */
 static void slot_fill(struct mpiwait_slot *slot)
 {
 	slot->pid = (uint32_t)getpid();
-	slot->rank = -1;
-	slot->size = 0;
+	slot->rank = launcher.rank;
+	slot->size = launcher.size;
+	slot->launch = launcher.launch;
+	slot->task = launcher.task;
 	slot->family = next_family();
 	slot->start_ns = clock_read_ns(CLOCK_MONOTONIC);
 }
@@ -206,7 +211,7 @@ static void process_start(enum call_row row)
 	policy_set();
 	query_resolve();
 	if (process.config.profile) {
-		sizes_start(slot, sizes);
+		sizes_start(slot, sizes, row != ROW_Session_init);
 		phase_start();
 	}
 	if (process.config.sites)
@@ -252,6 +257,7 @@ void start_call_begins(enum call_row row)
 	if (configured && row_starts(row) && !next_is_ambiguous() &&
 	    !__atomic_exchange_n(&begun, true, __ATOMIC_ACQ_REL)) {
 		process.starting = true;
+		launcher_read(next_family(), next_symbol("PMIx_Init") != NULL, &launcher);
 		idle_prepare(next_family(), row == ROW_Init_thread);
 	}
 }
@@ -268,7 +274,7 @@ void start_call_ended(enum call_row row, int code)
 		return;
 	if (starts && !__atomic_exchange_n(&started, true, __ATOMIC_ACQ_REL))
 		process_start(row);
-	else if (starts && row != ROW_Session_init && process_mode() != PROCESS_INERT && process.slot->rank < 0)
+	else if (starts && row != ROW_Session_init && process_mode() != PROCESS_INERT)
 		rank_find(process.slot);
 	else if (row == ROW_Finalize)
 		process_end();

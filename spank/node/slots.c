@@ -4,6 +4,7 @@
 #include "preload/mpi/calls.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/json.h"
+#include "spank/record/waits/worlds.h"
 
 #include <errno.h>
 #include <string.h>
@@ -207,6 +208,8 @@ static void head_add(struct slots_rank *rank, struct reading *at)
 
 	rank->rank = has_rank ? head->rank : -1;
 	rank->size = has_size ? head->size : 0;
+	rank->launch = head->launch & WORLD_LAUNCH_MAX;
+	rank->task = head->task <= SLOTS_RANK_MAX ? (int32_t)head->task - 1 : -1;
 	rank->pid = head->pid;
 	rank->span_ns = in_order ? end_ns(at) - head->start_ns : at->now_ns - at->begun_ns;
 	at->exceeded |= !in_order || !has_size || !has_rank;
@@ -445,8 +448,17 @@ static void spun_add(struct record_rows *spun, size_t row, const struct mpiwait_
 		rows_put(ROWS_SPUN, spun, &own);
 }
 
-/* The ranks' list, and what is made of all of them. */
-static json_t *ranks_to_json(const struct slots *slots, struct record_wait *wait, uint64_t sums_us[WAIT_SUMS])
+/* A rank that is alone, or has no number, is named by its task. */
+static void rank_write(json_t *ranks, const struct slots_rank *from, uint32_t world)
+{
+	bool by_task = from->size == 1 || from->rank < 0;
+	struct record_rank rank = {.rank = from->rank, .world = world, .task = by_task ? from->task : -1};
+
+	record_rank_write(ranks, &rank, from->wait_ns / 1000, from->asleep_ns / 1000);
+}
+
+/* Sets the ranks' list and their worlds, and what is made of all of them. */
+static void ranks_set(json_t *json, const struct slots *slots, struct record_wait *wait, uint64_t sums_us[WAIT_SUMS])
 {
 	json_t *ranks = json_array();
 	uint64_t span_ns = 0;
@@ -454,13 +466,13 @@ static json_t *ranks_to_json(const struct slots *slots, struct record_wait *wait
 	for (size_t i = 0; i < slots->count; i++) {
 		const struct slots_rank *from = &slots->rank[i];
 
-		record_rank_write(ranks, from->rank, from->wait_ns / 1000, from->asleep_ns / 1000);
+		rank_write(ranks, from, record_worlds_put(json, from->launch, (uint32_t)from->size));
 		wait->size = from->size > wait->size ? from->size : wait->size;
 		sums_us[WAIT_doubtful] += from->doubtful;
 		add(&span_ns, from->span_ns);
 	}
 	sums_us[WAIT_SPAN_S] = span_ns / 1000;
-	return ranks;
+	json_object_set_new(json, "ranks", ranks);
 }
 
 json_t *slots_to_json(const struct slots *slots)
@@ -475,7 +487,7 @@ json_t *slots_to_json(const struct slots *slots)
 		wait.place_bytes[place] = (double)slots->place_bytes[place];
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		spun_add(&wait.rows[ROWS_SPUN], row, &slots->call[row]);
-	json_object_set_new(json, "ranks", ranks_to_json(slots, &wait, sums_us));
+	ranks_set(json, slots, &wait, sums_us);
 	record_wait_write(json, &wait, sums_us);
 	record_wait_free(&wait);
 	json_object_set_new(json, "calls", calls_to_json(slots));

@@ -18,8 +18,10 @@
 #define SLOTS_RANK_MAX (1 << 24) /* a rank or a world size is below this */
 
 struct slots_rank {
-	int32_t rank; /* -1: not known */
-	int32_t size; /* of MPI_COMM_WORLD, 0: not known */
+	int32_t rank;    /* -1: not known */
+	int32_t size;    /* of MPI_COMM_WORLD, 0: not known */
+	uint64_t launch; /* the same number in ranks of one world, 0: not known */
+	int32_t task;    /* of Slurm's, -1: not known */
 	uint32_t pid;
 	bool doubtful;      /* a number was out of range */
 	uint64_t wait_ns;   /* summed over threads, the wait in which it was killed included */

@@ -132,6 +132,8 @@ static bool steps_sort(struct job *job)
 	}
 	for (size_t i = 0; i < job->ranks.count; i++)
 		job->ranks.rank[i].step = place[job->ranks.rank[i].step];
+	for (size_t i = 0; i < job->ranks.world_count; i++)
+		job->ranks.world[i].step = place[job->ranks.world[i].step];
 	qsort(order, count, sizeof(*order), wait_compare);
 	for (size_t i = 0; i < count; i++)
 		order[i]->index = (uint32_t)i;
@@ -141,7 +143,7 @@ static bool steps_sort(struct job *job)
 /* Makes room for names, steps and ranks, and finds the job's time. */
 static bool job_begin(struct job *job)
 {
-	size_t steps = 0, ranks = 0;
+	size_t steps = 0, ranks = 0, worlds = 0;
 	uint32_t parts = 0;
 
 	job->sum.start_s = job->nodes[0]->start_s;
@@ -152,14 +154,17 @@ static bool job_begin(struct job *job)
 		job->sum.end_s = fmax(job->sum.end_s, node->end_s);
 		parts = node->power.count > parts ? node->power.count : parts;
 		steps += node->step_count;
-		for (size_t j = 0; j < node->step_count; j++)
+		for (size_t j = 0; j < node->step_count; j++) {
 			ranks += node->step[j].ranks.count;
+			worlds += node->step[j].ranks.world_count;
+		}
 	}
 	record_power_begin(&job->power, job->sum.start_s, job->sum.end_s, parts);
 	job->sum.step = memory_array(steps + 1, sizeof(*job->sum.step));
 	job->ranks.rank = memory_array(ranks + 1, sizeof(*job->ranks.rank));
+	job->ranks.world = memory_array(worlds + 1, sizeof(*job->ranks.world));
 	job->names.node = memory_array(job->count, sizeof(*job->names.node));
-	return job->sum.step && job->ranks.rank && job->names.node;
+	return job->sum.step && job->ranks.rank && job->ranks.world && job->names.node;
 }
 
 /* Adds all up. Returns whether there was memory. */
@@ -173,6 +178,7 @@ static bool job_make(struct job *job)
 	if (!made || !steps_sort(job))
 		return false;
 	record_ranks_sort(&job->ranks, job->sum.wait.sum[WAIT_unseen] == 0, job->sum.wait.size);
+	job->names.ranks_apart = job->ranks.apart;
 	for (size_t i = 0; !job->sum.policy.asked[0] && i < job->sum.step_count; i++)
 		job->sum.policy = job->sum.step[i].policy;
 	if (!job->sum.policy.asked[0])
@@ -184,6 +190,7 @@ static void job_free(struct job *job)
 {
 	free(job->sum.step);
 	free(job->ranks.rank);
+	free(job->ranks.world);
 	free(job->names.node);
 	free(job->names.step);
 	record_wait_free(&job->sum.wait);

@@ -171,8 +171,10 @@ void record_node_free(struct record_node *node)
 {
 	if (!node)
 		return;
-	for (size_t i = 0; i < node->step_count; i++)
+	for (size_t i = 0; i < node->step_count; i++) {
 		free(node->step[i].ranks.rank);
+		free(node->step[i].ranks.world);
+	}
 	free(node->step);
 	record_wait_free(&node->wait);
 	record_energy_free(&node->energy);

@@ -88,6 +88,9 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "node_uses": ({"type": "array", "minItems": 4, "maxItems": 256, "items": {
         "type": "array", "minItems": 3, "maxItems": 3,
         "items": [NODE_NAME, {"oneOf": [AMOUNT, {"type": "null"}]}, {"oneOf": [COUNT, {"type": "null"}]}]}}, ""),
+    "world_kind": ({"enum": ["launched", "singletons", "unknown"]}, ""),
+    "number_runs": ({"type": "array", "minItems": 1, "maxItems": 64, "items": {
+        "type": "array", "minItems": 2, "maxItems": 3, "items": [COUNT, SOME, COUNT]}}, ""),
     "rank_places": ({"type": "array", "maxItems": 4096, "items": {
         "type": "array", "minItems": 3, "maxItems": 4,
         "items": [NODE_NAME, COUNT, SOME, {"type": "integer", "minimum": 2}]}}, ""),

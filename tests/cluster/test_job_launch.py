@@ -12,6 +12,7 @@ from tests.lib.throwaway import Cluster
 
 pytestmark = pytest.mark.cluster
 CORES = os.cpu_count() or 1
+MPI_WAIT = "/opt/mpi-wait/bin/mpi-wait"
 
 
 def affinities(text: str) -> list[str]:
@@ -45,6 +46,26 @@ def test_mpirun_on_two_nodes(cluster: Cluster) -> None:
     record = jobs.record(cluster, job)
     assert record["wait"]["ranks"] == 4, jobs.output(cluster, job)
     assert record["nodes"] == {"reported": 2, "of": 2}
+    assert record["wait"]["worlds"] == [{"kind": "launched", "ranks": 4, "size": 4}], "one, though it came by two steps"
+
+
+def test_two_mpirun_at_the_same_time(cluster: Cluster) -> None:
+    """Each has a rank 0 of its own, and a rank of the one does not wait for those of the other."""
+    mpirun = f"mpirun.openmpi --oversubscribe -n 2 {PROGRAMS}/unbalanced 5 5 2"
+    job = jobs.sbatch(cluster, f"{mpirun} & {mpirun} & wait\n", ["-N1", "-n2", "--mpi-wait-policy=nap"])
+    record = jobs.record(cluster, job)
+    assert record["wait"]["worlds"] == [{"kind": "launched", "ranks": 4, "worlds": 2, "size": 2}]
+    text = cluster.run([MPI_WAIT, "report", str(job)], check=True).stdout
+    assert "4 MPI ranks in 2 worlds" in text and "rank w2:1" in text
+
+
+def test_tasks_whose_mpi_srun_does_not_start(cluster: Cluster) -> None:
+    """Each is a program of one rank: the report says what is wrong, and compares none."""
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", "--mpi=none", "--mpi-wait-policy=nap", f"{PROGRAMS}/worlds_mpich"])
+    record = jobs.record(cluster, job)
+    assert record["wait"]["worlds"] == [{"kind": "singletons", "ranks": 2, "size": 1, "numbers": [[0, 2]]}]
+    text = cluster.run([MPI_WAIT, "report", str(job)], check=True).stdout
+    assert "MPI was not started by srun: 2 programs of one rank each" in text
 
 
 def test_a_single_task_keeps_its_cores(cluster: Cluster) -> None:

@@ -13,9 +13,10 @@ from functools import cached_property
 from ..jobs.sacct import Job
 from ..record.record import Record, Step, Wait
 from ..text.units import duration, percent, safe
-from .imbalance import NOTABLE, Imbalance, imbalance_of, is_busy, ranks_time, steps_of_ranks
+from .imbalance import NOTABLE, Imbalance, imbalance_of, is_busy, ranks_time
 from .nodes import slow_nodes
-from .reading import EVEN, Rank, ranks_of
+from .reading import EVEN, Rank, rank_name, ranks_in
+from .worlds import Group, are_apart, groups_of, steps_of_ranks
 
 LITTLE = 0.02  # share of the ranks' time below which waiting is not worth a policy
 SLEPT_WELL = 0.7  # share of the waiting
@@ -61,6 +62,8 @@ class _Group:
     ranks: list[Rank]  # empty where the record does not list them
     imbalance: Imbalance
     step: Step | None  # None: the job has one
+    name: str = ""  # "step 1", "world 2"; "" where the job has no other
+    ranks_seen: int = 0  # of the step or job
 
     @cached_property
     def least(self) -> float:
@@ -78,28 +81,29 @@ class _Group:
     def share(self) -> float:
         """Of the ranks' time that they wait."""
         time = ranks_time(self.record, self.step)
-        return min(1.0, self.mean * self.imbalance.ranks / time) if time else 0.0
+        own = time * min(1.0, self.imbalance.ranks / self.ranks_seen) if time and self.ranks_seen else time
+        return min(1.0, self.mean * self.imbalance.ranks / own) if own else 0.0
 
     @property
     def is_even(self) -> bool:
         return self.imbalance.share is None or self.imbalance.share < NOTABLE or self.least >= EVEN * self.most
 
     def said(self, sentence: str) -> str:
-        return sentence if self.step is None else f"Step {self.step.id}: {sentence[0].lower()}{sentence[1:]}"
+        return f"{self.name.capitalize()}: {sentence[0].lower()}{sentence[1:]}" if self.name else sentence
 
 
 def _names(ranks: list[Rank]) -> str:
     shown = ranks if len(ranks) == FIRST_NAMED + 1 else ranks[:FIRST_NAMED]
     names = ", ".join(rank.label for rank in shown)
     more = f" and {len(ranks) - len(shown)} others" if len(ranks) > len(shown) else ""
-    return ("rank " if len(ranks) == 1 else "ranks ") + names + more
+    return ranks[0].noun + (" " if len(ranks) == 1 else "s ") + names + more
 
 
 def _place(group: _Group, rank: Rank | None) -> str:
     """ " (on c2)" """
     least = group.wait.least
     node = rank.node if rank is not None else ""
-    if rank is None or (not node and group.step is None and rank.label == str(least.rank)):
+    if rank is None or (not node and not group.name and rank.label == str(least.rank)):
         node = least.node
     return f" (on {safe(node)})" if node and group.record.nodes_of > 1 else ""
 
@@ -107,8 +111,8 @@ def _place(group: _Group, rank: Rank | None) -> str:
 def _busiest(group: _Group) -> str:
     """Who computes longest, by name: the ranks within a tenth of the span from the least waiting one."""
     if not group.ranks:
-        rank = group.wait.least.rank
-        return f"rank {rank}{_place(group, None)}" if rank >= 0 else "the rank that waits least"
+        name = rank_name(group.record, group.wait.least)
+        return f"{name}{_place(group, None)}" if name != "one rank" else "the rank that waits least"
     busiest = [rank for rank in group.ranks if is_busy(rank.seconds, group.least, group.most)]
     return _names(busiest) + (_place(group, busiest[0]) if len(busiest) == 1 else "")
 
@@ -134,7 +138,7 @@ def _of_idle(group: _Group) -> str:
 def _of_nodes(group: _Group, share: str) -> str:
     """ "" where no node stands out."""
     record = group.record
-    slow = slow_nodes(record) if group.step is None else []
+    slow = [] if group.name else slow_nodes(record)
     if slow:
         names = ", ".join(safe(name) for name in slow[:FIRST_NAMED])
         noun, one = ("node", "it") if len(slow) == 1 else ("nodes", "they")
@@ -143,7 +147,7 @@ def _of_nodes(group: _Group, share: str) -> str:
             f"Look at {noun} {names} first{heat}: all ranks seen there wait least. If {one} "
             f"{'is' if one == 'it' else 'are'} slower than the others, that takes up to {share} of the time."
         )
-    if record.throttled_most and record.throttled_most == group.wait.least.node and group.step is None:
+    if record.throttled_most and record.throttled_most == group.wait.least.node and not group.name:
         name = safe(record.throttled_most)
         return f"Look at node {name} first: it was slowed down most, and holds the rank that waits least."
     return ""
@@ -182,15 +186,25 @@ def _of_a_broken_job(group: _Group, state: str) -> Iterator[str]:
     )
 
 
+def _group(record: Record, wait: Wait, group: Group) -> _Group | None:
+    """None where the record does not tell how unbalanced it is."""
+    steps = steps_of_ranks(record)
+    if len(steps) > 1 and not group.step and not wait.worlds:
+        return None
+    step = next((step for step in steps if step.id == group.step), None) if len(steps) > 1 else None
+    imbalance = imbalance_of(record, step, group)
+    if imbalance is None or (wait.worlds and group.ranks < 2 < wait.ranks):
+        return None
+    seen = step.ranks if step is not None else wait.ranks
+    return _Group(record, wait, ranks_in(wait, group), imbalance, step, group.name, seen)
+
+
 def _groups(record: Record, wait: Wait) -> list[_Group]:
     """One for each program whose ranks are known, the most unbalanced first."""
-    ran = steps_of_ranks(record)
-    steps: list[Step | None] = [None] if len(ran) < 2 else [*ran]
-    groups = []
-    for step in steps:
-        imbalance = imbalance_of(record, step)
-        if imbalance is not None:
-            groups.append(_Group(record, wait, ranks_of(record, step), imbalance, step))
+    if not wait.per_rank:
+        imbalance = imbalance_of(record) if not are_apart(record) else None
+        return [_Group(record, wait, [], imbalance, None)] if imbalance is not None else []
+    groups = [found for group in groups_of(record) if group.is_known and (found := _group(record, wait, group))]
     return sorted(groups, key=lambda group: -group.imbalance.lost_s)
 
 

@@ -9,9 +9,10 @@ from statistics import median
 
 from ..record.record import NodeUse, Record, Step
 from ..text.units import count, percent, plural, scaled
-from .imbalance import NOTABLE, ranks_time, steps_of_ranks
+from .imbalance import NOTABLE, ranks_time
 from .nodes import slow_nodes
 from .reading import Rank, ranks_of
+from .worlds import are_apart
 
 NODES_MIN = 4  # fewer are compared at a glance
 SPREADS = 5.0  # so many standard deviations from the median stand out
@@ -187,7 +188,7 @@ def node_map(record: Record, step: Step | None) -> NodeMap | None:
     seen = [NodeSeen(ranks, run, uses.get(name), record.elapsed) for name, ranks in groups.items()]
     columns = [_column(figure, [figure.of(node) for node in seen]) for figure in FIGURES]
     distances = [distances_of(_as_shares(figure, column)) for figure, column in zip(FIGURES, columns)]
-    is_judged = record.is_complete and (step is not None or len(steps_of_ranks(record)) == 1)
+    is_judged = record.is_complete and not are_apart(record, step)
     slow = slow_nodes(record)
     rows = [
         NodeRow(name, len(ranks), values, far, _remark(name, record, slow) if is_judged and step is None else "")

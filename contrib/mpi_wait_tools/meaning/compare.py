@@ -91,7 +91,7 @@ def _asleep(found: Found) -> float | None:
 
 def _ratio(found: Found) -> float | None:
     imbalance = imbalance_of(found.record, found.step)
-    return imbalance.ratio if imbalance is not None and imbalance.ratio > 0 else None
+    return imbalance.ratio or None if imbalance is not None else None
 
 
 def _lost(found: Found) -> float | None:

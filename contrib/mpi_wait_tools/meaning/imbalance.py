@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..record.reader import NUMBER_MAX
 from ..record.record import Record, Step, Wait
+from .worlds import Group, are_apart, groups_in, steps_of_ranks
 
 NOTABLE = 0.05  # share of the ranks' time from which on a loss is worth a sentence
 MANY = 100  # ranks, from which on a single one may be an accident
@@ -21,14 +22,14 @@ BUSY = 0.1  # of the span from the least to the most waiting rank, within which 
 @dataclass(frozen=True)
 class Imbalance:
     """
-    ratio: the most waiting rank over the mean, 0 where nobody waits. lost_s: what the ranks wait more than the one that
-    waits least, summed. share: of the ranks' time between Init and Finalize; core_share: of the job's core time, from
-    its begin to its end. None where the record does not tell. lone: fewer than one rank in a hundred wait so little:
-    that is an upper bound then, which holds only if all others wait for these.
+    ratio: the most waiting rank over the mean, 0 where nobody waits, None of several worlds. lost_s: what the ranks
+    wait more than the one of their world that waits least, summed. share: of the ranks' time between Init and Finalize;
+    core_share: of the job's core time, from its begin to its end. None where the record does not tell. lone: fewer than
+    one rank in a hundred wait so little: that is an upper bound then, which holds only if all others wait for these.
     """
 
     ranks: int
-    ratio: float
+    ratio: float | None
     lost_s: float
     share: float | None
     core_share: float | None
@@ -46,20 +47,6 @@ def ranks_time(record: Record, step: Step | None = None) -> float | None:
     return time if time <= NUMBER_MAX else None
 
 
-def steps_of_ranks(record: Record) -> list[Step]:
-    """Those in which MPI ranks were seen."""
-    return [step for step in record.steps if step.ranks > 0]
-
-
-def _groups(wait: Wait, steps: Sequence[Step]) -> list[list[float]]:
-    """The ranks' waits by step; one group where they cannot be told apart."""
-    groups, start = [], 0
-    for step in steps:
-        groups.append(wait.per_rank[start : start + step.ranks])
-        start += step.ranks
-    return [group for group in groups if group] if start == len(wait.per_rank) else [wait.per_rank]
-
-
 def is_busy(seconds: float, least: float, most: float) -> bool:
     """Whether a rank that waits so long is among the busiest."""
     return seconds <= least + (most - least) * BUSY
@@ -74,36 +61,53 @@ def _is_lone(values: Sequence[float], ranks: int) -> bool:
     return busy * MANY < ranks if len(values) == ranks else busy < 2
 
 
-def imbalance_of(record: Record, step: Step | None = None) -> Imbalance | None:
+def _of_groups(record: Record, step: Step | None, wait: Wait, groups: Sequence[Group]) -> Imbalance | None:
+    """Of ranks that are listed. None where none of them can be compared."""
+    waits = [wait.per_rank[group.start : group.start + group.ranks] for group in groups if group.is_known]
+    if len(groups) > 1 and wait.worlds and all(len(own) < 2 for own in waits) or not waits:
+        return None
+    lost = sum(sum(own) - len(own) * min(own) for own in waits)
+    values = [value for own in waits for value in own]
+    ranks, total = sum(group.ranks for group in groups), sum(values)
+    is_one = len(groups) == 1
+    ratio = min(float(ranks), max(values) * ranks / total) if total > 0 else 0.0
+    return _imbalance(record, step, ranks, ratio if is_one or not wait.worlds else None, lost,
+                      is_one and _is_lone(values, ranks))
+
+
+def _imbalance(record: Record, step: Step | None, ranks: int, ratio: float | None, lost: float,
+               lone: bool) -> Imbalance:
+    wait, time = record.wait, ranks_time(record, step)
+    seen = step.ranks if step is not None else wait.ranks if wait is not None else ranks
+    own = time * min(1.0, ranks / seen) if time and seen else None  # of these ranks, if they are not all
+    whole = record.elapsed * ranks if len(steps_of_ranks(record)) == 1 and ranks == seen and step is None else 0.0
+    return Imbalance(
+        ranks=ranks,
+        ratio=ratio,
+        lost_s=lost,
+        share=min(1.0, lost / own) if own else None,
+        core_share=min(1.0, lost / whole) if whole > 0 and ratio is not None else None,
+        lone=lone,
+    )
+
+
+def imbalance_of(record: Record, step: Step | None = None, group: Group | None = None) -> Imbalance | None:
     """
-    Of the job, or of one of its steps. None where no rank was seen, where the step's ranks are not known, and where
-    nodes did not report: the busiest rank may be on one of these.
+    Of the job, of one of its steps, or of a group of these: ranks are held against those of their own world, and what
+    worlds lose is added up. None where no rank was seen, where the step's ranks are not known, where no two ranks can
+    be compared, and where nodes did not report: the busiest rank may be on one of these.
     """
     wait = record.wait
     if wait is None or not record.is_complete:
         return None
-    ran = steps_of_ranks(record)
-    groups = _groups(wait, ran) if wait.per_rank else []
-    if step is not None and len(ran) > 1:
-        if len(groups) != len(ran) or step not in ran:
-            return None
-        groups = [groups[ran.index(step)]]
-    if groups:
-        values = [value for group in groups for value in group]
-        lost = sum(sum(group) - len(group) * min(group) for group in groups)
-        ranks, total, most = len(values), sum(values), max(values)
-        lone = len(groups) == 1 and _is_lone(values, ranks)
-    else:
-        ranks, total, most = wait.ranks, wait.total, wait.most.seconds
-        lost = max(0.0, total - ranks * wait.least.seconds)
-        lone = _is_lone(wait.quantiles, ranks)
-    time = ranks_time(record, step)
-    whole = record.elapsed * ranks if len(ran) == 1 and step is None else 0.0
-    return Imbalance(
-        ranks=ranks,
-        ratio=min(float(ranks), most * ranks / total) if total > 0 else 0.0,
-        lost_s=lost,
-        share=min(1.0, lost / time) if time else None,
-        core_share=min(1.0, lost / whole) if whole > 0 else None,
-        lone=lone,
-    )
+    if group is not None:
+        return _of_groups(record, step, wait, [group])
+    if wait.per_rank:
+        groups = groups_in(record, step if len(steps_of_ranks(record)) > 1 or wait.worlds else None)
+        return _of_groups(record, step, wait, groups)
+    if are_apart(record) and wait.worlds or (step is not None and len(steps_of_ranks(record)) > 1):
+        return None
+    ranks, total = wait.ranks, wait.total
+    ratio = min(float(ranks), wait.most.seconds * ranks / total) if total > 0 else 0.0
+    lost = max(0.0, total - ranks * wait.least.seconds)
+    return _imbalance(record, step, ranks, ratio, lost, _is_lone(wait.quantiles, ranks))

@@ -7,6 +7,7 @@ from collections import Counter
 from ..record.ends import RankWait
 from ..record.record import Record, Wait
 from ..text.units import plural, safe
+from .worlds import are_apart
 
 FEW = 4  # more nodes than this are no hint at any of them
 
@@ -26,7 +27,7 @@ def slow_nodes(record: Record) -> list[str]:
     wait = record.wait
     if wait is None or record.nodes_of < 2 or wait.least.seconds > wait.most.seconds / 2:
         return []
-    if not record.is_complete or sum(step.ranks > 0 for step in record.steps) > 1:
+    if not record.is_complete or are_apart(record):
         return []  # ranks of another node, or of the other program, may wait less
     threshold = (wait.least.seconds + wait.mean) / 2
     known = _least(wait)

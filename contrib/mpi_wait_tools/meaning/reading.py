@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..record.csv_files import csv_notes
@@ -9,8 +10,9 @@ from ..record.ends import RankWait
 from ..record.missed import missed_notes
 from ..record.record import Energy, Policy, Record, Step, Wait
 from ..text.units import duration, plural, safe
-from .imbalance import imbalance_of, steps_of_ranks
+from .imbalance import imbalance_of
 from .power import throttle_notes
+from .worlds import Group, apart_line, are_apart, groups_in, rank_label, singletons_note
 
 NO_GPUS = "GPUs not counted"
 EVEN = 0.8  # least over most, from which on the ranks wait alike
@@ -25,44 +27,49 @@ class Rank:
     seconds: float
     asleep: float | None
     node: str = ""
+    noun: str = "rank"  # what the label is a number of
+
+    @property
+    def name(self) -> str:
+        return f"{self.noun} {self.label}"
 
 
 def ranks_of(record: Record, step: Step | None) -> list[Rank]:
     """
-    The ranks of the job, or of one step of it, with the labels they are shown under: "3", or "1.3"
-    where several steps ran MPI. Empty where the record has no list of them, or one that cannot be
-    told apart by step.
+    The ranks of the job, or of one step of it, with the labels they are shown under: "3", or "1.3" where several steps
+    ran MPI, "w2:3" where one ran several worlds. Empty where the record has no list of them, or one that cannot be told
+    apart by step.
     """
     wait = record.wait
     if wait is None:
         return []
-    ran = [item for item in record.steps if item.ranks > 0]
-    labels = [
-        (item.id, rank) for item in ran for rank in range(min(item.ranks, len(wait.per_rank)))
-    ]
-    if len(labels) != len(wait.per_rank):
-        if step is not None:
-            return []
-        labels = [("", rank) for rank in range(len(wait.per_rank))]
-    asleep: list[float | None] = [*wait.per_rank_asleep] or [None] * len(wait.per_rank)
-    nodes = wait.per_rank_nodes or [""] * len(wait.per_rank)
-    several = step is None and len(ran) > 1
     return [
-        Rank(f"{name}.{rank}" if several and name else str(rank), seconds, part, node)
-        for (name, rank), seconds, part, node in zip(labels, wait.per_rank, asleep, nodes)
-        if step is None or name == step.id
+        rank for group in groups_in(record, step)
+        for rank in ranks_in(wait, group, (group.of_step if step is None else "") + group.prefix)
     ]
 
 
-def extremes_of(wait: Wait) -> tuple[list[Rank], list[Rank]]:
+def ranks_in(wait: Wait, group: Group, before: str = "") -> list[Rank]:
+    """before: what stands before their numbers. Empty where the record has no list of ranks."""
+    asleep: Sequence[float | None] = [*wait.per_rank_asleep] or [None] * len(wait.per_rank)
+    nodes = wait.per_rank_nodes or [""] * len(wait.per_rank)
+    end = min(group.start + group.ranks, len(wait.per_rank))
+    return [
+        Rank(group.label(at - group.start, before), wait.per_rank[at], asleep[at], nodes[at], group.noun)
+        for at in range(group.start, end)
+    ]
+
+
+def extremes_of(record: Record, wait: Wait) -> tuple[list[Rank], list[Rank]]:
     """The ranks that wait most and those that wait least, each in descending order, where there is no list of all."""
     most = sorted(wait.most_ranks or [wait.most], key=lambda one: -one.seconds)
     least = sorted(wait.least_ranks or [wait.least], key=lambda one: -one.seconds)
     return tuple(  # type: ignore[return-value]
         [
-            Rank(f"{one.step}.{one.rank}" if one.step else str(one.rank), one.seconds, None, one.node)
+            Rank(label, one.seconds, None, one.node, noun)
             for one in ends
-            if one.rank >= 0
+            for noun, label in [rank_label(record, one)]
+            if label
         ]
         for ends in (most, least)
     )
@@ -128,9 +135,9 @@ def energy_nodes(record: Record) -> str:
     return f"energy of {known} of {plural(record.nodes_of, 'node')}"
 
 
-def rank_name(wait: RankWait) -> str:
-    step = f"{wait.step}." if wait.step else ""
-    return f"rank {step}{wait.rank}" if wait.rank >= 0 else "one rank"
+def rank_name(record: Record, one: RankWait) -> str:
+    noun, label = rank_label(record, one)
+    return f"{noun} {label}" if label else "one rank"
 
 
 def balance(ranks: int, mean: float, least: tuple[str, float], most: tuple[str, float], below: int) -> str:
@@ -160,36 +167,38 @@ def _balance_of_ranks(ranks: list[Rank]) -> str:
     mean = sum(rank.seconds for rank in ranks) / len(ranks)
     least, most = (min(ranks, key=lambda rank: rank.seconds), max(ranks, key=lambda rank: rank.seconds))
     below = sum(rank.seconds < mean / 2 for rank in ranks)
-    ends = [(f"rank {one.label}", one.seconds) for one in (least, most)]
+    ends = [(one.name, one.seconds) for one in (least, most)]
     return balance(len(ranks), mean, ends[0], ends[1], below)
 
 
-def _balance_of_quantiles(wait: Wait) -> str:
+def _balance_of_quantiles(record: Record, wait: Wait) -> str:
     below = sum(value < wait.mean / 2 for value in wait.quantiles)
     below = below if below < 2 else -1 if below <= len(wait.quantiles) // 2 else wait.ranks
-    ends = [(rank_name(one), one.seconds) for one in (wait.least, wait.most)]
+    ends = [(rank_name(record, one), one.seconds) for one in (wait.least, wait.most)]
     return balance(wait.ranks, wait.mean, ends[0], ends[1], below)
 
 
 def balance_of(record: Record, ranks: list[Rank], step: Step | None, is_broken: bool) -> str:
     """
     ranks: of the job or of the step. "" where the record does not tell: nodes are missing, several steps ran MPI, whose
-    ranks wait for one another only within one, or the step's ranks are not known. is_broken: the job did not run to its
-    end, and who waits least may have hung.
+    ranks wait for one another only within one, or the step's ranks are not known; of several worlds, why. is_broken:
+    the job did not run to its end, and who waits least may have hung.
     """
     wait = record.wait
-    if wait is None or not record.is_complete or (step is None and len(steps_of_ranks(record)) > 1):
+    if wait is None or not record.is_complete:
         return ""
+    if are_apart(record, step):
+        return apart_line(record, step)
     imbalance = imbalance_of(record, step)
-    if is_broken and imbalance is not None and imbalance.ratio > 0:
+    if is_broken and imbalance is not None and imbalance.ratio:
         return f"max/mean {imbalance.ratio:.2f}; the job did not run to its end"
     if imbalance is not None and imbalance.lone:
         least = min(ranks, key=lambda rank: rank.seconds) if ranks else None
-        name = f"rank {least.label}" if least is not None else rank_name(wait.least)
+        name = least.name if least is not None else rank_name(record, wait.least)
         return f"max/mean {imbalance.ratio:.2f}: {name} waits least, and hardly any other as little"
     if ranks:
         return _balance_of_ranks(ranks)
-    return _balance_of_quantiles(wait) if step is None else ""
+    return _balance_of_quantiles(record, wait) if step is None else ""
 
 
 FLAGS = {
@@ -260,6 +269,8 @@ def notes(record: Record, field: str) -> list[str]:
     found += throttle_notes(record)
     found += csv_notes(record.csv)
     found += missed_notes(record.missed, record.wait is None and record.policy.used not in ("off", "none"))
+    if alone := singletons_note(record):
+        found.append(alone)
     if record.wait is not None and record.wait.unseen:
         found.append(
             f"{plural(record.wait.unseen, 'rank')} found no room in the statistics "

@@ -7,8 +7,10 @@ from typing import Any
 
 from ..meaning.imbalance import Imbalance
 from ..meaning.power import STATES, watts_of
-from ..meaning.reading import Rank, whole_words
+from ..meaning.reading import Rank, rank_name, whole_words
 from ..meaning.scale import scale_of
+from ..meaning.worlds import are_apart
+from ..record.ends import RankWait
 from ..record.record import Energy, Record, Step, Wait
 from ..text.bars import quantile
 from ..text.units import core_time, count, digits, duration, percent, plural, scaled
@@ -94,15 +96,15 @@ def _rank_ticks(axes: Any, ranks: Sequence[Rank]) -> None:
     places = list(range(0, number, every))
     axes.set_xticks(places)
     axes.set_xticklabels([ranks[place].label for place in places])
-    axes.set_xlabel("rank", fontsize=8.5)
+    axes.set_xlabel(ranks[0].noun, fontsize=8.5)
 
 
 def _round_sizes() -> list[int]:
     return [digit * 10**power for power in range(0, 9) for digit in (1, 2, 5)]
 
 
-def draw_order(axes: Any, wait: Wait, ranks: Sequence[Rank], imbalance: Imbalance | None) -> None:
-    """The ranks in the order of their waiting: what is above the least one is lost to the imbalance."""
+def draw_order(axes: Any, record: Record, wait: Wait, ranks: Sequence[Rank], imbalance: Imbalance | None) -> None:
+    """The ranks in the order of their waiting: what is above the least one is lost to the imbalance, in one world."""
     values = sorted(rank.seconds for rank in ranks) if ranks else wait.quantiles
     number = len(ranks) or wait.ranks
     if ranks and len(values) <= BARS_UP_TO:
@@ -111,13 +113,14 @@ def draw_order(axes: Any, wait: Wait, ranks: Sequence[Rank], imbalance: Imbalanc
     else:
         edges = [100 * place / (len(values) - 1) for place in range(len(values))]
         curve, how = list(values), None
-    is_lost = imbalance is not None and not imbalance.lone
+    is_lost = imbalance is not None and not imbalance.lone and not (wait.worlds and are_apart(record))
     above = LOST if is_lost else WAITING
     axes.fill_between(edges, values[0], curve, step=how, color=above, alpha=0.22 if is_lost else 0.12, linewidth=0)
     axes.fill_between(edges, 0, [values[0]] * len(edges), color=WAITING, alpha=0.25, linewidth=0)
     axes.plot(edges, curve, color=INK, linewidth=1.6, drawstyle="steps-post" if how else "default")
     share = f", {percent(imbalance.share)} of their time" if imbalance and imbalance.share is not None else ""
-    words = "more than the one that waits least"
+    words = "more than the one that waits least, be it of another world" if wait.worlds else (
+        "more than the one that waits least")
     if imbalance is not None and is_lost:
         words = f"lost to the imbalance: {core_time(imbalance.lost_s)}{share}"
     legend = [("#eab5b3" if is_lost else "#efebf4", words)]
@@ -127,7 +130,7 @@ def draw_order(axes: Any, wait: Wait, ranks: Sequence[Rank], imbalance: Imbalanc
     share_ticks(axes)
 
 
-def draw_distribution(axes: Any, wait: Wait) -> None:
+def draw_distribution(axes: Any, record: Record, wait: Wait) -> None:
     """How many ranks wait how long, from the quantiles, between which ranks are taken to be spread evenly."""
     least, most = wait.quantiles[0], wait.quantiles[-1]
     samples = [quantile(wait.quantiles, (place + 0.5) / 5000) for place in range(5000)]
@@ -138,7 +141,7 @@ def draw_distribution(axes: Any, wait: Wait) -> None:
     ranks = [number * wait.ranks / len(samples) for number in bins]
     axes.bar([least + (place + 0.5) * width for place in range(BINS)], ranks, width=width * 0.86, color=WAITING)
     axes.axvline(wait.mean, color=INK, linewidth=1, linestyle=(0, (4, 3)))
-    ends = f"{_place(wait.least.rank, wait.least.node)} least, {_place(wait.most.rank, wait.most.node)} most"
+    ends = f"{_place(record, wait.least)} least, {_place(record, wait.most)} most"
     style(axes, "How many ranks wait how long", [("", f"{ends}     - - -  mean {duration(wait.mean)}")])
     value_axis(axes.yaxis, lambda value: count(round(value)))
     time_axis(axes.xaxis, most, 8)
@@ -146,8 +149,8 @@ def draw_distribution(axes: Any, wait: Wait) -> None:
     axes.xaxis.grid(False)
 
 
-def _place(rank: int, node: str) -> str:
-    return (f"rank {rank}" if rank >= 0 else "one rank") + (f" ({plain(node, 20)})" if node else "")
+def _place(record: Record, one: RankWait) -> str:
+    return rank_name(record, one) + (f" ({plain(one.node, 20)})" if one.node else "")
 
 
 def _with_energy(record: Record) -> list[Step]:

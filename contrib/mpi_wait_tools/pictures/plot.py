@@ -10,6 +10,7 @@ from ..jobs.found import Found
 from ..meaning.advice import ending_of
 from ..meaning.imbalance import Imbalance, imbalance_of
 from ..meaning.reading import NO_GPUS, energy_nodes, incomplete_line, policy_line, ranks_of, whole_words
+from ..meaning.worlds import ranks_words
 from ..record.record import Record, Step
 from ..text.units import duration, percent, plural, scaled
 from .compare import comparison_page
@@ -30,7 +31,7 @@ def _title(found: Found) -> tuple[str, str]:
         name += f"  {plain(found.job.fields['JobName'], 28)}"
     ranks = step.ranks if step else record.wait.ranks if record.wait else 0
     policy = policy_line(step.policy if step and step.policy else record.policy)
-    seen = plural(ranks, "rank") if ranks or not policy.startswith("off") else "ranks not watched"
+    seen = ranks_words(record, step, ranks, "rank") if ranks or not policy.startswith("off") else "ranks not watched"
     seen += "" if record.is_complete else " seen"
     return name, f"{plain(policy, 90)} · {plural(record.nodes_of, 'node')}, {seen}"
 
@@ -67,10 +68,10 @@ def _draw_wait(figure: Figure, bottom: float, record: Record, step: Step | None,
     wait, ranks = record.wait, ranks_of(record, step)
     if wait is not None and ranks:
         draw_ranks(by_rank, record, ranks, step)
-        draw_order(by_order, wait, ranks, imbalance)
+        draw_order(by_order, record, wait, ranks, imbalance)
     elif wait is not None and wait.quantiles and step is None:
-        draw_distribution(by_rank, wait)
-        draw_order(by_order, wait, ranks, imbalance)
+        draw_distribution(by_rank, record, wait)
+        draw_order(by_order, record, wait, ranks, imbalance)
     else:
         why = "no MPI rank was seen" if wait is None else "the record does not tell these ranks apart"
         nothing(by_rank, "Waiting by rank", why)

@@ -22,6 +22,7 @@ from .places import nodes_of_places
 from .profiled import CALL, PointToPoint, ProfiledCall, point_to_point, profiled_calls
 from .reader import NUMBER_MAX, SECONDS_MAX, Reader, damaged, number_of
 from .sites import Site, site_of
+from .worlds import World, worlds_of
 
 VERSION = 1
 COUNTS_MAX = 32
@@ -95,6 +96,7 @@ class Wait:
     per_rank: list[float]
     per_rank_asleep: list[float]
     per_rank_nodes: list[str]  # empty where it is not said
+    worlds: list[World]  # in the order of these lists; empty where each step has one
     quantiles: list[float]
     least_ranks: list[RankWait]  # the ends of the order, where there is no list of all ranks; least and most first
     most_ranks: list[RankWait]
@@ -305,6 +307,7 @@ def _wait(reader: Reader) -> Wait:
         per_rank=per_rank,
         per_rank_asleep=asleep,
         per_rank_nodes=nodes_of_places(reader, "per_rank_nodes", len(per_rank)),
+        worlds=worlds_of(reader, len(per_rank)),
         quantiles=quantiles,
         least_ranks=reader.items("least", listed, required=False),
         most_ranks=reader.items("most", listed, required=False),

@@ -14,7 +14,7 @@ from ..jobs.source_lines import NO_LINES, Lines
 from ..jobs.use import Use
 from ..meaning.imbalance import imbalance_of
 from ..meaning.power import saving_of
-from ..meaning.reading import incomplete_line, ranks_of
+from ..meaning.reading import incomplete_line, rank_name, ranks_of
 from ..record.fields import figures_of
 from ..record.record import Record, Wait
 from ..text.units import rounded, safe
@@ -113,19 +113,25 @@ def _of_calls(wait: Wait, lines: Lines) -> Iterator[Row]:
 
 def _of_ranks(found: Found) -> Iterator[Row]:
     for rank in ranks_of(found.record, found.step):
-        yield "rank", rank.label, "wait", rank.seconds, "s"
-        yield "rank", rank.label, "asleep", rank.asleep, "s"
-        yield "rank", rank.label, "node", safe(rank.node), ""
+        label = rank.label if rank.noun == "rank" else rank.name
+        yield "rank", label, "wait", rank.seconds, "s"
+        yield "rank", label, "asleep", rank.asleep, "s"
+        yield "rank", label, "node", safe(rank.node), ""
     wait = found.record.wait
     if wait is None or found.step is not None:
         return
+    for index, world in enumerate(wait.worlds):
+        yield "world", str(index + 1), "kind", world.kind, ""
+        yield "world", str(index + 1), "ranks", world.ranks, ""
+        yield "world", str(index + 1), "size", world.size or None, ""
     last = len(wait.quantiles) - 1
     for index, value in enumerate(wait.quantiles):
         yield "quantile", f"{index / last:.4g}", "wait", value, "s"
     for kind, ends in (("least", wait.least_ranks), ("most", wait.most_ranks)):
         for one in ends:
-            yield kind, str(one.rank), "wait", one.seconds, "s"
-            yield kind, str(one.rank), "node", safe(one.node), ""
+            name = rank_name(found.record, one) if one.world else str(one.rank)
+            yield kind, name, "wait", one.seconds, "s"
+            yield kind, name, "node", safe(one.node), ""
 
 
 def _of_use(use: Use) -> Iterator[Row]:

@@ -19,8 +19,10 @@ from ..meaning.reading import (
     no_ranks,
     notes,
     policy_line,
+    rank_name,
     ranks_of,
 )
+from ..meaning.worlds import are_apart, ranks_words
 from ..pictures.sheet import document
 from ..pictures.svg import Bar, Cell, Part, bars, columns, heat, text_of
 from ..record.phases import NONE, OTHER
@@ -95,7 +97,8 @@ def _facts(found: Found) -> str:
     if job is not None:
         facts.append(("State", f"{safe(job.fields['State'], 24)} after {safe(job.fields['Elapsed'], 16)}"))
     facts.append(("Policy", policy_line(found.policy)))
-    facts.append(("Ran on", f"{plural(record.nodes_of, 'node')}, {plural(ranks, 'MPI rank') if ranks else none}"))
+    seen = ranks_words(record, step, ranks) if ranks else none
+    facts.append(("Ran on", f"{plural(record.nodes_of, 'node')}, {seen}"))
     facts.append(("Energy", _energy(record, found)))
     balance = balance_of(record, ranks_of(record, step), step, ending_of(job).is_broken)
     if record.wait is not None and step is None:
@@ -117,8 +120,8 @@ def _rank_bar(rank: Rank, run: float) -> Bar:
     node = f" on {safe(rank.node)}" if rank.node else ""
     told = f", {duration(asleep)} of it asleep" if rank.asleep is not None else ""
     of = f", of {duration(run)}" if run > 0 else ""
-    return Bar(f"rank {rank.label}{' ' + safe(rank.node, 12) if rank.node else ''}", tuple(parts),
-               duration(rank.seconds), f"rank {rank.label}{node}: {duration(rank.seconds)} waiting{told}{of}")
+    return Bar(f"{rank.name}{' ' + safe(rank.node, 12) if rank.node else ''}", tuple(parts),
+               duration(rank.seconds), f"{rank.name}{node}: {duration(rank.seconds)} waiting{told}{of}")
 
 
 def _ranks(found: Found) -> str:
@@ -142,7 +145,9 @@ def _ranks(found: Found) -> str:
             for index, one in enumerate(shown)]
     drawn = columns("ranks in the order of their waiting", said, "waiting", ("waits least", "waits most"),
                     duration(max(values)))
-    return drawn + '<p class="quiet">Ranks in the order of their waiting: the flatter, the better balanced.</p>'
+    several = wait.worlds and are_apart(record, found.step)
+    flat = ", of several worlds" if several else ": the flatter, the better balanced"
+    return drawn + f'<p class="quiet">Ranks in the order of their waiting{flat}.</p>'
 
 
 def _node_cell(nodes: NodeMap, row: NodeRow, place: int) -> Cell:
@@ -223,7 +228,7 @@ def _sites(record: Record, lines: Lines) -> str:
         return ""
     rows = []
     for site in sites[:CALLS_SHOWN]:
-        most = f"rank {site.most.rank}, {duration(site.most.seconds)}" if site.most else "–"
+        most = f"{rank_name(record, site.most)}, {duration(site.most.seconds)}" if site.most else "–"
         rows.append([lines.place(site), site.call, count(site.waits), core_time(site.seconds), most])
     left = len(sites) - len(rows)
     drawn = _table(("place", "call", "waits", "waited", "waits most"), rows)

@@ -9,8 +9,8 @@ from rich.text import Text
 from ..jobs.sacct import Job
 from ..jobs.source_lines import NO_LINES, Lines
 from ..meaning.advice import Ending, advice, ending_of
-from ..meaning.imbalance import steps_of_ranks
 from ..meaning.reading import incomplete_line, no_ranks, notes, policy_line, ranks_of
+from ..meaning.worlds import ranks_words, steps_of_ranks
 from ..record.record import Record, Step
 from ..text.canvas import GAP, Canvas, beside, written
 from ..text.output import WIDTH_TWO_COLUMNS
@@ -77,7 +77,7 @@ def _draw_facts(canvas: Canvas, shown: Shown) -> None:
         parts.append(plural(int(shown.job.fields["AllocCPUS"][:12]), "CPU"))
     ranks = step.ranks if step is not None else record.wait.ranks if record.wait is not None else 0
     seen = "" if record.is_complete else f" seen on {record.nodes_reported} of them"
-    parts.append((plural(ranks, "MPI rank") if ranks else no_ranks(record, step, policy)) + seen)
+    parts.append((ranks_words(record, step, ranks) if ranks else no_ranks(record, step, policy)) + seen)
     if step is None and len(record.steps) > 1:
         steps, ran = len(record.steps) + record.steps_left_out, len(steps_of_ranks(record))
         of = f" in {ran} of" if 1 < ran < steps and not record.steps_left_out else ","

@@ -73,7 +73,7 @@ def draw_picture(canvas: Canvas, record: Record, ranks: list[Rank], step: Step |
     elif wait is not None and step is None and wait.quantiles:
         scale = scale_of(record, None, wait.ranks, wait.most.seconds)
         _by_order(canvas, wait)
-        most, least = extremes_of(wait)
+        most, least = extremes_of(record, wait)
         left_out = max(0, wait.ranks - len(most[:EXTREMES]) - len(least[-EXTREMES:]))
         if most and least:
             between = f"{plural(left_out, 'rank')} between, of whom the record has quantiles"
@@ -89,7 +89,7 @@ def _bars(canvas: Canvas, ranks: Sequence[Rank], scale: Scale, aligned_with: Seq
     room = canvas.width - label - amount - 11 - (node + 1 if node else 0)
     for rank in ranks:
         place = f" {safe(rank.node, 16):<{node}}" if node else ""
-        line = Text(f"  rank {rank.label:>{label}}").append(place, "dim")
+        line = Text(f"  {rank.noun} {rank.label:>{label}}").append(place, "dim")
         line.append(f"  {duration(rank.seconds):>{amount}}  ")
         part = rank.seconds if rank.asleep is None else rank.asleep
         asleep, polling = split_bar(rank.seconds, part, scale.top, room)
@@ -145,7 +145,7 @@ def _by_rank(canvas: Canvas, ranks: list[Rank]) -> None:
     columns = gather(values, room) if len(values) > room else gather(stretched(values, room), room)
     size = -(-len(values) // room)
     each = f", {plural(size, 'rank')} in a column (░ up to the one that waits most)" if size > 1 else ""
-    _chart(canvas, f"Waiting by rank{each}:", columns, f"rank {ranks[0].label}", f"rank {ranks[-1].label}")
+    _chart(canvas, f"Waiting by rank{each}:", columns, ranks[0].name, ranks[-1].name)
 
 
 def _by_order(canvas: Canvas, wait: Wait) -> None:

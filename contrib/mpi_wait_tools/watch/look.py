@@ -13,13 +13,15 @@ from typing import Any
 
 LINE_MAX = 1000  # slurmstepd cuts lines from 1024 bytes on
 SHOWN = 8  # waiting ranks of a node
-VERSION = 1
-RANKS_MAX, SECONDS_MAX, WATTS_MAX = 1 << 24, 1e9, 1e6
+VERSION = 2
+HERE = 1
+RANKS_MAX, WORLD_MAX, SECONDS_MAX, WATTS_MAX = 1 << 24, 1 << 48, 1e9, 1e6
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A rank that waits: of which step and where, for how long, and its shares of the time since MPI_Init."""
+    """A rank that waits: of which world (as in a Look) and step and where, for how long, and its shares of the time
+    since MPI_Init. rank: -1 where it goes by its Slurm task, which is -1 where that is not known either."""
 
     rank: int
     step: str
@@ -27,6 +29,8 @@ class Waiting:
     seconds: float
     waited: float
     asleep: float
+    world: int = 0
+    task: int = -1
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,9 @@ class Look:
     """
     segments: of how many steps there are statistics. waiting: how many of the ranks wait now. waited, asleep: shares
     of the ranks' time since MPI_Init; waited_now, asleep_now: since the look before, None in the first. least: who
-    waits least, and the share of its time, None without ranks. watts: the node's, None where its counters cannot be
-    read or this is the first look.
+    waits least, and the share of its time, None without ranks. world: what only these ranks and those of other nodes in
+    the same MPI_COMM_WORLD have; 0: they are of several, or that is not known; HERE: they are a whole one, of which no
+    more is known. watts: the node's, None where its counters cannot be read or this is the first look.
     """
 
     node: str
@@ -47,6 +52,7 @@ class Look:
     waited_now: float | None = None
     asleep_now: float | None = None
     least: tuple[int, float] | None = None
+    world: int = 0
     watts: float | None = None
     simulated: bool = False
     longest: Sequence[Waiting] = field(default_factory=tuple)
@@ -64,7 +70,8 @@ def line_of(look: Look) -> str:
     values["least"] = [look.least[0], _short(look.least[1])] if look.least else None
     for room in range(min(SHOWN, len(look.longest)), -1, -1):
         values["longest"] = [
-            [one.rank, one.step, one.call, _short(one.seconds), _short(one.waited), _short(one.asleep)]
+            [one.rank, one.step, one.call, _short(one.seconds), _short(one.waited), _short(one.asleep), one.world,
+             one.task]
             for one in look.longest[:room]
         ]
         line = json.dumps(values, separators=(",", ":"))
@@ -102,7 +109,7 @@ def _flag(value: Any) -> bool:
 
 
 def _waiting(row: Any) -> Waiting:
-    rank, step, call, seconds, waited, asleep = row
+    rank, step, call, seconds, waited, asleep, world, task = row
     return Waiting(
         _whole(rank, RANKS_MAX, -1),
         _word(step, 16),
@@ -110,6 +117,8 @@ def _waiting(row: Any) -> Waiting:
         _number(seconds, SECONDS_MAX),
         _number(waited, 1),
         _number(asleep, 1),
+        _whole(world, WORLD_MAX),
+        _whole(task, RANKS_MAX, -1),
     )
 
 
@@ -128,6 +137,7 @@ def _look(values: dict[str, Any]) -> Look:
         asleep=_number(values["asleep"], 1),
         waited_now=_maybe(values["waited_now"], 1),
         asleep_now=_maybe(values["asleep_now"], 1),
+        world=_whole(values["world"], WORLD_MAX),
         least=None if least is None else (_whole(least[0], RANKS_MAX, -1), _number(least[1], 1)),
         watts=_maybe(values["watts"], WATTS_MAX),
         simulated=_flag(values["simulated"]),

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ..site.host import Host
 from .counters import Counters
 from .found import Segment, find_segments
-from .look import SHOWN, Look, Waiting
+from .look import HERE, SHOWN, Look, Waiting
 from .segment import Rank, read_ranks
 
 SEARCH_EVERY = 5  # looks: the processes of a large node are many
@@ -34,10 +34,25 @@ def _grown(now: dict[Place, Rank], before: dict[Place, Rank]) -> tuple[float, fl
 def _waiting(ranks: Sequence[tuple[str, Rank]]) -> list[Waiting]:
     longest = sorted((one for one in ranks if one[1].call), key=lambda one: -one[1].open_ns)
     return [
-        Waiting(rank.rank, step, rank.call, rank.open_ns / 1e9,
-                _share(rank.waited_ns, rank.ran_ns), _share(rank.asleep_ns, rank.ran_ns))
+        Waiting(-1 if _is_alone(rank) else rank.rank, step, rank.call, rank.open_ns / 1e9,
+                _share(rank.waited_ns, rank.ran_ns), _share(rank.asleep_ns, rank.ran_ns), rank.launch, rank.task)
         for step, rank in longest[:SHOWN]
     ]
+
+
+def _is_alone(rank: Rank) -> bool:
+    """Whether it has nobody to be told from but by its task."""
+    return rank.launch == 0 and rank.size == 1 and rank.task >= 0
+
+
+def _world(ranks: Sequence[tuple[str, Rank]]) -> int:
+    """That of all of them, as a Look has it."""
+    worlds = {(rank.launch, rank.size) for _, rank in ranks}
+    launch, size = next(iter(worlds)) if len(worlds) == 1 else (0, 0)
+    numbers = {rank.rank for _, rank in ranks}
+    if len(numbers) < len(ranks) or -1 in numbers:
+        return 0
+    return launch or (HERE if size == len(ranks) else 0)
 
 
 class Node:
@@ -83,6 +98,7 @@ class Node:
             asleep=_share(sum(rank.asleep_ns for _, rank in ranks), ran),
             waited_now=grown[0] if grown else None,
             asleep_now=grown[1] if grown else None,
+            world=_world(ranks),
             least=(least.rank, _share(least.waited_ns, least.ran_ns)) if least else None,
             watts=self.counters.watts(now_ns),
             simulated=self.counters.simulated,

@@ -18,7 +18,7 @@ WORDS_OFFSET, WORDS = 4096, 16384
 SLOTS_OFFSET = WORDS_OFFSET + 8 * WORDS
 SLOTS_MAX, LANES, CALLS = 1024, 8, 256
 HEADER = struct.Struct("=Q6I32x")
-HEAD = struct.Struct("=IIiiIIIIQQQ328x")  # of a slot
+HEAD = struct.Struct("=IIiiIIIIQQQ232xQI84x")  # of a slot
 LANE = struct.Struct("=II2Q168x8Q512x")  # of a lane, as far as it is read here: what waits now, and the rungs' sleeps
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
@@ -29,13 +29,15 @@ WAIT_WORD, CALL_WORDS = 2, 8  # wait_ns among the eight words of a call
 RESTING = (2, 3, 4, 5)  # umwait, mwaitx, nap, event; a rank at low frequency still polls
 RUNNING = 2
 RANKS_MAX = 1 << 24
+LAUNCH_MAX = (1 << 48) - 1
 
 
 @dataclass(frozen=True)
 class Rank:
     """
     One running rank: where it waits now ("" if it does not) and for how long, and what it waited and slept since
-    MPI_Init, in nanoseconds. rank is -1 where it is not known.
+    MPI_Init, in nanoseconds. rank is -1 where it is not known, task that of Slurm. launch and size are the same for
+    ranks of one world; launch is 0 where it is not known.
     """
 
     slot: int
@@ -45,6 +47,9 @@ class Rank:
     ran_ns: int
     waited_ns: int
     asleep_ns: int
+    size: int = 0
+    launch: int = 0
+    task: int = -1
 
 
 def _is_one(descriptor: int) -> int:
@@ -72,7 +77,7 @@ def _open_wait(lane: tuple[int, ...], most_ns: int) -> tuple[int, str]:
 
 
 def _rank(index: int, data: bytes, now_ns: int) -> Rank | None:
-    _, state, rank, size, _, _, _, lanes, start_ns, _, _ = HEAD.unpack_from(data)
+    _, state, rank, size, _, _, _, lanes, start_ns, _, _, launch, task = HEAD.unpack_from(data)
     if state != RUNNING:
         return None
     ran_ns = now_ns - start_ns if 0 < start_ns <= now_ns else now_ns
@@ -90,8 +95,10 @@ def _rank(index: int, data: bytes, now_ns: int) -> Rank | None:
         waited += open_ns + sum(min(wait_ns, ran_ns) for wait_ns in waits if wait_ns)
         asleep += sum(min(values[4 + rung], ran_ns) for rung in RESTING)
     waited = min(waited, ran_ns)
-    known = rank if 0 <= rank < min(size, RANKS_MAX) else -1
-    return Rank(index, known, where, longest, ran_ns, waited, min(asleep, waited))
+    size = size if 0 <= size < RANKS_MAX else 0
+    known = rank if 0 <= rank < (size or RANKS_MAX) else -1
+    return Rank(index, known, where, longest, ran_ns, waited, min(asleep, waited), size, launch & LAUNCH_MAX,
+                task - 1 if task <= RANKS_MAX else -1)
 
 
 def read_ranks(descriptor: int, now_ns: int) -> Iterator[Rank]:

@@ -12,7 +12,7 @@ from ..text.canvas import ASLEEP, AWAKE, GAP, Canvas, beside, written
 from ..text.output import WIDTH_TWO_COLUMNS
 from ..text.units import duration, percent, plural, safe, scaled
 from .job import Watched
-from .look import Look, Waiting
+from .look import HERE, Look, Waiting
 
 NODES_PLAIN, RANKS_PLAIN = 64, 16
 ROWS_MIN = 3
@@ -41,6 +41,18 @@ class Scene:
     job: Watched
     ran_s: float
     looks: Sequence[tuple[Look, float]]
+
+    def is_one_world(self) -> bool:
+        """Whether all ranks, on all nodes, are known to be of one MPI_COMM_WORLD."""
+        worlds = [look.world for look, _ in self.looks if look.ranks]
+        return len(set(worlds)) == 1 and 0 not in worlds and (len(worlds) == 1 or HERE not in worlds)
+
+    def rank_name(self, one: Waiting) -> str:
+        """ "3"; "w2:3" in the second world that is shown, if there are several; "task 3"; "?" where nobody knows."""
+        if one.rank < 0:
+            return f"task {one.task}" if one.task >= 0 else "?"
+        worlds = list(dict.fromkeys(other.world for _, other in self.longest() if other.rank >= 0))
+        return f"w{worlds.index(one.world) + 1}:{one.rank}" if len(worlds) > 1 else str(one.rank)
 
     def longest(self) -> list[tuple[str, Waiting]]:
         pairs = [(look.node, one) for look, _ in self.looks for one in look.longest]
@@ -140,7 +152,7 @@ def _draw_ranks(canvas: Canvas, scene: Scene, rows: int) -> None:
     steps = len({one.step for _, one in longest}) > 1
     titles = ["rank", "node", *(["step"] if steps else []), "in", "for", "waited", "asleep"]
     cells: list[list[str | Text]] = [
-        [str(one.rank) if one.rank >= 0 else "?", safe(node, 20), *([safe(one.step, 12)] if steps else []),
+        [scene.rank_name(one), safe(node, 20), *([safe(one.step, 12)] if steps else []),
          f"MPI_{safe(one.call, 30)}", duration(one.seconds), percent(one.waited), percent(one.asleep)]
         for node, one in longest[:rows]
     ]
@@ -148,9 +160,9 @@ def _draw_ranks(canvas: Canvas, scene: Scene, rows: int) -> None:
 
 
 def _draw_least(canvas: Canvas, scene: Scene) -> None:
-    """For whom the others wait, where one rank stands out."""
+    """For whom the others wait, where one rank stands out, and all are of one world."""
     known = [(look.least[1], look.least[0], look.node) for look, _ in scene.looks if look.least]
-    if sum(look.ranks for look, _ in scene.looks) < 2 or not known:
+    if sum(look.ranks for look, _ in scene.looks) < 2 or not known or not scene.is_one_world():
         return
     share, rank, node = min(known)
     who = f"rank {rank}" if rank >= 0 else "a rank"

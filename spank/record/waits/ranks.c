@@ -5,6 +5,8 @@
 #include "spank/base/json.h"
 #include "spank/base/memory.h"
 #include "spank/record/parts/number.h"
+#include "spank/record/waits/runs.h"
+#include "spank/record/waits/worlds.h"
 
 #include <string.h>
 
@@ -12,9 +14,15 @@
 #define EXTREMES  16
 #define RUNS_MAX  4096 /* more would not fit */
 
-void record_rank_write(json_t *ranks, int32_t rank, uint64_t wait_us, uint64_t asleep_us)
+void record_rank_write(json_t *ranks, const struct record_rank *rank, uint64_t wait_us, uint64_t asleep_us)
 {
-	json_array_append_new(ranks, json_pack("[i, I, I]", rank, (json_int_t)wait_us, (json_int_t)asleep_us));
+	json_t *row = json_pack("[i, I, I]", rank->rank, (json_int_t)wait_us, (json_int_t)asleep_us);
+
+	if (rank->world > 0 || rank->task >= 0) {
+		json_array_append_new(row, json_integer(rank->world));
+		json_array_append_new(row, json_integer(rank->task));
+	}
+	json_array_append_new(ranks, row);
 }
 
 /* [rank, wait_us] of the first rank of a list that waits less (sign 1) or more (sign -1) than all others. */
@@ -74,17 +82,35 @@ static bool seconds_read(const json_t *value, double *ret_seconds)
 	return good;
 }
 
-/* [rank, wait_us] or [rank, wait_us, asleep_us] */
-static bool rank_read(const json_t *value, size_t numbers, struct record_rank *ret_rank)
+/* [rank, wait_us], of a rank that is not listed */
+static bool extreme_read(const json_t *value, struct record_rank *ret_rank)
 {
-	return json_array_size(value) == numbers && rank_of(json_array_get(value, 0), &ret_rank->rank) &&
-	       ret_rank->rank <= RECORD_RANK_MAX && seconds_read(json_array_get(value, 1), &ret_rank->wait_s) &&
-	       (numbers < 3 || seconds_read(json_array_get(value, 2), &ret_rank->asleep_s));
+	*ret_rank = (struct record_rank){.world = WORLD_NONE, .task = -1};
+	return json_array_size(value) == 2 && rank_of(json_array_get(value, 0), &ret_rank->rank) &&
+	       ret_rank->rank <= RECORD_RANK_MAX && seconds_read(json_array_get(value, 1), &ret_rank->wait_s);
+}
+
+/* [rank, wait_us, asleep_us] or [rank, wait_us, asleep_us, world, task] */
+static bool rank_read(const json_t *value, struct record_rank *ret_rank)
+{
+	size_t numbers = json_array_size(value);
+	uint64_t world = 0;
+
+	*ret_rank = (struct record_rank){.task = -1};
+	if ((numbers != 3 && numbers != 5) || !rank_of(json_array_get(value, 0), &ret_rank->rank) ||
+	    ret_rank->rank > RECORD_RANK_MAX || !seconds_read(json_array_get(value, 1), &ret_rank->wait_s) ||
+	    !seconds_read(json_array_get(value, 2), &ret_rank->asleep_s))
+		return false;
+	if (numbers == 5 && (!integer_of(json_array_get(value, 3), MPIWAIT_SLOTS_MAX, &world) ||
+	                     !rank_of(json_array_get(value, 4), &ret_rank->task) || ret_rank->task > RECORD_RANK_MAX))
+		return false;
+	ret_rank->world = (uint32_t)world;
+	return true;
 }
 
 static bool omitted_read(const json_t *omitted, struct record_ranks *ranks)
 {
-	struct record_rank least = {0}, most = {0};
+	struct record_rank least, most;
 	double count;
 
 	if (!omitted)
@@ -92,8 +118,8 @@ static bool omitted_read(const json_t *omitted, struct record_ranks *ranks)
 	if (!whole_of(json_object_get(omitted, "count"), MPIWAIT_SLOTS_MAX, &count) || count == 0 ||
 	    !seconds_read(json_object_get(omitted, "wait_us"), &ranks->wait_s) ||
 	    !seconds_read(json_object_get(omitted, "asleep_us"), &ranks->asleep_s) ||
-	    !rank_read(json_object_get(omitted, "min"), 2, &least) ||
-	    !rank_read(json_object_get(omitted, "max"), 2, &most))
+	    !extreme_read(json_object_get(omitted, "min"), &least) ||
+	    !extreme_read(json_object_get(omitted, "max"), &most))
 		return false;
 	extremes_add(ranks, &least, &most);
 	ranks->omitted = count;
@@ -114,12 +140,12 @@ bool record_ranks_read(const json_t *wait, struct record_ranks *ret_ranks)
 	{
 		struct record_rank *rank = &ret_ranks->rank[i];
 
-		if (!rank_read(value, 3, rank))
+		if (!rank_read(value, rank))
 			return false;
 		extremes_add(ret_ranks, rank, rank);
 		ret_ranks->count++;
 	}
-	return omitted_read(json_object_get(wait, "omitted"), ret_ranks);
+	return omitted_read(json_object_get(wait, "omitted"), ret_ranks) && record_worlds_read(wait, ret_ranks);
 }
 
 static void sums_add(struct record_ranks *sum, struct record_ranks *step_sum, double wait_s, double asleep_s)
@@ -133,10 +159,13 @@ void record_ranks_add(struct record_ranks *sum, struct record_ranks *step_sum, c
                       uint32_t node, uint32_t step)
 {
 	struct record_rank least = from->min, most = from->max;
+	uint32_t world = record_worlds_add(sum, from, node, step);
 
 	if (record_ranks_count(from) == 0)
 		return;
 	least.node = most.node = node;
+	least.world += least.world != WORLD_NONE ? world : 0;
+	most.world += most.world != WORLD_NONE ? world : 0;
 	extremes_add(sum, &least, &most);
 	for (size_t i = 0; i < from->count; i++) {
 		struct record_rank *rank = &sum->rank[sum->count++];
@@ -144,16 +173,12 @@ void record_ranks_add(struct record_ranks *sum, struct record_ranks *step_sum, c
 		*rank = from->rank[i];
 		rank->node = node;
 		rank->step = step;
+		rank->world += world;
 		sums_add(sum, step_sum, rank->wait_s, rank->asleep_s);
 	}
 	sum->omitted += from->omitted;
 	sums_add(sum, step_sum, from->wait_s, from->asleep_s);
 	step_sum->omitted += record_ranks_count(from);
-}
-
-double record_ranks_count(const struct record_ranks *ranks)
-{
-	return (double)ranks->count + ranks->omitted;
 }
 
 static int rank_compare(const void *left, const void *right)
@@ -187,9 +212,13 @@ static bool is_one_world(const struct record_ranks *sum, double world)
 
 void record_ranks_sort(struct record_ranks *sum, bool is_whole, double world)
 {
+	bool is_one;
+
 	qsort(sum->rank, sum->count, sizeof(*sum->rank), rank_compare_world);
-	if (!is_whole || !is_one_world(sum, world))
-		qsort(sum->rank, sum->count, sizeof(*sum->rank), rank_compare);
+	is_one = is_whole && is_one_world(sum, world);
+	if ((is_one && !record_worlds_known(sum)) || record_worlds_settle(sum))
+		return;
+	qsort(sum->rank, sum->count, sizeof(*sum->rank), is_one ? rank_compare_world : rank_compare);
 }
 
 json_t *record_rank_print(int32_t rank, double wait_s, const char *node)
@@ -197,15 +226,26 @@ json_t *record_rank_print(int32_t rank, double wait_s, const char *node)
 	return json_pack("{s:i, s:o, s:s}", "rank", rank, "s", record_seconds(wait_s), "node", node);
 }
 
-static json_t *rank_print(const struct record_rank *rank, const struct record_names *names)
+/* Where there are several worlds, a number alone says nothing. */
+static json_t *rank_print(const struct record_ranks *ranks, const struct record_rank *rank,
+                          const struct record_names *names)
 {
-	return record_rank_print(rank->rank, rank->wait_s, names->node[rank->node]);
+	bool placed = ranks->several && rank->world != WORLD_NONE;
+	const struct record_world *world = placed ? &ranks->world[rank->world] : NULL;
+	bool numbered = !ranks->several || (world && world->kind != WORLD_UNKNOWN);
+	json_t *json = record_rank_print(numbered ? rank->rank : -1, rank->wait_s, names->node[rank->node]);
+
+	if (world)
+		json_object_set_new(json, "world", json_integer((json_int_t)rank->world + 1));
+	if (world && world->by_task && rank->task >= 0)
+		json_object_set_new(json, "task", json_integer(rank->task));
+	return json;
 }
 
 void record_ranks_print_ends(json_t *wait, const struct record_ranks *sum, const struct record_names *names)
 {
-	json_object_set_new(wait, "min", rank_print(&sum->min, names));
-	json_object_set_new(wait, "max", rank_print(&sum->max, names));
+	json_object_set_new(wait, "min", rank_print(sum, &sum->min, names));
+	json_object_set_new(wait, "max", rank_print(sum, &sum->max, names));
 }
 
 static int wait_compare(const void *left, const void *right)
@@ -250,43 +290,12 @@ static json_t *extremes_print(const struct record_ranks *sum, const struct recor
 		extreme[at] = rank;
 	}
 	for (size_t i = 0; i < count; i++) {
-		json_t *rank = rank_print(extreme[i], names);
+		json_t *rank = rank_print(sum, extreme[i], names);
 
 		object_set_some(rank, "step", json_string(names->step ? names->step[extreme[i]->step] : NULL));
 		json_array_append_new(json, rank);
 	}
 	return json;
-}
-
-/* A node's ranks at equal distances in the list. */
-struct run {
-	size_t first, last, count, distance;
-};
-
-/* Ends the run, if there is one, as a row of what needs no telling but by block: [node, first, count(, distance)]. */
-static void run_end(json_t *rows, struct run *run, const char *node)
-{
-	json_t *row;
-
-	if (run->count == 0)
-		return;
-	row = json_pack("[s, I, I]", node, (json_int_t)run->first, (json_int_t)run->count);
-	if (run->count > 1 && run->distance > 1)
-		json_array_append_new(row, json_integer((json_int_t)run->distance));
-	json_array_append_new(rows, row);
-	run->count = 0;
-}
-
-static void run_add(json_t *rows, struct run *run, size_t place, const char *node)
-{
-	if (run->count == 1)
-		run->distance = place - run->last;
-	else if (run->count > 1 && place - run->last != run->distance)
-		run_end(rows, run, node);
-	if (run->count == 0)
-		run->first = place;
-	run->last = place;
-	run->count++;
 }
 
 /* Where each rank of the list ran: by block or cyclically it is a row for each node. NULL: all on one node, or too many
@@ -327,6 +336,7 @@ void record_ranks_print(json_t *wait, const struct record_ranks *sum, const stru
 	}
 	json_object_set_new(wait, "per_rank_s", waits);
 	json_object_set_new(wait, "per_rank_asleep_s", asleep);
+	object_set_some(wait, "worlds", record_worlds_print(sum, names));
 	object_set_some(wait, "per_rank_nodes", listed && detail->nodes ? places_print(sum, names) : NULL);
 	if (listed || !whole)
 		return;

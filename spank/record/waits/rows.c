@@ -348,7 +348,9 @@ static json_t *number_print(enum type type, const struct record_row *row, size_t
 	if (type == BURNED)
 		return record_seconds_real(value);
 	if (type == MOST)
-		return value > 0 ? record_rank_print(row->most_rank, value / 1e6, names->node[row->most_node]) : NULL;
+		return value > 0 ? record_rank_print(names->ranks_apart ? -1 : row->most_rank, value / 1e6,
+		                                     names->node[row->most_node])
+		                 : NULL;
 	return number(fmin(value / 1e6, RECORD_SECONDS_MAX), type == TIME || type == PART ? 6 : 3);
 }
 

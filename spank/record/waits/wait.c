@@ -1,6 +1,7 @@
 #include "spank/record/waits/wait.h"
 
 #include "spank/record/parts/number.h"
+#include "spank/record/waits/worlds.h"
 
 #define SUM_MAX   INT64_C(1000000000000000000) /* 1e12 s */
 #define FORECASTS WAIT_FORECAST_naps           /* from here on sums are in an object of their own */
@@ -78,6 +79,7 @@ void record_wait_least(json_t *json)
 	static const char *const details[] = {"hooks", "flags", "spun", "phases", "sites"};
 
 	record_wait_shorten(json);
+	record_worlds_shorten(json);
 	json_object_clear(json_object_get(json, "calls"));
 	for (size_t i = 0; i < sizeof(details) / sizeof(details[0]); i++)
 		json_object_del(json, details[i]);

@@ -853,6 +853,8 @@ int main(int argc, char **argv)
 		close(atoi(argv[2]));
 	if (strcmp(argv[1], "session") == 0)
 		MPI_Session_init(0, 0, &session);
+	if (strcmp(argv[1], "session_alone") == 0)
+		return MPI_Session_init(0, 0, &session);
 	MPI_Init(NULL, NULL);
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
 		if (strcmp(scenes[i].name, argv[1]) == 0)

@@ -24,7 +24,7 @@ SLOTS_OFFSET = WORDS_OFFSET + 8 * WORDS
 LANES, RUNGS, CALLS = 8, 8, 256
 HEADER = struct.Struct("=Q6I32x")
 SIZES = struct.Struct("=64Q")
-SLOT = struct.Struct("=IIiiIIIIQQQ328x")
+SLOT = struct.Struct("=IIiiIIIIQQQ232xQI84x")
 PHASES = struct.Struct("=QI16i4x18Q")
 PHASES_OFFSET = 56  # in a slot
 LANE = struct.Struct("=II7Q8Q8Q8Q2Q8x6Q56x36Q96x")
@@ -181,6 +181,8 @@ def segment_read(fd: int) -> dict:
                     "start_ns",
                     "end_ns",
                     "slowdown_ppm",
+                    "launch",
+                    "task",
                 ),
                 values,
             )

@@ -196,10 +196,18 @@ def test_a_library_that_is_only_called_like_an_mpi(tmp_path):
     assert lane(segment)["calls"]["Barrier"]["calls"] == 1000
 
 
+def test_a_session_alone_has_the_number_that_the_launcher_gave():
+    told = {"PMIX_NAMESPACE": "a", "PMIX_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "SLURM_PROCID": "4"}
+    slot = run([DRIVER, "session_alone"], **told)[1]["slots"][0]
+    assert (slot["rank"], slot["size"], slot["task"]) == (1, 2, 5) and slot["launch"] != 0
+    _, segment = run([DRIVER, "session_alone"], PMIX_NAMESPACE="", SLURM_PROCID="4")
+    assert [segment["slots"][0][name] for name in ("rank", "size", "launch", "task")] == [-1, 0, 0, 5]
+
+
 def test_after_a_session_init_still_finds_the_rank():
-    _, segment = play("session")
+    _, segment = play("session", PMIX_NAMESPACE="a", PMIX_RANK="1", OMPI_COMM_WORLD_SIZE="2")
     slot = segment["slots"][0]
-    assert (slot["rank"], slot["size"], slot["state"]) == (3, 7, 3)
+    assert (slot["rank"], slot["size"], slot["state"]) == (3, 7, 3), "the MPI knows better than the launcher"
     assert lane(segment)["calls"]["Session_init"]["calls"] == lane(segment)["calls"]["Init"]["calls"] == 1
 
 

@@ -140,3 +140,18 @@ def test_the_controllers_writer_looks_again_for_jobs_that_ended_while_it_waited(
     wait_for(lambda: asked.exists() and len(asked.read_text().splitlines()) == 2, "two looks")
     wait_for(lambda: not is_held(waiting) and not is_held(working), "their end")
     assert asked.read_text() == f"flush -- spool={tmp_path}\n" * 2
+
+
+def test_the_summary_of_a_step_compares_ranks_of_one_program_only(tmp_path: Path) -> None:
+    head = "rank,pid,end,function,calls,time_s,wait_s,longest_wait_s,bytes\n"
+
+    def said(*ranks: int) -> str:
+        rows = [f"{rank},{10 + place},finalized,MPI_Recv,1,{1 + place},{1 + place},1,0\n"
+                for place, rank in enumerate(ranks)]
+        (tmp_path / "mpi-wait_time.7.0.c1.csv").write_text(head + "".join(rows))
+        step = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "MPI_WAIT_SUMMARY": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        return subprocess.run([ROOT / "contrib/recipes/srun-summary"], env=step, capture_output=True, text=True,
+                              timeout=60, check=True).stderr
+
+    assert "least rank 0 on c1, 1 s; most rank 1 on c1, 2 s" in said(0, 1)
+    assert "2 ranks" in said(0, 0) and "of several MPI programs" in said(0, 0) and "least" not in said(0, 0)

@@ -108,6 +108,9 @@ def more(line: str) -> str:
     record["watts"] = {"packages": 1, "known": 1, "asleep": [1, 0], "spinning": [2, 0], "computing": [3, 0]}
     kinds = ("core_throttle", "package_throttle", "core_power_limit", "package_power_limit")
     record["throttle"] = dict.fromkeys(kinds, 1)
+    ranks = record["wait"]["ranks"]
+    record["wait"]["worlds"] = [{"kind": "launched", "ranks": ranks, "worlds": 1, "size": ranks, "step": "0",
+                                 "numbers": [[1, ranks]]}]
     record["wait"]["most"] = record["wait"]["least"] = [record["wait"]["max"]]
     record["wait"]["forecast"] = dict.fromkeys(("naps", "early", "early_s", "foreseen", "unforeseen", "allowed_s"), 1)
     record["wait"]["sites"] = [{"module": "a", "offset": "0x1", "build_id": "00", "call": "MPI_Recv", "waits": 1,

@@ -147,9 +147,9 @@ def test_every_claim_has_its_bounds(tmp_path: pathlib.Path) -> None:
 
 
 def values(node: str = "n1", **changes: Any) -> dict[str, Any]:
-    longest = [[rank, "0", "Barrier", float(14 - rank), 0.8, 0.7] for rank in range(1, 4)]
-    return {"v": 1, "node": node, "segments": 1, "ranks": 4, "waiting": 3, "waited": 0.6, "asleep": 0.5,
-            "waited_now": 0.75, "asleep_now": 0.7, "least": [0, 0.02], "watts": 206.0, "simulated": False,
+    longest = [[rank, "0", "Barrier", float(14 - rank), 0.8, 0.7, 77, -1] for rank in range(1, 4)]
+    return {"v": 2, "node": node, "segments": 1, "ranks": 4, "waiting": 3, "waited": 0.6, "asleep": 0.5,
+            "waited_now": 0.75, "asleep_now": 0.7, "least": [0, 0.02], "world": 77, "watts": 206.0, "simulated": False,
             "longest": longest, **changes}
 
 
@@ -161,19 +161,21 @@ def test_a_line_survives_its_way() -> None:
     assert json.loads(tools("again", line())) == values()
     first = {"waited_now": None, "asleep_now": None, "watts": None, "least": None, "longest": []}
     assert json.loads(tools("again", line(**first))) == values(**first)
-    long = [[16000000 + rank, "4000000000", "call 249" * 4, 999.5, 0.1234, 0.1234] for rank in range(8)]
+    long = [[16000000 + rank, "4000000000", "call 249" * 4, 999.5, 0.1234, 0.1234, 2**47, -1] for rank in range(8)]
     text = tools("written", values("n" * 200, longest=long))
     assert len(text) <= 1000 and 0 < len(json.loads(text)["longest"]) < 8 and tools("again", text) == text
 
 
 def test_what_is_no_line() -> None:
     spoilt = [
-        "", "hello", "{", "[1]", "{}", "{" * 900, line(v=2), line(ranks=-1), line(ranks=True), line(ranks=1e99),
+        "", "hello", "{", "[1]", "{}", "{" * 900, line(v=1), line(ranks=-1), line(ranks=True), line(ranks=1e99),
         line(waited=1.5), line(waited="1"), line(watts=-1), line(watts=1e7), line(node=""), line(node=7),
-        line(least=[1]), line(least=[0, 7]), line(longest=[[1, "0", "Barrier", 1, 1]]), line(longest=7),
-        line(longest=[[1, "0", "x" * 50, 1, 1, 1]]), line(longest=[[1.5, "0", "Barrier", 1, 1, 1]]), line(simulated=1),
+        line(least=[1]), line(least=[0, 7]), line(longest=[[1, "0", "Barrier", 1, 1, 1, 0]]), line(longest=7),
+        line(longest=[[1, "0", "x" * 50, 1, 1, 1, 0, -1]]), line(longest=[[1.5, "0", "Barrier", 1, 1, 1, 0, -1]]),
+        line(longest=[[1, "0", "Barrier", 1, 1, 1, 2**50, -1]]), line(longest=[[1, "0", "Barrier", 1, 1, 1, 0, -2]]),
+        line(world=-1), line(simulated=1),
         line(segments=None), line().replace("0.6", "NaN"), line().replace("0.6", "Infinity"),
-        line().replace("13.0", "1e999"), line(more="x" * 900), line(longest=[[1, "0", "Barrier", 1, 1, 1]] * 9),
+        line().replace("13.0", "1e999"), line(more="x" * 900), line(longest=[[1, "0", "Barrier", 1, 1, 1, 0, -1]] * 9),
     ]
     assert tools("all_again", spoilt) == [None] * len(spoilt)
 
@@ -232,6 +234,11 @@ def test_what_is_not_known_is_said() -> None:
     assert "not known: the nodes' counters" in text and "1 node did not answer yet" in text
     assert "silent for 9 s" in text and "no rank now" in text
     assert "simulated, not measured" in shown(80, line(simulated=True))
+    first = [[1, "0", "Barrier", 9.0, 1, 1, 77, 0], [-1, "0", "Recv", 8.0, 1, 1, 0, 5]]
+    second = [[1, "0", "Barrier", 7.0, 1, 1, 88, 0], [-1, "0", "Recv", 6.0, 1, 1, 0, -1]]
+    several = shown(80, line("n1", world=0, longest=first), line("n2", longest=second))
+    names = [row.split()[0] for row in several.splitlines() if re.search(r"MPI_(Barrier|Recv) ", row) and "%" in row]
+    assert "waits least" not in several and names == ["w1:1", "task", "w2:1", "?"]
     nobody = shown(80, line(ranks=0, waiting=0, least=None, longest=[]))
     assert "no rank is between MPI_Init and MPI_Finalize now" in nobody and "no rank waits now" in nobody
 
