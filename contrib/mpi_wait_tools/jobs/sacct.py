@@ -117,17 +117,19 @@ def new_delimiter() -> str:
 def cut_rows(lines: Iterable[str], cells: int, delimiter: str) -> Iterator[list[str]]:
     """
     The rows of sacct's output, each a list of that many cells, the last of them a number; an empty list for a row that
-    is none. A cell may hold newlines, so a row may take several lines.
+    is none. A cell may hold newlines, so a row may take several lines: each is looked at once, however many they are.
     """
-    pending = ""
+    pending: list[str] = []
+    found, size = 1, 0
     for line in lines:
-        pending += line
-        row = pending.rstrip("\n").split(delimiter)
-        if len(row) < cells and len(pending) <= ROW_BYTES_MAX:
+        pending.append(line)
+        found, size = found + line.count(delimiter), size + len(line)
+        if found < cells and size <= ROW_BYTES_MAX:
             continue
+        row = "".join(pending).rstrip("\n").split(delimiter)
         yield row if len(row) == cells and re.fullmatch("[0-9]+", row[-1]) else []
-        pending = ""
-    if pending.strip():
+        pending, found, size = [], 1, 0
+    if "".join(pending).strip():
         yield []
 
 

@@ -63,10 +63,6 @@ def _rows(arguments: argparse.Namespace, jobs: Sequence[str]) -> Iterator[dict[s
         yield from day
 
 
-def _is_of(job: str, asked: str) -> bool:
-    return job == asked or (asked.isdigit() and job.startswith((f"{asked}_", f"{asked}+")))
-
-
 def _lines(arguments: argparse.Namespace, jobs: Sequence[str], paths: Sequence[str]) -> Iterator[Line]:
     yield from (line_of_file(from_file(path)) for path in paths)
     if paths and not jobs:
@@ -127,8 +123,9 @@ def check_usage(arguments: argparse.Namespace) -> None:
 
 
 def _unknown(lines: Iterable[Line], jobs: Sequence[str]) -> list[str]:
-    shown = [line.job for line in lines]
-    return [asked for asked in jobs if not any(_is_of(job, asked) for job in shown)]
+    """Those of which no line is. A number stands for all tasks of an array and all parts of a heterogeneous job."""
+    shown = {name for line in lines for name in (line.job, re.split("[_+]", line.job)[0])}
+    return [asked for asked in jobs if asked not in shown]
 
 
 def run(arguments: argparse.Namespace) -> int:
