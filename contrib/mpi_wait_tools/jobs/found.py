@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass, replace
 
 from ..record.record import Policy, Record, Step, find_body, no_record, parse_record
 from ..text.errors import NoRecord, Refusal
 from ..text.units import safe
 from .kept import RECORD_BYTES_MAX, read_kept
+from .outlook import Outlook, ended_s_ago, outlook_of
 from .sacct import LAST, RECORD_FIELDS, Job, Target, read_jobs
 from .use import Use, read_uses
 
-SOON_S = 180  # a record that is not there so soon after the end may still come
-ACTIVE = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT")
-WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
+USUAL_S = 30  # from a job's end to its record, with a margin
 
 
 @dataclass(frozen=True)
@@ -80,20 +80,31 @@ def from_file(path: str) -> Found:
     return Found(None, "", parse_record(body), source=_stem(path))
 
 
+def _why_not_yet(job: Job, ago: float) -> NoRecord:
+    if ago < USUAL_S:
+        return NoRecord(
+            f"job {job.id} ended {ago:.0f} s ago and has no record yet: it is written some 10 s after the end if the job "
+            "had a policy, else never; ask again in a few seconds (administrators: mpi-wait-node flush)"
+        )
+    return NoRecord(
+        f"job {job.id} ended {ago:.0f} s ago and has no record: it had no policy, or its record, due some 10 s after the "
+        "end, is held up (administrators: mpi-wait-node flush)"
+    )
+
+
 def _why_not(job: Job) -> Refusal:
     """Why a job has no record: one of several reasons, told apart by what sacct shows of it. NoRecord: it has ended."""
     foreign = [name for name in RECORD_FIELDS if job.fields.get(name, "").strip()]
-    if job.state in WAITING:
+    now = time.time()
+    outlook = outlook_of(job.fields, now)
+    if outlook is Outlook.NOT_RUN:
         return Refusal(f"job {job.id} has not run yet ({job.state}): there is no record")
-    if job.state in ACTIVE:
+    if outlook is Outlook.RUNNING:
         return Refusal(f"job {job.id} is still running: its record is written some seconds after its end")
-    ago = job.ended_s_ago
-    if ago is not None and -SOON_S < ago < SOON_S:
-        return NoRecord(
-            f"job {job.id} ended {max(0, round(ago))} s ago and has no record yet: it is "
-            "written some 10 s after the end if the job had a policy; ask again in a few seconds "
-            "(administrators: mpi-wait-node flush)"
-        )
+    if outlook is Outlook.NEVER_RAN:
+        return NoRecord(f"job {job.id} has no record: it ended before it had a node")
+    if outlook is Outlook.YET:
+        return _why_not_yet(job, max(0.0, ended_s_ago(job.fields, now) or 0.0))
     if foreign:
         text = safe(job.fields[foreign[0]].strip(), 24)
         return NoRecord(f"job {job.id} has no record: {foreign[0]} holds another tool's text ({text})")

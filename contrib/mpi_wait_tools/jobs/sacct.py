@@ -10,12 +10,12 @@ import os
 import re
 import secrets
 import subprocess
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..text.errors import Refusal
 from ..text.units import safe
+from .outlook import state_of
 
 PLAIN = (
     "JobID",
@@ -57,15 +57,7 @@ class Job:
 
     @property
     def state(self) -> str:
-        """The state's word: "CANCELLED by 1000" is CANCELLED."""
-        return (self.fields["State"].split() or ["UNKNOWN"])[0].rstrip("+")
-
-    @property
-    def ended_s_ago(self) -> float | None:
-        try:
-            return time.time() - time.mktime(time.strptime(self.fields["End"], "%Y-%m-%dT%H:%M:%S"))
-        except (ValueError, OverflowError):
-            return None
+        return state_of(self.fields)
 
 
 def parse_target(text: str) -> Target | None:

@@ -15,7 +15,7 @@ from .sacct import LAST, RECORD_FIELDS, cut_rows, environment, new_delimiter, te
 
 DAY_S = 86_400
 DAYS_MAX = 3660
-FACTS = ("JobID", "User", "Account", "Partition", "Start", "State", "ElapsedRaw", "NNodes")
+FACTS = ("JobID", "User", "Account", "Partition", "Start", "End", "State", "ElapsedRaw", "NNodes", "AllocCPUS")
 _AGO = re.compile(r"([1-9][0-9]{0,4})(min|h|d|w)")
 _SECONDS = {"min": 60, "h": 3600, "d": DAY_S, "w": 7 * DAY_S}
 _FORMATS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")

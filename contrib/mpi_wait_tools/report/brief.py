@@ -80,6 +80,7 @@ def _as_json(line: Line) -> dict[str, Any]:
     return {
         "job": line.job, "name": line.name, "user": line.user, "state": line.state, "elapsed_s": line.elapsed_s,
         "policy": line.policy or None, **figures, "simulated": line.simulated, "why": line.why,
+        "may_come": line.may_come,
     }
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
-from ..jobs.found import ACTIVE, SOON_S, WAITING, Found
+from ..jobs.found import Found
 from ..jobs.kept import read_kept
+from ..jobs.outlook import Outlook, outlook_of, state_of
 from ..jobs.sacct import LAST, RECORD_FIELDS
 from ..meaning.advice import Ending
 from ..meaning.imbalance import imbalance_of
@@ -32,6 +32,7 @@ class Line:
     joules: float | None = None
     simulated: bool = False
     why: str = ""
+    may_come: bool = False  # there is no record, and there may still be one
 
 
 def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
@@ -55,26 +56,15 @@ def line_of_file(found: Found) -> Line:
     return Line(found.name, "", "", "", found.record.elapsed, **_of_record(found.record, Ending()))
 
 
-def _ended_s_ago(row: dict[str, str], now: float) -> float | None:
-    try:
-        start = time.mktime(time.strptime(row["Start"], "%Y-%m-%dT%H:%M:%S"))
-        return now - start - int(row["ElapsedRaw"])
-    except (ValueError, OverflowError):
-        return None
-
-
-def _why_none(row: dict[str, str], state: str, now: float) -> str:
-    if state in ACTIVE or state in WAITING:
-        return ""
-    ago = _ended_s_ago(row, now)
-    return "record to come" if ago is not None and -SOON_S < ago < SOON_S else "no record"
+WHY_NONE = {Outlook.YET: "no record yet", Outlook.NEVER_RAN: "never ran", Outlook.NONE: "no record"}
 
 
 def line_of_row(row: dict[str, str], spool: str, now: float) -> Line:
     """row: sacct's, of one job. spool: where else its record may be, "" for nowhere."""
-    state = (row["State"].split() or ["UNKNOWN"])[0].rstrip("+")
+    state, outlook = state_of(row), outlook_of(row, now)
     elapsed = row["ElapsedRaw"]
-    seconds = float(elapsed) if elapsed.isdigit() and len(elapsed) < 13 and state not in WAITING else None
+    has_run = outlook is not Outlook.NOT_RUN
+    seconds = float(elapsed) if elapsed.isdigit() and len(elapsed) < 13 and has_run else None
     facts = (row["JobID"], row["JobName"], row["User"], state, seconds)
     ending, damaged = Ending(state, "+" in row["JobID"]), False
     for field in (*RECORD_FIELDS, ""):
@@ -85,4 +75,6 @@ def line_of_row(row: dict[str, str], spool: str, now: float) -> Line:
                 return Line(*facts, **_of_record(parse_record(body), ending))
         except Refusal:
             damaged = True
-    return Line(*facts, why="record not readable" if damaged else _why_none(row, state, now))
+    if damaged:
+        return Line(*facts, why="record not readable")
+    return Line(*facts, why=WHY_NONE.get(outlook, ""), may_come=outlook.may_come)
