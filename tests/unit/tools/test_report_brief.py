@@ -94,6 +94,11 @@ def test_what_sacct_is_asked(report: Report) -> None:
     assert "-D" in report.asked()
 
 
+def test_winbinds_users(report: Report) -> None:
+    ask(report, "-u", "DOM\\eve", answer=[row("101", make_record(), User="DOM\\eve")])
+    assert "--user=DOM\\eve" in report.asked()
+
+
 def test_as_json(report: Report) -> None:
     lines = {line["job"]: line for line in json.loads(ask(report, "101", "104", "102", "--json"))}
     assert lines["101"]["joules"] == 4500 and lines["101"]["simulated"] and lines["101"]["state"] == "COMPLETED"
@@ -131,7 +136,7 @@ def test_hostile_names_are_words(report: Report) -> None:
 
 @pytest.mark.parametrize("words", [["101.0"], ["x"], ["103_[4-1]"], ["103_[1-5000]"], ["1,,2"], ["--csv"],
                                    ["--plot", "x.svg", "1"], ["--all-ranks", "1"], ["-u", "ada", "1"],
-                                   ["-S", "yesterday"], ["-S", "1h", "-E", "2h"], ["-u", "a b"]])
+                                   ["-S", "yesterday"], ["-S", "1h", "-E", "2h"], ["-u", "a,,b"]])
 def test_usage(report: Report, words: list[str]) -> None:
     assert "usage: mpi-wait report" in refused(report("--brief", *words), 2)
 
