@@ -17,7 +17,7 @@ from ..jobs.sacct_many import DAY_S, Filters, Period, read_days, read_named
 from ..text.errors import Refusal
 from ..text.output import output_is_utf8, output_width, wants_colour
 from ..text.units import rounded, safe
-from .brief_line import Line, line_of_file, line_of_row
+from .brief_line import Line, line_of_file, line_of_row, with_parts
 
 JOBS_MAX = 1000
 _ONE = re.compile(r"[1-9][0-9]{0,9}(?:_[0-9]{1,10}|\+[0-9]{1,5})?")
@@ -79,7 +79,7 @@ def _as_json(line: Line) -> dict[str, Any]:
     figures = {name: rounded(getattr(line, name)) for name in ("wait", "asleep", "lost", "joules")}
     return {
         "job": line.job, "name": line.name, "user": line.user, "state": line.state, "elapsed_s": line.elapsed_s,
-        "policy": line.policy or None, **figures, "simulated": line.simulated, "why": line.why,
+        "policy": line.policy or None, **figures, "energy_of": line.energy_of or None, "simulated": line.simulated, "why": line.why,
         "may_come": line.may_come,
     }
 
@@ -131,7 +131,7 @@ def _unknown(lines: Iterable[Line], jobs: Sequence[str]) -> list[str]:
 
 def run(arguments: argparse.Namespace) -> int:
     jobs, paths = _asked(arguments)
-    lines = list(_lines(arguments, jobs, paths))
+    lines = with_parts(list(_lines(arguments, jobs, paths)))
     unknown = _unknown(lines, jobs)
     if jobs and not lines:
         raise Refusal(f"sacct knows no job {', '.join(unknown[:4])}: another cluster's, too old, or somebody else's")

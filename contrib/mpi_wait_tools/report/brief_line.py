@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..jobs.found import Found
@@ -11,6 +11,7 @@ from ..jobs.outlook import Outlook, outlook_of, state_of
 from ..jobs.sacct import LAST, RECORD_FIELDS
 from ..meaning.advice import Ending
 from ..meaning.imbalance import imbalance_of
+from ..meaning.parts import energy_of, kinds_of
 from ..record.record import Record, find_body, parse_record
 from ..text.errors import Refusal
 
@@ -30,6 +31,7 @@ class Line:
     asleep: float | None = None  # of the waiting
     lost: float | None = None  # of the ranks' time
     joules: float | None = None
+    energy_of: str = ""  # the parts that joules are of
     simulated: bool = False
     why: str = ""
     may_come: bool = False  # there is no record, and there may still be one
@@ -47,9 +49,19 @@ def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
         "asleep": min(1.0, wait.asleep / wait.total) if wait and wait.asleep is not None and wait.total > 0 else None,
         "lost": imbalance.share if imbalance is not None and not imbalance.lone else None,
         "joules": energy.joules if energy else None,
+        "energy_of": energy_of(record),
         "simulated": simulated,
         "why": ", ".join(why + ["simulated"] * simulated),
     }
+
+
+def with_parts(lines: list[Line]) -> list[Line]:
+    """The same; where their energies are not all of the same parts, each says of which its own is."""
+    if len(kinds_of(line.energy_of for line in lines)) < 2:
+        return lines
+    named = [(line, f"energy of {line.energy_of}") for line in lines]
+    return [replace(line, why=", ".join(filter(None, (line.why, words)))) if line.energy_of else line
+            for line, words in named]
 
 
 def line_of_file(found: Found) -> Line:

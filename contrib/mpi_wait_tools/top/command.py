@@ -123,6 +123,7 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
                 "waiting_j": rounded(row.waiting_j),
                 "awake_j": rounded(row.awake_j),
                 "estimated": row.estimated,
+                "energy_of": row.energy_of or None,
                 "simulated": row.simulated,
                 "without_energy": row.unknown,
                 "incomplete": row.incomplete,
