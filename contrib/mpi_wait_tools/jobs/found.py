@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 from ..record.record import Policy, Record, Step, find_body, no_record, parse_record
 from ..text.errors import NoRecord, Refusal
 from ..text.units import safe
-from .kept import RECORD_BYTES_MAX, read_kept
+from .kept import RECORD_BYTES_MAX, read_kept, read_kept_of
 from .outlook import Outlook, ended_s_ago, outlook_of
+from .runs import by_job
 from .sacct import LAST, RECORD_FIELDS, Job, Target, read_jobs
 from .use import Use, read_uses
 
@@ -143,7 +144,7 @@ def _with_step(found: Found, step: str | None) -> Found:
 
 def _from_kept(job: Job | None, number: str, spool: str) -> Found | None:
     """The record that the spool keeps of a job, if it keeps one."""
-    text = read_kept(spool, number) if spool else None
+    text = read_kept_of(spool, job.fields) if job is not None else read_kept(spool, number)
     body = find_body(text) if text is not None else None
     return Found(job, "", parse_record(body), source=f"job {number}") if body is not None else None
 
@@ -165,6 +166,21 @@ def _jobs(target: Target, duplicates: bool) -> list[Job]:
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         raise Refusal(f"{target.job} stands for {len(names)} jobs ({shown}): ask for one of them")
     return jobs
+
+
+def run_labels(founds: list[Found]) -> list[str]:
+    """What tells each from the others of its number: "run 1 of 2", and whose of several jobs. "" of a single one."""
+    rows = [found.job.fields for found in founds if found.job is not None]
+    if len(rows) < 2 or len(rows) < len(founds):
+        return [""] * len(founds)
+    jobs, labels = by_job(rows), {}
+    for runs in jobs:
+        for place, row in enumerate(runs):
+            said = [f"run {place + 1} of {len(runs)}"] if len(runs) > 1 else []
+            if len(jobs) > 1:
+                said.insert(0, f"{safe(row['User'], 24)}'s of {safe(runs[0]['Submit'], 24)}")
+            labels[id(row)] = ", ".join(said)
+    return [labels[id(row)] for row in rows]
 
 
 def _bare(job: Job, step: str | None) -> Found:

@@ -22,13 +22,17 @@ PLAIN = (
     "State",
     "Elapsed",
     "ElapsedRaw",
+    "User",
+    "Submit",
+    "Start",
     "End",
     "NNodes",
     "AllocCPUS",
     "ConsumedEnergyRaw",
 )
 RECORD_FIELDS = ("AdminComment", "SystemComment", "Extra")  # in the order in which a record is looked for
-TEXTS = ("AdminComment", "SystemComment", "JobName", "Extra")
+TEXTS = ("AdminComment", "SystemComment", "JobName", "Extra", "Restarts")
+YOUNGER = ("Extra", "Restarts")  # than Slurm 22.05
 LAST = "JobIDRaw"  # a number after the texts: where it stands, the row ends
 TIMEOUT_S = 60
 ROW_BYTES_MAX = 4 << 20
@@ -96,9 +100,9 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def text_fields() -> list[str]:
-    """The text fields that this sacct has: Extra came with Slurm 23.02."""
+    """Those of TEXTS that this sacct has."""
     known = set(_run(["--helpformat"]).stdout.split())
-    return [name for name in TEXTS if name in known or name != "Extra"]
+    return [name for name in TEXTS if name in known or name not in YOUNGER]
 
 
 def new_delimiter() -> str:

@@ -22,6 +22,7 @@ class Run:
     start: str = ""
     elapsed_s: float | None = None
     nodes: int = 0
+    submit: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class JobUse:
     run: Run = Run()
     threads_s: float = 0.0
     energy_of: str = ""  # the parts that joules are of
+    job_key: str = ""  # of the job; its number may have been another's before
 
     @property
     def awake_s(self) -> float:
@@ -154,12 +156,13 @@ def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Ro
     of different parts are in rows of their own, those of the most jobs first; a job without energy is in any of its name.
     """
     rows: dict[tuple[str, str], Row] = {}
-    of_name: dict[str, str] = {}
+    of_key: dict[str, str] = {}
     for use in sorted(uses, key=lambda use: use.joules is None):
         name = use.names[group]
-        parts = use.energy_of or of_name.get(name, "")
-        of_name.setdefault(name, parts)
-        row = rows.setdefault((name, parts), Row(name, labels=use.names, run=use.run, energy_of=parts))
+        key = use.job_key or name if group == "job" else name
+        parts = use.energy_of or of_key.get(key, "")
+        of_key.setdefault(key, parts)
+        row = rows.setdefault((key, parts), Row(name, labels=use.names, run=use.run, energy_of=parts))
         row.add(use)
     blocks: dict[str, int] = {}
     for row in rows.values():

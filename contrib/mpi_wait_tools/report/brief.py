@@ -13,6 +13,7 @@ from typing import Any
 from ..jobs.chosen import me, moment, names
 from ..jobs.found import from_file
 from ..jobs.kept import site_spool
+from ..jobs.runs import latest_runs
 from ..jobs.sacct_many import DAY_S, Filters, Period, read_days, read_named
 from ..text.errors import Refusal
 from ..text.output import output_is_utf8, output_width, wants_colour
@@ -59,8 +60,9 @@ def _rows(arguments: argparse.Namespace, jobs: Sequence[str]) -> Iterator[dict[s
     if jobs:
         yield from read_named(jobs, arguments.duplicates)
         return
-    for day in read_days(_period(arguments), Filters(users=arguments.user or me("--brief")), arguments.duplicates):
-        yield from day
+    days = read_days(_period(arguments), Filters(users=arguments.user or me("--brief")))
+    rows = [row for day in days for row in day]
+    yield from rows if arguments.duplicates or not all(rows) else latest_runs(rows)
 
 
 def _lines(arguments: argparse.Namespace, jobs: Sequence[str], paths: Sequence[str]) -> Iterator[Line]:
@@ -80,7 +82,7 @@ def _as_json(line: Line) -> dict[str, Any]:
     return {
         "job": line.job, "name": line.name, "user": line.user, "state": line.state, "elapsed_s": line.elapsed_s,
         "policy": line.policy or None, **figures, "energy_of": line.energy_of or None, "simulated": line.simulated, "why": line.why,
-        "may_come": line.may_come,
+        "may_come": line.may_come, "submit": line.submit or None,
     }
 
 

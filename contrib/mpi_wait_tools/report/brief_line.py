@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..jobs.found import Found
-from ..jobs.kept import read_kept
+from ..jobs.kept import read_kept_of
 from ..jobs.outlook import Outlook, outlook_of, state_of
-from ..jobs.sacct import LAST, RECORD_FIELDS
+from ..jobs.sacct import RECORD_FIELDS
 from ..meaning.advice import Ending
 from ..meaning.imbalance import imbalance_of
 from ..meaning.parts import energy_of, kinds_of
@@ -34,6 +34,7 @@ class Line:
     energy_of: str = ""  # the parts that joules are of
     simulated: bool = False
     why: str = ""
+    submit: str = ""  # as sacct has it: a number may come again, and then tells no job
     may_come: bool = False  # there is no record, and there may still be one
 
 
@@ -81,12 +82,12 @@ def line_of_row(row: dict[str, str], spool: str, now: float) -> Line:
     ending, damaged = Ending(state, "+" in row["JobID"]), False
     for field in (*RECORD_FIELDS, ""):
         try:
-            text = row.get(field, "") if field else (read_kept(spool, row[LAST]) or "") if spool else ""
+            text = row.get(field, "") if field else read_kept_of(spool, row) or ""
             body = find_body(text)
             if body is not None:
-                return Line(*facts, **_of_record(parse_record(body), ending))
+                return Line(*facts, submit=row["Submit"], **_of_record(parse_record(body), ending))
         except Refusal:
             damaged = True
     if damaged:
-        return Line(*facts, why="record not readable")
-    return Line(*facts, why=WHY_NONE.get(outlook, ""), may_come=outlook.may_come)
+        return Line(*facts, why="record not readable", submit=row["Submit"])
+    return Line(*facts, why=WHY_NONE.get(outlook, ""), submit=row["Submit"], may_come=outlook.may_come)

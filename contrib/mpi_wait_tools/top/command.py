@@ -96,12 +96,14 @@ def _read(period: Period, filters: Filters) -> Tally:
     for day in _days_with_progress(read_days(period, filters), len(period.days()), tally):
         for row in day:
             tally.add(row)
+    tally.tell_jobs_apart()
     return tally
 
 
 def _of_run(run: Run) -> dict[str, Any]:
     return {
-        "job_name": run.name, "state": run.state, "start": run.start, "elapsed_s": run.elapsed_s, "nodes": run.nodes
+        "job_name": run.name, "state": run.state, "start": run.start, "elapsed_s": run.elapsed_s, "nodes": run.nodes,
+        "submit": run.submit or None,
     }
 
 

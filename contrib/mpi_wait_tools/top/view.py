@@ -164,6 +164,8 @@ def draw_remarks(canvas: Canvas, tally: Tally, rows: Sequence[Row], of_many: boo
     if any(row.incomplete for row in rows):
         number = sum(row.incomplete for row in rows)
         said.append(f"{plural(number, 'record')} INCOMPLETE: nodes did not report, their figures are missing here.")
+    if tally.numbers_again:
+        said.append(f"{plural(tally.numbers_again, 'number')} came again: several lines with one are different jobs.")
     if tally.from_extra:
         said.append(f"{plural(tally.from_extra, 'record')} from Extra, which a job's owner can change.")
     if tally.unreadable:

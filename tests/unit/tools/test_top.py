@@ -87,7 +87,7 @@ def test_what_sacct_is_asked(top: Top) -> None:
 def test_a_job_of_several_days_counts_once(top: Top) -> None:
     answer = json.loads(ask(top, "--since", "2026-01-01", "--until", "2026-01-05", "--json"))
     assert answer["jobs"] == 6 and sum(line["jobs"] for line in answer["rows"]) == 3
-    again = [row("101", make_record()), row("101", make_record(), Start="2026-01-02T05:00:00")]
+    again = [row("101", make_record(), State="REQUEUED"), row("101", make_record(), Start="2026-01-02T05:00:00")]
     assert json.loads(ask(top, "--json", answer=again))["rows"][0]["jobs"] == 2
 
 
