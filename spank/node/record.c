@@ -299,8 +299,8 @@ static double ended_s(int directory)
 }
 
 /*
- * Under which number of the run the record lies in the outbox: Slurm's, else the first under which no other run's does,
- * which the record says then.
+ * Under which number of the run the record lies in the outbox: Slurm's, or the first after it under which no other
+ * run's does, nor another job's that had the same number, which the record says then.
  */
 static int key_choose(const struct node_record_end *end, const struct state_job *job, json_t *record,
                       char key[OUTBOX_KEY_MAX], struct error *error)
@@ -315,7 +315,7 @@ static int key_choose(const struct node_record_end *end, const struct state_job 
 		if (result)
 			return result;
 		json_object_set_new(record, "restart_count", json_integer((json_int_t)number));
-		if (job->restart_known || outbox_is_free(end->outbox, key, end->place.node, &run))
+		if (outbox_is_free(end->outbox, key, end->place.node, &run))
 			return 0;
 	}
 	return error_set(error, -EEXIST, "%d runs of job %u wait in the outbox", RUNS_MAX, job->job_id);

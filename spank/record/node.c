@@ -5,6 +5,7 @@
 #include "spank/record/parts/policy.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,11 @@
 #define CORES_MAX 1000000
 #define JOB_MAX   (256 * 1024 * 1024)
 #define NODE_MIN  (64 * 1024)
+
+/* Between nodes of a run that were never the job's together. No number of a job comes again so soon after its end. */
+#define RUN_APART_S 3
+/* After the others' end, a node that learnt of the job at its own end only; the sweep waits as long for nodes. */
+#define RUN_LATE_S 900
 
 static bool id_get(const json_t *object, const char *key, bool null_ok, uint32_t *ret_id)
 {
@@ -238,27 +244,34 @@ char *node_short_print(json_t *record, size_t most)
 bool run_read(const json_t *json, struct job_run *ret_run)
 {
 	const json_t *start = json_object_get(json, "start_s"), *end = json_object_get(json, "end_s");
-	const json_t *count = json_object_get(json, "restart_count");
+	const json_t *count = json_object_get(json, "restart_count"), *uid = json_object_get(json, "uid");
 
 	if (!json_is_number(start) || !json_is_number(end) || !json_is_integer(count))
 		return false;
 	ret_run->start_s = json_number_value(start);
-	ret_run->end_s = json_number_value(end);
+	ret_run->end_s = fmax(json_number_value(end), ret_run->start_s);
 	ret_run->timeless = json_is_true(json_object_get(json, "timeless"));
 	ret_run->known = json_is_true(json_object_get(json, "restart_known"));
 	ret_run->count = (uint32_t)json_integer_value(count);
+	ret_run->uid = json_is_integer(uid) ? json_integer_value(uid) : -1;
 	return true;
 }
 
 json_t *run_to_json(const struct job_run *run)
 {
-	return json_pack("{s:f, s:f, s:b, s:I}", "start_s", run->start_s, "end_s", run->end_s, "restart_known",
-	                 (int)run->known, "restart_count", (json_int_t)run->count);
+	return json_pack("{s:f, s:f, s:b, s:I, s:I}", "start_s", run->start_s, "end_s", run->end_s, "restart_known",
+	                 (int)run->known, "restart_count", (json_int_t)run->count, "uid", (json_int_t)run->uid);
 }
 
 bool run_is_same(const struct job_run *a, const struct job_run *b)
 {
-	if (a->known && b->known && a->count == b->count)
-		return true;
-	return a->timeless || b->timeless || (a->start_s <= b->end_s && b->start_s <= a->end_s);
+	double gap_s = fmax(a->start_s - b->end_s, b->start_s - a->end_s), most_s = 0;
+
+	if (a->uid >= 0 && b->uid >= 0 && a->uid != b->uid)
+		return false;
+	if (a->timeless || b->timeless)
+		most_s = RUN_LATE_S;
+	else if (a->known && b->known && a->count == b->count)
+		most_s = RUN_APART_S;
+	return gap_s <= most_s;
 }

@@ -39,6 +39,7 @@ struct job_run {
 	bool timeless; /* the node learnt of the job at its end only */
 	bool known;    /* count is Slurm's */
 	uint32_t count;
+	int64_t uid; /* the job's owner; negative: not said */
 };
 
 /* Of one node, or summed over a job's. */
@@ -111,5 +112,8 @@ bool run_read(const json_t *json, struct job_run *ret_run);
 /* NULL: no memory. */
 json_t *run_to_json(const struct job_run *run);
 
-/* Whether both can be of one run. */
+/*
+ * Returns true if both can be of one run of one job. Neither the job's number nor the count tells that: both come
+ * again, after MaxJobId or where slurmctld has lost its state. The owner and the times do.
+ */
 bool run_is_same(const struct job_run *a, const struct job_run *b);

@@ -10,6 +10,7 @@ import tomllib
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.toml")
 C_TEST = "meson:"
+PRODUCT = ("spank/", "preload/", "contrib/")
 
 
 class Refusal(Exception):
@@ -48,14 +49,14 @@ class Catalogue:
 def check(mutant: Mutant, catalogue: Catalogue) -> None:
     if "\n" in mutant.old + mutant.new or mutant.old == mutant.new:
         raise Refusal(f"{mutant.name}: one line is changed, and it is changed")
-    if not mutant.file.startswith(("spank/", "preload/")):
-        raise Refusal(f"{mutant.name}: '{mutant.file}' is not in spank/ or preload/")
+    if not mutant.file.startswith(PRODUCT):
+        raise Refusal(f"{mutant.name}: '{mutant.file}' is not in {', '.join(PRODUCT)}")
     mutant.applied((ROOT / mutant.file).read_text())
     if not mutant.test.startswith(C_TEST):
         path, _, test = mutant.test.partition("::")
         if not test or not (ROOT / path).exists():
             raise Refusal(f"{mutant.name}: '{mutant.test}' is no test (PATH::TEST, or {C_TEST}NAME)")
-        if not catalogue.targets_of(mutant):
+        if path not in catalogue.targets:
             raise Refusal(f"{mutant.name}: {LIST.name} does not say what '{path}' needs: [targets]")
 
 

@@ -111,6 +111,8 @@ class Workshop:
         return set().union(*found.values())
 
     def make(self, targets: set[str]) -> None:
+        if not targets:  # ninja would make everything
+            return
         self._run(["ninja", "-C", str(self.build), "-j1", *sorted(targets)], BUILD_S)
 
     def run_c(self, test: str) -> tuple[bool, str]:

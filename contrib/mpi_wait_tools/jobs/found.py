@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass, replace
 
 from ..record.record import Policy, Record, Step, find_body, no_record, parse_record
 from ..text.errors import NoRecord, Refusal
 from ..text.units import safe
-from .kept import RECORD_BYTES_MAX, read_kept
+from .kept import RECORD_BYTES_MAX, read_kept, read_kept_of
+from .outlook import Outlook, ended_s_ago, outlook_of
+from .runs import by_job
 from .sacct import LAST, RECORD_FIELDS, Job, Target, read_jobs
 from .use import Use, read_uses
 
-SOON_S = 180  # a record that is not there so soon after the end may still come
-ACTIVE = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT")
-WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
+USUAL_S = 30  # from a job's end to its record, with a margin
 
 
 @dataclass(frozen=True)
@@ -80,20 +81,31 @@ def from_file(path: str) -> Found:
     return Found(None, "", parse_record(body), source=_stem(path))
 
 
+def _why_not_yet(job: Job, ago: float) -> NoRecord:
+    if ago < USUAL_S:
+        return NoRecord(
+            f"job {job.id} ended {ago:.0f} s ago and has no record yet: it is written some 10 s after the end if the job "
+            "had a policy, else never; ask again in a few seconds (administrators: mpi-wait-node flush)"
+        )
+    return NoRecord(
+        f"job {job.id} ended {ago:.0f} s ago and has no record: it had no policy, or its record, due some 10 s after the "
+        "end, is held up (administrators: mpi-wait-node flush)"
+    )
+
+
 def _why_not(job: Job) -> Refusal:
     """Why a job has no record: one of several reasons, told apart by what sacct shows of it. NoRecord: it has ended."""
     foreign = [name for name in RECORD_FIELDS if job.fields.get(name, "").strip()]
-    if job.state in WAITING:
+    now = time.time()
+    outlook = outlook_of(job.fields, now)
+    if outlook is Outlook.NOT_RUN:
         return Refusal(f"job {job.id} has not run yet ({job.state}): there is no record")
-    if job.state in ACTIVE:
+    if outlook is Outlook.RUNNING:
         return Refusal(f"job {job.id} is still running: its record is written some seconds after its end")
-    ago = job.ended_s_ago
-    if ago is not None and -SOON_S < ago < SOON_S:
-        return NoRecord(
-            f"job {job.id} ended {max(0, round(ago))} s ago and has no record yet: it is "
-            "written some 10 s after the end if the job had a policy; ask again in a few seconds "
-            "(administrators: mpi-wait-node flush)"
-        )
+    if outlook is Outlook.NEVER_RAN:
+        return NoRecord(f"job {job.id} has no record: it ended before it had a node")
+    if outlook is Outlook.YET:
+        return _why_not_yet(job, max(0.0, ended_s_ago(job.fields, now) or 0.0))
     if foreign:
         text = safe(job.fields[foreign[0]].strip(), 24)
         return NoRecord(f"job {job.id} has no record: {foreign[0]} holds another tool's text ({text})")
@@ -132,7 +144,7 @@ def _with_step(found: Found, step: str | None) -> Found:
 
 def _from_kept(job: Job | None, number: str, spool: str) -> Found | None:
     """The record that the spool keeps of a job, if it keeps one."""
-    text = read_kept(spool, number) if spool else None
+    text = read_kept_of(spool, job.fields) if job is not None else read_kept(spool, number)
     body = find_body(text) if text is not None else None
     return Found(job, "", parse_record(body), source=f"job {number}") if body is not None else None
 
@@ -154,6 +166,21 @@ def _jobs(target: Target, duplicates: bool) -> list[Job]:
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         raise Refusal(f"{target.job} stands for {len(names)} jobs ({shown}): ask for one of them")
     return jobs
+
+
+def run_labels(founds: list[Found]) -> list[str]:
+    """What tells each from the others of its number: "run 1 of 2", and whose of several jobs. "" of a single one."""
+    rows = [found.job.fields for found in founds if found.job is not None]
+    if len(rows) < 2 or len(rows) < len(founds):
+        return [""] * len(founds)
+    jobs, labels = by_job(rows), {}
+    for runs in jobs:
+        for place, row in enumerate(runs):
+            said = [f"run {place + 1} of {len(runs)}"] if len(runs) > 1 else []
+            if len(jobs) > 1:
+                said.insert(0, f"{safe(row['User'], 24)}'s of {safe(runs[0]['Submit'], 24)}")
+            labels[id(row)] = ", ".join(said)
+    return [labels[id(row)] for row in rows]
 
 
 def _bare(job: Job, step: str | None) -> Found:

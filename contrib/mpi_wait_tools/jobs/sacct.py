@@ -10,25 +10,29 @@ import os
 import re
 import secrets
 import subprocess
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..text.errors import Refusal
 from ..text.units import safe
+from .outlook import state_of
 
 PLAIN = (
     "JobID",
     "State",
     "Elapsed",
     "ElapsedRaw",
+    "User",
+    "Submit",
+    "Start",
     "End",
     "NNodes",
     "AllocCPUS",
     "ConsumedEnergyRaw",
 )
 RECORD_FIELDS = ("AdminComment", "SystemComment", "Extra")  # in the order in which a record is looked for
-TEXTS = ("AdminComment", "SystemComment", "JobName", "Extra")
+TEXTS = ("AdminComment", "SystemComment", "JobName", "Extra", "Restarts")
+YOUNGER = ("Extra", "Restarts")  # than Slurm 22.05
 LAST = "JobIDRaw"  # a number after the texts: where it stands, the row ends
 TIMEOUT_S = 60
 ROW_BYTES_MAX = 4 << 20
@@ -57,15 +61,7 @@ class Job:
 
     @property
     def state(self) -> str:
-        """The state's word: "CANCELLED by 1000" is CANCELLED."""
-        return (self.fields["State"].split() or ["UNKNOWN"])[0].rstrip("+")
-
-    @property
-    def ended_s_ago(self) -> float | None:
-        try:
-            return time.time() - time.mktime(time.strptime(self.fields["End"], "%Y-%m-%dT%H:%M:%S"))
-        except (ValueError, OverflowError):
-            return None
+        return state_of(self.fields)
 
 
 def parse_target(text: str) -> Target | None:
@@ -104,9 +100,9 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def text_fields() -> list[str]:
-    """The text fields that this sacct has: Extra came with Slurm 23.02."""
+    """Those of TEXTS that this sacct has."""
     known = set(_run(["--helpformat"]).stdout.split())
-    return [name for name in TEXTS if name in known or name != "Extra"]
+    return [name for name in TEXTS if name in known or name not in YOUNGER]
 
 
 def new_delimiter() -> str:
@@ -117,17 +113,19 @@ def new_delimiter() -> str:
 def cut_rows(lines: Iterable[str], cells: int, delimiter: str) -> Iterator[list[str]]:
     """
     The rows of sacct's output, each a list of that many cells, the last of them a number; an empty list for a row that
-    is none. A cell may hold newlines, so a row may take several lines.
+    is none. A cell may hold newlines, so a row may take several lines: each is looked at once, however many they are.
     """
-    pending = ""
+    pending: list[str] = []
+    found, size = 1, 0
     for line in lines:
-        pending += line
-        row = pending.rstrip("\n").split(delimiter)
-        if len(row) < cells and len(pending) <= ROW_BYTES_MAX:
+        pending.append(line)
+        found, size = found + line.count(delimiter), size + len(line)
+        if found < cells and size <= ROW_BYTES_MAX:
             continue
+        row = "".join(pending).rstrip("\n").split(delimiter)
         yield row if len(row) == cells and re.fullmatch("[0-9]+", row[-1]) else []
-        pending = ""
-    if pending.strip():
+        pending, found, size = [], 1, 0
+    if "".join(pending).strip():
         yield []
 
 

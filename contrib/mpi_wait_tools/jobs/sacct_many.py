@@ -15,8 +15,9 @@ from .sacct import LAST, RECORD_FIELDS, cut_rows, environment, new_delimiter, te
 
 DAY_S = 86_400
 DAYS_MAX = 3660
-FACTS = ("JobID", "User", "Account", "Partition", "Start", "State", "ElapsedRaw", "NNodes")
+FACTS = ("JobID", "User", "Account", "Partition", "Submit", "Start", "End", "State", "ElapsedRaw", "NNodes", "AllocCPUS")
 _AGO = re.compile(r"([1-9][0-9]{0,4})(min|h|d|w)")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")  # sacct cuts at commas and takes quotes for its own
 _SECONDS = {"min": 60, "h": 3600, "d": DAY_S, "w": 7 * DAY_S}
 _FORMATS = ("%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d")
 
@@ -42,11 +43,12 @@ class Filters:
     users: str = ""
     accounts: str = ""
     partitions: str = ""
-    name: str = ""  # of the jobs, one
+    name: str = ""  # of the jobs, one. sacct is not asked for one that it would cut or not compare: the caller looks
 
     def arguments(self) -> list[str]:
         asked = [("--user", self.users), ("--accounts", self.accounts), ("--partition", self.partitions)]
-        asked.append(("--name", self.name))
+        if _PLAIN_NAME.fullmatch(self.name):
+            asked.append(("--name", self.name))
         chosen = [f"{name}={value}" for name, value in asked if value]
         return chosen if self.users else ["--allusers", *chosen]
 
@@ -108,7 +110,7 @@ def _rows(asked: Sequence[str], texts: Sequence[str]) -> Iterator[dict[str, str]
 
 
 def _texts() -> list[str]:
-    return [name for name in text_fields() if name in RECORD_FIELDS or name == "JobName"]
+    return [name for name in text_fields() if name in (*RECORD_FIELDS, "JobName", "Restarts")]
 
 
 def read_named(jobs: Sequence[str], duplicates: bool) -> Iterator[dict[str, str]]:
@@ -123,7 +125,7 @@ def read_days(period: Period, filters: Filters, duplicates: bool = True) -> Iter
 
     def unseen(day: Period) -> Iterator[dict[str, str]]:
         for row in _rows(_one_day(day, filters, duplicates), texts):
-            key = (row[LAST], row["Start"] if duplicates else "") if row else None
+            key = (row[LAST], f"{row['Submit']} {row['Start']}" if duplicates else "") if row else None
             if key is None:
                 yield row
             elif key not in seen:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..jobs.found import Found
 from ..text.units import core_time, count, duration, percent, scaled
 from .imbalance import imbalance_of, ranks_time
+from .parts import energy_of, kinds_of, kinds_words
 from .reading import incomplete_line
 
 
@@ -20,11 +21,12 @@ class Measure:
     shown: Callable[[float], str]
     of_interest: bool = False  # drawn as bars
     incomplete: frozenset[int] = frozenset()  # jobs from which nodes are missing: their figures are compared with none
+    apart: frozenset[int] = frozenset()  # jobs of which this figure is of something else than the first job's
 
     def difference(self, index: int) -> str:
         """Of a job's figure to the first job's; of shares in points, which do not mistake 1 % for 2 %."""
         value, first = self.values[index], self.values[0]
-        if self.incomplete & {0, index}:
+        if self.incomplete & {0, index} or index in self.apart:
             return ""
         if self.shown is not percent:
             return difference(value, first)
@@ -122,16 +124,27 @@ def _is_simulated(founds: Sequence[Found]) -> bool:
     return any(found.record.energy is not None and found.record.energy.source == "simulated" for found in founds)
 
 
+def _energies_are_alike(one: Found, other: Found) -> bool:
+    """Of the same parts, whole nodes or shares both, measured or simulated both. False where one has none."""
+    first, second = one.record.energy, other.record.energy
+    if first is None or second is None:
+        return False
+    return energy_of(one.record) == energy_of(other.record) and (first.scope, first.source) == (
+        second.scope, second.source)
+
+
 def measures(founds: Sequence[Found]) -> list[Measure]:
     """Those that at least one of the jobs has. What comes of a simulated node bears it in its name."""
     of_model = ENERGY_FIGURES if _is_simulated(founds) else ()
     incomplete = frozenset(index for index, one in enumerate(founds) if not one.record.is_complete)
     bare = not all(found.has_record for found in founds)
+    apart = frozenset(index for index, one in enumerate(founds) if not _energies_are_alike(founds[0], one))
     found = []
     for name, get, shown, bars in FIGURES:
         title = f"{name}, simulated" if get in of_model else name
         of_interest = bars or (get is _consumed and bare)
-        found.append(Measure(title, [get(one) for one in founds], shown, of_interest, incomplete))
+        of_other_parts = apart if get in ENERGY_FIGURES else frozenset()
+        found.append(Measure(title, [get(one) for one in founds], shown, of_interest, incomplete, of_other_parts))
     return [measure for measure in found if any(value is not None for value in measure.values)]
 
 
@@ -173,6 +186,9 @@ def remarks(founds: Sequence[Found]) -> list[str]:
         said.append("Energy is of whole nodes for some jobs and a share for others: do not compare it.")
     if any(energy.lacks_gpus for energy in energies):
         said.append("Energy is without that of the nodes' GPUs.")
+    if len(kinds_of(energy_of(found.record) for found in founds)) > 1:
+        kinds = [f"{found.name} of {energy_of(found.record)}" for found in founds if found.record.energy]
+        said.append(f"Energy is not of the same parts ({', '.join(kinds)}): it is not compared.")
     if _is_simulated(founds):
         said.append("Energy is simulated for at least one job, not measured.")
     missing = [f"{found.name} {incomplete_line(found.record)}" for found in founds if not found.record.is_complete]
@@ -191,9 +207,10 @@ def verdict(founds: Sequence[Found]) -> list[str]:
             continue
         time = difference(_elapsed(found), _elapsed(founds[0]))
         cpu = difference(_cpu(found), _cpu(founds[0]))
-        energy = difference(_joules(found), _joules(founds[0]))
-        source = " (simulated)" if _is_simulated([found, founds[0]]) else ""
-        if not energy:
+        energy, source = "", " (simulated)" if _is_simulated([found, founds[0]]) else ""
+        if _energies_are_alike(founds[0], found):
+            energy = difference(_joules(found), _joules(founds[0]))
+        elif found.record.energy is None or founds[0].record.energy is None:
             energy, source = difference(_consumed(found), _consumed(founds[0])), " (ConsumedEnergy)"
         if time:
             parts.append(f"took {_words(time, 'longer', 'less time')}")

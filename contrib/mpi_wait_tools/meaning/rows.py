@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..record.record import Record, Wait
 from .imbalance import imbalance_of, ranks_time
+from .parts import energy_of
 from .power import STATES, saving_of, watts_of
 
 GROUPS = ("job", "account", "user", "partition", "policy")
@@ -21,6 +22,7 @@ class Run:
     start: str = ""
     elapsed_s: float | None = None
     nodes: int = 0
+    submit: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class JobUse:
     complete: bool = True
     run: Run = Run()
     threads_s: float = 0.0
+    energy_of: str = ""  # the parts that joules are of
+    job_key: str = ""  # of the job; its number may have been another's before
 
     @property
     def awake_s(self) -> float:
@@ -73,6 +77,7 @@ class Row:
     lacks_gpus: int = 0  # jobs whose energy is without that of GPUs
     incomplete: int = 0  # jobs from which nodes are missing
     labels: dict[str, str] = field(default_factory=dict)
+    energy_of: str = ""
     run: Run = Run()
 
     @property
@@ -139,6 +144,7 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
         complete=record.is_complete,
         run=run,
         threads_s=wait.threads if wait else 0.0,
+        energy_of=energy_of(record),
     )
 
 
@@ -149,10 +155,25 @@ ORDERS: dict[str, Callable[[Row], tuple[float, ...]]] = {
 
 
 def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Row]:
-    """The most joules spent waiting awake first; without energy, the longest awake first. Or what threads burned."""
-    rows: dict[str, Row] = {}
-    for use in uses:
+    """
+    The most joules spent waiting awake first; without energy, the longest awake first. Or what threads burned. Energies
+    of different parts are in rows of their own, those of the most jobs first; a job without energy is in any of its name.
+    """
+    rows: dict[tuple[str, str], Row] = {}
+    of_key: dict[str, str] = {}
+    for use in sorted(uses, key=lambda use: use.joules is None):
         name = use.names[group]
-        row = rows.setdefault(name, Row(name, labels=use.names, run=use.run))
+        key = use.job_key or name if group == "job" else name
+        parts = use.energy_of or of_key.get(key, "")
+        of_key.setdefault(key, parts)
+        row = rows.setdefault((key, parts), Row(name, labels=use.names, run=use.run, energy_of=parts))
         row.add(use)
-    return sorted(rows.values(), key=lambda row: (*ORDERS[order](row), row.name))
+    blocks: dict[str, int] = {}
+    for row in rows.values():
+        blocks[row.energy_of] = blocks.get(row.energy_of, 0) + row.jobs
+    several = len([block for block in blocks if block]) > 1
+
+    def place(row: Row) -> tuple[int, str]:
+        return (-blocks[row.energy_of], row.energy_of) if several and row.energy_of else (int(several), "")
+
+    return sorted(rows.values(), key=lambda row: (*place(row), *ORDERS[order](row), row.name))

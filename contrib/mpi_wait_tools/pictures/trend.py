@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..meaning.parts import kinds_of, kinds_words
 from ..meaning.rows import JobUse
 from ..text.units import plural, scaled
 from .style import (
@@ -55,8 +56,11 @@ def _draw_time(axes: Any, uses: Sequence[JobUse]) -> None:
 
 def _draw_energy(axes: Any, uses: Sequence[JobUse]) -> None:
     top = _line(axes, [use.joules for use in uses], ENERGY)
-    simulated = any(use.simulated for use in uses)
-    style(axes, "Energy", [("", "simulated, not measured" if simulated else "as the records have it")])
+    said = "simulated, not measured" if any(use.simulated for use in uses) else "as the records have it"
+    kinds = kinds_of(use.energy_of for use in uses)
+    if len(kinds) > 1:
+        said = f"not comparable: {kinds_words(kinds, 'run')}"
+    style(axes, "Energy", [("", said)])
     value_axis(axes.yaxis, lambda value: scaled(value, "J"), 4)
     axes.set_ylim(0, (top or 1.0) * 1.12)
     _places(axes, uses, False)

@@ -13,11 +13,12 @@ from typing import Any
 from ..jobs.chosen import me, moment, names
 from ..jobs.found import from_file
 from ..jobs.kept import site_spool
+from ..jobs.runs import latest_runs
 from ..jobs.sacct_many import DAY_S, Filters, Period, read_days, read_named
 from ..text.errors import Refusal
 from ..text.output import output_is_utf8, output_width, wants_colour
 from ..text.units import rounded, safe
-from .brief_line import Line, line_of_file, line_of_row
+from .brief_line import Line, line_of_file, line_of_row, with_parts
 
 JOBS_MAX = 1000
 _ONE = re.compile(r"[1-9][0-9]{0,9}(?:_[0-9]{1,10}|\+[0-9]{1,5})?")
@@ -59,12 +60,9 @@ def _rows(arguments: argparse.Namespace, jobs: Sequence[str]) -> Iterator[dict[s
     if jobs:
         yield from read_named(jobs, arguments.duplicates)
         return
-    for day in read_days(_period(arguments), Filters(users=arguments.user or me("--brief")), arguments.duplicates):
-        yield from day
-
-
-def _is_of(job: str, asked: str) -> bool:
-    return job == asked or (asked.isdigit() and job.startswith((f"{asked}_", f"{asked}+")))
+    days = read_days(_period(arguments), Filters(users=arguments.user or me("--brief")))
+    rows = [row for day in days for row in day]
+    yield from rows if arguments.duplicates or not all(rows) else latest_runs(rows)
 
 
 def _lines(arguments: argparse.Namespace, jobs: Sequence[str], paths: Sequence[str]) -> Iterator[Line]:
@@ -83,7 +81,8 @@ def _as_json(line: Line) -> dict[str, Any]:
     figures = {name: rounded(getattr(line, name)) for name in ("wait", "asleep", "lost", "joules")}
     return {
         "job": line.job, "name": line.name, "user": line.user, "state": line.state, "elapsed_s": line.elapsed_s,
-        "policy": line.policy or None, **figures, "simulated": line.simulated, "why": line.why,
+        "policy": line.policy or None, **figures, "energy_of": line.energy_of or None, "simulated": line.simulated, "why": line.why,
+        "may_come": line.may_come, "submit": line.submit or None,
     }
 
 
@@ -127,13 +126,14 @@ def check_usage(arguments: argparse.Namespace) -> None:
 
 
 def _unknown(lines: Iterable[Line], jobs: Sequence[str]) -> list[str]:
-    shown = [line.job for line in lines]
-    return [asked for asked in jobs if not any(_is_of(job, asked) for job in shown)]
+    """Those of which no line is. A number stands for all tasks of an array and all parts of a heterogeneous job."""
+    shown = {name for line in lines for name in (line.job, re.split("[_+]", line.job)[0])}
+    return [asked for asked in jobs if asked not in shown]
 
 
 def run(arguments: argparse.Namespace) -> int:
     jobs, paths = _asked(arguments)
-    lines = list(_lines(arguments, jobs, paths))
+    lines = with_parts(list(_lines(arguments, jobs, paths)))
     unknown = _unknown(lines, jobs)
     if jobs and not lines:
         raise Refusal(f"sacct knows no job {', '.join(unknown[:4])}: another cluster's, too old, or somebody else's")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..jobs.found import ACTIVE, SOON_S, WAITING, Found
-from ..jobs.kept import read_kept
-from ..jobs.sacct import LAST, RECORD_FIELDS
+from ..jobs.found import Found
+from ..jobs.kept import read_kept_of
+from ..jobs.outlook import Outlook, outlook_of, state_of
+from ..jobs.sacct import RECORD_FIELDS
 from ..meaning.advice import Ending
 from ..meaning.imbalance import imbalance_of
+from ..meaning.parts import energy_of, kinds_of
 from ..meaning.reading import NO_GPUS
 from ..record.record import Record, find_body, parse_record
 from ..text.errors import Refusal
@@ -31,8 +32,11 @@ class Line:
     asleep: float | None = None  # of the waiting
     lost: float | None = None  # of the ranks' time
     joules: float | None = None
+    energy_of: str = ""  # the parts that joules are of
     simulated: bool = False
     why: str = ""
+    submit: str = ""  # as sacct has it: a number may come again, and then tells no job
+    may_come: bool = False  # there is no record, and there may still be one
 
 
 def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
@@ -48,43 +52,44 @@ def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
         "asleep": min(1.0, wait.asleep / wait.total) if wait and wait.asleep is not None and wait.total > 0 else None,
         "lost": imbalance.share if imbalance is not None and not imbalance.lone else None,
         "joules": energy.joules if energy else None,
+        "energy_of": energy_of(record),
         "simulated": simulated,
         "why": ", ".join(why + [NO_GPUS] * lacks_gpus + ["simulated"] * simulated),
     }
+
+
+def with_parts(lines: list[Line]) -> list[Line]:
+    """The same; where their energies are not all of the same parts, each says of which its own is."""
+    if len(kinds_of(line.energy_of for line in lines)) < 2:
+        return lines
+    named = [(line, f"energy of {line.energy_of}") for line in lines]
+    return [replace(line, why=", ".join(filter(None, (line.why, words)))) if line.energy_of else line
+            for line, words in named]
 
 
 def line_of_file(found: Found) -> Line:
     return Line(found.name, "", "", "", found.record.elapsed, **_of_record(found.record, Ending()))
 
 
-def _ended_s_ago(row: dict[str, str], now: float) -> float | None:
-    try:
-        start = time.mktime(time.strptime(row["Start"], "%Y-%m-%dT%H:%M:%S"))
-        return now - start - int(row["ElapsedRaw"])
-    except (ValueError, OverflowError):
-        return None
-
-
-def _why_none(row: dict[str, str], state: str, now: float) -> str:
-    if state in ACTIVE or state in WAITING:
-        return ""
-    ago = _ended_s_ago(row, now)
-    return "record to come" if ago is not None and -SOON_S < ago < SOON_S else "no record"
+WHY_NONE = {Outlook.YET: "no record yet", Outlook.NEVER_RAN: "never ran", Outlook.NONE: "no record"}
 
 
 def line_of_row(row: dict[str, str], spool: str, now: float) -> Line:
     """row: sacct's, of one job. spool: where else its record may be, "" for nowhere."""
-    state = (row["State"].split() or ["UNKNOWN"])[0].rstrip("+")
+    state, outlook = state_of(row), outlook_of(row, now)
     elapsed = row["ElapsedRaw"]
-    seconds = float(elapsed) if elapsed.isdigit() and len(elapsed) < 13 and state not in WAITING else None
+    has_run = outlook is not Outlook.NOT_RUN
+    seconds = float(elapsed) if elapsed.isdigit() and len(elapsed) < 13 and has_run else None
     facts = (row["JobID"], row["JobName"], row["User"], state, seconds)
     ending, damaged = Ending(state, "+" in row["JobID"]), False
     for field in (*RECORD_FIELDS, ""):
         try:
-            text = row.get(field, "") if field else (read_kept(spool, row[LAST]) or "") if spool else ""
+            text = row.get(field, "") if field else read_kept_of(spool, row) or ""
             body = find_body(text)
             if body is not None:
-                return Line(*facts, **_of_record(parse_record(body), ending))
+                return Line(*facts, submit=row["Submit"], **_of_record(parse_record(body), ending))
         except Refusal:
             damaged = True
-    return Line(*facts, why="record not readable" if damaged else _why_none(row, state, now))
+    if damaged:
+        return Line(*facts, why="record not readable", submit=row["Submit"])
+    return Line(*facts, why=WHY_NONE.get(outlook, ""), submit=row["Submit"], may_come=outlook.may_come)

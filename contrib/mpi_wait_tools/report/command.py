@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from ..jobs.found import Found, from_file, from_sacct, with_uses
+from ..jobs.found import Found, from_file, from_sacct, run_labels, with_uses
 from ..jobs.kept import site_spool
 from ..jobs.sacct import RECORD_FIELDS, Target, parse_target
 from ..jobs.source_lines import Lines, lines_of
@@ -126,10 +126,10 @@ def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> 
     if len(founds) > 1 and not arguments.duplicates:
         sys.stdout.write(compare(output, founds))
         return
+    labels = run_labels(founds)
     for index, found in enumerate(founds):
-        run = f"run {index + 1} of {len(founds)}" if len(founds) > 1 else ""
         shown = Shown(
-            found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls, run, lines
+            found.job, found.field, found.record, found.step, arguments.all_ranks, arguments.calls, labels[index], lines
         )
         sys.stdout.write("\n" * (index > 0) + show(output, shown))
 

@@ -27,6 +27,7 @@ from .tally import Tally
 
 SUMMARY = "the jobs, accounts or users of a time by the energy that their MPI ranks spent waiting awake"
 LIMIT_MAX = 100_000
+NAME_MAX = 4000
 
 
 def _limit(text: str) -> int:
@@ -36,9 +37,10 @@ def _limit(text: str) -> int:
 
 
 def _name(text: str) -> str:
-    if not text or "," in text or not text.isprintable() or len(text) > 200:
-        raise argparse.ArgumentTypeError(f"'{safe(text)}' is no job's name (one, without commas)")
-    return text
+    """The name as sacct's answer has it: bytes that are no UTF-8 are one character each there."""
+    if not text or len(text) > NAME_MAX:
+        raise argparse.ArgumentTypeError(f"a job's name has 1 to {NAME_MAX} characters")
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,12 +96,14 @@ def _read(period: Period, filters: Filters) -> Tally:
     for day in _days_with_progress(read_days(period, filters), len(period.days()), tally):
         for row in day:
             tally.add(row)
+    tally.tell_jobs_apart()
     return tally
 
 
 def _of_run(run: Run) -> dict[str, Any]:
     return {
-        "job_name": run.name, "state": run.state, "start": run.start, "elapsed_s": run.elapsed_s, "nodes": run.nodes
+        "job_name": run.name, "state": run.state, "start": run.start, "elapsed_s": run.elapsed_s, "nodes": run.nodes,
+        "submit": run.submit or None,
     }
 
 
@@ -121,6 +125,7 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
                 "waiting_j": rounded(row.waiting_j),
                 "awake_j": rounded(row.awake_j),
                 "estimated": row.estimated,
+                "energy_of": row.energy_of or None,
                 "simulated": row.simulated,
                 "without_energy": row.unknown,
                 "without_gpus": row.lacks_gpus,

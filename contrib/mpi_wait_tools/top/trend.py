@@ -9,6 +9,7 @@ from rich.text import Text
 
 from ..jobs.sacct_many import Period
 from ..meaning.compare import difference
+from ..meaning.parts import kinds_of, kinds_words
 from ..meaning.rows import JobUse, Row
 from ..text.canvas import ASLEEP, AWAKE, WAITING, Canvas, written
 from ..text.chart import RISING
@@ -28,11 +29,12 @@ class Line:
     shown: Callable[[float], str]
     style: str
     is_share: bool = False
+    is_energy: bool = False
 
 
 LINES = (
     Line("Time", lambda use: use.run.elapsed_s, duration, ""),
-    Line("Energy", lambda use: use.joules, lambda value: scaled(value, "J"), "green"),
+    Line("Energy", lambda use: use.joules, lambda value: scaled(value, "J"), "green", is_energy=True),
     Line("Waiting", lambda use: use.share(use.wait_s), percent, WAITING, True),
     Line("Asleep", lambda use: use.share(use.asleep_s), percent, ASLEEP, True),
     Line("Awake", lambda use: use.share(use.awake_s), percent, AWAKE, True),
@@ -70,12 +72,15 @@ def change_of(values: Sequence[float | None], is_share: bool) -> str:
 
 def _draw_lines(canvas: Canvas, uses: Sequence[JobUse]) -> None:
     room = max(8, canvas.width - 50)
+    alike = len(kinds_of(use.energy_of for use in uses)) < 2
     for line in LINES:
         values = [line.of(use) for use in uses]
         known = [value for value in values if value is not None]
         if not known:
             continue
         ends, change = f"  {line.shown(min(known))} to {line.shown(max(known))}", change_of(values, line.is_share)
+        if line.is_energy and not alike:
+            change = "of different parts"
         text = Text(f"  {line.title:<9}  ").append(sparkline(values, room), line.style)
         if len(text) + len(ends) + len(change) + 2 <= canvas.width:
             text.append(ends)
@@ -123,12 +128,17 @@ def show_trend(
     if len(uses) > limit:
         canvas.note(Text(f"the latest {limit} of {len(uses)} (--limit {len(uses)} lists all)", style="dim"))
     _draw_mind(canvas, uses)
-    draw_remarks(canvas, tally, rows, with_estimates=False)
+    draw_remarks(canvas, tally, rows, of_many=False)
     return written(canvas.lines(), utf8)
 
 
 def _draw_mind(canvas: Canvas, uses: Sequence[JobUse]) -> None:
     """Why the runs may not be of the same work."""
+    kinds = kinds_of(use.energy_of for use in uses)
+    if len(kinds) > 1:
+        canvas.blank()
+        canvas.sentence("!", f"The runs' energy is not of the same parts, and not compared: {kinds_words(kinds, 'run')}.",
+                        "yellow")
     if len({use.run.nodes for use in uses}) > 1:
         canvas.blank()
         canvas.sentence("!", "The runs differ in nodes: their times and energy are not of the same size.", "yellow")

@@ -111,13 +111,23 @@ def _table(canvas: Canvas, rows: list[Row], by: str, order: str) -> None:
     canvas.table(titles, cells, left=left)
 
 
-def _sums(canvas: Canvas, tally: Tally, rows: list[Row]) -> None:
+def _blocks(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """The rows of each kind of energy, which is named only where there are several."""
+    kinds = [(kind, [row for row in rows if row.energy_of == kind]) for kind in dict.fromkeys(r.energy_of for r in rows)]
+    return kinds if len([kind for kind, _ in kinds if kind]) > 1 else [("", list(rows))] if rows else []
+
+
+def _energy_sum(kind: str, rows: Sequence[Row]) -> str:
     joules, awake = sum(row.joules for row in rows), sum(row.awake_j for row in rows)
     about = "~" if any(row.estimated for row in rows) else ""
+    simulated = " (simulated, not measured)" if any(row.simulated for row in rows) else ""
+    of = f" of {kind}" if kind else ""
+    return f"{scaled(joules, 'J')}{of}, {about}{scaled(awake, 'J')} of it waiting awake{simulated}" if joules > 0 else ""
+
+
+def _sums(canvas: Canvas, tally: Tally, rows: list[Row]) -> None:
     parts = [f"{plural(len(tally.uses), 'job')} of {count(tally.jobs)} with a record"]
-    if joules > 0:
-        simulated = " (simulated, not measured)" if any(row.simulated for row in rows) else ""
-        parts.append(f"{scaled(joules, 'J')}, {about}{scaled(awake, 'J')} of it waiting awake{simulated}")
+    parts += [text for text in (_energy_sum(kind, block) for kind, block in _blocks(rows)) if text]
     waited, asleep = sum(row.wait_s for row in rows), sum(row.asleep_s for row in rows)
     parts.append(f"ranks waited {core_time(waited)}, {_share(asleep, waited)} of it asleep")
     canvas.note(Text("; ".join(parts), style="dim"))
@@ -130,21 +140,25 @@ def show_top(
     title = Text(f"{TITLES[arguments.order]}, by {arguments.by}", style="bold")
     canvas.ends(title, Text(period.words()))
     _sums(canvas, tally, rows)
-    if rows:
+    for kind, block in _blocks(rows[: arguments.limit]):
         canvas.blank()
-        _table(canvas, rows[: arguments.limit], arguments.by, arguments.order)
+        if kind:
+            canvas.note(Text(f"Energy of {kind}", style="bold"))
+        _table(canvas, block, arguments.by, arguments.order)
     if len(rows) > arguments.limit:
         canvas.note(Text(f"{len(rows) - arguments.limit} more (--limit {len(rows)})", style="dim"))
     draw_remarks(canvas, tally, rows)
     return written(canvas.lines(), utf8)
 
 
-def draw_remarks(canvas: Canvas, tally: Tally, rows: Sequence[Row], with_estimates: bool = True) -> None:
+def draw_remarks(canvas: Canvas, tally: Tally, rows: Sequence[Row], of_many: bool = True) -> None:
     said = []
-    if with_estimates and any(row.estimated for row in rows):
+    if of_many and any(row.estimated for row in rows):
         said.append("~ is an estimate: the energy by the share of time that ranks waited awake.")
     if any(row.simulated for row in rows):
         said.append("Energy is simulated for some of the jobs, not measured.")
+    if of_many and len(_blocks(rows)) > 1:
+        said.append("Energies of different parts are not comparable: each has a table of its own.")
     if any(row.unknown for row in rows):
         said.append(f"Of {plural(sum(row.unknown for row in rows), 'job')} the energy is not known.")
     if any(row.lacks_gpus for row in rows):
@@ -152,6 +166,8 @@ def draw_remarks(canvas: Canvas, tally: Tally, rows: Sequence[Row], with_estimat
     if any(row.incomplete for row in rows):
         number = sum(row.incomplete for row in rows)
         said.append(f"{plural(number, 'record')} INCOMPLETE: nodes did not report, their figures are missing here.")
+    if tally.numbers_again:
+        said.append(f"{plural(tally.numbers_again, 'number')} came again: several lines with one are different jobs.")
     if tally.from_extra:
         said.append(f"{plural(tally.from_extra, 'record')} from Extra, which a job's owner can change.")
     if tally.unreadable:

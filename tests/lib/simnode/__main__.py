@@ -20,20 +20,17 @@ from tests.lib.simnode.node import Node
 
 TICK_S = 1.0
 """Between looks at who uses the CPUs; whoever reads a counter, or writes a clock, looks too."""
-RANKS_TICK_S = 0.3
-"""The same where the ranks' own words count: they are gone with the rank."""
 
 
 async def serve(node: Node) -> None:
     """Answers the kernel, shows the files once it does, and lets time pass."""
     policies = {cpu: policy.cpus[0] for cpu, policy in node.policy_of.items()}
-    tick_s = RANKS_TICK_S if node.model.options.rank_w else TICK_S
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pyfuse3.main)
         await trio.to_thread.run_sync(mounts.show, policies)
         while True:
             node.advance()
-            await trio.sleep(tick_s)
+            await trio.sleep(TICK_S)
 
 
 def main() -> int:

@@ -20,8 +20,7 @@ class Options:
     speed: how many model seconds (and CPU seconds) pass per real one. start_uj: what the counters
     show at first. domain_size: CPUs per frequency domain; 0 means all in one.
     domains: the CPUs of each, where they are not neighbours, or not this machine's. strict_limits: minimum
-    and maximum as before Linux 5.4. rank_w: what package 0 draws besides, for each MPI rank that is
-    asleep in MPI, spinning there, or computing.
+    and maximum as before Linux 5.4.
     """
 
     driver: str = "acpi-cpufreq"
@@ -38,7 +37,6 @@ class Options:
     dram_idle_w: float = 3.0
     dram_busy_w: float = 2.0
     platform_idle_w: float = 15.0
-    rank_w: tuple[float, float, float] | None = None
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Options:
@@ -91,11 +89,8 @@ class Model:
                                       options.core_share * options.package_busy_w, package)
         self.zones[f"{top}:1"] = Zone("dram", options.dram_idle_w, options.dram_busy_w, package)
 
-    def advance(
-        self, real_s: float, busy: dict[int, tuple[float, float]], rank_j: float = 0.0
-    ) -> None:
-        """Lets time pass. busy: CPU to (real CPU seconds used, its clock / its maximum clock).
-        rank_j: what the ranks' states took meanwhile."""
+    def advance(self, real_s: float, busy: dict[int, tuple[float, float]]) -> None:
+        """Lets time pass. busy: CPU to (real CPU seconds used, its clock / its maximum clock)."""
         if self.held:
             return
         elapsed = real_s * self.speed
@@ -110,8 +105,6 @@ class Model:
             if zone.package is None:
                 continue
             joules = zone.idle_w * elapsed + zone.busy_w * weighted[zone.package]
-            if zone.name == "package-0":
-                joules += rank_j
             zone.total_uj += joules * 1e6
             if zone.name != "core":
                 platform_uj += joules * 1e6

@@ -14,15 +14,12 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tests.lib.simnode.cpufreq import DRIVERS, Policy
 from tests.lib.simnode.cputime import CpuTime
 from tests.lib.simnode.model import Model, Options, Zone
 from tests.lib.simnode.tree import Directory, File, Link, constant, variable
-
-if TYPE_CHECKING:
-    from tests.lib.simnode.ranks import Ranks
 
 THROTTLE_COUNTERS = ("core_throttle_count", "package_throttle_count", "core_power_limit_count",
                      "package_power_limit_count")
@@ -53,14 +50,8 @@ class Node:
         self._shown: dict[str, str] = {}
         self._writes: deque[tuple[float, str, str, str]] = deque(maxlen=WRITES_MAX)
         self._cpu_time = CpuTime({os.getpid()})
-        self._ranks = self._ranks_seen() if options.rank_w else None
         self._advanced_at = time.monotonic()
         self.root = self._files()
-
-    @staticmethod
-    def _ranks_seen() -> Ranks:
-        from tests.lib.simnode.ranks import Ranks  # few nodes need it, and it is what takes longest to load
-        return Ranks()
 
     def advance(self, fresh_s: float = FRESH_S) -> None:
         """Brings the counters up to now, or leaves them where that was done less than fresh_s ago."""
@@ -72,12 +63,8 @@ class Node:
             policy = self.policy_of.get(cpu)
             clock = policy.current_khz / policy.driver.max_khz if policy else 1.0
             busy[cpu] = (seconds, clock)
-        self.model.advance(now - self._advanced_at, busy, self._rank_j())
+        self.model.advance(now - self._advanced_at, busy)
         self._advanced_at = now
-
-    def _rank_j(self) -> float:
-        watts = self.model.options.rank_w
-        return sum(w * s for w, s in zip(watts, self._ranks.seconds())) if watts and self._ranks else 0.0
 
     def control(self, text: str) -> None:
         """{"speed": X} {"hold": true} {"reset": ZONE} {"remove": ZONE}

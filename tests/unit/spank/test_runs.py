@@ -83,6 +83,58 @@ def test_slurm_s_count_holds_for_nodes_that_were_never_there_together(site: Site
     assert waits(site) == {"test-7-3": (2, 1.0)}
 
 
+AGAIN = {"restart_count": 0, "restart_known": True}
+
+
+@pytest.mark.parametrize("change", [{}, {"restart_known": False}, {"uid": 1001}], ids=["alike", "uncounted", "another's"])
+def test_jobs_of_one_number_meet_nowhere(site: Site, change: dict[str, Any]) -> None:
+    """The number has come again before the first job was stored, and once more after both were: numbers of runs in
+    names begin anew with each job."""
+    for turn in (0, 1):
+        for node in ("c1", "c2"):
+            site.put(record(node, turn, **AGAIN) | (change if turn else {}), node)
+            site.node("write", KEY, "writer=sweep", node=node)
+    assert site.node("flush").returncode == 0
+    assert waits(site) == {"test-7-0": (2, 1.0), "test-7-1": (2, 2.0)}
+    for node in ("c1", "c2"):
+        site.put(record(node, 2, **AGAIN), node)
+        site.node("write", KEY, "writer=sweep", node=node)
+    assert site.node("flush").returncode == 0
+    assert waits(site) == {f"test-7-{turn}": (2, turn + 1.0) for turn in range(3)}
+
+
+def test_another_user_s_job_at_the_same_time_is_another(site: Site) -> None:
+    """Clocks of nodes may differ by more than lies between two jobs."""
+    for node, uid in (("c1", 1000), ("c2", 1001)):
+        site.put(record(node, 0, node, uid=uid, **AGAIN), node)
+        site.node("write", KEY, "writer=sweep", node=node)
+    assert site.node("flush").returncode == 0
+    assert {key: reported for key, (reported, _) in waits(site).items()} == {"test-7-0": 1, "test-7-1": 1}
+
+
+def test_what_an_older_release_has_left_is_stored(site: Site) -> None:
+    """Records of nodes without an owner, and a kept record whose run has none: the times tell the jobs apart."""
+    for turn in (0, 1):
+        body = record("c1", turn, "c1", **AGAIN)
+        del body["uid"]
+        site.put(body)
+        assert site.node("write", KEY).returncode == 0
+        if turn == 0:
+            path = site.spool / "done/test-7-0.json"
+            kept_before = json.loads(path.read_text())
+            del kept_before["run"]["uid"]
+            path.write_text(json.dumps(kept_before))
+    assert waits(site) == {"test-7-0": (1, 1.0), "test-7-1": (1, 2.0)}
+
+
+def test_a_node_that_learnt_of_another_job_at_its_end_belongs_to_none(site: Site) -> None:
+    late = record("c2", 0, start_s=BEGUN_S + 2000, end_s=BEGUN_S + 2000, timeless=True)
+    for node, body in (("c1", record("c1", 0)), ("c2", late)):
+        site.put(body, node)
+        site.node("write", KEY, "writer=sweep", node=node)
+    assert {path.name for path in site.spool.iterdir() if path.name[0] == "t"} == {"test-7-0", "test-7-1"}
+
+
 def test_a_node_that_learnt_of_the_job_at_its_end_belongs_to_it(site: Site) -> None:
     late = record("c2", 0, start_s=BEGUN_S + 15, end_s=BEGUN_S + 15, timeless=True)
     for node, body in (("c1", record("c1", 0)), ("c2", late)):
@@ -125,14 +177,14 @@ def test_more_runs_than_the_spool_takes_wait_in_the_outbox(site: Site) -> None:
     assert len(kept(site)) == 5
 
 
-@pytest.mark.parametrize(("known", "keys"), [("", ["test-7-0", "test-7-1"]), (0, ["test-7-0"])])
-def test_an_earlier_run_s_record_in_the_outbox_stays(tmp_path: Path, known: Any, keys: list[str]) -> None:
-    """What Slurm counts alike is one run, put there twice."""
+@pytest.mark.parametrize("known", ["", 0], ids=["by nobody", "by Slurm"])
+def test_an_earlier_run_s_record_in_the_outbox_stays(tmp_path: Path, known: Any) -> None:
+    """Nor does Slurm's count tell: another job may have had the number, and counts from 0 as well."""
     for now_s in (BEGUN_S, BEGUN_S + 100):
         driver("begin", tmp_path / "run", 7, 2, 2, "test", "c1", "nap", known, elsewhere=NO_POWERCAP, now_s=now_s)
         driver("finish", tmp_path / "run", 7, tmp_path / "out", "", elsewhere=NO_POWERCAP, now_s=now_s + 10)
     found = {path.name.removesuffix(".c1.json"): json.loads(path.read_text()) for path in (tmp_path / "out").iterdir()}
-    assert sorted(found) == keys
+    assert sorted(found) == ["test-7-0", "test-7-1"]
     assert all(body["restart_count"] == int(key[-1]) for key, body in found.items())
 
 

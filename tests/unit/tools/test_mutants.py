@@ -31,7 +31,7 @@ def test_the_list_fits_the_sources() -> None:
         ({"old": "int"}, "times, not once"),
         ({"old": "a\nb"}, "one line is changed"),
         ({"new": GOOD.old}, "one line is changed"),
-        ({"file": "tests/run"}, "is not in spank/ or preload/"),
+        ({"file": "tests/run"}, "is not in spank/, preload/"),
         ({"test": "tests/unit/tools/test_mutants.py"}, "is no test"),
         ({"test": "tests/no_such_test.py::test"}, "is no test"),
         ({"test": "tests/unit/tools/test_mutants.py::test"}, "[targets]"),

@@ -70,33 +70,92 @@ def test_the_playbook_writes_the_readme_s_line() -> None:
 
 
 MAIL = ROOT / "contrib/recipes/mail-report"
-FAKES = {"mail": 'printf "%s|" "$@" >"$0.part"; cat >>"$0.part"; mv "$0.part" "$0.said"',
-         "mpi-wait": 'echo "$*" >>"$0.asked"; [ "$2" = --brief ] || { echo REPORT; exit; }\n'
-                     'echo "job state"; [ "$(wc -l <"$0.asked")" -gt 1 ] || { echo "record to come"; exit; }\n'
-                     'echo "12 COMPLETED"'}
+PAUSES = 4
+# Each mail is a file of its own. mpi-wait is asked, waits for `go`, and says "may come" as often as there are lines in more.
+FAKES = {"mail": 'said=$(mktemp "$0.part.XXXXXX"); { printf "%s|" "$@"; cat; } >"$said"; mv "$said" "${said%.part*}.said${said##*.part}"',
+         "mpi-wait": """echo "$*" >>"$0.asked"; until [ -e "$0.go" ]; do sleep .05; done
+case "$*" in
+*--json*) printf '[\\n  {\\n    "name": "\\\\n    \\"may_come\\": true",\\n    "may_come": '
+	[ "$(grep -c json "$0.asked")" -gt "$(cat "$0.more")" ] && echo false || echo true ;;
+*--brief*) echo "job state"; echo "12 COMPLETED, record to come" ;;
+*) echo REPORT ;;
+esac"""}
 
 
-def mailed(folder: Path, subject: str) -> tuple[str, list[str]]:
-    """What was mailed, and what mpi-wait was asked for it. The recipe itself returns at once."""
+def mail_recipe(folder: Path, more: int, goes: bool = True) -> None:
+    """The recipe with doubles of mail and mpi-wait beside it. more: how often a record may still come."""
     for name, text in FAKES.items():
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
-    text = MAIL.read_text().replace("/usr/bin/", f"{folder}/").replace("sleep 3", "sleep 0")
+    (folder / "mpi-wait.more").write_text(str(more))
+    if goes:
+        (folder / "mpi-wait.go").touch()
+    text = MAIL.read_text()
+    for old, new in (("/usr/bin/mail", f"{folder}/mail"), ("/usr/bin/mpi-wait", f"{folder}/mpi-wait"),
+                     ('"10 20 40 80"', '"0 0 0 0"'), ("/tmp/mpi-wait-mail-$UID", f"{folder}/places")):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
     (folder / "mail-report").write_text(text)
     (folder / "mail-report").chmod(0o755)
+
+
+def mail_send(folder: Path, subject: str) -> None:
+    """The recipe itself returns at once."""
     done = subprocess.run([folder / "mail-report", "-s", subject, "ada"], capture_output=True, text=True,
                           timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    said, asked = folder / "mail.said", folder / "mpi-wait.asked"
-    wait_for(said.exists, "the mail", 30)
-    return said.read_text(), asked.read_text().splitlines() if asked.exists() else []
 
 
-def test_the_mail_waits_for_the_record(tmp_path: Path) -> None:
-    subject = "Slurm Job_id=12 Name=a Job_id=99 x Ended, Run time 00:00:05, COMPLETED, ExitCode 0"
-    said, asked = mailed(tmp_path, subject)
-    assert said == f"-s|{subject}|ada|job state\n12 COMPLETED\n\nREPORT\n"
-    assert len(asked) == 3 and all(line.endswith(" 12") for line in asked) and "--brief" not in asked[2]
+def mails(folder: Path) -> list[str]:
+    return [path.read_text() for path in folder.glob("mail.said.*")]
+
+
+def asked(folder: Path) -> list[str]:
+    path = folder / "mpi-wait.asked"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def mailed(folder: Path, subject: str, more: int = 0) -> tuple[str, list[str]]:
+    """What was mailed, and what mpi-wait was asked for it."""
+    mail_recipe(folder, more)
+    mail_send(folder, subject)
+    (said,) = wait_for(lambda: mails(folder), "the mail", 30)
+    return said, asked(folder)
+
+
+ENDED = "Slurm Job_id=12 Name=a Job_id=99 x Ended, Run time 00:00:05, COMPLETED, ExitCode 0"
+
+
+@pytest.mark.parametrize("more,looks", [(0, 1), (1, 2), (99, PAUSES)])
+def test_the_mail_waits_for_a_record_that_may_come(tmp_path: Path, more: int, looks: int) -> None:
+    """It goes by mpi-wait's word, and by no text that a user has a say in: the job's name here says that one may."""
+    said, questions = mailed(tmp_path, ENDED, more)
+    assert said == f"-s|{ENDED}|ada|job state\n12 COMPLETED, record to come\n\nREPORT\n"
+    assert all(line.endswith(" 12") for line in questions)
+    assert ["--json" in line for line in questions] == [True] * looks + [False] * 2
+
+
+def test_four_mails_wait_at_once(tmp_path: Path) -> None:
+    """Of seven, the three that find no place are not asked for, and go out with the command."""
+    mail_recipe(tmp_path, 0, goes=False)
+    for _ in range(4):
+        mail_send(tmp_path, ENDED)
+    wait_for(lambda: len(asked(tmp_path)) == 4, "four that wait")
+    for _ in range(3):
+        mail_send(tmp_path, ENDED)
+    wait_for(lambda: len(mails(tmp_path)) == 3, "three that do not")
+    assert set(mails(tmp_path)) == {f"-s|{ENDED}|ada|mpi-wait report 12\n"} and len(asked(tmp_path)) == 4
+    (tmp_path / "mpi-wait.go").touch()
+    wait_for(lambda: len(mails(tmp_path)) == 7, "all of them")
+    assert sum("REPORT" in said for said in mails(tmp_path)) == 4
+
+
+def test_a_place_that_is_somebody_elses_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "places").symlink_to(tmp_path / "elsewhere")
+    said, questions = mailed(tmp_path, ENDED)
+    assert said == f"-s|{ENDED}|ada|mpi-wait report 12\n" and not questions
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 @pytest.mark.parametrize("subject,job", [
@@ -106,8 +165,8 @@ def test_the_mail_waits_for_the_record(tmp_path: Path) -> None:
     ("Slurm Name=Job_id=12 Ended, x", ""),
 ])
 def test_of_which_job_the_mail_is(tmp_path: Path, subject: str, job: str) -> None:
-    said, asked = mailed(tmp_path, subject)
-    assert {line.split()[-1] for line in asked} == ({job} if job else set())
+    said, questions = mailed(tmp_path, subject)
+    assert {line.split()[-1] for line in questions} == ({job} if job else set())
     assert job or said == f"-s|{subject}|ada|"
 
 

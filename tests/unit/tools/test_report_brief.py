@@ -41,7 +41,8 @@ def rows() -> list[dict[str, str]]:
         row("105", "", State="RUNNING"),
         row("106", "", State="PENDING", ElapsedRaw="0"),
         row("107", '{"mpi_wait":{"v":2}}', State="CANCELLED by 1000"),
-        row("108", "", Start=now, ElapsedRaw="25"),
+        row("108", "", End=now, ElapsedRaw="25"),
+        row("109", "", State="CANCELLED by 1000", End=now, ElapsedRaw="0", AllocCPUS="0"),
     ]
 
 
@@ -57,7 +58,7 @@ def cells(text: str) -> dict[str, list[str]]:
 
 
 def test_one_line_a_job(report: Report) -> None:
-    lines = cells(ask(report, "101", "102", "103", "104", "105", "106", "107", "108", "--width", "120"))
+    lines = cells(ask(report, "101", "102", "103", "104", "105", "106", "107", "108", "109", "--width", "120"))
     assert lines["job"] == ["name", "state", "elapsed", "policy", "wait", "asleep", "lost", "energy"]
     assert lines["101"] == ["solver", "COMPLETED", "0:25", "nap", "29 %", "90 %", "27 %", "4.50 kJ",
                             "simulated"]
@@ -67,7 +68,7 @@ def test_one_line_a_job(report: Report) -> None:
     assert lines["105"] == ["solver", "RUNNING", "0:25", "–", "–", "–", "–", "–"]
     assert lines["106"] == ["solver", "PENDING", "–", "–", "–", "–", "–", "–"]
     assert lines["107"][1] == "CANCELLED" and lines["107"][-1] == "record not readable"
-    assert lines["108"][-1] == "record to come"
+    assert lines["108"][-1] == "no record yet" and lines["109"][-1] == "never ran"
     for width in ("50", "60"):
         narrow = ask(report, "101", "102", "103", "--width", width)
         assert max(map(len, narrow.splitlines())) <= int(width) and "…" not in narrow
@@ -91,6 +92,11 @@ def test_what_sacct_is_asked(report: Report) -> None:
     assert f"--user={pwd.getpwuid(0).pw_name}" in report.asked() or "--allusers" not in report.asked()
     ask(report, "101", "--duplicates", answer=rows()[:1])
     assert "-D" in report.asked()
+
+
+def test_winbinds_users(report: Report) -> None:
+    ask(report, "-u", "DOM\\eve", answer=[row("101", make_record(), User="DOM\\eve")])
+    assert "--user=DOM\\eve" in report.asked()
 
 
 def test_as_json(report: Report) -> None:
@@ -130,7 +136,7 @@ def test_hostile_names_are_words(report: Report) -> None:
 
 @pytest.mark.parametrize("words", [["101.0"], ["x"], ["103_[4-1]"], ["103_[1-5000]"], ["1,,2"], ["--csv"],
                                    ["--plot", "x.svg", "1"], ["--all-ranks", "1"], ["-u", "ada", "1"],
-                                   ["-S", "yesterday"], ["-S", "1h", "-E", "2h"], ["-u", "a b"]])
+                                   ["-S", "yesterday"], ["-S", "1h", "-E", "2h"], ["-u", "a,,b"]])
 def test_usage(report: Report, words: list[str]) -> None:
     assert "usage: mpi-wait report" in refused(report("--brief", *words), 2)
 

@@ -96,7 +96,7 @@ def test_what_sacct_is_asked(top: Top) -> None:
 def test_a_job_of_several_days_counts_once(top: Top) -> None:
     answer = json.loads(ask(top, "--since", "2026-01-01", "--until", "2026-01-05", "--json"))
     assert answer["jobs"] == 6 and sum(line["jobs"] for line in answer["rows"]) == 3
-    again = [row("101", make_record()), row("101", make_record(), Start="2026-01-02T05:00:00")]
+    again = [row("101", make_record(), State="REQUEUED"), row("101", make_record(), Start="2026-01-02T05:00:00")]
     assert json.loads(ask(top, "--json", answer=again))["rows"][0]["jobs"] == 2
 
 
@@ -132,13 +132,36 @@ def test_a_limit_and_many_columns(top: Top) -> None:
     assert "imbalance" in text and max(map(len, text.splitlines())) <= 120
 
 
-@pytest.mark.parametrize("words", [["--since", "yesterday"], ["--since", "0d"], ["--by", "node"], ["--user", "a b"],
+@pytest.mark.parametrize("words", [["--since", "yesterday"], ["--since", "0d"], ["--by", "node"], ["--user", "a,,b"],
                                    ["--limit", "0"], ["--user=--help"], ["--since", "1h", "--until", "2h"],
                                    ["--since", "1900-01-01"], ["--mine", "--user", "ada"], ["--plot", "x.svg"],
-                                   ["--name", "a,b"], ["--name", "a", "--by", "user"],
+                                   ["--name", ""], ["--user", "a\nb"], ["--account", " "],
+                                   ["--partition=-x"], ["--name", "a", "--by", "user"],
                                    ["--name", "a", "--plot", "x.gif"], ["--name", "a", "--plot", "x.svg", "--json"]])
 def test_wrong_usage(top: Top, words: list[str]) -> None:
     assert "usage:" in refused(top(*words), status=2)
+
+
+@pytest.mark.parametrize("name", ["DOM\\eve", "eve@dom.example", "eve,DOM\\bob", "e-v.e_1$", "domain users", "5.1+2", "éve", "1000"])
+@pytest.mark.parametrize("option,asked", [("--user", "--user"), ("--account", "--accounts"),
+                                          ("--partition", "--partition")])
+def test_names_are_slurms_to_judge(top: Top, option: str, asked: str, name: str) -> None:
+    ask(top, f"{option}={name}")
+    assert f"{asked}={name}" in top.asked()
+
+
+@pytest.mark.parametrize("name,is_asked", [
+    ("solver-2.1+x", True), ("a,b", False), ("it's", False), ('"x"', False), ("流体", False), ("two words", False),
+    ("a\nb\x1b[2J", False), ("%x_$HOME", False), ("-x", False), ("n" * 300, True),
+])
+def test_jobs_of_any_name(top: Top, name: str, is_asked: bool) -> None:
+    """sacct is not asked for a name that it would cut, unquote or refuse to compare: the rows say whose they are."""
+    answer = [row("101", make_record(), JobName=name), row("102", make_record(), JobName="other")]
+    said = json.loads(ask(top, f"--name={name}", "--json", answer=answer))
+    assert [line["name"] for line in said["rows"]] == ["101"] and said["jobs"] == 1
+    assert (f"--name={name}" in top.asked()) == is_asked
+    text = ask(top, f"--name={name}", answer=answer)
+    assert "1 run of" in text and not any(ord(char) < 32 and char != "\n" for char in text)
 
 
 def test_sacct_that_fails(top: Top) -> None:
