@@ -18,7 +18,6 @@
 #define ABANDONED_S    (30 * 24 * 3600)
 #define LOCK_WAIT_MS   10000 /* no step waits longer for what it can do without */
 #define FORMAT_VERSION 1
-#define SECONDS_MAX    1e12
 #define COUNT_FILE     "steps_counted"
 #define COUNT_MAX      10000000     /* bytes, too */
 #define WHOLE_BYTES    (128 * 1024) /* no honest step comes near */
@@ -229,7 +228,7 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	if (!text_get(json, "cluster", job->cluster, sizeof(job->cluster), NULL) ||
 	    !text_get(json, "nodes", job->nodes, sizeof(job->nodes), NULL) ||
 	    !text_get(json, "words", job->words, sizeof(job->words), NULL) || !record_policy_read(json, &job->policy) ||
-	    !number_get(json, "start_s", SECONDS_MAX, &job->start_s) ||
+	    !number_get(json, "start_s", RECORD_NODE_TIME_MAX, &job->start_s) ||
 	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why), NULL))
 		return -EBADMSG;
 	/* 0.1 did not write these */
@@ -326,8 +325,8 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step)
 
 	if (!integer32_get(json, "v", &version) || version != FORMAT_VERSION ||
 	    !integer32_get(json, "id", &step.step_id) || !record_policy_read(json, &step.policy) ||
-	    !number_get(json, "start_s", SECONDS_MAX, &step.start_s) ||
-	    !number_get(json, "end_s", SECONDS_MAX, &step.end_s))
+	    !number_get(json, "start_s", RECORD_NODE_TIME_MAX, &step.start_s) ||
+	    !number_get(json, "end_s", RECORD_NODE_TIME_MAX, &step.end_s))
 		return -EBADMSG;
 	step.has_energy = from && to && energy_from_json(from, &step.from) == 0 && energy_from_json(to, &step.to) == 0;
 	*ret_step = step;
