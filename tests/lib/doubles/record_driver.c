@@ -206,7 +206,7 @@ static int run_leaks(int count, char *words[])
 	return execlp("ls", "ls", "-l", "/proc/self/fd", NULL);
 }
 
-/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART [CPUS] */
+/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART [CPUS [anew]] */
 static int run_begin(int count, char *words[])
 {
 	struct state_place place = place_of(words[0]);
@@ -225,7 +225,7 @@ static int run_begin(int count, char *words[])
 		job.policy = (struct policy_use){.by = "job"};
 	snprintf(job.policy.asked, sizeof(job.policy.asked), "%s", words[6]);
 	snprintf(job.policy.used, sizeof(job.policy.used), "%s", words[6]);
-	return show_result(state_job_begin(&place, &job, false, &error), &error);
+	return show_result(state_job_begin(&place, &job, count > 9, &error), &error);
 }
 
 static int threads_of_self(void)
