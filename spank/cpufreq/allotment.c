@@ -256,7 +256,7 @@ int allotment_grant(struct allotment *allotment, struct error *error)
 		allotment->none = "other jobs are not seen from this PID namespace";
 	if (!allotment->none) {
 		rc = plan_share(allotment->cpu, allotment->cpu_count);
-		neighbours_look(allotment->neighbours, allotment->step_cpus);
+		neighbours_meet(allotment->neighbours, allotment->step_cpus);
 	}
 	for (size_t i = 0; i < allotment->share_count; i++)
 		if (allotment->none || rc < 0)

@@ -99,7 +99,13 @@ static uint64_t processes_look(struct neighbours *neighbours)
 	return sight.next_ns;
 }
 
-void neighbours_look(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
+void neighbours_look(struct neighbours *neighbours)
+{
+	if (neighbours)
+		processes_look(neighbours);
+}
+
+void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
 {
 	struct sight sight = {.at_ns = 0};
 	bool told;

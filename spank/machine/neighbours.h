@@ -34,11 +34,14 @@ void neighbours_note_namespace(int node_directory);
  */
 bool neighbours_are_seen(const struct neighbours *neighbours);
 
+/* Looks at the processes at once, and tells the other steps. */
+void neighbours_look(struct neighbours *neighbours);
+
 /*
- * Looks at once, by what other steps have seen within a second where that shows none of these CPUs taken; else at the
- * processes, since a job that took them may have ended by now.
+ * For a step that begins on these CPUs: takes what other steps have seen within a second where that shows none of the
+ * CPUs taken; else looks at once, since a job that took them may have ended by now.
  */
-void neighbours_look(struct neighbours *neighbours, hwloc_const_bitmap_t cpus);
+void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus);
 
 /*
  * Whether another job has one of these CPUs, by what was seen last; and has the thread look again. All steps of the

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define INTERVAL_NS       (10 * SECOND_NS)
 #define INTERVAL_LEAST_NS (SECOND_NS / 10)
@@ -199,6 +200,7 @@ static void sampler_free(struct sampler *sampler)
 static int sampler_open(struct sampler *sampler, struct error *error)
 {
 	const struct sampler_config *config = &sampler->config;
+	struct stat status;
 	int result;
 
 	sampler->node_directory = state_open_node(&config->place);
@@ -211,6 +213,9 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 		if (sampler->segment < 0)
 			return error_set(error, -errno, "stats segment: %s", strerror(errno));
 	}
+	/* the segment is the job's user's */
+	if (sampler->segment >= 0 && fstat(sampler->segment, &status) == 0)
+		sampler->feed.uid = status.st_uid;
 	rapl_open(&sampler->rapl, NULL);
 	sampler->ration = shared_ration_open(sampler->job_directory, SHARED_RATION_FILE);
 	sampler->counted = state_step_kind(config->step_id, state_crowd(sampler->node_directory)) == STATE_STEP_COUNTED;

@@ -140,7 +140,7 @@ static uint64_t nanoseconds(const json_t *row, size_t index)
 	return (uint64_t)(json_number_value(json_array_get(row, index)) * 1e9);
 }
 
-/* watts FILE CORES TOTAL CPUS: [{"at_s": T, "zones": [...], "ranks": [[pid, wait_s, asleep_s, span_s]]}, ...] */
+/* watts FILE CORES TOTAL CPUS [UID]: [{"at_s": T, "zones": [...], "ranks": [[pid, wait_s, asleep_s, span_s]]}, ...] */
 static int run_watts(int count, char *words[])
 {
 	json_auto_t *samples = json_load_file(words[0], 0, NULL), *stored = NULL;
@@ -151,7 +151,7 @@ static int run_watts(int count, char *words[])
 	json_t *sample, *item;
 	size_t i, j;
 
-	(void)count;
+	feed.uid = count > 4 ? (uid_t)number(words[4]) : getuid();
 	json_array_foreach(samples, i, sample)
 	{
 		json_t *list = json_object_get(sample, "zones"), *ranks = json_object_get(sample, "ranks");
