@@ -209,7 +209,8 @@ def test_what_is_no_sight_is_no_reason(node: Node) -> None:
 NOT_SEEN = "other jobs are not seen from this PID namespace"
 
 
-@pytest.mark.parametrize("said", [{}, {"SLURM_JOB_OVERSUBSCRIBE": "NO", "SLURM_JOB_EXCLUSIVE": "NO"}], ids=["", "26.05"])
+@pytest.mark.parametrize("said", [{}, {"SLURM_JOB_OVERSUBSCRIBE": "NO", "SLURM_JOB_EXCLUSIVE": "NO"}],
+                         ids=["before", "26.05"])
 def test_where_other_jobs_are_not_seen(node: Node, said: dict[str, str]) -> None:
     """In a PID namespace that is not the prolog's a step has a core's clock only if Slurm says whose the core is."""
     job = {"SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(UID), "SLURM_JOB_GID": str(UID), "SLURM_CLUSTER_NAME": "test"}

@@ -124,7 +124,7 @@ def test_ticks_that_cost_little_come_each_second(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("steps", [1, 4])
 def test_all_ticks_of_a_job_have_a_fiftieth_of_a_cpu(tmp_path: Path, steps: int) -> None:
-    """Ticks of 0.2 s, as a segment that its owner fills can make them: one each 10 s, with those of the steps' begins."""
+    """Ticks of 0.2 s, as a segment that its owner fills can make them: one each 10 s, those of the begins too."""
     counts = ticks_of_job(tmp_path, steps, 100, 200)
     assert 9 <= steps + sum(counts) <= 11 and max(counts) - min(counts) <= 1
 
@@ -144,7 +144,9 @@ def test_counters_are_read_in_time_by_a_step_that_must_wait(tmp_path: Path) -> N
     assert (zone["total_uj"], zone["gaps"]) == (used_uj, 0)
 
 
-def test_what_fails_once_is_not_the_complaint(powercap: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_fails_once_is_not_the_complaint(
+    powercap: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """As while slurmstepd acts as the user. What goes on failing is said, once, and anew when it fails again."""
     root, elsewhere = tmp_path / "run", show_powercap(powercap)
     driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S)
