@@ -5,12 +5,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #define LOCK_PAUSE_NS 1000000 /* a millisecond */
 
@@ -129,7 +130,6 @@ static int write_temporary(int directory, const char *name, mode_t mode, const v
 	cleanup_close int file = -1;
 	int result;
 
-	unlinkat(directory, name, 0);
 	file = openat(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 	if (file < 0)
 		return -errno;
@@ -137,13 +137,23 @@ static int write_temporary(int directory, const char *name, mode_t mode, const v
 	return !result && durable && fsync(file) ? -errno : result;
 }
 
+uint32_t files_number(void)
+{
+	uint32_t number;
+
+	/* early in the boot, before the kernel has gathered randomness, there is one writer of each file */
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
+		number = (uint32_t)clock_monotonic_ns();
+	return number;
+}
+
 int files_write(int directory, const char *name, mode_t mode, const void *bytes, size_t length, bool durable)
 {
 	char temporary[FILES_NAME_MAX + 64];
 	int result;
 
-	/* one name per thread: two writers of one file must not share their temporary */
-	snprintf(temporary, sizeof(temporary), ".%.*s.%ld", FILES_NAME_MAX, name, (long)syscall(SYS_gettid));
+	/* two writers of one file must not share their temporary */
+	snprintf(temporary, sizeof(temporary), ".%.*s.%" PRIu32, FILES_NAME_MAX, name, files_number());
 	result = write_temporary(directory, temporary, mode, bytes, length, durable);
 	if (!result && renameat(directory, temporary, directory, name))
 		result = -errno;

@@ -43,6 +43,12 @@ int files_read(int directory, const char *name, size_t max, char **ret_text, siz
 /* Writes a file whole: temporary name, fsync of file and directory where asked, rename. Returns 0 or -errno. */
 int files_write(int directory, const char *name, mode_t mode, const void *bytes, size_t length, bool durable);
 
+/*
+ * Returns a random number for a name that no other writer uses at the same time. Process numbers would not do: a
+ * slurmstepd in a PID namespace may have the same one as another.
+ */
+uint32_t files_number(void);
+
 /* Whether that is a name under which files_write begins; one that stays is of a writer that was killed. */
 bool files_is_temporary(const char *name);
 

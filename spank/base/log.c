@@ -1,7 +1,11 @@
 #include "spank/base/log.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
+
+#define LOG_LINE_MAX 1024
 
 static log_sink current_sink;
 
@@ -10,15 +14,33 @@ void log_set_sink(log_sink sink)
 	current_sink = sink;
 }
 
+/* Appends the text, each byte that is no printable ASCII as \xNN, up to the last one that fits whole. */
+static void line_append(char line[LOG_LINE_MAX], const char *text)
+{
+	size_t used = strlen(line);
+
+	for (; *text; text++) {
+		bool is_plain = *text >= ' ' && *text <= '~';
+		size_t length = is_plain ? 1 : sizeof("\\xNN") - 1;
+
+		if (used + length >= LOG_LINE_MAX)
+			return;
+		used += (size_t)snprintf(line + used, LOG_LINE_MAX - used, is_plain ? "%c" : "\\x%02x",
+		                         (unsigned char)*text);
+	}
+}
+
+/* A directory's name, which is any bytes of the user's, may be in it: it must neither end the line nor move a cursor.
+ */
 void log_line(enum log_level level, const char *format, ...)
 {
-	char line[1024] = "mpi-wait: ";
-	const size_t prefix = sizeof("mpi-wait: ") - 1;
+	char line[LOG_LINE_MAX] = "mpi-wait: ", text[LOG_LINE_MAX];
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(line + prefix, sizeof(line) - prefix, format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	line_append(line, text);
 	if (current_sink)
 		current_sink(level, line);
 	else if (level != LOG_LEVEL_DEBUG)

@@ -7,7 +7,7 @@
 
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
-/* Receives one whole line without newline. */
+/* Receives one whole line without newline: printable ASCII, any other byte of the message as \xNN. */
 typedef void (*log_sink)(enum log_level level, const char *line);
 
 /* Without a sink, errors and infos go to standard error. */

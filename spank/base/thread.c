@@ -1,8 +1,22 @@
 #include "spank/base/thread.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <string.h>
 
 #define STACK_BYTES (512 * 1024)
+#define MASK_BYTES  2048 /* 16384 CPUs */
+
+static struct {
+	size_t size; /* 0: threads go anywhere */
+	_Alignas(unsigned long) unsigned char mask[MASK_BYTES];
+} confined;
+
+void thread_confine(const void *mask, size_t size)
+{
+	if (size <= sizeof(confined.mask))
+		memcpy(confined.mask, mask, confined.size = size);
+}
 
 /* The thread inherits the mask. */
 int thread_start(pthread_t *ret_thread, void *(*work)(void *), void *context)
@@ -19,6 +33,8 @@ int thread_start(pthread_t *ret_thread, void *(*work)(void *), void *context)
 	result = pthread_create(&thread, &attributes, work, context);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attributes);
+	if (result == 0 && confined.size > 0)
+		pthread_setaffinity_np(thread, confined.size, (const cpu_set_t *)(const void *)confined.mask);
 	if (result == 0)
 		*ret_thread = thread;
 	return -result;

@@ -16,6 +16,7 @@ _Static_assert(DOMAIN_WHY_MAX <= RECORD_GRANT_WHY_MAX, "a record has room for a 
 int allotment_init(struct allotment *allotment, const struct allotment_rules *rules, const struct topology *topology,
                    const char *step_cores, struct error *error)
 {
+	cleanup_close int node = -1;
 	int rc;
 
 	allotment->rules = rules;
@@ -29,6 +30,13 @@ int allotment_init(struct allotment *allotment, const struct allotment_rules *ru
 	rc = neighbours_start(rules->job_id, &allotment->neighbours, error);
 	if (rc < 0)
 		return rc;
+	node = state_open_node(&rules->place);
+	if (node >= 0)
+		neighbours_share(allotment->neighbours, node);
+	if (rules->alone && !neighbours_are_seen(allotment->neighbours)) {
+		neighbours_end(allotment->neighbours);
+		allotment->neighbours = NULL;
+	}
 	rc = topology_cpus_of(topology, step_cores, 0, UINT_MAX, allotment->step_cpus, error);
 	for (unsigned i = 0; i < allotment->cpu_count; i++)
 		allotment->cpu[i] = (struct plan_cpu){
@@ -244,9 +252,11 @@ int allotment_grant(struct allotment *allotment, struct error *error)
 		allotment->none = "Slurm's cores and the tasks' affinity disagree";
 	else if (!allotment->none && allotment->rules->shared)
 		allotment->none = "Slurm may give the core to two jobs";
+	else if (!allotment->none && !neighbours_are_seen(allotment->neighbours))
+		allotment->none = "other jobs are not seen from this PID namespace";
 	if (!allotment->none) {
 		rc = plan_share(allotment->cpu, allotment->cpu_count);
-		neighbours_look(allotment->neighbours);
+		neighbours_meet(allotment->neighbours, allotment->step_cpus);
 	}
 	for (size_t i = 0; i < allotment->share_count; i++)
 		if (allotment->none || rc < 0)

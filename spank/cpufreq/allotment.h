@@ -25,7 +25,8 @@ struct allotment_rules {
 	uint32_t uid;
 	uint32_t gid;
 	struct domain_rules domain;
-	bool shared;       /* Slurm may give the job's cores to another one too */
+	bool shared;       /* Slurm may give the job's cores to another one too; */
+	bool alone;        /* Slurm says that it does not: where other jobs are not seen, nobody has to be looked for */
 	bool has_launcher; /* the ranks are several processes below one task: mpirun's, in a batch step */
 };
 
@@ -52,9 +53,9 @@ struct allotment {
 	bool is_doubtful; /* a task runs nowhere near the step's cores: the mapping must be wrong */
 	struct share *share;
 	size_t share_count;
-	struct neighbours *neighbours;
-	struct record_grant record; /* how many cores were granted, and why not the others */
-	const char *none;           /* why nothing will be granted; NULL */
+	struct neighbours *neighbours; /* NULL: no other job can have a core */
+	struct record_grant record;    /* how many cores were granted, and why not the others */
+	const char *none;              /* why nothing will be granted; NULL */
 };
 
 /* Maps the step's cores. rules outlive it. Returns 0 or negative errno; allotment_end in any case. */

@@ -22,14 +22,13 @@
 #include "spank/base/ration.h"
 #include "spank/base/thread.h"
 
-#define MS_NS       UINT64_C(1000000)
-#define IDLE_NS     (250 * MS_NS) /* a ring can be taken away from us: who maps the bell may requeue its waiters */
-#define RINGS_MOST  16            /* at once; else one each millisecond */
-#define SLOWS_MOST  (20 * (int64_t)MS_NS)
-#define SLOWS_SHARE 40
-#define READS_MOST  4 /* of a word that is torn, */
-#define TURNS_MOST  4 /* and such words, in one go */
-#define WAITERS     8 /* that an answer wakes: more have no business there, and look again by themselves */
+#define MS_NS      UINT64_C(1000000)
+#define IDLE_NS    (250 * MS_NS) /* a ring can be taken away from us: who maps the bell may requeue its waiters */
+#define RINGS_MOST 16            /* at once; else one each millisecond */
+#define SLOWS_MOST (20 * MS_NS)  /* of CPU time at once */
+#define READS_MOST 4             /* of a word that is torn, */
+#define TURNS_MOST 4             /* and such words, in one go */
+#define WAITERS    8             /* that an answer wakes: more have no business there, and look again by themselves */
 
 struct broker {
 	struct broker_config config; /* its segment is a copy of ours */
@@ -40,10 +39,10 @@ struct broker {
 	uint32_t ordered; /* orders that were given, that were obeyed, and the thread's end */
 	uint32_t obeyed;
 	uint32_t ended;
-	uint32_t first;      /* which CPU has its turn first */
-	bool waits;          /* a request does, for its ration, or until its word holds still */
-	struct ration rings; /* that wake us */
-	struct ration slows; /* CPU time for requests to be slowed */
+	uint32_t first;              /* which CPU has its turn first */
+	bool waits;                  /* a request does, for its ration, or until its word holds still */
+	struct ration rings;         /* that wake us */
+	struct shared_ration *slows; /* CPU time for requests to be slowed */
 	uint64_t expires_ns;
 	uint64_t *served; /* words to which there is an answer, by CPU */
 	uint64_t word[];  /* as they were read last */
@@ -104,8 +103,8 @@ static bool may_serve(struct broker *broker, enum kind kind)
 {
 	if (kind == KIND_RESTORES)
 		return true;
-	ration_fill(&broker->slows, clock_monotonic_ns());
-	return broker->slows.left > (kind == KIND_SLOWS ? broker->slows.most / 2 : 0);
+	return shared_ration_has(broker->slows, SHARED_RATION_BROKER, kind == KIND_SLOWS ? SLOWS_MOST / 2 : SLOWS_MOST,
+	                         clock_monotonic_ns());
 }
 
 /* What was said of a core that has not been lowered since holds for its restoring too. */
@@ -183,7 +182,8 @@ static bool serve_one(struct broker *broker)
 		word_serve(broker, cpu, kind);
 	broker->waits = !served && kind != KIND_NONE;
 	if (kind != KIND_RESTORES && kind != KIND_NONE)
-		ration_use(&broker->slows, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns);
+		shared_ration_book(broker->slows, SHARED_RATION_BROKER, clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns,
+		                   clock_monotonic_ns());
 	return served;
 }
 
@@ -269,6 +269,7 @@ static void broker_free(struct broker *broker)
 		munmap(broker->page, mpiwait_board_size(broker->config.cpus));
 	if (broker->board >= 0)
 		close(broker->board);
+	shared_ration_free(broker->slows);
 	if (broker->config.segment >= 0)
 		close(broker->config.segment);
 	free(broker);
@@ -287,11 +288,13 @@ int broker_start(const struct broker_config *config, struct broker **ret_broker,
 	broker->served = broker->word + config->cpus;
 	broker->board = -1;
 	broker->rings = ration_begin(RINGS_MOST, MS_NS, now_ns);
-	broker->slows = ration_begin(SLOWS_MOST, SLOWS_SHARE, now_ns);
+	broker->slows = shared_ration_open(config->directory, SHARED_RATION_FILE);
 	broker->expires_ns = UINT64_MAX;
 	if (config->segment >= 0)
 		broker->config.segment = fcntl(config->segment, F_DUPFD_CLOEXEC, 3);
 	rc = config->segment >= 0 && broker->config.segment < 0 ? -errno : board_make(broker);
+	if (rc == 0 && !broker->slows)
+		rc = -ENOMEM;
 	if (rc == 0)
 		rc = thread_start(&broker->thread, broker_main, broker);
 	if (rc < 0) {

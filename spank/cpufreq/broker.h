@@ -9,8 +9,8 @@
  * writes, and no descriptor that does.
  *
  * Rings wake it at most a thousand times a second, and what it does for tasks that ask to be slowed, looking for them
- * included, takes at most a fortieth of a CPU. Orders and expiry come first, before each request; then what restores;
- * then what slows.
+ * included, takes at most a fortieth of a CPU, all steps of the job together. Orders and expiry come first, before each
+ * request; then what restores; then what slows.
  */
 #pragma once
 
@@ -35,6 +35,7 @@ struct broker_config {
 	void *context;
 	uint32_t cpus; /* of the node: each has a word, and a reply on the board */
 	int segment;   /* -1: no requests are heard */
+	int directory; /* of the job's state, whose steps share a ration; -1: this step has one of its own */
 };
 
 struct broker;

@@ -14,38 +14,45 @@
 #define SUM_SIZE 10 /* a space, eight digits, a newline: at the file's end */
 #define NO_WORD  "-"
 
+#define LOCKS_MOST 64 /* processes at once that have been a domain's holder and still live */
+
 /* A version; the holder; what was found; what is written. */
-#define FORMAT                                                                                           \
-	"mpi-wait-domain 1\nheld by job %" SCNu32 " step %" SCNu32 " process %" SCNu32 " start %" SCNu64 \
-	" boot %36s\nfound driver %31s governor %31s owner %u:%u:%o\n"                                   \
+#define FORMAT                                                                      \
+	"mpi-wait-domain 1\nheld by job %" SCNu32 " step %" SCNu32 " lock %" SCNu32 \
+	" boot %36s\nfound driver %31s governor %31s owner %u:%u:%o\n"              \
 	"written %31s low %" SCNu32 " high %" SCNu32 " userspace %u given %u to %u%n"
-#define FORMAT_FIELDS 16
+#define FORMAT_FIELDS 15
 #define FREE          "mpi-wait-domain 1\nfree\n"
-
-/* Returns 0, -ESRCH for a process that has ended (nobody may have waited for it yet), or -errno. */
-static int start_read(uint32_t process, uint64_t *ret_start)
-{
-	struct proc_stat stat;
-	int result = proc_stat_of((pid_t)process, &stat);
-
-	if (result < 0)
-		return result;
-	if (stat.start == UINT64_MAX)
-		return -EBADMSG;
-	*ret_start = stat.start;
-	return stat.state == 'Z' || stat.state == 'X' ? -ESRCH : 0;
-}
 
 int holder_init(uint32_t job_id, uint32_t step_id, struct holder *ret_holder)
 {
-	struct holder holder = {.job_id = job_id, .step_id = step_id, .process = (uint32_t)getpid()};
+	struct holder holder = {.job_id = job_id, .step_id = step_id};
 	int result = proc_boot_read(holder.boot);
 
 	if (!result)
-		result = start_read(holder.process, &holder.start);
-	if (!result)
 		*ret_holder = holder;
 	return result;
+}
+
+/* Each holder's byte lies beyond the text, which nobody locks that way. */
+static struct flock lock_of(uint32_t lock)
+{
+	return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = DOMAIN_FILE_SIZE + lock, .l_len = 1};
+}
+
+int holder_lock(int file, struct holder *holder)
+{
+	for (uint32_t i = 0; i < LOCKS_MOST; i++) {
+		struct flock lock = lock_of(i);
+
+		if (fcntl(file, F_SETLK, &lock) == 0) {
+			holder->lock = i;
+			return 0;
+		}
+		if (errno != EAGAIN && errno != EACCES)
+			return -errno;
+	}
+	return -EBUSY;
 }
 
 bool holder_is_of_this_boot(const struct holder *holder)
@@ -55,15 +62,13 @@ bool holder_is_of_this_boot(const struct holder *holder)
 	return proc_boot_read(boot) != 0 || strcmp(boot, holder->boot) == 0;
 }
 
-bool holder_is_alive(const struct holder *holder)
+bool holder_is_alive(int file, const struct holder *holder)
 {
-	uint64_t start;
-	int result;
+	struct flock lock = lock_of(holder->lock);
 
 	if (!holder_is_of_this_boot(holder))
 		return false;
-	result = start_read(holder->process, &start);
-	return result == 0 ? start == holder->start : result != -ENOENT && result != -ESRCH;
+	return fcntl(file, F_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
 void holder_describe(const struct holder *holder, char text[HOLDER_TEXT_MAX])
@@ -93,10 +98,10 @@ static int held_print(const struct domain_hold *hold, char *text, size_t size)
 	const struct domain_change *change = &hold->change;
 
 	return snprintf(text, size,
-	                "mpi-wait-domain 1\nheld by job %" PRIu32 " step %" PRIu32 " process %" PRIu32 " start %" PRIu64
+	                "mpi-wait-domain 1\nheld by job %" PRIu32 " step %" PRIu32 " lock %" PRIu32
 	                " boot %s\nfound driver %s governor %s owner %u:%u:%04o\nwritten %s low %" PRIu32
 	                " high %" PRIu32 " userspace %u given %u to %u\n",
-	                holder->job_id, holder->step_id, holder->process, holder->start, holder->boot,
+	                holder->job_id, holder->step_id, holder->lock, holder->boot,
 	                hold->changes ? change->driver : NO_WORD, hold->changes ? change->governor : NO_WORD,
 	                change->owner.uid, change->owner.gid, change->owner.mode,
 	                hold->changes ? cpufreq_file_name(change->use.file) : NO_WORD, change->use.low_khz,
@@ -141,11 +146,10 @@ static const char *held_parse(const char *text, struct domain_hold *hold)
 	unsigned sets, gives;
 	int end = 0, file;
 
-	if (sscanf(text, FORMAT, &hold->holder.job_id, &hold->holder.step_id, &hold->holder.process,
-	           &hold->holder.start, hold->holder.boot, change->driver, change->governor, &change->owner.uid,
-	           &change->owner.gid, &change->owner.mode, name, &change->use.low_khz, &change->use.high_khz, &sets,
-	           &gives, &change->user, &end) != FORMAT_FIELDS ||
-	    end == 0 || sets > 1 || gives > 1)
+	if (sscanf(text, FORMAT, &hold->holder.job_id, &hold->holder.step_id, &hold->holder.lock, hold->holder.boot,
+	           change->driver, change->governor, &change->owner.uid, &change->owner.gid, &change->owner.mode, name,
+	           &change->use.low_khz, &change->use.high_khz, &sets, &gives, &change->user, &end) != FORMAT_FIELDS ||
+	    end == 0 || sets > 1 || gives > 1 || hold->holder.lock >= LOCKS_MOST)
 		return "no such file of ours, or of a version that this release does not know";
 	hold->changes = strcmp(name, NO_WORD) != 0;
 	if (!hold->changes) {

@@ -17,14 +17,14 @@
 #define HOLDER_TEXT_MAX       40
 
 /*
- * Who has a domain: the process of a step, for as long as it lives. A process is its number and its start time in this
- * boot, so that a number that was used again is another's.
+ * Who has a domain: the process of a step, for as long as it lives. It locks (fcntl) one byte beyond the file's text,
+ * and the text says which. The kernel frees that lock when the process ends, and no child inherits it. A process number
+ * would not do: a slurmstepd in a PID namespace has another one there than on the node.
  */
 struct holder {
 	uint32_t job_id;
 	uint32_t step_id;
-	uint32_t process;
-	uint64_t start; /* clock ticks since boot, /proc/<pid>/stat */
+	uint32_t lock; /* which byte, from 0 on */
 	char boot[PROC_BOOT_MAX];
 };
 
@@ -45,12 +45,21 @@ struct domain_hold {
 	struct domain_change change;
 };
 
-/* This process, for a step. Returns 0 or -errno. */
+/* Names this process as the holder for a step; it has no lock yet. Returns 0 or -errno. */
 int holder_init(uint32_t job_id, uint32_t step_id, struct holder *ret_holder);
 
-/* Whether it is of this boot, and whether its process is alive (no zombie). What cannot be told is "yes". */
+/*
+ * Locks a byte of the domain's file that no living process has, which may be an earlier holder that does not know yet
+ * that it is one no more. Called with the file's flock held. The lock ends with the process, or when the process closes
+ * any descriptor of the file. Returns 0, -EBUSY or -errno.
+ */
+int holder_lock(int file, struct holder *holder);
+
+/* Returns true if the holder is of this boot, or if that cannot be told. */
 bool holder_is_of_this_boot(const struct holder *holder);
-bool holder_is_alive(const struct holder *holder);
+
+/* Returns true if another process that is the holder lives, or if that cannot be told. */
+bool holder_is_alive(int file, const struct holder *holder);
 
 /* "job 12 step 0". */
 void holder_describe(const struct holder *holder, char text[HOLDER_TEXT_MAX]);

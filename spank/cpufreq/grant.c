@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
 #include "spank/base/files.h"
 #include "spank/base/log.h"
@@ -254,10 +255,12 @@ static int order(struct grant *grant, uint64_t most_ns, struct error *error)
 static int serve(struct grant *grant, struct error *error)
 {
 	static const struct broker_calls calls = {call_lower, call_restore, call_expire, call_obey};
+	cleanup_close int directory = state_open_job(&grant->config.rules.place, grant->config.rules.job_id);
 	struct broker_config config = {.calls = &calls,
 	                               .context = grant,
 	                               .cpus = grant->allotment.cpu_count,
-	                               .segment = grant->config.segment};
+	                               .segment = grant->config.segment,
+	                               .directory = directory};
 
 	return broker_start(&config, &grant->broker, error);
 }

@@ -37,6 +37,8 @@ static int take_locked(struct loan *loan, struct error *error)
 	if (!result && before.held && holder_is_of_this_boot(&before.holder))
 		result = other_end(loan->policy, &before, &loan->hold.holder, error);
 	if (!result)
+		result = holder_lock(loan->file, &loan->hold.holder);
+	if (!result)
 		result = domain_file_write(loan->file, &loan->hold, loan->text);
 	point_pass("taken");
 	return result;

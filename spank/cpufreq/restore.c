@@ -223,11 +223,11 @@ static void refuse(struct pass *pass, int result, const char *what, const struct
 	          error && error->text[0] ? error->text : strerror(-result));
 }
 
-static bool is_to_undo(const struct pass *pass, const struct domain_hold *hold)
+static bool is_to_undo(const struct pass *pass, int file, const struct domain_hold *hold)
 {
 	if (!hold->held)
 		return false;
-	return pass->job_id ? hold->holder.job_id == pass->job_id : !holder_is_alive(&hold->holder);
+	return pass->job_id ? hold->holder.job_id == pass->job_id : !holder_is_alive(file, &hold->holder);
 }
 
 /* With the lock held. */
@@ -257,7 +257,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 	cleanup_close int file = domain_file_open(pass->node, policy, false, &error);
 	int result = file < 0 ? file : domain_file_read(file, &hold, NULL);
 
-	if (file >= 0 && (result || is_to_undo(pass, &hold))) {
+	if (file >= 0 && (result || is_to_undo(pass, file, &hold))) {
 		result = files_lock(file, DOMAIN_FILE_WAIT_MS);
 		if (!result)
 			result = domain_file_read(file, &hold, &error);
@@ -265,7 +265,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 	snprintf(what, sizeof(what), "cpufreq/policy%" PRIu32, policy);
 	if (result)
 		refuse(pass, result, what, &error);
-	else if (is_to_undo(pass, &hold))
+	else if (is_to_undo(pass, file, &hold))
 		domain_undo(pass, policy, file, &hold);
 	else
 		pass->restore.count.live += hold.held;

@@ -64,6 +64,6 @@ bool energy_share_uj(const struct energy_share *share, const struct energy_windo
 	for (uint32_t i = 0; i < window->zone_count; i++)
 		if (energy_kind_counts(window->has, window->zone[i].kind))
 			own_uj += energy_share_of(share, window, &window->zone[i]) * (double)window->zone[i].used_uj;
-	*ret_own_uj = (uint64_t)(own_uj + 0.5);
+	*ret_own_uj = own_uj < (double)INT64_MAX ? (uint64_t)(own_uj + 0.5) : INT64_MAX;
 	return true;
 }

@@ -6,6 +6,7 @@
 
 #include <hwloc.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* The process of a thread that lives and is that user's in every respect, effective and saved; 0: there is none. */
@@ -13,6 +14,12 @@ pid_t asker_process(pid_t thread, uid_t uid);
 
 /* Whether the process lives, and is the task or descends from it. One that has moved away from its parents does not. */
 bool asker_is_of_task(pid_t process, pid_t task);
+
+/*
+ * Returns true if a process of the user's lives that calls itself by one of these numbers, in our PID namespace or in
+ * one of its own, as a container's have; also if /proc cannot be read.
+ */
+bool asker_any_lives(const uint32_t numbers[], size_t count, uid_t uid);
 
 /*
  * Whether that thread of the process may run on these CPUs and on no others (core), while no other thread of the

@@ -1,7 +1,5 @@
 #include "spank/machine/neighbours.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -15,17 +13,21 @@
 #include "spank/base/files.h"
 #include "spank/base/proc.h"
 #include "spank/base/thread.h"
+#include "spank/machine/occupants.h"
 #include "spank/machine/topology.h"
 
-#define PROCESSES_MAX 32768 /* of the node, */
-#define THREADS_MAX   16384 /* and of other jobs, looked at in one go */
-#define LEVELS_MAX    32
-#define LOOK_EVERY_NS SECOND_NS
-#define LOOK_PART     20 /* of the time, at most, is spent looking */
-#define STEPD         "slurmstepd"
+#define LOOK_EVERY_NS  SECOND_NS
+#define LOOK_PART      20 /* of the time, at most, is spent looking */
+#define FILE_NAME      "occupants"
+#define LOCK_NAME      "occupants.lock"
+#define NAMESPACE_NAME "namespace"
+#define HEAD           "mpi-wait-occupants 1 boot %36s at %" SCNu64 " next %" SCNu64 "\n%n"
 
 struct neighbours {
 	uint32_t job_id;
+	int directory; /* of the node; -1: looks are not shared */
+	int lock;      /* file of it that whoever looks has locked; -1: none */
+	bool are_seen; /* all processes of the node are */
 	pthread_t thread;
 	pthread_mutex_t mutex; /* for what follows */
 	pthread_cond_t asked;
@@ -34,132 +36,107 @@ struct neighbours {
 	hwloc_bitmap_t cpus; /* that other jobs had when it was looked last */
 };
 
-/* One look. */
-struct look {
-	uint32_t job_id;
-	ino_t node; /* the UTS namespace of this slurmd's: several of them may be on one host */
-	hwloc_bitmap_t mask;
-	hwloc_const_bitmap_t everywhere;
-	unsigned processes, threads;
-	pid_t parent;     /* of the process before, which is mostly that of the next one, too; */
-	bool is_anothers; /* whether its children are of another job */
-	hwloc_bitmap_t cpus;
+/* What some step has seen. */
+struct sight {
+	uint64_t at_ns;   /* CLOCK_MONOTONIC */
+	uint64_t next_ns; /* when one may look again */
+	struct occupants occupants;
 };
 
-/* One that is ending has no namespace, and no children, any more. */
-static bool is_of_this_node(const struct look *look, pid_t pid)
+/* told: the sight is one; else every CPU counts as taken. */
+static void sight_take(struct neighbours *neighbours, const struct sight *sight, bool told)
 {
-	char path[32];
-	struct stat status;
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
 
-	snprintf(path, sizeof(path), "/proc/%d/ns/uts", (int)pid);
-	if (stat(path, &status) < 0)
-		return errno != ENOENT && errno != ESRCH;
-	return status.st_ino == look->node;
-}
-
-/* A slurmstepd is root's, and says in its title whose it is: "slurmstepd: [17.batch]". 0: it is of an unknown job. */
-static bool is_stepd(const struct look *look, pid_t pid, const char *name, uint32_t *ret_job_id)
-{
-	char path[32], title[64];
-	struct stat status;
-
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (strcmp(name, STEPD) != 0 || stat(path, &status) || status.st_uid != 0 || !is_of_this_node(look, pid))
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-	*ret_job_id = 0;
-	if (proc_text_read(AT_FDCWD, path, title, sizeof(title)) > 0)
-		(void)sscanf(title, STEPD ": [%" SCNu32, ret_job_id);
-	return true;
-}
-
-/* Whether the children of a process are of another job: it is that one's slurmstepd, or descends from that. */
-static bool has_anothers(const struct look *look, pid_t pid)
-{
-	struct proc_stat stat;
-	uint32_t job_id;
-
-	for (int level = 0; level < LEVELS_MAX && pid > 1 && proc_stat_of(pid, &stat) == 0; level++) {
-		if (is_stepd(look, pid, stat.name, &job_id))
-			return job_id != look->job_id;
-		pid = stat.parent;
-	}
-	return false;
-}
-
-/* Only what this process may run on besides tells whether Slurm, or somebody else, has bound it. */
-static bool mask_read(struct look *look, pid_t thread)
-{
-	return topology_get_affinity(thread, look->mask) == 0 && !hwloc_bitmap_isincluded(look->everywhere, look->mask);
-}
-
-/* root: a process of root's that sleeps is Slurm's own, as the extern step's is. */
-static void thread_add(struct look *look, pid_t thread, const struct proc_stat *stat, bool root)
-{
-	if (strchr("TtZXx", stat->state) || (root && stat->state != 'R'))
-		return;
-	if (mask_read(look, thread))
-		hwloc_bitmap_or(look->cpus, look->cpus, look->mask);
-	else if (stat->state == 'R' && stat->cpu >= 0)
-		hwloc_bitmap_set(look->cpus, (unsigned)stat->cpu);
-}
-
-/* Returns false where it cannot be told. */
-static bool threads_add(struct look *look, pid_t pid)
-{
-	char path[32];
-	cleanup_closedir DIR *tasks = NULL;
-	struct proc_stat stat;
-	struct stat status;
-	pid_t thread;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = opendir(path);
-	if (!tasks || fstat(dirfd(tasks), &status))
-		return !tasks && (errno == ENOENT || errno == ESRCH);
-	while (look->threads <= THREADS_MAX && (thread = proc_next(tasks, &stat))) {
-		thread_add(look, thread, &stat, status.st_uid == 0);
-		look->threads++;
-	}
-	return look->threads <= THREADS_MAX;
-}
-
-/* The same. */
-static bool process_add(struct look *look, pid_t pid, const struct proc_stat *stat)
-{
-	uint32_t job_id;
-
-	if (stat->parent != look->parent)
-		look->is_anothers = has_anothers(look, stat->parent);
-	look->parent = stat->parent;
-	return ++look->processes <= PROCESSES_MAX &&
-	       (!look->is_anothers || is_stepd(look, pid, stat->name, &job_id) || threads_add(look, pid));
-}
-
-/* A look that is waited for no more ends at once. */
-void neighbours_look(struct neighbours *neighbours)
-{
-	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc(), everywhere = hwloc_bitmap_alloc(), mask = NULL;
-	cleanup_closedir DIR *processes = opendir("/proc");
-	struct look look = {.job_id = neighbours->job_id, .cpus = cpus, .everywhere = everywhere};
-	struct stat status = {.st_ino = 0};
-	struct proc_stat stat_now;
-	pid_t pid;
-	bool told = processes && cpus && everywhere && stat("/proc/self/ns/uts", &status) == 0 &&
-	            topology_get_affinity(1, everywhere) == 0;
-
-	if (told)
-		mask = hwloc_bitmap_dup(everywhere); /* as large, so that no other one needs memory */
-	told &= mask != NULL;
-	look.mask = mask;
-	look.node = status.st_ino;
-	while (told && !neighbours->ends && (pid = proc_next(processes, &stat_now)))
-		told = process_add(&look, pid, &stat_now);
+	told = told && cpus && occupants_others(&sight->occupants, neighbours->job_id, cpus) == 0;
 	pthread_mutex_lock(&neighbours->mutex);
 	if (!told || hwloc_bitmap_copy(neighbours->cpus, cpus) < 0)
 		hwloc_bitmap_fill(neighbours->cpus);
 	pthread_mutex_unlock(&neighbours->mutex);
+}
+
+/* Reads what was seen last by any step of the node in this boot. Returns whether there is such a file. */
+static bool sight_read(const struct neighbours *neighbours, struct sight *ret_sight)
+{
+	char boot[PROC_BOOT_MAX], boot_now[PROC_BOOT_MAX];
+	cleanup_free char *text = NULL;
+	size_t length;
+	int at = 0;
+
+	if (neighbours->directory < 0 ||
+	    files_read(neighbours->directory, FILE_NAME, OCCUPANTS_TEXT_MAX, &text, &length) ||
+	    sscanf(text, HEAD, boot, &ret_sight->at_ns, &ret_sight->next_ns, &at) != 3 || at == 0)
+		return false;
+	return proc_boot_read(boot_now) == 0 && strcmp(boot, boot_now) == 0 &&
+	       ret_sight->at_ns <= clock_monotonic_ns() && occupants_parse(text + at, &ret_sight->occupants) == 0;
+}
+
+static void sight_write(const struct neighbours *neighbours, const struct sight *sight)
+{
+	cleanup_free char *list = occupants_print(&sight->occupants), *text = NULL;
+	char boot[PROC_BOOT_MAX];
+
+	if (neighbours->directory < 0 || !list || proc_boot_read(boot) ||
+	    asprintf(&text, "mpi-wait-occupants 1 boot %s at %" PRIu64 " next %" PRIu64 "\n%s", boot, sight->at_ns,
+	             sight->next_ns, list) < 0)
+		return;
+	files_write(neighbours->directory, FILE_NAME, 0600, text, strlen(text), false);
+}
+
+/* Looks at the processes, and tells the others. A look that is waited for no more ends at once. */
+static uint64_t processes_look(struct neighbours *neighbours)
+{
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), pause_ns;
+	struct sight sight = {.at_ns = clock_monotonic_ns()};
+	bool told = neighbours->are_seen && occupants_look(&neighbours->ends, &sight.occupants);
+
+	pause_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * LOOK_PART;
+	sight.next_ns = clock_monotonic_ns() + (pause_ns > LOOK_EVERY_NS ? pause_ns : LOOK_EVERY_NS);
+	if (told)
+		sight_write(neighbours, &sight);
+	sight_take(neighbours, &sight, told);
+	occupants_free(&sight.occupants);
+	return sight.next_ns;
+}
+
+void neighbours_look(struct neighbours *neighbours)
+{
+	if (neighbours)
+		processes_look(neighbours);
+}
+
+void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
+{
+	struct sight sight = {.at_ns = 0};
+	bool told;
+
+	if (!neighbours)
+		return;
+	told = sight_read(neighbours, &sight) && clock_monotonic_ns() - sight.at_ns < LOOK_EVERY_NS;
+	if (told)
+		sight_take(neighbours, &sight, true);
+	occupants_free(&sight.occupants);
+	if (!told || neighbours_have(neighbours, cpus))
+		processes_look(neighbours);
+}
+
+/* Returns when it may be looked again. Where another step is looking now, what was seen before it holds on. */
+static uint64_t look_in_turn(struct neighbours *neighbours)
+{
+	struct sight sight = {.at_ns = 0};
+	uint64_t now_ns = clock_monotonic_ns(), next_ns = now_ns + LOOK_EVERY_NS;
+	bool told = sight_read(neighbours, &sight);
+
+	if (told && now_ns < sight.next_ns) {
+		sight_take(neighbours, &sight, true);
+		next_ns = sight.next_ns;
+	} else if (neighbours->lock < 0 || files_lock(neighbours->lock, 1) == 0) {
+		next_ns = processes_look(neighbours);
+		if (neighbours->lock >= 0)
+			files_unlock(neighbours->lock);
+	}
+	occupants_free(&sight.occupants);
+	return next_ns;
 }
 
 /* Waits, with the mutex held, until a look is wanted and it is time for it, or the end. */
@@ -181,14 +158,9 @@ static void *watch(void *context)
 
 	pthread_mutex_lock(&neighbours->mutex);
 	while (wait_for_wish(neighbours, from_ns), !neighbours->ends) {
-		uint64_t began_ns = clock_monotonic_ns(), pause_ns;
-
 		pthread_mutex_unlock(&neighbours->mutex);
-		neighbours_look(neighbours);
+		from_ns = look_in_turn(neighbours);
 		pthread_mutex_lock(&neighbours->mutex);
-		from_ns = clock_monotonic_ns();
-		pause_ns = (from_ns - began_ns) * LOOK_PART;
-		from_ns += pause_ns > LOOK_EVERY_NS ? pause_ns : LOOK_EVERY_NS;
 	}
 	pthread_mutex_unlock(&neighbours->mutex);
 	return NULL;
@@ -202,6 +174,8 @@ int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct
 
 	if (rc == 0) {
 		neighbours->job_id = job_id;
+		neighbours->directory = neighbours->lock = -1;
+		neighbours->are_seen = true;
 		neighbours->cpus = cpus;
 		pthread_mutex_init(&neighbours->mutex, NULL);
 		thread_condition_init(&neighbours->asked);
@@ -216,10 +190,47 @@ int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct
 	return 0;
 }
 
+/* Which one this process is in; 0: not told. */
+static uint64_t namespace_own(void)
+{
+	struct stat status;
+
+	return stat("/proc/self/ns/pid", &status) == 0 ? (uint64_t)status.st_ino : 0;
+}
+
+void neighbours_share(struct neighbours *neighbours, int node_directory)
+{
+	const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	uint64_t noted;
+
+	if (proc_number_read(node_directory, NAMESPACE_NAME, &noted))
+		neighbours->are_seen = noted == namespace_own();
+	neighbours->lock = openat(node_directory, LOCK_NAME, flags, 0600);
+	neighbours->directory = fcntl(node_directory, F_DUPFD_CLOEXEC, 3);
+}
+
+void neighbours_note_namespace(int node_directory)
+{
+	uint64_t own = namespace_own(), noted;
+	char text[24];
+
+	if (proc_number_read(node_directory, NAMESPACE_NAME, &noted) && noted == own)
+		return;
+	snprintf(text, sizeof(text), "%" PRIu64 "\n", own);
+	files_write(node_directory, NAMESPACE_NAME, 0600, text, strlen(text), false);
+}
+
+bool neighbours_are_seen(const struct neighbours *neighbours)
+{
+	return !neighbours || neighbours->are_seen;
+}
+
 bool neighbours_have(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
 {
 	bool have;
 
+	if (!neighbours)
+		return false;
 	pthread_mutex_lock(&neighbours->mutex);
 	have = hwloc_bitmap_intersects(neighbours->cpus, cpus);
 	neighbours->wanted = true;
@@ -239,6 +250,8 @@ void neighbours_end(struct neighbours *neighbours)
 	pthread_join(neighbours->thread, NULL);
 	pthread_cond_destroy(&neighbours->asked);
 	pthread_mutex_destroy(&neighbours->mutex);
+	cleanup_close_descriptor(&neighbours->directory);
+	cleanup_close_descriptor(&neighbours->lock);
 	hwloc_bitmap_free(neighbours->cpus);
 	free(neighbours);
 }

@@ -14,13 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "spank/base/files.h"
 #include "spank/base/proc.h"
 
 #define PLUGINS_PATH "HWLOC_PLUGINS_PATH"
 #define ONLINE       "/sys/devices/system/cpu/online"
-#define ONLINE_MAX   128   /* of a longer list no copy is made: it is part of a file's name */
-#define MASK_CPUS    16384 /* twice what Linux can be built for */
-#define MASK_LONGS   (MASK_CPUS / (8 * sizeof(unsigned long)))
+#define ONLINE_MAX   128 /* of a longer list no copy is made: it is part of a file's name */
 
 struct topology {
 	unsigned cores;
@@ -61,7 +60,7 @@ static void save_copy(hwloc_topology_t handle, const char *path)
 {
 	char temporary[PATH_MAX];
 
-	if (snprintf(temporary, sizeof(temporary), "%s.%d", path, (int)getpid()) >= (int)sizeof(temporary))
+	if (snprintf(temporary, sizeof(temporary), "%s.%u", path, files_number()) >= (int)sizeof(temporary))
 		return;
 	if (hwloc_topology_export_xml(handle, temporary, 0) < 0 || rename(temporary, path) < 0)
 		unlink(temporary);
@@ -247,20 +246,27 @@ int topology_cpus_of(const struct topology *topology, const char *core_list, uns
 	return taken;
 }
 
+int topology_mask(hwloc_const_bitmap_t cpus, unsigned long ret_mask[TOPOLOGY_MASK_LONGS])
+{
+	memset(ret_mask, 0, TOPOLOGY_MASK_LONGS * sizeof(ret_mask[0]));
+	return hwloc_bitmap_to_ulongs(cpus, TOPOLOGY_MASK_LONGS, ret_mask) < 0 ? -EINVAL : 0;
+}
+
 int topology_get_affinity(pid_t pid, hwloc_bitmap_t ret_cpus)
 {
-	unsigned long mask[MASK_LONGS] = {0};
+	unsigned long mask[TOPOLOGY_MASK_LONGS] = {0};
 
 	if (sched_getaffinity(pid, sizeof(mask), (cpu_set_t *)mask) < 0)
 		return -errno;
-	return hwloc_bitmap_from_ulongs(ret_cpus, MASK_LONGS, mask) < 0 ? -ENOMEM : 0;
+	return hwloc_bitmap_from_ulongs(ret_cpus, TOPOLOGY_MASK_LONGS, mask) < 0 ? -ENOMEM : 0;
 }
 
 int topology_set_affinity(pid_t pid, hwloc_const_bitmap_t cpus)
 {
-	unsigned long mask[MASK_LONGS] = {0};
+	unsigned long mask[TOPOLOGY_MASK_LONGS];
+	int result = topology_mask(cpus, mask);
 
-	if (hwloc_bitmap_to_ulongs(cpus, MASK_LONGS, mask) < 0)
-		return -EINVAL;
+	if (result < 0)
+		return result;
 	return sched_setaffinity(pid, sizeof(mask), (const cpu_set_t *)mask) < 0 ? -errno : 0;
 }

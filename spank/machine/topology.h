@@ -64,6 +64,11 @@ unsigned topology_cpu_limit(const struct topology *topology);
 /* Returns the core that a CPU belongs to, as an index of this machine's cores, not of Slurm's; -1: no such CPU. */
 int topology_core_of(const struct topology *topology, unsigned cpu);
 
+#define TOPOLOGY_MASK_LONGS (16384 / (8 * sizeof(unsigned long))) /* twice as many CPUs as Linux can be built for */
+
+/* The CPUs as the kernel takes an affinity. Returns 0 or -EINVAL. */
+int topology_mask(hwloc_const_bitmap_t cpus, unsigned long ret_mask[TOPOLOGY_MASK_LONGS]);
+
 /* Affinity of one thread. Return 0 or -errno. */
 int topology_get_affinity(pid_t pid, hwloc_bitmap_t ret_cpus);
 int topology_set_affinity(pid_t pid, hwloc_const_bitmap_t cpus);

@@ -9,6 +9,7 @@
 #include "spank/base/text.h"
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/cpufreq/restore.h"
+#include "spank/machine/neighbours.h"
 #include "spank/node/record.h"
 #include "spank/node/state.h"
 #include "spank/policy/decision.h"
@@ -81,6 +82,15 @@ static bool cores_are_shared(void)
 	return strcmp(how, "YES") == 0;
 }
 
+/* In a PID namespace of its own a slurmstepd must know that the node has processes that it does not see. */
+static void note_namespace(const struct state_place *place)
+{
+	cleanup_close int node = state_open_node(place);
+
+	if (node >= 0)
+		neighbours_note_namespace(node);
+}
+
 void node_job_prolog(const struct site *site, const char *words)
 {
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
@@ -98,6 +108,9 @@ void node_job_prolog(const struct site *site, const char *words)
 	if (!facts->restart_known)
 		facts->restart_count = 0;
 	facts->shared_cores = site->grant != SITE_GRANT_OFF && cores_are_shared();
+	facts->alone = !cores_are_shared() && getenv("SLURM_JOB_EXCLUSIVE") != NULL;
+	if (site->grant != SITE_GRANT_OFF)
+		note_namespace(&place);
 	holds = decide(site, words, facts);
 	/* A step may come with a policy of its own, and knows of no other way. */
 	if (!holds && facts->shared_cores)

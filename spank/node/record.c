@@ -14,12 +14,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #define RECORD_NOT_WANTED 1 /* the job refused every policy */
-#define ENDED             "ended"
 #define RUNS_MAX          8 /* of a job whose records wait for slurmdbd */
 
 #define READ_WHOLE_MAX (16 * 1024 * 1024) /* bytes of step files from which details are taken, */
@@ -295,7 +295,7 @@ static double ended_s(int directory)
 {
 	struct stat status;
 
-	return fstatat(directory, ENDED, &status, AT_SYMLINK_NOFOLLOW) ? 0 : (double)status.st_mtim.tv_sec;
+	return fstatat(directory, STATE_ENDED, &status, AT_SYMLINK_NOFOLLOW) ? 0 : (double)status.st_mtim.tv_sec;
 }
 
 /*
@@ -333,7 +333,7 @@ static int record_put(const struct node_record_end *end, int directory, char key
 	double late_s = ended_s(directory);
 	unsigned failures = memory_failures();
 	bool has_window;
-	int result = job ? state_job_read(&end->place, end->job_id, job) : -ENOMEM;
+	int result = job ? state_job_load(directory, job) : -ENOMEM;
 
 	if (result)
 		return error_set(error, result, "state of job %u: %s", end->job_id, strerror(-result));
@@ -398,15 +398,17 @@ json_t *node_record_show(const struct state_place *place, uint32_t job_id, struc
 /* That the job is over, for node_record_finish_left. An empty file needs no room. */
 static void mark(int directory)
 {
-	cleanup_close int file = openat(directory, ENDED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	cleanup_close int file = openat(directory, STATE_ENDED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (file < 0)
 		log_error("a job's record could not even be left for later: %s", strerror(errno));
 }
 
-int node_record_finish(const struct node_record_end *end, struct error *error)
+/* The state that has that name in the node's directory. */
+static int state_finish(const struct node_record_end *end, const char *name, struct error *error)
 {
-	cleanup_close int directory = state_open_job(&end->place, end->job_id);
+	cleanup_close int node = state_open_node(&end->place);
+	cleanup_close int directory = node < 0 ? node : files_directory(node, name, 0);
 	char key[OUTBOX_KEY_MAX];
 	int result;
 
@@ -419,10 +421,18 @@ int node_record_finish(const struct node_record_end *end, struct error *error)
 		mark(directory);
 		return result;
 	}
-	state_job_remove(&end->place, end->job_id);
+	state_name_remove(&end->place, name);
 	if (end->helper && result != RECORD_NOT_WANTED)
 		return outbox_writer_start(end->helper, end->argument_count, end->arguments, error);
 	return 0;
+}
+
+int node_record_finish(const struct node_record_end *end, struct error *error)
+{
+	char name[STATE_NAME_MAX];
+
+	snprintf(name, sizeof(name), "%" PRIu32, end->job_id);
+	return state_finish(end, name, error);
 }
 
 static void left_finish(const struct state_place *place, int node, const char *name, const char *outbox)
@@ -431,9 +441,9 @@ static void left_finish(const struct state_place *place, int node, const char *n
 	cleanup_close int directory = -1;
 	struct error error = {0};
 
-	end.job_id = (uint32_t)strtoul(name, NULL, 10);
-	directory = name[strspn(name, "0123456789")] ? -1 : files_directory(node, name, 0);
-	if (directory >= 0 && ended_s(directory) > 0 && node_record_finish(&end, &error) < 0)
+	end.job_id = state_name_job(name);
+	directory = end.job_id == 0 ? -1 : files_directory(node, name, 0);
+	if (directory >= 0 && ended_s(directory) > 0 && state_finish(&end, name, &error) < 0)
 		log_error("job %s: %s", name, error.text);
 }
 

@@ -3,6 +3,7 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/base/log.h"
+#include "spank/base/ration.h"
 #include "spank/base/thread.h"
 #include "spank/energy/power.h"
 #include "spank/node/slots.h"
@@ -12,6 +13,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define INTERVAL_NS       (10 * SECOND_NS)
 #define INTERVAL_LEAST_NS (SECOND_NS / 10)
@@ -27,20 +29,32 @@ struct sampler {
 	int segment;
 	uint64_t begun_ns;
 	struct watts_feed feed;
-	bool complained;
-	bool counted; /* nothing is kept of this step but that it was there */
+	struct shared_ration *ration; /* of the job's samplers; NULL: none */
+	uint64_t cost_ns;             /* CPU time of the latest tick */
+	unsigned failures;            /* ticks that failed, one after another */
+	struct error problem;         /* of the latest tick, "": none */
+	bool counted;                 /* nothing is kept of this step but that it was there */
 	pthread_t thread;
 	pthread_mutex_t mutex; /* guards stop */
 	pthread_cond_t changed;
 	bool stop;
 };
 
-/* Said once per step: a tick that fails will mostly fail again. */
 static void complain(struct sampler *sampler, const char *what)
 {
-	if (!sampler->complained)
-		log_error("job %u: %s; the record will lack it", sampler->config.job_id, what);
-	sampler->complained = true;
+	error_set(&sampler->problem, 0, "%s", what);
+}
+
+/*
+ * Logs a problem once for as long as it lasts, when a second tick has it, or when no other tick comes. The first may be
+ * nothing: while slurmstepd acts as the user, its threads do, and the next tick makes up for the one that failed.
+ */
+static void problem_say(struct sampler *sampler, bool is_last)
+{
+	sampler->failures = sampler->problem.text[0] ? sampler->failures + 1 : 0;
+	if (sampler->failures == 2 || (sampler->failures == 1 && is_last))
+		log_error("job %u: %s; the record will lack it", sampler->config.job_id, sampler->problem.text);
+	sampler->problem.text[0] = '\0';
 }
 
 /* NULL: there is nothing to be seen, or not kept. */
@@ -86,7 +100,7 @@ static void energy_read(struct sampler *sampler, const struct slots *slots, uint
 }
 
 /* young_ns: how old a sample of another process may be; 0: the counters are read. */
-static void tick(struct sampler *sampler, uint64_t young_ns)
+static void step_note(struct sampler *sampler, uint64_t young_ns)
 {
 	const struct sampler_config *config = &sampler->config;
 	cleanup_free struct slots *slots = ranks_look(sampler);
@@ -102,9 +116,23 @@ static void tick(struct sampler *sampler, uint64_t young_ns)
 	if (config->notes)
 		record_missed_take(config->notes, &sampler->step.missed);
 	sampler->step.end_s = clock_wall_s();
-	result = state_step_write(sampler->job_directory, &sampler->step, wait, grant);
+	result = state_step_write(sampler->job_directory, &sampler->step, state_crowd(sampler->node_directory), wait,
+	                          grant);
 	if (result)
 		complain(sampler, strerror(-result));
+}
+
+/* What a tick has cost beyond what was booked for it is booked after it. young_ns: as step_note has it. */
+static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns, bool is_last)
+{
+	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	step_note(sampler, young_ns);
+	problem_say(sampler, is_last);
+	sampler->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
+	if (sampler->cost_ns > booked_ns)
+		shared_ration_book(sampler->ration, SHARED_RATION_SAMPLER, sampler->cost_ns - booked_ns,
+		                   clock_monotonic_ns());
 }
 
 static uint64_t interval_ns(const struct sampler *sampler)
@@ -130,14 +158,41 @@ static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
 	return stop;
 }
 
+/*
+ * Waits for a turn that was booked. Meanwhile the counters are read as often as one of them may go round. Returns
+ * whether it was told to stop.
+ */
+static bool wait_for_turn(struct sampler *sampler, uint64_t turn_ns)
+{
+	while (clock_monotonic_ns() < turn_ns) {
+		const struct energy_snapshot *latest = &sampler->step.to;
+		uint64_t due_ns = sampler->step.has_energy ? latest->at_ns + latest->wrap_ns / 3 : UINT64_MAX;
+
+		if (wait_until(sampler, due_ns < turn_ns ? due_ns : turn_ns))
+			return true;
+		if (due_ns < turn_ns)
+			energy_read(sampler, NULL, 0);
+	}
+	return false;
+}
+
+/*
+ * A segment that its owner has filled makes a tick dear. All ticks of a job's steps together have a fiftieth of a CPU:
+ * a tick is booked at the price of the one before, and waits for its turn.
+ */
 static void *sampler_main(void *argument)
 {
 	struct sampler *sampler = argument;
-	uint64_t interval = interval_ns(sampler);
+	uint64_t interval = interval_ns(sampler), booked_ns, turn_ns;
 
 	for (interval = interval < SECOND_NS ? interval : SECOND_NS;
-	     !wait_until(sampler, clock_monotonic_ns() + interval); interval = interval_ns(sampler))
-		tick(sampler, interval);
+	     !wait_until(sampler, clock_monotonic_ns() + interval); interval = interval_ns(sampler)) {
+		booked_ns = sampler->cost_ns;
+		turn_ns = shared_ration_book(sampler->ration, SHARED_RATION_SAMPLER, booked_ns, clock_monotonic_ns());
+		if (wait_for_turn(sampler, turn_ns))
+			break;
+		tick(sampler, interval, booked_ns, false);
+	}
 	return NULL;
 }
 
@@ -147,6 +202,7 @@ static void sampler_free(struct sampler *sampler)
 	cleanup_close_descriptor(&sampler->job_directory);
 	cleanup_close_descriptor(&sampler->segment);
 	rapl_close(sampler->rapl);
+	shared_ration_free(sampler->ration);
 	pthread_cond_destroy(&sampler->changed);
 	pthread_mutex_destroy(&sampler->mutex);
 	free(sampler);
@@ -155,6 +211,7 @@ static void sampler_free(struct sampler *sampler)
 static int sampler_open(struct sampler *sampler, struct error *error)
 {
 	const struct sampler_config *config = &sampler->config;
+	struct stat status;
 	int result;
 
 	sampler->node_directory = state_open_node(&config->place);
@@ -167,8 +224,12 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 		if (sampler->segment < 0)
 			return error_set(error, -errno, "stats segment: %s", strerror(errno));
 	}
+	/* the segment is the job's user's */
+	if (sampler->segment >= 0 && fstat(sampler->segment, &status) == 0)
+		sampler->feed.uid = status.st_uid;
 	rapl_open(&sampler->rapl, NULL);
-	sampler->counted = state_step_kind(config->step_id) == STATE_STEP_COUNTED;
+	sampler->ration = shared_ration_open(sampler->job_directory, SHARED_RATION_FILE);
+	sampler->counted = state_step_kind(config->step_id, state_crowd(sampler->node_directory)) == STATE_STEP_COUNTED;
 	result = sampler->counted ? state_step_count(sampler->job_directory) : 0;
 	return result ? error_set(error, result, "the number of steps: %s", strerror(-result)) : 0;
 }
@@ -190,7 +251,7 @@ int sampler_start(const struct sampler_config *config, struct sampler **ret_samp
 	thread_condition_init(&sampler->changed);
 	result = sampler_open(sampler, error);
 	if (!result) {
-		tick(sampler, 0);
+		tick(sampler, 0, 0, false);
 		result = thread_start(&sampler->thread, sampler_main, sampler);
 	}
 	if (result) {
@@ -210,6 +271,6 @@ void sampler_stop(struct sampler *sampler)
 	pthread_cond_signal(&sampler->changed);
 	pthread_mutex_unlock(&sampler->mutex);
 	pthread_join(sampler->thread, NULL);
-	tick(sampler, 0);
+	tick(sampler, 0, 0, true);
 	sampler_free(sampler);
 }

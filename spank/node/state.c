@@ -3,7 +3,9 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/base/json.h"
+#include "spank/base/log.h"
 #include "spank/base/memory.h"
+#include "spank/base/text.h"
 #include "spank/record/parts/csv.h"
 #include "spank/record/parts/policy.h"
 #include "spank/record/waits/wait.h"
@@ -16,9 +18,10 @@
 
 #define JOB_FILE_MAX   (256 * 1024)
 #define ABANDONED_S    (30 * 24 * 3600)
+#define CROWD_JOBS     16    /* each of so many jobs has the room of one */
+#define RUNS_MAX       8     /* of a job, whose records could not be written */
 #define LOCK_WAIT_MS   10000 /* no step waits longer for what it can do without */
 #define FORMAT_VERSION 1
-#define SECONDS_MAX    1e12
 #define COUNT_FILE     "steps_counted"
 #define COUNT_MAX      10000000     /* bytes, too */
 #define WHOLE_BYTES    (128 * 1024) /* no honest step comes near */
@@ -32,7 +35,7 @@ void state_job_init(uint32_t job_id, struct state_job *ret_job)
 	ret_job->het_job_id = ret_job->het_offset = STATE_NONE;
 }
 
-static int job_load(int directory, struct state_job *ret_job)
+int state_job_load(int directory, struct state_job *ret_job)
 {
 	json_auto_t *json = NULL;
 	int result = files_read_json(directory, "job.json", JOB_FILE_MAX, &json);
@@ -44,7 +47,7 @@ int state_job_read(const struct state_place *place, uint32_t job_id, struct stat
 {
 	cleanup_close int directory = state_open_job(place, job_id);
 
-	return directory < 0 ? directory : job_load(directory, ret_job);
+	return directory < 0 ? directory : state_job_load(directory, ret_job);
 }
 
 static int job_store(int directory, const struct state_job *job)
@@ -77,18 +80,52 @@ static void job_remove(int node, const char *name)
 	unlinkat(node, name, AT_REMOVEDIR);
 }
 
-void state_job_remove(const struct state_place *place, uint32_t job_id)
+void state_name_remove(const struct state_place *place, const char *name)
 {
 	cleanup_close int node = state_open_node(place);
-	char name[16];
 
-	if (node < 0)
-		return;
-	snprintf(name, sizeof(name), "%" PRIu32, job_id);
-	job_remove(node, name);
+	if (node >= 0)
+		job_remove(node, name);
 }
 
-/* Only what no job can still use: nothing was written there for a month, and every sampler writes each few seconds. */
+void state_job_remove(const struct state_place *place, uint32_t job_id)
+{
+	char name[STATE_NAME_MAX];
+
+	snprintf(name, sizeof(name), "%" PRIu32, job_id);
+	state_name_remove(place, name);
+}
+
+uint32_t state_name_job(const char *name)
+{
+	size_t length = strspn(name, JSON_DIGITS);
+	uint64_t job_id;
+	char number[STATE_NAME_MAX];
+
+	if (length >= sizeof(number) || strlen(name) >= STATE_NAME_MAX ||
+	    (name[length] &&
+	     (name[length] != '.' || !name[length + 1] || !characters_ok(name + length + 1, JSON_DIGITS))))
+		return 0;
+	snprintf(number, sizeof(number), "%.*s", (int)length, name);
+	return text_number(number, STATE_NONE - 1, &job_id) ? (uint32_t)job_id : 0;
+}
+
+/* In this boot, by a clock that nobody sets: of a state that does not say so, for as long as the node is up. */
+static bool began_long_ago(int node, const char *name)
+{
+	cleanup_close int directory = files_directory(node, name, 0);
+	json_auto_t *json = NULL;
+	uint64_t begun_ns = 0;
+
+	if (directory >= 0 && files_read_json(directory, "job.json", JOB_FILE_MAX, &json) == 0)
+		integer_get(json, "begun_ns", INT64_MAX, &begun_ns);
+	return clock_ns(CLOCK_BOOTTIME) - begun_ns > ABANDONED_S * SECOND_NS;
+}
+
+/*
+ * Only what no job can still use: nothing was written there for a month, and every sampler writes each few seconds. The
+ * time of day may have jumped, so that is also asked of a clock that cannot.
+ */
 static void sweep_abandoned(int node)
 {
 	cleanup_closedir DIR *entries = files_entries(node);
@@ -97,11 +134,30 @@ static void sweep_abandoned(int node)
 	while (entries && (entry = readdir(entries))) {
 		struct stat status;
 
-		if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name) &&
+		if (state_name_job(entry->d_name) > 0 &&
 		    fstatat(node, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
-		    status.st_mtime + ABANDONED_S < time(NULL))
+		    status.st_mtime + ABANDONED_S < time(NULL) && began_long_ago(node, entry->d_name))
 			job_remove(node, entry->d_name);
 	}
+}
+
+/* An earlier run's, whose record could not be written yet, gets another name, by which node_record_finish_left finds
+ * it. */
+static void keep_aside(const struct state_place *place, uint32_t job_id)
+{
+	cleanup_close int node = state_open_node(place), directory = state_open_job(place, job_id);
+	char name[STATE_NAME_MAX], kept[2 * STATE_NAME_MAX];
+	int result = -1;
+
+	if (directory < 0 || faccessat(directory, STATE_ENDED, F_OK, AT_SYMLINK_NOFOLLOW))
+		return;
+	snprintf(name, sizeof(name), "%" PRIu32, job_id);
+	for (int run = 1; run <= RUNS_MAX && result; run++) {
+		snprintf(kept, sizeof(kept), "%s.%d", name, run);
+		result = renameat2(node, name, node, kept, RENAME_NOREPLACE);
+	}
+	if (result)
+		log_error("job %s: the record of an earlier run is lost: %s", name, strerror(errno));
 }
 
 static void baseline_take(int node, struct state_job *job)
@@ -130,6 +186,7 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 	}
 	job->shared_cores |= facts->shared_cores;
 	job->gpus |= facts->gpus;
+	job->alone |= facts->alone;
 	if (job->cores == 0)
 		job->cores = facts->cores;
 	if (job->cores_total == 0)
@@ -156,7 +213,7 @@ static int job_begin(const struct state_place *place, int directory, const struc
 
 	if (!job)
 		return -ENOMEM;
-	result = anew ? -ENOENT : job_load(directory, job);
+	result = anew ? -ENOENT : state_job_load(directory, job);
 	if (result == 0) {
 		job_fill(job, facts);
 		return job_store(directory, job);
@@ -170,6 +227,7 @@ static int job_begin(const struct state_place *place, int directory, const struc
 	directory_empty(directory);
 	*job = *facts;
 	job->start_s = clock_wall_s();
+	job->begun_ns = clock_ns(CLOCK_BOOTTIME);
 	if (!facts->too_late)
 		baseline_take(node, job);
 	sweep_abandoned(node);
@@ -178,8 +236,12 @@ static int job_begin(const struct state_place *place, int directory, const struc
 
 int state_job_begin(const struct state_place *place, const struct state_job *facts, bool anew, struct error *error)
 {
-	cleanup_close int directory = state_make_job(place, facts->job_id, 0700);
+	cleanup_close int directory = -1;
 	int result;
+
+	if (anew)
+		keep_aside(place, facts->job_id);
+	directory = state_make_job(place, facts->job_id, 0700);
 
 	if (directory < 0)
 		return error_set(error, directory, "\"%s/%s/%" PRIu32 "\": %s", place->root, place->node, facts->job_id,
@@ -201,17 +263,19 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 json_t *state_job_to_json(const struct state_job *job)
 {
 	json_t *json =
-	        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o, s:b, s:b, s:b, s:o*, s:o*}", "v",
+	        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o, s:b, s:b, s:b, s:o*, s:o*, s:o*}", "v",
 	                  FORMAT_VERSION, "cluster", job->cluster, "nodes", job->nodes, "cpus", job->cpus, "usable",
 	                  job->usable, "words", job->words, "policy", record_policy_write(&job->policy), "start_s",
 	                  job->start_s, "energy_why", job->energy_why, "throttle", throttle_to_json(&job->throttle),
 	                  "restart_known", (int)job->restart_known, "too_late", (int)job->too_late, "gpus",
-	                  (int)job->gpus, "shared_cores", job->shared_cores ? json_true() : NULL, "baseline",
+	                  (int)job->gpus, "shared_cores", job->shared_cores ? json_true() : NULL, "alone",
+	                  job->alone ? json_true() : NULL, "baseline",
 	                  job->has_baseline ? energy_to_json(&job->baseline) : NULL);
 
 #define SET(field) json_object_set_new(json, #field, json_integer((json_int_t)job->field));
 	JOB_NUMBERS(SET)
 #undef SET
+	json_object_set_new(json, "begun_ns", json_integer((json_int_t)job->begun_ns));
 	return json;
 }
 
@@ -233,28 +297,51 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	if (!text_get(json, "cluster", job->cluster, sizeof(job->cluster), NULL) ||
 	    !text_get(json, "nodes", job->nodes, sizeof(job->nodes), NULL) ||
 	    !text_get(json, "words", job->words, sizeof(job->words), NULL) || !record_policy_read(json, &job->policy) ||
-	    !number_get(json, "start_s", SECONDS_MAX, &job->start_s) ||
+	    !number_get(json, "start_s", RECORD_NODE_TIME_MAX, &job->start_s) ||
 	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why), NULL))
 		return -EBADMSG;
 	/* 0.1 did not write these */
 	text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL);
 	text_get(json, "usable", job->usable, sizeof(job->usable), NULL);
+	integer_maybe(json, "begun_ns", INT64_MAX, &job->begun_ns);
 	job->restart_known = json_is_true(json_object_get(json, "restart_known"));
 	job->too_late = json_is_true(json_object_get(json, "too_late"));
 	job->gpus = json_is_true(json_object_get(json, "gpus"));
 	job->shared_cores = json_is_true(json_object_get(json, "shared_cores"));
+	job->alone = json_is_true(json_object_get(json, "alone"));
 	throttle_from_json(json_object_get(json, "throttle"), &job->throttle);
 	job->has_baseline = baseline && energy_from_json(baseline, &job->baseline) == 0;
 	*ret_job = *job;
 	return 0;
 }
 
-enum state_step_kind state_step_kind(uint32_t step_id)
+uint32_t state_crowd(int node_directory)
 {
+	cleanup_closedir DIR *entries = files_entries(node_directory);
+	const struct dirent *entry;
+	uint32_t jobs = 0;
+
+	while (entries && (entry = readdir(entries)))
+		jobs += state_name_job(entry->d_name) > 0;
+	return (jobs + CROWD_JOBS - 1) / CROWD_JOBS + (jobs == 0);
+}
+
+enum state_step_kind state_step_kind(uint32_t step_id, uint32_t crowd)
+{
+	uint32_t most = STATE_STEPS_MAX / crowd;
+
 	if (step_id < STATE_STEPS_WHOLE || step_id == STATE_STEP_EXTERN || step_id == STATE_STEP_BATCH ||
 	    step_id == STATE_STEP_INTERACTIVE)
 		return STATE_STEP_WHOLE;
-	return step_id < STATE_STEPS_MAX ? STATE_STEP_SUMS : STATE_STEP_COUNTED;
+	return step_id < most ? STATE_STEP_SUMS : STATE_STEP_COUNTED;
+}
+
+/* How long a step's file may be. */
+static size_t step_most(uint32_t step_id, uint32_t crowd)
+{
+	size_t most = WHOLE_BYTES / crowd;
+
+	return state_step_kind(step_id, crowd) == STATE_STEP_WHOLE && most > SUMS_BYTES ? most : SUMS_BYTES;
 }
 
 /* A byte for each, which needs no lock: steps of one job begin at the same time. */
@@ -288,10 +375,11 @@ static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t 
 }
 
 /* The step with all that is kept of its kind, or with ever less of it until that is short enough. */
-static char *step_print(const struct state_step *step, json_t *wait, json_t *grant)
+static char *step_print(const struct state_step *step, uint32_t crowd, json_t *wait, json_t *grant)
 {
 	static void (*const shorten[])(json_t * wait) = {record_wait_shorten, record_wait_least};
-	bool whole = state_step_kind(step->step_id) == STATE_STEP_WHOLE;
+	bool whole = state_step_kind(step->step_id, crowd) == STATE_STEP_WHOLE;
+	size_t most = step_most(step->step_id, crowd);
 	json_auto_t *json = NULL;
 	char *text;
 
@@ -301,21 +389,23 @@ static char *step_print(const struct state_step *step, json_t *wait, json_t *gra
 	if (!whole)
 		json_object_del(json, "power");
 	text = json ? memory_text(json, 0) : NULL;
-	for (size_t i = 0; i < 2 && text && strlen(text) > (whole ? WHOLE_BYTES : SUMS_BYTES); i++) {
+	for (size_t i = 0; i < 2 && text && strlen(text) > most; i++) {
 		free(text);
 		shorten[i](wait);
-		if (!whole)
+		if (!whole || i > 0) {
 			json_object_del(json, "watts");
+			json_object_del(json, "power");
+		}
 		text = memory_text(json, 0);
 	}
 	return text;
 }
 
-int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant)
+int state_step_write(int job_directory, const struct state_step *step, uint32_t crowd, json_t *wait, json_t *grant)
 {
 	char id[16], name[32];
 	unsigned failures = memory_failures();
-	cleanup_free char *text = step_print(step, wait, grant);
+	cleanup_free char *text = step_print(step, crowd, wait, grant);
 
 	state_step_name(step->step_id, id);
 	snprintf(name, sizeof(name), "step.%s.json", id);
@@ -332,8 +422,8 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step)
 
 	if (!integer32_get(json, "v", &version) || version != FORMAT_VERSION ||
 	    !integer32_get(json, "id", &step.step_id) || !record_policy_read(json, &step.policy) ||
-	    !number_get(json, "start_s", SECONDS_MAX, &step.start_s) ||
-	    !number_get(json, "end_s", SECONDS_MAX, &step.end_s))
+	    !number_get(json, "start_s", RECORD_NODE_TIME_MAX, &step.start_s) ||
+	    !number_get(json, "end_s", RECORD_NODE_TIME_MAX, &step.end_s))
 		return -EBADMSG;
 	step.has_energy = from && to && energy_from_json(from, &step.from) == 0 && energy_from_json(to, &step.to) == 0;
 	*ret_step = step;

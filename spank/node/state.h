@@ -4,9 +4,9 @@
  * job.json is written when the job begins here, step.<id>.json by every sampler tick, so that whoever is killed, the
  * epilog finds all but the last interval. However many steps a job has and whatever they claim, its directory stays
  * below 64 MB: a step's file has details up to 128 KiB for the first 256 step ids, and sums up to 4 KiB from then on;
- * from 4096 on there is one file, as long as they are many. Files are versioned; one that is damaged or of
- * another version counts as absent. Nothing in them was chosen by a user but words that options.h has parsed and
- * numbers that slots.h has bounded.
+ * from 4096 on there is one file, as long as they are many. On a node with more than 16 jobs their room is 16 jobs'.
+ * Files are versioned; one that is damaged or of another version counts as absent. Nothing in them was chosen by a user
+ * but words that options.h has parsed and numbers that slots.h has bounded.
  */
 #pragma once
 
@@ -30,6 +30,8 @@
 #define STATE_STEPS_WHOLE   256  /* steps with an id below this are kept with their details, */
 #define STATE_STEPS_MAX     4096 /* those below this by their sums, the others by their number */
 #define STATE_WHY_MAX       64
+#define STATE_ENDED         "ended" /* in a job's directory: its epilog was here, and could not write the record */
+#define STATE_NAME_MAX      16
 
 struct state_job {
 	uint32_t job_id;
@@ -52,9 +54,11 @@ struct state_job {
 	struct policy_use policy;         /* asked "": none for the whole job */
 	bool gpus;                        /* Slurm gave the job some of this node's */
 	bool shared_cores;                /* Slurm may give the job's cores to another one too: the prolog was told */
+	bool alone;                       /* Slurm does not: the prolog was told */
 	bool too_late;                    /* the state was made when the job had ended: a sample is none of its begin */
 	/* the rest is filled in by state_job_begin */
 	double start_s;                 /* since the epoch */
+	uint64_t begun_ns;              /* CLOCK_BOOTTIME, which nobody sets; 0: not noted */
 	bool has_baseline;              /* else energy_why */
 	char energy_why[STATE_WHY_MAX]; /* "no powercap zones" */
 	struct energy_snapshot baseline;
@@ -88,9 +92,24 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 /* Reads job.json. Returns 0, -ENOENT (no state: the job has no policy), -EBADMSG or -errno. */
 int state_job_read(const struct state_place *place, uint32_t job_id, struct state_job *ret_job);
 
-/* What is kept of a step of that id. batch, extern and interactive are whole. */
+/* Reads job.json in that directory; see state_job_read. */
+int state_job_load(int directory, struct state_job *ret_job);
+
+/*
+ * The job's number that the name of a directory in the node's begins with: "7", or "7.1" for an earlier run, whose
+ * record could not be written before the job was requeued. 0: it is no such name.
+ */
+uint32_t state_name_job(const char *name);
+
+/* Returns how many times the room of 16 jobs the node's jobs want, 1 at least. */
+uint32_t state_crowd(int node_directory);
+
+/*
+ * What is kept of a step of that id, where the node is so crowded (state_crowd). batch, extern and interactive are
+ * whole.
+ */
 enum state_step_kind { STATE_STEP_WHOLE, STATE_STEP_SUMS, STATE_STEP_COUNTED };
-enum state_step_kind state_step_kind(uint32_t step_id);
+enum state_step_kind state_step_kind(uint32_t step_id, uint32_t crowd);
 
 /* One more step of which there is no more than that, to be said once. Returns 0 or -errno. */
 int state_step_count(int job_directory);
@@ -102,7 +121,7 @@ uint32_t state_steps_counted(int job_directory);
  * Writes the file of a step that is not merely counted; wait (slots_to_json), from which goes what there is no room
  * for, and grant (grant_to_json) may be NULL. Returns 0 or -errno.
  */
-int state_step_write(int job_directory, const struct state_step *step, json_t *wait, json_t *grant);
+int state_step_write(int job_directory, const struct state_step *step, uint32_t crowd, json_t *wait, json_t *grant);
 
 /* From a step's file: what is not for writing alone. Returns 0 or -EBADMSG. */
 int state_step_from_json(const json_t *json, struct state_step *ret_step);
@@ -110,5 +129,6 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step);
 json_t *state_job_to_json(const struct state_job *job);
 int state_job_from_json(const json_t *json, struct state_job *ret_job);
 
-/* Removes the job's state. */
+/* Removes the job's state, or what has that name. */
 void state_job_remove(const struct state_place *place, uint32_t job_id);
+void state_name_remove(const struct state_place *place, const char *name);

@@ -1,10 +1,13 @@
 #include "spank/node/watts_feed.h"
 
+#include "spank/base/cleanup.h"
 #include "spank/base/proc.h"
 #include "spank/machine/processors.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 #define RUNNING_MIN 0.95 /* of the interval, between Init and Finalize; the rest is that two clocks are read */
 #define WHOLE_MIN   0.05 /* seconds: a shorter interval is all granularity */
@@ -16,17 +19,26 @@ struct interval {
 	double rank_s[FIT_STATE_COUNT];
 };
 
-/* The pid is the rank's claim: at worst the package of another process is taken for its own. */
-static struct watts_rank look(const struct slots_rank *rank)
+/*
+ * The pid is the rank's claim, and in a container it is one of the container's numbering: at worst the package of
+ * another process of the user's is taken for its own.
+ */
+static struct watts_rank look(const struct slots_rank *rank, uid_t uid)
 {
 	struct watts_rank seen = {.rank = *rank, .package = -1, .usable = !rank->doubtful};
-	struct proc_stat stat;
+	struct proc_stat stat_now;
+	cleanup_close int process = -1;
+	struct stat status;
+	char path[32];
 
-	if (proc_stat_of((pid_t)rank->pid, &stat))
+	snprintf(path, sizeof(path), "/proc/%d", (int)rank->pid);
+	process = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (process < 0 || fstat(process, &status) || status.st_uid != uid ||
+	    proc_stat_read(process, "stat", &stat_now))
 		return seen;
-	seen.usable &= stat.state != 'T';
-	if (stat.cpu >= 0)
-		seen.package = processors_package((uint32_t)stat.cpu);
+	seen.usable &= stat_now.state != 'T';
+	if (stat_now.cpu >= 0)
+		seen.package = processors_package((uint32_t)stat_now.cpu);
 	return seen;
 }
 
@@ -98,7 +110,7 @@ void watts_feed_add(struct watts_feed *feed, const struct energy_snapshot *now, 
 	size_t before = feed->count;
 
 	for (feed->count = 0; feed->count < slots->count && feed->count < MPIWAIT_SLOTS_MAX; feed->count++) {
-		struct watts_rank *last = &feed->rank[feed->count], seen = look(&slots->rank[feed->count]);
+		struct watts_rank *last = &feed->rank[feed->count], seen = look(&slots->rank[feed->count], feed->uid);
 		struct watts_package *package = is_first ? NULL : watts_package_of(&feed->sums, seen.package);
 
 		if (package)

@@ -9,11 +9,14 @@
 #pragma once
 
 #include "spank/energy/accumulator.h"
+#include <sys/types.h>
+
 #include "spank/energy/watts.h"
 #include "spank/node/slots.h"
 
-/* {0} at first. */
+/* Zeros at first, but for the user. */
 struct watts_feed {
+	uid_t uid;         /* the job's: a process of another user is no rank */
 	struct watts sums; /* so far */
 	/* of the last sample */
 	struct energy_snapshot snapshot; /* without zones: there was none */

@@ -1,13 +1,14 @@
 #include "spank/plugin/csv_files.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
+#include "spank/machine/asker.h"
 #include "spank/node/slots.h"
 #include "spank/plugin/run_as_user.h"
 #include "spank/record/parts/csv.h"
@@ -24,20 +25,26 @@ void csv_files_begin(struct csv_files *files, const char *place)
 }
 
 /*
- * A rank may outlive the task that started it. Its process is looked for by the number that it says: where that lies,
- * or is of a container's own numbering, the files come with the step's end.
+ * A rank may outlive the task that started it. Its process is looked for by the number that it says, which a container
+ * may have given it: where that lies, the files come with the step's end.
  */
-static enum ranks ranks_look(int segment)
+static enum ranks ranks_look(const struct job *job, int segment)
 {
 	cleanup_free struct slots *slots = NULL;
+	cleanup_free uint32_t *numbers = NULL;
 
 	/* A segment that is no good has an outcome too: the program says so. */
 	if (slots_read(segment, 0, UINT64_MAX, &slots, NULL) < 0)
 		return RANKS_ENDED;
-	for (size_t i = 0; i < slots->count; i++)
-		if (slots->rank[i].pid == 0 || slots->rank[i].pid > INT_MAX || kill((pid_t)slots->rank[i].pid, 0) == 0)
+	numbers = calloc(slots->count + 1, sizeof(*numbers));
+	for (size_t i = 0; numbers && i < slots->count; i++) {
+		numbers[i] = slots->rank[i].pid;
+		if (numbers[i] == 0 || numbers[i] > INT_MAX)
 			return RANKS_ALIVE;
-	return slots->count > 0 ? RANKS_ENDED : RANKS_NONE;
+	}
+	if (slots->count == 0)
+		return RANKS_NONE;
+	return !numbers || asker_any_lives(numbers, slots->count, job->uid) ? RANKS_ALIVE : RANKS_ENDED;
 }
 
 /* Of what happened to our program the text speaks; all else is about the user's directory. */
@@ -86,7 +93,7 @@ static void write_all(struct csv_files *files, const struct job *job, int segmen
 
 void csv_files_task_ended(struct csv_files *files, const struct job *job, int segment)
 {
-	if (files->place && ++files->tasks_ended == job->facts.local_tasks && ranks_look(segment) == RANKS_ENDED)
+	if (files->place && ++files->tasks_ended == job->facts.local_tasks && ranks_look(job, segment) == RANKS_ENDED)
 		write_all(files, job, segment);
 }
 
@@ -95,6 +102,6 @@ void csv_files_step_ended(struct csv_files *files, const struct job *job, int se
 {
 	int outcome = atomic_load(&files->outcome);
 
-	if (files->place && (outcome == CSV_NONE || outcome == CSV_KILLED) && ranks_look(segment) != RANKS_NONE)
+	if (files->place && (outcome == CSV_NONE || outcome == CSV_KILLED) && ranks_look(job, segment) != RANKS_NONE)
 		write_all(files, job, segment);
 }

@@ -8,6 +8,7 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
+#include "spank/base/thread.h"
 #include "spank/cpufreq/grant.h"
 #include "spank/machine/reserved.h"
 #include "spank/machine/topology.h"
@@ -28,6 +29,7 @@ struct step {
 	struct state_place place;
 	struct job job;
 	bool shared_cores; /* Slurm may give the job's cores to another one too, or that cannot be told */
+	bool alone;        /* Slurm says that it does not */
 	struct decision decision;
 	struct plan plan;
 	struct topology *topology; /* NULL: could not be read */
@@ -54,6 +56,7 @@ static void read_job(struct step *step, char words[OPTIONS_TEXT_MAX])
 	if (!state || state_job_read(&step->place, step->job.job_id, state) < 0)
 		return;
 	step->shared_cores = state->shared_cores;
+	step->alone = state->alone;
 	snprintf(words, OPTIONS_TEXT_MAX, "%s", state->words);
 }
 
@@ -221,6 +224,7 @@ static void prepare_grant(const struct site *site, struct step *step)
 	                  .gid = job->gid,
 	                  .domain = {site->grant, site->governor, site->min_khz, job->user_frequency},
 	                  .shared = step->shared_cores,
+	                  .alone = step->alone,
 	                  .has_launcher = job->facts.kind != STEP_SRUN},
 	};
 	struct error error = {""};
@@ -253,6 +257,16 @@ static void begin_measuring(struct step *step, struct error *error)
 	sampler_start(&config, &step->sampler, error);
 }
 
+/* Whatever our threads do costs the job its own CPUs, and no other job. Where these are not known, they go anywhere. */
+static void confine_threads(const struct step *step)
+{
+	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
+	unsigned long mask[TOPOLOGY_MASK_LONGS];
+
+	if (count_cores(step, step->job.job_cores, cpus) > 0 && topology_mask(cpus, mask) == 0)
+		thread_confine(mask, sizeof(mask));
+}
+
 struct step *step_begin(spank_t spank, const struct site *site, const char *option)
 {
 	cleanup_free struct step *step = calloc(1, sizeof(*step));
@@ -266,6 +280,7 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	}
 	load_topology(step, &error);
 	log_problem(step, &error);
+	confine_threads(step);
 	make_plan(site, step);
 	make_injection(step, &error);
 	log_problem(step, &error);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@
 #define RUN_APART_S 3
 /* After the others' end, a node that learnt of the job at its own end only; the sweep waits as long for nodes. */
 #define RUN_LATE_S 900
+
+#define ENERGY_REFUSED "the energy that the node wrote makes no sense"
 
 static bool id_get(const json_t *object, const char *key, bool null_ok, uint32_t *ret_id)
 {
@@ -39,7 +42,7 @@ static bool times_get(const json_t *object, double *ret_start_s, double *ret_end
 	double start = json_number_value(json_object_get(object, "start_s"));
 	double end = json_number_value(json_object_get(object, "end_s"));
 
-	if (!(start >= 0 && start < 1e11 && end >= 0 && end < 1e11))
+	if (!(start >= 0 && start < RECORD_NODE_TIME_MAX && end >= 0 && end < RECORD_NODE_TIME_MAX))
 		return false;
 	*ret_start_s = start;
 	*ret_end_s = end < start ? start : end; /* the clock was set back meanwhile */
@@ -82,22 +85,64 @@ static const char *step_get(const json_t *json, struct record_node *node, struct
 	return record_wait_read(json_object_get(json, "wait"), &node->wait, &step->ranks) ? NULL : "wait";
 }
 
-static int steps_get(const json_t *json, struct record_node *node, struct error *error)
+/* Notes the name of a part that counts as absent. */
+static void part_leave(struct record_node *node, const char *name)
 {
-	const json_t *steps = json_object_get(json, "steps"), *value;
-	const char *wrong;
-	size_t i;
+	size_t length = strlen(node->left_out);
 
-	if (!json_is_array(steps) || json_array_size(steps) > RECORD_NODE_STEPS_MAX)
-		return error_set(error, -EINVAL, "\"steps\" is no list of at most %d", RECORD_NODE_STEPS_MAX);
-	node->step = memory_array(json_array_size(steps) + 1, sizeof(*node->step));
-	for (i = 0; node->step && (value = json_array_get(steps, i)); i++)
-		if ((wrong = step_get(value, node, &node->step[node->step_count++])))
-			return error_set(error, -EINVAL, "\"steps\"[%zu]: %s", i, wrong);
-	return 0;
+	snprintf(node->left_out + length, sizeof(node->left_out) - length, "%s%s", length > 0 ? ", " : "", name);
 }
 
-/* NULL, or what is wrong with it, as are the next two. */
+/* Reads the step apart from the sums, which take it only if all of it is good. */
+static const char *step_take(const json_t *json, struct record_node *node)
+{
+	struct record_node read = *node;
+	struct record_step *step = &node->step[node->step_count];
+	const char *wrong;
+
+	read.wait = (struct record_wait){.size = 0};
+	wrong = step_get(json, &read, step);
+	if (!wrong) {
+		record_wait_add(&node->wait, &read.wait, 0);
+		node->grant = read.grant;
+		node->csv = read.csv;
+		node->missed = read.missed;
+		node->step_count++;
+	} else {
+		free(step->ranks.rank);
+		free(step->ranks.world);
+		*step = (struct record_step){.nodes = 0};
+	}
+	record_wait_free(&read.wait);
+	return wrong;
+}
+
+/* A step that is no good is counted as left out, and the first of them is named. */
+static void steps_get(const json_t *json, struct record_node *node)
+{
+	const json_t *steps = json_object_get(json, "steps");
+	size_t count = json_array_size(steps), most = count < RECORD_NODE_STEPS_MAX ? count : RECORD_NODE_STEPS_MAX;
+	char what[64] = "";
+
+	if (!json_is_array(steps))
+		part_leave(node, "\"steps\"");
+	node->step = memory_array(most + 1, sizeof(*node->step));
+	if (!node->step)
+		return;
+	for (size_t i = 0; i < most; i++) {
+		const char *wrong = step_take(json_array_get(steps, i), node);
+
+		if (wrong && !what[0])
+			snprintf(what, sizeof(what), "\"steps\"[%zu]: %s", i, wrong);
+	}
+	if (count > most && !what[0])
+		snprintf(what, sizeof(what), "\"steps\" beyond %d", RECORD_NODE_STEPS_MAX);
+	if (what[0])
+		part_leave(node, what);
+	integer_add(&node->steps_left_out, count - node->step_count, JSON_COUNT_MAX);
+}
+
+/* Returns NULL, or what is wrong with who and when the record is of. */
 static const char *identity_get(const json_t *json, struct record_node *node)
 {
 	const char *kind = json_string_value(json_object_get(json, "kind"));
@@ -117,52 +162,129 @@ static const char *identity_get(const json_t *json, struct record_node *node)
 	return node->nodes && characters_ok(node->nodes, NAMES "[],") ? NULL : "\"nodes\" is no node list";
 }
 
-static const char *facts_get(const json_t *json, struct record_node *node)
+static const char *times_of(const json_t *json, struct record_node *node)
 {
-	uint64_t cores, cores_total;
-
-	if (!record_policy_read(json, &node->policy))
-		return "\"policy\"";
 	if (!times_get(json, &node->start_s, &node->end_s))
 		return "\"start_s\" or \"end_s\"";
 	run_read(json, &node->run);
 	node->run.start_s = node->start_s;
 	node->run.end_s = node->end_s;
-	if (!integer_get(json, "cores", CORES_MAX, &cores) ||
-	    !integer_get(json, "cores_total", CORES_MAX, &cores_total))
-		return "\"cores\" or \"cores_total\"";
-	node->cores = (uint32_t)cores;
-	node->cores_total = (uint32_t)cores_total;
-	if (!integer_get(json, "steps_left_out", JSON_COUNT_MAX, &node->steps_left_out))
-		return "\"steps_left_out\"";
-	return integer_maybe(json, "steps_summed", JSON_COUNT_MAX, &node->steps_summed) ? NULL : "\"steps_summed\"";
+	return NULL;
 }
 
-static const char *parts_get(const json_t *json, struct record_node *node)
+static bool cores_get(const json_t *json, struct record_node *node)
 {
-	if (!record_energy_read(json_object_get(json, "energy"), record_node_share(node), node->node, &node->energy) ||
-	    !record_reason_read(json, "energy_why", node->energy_why, sizeof(node->energy_why)))
-		return "\"energy\" or \"energy_why\"";
-	if (!record_watts_read(json_object_get(json, "watts"), &node->watts))
-		return "\"watts\"";
-	if (!record_power_read(json_object_get(json, "power_mw"), &node->power))
-		return "\"power_mw\"";
-	return record_throttle_read(json_object_get(json, "throttle"), node->node, &node->throttle) ? NULL
-	                                                                                            : "\"throttle\"";
+	uint64_t cores, cores_total;
+
+	if (!integer_get(json, "cores", CORES_MAX, &cores) ||
+	    !integer_get(json, "cores_total", CORES_MAX, &cores_total))
+		return false;
+	node->cores = (uint32_t)cores;
+	node->cores_total = (uint32_t)cores_total;
+	return true;
+}
+
+static bool policy_get(const json_t *json, struct record_node *node)
+{
+	struct policy_use policy = {.asked = ""};
+	bool good = record_policy_read(json, &policy);
+
+	if (good)
+		node->policy = policy;
+	return good;
+}
+
+static bool left_out_get(const json_t *json, struct record_node *node)
+{
+	return integer_get(json, "steps_left_out", JSON_COUNT_MAX, &node->steps_left_out);
+}
+
+static bool summed_get(const json_t *json, struct record_node *node)
+{
+	return integer_maybe(json, "steps_summed", JSON_COUNT_MAX, &node->steps_summed);
+}
+
+/* Leaves a reason where the energy is no good. The cores are known by now. */
+static bool energy_get(const json_t *json, struct record_node *node)
+{
+	struct record_energy energy = {.present = false};
+	bool good = record_energy_read(json_object_get(json, "energy"), record_node_share(node), node->node, &energy) &&
+	            record_reason_read(json, "energy_why", node->energy_why, sizeof(node->energy_why));
+
+	if (good) {
+		node->energy = energy;
+		return true;
+	}
+	record_energy_free(&energy);
+	strcpy(node->energy_why, ENERGY_REFUSED);
+	return false;
+}
+
+static bool watts_get(const json_t *json, struct record_node *node)
+{
+	struct record_watts watts = {.packages = 0};
+	bool good = record_watts_read(json_object_get(json, "watts"), &watts);
+
+	if (good)
+		node->watts = watts;
+	return good;
+}
+
+static bool power_get(const json_t *json, struct record_node *node)
+{
+	bool good = record_power_read(json_object_get(json, "power_mw"), &node->power);
+
+	if (!good)
+		node->power.count = 0;
+	return good;
+}
+
+static bool throttle_get(const json_t *json, struct record_node *node)
+{
+	struct record_throttle throttle = {.known = false};
+	bool good = record_throttle_read(json_object_get(json, "throttle"), node->node, &throttle);
+
+	if (good)
+		node->throttle = throttle;
+	return good;
+}
+
+/* In this order. One that is no good counts as absent: it must not cost the job its record. */
+static const struct {
+	const char *name;
+	bool (*get)(const json_t *json, struct record_node *node);
+} parts[] = {
+        {"\"policy\"", policy_get},
+        {"\"cores\" or \"cores_total\"", cores_get},
+        {"\"steps_left_out\"", left_out_get},
+        {"\"steps_summed\"", summed_get},
+        {"\"energy\" or \"energy_why\"", energy_get},
+        {"\"watts\"", watts_get},
+        {"\"power_mw\"", power_get},
+        {"\"throttle\"", throttle_get},
+};
+
+static void parts_get(const json_t *json, struct record_node *node)
+{
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (!parts[i].get(json, node))
+			part_leave(node, parts[i].name);
+	steps_get(json, node);
 }
 
 int record_node_parse(const json_t *json, struct record_node **ret_node, struct error *error)
 {
-	static const char *(*const getters[])(const json_t *, struct record_node *) = {identity_get, facts_get,
-	                                                                               parts_get};
 	unsigned failures = memory_failures();
 	struct record_node *node = memory_array(1, sizeof(*node));
-	const char *wrong = NULL;
-	int result;
+	const char *wrong = node ? identity_get(json, node) : NULL;
+	int result = 0;
 
-	for (size_t i = 0; node && !wrong && i < sizeof(getters) / sizeof(getters[0]); i++)
-		wrong = getters[i](json, node);
-	result = wrong ? error_set(error, -EINVAL, "%s", wrong) : node ? steps_get(json, node, error) : -ENOMEM;
+	if (node && !wrong)
+		wrong = times_of(json, node);
+	if (node && !wrong)
+		parts_get(json, node);
+	if (wrong)
+		result = error_set(error, -EINVAL, "%s", wrong);
 	if (memory_failures() != failures) /* whatever it looked like: it may be good */
 		result = error_set(error, -ENOMEM, "out of memory");
 	if (result) {

@@ -21,11 +21,13 @@
 #include "spank/record/parts/watts.h"
 #include "spank/record/waits/wait.h"
 
-#define NODE_RECORD_MAX       (4 * 1024 * 1024) /* bytes */
-#define RECORD_NODE_NAME_MAX  64
-#define RECORD_NODE_LIST_MAX  (32 * 1024) /* bytes of a node list in Slurm's notation */
-#define RECORD_NODE_NONE      UINT32_MAX
-#define RECORD_NODE_STEPS_MAX 4096
+#define NODE_RECORD_MAX          (4 * 1024 * 1024) /* bytes */
+#define RECORD_NODE_NAME_MAX     64
+#define RECORD_NODE_LIST_MAX     (128 * 1024) /* bytes of a node list, all that Linux takes as an environment variable */
+#define RECORD_NODE_LEFT_OUT_MAX 256
+#define RECORD_NODE_NONE         UINT32_MAX
+#define RECORD_NODE_TIME_MAX     1e11 /* seconds since the epoch */
+#define RECORD_NODE_STEPS_MAX    4096
 
 /*
  * Which run of a job a node's record is of. A requeued job runs several times under one id. From Slurm 24.11 on the
@@ -85,10 +87,12 @@ struct record_node {
 	struct record_grant grant;
 	struct record_csv csv;
 	struct record_missed missed;
+	char left_out[RECORD_NODE_LEFT_OUT_MAX]; /* names of parts that count as absent, since no node writes them so */
 };
 
 /*
- * Parses one node's record. *ret_node is freed by record_node_free; only its node list is borrowed from json. Returns
+ * Parses one node's record. Only who and when it is of can be refused; any other part that is no good counts as absent
+ * and is named in left_out. *ret_node is freed by record_node_free; only its node list is borrowed from json. Returns
  * 0, -EINVAL with the field that is wrong, or -ENOMEM.
  */
 int record_node_parse(const json_t *json, struct record_node **ret_node, struct error *error);

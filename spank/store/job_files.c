@@ -232,6 +232,9 @@ static int file_read(struct job_files *files, const char *name, struct error *er
 		result = job_entries_add(&files->entries, node, error);
 	if (result)
 		record_node_free(node);
+	else if (node->left_out[0])
+		log_error("\"%s\" of \"%s\": %s: no node writes that; the record is stored without it", name,
+		          files->key, node->left_out);
 	return result;
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,15 +79,16 @@ class Node:
         files = sorted(folder.iterdir()) if folder.exists() else []
         return [path.name for path in files if not path.read_text().startswith(FREE)]
 
-    def holder(self, job: int, step: object = 0) -> Holder:
-        return Holder(self, job, step)
+    def holder(self, job: int, step: object = 0, within: Sequence[str] = ()) -> Holder:
+        """within: a command that starts it."""
+        return Holder(self, job, step, within)
 
 
 class Holder:
     """A process that holds domains, as a slurmstepd does, and does what it is told."""
 
-    def __init__(self, node: Node, job: int, step: object) -> None:
-        words = node.command(DRIVER, "/run/mpi-wait", "hold", job, step)
+    def __init__(self, node: Node, job: int, step: object, within: Sequence[str]) -> None:
+        words = node.command(*within, DRIVER, "/run/mpi-wait", "hold", job, step)
         self.process = subprocess.Popen(
             words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=ENVIRONMENT,

@@ -89,10 +89,12 @@ class Ticks:
     """A step's sampler, to which time passes as it is told. With `killed`, it is killed when it is left."""
 
     def __init__(self, root: Path, job: int, step: int, elsewhere: Elsewhere, now_s: float, speed: str = "fast",
-                 segment: Path | str = "-", killed: bool = False) -> None:
+                 segment: Path | str = "-", killed: bool = False, cpu_ms: int = 0) -> None:
+        """cpu_ms: what each tick costs."""
         words = [str(root), str(job), str(step), speed, str(segment), *(["killed"] if killed else [])]
         self.process = subprocess.Popen([PROGRAMS["ticks"], *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        text=True, env=settings(elsewhere=elsewhere, now_s=now_s))
+                                        text=True, env=settings(elsewhere=elsewhere, now_s=now_s)
+                                        | {"MPIWAIT_CPU_MS": str(cpu_ms)})
         self.killed = killed
         self.at(now_s)
 

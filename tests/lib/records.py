@@ -35,6 +35,16 @@ def merge(
     return document["mpi_wait"]
 
 
+def left_out(tmp_path: Path, record: Any) -> str:
+    """Which parts of a record count as absent, "" for none; the rest is merged."""
+    path = tmp_path / "doubtful.json"
+    path.write_text(json.dumps(record))
+    done = run("driver", "merge", 1, "", path)
+    assert done.returncode == 0, done.stderr
+    validate(json.loads(done.stdout))
+    return done.stderr.strip()
+
+
 def refuse(tmp_path: Path, record: Any) -> str:
     path = tmp_path / "bad.json"
     path.write_text(json.dumps(record))

@@ -65,6 +65,36 @@ def test_a_live_stepd_is_never_touched(node: Node) -> None:
     assert node.snapshot() == before
 
 
+OF_ITS_OWN = {
+    "numbers": ["unshare", "--pid", "--fork", "--kill-child"],
+    "numbers and proc": ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"],
+    "numbers of no namespace here": ["unshare", "--pid", "--fork", "--kill-child", "unshare", "--pid", "--fork",
+                                     "--kill-child", "--mount-proc"],
+}
+"""How a slurmstepd is started whose process numbers are not the node's."""
+
+
+@pytest.mark.parametrize("namespace", OF_ITS_OWN)
+def test_a_stepd_whose_number_is_another_processes_is_never_touched(node: Node, namespace: str) -> None:
+    """On the node the number that it has in its PID namespace is another process's, or nobody's."""
+    before = node.snapshot()
+    inside = node.holder(7, within=OF_ITS_OWN[namespace])
+    inside.do(*script(SPEED))
+    lowered = node.snapshot()
+    done = node.restore()
+    assert done.returncode == 0 and "1 domains are in use" in done.stderr
+    assert node.snapshot() == lowered
+    inside.do("set 0 1400000")
+    second = node.holder(8, within=OF_ITS_OWN[namespace])  # with the same number in a namespace of its own
+    second.do(*script(SPEED, (1,)))
+    inside.stop(kill=True)
+    done = node.restore()
+    assert done.returncode == 0 and "1 orphaned domains" in done.stderr and "1 domains are in use" in done.stderr
+    second.do("end")
+    second.stop()
+    assert node.snapshot() == before
+
+
 def test_dry_run_says_and_changes_nothing(node: Node) -> None:
     before = node.snapshot()
     assert node.restore("--dry-run").returncode == 0

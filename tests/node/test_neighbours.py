@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -156,3 +157,66 @@ def test_where_no_clock_is_changed_nothing_is_noted(node: Node) -> None:
     job = {"SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(UID), "SLURM_JOB_OVERSUBSCRIBE": "YES"}
     assert node.run(helper(), "prolog", "grant=off", more=job).returncode == 0
     assert not node.path(f"{STATE}/7").exists()
+
+
+def show_occupants(node: Node, text: str, next_s: float) -> None:
+    """As a step of the node writes what it has seen just now, and when the next one may look again."""
+    now_ns = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    path = node.path(f"{STATE}/occupants")
+    path.with_suffix(".new").write_text(
+        f"mpi-wait-occupants 1 boot {boot} at {now_ns} next {now_ns + round(next_s * 10**9)}\n{text}")
+    path.with_suffix(".new").rename(path)
+
+
+def test_one_look_is_all_steps(node: Node) -> None:
+    """What another step of the node has seen holds until it is time for a look, whoever's turn that is."""
+    with Step(node) as step:
+        assert step.ask("0 low 0") == (DONE, 1)
+
+        def is_seen() -> bool:
+            """Shown again and again: what the step itself saw first may just be written."""
+            show_occupants(node, "7 0-1\n99 0\n", 1000)
+            return step.ask("0 low 0")[0] == NOT_NOW
+
+        wait_for(is_seen, "that what another step saw is read")
+        assert step.ask("1 low 1") == (DONE, 1)
+        seen = node.path(f"{STATE}/occupants").read_text()
+        for _ in range(100):
+            assert step.ask("0 low 0") == (NOT_NOW, 0)
+        assert node.path(f"{STATE}/occupants").read_text() == seen
+
+
+def test_a_step_looks_when_it_is_time(node: Node) -> None:
+    with Step(node) as step:
+        assert step.ask("0 low 0") == (DONE, 1)
+        show_occupants(node, "99 0\n", 0)
+        wait_for(lambda: "\n99 " not in node.path(f"{STATE}/occupants").read_text(), "that it looks, and tells")
+
+
+def test_what_is_no_sight_is_no_reason(node: Node) -> None:
+    """Of another boot, of the future, cut off: then the step looks by itself."""
+    refused(node)
+    path = node.path(f"{STATE}/occupants")
+    for damage in ("", "mpi-wait-occupants 1 boot", "mpi-wait-occupants 1 boot x at 0 next 9999999999999\n99 0\n"):
+        path.write_text(damage)
+        assert refused(node) == {}
+    for text in ("99", "99 0", "99 x\n", "x 0\n"):
+        show_occupants(node, text, 1000)
+        assert refused(node) == {}
+
+
+NOT_SEEN = "other jobs are not seen from this PID namespace"
+
+
+@pytest.mark.parametrize("said", [{}, {"SLURM_JOB_OVERSUBSCRIBE": "NO", "SLURM_JOB_EXCLUSIVE": "NO"}],
+                         ids=["before", "26.05"])
+def test_where_other_jobs_are_not_seen(node: Node, said: dict[str, str]) -> None:
+    """In a PID namespace that is not the prolog's a step has a core's clock only if Slurm says whose the core is."""
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(UID), "SLURM_JOB_GID": str(UID), "SLURM_CLUSTER_NAME": "test"}
+    assert node.run(helper(), "prolog", "default=nap", POLICIES, more={**job, **said}).returncode == 0
+    noted = node.path(f"{STATE}/namespace")
+    assert noted.read_text() == f"{os.stat('/proc/self/ns/pid').st_ino}\n"
+    noted.write_text("1\n")
+    with neighbour(node):
+        assert refused(node) == ({} if said else {NOT_SEEN: 2})

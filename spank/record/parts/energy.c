@@ -8,6 +8,7 @@
 #define DROPPED_SHOWN   16
 #define GAPS_MAX        1000000
 #define NOT_COUNTED_MAX 16
+#define UJ_MAX          INT64_MAX /* as a zone of the accumulator has: 292 years at a kilowatt */
 
 /* "package-1", and "package-1/dram" for a part of it. */
 static json_t *zone_name(const struct energy_window *window, const struct energy_zone *zone)
@@ -41,13 +42,13 @@ json_t *record_energy_write(const struct energy_window *window, const struct ene
 	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)
 		if (window->has[kind])
 			json_object_set_new(zones, rapl_kind_name((enum rapl_kind)kind),
-			                    json_integer((json_int_t)window->kind_uj[kind]));
-	json = json_pack("{s:s, s:I, s:o, s:o}", "source", window->source, "gaps", (json_int_t)window->gaps, "zones_uj",
-	                 zones, "dropped", dropped_write(window));
+			                    whole_json(window->kind_uj[kind], UJ_MAX));
+	json = json_pack("{s:s, s:o, s:o, s:o}", "source", window->source, "gaps", whole_json(window->gaps, GAPS_MAX),
+	                 "zones_uj", zones, "dropped", dropped_write(window));
 	if (json && window->mirrored > 0)
 		json_object_set_new(json, "mirrored", json_integer((json_int_t)window->mirrored));
 	if (json && energy_share_uj(share, window, &own_uj))
-		json_object_set_new(json, "own_uj", json_integer((json_int_t)own_uj));
+		json_object_set_new(json, "own_uj", whole_json(own_uj, UJ_MAX));
 	return json;
 }
 
@@ -102,7 +103,7 @@ static bool zones_read(json_t *zones, struct record_energy *ret_energy)
 	{
 		int kind = rapl_kind_find(name);
 
-		if (kind < 0 || !whole_of(zone, JSON_COUNT_MAX, &ret_energy->zone_j[kind]))
+		if (kind < 0 || !whole_of(zone, UJ_MAX, &ret_energy->zone_j[kind]))
 			return false;
 		ret_energy->has[kind] = ret_energy->present = true;
 		ret_energy->zone_j[kind] /= 1e6;
@@ -122,8 +123,7 @@ bool record_energy_read(const json_t *json, double share, const char *node, stru
 	if (!source || !whole_of(json_object_get(json, "gaps"), GAPS_MAX, &ret_energy->gaps) ||
 	    (mirrored && !whole_of(mirrored, RAPL_ZONES_MAX, &ret_energy->mirrored)) ||
 	    !not_counted_read(json_object_get(json, "not_counted"), ret_energy) ||
-	    !zones_read(json_object_get(json, "zones_uj"), ret_energy) ||
-	    (own && !whole_of(own, JSON_COUNT_MAX, &own_uj)) ||
+	    !zones_read(json_object_get(json, "zones_uj"), ret_energy) || (own && !whole_of(own, UJ_MAX, &own_uj)) ||
 	    !dropped_read(json_object_get(json, "dropped"), node, ret_energy->dropped))
 		return false;
 	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++)

@@ -11,15 +11,17 @@ static json_t *refusals_json(const struct record_grant *grant)
 	json_t *refused = json_object();
 
 	for (size_t i = 0; i < grant->refusals; i++)
-		json_object_set_new(refused, grant->refusal[i].why, json_integer((json_int_t)grant->refusal[i].cores));
+		json_object_set_new(refused, grant->refusal[i].why,
+		                    whole_json(grant->refusal[i].cores, JSON_COUNT_MAX));
 	return refused;
 }
 
 json_t *record_grant_write(const struct record_grant *grant)
 {
-	return json_pack("{s:s, s:I, s:o, s:I, s:I}", "mode", grant->mode, "cores", (json_int_t)grant->cores, "refused",
-	                 refusals_json(grant), "transitions", (json_int_t)grant->transitions, "low_us",
-	                 (json_int_t)grant->low_us);
+	return json_pack("{s:s, s:o, s:o, s:o, s:o}", "mode", grant->mode, "cores",
+	                 whole_json(grant->cores, JSON_COUNT_MAX), "refused", refusals_json(grant), "transitions",
+	                 whole_json(grant->transitions, JSON_COUNT_MAX), "low_us",
+	                 whole_json(grant->low_us, JSON_COUNT_MAX));
 }
 
 /* A few words of ours. */

@@ -46,6 +46,12 @@ static inline json_t *record_seconds_real(double microseconds)
 	return json_real(number_printed(round(microseconds / 1e3) / 1e3));
 }
 
+/* A node's integer, cut to the most that its reader takes. */
+static inline json_t *whole_json(uint64_t value, int64_t most)
+{
+	return json_integer(value < (uint64_t)most ? (json_int_t)value : most);
+}
+
 /* A node's integer that lies in [0, most]. */
 static inline bool whole_of(const json_t *value, int64_t most, double *ret_value)
 {

@@ -10,7 +10,7 @@ static json_t *part_write(const struct power_part *part)
 {
 	if (part->known_s <= part->missing_s)
 		return json_null();
-	return json_integer((json_int_t)fmin(round(part->joules / part->known_s * 1e3), 1e15));
+	return json_integer((json_int_t)fmax(fmin(round(part->joules / part->known_s * 1e3), MILLIWATTS_MAX), 0));
 }
 
 json_t *record_power_write(struct power_curve *curve)

@@ -19,7 +19,11 @@ static json_t *events_json(const struct record_throttle *throttle)
 
 json_t *record_throttle_write(const struct record_throttle *throttle)
 {
-	return throttle->known ? events_json(throttle) : json_null();
+	json_t *json = throttle->known ? json_object() : json_null();
+
+	for (int kind = 0; throttle->known && kind < THROTTLE_KIND_COUNT; kind++)
+		json_object_set_new(json, name_of(kind), whole_json(throttle->events[kind], JSON_COUNT_MAX));
+	return json;
 }
 
 bool record_throttle_read(const json_t *json, const char *node, struct record_throttle *ret_throttle)

@@ -20,9 +20,15 @@ _Static_assert(sizeof(items) / sizeof(items[0]) == RECORD_WATTS_ITEMS, "each ite
 static const char *const reasons[] = {"", "too few samples", "the ranks' states did not vary", "not significant",
                                       SHARED};
 
+/* False for what is not finite, too. */
+static bool value_ok(double value, double interval)
+{
+	return fabs(value) < VALUE_MAX && interval >= 0 && interval < VALUE_MAX;
+}
+
 static void value_set(json_t *object, const char *name, const struct fit_value *value)
 {
-	if (value->known && isfinite(value->value) && isfinite(value->plus_minus))
+	if (value->known && value_ok(value->value, value->plus_minus))
 		json_object_set_new(object, name, json_pack("[f, f]", value->value, value->plus_minus));
 }
 
@@ -85,8 +91,7 @@ static bool item_get(json_t *json, struct record_watts *watts, int item)
 
 	if (!json)
 		return true;
-	if (json_unpack(json, "[F, F!]", &value, &interval) || !(fabs(value) < VALUE_MAX) ||
-	    !(interval >= 0 && interval < VALUE_MAX))
+	if (json_unpack(json, "[F, F!]", &value, &interval) || !value_ok(value, interval))
 		return false;
 	watts->item[item].count++;
 	watts->item[item].sum += value;

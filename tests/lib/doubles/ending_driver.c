@@ -28,28 +28,28 @@ static long proc_number(const char *path, const char *name)
 	return number;
 }
 
-static int write_one(int directory, uint32_t id, const struct slots *slots)
+static int write_one(int directory, uint32_t crowd, uint32_t id, const struct slots *slots)
 {
 	struct state_step step = {.step_id = id, .start_s = id + 1.0, .end_s = id + 2.0};
 	json_auto_t *wait = NULL;
 
-	if (state_step_kind(id) == STATE_STEP_COUNTED)
+	if (state_step_kind(id, crowd) == STATE_STEP_COUNTED)
 		return state_step_count(directory);
 	wait = slots_to_json(slots);
-	return state_step_write(directory, &step, wait, NULL);
+	return state_step_write(directory, &step, crowd, wait, NULL);
 }
 
 static int run_steps(const struct state_place *place, char *words[])
 {
 	cleanup_close int directory = state_open_job(place, (uint32_t)strtoul(words[1], NULL, 10));
-	cleanup_close int segment = open(words[4], O_RDONLY | O_CLOEXEC);
+	cleanup_close int segment = open(words[4], O_RDONLY | O_CLOEXEC), node = state_open_node(place);
 	uint32_t first = (uint32_t)strtoul(words[2], NULL, 10), count = (uint32_t)strtoul(words[3], NULL, 10);
 	cleanup_free struct slots *slots = NULL;
 	struct error error = {0};
 	int result = slots_read(segment, 0, UINT64_C(1000000000000000), &slots, &error);
 
 	for (uint32_t id = first; id < first + count && !result; id++)
-		result = write_one(directory, id, slots);
+		result = write_one(directory, state_crowd(node), id, slots);
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -11,6 +11,8 @@
 #include "spank/plugin/run_as_user.h"
 #include "spank/plugin/view.h"
 #include "spank/record/job_record.h"
+#include "spank/record/parts/power.h"
+#include "spank/record/parts/throttle.h"
 #include "spank/record/parts/watts.h"
 #include "spank/store/outbox.h"
 
@@ -139,7 +141,7 @@ static uint64_t nanoseconds(const json_t *row, size_t index)
 	return (uint64_t)(json_number_value(json_array_get(row, index)) * 1e9);
 }
 
-/* watts FILE CORES TOTAL CPUS: [{"at_s": T, "zones": [...], "ranks": [[pid, wait_s, asleep_s, span_s]]}, ...] */
+/* watts FILE CORES TOTAL CPUS [UID]: [{"at_s": T, "zones": [...], "ranks": [[pid, wait_s, asleep_s, span_s]]}, ...] */
 static int run_watts(int count, char *words[])
 {
 	json_auto_t *samples = json_load_file(words[0], 0, NULL), *stored = NULL;
@@ -150,7 +152,7 @@ static int run_watts(int count, char *words[])
 	json_t *sample, *item;
 	size_t i, j;
 
-	(void)count;
+	feed.uid = count > 4 ? (uid_t)number(words[4]) : getuid();
 	json_array_foreach(samples, i, sample)
 	{
 		json_t *list = json_object_get(sample, "zones"), *ranks = json_object_get(sample, "ranks");
@@ -205,7 +207,7 @@ static int run_leaks(int count, char *words[])
 	return execlp("ls", "ls", "-l", "/proc/self/fd", NULL);
 }
 
-/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART [CPUS [USABLE]] */
+/* begin ROOT JOB CORES TOTAL CLUSTER NODES POLICY RESTART [CPUS [USABLE [anew]]] */
 static int run_begin(int count, char *words[])
 {
 	struct state_place place = place_of(words[0]);
@@ -225,7 +227,7 @@ static int run_begin(int count, char *words[])
 		job.policy = (struct policy_use){.by = "job"};
 	snprintf(job.policy.asked, sizeof(job.policy.asked), "%s", words[6]);
 	snprintf(job.policy.used, sizeof(job.policy.used), "%s", words[6]);
-	return show_result(state_job_begin(&place, &job, false, &error), &error);
+	return show_result(state_job_begin(&place, &job, count > 10, &error), &error);
 }
 
 static int threads_of_self(void)
@@ -428,12 +430,95 @@ static int run_merge(int count, char *words[])
 	if (!result)
 		result = record_merge((const struct record_node *const *)nodes, good, (uint32_t)number(words[0]),
 		                      words[1][0] ? words[1] : NULL, &record, &error);
-	for (size_t i = 0; i < good; i++)
+	for (size_t i = 0; i < good; i++) {
+		if (nodes[i]->left_out[0])
+			fprintf(stderr, "%s\n", nodes[i]->left_out);
 		record_node_free(nodes[i]);
+	}
 	if (result)
 		return show_result(result, &error);
 	puts(record.line);
 	return EXIT_SUCCESS;
+}
+
+static json_t *extreme_energy(uint64_t number)
+{
+	struct energy_window window = {.source = "rapl", .gaps = (uint32_t)number, .zone_count = RAPL_ZONES_MAX};
+	const struct energy_share share = {.node = 0.5};
+
+	for (int kind = 0; kind < RAPL_KIND_COUNT; kind++) {
+		window.has[kind] = true;
+		window.kind_uj[kind] = number;
+	}
+	for (size_t i = 0; i < RAPL_ZONES_MAX; i++) {
+		window.zone[i] = (struct energy_zone){.used_uj = number, .problem = ENERGY_NONSENSE};
+		memset(window.zone[i].name, 'z', RAPL_NAME_MAX - 1);
+		window.zone[i].kind = (enum rapl_kind)(i % RAPL_KIND_COUNT);
+		window.zone[i].instance = (uint32_t)(i / RAPL_KIND_COUNT);
+	}
+	return record_energy_write(&window, &share);
+}
+
+/* Three parts of a second: most that a point can say, nothing, and most again. */
+static json_t *extreme_power(uint64_t number)
+{
+	struct power_points points = {.count = 4, .spacing_ns = SECOND_NS};
+	struct power_curve curve = {0};
+	json_t *json;
+
+	for (uint32_t i = 0; i < points.count; i++)
+		points.point[i] = (struct power_point){
+		        .at_ns = (i + 1) * SECOND_NS, .used_uj = i % 2 ? number : 0, .gaps = 0, .whole = true};
+	power_curve_add(&curve, &points);
+	json = record_power_write(&curve);
+	power_curve_free(&curve);
+	return json ? json : json_null();
+}
+
+static json_t *extreme_watts(uint64_t number)
+{
+	const struct energy_share share = {.node = 1};
+	struct watts watts = {0};
+
+	for (int32_t id = 0; id < PACKAGES_MAX; id++)
+		for (int i = 0; i < 99; i++) {
+			const double rank_s[FIT_STATE_COUNT] = {i % 3, i % 5, i % 7};
+
+			fit_add(&watts_package_of(&watts, id)->sums, 1, (double)number * (i % 3 + i % 5), rank_s);
+		}
+	return record_watts_write(&watts, &share);
+}
+
+static json_t *extreme_throttle(uint64_t number)
+{
+	struct record_throttle throttle = {.known = true};
+
+	for (int kind = 0; kind < THROTTLE_KIND_COUNT; kind++)
+		throttle.events[kind] = number;
+	return record_throttle_write(&throttle);
+}
+
+static json_t *extreme_grant(uint64_t number)
+{
+	struct record_grant grant = {.mode = "lease", .refusals = RECORD_GRANT_REFUSALS};
+
+	grant.cores = grant.transitions = grant.low_us = number;
+	for (size_t i = 0; i < grant.refusals; i++) {
+		snprintf(grant.refusal[i].why, sizeof(grant.refusal[i].why), "reason %zu", i);
+		grant.refusal[i].cores = number > 0 ? number : 1;
+	}
+	return record_grant_write(&grant);
+}
+
+/* extremes NUMBER: the parts of a node's record as they are written where everything that is counted is that number */
+static int run_extremes(int count, char *words[])
+{
+	uint64_t most = number(words[0]);
+
+	(void)count;
+	return show(json_pack("{s:o, s:o, s:o, s:o, s:o}", "energy", extreme_energy(most), "power_mw",
+	                      extreme_power(most), "watts", extreme_watts(most), "throttle", extreme_throttle(most),
+	                      "grant", extreme_grant(most)));
 }
 
 /* combine HELD LINE */
@@ -465,10 +550,10 @@ static const struct {
 	int words;
 	int (*run)(int count, char *words[]);
 } commands[] = {
-        {"samples", 4, run_samples}, {"watts", 4, run_watts}, {"add", 2, run_add},         {"update", 1, run_update},
-        {"leaks", 0, run_leaks},     {"begin", 8, run_begin}, {"step", 5, run_step},       {"finish", 4, run_finish},
-        {"slots", 3, run_slots},     {"merge", 3, run_merge}, {"combine", 2, run_combine}, {"key", 1, run_key},
-        {"export", 7, run_export},   {"view", 3, run_view},
+        {"samples", 4, run_samples}, {"watts", 4, run_watts}, {"add", 2, run_add},           {"update", 1, run_update},
+        {"leaks", 0, run_leaks},     {"begin", 8, run_begin}, {"step", 5, run_step},         {"finish", 4, run_finish},
+        {"slots", 3, run_slots},     {"merge", 3, run_merge}, {"combine", 2, run_combine},   {"key", 1, run_key},
+        {"export", 7, run_export},   {"view", 3, run_view},   {"extremes", 1, run_extremes},
 };
 
 int main(int count, char *words[])

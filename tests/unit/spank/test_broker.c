@@ -109,7 +109,7 @@ static const struct broker_calls calls = {lower, restore, expire, obey};
 
 static void begin(void)
 {
-	struct broker_config config = {.calls = &calls, .cpus = CPUS};
+	struct broker_config config = {.calls = &calls, .cpus = CPUS, .directory = -1};
 	struct error error = {""};
 
 	memset(&called, 0, sizeof(called));

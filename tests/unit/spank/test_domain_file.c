@@ -147,7 +147,7 @@ static const char *const boot = "01234567-89ab-cdef-0123-456789abcdef";
 /* Held, and given away, as each number says. */
 static struct domain_hold hold_make(int kind)
 {
-	struct domain_hold hold = {.held = true, .holder = {7, 0, 12, 34, ""}, .changes = kind > 0};
+	struct domain_hold hold = {.held = true, .holder = {7, 0, 12, ""}, .changes = kind > 0};
 	struct domain_change *change = &hold.change;
 
 	strcpy(hold.holder.boot, boot);
@@ -186,7 +186,7 @@ static void test_longest(void)
 	struct domain_change *change = &hold.change;
 	char text[DOMAIN_FILE_SIZE];
 
-	hold.holder = (struct holder){UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT64_MAX, ""};
+	hold.holder = (struct holder){UINT32_MAX, UINT32_MAX, 63, ""};
 	memset(hold.holder.boot, 'x', PROC_BOOT_MAX - 1);
 	memset(change->driver, 'd', CPUFREQ_TEXT_MAX - 1);
 	memset(change->governor, 'g', CPUFREQ_TEXT_MAX - 1);
@@ -236,28 +236,66 @@ static void test_files(void)
 	close(directory);
 }
 
+static char next_of(int stream)
+{
+	char byte = '\0';
+
+	return read(stream, &byte, 1) == 1 ? byte : '\0';
+}
+
+/* In a child: takes a lock, says which, and holds it until it is told to end. */
+static pid_t holder_fork(int directory, const int life[2], int ret_said[2], int ret_tell[2])
+{
+	pid_t child;
+
+	CHECK(pipe2(ret_said, O_CLOEXEC) == 0 && pipe2(ret_tell, O_CLOEXEC) == 0);
+	child = fork();
+	if (child == 0) {
+		int file = domain_file_open(directory, 0, true, NULL);
+		struct holder holder = {.lock = 99};
+		int result = holder_lock(file, &holder);
+		char byte = (char)('0' + holder.lock);
+
+		if (result || write(ret_said[1], &byte, 1) != 1)
+			_exit(1);
+		close(life[1]);
+		if (fork() == 0) /* a child that is no holder, and outlives it, until the test closes its end */
+			_exit(next_of(life[0]));
+		_exit(next_of(ret_tell[0]) != 'e');
+	}
+	return child;
+}
+
 static void test_holders(void)
 {
-	struct holder holder, other,
-	        *zombie = mmap(NULL, sizeof(*zombie), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	pid_t child = fork();
-	int result;
+	int directory = files_directory_path(at("holders"), 0700), said[2][2], tell[2][2], life[2];
+	int file = domain_file_open(directory, 0, true, NULL);
+	struct holder first, second;
 	siginfo_t ended;
+	pid_t child[2];
 
-	if (child == 0)
-		_exit(holder_init(1, 0, zombie) != 0);
-	CHECK(waitid(P_PID, (id_t)child, &ended, WEXITED | WNOWAIT) == 0);
-	CHECK(zombie->process == (uint32_t)child && !holder_is_alive(zombie));
-	CHECK(holder_init(1, 0, &holder) == 0 && holder_is_alive(&holder) && holder_is_of_this_boot(&holder));
-	other = holder;
-	other.start++;
-	CHECK(!holder_is_alive(&other)); /* the number was used again */
-	other = holder;
-	other.boot[0] = other.boot[0] == 'x' ? 'y' : 'x';
-	CHECK(!holder_is_alive(&other) && !holder_is_of_this_boot(&other));
-	CHECK(waitpid(child, &result, 0) == child && result == 0);
-	CHECK(!holder_is_alive(zombie));
-	munmap(zombie, sizeof(*zombie));
+	CHECK(holder_init(1, 0, &first) == 0 && holder_is_of_this_boot(&first) && !holder_is_alive(file, &first));
+	CHECK(pipe2(life, O_CLOEXEC) == 0);
+	for (int i = 0; i < 2; i++) {
+		child[i] = holder_fork(directory, life, said[i], tell[i]);
+		/* the second is another one, as long as the first lives, whatever their numbers are */
+		CHECK(next_of(said[i][0]) == '0' + i);
+	}
+	second = first;
+	second.lock = 1;
+	CHECK(holder_is_alive(file, &first) && holder_is_alive(file, &second));
+	CHECK(write(tell[0][1], "e", 1) == 1 && waitid(P_PID, (id_t)child[0], &ended, WEXITED | WNOWAIT) == 0);
+	CHECK(!holder_is_alive(file, &first) && holder_is_alive(file, &second)); /* a zombie holds nothing */
+	second.boot[0] = second.boot[0] == 'x' ? 'y' : 'x';
+	CHECK(!holder_is_alive(file, &second) && !holder_is_of_this_boot(&second));
+	CHECK(write(tell[1][1], "e", 1) == 1);
+	for (int i = 0; i < 2; i++) {
+		CHECK(waitpid(child[i], NULL, 0) == child[i]);
+		close(said[i][0]), close(said[i][1]), close(tell[i][0]), close(tell[i][1]);
+	}
+	close(life[0]), close(life[1]);
+	close(file);
+	close(directory);
 }
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)

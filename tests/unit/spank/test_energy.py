@@ -187,11 +187,11 @@ def test_job_without_zones_says_why(tmp_path: Path) -> None:
 def test_what_no_epilog_has_removed_goes_after_a_month(tmp_path: Path) -> None:
     """A node that crashed has no epilog of its jobs; the next job's begin looks for them."""
     root = tmp_path / "run"
-    for job, days in ((5, 40), (6, 20)):
-        driver("begin", root, job, 4, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP)
-        then = time.time() - days * 86400
+    now_s = 1_700_000_000.0
+    for job, days in ((5, 40), (6, 20), (7, 0)):
+        then = now_s - days * 86400
+        driver("begin", root, job, 4, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP, now_s=then)
         os.utime(root / f"c1/{job}", (then, then))
-    driver("begin", root, 7, 4, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP)
     assert [(root / f"c1/{job}").exists() for job in (5, 6, 7)] == [False, True, True]
 
 

@@ -1,4 +1,6 @@
-"""A node's record as nobody should have written it is refused, with the field that is wrong."""
+"""A node's record as nobody should have written it: the part that is wrong is named, and counts as absent.
+
+Only a record that does not say who and when it is of is refused."""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.lib.record_tools import node_record
-from tests.lib.records import GRANT, refuse
+from tests.lib.records import GRANT, left_out, merge, refuse
 
 ENERGY = {"source": "rapl", "gaps": 0, "zones_uj": {"package": 1}}
 STEP = {"id": "0", "start_s": 1, "end_s": 2}
-HOSTILE = [
+IDENTITY = [
     ("v", 2, "version 1"),
     ("kind", "job", "version 1"),
     ("node", "../x", "no name"),
@@ -25,6 +27,8 @@ HOSTILE = [
     ("nodes", None, "node list"),
     ("start_s", -1, "start_s"),
     ("end_s", 1e300, "end_s"),
+]
+PARTS = [
     ("cores", -4, "cores"),
     ("cores_total", 10**9, "cores"),
     ("steps", {}, "steps"),
@@ -50,11 +54,38 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "message"), HOSTILE, ids=[f"{i}-{row[0]}" for i, row in enumerate(HOSTILE)]
-)
-def test_hostile_fields_are_refused(tmp_path: Path, field: str, value: Any, message: str) -> None:
+def ids(rows: list[tuple[str, Any, str]]) -> list[str]:
+    return [f"{i}-{row[0]}" for i, row in enumerate(rows)]
+
+
+@pytest.mark.parametrize(("field", "value", "message"), IDENTITY, ids=ids(IDENTITY))
+def test_a_record_of_nobody_is_refused(tmp_path: Path, field: str, value: Any, message: str) -> None:
     assert message in refuse(tmp_path, node_record(**{field: value}))
+
+
+@pytest.mark.parametrize(("field", "value", "message"), PARTS, ids=ids(PARTS))
+def test_a_part_that_no_node_writes_counts_as_absent(tmp_path: Path, field: str, value: Any, message: str) -> None:
+    assert message in left_out(tmp_path, node_record(**{field: value}))
+
+
+def test_energy_that_no_node_writes_is_absent_with_a_reason(tmp_path: Path) -> None:
+    """And all else of the node and of the others is there."""
+    records = [node_record("c1", "c[1-2]", energy=ENERGY | {"own_uj": -1}), node_record("c2", "c[1-2]")]
+    merged = merge(tmp_path, records)
+    assert merged["energy_why"] == "the energy that the node wrote makes no sense"
+    assert merged["energy"]["nodes"] == 1 and merged["wait"]["ranks"] == 4 and merged["nodes"]["reported"] == 2
+
+
+def test_a_step_that_no_node_writes_is_left_out_whole(tmp_path: Path) -> None:
+    """Its sums would be read before its ranks are: none of them stays."""
+    record = node_record(steps_left_out=3)
+    (good,) = record["steps"]
+    bad = good | {"id": "1", "grant": GRANT, "wait": good["wait"] | {"naps": 10**6, "ranks": [[0, -1, 0]]}}
+    record["steps"] = [bad, good, bad | {"id": "2"}]
+    merged = merge(tmp_path, [record])
+    assert [step["id"] for step in merged["steps"]] == ["0"] and merged["steps_left_out"] == 5
+    assert merged["wait"]["naps"] == 30 and "grant" not in merged
+    assert left_out(tmp_path, record) == '"steps"[0]: wait'
 
 
 WAITS = [
@@ -117,10 +148,10 @@ WAITS = [
 
 
 @pytest.mark.parametrize("change", WAITS, ids=range(len(WAITS)))
-def test_hostile_waits_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_step_of_hostile_waits_is_left_out(tmp_path: Path, change: dict[str, Any]) -> None:
     record = node_record()
     record["steps"][0]["wait"] |= change
-    assert "wait" in refuse(tmp_path, record)
+    assert left_out(tmp_path, record) == '"steps"[0]: wait'
 
 
 @pytest.mark.parametrize(
@@ -140,20 +171,20 @@ def test_hostile_waits_are_refused(tmp_path: Path, change: dict[str, Any]) -> No
     ],
     ids=range(11),
 )
-def test_hostile_grants_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_step_of_a_hostile_grant_is_left_out(tmp_path: Path, change: dict[str, Any]) -> None:
     record = node_record()
     record["steps"][0]["grant"] = {**GRANT, **change}
-    assert "grant" in refuse(tmp_path, record)
+    assert left_out(tmp_path, record) == '"steps"[0]: grant'
 
 
 @pytest.mark.parametrize("missed", [5, [], "lost", {"lost": -1}, {"static": 1.5}, {"unreached": 1_000_001}])
-def test_hostile_counts_of_who_is_missed_are_refused(tmp_path: Path, missed: Any) -> None:
+def test_a_step_of_hostile_counts_of_who_is_missed_is_left_out(tmp_path: Path, missed: Any) -> None:
     record = node_record()
     record["steps"][0]["missed"] = missed
-    assert "missed" in refuse(tmp_path, record)
+    assert left_out(tmp_path, record) == '"steps"[0]: missed'
 
 
-def test_an_outcome_of_csv_that_is_no_word_is_refused(tmp_path: Path) -> None:
+def test_a_step_of_an_outcome_of_csv_that_is_no_word_is_left_out(tmp_path: Path) -> None:
     record = node_record()
     record["steps"][0]["csv"] = 5
-    assert "csv" in refuse(tmp_path, record)
+    assert left_out(tmp_path, record) == '"steps"[0]: csv'

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.lib.record_tools import (
+    NO_POWERCAP,
     ZONE,
     Elsewhere,
     Ticks,
@@ -121,3 +123,63 @@ def test_a_tick_reads_each_counter_once_and_opens_none(tmp_path: Path) -> None:
     assert [reads for _, reads in few] == [4] * 5 and [reads for _, reads in many] == [200] * 5
     assert [opens for opens, _ in few] == [opens for opens, _ in many]
     assert max(opens for opens, _ in many) <= 8
+
+
+def ticks_of_job(tmp_path: Path, steps: int, seconds: int, cpu_ms: int) -> list[int]:
+    """How often the sampler of each of a job's steps has ticked, by the files that it opened."""
+    root, counts = tmp_path / "run", [0] * steps
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP, now_s=NOW_S)
+    with ExitStack() as stack:
+        each = [stack.enter_context(Ticks(root, 7, step, NO_POWERCAP, NOW_S, cpu_ms=cpu_ms)) for step in range(steps)]
+        for now in range(1, seconds + 1):
+            for step, ticks in enumerate(each):
+                opens, _ = ticks.at(NOW_S + now)
+                counts[step] += opens > 0
+    return counts
+
+
+def test_ticks_that_cost_little_come_each_second(tmp_path: Path) -> None:
+    assert ticks_of_job(tmp_path, 1, 20, 1) == [20]
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_all_ticks_of_a_job_have_a_fiftieth_of_a_cpu(tmp_path: Path, steps: int) -> None:
+    """Ticks of 0.2 s, as a segment that its owner fills can make them: one each 10 s, those of the begins too."""
+    counts = ticks_of_job(tmp_path, steps, 100, 200)
+    assert 9 <= steps + sum(counts) <= 11 and max(counts) - min(counts) <= 1
+
+
+def test_counters_are_read_in_time_by_a_step_that_must_wait(tmp_path: Path) -> None:
+    """One of 60 J at 10 W goes round in 6 s, in which a tick of a second has to wait for 50 s."""
+    tree, used_uj = tmp_path / "powercap", 0
+    write_zone(tree / "intel-rapl/intel-rapl:0", "package-0", 0, 60_000_000, 10_000_000)
+    elsewhere = show_powercap(tree)
+    driver("begin", tmp_path / "run", 7, 2, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S)
+    with Ticks(tmp_path / "run", 7, 0, elsewhere, NOW_S, cpu_ms=1000) as step:
+        for second in range(1, 50):
+            used_uj += 5_000_000
+            set_energy(tree, "intel-rapl:0", used_uj % 60_000_000)
+            step.at(NOW_S + second)
+    (zone,) = zones(driver("update", tmp_path / "run", elsewhere=elsewhere, now_s=NOW_S + 49))
+    assert (zone["total_uj"], zone["gaps"]) == (used_uj, 0)
+
+
+def test_what_fails_once_is_not_the_complaint(
+    powercap: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As while slurmstepd acts as the user. What goes on failing is said, once, and anew when it fails again."""
+    root, elsewhere = tmp_path / "run", show_powercap(powercap)
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S)
+    said = []
+    with Ticks(root, 7, 0, elsewhere, NOW_S) as step:
+        for second, fails in enumerate([False, True, False, True, True, True, False, True, True], 1):
+            blocked = root / "c1/energy"
+            if fails and not blocked.is_dir():
+                blocked.unlink()
+                blocked.mkdir()
+            if not fails and blocked.is_dir():
+                blocked.rmdir()
+            step.at(NOW_S + second)
+            said.append(capfd.readouterr().err.count("the record will lack it"))
+        blocked.rmdir()
+    assert said == [0, 0, 0, 0, 1, 0, 0, 0, 1]

@@ -138,6 +138,21 @@ def test_from_step_256_on_there_are_sums_only(job: Job) -> None:
         assert (job.state / f"step.{step}.json").stat().st_size <= PAGE
 
 
+def test_on_a_crowded_node_each_job_has_less_room(job: Job) -> None:
+    """128 jobs have together what 16 have: details up to 16 KiB, and sums of steps below 512."""
+    for other in range(100, 227):
+        (job.root / "c1" / str(other)).mkdir()
+    for first in (0, 255, 300, 510):
+        job.steps(first, 4)
+    assert (job.state / "step.0.json").stat().st_size <= 16 * 1024
+    assert (job.state / "step.300.json").stat().st_size <= PAGE
+    assert (job.state / "step.511.json").exists() and not (job.state / "step.512.json").exists()
+    assert (job.state / "steps_counted").stat().st_size == 2
+    job.end()
+    record = job.record()
+    assert len(record["steps"]) + record["steps_left_out"] == 16
+
+
 def test_an_honest_step_s_functions_stay_among_its_sums(job: Job, tmp_path: Path) -> None:
     job.segment = claims(tmp_path / "segment", 2, struct.pack("<8Q", *[1000] * 8))
     job.steps(255, 2)

@@ -1,0 +1,65 @@
+#include "spank/base/ration.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const uint64_t divisors[SHARED_RATION_KINDS] = {[SHARED_RATION_SAMPLER] = 50, [SHARED_RATION_BROKER] = 40};
+
+struct shared_ration {
+	uint64_t until_ns[SHARED_RATION_KINDS]; /* CLOCK_MONOTONIC */
+};
+
+/* Returns a descriptor of the file, which is as long as it must be, or -errno. */
+static int file_open(int directory, const char *name)
+{
+	cleanup_close int file = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+
+	if (file < 0)
+		return -errno;
+	if (files_refusal(file))
+		return -EPERM;
+	return ftruncate(file, sizeof(struct shared_ration)) < 0 ? -errno : take_descriptor(&file);
+}
+
+struct shared_ration *shared_ration_open(int directory, const char *name)
+{
+	cleanup_close int file = directory < 0 ? -1 : file_open(directory, name);
+	int flags = file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+	void *page = mmap(NULL, sizeof(struct shared_ration), PROT_READ | PROT_WRITE, flags, file < 0 ? -1 : file, 0);
+
+	return page == MAP_FAILED ? NULL : page;
+}
+
+void shared_ration_free(struct shared_ration *ration)
+{
+	if (ration)
+		munmap(ration, sizeof(*ration));
+}
+
+uint64_t shared_ration_book(struct shared_ration *ration, enum shared_ration_kind kind, uint64_t cpu_ns,
+                            uint64_t now_ns)
+{
+	uint64_t before, from;
+
+	if (!ration)
+		return now_ns;
+	before = __atomic_load_n(&ration->until_ns[kind], __ATOMIC_RELAXED);
+	do
+		from = before > now_ns ? before : now_ns;
+	while (!__atomic_compare_exchange_n(&ration->until_ns[kind], &before, from + cpu_ns * divisors[kind], false,
+	                                    __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	return from;
+}
+
+bool shared_ration_has(const struct shared_ration *ration, enum shared_ration_kind kind, uint64_t backlog_ns,
+                       uint64_t now_ns)
+{
+	return !ration ||
+	       __atomic_load_n(&ration->until_ns[kind], __ATOMIC_RELAXED) <= now_ns + backlog_ns * divisors[kind];
+}

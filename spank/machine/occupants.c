@@ -1,0 +1,222 @@
+#include "spank/machine/occupants.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "spank/base/cleanup.h"
+#include "spank/base/memory.h"
+#include "spank/base/proc.h"
+#include "spank/machine/topology.h"
+
+#define PROCESSES_MAX 32768 /* of the node, */
+#define THREADS_MAX   32768 /* and of its jobs, looked at in one go */
+#define JOBS_MAX      4096
+#define LEVELS_MAX    32
+#define STEPD         "slurmstepd"
+
+/* One look. */
+struct look {
+	struct occupants *occupants;
+	ino_t node; /* the UTS namespace of this slurmd's: several of them may be on one host */
+	hwloc_bitmap_t mask;
+	hwloc_const_bitmap_t everywhere;
+	unsigned processes, threads;
+	pid_t parent;    /* of the process before, which is mostly that of the next one, too; */
+	bool is_job;     /* whether its children are of a job, */
+	uint32_t job_id; /* of which */
+};
+
+void occupants_free(struct occupants *occupants)
+{
+	for (size_t i = 0; i < occupants->count; i++)
+		hwloc_bitmap_free(occupants->job[i].cpus);
+	free(occupants->job);
+	*occupants = (struct occupants){.count = 0};
+}
+
+/* The job's CPUs, none at first. NULL: no memory, or too many jobs. */
+static hwloc_bitmap_t cpus_of(struct occupants *occupants, uint32_t job_id)
+{
+	struct occupant *more, job = {.job_id = job_id};
+
+	for (size_t i = occupants->count; i-- > 0;)
+		if (occupants->job[i].job_id == job_id)
+			return occupants->job[i].cpus;
+	more = occupants->count < JOBS_MAX ? memory_more(occupants->job, occupants->count, sizeof(*more)) : NULL;
+	if (!more)
+		return NULL;
+	occupants->job = more;
+	job.cpus = hwloc_bitmap_alloc();
+	if (job.cpus)
+		occupants->job[occupants->count++] = job;
+	return job.cpus;
+}
+
+/* One that is ending has no namespace, and no children, any more. */
+static bool is_of_this_node(const struct look *look, pid_t pid)
+{
+	char path[32];
+	struct stat status;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/uts", (int)pid);
+	if (stat(path, &status) < 0)
+		return errno != ENOENT && errno != ESRCH;
+	return status.st_ino == look->node;
+}
+
+/* A slurmstepd is root's, and says in its title whose it is: "slurmstepd: [17.batch]". 0: it is of an unknown job. */
+static bool is_stepd(const struct look *look, pid_t pid, const char *name, uint32_t *ret_job_id)
+{
+	char path[32], title[64];
+	struct stat status;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (strcmp(name, STEPD) != 0 || stat(path, &status) || status.st_uid != 0 || !is_of_this_node(look, pid))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	*ret_job_id = 0;
+	if (proc_text_read(AT_FDCWD, path, title, sizeof(title)) > 0)
+		(void)sscanf(title, STEPD ": [%" SCNu32, ret_job_id);
+	return true;
+}
+
+/* Finds the job whose slurmstepd a process is, or descends from. Returns whether there is one. */
+static bool job_find(const struct look *look, pid_t pid, uint32_t *ret_job_id)
+{
+	struct proc_stat stat;
+
+	for (int level = 0; level < LEVELS_MAX && pid > 1 && proc_stat_of(pid, &stat) == 0; level++) {
+		if (is_stepd(look, pid, stat.name, ret_job_id))
+			return true;
+		pid = stat.parent;
+	}
+	return false;
+}
+
+/* Only what this process may run on besides tells whether Slurm, or somebody else, has bound it. */
+static bool mask_read(struct look *look, pid_t thread)
+{
+	return topology_get_affinity(thread, look->mask) == 0 && !hwloc_bitmap_isincluded(look->everywhere, look->mask);
+}
+
+/* root: a process of root's that sleeps is Slurm's own, as the extern step's is. */
+static void thread_add(struct look *look, hwloc_bitmap_t cpus, pid_t thread, const struct proc_stat *stat, bool root)
+{
+	if (strchr("TtZXx", stat->state) || (root && stat->state != 'R'))
+		return;
+	if (mask_read(look, thread))
+		hwloc_bitmap_or(cpus, cpus, look->mask);
+	else if (stat->state == 'R' && stat->cpu >= 0)
+		hwloc_bitmap_set(cpus, (unsigned)stat->cpu);
+}
+
+/* Returns false where it cannot be told. */
+static bool threads_add(struct look *look, pid_t pid)
+{
+	hwloc_bitmap_t cpus = cpus_of(look->occupants, look->job_id);
+	cleanup_closedir DIR *tasks = NULL;
+	struct proc_stat stat;
+	struct stat status;
+	char path[32];
+	pid_t thread;
+
+	if (!cpus)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+	tasks = opendir(path);
+	if (!tasks || fstat(dirfd(tasks), &status))
+		return !tasks && (errno == ENOENT || errno == ESRCH);
+	while (look->threads <= THREADS_MAX && (thread = proc_next(tasks, &stat))) {
+		thread_add(look, cpus, thread, &stat, status.st_uid == 0);
+		look->threads++;
+	}
+	return look->threads <= THREADS_MAX;
+}
+
+/* The same. */
+static bool process_add(struct look *look, pid_t pid, const struct proc_stat *stat)
+{
+	uint32_t job_id;
+
+	if (stat->parent != look->parent)
+		look->is_job = job_find(look, stat->parent, &look->job_id);
+	look->parent = stat->parent;
+	return ++look->processes <= PROCESSES_MAX &&
+	       (!look->is_job || is_stepd(look, pid, stat->name, &job_id) || threads_add(look, pid));
+}
+
+bool occupants_look(const _Atomic bool *ends, struct occupants *ret_occupants)
+{
+	cleanup_bitmap hwloc_bitmap_t everywhere = hwloc_bitmap_alloc(), mask = NULL;
+	cleanup_closedir DIR *processes = opendir("/proc");
+	struct look look = {.occupants = ret_occupants, .everywhere = everywhere};
+	struct stat status = {.st_ino = 0};
+	struct proc_stat stat_now;
+	bool told = processes && everywhere && stat("/proc/self/ns/uts", &status) == 0 &&
+	            topology_get_affinity(1, everywhere) == 0;
+	pid_t pid;
+
+	if (told)
+		mask = hwloc_bitmap_dup(everywhere); /* as large, so that no other one needs memory */
+	told &= mask != NULL;
+	look.mask = mask;
+	look.node = status.st_ino;
+	while (told && !*ends && (pid = proc_next(processes, &stat_now)))
+		told = process_add(&look, pid, &stat_now);
+	return told && !*ends;
+}
+
+int occupants_others(const struct occupants *occupants, uint32_t job_id, hwloc_bitmap_t ret_cpus)
+{
+	hwloc_bitmap_zero(ret_cpus);
+	for (size_t i = 0; i < occupants->count; i++)
+		if (occupants->job[i].job_id != job_id &&
+		    hwloc_bitmap_or(ret_cpus, ret_cpus, occupants->job[i].cpus) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+char *occupants_print(const struct occupants *occupants)
+{
+	cleanup_free char *text = NULL;
+	size_t length = 0;
+	FILE *stream = open_memstream(&text, &length);
+
+	for (size_t i = 0; stream && i < occupants->count; i++) {
+		cleanup_free char *list = NULL;
+
+		if (hwloc_bitmap_list_asprintf(&list, occupants->job[i].cpus) >= 0)
+			fprintf(stream, "%" PRIu32 " %s\n", occupants->job[i].job_id, list);
+	}
+	return stream && fclose(stream) == 0 ? take_pointer(text) : NULL;
+}
+
+int occupants_parse(const char *text, struct occupants *ret_occupants)
+{
+	while (*text) {
+		size_t length = strcspn(text, "\n");
+		cleanup_free char *line = strndup(text, length);
+		uint32_t job_id;
+		hwloc_bitmap_t cpus;
+		int at = 0;
+
+		if (!line)
+			return -ENOMEM;
+		if (text[length] != '\n' || sscanf(line, "%" SCNu32 " %n", &job_id, &at) != 1 || at == 0)
+			return -EBADMSG;
+		cpus = cpus_of(ret_occupants, job_id);
+		if (!cpus)
+			return -ENOMEM;
+		if (line[at] && hwloc_bitmap_list_sscanf(cpus, line + at) < 0)
+			return -EBADMSG;
+		text += length + 1;
+	}
+	return 0;
+}

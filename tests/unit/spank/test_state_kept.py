@@ -1,0 +1,57 @@
+"""Whose state on a node stays: a live job's, whatever the time of day says, and an earlier run's without a record."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.lib.record_tools import NO_POWERCAP, driver, run
+
+NOW_S = 1_700_000_000.0
+MONTH_S = 31 * 86400
+
+
+def begin(root: Path, job: int, now_s: float = NOW_S, run: int | None = None) -> None:
+    """run: which one of the job's, as its prolog is told."""
+    words: list[object] = [root, job, 2, 4, "test", "c1", "nap", run or 0, *(["", "", "anew"] if run is not None else [])]
+    assert driver("begin", *words, elsewhere=NO_POWERCAP, now_s=now_s)["code"] == 0
+
+
+def test_a_clock_that_jumps_by_a_month_takes_no_state(tmp_path: Path) -> None:
+    """By the time of day nothing was written there for a month; by the time that the node has been up, since today."""
+    begin(tmp_path, 7)
+    os.utime(tmp_path / "c1/7", (NOW_S - MONTH_S, NOW_S - MONTH_S))
+    begin(tmp_path, 8)
+    assert (tmp_path / "c1/7/job.json").exists()
+
+
+def test_what_is_none_of_a_job_stays(tmp_path: Path) -> None:
+    begin(tmp_path, 7)
+    for name in ("7.", "7.1x", "x7", "7.1.1", "cpufreq", "99999999999"):
+        (tmp_path / "c1" / name).mkdir()
+        os.utime(tmp_path / "c1" / name, (0, 0))
+    begin(tmp_path, 8, NOW_S + MONTH_S)
+    assert len(list((tmp_path / "c1").iterdir())) >= 7
+
+
+@pytest.mark.parametrize("runs", [1, 2])
+def test_an_earlier_run_without_a_record_gets_it_later(tmp_path: Path, runs: int) -> None:
+    """The job is requeued while the outbox cannot be written: each run's record is written when it can."""
+    root, outbox = tmp_path / "run", tmp_path / "out"
+    for number in range(runs + 1):
+        begin(root, 7, NOW_S + 100 * number, number)
+        if number < runs:
+            driver("finish", root, 7, "/dev/null/no", "", elsewhere=NO_POWERCAP, now_s=NOW_S + 100 * number + 50)
+            assert (root / "c1/7/ended").exists()
+            os.utime(root / "c1/7/ended", (NOW_S + 100 * number + 50,) * 2)
+    assert {path.name for path in (root / "c1").iterdir() if path.name[0] == "7"} == {
+        "7", *(f"7.{number}" for number in range(1, runs + 1))}
+    done = run("mpi-wait-node", "move", "--state", root, "--outbox", outbox, f"spool={tmp_path}/none",
+               elsewhere=NO_POWERCAP, now_s=NOW_S + 1000)
+    assert "7.1" not in done.stderr, done.stderr
+    ends = sorted(json.loads(path.read_text())["end_s"] for path in outbox.glob("*.json"))
+    assert ends == [NOW_S + 100 * number + 50 for number in range(runs)]
+    assert [path.name for path in (root / "c1").iterdir() if path.name[0] == "7"] == ["7"]
