@@ -88,9 +88,9 @@ def test_where_nothing_wakes_it_naps_and_says_so(pml: tuple[str, ...], more: dic
 
 def test_ucx_says_once_why_it_fails() -> None:
     """Wake-ups were asked for, and the second try is without."""
-    nowhere = {"UCX_TLS": "sysv", "UCX_SHM_DEVICES": "none"}
+    variables = {**napping(EVENT), "UCX_TLS": "sysv", "UCX_SHM_DEVICES": "none"}
     with available():
-        done = ranks_launch(OPENMPI, [built(OPENMPI, "pingpong"), "1"], {**napping(EVENT), **nowhere}, options=UCX, ranks=1)
+        done = ranks_launch(OPENMPI, [built(OPENMPI, "pingpong"), "1"], variables, options=UCX, ranks=1)
     assert done.status not in (0, None) and (done.output + done.errors).count("no usable transports") == 1
 
 
