@@ -6,22 +6,34 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "preload/mpi/next.h"
 #include "preload/process/process.h"
 
 #define FAMILY(name) (1u << MPIWAIT_FAMILY_##name)
 #define VARIABLES    2
+#define SETTINGS     2
+#define NAME_BYTES   64
 #define BURST        6 /* MPICH needs two polls to notice one message, and has up to three idle calls in each */
 
 struct variable {
 	const char *name, *value;
 };
 
+enum { PLAIN_ON = 1, PLAIN_OFF, PLAIN_TWO };
+
+/* What a user may have set: with any other value an idle call sleeps, pauses, or is not made. */
+struct setting {
+	const char *name;
+	uint32_t plain; /* PLAIN_*: an idle call is a sched_yield */
+};
+
 struct runtime {
 	uint32_t families;
 	const char *marker; /* a symbol that only this one exports; NULL: any of the families */
 	struct variable variables[VARIABLES];
+	struct setting settings[SETTINGS];
 	bool ucx_will_do; /* the variables are for want of UCX, or for threads: they make polling dearer */
 	uint32_t hooks;
 	uint32_t locked; /* hooks that are called under the runtime's lock */
@@ -36,6 +48,7 @@ static const struct runtime runtimes[] = {
         {.families = FAMILY(MPICH) | FAMILY(ABI),
          .marker = "I_MPI_Check_image_status", /* Intel MPI */
          .variables = {{"I_MPI_WAIT_MODE", "1"}},
+         .settings = {{"I_MPI_WAIT_MODE", PLAIN_ON}, {"I_MPI_THREAD_YIELD", PLAIN_TWO}},
          .hooks = MPIWAIT_HOOK_YIELD,
          .locked = MPIWAIT_HOOK_YIELD,
          .burst = BURST,
@@ -44,6 +57,7 @@ static const struct runtime runtimes[] = {
          .marker = "PMPI_Abi_get_version", /* MPICH 5 */
          .variables = {{"MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1"},
                        {"MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "0"}},
+         .settings = {{"MPIR_CVAR_ENABLE_HEAVY_YIELD", PLAIN_OFF}},
          .ucx_will_do = true,
          .hooks = MPIWAIT_HOOK_YIELD | MPIWAIT_HOOK_UCP,
          .locked = MPIWAIT_HOOK_UCP,
@@ -56,6 +70,7 @@ struct idle idle;
 
 static const struct runtime *runtime; /* NULL: none that we know */
 static uint32_t variables_set;        /* bit per variable of its row: ours */
+static bool yields_plainly;           /* as far as the user has not set it otherwise */
 
 static const struct runtime *runtime_find(enum mpiwait_family family)
 {
@@ -65,23 +80,71 @@ static const struct runtime *runtime_find(enum mpiwait_family family)
 	return NULL;
 }
 
+/* MPICH reads each of its variables under three names. */
+static const char *variable_get(const char *name)
+{
+	static const char *const prefixes[] = {"MPICH_", "MPIR_PARAM_"};
+	const char *rest = strncmp(name, "MPIR_CVAR_", 10) == 0 ? name + 10 : NULL, *value = getenv(name);
+	char other[NAME_BYTES];
+
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]) && rest && !value; i++) {
+		strcpy(other, prefixes[i]);
+		strncat(other, rest, sizeof(other) - sizeof("MPIR_PARAM_"));
+		value = getenv(other);
+	}
+	return value;
+}
+
+static bool is_off(const char *text)
+{
+	static const char *const words[] = {"0", "no", "off", "false", "disable"};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcasecmp(text, words[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool setting_is_plain(const struct setting *setting)
+{
+	const char *value = setting->name ? variable_get(setting->name) : NULL;
+
+	if (!value)
+		return true;
+	return setting->plain == PLAIN_TWO ? strcmp(value, "2") == 0 : is_off(value) == (setting->plain == PLAIN_OFF);
+}
+
+static bool settings_are_plain(void)
+{
+	for (size_t i = 0; i < SETTINGS; i++)
+		if (!setting_is_plain(&runtime->settings[i]))
+			return false;
+	return true;
+}
+
+static bool netmod_is_ucx(void)
+{
+	const char *netmod = variable_get("MPIR_CVAR_CH4_NETMOD");
+
+	return !netmod || strcmp(netmod, "ucx") == 0;
+}
+
 /* The MPI library brings UCX along, and the user has not told it to use something else. */
 static bool ucx_is_likely(void)
 {
-	const char *netmod = getenv("MPIR_CVAR_CH4_NETMOD");
-
-	return next_symbol("ucp_worker_progress") && (!netmod || strcmp(netmod, "ucx") == 0);
+	return next_symbol("ucp_worker_progress") && netmod_is_ucx();
 }
 
 void idle_prepare(enum mpiwait_family family, bool by_thread)
 {
 	runtime = runtime_find(family);
-	if (!runtime || (runtime->ucx_will_do && !by_thread && ucx_is_likely()))
+	yields_plainly = runtime && settings_are_plain();
+	if (!yields_plainly || (runtime->ucx_will_do && !by_thread && ucx_is_likely()))
 		return;
 	for (uint32_t i = 0; i < VARIABLES; i++) {
 		const struct variable *variable = &runtime->variables[i];
 
-		if (variable->name && !getenv(variable->name) && setenv(variable->name, variable->value, 0) == 0)
+		if (variable->name && !variable_get(variable->name) && setenv(variable->name, variable->value, 0) == 0)
 			variables_set |= 1u << i;
 	}
 	idle.yields_for_us = variables_set != 0;
@@ -93,6 +156,16 @@ void idle_restore(void)
 		if (variables_set & 1u << i)
 			unsetenv(runtime->variables[i].name);
 	variables_set = 0;
+}
+
+/* Returns those of the hooks that the runtime calls as it has been told to. Loops before calls need none of them. */
+static uint32_t hooks_called(uint32_t hooks)
+{
+	if (!yields_plainly)
+		hooks &= ~MPIWAIT_HOOK_YIELD;
+	if (!netmod_is_ucx())
+		hooks &= ~MPIWAIT_HOOK_UCP;
+	return hooks;
 }
 
 uint32_t idle_switch_on(void)
@@ -114,5 +187,5 @@ uint32_t idle_switch_on(void)
 	process.locked_hooks = runtime->locked;
 	process.locks_ring = hooks & runtime->locked && idle_lock_switch_on();
 	__atomic_store_n(&process.hooks, hooks, __ATOMIC_RELEASE);
-	return hooks;
+	return hooks_called(hooks);
 }

@@ -39,16 +39,17 @@ extern __thread uintptr_t idle_frame __attribute__((tls_model("initial-exec")));
 
 /*
  * Before the first Init of the process: puts into the environment what this runtime reads there while it starts;
- * by_thread: that is Init_thread, so that threads may follow. What the user has set stays. Allocates, as setenv does;
- * Init is the one call in which that is harmless, since no other thread may use MPI yet. idle_restore takes the
- * variables away again, so that no child of the program sees them.
+ * by_thread: that is Init_thread, so that threads may follow. What the user has set stays, and nothing is put there
+ * where it means that an idle call does not yield. Allocates, as setenv does; Init is the one call in which that is
+ * harmless, since no other thread may use MPI yet. idle_restore takes the variables away again, so that no child of the
+ * program sees them.
  */
 void idle_prepare(enum mpiwait_family family, bool by_thread);
 void idle_restore(void);
 
 /*
- * After Init: makes the runtime that idle_prepare found call the hooks that are known for it. Returns MPIWAIT_HOOK_*,
- * 0: there is none, so that calls are counted and nothing else.
+ * After Init: makes the runtime that idle_prepare found call the hooks that are known for it. Returns the
+ * MPIWAIT_HOOK_* that it calls; 0: none, because none is known or the user has told the runtime to sleep or spin.
  */
 uint32_t idle_switch_on(void);
 

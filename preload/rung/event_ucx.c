@@ -145,21 +145,45 @@ static bool params_wake(const uint64_t *params)
 	return params[0] & FIELD_FEATURES && params[1] & FEATURE_WAKEUP;
 }
 
+/* Takes the place of UCX's log, and drops what it is given: 0 ends the list of handlers. */
+static int log_drop(void)
+{
+	return 0;
+}
+
+/* The second try, after one with wake-ups has failed: why it fails has been said. */
+static int init_silently(init_function *init, unsigned major, unsigned minor, const uint64_t *params,
+                         const void *config, void **ret_context)
+{
+	void (*push)(int (*)(void)) = (void (*)(int (*)(void)))ucx_symbol("ucs_log_push_handler");
+	void (*pop)(void) = (void (*)(void))ucx_symbol("ucs_log_pop_handler");
+	int code;
+
+	if (!push || !pop)
+		return init(major, minor, params, config, ret_context);
+	push(log_drop);
+	code = init(major, minor, params, config, ret_context);
+	pop();
+	return code;
+}
+
 EXPORT int ucp_init_version(unsigned major, unsigned minor, const uint64_t *params, const void *config,
                             void **ret_context)
 {
 	init_function *next = (init_function *)ucx_symbol("ucp_init_version");
 	uint64_t extended[PARAMS_FIELDS + 1];
+	bool asks;
 	int code;
 
 	if (!next)
 		return UCS_ERR_UNSUPPORTED;
-	if (wakeup_is_wanted() && version_is_good() && wakeup_is_safe() && params_extend(params, extended) &&
-	    next(major, minor, extended, config, ret_context) == 0) {
+	asks = wakeup_is_wanted() && version_is_good() && wakeup_is_safe() && params_extend(params, extended);
+	if (asks && next(major, minor, extended, config, ret_context) == 0) {
 		context_note(*ret_context, true);
 		return 0;
 	}
-	code = next(major, minor, params, config, ret_context);
+	code = asks ? init_silently(next, major, minor, params, config, ret_context)
+	            : next(major, minor, params, config, ret_context);
 	if (code == 0)
 		context_note(*ret_context, params_wake(params));
 	return code;

@@ -5,9 +5,21 @@ from __future__ import annotations
 import pytest
 
 from tests.lib.doubles.support import BUILD
-from tests.lib.launches import Absence, Launched
+from tests.lib.launches import Absence, Launched, napping, ranks_launch
 from tests.lib.libraries import LIBRARY, UCX, Mpi
-from tests.mpi.playing import BY_HOOKED, EVENT, OPENMPI, built, expected, flags_of, late, launched, restless, results
+from tests.mpi.playing import (
+    BY_HOOKED,
+    EVENT,
+    OPENMPI,
+    available,
+    built,
+    expected,
+    flags_of,
+    late,
+    launched,
+    restless,
+    results,
+)
 
 NO_EVENT = 32
 LOST_MOST = 4
@@ -72,6 +84,14 @@ def test_where_nothing_wakes_it_naps_and_says_so(pml: tuple[str, ...], more: dic
     assert all("event" not in lane["naps"] and lane["event_wakes"] == 0 for lane in lanes(done))
     assert lanes(done)[1]["naps"]["nap"] >= sum(done.seen()["Recv"].rests)
     assert "UCX" not in done.output + done.errors
+
+
+def test_ucx_says_once_why_it_fails() -> None:
+    """Wake-ups were asked for, and the second try is without."""
+    variables = {**napping(EVENT), "UCX_TLS": "sysv", "UCX_SHM_DEVICES": "none"}
+    with available():
+        done = ranks_launch(OPENMPI, [built(OPENMPI, "pingpong"), "1"], variables, options=UCX, ranks=1)
+    assert done.status not in (0, None) and (done.output + done.errors).count("no usable transports") == 1
 
 
 def test_where_wake_ups_are_lost_it_naps_and_says_so() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.lib.doubles.support import BUILD
 from tests.lib.launches import NAP, Launched
-from tests.lib.libraries import BY_NAME, LIBRARY, Mpi
+from tests.lib.libraries import BY_NAME, HOOKED, LIBRARY, Mpi
 from tests.mpi.playing import (
     NO_YIELD,
     REPETITIONS,
@@ -136,6 +136,15 @@ def test_idle_polls_that_sleep_are_not_switched_on(by: str, config: str, tmp_pat
     done = launched(BY_NAME["openmpi-5"], [built(BY_NAME["openmpi-5"], "pingpong"), "20"], config,
                     options=(*NO_YIELD, "--mca", *words))
     assert all(flag & NO_HOOK for flag in flags_of(done)) and hooks_seen(done) == 0
+
+
+@pytest.mark.parametrize(("name", "setting"), [("intel", "I_MPI_THREAD_YIELD=3"),
+                                               ("mpich-5-ofi", "MPICH_ENABLE_HEAVY_YIELD=1")])
+def test_a_runtime_that_was_told_to_sleep_is_left_alone(name: str, setting: str) -> None:
+    """It sleeps by itself in its idle polls, and the record says that no hook sees them."""
+    mpi = next(mpi for mpi in HOOKED if mpi.name == name)
+    done = launched(mpi, [built(mpi, "pingpong"), "20"], NAP, prefix=("env", setting))
+    assert all(flag & NO_HOOK for flag in flags_of(done))
 
 
 @of("openmpi", "mpich", "mpich-5-abi", "intel")

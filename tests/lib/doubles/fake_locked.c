@@ -12,13 +12,15 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <time.h>
 
 #define ALIAS(name) __attribute__((weak, alias(#name)))
 
 typedef uintptr_t word;
 
-int fake_yields; /* under the lock */
+int fake_yields;    /* under the lock */
+int fake_wait_mode; /* I_MPI_WAIT_MODE while it started, -1: it was not set */
 bool (*fake_until)(void);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -78,6 +80,7 @@ int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
 	(void)argc, (void)argv;
 	*provided = required;
+	fake_wait_mode = getenv("I_MPI_WAIT_MODE") ? atoi(getenv("I_MPI_WAIT_MODE")) : -1;
 	return 0;
 }
 int MPI_Init_thread(int *, char ***, int, int *) ALIAS(PMPI_Init_thread);

@@ -18,6 +18,7 @@ int MPI_Init_thread(int *, char ***, int, int *);
 int MPI_Finalize(void);
 int MPI_Recv(word, word, word, word, word, word, word);
 int MPI_Iprobe(word, word, word, word, word);
+extern int fake_wait_mode;
 extern int fake_yields;
 extern bool (*fake_until)(void);
 
@@ -92,6 +93,7 @@ int main(int argc, char **argv)
 	if (threaded)
 		pthread_join(thread, NULL);
 	printf("yields %d\npolls %ld\nyields_in_naps %d\n", fake_yields, count, yields_in_naps);
+	printf("wait_mode %d\n", fake_wait_mode);
 	MPI_Finalize();
 	return 0;
 }

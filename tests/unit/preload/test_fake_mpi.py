@@ -5,11 +5,13 @@ Under the virtual clock: a step of 100 us is 500 polls of 200 ns.
 
 from __future__ import annotations
 
+import pytest
+
 from tests.lib.doubles.support import BUILD, NAP, run, values
 
 DRIVER, LOCKED = BUILD / "tests/lib/doubles/preload_driver", BUILD / "tests/lib/doubles/locked_driver"
 MUTEX = BUILD / "tests/lib/doubles/mutex_driver"
-LOCKED_FLAG, YIELD_HOOK = 16, 2
+LOCKED_FLAG, YIELD_HOOK, NO_HOOK = 16, 2, 2
 STEPS = 100
 
 
@@ -61,6 +63,20 @@ def test_one_thread_naps_under_the_lock():
     seen, slot = play([LOCKED])
     assert slot["hooks"] == YIELD_HOOK and not slot["flags"] & LOCKED_FLAG
     assert slot["lane"][0]["naps"]["nap"] == seen["naps"] > 100 and seen["yields"] < 100000
+
+
+@pytest.mark.parametrize(("settings", "wait_mode", "plain"), [
+    ({}, 1, True),
+    ({"I_MPI_WAIT_MODE": "0"}, 0, False),
+    ({"I_MPI_WAIT_MODE": "1"}, 1, True),
+    ({"I_MPI_THREAD_YIELD": "2"}, 1, True),
+    ({"I_MPI_THREAD_YIELD": "3"}, -1, False),
+    ({"I_MPI_THREAD_YIELD": "3", "I_MPI_WAIT_MODE": "1"}, 1, False),
+], ids=str)
+def test_a_runtime_that_was_told_how_to_wait_is_left_alone(settings: dict[str, str], wait_mode: int, plain: bool):
+    """Intel MPI sleeps in an idle poll with a thread yield of 3, and spins with 0 and 1."""
+    seen, slot = play([LOCKED], **settings)
+    assert seen["wait_mode"] == wait_mode and bool(slot["flags"] & NO_HOOK) != plain
 
 
 def test_a_runtime_that_does_not_tell_of_progress_is_looked_at_first():
