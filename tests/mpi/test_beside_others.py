@@ -42,7 +42,7 @@ def test_both_tools_count_every_call(mpi: Mpi) -> None:
 @of("openmpi", "mpich")
 @pytest.mark.parametrize("kind", ["address", "undefined"])
 def test_ranks_with_a_sanitizer_nap(mpi: Mpi, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """AddressSanitizer's runtime would end a program in which another library comes first. MPI itself leaks a little."""
+    """AddressSanitizer's runtime would end a program in which another library comes first. MPI leaks a little."""
     monkeypatch.setenv("ASAN_OPTIONS", "detect_leaks=0")
     done = launched(mpi, [built(mpi, "unbalanced", f"-fsanitize={kind}"), "5", "10", "1"], NAP)
     assert len(done.segment["slots"]) == 2

@@ -57,6 +57,20 @@ def test_a_path_that_leads_elsewhere_is_not_taken(library: Path, config: str) ->
     assert re.fullmatch(rf"/proc/[0-9]+/fd/{number} libm\.so\.6", seen)
 
 
+def test_another_file_of_that_path_is_not_taken(library: Path, tmp_path: Path) -> None:
+    """As in a container that has a release of its own there."""
+    other = shutil.copy(LIBRARY, tmp_path / "other.so")
+    fd = os.open(library, os.O_RDONLY)
+    script = f"mount --bind {other} {library} && LD_PRELOAD=/proc/self/fd/{fd} exec printenv LD_PRELOAD"
+    environment = {"PATH": os.environ["PATH"], "MPI_WAIT_CONFIG": f"{CONFIG};path=1"}
+    done = subprocess.run(["unshare", "--map-root-user", "--mount", "sh", "-c", script], env=environment, pass_fds=[fd],
+                          capture_output=True, text=True, timeout=60, check=False)
+    os.close(fd)
+    if "unshare failed" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert re.fullmatch(f"/proc/[0-9]+/fd/{fd}\n", done.stdout), done.stderr
+
+
 def test_a_list_cannot_have_a_blank_in_a_path(tmp_path: Path) -> None:
     (tmp_path / "a b").mkdir()
     _, seen, _ = preload_seen(Path(shutil.copy(LIBRARY, tmp_path / "a b" / "libmpiwait.so")))

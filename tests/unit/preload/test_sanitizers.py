@@ -28,7 +28,7 @@ int main(int count, char **arguments)
 }
 """
 OWN_DEFAULTS = 'const char *__asan_default_options(void) { return "detect_leaks=0"; }\n'
-SHARED = {"gcc": [], "clang": ["-shared-libsan"]}
+SHARED: dict[str, list[str]] = {"gcc": [], "clang": ["-shared-libsan"]}
 COMPILERS = [name for name in SHARED if shutil.which(name)]
 KINDS = {"address": "AddressSanitizer: heap-buffer-overflow", "undefined": "signed integer overflow",
          "thread": "", "leak": "", "address,undefined": "AddressSanitizer: heap-buffer-overflow"}
