@@ -103,6 +103,20 @@ def test_a_task_prolog_that_preloads(cluster: Fleet, built: Path, keeps: bool) -
     assert "unbalanced" in {name for _, name in loaded_by(told)} and 0 not in {uid for uid, _ in loaded_by(told)}
 
 
+TAKES_NUMBERS = "exec 200>$(mktemp) 231>$(mktemp); flock -n 200 || exit 1; exec \"$@\""
+CLOSES_ALL = "import os, sys; os.closerange(3, 1 << 16); os.execv(sys.argv[1], sys.argv[1:])"
+
+
+def test_what_a_task_does_to_descriptors(cluster: Cluster) -> None:
+    """Locks by number cost nothing. Where all are closed the ranks are missed, and the record says why."""
+    job, _ = jobs.srun(cluster, ["-N1", "-n2", POLICY, "bash", "-c", TAKES_NUMBERS, "bash", *UNBALANCED])
+    lost, _ = jobs.srun(cluster, ["-N1", "-n2", POLICY, "/usr/bin/python3", "-c", CLOSES_ALL, *UNBALANCED])
+    record = jobs.record(cluster, job)
+    assert record["wait"]["ranks"] == 2 and "missed" not in record
+    record = jobs.record(cluster, lost)
+    assert record["wait"] is None and record["missed"] == {"lost": 2}
+
+
 GIVE = """
 import os, re, socket, sys, time
 fd = int(re.search(r"segment=(\\d+):", os.environ["MPI_WAIT_CONFIG"]).group(1))

@@ -48,7 +48,7 @@ class Missed:
 
     @property
     def ranks(self) -> int:
-        """Those that ran MPI."""
+        """How many of them ran MPI."""
         return sum(self.processes.get(why, 0) for why in OF_MPI)
 
 

@@ -1,5 +1,5 @@
 /*
- * What a job's record says of processes that are not among its ranks, and why: a part of their own claims. Pure.
+ * Processes that are not among a job's ranks, and why, as its record has them: their own claim. Pure.
  */
 #pragma once
 

@@ -26,7 +26,7 @@ class NotesPage:
         self.field = f"notes={self._id}:{KEY}"
 
     def counts(self) -> dict[str, int]:
-        """Those that are not 0."""
+        """The counts that are not 0, by name."""
         _, _, *counts = PAGE.unpack(ctypes.string_at(self._at, PAGE.size))
         return {name: count for name, count in zip(NAMES, counts, strict=True) if count}
 

@@ -34,13 +34,15 @@ def in_task(notes: NotesPage, script: str) -> tuple[Any, dict[str, Any]]:
         os.close(SPARE)
 
 
+CLOSES_ALL = "/usr/bin/python3 -c 'import subprocess as s, sys; sys.exit(s.call(sys.argv[1:]))' \"$@\""
 LOST = {
     "script-opens-it": "exec 210>/dev/null; \"$@\"",
     "script-locks-by-it": "exec 210>lock; flock -n 210 || exit 1; \"$@\"",
     "task-closes-it": "exec 210>&-; exec \"$@\"",
     "task-closes-up-to-its-limit": "ulimit -Sn 1024; for fd in {3..1023}; do eval \"exec $fd>&-\"; done; exec \"$@\"",
     "rank-closes-all": "\"$@\" 210",
-    "launcher-closes-all": "/usr/bin/python3 -c 'import subprocess as s, sys; sys.exit(s.call(sys.argv[1:]))' \"$@\"",
+    "launcher-closes-all": CLOSES_ALL,
+    "both": f"exec 210>lock; {CLOSES_ALL}",
 }
 
 

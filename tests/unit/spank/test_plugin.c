@@ -371,8 +371,8 @@ static bool is_same_file(int left, int right)
 	       one.st_dev == other.st_dev;
 }
 
-/* Where no script and no loop over descriptors comes; lower if the user's hard limit is. In a child of ours, since that
- * limit is not raised again without a privilege. */
+/* The numbers are such that no script and no loop over descriptors comes there; lower if the user's hard limit is. Runs
+ * in a child of ours, since that limit is not raised again without a privilege. */
 static void hands_the_segment_down(void)
 {
 	const struct rlimit usual = {1024, 4096}, low = {100, 300};
@@ -603,7 +603,7 @@ static bool step_says(const char *part)
 	return got > 0 && strstr(text, part);
 }
 
-/* A file that has what decides of a program, owned by somebody else. */
+/* Writes a file that has what decides of a program, and that somebody else owns. */
 static void program_write(const char *path, uint16_t type, uint32_t segment_type, mode_t mode)
 {
 	struct {
@@ -622,7 +622,8 @@ static void program_write(const char *path, uint16_t type, uint32_t segment_type
 	close(file);
 }
 
-/* What the node has noted of a step of one task with that program, which writes those notes itself. */
+/* Runs a step of one task with that program, which notes `lost` ranks. Returns true if the node has noted that text of
+ * it, or nothing for NULL. */
 static bool is_missed(char *program, int lost, const char *noted)
 {
 	struct mpiwait_notes *page;

@@ -124,7 +124,7 @@ def test_why_no_rank_was_seen_is_said(report: Report) -> None:
 
 
 def test_ranks_that_are_missing_beside_others_are_told(report: Report) -> None:
-    """Of tasks that need not be MPI programs nothing is said there."""
+    """Nothing is said there of tasks that need not be MPI programs."""
     record = make_record()
     record["mpi_wait"]["missed"] = {"lost": 1, "unreached": 2, "static": 4}
     text = " ".join(shown(report("123", rows=[make_row(json.dumps(record))])).split())
