@@ -160,7 +160,8 @@ def test_a_row_stands_for_no_more_worlds_than_can_be_held(report: Report) -> Non
 
 
 @pytest.mark.parametrize("worlds", [
-    {}, [1], 7, [{"kind": "launched", "ranks": 4}] * 66, [{"kind": "own", "ranks": 4}], [{"kind": "launched", "ranks": 3}], [{"kind": "launched", "ranks": 5}],
+    {}, [1], 7, [{"kind": "launched", "ranks": 4}] * 66,
+    [{"kind": "own", "ranks": 4}], [{"kind": "launched", "ranks": 3}], [{"kind": "launched", "ranks": 5}],
     [{"kind": "launched", "ranks": 4, "worlds": 3}], [{"kind": "launched", "ranks": 4, "worlds": 0}],
     [{"kind": "launched", "ranks": 4, "numbers": [[0, 3]]}],
     [{"kind": "launched", "ranks": 4, "numbers": [[0, 4, 2, 1]]}],
