@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"not built: {LIBRA
 
 
 def slots_of(mpi: Mpi, *launches: Sequence[object], together: bool = False, **variables: str) -> list[dict[str, Any]]:
-    """What the ranks of all these commands, one after another or together, wrote into one segment."""
+    """Runs all these commands, one after another or together. Returns what their ranks wrote into one segment."""
     script = (" & " if together else "; ").join(shlex.join(map(str, words)) for words in launches)
     with available(), segment() as made:
         environment = {**environment_of(mpi), **configured(napping(), made), **variables}

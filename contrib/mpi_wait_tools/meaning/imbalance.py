@@ -62,7 +62,7 @@ def _is_lone(values: Sequence[float], ranks: int) -> bool:
 
 
 def _of_groups(record: Record, step: Step | None, wait: Wait, groups: Sequence[Group]) -> Imbalance | None:
-    """Of ranks that are listed. None where none of them can be compared."""
+    """Compares listed ranks within their groups. None if no two of them can be compared."""
     waits = [wait.per_rank[group.start : group.start + group.ranks] for group in groups if group.is_known]
     if len(groups) > 1 and wait.worlds and all(len(own) < 2 for own in waits) or not waits:
         return None

@@ -6,6 +6,7 @@ each, or ranks of which nobody knows their world, these are not compared; a rank
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,7 +42,7 @@ class Group:
 
 
 def steps_of_ranks(record: Record) -> list[Step]:
-    """Those in which MPI ranks were seen."""
+    """Returns the steps in which MPI ranks were seen."""
     return [step for step in record.steps if step.ranks > 0]
 
 
@@ -74,10 +75,10 @@ def _groups_of_worlds(record: Record, wait: Wait) -> Iterator[Group]:
     ran = steps_of_ranks(record)
     only = ran[0].id if len(ran) == 1 else ""
     steps = [world.step or only for world in wait.worlds]
-    start, places = 0, dict.fromkeys(steps, 0)
+    start, number, places = 0, Counter(steps), Counter[str]()
     for world, step in zip(wait.worlds, steps):
         places[step] += 1
-        yield _group_of_world(world, start, step, places[step], steps.count(step) == 1, len(ran) > 1)
+        yield _group_of_world(world, start, step, places[step], number[step] == 1, len(ran) > 1)
         start += world.ranks
 
 
@@ -91,7 +92,7 @@ def groups_of(record: Record) -> list[Group]:
 
 
 def groups_in(record: Record, step: Step | None) -> list[Group]:
-    """Of a step; empty where its ranks are not told apart from others."""
+    """Returns the groups of a step; none if its ranks are not told apart from others."""
     groups = groups_of(record)
     if step is None:
         return groups
@@ -100,7 +101,7 @@ def groups_in(record: Record, step: Step | None) -> list[Group]:
 
 
 def are_apart(record: Record, step: Step | None = None) -> bool:
-    """Whether there are ranks that cannot be compared with one another, be it because nobody knows."""
+    """Returns true if some ranks cannot be compared with one another, or nobody knows if they can."""
     wait = record.wait
     if wait is not None and wait.worlds:
         groups = [group for group in groups_of(record) if step is None or group.step in ("", step.id)]
@@ -109,7 +110,7 @@ def are_apart(record: Record, step: Step | None = None) -> bool:
 
 
 def rank_label(record: Record, one: RankWait) -> tuple[str, str]:
-    """What a rank that the record names is a number of, and its number: ("rank", "3"); "" where that is not known."""
+    """Returns how a rank is called that the record names: ("rank", "3"), ("task", "3"), ("rank", "") if not known."""
     groups = groups_of(record) if one.world else []
     group = groups[one.world - 1] if 0 < one.world <= len(groups) else None
     of_step = group.of_step if group is not None else f"{one.step}." if one.step else ""
@@ -152,7 +153,7 @@ def apart_line(record: Record, step: Step | None) -> str:
 
 
 def singletons_note(record: Record) -> str:
-    """What is wrong where srun started tasks that did not find one another; "" where it did not."""
+    """Names the mistake if srun started tasks whose MPI did not take part; "" if it did not."""
     wait = record.wait
     if wait is None or not wait.worlds:
         return ""

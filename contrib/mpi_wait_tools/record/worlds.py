@@ -11,6 +11,7 @@ from .reader import Reader, damaged
 
 LAUNCHED, SINGLETONS, UNKNOWN = "launched", "singletons", "unknown"
 ROWS_MAX = 65
+APART_MAX = 64  # alike ones that are told apart where the record has no list of ranks
 _KIND = re.compile(f"{LAUNCHED}|{SINGLETONS}|{UNKNOWN}")
 
 
@@ -44,15 +45,17 @@ def _numbers(reader: Reader, ranks: int, kind: str) -> tuple[int, ...]:
     return tuple(first + place * distance for first, count, distance in runs for place in range(count))
 
 
-def _row(value: Any, where: str, most: int) -> list[World]:
+def _row(value: Any, where: str, listed: int) -> list[World]:
     reader = Reader(value, where)
     figures, kind = reader.figures("world"), reader.text("kind", _KIND)
     ranks, alike = figures["ranks"], figures.get("worlds", 1)
-    if alike < 1 or ranks % alike or ranks > most:
+    if alike < 1 or ranks % alike or (listed and ranks > listed):
         raise damaged(where, "has no possible number of ranks")
     step = reader.text("step", STEP) if "step" in reader.value else ""
-    each = ranks // alike
-    return [World(kind, each, figures.get("size", 0), step, _numbers(reader, each, kind))] * alike
+    each, told = ranks // alike, alike if listed else min(alike, APART_MAX)
+    world = World(kind, each, figures.get("size", 0), step, _numbers(reader, each, kind) if listed else ())
+    rest = [World(UNKNOWN, ranks - told * each, world.size, step, ())] if told < alike else []
+    return [world] * told + rest
 
 
 def worlds_of(reader: Reader, listed: int) -> list[World]:
@@ -60,8 +63,10 @@ def worlds_of(reader: Reader, listed: int) -> list[World]:
     listed: of how many ranks the record has the waits, 0 where it has no list of them. The worlds are in the order of
     that list. Empty: each step has one world.
     """
-    rows = reader.items("worlds", lambda value, where: _row(value, where, listed or 1 << 20), required=False)
-    worlds = [world for row in rows for world in row]
-    if len(rows) > ROWS_MAX or (worlds and listed and sum(world.ranks for world in worlds) != listed):
+    rows = reader.items("worlds", lambda value, where: (value, where), required=False)
+    if len(rows) > ROWS_MAX:
+        raise damaged(reader.path("worlds"), "has too many rows")
+    worlds = [world for value, where in rows for world in _row(value, where, listed)]
+    if worlds and listed and sum(world.ranks for world in worlds) != listed:
         raise damaged(reader.path("worlds"), "has other ranks than the list")
     return worlds

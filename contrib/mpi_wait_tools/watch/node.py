@@ -41,12 +41,12 @@ def _waiting(ranks: Sequence[tuple[str, Rank]]) -> list[Waiting]:
 
 
 def _is_alone(rank: Rank) -> bool:
-    """Whether it has nobody to be told from but by its task."""
+    """Returns true if only its Slurm task tells this rank from others."""
     return rank.launch == 0 and rank.size == 1 and rank.task >= 0
 
 
 def _world(ranks: Sequence[tuple[str, Rank]]) -> int:
-    """That of all of them, as a Look has it."""
+    """Returns the world of all these ranks, as a Look has it."""
     worlds = {(rank.launch, rank.size) for _, rank in ranks}
     launch, size = next(iter(worlds)) if len(worlds) == 1 else (0, 0)
     numbers = {rank.rank for _, rank in ranks}

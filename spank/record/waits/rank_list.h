@@ -44,7 +44,7 @@ struct record_rank {
 	double asleep_s;
 };
 
-/* Of one step on one node, or summed over a step or a job. */
+/* The ranks of one step on one node, or summed over a step or a job. */
 struct record_ranks {
 	size_t count; /* the job's: step after step, each by rank; by rank alone where one world is there whole */
 	struct record_rank *rank;

@@ -16,7 +16,7 @@ LAUNCHED = [{"kind": "launched", "ranks": 4, "worlds": 2, "size": 2}]
 SINGLETONS = [{"kind": "singletons", "ranks": 4, "size": 1, "numbers": [[0, 4]]}]
 UNKNOWN = [{"kind": "unknown", "ranks": 4, "size": 2}]
 WAITS = [1.0, 9.0, 3.0, 9.5]
-"""Of two worlds of two ranks, each of which loses what its first rank waits less than the second."""
+"""Two worlds of two ranks: each loses what its first rank waits less than the second."""
 
 
 @pytest.fixture
@@ -151,8 +151,17 @@ def test_ranks_that_are_not_listed_are_named_by_their_world(report: Report) -> N
     assert "rank w2:0 n1" in text and "rank w1:1 n2" in text and "max/mean" not in text and "Lost" not in text
 
 
+def test_a_row_stands_for_no_more_worlds_than_can_be_held(report: Report) -> None:
+    """Where no rank is listed nothing else bounds it."""
+    record = record_of([{"kind": "launched", "ranks": 10**15, "worlds": 10**15, "size": 1}])
+    wait = record["mpi_wait"]["wait"]
+    wait |= {"per_rank_s": [], "per_rank_asleep_s": [], "quantiles_s": [index / 10 for index in range(101)]}
+    assert "max/mean" not in ask(report, record)
+
+
 @pytest.mark.parametrize("worlds", [
-    {}, [1], [{"kind": "own", "ranks": 4}], [{"kind": "launched", "ranks": 3}], [{"kind": "launched", "ranks": 5}],
+    {}, [1], 7, [{"kind": "launched", "ranks": 4}] * 66,
+    [{"kind": "own", "ranks": 4}], [{"kind": "launched", "ranks": 3}], [{"kind": "launched", "ranks": 5}],
     [{"kind": "launched", "ranks": 4, "worlds": 3}], [{"kind": "launched", "ranks": 4, "worlds": 0}],
     [{"kind": "launched", "ranks": 4, "numbers": [[0, 3]]}],
     [{"kind": "launched", "ranks": 4, "numbers": [[0, 4, 2, 1]]}],
