@@ -59,7 +59,7 @@ CASES = [
     Case("a working directory that cannot be written", f"cd /proc && exec {UNBALANCED}", 2),
     *[preloading(f"{name} preloaded", library)
       for name, library in (("jemalloc", "libjemalloc.so.2"), ("tcmalloc", "libtcmalloc_minimal.so.4"),
-                            ("libeatmydata", "libeatmydata.so"), ("libSegFault's place", "libz.so.1"))],
+                            ("libeatmydata", "libeatmydata.so"), ("zlib", "libz.so.1"))],
     Case("libfaketime, clocks ten times as fast", f"exec faketime -f '+0 x10' {UNBALANCED}", 2),
     Case("libfaketime, clocks ten times as slow", f"exec faketime -f '+0 x0.1' {UNBALANCED}", 2),
     Case("fakeroot", f"exec fakeroot {UNBALANCED}", 1, srun="-n1"),
