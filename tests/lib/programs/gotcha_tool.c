@@ -1,5 +1,6 @@
 /*
- * A tool on top of GOTCHA: counts the calls of MPI_Init, MPI_Barrier and MPI_Finalize, and prints the counts at the end.
+ * A tool on top of GOTCHA: counts the calls of MPI_Init, MPI_Barrier and MPI_Finalize, and prints the counts at the
+ * end.
  */
 #include <gotcha/gotcha.h>
 #include <stdio.h>
