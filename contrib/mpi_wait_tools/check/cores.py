@@ -18,8 +18,8 @@ def _machine(host: Host) -> tuple[int, int]:
     cores = set()
     threads = 0
     for name in host.names(CPUS) or []:
-        siblings = host.line(f"{CPUS}/{name}/topology/thread_siblings_list") if re.fullmatch("cpu[0-9]+", name) else None
-        if siblings:
+        siblings = host.line(f"{CPUS}/{name}/topology/thread_siblings_list")
+        if siblings and re.fullmatch("cpu[0-9]+", name):
             cores.add(siblings)
             threads += 1
     return len(cores), threads

@@ -69,7 +69,8 @@ def test_jobs_whose_gpus_were_not_counted_are_named(top: Top) -> None:
     record["mpi_wait"]["energy"]["not_counted"] = ["gpus"]
     answer = [row("101", record), row("102", make_record())]
     assert "GPUs not counted: 1 job ran on nodes with some" in " ".join(ask(top, answer=answer).split())
-    assert [line["without_gpus"] for line in json.loads(ask(top, "--json", "--by", "job", answer=answer))["rows"]] == [1, 0]
+    rows = json.loads(ask(top, "--json", "--by", "job", answer=answer))["rows"]
+    assert [line["without_gpus"] for line in rows] == [1, 0]
     assert "GPU" not in ask(top)
 
 
