@@ -67,8 +67,8 @@ def _run_of(text: str) -> tuple[float, float] | None:
 
 def read_kept(spool: str, job: str, span: tuple[float, float] | None = None) -> str | None:
     """
-    The text of the record of a job, by Slurm's number of it; None if the spool ("": there is none) keeps none. span: when
-    its run was, which tells it from another job that had the number; None: the latest.
+    The text of the record of a job, by Slurm's number of it; None if the spool ("": there is none) keeps none. span:
+    when its run was, which tells it from another job that had the number; None: the latest.
     """
     if not spool:
         return None

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 SOON_S = 180  # the writer has tried everything by then; later only the sweep stores a record
+NO_NODE = "None assigned"  # what accounting has for the nodes of a job that had none
 ACTIVE = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT")
 WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
 
@@ -39,12 +40,12 @@ def ended_s_ago(row: Mapping[str, str], now: float) -> float | None:
 
 
 def outlook_of(row: Mapping[str, str], now: float) -> Outlook:
-    """row: sacct's, with State, End and AllocCPUS."""
+    """row: sacct's, with State, End and NodeList. AllocCPUS of a job that never ran is what the job had asked for."""
     state, ago = state_of(row), ended_s_ago(row, now)
     if state in WAITING:
         return Outlook.NOT_RUN
     if state in ACTIVE:
         return Outlook.RUNNING
-    if row.get("AllocCPUS", "").strip() == "0":
+    if row.get("NodeList", "").strip() == NO_NODE:
         return Outlook.NEVER_RAN
     return Outlook.YET if ago is not None and -SOON_S < ago < SOON_S else Outlook.NONE

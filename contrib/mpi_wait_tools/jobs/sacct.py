@@ -27,6 +27,7 @@ PLAIN = (
     "Start",
     "End",
     "NNodes",
+    "NodeList",
     "AllocCPUS",
     "ConsumedEnergyRaw",
 )

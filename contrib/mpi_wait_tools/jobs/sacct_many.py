@@ -15,7 +15,7 @@ from .sacct import LAST, RECORD_FIELDS, cut_rows, environment, new_delimiter, te
 
 DAY_S = 86_400
 DAYS_MAX = 3660
-FACTS = ("JobID", "User", "Account", "Partition", "Submit", "Start", "End", "State", "ElapsedRaw", "NNodes", "AllocCPUS")
+FACTS = ("JobID", "User", "Account", "Partition", "Submit", "Start", "End", "State", "ElapsedRaw", "NNodes", "NodeList")
 _AGO = re.compile(r"([1-9][0-9]{0,4})(min|h|d|w)")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")  # sacct cuts at commas and takes quotes for its own
 _SECONDS = {"min": 60, "h": 3600, "d": DAY_S, "w": 7 * DAY_S}

@@ -157,7 +157,8 @@ ORDERS: dict[str, Callable[[Row], tuple[float, ...]]] = {
 def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Row]:
     """
     The most joules spent waiting awake first; without energy, the longest awake first. Or what threads burned. Energies
-    of different parts are in rows of their own, those of the most jobs first; a job without energy is in any of its name.
+    of different parts are in rows of their own, those of the most jobs first. A job without energy is in a row of its
+    name.
     """
     rows: dict[tuple[str, str], Row] = {}
     of_key: dict[str, str] = {}

@@ -137,8 +137,8 @@ def _draw_mind(canvas: Canvas, uses: Sequence[JobUse]) -> None:
     kinds = kinds_of(use.energy_of for use in uses)
     if len(kinds) > 1:
         canvas.blank()
-        canvas.sentence("!", f"The runs' energy is not of the same parts, and not compared: {kinds_words(kinds, 'run')}.",
-                        "yellow")
+        words = f"The runs' energy is not of the same parts, and not compared: {kinds_words(kinds, 'run')}."
+        canvas.sentence("!", words, "yellow")
     if len({use.run.nodes for use in uses}) > 1:
         canvas.blank()
         canvas.sentence("!", "The runs differ in nodes: their times and energy are not of the same size.", "yellow")

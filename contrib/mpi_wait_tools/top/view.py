@@ -113,16 +113,20 @@ def _table(canvas: Canvas, rows: list[Row], by: str, order: str) -> None:
 
 def _blocks(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     """The rows of each kind of energy, which is named only where there are several."""
-    kinds = [(kind, [row for row in rows if row.energy_of == kind]) for kind in dict.fromkeys(r.energy_of for r in rows)]
-    return kinds if len([kind for kind, _ in kinds if kind]) > 1 else [("", list(rows))] if rows else []
+    kinds = list(dict.fromkeys(row.energy_of for row in rows))
+    if len([kind for kind in kinds if kind]) > 1:
+        return [(kind, [row for row in rows if row.energy_of == kind]) for kind in kinds]
+    return [("", list(rows))] if rows else []
 
 
 def _energy_sum(kind: str, rows: Sequence[Row]) -> str:
     joules, awake = sum(row.joules for row in rows), sum(row.awake_j for row in rows)
+    if joules <= 0:
+        return ""
     about = "~" if any(row.estimated for row in rows) else ""
     simulated = " (simulated, not measured)" if any(row.simulated for row in rows) else ""
     of = f" of {kind}" if kind else ""
-    return f"{scaled(joules, 'J')}{of}, {about}{scaled(awake, 'J')} of it waiting awake{simulated}" if joules > 0 else ""
+    return f"{scaled(joules, 'J')}{of}, {about}{scaled(awake, 'J')} of it waiting awake{simulated}"
 
 
 def _sums(canvas: Canvas, tally: Tally, rows: list[Row]) -> None:

@@ -67,8 +67,8 @@ class Top(Report):
 
 
 def row(job: str, record: Any, user: str = "ada", start: int = 1) -> dict[str, str]:
-    return make_row(json.dumps(record) if record else "", JobID=job, JobIDRaw=job, User=user, Account="x", Partition="p",
-                    Start=f"2026-01-02T03:04:0{start}")
+    facts = {"JobID": job, "JobIDRaw": job, "User": user, "Account": "x", "Partition": "p"}
+    return make_row(json.dumps(record) if record else "", Start=f"2026-01-02T03:04:0{start}", **facts)
 
 
 def rows() -> list[dict[str, str]]:

@@ -1,4 +1,4 @@
-"""A job's number may come again, after MaxJobId or where slurmctld has lost its state: the tools tell the jobs apart."""
+"""A job's number may come again, after MaxJobId or where slurmctld has lost its state: the tools tell jobs apart."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def test_brief_has_both_of_a_time_and_one_run_of_each(tmp_path: pathlib.Path) ->
 
 
 def test_duplicates_are_called_what_they_are(tmp_path: pathlib.Path) -> None:
-    text = asked(Report(tmp_path), "100", "--duplicates", "--width", "120", rows=[*twice(), row(2, "ada", 5, Restarts="1")],
-                 helpformat=[*FIELDS, "Restarts"])
+    rows = [*twice(), row(2, "ada", 5, Restarts="1")]
+    text = asked(Report(tmp_path), "100", "--duplicates", "--width", "120", rows=rows, helpformat=[*FIELDS, "Restarts"])
     for words in (f"bob's of {at(0)}", f"ada's of {at(APART_S)}, run 1 of 2", f"ada's of {at(APART_S)}, run 2 of 2"):
         assert f"Job 100, {words} " in " ".join(text.split())
 

@@ -1,7 +1,6 @@
 """What a Python that is too old says of the programs that people run: one line, and no traceback."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast

@@ -71,8 +71,9 @@ def test_the_playbook_writes_the_readme_s_line() -> None:
 
 MAIL = ROOT / "contrib/recipes/mail-report"
 PAUSES = 4
-# Each mail is a file of its own. mpi-wait is asked, waits for `go`, and says "may come" as often as there are lines in more.
-FAKES = {"mail": 'said=$(mktemp "$0.part.XXXXXX"); { printf "%s|" "$@"; cat; } >"$said"; mv "$said" "${said%.part*}.said${said##*.part}"',
+# Each mail is a file of its own. mpi-wait notes its words, waits for `go`, and says "may come" as often as `more`.
+FAKES = {"mail": 'said=$(mktemp "$0.part.XXXXXX"); { printf "%s|" "$@"; cat; } >"$said"\n'
+                 'mv "$said" "${said%.part*}.said${said##*.part}"',
          "mpi-wait": """echo "$*" >>"$0.asked"; until [ -e "$0.go" ]; do sleep .05; done
 case "$*" in
 *--json*) printf '[\\n  {\\n    "name": "\\\\n    \\"may_come\\": true",\\n    "may_come": '

@@ -42,7 +42,7 @@ def rows() -> list[dict[str, str]]:
         row("106", "", State="PENDING", ElapsedRaw="0"),
         row("107", '{"mpi_wait":{"v":2}}', State="CANCELLED by 1000"),
         row("108", "", End=now, ElapsedRaw="25"),
-        row("109", "", State="CANCELLED by 1000", End=now, ElapsedRaw="0", AllocCPUS="0"),
+        row("109", "", State="CANCELLED by 1000", End=now, ElapsedRaw="0", NodeList="None assigned"),
     ]
 
 

@@ -99,7 +99,7 @@ def test_a_job_that_has_just_ended(report: Report) -> None:
     )
     assert "and has no record: it had no policy, or" in refused(report("123", rows=[make_row(End=soon(60))]))
     assert "has no record: it had no policy (" in refused(report("123", rows=[make_row(End=soon(3600))]))
-    never = make_row(End=soon(4), AllocCPUS="0", State="CANCELLED by 1000")
+    never = make_row(End=soon(4), NodeList="None assigned", State="CANCELLED by 1000")
     assert "has no record: it ended before it had a node" in refused(report("123", rows=[never]))
 
 

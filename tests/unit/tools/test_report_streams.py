@@ -64,7 +64,7 @@ def test_a_record_in_extra_is_the_users_word(report: Report) -> None:
 def test_rows_of_another_number_of_cells_are_refused(report: Report) -> None:
     rows = [make_row(json.dumps(make_record()))]
     for more in ("a row that never ends", f"{'x'.join(['DELIMITER'] * 20)}\n", f"{'DELIMITER' * 12}no number\n"):
-        assert "rows that are not of the 16 fields asked for" in refused(report("123", rows=rows, more=more))
+        assert "rows that are not of the 17 fields asked for" in refused(report("123", rows=rows, more=more))
 
 
 def test_an_old_sacct_is_not_asked_for_extra(report: Report) -> None:

@@ -143,7 +143,8 @@ def test_wrong_usage(top: Top, words: list[str]) -> None:
     assert "usage:" in refused(top(*words), status=2)
 
 
-@pytest.mark.parametrize("name", ["DOM\\eve", "eve@dom.example", "eve,DOM\\bob", "e-v.e_1$", "domain users", "5.1+2", "éve", "1000"])
+@pytest.mark.parametrize("name", ["DOM\\eve", "eve@dom.example", "eve,DOM\\bob", "e-v.e_1$", "domain users", "5.1+2",
+                                  "éve", "1000"])
 @pytest.mark.parametrize("option,asked", [("--user", "--user"), ("--account", "--accounts"),
                                           ("--partition", "--partition")])
 def test_names_are_slurms_to_judge(top: Top, option: str, asked: str, name: str) -> None:
