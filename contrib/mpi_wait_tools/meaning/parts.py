@@ -15,19 +15,12 @@ def _parts(energy: Energy) -> str:
     return "memory" if "dram" in energy.zones else "whole boards" if "psys" in energy.zones else "unnamed parts"
 
 
-def _lacks_gpus(record: Record) -> bool:
-    """The field not_counted is younger than the version of the format."""
-    energy = record.raw.get("energy")
-    listed = energy.get("not_counted") if isinstance(energy, dict) else None
-    return isinstance(listed, list) and "gpus" in listed
-
-
 def energy_of(record: Record) -> str:
     """ "processors and memory", "processors without GPUs", "processors of some nodes"; "" where no energy is known."""
     energy = record.energy
     if energy is None:
         return ""
-    words = _parts(energy) + (" without GPUs" if _lacks_gpus(record) else "")
+    words = _parts(energy) + (" without GPUs" if energy.lacks_gpus else "")
     return words + (" of some nodes" if energy.nodes is not None and energy.nodes < record.nodes_of else "")
 
 

@@ -70,7 +70,7 @@ def test_jobs_whose_gpus_were_not_counted_are_named(top: Top) -> None:
     answer = [row("101", record), row("102", make_record())]
     assert "GPUs not counted: 1 job ran on nodes with some" in " ".join(ask(top, answer=answer).split())
     rows = json.loads(ask(top, "--json", "--by", "job", answer=answer))["rows"]
-    assert [line["without_gpus"] for line in rows] == [1, 0]
+    assert {line["name"]: line["without_gpus"] for line in rows} == {"101": 1, "102": 0}
     assert "GPU" not in ask(top)
 
 
