@@ -32,7 +32,7 @@ void state_job_init(uint32_t job_id, struct state_job *ret_job)
 	ret_job->het_job_id = ret_job->het_offset = STATE_NONE;
 }
 
-static int job_load(int directory, struct state_job *ret_job)
+int state_job_load(int directory, struct state_job *ret_job)
 {
 	json_auto_t *json = NULL;
 	int result = files_read_json(directory, "job.json", JOB_FILE_MAX, &json);
@@ -44,7 +44,7 @@ int state_job_read(const struct state_place *place, uint32_t job_id, struct stat
 {
 	cleanup_close int directory = state_open_job(place, job_id);
 
-	return directory < 0 ? directory : job_load(directory, ret_job);
+	return directory < 0 ? directory : state_job_load(directory, ret_job);
 }
 
 static int job_store(int directory, const struct state_job *job)
@@ -67,7 +67,7 @@ static void directory_empty(int directory)
 			unlinkat(directory, entry->d_name, 0);
 }
 
-static void job_remove(int node, const char *name)
+void state_directory_remove(int node, const char *name)
 {
 	cleanup_close int directory = files_directory(node, name, 0);
 
@@ -85,7 +85,7 @@ void state_job_remove(const struct state_place *place, uint32_t job_id)
 	if (node < 0)
 		return;
 	snprintf(name, sizeof(name), "%" PRIu32, job_id);
-	job_remove(node, name);
+	state_directory_remove(node, name);
 }
 
 /* Only what no job can still use: nothing was written there for a month, and every sampler writes each few seconds. */
@@ -100,7 +100,7 @@ static void sweep_abandoned(int node)
 		if (strspn(entry->d_name, "0123456789") == strlen(entry->d_name) &&
 		    fstatat(node, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
 		    status.st_mtime + ABANDONED_S < time(NULL))
-			job_remove(node, entry->d_name);
+			state_directory_remove(node, entry->d_name);
 	}
 }
 
@@ -153,7 +153,7 @@ static int job_begin(const struct state_place *place, int directory, const struc
 
 	if (!job)
 		return -ENOMEM;
-	result = anew ? -ENOENT : job_load(directory, job);
+	result = anew ? -ENOENT : state_job_load(directory, job);
 	if (result == 0) {
 		job_fill(job, facts);
 		return job_store(directory, job);

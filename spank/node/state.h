@@ -84,6 +84,9 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 /* Reads job.json. Returns 0, -ENOENT (no state: the job has no policy), -EBADMSG or -errno. */
 int state_job_read(const struct state_place *place, uint32_t job_id, struct state_job *ret_job);
 
+/* The same of a directory that is open. */
+int state_job_load(int directory, struct state_job *ret_job);
+
 /* What is kept of a step of that id. batch, extern and interactive are whole. */
 enum state_step_kind { STATE_STEP_WHOLE, STATE_STEP_SUMS, STATE_STEP_COUNTED };
 enum state_step_kind state_step_kind(uint32_t step_id);
@@ -106,5 +109,6 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step);
 json_t *state_job_to_json(const struct state_job *job);
 int state_job_from_json(const json_t *json, struct state_job *ret_job);
 
-/* Removes the job's state. */
+/* Removes the job's state; or the directory by that name, of the node's. */
 void state_job_remove(const struct state_place *place, uint32_t job_id);
+void state_directory_remove(int node, const char *name);
