@@ -15,6 +15,7 @@
 #include "spank/node/state.h"
 #include "spank/policy/policy.h"
 #include "spank/policy/site.h"
+#include "spank/store/nodelist.h"
 #include "spank/store/outbox.h"
 #include "spank/store/writer.h"
 
@@ -73,6 +74,19 @@ static int print(const struct arguments *arguments, json_t *json)
 	return EXIT_SUCCESS;
 }
 
+static bool is_first(const char *nodes, const char *node)
+{
+	char first[RECORD_NODE_NAME_MAX];
+
+	return nodelist_first(nodes, first, sizeof(first)) == 0 || strcmp(first, node) == 0;
+}
+
+/* Without a shared spool nobody can merge records of other nodes than a job's first. */
+static record_wanted wanted(const struct site *site)
+{
+	return !site->spool[0] && site->writer == SITE_WRITER_NODE ? is_first : NULL;
+}
+
 static int run_drain(struct arguments *arguments)
 {
 	char words[SITE_WORDS_MAX] = "";
@@ -85,7 +99,8 @@ static int run_drain(struct arguments *arguments)
 	if (arguments->place_result)
 		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
 	turn_init(&arguments->place, words, &turn);
-	made = node_records_make(&arguments->place, arguments->writer.outbox, &turn, &arguments->error);
+	made = node_records_make(&arguments->place, arguments->writer.outbox, wanted(&arguments->site), &turn,
+	                         &arguments->error);
 	if (made == -EBUSY) /* who makes them brings them on, too */
 		return EXIT_SUCCESS;
 	result = writer_drain(&arguments->writer, &turn, arguments->place.node, &arguments->error);
@@ -102,7 +117,7 @@ static int run_write(struct arguments *arguments)
 
 static int run_sweep(struct arguments *arguments)
 {
-	node_records_make_all(arguments->state_root, arguments->writer.outbox);
+	node_records_make_all(arguments->state_root, arguments->writer.outbox, wanted(&arguments->site));
 	return report(arguments, writer_sweep(&arguments->writer, &arguments->error));
 }
 

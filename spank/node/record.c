@@ -286,6 +286,7 @@ struct making {
 	const struct state_place *place;
 	int node; /* its directory */
 	const char *outbox;
+	record_wanted wanted;
 };
 
 /*
@@ -343,6 +344,8 @@ static int record_put(const struct making *making, int directory, struct state_j
 	unsigned failures = memory_failures();
 	int result;
 
+	if (making->wanted && !making->wanted(job->nodes, making->place->node))
+		return 0;
 	energy_share_read(job->cores, job->cores_total, job->cpus, &share);
 	result = steps_read(directory, &share, &steps);
 	if (result)
@@ -470,10 +473,11 @@ static bool more_came(int node, const struct pass *pass)
 	return ending_count(node) > pass->failed;
 }
 
-int node_records_make(const struct state_place *place, const char *outbox, struct turn *turn, struct error *error)
+int node_records_make(const struct state_place *place, const char *outbox, record_wanted wanted, struct turn *turn,
+                      struct error *error)
 {
 	cleanup_close int node = state_open_node(place);
-	struct making making = {.place = place, .node = node, .outbox = outbox};
+	struct making making = {.place = place, .node = node, .outbox = outbox, .wanted = wanted};
 	struct pass pass = {0};
 	int result;
 
@@ -489,7 +493,7 @@ int node_records_make(const struct state_place *place, const char *outbox, struc
 	return result;
 }
 
-void node_records_make_all(const char *root, const char *outbox)
+void node_records_make_all(const char *root, const char *outbox, record_wanted wanted)
 {
 	cleanup_close int directory = files_directory(AT_FDCWD, root, 0);
 	cleanup_closedir DIR *nodes = directory < 0 ? NULL : files_entries(directory);
@@ -508,7 +512,7 @@ void node_records_make_all(const char *root, const char *outbox)
 		snprintf(place.root, sizeof(place.root), "%s", root);
 		snprintf(place.node, sizeof(place.node), "%.*s", (int)sizeof(place.node) - 1, entry->d_name);
 		turn_init(&place, NULL, &turn);
-		result = node_records_make(&place, outbox, &turn, &error);
+		result = node_records_make(&place, outbox, wanted, &turn, &error);
 		if (result < 0 && result != -EBUSY)
 			log_error("%s", error.text);
 	}

@@ -215,7 +215,7 @@ static int task_play(struct writer *writer, struct task *task, struct error *err
 	struct error none = {""};
 	int result;
 
-	if (writer->turn)
+	if (writer->turn && !writer->broken)
 		turn_note(writer->turn, "the record \"%s\" into slurmdbd or \"%s\"", task->key,
 		          writer->config->site->spool);
 	result = writer->broken ? task_missed(writer, task, &none) : task_try(writer, task, error);
@@ -586,11 +586,11 @@ static int sweep_key(struct writer *writer, const char *key, struct error *error
 
 	if (result == -ENOENT)
 		return 0;
+	if (result == -EPROTO)
+		job_files_fail(&writer->spool, key);
 	if (!row_count(writer, result))
 		return error_set(error, ACCOUNT_AWAY, "\"%s\" is kept%s: %s", key,
 		                 result == ACCOUNT_AWAY ? "" : ", and so is what comes after it", reason.text);
-	if (result == -EPROTO)
-		job_files_fail(&writer->spool, key);
 	/* what slurmdbd has not taken for so long, it never will */
 	if (result && view.newest + EXPIRED_S < writer->swept && job_files_discard(&writer->spool, key, 0) == 0) {
 		log_error("\"%s\" could not be stored for a month and is removed: %s", key, reason.text);

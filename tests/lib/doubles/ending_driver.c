@@ -62,7 +62,7 @@ static int records_make(const struct state_place *place, uint32_t job_id, const 
 	int result = ending_note(place, job_id, &error);
 
 	turn_init(place, NULL, &turn);
-	return result > 0 ? node_records_make(place, outbox, &turn, &error) : result;
+	return result > 0 ? node_records_make(place, outbox, NULL, &turn, &error) : result;
 }
 
 static int run_end(const struct state_place *place, char *words[])

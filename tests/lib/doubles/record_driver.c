@@ -270,7 +270,7 @@ static int records_make(const struct state_place *place, const char *outbox, str
 	cleanup_turn struct turn turn;
 
 	turn_init(place, NULL, &turn);
-	return node_records_make(place, outbox, &turn, error);
+	return node_records_make(place, outbox, NULL, &turn, error);
 }
 
 /* finish ROOT JOB OUTBOX HELPER [ARGUMENT...]: the epilog; whether it left a child; then what its helper does first */

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.lib.record_tools import PROGRAMS, node_record, settings
+from tests.lib.record_tools import NO_POWERCAP, PROGRAMS, driver, node_record, settings
 from tests.lib.spool_site import ME
 from tests.lib.waiting import wait_for
 
@@ -313,3 +313,15 @@ def test_while_slurmdbd_is_away_old_records_cost_next_to_nothing(tmp_path: Path)
         assert tried.read_text() == "+++" and len(node.waiting()) == count
         opens.append(int((folder / "opens").read_text()))
     assert opens[0] == opens[1]
+
+
+@pytest.mark.parametrize(("spool", "first"), [(False, True), (False, False), (True, False)])
+def test_a_record_that_nobody_can_merge_is_not_made(tmp_path: Path, spool: bool, first: bool) -> None:
+    """Of another node than the first, where nodes share no spool."""
+    node = Node(tmp_path, spool)
+    nodes = "c[1-2]" if first else "b[1-2],c1"
+    driver("begin", node.state, 7, 2, 2, "test", nodes, "nap", 0, elsewhere=NO_POWERCAP)
+    driver("end", node.state, 7, elsewhere=NO_POWERCAP)
+    assert node.run(away=True) == (2 if first else 0)
+    assert node.waiting() == (["test-7-0.c1.json"] if first else [])
+    assert not (node.notes / "7.1").exists() and (node.spool / "test-7-0").exists() == spool
