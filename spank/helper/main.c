@@ -16,6 +16,7 @@
 #include "spank/node/state.h"
 #include "spank/policy/policy.h"
 #include "spank/policy/site.h"
+#include "spank/store/nodelist.h"
 #include "spank/store/outbox.h"
 #include "spank/store/writer.h"
 
@@ -74,17 +75,37 @@ static int print(const struct arguments *arguments, json_t *json)
 	return EXIT_SUCCESS;
 }
 
+static bool is_first(const char *nodes, const char *node)
+{
+	char first[RECORD_NODE_NAME_MAX];
+
+	return nodelist_first(nodes, first, sizeof(first)) == 0 || strcmp(first, node) == 0;
+}
+
+/* Without a shared spool nobody can merge records of other nodes than a job's first. */
+static record_wanted wanted(const struct site *site)
+{
+	return !site->spool[0] && site->writer == SITE_WRITER_NODE ? is_first : NULL;
+}
+
 static int run_drain(struct arguments *arguments)
 {
 	char words[SITE_WORDS_MAX] = "";
+	cleanup_turn struct turn turn = {.directory = -1, .lock = -1};
+	int made, result;
 
 	for (int i = 0; i < arguments->site_count; i++)
 		if (strlen(words) + strlen(arguments->site_words[i]) + 2 < sizeof(words))
 			strcat(strcat(words, arguments->site_words[i]), " ");
-	arguments->writer.words = words;
 	if (arguments->place_result)
 		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
-	return report(arguments, writer_drain(&arguments->writer, arguments->place.node, &arguments->error));
+	turn_init(&arguments->place, words, &turn);
+	made = node_records_make(&arguments->place, arguments->writer.outbox, wanted(&arguments->site), &turn,
+	                         &arguments->error);
+	if (made == -EBUSY) /* who makes them brings them on, too */
+		return EXIT_SUCCESS;
+	result = writer_drain(&arguments->writer, &turn, arguments->place.node, &arguments->error);
+	return report(arguments, made ? made : result);
 }
 
 static int run_write(struct arguments *arguments)
@@ -97,7 +118,7 @@ static int run_write(struct arguments *arguments)
 
 static int run_sweep(struct arguments *arguments)
 {
-	node_record_finish_left(arguments->state_root, arguments->writer.outbox);
+	node_records_make_all(arguments->state_root, arguments->writer.outbox, wanted(&arguments->site));
 	return report(arguments, writer_sweep(&arguments->writer, &arguments->error));
 }
 
@@ -246,13 +267,13 @@ static const struct command {
 	const char *help;
 } commands[] = {
         {"drain", NULL, run_drain,
-         "every record in this node's outbox to the spool and, from their jobs' first nodes, to slurmdbd (epilog)"},
+         "the records of jobs that have ended here, and from the outbox to the spool and slurmdbd (epilog)"},
         {"write", "KEY", run_write, "the same for one job's record, whatever else is done"},
         {"sweep", NULL, run_sweep, "every record that was left, from outbox and spool to slurmdbd (for a timer)"},
         {"move", NULL, run_move, "every record that was left in this node's outbox to the spool (for a timer)"},
         {"flush", NULL, run_flush, "the same at once, for 20 s at most, whatever its age"},
         {"prolog", NULL, run_prolog, "for Prolog=, where Slurm calls no SPANK prolog: node state and energy baseline"},
-        {"epilog", NULL, run_epilog, "for Epilog=, likewise: the node's record to the outbox, and 'drain' started"},
+        {"epilog", NULL, run_epilog, "for Epilog=, likewise: the job's end noted, and 'drain' started"},
         {"restore", NULL, run_restore,
          "puts back what a dead slurmstepd has left changed in cpufreq (at boot, for health checks)"},
         {"show", "JOBID", run_show, "what this node knows of a running job, as JSON"},

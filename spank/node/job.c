@@ -10,9 +10,10 @@
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/cpufreq/restore.h"
 #include "spank/machine/neighbours.h"
-#include "spank/node/record.h"
+#include "spank/node/ending.h"
 #include "spank/node/state.h"
 #include "spank/policy/decision.h"
+#include "spank/store/outbox.h"
 
 static uint32_t environment_number(const char *name, uint32_t missing)
 {
@@ -154,19 +155,17 @@ void node_job_revoke(void)
 
 void node_job_epilog(const struct site *site, const char *words, int argument_count, char *const arguments[])
 {
-	struct node_record_end end = {
-	        .job_id = environment_number("SLURM_JOB_ID", 0),
-	        .helper = site->writer == SITE_WRITER_NODE || site->spool[0] ? MPIWAIT_HELPER : NULL,
-	        .argument_count = argument_count,
-	        .arguments = arguments,
-	};
+	uint32_t job_id = environment_number("SLURM_JOB_ID", 0);
+	struct state_place place;
 	struct error error = {""};
 
-	if (!end.job_id || state_place_init(NULL, &end.place) < 0)
+	if (!job_id || state_place_init(NULL, &place) < 0)
 		return;
-	complete_state(site, &end.place, words, &error);
+	complete_state(site, &place, words, &error);
 	if (site->record == SITE_RECORD_NONE)
-		state_job_remove(&end.place, end.job_id);
-	else if (node_record_finish(&end, &error) < 0)
-		log_error("job %u: %s", end.job_id, error.text);
+		state_job_remove(&place, job_id);
+	else if (ending_note(&place, job_id, &error) > 0)
+		outbox_writer_start(MPIWAIT_HELPER, argument_count, arguments, &error);
+	if (error.text[0])
+		log_error("job %u: %s", job_id, error.text);
 }

@@ -16,7 +16,8 @@ void node_job_prolog(const struct site *site, const char *words);
 void node_job_revoke(void);
 
 /*
- * Writes the node's record and starts the detached writer, which gets the same arguments. words as for the prolog: a
- * node on which no step ran may have had no prolog either, and still belongs to the job.
+ * Notes the job's end and starts mpi-wait-node detached with the same arguments, which makes the record and brings it
+ * on: the epilog itself waits for no disk. words as for the prolog: a node on which no step ran may have had no prolog
+ * either, and still belongs to the job.
  */
 void node_job_epilog(const struct site *site, const char *words, int argument_count, char *const arguments[]);

@@ -8,9 +8,11 @@
 #include "spank/energy/share.h"
 #include "spank/energy/watts.h"
 #include "spank/machine/gpus.h"
+#include "spank/node/ending.h"
 #include "spank/record/node.h"
 #include "spank/record/parts/policy.h"
 #include "spank/store/outbox.h"
+#include "spank/store/turn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define RECORD_NOT_WANTED 1 /* the job refused every policy */
-#define RUNS_MAX          8 /* of a job whose records wait for slurmdbd */
+#define RUNS_MAX 8 /* of a job whose records wait for slurmdbd */
 
 #define READ_WHOLE_MAX (16 * 1024 * 1024) /* bytes of step files from which details are taken, */
 #define READ_MAX       (48 * 1024 * 1024) /* and from which anything is */
@@ -64,30 +65,37 @@ static void file_name(size_t place, char name[32])
 		snprintf(name, 32, "step.%zu.json", place - NAMED_COUNT);
 }
 
-/* Which files there are, so that they are opened in order, and no others are; one that is none of those is left out. */
-static void directory_look(int job_directory, bool found[PLACES], struct steps *steps)
+/* Notes a file of a step, so that all are opened in order; one of which the name is none of those is left out. */
+static void file_note(const char *entry, bool found[PLACES], struct steps *steps)
+{
+	size_t place = 0;
+	char name[32] = "";
+
+	if (strncmp(entry, "step.", 5) != 0)
+		return;
+	while (place < NAMED_COUNT && strncmp(entry + 5, named_steps[place], strlen(named_steps[place])) != 0)
+		place++;
+	if (place == NAMED_COUNT)
+		place += strtoul(entry + 5, NULL, 10);
+	if (place < PLACES)
+		file_name(place, name);
+	if (strcmp(entry, name) == 0)
+		found[place] = true;
+	else
+		steps->left_out++;
+}
+
+/* Returns 0 or -errno: what is merely not read must not count as missing. */
+static int directory_look(int job_directory, bool found[PLACES], struct steps *steps)
 {
 	cleanup_closedir DIR *entries = files_entries(job_directory);
 	const struct dirent *entry;
 
-	while (entries && (entry = readdir(entries))) {
-		size_t place = 0;
-		char name[32] = "";
-
-		if (strncmp(entry->d_name, "step.", 5) != 0)
-			continue;
-		while (place < NAMED_COUNT &&
-		       strncmp(entry->d_name + 5, named_steps[place], strlen(named_steps[place])) != 0)
-			place++;
-		if (place == NAMED_COUNT)
-			place += strtoul(entry->d_name + 5, NULL, 10);
-		if (place < PLACES)
-			file_name(place, name);
-		if (strcmp(entry->d_name, name) == 0)
-			found[place] = true;
-		else
-			steps->left_out++;
-	}
+	if (!entries)
+		return -errno;
+	while ((errno = 0, entry = readdir(entries)))
+		file_note(entry->d_name, found, steps);
+	return -errno;
 }
 
 static json_t *step_record(const struct state_step *step, const struct energy_share *share, const json_t *file)
@@ -185,15 +193,18 @@ static void file_take(int job_directory, const char *name, const struct energy_s
 	samples_take(json, steps);
 }
 
-static void steps_read(int job_directory, const struct energy_share *share, struct steps *ret_steps)
+static int steps_read(int job_directory, const struct energy_share *share, struct steps *ret_steps)
 {
 	cleanup_free bool *found = memory_array(PLACES, sizeof(*found));
+	int result;
 
 	memset(ret_steps, 0, sizeof(*ret_steps));
 	ret_steps->text = memory_array(TEXT_MAX + 1, 1); /* a page of it is taken when it is written */
 	if (!found || !ret_steps->text)
-		return;
-	directory_look(job_directory, found, ret_steps);
+		return -ENOMEM;
+	result = directory_look(job_directory, found, ret_steps);
+	if (result)
+		return result;
 	ret_steps->left_out += state_steps_counted(job_directory);
 	for (size_t place = 0; place < PLACES; place++) {
 		char name[32];
@@ -202,6 +213,7 @@ static void steps_read(int job_directory, const struct energy_share *share, stru
 		if (found[place])
 			file_take(job_directory, name, share, ret_steps);
 	}
+	return 0;
 }
 
 static void steps_free(struct steps *steps)
@@ -245,37 +257,30 @@ static json_t *record_build(const struct state_job *job, const char *node, doubl
 	                 (json_int_t)steps->summed, "energy", energy ? energy_print(job, energy, share) : json_null());
 }
 
-static json_t *throttle_now(const struct state_job *job)
+static json_t *throttle_write(const struct state_job *job, const struct ending *ending)
 {
 	struct record_throttle throttle = {.known = false};
-	struct throttle now;
 
-	throttle_read(&now);
-	throttle.known = throttle_between(&job->throttle, &now, job->cpus, throttle.events);
+	if (ending->has_throttle)
+		throttle.known = throttle_between(&job->throttle, &ending->throttle, job->cpus, throttle.events);
 	return record_throttle_write(&throttle);
 }
 
-/* Returns whether there is a window from the job's begin until now; if not, why is filled in. */
-static bool window_take(const struct state_place *place, struct state_job *job, struct energy_window *ret_window,
+/* Returns whether there is a window from the job's begin to its end; if not, why is filled in. */
+static bool window_take(struct state_job *job, const struct ending *ending, struct energy_window *ret_window,
                         struct power_points *ret_ends)
 {
-	cleanup_close int node = state_open_node(place);
-	struct energy_snapshot now;
-	struct error error = {0};
-
 	if (!job->has_baseline && !job->energy_why[0])
 		strcpy(job->energy_why, "no sample at the job's begin");
 	if (!job->has_baseline)
 		return false;
-	if (node < 0)
-		error_set(&error, node, "the node's notes: %s", strerror(-node));
-	if (node < 0 || energy_sample(node, &now, &error)) {
-		snprintf(job->energy_why, sizeof(job->energy_why), "%.*s", STATE_WHY_MAX - 1, error.text);
+	if (!ending->has_sample) {
+		strcpy(job->energy_why, ending->why);
 		return false;
 	}
-	energy_between(&job->baseline, &now, ret_window);
+	energy_between(&job->baseline, &ending->sample, ret_window);
 	power_add(ret_ends, &job->baseline);
-	power_add(ret_ends, &now);
+	power_add(ret_ends, &ending->sample);
 	return true;
 }
 
@@ -290,19 +295,18 @@ static char *record_print(const json_t *record, const struct steps *steps)
 	return text;
 }
 
-/* When the epilog was here that could not write the record; 0: none was. */
-static double ended_s(int directory)
-{
-	struct stat status;
-
-	return fstatat(directory, STATE_ENDED, &status, AT_SYMLINK_NOFOLLOW) ? 0 : (double)status.st_mtim.tv_sec;
-}
+struct making {
+	const struct state_place *place;
+	int node; /* its directory */
+	const char *outbox;
+	record_wanted wanted;
+};
 
 /*
  * Under which number of the run the record lies in the outbox: Slurm's, or the first after it under which no other
  * run's does, nor another job's that had the same number, which the record says then.
  */
-static int key_choose(const struct node_record_end *end, const struct state_job *job, json_t *record,
+static int key_choose(const struct making *making, const struct state_job *job, json_t *record,
                       char key[OUTBOX_KEY_MAX], struct error *error)
 {
 	struct job_run run;
@@ -315,55 +319,62 @@ static int key_choose(const struct node_record_end *end, const struct state_job 
 		if (result)
 			return result;
 		json_object_set_new(record, "restart_count", json_integer((json_int_t)number));
-		if (outbox_is_free(end->outbox, key, end->place.node, &run))
+		if (outbox_is_free(making->outbox, key, making->place->node, &run))
 			return 0;
 	}
 	return error_set(error, -EEXIST, "%d runs of job %u wait in the outbox", RUNS_MAX, job->job_id);
 }
 
-static int record_put(const struct node_record_end *end, int directory, char key[OUTBOX_KEY_MAX], struct error *error)
+/* The record of a job as JSON but for its steps; NULL: no memory. */
+static json_t *record_make(const struct making *making, struct state_job *job, const struct ending *ending,
+                           const struct energy_share *share, struct steps *steps)
 {
-	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
 	struct energy_window window;
+	struct power_points ends = {0};
+	bool has_window = window_take(job, ending, &window, &ends);
+	json_auto_t *power = NULL;
+	json_t *record;
+
+	if (steps->curve.count > 0)
+		power_curve_add(&steps->curve, &ends);
+	power = record_power_write(&steps->curve);
+	record = record_build(job, making->place->node, ending->end_s, has_window ? &window : NULL, share, steps);
+	json_object_set_new(record, "throttle", throttle_write(job, ending));
+	json_object_set_new(record, "watts", record_watts_write(&steps->watts, share));
+	if (has_window && power)
+		json_object_set(record, "power_mw", power);
+	return record;
+}
+
+static int record_put(const struct making *making, int directory, struct state_job *job, const struct ending *ending,
+                      struct error *error)
+{
 	struct energy_share share;
 	cleanup_steps struct steps steps = {.text = NULL};
-	struct power_points ends = {0};
-	json_auto_t *record = NULL, *power = NULL;
+	json_auto_t *record = NULL;
 	cleanup_free char *text = NULL;
-	double late_s = ended_s(directory);
+	char key[OUTBOX_KEY_MAX];
 	unsigned failures = memory_failures();
-	bool has_window;
-	int result = job ? state_job_load(directory, job) : -ENOMEM;
+	int result;
 
-	if (result)
-		return error_set(error, result, "state of job %u: %s", end->job_id, strerror(-result));
-	if (late_s > 0) { /* what the counters show now others have used too */
-		job->has_baseline = false;
-		strcpy(job->energy_why, "the record could not be written at the job's end");
-	}
-	has_window = window_take(&end->place, job, &window, &ends);
+	if (making->wanted && !making->wanted(job->nodes, making->place->node))
+		return 0;
 	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
-	steps_read(directory, &share, &steps);
-	if (steps.curve.count > 0)
-		power_curve_add(&steps.curve, &ends);
-	power = record_power_write(&steps.curve);
+	result = steps_read(directory, &share, &steps);
+	if (result)
+		return error_set(error, result, "the steps: %s", strerror(-result));
 	if (!job->policy.asked[0] && steps.count == 0 && steps.left_out == 0)
-		return RECORD_NOT_WANTED;
-	record = record_build(job, end->place.node, late_s > 0 ? late_s : clock_wall_s(), has_window ? &window : NULL,
-	                      &share, &steps);
+		return 0;
+	record = record_make(making, job, ending, &share, &steps);
 	if (record) {
-		json_object_set_new(record, "throttle", throttle_now(job));
-		json_object_set_new(record, "watts", record_watts_write(&steps.watts, &share));
-		if (has_window && power)
-			json_object_set(record, "power_mw", power);
-		result = key_choose(end, job, record, key, error);
+		result = key_choose(making, job, record, key, error);
 		if (result)
 			return result;
 		text = record_print(record, &steps);
 	}
 	if (!text || memory_failures() != failures)
 		return error_set(error, -ENOMEM, "out of memory");
-	return outbox_put(end->outbox, key, end->place.node, text, error);
+	return outbox_put(making->outbox, key, making->place, text, error);
 }
 
 /* Changes nothing: the window ends with the newest sample of anybody. */
@@ -385,7 +396,11 @@ json_t *node_record_show(const struct state_place *place, uint32_t job_id, struc
 		return NULL;
 	}
 	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
-	steps_read(directory, &share, &steps);
+	result = steps_read(directory, &share, &steps);
+	if (result) {
+		error_set(error, result, "the steps of job %u: %s", job_id, strerror(-result));
+		return NULL;
+	}
 	has_window = job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0 &&
 	             energy_from_json(json, &latest) == 0;
 	if (has_window)
@@ -395,59 +410,103 @@ json_t *node_record_show(const struct state_place *place, uint32_t job_id, struc
 	return text ? memory_json(text, strlen(text), 0) : NULL;
 }
 
-/* That the job is over, for node_record_finish_left. An empty file needs no room. */
-static void mark(int directory)
+/*
+ * Makes the record of a job that has ended, if that directory is of one, and removes the directory when the record is
+ * durable. Returns 1: there was one; 0: the job runs; or -errno.
+ */
+static int job_finish(const struct making *making, const char *name, struct error *error)
 {
-	cleanup_close int file = openat(directory, STATE_ENDED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	cleanup_close int directory = files_directory(making->node, name, 0);
+	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
+	cleanup_free struct ending *ending = calloc(1, sizeof(*ending));
+	int result = directory < 0 ? directory : -ENOMEM;
 
-	if (file < 0)
-		log_error("a job's record could not even be left for later: %s", strerror(errno));
+	if (job && ending && directory >= 0)
+		result = ending_read(directory, name, ending);
+	if (result == -ENOENT)
+		return 0;
+	if (!result)
+		result = state_job_load(directory, job);
+	if (result == -EBADMSG)
+		log_error("job %s: its state is damaged, and is removed without a record", name);
+	else if (!result)
+		result = record_put(making, directory, job, ending, error);
+	if (result && result != -EBADMSG && result != -ENOENT) /* -ENOENT: somebody died while removing it */
+		return error_set(error, result, "state of job %s: %s", name, strerror(-result));
+	state_directory_remove(making->node, name);
+	if (faccessat(making->node, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return error_set(error, -EEXIST, "the state of job %s could not be removed", name);
+	return 1;
 }
 
-/* The state that has that name in the node's directory. */
-static int state_finish(const struct node_record_end *end, const char *name, struct error *error)
+struct pass {
+	size_t made, failed; /* jobs that have ended */
+};
+
+/* The first of what went wrong is the caller's to say, the rest is logged. */
+static void failure_note(int result, const char *name, const struct error *failure, struct error *error)
 {
-	cleanup_close int node = state_open_node(&end->place);
-	cleanup_close int directory = node < 0 ? node : files_directory(node, name, 0);
-	char key[OUTBOX_KEY_MAX];
+	if (error->text[0])
+		log_error("job %s: %s", name, failure->text);
+	else
+		error_set(error, result, "job %s: %s", name, failure->text);
+}
+
+/* Goes through the jobs of the node once. Returns 0 or the first -errno. */
+static int pass_run(const struct making *making, const struct turn *turn, struct pass *ret_pass, struct error *error)
+{
+	cleanup_closedir DIR *jobs = files_entries(making->node);
+	const struct dirent *entry;
+	struct pass pass = {0};
+	int first = 0;
+
+	while (jobs && (entry = readdir(jobs))) {
+		struct error failure = {""};
+		int result = 0;
+
+		if (state_name_job(entry->d_name)) {
+			turn_note(turn, "the record of job %s into the outbox \"%s\"", entry->d_name,
+			          making->outbox ? making->outbox : OUTBOX_DIRECTORY);
+			result = job_finish(making, entry->d_name, &failure);
+		}
+		pass.made += result > 0;
+		if (result >= 0)
+			continue;
+		pass.failed++;
+		failure_note(result, entry->d_name, &failure, error);
+		first = first ? first : result;
+	}
+	*ret_pass = pass;
+	return first;
+}
+
+/* Returns whether jobs have ended that the pass has not failed at: their helpers have found the turn taken. */
+static bool more_came(int node, const struct pass *pass)
+{
+	return ending_count(node) > pass->failed;
+}
+
+int node_records_make(const struct state_place *place, const char *outbox, record_wanted wanted, struct turn *turn,
+                      struct error *error)
+{
+	cleanup_close int node = state_open_node(place);
+	struct making making = {.place = place, .node = node, .outbox = outbox, .wanted = wanted};
+	struct pass pass = {0};
 	int result;
 
-	if (directory == -ENOENT)
-		return 0;
-	if (directory < 0)
-		return error_set(error, directory, "state of job %u: %s", end->job_id, strerror(-directory));
-	result = record_put(end, directory, key, error);
-	if (result < 0) {
-		mark(directory);
-		return result;
-	}
-	state_name_remove(&end->place, name);
-	if (end->helper && result != RECORD_NOT_WANTED)
-		return outbox_writer_start(end->helper, end->argument_count, end->arguments, error);
-	return 0;
+	if (node < 0)
+		return error_set(error, node, "the node's notes: %s", strerror(-node));
+	do {
+		result = turn_take(turn, TURN_RECORDER);
+		if (result)
+			return result;
+		result = pass_run(&making, turn, &pass, error);
+		turn_leave(turn);
+	} while (more_came(node, &pass));
+	return result;
 }
 
-int node_record_finish(const struct node_record_end *end, struct error *error)
-{
-	char name[STATE_NAME_MAX];
-
-	snprintf(name, sizeof(name), "%" PRIu32, end->job_id);
-	return state_finish(end, name, error);
-}
-
-static void left_finish(const struct state_place *place, int node, const char *name, const char *outbox)
-{
-	struct node_record_end end = {.place = *place, .outbox = outbox};
-	cleanup_close int directory = -1;
-	struct error error = {0};
-
-	end.job_id = state_name_job(name);
-	directory = end.job_id == 0 ? -1 : files_directory(node, name, 0);
-	if (directory >= 0 && ended_s(directory) > 0 && state_finish(&end, name, &error) < 0)
-		log_error("job %s: %s", name, error.text);
-}
-
-void node_record_finish_left(const char *root, const char *outbox)
+void node_records_make_all(const char *root, const char *outbox, record_wanted wanted)
 {
 	cleanup_close int directory = files_directory(AT_FDCWD, root, 0);
 	cleanup_closedir DIR *nodes = directory < 0 ? NULL : files_entries(directory);
@@ -457,12 +516,17 @@ void node_record_finish_left(const char *root, const char *outbox)
 		struct state_place place = {.node = ""};
 		bool named = files_name_ok(entry->d_name) && strlen(entry->d_name) < sizeof(place.node);
 		cleanup_close int node = named ? files_directory(directory, entry->d_name, 0) : -1;
-		cleanup_closedir DIR *jobs = node < 0 ? NULL : files_entries(node);
-		const struct dirent *job;
+		cleanup_turn struct turn turn = {.directory = -1, .lock = -1};
+		struct error error = {""};
+		int result;
 
+		if (node < 0)
+			continue;
 		snprintf(place.root, sizeof(place.root), "%s", root);
 		snprintf(place.node, sizeof(place.node), "%.*s", (int)sizeof(place.node) - 1, entry->d_name);
-		while (jobs && (job = readdir(jobs)))
-			left_finish(&place, node, job->d_name, outbox);
+		turn_init(&place, NULL, &turn);
+		result = node_records_make(&place, outbox, wanted, &turn, &error);
+		if (result < 0 && result != -EBUSY)
+			log_error("%s", error.text);
 	}
 }

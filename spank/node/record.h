@@ -1,5 +1,5 @@
 /*
- * The end of a job on a node: its record, made of the node's state and one last energy sample, goes to the outbox.
+ * A node's records of jobs: made of the node's state of each, and put into the outbox.
  * job_record.h makes the job's record out of one or many of them.
  *
  * Of its steps' files 16 MiB are read with their details, and 48 MiB in all; details fill at most half of the record,
@@ -13,28 +13,22 @@
 
 #include "spank/base/error.h"
 #include "spank/node/state.h"
+#include "spank/store/turn.h"
 
-struct node_record_end {
-	struct state_place place;
-	uint32_t job_id;
-	const char *outbox; /* NULL: OUTBOX_DIRECTORY */
-	const char *helper; /* path of mpi-wait-node; NULL: no writer is started (the sweep will find the record) */
-	int argument_count; /* the site's arguments, handed on to the writer */
-	char *const *arguments;
-};
+/* Returns whether the record of a node is of any use for a job of these nodes. */
+typedef bool (*record_wanted)(const char *nodes, const char *node);
 
 /*
- * The job ended on this node: last energy sample, record to the outbox, state removed, writer started. A job without
- * state costs one failed open. Where the outbox cannot be written the state stays. Returns 0 or -errno with the reason,
- * to be logged; the epilog succeeds in any case. Takes the time of a few small local files.
+ * Makes the records of all jobs that have ended on the node (ending.h), also of those that end meanwhile, puts each
+ * into the outbox (NULL: OUTBOX_DIRECTORY) and removes the job's state. May hang with the outbox's disk. Where a record
+ * cannot be put there the state stays. wanted (NULL: all are) says which of them are put. Returns 0, -EBUSY: another
+ * process does that, or -errno with the first reason.
  */
-int node_record_finish(const struct node_record_end *end, struct error *error);
+int node_records_make(const struct state_place *place, const char *outbox, record_wanted wanted, struct turn *turn,
+                      struct error *error);
 
-/*
- * What epilogs could not put into the outbox (no memory, a full disk) stays in the node's notes under root, and is put
- * there now: with the times of then, and without energy, because the counters have gone on.
- */
-void node_record_finish_left(const char *root, const char *outbox);
+/* The same for every node with notes under root, as a timer does it: what failed is logged. */
+void node_records_make_all(const char *root, const char *outbox, record_wanted wanted);
 
 /* The record of a job as its state is now, a new reference; NULL with the reason, "" without memory. */
 json_t *node_record_show(const struct state_place *place, uint32_t job_id, struct error *error);

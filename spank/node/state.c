@@ -70,7 +70,7 @@ static void directory_empty(int directory)
 			unlinkat(directory, entry->d_name, 0);
 }
 
-static void job_remove(int node, const char *name)
+void state_directory_remove(int node, const char *name)
 {
 	cleanup_close int directory = files_directory(node, name, 0);
 
@@ -80,20 +80,15 @@ static void job_remove(int node, const char *name)
 	unlinkat(node, name, AT_REMOVEDIR);
 }
 
-void state_name_remove(const struct state_place *place, const char *name)
-{
-	cleanup_close int node = state_open_node(place);
-
-	if (node >= 0)
-		job_remove(node, name);
-}
-
 void state_job_remove(const struct state_place *place, uint32_t job_id)
 {
+	cleanup_close int node = state_open_node(place);
 	char name[STATE_NAME_MAX];
 
+	if (node < 0)
+		return;
 	snprintf(name, sizeof(name), "%" PRIu32, job_id);
-	state_name_remove(place, name);
+	state_directory_remove(node, name);
 }
 
 uint32_t state_name_job(const char *name)
@@ -137,27 +132,34 @@ static void sweep_abandoned(int node)
 		if (state_name_job(entry->d_name) > 0 &&
 		    fstatat(node, entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode) &&
 		    status.st_mtime + ABANDONED_S < time(NULL) && began_long_ago(node, entry->d_name))
-			job_remove(node, entry->d_name);
+			state_directory_remove(node, entry->d_name);
 	}
 }
 
-/* An earlier run's, whose record could not be written yet, gets another name, by which node_record_finish_left finds
- * it. */
-static void keep_aside(const struct state_place *place, uint32_t job_id)
+int state_set_apart(int node, uint32_t job_id)
+{
+	char name[STATE_NAME_MAX], apart[2 * STATE_NAME_MAX];
+	int result = -EEXIST;
+
+	snprintf(name, sizeof(name), "%" PRIu32, job_id);
+	for (int run = 1; run <= RUNS_MAX && result == -EEXIST; run++) {
+		snprintf(apart, sizeof(apart), "%s.%d", name, run);
+		result = renameat2(node, name, node, apart, RENAME_NOREPLACE) ? -errno : 0;
+	}
+	return result;
+}
+
+/* Sets the state of an earlier run apart, whose epilog died before it could do so. */
+static void keep_ended(const struct state_place *place, uint32_t job_id)
 {
 	cleanup_close int node = state_open_node(place), directory = state_open_job(place, job_id);
-	char name[STATE_NAME_MAX], kept[2 * STATE_NAME_MAX];
-	int result = -1;
+	int result;
 
 	if (directory < 0 || faccessat(directory, STATE_ENDED, F_OK, AT_SYMLINK_NOFOLLOW))
 		return;
-	snprintf(name, sizeof(name), "%" PRIu32, job_id);
-	for (int run = 1; run <= RUNS_MAX && result; run++) {
-		snprintf(kept, sizeof(kept), "%s.%d", name, run);
-		result = renameat2(node, name, node, kept, RENAME_NOREPLACE);
-	}
+	result = state_set_apart(node, job_id);
 	if (result)
-		log_error("job %s: the record of an earlier run is lost: %s", name, strerror(errno));
+		log_error("job %" PRIu32 ": the record of an earlier run is lost: %s", job_id, strerror(-result));
 }
 
 static void baseline_take(int node, struct state_job *job)
@@ -240,7 +242,7 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 	int result;
 
 	if (anew)
-		keep_aside(place, facts->job_id);
+		keep_ended(place, facts->job_id);
 	directory = state_make_job(place, facts->job_id, 0700);
 
 	if (directory < 0)

@@ -30,7 +30,7 @@
 #define STATE_STEPS_WHOLE   256  /* steps with an id below this are kept with their details, */
 #define STATE_STEPS_MAX     4096 /* those below this by their sums, the others by their number */
 #define STATE_WHY_MAX       64
-#define STATE_ENDED         "ended" /* in a job's directory: its epilog was here, and could not write the record */
+#define STATE_ENDED         "ended" /* in a job's directory: the epilog's note (ending.h) */
 #define STATE_NAME_MAX      16
 
 struct state_job {
@@ -92,14 +92,17 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 /* Reads job.json. Returns 0, -ENOENT (no state: the job has no policy), -EBADMSG or -errno. */
 int state_job_read(const struct state_place *place, uint32_t job_id, struct state_job *ret_job);
 
-/* Reads job.json in that directory; see state_job_read. */
+/* The same of a directory that is open. */
 int state_job_load(int directory, struct state_job *ret_job);
 
 /*
- * The job's number that the name of a directory in the node's begins with: "7", or "7.1" for an earlier run, whose
- * record could not be written before the job was requeued. 0: it is no such name.
+ * Returns the job's number that the name of a directory in the node's begins with: "7", or "7.1" for a run that has
+ * ended, whose record is not made yet. 0: it is no such name.
  */
 uint32_t state_name_job(const char *name);
+
+/* Gives the job's directory a name under which no other run of the job looks for it, "7.1". Returns 0 or -errno. */
+int state_set_apart(int node, uint32_t job_id);
 
 /* Returns how many times the room of 16 jobs the node's jobs want, 1 at least. */
 uint32_t state_crowd(int node_directory);
@@ -129,6 +132,6 @@ int state_step_from_json(const json_t *json, struct state_step *ret_step);
 json_t *state_job_to_json(const struct state_job *job);
 int state_job_from_json(const json_t *json, struct state_job *ret_job);
 
-/* Removes the job's state, or what has that name. */
+/* Removes the job's state; or the directory by that name, of the node's. */
 void state_job_remove(const struct state_place *place, uint32_t job_id);
-void state_name_remove(const struct state_place *place, const char *name);
+void state_directory_remove(int node, const char *name);

@@ -58,7 +58,7 @@ int decision_make(const struct site *site, const struct decision_sources *source
 	set = calloc(1, sizeof(*set));
 	if (!set)
 		return error_set(error, -ENOMEM, "no memory for the policies");
-	policy_load(site->policies, MPIWAIT_POLICIES, NULL, set, error);
+	policy_load_apart(site->policies, MPIWAIT_POLICIES, set, error);
 	text = pick(texts, set, site, &decision.options, &by, error);
 	if (!text)
 		return 0;

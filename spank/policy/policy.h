@@ -78,6 +78,12 @@ int policy_parse(const char *text, size_t length, const char *name, struct polic
 void policy_load(const char *own, const char *shipped, const char *named, struct policy_set *ret_set,
                  struct error *error);
 
+/*
+ * The same by a process that must not wait for a file server: the site's own directory is read by another one, which is
+ * given two seconds. The shipped one lies where the plugin does, which Slurm has loaded.
+ */
+void policy_load_apart(const char *own, const char *shipped, struct policy_set *ret_set, struct error *error);
+
 /* The policy of that name, or NULL. */
 const struct policy *policy_find(const struct policy_set *set, const char *name);
 

@@ -1,14 +1,21 @@
 /* Reads policy files from directories; what they mean is policy.c's. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "spank/base/cleanup.h"
+#include "spank/base/descriptor.h"
 #include "spank/base/files.h"
 #include "spank/policy/policy.h"
 
 #define FILE_SIZE_MAX 65536
+#define APART_MS      2000
 
 /* "nap.json" -> "nap"; other names are not policies (the schema lies beside them as policy.schema.json). */
 static bool name_of_file(const char *file, char ret_name[POLICY_NAME_MAX])
@@ -66,5 +73,97 @@ void policy_load(const char *own, const char *shipped, const char *named, struct
 	if (own[0])
 		load_directory(own, named, ret_set, error);
 	load_directory(shipped, named, ret_set, error);
+	qsort(ret_set->policy, ret_set->count, sizeof(ret_set->policy[0]), by_name);
+}
+
+/* Memory that a process of its own fills, before it closes its end of a pipe. */
+struct apart {
+	pid_t pid;
+	bool is_read;
+	struct policy_set set;
+	struct error error;
+};
+
+/* With no descriptor of the caller's but the pipe's end: whoever reads from one of those must not wait for this. */
+static _Noreturn void apart_read(const char *own, int end, struct apart *apart)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	apart->pid = getpid();
+	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(end, 3) < 0)
+		_exit(EXIT_FAILURE);
+	descriptors_close_from(4);
+	load_directory(own, NULL, &apart->set, &apart->error);
+	apart->is_read = true;
+	_exit(EXIT_SUCCESS);
+}
+
+/* Starts it, forked twice: the caller's process has no child of which it does not know. Returns 0 or -errno. */
+static int apart_start(const char *own, int end, struct apart *apart)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (child < 0)
+		return -errno;
+	if (child == 0) {
+		pid_t reader;
+
+		setsid();
+		reader = fork();
+		if (reader == 0)
+			apart_read(own, end, apart);
+		_exit(reader < 0);
+	}
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return errno == ECHILD ? 0 : -errno; /* ECHILD: the host process ignores SIGCHLD */
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
+}
+
+/* Waits for the end of the process. One that hangs is killed, or, where the kernel does not let it, left alone. */
+static int apart_wait(int end, const struct apart *apart)
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + APART_MS * UINT64_C(1000000), now_ns;
+	struct pollfd pipe = {.fd = end, .events = POLLIN};
+
+	while ((now_ns = clock_monotonic_ns()) < deadline_ns)
+		if (poll(&pipe, 1, (int)((deadline_ns - now_ns) / 1000000) + 1) > 0)
+			return apart->is_read ? 0 : -EIO;
+	if (apart->pid > 0)
+		kill(apart->pid, SIGKILL);
+	return -ETIMEDOUT;
+}
+
+static int apart_load(const char *own, struct policy_set *ret_set, struct error *error)
+{
+	struct apart *apart = mmap(NULL, sizeof(*apart), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	int ends[2] = {-1, -1}, result = apart == MAP_FAILED || pipe2(ends, O_CLOEXEC) ? -errno : 0;
+
+	if (!result)
+		result = apart_start(own, ends[1], apart);
+	cleanup_close_descriptor(&ends[1]);
+	if (!result)
+		result = apart_wait(ends[0], apart);
+	if (!result) {
+		*ret_set = apart->set;
+		error_move(error, &apart->error);
+	}
+	cleanup_close_descriptor(&ends[0]);
+	if (apart != MAP_FAILED)
+		munmap(apart, sizeof(*apart));
+	return result;
+}
+
+void policy_load_apart(const char *own, const char *shipped, struct policy_set *ret_set, struct error *error)
+{
+	int result = 0;
+
+	ret_set->count = 0;
+	if (own[0])
+		result = apart_load(own, ret_set, error);
+	if (result)
+		error_set(error, result, "the policies in '%s' are left out: %s", own, strerror(-result));
+	load_directory(shipped, NULL, ret_set, error);
 	qsort(ret_set->policy, ret_set->count, sizeof(ret_set->policy[0]), by_name);
 }

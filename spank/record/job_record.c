@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define NAME        "mpi_wait" /* of our member in a field of the job */
 #define CALLS_SHOWN 24
 #define NODES_LEAST 4 /* fewer are compared at a glance */
 #define NODES_MOST  256
@@ -299,7 +300,7 @@ static json_t *job_print(const struct job *job, const struct record_detail *deta
 		left_out += job->sum.step_count - detail->steps;
 	object_set_some(json, "steps_left_out", json_integer((json_int_t)left_out));
 	object_set_some(json, "steps_summed", json_integer((json_int_t)job->sum.steps_summed));
-	return json_pack("{s:o}", "mpi_wait", json);
+	return json_pack("{s:o}", NAME, json);
 }
 
 bool record_has_ranks(const struct record_node *const nodes[], size_t count)
@@ -368,7 +369,7 @@ void record_free(struct record *record)
 
 static json_int_t nodes_number(const json_t *object, const char *name)
 {
-	return json_integer_value(json_object_get(json_object_get(json_object_get(object, "mpi_wait"), "nodes"), name));
+	return json_integer_value(json_object_get(json_object_get(json_object_get(object, NAME), "nodes"), name));
 }
 
 /* The record of more nodes; of two of as many, the one that knows of more. */
@@ -377,6 +378,77 @@ static bool is_better(const json_t *ours, const json_t *held)
 	json_int_t have = nodes_number(ours, "reported"), had = nodes_number(held, "reported");
 
 	return have > had || (have == had && nodes_number(ours, "of") > nodes_number(held, "of"));
+}
+
+/* Returns the end of the JSON string that begins there. The text is valid JSON. */
+static const char *string_end(const char *text)
+{
+	for (text++; *text != '"'; text++)
+		text += *text == '\\';
+	return text + 1;
+}
+
+/* Returns the end of the JSON value that begins there. */
+static const char *value_end(const char *text)
+{
+	int depth = 0;
+
+	if (!strchr("\"{[", *text))
+		return text + strcspn(text, ",]} \t\r\n");
+	do {
+		depth += *text == '{' || *text == '[';
+		depth -= *text == '}' || *text == ']';
+		text = *text == '"' ? string_end(text) : text + 1;
+	} while (depth > 0);
+	return text;
+}
+
+static const char *space_end(const char *text)
+{
+	return text + strspn(text, " \t\r\n");
+}
+
+/* Finds the last member of a JSON object by that name, from its key to its end. Returns whether there is one. */
+static bool member_find(const char *object, const char *name, const char **ret_begin, const char **ret_end)
+{
+	const char *key = space_end(space_end(object) + 1);
+	bool found = false;
+
+	while (*key == '"') {
+		const char *end = string_end(key), *value = space_end(space_end(end) + 1), *next = value_end(value);
+
+		if ((size_t)(end - key) == strlen(name) + 2 && strncmp(key + 1, name, strlen(name)) == 0) {
+			*ret_begin = key;
+			*ret_end = next;
+			found = true;
+		}
+		next = space_end(next);
+		key = *next == ',' ? space_end(next + 1) : next;
+	}
+	return found;
+}
+
+/*
+ * Puts our member into the text of an object: every other byte stays as another tool has written it, since what is
+ * printed anew may be more than a column's character set holds. NULL: no memory.
+ */
+static char *member_splice(const char *object, const json_t *ours)
+{
+	cleanup_free char *member = memory_text(ours, JSON_ENSURE_ASCII);
+	const char *begin, *end, *before = "";
+	size_t length = member ? strlen(member) : 0;
+	char *text = memory_array(strlen(object) + length + 2, 1);
+
+	if (!member || !text || length < 2) {
+		free(text);
+		return NULL;
+	}
+	if (!member_find(object, NAME, &begin, &end)) {
+		begin = end = strrchr(object, '}');
+		before = *space_end(space_end(object) + 1) == '}' ? "" : ",";
+	}
+	sprintf(text, "%.*s%s%.*s%s", (int)(begin - object), object, before, (int)length - 2, member + 1, end);
+	return text;
 }
 
 int record_combine(const char *held, const struct record *record, char **ret_text)
@@ -395,8 +467,7 @@ int record_combine(const char *held, const struct record *record, char **ret_tex
 			return -EEXIST;
 		if (!is_better(record->json, have))
 			return -EALREADY;
-		json_object_update(have, record->json);
-		text = memory_text(have, 0);
+		text = member_splice(held, record->json);
 	}
 	if (!text || memory_failures() != failures || strlen(text) > UINT16_MAX) {
 		free(text);

@@ -70,9 +70,9 @@ int account_open(struct account **ret_account, struct error *error)
 	errno = 0;
 	account->connection = slurmdb_connection_get(NULL);
 	if (!account->connection || errno) {
-		error_set(error, -EIO, "no connection to slurmdbd: %s", slurm_strerror(errno));
+		error_set(error, ACCOUNT_AWAY, "no connection to slurmdbd: %s", slurm_strerror(errno));
 		account_close(account);
-		return -EIO;
+		return ACCOUNT_AWAY;
 	}
 	write_at_once();
 	*ret_account = account;
@@ -113,10 +113,10 @@ static int row_modify(struct account *account, struct query *query, size_t field
 	errno = 0;
 	changed = slurmdb_job_modify(account->connection, &query->condition, &change);
 	if (!changed)
-		return error_set(error, -EIO, "slurmdbd did not modify the job: %s", slurm_strerror(errno));
+		return error_set(error, -EPROTO, "slurmdbd did not modify the job: %s", slurm_strerror(errno));
 	count = slurm_list_count(changed);
 	slurm_list_destroy(changed);
-	return count == 1 ? 0 : error_set(error, -EIO, "slurmdbd modified %d rows instead of one", count);
+	return count == 1 ? 0 : error_set(error, -EPROTO, "slurmdbd modified %d rows instead of one", count);
 }
 
 static int row_commit(struct account *account, struct query *query, size_t field, const char *text, struct error *error)
@@ -124,11 +124,11 @@ static int row_commit(struct account *account, struct query *query, size_t field
 	__attribute__((cleanup(row_free))) struct row row = {0};
 
 	if (slurmdb_connection_commit(account->connection, 1) != SLURM_SUCCESS)
-		return error_set(error, -EIO, "slurmdbd did not commit: %s", slurm_strerror(errno));
+		return error_set(error, -EPROTO, "slurmdbd did not commit: %s", slurm_strerror(errno));
 	if (row_again(account->connection, query, &row, error) == 1 && row.job && *field_of(row.job, field) &&
 	    strcmp(*field_of(row.job, field), text) == 0)
 		return 0;
-	return error_set(error, -EIO, "slurmdbd has committed, and what it should have is not there");
+	return error_set(error, -EPROTO, "slurmdbd accepted the record but returns the job without it");
 }
 
 /* The first field from the site's on that takes the record. Returns 0, -EALREADY or -EEXIST. */
@@ -151,10 +151,10 @@ int account_store(struct account *account, const struct account_run *run, enum s
 	__attribute__((cleanup(query_free))) struct query query = {0};
 	cleanup_free char *text = NULL;
 	size_t chosen = field;
-	int result = account->failed ? error_set(error, -EIO, "nothing is stored after a failure")
+	int result = account->failed ? error_set(error, -EPROTO, "nothing is stored after a failure")
 	                             : row_find(account->connection, run, &query, &row, error);
 
-	account->failed |= result == -EIO;
+	account->failed |= result == -EPROTO;
 	if (result)
 		return result;
 	result = field_choose(&row, &chosen, record, &text);

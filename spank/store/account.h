@@ -12,6 +12,8 @@
  */
 #pragma once
 
+#include <errno.h>
+
 #include "spank/base/error.h"
 #include "spank/policy/site.h"
 #include "spank/record/job_record.h"
@@ -19,6 +21,9 @@
 
 struct account;
 
+#define ACCOUNT_AWAY -ENOTCONN /* there is no connection: other jobs would fare no better */
+
+/* Returns 0 or ACCOUNT_AWAY with slurmdbd's reason, or -ENOMEM. */
 int account_open(struct account **ret_account, struct error *error);
 
 /* NULL: nothing. */
@@ -28,7 +33,9 @@ void account_close(struct account *account);
  * Puts the record's line into the run's field, or into the next one (admin_comment, system_comment, extra from Slurm
  * 23.02 on) where the field holds somebody else's text. joules >= 0 sets the job's energy too, where Slurm can (25.11).
  * Returns 0; ACCOUNT_NOT_YET, also while the job runs on elsewhere; -EALREADY: a record that is as good (job_record.h)
- * is there; -EEXIST: no field is free; -EIO with slurmdbd's reason: it may not be held for stored.
+ * is there; -EEXIST: no field is free; -EPROTO: slurmdbd refused the change, did not answer, or returns the row
+ * otherwise than it should be, with the reason. The job may not be held for stored then, and the connection is to be
+ * closed.
  */
 int account_store(struct account *account, const struct account_run *run, enum site_field field,
                   const struct record *record, double joules, struct error *error);

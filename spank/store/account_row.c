@@ -142,8 +142,8 @@ static bool is_believed(const struct account_run *run, enum belief belief, const
 }
 
 /*
- * Asks for the rows in the query's state between its times. Returns how many there are, or -EIO. *ret_row is the best
- * of those that may be the run's, or what it was before where none may.
+ * Asks for the rows in the query's state between its times. Returns how many there are, or -EPROTO. *ret_row is the
+ * best of those that may be the run's, or what it was before where none may.
  */
 static int rows_get(void *connection, struct query *query, enum belief belief, struct row *ret_row, struct error *error)
 {
@@ -156,7 +156,7 @@ static int rows_get(void *connection, struct query *query, enum belief belief, s
 	ret_row->found = 0;
 	jobs = slurmdb_jobs_get(connection, &query->condition);
 	if (!jobs)
-		return error_set(error, -EIO, "slurmdbd does not answer: %s", slurm_strerror(errno));
+		return error_set(error, -EPROTO, "slurmdbd does not answer: %s", slurm_strerror(errno));
 	count = slurm_list_count(jobs);
 	place = slurm_list_iterator_create(jobs);
 	while ((job = slurm_list_next(place))) {
@@ -206,7 +206,7 @@ static int row_narrow(void *connection, struct query *query, struct row *row, st
 	return error_set(error, -EEXIST, "%d rows for one run of a job", count);
 }
 
-/* Returns how many rows the query that is left selects, or -EIO. */
+/* Returns how many rows the query that is left selects, or -EPROTO. */
 static int row_look(void *connection, struct query *query, struct row *ret_row, struct error *error)
 {
 	const struct account_run *run = &query->run;

@@ -53,10 +53,10 @@ void row_free(struct row *row);
 
 /*
  * Leaves in *ret_query what selects the row alone, and in *ret_row what it holds; both are the caller's to free, also
- * on failure. Returns 0, ACCOUNT_NOT_YET, -EEXIST (several that cannot be told apart) or -EIO.
+ * on failure. Returns 0, ACCOUNT_NOT_YET, -EEXIST (several that cannot be told apart) or -EPROTO.
  */
 int row_find(void *connection, const struct account_run *run, struct query *ret_query, struct row *ret_row,
              struct error *error);
 
-/* Reads what a query selects, anew. Returns how many rows that are, or -EIO. */
+/* Reads what a query selects, anew. Returns how many rows that are, or -EPROTO. */
 int row_again(void *connection, struct query *query, struct row *ret_row, struct error *error);

@@ -190,8 +190,13 @@ static int account_add(struct account **account, const struct job_files *files, 
 	if (result)
 		return result;
 	run_times(&files->entries, &run);
-	return account_store(*account, &run, site->field, record,
-	                     site->energy_tres && is_complete(&files->entries) ? record->joules : -1, error);
+	result = account_store(*account, &run, site->field, record,
+	                       site->energy_tres && is_complete(&files->entries) ? record->joules : -1, error);
+	if (result == -EPROTO) { /* a transaction may be open: the next job gets a connection of its own */
+		account_close(*account);
+		*account = NULL;
+	}
+	return result;
 }
 
 /* What to say of missing nodes; NULL for none. */
@@ -236,14 +241,17 @@ int store_job(struct spool *spool, struct account **account, const char *key, en
 	if (result)
 		return result == -ENOENT ? 0 : result;
 	/* without a file it is a directory in which nobody has put one, or of which somebody has removed them */
-	if (files.entries.count == 0 ? files.refused > 0 : !is_acceptable(&files, accept))
-		return STORE_LEFT;
+	if (files.entries.count == 0 && files.refused > 0)
+		return error_set(error, STORE_LEFT, "no file of it is a node's record of the job");
+	if (files.entries.count > 0 && !is_acceptable(&files, accept))
+		return error_set(error, STORE_LEFT, "%zu of %u nodes have reported", files.entries.count,
+		                 files.entries.nodes_of);
 	if (files.entries.count > 0 && wanted(spool->site, &files.entries))
 		result = sink_add(account, &files, error);
 	if (result < 0 && result != -EALREADY)
 		return error_set(error, result, "%s", strerror(-result));
 	if (result > 0)
-		return result;
+		return error_set(error, result, "slurmdbd does not know the end of such a run of the job");
 	job_files_remove(&files);
 	return 0;
 }

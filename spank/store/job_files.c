@@ -10,7 +10,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define NODES_MAX 65536
+#define NODES_MAX    65536
+#define FAILURES_MAX 3 /* that are counted */
 
 static bool in_outbox(const struct job_files *files)
 {
@@ -29,6 +30,12 @@ static void lock_name(const struct job_files *files, char name[FILES_NAME_MAX + 
 	snprintf(name, FILES_NAME_MAX + 1, ".%s.lock", in_outbox(files) ? files->key : "job");
 }
 
+/* The file whose length is how often the job could not be stored. */
+static void mark_name(const struct job_files *files, char name[FILES_NAME_MAX + 1])
+{
+	snprintf(name, FILES_NAME_MAX + 1, ".%s.failed", in_outbox(files) ? files->key : "job");
+}
+
 /* Whether that is a name of one of the job's files. */
 static bool owns(const struct job_files *files, const char *name)
 {
@@ -38,6 +45,57 @@ static bool owns(const struct job_files *files, const char *name)
 		return false;
 	return !in_outbox(files) ||
 	       (length > key_length && strncmp(name, files->key, key_length) == 0 && name[key_length] == '.');
+}
+
+/* The names of a job's files: those in its directory, or, without reading it again, in the outbox's listing. */
+struct names {
+	DIR *entries; /* NULL: the listing */
+	size_t at;
+	int result; /* of the last look */
+};
+
+static void names_close(struct names *names)
+{
+	cleanup_close_directory(&names->entries);
+}
+
+#define cleanup_names __attribute__((cleanup(names_close)))
+
+static int names_open(const struct job_files *files, struct names *ret_names)
+{
+	struct spool *spool = files->spool;
+
+	*ret_names = (struct names){.entries = NULL};
+	if (!in_outbox(files)) {
+		ret_names->entries = files_entries(files->directory);
+		ret_names->result = ret_names->entries ? 0 : -errno;
+		return ret_names->result;
+	}
+	ret_names->result = spool->listing.is_read ? 0 : spool_list(spool);
+	ret_names->at = listing_find(&spool->listing, files->key);
+	return ret_names->result;
+}
+
+/* Returns the next name of a file that is there, or NULL. */
+static const char *names_next(const struct job_files *files, struct names *names)
+{
+	const struct listing *listing = &files->spool->listing;
+	const struct dirent *entry;
+
+	while (names->entries && (errno = 0, entry = readdir(names->entries)))
+		if (owns(files, entry->d_name))
+			return entry->d_name;
+	if (names->entries)
+		names->result = -errno;
+	while (!names->entries && names->at < listing->count) {
+		const char *name = listing->name[names->at++];
+
+		if (strncmp(name, files->key, strlen(files->key)) != 0)
+			break;
+		if (owns(files, name) && faccessat(files->directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+			return name;
+	}
+	return NULL;
 }
 
 static int files_open(struct spool *spool, const char *key, struct job_files *ret_files)
@@ -82,29 +140,25 @@ static time_t date_of(const struct job_files *files, const char *name)
 static int files_look(const struct job_files *files, const char *node, struct job_files_view *view)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(files->spool);
-	cleanup_closedir DIR *entries = files_entries(files->directory);
-	const struct dirent *entry;
+	cleanup_names struct names names;
 	char own[FILES_NAME_MAX + 1] = "";
-	int result = 0;
+	const char *name;
+	int result = names_open(files, &names);
 
-	if (!entries)
-		return -errno;
-	if (node) {
+	if (!result && node) {
 		file_name(files, node, own);
 		result = list_look(files, own, view);
 	}
-	while (!result && (errno = 0, entry = readdir(entries))) {
-		if (!owns(files, entry->d_name))
-			continue;
+	while (!result && (name = names_next(files, &names))) {
 		view->files++;
-		view->has_node |= strcmp(entry->d_name, own) == 0;
-		result = list_look(files, entry->d_name, view);
-		if (!node && date_of(files, entry->d_name) > view->newest)
-			view->newest = date_of(files, entry->d_name);
+		view->has_node |= strcmp(name, own) == 0;
+		result = list_look(files, name, view);
+		if (!node && date_of(files, name) > view->newest)
+			view->newest = date_of(files, name);
 	}
 	if (view->files == 0)
 		view->newest = date_of(files, ".");
-	return result ? result : -errno;
+	return result ? result : names.result;
 }
 
 int job_files_look(struct spool *spool, const char *key, const char *node, struct job_files_view *ret_view,
@@ -153,14 +207,26 @@ static int lock_take(struct job_files *files, unsigned wait_s)
 	return result;
 }
 
-/* What was being written when its writer died; and, where all goes, everything else. */
-static void rest_remove(const struct job_files *files, bool all)
+/* Removes all files of the job. */
+static void all_remove(const struct job_files *files)
 {
-	cleanup_closedir DIR *entries = files_entries(files->directory);
+	cleanup_names struct names names;
+	const char *name;
+
+	if (names_open(files, &names))
+		return;
+	while ((name = names_next(files, &names)))
+		unlinkat(files->directory, name, 0);
+}
+
+/* Removes what was being written into the job's directory when its writer died. */
+static void temporaries_remove(const struct job_files *files)
+{
+	cleanup_closedir DIR *entries = in_outbox(files) ? NULL : files_entries(files->directory);
 	const struct dirent *entry;
 
 	while (entries && (entry = readdir(entries)))
-		if ((files_is_temporary(entry->d_name) && !in_outbox(files)) || (all && owns(files, entry->d_name)))
+		if (files_is_temporary(entry->d_name))
 			unlinkat(files->directory, entry->d_name, 0);
 }
 
@@ -169,6 +235,9 @@ static void lock_remove(const struct job_files *files)
 {
 	char name[FILES_NAME_MAX + 1];
 
+	temporaries_remove(files);
+	mark_name(files, name);
+	unlinkat(files->directory, name, 0);
 	lock_name(files, name);
 	unlinkat(files->directory, name, 0);
 	if (!in_outbox(files))
@@ -184,7 +253,6 @@ void job_files_remove(struct job_files *files)
 		file_name(files, files->entries.node[i]->node, name);
 		unlinkat(files->directory, name, 0);
 	}
-	rest_remove(files, false);
 	lock_remove(files);
 }
 
@@ -198,7 +266,7 @@ int job_files_discard(struct spool *spool, const char *key, unsigned wait_s)
 		result = lock_take(&files, wait_s);
 	if (result)
 		return result;
-	rest_remove(&files, true);
+	all_remove(&files);
 	lock_remove(&files);
 	return 0;
 }
@@ -258,25 +326,22 @@ static int files_place(struct job_files *files)
 static int files_read_all(struct job_files *files)
 {
 	cleanup_leave const struct spool *as_user = spool_enter(files->spool);
-	cleanup_closedir DIR *entries = files_entries(files->directory);
-	const struct dirent *entry;
+	cleanup_names struct names names;
+	const char *name;
 
-	if (!entries)
-		return -errno;
-	while ((errno = 0, entry = readdir(entries))) {
+	if (names_open(files, &names))
+		return names.result;
+	while (files->entries.count < NODES_MAX && (name = names_next(files, &names))) {
 		struct error error = {0};
-		int result;
+		int result = file_read(files, name, &error);
 
-		if (!owns(files, entry->d_name) || files->entries.count >= NODES_MAX)
-			continue;
-		result = file_read(files, entry->d_name, &error);
 		if (result && !files_is_bad(result))
 			return result; /* what is merely not read must not count as missing */
 		if (result)
-			log_error("\"%s\" of \"%s\" left out: %s", entry->d_name, files->key, error.text);
+			log_error("\"%s\" of \"%s\" left out: %s", name, files->key, error.text);
 		files->refused += result != 0;
 	}
-	return errno ? -errno : files_place(files);
+	return names.result ? names.result : files_place(files);
 }
 
 int job_files_take(struct spool *spool, const char *key, unsigned wait_s, struct job_files *ret_files,
@@ -289,4 +354,34 @@ int job_files_take(struct spool *spool, const char *key, unsigned wait_s, struct
 	if (!result)
 		result = files_read_all(ret_files);
 	return result ? error_set(error, result, "\"%s\": %s", key, strerror(-result)) : 0;
+}
+
+unsigned job_files_failures(struct spool *spool, const char *key)
+{
+	cleanup_leave const struct spool *as_user = spool_enter(spool);
+	struct job_files files = {.spool = spool, .key = key};
+	char name[FILES_NAME_MAX + 1], path[2 * FILES_NAME_MAX + 3];
+	struct stat status;
+
+	mark_name(&files, name);
+	snprintf(path, sizeof(path), "%s%s%s", in_outbox(&files) ? "" : key, in_outbox(&files) ? "" : "/", name);
+	if (fstatat(in_outbox(&files) ? spool->outbox : spool->shared, path, &status, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	return status.st_size < FAILURES_MAX ? (unsigned)status.st_size : FAILURES_MAX;
+}
+
+void job_files_fail(struct spool *spool, const char *key)
+{
+	const int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	cleanup_job_files struct job_files files = {.directory = -1, .lock = -1};
+	cleanup_leave const struct spool *as_user = spool_enter(spool);
+	char name[FILES_NAME_MAX + 1];
+	cleanup_close int mark = -1;
+
+	if (job_files_failures(spool, key) >= FAILURES_MAX || files_open(spool, key, &files))
+		return;
+	mark_name(&files, name);
+	mark = openat(files.directory, name, flags, 0600);
+	if (mark >= 0 && write(mark, "!", 1) < 0)
+		log_debug("\"%s\": %s", key, strerror(errno));
 }

@@ -57,3 +57,7 @@ void job_files_remove(struct job_files *files);
 
 /* Nothing of it will ever be stored: removes all that is there of the job, under its lock. */
 int job_files_discard(struct spool *spool, const char *key, unsigned wait_s);
+
+/* Returns how often the job could not be stored for a reason of its own, 3 at most; job_files_fail counts once more. */
+unsigned job_files_failures(struct spool *spool, const char *key);
+void job_files_fail(struct spool *spool, const char *key);

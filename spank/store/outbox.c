@@ -3,7 +3,9 @@
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
 #include "spank/base/files.h"
+#include "spank/base/memory.h"
 #include "spank/record/node.h"
+#include "spank/store/budget.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +13,9 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
+
+#define NICENESS  10
+#define OOM_SCORE "500" /* of 1000 */
 
 int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, char key[OUTBOX_KEY_MAX],
                struct error *error)
@@ -81,16 +86,57 @@ bool outbox_is_free(const char *directory, const char *key, const char *node, co
 	return verdict == OUTBOX_NONE || verdict == OUTBOX_SAME;
 }
 
-int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error)
+/* The record as it is, or, in *ret_text, with as much of it as there is room for. */
+static int record_fit(const char *record, size_t most, char **ret_text)
 {
-	const char *path = directory ? directory : OUTBOX_DIRECTORY;
-	cleanup_close int outbox = files_directory_path(path, 0700);
-	char name[FILES_NAME_MAX + 1];
-	int result = outbox < 0 ? outbox : outbox_name(key, node, name);
+	unsigned failures = memory_failures();
+	json_auto_t *json = NULL;
 
+	if (strlen(record) <= most)
+		return 0;
+	json = memory_json(record, strlen(record), 0);
+	if (memory_failures() == failures)
+		*ret_text = node_short_print(json, most);
+	return memory_failures() == failures ? 0 : -ENOMEM;
+}
+
+static int record_write(int outbox, const char *name, int node, const char *record)
+{
+	cleanup_free char *text = NULL;
+	struct budget budget;
+	int result;
+
+	budget_init(node, outbox, &budget);
+	result = record_fit(record, budget_record_most(&budget), &text);
+	if (text)
+		record = text;
 	if (!result)
 		result = files_write(outbox, name, 0600, record, strlen(record), true);
+	if (!result)
+		budget_add(&budget, strlen(record));
+	return result;
+}
+
+int outbox_put(const char *directory, const char *key, const struct state_place *place, const char *record,
+               struct error *error)
+{
+	const char *path = directory ? directory : OUTBOX_DIRECTORY;
+	cleanup_close int outbox = files_directory_path(path, 0700), node = state_open_node(place);
+	char name[FILES_NAME_MAX + 1];
+	int result = outbox < 0 ? outbox : outbox_name(key, place->node, name);
+
+	if (!result)
+		result = record_write(outbox, name, node, record);
 	return result ? error_set(error, result, "outbox \"%s\": %s", path, strerror(-result)) : 0;
+}
+
+/* Lets jobs go first, and this process be killed first where memory is short. Best effort. */
+static void helper_yield(void)
+{
+	int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (score < 0 || write(score, OOM_SCORE, strlen(OOM_SCORE)) < 0 || nice(NICENESS) == -1)
+		errno = 0;
 }
 
 /* In the child, where only calls that are safe after a fork of a threaded process are made. */
@@ -100,6 +146,7 @@ static _Noreturn void helper_exec(const char *helper, char *const command[], cha
 	sigset_t none;
 	int null = open("/dev/null", O_RDWR);
 
+	helper_yield();
 	for (int i = 0; i < 3; i++)
 		if (null < 0 || dup2(null, i) < 0)
 			_exit(127);

@@ -1,8 +1,8 @@
 /*
  * Outbox: where a node leaves its record of a job, on its own disk, until somebody has stored it.
  *
- * <outbox>/<cluster>-<job id>-<restart count>.<node>.json, 0600 root. The epilog does nothing slower than this; the
- * rest is done by a program that is no child of anybody by the time the epilog returns.
+ * <outbox>/<cluster>-<job id>-<restart count>.<node>.json, 0600 root. Put there by the
+ * program that the epilog starts, which is no child of anybody by the time the epilog returns.
  */
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #include "spank/base/error.h"
 #include "spank/base/files.h"
+#include "spank/base/run_directory.h"
 #include "spank/record/node.h"
 
 #define OUTBOX_DIRECTORY "/var/spool/mpi-wait/out"
@@ -33,11 +34,16 @@ enum outbox_verdict outbox_judge(int directory, const char *name, const struct j
 /* Whether no record of another run of the job lies there under that key. */
 bool outbox_is_free(const char *directory, const char *key, const char *node, const struct job_run *run);
 
-/* Stores the record durably; directory NULL: OUTBOX_DIRECTORY. Returns 0 or -errno. */
-int outbox_put(const char *directory, const char *key, const char *node, const char *record, struct error *error);
+/*
+ * Stores the record of a node durably, with as much of it as the outbox has room for (budget.h); directory NULL:
+ * OUTBOX_DIRECTORY. Returns 0 or -errno.
+ */
+int outbox_put(const char *directory, const char *key, const struct state_place *place, const char *record,
+               struct error *error);
 
 /*
- * Starts "<helper> drain [argument...]" in a session of its own, with /dev/null as descriptors 0 to 2, no other
+ * Starts "<helper> drain [argument...]" in a session of its own, nicer than others and the first to go where memory is
+ * short, with /dev/null as descriptors 0 to 2, no other
  * descriptor, and of the environment only what Slurm's client library needs. Leaves no child; returns as soon as the
  * helper is on its own, and never waits for its work. Returns 0 or -errno.
  */

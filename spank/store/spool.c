@@ -93,6 +93,7 @@ void spool_close(struct spool *spool)
 	if (spool->shared >= 0)
 		close(spool->shared);
 	spool->outbox = spool->shared = -1;
+	listing_free(&spool->listing);
 }
 
 /* Whether a job's directory has a record of that run, or of others only, or none; or that cannot be told. */
@@ -258,16 +259,36 @@ static bool name_parse(char *name, bool is_file, const char **ret_node)
 	return false;
 }
 
-static DIR *entries_of(struct spool *spool, int directory)
+int spool_list(struct spool *spool)
 {
-	cleanup_leave const struct spool *as_user = directory == spool->outbox ? NULL : spool_enter(spool);
-
-	return files_entries(directory);
+	return listing_read(spool->outbox, &spool->listing);
 }
 
-int spool_each(struct spool *spool, int directory, spool_visit visit, void *context)
+static int outbox_each(struct spool *spool, spool_visit visit, void *context)
 {
-	cleanup_closedir DIR *entries = entries_of(spool, directory);
+	int result = spool->listing.is_read ? 0 : spool_list(spool);
+
+	for (size_t i = 0; !result && i < spool->listing.count; i++) {
+		char name[FILES_NAME_MAX + 1];
+		const char *node;
+
+		strcpy(name, spool->listing.name[i]);
+		if (name_parse(name, true, &node))
+			result = visit(context, name, node);
+	}
+	return result;
+}
+
+static DIR *shared_entries(const struct spool *spool)
+{
+	cleanup_leave const struct spool *as_user = spool_enter(spool);
+
+	return files_entries(spool->shared);
+}
+
+static int shared_each(struct spool *spool, spool_visit visit, void *context)
+{
+	cleanup_closedir DIR *entries = shared_entries(spool);
 	const struct dirent *entry;
 	int result = 0;
 
@@ -280,10 +301,15 @@ int spool_each(struct spool *spool, int directory, spool_visit visit, void *cont
 		if (!files_name_ok(entry->d_name))
 			continue;
 		strcpy(name, entry->d_name);
-		if (name_parse(name, directory == spool->outbox, &node))
+		if (name_parse(name, false, &node))
 			result = visit(context, name, node);
 	}
 	return result ? result : -errno;
+}
+
+int spool_each(struct spool *spool, int directory, spool_visit visit, void *context)
+{
+	return directory == spool->outbox ? outbox_each(spool, visit, context) : shared_each(spool, visit, context);
 }
 
 int spool_lock(const struct spool *spool, int directory, const char *name)

@@ -11,6 +11,7 @@
 
 #include "spank/base/error.h"
 #include "spank/policy/site.h"
+#include "spank/store/listing.h"
 #include "spank/store/outbox.h"
 
 #define SPOOL_SLOTS 8
@@ -19,8 +20,9 @@ struct spool {
 	const struct site *site;
 	const char *outbox_path;
 	int outbox;
-	int shared; /* -1: no spool= configured */
-	uid_t user; /* whom the shared spool is written as */
+	int shared;             /* -1: no spool= configured */
+	uid_t user;             /* whom the shared spool is written as */
+	struct listing listing; /* of the outbox */
 };
 
 /*
@@ -40,9 +42,13 @@ void spool_close(struct spool *spool);
 int spool_move(struct spool *spool, const char *key, const char *node, char ret_key[OUTBOX_KEY_MAX],
                struct error *error);
 
+/* Reads the outbox's names anew; without it they are as they were at the first use. Returns 0 or -errno. */
+int spool_list(struct spool *spool);
+
 /*
  * Calls visit for every job of which there is something in one of the two directories: with its key, and, in the
- * outbox, the name of the node. Stops where visit returns other than 0, and returns that, or -errno.
+ * outbox, whose listing is gone through, the name of the node. Stops where visit returns other than 0, and returns
+ * that, or -errno.
  */
 typedef int (*spool_visit)(void *context, const char *key, const char *node);
 int spool_each(struct spool *spool, int directory, spool_visit visit, void *context);

@@ -12,10 +12,10 @@
 #include "spank/base/error.h"
 #include "spank/policy/site.h"
 #include "spank/store/deliver.h"
+#include "spank/store/turn.h"
 
 struct writer_config {
 	const struct site *site;
-	const char *words;      /* the site arguments as given */
 	const char *outbox;     /* NULL: OUTBOX_DIRECTORY */
 	unsigned first_delay_s; /* from the job's end to the first try, jitter of half of it added */
 	unsigned collect_s;     /* how long the first node waits for the others */
@@ -24,20 +24,21 @@ struct writer_config {
 	bool only_moves;        /* move: no further than from this node's outbox to the shared spool */
 };
 
-#define WRITER_DEFAULTS                                          \
-	{                                                        \
-		.words = "", .first_delay_s = 8, .collect_s = 60 \
+#define WRITER_DEFAULTS                             \
+	{                                           \
+		.first_delay_s = 8, .collect_s = 60 \
 	}
 
 #define WRITER_LEFT STORE_LEFT /* something was left for the next sweep */
 
 /*
- * Every record in this node's outbox, and those that come meanwhile, each right after its job's end here. Does nothing
- * where another process of this node does that already: what is in the outbox when this is called, one of them sees.
- * One that does it by other site arguments takes no more, and is waited for.
+ * Brings on every record in this node's outbox, and those that come meanwhile, each right after its job's end here.
+ * Does nothing where another process of this node does that already: what is in the outbox when this is called, one of
+ * them sees. One that does it by other site arguments takes no more, and is waited for. Whatever may hang (users'
+ * names, the outbox, the spool, slurmdbd) is used after the turn is taken: however many jobs end, one process hangs.
  * Returns 0, WRITER_LEFT or -errno.
  */
-int writer_drain(const struct writer_config *config, const char *node, struct error *error);
+int writer_drain(const struct writer_config *config, struct turn *turn, const char *node, struct error *error);
 
 /* The same for one job, whatever else is done. */
 int writer_write(const struct writer_config *config, const char *key, const char *node, struct error *error);

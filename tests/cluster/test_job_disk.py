@@ -1,8 +1,11 @@
-"""Disks that are full or must not be written, where records pass: no job notices, and its record comes later."""
+"""Disks that are full, must not be written or do not answer, where records pass: no job notices, and its record comes
+later."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -11,21 +14,23 @@ from tests.lib.faults import health, walk
 from tests.lib.jobs import HELPER
 from tests.lib.spool_jobs import OUTBOX
 from tests.lib.throwaway import Cluster, Fleet
+from tests.lib.waiting import wait_for
 
 pytestmark = pytest.mark.cluster
 NAP = "--mpi-wait-policy=nap"
+POLICIES = "/run/policies-of-the-site"
 
 
 @pytest.fixture(scope="module")
 def sweeping(cluster: Fleet) -> Iterator[Cluster]:
-    """One node that leaves slurmdbd to the sweep."""
+    """One node that leaves slurmdbd to the sweep, and whose own policies are in a directory that is not there."""
     with cluster.variants():
-        yield cluster.variant("writer=sweep", name="disk")
+        yield cluster.variant(f"writer=sweep policies={POLICIES}", name="disk")
 
 
-def run_job(cluster: Cluster) -> int:
+def run_job(cluster: Cluster, says: str = "") -> int:
     job, done = jobs.srun(cluster, ["-N1", "-n1", NAP, "true"])
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0 and (says in done.stderr if says else done.stderr == "")
     cluster.wait_job(job)
     return job
 
@@ -67,3 +72,43 @@ def test_an_outbox_that_is_full(sweeping: Cluster) -> None:
     arrives(sweeping, job)
     health.assert_well(sweeping, before)
     walk.count("faults", 1, "an outbox that is full")
+
+
+@contextmanager
+def hung(cluster: Cluster, folder: str) -> Iterator[None]:
+    """On its node that directory is a file system that answers nobody, until it is taken away."""
+    node = cluster.nodes[0]
+    program = cluster.put(jobs.REPOSITORY / "tests/lib/programs/stuck.py")
+    cluster.node_run(node, ["mkdir", "-p", "-m", "700", folder], check=True)
+    server = cluster.inside.popen(["/usr/bin/python3", program, "hang", folder], host=node, user="root")
+    try:
+        assert server.stdout and server.stdout.readline() == "hangs\n"
+        yield
+    finally:
+        server.kill()
+        server.communicate(timeout=60)
+        cluster.node_run(node, ["umount", "-l", folder], check=True)
+
+
+def helpers(cluster: Cluster) -> list[int]:
+    """The processes of mpi-wait-node on its node."""
+    found = {pid: Path(f"/proc/{pid}/comm") for pid in cluster.pids(cluster.nodes[0])}
+    return [pid for pid, name in found.items() if name.exists() and "mpi-wait-node" in name.read_text()]
+
+
+PLACES = {"outbox": lambda cluster: OUTBOX, "spool": lambda cluster: cluster.spool, "policies": lambda cluster: POLICIES}
+
+
+@pytest.mark.parametrize("what", PLACES)
+def test_a_file_system_that_does_not_answer(sweeping: Cluster, what: str) -> None:
+    """Neither a job nor an epilog waits for it, and one process does, however many jobs end."""
+    before = health.cores(sweeping)
+    with hung(sweeping, PLACES[what](sweeping)):
+        ended = [run_job(sweeping, "are left out" if what == "policies" else "") for _ in range(4)]
+        wait_for(lambda: len(helpers(sweeping)) == (what != "policies"), lambda: f"one process: {helpers(sweeping)}")
+        assert all(state in health.USABLE for state in health.states(sweeping).values())
+    wait_for(lambda: not helpers(sweeping), "the end of the process that waited")
+    for job in ended:
+        arrives(sweeping, job)
+    health.assert_well(sweeping, before)
+    walk.count("faults", 1, f"{what}: a file system that does not answer")

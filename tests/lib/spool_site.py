@@ -35,7 +35,8 @@ class Site:
         site = [f"spool={self.spool}"] if spool else []
         site += [] if any(word.startswith("spool_user=") for word in words) else [f"spool_user={ME}"]
         program = str(PROGRAMS["mpi-wait-node"])
-        return [program, words[0], "--outbox", str(self.outbox(node)), *words[1:], *site, "sink=file"]
+        places = ["--outbox", str(self.outbox(node)), "--state", str(self.folder / "run")]
+        return [program, words[0], *places, *words[1:], *site, "sink=file"]
 
     def node(
         self, *words: str, node: str = "c1", spool: bool = True, meanwhile: list[str] | None = None

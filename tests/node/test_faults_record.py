@@ -75,7 +75,8 @@ def is_honest(record: Any, wanted: Any) -> bool:
         each.pop(BY_TIME, None)
     if have.keys() != want.keys() or any(have[key] != want[key] for key in want if key not in KNOWN_LOSSES):
         return False
-    energy = have["energy"] == want["energy"] or (record["energy"] is None and record["energy_why"])
+    said = record["energy_why"] if record["energy"] is None else record["energy"]["dropped"]
+    energy = have["energy"] == want["energy"] or said
     steps = have["steps"] == want["steps"] or record["steps_left_out"] or without_energy(have) == without_energy(want)
     return bool(energy and steps)
 

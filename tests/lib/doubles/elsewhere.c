@@ -5,9 +5,12 @@
  *   MPIWAIT_ELSEWHERE  "/sys/class/powercap=/tmp/x:/proc/7=/tmp/y": paths that begin so are looked for there
  *   MPIWAIT_NOW_MS     the time of day, and a pause is over at once: it is then later by as much
  *   MPIWAIT_CPU_MS     under that clock a thread's CPU time goes on by so much from one look to the next, else not at
- * all MPIWAIT_MEANWHILE  what a shell does during the first of these pauses MPIWAIT_AT_RELEASE what a shell does just
- * before a lock is given up by LOCK_UN, the first time MPIWAIT_RENAMED    what a shell does each time that a file has
- * been renamed, until it succeeds MPIWAIT_ME         a name of the user who runs this, which need have none
+ *                      all
+ *   MPIWAIT_MEANWHILE  what a shell does during the first of these pauses
+ *   MPIWAIT_AT_RELEASE what a shell does just before the lock of a file named .writer is given up by LOCK_UN, the first
+ *                      time
+ *   MPIWAIT_RENAMED    what a shell does each time that a file has been renamed, until it succeeds
+ *   MPIWAIT_ME         a name of the user who runs this, which need have none
  */
 #undef _FILE_OFFSET_BITS /* open and open64 are two names here */
 
@@ -40,6 +43,18 @@ static _Atomic uint64_t shown_ns;   /* the time of day; 0: the clocks are the ma
 static _Atomic uint64_t awaited_ns; /* by the thread that waits for a time of CLOCK_MONOTONIC; 0: none does */
 static _Atomic unsigned opens, reads;
 static _Atomic bool paused, renamed;
+
+/* For programs that cannot be asked: MPIWAIT_OPENS is a file that gets the number of files opened. */
+__attribute__((destructor)) static void opens_tell(void)
+{
+	const char *path = getenv("MPIWAIT_OPENS");
+	FILE *file = path ? fopen(path, "w") : NULL;
+
+	if (!file)
+		return;
+	fprintf(file, "%u\n", opens);
+	fclose(file);
+}
 
 __attribute__((constructor)) static void now_read(void)
 {
@@ -195,12 +210,23 @@ int nanosleep(const struct timespec *span, struct timespec *left)
 	return 0;
 }
 
+static bool is_writers(int file)
+{
+	const char name[] = "/.writer";
+	char link[32], path[PATH_MAX] = "";
+	ssize_t length;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", file);
+	length = readlink(link, path, sizeof(path) - 1);
+	return length > (ssize_t)strlen(name) && strcmp(path + length - strlen(name), name) == 0;
+}
+
 int flock(int file, int operation)
 {
 	static _Atomic bool released;
 	const char *command = getenv("MPIWAIT_AT_RELEASE");
 
-	if (command && operation == LOCK_UN && !atomic_exchange(&released, true) && system(command))
+	if (command && operation == LOCK_UN && is_writers(file) && !atomic_exchange(&released, true) && system(command))
 		abort();
 	return (int)syscall(SYS_flock, file, operation);
 }

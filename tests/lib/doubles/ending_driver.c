@@ -2,9 +2,11 @@
  * A job with very many steps and its end, without sanitizers: what is measured is the memory and the files.
  *
  *     ending_driver steps ROOT JOB FIRST COUNT SEGMENT   writes the files of so many steps, each of which claims that
- *     ending_driver end ROOT JOB OUTBOX                  the epilog; files opened, bytes read, peak of memory
+ *     ending_driver end ROOT JOB OUTBOX                  the epilog and its helper; files opened, bytes read, peak of
+ * memory
  */
 #include "spank/base/cleanup.h"
+#include "spank/node/ending.h"
 #include "spank/node/record.h"
 #include "spank/node/slots.h"
 #include "tests/lib/doubles/elsewhere.h"
@@ -53,14 +55,21 @@ static int run_steps(const struct state_place *place, char *words[])
 	return result ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static int records_make(const struct state_place *place, uint32_t job_id, const char *outbox)
+{
+	cleanup_turn struct turn turn;
+	struct error error = {0};
+	int result = ending_note(place, job_id, &error);
+
+	turn_init(place, NULL, &turn);
+	return result > 0 ? node_records_make(place, outbox, NULL, &turn, &error) : result;
+}
+
 static int run_end(const struct state_place *place, char *words[])
 {
-	struct node_record_end end = {
-	        .place = *place, .job_id = (uint32_t)strtoul(words[1], NULL, 10), .outbox = words[2]};
 	long read = proc_number("/proc/self/io", "rchar:");
 	unsigned opens = elsewhere_calls().opens;
-	struct error error = {0};
-	int result = node_record_finish(&end, &error);
+	int result = records_make(place, (uint32_t)strtoul(words[1], NULL, 10), words[2]);
 
 	opens = elsewhere_calls().opens - opens;
 	printf("{\"code\": %d, \"opens\": %u, \"read\": %ld, \"peak_kib\": %ld}\n", result, opens,

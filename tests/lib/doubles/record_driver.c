@@ -4,6 +4,7 @@
  */
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
+#include "spank/node/ending.h"
 #include "spank/node/record.h"
 #include "spank/node/sampler.h"
 #include "spank/node/slots.h"
@@ -267,22 +268,51 @@ static int run_step(int count, char *words[])
 	return show(json_pack("{s:i, s:i}", "meanwhile", meanwhile, "after", threads_of_self()));
 }
 
-/* finish ROOT JOB OUTBOX HELPER [ARGUMENT...]: the epilog; whether it left a child */
+/* Makes the records of the node, as the helper does that the epilog starts. */
+static int records_make(const struct state_place *place, const char *outbox, struct error *error)
+{
+	cleanup_turn struct turn turn;
+
+	turn_init(place, NULL, &turn);
+	return node_records_make(place, outbox, NULL, &turn, error);
+}
+
+/* finish ROOT JOB OUTBOX HELPER [ARGUMENT...]: the epilog; whether it left a child; then what its helper does first */
 static int run_finish(int count, char *words[])
 {
-	struct node_record_end end = {
-	        .place = place_of(words[0]),
-	        .job_id = (uint32_t)number(words[1]),
-	        .outbox = words[2],
-	        .helper = words[3][0] ? words[3] : NULL,
-	        .argument_count = count - 4,
-	        .arguments = words + 4,
-	};
+	struct state_place place = place_of(words[0]);
 	struct error error = {0};
-	int result = node_record_finish(&end, &error);
-	bool child = waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
+	int result = ending_note(&place, (uint32_t)number(words[1]), &error);
+	bool child;
 
+	if (result > 0 && words[3][0])
+		result = outbox_writer_start(words[3], count - 4, words + 4, &error);
+	child = waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD;
+	if (result >= 0)
+		result = records_make(&place, words[2], &error);
 	return show(json_pack("{s:i, s:s, s:b}", "code", result, "error", error.text, "child", child));
+}
+
+/* end ROOT JOB: the epilog alone */
+static int run_end(int count, char *words[])
+{
+	struct state_place place = place_of(words[0]);
+	struct error error = {0};
+	int result = ending_note(&place, (uint32_t)number(words[1]), &error);
+
+	(void)count;
+	return show_result(result, &error);
+}
+
+/* make ROOT OUTBOX: the records of jobs that have ended */
+static int run_make(int count, char *words[])
+{
+	struct state_place place = place_of(words[0]);
+	struct error error = {0};
+	int result = records_make(&place, words[1], &error);
+
+	(void)count;
+	return show_result(result, &error);
 }
 
 /* slots FILE BEGUN_NS NOW_NS */
@@ -553,7 +583,8 @@ static const struct {
         {"samples", 4, run_samples}, {"watts", 4, run_watts}, {"add", 2, run_add},           {"update", 1, run_update},
         {"leaks", 0, run_leaks},     {"begin", 8, run_begin}, {"step", 5, run_step},         {"finish", 4, run_finish},
         {"slots", 3, run_slots},     {"merge", 3, run_merge}, {"combine", 2, run_combine},   {"key", 1, run_key},
-        {"export", 7, run_export},   {"view", 3, run_view},   {"extremes", 1, run_extremes},
+        {"export", 7, run_export},   {"view", 3, run_view},   {"extremes", 1, run_extremes}, {"end", 2, run_end},
+        {"make", 2, run_make},
 };
 
 int main(int count, char *words[])

@@ -1,6 +1,8 @@
-"""A write into another process's file that holds that file's lock until it is killed.
+"""What root must not wait for: a write into another process's file that holds that file's lock until it is killed,
+and a file server that does not answer.
 
     stuck.py serve DIRECTORY           a file system there, with one file, "slow", of which no read ever ends
+    stuck.py hang DIRECTORY            a file system there that answers nobody who opens it
     stuck.py write DIRECTORY PID FD    writes a page of that file to the descriptor of that process, as user 65534
 """
 
@@ -39,6 +41,28 @@ def serve(directory: str) -> None:
     trio.run(pyfuse3.main)
 
 
+def hang(directory: str) -> None:
+    import pyfuse3
+    import trio
+
+    class Hung(pyfuse3.Operations):
+        async def getattr(self, inode, ctx=None):
+            entry = pyfuse3.EntryAttributes()
+            entry.st_ino, entry.st_nlink, entry.st_mode = inode, 2, stat.S_IFDIR | 0o700
+            entry.attr_timeout = entry.entry_timeout = 300
+            return entry
+
+        async def lookup(self, parent_inode, name, ctx=None):
+            await trio.sleep_forever()
+
+        async def opendir(self, inode, ctx):
+            await trio.sleep_forever()
+
+    pyfuse3.init(Hung(), directory, {*pyfuse3.default_options, "fsname=hung", "allow_other"})
+    print("hangs", flush=True)
+    trio.run(pyfuse3.main)
+
+
 def write(directory: str, pid: str, number: str) -> None:
     os.setgroups([])
     os.setresgid(USER, USER, USER)
@@ -51,4 +75,4 @@ def write(directory: str, pid: str, number: str) -> None:
 
 
 if __name__ == "__main__":
-    {"serve": serve, "write": write}[sys.argv[1]](*sys.argv[2:])
+    {"serve": serve, "hang": hang, "write": write}[sys.argv[1]](*sys.argv[2:])

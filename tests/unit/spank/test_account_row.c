@@ -440,10 +440,10 @@ static void test_no_answer(void)
 	store_fill(cases[0].rows, false, LONG_AGO);
 	store.is_gone = true;
 	run = run_of(&cases[0].run);
-	CHECK(row_find(NULL, &run, &query, &row, &error) == -EIO);
+	CHECK(row_find(NULL, &run, &query, &row, &error) == -EPROTO);
 	CHECK_CONTAINS(error.text, "slurmdbd does not answer");
 	CHECK(store.asked == 1);
-	CHECK(row_again(NULL, &query, &row, &error) == -EIO);
+	CHECK(row_again(NULL, &query, &row, &error) == -EPROTO);
 	query_free(&query);
 	row_free(&row);
 }

@@ -325,10 +325,11 @@ def test_epilog_of_a_job_without_state(tmp_path: Path) -> None:
 
 
 def test_writer_is_detached(tmp_path: Path) -> None:
-    """A session of its own, nothing but /dev/null open, no variable that a user could have named."""
+    """A session of its own, nothing but /dev/null open, no variable that a user could have named; jobs go first, and
+    where memory is short it goes first."""
     helper, seen = tmp_path / "helper", tmp_path / "seen"
     helper.write_text(
-        f'#!/bin/sh\n(echo "$@"; ps -o pid=,sid= $$; ls -l /proc/$$/fd; env) > {seen}.new 2>&1\n'
+        f'#!/bin/sh\n(echo "$@"; ps -o pid=,sid= $$; ls -l /proc/$$/fd; env; echo gives way $(nice) $(cat /proc/$$/oom_score_adj)) > {seen}.new 2>&1\n'
         f"mv {seen}.new {seen}\n"
     )
     helper.chmod(0o755)
@@ -344,6 +345,7 @@ def test_writer_is_detached(tmp_path: Path) -> None:
     assert text.startswith("drain spool=/x\n")
     assert text.count("/dev/null") == 3 and "pipe:" not in text
     assert "SLURMD_NODENAME=c1" in text and "EVIL" not in text
+    assert "gives way 1" in text and text.splitlines()[-1].split()[-1] == "500"
     pid, sid = text.splitlines()[1].split()
     assert sid == pid or int(sid) != os.getsid(0)
 

@@ -440,6 +440,31 @@ def test_combining_with_what_a_field_holds() -> None:
 
 
 @pytest.mark.parametrize(
+    "held",
+    [
+        r'{"note":"\ud83d\ude00"%s}',
+        '{ "note" : "\u00e9", "ratio": 0.10, "big": 1e2%s}',
+        r'{"a":{"mpi_wait":"}\\"},"b":[1,{"c":"\","}]%s}',
+        '{"twice":1,"twice":2%s}',
+    ],
+)
+def test_other_text_stays_byte_for_byte(held: str) -> None:
+    """What is printed anew may need characters that the column does not have, and numbers may read otherwise."""
+    older, newer = ('"mpi_wait":' + json.dumps({"nodes": {"reported": count}}) for count in (1, 2))
+    line = "{" + newer + "}"
+    text = driver("combine", held % f",{older}", line)["text"]
+    assert text == held % ("," + newer.replace(" ", ""))
+    text = driver("combine", held % "", line)["text"]
+    assert text.rstrip(" }") == (held % "").rstrip(" }") + "," + newer.replace(" ", "").rstrip("}")
+
+
+def test_our_text_in_an_empty_object() -> None:
+    line = '{"mpi_wait":{"nodes":{"reported":1}}}'
+    assert driver("combine", "{}", line)["text"] == line
+    assert driver("combine", " { } ", line)["text"] == " { " + line[1:] + " "
+
+
+@pytest.mark.parametrize(
     ("key", "cluster"),
     [("a-7-0", "a"), ("my-big-cluster-7-0", "my-big-cluster"), ("x.y-7-0", "x.y")],
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.lib.record_tools import PROGRAMS, node_record, settings
+from tests.lib.record_tools import NO_POWERCAP, PROGRAMS, driver, node_record, settings
 from tests.lib.spool_site import ME
 from tests.lib.waiting import wait_for
 
@@ -31,7 +31,10 @@ class Node:
         self.outbox.mkdir(parents=True)
         self.spool.mkdir(mode=0o755)
         self.words = [f"spool={self.spool}", f"spool_user={ME}"] if spool else []
-        self.lock, self.note = self.outbox / ".writer", self.outbox / ".writer.words"
+        self.state = folder / "run"
+        self.notes = self.state / "c1"
+        self.notes.mkdir(mode=0o700, parents=True)
+        self.lock, self.note = self.notes / ".writer", self.notes / ".writer.words"
 
     def put(self, job: int, nodes: str = "c1", node: str = "c1", **changes: Any) -> Path:
         """Whole at once, as the epilog does: a writer may be looking."""
@@ -48,19 +51,27 @@ class Node:
 
     def command(self, *words: str) -> list[str]:
         verb, *rest = words or ("drain",)
-        return [str(PROGRAMS["doubled"]), verb, "--outbox", str(self.outbox), "--first-delay", "0", *rest, *self.words]
+        return [str(PROGRAMS["doubled"]), verb, "--outbox", str(self.outbox), "--state", str(self.state),
+                "--first-delay", "0", *rest, *self.words]
 
     def settings(self, away: bool = False, **how: Any) -> dict[str, str]:
         account = {} if away else {"MPIWAIT_ACCOUNT": str(self.account)}
         return settings(**how) | {"MPIWAIT_ME": ME} | account
 
-    def run(self, *words: str, away: bool = False, at_release: str = "", meanwhile: str = "") -> int:
-        environment = self.settings(away, now_s=time.time(), meanwhile=meanwhile)
+    def run(self, *words: str, away: bool = False, at_release: str = "", meanwhile: str = "", **more: str) -> int:
+        environment = self.settings(away, now_s=time.time(), meanwhile=meanwhile) | more
         if at_release:
             environment["MPIWAIT_AT_RELEASE"] = at_release
         done = subprocess.run(self.command(*words), env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=60, check=False)
         return done.returncode
+
+    def says(self, *words: str, away: bool = False, **more: str) -> list[str]:
+        """The lines of its log."""
+        argv = ["script", "-qec", " ".join(self.command(*words)), "/dev/null"]
+        done = subprocess.run(argv, env=self.settings(away, now_s=time.time()) | more, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60, check=False)
+        return done.stdout.splitlines()
 
     def stored(self) -> list[tuple[int, float, dict[str, Any]]]:
         """Job, joules for Slurm's own accounting (-1: none), and the record."""
@@ -233,3 +244,84 @@ def test_nor_where_a_node_has_no_energy(node: Node) -> None:
     assert node.run("drain", "energy_tres=on") == 0
     ((_, told, record),) = node.stored()
     assert told == -1 and record["nodes"] == {"reported": 2, "of": 2} and record["energy"]["nodes"] == 1
+
+
+def test_nothing_that_may_hang_comes_before_the_turn(node: Node) -> None:
+    """A second process does not even look for the spool, which is not there."""
+    node.spool.rmdir()
+    assert node.run() == 1
+    with held(node):
+        assert node.run() == 0
+
+
+def test_a_holder_that_does_not_move_is_said_once(node: Node) -> None:
+    with held(node):
+        node.lock.write_text(' 4711, the spool "/s"\0')
+        assert node.says() == []
+        then = time.time() - 1000
+        os.utime(node.lock, (then, then))
+        (line,) = node.says()
+        assert "has not moved for 16 minutes: process 4711, the spool \"/s\"; records wait" in line
+        os.utime(node.lock, (then, then))
+        assert node.says() == []
+    node.put(7)
+    assert node.run() == 0 and node.lock.read_text().startswith(" ")
+
+
+@pytest.mark.parametrize("verb", ["drain", "flush"])
+def test_an_error_of_one_job_is_that_job_s(tmp_path: Path, verb: str) -> None:
+    """And the next one has a connection of its own."""
+    node = Node(tmp_path, spool=False)
+    for job in (6, 7, 8):
+        node.put(job)
+    node.put(10000, cluster="a").rename(node.outbox / "a-10000-0.c1.json")
+    assert node.run(verb, MPIWAIT_WRONG="10000") == 2
+    assert sorted(node.jobs()) == [6, 7, 8] and node.waiting() == ["a-10000-0.c1.json"]
+    assert node.run(verb) == 0
+    assert sorted(node.jobs()) == [6, 7, 8, 10000] and node.waiting() == []
+
+
+def age(node: Node) -> None:
+    then = time.time() - 1000
+    for name in node.waiting():
+        os.utime(node.outbox / name, (then, then))
+
+
+def test_jobs_that_slurmdbd_does_not_take_come_last(tmp_path: Path) -> None:
+    """A sweep ends after 32 of them in a row; the next one begins with what it has not tried."""
+    node = Node(tmp_path, spool=False)
+    for job in (5, *range(1000, 1040)):
+        node.put(job)
+    age(node)
+    assert node.run("sweep", MPIWAIT_WRONG="1000") == 1 and node.jobs() == []
+    said = node.says("sweep", MPIWAIT_WRONG="1000")
+    assert node.jobs() == [5]
+    assert len(said) <= 13 and "slurmdbd does not take job" in said[0]
+
+
+def test_while_slurmdbd_is_away_old_records_cost_next_to_nothing(tmp_path: Path) -> None:
+    """A job's end tries slurmdbd three times and opens as many files, however many records wait; and says one line."""
+    opens = []
+    for count in (10, 400):
+        folder = tmp_path / str(count)
+        node = Node(folder, spool=False)
+        for job in range(count):
+            node.put(job + 1)
+        tried = folder / "tried"
+        said = node.says(away=True, MPIWAIT_TRIED=str(tried), MPIWAIT_OPENS=str(folder / "opens"))
+        assert len(said) == 1 and f"{count} records are left for the sweep: slurmdbd is away" in said[0]
+        assert tried.read_text() == "+++" and len(node.waiting()) == count
+        opens.append(int((folder / "opens").read_text()))
+    assert opens[0] == opens[1]
+
+
+@pytest.mark.parametrize(("spool", "first"), [(False, True), (False, False), (True, False)])
+def test_a_record_that_nobody_can_merge_is_not_made(tmp_path: Path, spool: bool, first: bool) -> None:
+    """Of another node than the first, where nodes share no spool."""
+    node = Node(tmp_path, spool)
+    nodes = "c[1-2]" if first else "b[1-2],c1"
+    driver("begin", node.state, 7, 2, 2, "test", nodes, "nap", 0, elsewhere=NO_POWERCAP)
+    driver("end", node.state, 7, elsewhere=NO_POWERCAP)
+    assert node.run(away=True) == (2 if first else 0)
+    assert node.waiting() == (["test-7-0.c1.json"] if first else [])
+    assert not (node.notes / "7.1").exists() and (node.spool / "test-7-0").exists() == spool

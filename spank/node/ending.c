@@ -1,0 +1,179 @@
+#include "spank/node/ending.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/json.h"
+#include "spank/base/log.h"
+#include "spank/base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define NOTE_MAX    (128 * 1024)
+#define VERSION     1
+#define SECONDS_MAX 1e11
+#define WHOLE_MAX   256  /* jobs that keep their steps, */
+#define ENDED_MAX   4096 /* and jobs that are kept at all, of those whose records are not made */
+
+static bool is_apart(const char *name)
+{
+	return state_name_job(name) && strchr(name, '.');
+}
+
+/* A sample at the end is of no use without one of the begin. */
+static void ending_take(int node, bool samples, struct ending *ret_ending)
+{
+	struct error error = {""};
+
+	*ret_ending = (struct ending){.end_s = clock_wall_s(), .has_throttle = true};
+	throttle_read(&ret_ending->throttle);
+	ret_ending->has_sample = samples && energy_sample(node, &ret_ending->sample, &error) == 0;
+	if (!ret_ending->has_sample)
+		snprintf(ret_ending->why, sizeof(ret_ending->why), "%.*s", STATE_WHY_MAX - 1, error.text);
+}
+
+static int note_write(int directory, const struct ending *ending)
+{
+	unsigned failures = memory_failures();
+	json_auto_t *json = json_pack("{s:i, s:f, s:s, s:o, s:o*}", "v", VERSION, "end_s", ending->end_s, "why",
+	                              ending->why, "throttle", throttle_to_json(&ending->throttle), "sample",
+	                              ending->has_sample ? energy_to_json(&ending->sample) : NULL);
+
+	if (!json || memory_failures() != failures)
+		return -ENOMEM;
+	return files_write_json(directory, STATE_ENDED, 0600, json, false);
+}
+
+/* An empty note needs no room: its date is the job's end. */
+static void note_mark(int directory, int reason)
+{
+	cleanup_close int file = openat(directory, STATE_ENDED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	log_error("the last sample of a job is lost: %s%s", strerror(-reason),
+	          file < 0 ? "; not even its end could be noted" : "");
+}
+
+size_t ending_count(int node)
+{
+	cleanup_closedir DIR *entries = files_entries(node);
+	const struct dirent *entry;
+	size_t count = 0;
+
+	while (entries && (entry = readdir(entries)))
+		count += is_apart(entry->d_name);
+	return count;
+}
+
+/* Takes the steps of a job away and counts them. */
+static void steps_drop(int directory)
+{
+	cleanup_closedir DIR *entries = files_entries(directory);
+	const struct dirent *entry;
+
+	while (entries && (entry = readdir(entries)))
+		if (strncmp(entry->d_name, "step.", 5) == 0 && state_step_count(directory) == 0)
+			unlinkat(directory, entry->d_name, 0);
+}
+
+static bool has_steps(int directory)
+{
+	cleanup_closedir DIR *entries = files_entries(directory);
+	const struct dirent *entry;
+
+	while (entries && (entry = readdir(entries)))
+		if (strncmp(entry->d_name, "step.", 5) == 0)
+			return true;
+	return !entries || state_steps_counted(directory) > 0;
+}
+
+/* Writes the note, with what there is of it where memory or room is short. */
+static void note_put(int node, int directory, bool samples)
+{
+	cleanup_free struct ending *ending = calloc(1, sizeof(*ending));
+	int result = -ENOMEM;
+
+	if (ending) {
+		ending_take(node, samples, ending);
+		result = note_write(directory, ending);
+	}
+	if (result)
+		note_mark(directory, result);
+}
+
+static int note(const struct state_place *place, uint32_t job_id, int node, int directory)
+{
+	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
+	bool is_known = job && state_job_load(directory, job) == 0;
+	size_t waiting = ending_count(node);
+	int result;
+
+	/* a job that refused every policy leaves a record only if a step had one */
+	if (is_known && !job->policy.asked[0] && !has_steps(directory)) {
+		state_job_remove(place, job_id);
+		return 0;
+	}
+	if (waiting >= ENDED_MAX) {
+		state_job_remove(place, job_id);
+		return -ENOSPC;
+	}
+	if (waiting >= WHOLE_MAX)
+		steps_drop(directory);
+	note_put(node, directory, !is_known || job->has_baseline);
+	result = state_set_apart(node, job_id);
+	return result ? result : 1;
+}
+
+int ending_note(const struct state_place *place, uint32_t job_id, struct error *error)
+{
+	cleanup_close int node = state_open_node(place), directory = state_open_job(place, job_id);
+	int result;
+
+	if (directory == -ENOENT)
+		return 0;
+	result = node < 0 ? node : directory;
+	if (result >= 0)
+		result = note(place, job_id, node, directory);
+	if (result == -ENOSPC)
+		return error_set(error, result,
+		                 "the record of job %" PRIu32 " is lost: those of %d jobs wait to be made", job_id,
+		                 ENDED_MAX);
+	return result < 0 ? error_set(error, result, "the end of job %" PRIu32 ": %s", job_id, strerror(-result))
+	                  : result;
+}
+
+static int note_parse(const json_t *json, struct ending *ret_ending)
+{
+	const json_t *sample = json_object_get(json, "sample");
+	uint32_t version = 0;
+
+	if (!integer32_get(json, "v", &version) || version != VERSION ||
+	    !number_get(json, "end_s", SECONDS_MAX, &ret_ending->end_s) ||
+	    !text_get(json, "why", ret_ending->why, sizeof(ret_ending->why), NULL))
+		return -EBADMSG;
+	ret_ending->has_throttle = throttle_from_json(json_object_get(json, "throttle"), &ret_ending->throttle) == 0;
+	ret_ending->has_sample = sample && energy_from_json(sample, &ret_ending->sample) == 0;
+	return 0;
+}
+
+int ending_read(int job_directory, const char *name, struct ending *ret_ending)
+{
+	json_auto_t *json = NULL;
+	struct stat status;
+	int result = files_read_json(job_directory, STATE_ENDED, NOTE_MAX, &json);
+
+	*ret_ending = (struct ending){.why = ""};
+	if (!result)
+		result = note_parse(json, ret_ending);
+	if (!result || !files_is_bad(result))
+		return result;
+	if (fstatat(job_directory, STATE_ENDED, &status, AT_SYMLINK_NOFOLLOW) &&
+	    (!is_apart(name) || fstat(job_directory, &status)))
+		return -ENOENT;
+	*ret_ending = (struct ending){.end_s = (double)status.st_mtim.tv_sec};
+	strcpy(ret_ending->why, "the last sample could not be noted");
+	return 0;
+}

@@ -1,0 +1,81 @@
+#include "spank/store/listing.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/memory.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int name_compare(const void *left, const void *right)
+{
+	return strcmp(*(char *const *)left, *(char *const *)right);
+}
+
+static int name_add(struct listing *listing, const char *name)
+{
+	char **bigger = memory_more(listing->name, listing->count, sizeof(*bigger));
+
+	if (!bigger)
+		return -ENOMEM;
+	listing->name = bigger;
+	listing->name[listing->count] = memory_copy(name);
+	if (!listing->name[listing->count])
+		return -ENOMEM;
+	listing->count++;
+	return 0;
+}
+
+int listing_read(int directory, struct listing *listing)
+{
+	cleanup_closedir DIR *entries = files_entries(directory);
+	const struct dirent *entry;
+	int result = entries ? 0 : -errno;
+
+	listing_free(listing);
+	while (!result && (errno = 0, entry = readdir(entries)))
+		if (files_name_ok(entry->d_name))
+			result = name_add(listing, entry->d_name);
+	if (!result)
+		result = -errno;
+	if (result) {
+		listing_free(listing);
+		return result;
+	}
+	if (listing->count > 0)
+		qsort(listing->name, listing->count, sizeof(*listing->name), name_compare);
+	listing->is_read = true;
+	return 0;
+}
+
+/* Compares a name with key and a dot, by as many bytes as these have. */
+static int prefix_compare(const char *name, const char *key, size_t length)
+{
+	int order = strncmp(name, key, length);
+
+	return order ? order : (unsigned char)name[length] - '.';
+}
+
+size_t listing_find(const struct listing *listing, const char *key)
+{
+	size_t low = 0, high = listing->count, length = strlen(key);
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (prefix_compare(listing->name[middle], key, length) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void listing_free(struct listing *listing)
+{
+	for (size_t i = 0; i < listing->count; i++)
+		free(listing->name[i]);
+	free(listing->name);
+	*listing = (struct listing){.name = NULL};
+}

@@ -1,0 +1,102 @@
+"""What the epilog notes of a job's end in /run, and the record that is made of it, however much later."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lib.record_tools import NO_POWERCAP, driver, set_energy, show_powercap, two_packages
+from tests.lib.segments import segment, slot
+
+BEGUN_S = 1_700_000_000.0
+MIB = 1024 * 1024
+
+
+def begin(root: Path, job: int = 7, **how: Any) -> None:
+    assert driver("begin", root, job, 2, 2, "test", "c1", "nap", "", **how)["code"] == 0
+
+
+def record(outbox: Path, key: str = "test-7-0") -> dict[str, Any]:
+    made: dict[str, Any] = json.loads((outbox / f"{key}.c1.json").read_text())
+    return made
+
+
+def names(root: Path) -> list[str]:
+    return sorted(path.name for path in (root / "c1").iterdir() if path.name[0].isdigit())
+
+
+def test_the_record_is_of_the_end_whenever_it_is_made(tmp_path: Path) -> None:
+    """And neither the job's next run nor that run's end touches it."""
+    root, outbox, powercap = tmp_path / "run", tmp_path / "out", two_packages(tmp_path)
+    elsewhere = show_powercap(powercap)
+    for run in range(2):
+        began_s = BEGUN_S + 100 * run
+        begin(root, elsewhere=elsewhere, now_s=began_s)
+        set_energy(powercap, "intel-rapl:0", 3_000_000 + run * 5_000_000)
+        assert driver("end", root, 7, elsewhere=elsewhere, now_s=began_s + 10)["code"] == 1
+        set_energy(powercap, "intel-rapl:0", 7_000_000 + run * 5_000_000)
+    assert names(root) == ["7.1", "7.2"] and not outbox.exists()
+    assert driver("make", root, outbox, elsewhere=elsewhere, now_s=BEGUN_S + 5000)["code"] == 0
+    assert names(root) == []
+    made = sorted((record(outbox, key) for key in ("test-7-0", "test-7-1")), key=lambda one: one["start_s"])
+    assert [one["end_s"] - BEGUN_S for one in made] == [10, 110]
+    assert [one["energy"]["zones_uj"]["package"] for one in made] == [2_000_000, 1_000_000]
+
+
+def test_an_epilog_that_was_killed_early_has_an_end_too(tmp_path: Path) -> None:
+    """After its directory had been renamed, and before: without memory for more than an empty note."""
+    root, outbox = tmp_path / "run", tmp_path / "out"
+    for job, name in ((7, "7.1"), (8, "8")):
+        begin(root, job, elsewhere=NO_POWERCAP)
+        (root / f"c1/{job}").rename(root / f"c1/{name}")
+    (root / "c1/8/ended").touch()
+    begin(root, 9, elsewhere=NO_POWERCAP)
+    assert driver("make", root, outbox, elsewhere=NO_POWERCAP)["code"] == 0
+    assert names(root) == ["9"] and sorted(path.name[:6] for path in outbox.iterdir()) == ["test-7", "test-8"]
+
+
+def test_what_was_being_removed_is_removed(tmp_path: Path) -> None:
+    root = tmp_path / "run"
+    begin(root, elsewhere=NO_POWERCAP)
+    assert driver("end", root, 7, elsewhere=NO_POWERCAP)["code"] == 1
+    (root / "c1/7.1/job.json").unlink()
+    assert driver("make", root, tmp_path / "out", elsewhere=NO_POWERCAP)["code"] == 0
+    assert names(root) == [] and list((tmp_path / "out").glob("*")) == []
+
+
+@pytest.mark.parametrize(("waiting", "steps"), [(10, 1), (256, 0), (4096, None)])
+def test_a_disk_that_hangs_for_long_does_not_fill_run(tmp_path: Path, waiting: int, steps: int | None) -> None:
+    root, outbox = tmp_path / "run", tmp_path / "out"
+    begin(root, elsewhere=NO_POWERCAP)
+    driver("step", root, 7, 0, 10, 0, elsewhere=NO_POWERCAP)
+    for job in range(1000, 1000 + waiting):
+        (root / f"c1/{job}.1").mkdir(mode=0o700)
+    done = driver("end", root, 7, elsewhere=NO_POWERCAP)
+    if steps is None:
+        assert done["code"] < 0 and "is lost" in done["error"] and "7.1" not in names(root)
+        return
+    assert done["code"] == 1 and driver("make", root, outbox, elsewhere=NO_POWERCAP)["code"] == 0
+    made = record(outbox)
+    assert (len(made["steps"]), made["steps_left_out"]) == (steps, 1 - steps)
+
+
+@pytest.mark.parametrize(("taken", "most"), [(100, 4 * MIB), (200, 64 * 1024), (300, 4096)])
+def test_an_outbox_that_has_taken_its_part_of_the_disk(tmp_path: Path, taken: int, most: int) -> None:
+    """A job of many ranks and steps loses its details; energy and sums stay."""
+    root, outbox, powercap = tmp_path / "run", tmp_path / "out", two_packages(tmp_path)
+    outbox.mkdir(mode=0o700)
+    with (outbox / "test-1-0.c1.json").open("w") as old:
+        old.truncate(taken * MIB)
+    begin(root, elsewhere=show_powercap(powercap))
+    path = tmp_path / "segment"
+    path.write_bytes(segment(*(slot(rank, 64, 10**9 + rank, start=1, end=2) for rank in range(64))))
+    for step in range(6):
+        driver("step", root, 7, step, 10, 0, path, elsewhere=show_powercap(powercap))
+    assert driver("finish", root, 7, outbox, "", elsewhere=show_powercap(powercap))["code"] == 0
+    made = record(outbox)
+    assert (outbox / "test-7-0.c1.json").stat().st_size <= most
+    assert made["energy"]["zones_uj"] and len(made["steps"]) + made["steps_left_out"] == 6
+    assert any("ranks" in step["wait"] and step["wait"]["ranks"] for step in made["steps"]) == (most > 4096)
