@@ -264,15 +264,14 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 
 json_t *state_job_to_json(const struct state_job *job)
 {
-	json_t *json =
-	        json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o, s:b, s:b, s:b, s:o*, s:o*, s:o*}", "v",
-	                  FORMAT_VERSION, "cluster", job->cluster, "nodes", job->nodes, "cpus", job->cpus, "usable",
-	                  job->usable, "words", job->words, "policy", record_policy_write(&job->policy), "start_s",
-	                  job->start_s, "energy_why", job->energy_why, "throttle", throttle_to_json(&job->throttle),
-	                  "restart_known", (int)job->restart_known, "too_late", (int)job->too_late, "gpus",
-	                  (int)job->gpus, "shared_cores", job->shared_cores ? json_true() : NULL, "alone",
-	                  job->alone ? json_true() : NULL, "baseline",
-	                  job->has_baseline ? energy_to_json(&job->baseline) : NULL);
+	json_t *json = json_pack(
+	        "{s:i, s:s, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o, s:b, s:b, s:b, s:o*, s:o*, s:o*}", "v",
+	        FORMAT_VERSION, "cluster", job->cluster, "nodes", job->nodes, "cpus", job->cpus, "usable", job->usable,
+	        "words", job->words, "policy", record_policy_write(&job->policy), "start_s", job->start_s, "energy_why",
+	        job->energy_why, "throttle", throttle_to_json(&job->throttle), "restart_known", (int)job->restart_known,
+	        "too_late", (int)job->too_late, "gpus", (int)job->gpus, "shared_cores",
+	        job->shared_cores ? json_true() : NULL, "alone", job->alone ? json_true() : NULL, "baseline",
+	        job->has_baseline ? energy_to_json(&job->baseline) : NULL);
 
 #define SET(field) json_object_set_new(json, #field, json_integer((json_int_t)job->field));
 	JOB_NUMBERS(SET)

@@ -22,7 +22,8 @@ void plan_make(const struct plan_facts *facts, struct plan *ret_plan)
 	struct plan plan = {.inject = facts->policy->inject && facts->kind != STEP_EXTERN};
 
 	plan.bind = plan.inject && facts->kind == STEP_SRUN && facts->pin == SITE_PIN_CORES && !facts->user_bound &&
-	            facts->local_tasks > 1 && facts->cpus_per_task > 0 && !facts->threads_are_cores && fills_the_cores(facts);
+	            facts->local_tasks > 1 && facts->cpus_per_task > 0 && !facts->threads_are_cores &&
+	            fills_the_cores(facts);
 	plan.cores_per_task = plan.bind ? facts->step_cores / facts->local_tasks : 0;
 	plan.shared =
 	        plan.inject && facts->kind == STEP_SRUN && facts->step_cpus > 0 &&

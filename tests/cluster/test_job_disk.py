@@ -96,7 +96,8 @@ def helpers(cluster: Cluster) -> list[int]:
     return [pid for pid, name in found.items() if name.exists() and "mpi-wait-node" in name.read_text()]
 
 
-PLACES = {"outbox": lambda cluster: OUTBOX, "spool": lambda cluster: cluster.spool, "policies": lambda cluster: POLICIES}
+PLACES = {"outbox": lambda cluster: OUTBOX, "spool": lambda cluster: cluster.spool,
+          "policies": lambda cluster: POLICIES}
 
 
 @pytest.mark.parametrize("what", PLACES)

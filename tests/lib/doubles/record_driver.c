@@ -106,7 +106,8 @@ static json_t *window_show(const struct energy_window *window, const struct ener
 	return json;
 }
 
-/* samples FILE CORES TOTAL CPUS [USABLE]: [{"at_s": T, "zones": [...]}, ...] into an accumulator; the window from the first */
+/* samples FILE CORES TOTAL CPUS [USABLE]: [{"at_s": T, "zones": [...]}, ...] into an accumulator; the window from the
+ * first */
 static int run_samples(int count, char *words[])
 {
 	json_auto_t *samples = json_load_file(words[0], 0, NULL);

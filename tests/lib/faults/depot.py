@@ -87,7 +87,8 @@ class Depot:
     def run(self, words: tuple[str, ...], environment: dict[str, str]) -> int:
         spool = [f"spool={self.spool}"] if self.verb.shared else []
         done = subprocess.run(
-            [helper(), words[0], "--outbox", self.outbox, "--state", self.folder / "run", *words[1:], *spool, "sink=file"],
+            [helper(), words[0], "--outbox", self.outbox, "--state", self.folder / "run", *words[1:], *spool,
+             "sink=file"],
             env={"PATH": os.environ["PATH"], "SLURMD_NODENAME": "c1", **environment},
             stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False,
         )  # fmt: skip

@@ -38,7 +38,8 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_Comm_get_parent(&other);
 	if (other == MPI_COMM_NULL && argc > 1)
-		MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other, MPI_ERRCODES_IGNORE);
+		MPI_Comm_spawn(argv[0], MPI_ARGV_NULL, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other,
+		               MPI_ERRCODES_IGNORE);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (other != MPI_COMM_NULL)
 		MPI_Comm_disconnect(&other);

@@ -329,7 +329,8 @@ def test_writer_is_detached(tmp_path: Path) -> None:
     where memory is short it goes first."""
     helper, seen = tmp_path / "helper", tmp_path / "seen"
     helper.write_text(
-        f'#!/bin/sh\n(echo "$@"; ps -o pid=,sid= $$; ls -l /proc/$$/fd; env; echo gives way $(nice) $(cat /proc/$$/oom_score_adj)) > {seen}.new 2>&1\n'
+        f'#!/bin/sh\n(echo "$@"; ps -o pid=,sid= $$; ls -l /proc/$$/fd; env;'
+        f" echo gives way $(nice) $(cat /proc/$$/oom_score_adj)) > {seen}.new 2>&1\n"
         f"mv {seen}.new {seen}\n"
     )
     helper.chmod(0o755)

@@ -86,7 +86,8 @@ def test_slurm_s_count_holds_for_nodes_that_were_never_there_together(site: Site
 AGAIN = {"restart_count": 0, "restart_known": True}
 
 
-@pytest.mark.parametrize("change", [{}, {"restart_known": False}, {"uid": 1001}], ids=["alike", "uncounted", "another's"])
+@pytest.mark.parametrize("change", [{}, {"restart_known": False}, {"uid": 1001}],
+                         ids=["alike", "uncounted", "another's"])
 def test_jobs_of_one_number_meet_nowhere(site: Site, change: dict[str, Any]) -> None:
     """The number has come again before the first job was stored, and once more after both were: numbers of runs in
     names begin anew with each job."""

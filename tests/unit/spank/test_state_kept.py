@@ -16,7 +16,8 @@ MONTH_S = 31 * 86400
 
 def begin(root: Path, job: int, now_s: float = NOW_S, run: int | None = None) -> None:
     """run: which one of the job's, as its prolog is told."""
-    words: list[object] = [root, job, 2, 4, "test", "c1", "nap", run or 0, *(["", "", "anew"] if run is not None else [])]
+    anew = ["", "", "anew"] if run is not None else []
+    words: list[object] = [root, job, 2, 4, "test", "c1", "nap", run or 0, *anew]
     assert driver("begin", *words, elsewhere=NO_POWERCAP, now_s=now_s)["code"] == 0
 
 
