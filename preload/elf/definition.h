@@ -1,5 +1,5 @@
 /*
- * Which loaded object defines a function, asked of the objects themselves.
+ * Definitions: finds the loaded object that defines a function, in the symbol tables of the objects themselves.
  *
  * dl_iterate_phdr takes the loader's lock: not for the path of a call.
  */

@@ -23,7 +23,7 @@ struct variable {
 
 enum { PLAIN_ON = 1, PLAIN_OFF, PLAIN_TWO };
 
-/* What a user may have set: with any other value an idle call sleeps, pauses, or is not made. */
+/* A variable that the user may have set: with any other value an idle call sleeps, pauses, or is not made. */
 struct setting {
 	const char *name;
 	uint32_t plain; /* PLAIN_*: an idle call is a sched_yield */

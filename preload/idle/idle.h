@@ -19,7 +19,7 @@ struct idle_text {
 	uintptr_t start, size;
 };
 
-/* What the hooks know of the runtime: all zero until Init has returned, constant after that, but for the site. */
+/* Facts about the runtime, for the hooks: all zero until Init has returned, constant after that, but for the site. */
 struct idle {
 	struct idle_text mpi;  /* the MPI library: MPICH and Intel MPI yield from there */
 	struct idle_text opal; /* libopen-pal: opal_progress yields from there, ... */

@@ -4,8 +4,8 @@
  * returns void in 4.1, so its result cannot be asked). Any other sched_yield goes to the kernel: who calls it tells
  * (yield.c).
  *
- * What an idle poll does is a setting of Open MPI 5: with threads_pthreads_yield_strategy=nanosleep it sleeps, and no
- * hook sees it. Other builds leave it to a library of user-level threads. Yielding stays as it is there.
+ * Open MPI 5 has a setting for its idle polls: with threads_pthreads_yield_strategy=nanosleep they sleep, and no hook
+ * sees them. Other builds leave them to a library of user-level threads. The library switches nothing on there.
  */
 #include <stddef.h>
 

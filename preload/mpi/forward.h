@@ -19,7 +19,7 @@
 #define FORWARD_NONE UINTPTR_MAX       /* no forward_end is due */
 #define FORWARD_BACK (UINTPTR_MAX - 1) /* neither: the call has come back, and is counted already */
 
-/* What a thread forwards to such a tool. */
+/* The call that a thread is forwarding to such a tool. */
 struct forward {
 	size_t index;    /* in next_table, + 1; 0: nothing */
 	uintptr_t frame; /* stack address of the wrapper, or FORWARD_* */

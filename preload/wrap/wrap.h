@@ -236,8 +236,8 @@ typedef uintptr_t word;
 	}
 
 /*
- * What next_table has nothing for may be a tool's, and the call one that the tool brings back: forward.h. The wrapper
- * jumps here, so its caller is ours.
+ * A function that next_table lacks may be a tool's, and the call one that the tool brings back (forward.h). The wrapper
+ * jumps here, so that its caller is ours.
  */
 #define NEXT_BEGIN(name, variant, call)                                                                             \
 	struct forward outer = {.frame = FORWARD_NONE};                                                             \

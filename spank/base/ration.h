@@ -45,7 +45,7 @@ static inline uint64_t ration_wait_ns(const struct ration *ration)
 
 #define SHARED_RATION_FILE "ration" /* in the directory of the job's state */
 
-/* What each word is for, and for how many nanoseconds one of CPU time has to be waited for. */
+/* One word of the page for each. The number: nanoseconds that the next one waits for each nanosecond of CPU time. */
 enum shared_ration_kind {
 	SHARED_RATION_SAMPLER, /* 50 */
 	SHARED_RATION_BROKER,  /* 40 */

@@ -17,9 +17,9 @@
 #define HOLDER_TEXT_MAX       40
 
 /*
- * Who has a domain: the process of a step, for as long as it lives. It locks (fcntl) one byte beyond the file's text,
- * and the text says which. The kernel frees that lock when the process ends, and no child inherits it. A process number
- * would not do: a slurmstepd in a PID namespace has another one there than on the node.
+ * The holder of a domain is the process of a step, for as long as it lives. It locks (fcntl) one byte beyond the file's
+ * text, and the text says which. The kernel frees that lock when the process ends, and no child inherits it. A process
+ * number would not do: a slurmstepd in a PID namespace has another one there than on the node.
  */
 struct holder {
 	uint32_t job_id;

@@ -36,7 +36,7 @@ struct neighbours {
 	hwloc_bitmap_t cpus; /* that other jobs had when it was looked last */
 };
 
-/* What some step has seen. */
+/* A look at the node by one of its steps. */
 struct sight {
 	uint64_t at_ns;   /* CLOCK_MONOTONIC */
 	uint64_t next_ns; /* when one may look again */
@@ -190,7 +190,7 @@ int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct
 	return 0;
 }
 
-/* Which one this process is in; 0: not told. */
+/* Returns the PID namespace of this process, 0 if it is not known. */
 static uint64_t namespace_own(void)
 {
 	struct stat status;

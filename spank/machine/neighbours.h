@@ -2,7 +2,7 @@
  * Neighbours: the processes of other jobs on this node, and which CPUs they have (occupants.h). A core that two jobs
  * have is not to be slowed down for the wait of one of them.
  *
- * Who has what is looked up once for all steps of the node, and lies in a file of its state directory.
+ * One step looks for all steps of the node, and notes what it saw in a file of the node's state directory.
  */
 #pragma once
 

@@ -122,7 +122,7 @@ static void step_note(struct sampler *sampler, uint64_t young_ns)
 		complain(sampler, strerror(-result));
 }
 
-/* What a tick has cost beyond what was booked for it is booked after it. young_ns: as step_note has it. */
+/* Samples once, and books the CPU time that it cost beyond `booked_ns`. young_ns: as step_note has it. */
 static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns, bool is_last)
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);

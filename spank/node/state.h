@@ -108,8 +108,8 @@ int state_set_apart(int node, uint32_t job_id);
 uint32_t state_crowd(int node_directory);
 
 /*
- * What is kept of a step of that id, where the node is so crowded (state_crowd). batch, extern and interactive are
- * whole.
+ * Returns how much is kept of a step of that id on a node that is so crowded (state_crowd). batch, extern and
+ * interactive steps are kept whole.
  */
 enum state_step_kind { STATE_STEP_WHOLE, STATE_STEP_SUMS, STATE_STEP_COUNTED };
 enum state_step_kind state_step_kind(uint32_t step_id, uint32_t crowd);

@@ -1,6 +1,6 @@
 /*
- * What a task finds in its environment: our library in LD_PRELOAD, MPI_WAIT_CONFIG, what its OpenMP runtime is told and
- * what AddressSanitizer is. Nothing else of ours, and nothing that an outer step of ours left.
+ * Injection: sets a task's environment. The task finds the library in LD_PRELOAD, MPI_WAIT_CONFIG, and settings for its
+ * OpenMP runtime and AddressSanitizer; nothing else of ours, and nothing that an outer step left.
  *
  * The library is named by its path, or, where the task's root directory is a container's or may become one, by an open
  * descriptor of it, which is as good there.

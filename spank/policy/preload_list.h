@@ -4,7 +4,7 @@
  */
 #pragma once
 
-/* What an entry by descriptor begins with. */
+/* The beginning of an entry by descriptor. */
 #define PRELOAD_BY_DESCRIPTOR "/proc/self/fd/"
 
 /*

@@ -1,5 +1,5 @@
 /*
- * What AddressSanitizer is told of a library that stands before its own. Pure.
+ * ASAN_OPTIONS: tells AddressSanitizer to accept a library that stands before its own. Pure.
  *
  * Its shared runtime ends each program in which another library comes first, with status 1 and before main, unless
  * ASAN_OPTIONS or the program's own __asan_default_options says verify_asan_link_order=0. preload/wrap/sanitizer.c

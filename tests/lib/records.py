@@ -36,7 +36,7 @@ def merge(
 
 
 def left_out(tmp_path: Path, record: Any) -> str:
-    """Which parts of a record count as absent, "" for none; the rest is merged."""
+    """Returns the parts of a record that count as absent, "" for none; the rest is merged."""
     path = tmp_path / "doubtful.json"
     path.write_text(json.dumps(record))
     done = run("driver", "merge", 1, "", path)

@@ -1,4 +1,4 @@
-"""Which ranks say that they are of one world, by the launchers of real MPIs."""
+"""Launchers of real MPIs: ranks of one world say that they belong together, and no others."""
 
 from __future__ import annotations
 

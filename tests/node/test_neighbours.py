@@ -170,7 +170,7 @@ def show_occupants(node: Node, text: str, next_s: float) -> None:
 
 
 def test_one_look_is_all_steps(node: Node) -> None:
-    """What another step of the node has seen holds until it is time for a look, whoever's turn that is."""
+    """A step uses the look of another step of the node until the next look is due; any step may take that one."""
     with Step(node) as step:
         assert step.ask("0 low 0") == (DONE, 1)
 
@@ -195,7 +195,7 @@ def test_a_step_looks_when_it_is_time(node: Node) -> None:
 
 
 def test_what_is_no_sight_is_no_reason(node: Node) -> None:
-    """Of another boot, of the future, cut off: then the step looks by itself."""
+    """A file of another boot, of the future or cut off is not used: the step looks by itself."""
     refused(node)
     path = node.path(f"{STATE}/occupants")
     for damage in ("", "mpi-wait-occupants 1 boot", "mpi-wait-occupants 1 boot x at 0 next 9999999999999\n99 0\n"):

@@ -169,7 +169,10 @@ def _jobs(target: Target, duplicates: bool) -> list[Job]:
 
 
 def run_labels(founds: list[Found]) -> list[str]:
-    """What tells each from the others of its number: "run 1 of 2", and whose of several jobs. "" of a single one."""
+    """
+    Returns what tells each job from the others of its number: "run 1 of 2", and the user where there are several jobs;
+    "" for a single one.
+    """
     rows = [found.job.fields for found in founds if found.job is not None]
     if len(rows) < 2 or len(rows) < len(founds):
         return [""] * len(founds)

@@ -1,5 +1,7 @@
-"""Which of sacct's rows with one number are runs of one job: numbers come again after MaxJobId, or where slurmctld has
-lost its state. Pure."""
+"""Runs: tells whether rows of sacct with one number are runs of one job or several jobs. Pure.
+
+Numbers come again after MaxJobId, or where slurmctld has lost its state.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ def by_job(rows: Sequence[Row]) -> list[list[Row]]:
 
 
 def latest_runs(rows: Sequence[Row]) -> list[Row]:
-    """Of each job its latest run, in the order of rows."""
+    """Returns the latest run of each job, in the order of rows."""
     numbers: dict[str, list[Row]] = {}
     for row in rows:
         numbers.setdefault(row["JobID"], []).append(row)

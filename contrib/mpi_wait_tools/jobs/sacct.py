@@ -101,7 +101,7 @@ def _run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def text_fields() -> list[str]:
-    """Those of TEXTS that this sacct has."""
+    """Returns the fields of TEXTS that this sacct has."""
     known = set(_run(["--helpformat"]).stdout.split())
     return [name for name in TEXTS if name in known or name not in YOUNGER]
 

@@ -125,7 +125,7 @@ def _is_simulated(founds: Sequence[Found]) -> bool:
 
 
 def _energies_are_alike(one: Found, other: Found) -> bool:
-    """Of the same parts, whole nodes or shares both, measured or simulated both. False where one has none."""
+    """Returns True if both energies have the same parts, scope and source."""
     first, second = one.record.energy, other.record.energy
     if first is None or second is None:
         return False

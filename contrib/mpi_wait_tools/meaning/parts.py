@@ -1,4 +1,4 @@
-"""What a job's joules are of. Energies of different parts are neither compared nor added up. Pure."""
+"""Parts of a node that joules are of. Energies of different parts are neither compared nor added up. Pure."""
 
 from __future__ import annotations
 

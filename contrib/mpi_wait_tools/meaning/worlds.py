@@ -1,4 +1,4 @@
-"""Which of a job's ranks can wait for one another, and what a rank is called. Pure.
+"""Worlds: groups of ranks that can wait for one another, and the labels of ranks. Pure.
 
 A rank is a number in a world, an MPI_COMM_WORLD. Most steps have one. Where a step has several, or programs of one rank
 each, or ranks of which nobody knows their world, these are not compared; a rank without a number has its Slurm task's.

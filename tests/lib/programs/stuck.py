@@ -1,4 +1,4 @@
-"""What root must not wait for: a write into another process's file that holds that file's lock until it is killed,
+"""Something that root must not wait for: a write into another process's file that holds that file's lock until it is killed,
 and a file server that does not answer.
 
     stuck.py serve DIRECTORY           a file system there, with one file, "slow", of which no read ever ends

@@ -1,4 +1,4 @@
-"""Which launch a process belongs to, and which number it has there, by what each launcher sets."""
+"""Each launcher's variables tell the launch that a process belongs to, and its number there."""
 
 from __future__ import annotations
 

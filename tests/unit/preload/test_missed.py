@@ -62,7 +62,7 @@ def test_another_file_at_both_numbers_is_not_taken_for_the_segment(notes: NotesP
 
 
 def test_a_rank_whose_task_has_closed_all_is_noted(notes: NotesPage) -> None:
-    """It works as ever, and root is told why it is not among the ranks."""
+    """The process works as ever, and root is told why it is not among the ranks."""
     done, segment = in_task(notes, "exec 210>&- 1210>&-; \"$@\" && exec \"$@\"")
     assert done.returncode == 0 and segment["claimed"] == 0
     assert notes.counts() == {"lost": 2}

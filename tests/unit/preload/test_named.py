@@ -24,7 +24,7 @@ def library(tmp_path: Path) -> Path:
 
 def preload_seen(library: Path, *, config: str = f"{CONFIG};path=1", before: str = "", after: str = "",
                  command: tuple[str, ...] = ("printenv", "LD_PRELOAD"), replaced: bool = False) -> tuple[str, str, str]:
-    """What LD_PRELOAD was, and the command's standard output and error."""
+    """Returns LD_PRELOAD as the command saw it, and its standard output and error."""
     fd = os.open(library, os.O_RDONLY)
     if replaced:  # as in a container that has a library of its own there
         shutil.copy(LIBRARY, library.with_suffix(".new"))

@@ -71,14 +71,14 @@ def test_shared_runtimes(tmp_path: Path, compiler: str, kind: str) -> None:
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_a_script_that_sets_options_anew(tmp_path: Path, compiler: str) -> None:
-    """What the plugin has added to ASAN_OPTIONS is gone there."""
+    """The script replaces ASAN_OPTIONS, and with it what the plugin added."""
     program = compiled(tmp_path, compiler, "address")
     script = f"ASAN_OPTIONS=detect_leaks=0 exec {program}"
     assert run(["sh", "-c", script], compiler) == (0, "ran 1\n", "")
 
 
 def test_a_program_with_defaults_of_its_own(tmp_path: Path) -> None:
-    """It has the plugin's word in ASAN_OPTIONS."""
+    """The task has the plugin's word in ASAN_OPTIONS."""
     program = compiled(tmp_path, "gcc", "address", PROGRAM + OWN_DEFAULTS)
     assert run([program], ASAN_OPTIONS="verify_asan_link_order=0") == (0, "ran 1\n", "")
 

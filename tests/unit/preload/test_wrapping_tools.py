@@ -30,7 +30,7 @@ def tool_of(folder: Path, kind: str) -> Path:
 
 
 def counts(scene: str, config: str | None, **environment: str) -> tuple[dict[str, float], dict[str, int]]:
-    """What the tool counted, and what the library did."""
+    """Returns the calls that the tool counted, and those that the library did."""
     done, segment = run([DRIVER, scene], config, **environment)
     assert done.returncode == 0, done.stderr
     if not config:

@@ -1,4 +1,4 @@
-"""What the epilog notes of a job's end in /run, and the record that is made of it, however much later."""
+"""The epilog notes a job's end in /run; the record is made from that note, however much later."""
 
 from __future__ import annotations
 

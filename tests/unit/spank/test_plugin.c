@@ -157,7 +157,7 @@ static void tells_the_sanitizer(void)
 	CHECK(variable_is("ASAN_OPTIONS", "a=1:verify_asan_link_order=0"));
 }
 
-/* What must be the first library of a program stays so, in an inner step too. */
+/* A runtime that must be the first library of a program stays first, in an inner step too. */
 static void stays_behind_a_runtime(void)
 {
 	const char *ours, *preload;

@@ -449,7 +449,7 @@ def test_combining_with_what_a_field_holds() -> None:
     ],
 )
 def test_other_text_stays_byte_for_byte(held: str) -> None:
-    """What is printed anew may need characters that the column does not have, and numbers may read otherwise."""
+    """Text that is printed anew may need characters that the column lacks, and its numbers may read otherwise."""
     older, newer = ('"mpi_wait":' + json.dumps({"nodes": {"reported": count}}) for count in (1, 2))
     line = "{" + newer + "}"
     text = driver("combine", held % f",{older}", line)["text"]

@@ -1,4 +1,4 @@
-/* Which SPANK plugins stand behind one of ours: those that were loaded later, and have a callback in each task. */
+/* Finds the SPANK plugins behind one of ours: those that were loaded later, and have a callback in each task. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ static void *load(const char *path)
 	return handle;
 }
 
-/* Of probe_stack.so and mover.so: tests/lib/doubles. */
+/* Arguments: probe_stack.so and mover.so of tests/lib/doubles. */
 int main(int argument_count, char **arguments)
 {
 	void *mover, *probe;

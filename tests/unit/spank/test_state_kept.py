@@ -1,4 +1,4 @@
-"""Whose state on a node stays: a live job's, whatever the time of day says, and an earlier run's without a record."""
+"""States that stay on a node: a live job's, whatever the time of day says, and an earlier run's without a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which ranks belong together: from slots into a node's record, from nodes' records into the job's."""
+"""Worlds of ranks: from slots into a node's record, from nodes' records into the job's."""
 
 from __future__ import annotations
 

@@ -317,7 +317,7 @@ def test_while_slurmdbd_is_away_old_records_cost_next_to_nothing(tmp_path: Path)
 
 @pytest.mark.parametrize(("spool", "first"), [(False, True), (False, False), (True, False)])
 def test_a_record_that_nobody_can_merge_is_not_made(tmp_path: Path, spool: bool, first: bool) -> None:
-    """Of another node than the first, where nodes share no spool."""
+    """A record of another node than the first, where nodes share no spool."""
     node = Node(tmp_path, spool)
     nodes = "c[1-2]" if first else "b[1-2],c1"
     driver("begin", node.state, 7, 2, 2, "test", nodes, "nap", 0, elsewhere=NO_POWERCAP)

@@ -1,4 +1,4 @@
-"""What a Python that is too old says of the programs that people run: one line, and no traceback."""
+"""A Python that is too old answers with one line, and no traceback, for each program that people run."""
 
 from __future__ import annotations
 import __future__
@@ -30,7 +30,7 @@ exec(compile(open(path).read(), path, "exec", dont_inherit=True), {{"__name__": 
 
 
 def programs() -> list[str]:
-    """Those of contrib that Python runs, but what only draws our pictures."""
+    """Returns the programs of contrib that Python runs, but those that only draw our pictures."""
     files = [path for path in (ROOT / "contrib").rglob("*") if path.is_file() and path.suffix in ("", ".in")]
     found = [path for path in files if re.match(rb"#!.*\bpython3", path.read_bytes()[:80])]
     return sorted({str(path.relative_to(ROOT)) for path in found} - NOT_SHIPPED)
@@ -73,7 +73,7 @@ def test_the_pythons_that_are_here() -> None:
 
 
 def test_the_recipe_asks_for_nothing_newer() -> None:
-    """What subprocess.run and others learned after 3.6."""
+    """Arguments that subprocess.run and others learned after 3.6."""
     newer = r"capture_output|\btext=|missing_ok|dirs_exist_ok|removeprefix|removesuffix|fromisoformat|:="
     assert not re.findall(newer, (ROOT / TEXTFILE).read_text())
 

@@ -117,7 +117,7 @@ def asked(folder: Path) -> list[str]:
 
 
 def mailed(folder: Path, subject: str, more: int = 0) -> tuple[str, list[str]]:
-    """What was mailed, and what mpi-wait was asked for it."""
+    """Returns the mails, and the arguments of mpi-wait for them."""
     mail_recipe(folder, more)
     mail_send(folder, subject)
     (said,) = wait_for(lambda: mails(folder), "the mail", 30)
@@ -129,7 +129,7 @@ ENDED = "Slurm Job_id=12 Name=a Job_id=99 x Ended, Run time 00:00:05, COMPLETED,
 
 @pytest.mark.parametrize("more,looks", [(0, 1), (1, 2), (99, PAUSES)])
 def test_the_mail_waits_for_a_record_that_may_come(tmp_path: Path, more: int, looks: int) -> None:
-    """It goes by mpi-wait's word, and by no text that a user has a say in: the job's name here says that one may."""
+    """The recipe goes by mpi-wait's word, and by no text that a user has a say in: the job's name here says that one may."""
     said, questions = mailed(tmp_path, ENDED, more)
     assert said == f"-s|{ENDED}|ada|job state\n12 COMPLETED, record to come\n\nREPORT\n"
     assert all(line.endswith(" 12") for line in questions)
@@ -137,7 +137,7 @@ def test_the_mail_waits_for_a_record_that_may_come(tmp_path: Path, more: int, lo
 
 
 def test_four_mails_wait_at_once(tmp_path: Path) -> None:
-    """Of seven, the three that find no place are not asked for, and go out with the command."""
+    """Three of seven mails find no place: no record is asked for, and they go out with the command."""
     mail_recipe(tmp_path, 0, goes=False)
     for _ in range(4):
         mail_send(tmp_path, ENDED)
