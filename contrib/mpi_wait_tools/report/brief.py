@@ -126,7 +126,7 @@ def check_usage(arguments: argparse.Namespace) -> None:
 
 
 def _unknown(lines: Iterable[Line], jobs: Sequence[str]) -> list[str]:
-    """Returns the jobs without a line. A number stands for all tasks of an array and all parts of a heterogeneous job."""
+    """Returns the jobs without a line. A number stands for all tasks of an array and parts of a heterogeneous job."""
     shown = {name for line in lines for name in (line.job, re.split("[_+]", line.job)[0])}
     return [asked for asked in jobs if asked not in shown]
 

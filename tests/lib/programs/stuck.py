@@ -1,5 +1,5 @@
-"""Something that root must not wait for: a write into another process's file that holds that file's lock until it is killed,
-and a file server that does not answer.
+"""Things that root must not wait for: a write into another process's file that holds that file's lock until it is
+killed, and a file server that does not answer.
 
     stuck.py serve DIRECTORY           a file system there, with one file, "slow", of which no read ever ends
     stuck.py hang DIRECTORY            a file system there that answers nobody who opens it

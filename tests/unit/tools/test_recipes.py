@@ -129,7 +129,7 @@ ENDED = "Slurm Job_id=12 Name=a Job_id=99 x Ended, Run time 00:00:05, COMPLETED,
 
 @pytest.mark.parametrize("more,looks", [(0, 1), (1, 2), (99, PAUSES)])
 def test_the_mail_waits_for_a_record_that_may_come(tmp_path: Path, more: int, looks: int) -> None:
-    """The recipe goes by mpi-wait's word, and by no text that a user has a say in: the job's name here says that one may."""
+    """The recipe goes by mpi-wait's word, and by no text of a user's: the job's name here says that one may come."""
     said, questions = mailed(tmp_path, ENDED, more)
     assert said == f"-s|{ENDED}|ada|job state\n12 COMPLETED, record to come\n\nREPORT\n"
     assert all(line.endswith(" 12") for line in questions)
