@@ -15,16 +15,23 @@ struct shared_ration {
 	uint64_t until_ns[SHARED_RATION_KINDS]; /* CLOCK_MONOTONIC */
 };
 
-/* Returns a descriptor of the file, which is as long as it must be, or -errno. */
+/*
+ * Returns a descriptor of the file, which is as long as it must be, or -errno. Its room is allocated: in a full file
+ * system the first write to the mapping would kill the process.
+ */
 static int file_open(int directory, const char *name)
 {
 	cleanup_close int file = openat(directory, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	int result;
 
 	if (file < 0)
 		return -errno;
 	if (files_refusal(file))
 		return -EPERM;
-	return ftruncate(file, sizeof(struct shared_ration)) < 0 ? -errno : take_descriptor(&file);
+	if (ftruncate(file, sizeof(struct shared_ration)) < 0)
+		return -errno;
+	result = posix_fallocate(file, 0, sizeof(struct shared_ration));
+	return result ? -result : take_descriptor(&file);
 }
 
 struct shared_ration *shared_ration_open(int directory, const char *name)

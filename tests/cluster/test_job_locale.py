@@ -103,7 +103,7 @@ def configuration(cluster: Cluster, policy: str, prefix: list[str]) -> str:
     """What a task is told to do, without what is another one's in each step."""
     done = srun(cluster, ["-n1", f"--mpi-wait-policy={policy}", "printenv", "MPI_WAIT_CONFIG"], prefix)
     assert done.stdout.startswith("v=1;"), done.stderr
-    return re.sub(r"(segment|cpufreq|task)=[^;]*", r"\1", done.stdout.strip())
+    return re.sub(r"(segment|cpufreq|task|notes)=[^;]*", r"\1", done.stdout.strip())
 
 
 @pytest.mark.parametrize("policy", ["nap,slowdown=0.5", "nap,slowdown=2.5", "yield", "pstate", "profile"])

@@ -135,7 +135,8 @@ def test_idle_polls_that_sleep_are_not_switched_on(by: str, config: str, tmp_pat
     words = setting if by == "variable" else ("mca_base_param_files", str(parameters))
     done = launched(BY_NAME["openmpi-5"], [built(BY_NAME["openmpi-5"], "pingpong"), "20"], config,
                     options=(*NO_YIELD, "--mca", *words))
-    assert all(flag & NO_HOOK for flag in flags_of(done)) and hooks_seen(done) == 0
+    # Calls that burn for long, as on a busy machine, get a loop of the library's own.
+    assert all(flag & NO_HOOK for flag in flags_of(done)) and not hooks_seen(done) & ~LOOP
 
 
 @pytest.mark.parametrize(("name", "setting"), [("intel", "I_MPI_THREAD_YIELD=3"),

@@ -63,14 +63,14 @@ def test_state_in_a_place_of_somebody_else() -> None:
 
 def test_a_cluster_s_name_that_is_no_file_s() -> None:
     """The record cannot be named, and nothing of the job is left behind."""
-    status, text = node(f"node prolog {SITE}", f"node epilog {SITE}", SLURM_CLUSTER_NAME="../x")
-    assert status == 0 and 'cluster name "../x" cannot be part of a file name' in text
+    status, text = node(f"node prolog {SITE}", f"node epilog {SITE}", f"node drain {SITE}", SLURM_CLUSTER_NAME="../x")
+    assert status == 1 and 'cluster name "../x" cannot be part of a file name' in text
 
 
 def test_an_outbox_where_others_may_write(tmp_path: Path) -> None:
     status, text = node("mkdir -p -m 777 /var/spool/mpi-wait/out; chmod 777 /var/spool/mpi-wait/out",
-                        f"node prolog {SITE}", f"node epilog {SITE}")
-    assert status == 0 and 'outbox "/var/spool/mpi-wait/out": Operation not permitted' in text
+                        f"node prolog {SITE}", f"node epilog {SITE}", f"node drain {SITE}")
+    assert status == 1 and 'outbox "/var/spool/mpi-wait/out": Operation not permitted' in text
     status, text = node(f"mkdir -m 777 {tmp_path}/out", f"node sweep --outbox {tmp_path}/out")
     assert status == 1 and "Operation not permitted" in text
 
