@@ -13,6 +13,7 @@
 #include "spank/machine/rapl.h"
 #include "spank/node/job.h"
 #include "spank/node/record.h"
+#include "spank/node/recorder.h"
 #include "spank/node/state.h"
 #include "spank/policy/policy.h"
 #include "spank/policy/site.h"
@@ -100,8 +101,8 @@ static int run_drain(struct arguments *arguments)
 	if (arguments->place_result)
 		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
 	turn_init(&arguments->place, words, &turn);
-	made = node_records_make(&arguments->place, arguments->writer.outbox, wanted(&arguments->site), &turn,
-	                         &arguments->error);
+	made = recorder_make(&arguments->place, arguments->writer.outbox, wanted(&arguments->site), &turn,
+	                     &arguments->error);
 	if (made == -EBUSY) /* who makes them brings them on, too */
 		return EXIT_SUCCESS;
 	result = writer_drain(&arguments->writer, &turn, arguments->place.node, &arguments->error);
@@ -118,7 +119,7 @@ static int run_write(struct arguments *arguments)
 
 static int run_sweep(struct arguments *arguments)
 {
-	node_records_make_all(arguments->state_root, arguments->writer.outbox, wanted(&arguments->site));
+	recorder_make_all(arguments->state_root, arguments->writer.outbox, wanted(&arguments->site));
 	return report(arguments, writer_sweep(&arguments->writer, &arguments->error));
 }
 

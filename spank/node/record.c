@@ -12,7 +12,6 @@
 #include "spank/record/node.h"
 #include "spank/record/parts/policy.h"
 #include "spank/store/outbox.h"
-#include "spank/store/turn.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -172,7 +171,7 @@ static json_t *file_parse(int job_directory, const char *name, struct steps *ste
 	cleanup_free char *text = NULL;
 	size_t length = 0;
 
-	if (steps->read >= READ_MAX || files_read(job_directory, name, STATE_STEP_FILE_MAX, &text, &length))
+	if (files_read(job_directory, name, STATE_STEP_FILE_MAX, &text, &length))
 		return NULL;
 	steps->read += length;
 	return memory_json(text, length, JSON_REJECT_DUPLICATES);
@@ -181,7 +180,7 @@ static json_t *file_parse(int job_directory, const char *name, struct steps *ste
 static void file_take(int job_directory, const char *name, const struct energy_share *share, struct steps *steps)
 {
 	bool whole = steps->read < READ_WHOLE_MAX;
-	json_auto_t *json = file_parse(job_directory, name, steps), *record = NULL;
+	json_auto_t *json = steps->read < READ_MAX ? file_parse(job_directory, name, steps) : NULL, *record = NULL;
 	struct state_step step;
 
 	if (!json || state_step_from_json(json, &step)) {
@@ -295,18 +294,11 @@ static char *record_print(const json_t *record, const struct steps *steps)
 	return text;
 }
 
-struct making {
-	const struct state_place *place;
-	int node; /* its directory */
-	const char *outbox;
-	record_wanted wanted;
-};
-
 /*
  * Under which number of the run the record lies in the outbox: Slurm's, or the first after it under which no other
  * run's does, nor another job's that had the same number, which the record says then.
  */
-static int key_choose(const struct making *making, const struct state_job *job, json_t *record,
+static int key_choose(const struct record_place *to, const struct state_job *job, json_t *record,
                       char key[OUTBOX_KEY_MAX], struct error *error)
 {
 	struct job_run run;
@@ -319,14 +311,14 @@ static int key_choose(const struct making *making, const struct state_job *job, 
 		if (result)
 			return result;
 		json_object_set_new(record, "restart_count", json_integer((json_int_t)number));
-		if (outbox_is_free(making->outbox, key, making->place->node, &run))
+		if (outbox_is_free(to->outbox, key, to->place->node, &run))
 			return 0;
 	}
 	return error_set(error, -EEXIST, "%d runs of job %u wait in the outbox", RUNS_MAX, job->job_id);
 }
 
 /* The record of a job as JSON but for its steps; NULL: no memory. */
-static json_t *record_make(const struct making *making, struct state_job *job, const struct ending *ending,
+static json_t *record_make(const char *node, struct state_job *job, const struct ending *ending,
                            const struct energy_share *share, struct steps *steps)
 {
 	struct energy_window window;
@@ -338,7 +330,7 @@ static json_t *record_make(const struct making *making, struct state_job *job, c
 	if (steps->curve.count > 0)
 		power_curve_add(&steps->curve, &ends);
 	power = record_power_write(&steps->curve);
-	record = record_build(job, making->place->node, ending->end_s, has_window ? &window : NULL, share, steps);
+	record = record_build(job, node, ending->end_s, has_window ? &window : NULL, share, steps);
 	json_object_set_new(record, "throttle", throttle_write(job, ending));
 	json_object_set_new(record, "watts", record_watts_write(&steps->watts, share));
 	if (has_window && power)
@@ -346,8 +338,8 @@ static json_t *record_make(const struct making *making, struct state_job *job, c
 	return record;
 }
 
-static int record_put(const struct making *making, int directory, struct state_job *job, const struct ending *ending,
-                      struct error *error)
+int node_record_put(const struct record_place *to, int directory, struct state_job *job, const struct ending *ending,
+                    struct error *error)
 {
 	struct energy_share share;
 	cleanup_steps struct steps steps = {.text = NULL};
@@ -357,24 +349,22 @@ static int record_put(const struct making *making, int directory, struct state_j
 	unsigned failures = memory_failures();
 	int result;
 
-	if (making->wanted && !making->wanted(job->nodes, making->place->node))
-		return 0;
 	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
 	result = steps_read(directory, &share, &steps);
 	if (result)
 		return error_set(error, result, "the steps: %s", strerror(-result));
 	if (!job->policy.asked[0] && steps.count == 0 && steps.left_out == 0)
 		return 0;
-	record = record_make(making, job, ending, &share, &steps);
+	record = record_make(to->place->node, job, ending, &share, &steps);
 	if (record) {
-		result = key_choose(making, job, record, key, error);
+		result = key_choose(to, job, record, key, error);
 		if (result)
 			return result;
 		text = record_print(record, &steps);
 	}
 	if (!text || memory_failures() != failures)
 		return error_set(error, -ENOMEM, "out of memory");
-	return outbox_put(making->outbox, key, making->place, text, error);
+	return outbox_put(to->outbox, key, to->place, text, error);
 }
 
 /* Changes nothing: the window ends with the newest sample of anybody. */
@@ -408,125 +398,4 @@ json_t *node_record_show(const struct state_place *place, uint32_t job_id, struc
 	record = record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, &steps);
 	text = record ? record_print(record, &steps) : NULL;
 	return text ? memory_json(text, strlen(text), 0) : NULL;
-}
-
-/*
- * Makes the record of a job that has ended, if that directory is of one, and removes the directory when the record is
- * durable. Returns 1: there was one; 0: the job runs; or -errno.
- */
-static int job_finish(const struct making *making, const char *name, struct error *error)
-{
-	cleanup_close int directory = files_directory(making->node, name, 0);
-	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
-	cleanup_free struct ending *ending = calloc(1, sizeof(*ending));
-	int result = directory < 0 ? directory : -ENOMEM;
-
-	if (job && ending && directory >= 0)
-		result = ending_read(directory, name, ending);
-	if (result == -ENOENT)
-		return 0;
-	if (!result)
-		result = state_job_load(directory, job);
-	if (result == -EBADMSG)
-		log_error("job %s: its state is damaged, and is removed without a record", name);
-	else if (!result)
-		result = record_put(making, directory, job, ending, error);
-	if (result && result != -EBADMSG && result != -ENOENT) /* -ENOENT: somebody died while removing it */
-		return error_set(error, result, "state of job %s: %s", name, strerror(-result));
-	state_directory_remove(making->node, name);
-	if (faccessat(making->node, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return error_set(error, -EEXIST, "the state of job %s could not be removed", name);
-	return 1;
-}
-
-struct pass {
-	size_t made, failed; /* jobs that have ended */
-};
-
-/* The first of what went wrong is the caller's to say, the rest is logged. */
-static void failure_note(int result, const char *name, const struct error *failure, struct error *error)
-{
-	if (error->text[0])
-		log_error("job %s: %s", name, failure->text);
-	else
-		error_set(error, result, "job %s: %s", name, failure->text);
-}
-
-/* Goes through the jobs of the node once. Returns 0 or the first -errno. */
-static int pass_run(const struct making *making, const struct turn *turn, struct pass *ret_pass, struct error *error)
-{
-	cleanup_closedir DIR *jobs = files_entries(making->node);
-	const struct dirent *entry;
-	struct pass pass = {0};
-	int first = 0;
-
-	while (jobs && (entry = readdir(jobs))) {
-		struct error failure = {""};
-		int result = 0;
-
-		if (state_name_job(entry->d_name)) {
-			turn_note(turn, "the record of job %s into the outbox \"%s\"", entry->d_name,
-			          making->outbox ? making->outbox : OUTBOX_DIRECTORY);
-			result = job_finish(making, entry->d_name, &failure);
-		}
-		pass.made += result > 0;
-		if (result >= 0)
-			continue;
-		pass.failed++;
-		failure_note(result, entry->d_name, &failure, error);
-		first = first ? first : result;
-	}
-	*ret_pass = pass;
-	return first;
-}
-
-/* Returns whether jobs have ended that the pass has not failed at: their helpers have found the turn taken. */
-static bool more_came(int node, const struct pass *pass)
-{
-	return ending_count(node) > pass->failed;
-}
-
-int node_records_make(const struct state_place *place, const char *outbox, record_wanted wanted, struct turn *turn,
-                      struct error *error)
-{
-	cleanup_close int node = state_open_node(place);
-	struct making making = {.place = place, .node = node, .outbox = outbox, .wanted = wanted};
-	struct pass pass = {0};
-	int result;
-
-	if (node < 0)
-		return error_set(error, node, "the node's notes: %s", strerror(-node));
-	do {
-		result = turn_take(turn, TURN_RECORDER);
-		if (result)
-			return result;
-		result = pass_run(&making, turn, &pass, error);
-		turn_leave(turn);
-	} while (more_came(node, &pass));
-	return result;
-}
-
-void node_records_make_all(const char *root, const char *outbox, record_wanted wanted)
-{
-	cleanup_close int directory = files_directory(AT_FDCWD, root, 0);
-	cleanup_closedir DIR *nodes = directory < 0 ? NULL : files_entries(directory);
-	const struct dirent *entry;
-
-	while (nodes && (entry = readdir(nodes))) {
-		struct state_place place = {.node = ""};
-		bool named = files_name_ok(entry->d_name) && strlen(entry->d_name) < sizeof(place.node);
-		cleanup_close int node = named ? files_directory(directory, entry->d_name, 0) : -1;
-		cleanup_turn struct turn turn = {.directory = -1, .lock = -1};
-		struct error error = {""};
-		int result;
-
-		if (node < 0)
-			continue;
-		snprintf(place.root, sizeof(place.root), "%s", root);
-		snprintf(place.node, sizeof(place.node), "%.*s", (int)sizeof(place.node) - 1, entry->d_name);
-		turn_init(&place, NULL, &turn);
-		result = node_records_make(&place, outbox, wanted, &turn, &error);
-		if (result < 0 && result != -EBUSY)
-			log_error("%s", error.text);
-	}
 }

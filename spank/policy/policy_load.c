@@ -113,7 +113,7 @@ static int apart_start(const char *own, int end, struct apart *apart)
 		reader = fork();
 		if (reader == 0)
 			apart_read(own, end, apart);
-		_exit(reader < 0);
+		_exit(reader < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 	}
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)

@@ -8,6 +8,7 @@
 #include "spank/base/cleanup.h"
 #include "spank/node/ending.h"
 #include "spank/node/record.h"
+#include "spank/node/recorder.h"
 #include "spank/node/slots.h"
 #include "tests/lib/doubles/elsewhere.h"
 
@@ -62,7 +63,7 @@ static int records_make(const struct state_place *place, uint32_t job_id, const 
 	int result = ending_note(place, job_id, &error);
 
 	turn_init(place, NULL, &turn);
-	return result > 0 ? node_records_make(place, outbox, NULL, &turn, &error) : result;
+	return result > 0 ? recorder_make(place, outbox, NULL, &turn, &error) : result;
 }
 
 static int run_end(const struct state_place *place, char *words[])

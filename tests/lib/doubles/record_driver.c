@@ -6,6 +6,7 @@
 #include "spank/base/files.h"
 #include "spank/node/ending.h"
 #include "spank/node/record.h"
+#include "spank/node/recorder.h"
 #include "spank/node/sampler.h"
 #include "spank/node/slots.h"
 #include "spank/node/watts_feed.h"
@@ -275,7 +276,7 @@ static int records_make(const struct state_place *place, const char *outbox, str
 	cleanup_turn struct turn turn;
 
 	turn_init(place, NULL, &turn);
-	return node_records_make(place, outbox, NULL, &turn, error);
+	return recorder_make(place, outbox, NULL, &turn, error);
 }
 
 /* finish ROOT JOB OUTBOX HELPER [ARGUMENT...]: the epilog; whether it left a child; then what its helper does first */

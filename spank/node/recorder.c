@@ -1,0 +1,137 @@
+#include "spank/node/recorder.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/log.h"
+#include "spank/node/ending.h"
+#include "spank/node/record.h"
+#include "spank/store/outbox.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct recorder {
+	struct record_place to;
+	int node; /* its directory below /run */
+	record_wanted wanted;
+};
+
+/*
+ * Makes the record of a job that has ended, if that directory is of one, and removes the directory when the record is
+ * durable. Returns 1: there was one; 0: the job runs; or -errno.
+ */
+static int job_finish(const struct recorder *recorder, const char *name, struct error *error)
+{
+	cleanup_close int directory = files_directory(recorder->node, name, 0);
+	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
+	cleanup_free struct ending *ending = calloc(1, sizeof(*ending));
+	int result = directory < 0 ? directory : -ENOMEM;
+
+	if (job && ending && directory >= 0)
+		result = ending_read(directory, name, ending);
+	if (result == -ENOENT)
+		return 0;
+	if (!result)
+		result = state_job_load(directory, job);
+	if (result == -EBADMSG)
+		log_error("job %s: its state is damaged, and is removed without a record", name);
+	else if (!result && (!recorder->wanted || recorder->wanted(job->nodes, recorder->to.place->node)))
+		result = node_record_put(&recorder->to, directory, job, ending, error);
+	if (result && result != -EBADMSG && result != -ENOENT) /* -ENOENT: somebody died while removing it */
+		return error_set(error, result, "state of job %s: %s", name, strerror(-result));
+	state_directory_remove(recorder->node, name);
+	if (faccessat(recorder->node, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		return error_set(error, -EEXIST, "the state of job %s could not be removed", name);
+	return 1;
+}
+
+/* The first of what went wrong is the caller's to say, the rest is logged. */
+static void failure_note(int result, const char *name, const struct error *failure, struct error *error)
+{
+	if (error->text[0])
+		log_error("job %s: %s", name, failure->text);
+	else
+		error_set(error, result, "job %s: %s", name, failure->text);
+}
+
+/* Goes through the jobs of the node once, and counts those that failed. Returns 0 or the first -errno. */
+static int pass_run(const struct recorder *recorder, const struct turn *turn, size_t *ret_failed, struct error *error)
+{
+	cleanup_closedir DIR *jobs = files_entries(recorder->node);
+	const struct dirent *entry;
+	size_t failed = 0;
+	int first = 0;
+
+	while (jobs && (entry = readdir(jobs))) {
+		struct error failure = {""};
+		int result = 0;
+
+		if (state_name_job(entry->d_name)) {
+			turn_note(turn, "the record of job %s into the outbox \"%s\"", entry->d_name,
+			          recorder->to.outbox ? recorder->to.outbox : OUTBOX_DIRECTORY);
+			result = job_finish(recorder, entry->d_name, &failure);
+		}
+		if (result >= 0)
+			continue;
+		failed++;
+		failure_note(result, entry->d_name, &failure, error);
+		first = first ? first : result;
+	}
+	*ret_failed = failed;
+	return first;
+}
+
+/* Returns true if jobs have ended since the pass, in which so many failed: their helpers have found the turn taken. */
+static bool more_came(int node, size_t failed)
+{
+	return ending_count(node) > failed;
+}
+
+int recorder_make(const struct state_place *place, const char *outbox, record_wanted wanted, struct turn *turn,
+                  struct error *error)
+{
+	cleanup_close int node = state_open_node(place);
+	struct recorder recorder = {.to = {.place = place, .outbox = outbox}, .node = node, .wanted = wanted};
+	size_t failed = 0;
+	int result;
+
+	if (node < 0)
+		return error_set(error, node, "the node's notes: %s", strerror(-node));
+	do {
+		result = turn_take(turn, TURN_RECORDER);
+		if (result)
+			return result;
+		result = pass_run(&recorder, turn, &failed, error);
+		turn_leave(turn);
+	} while (more_came(node, failed));
+	return result;
+}
+
+void recorder_make_all(const char *root, const char *outbox, record_wanted wanted)
+{
+	cleanup_close int directory = files_directory(AT_FDCWD, root, 0);
+	cleanup_closedir DIR *nodes = directory < 0 ? NULL : files_entries(directory);
+	const struct dirent *entry;
+
+	while (nodes && (entry = readdir(nodes))) {
+		struct state_place place = {.node = ""};
+		bool named = files_name_ok(entry->d_name) && strlen(entry->d_name) < sizeof(place.node);
+		cleanup_close int node = named ? files_directory(directory, entry->d_name, 0) : -1;
+		cleanup_turn struct turn turn = {.directory = -1, .lock = -1};
+		struct error error = {""};
+		int result;
+
+		if (node < 0)
+			continue;
+		snprintf(place.root, sizeof(place.root), "%s", root);
+		snprintf(place.node, sizeof(place.node), "%.*s", (int)sizeof(place.node) - 1, entry->d_name);
+		turn_init(&place, NULL, &turn);
+		result = recorder_make(&place, outbox, wanted, &turn, &error);
+		if (result < 0 && result != -EBUSY)
+			log_error("%s", error.text);
+	}
+}
