@@ -35,12 +35,15 @@ static struct launcher launcher = {.rank = -1};
 /* MPI is linked to the program: an MPI function that the library does not define itself. */
 extern int PMPI_Initialized(int *) __attribute__((weak));
 
-/* Returns true if what the process starts now gets the library. In bash, getenv is bash's, and knows its variables. */
+/*
+ * Returns true if what the process starts now gets the library, by its path or by a descriptor (named.h). In bash,
+ * getenv is bash's, and knows its variables.
+ */
 static bool is_preloaded(void)
 {
 	const char *value = getenv("LD_PRELOAD");
 
-	return value && (strstr(value, "libmpiwait") || strstr(value, "/proc/self/fd/"));
+	return value && (strstr(value, "libmpiwait") || (strstr(value, "/proc/") && strstr(value, "/fd/")));
 }
 
 __attribute__((constructor)) static void process_load(void)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.lib.doubles.notes_page import NotesPage
 from tests.lib.doubles.support import LIBRARY
 
 CONFIG = "v=1;rungs=nap"
@@ -55,6 +56,13 @@ def test_a_path_that_leads_elsewhere_is_not_taken(library: Path, config: str) ->
     value, seen, _ = preload_seen(library, config=config, after=" libm.so.6", replaced=True)
     number = value.removeprefix("/proc/self/fd/").split()[0]
     assert re.fullmatch(rf"/proc/[0-9]+/fd/{number} libm\.so\.6", seen)
+
+
+def test_a_library_named_through_the_process_has_not_been_taken_away(library: Path) -> None:
+    """The process tells root of a library that is gone from LD_PRELOAD, not of one that has another name there."""
+    with NotesPage() as page:
+        _, seen, _ = preload_seen(library, config=f"{CONFIG};path=1;{page.field}", replaced=True)
+        assert re.fullmatch(r"/proc/[0-9]+/fd/[0-9]+", seen) and page.counts() == {}
 
 
 def test_another_file_of_that_path_is_not_taken(library: Path, tmp_path: Path) -> None:
