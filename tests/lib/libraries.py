@@ -292,15 +292,21 @@ def session_members(session: int) -> set[int]:
 
 
 def session_end(session: int) -> None:
-    """Kills what is left of a launch, and returns when it is dead."""
-    killed = []
-    for pid in session_members(session):
-        with contextlib.suppress(OSError):
-            killed.append(os.pidfd_open(pid))
-            signal.pidfd_send_signal(killed[-1], signal.SIGKILL)
-    for process in killed:
-        select.select([process], [], [], DEATH_S)
-        os.close(process)
+    """Kills what is left of a launch, and returns when it is dead.
+
+    A process may start another one while they are listed: they are listed again until there is no new one.
+    """
+    seen: set[int] = set()
+    while new := session_members(session) - seen:
+        killed = []
+        for pid in new:
+            with contextlib.suppress(OSError):
+                killed.append(os.pidfd_open(pid))
+                signal.pidfd_send_signal(killed[-1], signal.SIGKILL)
+        for process in killed:
+            select.select([process], [], [], DEATH_S)
+            os.close(process)
+        seen |= new
 
 
 DEATH_S = 10  # who is killed is dead, but for one that is deep in the kernel
