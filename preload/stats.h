@@ -142,7 +142,11 @@ struct mpiwait_lane {
 	uint64_t foreseen;                        /* waits, or parts of one, that there was such a nap in */
 	uint64_t unforeseen;                      /* those of 100 us and more that there was none in */
 	uint64_t rung;                            /* naps that another thread ended, which wanted the MPI's lock */
-	uint64_t reserved_places[7];
+	uint64_t cost_slept_ns;    /* periods of the calls slept in that were compared with calls looked at: their sum */
+	int64_t cost_more_ns;      /* by how much these periods were longer than those of calls looked at, in all */
+	uint64_t cost_variance_us; /* variance of cost_more_ns, in square microseconds */
+	uint64_t cost_windows;     /* looks of the job in which calls that are compared were looked at */
+	uint64_t reserved_places[3];
 	struct mpiwait_phase_stats phases[MPIWAIT_PHASE_PLACES];
 	uint64_t reserved_phases[12];
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];
