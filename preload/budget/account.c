@@ -1,139 +1,198 @@
 /*
- * The account. Its law and the proof stand in account.h.
+ * What sleeping costs. The law stands in account.h.
  */
 #include "preload/budget/account.h"
 
-#define PPM UINT64_C(1000000)
+#define CHANGED        9.0        /* square of how many standard errors a look must differ by to begin anew */
+#define CHANGED_COUNT  3          /* periods of it */
+#define WEIGHT_MOST    32.0F      /* periods that the mean remembers */
+#define FADING         32         /* looks in which the variance fades */
+#define COVER_FADES_NS UINT64_C(4000000000)
+#define PAUSE_FIRST_NS (UINT64_C(1) << 26)
+#define PAUSE_MOST_NS  (UINT64_C(1) << 36)
 
-void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm, uint32_t ranks)
+static double limit(double value, double most)
 {
-	*account = (struct account){.opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .parts = account_parts(ranks)};
+	return value > most ? most : value < -most ? -most : value;
 }
 
-/* Of all parts. */
-static uint64_t earned(const struct account *account, uint64_t since_ns, uint64_t now_ns)
+/* By Newton's way, since libm is not linked. */
+static double root(double square)
 {
-	uint64_t elapsed_ns = now_ns > since_ns ? now_ns - since_ns : 0;
+	double guess = square > 1 ? square : 1;
 
-	return elapsed_ns / PPM * account->slowdown_ppm + elapsed_ns % PPM * account->slowdown_ppm / PPM;
+	for (int i = 0; i < 64 && guess * guess > square * 1.001; i++)
+		guess = (guess + square / guess) / 2;
+	return square > 0 ? guess : 0;
 }
 
-uint64_t account_allowed(const struct account *account, uint64_t now_ns)
+void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm)
 {
-	return (ACCOUNT_START_NS + earned(account, account->opened_ns, now_ns)) / account->parts;
+	*account = (struct account){.opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .pause_ns = PAUSE_FIRST_NS};
 }
 
-static uint64_t kept(const struct account *account)
+double account_allowed(const struct account *account, uint64_t now_ns)
 {
-	return ACCOUNT_KEPT_NS / account->parts;
+	return ACCOUNT_START_NS + (double)(now_ns - account->opened_ns) * (double)account->slowdown_ppm * 1e-6;
 }
 
-/* Each purse has half of the one before it, of the start, of the income and of what is kept. */
-static uint64_t purse_room(struct account *account, unsigned purse, uint64_t now_ns)
+/* The error forgives a loss that may be none; it is never more than what may be kept. */
+static double room(const struct account *account, uint64_t now_ns)
 {
-	uint64_t allowed_ns = account_allowed(account, now_ns) >> purse, kept_ns = kept(account) >> purse;
-	uint64_t spent_ns = __atomic_load_n(&account->spent_ns[purse], __ATOMIC_RELAXED), room_ns;
+	double left_ns = account_allowed(account, now_ns) - account->spent_ns;
+	double error_ns = account->error_ns < ACCOUNT_KEPT_NS ? account->error_ns : ACCOUNT_KEPT_NS;
 
-	if (spent_ns >= allowed_ns)
-		return 0;
-	room_ns = allowed_ns - spent_ns;
-	if (room_ns <= kept_ns)
-		return room_ns;
-	__atomic_fetch_add(&account->spent_ns[purse], room_ns - kept_ns, __ATOMIC_RELAXED);
-	return kept_ns;
+	return left_ns < ACCOUNT_KEPT_NS ? left_ns + error_ns : ACCOUNT_KEPT_NS + error_ns;
 }
 
-static void debt_add(struct account *account, uint64_t excess_ns, uint64_t now_ns)
+uint64_t account_room(const struct account *account, uint64_t now_ns)
 {
-	if (__atomic_load_n(&account->debt_ns, __ATOMIC_RELAXED) == 0)
-		__atomic_store_n(&account->repaid_ns, now_ns, __ATOMIC_RELAXED);
-	__atomic_fetch_add(&account->debt_ns, excess_ns, __ATOMIC_RELEASE);
+	double left_ns = now_ns < account->paused_ns ? 0 : room(account, now_ns);
+
+	return left_ns > 0 ? (uint64_t)left_ns : 0;
 }
 
-/* Half of what was earned since the last time, by one thread. Returns what is left of the debt. */
-static uint64_t debt_repay(struct account *account, uint64_t now_ns)
+/* A kind of calls with that period is charged now. */
+static void cover(struct account *account, double period_ns, uint64_t now_ns)
 {
-	uint64_t debt_ns = __atomic_load_n(&account->debt_ns, __ATOMIC_ACQUIRE), half_ns;
-	uint64_t since_ns = __atomic_load_n(&account->repaid_ns, __ATOMIC_RELAXED);
+	uint64_t since_ns = now_ns - account->since_ns;
 
-	if (debt_ns == 0)
-		return 0;
-	half_ns = earned(account, since_ns, now_ns) / account->parts / 2;
-	if (half_ns == 0 || !__atomic_compare_exchange_n(&account->repaid_ns, &since_ns, now_ns, false,
-	                                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-		return debt_ns;
-	if (half_ns > debt_ns)
-		half_ns = debt_ns;
-	for (unsigned i = 0; i < ACCOUNT_PURSES; i++)
-		__atomic_fetch_add(&account->spent_ns[i], half_ns >> i, __ATOMIC_RELAXED);
-	return __atomic_sub_fetch(&account->debt_ns, half_ns, __ATOMIC_RELAXED);
-}
-
-uint64_t account_room(struct account *account, enum account_purse purse, uint64_t now_ns)
-{
-	uint64_t least_ns = debt_repay(account, now_ns) > kept(account) ? 0 : UINT64_MAX;
-
-	for (unsigned i = 0; i <= purse; i++) {
-		uint64_t room_ns = purse_room(account, i, now_ns);
-
-		if (room_ns < least_ns)
-			least_ns = room_ns;
+	if (account->since_ns == 0)
+		account->since_ns = now_ns - (uint64_t)period_ns;
+	else if (since_ns > COVER_FADES_NS) {
+		account->since_ns = now_ns - since_ns / 2;
+		account->covered_ns /= 2;
 	}
-	return least_ns;
+	account->covered_ns += period_ns;
 }
 
-static void purses_add(struct account *account, enum account_purse purse, uint64_t more_ns, uint64_t less_ns)
+/* How many kinds of calls are charged at the same time. */
+static double kinds(const struct account *account, uint64_t now_ns)
 {
-	for (unsigned i = 0; i <= purse; i++)
-		__atomic_fetch_add(&account->spent_ns[i], more_ns - less_ns, __ATOMIC_RELAXED);
+	double many = account->covered_ns / (double)(now_ns - account->since_ns + 1);
+
+	return many > 1 ? many : 1;
 }
 
-/* Set aside first and looked at then: of two threads that want the last of it, one is refused, or both. */
-bool account_begin(struct account *account, struct account_nap *nap, enum account_purse purse, uint64_t now_ns,
-                   uint64_t cost_ns)
+/* A loss beyond the law ends all naps for a time. */
+static void check(struct account *account, uint64_t now_ns)
 {
-	uint64_t allowed_ns = account_allowed(account, now_ns);
-	bool within = debt_repay(account, now_ns) <= kept(account);
+	if (now_ns < account->paused_ns || room(account, now_ns) > 0)
+		return;
+	account->paused_ns = now_ns + account->pause_ns;
+	account->pause_ns *= account->pause_ns < PAUSE_MOST_NS ? 2 : 1;
+}
 
-	purses_add(account, purse, cost_ns, 0);
-	for (unsigned i = 0; i <= purse; i++)
-		if (__atomic_load_n(&account->spent_ns[i], __ATOMIC_RELAXED) > allowed_ns >> i)
-			within = false;
-	if (!within) {
-		purses_add(account, purse, 0, cost_ns);
-		return false;
+/* The middle one of a look's periods. */
+static double middle(const struct account_periods *periods)
+{
+	for (uint32_t i = 0; i < periods->count; i++) {
+		uint32_t less = 0, same = 0;
+
+		for (uint32_t j = 0; j < periods->count; j++) {
+			less += periods->sample[j] < periods->sample[i];
+			same += periods->sample[j] == periods->sample[i];
+		}
+		if (less <= periods->count / 2 && less + same > periods->count / 2)
+			return periods->sample[i];
 	}
-	*nap = (struct account_nap){
-	        .open = true, .purse = purse, .aside_ns = cost_ns, .began_ns = now_ns, .woke_ns = now_ns};
-	return true;
+	return periods->sample[0];
 }
 
-uint64_t account_end(struct account *account, struct account_nap *nap, bool arrived)
-{
-	uint64_t lasted_ns = nap->woke_ns > nap->began_ns ? nap->woke_ns - nap->began_ns : 0;
-	uint64_t charge_ns = arrived || nap->owed_ns > lasted_ns ? lasted_ns : nap->owed_ns;
-	uint64_t own_ns = charge_ns < nap->aside_ns ? charge_ns : nap->aside_ns;
+struct look {
+	double mean_ns, variance;
+};
 
-	purses_add(account, nap->purse, own_ns, nap->aside_ns);
-	nap->open = false;
-	if (nap->shared)
-		return own_ns;
-	if (charge_ns > own_ns)
-		debt_add(account, charge_ns - own_ns, nap->woke_ns);
-	return charge_ns;
+static struct look look_sum(const struct account_periods *periods)
+{
+	double middle_ns = middle(periods), sum = 0, square = 0, n = periods->count;
+
+	for (uint32_t i = 0; i < periods->count; i++) {
+		double beside_ns = limit(periods->sample[i] - middle_ns, middle_ns / ACCOUNT_CUT);
+
+		sum += beside_ns;
+		square += beside_ns * beside_ns;
+	}
+	return (struct look){middle_ns + sum / n, n > 1 ? (square - sum * sum / n) / (n - 1) : 0};
 }
 
-void account_doubt(struct account *account, uint64_t late_ns, uint64_t now_ns)
+/* Whether the look is of other periods than those before it. */
+static bool is_changed(const struct account_periods *periods, struct look look)
 {
-	debt_add(account, late_ns, now_ns);
+	double more_ns = look.mean_ns - periods->usual_ns, least_ns = periods->usual_ns / 64;
+	double square = periods->variance * (1 / (double)periods->count + 1 / (double)periods->weight);
+
+	return periods->count >= CHANGED_COUNT && more_ns * more_ns > CHANGED * square + least_ns * least_ns;
 }
 
-void account_forgive(struct account *account, uint64_t late_ns)
+/* The latest look of this kind is over: it tells what is usual, and corrects what was charged since the one before. */
+static void look_end(struct account *account, struct account_periods *periods, double many)
 {
-	uint64_t debt_ns = __atomic_load_n(&account->debt_ns, __ATOMIC_ACQUIRE), less_ns;
+	struct look look = look_sum(periods);
+	double before_ns = periods->usual_ns, count = periods->count, weight = periods->weight, shift_ns;
 
-	do
-		less_ns = late_ns < debt_ns ? late_ns : debt_ns;
-	while (!__atomic_compare_exchange_n(&account->debt_ns, &debt_ns, debt_ns - less_ns, false, __ATOMIC_RELEASE,
-	                                    __ATOMIC_ACQUIRE));
+	if (weight == 0 || is_changed(periods, look)) {
+		periods->usual_ns = look.mean_ns;
+		periods->variance = weight == 0 || look.variance > periods->variance ? look.variance : periods->variance;
+		periods->weight = (float)count;
+	} else {
+		weight = weight + count < WEIGHT_MOST ? weight + count : WEIGHT_MOST;
+		periods->usual_ns += (look.mean_ns - before_ns) * count / weight;
+		periods->variance += (look.variance - periods->variance) * count / weight;
+		periods->weight = (float)weight;
+	}
+	shift_ns = limit((periods->usual_ns - before_ns) / 2, before_ns / ACCOUNT_CUT) * periods->slept;
+	account->spent_ns -= shift_ns / many;
+	account->more_ns -= shift_ns;
+	periods->slept = periods->count = 0;
+}
+
+void account_looked(struct account *account, struct account_periods *periods, uint64_t window, uint64_t period_ns,
+                    uint64_t now_ns)
+{
+	if (periods->window != window && periods->count > 0)
+		look_end(account, periods, kinds(account, now_ns));
+	periods->window = window;
+	if (periods->count < ACCOUNT_SAMPLES)
+		periods->sample[periods->count++] = (float)period_ns;
+}
+
+void account_slept(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns)
+{
+	double many, more_ns, variance;
+
+	if (periods->count > 0)
+		look_end(account, periods, kinds(account, now_ns));
+	if (!account_knows(periods))
+		return;
+	cover(account, periods->usual_ns, now_ns);
+	many = kinds(account, now_ns);
+	more_ns = limit((double)period_ns - periods->usual_ns, periods->usual_ns / ACCOUNT_CUT);
+	variance = periods->variance * (1 + 2 * periods->slept / (double)periods->weight);
+	periods->slept++;
+	account->spent_ns += more_ns / many;
+	account->variance += variance / many;
+	account->slept_ns += periods->usual_ns;
+	account->more_ns += more_ns;
+	account->variance_sum += variance * many;
+	check(account, now_ns);
+}
+
+void account_charge(struct account *account, uint64_t nap_ns, uint64_t now_ns)
+{
+	account->spent_ns += (double)nap_ns;
+	check(account, now_ns);
+}
+
+void account_settle(struct account *account, uint64_t now_ns)
+{
+	double most_ns = account_allowed(account, now_ns) - ACCOUNT_KEPT_NS;
+
+	if (account->spent_ns < most_ns)
+		account->spent_ns = most_ns;
+	account->variance -= account->variance / FADING;
+	account->error_ns = root(account->variance);
+	account->windows++;
+	if (now_ns >= account->paused_ns && account->pause_ns > PAUSE_FIRST_NS)
+		account->pause_ns /= 2;
 }

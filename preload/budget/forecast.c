@@ -1,0 +1,313 @@
+/*
+ * What is known of calls. The rules stand in forecast.h.
+ */
+#include "preload/budget/forecast.h"
+
+#include <stddef.h>
+
+#define EXIT_FIRST_NS  UINT64_C(30000)
+#define EXIT_STEPS     32u
+#define MARGIN_NS      20000u
+#define MARGIN_LEAST   4000u
+#define MARGIN_MOST_NS 3000000u
+#define BACK_LEAST     16u  /* of the margin: what a call that was in time gives back, with two ranks ... */
+#define BACK_MOST      256u /* ... and with 32 or more */
+#define TAIL_NS        2000u
+#define LEVEL_NS       2250u /* a level of a tree of ranks takes so long to pass on what has come */
+#define CLEARLY        2u /* the time since the call began to wait counts where its ends lie so much closer together */
+#define PERIODS_MOST   4u
+#define STRAYED_MOST   8u
+#define CLASS_FIRST    15 /* naps of less than 32 us; each class is four times as long */
+#define MIX            UINT64_C(0x9e3779b97f4a7c15)
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * MIX;
+	return hash ^ hash >> 29;
+}
+
+uint64_t forecast_site(uint64_t caller, uint64_t row, uint64_t handle, uint64_t peer)
+{
+	return mix(mix(mix(mix(MIX, caller), row), handle), peer) | 1;
+}
+
+static unsigned levels(const struct forecast *forecast)
+{
+	return forecast->ranks > 1 ? 32 - (unsigned)__builtin_clz(forecast->ranks - 1) : 0;
+}
+
+static unsigned class_of(uint64_t ask_ns)
+{
+	uint64_t quarter = ask_ns >> CLASS_FIRST;
+	unsigned class = quarter == 0 ? 0 : 1 + (unsigned)(63 - __builtin_clzll(quarter)) / 2;
+
+	return class < FORECAST_CLASSES ? class : FORECAST_CLASSES - 1;
+}
+
+/* A class that has not been measured is like the next shorter one. */
+uint64_t forecast_exit_ns(const struct forecast *forecast, uint64_t ask_ns)
+{
+	for (unsigned class = class_of(ask_ns) + 1; class -- > 0;)
+		if (forecast->exit_ns[class] != 0)
+			return forecast->exit_ns[class];
+	return EXIT_FIRST_NS;
+}
+
+/* The first nap of a class counts for what is known of the shorter class at most: the kernel may end one late. */
+void forecast_woke(struct forecast *forecast, uint64_t ask_ns, uint64_t actual_ns)
+{
+	uint64_t *exit_ns = &forecast->exit_ns[class_of(ask_ns)], known_ns = forecast_exit_ns(forecast, ask_ns);
+	uint64_t sample_ns = actual_ns > ask_ns ? actual_ns - ask_ns : 0;
+
+	if (*exit_ns == 0)
+		*exit_ns = 1 + (sample_ns < known_ns ? sample_ns : known_ns);
+	else if (sample_ns > *exit_ns)
+		*exit_ns += *exit_ns / EXIT_STEPS + 1;
+	else
+		*exit_ns -= *exit_ns / EXIT_STEPS;
+}
+
+static struct forecast_entry *set_of(struct forecast *forecast, uint64_t key)
+{
+	return forecast->table[key >> 32 & (FORECAST_SETS - 1)];
+}
+
+static uint64_t key_of(const struct forecast *forecast)
+{
+	return mix(mix(MIX, forecast->site), forecast->previous) | 1;
+}
+
+void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, uint64_t now_ns)
+{
+	struct forecast_entry *set;
+	uint64_t key;
+
+	forecast->site = site;
+	forecast->began_ns = now_ns;
+	forecast->number = number;
+	forecast->stamp++;
+	forecast->entry = NULL;
+	key = key_of(forecast);
+	set = set_of(forecast, key);
+	for (unsigned way = 0; way < FORECAST_WAYS; way++)
+		if (set[way].key == key) {
+			set[way].stamp = forecast->stamp;
+			forecast->entry = &set[way];
+		}
+}
+
+/* In place of the one that was not used for longest. */
+static struct forecast_entry *entry_make(struct forecast *forecast)
+{
+	uint64_t key = key_of(forecast);
+	struct forecast_entry *set = set_of(forecast, key), *oldest = &set[0];
+
+	for (unsigned way = 1; way < FORECAST_WAYS; way++)
+		if (forecast->stamp - set[way].stamp > forecast->stamp - oldest->stamp)
+			oldest = &set[way];
+	*oldest = (struct forecast_entry){
+	        .key = key, .stamp = forecast->stamp, .margin_ns = MARGIN_NS + levels(forecast) * LEVEL_NS};
+	return oldest;
+}
+
+bool forecast_knows(const struct forecast *forecast)
+{
+	const struct forecast_entry *entry = forecast->entry;
+
+	return entry && entry->wait.count >= FORECAST_KNOWN;
+}
+
+bool forecast_doubts(const struct forecast *forecast)
+{
+	return forecast->entry && forecast->entry->late >= 2;
+}
+
+static uint32_t least(const struct forecast_ends *ends)
+{
+	uint32_t least = UINT32_MAX;
+
+	for (unsigned i = 0; i < ends->count; i++)
+		least = ends->at[i] < least ? ends->at[i] : least;
+	return least;
+}
+
+/* How far the ends lie apart, but for the latest of them. */
+static uint32_t spread(const struct forecast_ends *ends)
+{
+	uint32_t most = 0, second = 0;
+
+	for (unsigned i = 0; i < ends->count; i++) {
+		if (ends->at[i] >= most) {
+			second = most;
+			most = ends->at[i];
+		} else if (ends->at[i] > second) {
+			second = ends->at[i];
+		}
+	}
+	return second - least(ends);
+}
+
+/* How many periods the open call is behind the same one's end before; 0: that is not known. */
+static uint32_t periods_since(const struct forecast *forecast, const struct forecast_entry *entry)
+{
+	uint32_t calls = forecast->number - entry->number;
+
+	return entry->ended_ns != 0 && entry->stride != 0 && calls % entry->stride == 0 ? calls / entry->stride : 0;
+}
+
+/* From when the ends count that are kept as times since the end before; 0: they do not tell more than the others. */
+static uint64_t since_origin(const struct forecast *forecast)
+{
+	const struct forecast_entry *entry = forecast->entry;
+	uint32_t periods = periods_since(forecast, entry);
+
+	if (entry->since.count < FORECAST_KNOWN || periods == 0 || periods > PERIODS_MOST)
+		return 0;
+	if (spread(&entry->since) / CLEARLY > spread(&entry->wait))
+		return 0;
+	return entry->ended_ns + ((uint64_t)least(&entry->since) << FORECAST_UNIT) * (periods - 1);
+}
+
+uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t *ret_past_ns)
+{
+	const struct forecast_entry *entry = forecast->entry;
+	uint64_t origin_ns = since_origin(forecast), earliest_ns = UINT64_MAX;
+	const struct forecast_ends *ends = origin_ns != 0 ? &entry->since : &entry->wait;
+	unsigned count = 0;
+
+	origin_ns = origin_ns != 0 ? origin_ns : forecast->began_ns;
+	*ret_past_ns = forecast->began_ns;
+	for (unsigned i = 0; i < ends->count; i++) {
+		uint64_t end_ns = origin_ns + ((uint64_t)ends->at[i] << FORECAST_UNIT);
+
+		if (end_ns <= forecast->began_ns)
+			continue;
+		if (now_ns > end_ns + (end_ns - forecast->began_ns) / 4) {
+			*ret_past_ns = end_ns > *ret_past_ns ? end_ns : *ret_past_ns;
+			continue;
+		}
+		count++;
+		earliest_ns = end_ns < earliest_ns ? end_ns : earliest_ns;
+	}
+	return count >= FORECAST_KNOWN ? earliest_ns : 0;
+}
+
+uint64_t forecast_least_ns(const struct forecast *forecast)
+{
+	return (uint64_t)least(&forecast->entry->wait) << FORECAST_UNIT;
+}
+
+uint64_t forecast_margin_ns(const struct forecast *forecast)
+{
+	return forecast->entry->margin_ns;
+}
+
+uint64_t forecast_tail_ns(const struct forecast *forecast)
+{
+	return TAIL_NS + levels(forecast) * LEVEL_NS;
+}
+
+static uint32_t units(uint64_t from_ns, uint64_t until_ns)
+{
+	uint64_t many = until_ns > from_ns ? (until_ns - from_ns) >> FORECAST_UNIT : 0;
+
+	return many < UINT32_MAX ? (uint32_t)many : UINT32_MAX;
+}
+
+static void end_keep(struct forecast_ends *ends, uint32_t at)
+{
+	ends->at[ends->next] = at;
+	ends->next = (uint8_t)((ends->next + 1) % FORECAST_ENDS);
+	ends->count = (uint8_t)(ends->count + (ends->count < FORECAST_ENDS));
+}
+
+/* Learns how many calls of the function lie between two ends. Returns whether as many as usual did. */
+static bool stride_learn(const struct forecast *forecast, struct forecast_entry *entry)
+{
+	uint32_t calls = forecast->number - entry->number;
+	bool more = entry->stride != 0 && calls > entry->stride;
+
+	entry->strayed = (uint8_t)(more ? entry->strayed + 1 : 0);
+	if (!more || entry->strayed == STRAYED_MOST) {
+		entry->stride = calls;
+		entry->strayed = 0;
+	}
+	entry->number = forecast->number;
+	return !more && entry->ended_ns != 0;
+}
+
+static void ends_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen,
+                       bool regular)
+{
+	uint32_t wait = units(forecast->began_ns, seen.ended_ns), since = units(entry->ended_ns, seen.ended_ns);
+	bool is_first = entry->looked == 0 && !seen.slept && seen.ended_ns - forecast->began_ns >= FORECAST_LONG_NS;
+
+	if (seen.late)
+		return;
+	if (seen.look != 0) {
+		end_keep(&entry->wait, wait);
+		if (regular && entry->look == seen.look)
+			end_keep(&entry->since, since);
+		entry->looked = (uint8_t)(entry->looked + (entry->looked < FORECAST_KNOWN));
+		return;
+	}
+	if (is_first || (entry->wait.count > 0 && wait < least(&entry->wait)))
+		end_keep(&entry->wait, wait);
+	if (regular && (is_first || (entry->since.count > 0 && since < least(&entry->since))))
+		end_keep(&entry->since, since);
+}
+
+static void margin_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
+{
+	uint32_t back = BACK_LEAST / 2 * (forecast->ranks > 1 ? forecast->ranks : 2);
+	uint32_t least_ns = MARGIN_LEAST + levels(forecast) * LEVEL_NS;
+
+	if (!seen.slept) {
+		entry->late = 0;
+	} else if (seen.late) {
+		entry->late++;
+		forecast_widen(entry);
+	} else {
+		entry->late = 0;
+		if (entry->margin_ns > least_ns)
+			entry->margin_ns -= entry->margin_ns / (back < BACK_MOST ? back : BACK_MOST);
+	}
+}
+
+/* Whether the end is none of those expected. */
+static bool is_surprise(const struct forecast *forecast, const struct forecast_entry *entry, uint64_t ended_ns)
+{
+	const struct forecast_ends *wait = &entry->wait, *since = &entry->since;
+	uint32_t margin = entry->margin_ns >> FORECAST_UNIT, lasted = units(forecast->began_ns, ended_ns);
+	uint32_t passed = units(entry->ended_ns, ended_ns);
+
+	if (wait->count < FORECAST_KNOWN)
+		return true;
+	return (lasted + margin < least(wait) || lasted > least(wait) + 2 * spread(wait) + margin) &&
+	       (since->count < FORECAST_KNOWN || passed + margin < least(since) ||
+	        passed > least(since) + 2 * spread(since) + margin);
+}
+
+uint64_t forecast_close(struct forecast *forecast, struct forecast_seen seen, bool *ret_looked, bool *ret_surprised)
+{
+	struct forecast_entry *entry = forecast->entry ? forecast->entry : entry_make(forecast);
+	bool regular = stride_learn(forecast, entry);
+	uint64_t period_ns = regular ? seen.ended_ns - entry->ended_ns : 0;
+
+	forecast->entry = entry;
+	*ret_looked = seen.look != 0 && entry->look == seen.look;
+	*ret_surprised = seen.look != 0 && is_surprise(forecast, entry, seen.ended_ns);
+	ends_learn(forecast, entry, seen, regular);
+	margin_learn(forecast, entry, seen);
+	entry->ended_ns = seen.ended_ns;
+	entry->look = seen.look;
+	forecast->previous = forecast->site;
+	return period_ns;
+}
+
+void forecast_widen(struct forecast_entry *entry)
+{
+	entry->margin_ns += entry->margin_ns / 2;
+	if (entry->margin_ns > MARGIN_MOST_NS)
+		entry->margin_ns = MARGIN_MOST_NS;
+}

@@ -1,0 +1,125 @@
+/*
+ * Forecasts: when will this call end? Programs repeat themselves: the same call, from the same place, on the same
+ * communicator, with the same peer, after the same call, ends at about the same moment each time. Pure: keys and times
+ * in, moments out; nothing is allocated.
+ *
+ * Of each key the latest eight ends are kept, by two clocks: as times since the call began to wait, and as times since
+ * the end of the same call before. The clock whose ends lie closer together counts. In a job of many ranks that is the
+ * second one: a collective ends when the last rank comes, at the same moment for all, however long each has waited.
+ *
+ * An end is kept if it was seen in a look (looks.h), in which nobody slept; elsewhere only if it is earlier than all
+ * that are kept. So a wait cannot grow because it was slept through. Ends that come before the first look are kept if
+ * the wait was long: a job with long steps need not wait for its look.
+ *
+ * A call that found its message soon is not seen here: its end is not known. So each call brings its number among the
+ * calls of its function, and a period counts if as many calls lie between two ends as usual. Where a multiple does, the
+ * forecast is by as many of the shortest periods.
+ *
+ * The landing is the earliest end that is still to come, less the margin. An end that a quarter more has passed of is
+ * not to come any more.
+ *
+ * The margin of a key grows by half when the call ended during a nap, or so soon after that it may have, and shrinks by
+ * a small part when it did not: few ranks let one nap in twelve be late, many let one in a hundred. It also grows when
+ * the account measures a loss. A call that ended late twice in a row is not slept in the next time, so that its end is
+ * seen.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "preload/budget/account.h"
+
+#define FORECAST_SETS     128u
+#define FORECAST_WAYS     2u
+#define FORECAST_ENDS     8u
+#define FORECAST_KNOWN    3u
+#define FORECAST_UNIT     6                 /* ends are kept in units of 64 ns: up to 274 s */
+#define FORECAST_CLASSES  5u                /* of naps by length: the kernel takes longer to end long ones */
+#define FORECAST_NAP_NS   UINT64_C(20000)   /* a shorter nap is not worth it */
+#define FORECAST_LONG_NS  UINT64_C(2000000) /* a long wait */
+
+/* Ends by one clock. */
+struct forecast_ends {
+	uint32_t at[FORECAST_ENDS];
+	uint8_t count;
+	uint8_t next; /* where the next one goes */
+};
+
+struct forecast_entry {
+	uint64_t key;      /* 0: free */
+	uint64_t ended_ns; /* when the call ended last */
+	uint64_t look;     /* the look that it ended in; 0: in none */
+	uint32_t margin_ns;
+	uint32_t stamp;               /* when it was used last, in waits */
+	uint32_t number;              /* of the call that ended last */
+	uint32_t stride;              /* from one such number to the next, as a rule */
+	uint8_t strayed;              /* ends in a row with more than that */
+	uint8_t late;                 /* late ends in a row, up to 2 */
+	uint8_t looked;               /* ends that were seen in looks, up to FORECAST_KNOWN */
+	struct forecast_ends wait;    /* since the call began to wait */
+	struct forecast_ends since;   /* since it ended before */
+	struct account_periods periods;
+};
+
+/* Of one thread; all zero at first, but for ranks. */
+struct forecast {
+	uint32_t ranks; /* of the job */
+	uint32_t stamp;
+	uint64_t previous; /* site of the waiting call before this one */
+	uint64_t site;     /* of the open call, as all below */
+	uint64_t began_ns;
+	uint32_t number;
+	struct forecast_entry *entry; /* NULL: the call is not known */
+	uint64_t exit_ns[FORECAST_CLASSES]; /* what naps take longer than asked: the running median */
+	struct forecast_entry table[FORECAST_SETS][FORECAST_WAYS];
+};
+
+/* The words that tell one call from another, as one. Never 0. */
+uint64_t forecast_site(uint64_t caller, uint64_t row, uint64_t handle, uint64_t peer);
+
+/* A call begins to wait at that site, which has that number among the calls of its function. */
+void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, uint64_t now_ns);
+
+/* Whether enough ends are known of the open call. */
+bool forecast_knows(const struct forecast *forecast);
+
+/* Whether the open call is to be seen without a nap, since the two before it ended late. */
+bool forecast_doubts(const struct forecast *forecast);
+
+/*
+ * When the open call ends, at the earliest that is still to come: a time, after now_ns less a quarter of the wait. 0:
+ * no known end is to come any more; *ret_past_ns: the latest of them.
+ */
+uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t *ret_past_ns);
+
+/* The earliest end that is kept, by the time since the call began to wait. */
+uint64_t forecast_least_ns(const struct forecast *forecast);
+
+/* What a nap of so long takes longer, as a rule; and how far before an end it is to be over. */
+uint64_t forecast_exit_ns(const struct forecast *forecast, uint64_t ask_ns);
+uint64_t forecast_margin_ns(const struct forecast *forecast);
+
+/* A call that ends so soon after a nap may have ended during it. */
+uint64_t forecast_tail_ns(const struct forecast *forecast);
+
+/* A nap that was asked to last ask_ns took actual_ns. */
+void forecast_woke(struct forecast *forecast, uint64_t ask_ns, uint64_t actual_ns);
+
+/* How the open call was waited for. */
+struct forecast_seen {
+	uint64_t ended_ns; /* of its last long silence */
+	uint64_t look;     /* the look that it began and ended in; 0: none */
+	bool slept;        /* by forecast */
+	bool napped;       /* by the ladder, or not at all */
+	bool late;         /* it ended during a nap by forecast */
+};
+
+/*
+ * The open call has ended. Returns its period, the time since the same call's end before; 0: there is none. Whether
+ * both ended in looks: *ret_looked. What surprised: the end was none of those expected, *ret_surprised.
+ */
+uint64_t forecast_close(struct forecast *forecast, struct forecast_seen seen, bool *ret_looked, bool *ret_surprised);
+
+/* The account measured a loss in the open call. */
+void forecast_widen(struct forecast_entry *entry);

@@ -1,0 +1,81 @@
+/*
+ * Where the windows are. The rules stand in looks.h.
+ */
+#include "preload/budget/looks.h"
+
+#define MIX UINT64_C(0x9e3779b97f4a7c15)
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	uint64_t x = (a ^ b) * MIX;
+
+	x ^= x >> 32;
+	x *= MIX;
+	return x ^ x >> 29;
+}
+
+static unsigned period_shift(const struct looks *looks)
+{
+	unsigned steady = looks->calm >= LOOKS_CALM ? LOOKS_STEADY_SHIFT : 0;
+
+	return LOOKS_PERIOD_SHIFT + looks->level + steady;
+}
+
+/* When the window of that period begins, by the node's clock: down through the halves to one of level 0. */
+static uint64_t window_begin(const struct looks *looks, uint64_t number, unsigned shift)
+{
+	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level), latest_ns, begin_ns;
+
+	latest_ns = ((number + 1) << shift) - window_ns;
+	for (; shift > LOOKS_PERIOD_SHIFT; shift--)
+		number = number * 2 + (mix(mix(looks->seed, number), shift) & 1);
+	begin_ns = mix(looks->seed, number) % ((UINT64_C(1) << shift) - (UINT64_C(1) << LOOKS_WINDOW_SHIFT));
+	begin_ns += number << shift;
+	return begin_ns < latest_ns ? begin_ns : latest_ns;
+}
+
+void looks_open(struct looks *looks, uint64_t seed, uint64_t now_ns)
+{
+	*looks = (struct looks){.seed = seed, .first_ns = now_ns + LOOKS_FIRST_NS};
+}
+
+static void window_close(struct looks *looks)
+{
+	if (looks->surprised)
+		looks->calm = 0;
+	else if (looks->seen && looks->calm < LOOKS_CALM)
+		looks->calm++;
+	looks->surprised = looks->seen = false;
+}
+
+bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns)
+{
+	uint64_t number, window_ns, begin_ns;
+	unsigned shift;
+
+	if (now_ns < looks->until_ns)
+		return false;
+	window_close(looks);
+	if (looks->level > 0 && now_ns - looks->raised_ns > UINT64_C(2) << period_shift(looks))
+		looks->level--;
+	window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
+	shift = period_shift(looks);
+	number = real_ns >> shift;
+	begin_ns = window_begin(looks, number, shift);
+	if (real_ns >= begin_ns + window_ns)
+		begin_ns = window_begin(looks, number + 1, shift);
+	looks->from_ns = now_ns + (begin_ns - real_ns);
+	looks->until_ns = looks->from_ns + window_ns;
+	looks->number = begin_ns;
+	return true;
+}
+
+void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns)
+{
+	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
+
+	if (period_ns * LOOKS_STEPS > window_ns / 2)
+		looks->raised_ns = now_ns;
+	if (period_ns * LOOKS_STEPS > window_ns && looks->level < LOOKS_LEVELS)
+		looks->level++;
+}

@@ -1,0 +1,53 @@
+/*
+ * Looks: windows of the nodes' clocks in which no rank of the job sleeps in a wait. All ranks come to the same windows
+ * without a message, because these follow from the clock and from a number that the ranks of a job share. Pure.
+ *
+ * A window of level k lasts for 2^(22+k) ns (4 ms at level 0) and lies in a period of 16 times that. Its place in the
+ * period is a hash of the period's number, so that no period of a program keeps step with it. A window of level k + 1
+ * begins where one of the two windows of level k in its period begins: ranks that differ by a level look together for
+ * half of the time at least. A window holds LOOKS_STEPS steps of the job: the level rises with the longest period that
+ * a call repeats with, and falls when no call has had that for two periods.
+ *
+ * Once ends are steady, a rank looks in one window of four: in the same ones as all other steady ranks.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define LOOKS_WINDOW_SHIFT 22
+#define LOOKS_PERIOD_SHIFT 26 /* a sixteenth of the time */
+#define LOOKS_STEADY_SHIFT 2  /* of that a quarter */
+#define LOOKS_LEVELS       10u
+#define LOOKS_STEPS        4u
+#define LOOKS_FIRST_NS     (UINT64_C(2) << LOOKS_WINDOW_SHIFT) /* a job looks at first */
+#define LOOKS_CALM         3u                                  /* windows in a row with no surprise: ends are steady */
+
+/* The window that is open now, or the next one. Times are those of the clock that waits are measured with. */
+struct looks {
+	uint64_t seed;      /* the same in all ranks of the job */
+	uint64_t first_ns;  /* the job looks until then */
+	uint64_t from_ns;   /* the window begins */
+	uint64_t until_ns;  /* the window ends */
+	uint64_t number;    /* tells this window from others */
+	uint64_t raised_ns; /* when a call had a period that this level is for */
+	uint32_t level;
+	uint32_t calm;      /* windows in a row in which no end surprised */
+	bool seen;          /* a call ended in this window, ... */
+	bool surprised;     /* ... and not when it was expected */
+};
+
+void looks_open(struct looks *looks, uint64_t seed, uint64_t now_ns);
+
+/*
+ * Once the window is over, finds the next one; it is now_ns, and real_ns by the node's clock. Returns whether it did.
+ */
+bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns);
+
+static inline bool looks_at(const struct looks *looks, uint64_t now_ns)
+{
+	return now_ns < looks->first_ns || (now_ns >= looks->from_ns && now_ns < looks->until_ns);
+}
+
+/* A call that waited repeats with that period. */
+void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns);

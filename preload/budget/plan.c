@@ -1,0 +1,221 @@
+/*
+ * From forecast, look and account to what a thread does. The picture stands in plan.h.
+ */
+#include "preload/budget/plan.h"
+
+#define LOOK_PART 8u /* of a long wait: what is polled in a look */
+#ifdef NL
+#define NOLADDER(p) ((p)->forecast->ranks>16)
+#else
+#define NOLADDER(p) 0
+#endif
+#define WAIT_PART 16u /* of a period: shorter waits do not decide how long looks are */
+#define WORTH_NS   UINT64_C(100000) /* a wait that might have been slept through */
+
+void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, uint64_t seed,
+                uint64_t slowdown_ppm, uint64_t now_ns)
+{
+	*plan = (struct plan){.forecast = forecast, .lane = lane};
+	account_open(&plan->account, now_ns, slowdown_ppm);
+	looks_open(&plan->looks, seed, now_ns);
+}
+
+/* The look that is open at that time; 0: none. */
+static uint64_t look_at(const struct plan *plan, uint64_t now_ns)
+{
+	return looks_at(&plan->looks, now_ns) ? plan->looks.number + 1 : 0;
+}
+
+void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts, uint64_t now_ns,
+               uint64_t real_ns)
+{
+	plan->forecasts = forecasts && plan->forecast;
+	plan->slept = false;
+	plan->ended_ns = plan->landing_ns = plan->empty_ns = plan->landed_ns = plan->outlasted_ns = 0;
+	plan->silent_ns = now_ns;
+	if (looks_find(&plan->looks, now_ns, real_ns))
+		account_settle(&plan->account, now_ns);
+	plan->look = look_at(plan, now_ns);
+	plan->allowed = plan->look == 0 && account_room(&plan->account, now_ns) > 0;
+	if (plan->forecast)
+		forecast_open(plan->forecast, site, number, now_ns);
+}
+
+static bool is_compared(const struct plan *plan)
+{
+	return plan->forecasts && plan->forecast->entry && account_knows(&plan->forecast->entry->periods);
+}
+
+/* Something came: in the latest nap, if no empty polls have shown since that it did not. */
+static void nap_end(struct plan *plan, uint64_t now_ns)
+{
+	uint64_t nap_ns = plan->woke_ns - plan->empty_ns, cost_ns = nap_ns;
+
+	if (plan->empty_ns == 0)
+		return;
+	if (is_compared(plan)) {
+		uint64_t cut_ns = (uint64_t)(plan->forecast->entry->periods.usual_ns / ACCOUNT_CUT);
+
+		cost_ns = plan->over_ns > cut_ns ? plan->over_ns - cut_ns : 0;
+	}
+	if (cost_ns > 0)
+		account_charge(&plan->account, cost_ns, now_ns);
+	plan->empty_ns = 0;
+}
+
+void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns)
+{
+	if (last_ns - plan->silent_ns >= FORECAST_NAP_NS)
+		plan->ended_ns = last_ns;
+	plan->silent_ns = now_ns;
+	nap_end(plan, now_ns);
+}
+
+/* When the nap of a known call is to end; 0: there is nothing to sleep for. */
+static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_ns)
+{
+	const struct forecast *forecast = plan->forecast;
+	uint64_t least_ns = forecast_least_ns(forecast), before_ns = forecast_margin_ns(forecast);
+
+	if (looks_at(&plan->looks, now_ns)) {
+		if (least_ns < FORECAST_LONG_NS)
+			return 0;
+		end_ns = forecast->began_ns + least_ns - least_ns / LOOK_PART;
+	}
+	before_ns += forecast_exit_ns(forecast, end_ns - now_ns);
+	return end_ns > now_ns + before_ns ? end_ns - before_ns : 0;
+}
+
+/* Not into a look, nor for longer than the account allows. */
+static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now_ns, uint64_t most_ns)
+{
+	uint64_t room_ns = account_room(&plan->account, now_ns), exit_ns = 0;
+
+	if (plan->looks.from_ns > now_ns && ask_ns > plan->looks.from_ns - now_ns)
+		ask_ns = plan->looks.from_ns - now_ns;
+	if (plan->forecast)
+		exit_ns = forecast_exit_ns(plan->forecast, ask_ns);
+	if (ask_ns + exit_ns > room_ns)
+		ask_ns = room_ns > exit_ns ? room_ns - exit_ns : 0;
+	return most_ns != 0 && ask_ns > most_ns ? most_ns : ask_ns;
+}
+
+static struct plan_step step_ladder(const struct plan *plan, uint64_t now_ns, uint64_t origin_ns)
+{
+	if (looks_at(&plan->looks, now_ns) || NOLADDER(plan))
+		return (struct plan_step){.advice = PLAN_POLL};
+	return (struct plan_step){.advice = PLAN_LADDER, .origin_ns = origin_ns};
+}
+
+struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
+{
+	uint64_t end_ns, past_ns, landing_ns, ask_ns;
+
+	plan->landing_ns = 0;
+	if (!plan->forecasts || !forecast_knows(plan->forecast))
+		return step_ladder(plan, now_ns, 0);
+	if (forecast_doubts(plan->forecast))
+		return (struct plan_step){.advice = PLAN_POLL};
+	end_ns = forecast_end(plan->forecast, now_ns, &past_ns);
+	if (end_ns == 0) {
+		plan->outlasted_ns = past_ns;
+		return step_ladder(plan, now_ns, past_ns);
+	}
+	landing_ns = landing(plan, end_ns, now_ns);
+	ask_ns = landing_ns > now_ns ? ask_limit(plan, landing_ns - now_ns, now_ns, most_ns) : 0;
+	if (ask_ns < FORECAST_NAP_NS)
+		return (struct plan_step){.advice = PLAN_POLL};
+	plan->landing_ns = landing_ns;
+	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};
+}
+
+bool plan_may(const struct plan *plan, uint64_t now_ns, uint64_t cost_ns)
+{
+	return account_room(&plan->account, now_ns) >= cost_ns;
+}
+
+void plan_woke(struct plan *plan, bool by_forecast, uint64_t began_ns, uint64_t ask_ns, uint64_t woke_ns)
+{
+	uint64_t asked_ns = began_ns + ask_ns;
+
+	plan->by_forecast = by_forecast;
+	plan->slept |= by_forecast;
+	plan->landed_ns = by_forecast ? woke_ns : plan->landed_ns;
+	plan->lane->forecasts += by_forecast;
+	plan->empty_ns = began_ns;
+	plan->woke_ns = woke_ns;
+	plan->over_ns = woke_ns > asked_ns ? woke_ns - asked_ns : 0;
+	if (plan->forecast)
+		forecast_woke(plan->forecast, ask_ns, woke_ns - began_ns);
+}
+
+/* The record's counts of a call that has ended. */
+static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
+{
+	const struct account *account = &plan->account;
+	struct mpiwait_lane *lane = plan->lane;
+
+	lane->foreseen += plan->slept;
+	lane->late += late;
+	lane->late_ns += late ? plan->woke_ns - plan->empty_ns : 0;
+	lane->unforeseen += !plan->slept && plan->look == 0 && ended_ns - plan->forecast->began_ns >= WORTH_NS;
+	if (plan->slept && !late) {
+		lane->early++;
+		lane->early_ns += ended_ns - plan->landed_ns;
+	}
+	lane->cost_slept_ns = (uint64_t)account->slept_ns;
+	lane->cost_more_ns = (int64_t)account->more_ns;
+	lane->cost_variance_us = (uint64_t)(account->variance_sum * 1e-6);
+	lane->cost_windows = account->windows;
+}
+
+/* The account learns the period of a call that ended; the margin grows by what it measures. */
+static void period_learn(struct plan *plan, uint64_t period_ns, bool looked, uint64_t now_ns)
+{
+	struct forecast_entry *entry = plan->forecast->entry;
+	struct account *account = &plan->account;
+	uint64_t paused_ns = account->paused_ns;
+
+	if (looked)
+		account_looked(account, &entry->periods, plan->looks.number, period_ns, now_ns);
+	else if (plan->allowed)
+		account_slept(account, &entry->periods, period_ns, now_ns);
+	if (account->paused_ns != paused_ns)
+		forecast_widen(entry);
+	if (now_ns - plan->forecast->began_ns >= period_ns / WAIT_PART)
+		looks_step(&plan->looks, period_ns, now_ns);
+}
+
+void plan_close(struct plan *plan, uint64_t last_ns)
+{
+	struct forecast_seen seen = {.slept = plan->slept};
+	bool looked, surprised;
+	uint64_t period_ns;
+
+	if (plan->ended_ns == 0 || last_ns - plan->silent_ns >= FORECAST_NAP_NS)
+		plan->ended_ns = last_ns;
+	if (!plan->forecasts) {
+		nap_end(plan, last_ns);
+		return;
+	}
+	seen.ended_ns = plan->ended_ns;
+	seen.late = plan->slept && seen.ended_ns < plan->landed_ns + forecast_tail_ns(plan->forecast);
+	seen.look = seen.late ? 0 : plan->look;
+	if (look_at(plan, last_ns) != seen.look)
+		seen.look = 0;
+	nap_end(plan, last_ns);
+	call_count(plan, seen.ended_ns, seen.late);
+	period_ns = forecast_close(plan->forecast, seen, &looked, &surprised);
+	if (seen.look != 0) {
+		plan->looks.seen = true;
+		plan->looks.surprised |= surprised;
+	}
+	if (period_ns != 0)
+		period_learn(plan, period_ns, looked, last_ns);
+}
+
+void plan_drop(struct plan *plan)
+{
+	plan->forecasts = false;
+	plan->landing_ns = 0;
+}
