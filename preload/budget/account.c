@@ -110,8 +110,7 @@ bool account_begin(struct account *account, struct account_nap *nap, enum accoun
 
 uint64_t account_end(struct account *account, struct account_nap *nap, bool arrived)
 {
-	uint64_t lasted_ns = nap->woke_ns > nap->began_ns ? nap->woke_ns - nap->began_ns : 0;
-	uint64_t charge_ns = arrived || nap->owed_ns > lasted_ns ? lasted_ns : nap->owed_ns;
+	uint64_t charge_ns = arrived && nap->woke_ns > nap->began_ns ? nap->woke_ns - nap->began_ns : 0;
 	uint64_t own_ns = charge_ns < nap->aside_ns ? charge_ns : nap->aside_ns;
 
 	purses_add(account, nap->purse, own_ns, nap->aside_ns);

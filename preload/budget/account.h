@@ -37,9 +37,6 @@
  * On a core that others want, a rank that polls, or yields, queues for it just as one that slept. So what the kernel
  * wakes too late there is the others' time: it is in no charge, and is no debt.
  *
- * A nap under a lock of the MPI library ends when another thread of the rank wants that. What this one has waited for
- * the waking is the charge, where nothing else arrived; it is a part of the nap, so all of the above holds.
- *
  * One sleep has another charge: that which a message is proven to end (event). It is charged from the moment at which
  * what came may have begun to wake it, or from its timeout where nothing did. So what a wake-up that was lost made late
  * is undercharged: by the time from the message to the timeout, for each of those that it takes until event_trust
@@ -79,8 +76,7 @@ struct account_nap {
 	uint64_t aside_ns;
 	uint64_t began_ns; /* the last empty poll before it */
 	uint64_t woke_ns;
-	bool shared;      /* others want the core, now or in the nap */
-	uint64_t owed_ns; /* for so long another thread of the rank has waited for its end */
+	bool shared; /* others want the core, now or in the nap */
 };
 
 /* Of a tree of so many ranks. */
@@ -126,10 +122,7 @@ static inline void account_woke(struct account_nap *nap, uint64_t now_ns)
 	nap->woke_ns = now_ns;
 }
 
-/*
- * Ends an open nap: whether something may have arrived in it. Returns what it is charged: of one in which nothing did,
- * what it owes.
- */
+/* Ends an open nap: whether something may have arrived in it. Returns what it is charged. */
 uint64_t account_end(struct account *account, struct account_nap *nap, bool arrived);
 
 /* The rank was later by that, because of naps that were not charged for it: a debt like what the kernel woke too late.
