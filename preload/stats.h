@@ -84,7 +84,7 @@ enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNI
 #define MPIWAIT_FLAG_NO_HOOK      (1u << 1) /* this MPI has no idle hook that we know */
 #define MPIWAIT_FLAG_LANES_FULL   (1u << 2) /* threads beyond MPIWAIT_LANES are not counted */
 #define MPIWAIT_FLAG_SHARED_CORES (1u << 3) /* the spin phase gives the core away */
-#define MPIWAIT_FLAG_LOCKED       (1u << 4) /* another thread wanted the MPI's lock, or may: waits lacked naps */
+#define MPIWAIT_FLAG_LOCKED       (1u << 4) /* several threads: waits lacked naps, under the MPI's lock */
 #define MPIWAIT_FLAG_NO_EVENT     (1u << 5) /* nothing wakes this rank: the policy's event rung is not used (any more) */
 #define MPIWAIT_FLAG_PREWAITS     (1u << 6) /* loops before some calls, whose waits made no idle call */
 #define MPIWAIT_FLAG_NO_GRANT     (1u << 7) /* pstate was configured, and what was granted is not here */
@@ -141,9 +141,9 @@ struct mpiwait_lane {
 	uint64_t early_ns;                        /* ... and how long was polled then */
 	uint64_t foreseen;                        /* waits, or parts of one, that there was such a nap in */
 	uint64_t unforeseen;                      /* those of 100 us and more that there was none in */
-	uint64_t rung;                            /* naps that another thread ended, which wanted the MPI's lock */
-	uint64_t cost_slept_ns;    /* periods of the calls slept in that were compared with calls looked at: their sum */
-	int64_t cost_more_ns;      /* by how much these periods were longer than those of calls looked at, in all */
+	uint64_t reserved_rung;
+	uint64_t cost_slept_ns; /* periods of the calls slept in that were compared with calls looked at: their sum */
+	int64_t cost_more_ns;   /* by how much these periods were longer than those of calls looked at, in all */
 	uint64_t cost_variance_us; /* variance of cost_more_ns, in square microseconds */
 	uint64_t cost_windows;     /* looks of the job in which calls that are compared were looked at */
 	uint64_t reserved_places[3];

@@ -185,7 +185,6 @@ uint32_t idle_switch_on(void)
 		next_text(next_symbol("PMPI_Init"), &idle.mpi.start, &idle.mpi.size);
 	idle.yields_natively = runtime->yields_natively;
 	process.locked_hooks = runtime->locked;
-	process.locks_ring = hooks & runtime->locked && idle_lock_switch_on();
 	__atomic_store_n(&process.hooks, hooks, __ATOMIC_RELEASE);
 	return hooks_called(hooks);
 }

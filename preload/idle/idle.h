@@ -56,7 +56,3 @@ uint32_t idle_switch_on(void);
 /* One file each: finds what the hook stands in front of. Returns whether it is there. */
 bool idle_opal_switch_on(void);
 bool idle_ucx_switch_on(void);
-
-/* The same for the lock under which hooks are called. Returns whether it is taken by a function of ours from then on.
- */
-bool idle_lock_switch_on(void);

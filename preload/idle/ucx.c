@@ -1,8 +1,8 @@
 /*
  * UCX: MPICH's wait loop calls ucp_worker_progress at every poll, which returns how much it found; 0 is an idle poll.
  *
- * Under MPICH it is called with the runtime's lock held. Who wants that ends a nap there (lock.c). As soon as a second
- * thread has called MPI, this hook leaves it all to sched_yield where the runtime has that.
+ * MPICH calls it with the runtime's lock held. Once a second thread has called MPI, nothing naps under that lock
+ * (act.c), and this hook leaves all to sched_yield where the runtime calls that.
  *
  * Under Open MPI only progress is noted: its UCX loops poll this function 99 times for each opal_progress, so naps
  * here would starve everything else that opal_progress drives. Its yields serve, and what it polls here in vain counts
@@ -61,7 +61,7 @@ EXPORT unsigned int ucp_worker_progress(void *worker)
 	else if (!(process.hooks & MPIWAIT_HOOK_UCP))
 		wait->polls += wait->polls < WAIT_FREE_POLLS - 1;
 	else if (wait->kind >= CALL_TIME && hook_serves() && ++wait->polls >= WAIT_FREE_POLLS &&
-	         lock_lets_look(&wait->lock, wait->polls, MPIWAIT_HOOK_UCP))
+	         wait_lets_look(wait, MPIWAIT_HOOK_UCP))
 		wait_idle(wait, MPIWAIT_HOOK_UCP);
 	return events;
 }

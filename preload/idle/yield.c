@@ -31,7 +31,7 @@ static bool is_shared_wait(const struct wait *wait)
 /* In a blocking call. What the runtime yields by itself reaches the kernel where we spend no time. */
 static __attribute__((noinline)) int yield_runtime(struct wait *wait)
 {
-	if (++wait->polls >= WAIT_FREE_POLLS && lock_lets_look(&wait->lock, wait->polls, MPIWAIT_HOOK_YIELD) &&
+	if (++wait->polls >= WAIT_FREE_POLLS && wait_lets_look(wait, MPIWAIT_HOOK_YIELD) &&
 	    wait_idle(wait, MPIWAIT_HOOK_YIELD))
 		return 0;
 	if (wait->kind == CALL_WAIT && process.policy.rungs != 0)

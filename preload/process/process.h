@@ -38,7 +38,6 @@ struct process {
 	struct mpiwait_slot *slot;
 	uint32_t hooks;           /* MPIWAIT_HOOK_* that may spend time; none until Init has returned */
 	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
-	bool locks_ring;          /* who has to wait for that lock rings the bell (bell.h) */
 	uint32_t burst;           /* quiet polls that it takes before time may be spent */
 	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
 	uint32_t phase;           /* the place of the program's, in the tables of stats.h: phase.h */

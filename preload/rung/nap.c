@@ -1,6 +1,5 @@
 /*
- * nap: sleeps in the kernel for a given time. Invariant: a signal ends it early, or under a lock of the MPI library who
- * wants that; and errno stays.
+ * nap: sleeps in the kernel for a given time. Invariant: a signal ends it early; and errno stays.
  *
  * Raw system call: libc's clock_nanosleep is a cancellation point, which an MPI call need not be.
  */
@@ -19,10 +18,7 @@ void rung_nap_doze(uint64_t ask_ns, struct rung_thread *thread)
 	uint64_t told_ns = slack_open(&thread->slack, ask_ns);
 	struct timespec told = {(time_t)(told_ns / NS_PER_S), (long)(told_ns % NS_PER_S)};
 
-	if (thread->listens)
-		thread->bell = bell_sleep(&told);
-	else
-		syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &told, NULL);
+	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &told, NULL);
 	slack_close(&thread->slack);
 	errno = saved;
 }

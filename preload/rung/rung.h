@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "preload/process/bell.h"
 #include "preload/process/config.h"
 #include "preload/rung/event.h"
 #include "preload/rung/slack.h"
@@ -21,8 +20,6 @@ struct rung_thread {
 	struct slack slack;
 	enum event_end event; /* how the latest sleep ended, until that is judged */
 	bool event_missed;    /* it ran into its timeout, and there was something to find */
-	bool listens;         /* for the bell: the next nap is under a lock of the MPI library */
-	enum bell_end bell;   /* how that nap ended */
 	struct mpiwait_lane *lane;
 	struct {
 		bool asked;       /* to be lowered, and not yet to be restored */

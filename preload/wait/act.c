@@ -4,7 +4,6 @@
  */
 #include "preload/wait/act.h"
 
-#include "preload/process/bell.h"
 #include "preload/process/clock.h"
 #include "preload/rung/event.h"
 
@@ -31,25 +30,24 @@ static void shared_learn(struct wait *wait, uint64_t actual_ns)
 	}
 }
 
-static uint32_t rungs_now(const struct wait *wait)
+static uint32_t rungs_now(void)
 {
-	uint32_t rungs = __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED);
-
-	return wait->lock.several ? rungs & LOCK_RUNGS : rungs;
+	return __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED);
 }
 
-/* Whether this wait would have napped for long, had the lock not withheld that. */
+/* Returns true if the runtime's lock has kept this wait from napping for long. */
 static bool lacks_naps(const struct wait *wait)
 {
-	uint64_t free_ns = wait->lock.free_ns > wait->first_ns ? wait->lock.free_ns : wait->first_ns;
+	uint64_t since_ns = wait->unlocked_ns > wait->first_ns ? wait->unlocked_ns : wait->first_ns;
 
-	return wait->last_ns - free_ns >= LOCKED_NS && rungs_now(wait) & 1u << MPIWAIT_RUNG_NAP;
+	return wait->last_ns - since_ns >= LOCKED_NS && rungs_now() & 1u << MPIWAIT_RUNG_NAP;
 }
 
+/* Nothing naps under the runtime's lock once a second thread has called MPI: a nap would keep that thread out. */
 static bool hook_is_locked(struct wait *wait, uint32_t hook)
 {
-	if (!lock_withholds(&wait->lock, hook, wait->last_ns)) {
-		wait->lock.free_ns = wait->last_ns;
+	if (!wait_is_locked(hook)) {
+		wait->unlocked_ns = wait->last_ns;
 		return false;
 	}
 	if (!(process.slot->flags & MPIWAIT_FLAG_LOCKED) && lacks_naps(wait))
@@ -82,9 +80,9 @@ static uint64_t lock_cap_ns(uint64_t waited_ns)
 enum forecast { FORECAST_NONE, FORECAST_NAP, FORECAST_BY_MESSAGE, FORECAST_REST };
 
 /* The rung that sleeps until a forecast landing: the deepest that takes a time. */
-static enum mpiwait_rung rung_timed(const struct wait *wait, bool shared)
+static enum mpiwait_rung rung_timed(bool shared)
 {
-	uint32_t rungs = rungs_now(wait);
+	uint32_t rungs = rungs_now();
 
 	for (unsigned i = MPIWAIT_RUNG_NAP; i > MPIWAIT_RUNG_YIELD; i--)
 		if (rungs & 1u << i && !(shared && rung_table[i].holds_core))
@@ -95,8 +93,7 @@ static enum mpiwait_rung rung_timed(const struct wait *wait, bool shared)
 /* Whether a sleep is proven to end with the message, and may begin. */
 static bool event_serves(const struct wait *wait, const struct ladder_moment *moment)
 {
-	return moment->woken_ns > 0 && event_is_trusted(&wait_event_trust) &&
-	       rungs_now(wait) & 1u << MPIWAIT_RUNG_EVENT &&
+	return moment->woken_ns > 0 && event_is_trusted(&wait_event_trust) && rungs_now() & 1u << MPIWAIT_RUNG_EVENT &&
 	       wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns <= moment->now_ns;
 }
 
@@ -105,7 +102,7 @@ static enum forecast nap_choose(const struct wait *wait, const struct ladder_mom
                                 struct ladder_action *ret_action)
 {
 	uint64_t woken_ns = nap.left_ns < moment->woken_ns ? nap.left_ns : moment->woken_ns;
-	enum mpiwait_rung rung = rung_timed(wait, moment->shared);
+	enum mpiwait_rung rung = rung_timed(moment->shared);
 
 	if (event_serves(wait, moment)) {
 		*ret_action = (struct ladder_action){MPIWAIT_RUNG_EVENT, woken_ns, UINT64_MAX, moment->shared};
@@ -127,7 +124,7 @@ static enum forecast rest_choose(const struct wait *wait, const struct ladder_mo
 	for (unsigned i = MPIWAIT_RUNG_NAP - 1; i > MPIWAIT_RUNG_YIELD && !moment->shared; i--) {
 		const struct ladder_latency *latency = &wait->ladder.rung[i];
 
-		if (!(rungs_now(wait) & 1u << i) || latency->back_ns > moment->now_ns)
+		if (!(rungs_now() & 1u << i) || latency->back_ns > moment->now_ns)
 			continue;
 		*ret_action = (struct ladder_action){i, LANDED_REST_NS, LANDED_REST_NS + latency->exit_ns, false};
 		break;
@@ -138,7 +135,7 @@ static enum forecast rest_choose(const struct wait *wait, const struct ladder_mo
 /* What is forecast: what to do until the landing or after it, or when the wait is to be taken to have begun. */
 static enum forecast forecast(struct wait *wait, struct ladder_moment *moment, struct ladder_action *ret_action)
 {
-	uint64_t most_ns = wait->ladder.rung[rung_timed(wait, moment->shared)].most_ns;
+	uint64_t most_ns = wait->ladder.rung[rung_timed(moment->shared)].most_ns;
 	struct predictor_nap nap = {.ask_ns = 0};
 
 	if (moment->locked || moment->waited_ns == 0)
@@ -214,21 +211,19 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 	        .shared = is_shared(wait),
 	        .locked = hook_is_locked(wait, hook),
 	};
-	struct ladder_policy policy = process.policy;
 	struct ladder_action action;
 	enum forecast foreseen;
 
-	policy.rungs = rungs_now(wait);
 	if (wait->polls == WAIT_FREE_POLLS && wait->waits % PROBE_EVERY == 1)
 		return (struct ladder_action){MPIWAIT_RUNG_YIELD, 0, 0, moment.shared};
 	if (!process_has_account())
-		return ladder_next(&wait->ladder, &policy, moment);
+		return ladder_next(&wait->ladder, &process.policy, moment);
 	if (foresight_looks(&wait->foresight, wait->last_ns))
 		return action_poll(wait);
 	foreseen = forecast(wait, &moment, &action);
 	if (foreseen != FORECAST_NONE)
 		return action_pay(wait, action, foreseen);
-	return action_pay(wait, ladder_next(&wait->ladder, &policy, moment), FORECAST_NONE);
+	return action_pay(wait, ladder_next(&wait->ladder, &process.policy, moment), FORECAST_NONE);
 }
 
 /* What the sleep is to be charged, and how much later than asked such a one ends: only that of forecasts counts. */
@@ -239,7 +234,7 @@ static void account_learn(struct wait *wait, struct ladder_action action)
 
 	if (action.rung == MPIWAIT_RUNG_EVENT && (end == EVENT_WOKEN || end == EVENT_TIMEOUT))
 		foresight_woken(foresight, action.ask_ns, wait->last_ns, end == EVENT_WOKEN);
-	else if (foresight->advised || action.rung == rung_timed(wait, is_shared(wait)))
+	else if (foresight->advised || action.rung == rung_timed(is_shared(wait)))
 		foresight_woke(foresight, action.ask_ns, wait->last_ns);
 	else
 		account_woke(&foresight->nap, wait->last_ns);
@@ -262,27 +257,6 @@ static void action_learn(struct wait *wait, struct ladder_action action, uint64_
 		shared_learn(wait, actual_ns);
 }
 
-/* The nap was ended, or has not begun, for a thread that wants the lock: that teaches nothing of wait and rung. */
-static void action_end(struct wait *wait, uint64_t began_ns)
-{
-	struct foresight *foresight = &wait->foresight;
-	uint64_t slept_ns = wait->last_ns - began_ns, owed_ns = 0;
-
-	lock_wanted(&wait->lock, wait->last_ns);
-	if (wait->rung.bell == BELL_RUNG)
-		owed_ns = bell_answered(wait->last_ns, slept_ns);
-	wait->lane->rung += wait->rung.bell == BELL_RUNG;
-	if (!process_has_account()) {
-		wait->lane->late += owed_ns > 0;
-		wait->lane->late_ns += owed_ns;
-		return;
-	}
-	foresight->nap.owed_ns = owed_ns;
-	account_woke(&foresight->nap, wait->last_ns);
-	if (foresight->advised)
-		foresight->slept_ns += slept_ns;
-}
-
 static void act(struct wait *wait, uint32_t hook)
 {
 	uint64_t began_ns = wait->last_ns, now_ns;
@@ -292,13 +266,9 @@ static void act(struct wait *wait, uint32_t hook)
 
 	foresight_quiet(&wait->foresight, &process.account);
 	action = action_choose(wait, hook);
-	if (action.rung == MPIWAIT_RUNG_YIELD && !lock_lets_yield(&wait->lock, wait->polls, hook))
-		action.rung = MPIWAIT_RUNG_PAUSE;
 	rung = &rung_table[action.rung];
-	wait->rung.listens = process.locked_hooks & hook;
-	wait->rung.bell = BELL_SLEPT;
 	rung->doze(action.ask_ns, &wait->rung);
-	lane->naps[action.rung] += wait->rung.bell != BELL_WANTED;
+	lane->naps[action.rung]++;
 	if (rung->instant)
 		return;
 	wait->dozed = 1;
@@ -309,10 +279,7 @@ static void act(struct wait *wait, uint32_t hook)
 		return;
 	wait->last_ns = lane->open_last_ns = now_ns;
 	lane->asleep_ns[action.rung] += wait->last_ns - began_ns;
-	if (wait->rung.bell == BELL_SLEPT)
-		action_learn(wait, action, began_ns);
-	else
-		action_end(wait, began_ns);
+	action_learn(wait, action, began_ns);
 }
 
 /* The same where the end is forecast: at once, if it is far enough, and back before it comes. */
@@ -343,17 +310,12 @@ static void act_lower(struct wait *wait)
 
 bool wait_idle(struct wait *wait, uint32_t hook)
 {
-	uint64_t now_ns;
-
 	if (process_mode() == PROCESS_INERT)
 		return false;
 	if (__builtin_expect(!(__atomic_load_n(&process.slot->hooks, __ATOMIC_RELAXED) & hook), 0))
 		process_hook(hook);
 	wait->lane->hook_polls[__builtin_ctz(hook)]++;
-	now_ns = clock_now_ns();
-	if (process.locked_hooks & hook)
-		lock_look(&wait->lock, now_ns);
-	wait_clock(wait, now_ns);
+	wait_clock(wait, clock_now_ns());
 	if (wait->kind != CALL_WAIT || __atomic_load_n(&process.policy.rungs, __ATOMIC_RELAXED) == 0)
 		return false;
 	if (process.pstate_after_ns != UINT64_MAX && !wait->loop.open)

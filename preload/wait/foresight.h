@@ -128,16 +128,11 @@ static inline bool foresight_looks(const struct foresight *foresight, uint64_t n
 /* Signs of progress since the last empty poll, before what to do next is asked. */
 void foresight_progress(struct foresight *foresight, struct account *account, uint64_t last_ns, uint64_t now_ns);
 
-/* As many quiet polls as it takes: nothing arrived in the latest nap, which may have kept another thread waiting. */
+/* As many quiet polls as it takes: nothing arrived in the latest nap. */
 static inline void foresight_quiet(struct foresight *foresight, struct account *account)
 {
-	uint64_t charge_ns;
-
-	if (!foresight->nap.open)
-		return;
-	charge_ns = account_end(account, &foresight->nap, false);
-	foresight->lane->late += charge_ns > 0;
-	foresight->lane->late_ns += charge_ns;
+	if (foresight->nap.open)
+		account_end(account, &foresight->nap, false);
 }
 
 /* Asks the predictor after an empty poll. *ret_nap is for PREDICTOR_NAP. most_ns: of a nap; 0: any time. */

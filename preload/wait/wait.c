@@ -161,7 +161,6 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 	wait->pace.held_ns = 0;
 	wait->quiet = 0;
 	wait->dozed = 0;
-	lock_open(&wait->lock);
 	wait->waits++;
 	if (process.config.sites)
 		wait->caller = wait_caller(wait);
@@ -204,23 +203,13 @@ static void preemption_look(struct wait *wait, uint64_t now_ns)
 	wait->shared_ns = now_ns + WAIT_SHARED_NS;
 }
 
-/* Another thread that had the lock may have made the progress. */
-static enum ladder_sign sign_look(struct wait *wait, uint64_t now_ns)
-{
-	if (wait->lock.wanted)
-		return LADDER_PROGRESS;
-	if (wait->lock.proven && wait->lock.apart)
-		return LADDER_QUIET;
-	return ladder_gap(&wait->pace, wait->dozed, now_ns, now_ns - wait->last_ns);
-}
-
 /* Signs of progress: w begins anew at each, and a mere hint of one costs the polls of another burst. */
 static void wait_look(struct wait *wait, uint64_t now_ns)
 {
 	enum ladder_sign sign;
 
 	preemption_look(wait, now_ns);
-	sign = sign_look(wait, now_ns);
+	sign = ladder_gap(&wait->pace, wait->dozed, now_ns, now_ns - wait->last_ns);
 	if (wait->progressed || now_ns - wait->origin_ns > HOUR_NS)
 		sign = LADDER_PROGRESS;
 	if (process_has_account() && wait->progressed)

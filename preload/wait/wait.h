@@ -20,9 +20,11 @@
 #include "preload/rung/event.h"
 #include "preload/rung/rung.h"
 #include "preload/wait/foresight.h"
-#include "preload/wait/lock.h"
 
 #define WAIT_FREE_POLLS 64u
+
+/* Under the lock that other threads may want, the clock is read once in so many idle polls. */
+#define WAIT_LOCKED_POLLS 64u
 
 #define WAIT_LOOP_PLACES 4u
 
@@ -76,7 +78,7 @@ struct wait {
 	struct ladder_pace pace;
 	struct foresight foresight;
 	struct wait_loop loop;
-	struct wait_lock lock;
+	uint64_t unlocked_ns; /* latest idle poll at which no lock of the runtime forbade a nap */
 };
 
 /*
@@ -92,6 +94,18 @@ static inline uintptr_t wait_caller(const struct wait *wait)
 #else
 	return frame[1];
 #endif
+}
+
+/* Returns true if that hook runs under the runtime's lock, and other threads of the process may want that. */
+static inline bool wait_is_locked(uint32_t hook)
+{
+	return process.locked_hooks & hook && __atomic_load_n(&process.threaded, __ATOMIC_RELAXED);
+}
+
+/* Returns true if the latest idle poll of the open call, seen by that hook, may read the clock. */
+static inline bool wait_lets_look(const struct wait *wait, uint32_t hook)
+{
+	return !wait_is_locked(hook) || wait->polls % WAIT_LOCKED_POLLS == 0;
 }
 
 extern __thread struct wait wait_self __attribute__((tls_model("initial-exec")));

@@ -95,8 +95,8 @@ def test_openmp_is_told_by_the_sites_default_and_the_users_word_stays(cluster: F
 
 
 @pytest.mark.parametrize("level", ["funneled", "multiple"])
-def test_two_threads_that_wait_under_a_lock_poll(cluster: Cluster, level: str) -> None:
-    """MPICH waits within its lock: where both wait at once each wants it, and the record says so."""
+def test_two_threads_poll_under_a_lock(cluster: Cluster, level: str) -> None:
+    """MPICH waits within its lock: once a second thread has called, nothing naps there, and the record says so."""
     launch = f"mpirun.mpich -launcher fork -n 2 {PROGRAMS}/hybrid_mpich {level} {ROUNDS}\n"
     printed = {}
     for policy in ("nap", "off"):
@@ -110,5 +110,6 @@ def test_two_threads_that_wait_under_a_lock_poll(cluster: Cluster, level: str) -
     if level == "funneled":
         assert wait["naps"] > 0 and "locked" not in wait.get("flags", {})
     else:
+        assert wait["naps"] == 0 and wait["asleep_s"] == 0
         # Noted by a rank that lacked naps: rank 0, which is always last, need not wait.
         assert 1 <= wait["flags"]["locked"] <= 2

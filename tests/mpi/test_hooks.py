@@ -37,7 +37,6 @@ HOOKS = {"openmpi": OPAL, "mpich": UCP, "openmpi-ucx": OPAL, "openmpi-5": OPAL, 
 WAITS = ("Recv", "Ssend", "Sendrecv", "Waitall", "Waitany", "Probe", "Barrier", "Bcast", "Alltoall", "Comm_dup",
          "Allreduce")
 POLLS = 20000
-CALLS = 10000
 BLOCKED = ("Recv", "Allreduce", "Waitany")
 BINDINGS = [("openmpi", "mpi_f08"), ("openmpi", "mpi4py"), ("mpich", "mpif.h"), ("mpich", "mpi"), ("intel", "mpi4py")]
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"not built: {BUILD}")
@@ -64,33 +63,18 @@ def is_locked(mpi: Mpi) -> bool:
 
 @of()
 def test_a_thread_polls_beside_one_that_waits(mpi: Mpi) -> None:
-    """The one that waits naps where nobody needs what it holds meanwhile; the one that polls never does. Nor does one
+    """The thread that waits naps unless the runtime's lock is held there; the one that polls never naps. Nor does one
     alone that might have others: of MPICH 5 that switches yields on."""
     locked = is_locked(mpi)
-    words = [built(mpi, "polls"), POLLS, 0 if locked else 3, "none", *BLOCKED]
+    words = [built(mpi, "polls"), POLLS, -1 if locked else 3, "none", *BLOCKED]
     done = launched(mpi, words, NAP, options=options_of(mpi), preload=yields_counted(mpi))
     rows = [line.split() for line in done.output.splitlines()]
     assert [row[0] for row in rows] == ["none", *BLOCKED] and {row[4] for row in rows} == {"4711"}
     alone, *beside = [(int(row[2]), int(row[3])) for row in rows]
     assert alone == (0, 0)
     assert [polling for polling, _ in beside] == [0] * len(BLOCKED)
-    assert locked or (min(waiting for _, waiting in beside) >= 3 and not flags_of(done)[1] & LOCKED)
-
-
-@of("mpich", "mpich-4.3", "intel", "intel-abi")
-def test_a_thread_naps_under_the_lock_until_another_wants_it(mpi: Mpi) -> None:
-    """
-    It naps while the other computes, whose calls end its naps and return. Ten thousand calls without a pause end few
-    naps: after each the lock must not be wanted for 256 us, in which there are far more than a hundred calls.
-    """
-    words = [built(mpi, "locked"), 3, 5, CALLS, *BLOCKED]
-    done = launched(mpi, words, NAP, options=options_of(mpi))
-    rows = [line.split() for line in done.output.splitlines()]
-    assert [(row[0], row[4]) for row in rows] == [(name, "4711") for name in BLOCKED]
-    assert min(int(row[1]) for row in rows) >= 3 and min(int(row[2]) for row in rows) >= 5
-    lanes = next(slot for slot in done.segment["slots"] if slot["rank"] == 1)["lane"]
-    assert lanes[0]["rung"] == 0
-    assert sum(lane["rung"] for lane in lanes) - sum(int(row[2]) for row in rows) <= CALLS // 100 * len(BLOCKED)
+    assert bool(flags_of(done)[1] & LOCKED) == locked
+    assert max(waiting for _, waiting in beside) == 0 if locked else min(waiting for _, waiting in beside) >= 3
 
 
 @of()

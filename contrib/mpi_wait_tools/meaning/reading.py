@@ -205,7 +205,7 @@ FLAGS = {
     "two_mpis": "found two MPI libraries and {was} left alone",
     "no_hook": "use{s} an MPI whose waits make no idle call that is known",
     "lanes_full": "called MPI from more threads than are counted",
-    "locked": "polled where several threads wanted the one lock of the MPI library",
+    "locked": "polled, since several threads call MPI and its wait loop holds a lock",
     "no_event": "{was} not woken by messages, and napped instead",
     "no_grant": "did not find the frequency grant that was announced",
 }

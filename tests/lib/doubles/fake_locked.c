@@ -5,8 +5,7 @@
  *     MPI_Recv(buffer, microseconds, ...)    polls until the time is over, and *fake_until says so, where there is one
  *     MPI_Iprobe                             one poll
  *
- * The lock is fair: who comes first has it first. With MUTEX it is a mutex of the C library, as those of MPICH and
- * Intel MPI are, and whoever finds it free has it.
+ * The lock is fair: the thread that comes first has it first.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -24,18 +23,6 @@ int fake_wait_mode; /* I_MPI_WAIT_MODE while it started, -1: it was not set */
 bool (*fake_until)(void);
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-
-#ifdef MUTEX
-static void lock_take(void)
-{
-	pthread_mutex_lock(&mutex);
-}
-
-static void lock_give(void)
-{
-	pthread_mutex_unlock(&mutex);
-}
-#else
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static unsigned next_ticket, served;
 
@@ -57,8 +44,6 @@ static void lock_give(void)
 	pthread_cond_broadcast(&changed);
 	pthread_mutex_unlock(&mutex);
 }
-
-#endif
 
 /* By this symbol the library tells Intel MPI from the rest of its family. */
 int I_MPI_Check_image_status(void);

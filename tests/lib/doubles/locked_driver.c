@@ -1,14 +1,18 @@
 /*
- * A thread that waits in Recv of the fake library with a lock; with "threads", a second one polls Iprobe meanwhile, and
- * the wait is not over before that has got the lock often; with "naps", not before it has got it five thousand times,
- * of which it asked for the first 250 in a nap each; with "alike", it waits a thousand times a millisecond.
+ * A thread that waits in Recv of the fake library with a lock, in one of these scenes:
+ *
+ *     (none)                 no other thread calls MPI
+ *     alike                  likewise, and a thousand waits of a millisecond come before
+ *     threads                a second thread polls Iprobe meanwhile; the wait goes on until that has had the lock often
+ *     called MICROSECONDS    a second thread has called Iprobe once, and has ended; the wait lasts so long
+ *
  * Prints "key value" lines.
  */
-#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,74 +29,73 @@ extern bool (*fake_until)(void);
 #define WAIT_US         300000
 #define WAIT_THREADS_US 5000 /* each poll of it is a switch between the threads */
 #define POLLS           200
-#define POLLS_NAPS      5000
-#define IN_NAPS         250
 #define ALIKE           1000
 #define ALIKE_US        1000
 
-uint64_t virtual_naps(void) __attribute__((weak));
-
 static int done;
-static long count, enough = POLLS;
-static int yields_in_naps;
-static bool in_naps;
+static long count;
 
-static bool is_done(void)
+static void wait_us(word microseconds)
 {
-	return __atomic_load_n(&done, __ATOMIC_RELAXED);
-}
-
-/* Until the other thread has begun one more nap. */
-static void nap_await(void)
-{
-	const struct timespec pause = {0, 20000};
-	static uint64_t known;
-
-	while (virtual_naps() == known && !is_done())
-		ppoll(NULL, 0, &pause, NULL);
-	known = virtual_naps();
+	MPI_Recv(0, microseconds, 0, 0, 0, 0, 0);
 }
 
 static void *polls(void *argument)
 {
-	for (; !is_done(); __atomic_add_fetch(&count, 1, __ATOMIC_RELEASE)) {
-		if (in_naps && count > 0 && count <= IN_NAPS)
-			nap_await();
-		if (count == IN_NAPS + 1)
-			yields_in_naps = __atomic_load_n(&fake_yields, __ATOMIC_RELAXED);
+	for (; !__atomic_load_n(&done, __ATOMIC_RELAXED); __atomic_add_fetch(&count, 1, __ATOMIC_RELEASE))
 		MPI_Iprobe(0, 0, 0, 0, 0);
-	}
+	return argument;
+}
+
+static void *call(void *argument)
+{
+	MPI_Iprobe(0, 0, 0, 0, 0);
 	return argument;
 }
 
 static bool polled_often(void)
 {
-	return __atomic_load_n(&count, __ATOMIC_ACQUIRE) >= enough;
+	return __atomic_load_n(&count, __ATOMIC_ACQUIRE) >= POLLS;
+}
+
+static void wait_beside(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, polls, NULL);
+	while (__atomic_load_n(&count, __ATOMIC_ACQUIRE) == 0)
+		usleep(1000);
+	fake_until = polled_often;
+	wait_us(WAIT_THREADS_US);
+	__atomic_store_n(&done, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+}
+
+static void wait_after(word microseconds)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, call, NULL);
+	pthread_join(thread, NULL);
+	wait_us(microseconds);
 }
 
 int main(int argc, char **argv)
 {
-	int threaded = argc > 1 && strcmp(argv[1], "alike") != 0, provided;
-	pthread_t thread;
-
-	in_naps = threaded && strcmp(argv[1], "naps") == 0;
-	if (in_naps)
-		enough = POLLS_NAPS;
+	const char *scene = argc > 1 ? argv[1] : "";
+	int provided;
 
 	MPI_Init_thread(NULL, NULL, 3, &provided);
 	MPI_Iprobe(0, 0, 0, 0, 0);
-	if (threaded)
-		pthread_create(&thread, NULL, polls, NULL);
-	while (threaded && __atomic_load_n(&count, __ATOMIC_ACQUIRE) == 0)
-		usleep(1000);
-	fake_until = threaded ? polled_often : NULL;
-	for (int i = 0; i < ALIKE && argc > 1 && strcmp(argv[1], "alike") == 0; i++)
-		MPI_Recv(0, ALIKE_US, 0, 0, 0, 0, 0);
-	MPI_Recv(0, threaded ? WAIT_THREADS_US : WAIT_US, 0, 0, 0, 0, 0);
-	__atomic_store_n(&done, 1, __ATOMIC_RELAXED);
-	if (threaded)
-		pthread_join(thread, NULL);
-	printf("yields %d\npolls %ld\nyields_in_naps %d\n", fake_yields, count, yields_in_naps);
+	for (int i = 0; i < ALIKE && strcmp(scene, "alike") == 0; i++)
+		wait_us(ALIKE_US);
+	if (strcmp(scene, "threads") == 0)
+		wait_beside();
+	else if (strcmp(scene, "called") == 0 && argc > 2)
+		wait_after((word)atol(argv[2]));
+	else
+		wait_us(WAIT_US);
+	printf("yields %d\npolls %ld\n", fake_yields, count);
 	printf("wait_mode %d\n", fake_wait_mode);
 	MPI_Finalize();
 	return 0;

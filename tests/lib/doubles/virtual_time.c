@@ -12,8 +12,6 @@
  *     TIME_SIGNAL=EVERY      SIGALRM, which ends a nap
  *     TIME_ANSWERS=1         who is rung for on a board (preload/lease.h) answers at once
  *     TIME_REAL=1            everything reaches the kernel, and is counted only
- *     TIME_RUNG=1            a nap that another thread can end lasts until one does, for OVERSLEPT_S at most; it takes
- *                            RUNG_NS
  *
  * At its end the process prints what was asked of the kernel, as "key value" lines: struct counts.
  */
@@ -34,17 +32,15 @@
 #include <unistd.h>
 
 #include "preload/lease.h"
-#define NS_PER_S    UINT64_C(1000000000)
-#define START_NS    (1000 * NS_PER_S)
-#define CPU_NS      (10 * NS_PER_S) /* of the thread before that */
-#define READING_NS  100
-#define YIELD_NS    300
-#define WAKE_NS     3000
-#define RUNG_NS     20000
-#define OVERSLEPT_S 5
-#define YIELDS      8      /* that the kernel sees: on a busy machine each may take milliseconds */
-#define PATIENCE    600000 /* of who waits for an answer, in tenths of a millisecond */
-#define EXPORT      __attribute__((visibility("default")))
+#define NS_PER_S   UINT64_C(1000000000)
+#define START_NS   (1000 * NS_PER_S)
+#define CPU_NS     (10 * NS_PER_S) /* of the thread before that */
+#define READING_NS 100
+#define YIELD_NS   300
+#define WAKE_NS    3000
+#define YIELDS     8      /* that the kernel sees: on a busy machine each may take milliseconds */
+#define PATIENCE   600000 /* of who waits for an answer, in tenths of a millisecond */
+#define EXPORT     __attribute__((visibility("default")))
 
 typedef long system_call(long, ...);
 
@@ -54,12 +50,10 @@ static struct counts {
 	uint64_t yields;        /* that the library asked the kernel for */
 	uint64_t yields_before; /* of these, before the first nap */
 	uint64_t slack;         /* the largest timer slack of a nap */
-	uint64_t rung;          /* wakings of a nap by another thread */
-	uint64_t overslept;     /* naps that lasted for OVERSLEPT_S: no thread ended them */
 } counts;
 
 static struct options {
-	bool real, answers, rung;
+	bool real, answers;
 	uint64_t reading_ns, stop_at, stop_ns, kill_at, signal_every;
 } options;
 
@@ -85,16 +79,12 @@ __attribute__((constructor)) static void options_read(void)
 	options.signal_every = option_read("TIME_SIGNAL", NULL);
 	options.answers = option_read("TIME_ANSWERS", NULL);
 	options.real = option_read("TIME_REAL", NULL);
-	options.rung = option_read("TIME_RUNG", NULL);
 }
 
 __attribute__((destructor)) static void counts_show(void)
 {
-	dprintf(STDOUT_FILENO,
-	        "naps %lu\ninterrupted %lu\nkernel_yields %lu\nyields_before %lu\nnap_slack %lu\nrung %lu\noverslept "
-	        "%lu\n",
-	        counts.naps, counts.interrupted, counts.yields, counts.yields_before, counts.slack, counts.rung,
-	        counts.overslept);
+	dprintf(STDOUT_FILENO, "naps %lu\ninterrupted %lu\nkernel_yields %lu\nyields_before %lu\nnap_slack %lu\n",
+	        counts.naps, counts.interrupted, counts.yields, counts.yields_before, counts.slack);
 }
 
 static void count(uint64_t *counter)
@@ -214,21 +204,14 @@ EXPORT int usleep(useconds_t microseconds)
 	return nanosleep(&ask, NULL);
 }
 
-static uint64_t nap_begin(void)
+static long nap(const long *a)
 {
 	uint64_t slack = (uint64_t)prctl(PR_GET_TIMERSLACK);
+	long code = 0;
 
 	count(&counts.naps);
 	if (slack > counts.slack)
 		counts.slack = slack;
-	return slack;
-}
-
-static long nap(const long *a)
-{
-	uint64_t slack = nap_begin();
-	long code = 0;
-
 	if (options.real)
 		code = kernel()(SYS_clock_nanosleep, a[0], a[1], a[2], a[3]);
 	else if (pass(ns_of((const struct timespec *)a[2]) + slack + WAKE_NS, true)) {
@@ -260,42 +243,16 @@ static void await_answer(const uint32_t *bell)
 		kernel()(SYS_nanosleep, &(struct timespec){0, 100000}, NULL);
 }
 
-/* A nap that another thread can end. */
-static long futex_nap(const long *a)
-{
-	const struct timespec most = {OVERSLEPT_S, 0};
-	uint64_t slack = nap_begin();
-	long code = -1;
-
-	if (options.rung) {
-		code = kernel()(SYS_futex, a[0], a[1], a[2], &most, a[4], a[5]);
-		if (code != 0 && errno == ETIMEDOUT)
-			count(&counts.overslept);
-		pass(RUNG_NS, true);
-	} else if (options.real) {
-		code = kernel()(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
-	} else {
-		errno = pass(ns_of((const struct timespec *)a[3]) + slack + WAKE_NS, true) ? EINTR : ETIMEDOUT;
-	}
-	if (code != 0 && errno == EINTR)
-		count(&counts.interrupted);
-	return code;
-}
-
 static long futex(const long *a)
 {
 	long result;
 
-	if (a[1] == FUTEX_WAIT_PRIVATE)
-		return futex_nap(a);
 	if (a[1] == FUTEX_WAIT && !options.real) {
 		pass(ns_of((const struct timespec *)a[3]), true);
 		errno = ETIMEDOUT;
 		return -1;
 	}
 	result = kernel()(SYS_futex, a[0], a[1], a[2], a[3], a[4], a[5]);
-	if (a[1] == FUTEX_WAKE_PRIVATE && result > 0)
-		count(&counts.rung);
 	if (a[1] == FUTEX_WAKE && options.answers)
 		await_answer((const uint32_t *)a[0]);
 	return result;

@@ -5,8 +5,9 @@
  *
  *     polls POLLS RESTS CALL...
  *
- * There are so many polls, and more until the blocked thread has rested so often (for GIVE_UP_S at most). CALL is Recv,
- * Allreduce, Waitany, or none: no other thread, and Test too.
+ * There are so many polls, and more until the blocked thread has rested so often, or with RESTS -1 until the process
+ * has lacked naps under the runtime's lock (for GIVE_UP_S at most). CALL is Recv, Allreduce, Waitany, or none: no other
+ * thread, and Test too.
  */
 #include <mpi.h>
 #include <pthread.h>
@@ -55,7 +56,7 @@ static void *receive(void *argument)
 
 static int has_rested(long rests, int lane)
 {
-	return absence_rests(lane) >= rests;
+	return rests < 0 ? absence_is_locked() : absence_rests(lane) >= rests;
 }
 
 static double polls_do(long least, long rests, int lane)

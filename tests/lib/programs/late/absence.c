@@ -142,16 +142,18 @@ long absence_rests(int lane)
 	return slot_map() ? lane_rests(&slot->lane[lane]) : 0;
 }
 
-long absence_rung(int lane)
-{
-	return slot_map() ? (long)__atomic_load_n(&slot->lane[lane].rung, __ATOMIC_ACQUIRE) : 0;
-}
-
 int absence_runs(void)
 {
 	const struct mpiwait_slot *own = slot_find(-1, (uint32_t)getpid());
 
 	return own && __atomic_load_n(&own->state, __ATOMIC_ACQUIRE) == MPIWAIT_SLOT_RUNNING;
+}
+
+int absence_is_locked(void)
+{
+	const struct mpiwait_slot *own = slot_find(-1, (uint32_t)getpid());
+
+	return own && (__atomic_load_n(&own->flags, __ATOMIC_RELAXED) & MPIWAIT_FLAG_LOCKED);
 }
 
 int absence_is_waited_for(void)

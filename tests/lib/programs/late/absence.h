@@ -39,11 +39,11 @@ long absence_yields(void);
 /* How often that thread of rank 1, by its lane of the segment, has rested so far. */
 long absence_rests(int lane);
 
-/* How often another thread has ended a nap of that one. */
-long absence_rung(int lane);
-
 /* Whether MPI_Init of this process has returned, by its slot of the segment. */
 int absence_runs(void);
+
+/* Returns true if this process has lacked naps under the runtime's lock, by its slot of the segment. */
+int absence_is_locked(void);
 
 /* Whether a rank other than 0 has rested by these rungs; where there are none, whether one waits. */
 int absence_is_waited_for(void);
