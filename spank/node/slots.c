@@ -7,6 +7,7 @@
 #include "spank/record/waits/worlds.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -14,7 +15,8 @@
 #define COUNT_MAX  UINT64_C(1000000000000000)
 #define UNSEEN_MAX 1000000u
 
-#define PPM 1000000
+#define PPM        COST_PPM
+#define COST_CALLS MPIWAIT_CALLS /* of a thread at most, whose periods are told apart */
 
 /* One slot, copied, and what its numbers are bounded by: each of them is a claim. */
 struct reading {
@@ -164,6 +166,29 @@ static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns,
 	return bounded(at, lane->threads_cpu_ns, 0);
 }
 
+/*
+ * What sleeping cost by this thread's account. Its calls have periods of their own, at the same time, so that these may
+ * be longer than the step in all. A deviation beyond them says that nothing is known, and is no lie.
+ */
+static void cost_add(struct slots *slots, const struct mpiwait_lane *lane, struct reading *at)
+{
+	uint64_t lasted_ns = at->now_ns - at->begun_ns,
+	         slept_ns = bounded(at, lane->cost_slept_ns, COST_CALLS * lasted_ns);
+	bool shorter = lane->cost_more_ns < 0;
+	uint64_t more_ns = shorter ? 0 - (uint64_t)lane->cost_more_ns : (uint64_t)lane->cost_more_ns;
+	double slept_us = (double)(slept_ns / 1000), more_us = (double)(bounded(at, more_ns, slept_ns) / 1000);
+	struct record_cost cost = {
+	        .slept_us = slept_us,
+	        .more_us = shorter ? -more_us : more_us,
+	        .deviation_us = fmin(ceil(sqrt((double)lane->cost_variance_us)), slept_us),
+	        .windows = (double)bounded(at, lane->cost_windows, lasted_ns / 1000),
+	        .slowdown_ppm = (double)bounded(at, at->slot.slowdown_ppm, PPM),
+	};
+
+	if (slept_us > 0)
+		record_cost_add(&slots->cost, &cost);
+}
+
 static void lane_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane, struct reading *at)
 {
 	uint64_t sampled_ns = bounded_ns(at, lane->sampled_ns), open_ns = open_wait_ns(at, lane);
@@ -186,6 +211,7 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	add(&slots->sum[WAIT_FORECAST_early_s], bounded_ns(at, lane->early_ns) / 1000);
 	count(&slots->sum[WAIT_FORECAST_foreseen], lane->foreseen, at);
 	count(&slots->sum[WAIT_FORECAST_unforeseen], lane->unforeseen, at);
+	cost_add(slots, lane, at);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		add(&slots->place_bytes[place], bounded(at, lane->place_bytes[place], SUM_MAX));
 	add(&slots->sum[WAIT_low_s], bounded_ns(at, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
@@ -477,7 +503,8 @@ static void ranks_set(json_t *json, const struct slots *slots, struct record_wai
 
 json_t *slots_to_json(const struct slots *slots)
 {
-	struct record_wait wait = {.rows = {[ROWS_PHASES] = slots->phases, [ROWS_SITES] = slots->sites}};
+	struct record_wait wait = {.rows = {[ROWS_PHASES] = slots->phases, [ROWS_SITES] = slots->sites},
+	                           .cost = slots->cost};
 	json_t *json = json_object();
 	uint64_t sums_us[WAIT_SUMS];
 

@@ -34,6 +34,7 @@ struct slots {
 	bool profiled;
 	uint64_t sum[WAIT_SUMS];              /* times in ns, but those of forecasts in us */
 	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point to point, where the peer's node is known */
+	struct record_cost cost;              /* of sleeping */
 	struct record_rows phases;            /* in phase */
 	struct record_rows sites;             /* in site */
 	struct record_row phase[ROWS_PHASE_MAX];

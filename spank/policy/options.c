@@ -21,8 +21,9 @@
 static const struct key keys[] = {
         {"slowdown", KEY_NUMBER, FIELD(slowdown_ppm),
          "PERCENT, from " TEXT(OPTIONS_SLOWDOWN_LEAST) " to " TEXT(OPTIONS_SLOWDOWN_MOST),
-         "by how much of its time a rank may be late", "the policy's", .least = OPTIONS_SLOWDOWN_LEAST,
-         .most = OPTIONS_SLOWDOWN_MOST, .scale = 1e4},
+         "bounds what sleeping costs the job, as measured:\n            steps slept in against steps in which nobody "
+         "sleeps",
+         "the policy's", .least = OPTIONS_SLOWDOWN_LEAST, .most = OPTIONS_SLOWDOWN_MOST, .scale = 1e4},
         {"pin", KEY_WORD, FIELD(pin), SITE_PIN_WORDS, "whether tasks that nobody bound get cores of their own", "cores",
          .first = SITE_PIN_CORES},
         {"threads", KEY_WORD, FIELD(threads), SITE_THREADS_WORDS, "whether a rank's OpenMP threads spin while it waits",

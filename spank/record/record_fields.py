@@ -48,6 +48,9 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "positive": (SOME, ""),
     "rank": ({"type": "integer", "minimum": -1}, ""),
     "share": ({"type": "number", "minimum": 0, "maximum": 1}, ""),
+    "cost_percent": ({"type": "number", "minimum": -100, "maximum": 100}, "%"),
+    "cost_error": ({"type": "number", "minimum": 0, "maximum": 200}, "%"),
+    "cost_slowdown": ({"type": "number", "minimum": 0, "maximum": 100}, "%"),
     "seconds": (SECONDS, "s"),
     "positive_seconds": (AMOUNT, "s"),
     "joules": (AMOUNT, "J"),
@@ -259,16 +262,18 @@ def manual_text(fields: list[Field], page: str) -> str:
     return page
 
 
-PLAIN = {"count": NUMBER_MAX, "positive": NUMBER_MAX, "seconds": SECONDS_MAX, "share": 1}
-"""What mpi-wait's tools read by the table alone, and how large it may be."""
+PLAIN = {"count": (0, NUMBER_MAX), "positive": (0, NUMBER_MAX), "seconds": (0, SECONDS_MAX), "share": (0, 1),
+         "cost_percent": (-100, 100), "cost_error": (0, 200), "cost_slowdown": (0, 100)}
+"""What mpi-wait's tools read by the table alone, and how small and how large it may be."""
 
 
 def python_text(fields: list[Field]) -> str:
     rows = []
     for field in (field for field in fields if field.type in PLAIN):
-        whole, least = field.type in ("count", "positive"), int(field.type == "positive" and field.required)
+        whole, (least, most) = field.type in ("count", "positive"), PLAIN[field.type]
+        least += field.type == "positive" and field.required
         rows.append(f'    Figure("{field.object.lower()}", "{field.name}", "{field.unit}", {field.required}, {whole}, '
-                    f'{least}, {PLAIN[field.type]:g}, "{field.csv}"),')
+                    f'{least}, {most:g}, "{field.csv}"),')
     table = "\n".join(rows)
     return f'''"""The plain figures of a record, made by record_fields.py of spank/record/ from record_fields.def."""
 

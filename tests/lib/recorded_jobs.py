@@ -92,6 +92,18 @@ def _wait(ranks: Sequence[tuple[int, float, float]], size: int, span_s: float, *
     return {**wait, **changes}
 
 
+def _cost(seconds: float, percent: float, error: float, windows: int) -> dict[str, int]:
+    """What a node's ranks measured of periods of so many seconds, where 1 % is allowed."""
+    slept_us = round(seconds * 1e6)
+    return {
+        "slept_us": slept_us,
+        "more_us": round(slept_us * percent / 100),
+        "deviation_us": round(slept_us * error / 200),
+        "windows": windows,
+        "slowdown_ppm": 10_000,
+    }
+
+
 def _step(
     wait: dict[str, Any] | None, begin_s: float, end_s: float, name: str = "0", **changes: Any
 ) -> dict[str, Any]:
@@ -167,7 +179,8 @@ def _spread(waits: Sequence[float], nodes: int, asleep: float = 0.94) -> Ranks:
 @recorded
 def balanced() -> RecordedJob:
     """Every rank waits for messages, none for a slower one."""
-    return _job(4701, "cfd", _spread([9.0 + 0.3 * _noise(rank) for rank in range(8)], 2), 62.0)
+    return _job(4701, "cfd", _spread([9.0 + 0.3 * _noise(rank) for rank in range(8)], 2), 62.0,
+                wait={"cost": _cost(216.0, 0.31, 0.12, 843)})
 
 
 @recorded
@@ -257,7 +270,7 @@ def short() -> RecordedJob:
     """Three seconds: too few samples for a model."""
     ranks = {"c1": [(0, 0.21, 0.17), (1, 0.02, 0.0), (2, 0.25, 0.2), (3, 0.19, 0.15)]}
     watts = [{"package": 0, "why": "too few samples"}]
-    return _job(4711, "hello", ranks, 3.2, changes={"watts": watts})
+    return _job(4711, "hello", ranks, 3.2, changes={"watts": watts}, wait={"cost": _cost(2.0, 4.0, 3.0, 5)})
 
 
 @recorded
@@ -322,11 +335,12 @@ def heterogeneous() -> RecordedJob:
 
 @recorded
 def shared_node() -> RecordedJob:
-    """Two of the node's eight cores; other jobs had the rest."""
+    """Two of the node's eight cores; other jobs had the rest, and disturbed the steps that were slept in."""
     ranks = {"c1": [(0, 12.0, 11.0), (1, 13.0, 12.1)]}
     watts = [{"package": 0, "why": "shared with other jobs"}]
     energy = {**_energy(62.0), "own_uj": round(62.0 * WATTS * 1e6 / 4)}
     return _job(4722, "small", ranks, 62.0, changes={"cores": 2, "watts": watts, "energy": energy},
+                wait={"cost": _cost(108.0, 2.4, 0.5, 760)},
                 row={"AllocCPUS": "2"})
 
 

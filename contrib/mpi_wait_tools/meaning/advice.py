@@ -242,9 +242,11 @@ def _of_short_naps(record: Record, wait: Wait) -> str:
 
 
 def _is_late(record: Record, wait: Wait) -> bool:
-    """What was forecast has an account, which the report shows."""
+    """What was forecast has an account, which the report shows; a measured cost says more than late naps."""
     time = ranks_time(record)
     if not wait.late_seconds or not time or wait.flags.get("shared_cores") or wait.forecast is not None:
+        return False
+    if wait.cost is not None and wait.cost.is_known:
         return False
     return wait.late_seconds / time > LATE_SHARE
 
@@ -264,6 +266,11 @@ def _of_what_fits(record: Record, wait: Wait) -> str:
     if used == "event" and unwoken:
         who = "all ranks" if unwoken >= wait.ranks else f"{unwoken} of {wait.ranks} ranks"
         return f"Messages did not wake {who}, which napped instead: the policy nap does so from the start."
+    if wait.cost is not None and wait.cost.is_too_much:
+        return (
+            f"{used} costs this job more than slowdown= allows: try nodes without other work (--exclusive), or, for a "
+            "very short run, off."
+        )
     if _is_late(record, wait):
         return "Naps end late here: 'mpi-wait check' on a node looks at its timers; a smaller slowdown= naps less."
     if wait.transitions and low > 0.5:

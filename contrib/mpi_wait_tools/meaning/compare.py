@@ -101,6 +101,13 @@ def _lost(found: Found) -> float | None:
     return imbalance.share if imbalance is not None else None
 
 
+def _cost(found: Found) -> float | None:
+    """A share; not known where too little was seen to tell."""
+    wait = found.record.wait
+    cost = wait.cost if wait is not None and found.step is None else None
+    return cost.percent / 100 if cost is not None and cost.is_known else None
+
+
 FIGURES: tuple[tuple[str, Callable[[Found], float | None], Callable[[float], str], bool], ...] = (
     ("Time", _elapsed, duration, True),
     ("CPU time", _cpu, core_time, True),
@@ -114,6 +121,7 @@ FIGURES: tuple[tuple[str, Callable[[Found], float | None], Callable[[float], str
     ("threads beside", _threads, core_time, False),
     ("max/mean", _ratio, lambda value: f"{value:.2f}", False),
     ("lost to imbalance", _lost, percent, False),
+    ("sleeping costs", _cost, percent, False),
     ("late naps", _of_wait("late"), lambda value: count(round(value)), False),
     ("late, in all", _of_wait("late_seconds"), duration, False),
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+from ..record.cost import Cost
 from ..record.record import Record, Step
 from ..text.units import percent
+from .cost import cost_words
 from .imbalance import imbalance_of, ranks_time
 from .reading import incomplete_line
 
@@ -13,6 +16,7 @@ GOOD, LOOK, BAD = "good", "look", "bad"
 ORDER = (BAD, LOOK, GOOD)
 # From where on a share is worth a look, and from where on it is bad. Conventions, as those of seff's colours are.
 AWAKE, LOST, LATE = (0.05, 0.25), (0.05, 0.20), (0.01, 0.03)
+BAD_COST = 3  # times what slowdown= allows
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,13 @@ def _of_share(what: str, share: float, thresholds: tuple[float, float]) -> Judge
     return Judgement(level_of(share, thresholds), what, percent(share), rule)
 
 
+def _of_cost(cost: Cost, allowed: float) -> Judgement:
+    """By the lower end of its interval: what is above that for certain."""
+    level = level_of(cost.percent - cost.error, (math.nextafter(allowed, math.inf), BAD_COST * allowed))
+    rule = f"good up to the {allowed:g} % of slowdown=, bad from {BAD_COST * allowed:g} %, by the interval's lower end"
+    return Judgement(level, "sleeping costs", cost_words(cost), rule)
+
+
 def judged(record: Record, step: Step | None, state: str, is_broken: bool) -> list[Judgement]:
     """The worst first. state: sacct's, "" if it is not known. Of one step there is less to judge."""
     found = []
@@ -46,7 +57,9 @@ def judged(record: Record, step: Step | None, state: str, is_broken: bool) -> li
     if wait is not None and step is None and time:
         awake = max(0.0, wait.total - (wait.asleep or 0.0))
         found.append(_of_share("waiting awake", min(1.0, awake / time), AWAKE))
-        if wait.late_seconds is not None:
+        if wait.cost is not None and wait.cost.is_known and wait.cost.slowdown is not None:
+            found.append(_of_cost(wait.cost, wait.cost.slowdown))
+        elif wait.late_seconds is not None and wait.cost is None:
             found.append(_of_share("late", min(1.0, wait.late_seconds / time), LATE))
     imbalance = imbalance_of(record, step) if not is_broken else None
     if imbalance is not None and imbalance.share is not None and not imbalance.lone:

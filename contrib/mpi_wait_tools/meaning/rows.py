@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from ..record.cost import Cost
 from ..record.record import Record, Wait
+from .cost import cost_together
 from .imbalance import imbalance_of, ranks_time
 from .parts import energy_of
 from .power import STATES, saving_of, watts_of
@@ -48,6 +50,7 @@ class JobUse:
     run: Run = Run()
     threads_s: float = 0.0
     energy_of: str = ""  # the parts that joules are of
+    cost: Cost | None = None  # of sleeping; None: nothing was compared
     job_key: str = ""  # of the job; its number may have been another's before
 
     @property
@@ -79,13 +82,21 @@ class Row:
     labels: dict[str, str] = field(default_factory=dict)
     energy_of: str = ""
     run: Run = Run()
+    costs: list[Cost] = field(default_factory=list)
 
     @property
     def awake_s(self) -> float:
         return max(0.0, self.wait_s - self.asleep_s)
 
+    @property
+    def cost(self) -> Cost | None:
+        """Of sleeping, of all jobs together; None where too little was seen to tell."""
+        cost = cost_together(self.costs)
+        return cost if cost is not None and cost.is_known else None
+
     def add(self, use: JobUse) -> None:
         self.jobs += 1
+        self.costs += [use.cost] if use.cost is not None else []
         self.joules += use.joules or 0.0
         self.waiting_j += use.waiting_j or 0.0
         self.awake_j += use.awake_j or 0.0
@@ -145,6 +156,7 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
         run=run,
         threads_s=wait.threads if wait else 0.0,
         energy_of=energy_of(record),
+        cost=wait.cost if wait else None,
     )
 
 

@@ -38,8 +38,8 @@ class Reader:
     def path(self, key: str) -> str:
         return f"{self.where}.{key}"
 
-    def number(self, key: str, most: float = NUMBER_MAX) -> float:
-        return number_of(self._get(key, True), self.path(key), most)
+    def number(self, key: str, most: float = NUMBER_MAX, least: float = 0) -> float:
+        return number_of(self._get(key, True), self.path(key), most, least)
 
     def maybe_number(self, key: str, most: float = NUMBER_MAX) -> float | None:
         return self.number(key, most) if key in self.value else None
@@ -63,7 +63,8 @@ class Reader:
         for figure in figures_of(name):
             if figure.required or figure.name in self.value:
                 key = figure.name
-                found[key] = self.integer(key, figure.least) if figure.whole else self.number(key, figure.most)
+                found[key] = self.integer(key, figure.least) if figure.whole else self.number(
+                    key, figure.most, figure.least)
         return found
 
     def text(self, key: str, pattern: re.Pattern[str] | None = None) -> str:
@@ -94,9 +95,9 @@ class Reader:
         return None if self.value.get(key) is None else self.object(key)
 
 
-def number_of(value: Any, where: str, most: float) -> float:
+def number_of(value: Any, where: str, most: float, least: float = 0) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise damaged(where, "is not a number")
-    if not (math.isfinite(value) if isinstance(value, float) else True) or not 0 <= value <= most:
+    if not (math.isfinite(value) if isinstance(value, float) else True) or not least <= value <= most:
         raise damaged(where, "is out of range")
     return float(value)

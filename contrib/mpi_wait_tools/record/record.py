@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..text.errors import Refusal
+from .cost import Cost, cost_of
 from .csv_files import CsvFiles, csv_files
 from .ends import STEP, RankWait, listed, rank_wait
 from .missed import Missed, missed_of
@@ -108,6 +109,7 @@ class Wait:
     late_seconds: float | None
     naps: int
     forecast: Forecast | None
+    cost: Cost | None  # of sleeping; None: nothing was compared
     transitions: int
     low: float
     unseen: int
@@ -319,6 +321,7 @@ def _wait(reader: Reader) -> Wait:
         late_seconds=figures.get("late_s"),
         naps=figures.get("naps", 0),
         forecast=_forecast(reader.maybe_object("forecast")),
+        cost=cost_of(reader.maybe_object("cost")),
         transitions=figures.get("transitions", 0),
         low=figures.get("low_s", 0.0),
         unseen=figures.get("unseen", 0),

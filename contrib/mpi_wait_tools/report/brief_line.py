@@ -13,6 +13,7 @@ from ..meaning.advice import Ending
 from ..meaning.imbalance import imbalance_of
 from ..meaning.parts import energy_of, kinds_of
 from ..meaning.reading import NO_GPUS
+from ..record.cost import Cost
 from ..record.record import Record, find_body, parse_record
 from ..text.errors import Refusal
 
@@ -31,6 +32,7 @@ class Line:
     wait: float | None = None  # of the ranks' time
     asleep: float | None = None  # of the waiting
     lost: float | None = None  # of the ranks' time
+    cost: Cost | None = None  # of sleeping; None: not known, or too little was seen to tell
     joules: float | None = None
     energy_of: str = ""  # the parts that joules are of
     simulated: bool = False
@@ -50,6 +52,7 @@ def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
         "policy": record.policy.used,
         "wait": wait.share if wait else None,
         "asleep": min(1.0, wait.asleep / wait.total) if wait and wait.asleep is not None and wait.total > 0 else None,
+        "cost": wait.cost if wait is not None and wait.cost is not None and wait.cost.is_known else None,
         "lost": imbalance.share if imbalance is not None and not imbalance.lone else None,
         "joules": energy.joules if energy else None,
         "energy_of": energy_of(record),

@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 from rich.text import Text
 
+from ..meaning.cost import cost_words
 from ..text.canvas import Canvas, written
 from ..text.units import clock, percent, safe, scaled
 from .brief_line import Line
 
-DROPPED = ("name", "user", "asleep", "policy", "elapsed", "lost", "energy")  # in this order, where there is no room
+DROPPED = ("name", "user", "asleep", "cost", "policy", "elapsed", "lost", "energy")  # in this order
 UNKNOWN_SHOWN = 8
 STYLES = {"COMPLETED": "green", "RUNNING": "cyan", "PENDING": "cyan"}
 
@@ -29,6 +30,7 @@ COLUMNS: dict[str, Callable[[Line], str]] = {
     "wait": lambda line: _share(line.wait),
     "asleep": lambda line: _share(line.asleep),
     "lost": lambda line: _share(line.lost),
+    "cost": lambda line: "–" if line.cost is None else cost_words(line.cost),
     "energy": lambda line: "–" if line.joules is None else scaled(line.joules, "J"),
     "": lambda line: line.why,
 }
@@ -43,6 +45,8 @@ def _columns(lines: Sequence[Line]) -> list[str]:
         left_out |= {"name", "state"}
     if not any(line.why for line in lines):
         left_out |= {""}
+    if not any(line.cost for line in lines):
+        left_out |= {"cost"}
     return [name for name in COLUMNS if name not in left_out]
 
 

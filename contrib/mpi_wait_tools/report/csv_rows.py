@@ -69,6 +69,11 @@ def _of_waiting(wait: Wait) -> Iterator[Row]:
         yield "job", "", "naps_forecast", wait.forecast.naps, ""
         yield "job", "", "waits_foreseen", wait.forecast.foreseen, ""
         yield "job", "", "waits_unforeseen", wait.forecast.unforeseen, ""
+    if wait.cost is not None:
+        known = wait.cost.is_known
+        yield "job", "", "cost_percent", wait.cost.percent if known else None, "%"
+        yield "job", "", "cost_error", wait.cost.error if known else None, "%"
+        yield "job", "", "cost_windows", wait.cost.windows, ""
 
 
 def _of_model(record: Record) -> Iterator[Row]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from ..jobs.sacct import Job
+from ..meaning.cost import cost_line, too_much_line
 from ..meaning.imbalance import ranks_time
 from ..meaning.power import power_lines, saving_line
 from ..meaning.reading import energy_nodes, energy_scope, nodes_words
+from ..record.cost import Cost
 from ..record.record import Energy, Forecast, Grant, Record, Step, Wait
 from ..text.canvas import LABEL_WIDTH, Canvas
 from ..text.series import power_line
@@ -91,23 +93,47 @@ def draw_policy(canvas: Canvas, record: Record) -> None:
     saved = saving_line(record) if record.is_complete else ""
     if saved:
         canvas.line("Saved", saved)
-    if wait is not None and wait.forecast is not None:
-        _foreseen(canvas, record, wait, wait.forecast)
-    elif wait is not None and wait.late:
+    if wait is not None:
+        _cost_and_delays(canvas, record, wait)
+
+
+def _cost_and_delays(canvas: Canvas, record: Record, wait: Wait) -> None:
+    """What sleeping cost; where that was measured, single naps that ended late are but a detail of it."""
+    if wait.cost is not None:
+        _cost(canvas, wait.cost)
+    if wait.forecast is not None:
+        _foreseen(canvas, wait, wait.forecast)
+    if wait.cost is not None:
+        if wait.late:
+            by = f", by {duration(wait.late_seconds)} in all" if wait.late_seconds else ""
+            canvas.line("Late", f"{plural(wait.late, 'nap')} ended after what was waited for{by}", "dim")
+    elif wait.forecast is not None:
+        canvas.line("Late", _late_of_allowed(record, wait, wait.forecast))
+    elif wait.late:
         canvas.line("Late", _late(record, wait, wait.late))
 
 
-def _foreseen(canvas: Canvas, record: Record, wait: Wait, forecast: Forecast) -> None:
+def _cost(canvas: Canvas, cost: Cost) -> None:
+    canvas.line("Cost", cost_line(cost))
+    too_much = too_much_line(cost)
+    if too_much:
+        canvas.line("", too_much, "yellow")
+
+
+def _foreseen(canvas: Canvas, wait: Wait, forecast: Forecast) -> None:
     ladder = max(0, wait.naps - forecast.naps)
     canvas.line("Naps", f"{plural(forecast.naps, 'nap')} by forecast, {count(ladder)} by the ladder")
     if forecast.early:
         canvas.line("Early", f"{plural(forecast.early, 'wait')} slept through ended after the last nap, "
                              f"polled for {duration(forecast.early_seconds / forecast.early)} on average")
+
+
+def _late_of_allowed(record: Record, wait: Wait, forecast: Forecast) -> str:
     late, time = wait.late_seconds or 0.0, ranks_time(record)
     line = f"late by {duration(late)} in all"
     if time:
         line += f", {100 * late / time:.2f} % of the run; {100 * forecast.allowed / time:.2g} % was allowed"
-    canvas.line("Late", f"{line}; {plural(wait.late or 0, 'nap')} ended after the message")
+    return f"{line}; {plural(wait.late or 0, 'nap')} ended after the message"
 
 
 def _late(record: Record, wait: Wait, late: int) -> str:

@@ -8,6 +8,7 @@ from ..jobs.found import Found
 from ..jobs.source_lines import Lines
 from ..meaning.advice import advice, ending_of
 from ..meaning.by_node import FIGURES, MARK_MEANS, NodeMap, NodeRow, node_map, rest_line
+from ..meaning.cost import cost_line, too_much_line
 from ..meaning.imbalance import imbalance_of
 from ..meaning.judged import LOOK, judged
 from ..meaning.reading import (
@@ -106,6 +107,9 @@ def _facts(found: Found) -> str:
         facts.append(("Waiting", f"{core_time(record.wait.total)}{share}"))
     if balance:
         facts.append(("Balance", balance))
+    cost = record.wait.cost if record.wait is not None and step is None else None
+    if cost is not None:
+        facts.append(("Cost", "; ".join(filter(None, (cost_line(cost), too_much_line(cost))))))
     rows = [f"<dt>{text_of(name)}</dt><dd>{text_of(value, 400)}</dd>" for name, value in facts]
     return f"<dl>{''.join(rows)}</dl>"
 

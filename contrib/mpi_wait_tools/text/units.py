@@ -108,6 +108,8 @@ def core_time(seconds: float) -> str:
 
 def percent(fraction: float) -> str:
     """A share of 1. Something small is not "0 %"."""
+    if fraction < 0:
+        return f"−{percent(-fraction)}"
     value = fraction * 100
     if value == 0:
         return "0 %"

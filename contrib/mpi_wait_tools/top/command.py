@@ -13,6 +13,7 @@ from typing import Any
 from ..jobs.chosen import me, moment, names
 from ..jobs.sacct_many import DAY_S, DAYS_MAX, Filters, Period, read_days
 from ..meaning.rows import GROUPS, ORDERS, Row, Run, rows_of
+from ..record.cost import Cost
 from ..text.errors import Refusal
 from ..text.output import (
     add_output_arguments,
@@ -107,6 +108,14 @@ def _of_run(run: Run) -> dict[str, Any]:
     }
 
 
+def _of_cost(cost: Cost | None) -> dict[str, Any]:
+    return {
+        "cost_percent": rounded(cost.percent if cost else None),
+        "cost_error": rounded(cost.error if cost else None),
+        "cost_windows": cost.windows if cost else None,
+    }
+
+
 def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str, Any]:
     return {
         "version": 1,
@@ -136,6 +145,7 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
                 "threads_s": rounded(row.threads_s),
                 "ranks_s": rounded(row.ranks_s),
                 "lost_s": rounded(row.lost_s),
+                **_of_cost(row.cost),
                 **(_of_run(row.run) if by == "job" else {}),
             }
             for row in rows

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from ..jobs.sacct_many import Period
+from ..meaning.cost import cost_words
 from ..meaning.rows import Row
 from ..text.bars import bar
 from ..text.canvas import AWAKE, Canvas, written
@@ -75,6 +76,8 @@ def _columns(by: str, order: str, rows: Sequence[Row]) -> list[Column]:
         Column("asleep", lambda row: _share(row.asleep_s, row.ranks_s)),
         Column("imbalance", lambda row: _share(row.lost_s, row.ranks_s), 0),
     ]
+    if any(row.cost for row in rows):
+        figures.insert(4, Column("cost", lambda row: cost_words(row.cost) if row.cost else "–", 1))
     if any(row.threads_s for row in rows):
         figures.insert(4, Column("threads", lambda row: core_time(row.threads_s) if row.threads_s else "–", keep))
     own = of_job if by == "job" else [Column("jobs", lambda row: count(row.jobs))]

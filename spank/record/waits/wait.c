@@ -64,6 +64,7 @@ void record_wait_write(json_t *json, const struct record_wait *wait, const uint6
 	group_write(json, WAIT_FLAGS, WAIT_SUMS, sums_us);
 	rows_write(ROWS_SPUN, json, &wait->rows[ROWS_SPUN]);
 	group_write(json, FORECASTS, WAIT_HOOKS, sums_us);
+	record_cost_write(json, &wait->cost);
 	rows_write(ROWS_PHASES, json, &wait->rows[ROWS_PHASES]);
 	rows_write(ROWS_SITES, json, &wait->rows[ROWS_SITES]);
 }
@@ -137,7 +138,7 @@ bool record_wait_read(const json_t *json, struct record_wait *sum, struct record
 		return false;
 	sum->size = fmax(sum->size, size);
 	return record_ranks_read(json, ret_ranks) && places_read(json_object_get(json, "places"), sum) &&
-	       sums_read(json, sum);
+	       sums_read(json, sum) && record_cost_read(json, &sum->cost);
 }
 
 void record_wait_add(struct record_wait *sum, const struct record_wait *from, uint32_t node)
@@ -149,6 +150,7 @@ void record_wait_add(struct record_wait *sum, const struct record_wait *from, ui
 		sum_add(sum, i, from->sum[i]);
 	for (int place = 0; place < MPIWAIT_PLACES; place++)
 		sum->place_bytes[place] += from->place_bytes[place];
+	record_cost_add(&sum->cost, &from->cost);
 }
 
 void record_wait_free(struct record_wait *wait)
@@ -209,6 +211,7 @@ json_t *record_wait_print(const struct record_wait *sum, const struct record_ran
 	rows_print(ROWS_SPUN, json, &sum->rows[ROWS_SPUN], names, detail);
 	if (sum->sum[WAIT_FORECAST_allowed_s] > 0)
 		json_object_set_new(json, "forecast", forecast_print(sum->sum));
+	record_cost_print(json, &sum->cost);
 	record_ranks_print_ends(json, ranks, names);
 	rows_print(ROWS_CALLS, json, &sum->rows[ROWS_CALLS], names, detail);
 	rows_print(ROWS_PHASES, json, &sum->rows[ROWS_PHASES], names, detail);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "preload/stats.h"
+#include "spank/record/waits/cost.h"
 #include "spank/record/waits/ranks.h"
 #include "spank/record/waits/rows.h"
 
@@ -40,6 +41,7 @@ struct record_wait {
 	double size;           /* of the largest world */
 	double sum[WAIT_SUMS]; /* times in seconds, but for forecasts */
 	double place_bytes[MPIWAIT_PLACES];
+	struct record_cost cost;
 };
 
 /* Whether a sum is a time, and none of a forecast. */

@@ -107,6 +107,13 @@ def spinning(joules: float = 5200.0) -> dict[str, Any]:
     return record
 
 
+def costly() -> dict[str, Any]:
+    """Sleeping cost more than what was allowed."""
+    record = make_record()
+    record["mpi_wait"]["wait"]["cost"] = {"percent": 2.4, "error": 0.5, "windows": 760, "seconds": 432, "slowdown": 1}
+    return record
+
+
 def sampled() -> dict[str, Any]:
     """Power over time, with a gap in which it is not known."""
     record = many_steps()

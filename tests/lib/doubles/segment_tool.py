@@ -27,7 +27,7 @@ SIZES = struct.Struct("=64Q")
 SLOT = struct.Struct("=IIiiIIIIQQQ232xQI84x")
 PHASES = struct.Struct("=QI16i4x18Q")
 PHASES_OFFSET = 56  # in a slot
-LANE = struct.Struct("=II7Q8Q8Q8Q2Q8x5Q64x36Q96x")
+LANE = struct.Struct("=II7Q8Q8Q8Q2Q8x5Q8xQqQQ24x36Q96x")
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
 MODULES, SITES = 16, 64
@@ -42,6 +42,8 @@ CALL_FIELDS = (
     "calls", "waits", "wait_ns", "longest_ns", "time_ns", "burned_ns", "burned_cpu_ns", "bytes"
 )
 FORESIGHT_FIELDS = ("forecasts", "early", "early_ns", "foreseen", "unforeseen")
+COST_FIELDS = ("cost_slept_ns", "cost_more_ns", "cost_variance_us", "cost_windows")
+LAST_FIELDS = (*FORESIGHT_FIELDS, *COST_FIELDS)
 PHASE_PLACES = 18
 FD = 210
 SEGMENT = "/memfd:mpi-wait (deleted)"  # what a descriptor of one is called under /proc
@@ -114,8 +116,8 @@ def lane_read(data: bytes, names: list[str]) -> dict:
     lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[17:25]) if v}
     lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[25:33]) if v}
     lane["far_bytes"], lane["near_bytes"] = values[33:35]
-    lane |= dict(zip(FORESIGHT_FIELDS, values[35:40]))
-    lane["phases"] = [values[40 + 2 * place : 42 + 2 * place] for place in range(PHASE_PLACES)]
+    lane |= dict(zip(LAST_FIELDS, values[35:44]))
+    lane["phases"] = [values[44 + 2 * place : 46 + 2 * place] for place in range(PHASE_PLACES)]
     lane["calls"] = {}
     for row, name in enumerate(names):
         call = CALL.unpack_from(data, LANE.size + row * CALL.size)

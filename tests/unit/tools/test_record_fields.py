@@ -113,6 +113,7 @@ def more(line: str) -> str:
                                  "numbers": [[1, ranks]]}]
     record["wait"]["most"] = record["wait"]["least"] = [record["wait"]["max"]]
     record["wait"]["forecast"] = dict.fromkeys(("naps", "early", "early_s", "foreseen", "unforeseen", "allowed_s"), 1)
+    record["wait"]["cost"] = {"percent": -1, "error": 1, "windows": 1, "seconds": 1, "slowdown": 1}
     record["wait"]["sites"] = [{"module": "a", "offset": "0x1", "build_id": "00", "call": "MPI_Recv", "waits": 1,
                                 "wait_s": 1, "max": {"rank": 1, "s": 1, "node": "c1"}}]
     record["wait"]["point_to_point"] = {"within_nodes_bytes": 1, "between_nodes_bytes": 1}

@@ -50,7 +50,11 @@ ADVICE = {
     "requeued": [ALIKE + LOOK, FITS],
     "array-task": [ALIKE + LOOK, FITS],
     "heterogeneous": [FITS],
-    "shared-node": [ALIKE + LOOK, "nap fits: 92 % of the waiting was slept through."],
+    "shared-node": [
+        ALIKE + LOOK,
+        "nap costs this job more than slowdown= allows: try nodes without other work (--exclusive), or, for a very "
+        "short run, off.",
+    ],
     "throttled": [
         "Look at node c2 first, which was slowed down most: all ranks seen there wait least. If it is slower than the "
         "others, that takes up to 12 % of the time.", FITS
@@ -68,7 +72,7 @@ NEVER_SAID = {
     "short": ("Model", "Saved", "not known", "Take work"),
     "cancelled": ("Take work", "computes longest", "Lost", "fits"),
     "heterogeneous": ("All ranks wait alike",),
-    "shared-node": ("Model", "Saved"),
+    "shared-node": ("Model", "Saved", "nap fits"),
     "throttled": ("0 by a power limit", "Take work"),
     "event-not-woken": ("event fits",),
     "requeued": ("Job 4715  ",),

@@ -21,6 +21,7 @@ ASKED = "20 % of the ranks' time went into loops that only test and probe: polls
 THREADS = "0.69 cores: if they did not compute, threads=bounded"
 LITTLE, SHARED, LOCKED = "There is little to save", "Ranks share cores with others", "from one thread only"
 BARRIER, FINE, POLLED = "collectives=ibarrier", "umwait and mwaitx rest", "a larger slowdown="
+COSTLY = "nap costs this job more than slowdown= allows"
 LOW, UNWOKEN, LONE, HUNG = "ran at low frequency", "Messages did not wake", "hardly any other", "did at last"
 
 
@@ -37,6 +38,11 @@ def advised(report: Report, record: dict[str, Any], **row: str) -> str:
 
 def wait(**changes: Any) -> Change:
     return lambda body: body["wait"].update(changes)
+
+
+def costing(percent: float, windows: int = 760, slowdown: float | None = 1) -> Change:
+    allowed = {} if slowdown is None else {"slowdown": slowdown}
+    return wait(cost={"percent": percent, "error": 0.5, "windows": windows, "seconds": 432, **allowed})
 
 
 def used(name: str, asked: str = "", **changes: Any) -> Change:
@@ -92,6 +98,7 @@ SAID: list[tuple[str, Change, str]] = [
     ("short waits", used("nap", **SHORT_WAITS), FINE),
     ("long waits that are polled", wait(**POLLS), POLLED),
     ("late naps", wait(late_s=5.0), LATE),
+    ("naps that cost more than is allowed", costing(2.4), COSTLY),
     ("frequency", used("pstate", transitions=9, low_s=20.0), LOW),
     ("threads beside", wait(threads_s=20.0), THREADS),
     ("loops that ask", wait(profile=asking(20.0)), ASKED),
@@ -119,6 +126,11 @@ NOT_SAID: list[tuple[str, Change, str]] = [
     ("all ranks were woken", used("event"), UNWOKEN),
     ("it napped by design", used("nap", flags={"no_event": 4}), UNWOKEN),
     ("naps end late", wait(late_s=5.0), "fits"),
+    ("naps cost too much", costing(2.4), "fits"),
+    ("naps may cost no more than is allowed", costing(1.4), COSTLY),
+    ("too little was seen", costing(2.4, windows=7), COSTLY),
+    ("nothing is allowed or forbidden", costing(2.4, slowdown=None), COSTLY),
+    ("what they cost is measured, and little", both(costing(0.3), wait(late_s=5.0)), LATE),
     ("the MPI makes no idle call", both(used("profile"), wait(flags={"no_hook": 4})), MEASURED),
     ("two MPI libraries", both(used("profile"), wait(flags={"two_mpis": 3})), MEASURED),
     ("it naps already", wait(), MEASURED),

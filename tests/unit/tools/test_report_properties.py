@@ -10,12 +10,12 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tests.lib.doubles.record_doubles import many_steps, one_slow_node, profiled, sampled, spinning
+from tests.lib.doubles.record_doubles import costly, many_steps, one_slow_node, profiled, sampled, spinning
 from tests.lib.doubles.report_double import make_record
 from tests.lib.properties import PROPERTY
 from tests.unit.fuzz import reader
 
-RECORDS = [make_record(), many_steps(), one_slow_node(), profiled(), sampled(), spinning()]
+RECORDS = [make_record(), costly(), many_steps(), one_slow_node(), profiled(), sampled(), spinning()]
 
 # With these, the reader also shows what it has read, in different ways.
 chances = some.sampled_from([seed for seed in range(200) if random.Random(seed).randrange(reader.SHOWN_ONE_IN) == 0])
