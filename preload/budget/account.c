@@ -3,10 +3,10 @@
  */
 #include "preload/budget/account.h"
 
-#define CHANGED        9.0        /* square of how many standard errors a look must differ by to begin anew */
-#define CHANGED_COUNT  3          /* periods of it */
-#define WEIGHT_MOST    32.0F      /* periods that the mean remembers */
-#define FADING         32         /* looks in which the variance fades */
+#define CHANGED        9.0   /* square of how many standard errors a look must differ by to begin anew */
+#define CHANGED_COUNT  3     /* periods of it */
+#define WEIGHT_MOST    32.0F /* periods that the mean remembers */
+#define FADING         32    /* looks in which the variance fades */
 #define COVER_FADES_NS UINT64_C(4000000000)
 #define PAUSE_FIRST_NS (UINT64_C(1) << 26)
 #define PAUSE_MOST_NS  (UINT64_C(1) << 36)
@@ -133,7 +133,8 @@ static void look_end(struct account *account, struct account_periods *periods, d
 
 	if (weight == 0 || is_changed(periods, look)) {
 		periods->usual_ns = look.mean_ns;
-		periods->variance = weight == 0 || look.variance > periods->variance ? look.variance : periods->variance;
+		periods->variance =
+		        weight == 0 || look.variance > periods->variance ? look.variance : periods->variance;
 		periods->weight = (float)count;
 	} else {
 		weight = weight + count < WEIGHT_MOST ? weight + count : WEIGHT_MOST;

@@ -47,12 +47,12 @@ struct account {
 
 /* The periods of one kind of call. All zero: none is known. */
 struct account_periods {
-	double usual_ns;    /* in looks */
-	double variance;    /* of one period, in square nanoseconds */
-	float weight;       /* how many periods usual_ns is the mean of, fading */
-	uint32_t slept;     /* calls charged since the latest look */
-	uint32_t count;     /* samples */
-	uint64_t window;    /* the look that they are of */
+	double usual_ns; /* in looks */
+	double variance; /* of one period, in square nanoseconds */
+	float weight;    /* how many periods usual_ns is the mean of, fading */
+	uint32_t slept;  /* calls charged since the latest look */
+	uint32_t count;  /* samples */
+	uint64_t window; /* the look that they are of */
 	float sample[ACCOUNT_SAMPLES];
 };
 

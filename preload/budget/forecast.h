@@ -30,14 +30,14 @@
 
 #include "preload/budget/account.h"
 
-#define FORECAST_SETS     128u
-#define FORECAST_WAYS     2u
-#define FORECAST_ENDS     8u
-#define FORECAST_KNOWN    3u
-#define FORECAST_UNIT     6                 /* ends are kept in units of 64 ns: up to 274 s */
-#define FORECAST_CLASSES  5u                /* of naps by length: the kernel takes longer to end long ones */
-#define FORECAST_NAP_NS   UINT64_C(20000)   /* a shorter nap is not worth it */
-#define FORECAST_LONG_NS  UINT64_C(2000000) /* a long wait */
+#define FORECAST_SETS    128u
+#define FORECAST_WAYS    2u
+#define FORECAST_ENDS    8u
+#define FORECAST_KNOWN   3u
+#define FORECAST_UNIT    6                 /* ends are kept in units of 64 ns: up to 274 s */
+#define FORECAST_CLASSES 5u                /* of naps by length: the kernel takes longer to end long ones */
+#define FORECAST_NAP_NS  UINT64_C(20000)   /* a shorter nap is not worth it */
+#define FORECAST_LONG_NS UINT64_C(2000000) /* a long wait */
 
 /* Ends by one clock. */
 struct forecast_ends {
@@ -51,14 +51,14 @@ struct forecast_entry {
 	uint64_t ended_ns; /* when the call ended last */
 	uint64_t look;     /* the look that it ended in; 0: in none */
 	uint32_t margin_ns;
-	uint32_t stamp;               /* when it was used last, in waits */
-	uint32_t number;              /* of the call that ended last */
-	uint32_t stride;              /* from one such number to the next, as a rule */
-	uint8_t strayed;              /* ends in a row with more than that */
-	uint8_t late;                 /* late ends in a row, up to 2 */
-	uint8_t looked;               /* ends that were seen in looks, up to FORECAST_KNOWN */
-	struct forecast_ends wait;    /* since the call began to wait */
-	struct forecast_ends since;   /* since it ended before */
+	uint32_t stamp;             /* when it was used last, in waits */
+	uint32_t number;            /* of the call that ended last */
+	uint32_t stride;            /* from one such number to the next, as a rule */
+	uint8_t strayed;            /* ends in a row with more than that */
+	uint8_t late;               /* late ends in a row, up to 2 */
+	uint8_t looked;             /* ends that were seen in looks, up to FORECAST_KNOWN */
+	struct forecast_ends wait;  /* since the call began to wait */
+	struct forecast_ends since; /* since it ended before */
 	struct account_periods periods;
 };
 
@@ -70,7 +70,7 @@ struct forecast {
 	uint64_t site;     /* of the open call, as all below */
 	uint64_t began_ns;
 	uint32_t number;
-	struct forecast_entry *entry; /* NULL: the call is not known */
+	struct forecast_entry *entry;       /* NULL: the call is not known */
 	uint64_t exit_ns[FORECAST_CLASSES]; /* what naps take longer than asked: the running median */
 	struct forecast_entry table[FORECAST_SETS][FORECAST_WAYS];
 };

@@ -32,9 +32,9 @@ struct looks {
 	uint64_t number;    /* tells this window from others */
 	uint64_t raised_ns; /* when a call had a period that this level is for */
 	uint32_t level;
-	uint32_t calm;      /* windows in a row in which no end surprised */
-	bool seen;          /* a call ended in this window, ... */
-	bool surprised;     /* ... and not when it was expected */
+	uint32_t calm;  /* windows in a row in which no end surprised */
+	bool seen;      /* a call ended in this window, ... */
+	bool surprised; /* ... and not when it was expected */
 };
 
 void looks_open(struct looks *looks, uint64_t seed, uint64_t now_ns);

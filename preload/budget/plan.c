@@ -3,14 +3,9 @@
  */
 #include "preload/budget/plan.h"
 
-#define LOOK_PART 8u /* of a long wait: what is polled in a look */
-#ifdef NL
-#define NOLADDER(p) ((p)->forecast->ranks>16)
-#else
-#define NOLADDER(p) 0
-#endif
-#define WAIT_PART 16u /* of a period: shorter waits do not decide how long looks are */
-#define WORTH_NS   UINT64_C(100000) /* a wait that might have been slept through */
+#define LOOK_PART 8u               /* of a long wait: what is polled in a look */
+#define WAIT_PART 16u              /* of a period: shorter waits do not decide how long looks are */
+#define WORTH_NS  UINT64_C(100000) /* a wait that might have been slept through */
 
 void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, uint64_t seed,
                 uint64_t slowdown_ppm, uint64_t now_ns)
@@ -26,8 +21,7 @@ static uint64_t look_at(const struct plan *plan, uint64_t now_ns)
 	return looks_at(&plan->looks, now_ns) ? plan->looks.number + 1 : 0;
 }
 
-void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts, uint64_t now_ns,
-               uint64_t real_ns)
+void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns)
 {
 	plan->forecasts = forecasts && plan->forecast;
 	plan->slept = false;
@@ -60,6 +54,7 @@ static void nap_end(struct plan *plan, uint64_t now_ns)
 	}
 	if (cost_ns > 0)
 		account_charge(&plan->account, cost_ns, now_ns);
+	plan->lane->late_ns += cost_ns;
 	plan->empty_ns = 0;
 }
 
@@ -100,33 +95,38 @@ static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now
 	return most_ns != 0 && ask_ns > most_ns ? most_ns : ask_ns;
 }
 
-static struct plan_step step_ladder(const struct plan *plan, uint64_t now_ns, uint64_t origin_ns)
+static struct plan_step step_plain(enum plan_advice advice)
 {
-	if (looks_at(&plan->looks, now_ns) || NOLADDER(plan))
-		return (struct plan_step){.advice = PLAN_POLL};
-	return (struct plan_step){.advice = PLAN_LADDER, .origin_ns = origin_ns};
+	return (struct plan_step){.advice = advice};
+}
+
+/* A nap that aims at that end, or none. */
+static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_t now_ns, uint64_t most_ns)
+{
+	uint64_t landing_ns = landing(plan, end_ns, now_ns);
+	uint64_t ask_ns = landing_ns > now_ns ? ask_limit(plan, landing_ns - now_ns, now_ns, most_ns) : 0;
+
+	if (ask_ns < FORECAST_NAP_NS)
+		return step_plain(looks_at(&plan->looks, now_ns) ? PLAN_LOOK : PLAN_LANDED);
+	plan->landing_ns = landing_ns;
+	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};
 }
 
 struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
-	uint64_t end_ns, past_ns, landing_ns, ask_ns;
+	enum plan_advice unknown = looks_at(&plan->looks, now_ns) ? PLAN_LOOK : PLAN_LADDER;
+	uint64_t end_ns, past_ns;
 
 	plan->landing_ns = 0;
 	if (!plan->forecasts || !forecast_knows(plan->forecast))
-		return step_ladder(plan, now_ns, 0);
+		return step_plain(unknown);
 	if (forecast_doubts(plan->forecast))
-		return (struct plan_step){.advice = PLAN_POLL};
+		return step_plain(PLAN_LOOK);
 	end_ns = forecast_end(plan->forecast, now_ns, &past_ns);
-	if (end_ns == 0) {
-		plan->outlasted_ns = past_ns;
-		return step_ladder(plan, now_ns, past_ns);
-	}
-	landing_ns = landing(plan, end_ns, now_ns);
-	ask_ns = landing_ns > now_ns ? ask_limit(plan, landing_ns - now_ns, now_ns, most_ns) : 0;
-	if (ask_ns < FORECAST_NAP_NS)
-		return (struct plan_step){.advice = PLAN_POLL};
-	plan->landing_ns = landing_ns;
-	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};
+	if (end_ns != 0)
+		return step_towards(plan, end_ns, now_ns, most_ns);
+	plan->outlasted_ns = past_ns;
+	return step_plain(unknown);
 }
 
 bool plan_may(const struct plan *plan, uint64_t now_ns, uint64_t cost_ns)
@@ -134,19 +134,19 @@ bool plan_may(const struct plan *plan, uint64_t now_ns, uint64_t cost_ns)
 	return account_room(&plan->account, now_ns) >= cost_ns;
 }
 
-void plan_woke(struct plan *plan, bool by_forecast, uint64_t began_ns, uint64_t ask_ns, uint64_t woke_ns)
+void plan_woke(struct plan *plan, struct plan_nap nap)
 {
-	uint64_t asked_ns = began_ns + ask_ns;
+	uint64_t asked_ns = nap.began_ns + nap.ask_ns, over_ns = nap.woke_ns > asked_ns ? nap.woke_ns - asked_ns : 0;
+	bool by_forecast = nap.end == PLAN_BY_FORECAST;
 
-	plan->by_forecast = by_forecast;
 	plan->slept |= by_forecast;
-	plan->landed_ns = by_forecast ? woke_ns : plan->landed_ns;
+	plan->landed_ns = by_forecast ? nap.woke_ns : plan->landed_ns;
 	plan->lane->forecasts += by_forecast;
-	plan->empty_ns = began_ns;
-	plan->woke_ns = woke_ns;
-	plan->over_ns = woke_ns > asked_ns ? woke_ns - asked_ns : 0;
-	if (plan->forecast)
-		forecast_woke(plan->forecast, ask_ns, woke_ns - began_ns);
+	plan->empty_ns = nap.began_ns;
+	plan->woke_ns = nap.shared && over_ns > 0 ? asked_ns : nap.woke_ns;
+	plan->over_ns = nap.shared ? 0 : over_ns;
+	if (plan->forecast && nap.alike && !nap.shared && nap.end != PLAN_BY_MESSAGE)
+		forecast_woke(plan->forecast, nap.ask_ns, nap.woke_ns - nap.began_ns);
 }
 
 /* The record's counts of a call that has ended. */
@@ -157,7 +157,6 @@ static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 
 	lane->foreseen += plan->slept;
 	lane->late += late;
-	lane->late_ns += late ? plan->woke_ns - plan->empty_ns : 0;
 	lane->unforeseen += !plan->slept && plan->look == 0 && ended_ns - plan->forecast->began_ns >= WORTH_NS;
 	if (plan->slept && !late) {
 		lane->early++;

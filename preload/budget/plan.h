@@ -30,42 +30,42 @@ struct plan {
 	struct mpiwait_lane *lane;
 	struct account account;
 	struct looks looks;
-	bool forecasts;      /* the open call may be forecast */
-	bool slept;          /* in the open call, by forecast */
-	bool by_forecast;    /* the latest nap was */
-	bool allowed;        /* to sleep, when the open call began */
-	uint64_t look;       /* the look that the open call began in; 0: none */
-	uint64_t silent_ns;  /* since when there has been no sign of progress */
-	uint64_t ended_ns;   /* the end of the latest long silence; 0: there was none */
-	uint64_t landing_ns; /* that the latest nap aimed at; 0: none did */
-	uint64_t outlasted_ns; /* the latest end that did not come */
-	uint64_t empty_ns;   /* the last empty poll before the latest nap; 0: it is known that nothing came in it */
-	uint64_t landed_ns;  /* when the latest nap by forecast ended; 0: there was none */
-	uint64_t woke_ns;    /* when the latest nap ended ... */
-	uint64_t over_ns;    /* ... and how much later than asked */
+	bool forecasts;        /* the open call may be forecast */
+	bool slept;            /* in the open call, by forecast */
+	bool allowed;          /* to sleep, when the open call began */
+	uint64_t look;         /* the look that the open call began in; 0: none */
+	uint64_t silent_ns;    /* since when there has been no sign of progress */
+	uint64_t ended_ns;     /* the end of the latest long silence; 0: there was none */
+	uint64_t landing_ns;   /* that the latest nap aimed at; 0: none did */
+	uint64_t outlasted_ns; /* the latest end that did not come: the wait is to be taken to last since then; 0: all
+	                          may */
+	uint64_t empty_ns;     /* the last empty poll before the latest nap; 0: it is known that nothing came in it */
+	uint64_t landed_ns;    /* when the latest nap by forecast ended; 0: there was none */
+	uint64_t woke_ns;      /* when the latest nap ended ... */
+	uint64_t over_ns;      /* ... and how much later than asked */
 };
 
 enum plan_advice {
-	PLAN_POLL,   /* nothing that takes a time */
+	PLAN_LOOK,   /* poll: nobody sleeps now */
+	PLAN_LANDED, /* poll: the end is near */
 	PLAN_NAP,    /* sleep for so long */
-	PLAN_LADDER, /* nothing is known: climb the ladder, from that origin */
+	PLAN_LADDER, /* nothing is known, or no known end is to come: climb the ladder */
 };
 
 /* What is advised. */
 struct plan_step {
 	enum plan_advice advice;
-	uint64_t ask_ns;    /* PLAN_NAP: how long; PLAN_LADDER: at most so long */
-	uint64_t left_ns;   /* until the landing */
-	uint64_t origin_ns; /* PLAN_LADDER: since when the wait is to be taken to last; 0: as it is */
+	uint64_t ask_ns;  /* PLAN_NAP: how long */
+	uint64_t left_ns; /* until the landing */
 };
 
 /* seed: the same for all ranks of the job. forecast: NULL, or all zero but for its ranks. */
 void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, uint64_t seed,
                 uint64_t slowdown_ppm, uint64_t now_ns);
 
-/* A call begins to wait, with that number among the calls of its function: its first empty poll was at now_ns, which is real_ns by the node's clock. */
-void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts, uint64_t now_ns,
-               uint64_t real_ns);
+/* A call begins to wait, with that number among the calls of its function: its first empty poll was at now_ns, which is
+ * real_ns by the node's clock. */
+void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns);
 
 /* There were signs of progress between the last empty poll, or the end of a nap, at last_ns, and now. */
 void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns);
@@ -82,8 +82,20 @@ struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns);
 /* Whether something may be done that costs so much if a message comes meanwhile. */
 bool plan_may(const struct plan *plan, uint64_t now_ns, uint64_t cost_ns);
 
-/* A nap of ask_ns began at the last empty poll, began_ns, and ended at woke_ns. */
-void plan_woke(struct plan *plan, bool by_forecast, uint64_t began_ns, uint64_t ask_ns, uint64_t woke_ns);
+/* What ended a nap at the latest: the ladder's clock, that of a forecast, or the message. */
+enum plan_end { PLAN_BY_LADDER, PLAN_BY_FORECAST, PLAN_BY_MESSAGE };
+
+/* A nap that is over. */
+struct plan_nap {
+	enum plan_end end;
+	uint64_t began_ns; /* the last empty poll; of one that a message ended: when that came, at the earliest */
+	uint64_t ask_ns;
+	uint64_t woke_ns;
+	bool shared; /* others had the core meanwhile: that it ended late is not the kernel's doing */
+	bool alike;  /* naps by forecast take the same rung: it teaches how late they end */
+};
+
+void plan_woke(struct plan *plan, struct plan_nap nap);
 
 /* The call has ended; last_ns: the last empty poll, or the end of a nap after it. */
 void plan_close(struct plan *plan, uint64_t last_ns);

@@ -9,9 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/budget/account.h"
+#include "preload/budget/forecast.h"
 #include "preload/budget/ladder.h"
-#include "preload/budget/predictor.h"
 #include "preload/process/config.h"
 #include "preload/stats.h"
 
@@ -33,8 +32,8 @@ struct process_guard {
 struct process {
 	struct config config;
 	struct ladder_policy policy;
-	struct account account;
-	struct predictor *predictors; /* MPIWAIT_LANES of them; NULL: nothing is forecast */
+	struct forecast *forecasts; /* MPIWAIT_LANES of them; NULL: nothing is forecast, and naps are not paid for */
+	uint64_t opened_ns;         /* when accounts were opened */
 	struct mpiwait_slot *slot;
 	uint32_t hooks;           /* MPIWAIT_HOOK_* that may spend time; none until Init has returned */
 	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
@@ -57,7 +56,7 @@ static inline uint32_t process_mode(void)
 /* Whether waits are forecast and naps paid for. */
 static inline bool process_has_account(void)
 {
-	return account_is_open(&process.account);
+	return process.forecasts != NULL;
 }
 
 /* Gives the guard a page of its own. Returns whether a forked child will find zeros there. */

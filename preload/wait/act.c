@@ -77,7 +77,7 @@ static uint64_t lock_cap_ns(uint64_t waited_ns)
 }
 
 /* What a forecast says of the moment. */
-enum forecast { FORECAST_NONE, FORECAST_NAP, FORECAST_BY_MESSAGE, FORECAST_REST };
+enum choice { CHOICE_NONE, CHOICE_NAP, CHOICE_BY_MESSAGE, CHOICE_REST };
 
 /* The rung that sleeps until a forecast landing: the deepest that takes a time. */
 static enum mpiwait_rung rung_timed(bool shared)
@@ -98,25 +98,25 @@ static bool event_serves(const struct wait *wait, const struct ladder_moment *mo
 }
 
 /* Until the landing: by the message, and what comes early costs no more than the wake-up, or by the clock alone. */
-static enum forecast nap_choose(const struct wait *wait, const struct ladder_moment *moment, struct predictor_nap nap,
+static enum choice nap_choose(const struct wait *wait, const struct ladder_moment *moment, struct plan_step step,
                                 struct ladder_action *ret_action)
 {
-	uint64_t woken_ns = nap.left_ns < moment->woken_ns ? nap.left_ns : moment->woken_ns;
+	uint64_t woken_ns = step.left_ns < moment->woken_ns ? step.left_ns : moment->woken_ns;
 	enum mpiwait_rung rung = rung_timed(moment->shared);
 
 	if (event_serves(wait, moment)) {
 		*ret_action = (struct ladder_action){MPIWAIT_RUNG_EVENT, woken_ns, UINT64_MAX, moment->shared};
-		return FORECAST_BY_MESSAGE;
+		return CHOICE_BY_MESSAGE;
 	}
-	*ret_action = (struct ladder_action){rung, nap.ask_ns, nap.ask_ns + nap.exit_ns, moment->shared};
-	return rung == MPIWAIT_RUNG_PAUSE ? FORECAST_NONE : FORECAST_NAP;
+	*ret_action = (struct ladder_action){rung, step.ask_ns, UINT64_MAX, moment->shared};
+	return rung == MPIWAIT_RUNG_PAUSE ? CHOICE_NONE : CHOICE_NAP;
 }
 
 /*
  * From the landing to the message: the core rests between two polls where it has an instruction for that, and is
  * yielded where others want it.
  */
-static enum forecast rest_choose(const struct wait *wait, const struct ladder_moment *moment,
+static enum choice rest_choose(const struct wait *wait, const struct ladder_moment *moment,
                                  struct ladder_action *ret_action)
 {
 	*ret_action =
@@ -129,63 +129,12 @@ static enum forecast rest_choose(const struct wait *wait, const struct ladder_mo
 		*ret_action = (struct ladder_action){i, LANDED_REST_NS, LANDED_REST_NS + latency->exit_ns, false};
 		break;
 	}
-	return FORECAST_REST;
-}
-
-/* What is forecast: what to do until the landing or after it, or when the wait is to be taken to have begun. */
-static enum forecast forecast(struct wait *wait, struct ladder_moment *moment, struct ladder_action *ret_action)
-{
-	uint64_t most_ns = wait->ladder.rung[rung_timed(moment->shared)].most_ns;
-	struct predictor_nap nap = {.ask_ns = 0};
-
-	if (moment->locked || moment->waited_ns == 0)
-		return FORECAST_NONE;
-	switch (foresight_ask(&wait->foresight, &process.account, wait->last_ns, most_ns, &nap)) {
-	case PREDICTOR_NAP:
-		return nap_choose(wait, moment, nap, ret_action);
-	case PREDICTOR_LANDED:
-		moment->waited_ns = wait->last_ns - foresight_origin(&wait->foresight, wait->origin_ns);
-		return event_serves(wait, moment) ? FORECAST_NONE : rest_choose(wait, moment, ret_action);
-	case PREDICTOR_OUTLASTED:
-		moment->waited_ns = wait->last_ns - foresight_origin(&wait->foresight, wait->origin_ns);
-		break;
-	case PREDICTOR_UNKNOWN:
-		break;
-	}
-	return FORECAST_NONE;
-}
-
-/* What a message is proven to end costs its exit latency. */
-static bool is_woken(const struct wait *wait, struct ladder_action action)
-{
-	return wait->ladder.rung[action.rung].woken && event_is_trusted(&wait_event_trust);
+	return CHOICE_REST;
 }
 
 static bool is_shared(const struct wait *wait)
 {
 	return process.config.shared || wait->shared_credit > 0 || wait->last_ns < wait->shared_ns;
-}
-
-static bool is_begun(struct wait *wait, struct ladder_action action, enum forecast forecast)
-{
-	uint64_t exit_ns = wait->ladder.rung[action.rung].exit_ns;
-	uint64_t cost_ns = is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns;
-
-	if (action.ask_ns == 0)
-		return true;
-	if (forecast == FORECAST_REST)
-		return foresight_rest(&wait->foresight, &process.account, wait->last_ns, cost_ns);
-	if (forecast == FORECAST_NAP)
-		cost_ns = action.budget_ns;
-	return foresight_begin(&wait->foresight, &process.account, forecast != FORECAST_NONE, wait->last_ns, cost_ns);
-}
-
-static bool is_paid(struct wait *wait, struct ladder_action action, enum forecast forecast)
-{
-	bool begun = is_begun(wait, action, forecast);
-
-	wait->foresight.nap.shared = action.shared;
-	return begun;
 }
 
 static struct ladder_action action_poll(const struct wait *wait)
@@ -195,13 +144,49 @@ static struct ladder_action action_poll(const struct wait *wait)
 	return (struct ladder_action){shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, shared};
 }
 
-/* The action if the account can pay for it, or else none that takes a time. */
-static struct ladder_action action_pay(struct wait *wait, struct ladder_action action, enum forecast forecast)
+/* What is forecast: what to do until the landing or after it, or when the wait is to be taken to have begun. */
+static enum choice choose(struct wait *wait, struct ladder_moment *moment, struct ladder_action *ret_action)
 {
-	return is_paid(wait, action, forecast) ? action : action_poll(wait);
+	uint64_t most_ns = wait->ladder.rung[rung_timed(moment->shared)].most_ns;
+	struct plan_step step;
+
+	if (moment->locked || moment->waited_ns == 0)
+		return CHOICE_NONE;
+	step = plan_ask(&wait->plan, wait->last_ns, most_ns);
+	switch (step.advice) {
+	case PLAN_LOOK:
+		*ret_action = action_poll(wait);
+		return CHOICE_REST;
+	case PLAN_NAP:
+		return nap_choose(wait, moment, step, ret_action);
+	case PLAN_LANDED:
+		return event_serves(wait, moment) ? CHOICE_NONE : rest_choose(wait, moment, ret_action);
+	case PLAN_LADDER:
+		break;
+	}
+	if (wait->plan.outlasted_ns > wait->origin_ns)
+		moment->waited_ns = wait->last_ns - wait->plan.outlasted_ns;
+	return CHOICE_NONE;
 }
 
-static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
+/* What a message is proven to end costs its exit latency. */
+static bool is_woken(const struct wait *wait, struct ladder_action action)
+{
+	return wait->ladder.rung[action.rung].woken && event_is_trusted(&wait_event_trust);
+}
+
+/* Whether the account can pay for the action. What a forecast asks for is within its room already. */
+static bool is_paid(const struct wait *wait, struct ladder_action action)
+{
+	uint64_t exit_ns = wait->ladder.rung[action.rung].exit_ns;
+
+	if (action.ask_ns == 0)
+		return true;
+	return plan_may(&wait->plan, wait->last_ns, is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns);
+}
+
+/* What to do after an idle poll; *ret_choice: whether that is by a forecast. */
+static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum choice *ret_choice)
 {
 	struct ladder_moment moment = {
 	        .now_ns = wait->last_ns,
@@ -212,44 +197,50 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook)
 	        .locked = hook_is_locked(wait, hook),
 	};
 	struct ladder_action action;
-	enum forecast foreseen;
 
+	*ret_choice = CHOICE_NONE;
 	if (wait->polls == WAIT_FREE_POLLS && wait->waits % PROBE_EVERY == 1)
 		return (struct ladder_action){MPIWAIT_RUNG_YIELD, 0, 0, moment.shared};
 	if (!process_has_account())
 		return ladder_next(&wait->ladder, &process.policy, moment);
-	if (foresight_looks(&wait->foresight, wait->last_ns))
-		return action_poll(wait);
-	foreseen = forecast(wait, &moment, &action);
-	if (foreseen != FORECAST_NONE)
-		return action_pay(wait, action, foreseen);
-	return action_pay(wait, ladder_next(&wait->ladder, &process.policy, moment), FORECAST_NONE);
+	*ret_choice = choose(wait, &moment, &action);
+	if (*ret_choice == CHOICE_NONE)
+		action = ladder_next(&wait->ladder, &process.policy, moment);
+	return *ret_choice == CHOICE_NAP || is_paid(wait, action) ? action : action_poll(wait);
 }
 
-/* What the sleep is to be charged, and how much later than asked such a one ends: only that of forecasts counts. */
-static void account_learn(struct wait *wait, struct ladder_action action)
+/* What a sleep was that ended at wait->last_ns. What a message ended came no earlier than the waking takes. */
+static struct plan_nap nap_of(const struct wait *wait, struct ladder_action action, enum choice choice,
+                              uint64_t began_ns)
 {
-	struct foresight *foresight = &wait->foresight;
-	enum event_end end = wait->rung.event;
+	uint64_t came_ns = wait->last_ns - wait->ladder.rung[action.rung].exit_ns;
+	struct plan_nap nap = {
+	        .began_ns = began_ns,
+	        .ask_ns = action.ask_ns,
+	        .woke_ns = wait->last_ns,
+	        .shared = action.shared,
+	        .alike = action.rung == rung_timed(action.shared),
+	};
 
-	if (action.rung == MPIWAIT_RUNG_EVENT && (end == EVENT_WOKEN || end == EVENT_TIMEOUT))
-		foresight_woken(foresight, action.ask_ns, wait->last_ns, end == EVENT_WOKEN);
-	else if (foresight->advised || action.rung == rung_timed(is_shared(wait)))
-		foresight_woke(foresight, action.ask_ns, wait->last_ns);
-	else
-		account_woke(&foresight->nap, wait->last_ns);
+	if (choice == CHOICE_NAP || choice == CHOICE_BY_MESSAGE)
+		nap.end = PLAN_BY_FORECAST;
+	if (wait->rung.event == EVENT_WOKEN || wait->rung.event == EVENT_TIMEOUT) {
+		nap.end = wait->rung.event == EVENT_WOKEN ? PLAN_BY_MESSAGE : nap.end;
+		nap.began_ns = came_ns > began_ns && came_ns < began_ns + action.ask_ns ? came_ns : began_ns;
+	}
+	return nap;
 }
 
 /* What the doze teaches, which ended at wait->last_ns. */
-static void action_learn(struct wait *wait, struct ladder_action action, uint64_t began_ns)
+static void action_learn(struct wait *wait, struct ladder_action action, enum choice choice, uint64_t began_ns)
 {
-	struct foresight *foresight = &wait->foresight;
 	uint64_t actual_ns = wait->last_ns - began_ns, late_ns = 0;
 
-	if (!foresight->nap.open || !foresight->advised || action.rung == MPIWAIT_RUNG_EVENT)
+	if (choice != CHOICE_NAP)
 		late_ns = ladder_learn(&wait->ladder, action, actual_ns, wait->last_ns);
-	account_learn(wait, action);
-	if (!process_has_account() && late_ns > 0) {
+	if (process_has_account() && action.ask_ns > 0) {
+		plan_woke(&wait->plan, nap_of(wait, action, choice, began_ns));
+	} else if (!process_has_account() && late_ns > 0) {
 		wait->lane->late++;
 		wait->lane->late_ns += late_ns;
 	}
@@ -262,10 +253,11 @@ static void act(struct wait *wait, uint32_t hook)
 	uint64_t began_ns = wait->last_ns, now_ns;
 	struct mpiwait_lane *lane = wait->lane;
 	struct ladder_action action;
+	enum choice choice;
 	const struct rung *rung;
 
-	foresight_quiet(&wait->foresight, &process.account);
-	action = action_choose(wait, hook);
+	plan_quiet(&wait->plan);
+	action = action_choose(wait, hook, &choice);
 	rung = &rung_table[action.rung];
 	rung->doze(action.ask_ns, &wait->rung);
 	lane->naps[action.rung]++;
@@ -274,18 +266,17 @@ static void act(struct wait *wait, uint32_t hook)
 	wait->dozed = 1;
 	wait->quiet = 0;
 	now_ns = clock_now_ns();
-	account_woke(&wait->foresight.nap, began_ns + action.ask_ns);
 	if (wait_jumped(wait, now_ns, action.ask_ns))
 		return;
 	wait->last_ns = lane->open_last_ns = now_ns;
 	lane->asleep_ns[action.rung] += wait->last_ns - began_ns;
-	action_learn(wait, action, began_ns);
+	action_learn(wait, action, choice, began_ns);
 }
 
 /* The same where the end is forecast: at once, if it is far enough, and back before it comes. */
 static bool lasts_by_forecast(const struct wait *wait, bool low)
 {
-	uint64_t landing_ns = wait->foresight.landing_ns;
+	uint64_t landing_ns = wait->plan.landing_ns;
 	uint64_t left_ns = landing_ns > wait->last_ns ? landing_ns - wait->last_ns : 0;
 
 	return left_ns >= CLOCK_BACK_NS + (low ? 0 : process.pstate_after_ns) && !wait->rma_lock;
@@ -297,8 +288,8 @@ static bool lasts_by_forecast(const struct wait *wait, bool low)
  */
 static void act_lower(struct wait *wait)
 {
-	uint64_t origin_ns = foresight_origin(&wait->foresight, wait->origin_ns);
-	bool foreseen = wait->foresight.landing_ns != 0, low = rung_pstate_is_low(&wait->rung);
+	uint64_t origin_ns = wait->plan.outlasted_ns > wait->origin_ns ? wait->plan.outlasted_ns : wait->origin_ns;
+	bool foreseen = wait->plan.landing_ns != 0, low = rung_pstate_is_low(&wait->rung);
 	bool lasts = foreseen ? lasts_by_forecast(wait, low)
 	                      : wait->last_ns - origin_ns >= wait->lower_ns && !wait->rma_lock;
 

@@ -53,16 +53,16 @@ static struct mpiwait_lane *lane_claim(void)
 	return &slot->lane[index];
 }
 
-/* A thread has the predictor that belongs to its lane. Those that have none nap by the ladder alone. */
-static void foresight_prepare(struct foresight *foresight, struct mpiwait_lane *lane)
+/* A thread has the forecasts that belong to its lane. Those that have none nap by the ladder alone. */
+static void plan_prepare(struct plan *plan, struct mpiwait_lane *lane)
 {
-	foresight->lane = lane;
-	foresight->silent = process.silent;
-	if (!process.predictors || lane == &lane_overflow)
-		return;
-	foresight->predictor = &process.predictors[lane - process.slot->lane];
-	foresight->predictor->silent = process.silent;
-	foresight->predictor->ranks = process.slot->size > 0 ? (uint32_t)process.slot->size : 0;
+	struct forecast *forecast = NULL;
+
+	if (process.forecasts && lane != &lane_overflow) {
+		forecast = &process.forecasts[lane - process.slot->lane];
+		forecast->ranks = process.slot->size > 0 ? (uint32_t)process.slot->size : 0;
+	}
+	plan_start(plan, forecast, lane, process.slot->launch, process.slot->slowdown_ppm, process.opened_ns);
 }
 
 static int64_t preemptions_read(void)
@@ -86,7 +86,7 @@ static void thread_prepare(struct wait *wait)
 	wait->lane = lane_claim();
 	wait->rung.lane = wait->lane;
 	wait->preemptions = preemptions_read();
-	foresight_prepare(&wait->foresight, wait->lane);
+	plan_prepare(&wait->plan, wait->lane);
 }
 
 bool wait_prepare(struct wait *wait, uintptr_t here)
@@ -132,22 +132,22 @@ static void event_judge(struct wait *wait, bool found)
 		wait->ladder.rung[MPIWAIT_RUNG_EVENT].back_ns = wait->last_ns + EVENT_REST_NS;
 }
 
+/* Calls have numbers; the calls of a loop of the program's own are one. */
+static uint32_t call_number(const struct wait *wait)
+{
+	return wait->loop.open ? wait->waits : (uint32_t)wait->lane->calls[wait->row].calls;
+}
+
 /* With a silent runtime nobody's waits are forecast for whom others may do something that needs no message of theirs.
  */
-static void forecast_open(struct wait *wait, uint64_t now_ns)
+static void call_open(struct wait *wait, uint64_t now_ns)
 {
 	bool forecasts = wait->kind == CALL_WAIT && !wait->rma_lock;
 
 	if (process.silent && !wait_is_by_messages((enum call_row)wait->row))
 		forecasts = false;
-	foresight_open(&wait->foresight, predictor_site(wait_caller(wait), wait->row, wait->handle, wait->peer),
-	               forecasts, now_ns);
-	if (process.silent)
-		foresight_look(&wait->foresight, now_ns,
-		               now_ns + foresight_look_left(clock_read_ns(CLOCK_REALTIME),
-		                                            now_ns - process.account.opened_ns));
-	else if (foresight_looks_itself(process.slot->size))
-		foresight_look(&wait->foresight, now_ns, now_ns);
+	plan_open(&wait->plan, forecast_site(wait_caller(wait), wait->row, wait->handle, wait->peer), call_number(wait),
+	          forecasts, now_ns, clock_read_ns(CLOCK_REALTIME));
 }
 
 static void wait_open(struct wait *wait, uint64_t now_ns)
@@ -165,7 +165,7 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 	if (process.config.sites)
 		wait->caller = wait_caller(wait);
 	if (process_has_account())
-		forecast_open(wait, now_ns);
+		call_open(wait, now_ns);
 	lane->open_since_ns = lane->open_last_ns = now_ns;
 	__atomic_store_n(&lane->open_call, wait->row + 1, __ATOMIC_RELEASE);
 }
@@ -180,7 +180,7 @@ bool wait_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns)
 	}
 	if (gap_ns <= STOPPED_NS || gap_ns - STOPPED_NS <= asked_ns)
 		return false;
-	foresight_drop(&wait->foresight);
+	plan_drop(&wait->plan);
 	wait->first_ns += gap_ns;
 	wait->origin_ns += gap_ns;
 	wait->lane->open_since_ns += gap_ns;
@@ -213,7 +213,7 @@ static void wait_look(struct wait *wait, uint64_t now_ns)
 	if (wait->progressed || now_ns - wait->origin_ns > HOUR_NS)
 		sign = LADDER_PROGRESS;
 	if (process_has_account() && wait->progressed)
-		foresight_progress(&wait->foresight, &process.account, wait->last_ns, now_ns);
+		plan_progress(&wait->plan, wait->last_ns, now_ns);
 	if (sign == LADDER_PROGRESS)
 		wait->origin_ns = now_ns;
 	if (sign != LADDER_QUIET)
@@ -294,7 +294,7 @@ void wait_close(struct wait *wait)
 		return;
 	event_judge(wait, true);
 	if (process_has_account())
-		foresight_close(&wait->foresight, &process.account, wait->last_ns);
+		plan_close(&wait->plan, wait->last_ns);
 	call->waits++;
 	call->wait_ns += wait_ns;
 	if (wait_ns > call->longest_ns)

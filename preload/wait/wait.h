@@ -14,14 +14,17 @@
 #include <stdint.h>
 
 #include "preload/budget/ladder.h"
+#include "preload/budget/plan.h"
 #include "preload/mpi/calls.h"
 #include "preload/process/clock.h"
 #include "preload/process/process.h"
 #include "preload/rung/event.h"
 #include "preload/rung/rung.h"
-#include "preload/wait/foresight.h"
 
 #define WAIT_FREE_POLLS 64u
+
+/* So many idle polls show that nothing came where the runtime does not say so. */
+#define WAIT_VAIN_POLLS 16u
 
 /* Under the lock that other threads may want, the clock is read once in so many idle polls. */
 #define WAIT_LOCKED_POLLS 64u
@@ -76,7 +79,7 @@ struct wait {
 	struct rung_thread rung;
 	struct ladder ladder;
 	struct ladder_pace pace;
-	struct foresight foresight;
+	struct plan plan;
 	struct wait_loop loop;
 	uint64_t unlocked_ns; /* latest idle poll at which no lock of the runtime forbade a nap */
 };

@@ -138,11 +138,11 @@ static void policy_set(void)
 
 /* Mapped, not in the threads' own memory: glibc takes that out of their stacks. Pages that are not used cost nothing.
  */
-static void predictors_map(void)
+static void forecasts_map(void)
 {
-	void *memory = mmap(NULL, MPIWAIT_LANES * sizeof(struct predictor), PROT_READ | PROT_WRITE,
+	void *memory = mmap(NULL, MPIWAIT_LANES * sizeof(struct forecast), PROT_READ | PROT_WRITE,
 	                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	process.predictors = memory == MAP_FAILED ? NULL : memory;
+	process.forecasts = memory == MAP_FAILED ? NULL : memory;
 }
 
 /* On cores that ranks share, and with a runtime of which several polls in a row are needed to know that it is idle: a
@@ -153,26 +153,27 @@ static bool polls_crowd(void)
 }
 
 /*
- * Only in jobs of as many ranks as `tests/bench/run job` has told the cost for: in a tree of many ranks the delays of
- * all levels add up. Not where polls crowd: there an account would be charged for the turns of the others, and soon
- * allow no nap (`tests/bench/run patterns`: steps half as long again).
+ * Where the ranks of the job are not known, nobody looks together. Where polls crowd, the waits of ranks that share a
+ * core depend on their turns (`tests/bench/run patterns`: steps half as long again).
  */
 static bool is_accountable(const struct mpiwait_slot *slot)
 {
-	return slot->size > 0 && slot->size <= FORESIGHT_RANKS_MOST && !polls_crowd();
+	return slot->size > 0 && !polls_crowd();
 }
 
-static void foresight_start(struct mpiwait_slot *slot)
+static void forecasts_start(struct mpiwait_slot *slot)
 {
 	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || process.hooks == 0)
 		return;
 	if (!is_accountable(slot))
 		return;
-	predictors_map();
+	forecasts_map();
+	if (!process.forecasts)
+		return;
 	if (process.silent)
-		process.burst = FORESIGHT_VAIN;
+		process.burst = WAIT_VAIN_POLLS;
 	slot->slowdown_ppm = process.config.slowdown_ppm;
-	account_open(&process.account, clock_now_ns(), process.config.slowdown_ppm, (uint32_t)slot->size);
+	process.opened_ns = clock_now_ns();
 }
 
 static void shared_start(void)
@@ -231,7 +232,7 @@ static void process_start(enum call_row row)
 	if (idle_switch_on() == 0)
 		process_flag(MPIWAIT_FLAG_NO_HOOK);
 	shared_start();
-	foresight_start(slot);
+	forecasts_start(slot);
 	prewait_start();
 	__atomic_store_n(&process_guard->mode, mode_of(&process.config), __ATOMIC_RELEASE);
 	wait_count(row);

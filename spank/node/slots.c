@@ -241,15 +241,14 @@ static void head_add(struct slots_rank *rank, struct reading *at)
 	at->exceeded |= !in_order || !has_size || !has_rank;
 }
 
-/* How late the rank might have been in all: preload/budget/account.h. */
+/* How much the rank's sleeping might have cost the job: preload/budget/account.h. */
 static void allowed_add(struct slots *slots, const struct slots_rank *rank, struct reading *at)
 {
 	double ppm = (double)bounded(at, at->slot.slowdown_ppm, PPM);
-	uint64_t parts = account_parts(rank->size > 0 ? (uint32_t)rank->size : 0);
 
 	if (ppm > 0)
 		add(&slots->sum[WAIT_FORECAST_allowed_s],
-		    (uint64_t)((ACCOUNT_START_NS / 1e3 + (double)rank->span_ns / 1e3 * ppm / PPM) / (double)parts));
+		    (uint64_t)(ACCOUNT_START_NS / 1e3 + (double)rank->span_ns / 1e3 * ppm / PPM));
 }
 
 static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct reading *at)

@@ -124,10 +124,10 @@ static double work_uneven(int rank, int step)
 
 static double work_heavy(int rank, int step)
 {
-	double tail = pow(random_unit(), -1 / 2.5) - 1;
+	double beyond = pow(random_unit(), -1 / 2.5) - 1;
 
 	(void)rank, (void)step;
-	return 1 + 0.02 * (tail < 30 ? tail : 30);
+	return 1 + 0.02 * (beyond < 30 ? beyond : 30);
 }
 
 static double work_drifting(int rank, int step)
@@ -181,24 +181,25 @@ static uint64_t sleep_choose(const struct call *call, uint64_t now_ns, bool *ret
 {
 	struct rank *rank = call->rank;
 	struct plan_step step = {.advice = PLAN_LADDER};
-	struct ladder_moment moment = {
-	        .now_ns = now_ns, .waited_ns = now_ns - call->origin_ns, .cap_ns = UINT64_MAX};
+	uint64_t origin_ns;
+	struct ladder_moment moment = {.now_ns = now_ns, .waited_ns = now_ns - call->origin_ns, .cap_ns = UINT64_MAX};
 
 	*ret_advised = false;
 	if (way != LADDER)
 		step = plan_ask(&rank->plan, now_ns, 0);
-	if (step.advice == PLAN_POLL)
+	if (step.advice == PLAN_LOOK || step.advice == PLAN_LANDED)
 		return 0;
 	*ret_advised = step.advice == PLAN_NAP;
 	if (*ret_advised)
 		return step.ask_ns;
-	if (step.origin_ns > call->origin_ns)
-		moment.waited_ns = now_ns - step.origin_ns;
+	origin_ns = rank->plan.outlasted_ns;
+	if (way != LADDER && origin_ns > call->origin_ns)
+		moment.waited_ns = now_ns - origin_ns;
 	*ret_action = ladder_next(&rank->ladder, &policy, moment);
 	if (ret_action->rung != MPIWAIT_RUNG_NAP)
 		return 0;
-	if (way != LADDER && !plan_may(&rank->plan, now_ns,
-	                               ret_action->ask_ns + rank->ladder.rung[MPIWAIT_RUNG_NAP].exit_ns))
+	if (way != LADDER &&
+	    !plan_may(&rank->plan, now_ns, ret_action->ask_ns + rank->ladder.rung[MPIWAIT_RUNG_NAP].exit_ns))
 		return 0;
 	return ret_action->ask_ns;
 }
@@ -227,7 +228,8 @@ static uint64_t wait_play(struct call *call, uint64_t now_ns, uint64_t end_ns)
 		}
 		woke_ns = now_ns + ask_ns + exit_play();
 		if (way != LADDER)
-			plan_woke(&rank->plan, advised, now_ns, ask_ns, woke_ns);
+			plan_woke(&rank->plan, (struct plan_nap){advised ? PLAN_BY_FORECAST : PLAN_BY_LADDER, now_ns,
+			                                         ask_ns, woke_ns, false, true});
 		if (!advised)
 			ladder_learn(&rank->ladder, action, woke_ns - now_ns, woke_ns);
 		polled_ns -= (double)((woke_ns < end_ns ? woke_ns : end_ns) - now_ns) - OWN_NS;
@@ -380,7 +382,8 @@ static void pattern_play(const struct pattern *pattern, enum meeting meeting, in
 
 	printf("%-30s %-5s", pattern->name, meeting_names[meeting]);
 	for (way = BARE; way < WAYS; way++) {
-		if (way == LADDER && rank_count > 100 && getenv("NOLADDER")) continue;
+		if (way == LADDER && rank_count > 100 && getenv("NOLADDER"))
+			continue;
 		double job_ns = job_play(pattern, meeting, steps);
 
 		if (way == BARE)
@@ -425,7 +428,8 @@ int main(int argc, char **argv)
 	       "%%\n",
 	       rank_count, steps, exit_ns / US);
 	printf("%-36s  %-21s  %-21s  %s\n", "", "ladder", "forecasts, 1 %", "silent");
-	for (size_t i = (size_t)argument(argc, argv, 7, 0); i < (argc > 8 ? (size_t)atoi(argv[8]) : sizeof(patterns) / sizeof(patterns[0])); i++)
+	for (size_t i = (size_t)argument(argc, argv, 7, 0);
+	     i < (argc > 8 ? (size_t)atoi(argv[8]) : sizeof(patterns) / sizeof(patterns[0])); i++)
 		for (int meeting = 0; meeting < MEETINGS; meeting++)
 			if (only < 0 || only == meeting)
 				pattern_play(&patterns[i], (enum meeting)meeting, steps);

@@ -108,7 +108,7 @@ static void scene_now_and_then(void)
 	}
 }
 
-static int naps_enough = 20;
+static uint64_t naps_enough = 20;
 
 static bool napped_often(void)
 {
