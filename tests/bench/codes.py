@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.variants import LADDER
+from tests.lib.libraries import ROOT
 
 INPUTS = Path(__file__).resolve().parent / "inputs"
-HPCC_INPUT = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
+HPCC_CARRIED = ROOT / "codes/_hpccinf.txt"  # where tests/bench/carry puts it
+HPCC_INPUT = HPCC_CARRIED if HPCC_CARRIED.exists() else Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
 HPCC_SIZES = (3000, 300)
 POLLS, BOUNDED = "nap, polls=on", "nap, threads=bounded"
 
@@ -57,9 +59,9 @@ CODES = (
 )
 
 
-def hpcc_input(folder: Path, size: int) -> None:
-    """The shipped example, made for a 1 x 2 grid."""
+def hpcc_input(folder: Path, size: int, rows: int = 1, columns: int = 2) -> None:
+    """The shipped example, made for a grid of that many ranks."""
     lines = HPCC_INPUT.read_text().splitlines()
-    for place, text in ((5, f"{size} Ns"), (7, "64 NBs"), (10, "1 Ps"), (11, "2 Qs")):
+    for place, text in ((5, f"{size} Ns"), (7, "64 NBs"), (10, f"{rows} Ps"), (11, f"{columns} Qs")):
         lines[place] = text
     (folder / "hpccinf.txt").write_text("\n".join(lines) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -9,6 +10,7 @@ import subprocess
 from pathlib import Path
 
 from tests.bench import energy
+from tests.bench.variants import CARRIED
 from tests.lib.libraries import BUILD, MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
 
 
@@ -28,6 +30,16 @@ def is_virtual() -> bool:
     return bool(re.search(r"^flags\s*:.*\bhypervisor\b", Path("/proc/cpuinfo").read_text(), re.M))
 
 
+def cores() -> list[int]:
+    """Returns the first CPU of each core that this process may run on."""
+    ours = os.sched_getaffinity(0)
+    siblings = (first_line(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in sorted(ours))
+    found = {}
+    for cpu, of_core in zip(sorted(ours), siblings):
+        found.setdefault(cpu if of_core == "unknown" else of_core, cpu)
+    return list(found.values())
+
+
 def memory_gib() -> float:
     found = re.search(r"^MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(), re.M)
     return round(int(found[1]) / (1 << 20), 1) if found else 0
@@ -42,6 +54,7 @@ def described() -> dict[str, object]:
     return {
         "processor": processor(),
         "cpus": len(os.sched_getaffinity(0)),
+        "cores": len(cores()),
         "virtual": is_virtual(),
         "memory_gib": memory_gib(),
         "kernel": re.split(r"[^\d.]", platform.release())[0],
@@ -57,9 +70,15 @@ def command_line(words: list[str]) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
+def version_here() -> str:
+    """Of the tree, or the one that tests/bench/carry has written down."""
+    if CARRIED.exists():
+        return str(json.loads(CARRIED.read_text())["version"])
+    return command_line(["git", "describe", "--always", "--dirty"]) or "unknown"
+
+
 def versions() -> dict[str, str]:
-    found = {"spank-mpi-wait": command_line(["git", "describe", "--always", "--dirty"]) or "unknown",
-             "python": platform.python_version()}
+    found = {"spank-mpi-wait": version_here(), "python": platform.python_version()}
     slurm = command_line(["srun", "--version"]) if any(
         os.access(f"{folder}/srun", os.X_OK) for folder in os.get_exec_path()) else ""
     if slurm:
