@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import re
@@ -30,14 +31,37 @@ def is_virtual() -> bool:
     return bool(re.search(r"^flags\s*:.*\bhypervisor\b", Path("/proc/cpuinfo").read_text(), re.M))
 
 
-def cores() -> list[int]:
-    """Returns the first CPU of each core that this process may run on."""
-    ours = os.sched_getaffinity(0)
-    siblings = (first_line(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in sorted(ours))
-    found = {}
-    for cpu, of_core in zip(sorted(ours), siblings):
-        found.setdefault(cpu if of_core == "unknown" else of_core, cpu)
+def quota_cpus() -> float:
+    """Returns how many CPUs' time the control group may use; infinity where it has no limit."""
+    limit = first_line("/sys/fs/cgroup/cpu.max").split()
+    if len(limit) != 2:
+        limit = [first_line(f"/sys/fs/cgroup/cpu/cpu.cfs_{name}_us") for name in ("quota", "period")]
+    try:
+        quota, period = (float(word) for word in limit)
+    except ValueError:  # "max", "unknown"
+        return math.inf
+    return quota / period if quota > 0 and period > 0 else math.inf
+
+
+def first_threads(cpus: list[int], siblings: list[str]) -> list[int]:
+    """Returns the first CPU of each core; `siblings` says for each CPU which ones are of its core, if it is known."""
+    found: dict[str, int] = {}
+    for cpu, of_core in zip(cpus, siblings):
+        found.setdefault(str(cpu) if of_core == "unknown" else of_core, cpu)
     return list(found.values())
+
+
+def cores() -> list[int]:
+    """Returns a CPU of each core that this process may run on, and no more than its control group's quota."""
+    ours = sorted(os.sched_getaffinity(0))
+    siblings = [first_line(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in ours]
+    return first_threads(ours, siblings)[:max(int(min(quota_cpus(), len(ours))), 1)]
+
+
+def cpus() -> list[int]:
+    """Returns those of cores(), then the other CPUs that this process may run on."""
+    first = cores()
+    return first + sorted(os.sched_getaffinity(0) - set(first))
 
 
 def memory_gib() -> float:

@@ -16,6 +16,8 @@ from tests.bench.plan import Plan
 
 
 def minutes(seconds: float) -> str:
+    if seconds >= 2 * 3600:
+        return f"{seconds / 3600:.0f} h"
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 

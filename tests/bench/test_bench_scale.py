@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
+import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.bench import document, engine, measuring, picked, publish, variants
+from tests.bench import codes, document, engine, machine, measuring, picked, publish, variants
 from tests.bench.benchmarks import scale
 from tests.bench.engine import Cell, Measured
 from tests.bench.plan import Plan
@@ -97,10 +100,10 @@ def test_it_plays_small(tmp_path: Path) -> None:
 def test_few_cores_measure_nothing_unless_asked() -> None:
     def counts(cores: int, short: bool, *texts: str) -> tuple[list[int], dict[str, str]]:
         plan = Plan(short, None, Measured(), picked=picked.read(texts))  # type: ignore[arg-type]
-        return scale.rank_counts(plan, cores), plan.measured.unavailable
+        return scale.rank_counts(plan, cores, 2 * cores), plan.measured.unavailable
     assert counts(2, False)[0] == [] and "this machine has 2 cores and 4 are needed" in str(counts(2, False)[1])
     assert counts(2, False, "ranks=2") == ([2], {})
-    assert counts(2, False, "ranks=2,4") == ([2], {"4 ranks": "this machine has 2 cores"})
+    assert counts(2, False, "ranks=2,4,8") == ([2, 4], {"8 ranks": "this machine has 4 CPUs"})
     assert counts(16, False)[0] == [4, 8, 16] and counts(24, False)[0] == [4, 8, 16, 24]
     assert counts(16, True)[0] == [16]
 
@@ -109,6 +112,7 @@ def test_the_short_form_fits_ten_minutes_on_16_cores(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(variants, "available", lambda names, *_: [variants.BY_NAME[name] for name in names])
     monkeypatch.setattr(variants, "policy_variants", lambda mpi, names: [variants.Variant(name) for name in names])
     monkeypatch.setattr(scale.machine, "cores", lambda: list(range(16)))
+    monkeypatch.setattr(scale.machine, "cpus", lambda: list(range(16)))
     cells = scale.cells(Plan(True, None, Measured()))  # type: ignore[arg-type]
     assert len(cells) == 6 * 2 * 3 and engine.launches(cells, scale.ROUNDS[True]) == 108
     assert engine.expected_s(cells, scale.ROUNDS[True]) < 600
@@ -145,9 +149,25 @@ def test_a_group_may_have_rounds_of_its_own() -> None:
     assert engine.launches(cells, 2) == 5 and engine.expected_s(cells, 2) == 19
 
 
+def test_threads_of_a_core_are_no_cores() -> None:
+    assert machine.first_threads([0, 1, 2, 3], ["0,2", "1,3", "0,2", "1,3"]) == [0, 1]
+    assert machine.first_threads([2, 5], ["unknown", "unknown"]) == [2, 5]
+    assert set(machine.cores()) <= set(machine.cpus()) == os.sched_getaffinity(0)
+    results = results_of(made(16))
+    results["machine"]["cores"] = 8
+    assert scale.table_lines(results)[0].startswith("**16 ranks share 8 cores")
+
+
+@pytest.mark.parametrize(("text", "expected"), [("200000 100000", 2), ("max 100000", math.inf), ("", math.inf)])
+def test_a_quota_is_a_limit(text: str, expected: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "first_line", lambda path: text if path.endswith("cpu.max") else "unknown")
+    assert machine.quota_cpus() == expected
+
+
 def test_the_tables_of_made_up_results() -> None:
-    lines = scale.section_lines(results_of(code_made(made(16, nap=0.5, profile=-0.2), 16)))
-    page = "\n".join(lines)
+    results = results_of(code_made(made(16, nap=0.5, profile=-0.2), 16))
+    results["machine"]["cores"] = 16
+    page = "\n".join(scale.section_lines(results))
     assert scale.NOT_MEASURED not in page and "(6 rounds: 97 %, 7 rounds: 98 %)" in page
     assert ("| Open MPI 5.0, 16, 1 ms | one rank always 30 % slow | 700 | 1325 | +0.5 (+0.5 to +0.5) "
             "| -0.2 (-0.2 to -0.2) | 102 (99 to 104) | 42 (40 to 45) | 100 (98 to 103) |") in page
@@ -181,3 +201,24 @@ def test_results_of_several_calls_are_taken_in(tmp_path: Path) -> None:
     document.write(tmp_path / "two.json", other)
     done = subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
     assert done.returncode == 1 and "differ in 'machine'" in done.stderr
+
+
+def test_an_alignment_is_the_same_each_time(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        codes.alignment_make(tmp_path / name, 400)
+    assert all((tmp_path / "one" / file).read_text() == (tmp_path / "two" / file).read_text()
+               for file in ("alignment", "start"))
+    head, *sequences = (tmp_path / "one/alignment").read_text().splitlines()
+    assert head == "16 400" and len({line.split()[1] for line in sequences}) == 16
+    assert all(len(line.split()[1]) == 400 for line in sequences)
+    tree = (tmp_path / "one/start").read_text()
+    assert tree.count("(") == 14 and all(re.search(rf"\bs{number}\b", tree) for number in range(16))
+
+
+def test_grids_and_programs_of_many_ranks(tmp_path: Path) -> None:
+    assert [scale.grid(ranks) for ranks in (1, 2, 6, 7, 16, 24)] == [(1, 1), (1, 2), (2, 3), (1, 7), (4, 4), (4, 6)]
+    liquid = next(code for code in scale.PLAYED if scale.LIQUID in code.inputs)
+    scale.code_prepare(liquid, tmp_path, 16)
+    assert (tmp_path / scale.LIQUID).read_text().endswith("\nrun 24000\n")
+    assert len(scale.PLAYED) == len(scale.CODES)

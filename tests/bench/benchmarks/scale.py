@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -53,33 +52,39 @@ DEBIAN = "openmpi"
 CODES = {  # by the names of codes.py: the MPI library that the program runs with
     "HPC Challenge": "openmpi-5",
     "LAMMPS, atoms in 0.4 of the box": "openmpi-5",
+    codes.EXAML.name: "openmpi-5",
     "as NPB's LU": "openmpi-5",
     "as NPB's CG": "openmpi-5",
     "Quantum ESPRESSO, silicon": DEBIAN,  # in Fortran: it needs the library that it was built with
     "CP2K, water": DEBIAN,
 }
+PLAYED = tuple(code for code in (*codes.CODES, codes.EXAML) if code.name in CODES)
 CG_ITERATIONS = 60000  # of all ranks: each sends to all others
 HPCC_SIZE = 2100  # of one rank; the memory of a rank stays the same
+SITES = 2000  # of an alignment, of one rank
 LIQUID, LIQUID_STEPS = "liquid.in", 1500  # of one rank: the atoms stay as many
 SEGMENT_SLOTS = 64
 
 
-def rank_counts(plan: Plan, cores: int) -> list[int]:
-    """Returns 4, 8, 16 … and the number of cores; in the short form that number alone; or what --pick asks for."""
+def rank_counts(plan: Plan, cores: int, cpus: int) -> list[int]:
+    """Returns 4, 8, 16 … and the number of cores; in the short form that number alone; or what --pick asks for.
+
+    Only --pick takes more ranks than cores, up to the CPUs.
+    """
     if "ranks" not in plan.picked.numbers and cores < LEAST_CORES:
         plan.measured.unavailable["ranks on cores of their own"] = (
             f"this machine has {cores} cores and {LEAST_CORES} are needed; --pick ranks=N plays with fewer")
         return []
     usual = {cores, *(2 ** power for power in range(2, 20) if 2 ** power <= cores)}
     counts = [int(count) for count in plan.picked.number("ranks", [cores] if plan.short else sorted(usual))]
-    for count in (count for count in counts if count > cores):
-        plan.measured.unavailable[f"{count} ranks"] = f"this machine has {cores} cores"
-    return [count for count in counts if count <= cores]
+    for count in (count for count in counts if count > cpus):
+        plan.measured.unavailable[f"{count} ranks"] = f"this machine has {cpus} CPUs"
+    return [count for count in counts if count <= cpus]
 
 
 def bound(ranks: int) -> tuple[str, ...]:
-    """Returns what comes before a rank's program, so that each rank has a core of its own."""
-    return (str(variants.BUILT / "bound"), ",".join(map(str, machine.cores()[:ranks])))
+    """Returns what comes before a rank's program, so that each rank has a core, or at least a CPU, of its own."""
+    return (str(variants.BUILT / "bound"), ",".join(map(str, machine.cpus()[:ranks])))
 
 
 def sample_read(output: str, point: dict[str, Any]) -> list[Sample]:
@@ -131,6 +136,8 @@ def grid(ranks: int) -> tuple[int, int]:
 
 
 def code_prepare(code: codes.Code, folder: Path, ranks: int) -> None:
+    if code == codes.EXAML:
+        codes.alignment_make(folder, SITES * ranks)
     applications.prepare(code, folder, short=False)
     if LIQUID in code.inputs:
         text = (folder / LIQUID).read_text()
@@ -158,16 +165,17 @@ def code_play(mpi: Mpi, code: codes.Code, words: tuple[str, ...], variant: Varia
 def code_words(mpi: Mpi, code: codes.Code, ranks: int) -> tuple[str, ...]:
     """Raises Unavailable where the program is not here."""
     if code.words[0] not in applications.OURS:
-        if not shutil.which(code.words[0]) or (code.words[0] == "hpcc" and not codes.HPCC_INPUT.exists()):
+        program = codes.executable(code)
+        if not program or (code.words[0] == "hpcc" and not codes.HPCC_INPUT.exists()):
             raise Unavailable(f"not installed (Debian: {code.package})")
-        return code.words
+        return (program, *code.words[1:])
     words = (str(variants.program(mpi, code.words[0])), *code.words[1:])
     return (*words[:-1], str(max(CG_ITERATIONS // ranks, 1))) if "cg" in words else words
 
 
 def code_cells(plan: Plan, ranks: int) -> list[Cell]:
     found = []
-    for code in (code for code in codes.CODES if code.name in CODES and plan.picked.has("code", code.name)):
+    for code in (code for code in PLAYED if plan.picked.has("code", code.name)):
         mpi = variants.BY_NAME[CODES[code.name]]
         try:
             if variants.only and mpi.name not in variants.only:
@@ -202,7 +210,7 @@ def has_part(plan: Plan, part: str) -> bool:
 
 def cells(plan: Plan) -> list[Cell]:
     picks_check(plan)
-    counts = rank_counts(plan, len(machine.cores()))
+    counts = rank_counts(plan, len(machine.cores()), len(machine.cpus()))
     found: list[Cell] = []
     if counts and has_part(plan, "patterns"):
         for mpi in variants.available(MPI_NAMES_SHORT if plan.short and not variants.only else MPI_NAMES, "meet",
@@ -335,6 +343,9 @@ def table_lines(results: dict[str, Any]) -> list[str]:
         return ["Nothing was measured.", ""]
     head = ["Differences are to no library, in per cent: medians of the rounds' pairs. In brackets: the interval that "
             f"has the true median in it, with a probability of ({rounds_text(rows)}).", ""]
+    cores, most = results["machine"].get("cores", 0), max(row["point"]["ranks"] for row in rows)
+    if most > cores > 0:
+        head = [f"**{most} ranks share {cores} cores: a hardware thread is no core of its own.**", "", *head]
     blocks = [block for block in (pattern_lines(rows), code_lines(rows)) if block]
     return [*head, *(line for block in blocks for line in [*block, ""])]
 
