@@ -148,8 +148,12 @@ def rotated(cells: list[Cell], by: int) -> list[Cell]:
     return cells[by % len(cells):] + cells[:by % len(cells)]
 
 
-def run(cells: list[Cell], rounds: int, measured: Measured, step: Callable[[str], None]) -> None:
-    """step is told before each launch what it is. A cell that fails is noted, and not tried again."""
+def run(cells: list[Cell], rounds: int, measured: Measured, step: Callable[[str], None],
+        group_done: Callable[[], None] = lambda: None) -> None:
+    """step is told before each launch what it is. A cell that fails is noted, and not tried again.
+
+    group_done is called when all rounds of a group have been measured.
+    """
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(cell.group, []).append(cell)
@@ -164,3 +168,4 @@ def run(cells: list[Cell], rounds: int, measured: Measured, step: Callable[[str]
                     measured.add(cell.group, cell.variant, cell.play())
                 except Failure as failure:
                     measured.problems.append(f"{where}: {failure}")
+        group_done()

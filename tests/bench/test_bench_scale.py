@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -162,6 +163,19 @@ def test_threads_of_a_core_are_no_cores() -> None:
 def test_a_quota_is_a_limit(text: str, expected: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "first_line", lambda path: text if path.endswith("cpu.max") else "unknown")
     assert machine.quota_cpus() == expected
+
+
+def test_results_are_kept_group_by_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measuring, "KEEP_S", -1)
+
+    def cells(plan: Plan) -> list[Cell]:
+        return [Cell(group, "1", lambda: [({}, {"x": 1.0})]) for group in "abc"]
+
+    module: Any = SimpleNamespace(NAME="scale", TITLE="A title", ROUNDS=(1, 1), cells=cells, targets=lambda _: [])
+    kept: list[dict[str, Any]] = []
+    results = measuring.measure(module, measuring.Asked(), lambda *_: None, lambda what: None, kept.append)
+    assert [len(so_far["rows"]) for so_far in kept] == [1, 2] and len(results["rows"]) == 3
+    assert kept[1]["unavailable"] == {"1 of 3 groups": measuring.NOT_REACHED} and results["unavailable"] == {}
 
 
 def test_the_tables_of_made_up_results() -> None:
