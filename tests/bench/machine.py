@@ -71,7 +71,7 @@ def memory_gib() -> float:
 
 def nap() -> dict[str, float]:
     words = command_line([str(BUILD / "tests/bench/programs/nap_cost")]).split()
-    return dict(zip(("late_us", "late_most_us", "cpu_us"), map(float, words), strict=True))
+    return dict(zip(("late_us", "late_most_us", "cpu_us"), map(float, words)))
 
 
 def described() -> dict[str, object]:
