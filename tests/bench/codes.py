@@ -63,7 +63,7 @@ EXAML = Code(
     "ExaML, a tree of 16 sequences",
     ("/usr/lib/examl/bin/examl-sse3", "-s", "alignment.binary", "-t", "start", "-n", "found", "-m", "GAMMA", "-p", "1"),
     "examl", before=("parse-examl", "-s", "alignment", "-n", "alignment", "-m", "DNA"), standard_input="alignment")
-"""Of the benchmark scale alone: each of its many short waits ends when the last rank has come."""
+"""Only the benchmark scale runs it: each of its many short waits ends when the last rank has come."""
 SEQUENCES, MUTATED = 16, 0.05
 
 

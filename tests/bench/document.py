@@ -81,7 +81,7 @@ def merged(documents: list[dict[str, Any]], judge: Callable[[Measured], list[Tar
 
 
 def without_times(value: Any) -> Any:
-    """What a sleep costs is measured in each call, and never the same."""
+    """Leaves out the cost of a sleep, which each call measures anew."""
     return {key: item for key, item in value.items() if key != "nap"} if isinstance(value, dict) else value
 
 

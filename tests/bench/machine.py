@@ -95,7 +95,7 @@ def command_line(words: list[str]) -> str:
 
 
 def version_here() -> str:
-    """Of the tree, or the one that tests/bench/carry has written down."""
+    """Returns the tree's version, or the one that tests/bench/carry has written down."""
     if CARRIED.exists():
         return str(json.loads(CARRIED.read_text())["version"])
     return command_line(["git", "describe", "--always", "--dirty"]) or "unknown"

@@ -1,4 +1,4 @@
-"""What of a benchmark is played: --pick KEY=VALUE,VALUE… of tests/bench/run, for benchmarks that take hours in full."""
+"""Plays a part of a benchmark that takes hours in full: --pick KEY=VALUE,VALUE… of tests/bench/run."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Wrong(Exception):
 
 @dataclass
 class Picked:
-    """`words` leave something out of what is there; `numbers` come in place of the usual ones."""
+    """`words` leave something out of what is there; `numbers` replace the usual ones."""
 
     words: dict[str, tuple[str, ...]] = field(default_factory=dict)
     numbers: dict[str, tuple[float, ...]] = field(default_factory=dict)
     texts: tuple[str, ...] = ()
 
     def has(self, key: str, value: str) -> bool:
-        """Of words, the beginning is enough."""
+        """Returns true if no word of the key was given, or the value begins with one."""
         return any(value.startswith(word) for word in self.words.get(key, ("",)))
 
     def number(self, key: str, usual: Sequence[float]) -> tuple[float, ...]:

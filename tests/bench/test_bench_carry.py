@@ -22,7 +22,7 @@ built = pytest.mark.skipif(not LIBRARY.exists() or not (BUILD / "tests/bench/pro
 
 @pytest.fixture(scope="module")
 def carried(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Without the build beside it, nothing but what it has can be found by a relative path."""
+    """Makes the directory without other people's programs."""
     target = tmp_path_factory.mktemp("carried") / "directory"
     subprocess.run([CARRY, target, "--no-codes"], check=True, capture_output=True, timeout=300)
     return target

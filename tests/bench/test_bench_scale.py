@@ -53,7 +53,7 @@ def results_of(measured: Measured) -> dict[str, Any]:
 
 @built
 def test_a_pattern_s_work_adds_up() -> None:
-    """In steps, of 16 ranks and 800 steps; the noise is the same in each run, and its mean is small."""
+    """The sums are in steps, of 16 ranks and 800 steps. The noise is the same in each run, and its mean is small."""
     expected = {"always": 16.3, "rotate": 16.3, "half": 20, "random": 16, "drift": 16, "heavy": 16.21}
     assert expected.keys() == scale.PATTERNS.keys()
     for pattern, ranks_work in expected.items():

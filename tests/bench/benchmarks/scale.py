@@ -235,9 +235,9 @@ def median_longer(measured: Measured, row: Row, figure: str) -> float | None:
 
 def pattern_targets(measured: Measured, ranks: int) -> list[Target]:
     found = []
-    places = {(row.point["step_ms"], row.point["steps"]) for row in measured.select(variant="nap", ranks=ranks)
-              if "pattern" in row.point}
-    for step_ms, steps in sorted(places):
+    lengths = {(row.point["step_ms"], row.point["steps"]) for row in measured.select(variant="nap", ranks=ranks)
+               if "pattern" in row.point}
+    for step_ms, steps in sorted(lengths):
         rows = measured.select(variant="nap", ranks=ranks, step_ms=step_ms, steps=steps)
         walls = {row.group: median_longer(measured, row, "step_wall_us") for row in rows}
         most = max((row for row in rows if walls[row.group] is not None), key=lambda row: walls[row.group],
@@ -291,7 +291,7 @@ def interval_of(found: dict[str, Row], variant: str, figure: str) -> str:
     return f"{found[variant].median(figure):.0f} ({low:.0f} to {high:.0f})"
 
 
-def places(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
+def points_of(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
     """Returns the groups and their points, each once, in the order of measuring."""
     return [(row["group"], row["point"]) for row in rows if row["variant"] == BARE]
 
@@ -299,7 +299,7 @@ def places(rows: list[dict[str, Any]]) -> list[tuple[str, dict[str, Any]]]:
 def pattern_lines(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["| library, ranks, step | pattern | steps | wall µs a step | nap: wall % | profile: wall % "
              "| waits' CPU %: no library | nap | profile |", "|---|---|---:|---:|---:|---:|---:|---:|---:|"]
-    for group, point in (place for place in places(rows) if "pattern" in place[1]):
+    for group, point in (pair for pair in points_of(rows) if "pattern" in pair[1]):
         found = rows_by_variant(rows, point, group)
         what = f"{picture.title_of(group.split(',')[0])}, {point['ranks']}, {point['step_ms']:g} ms"
         cells_of = [median_of(found, BARE, "step_wall_us"),
@@ -313,7 +313,7 @@ def pattern_lines(rows: list[dict[str, Any]]) -> list[str]:
 def code_lines(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["| program, ranks | rounds | wall s | nap: wall % | profile: wall % | CPU s | nap: CPU % "
              "| of the ranks' time: waited % | nap: slept % |", "|---|---:|---:|---:|---:|---:|---:|---:|---:|"]
-    for group, point in (place for place in places(rows) if "code" in place[1]):
+    for group, point in (pair for pair in points_of(rows) if "code" in pair[1]):
         found = rows_by_variant(rows, point, group)
         cells_of = [str(len(found[BARE].values["wall_s"])), median_of(found, BARE, "wall_s", "{:.2f}"),
                     *(difference(found, name, "wall_s") for name in POLICIES),
@@ -366,10 +366,10 @@ def section_lines(results: dict[str, Any]) -> list[str]:
 
 
 def panels_of(results: dict[str, Any]) -> dict[str, list[tuple[str, dict[str, Any]]]]:
-    """Returns the places of each panel by its title: patterns by library, ranks and step; the programs."""
+    """Returns the groups and points of each panel by its title: patterns by library, ranks and step; the programs."""
     found: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     longest = max((row["point"].get("steps", 0) for row in results["rows"]), default=0)
-    for group, point in places(results["rows"]):
+    for group, point in points_of(results["rows"]):
         if "code" in point:
             found.setdefault(PROGRAMS, []).append((group, point))
         elif point["steps"] == longest:

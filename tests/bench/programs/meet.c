@@ -27,7 +27,7 @@
 #define HEAVIEST        30.0 /* the heavy tail ends there, in units of its scale */
 #define TAIL            2.5  /* exponent of the heavy tail */
 #define DRIFT_STEPS     40.0 /* in which the field drifts by one radian */
-#define CHUNK           64   /* multiplications between two looks at the clock */
+#define CHUNK           64   /* multiplications between two reads of the clock */
 
 enum draw { DRAW_RADIUS, DRAW_ANGLE, DRAW_TAIL };
 
@@ -96,7 +96,7 @@ static const struct pattern *pattern_find(const char *name)
 	return NULL;
 }
 
-/* What one rank measures, in seconds; in this order it is added up over the ranks. */
+/* One rank's times in seconds; MPI_Reduce adds them up as an array of doubles. */
 struct measured {
 	double wall, cpu, work_wall, work_cpu;
 };
