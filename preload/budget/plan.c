@@ -177,7 +177,7 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 
 	if (passed.looked)
 		account_looked(account, &entry->periods, entry->look, passed.ns / passed.periods, now_ns);
-	else
+	else if (!account->paused && now_ns - passed.ns >= account->resumed_ns)
 		account_slept(account, &entry->periods, passed.ns, passed.periods, now_ns);
 	if (account->paused && !paused)
 		forecast_widen(entry);
