@@ -112,21 +112,29 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};
 }
 
+/* Nothing is known to come. */
+static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
+{
+	if (looks_at(&plan->looks, now_ns))
+		return step_plain(PLAN_LOOK);
+	plan->landing_ns = 0;
+	return step_plain(PLAN_LADDER);
+}
+
 struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
-	enum plan_advice unknown = looks_at(&plan->looks, now_ns) ? PLAN_LOOK : PLAN_LADDER;
 	uint64_t end_ns, past_ns;
 
-	plan->landing_ns = 0;
+	plan->landing_ns = now_ns;
 	if (!plan->forecasts || !forecast_knows(plan->forecast))
-		return step_plain(unknown);
+		return step_unknown(plan, now_ns);
 	if (forecast_doubts(plan->forecast))
 		return step_plain(PLAN_LOOK);
 	end_ns = forecast_end(plan->forecast, now_ns, &past_ns);
 	if (end_ns != 0)
 		return step_towards(plan, end_ns, now_ns, most_ns);
 	plan->outlasted_ns = past_ns;
-	return step_plain(unknown);
+	return step_unknown(plan, now_ns);
 }
 
 bool plan_may(const struct plan *plan, uint64_t now_ns, uint64_t cost_ns)

@@ -99,7 +99,7 @@ static bool event_serves(const struct wait *wait, const struct ladder_moment *mo
 
 /* Until the landing: by the message, and what comes early costs no more than the wake-up, or by the clock alone. */
 static enum choice nap_choose(const struct wait *wait, const struct ladder_moment *moment, struct plan_step step,
-                                struct ladder_action *ret_action)
+                              struct ladder_action *ret_action)
 {
 	uint64_t woken_ns = step.left_ns < moment->woken_ns ? step.left_ns : moment->woken_ns;
 	enum mpiwait_rung rung = rung_timed(moment->shared);
@@ -117,7 +117,7 @@ static enum choice nap_choose(const struct wait *wait, const struct ladder_momen
  * yielded where others want it.
  */
 static enum choice rest_choose(const struct wait *wait, const struct ladder_moment *moment,
-                                 struct ladder_action *ret_action)
+                               struct ladder_action *ret_action)
 {
 	*ret_action =
 	        (struct ladder_action){moment->shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, moment->shared};
@@ -185,6 +185,14 @@ static bool is_paid(const struct wait *wait, struct ladder_action action)
 	return plan_may(&wait->plan, wait->last_ns, is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns);
 }
 
+/* What is not by the clock of a forecast ends before the next look begins as well. */
+static uint64_t ask_before_look(const struct wait *wait, uint64_t ask_ns)
+{
+	uint64_t from_ns = wait->plan.looks.from_ns;
+
+	return from_ns > wait->last_ns && ask_ns > from_ns - wait->last_ns ? from_ns - wait->last_ns : ask_ns;
+}
+
 /* What to do after an idle poll; *ret_choice: whether that is by a forecast. */
 static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum choice *ret_choice)
 {
@@ -206,7 +214,10 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum
 	*ret_choice = choose(wait, &moment, &action);
 	if (*ret_choice == CHOICE_NONE)
 		action = ladder_next(&wait->ladder, &process.policy, moment);
-	return *ret_choice == CHOICE_NAP || is_paid(wait, action) ? action : action_poll(wait);
+	if (*ret_choice == CHOICE_NAP)
+		return action;
+	action.ask_ns = ask_before_look(wait, action.ask_ns);
+	return is_paid(wait, action) ? action : action_poll(wait);
 }
 
 /* What a sleep was that ended at wait->last_ns. What a message ended came no earlier than the waking takes. */
