@@ -9,6 +9,8 @@
 #define FADING         32    /* looks in which the variance fades */
 #define COVER_FADES_NS UINT64_C(4000000000)
 #define PAUSE_FIRST_NS (UINT64_C(1) << 26)
+#define PAUSE_GROWS    4
+#define TRY_NS         500000.0 /* what may be lost in a try after a pause, beside its share of the time */
 #define PAUSE_MOST_NS  (UINT64_C(1) << 36)
 
 static double limit(double value, double most)
@@ -28,7 +30,8 @@ static double root(double square)
 
 void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm)
 {
-	*account = (struct account){.opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .pause_ns = PAUSE_FIRST_NS};
+	*account = (struct account){
+	        .opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .paused_ns = now_ns, .pause_ns = PAUSE_FIRST_NS};
 }
 
 double account_allowed(const struct account *account, uint64_t now_ns)
@@ -36,13 +39,16 @@ double account_allowed(const struct account *account, uint64_t now_ns)
 	return ACCOUNT_START_NS + (double)(now_ns - account->opened_ns) * (double)account->slowdown_ppm * 1e-6;
 }
 
-/* The error forgives a loss that may be none; it is never more than what may be kept. */
+/* What may be lost still in this try: since the latest pause, or since the opening. */
 static double room(const struct account *account, uint64_t now_ns)
 {
-	double left_ns = account_allowed(account, now_ns) - account->spent_ns;
 	double error_ns = account->error_ns < ACCOUNT_KEPT_NS ? account->error_ns : ACCOUNT_KEPT_NS;
+	double left_ns = account_allowed(account, now_ns) - account->spent_ns;
+	double try_ns = TRY_NS + (double)(now_ns - account->paused_ns) * (double)account->slowdown_ppm * 1e-6 -
+	                (account->spent_ns - account->tried_ns);
 
-	return left_ns < ACCOUNT_KEPT_NS ? left_ns + error_ns : ACCOUNT_KEPT_NS + error_ns;
+	left_ns = left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS;
+	return (left_ns < try_ns ? left_ns : try_ns) + error_ns;
 }
 
 uint64_t account_room(const struct account *account, uint64_t now_ns)
@@ -74,13 +80,16 @@ static double kinds(const struct account *account, uint64_t now_ns)
 	return many > 1 ? many : 1;
 }
 
-/* A loss beyond the law ends all naps for a time. */
+/* A loss beyond the law ends all naps for a time. What is lost in that is others', and not of the next try. */
 static void check(struct account *account, uint64_t now_ns)
 {
+	if (now_ns < account->paused_ns)
+		account->tried_ns = account->spent_ns;
 	if (now_ns < account->paused_ns || room(account, now_ns) > 0)
 		return;
 	account->paused_ns = now_ns + account->pause_ns;
-	account->pause_ns *= account->pause_ns < PAUSE_MOST_NS ? 2 : 1;
+	account->tried_ns = account->spent_ns;
+	account->pause_ns *= account->pause_ns < PAUSE_MOST_NS ? PAUSE_GROWS : 1;
 }
 
 /* The middle one of a look's periods. */
@@ -158,24 +167,26 @@ void account_looked(struct account *account, struct account_periods *periods, ui
 		periods->sample[periods->count++] = (float)period_ns;
 }
 
-void account_slept(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns)
+void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
+                   uint64_t now_ns)
 {
-	double many, more_ns, variance;
+	double shared, more_ns, variance, usual_ns;
 
 	if (periods->count > 0)
 		look_end(account, periods, kinds(account, now_ns));
 	if (!account_knows(periods))
 		return;
-	cover(account, periods->usual_ns, now_ns);
-	many = kinds(account, now_ns);
-	more_ns = limit((double)period_ns - periods->usual_ns, periods->usual_ns / ACCOUNT_CUT);
-	variance = periods->variance * (1 + 2 * periods->slept / (double)periods->weight);
-	periods->slept++;
-	account->spent_ns += more_ns / many;
-	account->variance += variance / many;
-	account->slept_ns += periods->usual_ns;
+	usual_ns = periods->usual_ns * many;
+	cover(account, usual_ns, now_ns);
+	shared = kinds(account, now_ns);
+	more_ns = limit((double)passed_ns - usual_ns, usual_ns / ACCOUNT_CUT);
+	variance = periods->variance * many * (1 + 2 * periods->slept / (double)periods->weight);
+	periods->slept += many;
+	account->spent_ns += more_ns / shared;
+	account->variance += variance / shared;
+	account->slept_ns += usual_ns;
 	account->more_ns += more_ns;
-	account->variance_sum += variance * many;
+	account->variance_sum += variance * shared;
 	check(account, now_ns);
 }
 

@@ -28,7 +28,7 @@
 #define ACCOUNT_START_NS 2000000.0
 #define ACCOUNT_KEPT_NS  10000000.0
 #define ACCOUNT_SAMPLES  16u /* periods that are kept of one look */
-#define ACCOUNT_CUT      8   /* of the usual period: what a period may count beside it */
+#define ACCOUNT_CUT      4   /* of the usual period: what a period may count beside it */
 
 struct account {
 	uint64_t opened_ns;
@@ -38,6 +38,7 @@ struct account {
 	double error_ns;       /* its root */
 	uint64_t paused_ns;    /* nobody sleeps until then */
 	uint64_t pause_ns;     /* how long the next pause lasts */
+	double tried_ns;       /* what had been spent when the latest pause ended */
 	double covered_ns;     /* periods that were charged, and the time that they are of: fading */
 	uint64_t since_ns;
 	/* What the record tells: sums since the opening. */
@@ -79,8 +80,9 @@ static inline bool account_knows(const struct account_periods *periods)
 void account_looked(struct account *account, struct account_periods *periods, uint64_t window, uint64_t period_ns,
                     uint64_t now_ns);
 
-/* The same where sleeping was allowed. Does nothing where nothing is known to compare it with. */
-void account_slept(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns);
+/* The same outside of looks, of so many periods in all. Does nothing where nothing is known to compare them with. */
+void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
+                   uint64_t now_ns);
 
 /* Something arrived in a nap of so long, in a call that is not compared. */
 void account_charge(struct account *account, uint64_t nap_ns, uint64_t now_ns);

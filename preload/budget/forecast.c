@@ -221,10 +221,10 @@ static void end_keep(struct forecast_ends *ends, uint32_t at)
 	ends->count = (uint8_t)(ends->count + (ends->count < FORECAST_ENDS));
 }
 
-/* Learns how many calls of the function lie between two ends. Returns whether as many as usual did. */
-static bool stride_learn(const struct forecast *forecast, struct forecast_entry *entry)
+/* Learns how many calls of the function lie between two ends. Returns how many periods passed since the end before. */
+static uint32_t stride_learn(const struct forecast *forecast, struct forecast_entry *entry)
 {
-	uint32_t calls = forecast->number - entry->number;
+	uint32_t calls = forecast->number - entry->number, periods = periods_since(forecast, entry);
 	bool more = entry->stride != 0 && calls > entry->stride;
 
 	entry->strayed = (uint8_t)(more ? entry->strayed + 1 : 0);
@@ -233,7 +233,7 @@ static bool stride_learn(const struct forecast *forecast, struct forecast_entry 
 		entry->strayed = 0;
 	}
 	entry->number = forecast->number;
-	return !more && entry->ended_ns != 0;
+	return periods;
 }
 
 static void ends_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen,
@@ -274,35 +274,21 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 	}
 }
 
-/* Whether the end is none of those expected. */
-static bool is_surprise(const struct forecast *forecast, const struct forecast_entry *entry, uint64_t ended_ns)
-{
-	const struct forecast_ends *wait = &entry->wait, *since = &entry->since;
-	uint32_t margin = entry->margin_ns >> FORECAST_UNIT, lasted = units(forecast->began_ns, ended_ns);
-	uint32_t passed = units(entry->ended_ns, ended_ns);
-
-	if (wait->count < FORECAST_KNOWN)
-		return true;
-	return (lasted + margin < least(wait) || lasted > least(wait) + 2 * spread(wait) + margin) &&
-	       (since->count < FORECAST_KNOWN || passed + margin < least(since) ||
-	        passed > least(since) + 2 * spread(since) + margin);
-}
-
-uint64_t forecast_close(struct forecast *forecast, struct forecast_seen seen, bool *ret_looked, bool *ret_surprised)
+struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen)
 {
 	struct forecast_entry *entry = forecast->entry ? forecast->entry : entry_make(forecast);
-	bool regular = stride_learn(forecast, entry);
-	uint64_t period_ns = regular ? seen.ended_ns - entry->ended_ns : 0;
+	uint64_t passed_ns = seen.ended_ns - entry->ended_ns;
+	uint32_t periods = stride_learn(forecast, entry);
+
+	bool looked = seen.look != 0 && entry->look == seen.look;
 
 	forecast->entry = entry;
-	*ret_looked = seen.look != 0 && entry->look == seen.look;
-	*ret_surprised = seen.look != 0 && is_surprise(forecast, entry, seen.ended_ns);
-	ends_learn(forecast, entry, seen, regular);
+	ends_learn(forecast, entry, seen, periods == 1);
 	margin_learn(forecast, entry, seen);
 	entry->ended_ns = seen.ended_ns;
 	entry->look = seen.look;
 	forecast->previous = forecast->site;
-	return period_ns;
+	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked};
 }
 
 void forecast_widen(struct forecast_entry *entry)

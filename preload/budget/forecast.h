@@ -115,11 +115,15 @@ struct forecast_seen {
 	bool late;         /* it ended during a nap by forecast */
 };
 
-/*
- * The open call has ended. Returns its period, the time since the same call's end before; 0: there is none. Whether
- * both ended in looks: *ret_looked. What surprised: the end was none of those expected, *ret_surprised.
- */
-uint64_t forecast_close(struct forecast *forecast, struct forecast_seen seen, bool *ret_looked, bool *ret_surprised);
+/* What has passed since the same call ended before. */
+struct forecast_passed {
+	uint64_t ns;      /* 0: that is not known */
+	uint32_t periods; /* in so many periods */
+	bool looked;      /* all of it in the same look */
+};
+
+/* The open call has ended. */
+struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen);
 
 /* The account measured a loss in the open call. */
 void forecast_widen(struct forecast_entry *entry);
