@@ -104,8 +104,12 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 	uint64_t landing_ns = landing(plan, end_ns, now_ns);
 	uint64_t ask_ns = landing_ns > now_ns ? ask_limit(plan, landing_ns - now_ns, now_ns, most_ns) : 0;
 
+	if (looks_at(&plan->looks, now_ns) && ask_ns < FORECAST_NAP_NS)
+		return step_plain(PLAN_LOOK);
+	if (end_ns < now_ns)
+		plan->outlasted_ns = end_ns;
 	if (ask_ns < FORECAST_NAP_NS)
-		return step_plain(looks_at(&plan->looks, now_ns) ? PLAN_LOOK : PLAN_LANDED);
+		return step_plain(PLAN_LANDED);
 	plan->landing_ns = landing_ns;
 	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};
 }

@@ -46,7 +46,7 @@ struct plan {
 
 enum plan_advice {
 	PLAN_LOOK,   /* poll: nobody sleeps now */
-	PLAN_LANDED, /* poll: the end is near */
+	PLAN_LANDED, /* poll: the end is near, or overdue since outlasted_ns */
 	PLAN_NAP,    /* sleep for so long */
 	PLAN_LADDER, /* nothing is known, or no known end is to come: climb the ladder */
 };

@@ -160,7 +160,9 @@ static enum choice choose(struct wait *wait, struct ladder_moment *moment, struc
 	case PLAN_NAP:
 		return nap_choose(wait, moment, step, ret_action);
 	case PLAN_LANDED:
-		return event_serves(wait, moment) ? CHOICE_NONE : rest_choose(wait, moment, ret_action);
+		if (!event_serves(wait, moment) || wait->plan.outlasted_ns <= wait->origin_ns)
+			return rest_choose(wait, moment, ret_action);
+		break;
 	case PLAN_LADDER:
 		break;
 	}

@@ -13,7 +13,8 @@
  *     - Long steps are slept through.
  *
  * That is the ladder's law, played without an account. With one, that of the account comes to it:
- *     - What is asked for is within the account's room; what the ladder asks for with its exit latency, and within B(w).
+ *     - What is asked for is within the account's room; what the ladder asks for with its exit latency, and within
+ * B(w).
  *     - Nothing sleeps in a look, but waits that are known to last for 2 ms or more: for seven eighths of that at most.
  *       No nap is asked to last into a look.
  *     - The hard cap: where no wait is like another, so that nothing can be measured, all steps together are noticed no
@@ -407,7 +408,7 @@ static void sleep_check(const char *name, struct play play)
 	const struct mpiwait_lane *lane = &slot.lane[0];
 
 	if (play.accounts && !play.odd && !play.mixed && (play.visible || play.silent))
-		CHECK_LAW(lane->foreseen > 3 * lane->unforeseen && model.forecast >= lane->foreseen &&
+		CHECK_LAW(lane->foreseen > lane->unforeseen && model.forecast >= lane->foreseen &&
 		                  model.forecast == lane->forecasts,
 		          "%s: %" PRIu64 " forecasts for %" PRIu64 " waits, and none for %" PRIu64, name,
 		          model.forecast, lane->foreseen, lane->unforeseen);
