@@ -47,17 +47,18 @@ bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns)
 
 	if (now_ns < looks->until_ns)
 		return false;
-	if (looks->level > 0 && now_ns - looks->raised_ns > UINT64_C(2) << period_shift(looks, now_ns))
+	if (looks->level > 0 &&
+	    now_ns - looks->raised_ns > 2 * ((UINT64_C(1) << period_shift(looks, now_ns)) + looks->period_ns))
 		looks->level--;
 	window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
 	shift = period_shift(looks, now_ns);
 	number = real_ns >> shift;
 	begin_ns = window_begin(looks, number, shift);
 	if (real_ns >= begin_ns + window_ns)
-		begin_ns = window_begin(looks, number + 1, shift);
+		begin_ns = window_begin(looks, ++number, shift);
 	looks->from_ns = now_ns + (begin_ns - real_ns);
 	looks->until_ns = looks->from_ns + window_ns;
-	looks->number = begin_ns;
+	looks->number = number;
 	return true;
 }
 
@@ -65,8 +66,10 @@ void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns)
 {
 	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
 
-	if (period_ns * LOOKS_STEPS > window_ns / 2)
+	if (period_ns * LOOKS_STEPS > window_ns / 2) {
 		looks->raised_ns = now_ns;
+		looks->period_ns = period_ns;
+	}
 	if (period_ns * LOOKS_STEPS > window_ns && looks->level < LOOKS_LEVELS)
 		looks->level++;
 }

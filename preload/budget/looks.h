@@ -4,9 +4,9 @@
  *
  * A window of level k lasts for 2^(22+k) ns (4 ms at level 0) and lies in a period of 16 times that. Its place in the
  * period is a hash of the period's number, so that no period of a program keeps step with it. A window of level k + 1
- * begins where one of the two windows of level k in its period begins: ranks that differ by a level look together for
- * half of the time at least. A window holds LOOKS_STEPS steps of the job: the level rises with the longest period that
- * a call repeats with, and falls when no call has had that for two periods.
+ * begins where one of the two windows of level k in its period begins, unless it would outlast the period: ranks that
+ * differ by a level look together for a good part of the time. A window holds LOOKS_STEPS steps of the job: the level
+ * rises with the longest period that a call repeats with, and falls when no call has had that for two periods.
  *
  * After four periods of its level a job looks in one window of four.
  */
@@ -29,8 +29,9 @@ struct looks {
 	uint64_t opened_ns; /* the job began; it looks for LOOKS_FIRST_NS */
 	uint64_t from_ns;   /* the window begins */
 	uint64_t until_ns;  /* the window ends */
-	uint64_t number;    /* tells this window from others */
-	uint64_t raised_ns; /* when a call had a period that this level is for */
+	uint64_t number;    /* of the period that it lies in: the same for all ranks */
+	uint64_t raised_ns; /* when a call had a period that this level is for, ... */
+	uint64_t period_ns; /* ... and that period */
 	uint32_t level;
 };
 

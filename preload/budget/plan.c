@@ -27,7 +27,7 @@ void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts
 	plan->ended_ns = plan->landing_ns = plan->empty_ns = plan->landed_ns = plan->outlasted_ns = 0;
 	plan->silent_ns = now_ns;
 	if (looks_find(&plan->looks, now_ns, real_ns))
-		account_settle(&plan->account, now_ns);
+		account_settle(&plan->account, plan->looks.number, now_ns);
 	plan->look = look_at(plan, now_ns);
 	if (plan->forecast)
 		forecast_open(plan->forecast, site, number, now_ns);
@@ -183,13 +183,13 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 {
 	struct forecast_entry *entry = plan->forecast->entry;
 	struct account *account = &plan->account;
-	uint64_t paused_ns = account->paused_ns;
+	bool paused = account->paused;
 
 	if (passed.looked)
 		account_looked(account, &entry->periods, plan->looks.number, passed.ns / passed.periods, now_ns);
 	else
 		account_slept(account, &entry->periods, passed.ns, passed.periods, now_ns);
-	if (account->paused_ns != paused_ns)
+	if (account->paused && !paused)
 		forecast_widen(entry);
 	looks_step(&plan->looks, passed.ns / passed.periods, now_ns);
 }
