@@ -244,6 +244,14 @@ static struct plan_nap nap_of(const struct wait *wait, struct ladder_action acti
 	return nap;
 }
 
+/* A sleep for a message may be refused: then there was none. */
+static bool has_slept(const struct wait *wait)
+{
+	enum event_end end = wait->rung.event;
+
+	return end == EVENT_NONE || end == EVENT_WOKEN || end == EVENT_TIMEOUT || end == EVENT_SIGNAL;
+}
+
 /* What the doze teaches, which ended at wait->last_ns. */
 static void action_learn(struct wait *wait, struct ladder_action action, enum choice choice, uint64_t began_ns)
 {
@@ -251,7 +259,7 @@ static void action_learn(struct wait *wait, struct ladder_action action, enum ch
 
 	if (choice != CHOICE_NAP)
 		late_ns = ladder_learn(&wait->ladder, action, actual_ns, wait->last_ns);
-	if (process_has_account() && action.ask_ns > 0) {
+	if (process_has_account() && action.ask_ns > 0 && has_slept(wait)) {
 		plan_woke(&wait->plan, nap_of(wait, action, choice, began_ns));
 	} else if (!process_has_account() && late_ns > 0) {
 		wait->lane->late++;

@@ -39,6 +39,7 @@ static struct {
 	long preemptions;           /* of the thread so far */
 	bool taken;                 /* the gap is one */
 	bool looks;                 /* the wait is in a look of the job, in part */
+	bool refuses;               /* sleeps for a message do not begin */
 } model;
 
 static struct mpiwait_slot slot;
@@ -127,6 +128,10 @@ static void doze_event(uint64_t ask_ns, struct rung_thread *thread)
 {
 	uint64_t timeout_ns = model.now_ns + ask_ns;
 
+	if (model.refuses) {
+		thread->event = EVENT_BUSY;
+		return;
+	}
 	sleep_count(MPIWAIT_RUNG_EVENT, ask_ns);
 	if (model.event_asked_ns == 0)
 		model.event_asked_ns = ask_ns;
@@ -395,6 +400,22 @@ static void test_a_sleep_for_the_message_ends_at_the_landing(void)
 	       "it is learned as an end at 2 ms, not at the beginning of the sleep: %" PRIu64, model.event_asked_ns);
 }
 
+/* A sleep for the message that the runtime refuses is none: not in the counts, nor for the forecast. */
+static void test_a_refused_sleep_is_none(void)
+{
+	rank_begin(1u << MPIWAIT_RUNG_EVENT, false);
+	wait_event_trust.wakes = EVENT_PROVEN;
+	model.refuses = true;
+	waits_learn(5 * MS);
+	EXPECT(slot.lane[0].naps[MPIWAIT_RUNG_EVENT] > LEARNED, "%" PRIu64 " refusals",
+	       (uint64_t)slot.lane[0].naps[MPIWAIT_RUNG_EVENT]);
+	EXPECT(slot.lane[0].forecasts == 0 && slot.lane[0].foreseen == 0, "%" PRIu64 " forecasts, %" PRIu64 " foreseen",
+	       slot.lane[0].forecasts, slot.lane[0].foreseen);
+	model.refuses = false;
+	waits_learn(5 * MS);
+	EXPECT(slot.lane[0].foreseen > LEARNED / 2, "%" PRIu64 " foreseen", slot.lane[0].foreseen);
+}
+
 /* The clock is lowered only for what is forecast to last longer than two changes, and is back before the end. */
 static void test_the_clock_is_lowered_for_long_forecasts_alone(void)
 {
@@ -445,6 +466,7 @@ int main(void)
 	test_a_core_that_was_taken_is_yielded(false, 3 * MS);
 	test_messages_prove_that_they_wake();
 	test_a_sleep_for_the_message_ends_at_the_landing();
+	test_a_refused_sleep_is_none();
 	if (CHECK_HOLDING) /* it takes longer than all others together */
 		test_the_clock_is_lowered_for_long_forecasts_alone();
 	return CHECK_RESULT;

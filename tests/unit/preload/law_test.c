@@ -373,7 +373,7 @@ static const struct play plays[] = {
         {.share = 2},
         {.share = 2, .visible = true, .accounts = true},
         {.share = 20, .visible = true, .accounts = true, .lasting = true},
-        {.share = 4, .visible = true, .accounts = true, .mixed = true},
+        {.share = 20, .visible = true, .accounts = true, .mixed = true},
         {.share = 4, .accounts = true},
         {.share = 4, .visible = true, .accounts = true, .odd = true},
         {.share = 2, .silent = true, .accounts = true},
