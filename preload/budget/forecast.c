@@ -11,7 +11,7 @@
 #define MARGIN_LEAST   4000u
 #define MARGIN_MOST_NS 3000000u
 #define BACK_LEAST     16u  /* of the margin: what a call that was in time gives back, with two ranks ... */
-#define BACK_MOST      256u /* ... and with 32 or more */
+#define BACK_MOST      512u /* ... and with 64 or more */
 #define TAIL_NS        2000u
 #define LEVEL_NS       2250u /* a level of a tree of ranks takes so long to pass on what has come */
 #define CLEARLY        2u /* the time since the call began to wait counts where its ends lie so much closer together */
@@ -240,6 +240,7 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
                        bool regular)
 {
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns), since = units(entry->ended_ns, seen.ended_ns);
+	uint32_t margin = entry->margin_ns >> FORECAST_UNIT;
 	bool is_first = entry->looked == 0 && !seen.slept && seen.ended_ns - forecast->began_ns >= FORECAST_LONG_NS;
 
 	if (seen.late)
@@ -251,9 +252,9 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 		entry->looked = (uint8_t)(entry->looked + (entry->looked < FORECAST_KNOWN));
 		return;
 	}
-	if (is_first || (entry->wait.count > 0 && wait < least(&entry->wait)))
+	if (is_first || (entry->wait.count > 0 && wait + margin < least(&entry->wait)))
 		end_keep(&entry->wait, wait);
-	if (regular && (is_first || (entry->since.count > 0 && since < least(&entry->since))))
+	if (regular && (is_first || (entry->since.count > 0 && since + margin < least(&entry->since))))
 		end_keep(&entry->since, since);
 }
 
