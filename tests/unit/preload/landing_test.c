@@ -290,6 +290,31 @@ static void test_looks_poll(bool shared)
 	EXPECT(looks > 8, "%u looks", looks);
 }
 
+/* A wait that is known to be long is slept in during a look too: for seven eighths of the shortest. Others are not. */
+static void test_a_long_wait_is_slept_in_in_a_look(uint64_t wait_ns)
+{
+	bool is_long = wait_ns >= FORECAST_LONG_NS + 100 * US; /* the first 64 polls are not seen */
+	unsigned looks = 0;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
+	waits_learn(wait_ns);
+	for (int i = 0; i < 4 * LEARNED; i++) {
+		const struct looks *window = &wait_self.plan.looks;
+		uint64_t polled_ns;
+
+		wait_play(wait_ns);
+		if (model.began_ns < window->from_ns || model.end_ns >= window->until_ns)
+			continue;
+		looks++;
+		polled_ns = model.after[MPIWAIT_RUNG_PAUSE] * poll_ns;
+		EXPECT((model.dozes[MPIWAIT_RUNG_NAP] > 0) == is_long, "a wait of %" PRIu64 ": %u naps", wait_ns,
+		       model.dozes[MPIWAIT_RUNG_NAP]);
+		EXPECT(!is_long || (polled_ns + 5 * US >= wait_ns / 8 && polled_ns < wait_ns / 4),
+		       "a wait of %" PRIu64 " is polled for %" PRIu64, wait_ns, polled_ns);
+	}
+	EXPECT(looks > 4, "%u waits in looks", looks);
+}
+
 /* Nothing that takes a time, once the job has lost what it may. */
 static void test_what_is_not_slept_is_polled(bool shared)
 {
@@ -458,6 +483,9 @@ int main(void)
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_MWAITX);
 	test_looks_poll(false);
 	test_looks_poll(true);
+	test_a_long_wait_is_slept_in_in_a_look(5 * MS);
+	test_a_long_wait_is_slept_in_in_a_look(FORECAST_LONG_NS + 100 * US);
+	test_a_long_wait_is_slept_in_in_a_look(FORECAST_LONG_NS - 100 * US);
 	test_what_is_not_slept_is_polled(false);
 	test_what_is_not_slept_is_polled(true);
 	test_a_shared_core_is_yielded_after_the_landing();
