@@ -186,10 +186,10 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 	check(account, now_ns);
 }
 
-void account_charge(struct account *account, uint64_t nap_ns, uint64_t now_ns)
+void account_charge(struct account *account, uint64_t nap_ns)
 {
 	account->spent_ns += (double)nap_ns;
-	check(account, now_ns);
+	account->tried_ns += (double)nap_ns;
 }
 
 void account_settle(struct account *account, uint64_t number, uint64_t now_ns)

@@ -88,8 +88,8 @@ void account_looked(struct account *account, struct account_periods *periods, ui
 void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
                    uint64_t now_ns);
 
-/* Something arrived in a nap of so long, in a call that is not compared. */
-void account_charge(struct account *account, uint64_t nap_ns, uint64_t now_ns);
+/* Something arrived in a nap of so long, in a call that is not compared. That is no loss of the try. */
+void account_charge(struct account *account, uint64_t nap_ns);
 
 /* Once for each look, with its number: what was not spent, and what is uncertain, fades; a pause may end. */
 void account_settle(struct account *account, uint64_t number, uint64_t now_ns);

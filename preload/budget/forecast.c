@@ -218,9 +218,12 @@ static uint32_t stride_learn(const struct forecast *forecast, struct forecast_en
 	bool more = entry->stride != 0 && calls > entry->stride;
 
 	entry->strayed = (uint8_t)(more ? entry->strayed + 1 : 0);
-	if (!more || entry->strayed == FORECAST_ENDS) {
+	if (calls != entry->stride && (!more || entry->strayed == FORECAST_ENDS)) {
 		entry->stride = calls;
 		entry->strayed = 0;
+		entry->since = (struct forecast_ends){.count = 0};
+		entry->periods = (struct account_periods){.count = 0};
+		periods = 0;
 	}
 	entry->number = forecast->number;
 	return periods;

@@ -41,7 +41,7 @@ static bool is_compared(const struct plan *plan)
 }
 
 /* Something came: in the latest nap, if no empty polls have shown since that it did not. */
-static void nap_end(struct plan *plan, uint64_t now_ns)
+static void nap_end(struct plan *plan)
 {
 	uint64_t nap_ns = plan->woke_ns - plan->empty_ns, cost_ns = nap_ns;
 
@@ -53,7 +53,7 @@ static void nap_end(struct plan *plan, uint64_t now_ns)
 		cost_ns = plan->over_ns > cut_ns ? plan->over_ns - cut_ns : 0;
 	}
 	if (cost_ns > 0)
-		account_charge(&plan->account, cost_ns, now_ns);
+		account_charge(&plan->account, cost_ns);
 	plan->lane->late_ns += cost_ns;
 	plan->empty_ns = 0;
 }
@@ -63,7 +63,7 @@ void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns)
 	if (last_ns - plan->silent_ns >= FORECAST_NAP_NS)
 		plan->ended_ns = last_ns;
 	plan->silent_ns = now_ns;
-	nap_end(plan, now_ns);
+	nap_end(plan);
 }
 
 /* When the nap of a known call is to end; 0: there is nothing to sleep for. */
@@ -199,8 +199,20 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 #include <stdio.h>
 #include <stdlib.h>
 #pragma GCC diagnostic ignored "-Wconversion"
+#include <stdio.h>
+#include <stdlib.h>
+#pragma GCC diagnostic ignored "-Wconversion"
+#include <stdio.h>
+#include <stdlib.h>
+#pragma GCC diagnostic ignored "-Wconversion"
+#include <stdio.h>
+#include <stdlib.h>
+#pragma GCC diagnostic ignored "-Wconversion"
 void plan_close(struct plan *plan, uint64_t last_ns)
 {
+	if (getenv("DBG")) { const struct forecast_entry *e = plan->forecast->entry; fprintf(stderr, "t %.3f wait %.1f us w %u s %u slept %d look %d level %u win %.2f..%.2f room %.3f paused %d/%u spent %.3f allowed %.3f err %.3f margin %u periods usual %.1f var %.1f weight %.1f late %u out %d\n", last_ns/1e6, (last_ns-plan->forecast->began_ns)/1e3, e?e->wait.count:0, e?e->since.count:0, plan->slept, plan->look!=0, plan->looks.level, plan->looks.from_ns/1e6, plan->looks.until_ns/1e6, account_room(&plan->account,last_ns)/1e6, plan->account.paused, plan->account.pause, plan->account.spent_ns/1e6, account_allowed(&plan->account,last_ns)/1e6, plan->account.error_ns/1e6, e?e->margin_ns:0, e?e->periods.usual_ns/1e3:0, e?e->periods.variance/1e6:0, e?e->periods.weight:0, e?e->late:0, plan->outlasted_ns!=0); }
+	if (getenv("DBG")) { const struct forecast_entry *e = plan->forecast->entry; fprintf(stderr, "t %.3f wait %.1f us w %u s %u slept %d look %d level %u win %.2f..%.2f room %.3f paused %d/%u spent %.3f allowed %.3f err %.3f margin %u periods usual %.1f var %.1f weight %.1f late %u out %d\n", last_ns/1e6, (last_ns-plan->forecast->began_ns)/1e3, e?e->wait.count:0, e?e->since.count:0, plan->slept, plan->look!=0, plan->looks.level, plan->looks.from_ns/1e6, plan->looks.until_ns/1e6, account_room(&plan->account,last_ns)/1e6, plan->account.paused, plan->account.pause, plan->account.spent_ns/1e6, account_allowed(&plan->account,last_ns)/1e6, plan->account.error_ns/1e6, e?e->margin_ns:0, e?e->periods.usual_ns/1e3:0, e?e->periods.variance/1e6:0, e?e->periods.weight:0, e?e->late:0, plan->outlasted_ns!=0); }
+	if (getenv("DBG")) { const struct forecast_entry *e = plan->forecast->entry; fprintf(stderr, "t %.3f wait %.1f us w %u s %u slept %d look %d level %u win %.2f..%.2f room %.3f paused %d/%u spent %.3f allowed %.3f err %.3f margin %u periods usual %.1f var %.1f weight %.1f late %u out %d\n", last_ns/1e6, (last_ns-plan->forecast->began_ns)/1e3, e?e->wait.count:0, e?e->since.count:0, plan->slept, plan->look!=0, plan->looks.level, plan->looks.from_ns/1e6, plan->looks.until_ns/1e6, account_room(&plan->account,last_ns)/1e6, plan->account.paused, plan->account.pause, plan->account.spent_ns/1e6, account_allowed(&plan->account,last_ns)/1e6, plan->account.error_ns/1e6, e?e->margin_ns:0, e?e->periods.usual_ns/1e3:0, e?e->periods.variance/1e6:0, e?e->periods.weight:0, e?e->late:0, plan->outlasted_ns!=0); }
 	if (getenv("DBG")) { const struct forecast_entry *e = plan->forecast->entry; fprintf(stderr, "t %.3f wait %.1f us w %u s %u slept %d look %d level %u win %.2f..%.2f room %.3f paused %d/%u spent %.3f allowed %.3f err %.3f margin %u periods usual %.1f var %.1f weight %.1f late %u out %d\n", last_ns/1e6, (last_ns-plan->forecast->began_ns)/1e3, e?e->wait.count:0, e?e->since.count:0, plan->slept, plan->look!=0, plan->looks.level, plan->looks.from_ns/1e6, plan->looks.until_ns/1e6, account_room(&plan->account,last_ns)/1e6, plan->account.paused, plan->account.pause, plan->account.spent_ns/1e6, account_allowed(&plan->account,last_ns)/1e6, plan->account.error_ns/1e6, e?e->margin_ns:0, e?e->periods.usual_ns/1e3:0, e?e->periods.variance/1e6:0, e?e->periods.weight:0, e?e->late:0, plan->outlasted_ns!=0); }
 	struct forecast_seen seen = {.slept = plan->slept};
 	struct forecast_passed passed;
@@ -208,7 +220,7 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 	if (plan->ended_ns == 0 || last_ns - plan->silent_ns >= FORECAST_NAP_NS)
 		plan->ended_ns = last_ns;
 	if (!plan->forecasts) {
-		nap_end(plan, last_ns);
+		nap_end(plan);
 		return;
 	}
 	seen.ended_ns = plan->ended_ns;
@@ -216,7 +228,7 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 	seen.look = seen.late ? 0 : plan->look;
 	if (look_at(plan, last_ns) != seen.look)
 		seen.look = 0;
-	nap_end(plan, last_ns);
+	nap_end(plan);
 	call_count(plan, seen.ended_ns, seen.late);
 	passed = forecast_close(plan->forecast, seen);
 	if (passed.ns != 0)
