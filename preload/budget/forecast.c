@@ -202,9 +202,20 @@ uint64_t forecast_margin_ns(const struct forecast *forecast)
 	return forecast->entry->margin_ns;
 }
 
-uint64_t forecast_tail_ns(const struct forecast *forecast)
+bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns)
 {
-	return TAIL_NS + levels(forecast) * LEVEL_NS;
+	uint64_t tail_ns = TAIL_NS + levels(forecast) * LEVEL_NS, own_ns = forecast->entry->own_ns;
+	bool expected = ended_ns + tail_ns >= aimed_ns && ended_ns <= aimed_ns + tail_ns;
+
+	return ended_ns < landed_ns + tail_ns + own_ns + own_ns / 2 && !(own_ns != 0 && expected);
+}
+
+void forecast_passed(struct forecast *forecast, uint64_t took_ns)
+{
+	struct forecast_entry *entry = forecast->entry;
+
+	if (entry->own_ns == 0 || took_ns < entry->own_ns)
+		entry->own_ns = took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX;
 }
 
 static uint32_t units(uint64_t from_ns, uint64_t until_ns)

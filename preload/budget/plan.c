@@ -109,6 +109,7 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 	if (ask_ns < FORECAST_NAP_NS)
 		return step_plain(looks_at(&plan->looks, now_ns) ? PLAN_LOOK : PLAN_LANDED);
 	plan->landing_ns = landing_ns;
+	plan->aimed_ns = end_ns;
 	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};
 }
 
@@ -185,6 +186,11 @@ static void period_learn(struct plan *plan, uint64_t period_ns, bool looked, uin
 		looks_step(&plan->looks, period_ns, now_ns);
 }
 
+bool plan_is_late(const struct plan *plan, uint64_t ended_ns)
+{
+	return plan->slept && forecast_is_late(plan->forecast, plan->landed_ns, plan->aimed_ns, ended_ns);
+}
+
 void plan_close(struct plan *plan, uint64_t last_ns)
 {
 	struct forecast_seen seen = {.slept = plan->slept};
@@ -198,7 +204,7 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 		return;
 	}
 	seen.ended_ns = plan->ended_ns;
-	seen.late = plan->slept && seen.ended_ns < plan->landed_ns + forecast_tail_ns(plan->forecast);
+	seen.late = plan_is_late(plan, seen.ended_ns);
 	seen.look = seen.late ? 0 : plan->look;
 	if (look_at(plan, last_ns) != seen.look)
 		seen.look = 0;

@@ -138,5 +138,11 @@ extern struct event_trust wait_event_trust;
 /* The end of a wait that read the clock. */
 void wait_close(struct wait *wait);
 
+/* Opens the plan of the open call, which began to wait at now_ns. Only where process.forecasts is set. */
+void wait_plan(struct wait *wait, uint64_t now_ns);
+
+/* Counts a wait of the open call, which lasted for so long. */
+void wait_book(struct wait *wait, uint64_t wait_ns);
+
 /* Counts a call that was entered before the library acted. */
 void wait_count(enum call_row row);
