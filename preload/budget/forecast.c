@@ -36,6 +36,11 @@ static unsigned levels(const struct forecast *forecast)
 	return forecast->ranks > 1 ? 32 - (unsigned)__builtin_clz(forecast->ranks - 1) : 0;
 }
 
+static uint32_t margin_first_ns(const struct forecast *forecast)
+{
+	return MARGIN_NS + levels(forecast) * LEVEL_NS;
+}
+
 static unsigned class_of(uint64_t ask_ns)
 {
 	uint64_t quarter = ask_ns >> CLASS_FIRST;
@@ -105,8 +110,7 @@ static struct forecast_entry *entry_make(struct forecast *forecast)
 	for (unsigned way = 1; way < FORECAST_WAYS; way++)
 		if (forecast->stamp - set[way].stamp > forecast->stamp - oldest->stamp)
 			oldest = &set[way];
-	*oldest = (struct forecast_entry){
-	        .key = key, .stamp = forecast->stamp, .margin_ns = MARGIN_NS + levels(forecast) * LEVEL_NS};
+	*oldest = (struct forecast_entry){.key = key, .stamp = forecast->stamp, .margin_ns = margin_first_ns(forecast)};
 	return oldest;
 }
 
@@ -202,12 +206,23 @@ uint64_t forecast_margin_ns(const struct forecast *forecast)
 	return forecast->entry->margin_ns;
 }
 
+/* Before a margin has shrunk, which takes that periods are compared, an end when it was expected tells more than the
+ * shortest time so far. */
+static bool is_expected(const struct forecast *forecast, uint64_t aimed_ns, uint64_t ended_ns)
+{
+	uint64_t margin_ns = forecast->entry->margin_ns;
+
+	return margin_ns >= margin_first_ns(forecast) && ended_ns + margin_ns / 2 >= aimed_ns &&
+	       ended_ns <= aimed_ns + margin_ns / 2;
+}
+
 bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns)
 {
 	uint64_t tail_ns = TAIL_NS + levels(forecast) * LEVEL_NS, own_ns = forecast->entry->own_ns;
-	bool expected = ended_ns + tail_ns >= aimed_ns && ended_ns <= aimed_ns + tail_ns;
 
-	return ended_ns < landed_ns + tail_ns + own_ns + own_ns / 2 && !(own_ns != 0 && expected);
+	if (own_ns != 0 && is_expected(forecast, aimed_ns, ended_ns))
+		return false;
+	return ended_ns < landed_ns + tail_ns + own_ns + own_ns / 2;
 }
 
 void forecast_passed(struct forecast *forecast, uint64_t took_ns)
@@ -280,7 +295,7 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 		forecast_widen(entry);
 	} else {
 		entry->late = 0;
-		if (entry->margin_ns > least_ns)
+		if (entry->margin_ns > least_ns && (entry->own_ns == 0 || account_knows(&entry->periods)))
 			entry->margin_ns -= entry->margin_ns / (back < BACK_MOST ? back : BACK_MOST);
 	}
 }

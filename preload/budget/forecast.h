@@ -104,7 +104,8 @@ uint64_t forecast_margin_ns(const struct forecast *forecast);
 /*
  * Whether the open call, which ended at ended_ns, may have ended during a nap that was over at landed_ns and aimed at
  * an end at aimed_ns. A call that was forwarded after its nap takes some time in any case: it is late if it took no
- * longer than half as long again as the shortest one did, unless it ended when it was expected.
+ * longer than half as long again as the shortest one did. With the margin of the start, one that ended when it was
+ * expected is not.
  */
 bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns);
 

@@ -73,6 +73,8 @@ static enum presleep sleep_until_landing(struct wait *wait)
 
 	if (step.advice != PLAN_NAP || rung == MPIWAIT_RUNG_PAUSE)
 		return PRESLEEP_OPEN;
+	if (!(process.slot->flags & MPIWAIT_FLAG_PRESLEEPS))
+		process_flag(MPIWAIT_FLAG_PRESLEEPS);
 	lane->open_since_ns = lane->open_last_ns = wait->first_ns;
 	__atomic_store_n(&lane->open_call, wait->row + 1, __ATOMIC_RELEASE);
 	while (step.advice == PLAN_NAP && nap(wait, rung, shared, step.ask_ns))

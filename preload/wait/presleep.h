@@ -13,8 +13,8 @@
  * The same plan as in other waits (budget/plan.h): ends are learned in looks, in which nobody sleeps, as times from the
  * entry to the return. Nothing polls before a call: a call of which nothing is known is forwarded at once, and no poll
  * shows that nothing came in a nap. So a call counts as late that takes no longer than half as long again as the
- * shortest one did, unless it ends when it was forecast to. Calls that do nothing but move data are late each time, and
- * so are soon not slept before.
+ * shortest one did (forecast_is_late). Calls that do nothing but move data are late each time, and so are soon not
+ * slept before.
  *
  * Invariant: the call is forwarded as it came. Of a row that has made an idle call nothing is done any more.
  */

@@ -25,7 +25,8 @@ void watch_begin(enum call_row row)
 	watch_table[row].mask = 0;
 	watch_table[row].short_ns = 0;
 	watch_table[row].before = offered[row];
-	process_flag(offered[row] == PROCESS_PRESLEEPS ? MPIWAIT_FLAG_PRESLEEPS : MPIWAIT_FLAG_PREWAITS);
+	if (offered[row] == PROCESS_PREWAITS)
+		process_flag(MPIWAIT_FLAG_PREWAITS);
 }
 
 void watch_end(enum call_row row)

@@ -2,10 +2,12 @@
  * A program on top of hookless_mpi.c, one scene per argument: makes each call several times, and prints what the last
  * one cost and gave, as "key value" lines.
  *
- *     late CALL STEPS MICROSECONDS COMM [LEAD]   so many steps of that collective, whose last rank comes so much
- *                                                later than this one; LEAD microseconds after the start
+ *     late CALL STEPS MICROSECONDS COMM [LEAD [THEN]]   so many steps of that collective, whose last rank comes so much
+ *                                                       later than this one; LEAD microseconds after the start; from
+ * the middle on it comes THEN microseconds later
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,22 +180,20 @@ static void play(void (*scene)(void))
 }
 
 /* Each step computes, and meets the last rank. Prints a mark per step: n it napped before the call, . it did not. */
-static void play_late(int (*call)(word), int steps, uint64_t late, word comm, uint64_t lead)
+static void play_late(int (*call)(word), int steps, const uint64_t late[2], word comm)
 {
 	uint64_t behind = 0;
 	int bad = 0;
 
-	compute(lead);
 	printf("steps made: ");
 	for (int i = 0; i < steps; i++) {
-		uint64_t naps = virtual_naps ? virtual_naps() : 0, over;
+		uint64_t naps = virtual_naps ? virtual_naps() : 0;
 
 		compute(COMPUTED);
-		fake_last_us = microseconds() + late;
+		fake_last_us = microseconds() + late[2 * i >= steps];
 		errno = EXDEV;
 		bad += call(comm) != 0 || errno != EXDEV;
-		over = microseconds() - fake_last_us;
-		behind = over > behind ? over : behind;
+		behind += microseconds() - fake_last_us;
 		putchar(virtual_naps && virtual_naps() > naps ? 'n' : '.');
 	}
 	printf("\nbehind %lu\nbad %d\n", behind, bad);
@@ -240,12 +240,23 @@ static const struct {
         NAMED(Reduce_scatter), NAMED(nothing),    NAMED(Neighbor_alltoall),
 };
 
+static void on_signal(int number)
+{
+	(void)number;
+}
+
 static void scene_late(int argc, char **argv)
 {
+	uint64_t number[8] = {0};
+
+	for (int i = 3; i < argc && i < 8; i++)
+		number[i] = strtoull(argv[i], NULL, 10);
+	signal(SIGALRM, on_signal);
+	compute(number[6]);
 	for (size_t i = 0; i < sizeof(meetings) / sizeof(meetings[0]); i++)
 		if (strcmp(meetings[i].name, argv[2]) == 0)
-			play_late(meetings[i].call, atoi(argv[3]), strtoull(argv[4], NULL, 10),
-			          strtoull(argv[5], NULL, 10), argc > 6 ? strtoull(argv[6], NULL, 10) : 0);
+			play_late(meetings[i].call, (int)number[3],
+			          (uint64_t[]){number[4], argc > 7 ? number[7] : number[4]}, number[5]);
 }
 
 int main(int argc, char **argv)

@@ -6,7 +6,8 @@
  *     Irecv, Recv (buffer, microseconds, ...)   a message that arrives so much later
  *     Probe, Iprobe, Mprobe, Improbe (source, microseconds, ...)   since the first look
  *     Ibarrier (comm), Barrier and the collectives (comm)   so many microseconds; an odd one is an intercommunicator
- *     Barrier and the collectives   besides, until fake_last_us, when the last rank comes
+ *     Barrier and the collectives   besides, until fake_last_us, when the last rank comes, and as
+ *                                                         long from then on as FAKE_OWN_US says, a variable
  *     Comm_size (comm)   one rank of FAKE_ALONE, otherwise as many as the variable FAKE_RANKS says
  *
  * A private call made without its status memory, or in the wrong order, shows in fake_log: a letter per call. What the
@@ -20,7 +21,6 @@
 #define ALIAS(name) __attribute__((weak, alias(#name)))
 #define REQUESTS    4096
 #define FAKE_ALONE  4 /* a communicator */
-#define OWN_US      5 /* what a collective takes once all ranks are there */
 
 typedef uintptr_t word;
 
@@ -289,11 +289,12 @@ int PMPI_Comm_size(word comm, int *size)
 /* The last rank comes, and what it brings is handed on. */
 static int meet(char letter)
 {
+	const char *own = getenv("FAKE_OWN_US");
 	uint64_t now = now_us();
 
 	log_call(letter);
 	if (fake_last_us != 0)
-		spin_until((now > fake_last_us ? now : fake_last_us) + OWN_US);
+		spin_until((now > fake_last_us ? now : fake_last_us) + (own ? (uint64_t)atoi(own) : 0));
 	return 0;
 }
 
