@@ -85,25 +85,23 @@ static enum presleep sleep_until_landing(struct wait *wait)
 	return PRESLEEP_SLEPT;
 }
 
-enum presleep presleep_begin(enum call_row row, bool large, const uintptr_t *arguments)
+void presleep_begin(bool large, const uintptr_t *arguments)
 {
 	struct wait *wait = &wait_self;
 	int saved = errno;
-	enum presleep before = PRESLEEP_NONE;
 
-	if (moves_something(row, large, arguments) && query_is_crowd(wait->handle)) {
+	if (moves_something((enum call_row)wait->row, large, arguments) && query_is_crowd(wait->handle)) {
 		process.slot->slowdown_ppm = process.config.slowdown_ppm;
 		wait->first_ns = wait->last_ns = wait->entered_ns;
 		if (process.config.sites)
 			wait->caller = wait_caller(wait);
 		wait_plan(wait, wait->entered_ns);
-		before = sleep_until_landing(wait);
+		wait->presleep = sleep_until_landing(wait);
 	}
 	errno = saved;
-	return before;
 }
 
-/* The open call made an idle call, whose hook has opened the plan anew and closes it. It counts the wait, too. */
+/* The open call made an idle call: its hook has opened the plan anew and closed it, and has counted the wait. */
 static void give_up(struct wait *wait, enum presleep before)
 {
 	if (before == PRESLEEP_SLEPT)
@@ -111,15 +109,14 @@ static void give_up(struct wait *wait, enum presleep before)
 	watch_end((enum call_row)wait->row);
 }
 
-void presleep_end(enum presleep before)
+void presleep_end(struct wait *wait, uint64_t now_ns)
 {
-	struct wait *wait = &wait_self;
 	struct plan *plan = &wait->plan;
-	uint64_t now_ns = clock_now_ns(), took_ns = now_ns - wait->last_ns;
+	uint64_t took_ns = now_ns - wait->last_ns;
+	enum presleep before = wait->presleep;
 	bool forecasts = plan->forecasts;
 
-	if (before == PRESLEEP_NONE || process_mode() == PROCESS_INERT)
-		return;
+	wait->presleep = PRESLEEP_NONE;
 	if (wait->polls >= WAIT_FREE_POLLS) {
 		give_up(wait, before);
 		return;

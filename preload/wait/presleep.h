@@ -24,6 +24,7 @@
 #include <stdint.h>
 
 #include "preload/mpi/calls.h"
+#include "preload/wait/wait.h"
 
 /* Whether that row's calls may be slept before: a constant where the row is one. */
 #define PRESLEEP_CAN(row)                                                                                            \
@@ -34,12 +35,11 @@
 /* After Init and prewait_start: offers that for the rows that have no loop, if anything is forecast. */
 void presleep_start(void);
 
-/* What was done before a call: nothing, its plan was opened, or the rank slept. */
-enum presleep { PRESLEEP_NONE, PRESLEEP_OPEN, PRESLEEP_SLEPT };
-
 /*
- * Before the open call of that row, which has these arguments, is forwarded; large: by its large-count name. May sleep.
- * What is returned is for presleep_end, after the call. Keeps errno.
+ * Before the open call, which has these arguments, is forwarded; large: by its large-count name. May sleep. Keeps
+ * errno.
  */
-enum presleep presleep_begin(enum call_row row, bool large, const uintptr_t *arguments);
-void presleep_end(enum presleep before);
+void presleep_begin(bool large, const uintptr_t *arguments);
+
+/* After it, where wait->presleep is set. The call returned at now_ns. */
+void presleep_end(struct wait *wait, uint64_t now_ns);

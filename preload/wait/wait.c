@@ -102,6 +102,7 @@ bool wait_prepare(struct wait *wait, uintptr_t here)
 		wait_close(wait);
 	wait->entered_ns = 0;
 	wait->entered_cpu_ns = 0;
+	wait->presleep = PRESLEEP_NONE;
 	wait->polls = 0;
 	wait->outer = 0;
 	return true;

@@ -50,6 +50,9 @@ struct wait_loop {
 	bool open;        /* it waits */
 };
 
+/* Before a call (presleep.h): nothing, its plan was opened, or the rank slept, too. */
+enum presleep { PRESLEEP_NONE, PRESLEEP_OPEN, PRESLEEP_SLEPT };
+
 struct wait {
 	uintptr_t outer;           /* stack address of the outermost call, 0: in none */
 	struct mpiwait_lane *lane; /* NULL until the thread's first call */
@@ -81,6 +84,7 @@ struct wait {
 	struct ladder_pace pace;
 	struct plan plan;
 	struct wait_loop loop;
+	uint8_t presleep;     /* enum presleep: what was done before the open call */
 	uint64_t unlocked_ns; /* latest idle poll at which no lock of the runtime forbade a nap */
 };
 

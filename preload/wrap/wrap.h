@@ -133,20 +133,21 @@ typedef uintptr_t word;
 	if (sized && code == 0)                                                                              \
 		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);
 
-/* The call itself, after the loop before it, where that has not done the call's work, or after the sleep before it. */
-#define INVOKE_WAIT(name, call, arguments, variant)                                                        \
-	({                                                                                                 \
-		int64_t done = PREWAIT_NOT_DONE;                                                           \
-		enum presleep before = PRESLEEP_NONE;                                                      \
-                                                                                                           \
-		if (PREWAIT_CAN(ROW_##name) && __builtin_expect(mode & PROCESS_PREWAITS, 0))               \
-			done = prewait(ROW_##name, variant, ARGUMENT_ARRAY(arguments));                    \
-		if (PRESLEEP_CAN(ROW_##name) && __builtin_expect(mode & PROCESS_PRESLEEPS, 0))             \
-			before = presleep_begin(ROW_##name, IS_LARGE(variant), ARGUMENT_ARRAY(arguments)); \
-		done = done == PREWAIT_NOT_DONE ? (call) : (int)done;                                      \
-		if (before != PRESLEEP_NONE)                                                               \
-			presleep_end(before);                                                              \
-		(int)done;                                                                                 \
+/* What may be done before calls of that row: a constant where the row is one. */
+#define BEFORE(row) ((PREWAIT_CAN(row) ? PROCESS_PREWAITS : 0) | (PRESLEEP_CAN(row) ? PROCESS_PRESLEEPS : 0))
+
+/* The call itself, after a sleep or the loop before it, where that has not done the call's work. */
+#define INVOKE_WAIT(name, call, arguments, variant)                                             \
+	({                                                                                      \
+		int64_t done = PREWAIT_NOT_DONE;                                                \
+                                                                                                \
+		if (__builtin_expect(mode & BEFORE(ROW_##name), 0)) {                           \
+			if (mode & BEFORE(ROW_##name) & PROCESS_PRESLEEPS)                      \
+				presleep_begin(IS_LARGE(variant), ARGUMENT_ARRAY(arguments));   \
+			else if (PREWAIT_CAN(ROW_##name))                                       \
+				done = prewait(ROW_##name, variant, ARGUMENT_ARRAY(arguments)); \
+		}                                                                               \
+		done == PREWAIT_NOT_DONE ? (call) : (int)done;                                  \
 	})
 #define INVOKE_TIME(name, call, arguments, variant) (call)
 #define INVOKE_MARK(name, call, arguments, variant) (call)
