@@ -135,6 +135,19 @@ def test_a_rank_killed_in_its_sleep_was_in_that_call() -> None:
     assert opened == {None, "Allreduce"}
 
 
+def test_loops_before_other_calls_climb_the_ladder_as_before() -> None:
+    """The forecasts of a process without a hook are for sleeps before collectives alone."""
+    lanes = []
+    for config in (NAP, ACCOUNT):
+        done, segment = run([BUILD / f"tests/lib/doubles/{ABIS[0]}_driver", "Recv"], config, virtual=True, FAKE_RANKS="2")
+        (slot,) = segment["slots"]
+        assert done.returncode == 0 and slot["slowdown_ppm"] == 0
+        lane = slot["lane"][0]
+        lanes.append([lane[key] for key in ("naps", "asleep_ns", "idle_polls", "forecasts", "foreseen", "late_ns")])
+        assert lane["naps"]["nap"] > 300
+    assert lanes[0] == lanes[1]
+
+
 MIXED = """
 #include <stdint.h>
 #include <stdlib.h>
@@ -211,6 +224,7 @@ def test_one_row_without_an_idle_call_beside_others_that_have_one(tmp_path: Path
 
 
 def test_a_row_that_makes_an_idle_call_after_all_waits_by_its_hook(tmp_path: Path) -> None:
-    slot = mixed(tmp_path, 400, 200)
-    call, before = slot["lane"][0]["calls"]["Barrier"], mixed(tmp_path, 200, 200)["lane"][0]["calls"]["Barrier"]
-    assert call["waits"] == before["waits"] + 200
+    """From then on its polls are seen, in all of the 200 calls, and each wait is counted once."""
+    half, without, lane = (mixed(tmp_path, *words)["lane"][0] for words in ((200, 200), (400, 400), (400, 200)))
+    assert lane["calls"]["Barrier"]["waits"] == half["calls"]["Barrier"]["waits"] + 200
+    assert lane["idle_polls"] > without["idle_polls"] + 200 * 100
