@@ -1,7 +1,7 @@
 """Sleeps before collectives, where their waits make no idle call.
 
-On a double of an MPI that has no idle call at all, under the virtual clock. A step computes for 300 us and meets the last
-rank, which comes later than this one; the collective itself takes 5 us from then on.
+On a double of an MPI that has no idle call at all, under the virtual clock. A step computes for 300 us and meets the
+last rank, which comes later than this one; the collective itself takes 5 us from then on.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ def test_loops_before_other_calls_climb_the_ladder_as_before() -> None:
     """The forecasts of a process without a hook are for sleeps before collectives alone."""
     lanes = []
     for config in (NAP, ACCOUNT):
-        done, segment = run([BUILD / f"tests/lib/doubles/{ABIS[0]}_driver", "Recv"], config, virtual=True, FAKE_RANKS="2")
+        driver = BUILD / f"tests/lib/doubles/{ABIS[0]}_driver"
+        done, segment = run([driver, "Recv"], config, virtual=True, FAKE_RANKS="2")
         (slot,) = segment["slots"]
         assert done.returncode == 0 and slot["slowdown_ppm"] == 0
         lane = slot["lane"][0]
