@@ -25,6 +25,11 @@ static unsigned levels(const struct forecast *forecast)
 	return forecast->ranks > 1 ? 32 - (unsigned)__builtin_clz(forecast->ranks - 1) : 0;
 }
 
+static uint32_t margin_first_ns(const struct forecast *forecast)
+{
+	return MARGIN_NS + levels(forecast) * LEVEL_NS;
+}
+
 static unsigned class_of(uint64_t ask_ns)
 {
 	uint64_t quarter = ask_ns >> CLASS_FIRST;
@@ -94,9 +99,7 @@ static struct forecast_entry *entry_make(struct forecast *forecast)
 	for (unsigned way = 1; way < FORECAST_WAYS; way++)
 		if (forecast->stamp - set[way].stamp > forecast->stamp - oldest->stamp)
 			oldest = &set[way];
-	*oldest = (struct forecast_entry){.key = key,
-	                                  .stamp = forecast->stamp,
-	                                  .margin_ns = (uint32_t)FORECAST_NAP_NS + levels(forecast) * LEVEL_NS};
+	*oldest = (struct forecast_entry){.key = key, .stamp = forecast->stamp, .margin_ns = margin_first_ns(forecast)};
 	return oldest;
 }
 
@@ -192,9 +195,31 @@ uint64_t forecast_margin_ns(const struct forecast *forecast)
 	return forecast->entry->margin_ns;
 }
 
-uint64_t forecast_tail_ns(const struct forecast *forecast)
+/* Before a margin has shrunk, which takes that periods are compared, an end when it was expected tells more than the
+ * shortest time so far. */
+static bool is_expected(const struct forecast *forecast, uint64_t aimed_ns, uint64_t ended_ns)
 {
-	return TAIL_NS + levels(forecast) * LEVEL_NS;
+	uint64_t margin_ns = forecast->entry->margin_ns;
+
+	return margin_ns >= margin_first_ns(forecast) && ended_ns + margin_ns / 2 >= aimed_ns &&
+	       ended_ns <= aimed_ns + margin_ns / 2;
+}
+
+bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns)
+{
+	uint64_t tail_ns = TAIL_NS + levels(forecast) * LEVEL_NS, own_ns = forecast->entry->own_ns;
+
+	if (own_ns != 0 && is_expected(forecast, aimed_ns, ended_ns))
+		return false;
+	return ended_ns < landed_ns + tail_ns + own_ns + own_ns / 2;
+}
+
+void forecast_passed(struct forecast *forecast, uint64_t took_ns)
+{
+	struct forecast_entry *entry = forecast->entry;
+
+	if (entry->own_ns == 0 || took_ns < entry->own_ns)
+		entry->own_ns = took_ns < UINT32_MAX ? (uint32_t)took_ns : UINT32_MAX;
 }
 
 static uint32_t units(uint64_t from_ns, uint64_t until_ns)
@@ -263,7 +288,7 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 		forecast_widen(entry);
 	} else {
 		entry->late = 0;
-		if (entry->margin_ns > least_ns)
+		if (entry->margin_ns > least_ns && (entry->own_ns == 0 || account_knows(&entry->periods)))
 			entry->margin_ns -= entry->margin_ns / (back < BACK_MOST ? back : BACK_MOST);
 	}
 }

@@ -56,6 +56,7 @@ struct forecast_entry {
 	uint32_t stride;            /* from one such number to the next, as a rule */
 	uint8_t strayed;            /* ends in a row with more than that */
 	uint8_t late;               /* late ends in a row, up to 2 */
+	uint32_t own_ns;            /* the shortest time from forwarding to return; 0: the call is not slept before */
 	uint8_t looked;             /* ends that were seen in looks, up to FORECAST_KNOWN */
 	struct forecast_ends wait;  /* since the call began to wait */
 	struct forecast_ends since; /* since it ended before */
@@ -100,8 +101,13 @@ uint64_t forecast_least_ns(const struct forecast *forecast);
 uint64_t forecast_exit_ns(const struct forecast *forecast, uint64_t ask_ns);
 uint64_t forecast_margin_ns(const struct forecast *forecast);
 
-/* A call that ends so soon after a nap may have ended during it. */
-uint64_t forecast_tail_ns(const struct forecast *forecast);
+/*
+ * Whether the open call, which ended at ended_ns, may have ended during a nap that was over at landed_ns and aimed at
+ * an end at aimed_ns. A call that was forwarded after its nap takes some time in any case: it is late if it took no
+ * longer than half as long again as the shortest one did. With the margin of the start, one that ended when it was
+ * expected is not.
+ */
+bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns);
 
 /* A nap that was asked to last ask_ns took actual_ns. */
 void forecast_woke(struct forecast *forecast, uint64_t ask_ns, uint64_t actual_ns);
@@ -124,6 +130,10 @@ struct forecast_passed {
 
 /* The open call has ended. */
 struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen);
+
+/* The call that was closed last took so long from being forwarded to its return. Only where ranks sleep before calls.
+ */
+void forecast_passed(struct forecast *forecast, uint64_t took_ns);
 
 /* The account measured a loss in the open call. */
 void forecast_widen(struct forecast_entry *entry);

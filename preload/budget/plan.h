@@ -36,6 +36,7 @@ struct plan {
 	uint64_t silent_ns;    /* since when there has been no sign of progress */
 	uint64_t ended_ns;     /* the end of the latest long silence; 0: there was none */
 	uint64_t landing_ns;   /* that the next nap aims at; where the answer was to poll, that moment; 0: none */
+	uint64_t aimed_ns;     /* the end that the latest nap by forecast aimed at */
 	uint64_t outlasted_ns; /* the latest end that did not come: the wait is to be taken to last since then; 0: all
 	                          may */
 	uint64_t empty_ns;     /* the last empty poll before the latest nap; 0: it is known that nothing came in it */
@@ -95,6 +96,9 @@ struct plan_nap {
 };
 
 void plan_woke(struct plan *plan, struct plan_nap nap);
+
+/* Whether the open call may have ended during its nap, if it ended at ended_ns. */
+bool plan_is_late(const struct plan *plan, uint64_t ended_ns);
 
 /* The call has ended; last_ns: the last empty poll, or the end of a nap after it. */
 void plan_close(struct plan *plan, uint64_t last_ns);

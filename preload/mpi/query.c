@@ -58,6 +58,13 @@ static int ask(enum function which, uintptr_t handle, int *ret_answer)
 	return function ? function(handle, ret_answer) : query_values()->err_count;
 }
 
+bool query_is_crowd(uintptr_t comm)
+{
+	int inter = 1, size = 0;
+
+	return ask(COMM_TEST_INTER, comm, &inter) == 0 && !inter && ask(COMM_SIZE, comm, &size) == 0 && size > 1;
+}
+
 int query_sizes(uintptr_t comm, int *ret_local, int *ret_peers)
 {
 	int local = 0, peers, inter = 0;

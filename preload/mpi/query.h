@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,6 +27,9 @@ struct query_values {
 void query_resolve(void);
 
 const struct query_values *query_values(void);
+
+/* Returns true if the communicator is of one group, with more than one rank; false also if the MPI does not say. */
+bool query_is_crowd(uintptr_t comm);
 
 /* Sizes of the local group and of the group that the communicator talks to. Returns an MPI error code. */
 int query_sizes(uintptr_t comm, int *ret_local, int *ret_peers);

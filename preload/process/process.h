@@ -14,14 +14,15 @@
 #include "preload/process/config.h"
 #include "preload/stats.h"
 
-/* PROCESS_PREWAITS is of a single call: see prewait.h. PROCESS_LOOPS: see loop.h. */
+/* PROCESS_PREWAITS and PROCESS_PRESLEEPS are of a single call: see prewait.h, presleep.h. PROCESS_LOOPS: see loop.h. */
 enum {
 	PROCESS_INERT = 0,
 	PROCESS_ACTS = 1,
 	PROCESS_PROFILES = 2,
 	PROCESS_TIMES = PROCESS_ACTS | PROCESS_PROFILES,
 	PROCESS_PREWAITS = 4,
-	PROCESS_LOOPS = 8
+	PROCESS_LOOPS = 8,
+	PROCESS_PRESLEEPS = 16
 };
 
 /* Lives on a page that the kernel hands to a forked child as zeros: so a child is inert without being asked. */
@@ -41,6 +42,7 @@ struct process {
 	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
 	uint32_t phase;           /* the place of the program's, in the tables of stats.h: phase.h */
 	bool silent;              /* the runtime does not say when it has made progress */
+	bool unhooked;            /* no hook serves: forecasts are for sleeps before calls alone (presleep.h) */
 	bool threaded;            /* a second thread has called MPI */
 	bool starting;            /* inside the first Init */
 };
@@ -53,10 +55,10 @@ static inline uint32_t process_mode(void)
 	return process_guard->mode;
 }
 
-/* Whether waits are forecast and naps paid for. */
+/* Whether waits that hooks see are forecast, and their naps paid for. */
 static inline bool process_has_account(void)
 {
-	return process.forecasts != NULL;
+	return process.forecasts != NULL && !process.unhooked;
 }
 
 /* Gives the guard a page of its own. Returns whether a forked child will find zeros there. */

@@ -79,8 +79,7 @@ static uint64_t lock_cap_ns(uint64_t waited_ns)
 /* What a forecast says of the moment. */
 enum choice { CHOICE_NONE, CHOICE_NAP, CHOICE_BY_MESSAGE, CHOICE_REST };
 
-/* The rung that sleeps until a forecast landing: the deepest that takes a time. */
-static enum mpiwait_rung rung_timed(bool shared)
+enum mpiwait_rung wait_rung_timed(bool shared)
 {
 	uint32_t rungs = rungs_now();
 
@@ -102,7 +101,7 @@ static enum choice nap_choose(const struct wait *wait, const struct ladder_momen
                               struct ladder_action *ret_action)
 {
 	uint64_t woken_ns = step.left_ns < moment->woken_ns ? step.left_ns : moment->woken_ns;
-	enum mpiwait_rung rung = rung_timed(moment->shared);
+	enum mpiwait_rung rung = wait_rung_timed(moment->shared);
 
 	if (event_serves(wait, moment)) {
 		*ret_action = (struct ladder_action){MPIWAIT_RUNG_EVENT, woken_ns, UINT64_MAX, moment->shared};
@@ -132,14 +131,14 @@ static enum choice rest_choose(const struct wait *wait, const struct ladder_mome
 	return CHOICE_REST;
 }
 
-static bool is_shared(const struct wait *wait)
+bool wait_is_shared(const struct wait *wait)
 {
 	return process.config.shared || wait->shared_credit > 0 || wait->last_ns < wait->shared_ns;
 }
 
 static struct ladder_action action_poll(const struct wait *wait)
 {
-	bool shared = is_shared(wait);
+	bool shared = wait_is_shared(wait);
 
 	return (struct ladder_action){shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, shared};
 }
@@ -147,7 +146,7 @@ static struct ladder_action action_poll(const struct wait *wait)
 /* What is forecast: what to do until the landing or after it, or when the wait is to be taken to have begun. */
 static enum choice choose(struct wait *wait, struct ladder_moment *moment, struct ladder_action *ret_action)
 {
-	uint64_t most_ns = wait->ladder.rung[rung_timed(moment->shared)].most_ns;
+	uint64_t most_ns = wait->ladder.rung[wait_rung_timed(moment->shared)].most_ns;
 	struct plan_step step;
 
 	if (moment->locked || moment->waited_ns == 0)
@@ -203,7 +202,7 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum
 	        .waited_ns = wait->last_ns < wait->pace.held_ns ? 0 : wait->last_ns - wait->origin_ns,
 	        .cap_ns = wait->rma_lock ? lock_cap_ns(wait->last_ns - wait->origin_ns) : UINT64_MAX,
 	        .woken_ns = woken_most_ns(wait),
-	        .shared = is_shared(wait),
+	        .shared = wait_is_shared(wait),
 	        .locked = hook_is_locked(wait, hook),
 	};
 	struct ladder_action action;
@@ -232,7 +231,7 @@ static struct plan_nap nap_of(const struct wait *wait, struct ladder_action acti
 	        .ask_ns = action.ask_ns,
 	        .woke_ns = wait->last_ns,
 	        .shared = action.shared,
-	        .alike = action.rung == rung_timed(action.shared),
+	        .alike = action.rung == wait_rung_timed(action.shared),
 	};
 
 	if (choice == CHOICE_NAP || choice == CHOICE_BY_MESSAGE)

@@ -15,3 +15,9 @@
  * should do what would have happened without the library. Keeps errno.
  */
 bool wait_idle(struct wait *wait, uint32_t hook);
+
+/* Returns true if others want the thread's core, as far as is known at wait->last_ns. */
+bool wait_is_shared(const struct wait *wait);
+
+/* The rung that sleeps until a forecast landing: the deepest that takes a time. MPIWAIT_RUNG_PAUSE: there is none. */
+enum mpiwait_rung wait_rung_timed(bool shared);

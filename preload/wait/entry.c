@@ -4,6 +4,7 @@
 #include "preload/wait/entry.h"
 
 #include "preload/wait/loop.h"
+#include "preload/wait/presleep.h"
 
 uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock, uintptr_t here)
 {
@@ -24,6 +25,13 @@ uint32_t wait_enter(enum call_row row, enum call_kind kind, bool rma_lock, uintp
 	return PROCESS_ACTS | (mode & PROCESS_PROFILES);
 }
 
+static __attribute__((noinline)) void learn(struct wait *wait, uint64_t lasted_ns)
+{
+	if (wait->presleep != PRESLEEP_NONE)
+		presleep_end(wait, clock_now_ns());
+	watch_learn(wait, lasted_ns);
+}
+
 /* The exit of a call that was looked at. */
 static void looked_at(struct wait *wait)
 {
@@ -31,7 +39,7 @@ static void looked_at(struct wait *wait)
 
 	wait->entered_ns = 0;
 	if (__builtin_expect(lasted_ns > watch_table[wait->row].short_ns, 0))
-		watch_learn(wait, lasted_ns);
+		learn(wait, lasted_ns);
 	else if (process_mode() & PROCESS_PROFILES)
 		wait->lane->calls[wait->row].time_ns += lasted_ns;
 }

@@ -62,7 +62,8 @@ static void plan_prepare(struct plan *plan, struct mpiwait_lane *lane)
 		forecast = &process.forecasts[lane - process.slot->lane];
 		forecast->ranks = process.slot->size > 0 ? (uint32_t)process.slot->size : 0;
 	}
-	plan_start(plan, forecast, lane, process.slot->launch, process.slot->slowdown_ppm, process.opened_ns);
+	plan_start(plan, forecast, lane, process.slot->launch,
+	           process.unhooked ? process.config.slowdown_ppm : process.slot->slowdown_ppm, process.opened_ns);
 }
 
 static int64_t preemptions_read(void)
@@ -101,6 +102,7 @@ bool wait_prepare(struct wait *wait, uintptr_t here)
 		wait_close(wait);
 	wait->entered_ns = 0;
 	wait->entered_cpu_ns = 0;
+	wait->presleep = PRESLEEP_NONE;
 	wait->polls = 0;
 	wait->outer = 0;
 	return true;
@@ -140,7 +142,7 @@ static uint32_t call_number(const struct wait *wait)
 
 /* With a silent runtime nobody's waits are forecast for whom others may do something that needs no message of theirs.
  */
-static void call_open(struct wait *wait, uint64_t now_ns)
+void wait_plan(struct wait *wait, uint64_t now_ns)
 {
 	bool forecasts = wait->kind == CALL_WAIT && !wait->rma_lock;
 
@@ -165,7 +167,7 @@ static void wait_open(struct wait *wait, uint64_t now_ns)
 	if (process.config.sites)
 		wait->caller = wait_caller(wait);
 	if (process_has_account())
-		call_open(wait, now_ns);
+		wait_plan(wait, now_ns);
 	lane->open_since_ns = lane->open_last_ns = now_ns;
 	__atomic_store_n(&lane->open_call, wait->row + 1, __ATOMIC_RELEASE);
 }
@@ -283,11 +285,23 @@ static void sample_add(const struct wait *wait)
 		wait->lane->threads_cpu_ns += others_used(wait, sampled_ns, now_cpu_ns);
 }
 
+void wait_book(struct wait *wait, uint64_t wait_ns)
+{
+	struct mpiwait_call_stats *call = &wait->lane->calls[wait->row];
+
+	call->waits++;
+	call->wait_ns += wait_ns;
+	if (wait_ns > call->longest_ns)
+		call->longest_ns = wait_ns;
+	if (process_mode() & PROCESS_PROFILES)
+		phase_add(wait->lane, wait_ns);
+	if (process.config.sites)
+		site_add(wait->row, wait->caller, wait_ns);
+}
+
 void wait_close(struct wait *wait)
 {
 	struct mpiwait_lane *lane = wait->lane;
-	struct mpiwait_call_stats *call = &lane->calls[wait->row];
-	uint64_t wait_ns = wait->last_ns - wait->first_ns;
 
 	rung_leave(&wait->rung);
 	if (process_mode() == PROCESS_INERT)
@@ -295,14 +309,7 @@ void wait_close(struct wait *wait)
 	event_judge(wait, true);
 	if (process_has_account())
 		plan_close(&wait->plan, wait->last_ns);
-	call->waits++;
-	call->wait_ns += wait_ns;
-	if (wait_ns > call->longest_ns)
-		call->longest_ns = wait_ns;
-	if (process_mode() & PROCESS_PROFILES)
-		phase_add(lane, wait_ns);
-	if (process.config.sites)
-		site_add(wait->row, wait->caller, wait_ns);
+	wait_book(wait, wait->last_ns - wait->first_ns);
 	lane->idle_polls += wait->polls;
 	if (wait->sample_ns != 0)
 		sample_add(wait);

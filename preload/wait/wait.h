@@ -50,6 +50,9 @@ struct wait_loop {
 	bool open;        /* it waits */
 };
 
+/* Before a call (presleep.h): nothing, its plan was opened, or the rank slept, too. */
+enum presleep { PRESLEEP_NONE, PRESLEEP_OPEN, PRESLEEP_SLEPT };
+
 struct wait {
 	uintptr_t outer;           /* stack address of the outermost call, 0: in none */
 	struct mpiwait_lane *lane; /* NULL until the thread's first call */
@@ -81,6 +84,7 @@ struct wait {
 	struct ladder_pace pace;
 	struct plan plan;
 	struct wait_loop loop;
+	uint8_t presleep;     /* enum presleep: what was done before the open call */
 	uint64_t unlocked_ns; /* latest idle poll at which no lock of the runtime forbade a nap */
 };
 
@@ -137,6 +141,12 @@ extern struct event_trust wait_event_trust;
 
 /* The end of a wait that read the clock. */
 void wait_close(struct wait *wait);
+
+/* Opens the plan of the open call, which began to wait at now_ns. Only where process.forecasts is set. */
+void wait_plan(struct wait *wait, uint64_t now_ns);
+
+/* Counts a wait of the open call, which lasted for so long. */
+void wait_book(struct wait *wait, uint64_t wait_ns);
 
 /* Counts a call that was entered before the library acted. */
 void wait_count(enum call_row row);

@@ -11,21 +11,28 @@
 
 struct watch watch_table[CALL_ROWS];
 
-static bool offered[CALL_ROWS];
+static uint8_t offered[CALL_ROWS];
 
-void watch_offer(enum call_row row)
+void watch_offer(enum call_row row, uint8_t before)
 {
-	offered[row] = true;
+	offered[row] = before;
 }
 
-void watch_prewait(enum call_row row)
+void watch_begin(enum call_row row)
 {
 	if (!offered[row] || process.policy.rungs == 0)
 		return;
 	watch_table[row].mask = 0;
 	watch_table[row].short_ns = 0;
-	watch_table[row].prewaits = true;
-	process_flag(MPIWAIT_FLAG_PREWAITS);
+	watch_table[row].before = offered[row];
+	if (offered[row] == PROCESS_PREWAITS)
+		process_flag(MPIWAIT_FLAG_PREWAITS);
+}
+
+void watch_end(enum call_row row)
+{
+	watch_table[row].before = 0;
+	watch_table[row].clean = 0;
 }
 
 uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode)
@@ -34,7 +41,7 @@ uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode)
 
 	if (watch->clean < CLEAN_ENOUGH)
 		wait->entered_cpu_ns = clock_thread_cpu_ns();
-	return watch->prewaits ? mode | PROCESS_PREWAITS : mode;
+	return mode | watch->before;
 }
 
 /* A transfer keeps the CPU busy too: only a row that has never waited by an idle hook is taken for one that cannot. */
@@ -50,7 +57,7 @@ static void burn_add(const struct wait *wait, struct watch *watch, uint64_t last
 	if (wait->kind != CALL_WAIT || call->waits > 0)
 		return;
 	if (watch->burns < BURNS_SURE && ++watch->burns == BURNS_SURE)
-		watch_prewait((enum call_row)wait->row);
+		watch_begin((enum call_row)wait->row);
 }
 
 /* A clock that went back makes the longest time of all. */
@@ -65,7 +72,7 @@ void watch_learn(struct wait *wait, uint64_t lasted_ns)
 			burn_add(wait, watch, lasted_ns);
 		watch->clean = watch->mask = 0;
 		watch->short_ns = 0;
-	} else if (watch->clean < CLEAN_ENOUGH && ++watch->clean == CLEAN_ENOUGH && !watch->prewaits) {
+	} else if (watch->clean < CLEAN_ENOUGH && ++watch->clean == CLEAN_ENOUGH && !watch->before) {
 		watch->short_ns = LONG_NS;
 		watch->mask = process.hooks == 0 || process_mode() & PROCESS_PROFILES ? 0 : SAMPLE_MASK;
 	}

@@ -1,5 +1,5 @@
 /*
- * Finds the calls that burn CPU without an idle hook, and marks the rows before whose calls a loop may help.
+ * Finds the calls that burn CPU without an idle hook, and marks the rows before whose calls a loop or a sleep may help.
  */
 #pragma once
 
@@ -15,7 +15,8 @@ struct watch {
 	uint8_t mask;      /* a call whose number has none of these bits is looked at */
 	uint8_t clean;     /* calls in a row that did not burn */
 	uint8_t burns;     /* calls that did, on more than a quarter of a CPU: not asleep */
-	bool prewaits;     /* there is a loop before these calls: every one is looked at */
+	uint8_t before; /* PROCESS_PREWAITS or PROCESS_PRESLEEPS: what is done before these calls, every one of which is
+	                   looked at; 0: nothing */
 };
 
 extern struct watch watch_table[CALL_ROWS];
@@ -24,8 +25,12 @@ extern struct watch watch_table[CALL_ROWS];
 uint32_t watch_open(struct wait *wait, enum call_row row, uint32_t mode);
 void watch_learn(struct wait *wait, uint64_t lasted_ns);
 
-/* At start: there is a loop for the calls of that row (prewait.h), should it turn out that they burn. */
-void watch_offer(enum call_row row);
+/* At start: that may be done before the calls of that row, should it turn out that they burn: PROCESS_PREWAITS
+ * (prewait.h) or PROCESS_PRESLEEPS (presleep.h). */
+void watch_offer(enum call_row row, uint8_t before);
 
-/* From now on that loop is run before every call of the row, if there is one and the policy has rungs. */
-void watch_prewait(enum call_row row);
+/* From now on that is done before every call of the row, if something was offered and the policy has rungs. */
+void watch_begin(enum call_row row);
+
+/* The calls of the row have an idle hook after all: nothing is done before them any more. */
+void watch_end(enum call_row row);

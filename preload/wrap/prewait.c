@@ -245,12 +245,12 @@ void prewait_start(void)
 		return;
 	for (uint32_t row = 0; row < CALL_ROWS; row++)
 		if (PREWAIT_CAN(row) && !PREWAIT_BARRIER(row))
-			watch_offer((enum call_row)row);
+			watch_offer((enum call_row)row, PROCESS_PREWAITS);
 	if (idle.probes_spin) {
-		watch_prewait(ROW_Probe);
-		watch_prewait(ROW_Mprobe);
+		watch_begin(ROW_Probe);
+		watch_begin(ROW_Mprobe);
 	}
 	for (uint32_t row = 0; row < CALL_ROWS && process.config.ibarrier && abi.test_inter; row++)
 		if (PREWAIT_BARRIER(row))
-			watch_table[row].prewaits = true;
+			watch_table[row].before = PROCESS_PREWAITS;
 }

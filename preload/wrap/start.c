@@ -21,6 +21,7 @@
 #include "preload/process/process.h"
 #include "preload/process/segment.h"
 #include "preload/rung/rung.h"
+#include "preload/wait/presleep.h"
 #include "preload/wait/site.h"
 #include "preload/wait/wait.h"
 #include "preload/wrap/prewait.h"
@@ -163,17 +164,20 @@ static bool is_accountable(const struct mpiwait_slot *slot)
 
 static void forecasts_start(struct mpiwait_slot *slot)
 {
-	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0 || process.hooks == 0)
+	if (process.config.slowdown_ppm == 0 || process.policy.rungs == 0)
 		return;
 	if (!is_accountable(slot))
 		return;
 	forecasts_map();
 	if (!process.forecasts)
 		return;
+	process.opened_ns = clock_now_ns();
+	process.unhooked = process.hooks == 0;
+	if (process.unhooked)
+		return;
 	if (process.silent)
 		process.burst = WAIT_VAIN_POLLS;
 	slot->slowdown_ppm = process.config.slowdown_ppm;
-	process.opened_ns = clock_now_ns();
 }
 
 static void shared_start(void)
@@ -234,6 +238,7 @@ static void process_start(enum call_row row)
 	shared_start();
 	forecasts_start(slot);
 	prewait_start();
+	presleep_start();
 	__atomic_store_n(&process_guard->mode, mode_of(&process.config), __ATOMIC_RELEASE);
 	wait_count(row);
 }

@@ -17,6 +17,7 @@
 #include "preload/process/process.h"
 #include "preload/wait/entry.h"
 #include "preload/wait/loop.h"
+#include "preload/wait/presleep.h"
 #include "preload/wait/wait.h"
 #include "preload/wrap/prewait.h"
 #include "preload/wrap/sizes.h"
@@ -132,14 +133,21 @@ typedef uintptr_t word;
 	if (sized && code == 0)                                                                              \
 		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);
 
-/* The call itself, after the loop before it, where that has not done the call's work. */
-#define INVOKE_WAIT(name, call, arguments, variant)                                          \
-	({                                                                                   \
-		int64_t done = PREWAIT_NOT_DONE;                                             \
-                                                                                             \
-		if (PREWAIT_CAN(ROW_##name) && __builtin_expect(mode & PROCESS_PREWAITS, 0)) \
-			done = prewait(ROW_##name, variant, ARGUMENT_ARRAY(arguments));      \
-		done == PREWAIT_NOT_DONE ? (call) : (int)done;                               \
+/* What may be done before calls of that row: a constant where the row is one. */
+#define BEFORE(row) ((PREWAIT_CAN(row) ? PROCESS_PREWAITS : 0) | (PRESLEEP_CAN(row) ? PROCESS_PRESLEEPS : 0))
+
+/* The call itself, after a sleep or the loop before it, where that has not done the call's work. */
+#define INVOKE_WAIT(name, call, arguments, variant)                                             \
+	({                                                                                      \
+		int64_t done = PREWAIT_NOT_DONE;                                                \
+                                                                                                \
+		if (__builtin_expect(mode & BEFORE(ROW_##name), 0)) {                           \
+			if (mode & BEFORE(ROW_##name) & PROCESS_PRESLEEPS)                      \
+				presleep_begin(IS_LARGE(variant), ARGUMENT_ARRAY(arguments));   \
+			else if (PREWAIT_CAN(ROW_##name))                                       \
+				done = prewait(ROW_##name, variant, ARGUMENT_ARRAY(arguments)); \
+		}                                                                               \
+		done == PREWAIT_NOT_DONE ? (call) : (int)done;                                  \
 	})
 #define INVOKE_TIME(name, call, arguments, variant) (call)
 #define INVOKE_MARK(name, call, arguments, variant) (call)

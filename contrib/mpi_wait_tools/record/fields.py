@@ -63,6 +63,7 @@ FIGURES = (
     Figure("flag", "no_event", "", False, True, 0, 1e+18, ""),
     Figure("flag", "loops", "", False, True, 0, 1e+18, ""),
     Figure("flag", "no_grant", "", False, True, 0, 1e+18, ""),
+    Figure("flag", "presleeps", "", False, True, 0, 1e+18, ""),
     Figure("missed", "lost", "", False, True, 0, 1e+18, ""),
     Figure("missed", "unreached", "", False, True, 0, 1e+18, ""),
     Figure("missed", "replaced", "", False, True, 0, 1e+18, ""),

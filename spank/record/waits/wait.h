@@ -15,7 +15,7 @@
 #include "spank/record/waits/ranks.h"
 #include "spank/record/waits/rows.h"
 
-#define WAIT_FLAG_BITS 8 /* of mpiwait_slot.flags, that have a word */
+#define WAIT_FLAG_BITS 9 /* of mpiwait_slot.flags, that have a word */
 
 /*
  * Sums of which the job's record has the fields of that name, WAIT_late, and of which it only has what is made of them;

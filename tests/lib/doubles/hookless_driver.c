@@ -1,14 +1,22 @@
 /*
  * A program on top of hookless_mpi.c, one scene per argument: makes each call several times, and prints what the last
  * one cost and gave, as "key value" lines.
+ *
+ *     late CALL STEPS MICROSECONDS COMM [LEAD [THEN]]   so many steps of that collective, whose last rank comes so much
+ *                                                       later than this one; LEAD microseconds after the start; from
+ * the middle on it comes THEN microseconds later
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define MICROSECONDS 30000
 #define CALLS        6
+#define COMPUTED     300 /* microseconds of a step */
 
 typedef uintptr_t word;
 
@@ -31,6 +39,18 @@ int MPI_Barrier(word);
 int MPI_Allreduce(word, word, word, word, word, word);
 int MPI_Alltoall(word, word, word, word, word, word, word);
 int MPI_Bcast(word, word, word, word, word);
+int MPI_Scan(word, word, word, word, word, word);
+int MPI_Reduce(word, word, word, word, word, word, word);
+int MPI_Allreduce_c(word, word, word, word, word, word);
+int MPI_Allgather(word, word, word, word, word, word, word);
+int MPI_Allgatherv(word, word, word, word, word, word, word, word);
+int MPI_Alltoallv(word, word, word, word, word, word, word, word, word);
+int MPI_Alltoallw(word, word, word, word, word, word, word, word, word);
+int MPI_Reduce_scatter(word, word, word, word, word, word);
+int MPI_Reduce_scatter_block(word, word, word, word, word, word);
+int MPI_Neighbor_alltoall(word, word, word, word, word, word, word);
+uint64_t virtual_naps(void) __attribute__((weak));
+extern uint64_t fake_last_us;
 extern char fake_log[64];
 
 static unsigned char status[STATUS_BYTES + 8];
@@ -42,6 +62,19 @@ static double seconds(clockid_t clock)
 
 	clock_gettime(clock, &now);
 	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static uint64_t microseconds(void)
+{
+	return (uint64_t)(1e6 * seconds(CLOCK_MONOTONIC));
+}
+
+static void compute(uint64_t lasts)
+{
+	uint64_t end = microseconds() + lasts;
+
+	while (microseconds() < end)
+		continue;
 }
 
 static HANDLE request(word microseconds)
@@ -146,12 +179,94 @@ static void play(void (*scene)(void))
 	printf("calls made: %s\n", fake_log);
 }
 
+/* Each step computes, and meets the last rank. Prints a mark per step: n it napped before the call, . it did not. */
+static void play_late(int (*call)(word), int steps, const uint64_t late[2], word comm)
+{
+	uint64_t behind = 0;
+	int bad = 0;
+
+	printf("steps made: ");
+	for (int i = 0; i < steps; i++) {
+		uint64_t naps = virtual_naps ? virtual_naps() : 0;
+
+		compute(COMPUTED);
+		fake_last_us = microseconds() + late[2 * i >= steps];
+		errno = EXDEV;
+		bad += call(comm) != 0 || errno != EXDEV;
+		behind += microseconds() - fake_last_us;
+		putchar(virtual_naps && virtual_naps() > naps ? 'n' : '.');
+	}
+	printf("\nbehind %lu\nbad %d\n", behind, bad);
+}
+
+#define MEETING(name, ...)                      \
+	static int meet_##name(word comm)       \
+	{                                       \
+		return MPI_##name(__VA_ARGS__); \
+	}
+
+MEETING(Barrier, comm)
+MEETING(Bcast, 0, 1, 0, 0, comm)
+MEETING(Scan, 0, 0, 1, 0, 0, comm)
+MEETING(Reduce, 0, 0, 1, 0, 0, 0, comm)
+MEETING(Allreduce, 0, 0, 1, 0, 0, comm)
+MEETING(Allreduce_c, 0, 0, (word)1 << 32, 0, 0, comm)
+MEETING(Allgather, 0, 0, 0, 0, 1, 0, comm)
+MEETING(Allgatherv, 0, 0, 0, 0, 0, 0, 0, comm)
+MEETING(Alltoall, 0, 0, 0, 0, 1, 0, comm)
+MEETING(Alltoallv, 0, 0, 0, 0, 0, 0, 0, 0, comm)
+MEETING(Alltoallw, 0, 0, 0, 0, 0, 0, 0, 0, comm)
+MEETING(Reduce_scatter, 0, 0, 0, 0, 0, comm)
+MEETING(Reduce_scatter_block, 0, 0, 1, 0, 0, comm)
+MEETING(Neighbor_alltoall, 0, 0, 0, 0, 1, 0, comm)
+
+static int meet_nothing(word comm)
+{
+	return MPI_Allreduce(0, 0, 0, 0, 0, comm);
+}
+
+#define NAMED(name)                \
+	{                          \
+#name, meet_##name \
+	}
+static const struct {
+	const char *name;
+	int (*call)(word);
+} meetings[] = {
+        NAMED(Barrier),        NAMED(Bcast),      NAMED(Scan),
+        NAMED(Reduce),         NAMED(Allreduce),  NAMED(Allreduce_c),
+        NAMED(Allgather),      NAMED(Allgatherv), NAMED(Alltoall),
+        NAMED(Alltoallv),      NAMED(Alltoallw),  NAMED(Reduce_scatter_block),
+        NAMED(Reduce_scatter), NAMED(nothing),    NAMED(Neighbor_alltoall),
+};
+
+static void on_signal(int number)
+{
+	(void)number;
+}
+
+static void scene_late(int argc, char **argv)
+{
+	uint64_t number[8] = {0};
+
+	for (int i = 3; i < argc && i < 8; i++)
+		number[i] = strtoull(argv[i], NULL, 10);
+	signal(SIGALRM, on_signal);
+	compute(number[6]);
+	for (size_t i = 0; i < sizeof(meetings) / sizeof(meetings[0]); i++)
+		if (strcmp(meetings[i].name, argv[2]) == 0)
+			play_late(meetings[i].call, (int)number[3],
+			          (uint64_t[]){number[4], argc > 7 ? number[7] : number[4]}, number[5]);
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Init(NULL, NULL);
 	for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
 		if (argc > 1 && strcmp(scenes[i].name, argv[1]) == 0)
 			play(scenes[i].play);
+	if (argc > 5 && strcmp(argv[1], "late") == 0)
+		scene_late(argc, argv);
 	MPI_Finalize();
 	return 0;
 }
