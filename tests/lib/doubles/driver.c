@@ -92,9 +92,11 @@ static void scene_alike(void)
 {
 	int before = fake_polls;
 
+	errno = 4711;
 	for (int i = 0; i < 100; i++)
 		receive(1000, 0);
 	printf("alike_polls %d\n", fake_polls - before);
+	printf("errno %d\nslack %d\n", errno, prctl(PR_GET_TIMERSLACK));
 }
 
 /* Forty waits of 20 ms, each with 2 s before the next. */
@@ -276,6 +278,13 @@ static void scene_hidden_steps(void)
 static void scene_lock(void)
 {
 	MPI_Win_lock(0, 4000, 0, 0);
+}
+
+/* A hundred waits for a lock, each of a millisecond. */
+static void scene_locks(void)
+{
+	for (int i = 0; i < 100; i++)
+		MPI_Win_lock(0, 1000, 0, 0);
 }
 
 static void leave(void)
@@ -830,6 +839,7 @@ static const struct {
         {"stopped_really", scene_stopped_really},
         {"inner", scene_inner},
         {"lock", scene_lock},
+        {"locks", scene_locks},
         {"longjmp", scene_longjmp},
         {"fork", scene_fork},
         {"poll", scene_poll},

@@ -8,6 +8,8 @@
  * Environment, in nanoseconds since the thread's first reading:
  *     TIME_READING=NS        instead of READING_NS
  *     TIME_STOP=AT:LENGTH    the process stands still for so long
+ *     TIME_BOOT=NS           CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by that; else both read the same
+ *     TIME_STEP=AT:LENGTH    CLOCK_REALTIME is set forward by that, or back where it is negative
  *     TIME_KILL=AT           SIGKILL
  *     TIME_SIGNAL=EVERY      SIGALRM, which ends a nap
  *     TIME_ANSWERS=1         who is rung for on a board (preload/lease.h) answers at once
@@ -54,7 +56,7 @@ static struct counts {
 
 static struct options {
 	bool real, answers;
-	uint64_t reading_ns, stop_at, stop_ns, kill_at, signal_every;
+	uint64_t reading_ns, stop_at, stop_ns, boot_ns, step_at, step_ns, kill_at, signal_every;
 } options;
 
 static __thread uint64_t now_ns __attribute__((tls_model("initial-exec")));
@@ -75,6 +77,8 @@ __attribute__((constructor)) static void options_read(void)
 {
 	options.reading_ns = option_read("TIME_READING", NULL);
 	options.stop_at = option_read("TIME_STOP", &options.stop_ns);
+	options.boot_ns = option_read("TIME_BOOT", NULL);
+	options.step_at = option_read("TIME_STEP", &options.step_ns);
 	options.kill_at = option_read("TIME_KILL", NULL);
 	options.signal_every = option_read("TIME_SIGNAL", NULL);
 	options.answers = option_read("TIME_ANSWERS", NULL);
@@ -161,13 +165,22 @@ static system_call *kernel(void)
 	return next;
 }
 
+static uint64_t passed_read_ns(clockid_t clock)
+{
+	uint64_t read_ns = virtual_read_ns();
+
+	if (clock != CLOCK_REALTIME)
+		return read_ns + options.boot_ns;
+	return options.step_at && lived() >= options.step_at ? read_ns + options.step_ns : read_ns;
+}
+
 EXPORT int clock_gettime(clockid_t clock, struct timespec *ret_now)
 {
 	static int (*next)(clockid_t, struct timespec *);
 	bool passes = clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_REALTIME;
 
 	if (!options.real && passes) {
-		*ret_now = time_of(virtual_read_ns());
+		*ret_now = time_of(passed_read_ns(clock));
 		return 0;
 	}
 	if (!options.real && (clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID)) {
