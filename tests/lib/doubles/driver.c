@@ -99,6 +99,17 @@ static void scene_alike(void)
 	printf("errno %d\nslack %d\n", errno, prctl(PR_GET_TIMERSLACK));
 }
 
+/* From two places in turn, of 0.5 and of 1.5 ms; all else about them is the same. */
+static void scene_in_turn(void)
+{
+	word length = 500;
+
+	for (int i = 0; i < 50; i++) {
+		MPI_Recv(1, length, 3, 0, 5, 6, 7);
+		MPI_Recv(1, 3 * length, 3, 0, 5, 6, 7);
+	}
+}
+
 /* Forty waits of 20 ms, each with 2 s before the next. */
 static void scene_now_and_then(void)
 {
@@ -840,6 +851,7 @@ static const struct {
         {"inner", scene_inner},
         {"lock", scene_lock},
         {"locks", scene_locks},
+        {"in_turn", scene_in_turn},
         {"longjmp", scene_longjmp},
         {"fork", scene_fork},
         {"poll", scene_poll},

@@ -16,6 +16,7 @@ ALIKE = 100  # waits of a millisecond
 LONGEST_NS = 1_000_000 * 17 // 16 + 4_000  # one by the ladder, late
 LAUNCH = {"PMIX_NAMESPACE": "a", "PMIX_RANK": "0", "OMPI_COMM_WORLD_SIZE": "2"}
 HOUR_NS = 3600 * 10**9
+SHARED = 8
 
 
 def play(command: list, config: str = ACCOUNT, **environment: str):
@@ -117,3 +118,20 @@ def test_waits_on_windows_are_not_forecast_where_the_runtime_does_not_tell_of_pr
     assert thread["calls"]["Win_fence"]["waits"] == 1000 and thread["forecasts"] == thread["foreseen"] == 0
     _, slot = play([LOCKED, "alike"])
     assert slot["lane"][0]["foreseen"] > 900, "else the test above proves nothing"
+
+
+def test_two_calls_that_take_turns_are_told_apart_by_their_place():
+    """The shorter ones are slept through to their end, and the longer ones to theirs."""
+    _, slot = play([DRIVER, "in_turn"])
+    thread = slot["lane"][0]
+    assert thread["foreseen"] == thread["early"] > 70 and thread["late"] == 0
+    assert thread["early_ns"] <= 30_000 * thread["early"]
+
+
+@pytest.mark.parametrize("config", [NAP, ACCOUNT])
+def test_a_rank_that_loses_its_core_yields_where_it_would_poll(config: str):
+    """For 0.3 ms each 10 ms: a loop of polls shows that by the kernel's count alone."""
+    _, slot = play([DRIVER, "alike"], config, TIME_TAKEN="10000000:300000")
+    assert slot["flags"] & SHARED and slot["lane"][0]["naps"]["yield"] > 1000
+    _, slot = play([DRIVER, "alike"], config)
+    assert not slot["flags"] & SHARED and slot["lane"][0]["naps"]["yield"] <= ALIKE // 16 + 1
