@@ -121,10 +121,10 @@ def test_waits_on_windows_are_not_forecast_where_the_runtime_does_not_tell_of_pr
 
 
 def test_two_calls_that_take_turns_are_told_apart_by_their_place():
-    """The shorter ones are slept through to their end, and the longer ones to theirs."""
+    """The shorter ones are slept through to their end, and the longer ones to theirs, by one nap each."""
     _, slot = play([DRIVER, "in_turn"])
     thread = slot["lane"][0]
-    assert thread["foreseen"] == thread["early"] > 70 and thread["late"] == 0
+    assert thread["forecasts"] == thread["foreseen"] == thread["early"] > 70 and thread["late"] == 0
     assert thread["early_ns"] <= 30_000 * thread["early"]
 
 
