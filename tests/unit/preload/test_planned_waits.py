@@ -1,7 +1,7 @@
 """Waits that are planned by forecast, look and account are as harmless as others.
 
-Under the virtual clock: what a nap asks for and the kernel's 3 us are all that it takes, and no call but the program's own
-takes time. So ranks with the same numbers do the same, poll for poll.
+Under the virtual clock: what a nap asks for and the kernel's 3 us are all that it takes, and no call but the program's
+own takes time. So ranks with the same numbers do the same, poll for poll.
 """
 
 from __future__ import annotations
@@ -121,10 +121,11 @@ def test_waits_on_windows_are_not_forecast_where_the_runtime_does_not_tell_of_pr
 
 
 def test_two_calls_that_take_turns_are_told_apart_by_their_place():
-    """The shorter ones are slept through to their end, and the longer ones to theirs, by one nap each."""
+    """The shorter are slept through to their end, and the longer to theirs, by one nap, or two beside a look."""
     _, slot = play([DRIVER, "in_turn"])
     thread = slot["lane"][0]
-    assert thread["forecasts"] == thread["foreseen"] == thread["early"] > 70 and thread["late"] == 0
+    assert thread["foreseen"] == thread["early"] > 70 and thread["late"] == 0
+    assert thread["forecasts"] <= thread["foreseen"] + 4
     assert thread["early_ns"] <= 30_000 * thread["early"]
 
 
