@@ -48,9 +48,9 @@ def test_waits_that_repeat_are_slept_through_and_end_on_time():
     _, slot = play([DRIVER, "alike"], ACCOUNT)
     thread = slot["lane"][0]
     assert slot["slowdown_ppm"] == 10000 and thread["foreseen"] >= FORESEEN
-    assert thread["forecasts"] == thread["foreseen"] == thread["early"] and thread["late"] == thread["late_ns"] == 0
+    assert thread["foreseen"] == thread["early"] <= thread["forecasts"] and thread["late"] == thread["late_ns"] == 0
     assert thread["asleep_ns"]["nap"] >= 0.95e6 * thread["foreseen"]
-    assert thread["early_ns"] <= 20_000 * thread["early"]
+    assert thread["early_ns"] <= 40_000 * thread["early"]
 
 
 def test_nothing_is_forecast_without_an_account_or_where_the_ranks_are_not_known():
@@ -90,8 +90,8 @@ def test_a_runtime_that_was_told_how_to_wait_is_left_alone(settings: dict[str, s
 
 def test_a_runtime_that_does_not_tell_of_progress_is_looked_at_first():
     """
-    A thousand waits of a millisecond: for 8 ms the job looks, then for 4 ms in each 67, and once three such windows
-    have shown nothing new, in each 268. All other waits are slept through.
+    A thousand waits of a millisecond: for 8 ms the job looks, then for 4 ms in each 67, and after four such windows in
+    each 268. All other waits are slept through.
     """
     seen, slot = play([LOCKED, "alike"], ACCOUNT)
     thread = slot["lane"][0]
