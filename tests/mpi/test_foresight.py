@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not FLAT.exists(), reason=f"not built: {FLAT}")
 
 
 def play(mpi: Mpi, seconds: float) -> dict:
-    """The waiting rank's thread. What its clock charged is within what the account allows, but for what is kept, and for
+    """The waiting rank's thread. What its clock charged is within what the account allows, but for what is kept and for
     the latest charge: a nap, however late the kernel ended it, in a call that lasted as long."""
     options = NO_YIELD if mpi.abi == "openmpi" else ()
     policy = re.sub("slowdown_ppm=[0-9]+", f"slowdown_ppm={SLOWDOWN}", policies()["nap"])
