@@ -125,8 +125,8 @@ struct mpiwait_lane {
 	uint64_t open_since_ns; /* first clock reading of that wait, arbitrary epoch */
 	uint64_t open_last_ns;  /* the latest one, same epoch: a killed rank's last wait is the difference */
 	uint64_t idle_polls;
-	uint64_t late;           /* naps that ended after what was waited for; without an account: past the budget */
-	uint64_t late_ns;        /* charged for them and not forgiven; without an account: by how much they did */
+	uint64_t late;           /* waits by forecast that ended in a nap; without an account: naps past the budget */
+	uint64_t late_ns;        /* charged by the clock; without an account: by how much they did */
 	uint64_t sampled_ns;     /* part of the waits beyond their first millisecond ... */
 	uint64_t sampled_cpu_ns; /* ... and the thread's CPU time in that part */
 	uint64_t hook_polls[MPIWAIT_HOOKS]; /* idle polls looked at, by bit of MPIWAIT_HOOK_* */
@@ -140,8 +140,8 @@ struct mpiwait_lane {
 	uint64_t forecasts;                       /* of all naps: those that ended at or before a forecast landing */
 	uint64_t early;                           /* waits after such naps that found nothing yet ... */
 	uint64_t early_ns;                        /* ... and how long was polled then */
-	uint64_t foreseen;                        /* waits, or parts of one, that there was such a nap in */
-	uint64_t unforeseen;                      /* those of 100 us and more that there was none in */
+	uint64_t foreseen;                        /* waits that there was such a nap in */
+	uint64_t unforeseen;                      /* those of 100 us and more, in no look, that had none */
 	uint64_t reserved_rung;
 	uint64_t cost_slept_ns; /* periods of the calls slept in that were compared with calls looked at: their sum */
 	int64_t cost_more_ns;   /* by how much these periods were longer than those of calls looked at, in all */

@@ -11,11 +11,10 @@ Kinds = tuple[tuple[str, str, str], ...]
 
 FORECASTS: Kinds = (
     (" late: CPU of the wait", "late partner, CPU",
-     "The best possible knows the wait and the sleep beforehand. The rank learns both, in 0.2 to 1.2 s: its "
-     "first waits, and 8 ms of each half second where the runtime is silent (MPICH, Intel MPI), are polled; until "
-     "the account has grown it sleeps in halves of the way, each with a wake-up of its own; and it keeps a margin "
-     "beyond the sleep's 99 of 100. A sleep that the kernel ended 10 ms late is a debt that ends all naps for a "
-     "second or more, which is most of a launch, and the figure is the mean of two launches."),
+     "The best possible knows the wait and the sleep beforehand. The rank learns both: its first waits are polled, and "
+     "so are those in looks, a sixteenth of the time at first; no nap is longer than what the account has left; and "
+     "before each end a margin is polled. A loss that the account does not allow ends all naps for a while, which may "
+     "be most of a launch, and the figure is the mean of two launches."),
     (": median lateness", "late partner, median", "Half of the waits or more ended in a nap: too few were known."),
     (": 99th percentile of the lateness", "late partner, one in 100",
      "Of 12 waits of 100 ms and 80 of 5 ms that one is the worst. It came sooner than any that was known, and its nap "
@@ -28,10 +27,10 @@ FORECASTS: Kinds = (
     (": wall time above no library's, worst", "unequal work, wall time, worst cell",
      "A cell is compared with a run of its own without the library. Under the ladder the worst such pair differs by "
      "as much or nearly so: see the tables."),
-    (": CPU of the wait", "waits by coin and by turns, CPU", "A silent runtime shows a change only in a look."),
+    (": CPU of the wait", "waits by coin and by turns, CPU", "That waits have become longer shows only in a look."),
     (": delay, of the run", "all other waits, delay",
-     "The account holds what the rank's own naps cost. The rest is what the kernel woke too late, which is charged "
-     "when it has happened."),
+     "The account bounds what sleeping costs by what it has measured. What the kernel woke too late counts when it has "
+     "happened, and less than all of it where the machine disturbs steps too."),
     (": time added to a call", "calls, time", "The wrapper's instructions are counted below the table of calls."),
     (": messages per second", "calls, messages",
      "The ladder has the same wrapper: its column shows by how much the rate varies."),
@@ -46,7 +45,7 @@ APPLICATIONS: Kinds = (
      "be, and beside a margin. Under \"at least\" stands what waits of 100 µs and more would take if each were one "
      "sleep that ends in time ([best.py](best.py)), shorter ones nothing."),
     (": wall time above that without", "wall time",
-     "The account allows 1 % and 2 ms of the run, and what the kernel wakes too late is repaid after it has happened. "
+     "The account allows 1 % and 2 ms of the run, and measures what sleeping cost when it has happened. "
      "HPC Challenge measures small messages for much of its time, in which the wrapper shows: `profile`, which never "
      "sleeps, is as slow. CP2K with two threads a rank has four threads on two CPUs: who gives its core away there has "
      "it back when another thread's time slice is over, under `mpi_yield_when_idle` too."),

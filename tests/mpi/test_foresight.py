@@ -16,14 +16,14 @@ from tests.soak.mpi_matrix.plan import FLAT, policies
 
 FIVE = ("openmpi", "mpich", "openmpi-5", "mpich-5", "intel")
 LATE_MS, FORECASTS, SECONDS = 3, 100, 5
-SLOWDOWN = 500000  # millionths: what a busy kernel wakes too late is repaid soon
-START_NS, KEPT_NS = 2_000_000, 10_000_000  # preload/account.h
+SLOWDOWN = 500000  # millionths: on a busy machine too, the account is not spent for long
+START_NS, KEPT_NS = 2_000_000, 10_000_000  # preload/budget/account.h
 pytestmark = pytest.mark.skipif(not FLAT.exists(), reason=f"not built: {FLAT}")
 
 
 def play(mpi: Mpi, seconds: float) -> dict:
-    """The waiting rank's thread. Beyond what is allowed there may be a debt: what is kept, and what the kernel woke too
-    late the latest time, in a call that lasted as long."""
+    """The waiting rank's thread. What its clock charged is within what the account allows, but for what is kept and for
+    the latest charge: a nap, however late the kernel ended it, in a call that lasted as long."""
     options = NO_YIELD if mpi.abi == "openmpi" else ()
     policy = re.sub("slowdown_ppm=[0-9]+", f"slowdown_ppm={SLOWDOWN}", policies()["nap"])
     done = launched(mpi, [built(mpi, "repeats"), LATE_MS, FORECASTS, seconds], policy, options=options)
@@ -40,6 +40,6 @@ def play(mpi: Mpi, seconds: float) -> dict:
 
 @of(*FIVE)
 def test_what_a_wait_that_repeats_costs_is_paid_for(mpi: Mpi) -> None:
-    """Those of MPICH and Intel MPI too, which do not say when they have made progress."""
+    """The law is the same for MPICH and Intel MPI, which do not say when they have made progress."""
     thread = play(mpi, SECONDS)
     assert thread["calls"]["Recv"]["waits"] > 0

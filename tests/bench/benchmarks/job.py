@@ -1,4 +1,4 @@
-"""By how much a job is longer, not a rank: bulk-synchronous jobs, emulated with the real predictor, account and ladder.
+"""By how much a job is longer, not a rank: bulk-synchronous jobs, emulated with the real plan and ladder.
 
 Times are virtual: the machine that it runs on does not matter, and one run says it all.
 """

@@ -3,6 +3,7 @@
  * its wait loop, as Intel MPI does: what naps there keeps every other thread out.
  *
  *     MPI_Recv(buffer, microseconds, ...)    polls until the time is over, and *fake_until says so, where there is one
+ *     MPI_Win_fence(microseconds, ...)       the same
  *     MPI_Iprobe                             one poll
  *
  * The lock is fair: the thread that comes first has it first.
@@ -101,6 +102,13 @@ int PMPI_Recv(word buffer, word microseconds, word type, word source, word tag, 
 	return 0;
 }
 int MPI_Recv(word, word, word, word, word, word, word) ALIAS(PMPI_Recv);
+
+int PMPI_Win_fence(word, word);
+int PMPI_Win_fence(word microseconds, word window)
+{
+	return PMPI_Recv(0, microseconds, 0, 0, 0, window, 0);
+}
+int MPI_Win_fence(word, word) ALIAS(PMPI_Win_fence);
 
 int PMPI_Iprobe(word, word, word, word, word);
 int PMPI_Iprobe(word source, word tag, word comm, word flag, word status)

@@ -3,6 +3,7 @@
  *
  *     (none)                 no other thread calls MPI
  *     alike                  likewise, and a thousand waits of a millisecond come before
+ *     fences                 no other thread, and a thousand fences of a millisecond come before
  *     threads                a second thread polls Iprobe meanwhile; the wait goes on until that has had the lock often
  *     called MICROSECONDS    a second thread has called Iprobe once, and has ended; the wait lasts so long
  *
@@ -22,6 +23,7 @@ int MPI_Init_thread(int *, char ***, int, int *);
 int MPI_Finalize(void);
 int MPI_Recv(word, word, word, word, word, word, word);
 int MPI_Iprobe(word, word, word, word, word);
+int MPI_Win_fence(word, word);
 extern int fake_wait_mode;
 extern int fake_yields;
 extern bool (*fake_until)(void);
@@ -89,6 +91,8 @@ int main(int argc, char **argv)
 	MPI_Iprobe(0, 0, 0, 0, 0);
 	for (int i = 0; i < ALIKE && strcmp(scene, "alike") == 0; i++)
 		wait_us(ALIKE_US);
+	for (int i = 0; i < ALIKE && strcmp(scene, "fences") == 0; i++)
+		MPI_Win_fence(ALIKE_US, 0);
 	if (strcmp(scene, "threads") == 0)
 		wait_beside();
 	else if (strcmp(scene, "called") == 0 && argc > 2)

@@ -8,6 +8,9 @@
  * Environment, in nanoseconds since the thread's first reading:
  *     TIME_READING=NS        instead of READING_NS
  *     TIME_STOP=AT:LENGTH    the process stands still for so long
+ *     TIME_TAKEN=EVERY:NS    each EVERY, somebody else has the core for so long
+ *     TIME_BOOT=NS           CLOCK_MONOTONIC is ahead of CLOCK_REALTIME by that; else both read the same
+ *     TIME_STEP=AT:LENGTH    CLOCK_REALTIME is set forward by that, or back where it is negative
  *     TIME_KILL=AT           SIGKILL
  *     TIME_SIGNAL=EVERY      SIGALRM, which ends a nap
  *     TIME_ANSWERS=1         who is rung for on a board (preload/lease.h) answers at once
@@ -54,10 +57,11 @@ static struct counts {
 
 static struct options {
 	bool real, answers;
-	uint64_t reading_ns, stop_at, stop_ns, kill_at, signal_every;
+	uint64_t reading_ns, stop_at, stop_ns, taken_every, taken_ns, boot_ns, step_at, step_ns, kill_at, signal_every;
 } options;
 
 static __thread uint64_t now_ns __attribute__((tls_model("initial-exec")));
+static __thread long taken __attribute__((tls_model("initial-exec")));
 static __thread uint64_t asleep_ns __attribute__((tls_model("initial-exec")));
 
 static uint64_t option_read(const char *name, uint64_t *ret_more)
@@ -75,6 +79,9 @@ __attribute__((constructor)) static void options_read(void)
 {
 	options.reading_ns = option_read("TIME_READING", NULL);
 	options.stop_at = option_read("TIME_STOP", &options.stop_ns);
+	options.taken_every = option_read("TIME_TAKEN", &options.taken_ns);
+	options.boot_ns = option_read("TIME_BOOT", NULL);
+	options.step_at = option_read("TIME_STEP", &options.step_ns);
 	options.kill_at = option_read("TIME_KILL", NULL);
 	options.signal_every = option_read("TIME_SIGNAL", NULL);
 	options.answers = option_read("TIME_ANSWERS", NULL);
@@ -112,6 +119,10 @@ static bool pass(uint64_t ns, bool asleep)
 	if (options.stop_at && begin < options.stop_at && end >= options.stop_at) {
 		end += options.stop_ns;
 		asleep_ns += options.stop_ns;
+	}
+	if (options.taken_every && !asleep && begin / options.taken_every != end / options.taken_every) {
+		end += options.taken_ns;
+		taken++;
 	}
 	now_ns = START_NS + end;
 	if (options.kill_at && end >= options.kill_at)
@@ -161,13 +172,22 @@ static system_call *kernel(void)
 	return next;
 }
 
+static uint64_t passed_read_ns(clockid_t clock)
+{
+	uint64_t read_ns = virtual_read_ns();
+
+	if (clock != CLOCK_REALTIME)
+		return read_ns + options.boot_ns;
+	return options.step_at && lived() >= options.step_at ? read_ns + options.step_ns : read_ns;
+}
+
 EXPORT int clock_gettime(clockid_t clock, struct timespec *ret_now)
 {
 	static int (*next)(clockid_t, struct timespec *);
 	bool passes = clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_RAW || clock == CLOCK_REALTIME;
 
 	if (!options.real && passes) {
-		*ret_now = time_of(virtual_read_ns());
+		*ret_now = time_of(passed_read_ns(clock));
 		return 0;
 	}
 	if (!options.real && (clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID)) {
@@ -179,13 +199,13 @@ EXPORT int clock_gettime(clockid_t clock, struct timespec *ret_now)
 	return next(clock, ret_now);
 }
 
-/* No time passes in which somebody else has the core. */
+/* Only what TIME_TAKEN says is time in which somebody else has the core. */
 EXPORT int getrusage(__rusage_who_t who, struct rusage *ret_usage)
 {
 	int result = (int)kernel()(SYS_getrusage, who, ret_usage);
 
 	if (!options.real && result == 0)
-		ret_usage->ru_nivcsw = 0;
+		ret_usage->ru_nivcsw = taken;
 	return result;
 }
 

@@ -48,7 +48,7 @@ def test_the_verdict_stands_on_top_with_its_thresholds(report: Report) -> None:
     assert "good below 5.0 %, bad from 20 % of the ranks&#x27; time" in top and "Take work from rank 5 (on c2)" in top
     assert '<li class="bad"><span class="level">bad</span> lost to the imbalance' in top
     assert '<li class="good"><span class="level">good</span> waiting awake' in top
-    assert "All is good." in page_of(report, "shared-node") and "no MPI rank was seen" in page_of(report, "no-mpi")
+    assert "All is good." in page_of(report, "balanced") and "no MPI rank was seen" in page_of(report, "no-mpi")
 
 
 def test_phases_have_a_section_where_the_program_names_them(report: Report) -> None:
