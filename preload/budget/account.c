@@ -8,8 +8,9 @@
 #define WEIGHT_MOST    32.0F /* periods that the mean remembers */
 #define FADING         32    /* looks in which the variance fades */
 #define COVER_FADES_NS UINT64_C(4000000000)
-#define PAUSE_FIRST_NS (UINT64_C(1) << 26)
-#define PAUSE_MOST_NS  (UINT64_C(1) << 36)
+#define PAUSE_GROWS    4u
+#define TRY_NS         500000.0 /* what may be lost in a try after a pause, beside its share of the time */
+#define PAUSE_MOST     256u
 
 static double limit(double value, double most)
 {
@@ -28,7 +29,8 @@ static double root(double square)
 
 void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm)
 {
-	*account = (struct account){.opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .pause_ns = PAUSE_FIRST_NS};
+	*account =
+	        (struct account){.opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .resumed_ns = now_ns, .pause = 1};
 }
 
 double account_allowed(const struct account *account, uint64_t now_ns)
@@ -36,18 +38,21 @@ double account_allowed(const struct account *account, uint64_t now_ns)
 	return ACCOUNT_START_NS + (double)(now_ns - account->opened_ns) * (double)account->slowdown_ppm * 1e-6;
 }
 
-/* The error forgives a loss that may be none; it is never more than what may be kept. */
+/* What may be lost still in this try: since the latest pause, or since the opening. */
 static double room(const struct account *account, uint64_t now_ns)
 {
+	double error_ns = account->error_ns < ACCOUNT_START_NS ? account->error_ns : ACCOUNT_START_NS;
 	double left_ns = account_allowed(account, now_ns) - account->spent_ns;
-	double error_ns = account->error_ns < ACCOUNT_KEPT_NS ? account->error_ns : ACCOUNT_KEPT_NS;
+	double try_ns = TRY_NS + (double)(now_ns - account->resumed_ns) * (double)account->slowdown_ppm * 1e-6 -
+	                (account->spent_ns - account->tried_ns);
 
-	return left_ns < ACCOUNT_KEPT_NS ? left_ns + error_ns : ACCOUNT_KEPT_NS + error_ns;
+	left_ns = left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS;
+	return (left_ns < try_ns ? left_ns : try_ns) + error_ns;
 }
 
 uint64_t account_room(const struct account *account, uint64_t now_ns)
 {
-	double left_ns = now_ns < account->paused_ns ? 0 : room(account, now_ns);
+	double left_ns = account->paused ? 0 : room(account, now_ns);
 
 	return left_ns > 0 ? (uint64_t)left_ns : 0;
 }
@@ -74,13 +79,13 @@ static double kinds(const struct account *account, uint64_t now_ns)
 	return many > 1 ? many : 1;
 }
 
-/* A loss beyond the law ends all naps for a time. */
+/* A loss beyond what a try may lose begins a pause. */
 static void check(struct account *account, uint64_t now_ns)
 {
-	if (now_ns < account->paused_ns || room(account, now_ns) > 0)
+	if (account->paused || room(account, now_ns) > 0)
 		return;
-	account->paused_ns = now_ns + account->pause_ns;
-	account->pause_ns *= account->pause_ns < PAUSE_MOST_NS ? 2 : 1;
+	account->paused = true;
+	account->pause *= account->pause < PAUSE_MOST ? PAUSE_GROWS : 1;
 }
 
 /* The middle one of a look's periods. */
@@ -142,10 +147,12 @@ static void look_end(struct account *account, struct account_periods *periods, d
 		periods->variance += (look.variance - periods->variance) * count / weight;
 		periods->weight = (float)weight;
 	}
-	shift_ns = limit((periods->usual_ns - before_ns) / 2, before_ns / ACCOUNT_CUT) * periods->slept;
+	shift_ns = (periods->usual_ns - before_ns) / 2 * periods->slept;
+	shift_ns = limit(shift_ns, periods->charged_ns < 0 ? -periods->charged_ns : periods->charged_ns);
 	account->spent_ns -= shift_ns / many;
 	account->more_ns -= shift_ns;
 	periods->slept = periods->count = 0;
+	periods->charged_ns = 0;
 }
 
 void account_looked(struct account *account, struct account_periods *periods, uint64_t window, uint64_t period_ns,
@@ -158,24 +165,27 @@ void account_looked(struct account *account, struct account_periods *periods, ui
 		periods->sample[periods->count++] = (float)period_ns;
 }
 
-void account_slept(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns)
+void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
+                   uint64_t now_ns)
 {
-	double many, more_ns, variance;
+	double shared, more_ns, variance, usual_ns;
 
 	if (periods->count > 0)
 		look_end(account, periods, kinds(account, now_ns));
 	if (!account_knows(periods))
 		return;
-	cover(account, periods->usual_ns, now_ns);
-	many = kinds(account, now_ns);
-	more_ns = limit((double)period_ns - periods->usual_ns, periods->usual_ns / ACCOUNT_CUT);
-	variance = periods->variance * (1 + 2 * periods->slept / (double)periods->weight);
-	periods->slept++;
-	account->spent_ns += more_ns / many;
-	account->variance += variance / many;
-	account->slept_ns += periods->usual_ns;
+	usual_ns = periods->usual_ns * many;
+	cover(account, usual_ns, now_ns);
+	shared = kinds(account, now_ns);
+	more_ns = limit((double)passed_ns - usual_ns, usual_ns / ACCOUNT_CUT);
+	variance = periods->variance * many * (1 + 2 * periods->slept / (double)periods->weight);
+	periods->slept += many;
+	periods->charged_ns += more_ns;
+	account->spent_ns += more_ns / shared;
+	account->variance += variance / shared;
+	account->slept_ns += usual_ns;
 	account->more_ns += more_ns;
-	account->variance_sum += variance * many;
+	account->variance_sum += variance * shared;
 	check(account, now_ns);
 }
 
@@ -185,7 +195,7 @@ void account_charge(struct account *account, uint64_t nap_ns, uint64_t now_ns)
 	check(account, now_ns);
 }
 
-void account_settle(struct account *account, uint64_t now_ns)
+void account_settle(struct account *account, uint64_t number, uint64_t now_ns)
 {
 	double most_ns = account_allowed(account, now_ns) - ACCOUNT_KEPT_NS;
 
@@ -194,6 +204,11 @@ void account_settle(struct account *account, uint64_t now_ns)
 	account->variance -= account->variance / FADING;
 	account->error_ns = root(account->variance);
 	account->windows++;
-	if (now_ns >= account->paused_ns && account->pause_ns > PAUSE_FIRST_NS)
-		account->pause_ns /= 2;
+	if (!account->paused) {
+		account->pause = account->pause > 1 ? account->pause / 2 : 1;
+	} else if (number % account->pause == 0) {
+		account->paused = false;
+		account->tried_ns = account->spent_ns;
+		account->resumed_ns = now_ns;
+	}
 }

@@ -6,8 +6,8 @@
  * in which sleeping was allowed, less those of calls in looks (looks.h), in which no rank slept, are what sleeping
  * costs, whichever rank's nap it was. Each period is cut at an eighth beside what is usual, so that a hiccup of the
  * machine counts little. A call slept in is charged at once against the looks before it. The next look corrects that:
- * half of the change from one look to the next belongs to the program. Calls that repeat at the same time measure the
- * same loss, so it is divided by how many there are.
+ * half of the change from one look to the next belongs to the program, up to all that was charged. Calls that repeat at
+ * the same time measure the same loss, so it is divided by how many there are.
  *
  * The law: at each time T after the opening,
  *
@@ -17,8 +17,9 @@
  * that is left. Calls of which no periods are known yet are charged by the clock: a nap in which something arrived may
  * have cost its whole length, and no more. That is the hard cap, which needs no statistics.
  *
- * A loss that goes beyond the law ends all naps for a time that doubles, from a period of looks up to a minute: where
- * sleeping does not pay, it is tried again rarely.
+ * Where sleeping does not pay, it is given up soon and tried again rarely. Each try may lose little: half a
+ * millisecond, and its share of the time. A loss beyond that begins a pause, in which nobody sleeps. It ends with a
+ * look whose number is a multiple of 4, of 16, and so on up to 256, so that all ranks try at the same time.
  */
 #pragma once
 
@@ -28,7 +29,7 @@
 #define ACCOUNT_START_NS 2000000.0
 #define ACCOUNT_KEPT_NS  10000000.0
 #define ACCOUNT_SAMPLES  16u /* periods that are kept of one look */
-#define ACCOUNT_CUT      8   /* of the usual period: what a period may count beside it */
+#define ACCOUNT_CUT      4   /* of the usual period: what a period may count beside it */
 
 struct account {
 	uint64_t opened_ns;
@@ -36,8 +37,10 @@ struct account {
 	double spent_ns;       /* measured loss, and what the clock charged */
 	double variance;       /* of the measured loss, fading, in square nanoseconds */
 	double error_ns;       /* its root */
-	uint64_t paused_ns;    /* nobody sleeps until then */
-	uint64_t pause_ns;     /* how long the next pause lasts */
+	bool paused;           /* nobody sleeps */
+	uint32_t pause;        /* the latest pause ends at a look whose number is a multiple of this */
+	uint64_t resumed_ns;   /* when the latest pause ended */
+	double tried_ns;       /* what had been spent when the latest pause ended */
 	double covered_ns;     /* periods that were charged, and the time that they are of: fading */
 	uint64_t since_ns;
 	/* What the record tells: sums since the opening. */
@@ -47,12 +50,13 @@ struct account {
 
 /* The periods of one kind of call. All zero: none is known. */
 struct account_periods {
-	double usual_ns; /* in looks */
-	double variance; /* of one period, in square nanoseconds */
-	float weight;    /* how many periods usual_ns is the mean of, fading */
-	uint32_t slept;  /* calls charged since the latest look */
-	uint32_t count;  /* samples */
-	uint64_t window; /* the look that they are of */
+	double usual_ns;   /* in looks */
+	double variance;   /* of one period, in square nanoseconds */
+	float weight;      /* how many periods usual_ns is the mean of, fading */
+	double charged_ns; /* since the latest look */
+	uint32_t slept;    /* calls charged since the latest look */
+	uint32_t count;    /* samples */
+	uint64_t window;   /* the look that they are of */
 	float sample[ACCOUNT_SAMPLES];
 };
 
@@ -79,11 +83,12 @@ static inline bool account_knows(const struct account_periods *periods)
 void account_looked(struct account *account, struct account_periods *periods, uint64_t window, uint64_t period_ns,
                     uint64_t now_ns);
 
-/* The same where sleeping was allowed. Does nothing where nothing is known to compare it with. */
-void account_slept(struct account *account, struct account_periods *periods, uint64_t period_ns, uint64_t now_ns);
+/* The same outside of looks, of so many periods in all. Does nothing where nothing is known to compare them with. */
+void account_slept(struct account *account, struct account_periods *periods, uint64_t passed_ns, uint32_t many,
+                   uint64_t now_ns);
 
 /* Something arrived in a nap of so long, in a call that is not compared. */
 void account_charge(struct account *account, uint64_t nap_ns, uint64_t now_ns);
 
-/* Once for each look: what was not spent, and what is uncertain, fades; and a loss beyond the law begins a pause. */
-void account_settle(struct account *account, uint64_t now_ns);
+/* Once for each look, with its number: what was not spent, and what is uncertain, fades; a pause may end. */
+void account_settle(struct account *account, uint64_t number, uint64_t now_ns);

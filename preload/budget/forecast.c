@@ -11,7 +11,7 @@
 #define MARGIN_LEAST   4000u
 #define MARGIN_MOST_NS 3000000u
 #define BACK_LEAST     16u  /* of the margin: what a call that was in time gives back, with two ranks ... */
-#define BACK_MOST      256u /* ... and with 32 or more */
+#define BACK_MOST      512u /* ... and with 64 or more */
 #define TAIL_NS        2000u
 #define LEVEL_NS       2250u /* a level of a tree of ranks takes so long to pass on what has come */
 #define CLEARLY        2u /* the time since the call began to wait counts where its ends lie so much closer together */
@@ -221,10 +221,10 @@ static void end_keep(struct forecast_ends *ends, uint32_t at)
 	ends->count = (uint8_t)(ends->count + (ends->count < FORECAST_ENDS));
 }
 
-/* Learns how many calls of the function lie between two ends. Returns whether as many as usual did. */
-static bool stride_learn(const struct forecast *forecast, struct forecast_entry *entry)
+/* Learns how many calls of the function lie between two ends. Returns how many periods passed since the end before. */
+static uint32_t stride_learn(const struct forecast *forecast, struct forecast_entry *entry)
 {
-	uint32_t calls = forecast->number - entry->number;
+	uint32_t calls = forecast->number - entry->number, periods = periods_since(forecast, entry);
 	bool more = entry->stride != 0 && calls > entry->stride;
 
 	entry->strayed = (uint8_t)(more ? entry->strayed + 1 : 0);
@@ -233,13 +233,14 @@ static bool stride_learn(const struct forecast *forecast, struct forecast_entry 
 		entry->strayed = 0;
 	}
 	entry->number = forecast->number;
-	return !more && entry->ended_ns != 0;
+	return periods;
 }
 
 static void ends_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen,
                        bool regular)
 {
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns), since = units(entry->ended_ns, seen.ended_ns);
+	uint32_t margin = entry->margin_ns >> FORECAST_UNIT;
 	bool is_first = entry->looked == 0 && !seen.slept && seen.ended_ns - forecast->began_ns >= FORECAST_LONG_NS;
 
 	if (seen.late)
@@ -251,9 +252,9 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 		entry->looked = (uint8_t)(entry->looked + (entry->looked < FORECAST_KNOWN));
 		return;
 	}
-	if (is_first || (entry->wait.count > 0 && wait < least(&entry->wait)))
+	if (is_first || (entry->wait.count > 0 && wait + margin < least(&entry->wait)))
 		end_keep(&entry->wait, wait);
-	if (regular && (is_first || (entry->since.count > 0 && since < least(&entry->since))))
+	if (regular && (is_first || (entry->since.count > 0 && since + margin < least(&entry->since))))
 		end_keep(&entry->since, since);
 }
 
@@ -274,35 +275,21 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 	}
 }
 
-/* Whether the end is none of those expected. */
-static bool is_surprise(const struct forecast *forecast, const struct forecast_entry *entry, uint64_t ended_ns)
-{
-	const struct forecast_ends *wait = &entry->wait, *since = &entry->since;
-	uint32_t margin = entry->margin_ns >> FORECAST_UNIT, lasted = units(forecast->began_ns, ended_ns);
-	uint32_t passed = units(entry->ended_ns, ended_ns);
-
-	if (wait->count < FORECAST_KNOWN)
-		return true;
-	return (lasted + margin < least(wait) || lasted > least(wait) + 2 * spread(wait) + margin) &&
-	       (since->count < FORECAST_KNOWN || passed + margin < least(since) ||
-	        passed > least(since) + 2 * spread(since) + margin);
-}
-
-uint64_t forecast_close(struct forecast *forecast, struct forecast_seen seen, bool *ret_looked, bool *ret_surprised)
+struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen)
 {
 	struct forecast_entry *entry = forecast->entry ? forecast->entry : entry_make(forecast);
-	bool regular = stride_learn(forecast, entry);
-	uint64_t period_ns = regular ? seen.ended_ns - entry->ended_ns : 0;
+	uint64_t passed_ns = seen.ended_ns - entry->ended_ns;
+	uint32_t periods = stride_learn(forecast, entry);
+
+	bool looked = seen.look != 0 && entry->look == seen.look;
 
 	forecast->entry = entry;
-	*ret_looked = seen.look != 0 && entry->look == seen.look;
-	*ret_surprised = seen.look != 0 && is_surprise(forecast, entry, seen.ended_ns);
-	ends_learn(forecast, entry, seen, regular);
+	ends_learn(forecast, entry, seen, periods == 1);
 	margin_learn(forecast, entry, seen);
 	entry->ended_ns = seen.ended_ns;
 	entry->look = seen.look;
 	forecast->previous = forecast->site;
-	return period_ns;
+	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked};
 }
 
 void forecast_widen(struct forecast_entry *entry)

@@ -8,8 +8,8 @@
  * second one: a collective ends when the last rank comes, at the same moment for all, however long each has waited.
  *
  * An end is kept if it was seen in a look (looks.h), in which nobody slept; elsewhere only if it is earlier than all
- * that are kept. So a wait cannot grow because it was slept through. Ends that come before the first look are kept if
- * the wait was long: a job with long steps need not wait for its look.
+ * that are kept, by more than the margin. So a wait cannot grow because it was slept through. Ends that come before the
+ * first look are kept if the wait was long: a job with long steps need not wait for its look.
  *
  * A call that found its message soon is not seen here: its end is not known. So each call brings its number among the
  * calls of its function, and a period counts if as many calls lie between two ends as usual. Where a multiple does, the
@@ -115,11 +115,15 @@ struct forecast_seen {
 	bool late;         /* it ended during a nap by forecast */
 };
 
-/*
- * The open call has ended. Returns its period, the time since the same call's end before; 0: there is none. Whether
- * both ended in looks: *ret_looked. What surprised: the end was none of those expected, *ret_surprised.
- */
-uint64_t forecast_close(struct forecast *forecast, struct forecast_seen seen, bool *ret_looked, bool *ret_surprised);
+/* What has passed since the same call ended before. */
+struct forecast_passed {
+	uint64_t ns;      /* 0: that is not known */
+	uint32_t periods; /* in so many periods */
+	bool looked;      /* all of it in the same look */
+};
+
+/* The open call has ended. */
+struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen);
 
 /* The account measured a loss in the open call. */
 void forecast_widen(struct forecast_entry *entry);

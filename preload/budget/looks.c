@@ -14,11 +14,12 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return x ^ x >> 29;
 }
 
-static unsigned period_shift(const struct looks *looks)
+static unsigned period_shift(const struct looks *looks, uint64_t now_ns)
 {
-	unsigned steady = looks->calm >= LOOKS_CALM ? LOOKS_STEADY_SHIFT : 0;
+	unsigned shift = LOOKS_PERIOD_SHIFT + looks->level;
+	bool steady = now_ns - looks->opened_ns >= (uint64_t)LOOKS_YOUNG << shift;
 
-	return LOOKS_PERIOD_SHIFT + looks->level + steady;
+	return steady ? shift + LOOKS_STEADY_SHIFT : shift;
 }
 
 /* When the window of that period begins, by the node's clock: down through the halves to one of level 0. */
@@ -36,16 +37,7 @@ static uint64_t window_begin(const struct looks *looks, uint64_t number, unsigne
 
 void looks_open(struct looks *looks, uint64_t seed, uint64_t now_ns)
 {
-	*looks = (struct looks){.seed = seed, .first_ns = now_ns + LOOKS_FIRST_NS};
-}
-
-static void window_close(struct looks *looks)
-{
-	if (looks->surprised)
-		looks->calm = 0;
-	else if (looks->seen && looks->calm < LOOKS_CALM)
-		looks->calm++;
-	looks->surprised = looks->seen = false;
+	*looks = (struct looks){.seed = seed, .opened_ns = now_ns};
 }
 
 bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns)
@@ -55,18 +47,18 @@ bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns)
 
 	if (now_ns < looks->until_ns)
 		return false;
-	window_close(looks);
-	if (looks->level > 0 && now_ns - looks->raised_ns > UINT64_C(2) << period_shift(looks))
+	if (looks->level > 0 &&
+	    now_ns - looks->raised_ns > 2 * ((UINT64_C(1) << period_shift(looks, now_ns)) + looks->period_ns))
 		looks->level--;
 	window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
-	shift = period_shift(looks);
+	shift = period_shift(looks, now_ns);
 	number = real_ns >> shift;
 	begin_ns = window_begin(looks, number, shift);
 	if (real_ns >= begin_ns + window_ns)
-		begin_ns = window_begin(looks, number + 1, shift);
+		begin_ns = window_begin(looks, ++number, shift);
 	looks->from_ns = now_ns + (begin_ns - real_ns);
 	looks->until_ns = looks->from_ns + window_ns;
-	looks->number = begin_ns;
+	looks->number = number;
 	return true;
 }
 
@@ -74,8 +66,10 @@ void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns)
 {
 	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
 
-	if (period_ns * LOOKS_STEPS > window_ns / 2)
+	if (period_ns * LOOKS_STEPS > window_ns / 2) {
 		looks->raised_ns = now_ns;
+		looks->period_ns = period_ns;
+	}
 	if (period_ns * LOOKS_STEPS > window_ns && looks->level < LOOKS_LEVELS)
 		looks->level++;
 }

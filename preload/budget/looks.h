@@ -4,11 +4,11 @@
  *
  * A window of level k lasts for 2^(22+k) ns (4 ms at level 0) and lies in a period of 16 times that. Its place in the
  * period is a hash of the period's number, so that no period of a program keeps step with it. A window of level k + 1
- * begins where one of the two windows of level k in its period begins: ranks that differ by a level look together for
- * half of the time at least. A window holds LOOKS_STEPS steps of the job: the level rises with the longest period that
- * a call repeats with, and falls when no call has had that for two periods.
+ * begins where one of the two windows of level k in its period begins, unless it would outlast the period: ranks that
+ * differ by a level look together for a good part of the time. A window holds LOOKS_STEPS steps of the job: the level
+ * rises with the longest period that a call repeats with, and falls when no call has had that for two periods.
  *
- * Once ends are steady, a rank looks in one window of four: in the same ones as all other steady ranks.
+ * After four periods of its level a job looks in one window of four.
  */
 #pragma once
 
@@ -21,20 +21,18 @@
 #define LOOKS_LEVELS       10u
 #define LOOKS_STEPS        4u
 #define LOOKS_FIRST_NS     (UINT64_C(2) << LOOKS_WINDOW_SHIFT) /* a job looks at first */
-#define LOOKS_CALM         3u                                  /* windows in a row with no surprise: ends are steady */
+#define LOOKS_YOUNG        4u                                  /* periods in which a job looks in each window */
 
 /* The window that is open now, or the next one. Times are those of the clock that waits are measured with. */
 struct looks {
 	uint64_t seed;      /* the same in all ranks of the job */
-	uint64_t first_ns;  /* the job looks until then */
+	uint64_t opened_ns; /* the job began; it looks for LOOKS_FIRST_NS */
 	uint64_t from_ns;   /* the window begins */
 	uint64_t until_ns;  /* the window ends */
-	uint64_t number;    /* tells this window from others */
-	uint64_t raised_ns; /* when a call had a period that this level is for */
+	uint64_t number;    /* of the period that it lies in: the same for all ranks */
+	uint64_t raised_ns; /* when a call had a period that this level is for, ... */
+	uint64_t period_ns; /* ... and that period */
 	uint32_t level;
-	uint32_t calm;  /* windows in a row in which no end surprised */
-	bool seen;      /* a call ended in this window, ... */
-	bool surprised; /* ... and not when it was expected */
 };
 
 void looks_open(struct looks *looks, uint64_t seed, uint64_t now_ns);
@@ -46,7 +44,7 @@ bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns);
 
 static inline bool looks_at(const struct looks *looks, uint64_t now_ns)
 {
-	return now_ns < looks->first_ns || (now_ns >= looks->from_ns && now_ns < looks->until_ns);
+	return now_ns - looks->opened_ns < LOOKS_FIRST_NS || (now_ns >= looks->from_ns && now_ns < looks->until_ns);
 }
 
 /* A call that waited repeats with that period. */

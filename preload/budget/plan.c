@@ -4,7 +4,6 @@
 #include "preload/budget/plan.h"
 
 #define LOOK_PART 8u               /* of a long wait: what is polled in a look */
-#define WAIT_PART 16u              /* of a period: shorter waits do not decide how long looks are */
 #define WORTH_NS  UINT64_C(100000) /* a wait that might have been slept through */
 
 void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, uint64_t seed,
@@ -28,9 +27,8 @@ void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts
 	plan->ended_ns = plan->landing_ns = plan->empty_ns = plan->landed_ns = plan->outlasted_ns = 0;
 	plan->silent_ns = now_ns;
 	if (looks_find(&plan->looks, now_ns, real_ns))
-		account_settle(&plan->account, now_ns);
+		account_settle(&plan->account, plan->looks.number, now_ns);
 	plan->look = look_at(plan, now_ns);
-	plan->allowed = plan->look == 0 && account_room(&plan->account, now_ns) > 0;
 	if (plan->forecast)
 		forecast_open(plan->forecast, site, number, now_ns);
 }
@@ -169,27 +167,25 @@ static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 }
 
 /* The account learns the period of a call that ended; the margin grows by what it measures. */
-static void period_learn(struct plan *plan, uint64_t period_ns, bool looked, uint64_t now_ns)
+static void period_learn(struct plan *plan, struct forecast_passed passed, uint64_t now_ns)
 {
 	struct forecast_entry *entry = plan->forecast->entry;
 	struct account *account = &plan->account;
-	uint64_t paused_ns = account->paused_ns;
+	bool paused = account->paused;
 
-	if (looked)
-		account_looked(account, &entry->periods, plan->looks.number, period_ns, now_ns);
-	else if (plan->allowed)
-		account_slept(account, &entry->periods, period_ns, now_ns);
-	if (account->paused_ns != paused_ns)
+	if (passed.looked)
+		account_looked(account, &entry->periods, plan->looks.number, passed.ns / passed.periods, now_ns);
+	else
+		account_slept(account, &entry->periods, passed.ns, passed.periods, now_ns);
+	if (account->paused && !paused)
 		forecast_widen(entry);
-	if (now_ns - plan->forecast->began_ns >= period_ns / WAIT_PART)
-		looks_step(&plan->looks, period_ns, now_ns);
+	looks_step(&plan->looks, passed.ns / passed.periods, now_ns);
 }
 
 void plan_close(struct plan *plan, uint64_t last_ns)
 {
 	struct forecast_seen seen = {.slept = plan->slept};
-	bool looked, surprised;
-	uint64_t period_ns;
+	struct forecast_passed passed;
 
 	if (plan->ended_ns == 0 || last_ns - plan->silent_ns >= FORECAST_NAP_NS)
 		plan->ended_ns = last_ns;
@@ -204,13 +200,9 @@ void plan_close(struct plan *plan, uint64_t last_ns)
 		seen.look = 0;
 	nap_end(plan, last_ns);
 	call_count(plan, seen.ended_ns, seen.late);
-	period_ns = forecast_close(plan->forecast, seen, &looked, &surprised);
-	if (seen.look != 0) {
-		plan->looks.seen = true;
-		plan->looks.surprised |= surprised;
-	}
-	if (period_ns != 0)
-		period_learn(plan, period_ns, looked, last_ns);
+	passed = forecast_close(plan->forecast, seen);
+	if (passed.ns != 0)
+		period_learn(plan, passed, last_ns);
 }
 
 void plan_drop(struct plan *plan)

@@ -32,7 +32,6 @@ struct plan {
 	struct looks looks;
 	bool forecasts;        /* the open call may be forecast */
 	bool slept;            /* in the open call, by forecast */
-	bool allowed;          /* to sleep, when the open call began */
 	uint64_t look;         /* the look that the open call began in; 0: none */
 	uint64_t silent_ns;    /* since when there has been no sign of progress */
 	uint64_t ended_ns;     /* the end of the latest long silence; 0: there was none */

@@ -6,13 +6,17 @@ with threads.
 
 from __future__ import annotations
 
+import random
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.variants import LADDER
+from tests.lib.libraries import ROOT
 
 INPUTS = Path(__file__).resolve().parent / "inputs"
-HPCC_INPUT = Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
+HPCC_CARRIED = ROOT / "codes/_hpccinf.txt"  # where tests/bench/carry puts it
+HPCC_INPUT = HPCC_CARRIED if HPCC_CARRIED.exists() else Path("/usr/share/doc/hpcc/examples/_hpccinf.txt")
 HPCC_SIZES = (3000, 300)
 POLLS, BOUNDED = "nap, polls=on", "nap, threads=bounded"
 
@@ -55,11 +59,41 @@ CODES = (
     Code("as NPB's LU", ("kernels", "lu", "4000")),
     Code("as NPB's CG", ("kernels", "cg", "30000")),
 )
+EXAML = Code(
+    "ExaML, a tree of 16 sequences",
+    ("/usr/lib/examl/bin/examl-sse3", "-s", "alignment.binary", "-t", "start", "-n", "found", "-m", "GAMMA", "-p", "1"),
+    "examl", before=("parse-examl", "-s", "alignment", "-n", "alignment", "-m", "DNA"), standard_input="alignment")
+"""Only the benchmark scale runs it: each of its many short waits ends when the last rank has come."""
+SEQUENCES, MUTATED = 16, 0.05
 
 
-def hpcc_input(folder: Path, size: int) -> None:
-    """The shipped example, made for a 1 x 2 grid."""
+def executable(code: Code) -> str | None:
+    """Returns the path of its program; of one that is called by its path, also where it is on the PATH instead."""
+    return shutil.which(code.words[0]) or shutil.which(Path(code.words[0]).name)
+
+
+def alignment_make(folder: Path, sites: int) -> None:
+    """Writes sequences that have evolved by chance, the same each time, and a tree to start from."""
+    chance = random.Random(1)
+    sequences = [chance.choices("ACGT", k=sites)]
+    while len(sequences) < SEQUENCES:
+        parent = sequences[chance.randrange(len(sequences))]
+        child = list(parent)
+        for sequence in (parent, child):
+            for _ in range(int(MUTATED * sites)):
+                sequence[chance.randrange(sites)] = chance.choice("ACGT")
+        sequences.append(child)
+    lines = [f"s{number} {''.join(sequence)}" for number, sequence in enumerate(sequences)]
+    (folder / "alignment").write_text("\n".join([f"{SEQUENCES} {sites}", *lines]) + "\n")
+    nodes = [f"s{number}" for number in range(SEQUENCES)]
+    while len(nodes) > 3:  # an unrooted tree: three branches meet in its first node
+        nodes = [*nodes[2:], f"({nodes[0]},{nodes[1]})"]
+    (folder / "start").write_text(f"({','.join(nodes)});\n")
+
+
+def hpcc_input(folder: Path, size: int, rows: int = 1, columns: int = 2) -> None:
+    """The shipped example, made for a grid of that many ranks."""
     lines = HPCC_INPUT.read_text().splitlines()
-    for place, text in ((5, f"{size} Ns"), (7, "64 NBs"), (10, "1 Ps"), (11, "2 Qs")):
+    for place, text in ((5, f"{size} Ns"), (7, "64 NBs"), (10, f"{rows} Ps"), (11, f"{columns} Qs")):
         lines[place] = text
     (folder / "hpccinf.txt").write_text("\n".join(lines) + "\n")

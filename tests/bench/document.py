@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
+try:
+    import jsonschema
+except ImportError:  # a carried copy needs Python alone; its results are checked where they are taken in
+    jsonschema = None
 
 from tests.bench import machine, variants
 from tests.bench.engine import Measured, Row
@@ -51,8 +55,47 @@ def make(name: str, title: str, measured: Measured, targets: list[Target], short
     }
 
 
+def merged(documents: list[dict[str, Any]], judge: Callable[[Measured], list[Target]]) -> dict[str, Any]:
+    """Returns one document of what one machine has measured in several calls. Raises Invalid where they differ.
+
+    Rounds of the same row are put one behind the other.
+    """
+    first = documents[0]
+    for other in documents[1:]:
+        for key in ("benchmark", "machine", "versions", "short", "undisturbed"):
+            if without_times(other[key]) != without_times(first[key]):
+                raise Invalid(f"results of {first['began']} and of {other['began']} differ in '{key}'")
+    measured = Measured()
+    for results in documents:
+        rows_add(measured, results["rows"])
+        measured.unavailable.update(results["unavailable"])
+        measured.problems += results["problems"]
+    commands = dict.fromkeys(results["command"] for results in documents)
+    return {**first, "command": "; ".join(commands), "began": min(results["began"] for results in documents),
+            "seconds": round(sum(results["seconds"] for results in documents), 1),
+            "rounds": max(results["rounds"] for results in documents),
+            "stolen_percent": max(results.get("stolen_percent", 0) for results in documents),
+            "rows": [row_of(row) for row in measured.rows],
+            "targets": [target.as_dict() for target in judge(measured)],
+            "unavailable": measured.unavailable, "problems": measured.problems}
+
+
+def without_times(value: Any) -> Any:
+    """Leaves out the cost of a sleep, which each call measures anew."""
+    return {key: item for key, item in value.items() if key != "nap"} if isinstance(value, dict) else value
+
+
+def rows_add(measured: Measured, rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        values = {name: figure["values"] for name, figure in row["figures"].items()}
+        for number in range(max(map(len, values.values()))):
+            figures = {name: list_of[number] for name, list_of in values.items() if number < len(list_of)}
+            measured.add(row["group"], row["variant"], [(row["point"], figures)])
+
+
 def write(path: Path, results: dict[str, Any]) -> None:
-    jsonschema.validate(results, json.loads(SCHEMA.read_text()))
+    if jsonschema:
+        jsonschema.validate(results, json.loads(SCHEMA.read_text()))
     path.write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -6,10 +6,12 @@ figures there. What is the same point of the same group in two variants is a pai
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+CONFIDENCE = 0.95
 Point = dict[str, Any]
 Sample = tuple[Point, dict[str, float]]
 Key = tuple[str, str, tuple[tuple[str, Any], ...]]
@@ -21,11 +23,16 @@ class Failure(Exception):
 
 @dataclass(frozen=True)
 class Cell:
-    """One launch of one variant of a group, once in every round."""
+    """One launch of one variant of a group, once in every round.
+
+    `rounds`: how many rounds its group has; 0: as many as the benchmark. `seconds`: how long a launch takes, about.
+    """
 
     group: str
     variant: str
     play: Callable[[], list[Sample]]
+    rounds: int = 0
+    seconds: float = 0
 
 
 @dataclass
@@ -107,17 +114,51 @@ def difference(row: Row | None, reference: Row | None, figure: str) -> float | N
     return quantile(differences, 0.5) if differences else None
 
 
+def binomial_below(trials: int, most: int) -> float:
+    """Returns the probability of at most that many heads when so many fair coins are thrown."""
+    return sum(math.comb(trials, heads) for heads in range(most + 1)) / 2 ** trials
+
+
+def interval(values: Sequence[float], wanted: float = CONFIDENCE) -> tuple[float, float, float]:
+    """Returns two of the values, and the probability that the true median lies between them.
+
+    The order statistics of the sign test: they assume nothing of how the values are distributed. The interval is the
+    narrowest with the wanted probability; with fewer than six values it is all of them, with the probability of that.
+    """
+    ordered = sorted(values)
+    count = len(ordered)
+    outside = max((out for out in range(count // 2) if 1 - 2 * binomial_below(count, out) >= wanted), default=0)
+    return ordered[outside], ordered[count - 1 - outside], 1 - 2 * binomial_below(count, outside)
+
+
+def rounds_of(cell: Cell, rounds: int) -> int:
+    return cell.rounds or rounds
+
+
+def launches(cells: list[Cell], rounds: int) -> int:
+    return sum(rounds_of(cell, rounds) for cell in cells)
+
+
+def expected_s(cells: list[Cell], rounds: int) -> float:
+    """Returns how long all launches take, about; 0 where the benchmark does not say."""
+    return sum(cell.seconds * rounds_of(cell, rounds) for cell in cells)
+
+
 def rotated(cells: list[Cell], by: int) -> list[Cell]:
     return cells[by % len(cells):] + cells[:by % len(cells)]
 
 
-def run(cells: list[Cell], rounds: int, measured: Measured, step: Callable[[str], None]) -> None:
-    """step is told before each launch what it is. A cell that fails is noted, and not tried again."""
+def run(cells: list[Cell], rounds: int, measured: Measured, step: Callable[[str], None],
+        group_done: Callable[[], None] = lambda: None) -> None:
+    """step is told before each launch what it is. A cell that fails is noted, and not tried again.
+
+    group_done is called when all rounds of a group have been measured.
+    """
     groups: dict[str, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(cell.group, []).append(cell)
     for members in groups.values():
-        for number in range(rounds):
+        for number in range(rounds_of(members[0], rounds)):
             for cell in rotated(members, number):
                 step(f"{cell.group}, {cell.variant}")
                 where = f"{cell.group}, {cell.variant}"
@@ -127,3 +168,4 @@ def run(cells: list[Cell], rounds: int, measured: Measured, step: Callable[[str]
                     measured.add(cell.group, cell.variant, cell.play())
                 except Failure as failure:
                     measured.problems.append(f"{where}: {failure}")
+        group_done()

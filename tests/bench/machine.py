@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import platform
 import re
@@ -9,6 +11,7 @@ import subprocess
 from pathlib import Path
 
 from tests.bench import energy
+from tests.bench.variants import CARRIED
 from tests.lib.libraries import BUILD, MPIS, ROOT, Mpi, Unavailable, version_of, wheel_path
 
 
@@ -28,6 +31,39 @@ def is_virtual() -> bool:
     return bool(re.search(r"^flags\s*:.*\bhypervisor\b", Path("/proc/cpuinfo").read_text(), re.M))
 
 
+def quota_cpus() -> float:
+    """Returns how many CPUs' time the control group may use; infinity where it has no limit."""
+    limit = first_line("/sys/fs/cgroup/cpu.max").split()
+    if len(limit) != 2:
+        limit = [first_line(f"/sys/fs/cgroup/cpu/cpu.cfs_{name}_us") for name in ("quota", "period")]
+    try:
+        quota, period = (float(word) for word in limit)
+    except ValueError:  # "max", "unknown"
+        return math.inf
+    return quota / period if quota > 0 and period > 0 else math.inf
+
+
+def first_threads(cpus: list[int], siblings: list[str]) -> list[int]:
+    """Returns the first CPU of each core; `siblings` says for each CPU which ones are of its core, if it is known."""
+    found: dict[str, int] = {}
+    for cpu, of_core in zip(cpus, siblings):
+        found.setdefault(str(cpu) if of_core == "unknown" else of_core, cpu)
+    return list(found.values())
+
+
+def cores() -> list[int]:
+    """Returns a CPU of each core that this process may run on, and no more than its control group's quota."""
+    ours = sorted(os.sched_getaffinity(0))
+    siblings = [first_line(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in ours]
+    return first_threads(ours, siblings)[:max(int(min(quota_cpus(), len(ours))), 1)]
+
+
+def cpus() -> list[int]:
+    """Returns those of cores(), then the other CPUs that this process may run on."""
+    first = cores()
+    return first + sorted(os.sched_getaffinity(0) - set(first))
+
+
 def memory_gib() -> float:
     found = re.search(r"^MemTotal:\s*(\d+)", Path("/proc/meminfo").read_text(), re.M)
     return round(int(found[1]) / (1 << 20), 1) if found else 0
@@ -35,13 +71,14 @@ def memory_gib() -> float:
 
 def nap() -> dict[str, float]:
     words = command_line([str(BUILD / "tests/bench/programs/nap_cost")]).split()
-    return dict(zip(("late_us", "late_most_us", "cpu_us"), map(float, words), strict=True))
+    return dict(zip(("late_us", "late_most_us", "cpu_us"), map(float, words)))
 
 
 def described() -> dict[str, object]:
     return {
         "processor": processor(),
         "cpus": len(os.sched_getaffinity(0)),
+        "cores": len(cores()),
         "virtual": is_virtual(),
         "memory_gib": memory_gib(),
         "kernel": re.split(r"[^\d.]", platform.release())[0],
@@ -57,9 +94,15 @@ def command_line(words: list[str]) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
+def version_here() -> str:
+    """Returns the tree's version, or the one that tests/bench/carry has written down."""
+    if CARRIED.exists():
+        return str(json.loads(CARRIED.read_text())["version"])
+    return command_line(["git", "describe", "--always", "--dirty"]) or "unknown"
+
+
 def versions() -> dict[str, str]:
-    found = {"spank-mpi-wait": command_line(["git", "describe", "--always", "--dirty"]) or "unknown",
-             "python": platform.python_version()}
+    found = {"spank-mpi-wait": version_here(), "python": platform.python_version()}
     slurm = command_line(["srun", "--version"]) if any(
         os.access(f"{folder}/srun", os.X_OK) for folder in os.get_exec_path()) else ""
     if slurm:

@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from tests.bench.engine import Measured
+from tests.bench.picked import Picked
 
 
 @dataclass
@@ -16,3 +17,4 @@ class Plan:
     stack: ExitStack
     measured: Measured
     applications: dict[str, str] = field(default_factory=dict)
+    picked: Picked = field(default_factory=Picked)

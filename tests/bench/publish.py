@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.bench import forecasts, targets
-from tests.bench.benchmarks import applications, foresight, job, late_sender
+from tests.bench.benchmarks import applications, foresight, job, late_sender, scale
 from tests.lib import results as sections
 
 HERE = Path(__file__).resolve().parent
@@ -21,7 +21,7 @@ SHOWN = (  # there: what a user asks first
     "time added to a call",
     "wall time above that without the library, steps of 500 µs and more, median of the imbalances",
 )
-OWN = {applications.NAME: applications, foresight.NAME: forecasts, job.NAME: job}
+OWN = {applications.NAME: applications, foresight.NAME: forecasts, job.NAME: job, scale.NAME: scale}
 """Have a section of their own, with tables; published alone."""
 QUIET = 0.7
 HALF, SHARE, LONGEST_US = 2, 16, 100  # of the budget covers a nap's lateness; of the wait is the budget; is a usual nap
@@ -132,6 +132,8 @@ def page(documents: list[dict[str, Any]], pictures: Path) -> str:
 def own_lines(results: dict[str, Any], picture: Path) -> list[str]:
     """What a benchmark of OWN has in the page: on what it was made, and its tables."""
     head = benchmark_lines(results, picture)
+    if not results["rows"]:
+        return [head[0], "", *OWN[results["benchmark"]].section_lines(results)]
     stolen = f"{results.get('stolen_percent', 0):g} % of the CPU time stolen meanwhile"
     made = head[2].replace(", load before", f", {stolen}, load before")
     short = ["**Short form: it shows that the benchmark runs, and nothing else.**", ""] if results["short"] else []
@@ -156,11 +158,12 @@ def page_write(path: Path, text: str) -> None:
 
 def write(documents: list[dict[str, Any]], folder: Path, target: Path = HERE, readme: Path = README) -> None:
     """Copies the pictures first: the page shows those that there are."""
+    documents = [scale.published(results) if results["benchmark"] == scale.NAME else results for results in documents]
     pictures = target / PICTURES.name
     pictures.mkdir(exist_ok=True)
     for results in documents:
         source = folder / f"{results['benchmark']}.png"
-        if source.exists():
+        if source.exists() and results["rows"]:
             shutil.copy(source, pictures / source.name)
     whole = [results for results in documents if results["benchmark"] not in OWN]
     if whole:

@@ -16,6 +16,8 @@ from tests.soak.mpi_matrix.plan import policies
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 BUILT = BUILD / "tests/bench/programs"
 TIMEOUT_S = 60
+CARRIED = ROOT / "carried.json"
+"""tests/bench/carry puts it where it has put all that is needed: nothing is built or installed there."""
 BARE = "no library"
 LADDER = "ladder"
 """nap as a policy of a site may have it, without slowdown_percent: nothing is forecast."""
@@ -97,6 +99,10 @@ def source_of(name: str) -> Path:
 def program(mpi: Mpi, name: str, *options: str) -> Path:
     """Built with the library's compiler when it is first asked for."""
     folder = BUILD / "tests/bench" / mpi.name
+    if CARRIED.exists():
+        if not (folder / name).exists():
+            raise Unavailable(f"{mpi.title}: {name} was not carried here")
+        return folder / name
     folder.mkdir(parents=True, exist_ok=True)
     compiler = mpi.tool("mpicc", mpi.compiler_wheel or mpi.wheel)
     command = [compiler, "-O2", "-Wall", *options, "-o", str(folder / name), str(source_of(name)), "-lm"]
@@ -109,7 +115,10 @@ def program(mpi: Mpi, name: str, *options: str) -> Path:
 def environment_of(mpi: Mpi) -> dict[str, str]:
     ours = ("LD_PRELOAD", "MPI_WAIT_CONFIG", "MPI_WAIT_POLICY")
     variables = {key: value for key, value in os.environ.items() if key not in ours}
-    return {**variables, **mpi.environment("C")}
+    found = {**variables, **mpi.environment("C")}
+    if CARRIED.exists():
+        found["LD_LIBRARY_PATH"] += f":{ROOT / 'lib'}"
+    return found
 
 
 def rank_words(variant: Variant, prefix: tuple[str, ...] = ()) -> list[str]:
@@ -118,10 +127,10 @@ def rank_words(variant: Variant, prefix: tuple[str, ...] = ()) -> list[str]:
 
 
 def launch(mpi: Mpi, variant: Variant, ranks: int, command: list[str], options: tuple[str, ...] = (),
-           prefix: tuple[str, ...] = ()) -> str:
+           prefix: tuple[str, ...] = (), timeout_s: float = TIMEOUT_S) -> str:
     """What it printed. `options` are more of the launcher's, `prefix` comes before each rank."""
     words = [*mpi.launcher(), *options, *variant.options, "-n", str(ranks), *rank_words(variant, prefix), *command]
-    status, output, errors = execute(words, environment_of(mpi), TIMEOUT_S)
+    status, output, errors = execute(words, environment_of(mpi), timeout_s)
     if status != 0:
         said = " | ".join(errors.strip().splitlines()[-3:])[:400]
         raise Failure(f"{'hung' if status is None else f'exit status {status}'}: {said}")

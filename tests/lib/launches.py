@@ -73,9 +73,9 @@ def napping(flat: str = NAP) -> dict[str, str]:
 
 
 @contextmanager
-def segment() -> Iterator[int]:
+def segment(slots: int = 64) -> Iterator[int]:
     """A descriptor that the ranks reach by /proc, as those of a launcher do that closes what it inherits."""
-    made = segment_tool.segment_make()
+    made = segment_tool.segment_make(slots)
     try:
         yield made
     finally:
