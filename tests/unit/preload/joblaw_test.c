@@ -165,9 +165,10 @@ static void within(const struct job *job, const char *what, double value, double
 /* What is known of a rank after a step. */
 struct known {
 	uint64_t naps;
-	uint64_t paused_ns; /* its account allows no naps until then */
-	double slept;       /* the most calls that were charged between two looks ... */
-	double usual_ns;    /* ... and the longest period that they were compared with */
+	bool paused;         /* its account allows no naps */
+	uint64_t resumed_ns; /* since the latest pause it may have allowed some */
+	double slept;        /* the most calls that were charged between two looks ... */
+	double usual_ns;     /* ... and the longest period that they were compared with */
 };
 
 /* What was found in one job. */
@@ -204,9 +205,11 @@ static void account_check(const struct job_rank *rank, struct known *known)
 	found.charge_ns = fmax(found.charge_ns, at_once_ns);
 	most_ns = account_allowed(account, now_ns) + sqrt(account->variance) + at_once_ns;
 	found.beyond_ns = fmax(found.beyond_ns, account->spent_ns - most_ns);
-	found.naps += known->paused_ns > now_ns ? rank->naps - known->naps : 0;
+	if (known->paused && account->paused && account->resumed_ns == known->resumed_ns)
+		found.naps += rank->naps - known->naps;
 	known->naps = rank->naps;
-	known->paused_ns = account->paused_ns;
+	known->paused = account->paused;
+	known->resumed_ns = account->resumed_ns;
 }
 
 static void accounts_watch(struct job *job, int step)
