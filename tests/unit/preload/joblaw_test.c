@@ -26,6 +26,7 @@
 
 #define STEPS       600
 #define LATER_STEPS 1500 /* at least, of scenes in which something happens later */
+#define MANY_STEPS  800
 #define MS          1000000.0
 #define LATE_JOIN   (1000 * MS)
 #define NEVER_JOINS 1e17
@@ -282,7 +283,8 @@ static void scene_try(const struct scene *scene, int place, struct job job, int 
 /* By 256 ranks, which nearly always wait for one that overslept, or for the slowest. */
 static void many_try(int steps)
 {
-	struct scene late = {.word = "rotating"}, uneven = {.word = "uneven"};
+	struct scene late = {.word = "rotating", .least_steps = MANY_STEPS};
+	struct scene uneven = {.word = "uneven", .least_steps = MANY_STEPS};
 	struct job job = {.ranks = 256, .steps = steps, .meeting = JOB_TREE, .way = JOB_TELLING};
 
 	job_try(&late, 3, job);
