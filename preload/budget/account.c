@@ -3,12 +3,9 @@
  */
 #include "preload/budget/account.h"
 
-#define CHANGED        9.0   /* square of how many standard errors a look must differ by to begin anew */
-#define CHANGED_COUNT  3     /* periods of it */
-#define WEIGHT_MOST    32.0F /* periods that the mean remembers */
-#define FADING         32    /* looks in which the variance fades */
+#define CHANGED        9.0  /* square of how many standard errors a look must differ by to begin anew */
+#define MEMORY         32.0 /* periods that the mean remembers, and looks in which the error fades */
 #define COVER_FADES_NS UINT64_C(4000000000)
-#define PAUSE_GROWS    4u
 #define TRY_NS         500000.0 /* what may be lost in a try after a pause, beside its share of the time */
 #define PAUSE_MOST     256u
 
@@ -85,7 +82,7 @@ static void check(struct account *account, uint64_t now_ns)
 	if (account->paused || room(account, now_ns) > 0)
 		return;
 	account->paused = true;
-	account->pause *= account->pause < PAUSE_MOST ? PAUSE_GROWS : 1;
+	account->pause *= account->pause < PAUSE_MOST ? 4 : 1;
 }
 
 /* The middle one of a look's periods. */
@@ -127,7 +124,7 @@ static bool is_changed(const struct account_periods *periods, struct look look)
 	double more_ns = look.mean_ns - periods->usual_ns, least_ns = periods->usual_ns / 64;
 	double square = periods->variance * (1 / (double)periods->count + 1 / (double)periods->weight);
 
-	return periods->count >= CHANGED_COUNT && more_ns * more_ns > CHANGED * square + least_ns * least_ns;
+	return periods->count >= ACCOUNT_KNOWN && more_ns * more_ns > CHANGED * square + least_ns * least_ns;
 }
 
 /* The latest look of this kind is over: it tells what is usual, and corrects what was charged since the one before. */
@@ -142,7 +139,7 @@ static void look_end(struct account *account, struct account_periods *periods, d
 		        weight == 0 || look.variance > periods->variance ? look.variance : periods->variance;
 		periods->weight = (float)count;
 	} else {
-		weight = weight + count < WEIGHT_MOST ? weight + count : WEIGHT_MOST;
+		weight = weight + count < MEMORY ? weight + count : MEMORY;
 		periods->usual_ns += (look.mean_ns - before_ns) * count / weight;
 		periods->variance += (look.variance - periods->variance) * count / weight;
 		periods->weight = (float)weight;
@@ -201,7 +198,7 @@ void account_settle(struct account *account, uint64_t number, uint64_t now_ns)
 
 	if (account->spent_ns < most_ns)
 		account->spent_ns = most_ns;
-	account->variance -= account->variance / FADING;
+	account->variance -= account->variance / MEMORY;
 	account->error_ns = root(account->variance);
 	account->windows++;
 	if (!account->paused) {

@@ -28,6 +28,7 @@
 
 #define ACCOUNT_START_NS 2000000.0
 #define ACCOUNT_KEPT_NS  10000000.0
+#define ACCOUNT_KNOWN    3u  /* periods tell what is usual */
 #define ACCOUNT_SAMPLES  16u /* periods that are kept of one look */
 #define ACCOUNT_CUT      4   /* of the usual period: what a period may count beside it */
 
@@ -76,7 +77,7 @@ uint64_t account_room(const struct account *account, uint64_t now_ns);
 /* Whether the periods are known well enough to charge calls against them. */
 static inline bool account_knows(const struct account_periods *periods)
 {
-	return periods->weight >= 3;
+	return periods->weight >= ACCOUNT_KNOWN;
 }
 
 /* A call of that kind ended in the look with that number, as the one before it did: its period. */

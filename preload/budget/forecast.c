@@ -5,30 +5,19 @@
 
 #include <stddef.h>
 
-#define EXIT_FIRST_NS  UINT64_C(30000)
-#define EXIT_STEPS     32u
-#define MARGIN_NS      20000u
-#define MARGIN_LEAST   4000u
-#define MARGIN_MOST_NS 3000000u
-#define BACK_LEAST     16u  /* of the margin: what a call that was in time gives back, with two ranks ... */
-#define BACK_MOST      512u /* ... and with 64 or more */
-#define TAIL_NS        2000u
-#define LEVEL_NS       2250u /* a level of a tree of ranks takes so long to pass on what has come */
-#define CLEARLY        2u /* the time since the call began to wait counts where its ends lie so much closer together */
-#define PERIODS_MOST   4u
-#define STRAYED_MOST   8u
-#define CLASS_FIRST    15 /* naps of less than 32 us; each class is four times as long */
-#define MIX            UINT64_C(0x9e3779b97f4a7c15)
+#include "preload/budget/hash.h"
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * MIX;
-	return hash ^ hash >> 29;
-}
+#define EXIT_FIRST_NS UINT64_C(30000)
+#define EXIT_STEPS    32u
+#define BACK_LEAST    16u  /* of the margin: what a call that was in time gives back, with two ranks ... */
+#define BACK_MOST     512u /* ... and with 64 or more */
+#define TAIL_NS       2000u
+#define LEVEL_NS      2250u /* a level of a tree of ranks takes so long to pass on what has come */
+#define CLASS_FIRST   15    /* naps of less than 32 us; each class is four times as long */
 
 uint64_t forecast_site(uint64_t caller, uint64_t row, uint64_t handle, uint64_t peer)
 {
-	return mix(mix(mix(mix(MIX, caller), row), handle), peer) | 1;
+	return hash_add(hash_add(hash_add(hash_add(0, caller), row), handle), peer) | 1;
 }
 
 static unsigned levels(const struct forecast *forecast)
@@ -74,7 +63,7 @@ static struct forecast_entry *set_of(struct forecast *forecast, uint64_t key)
 
 static uint64_t key_of(const struct forecast *forecast)
 {
-	return mix(mix(MIX, forecast->site), forecast->previous) | 1;
+	return hash_add(hash_add(0, forecast->site), forecast->previous) | 1;
 }
 
 void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, uint64_t now_ns)
@@ -105,8 +94,9 @@ static struct forecast_entry *entry_make(struct forecast *forecast)
 	for (unsigned way = 1; way < FORECAST_WAYS; way++)
 		if (forecast->stamp - set[way].stamp > forecast->stamp - oldest->stamp)
 			oldest = &set[way];
-	*oldest = (struct forecast_entry){
-	        .key = key, .stamp = forecast->stamp, .margin_ns = MARGIN_NS + levels(forecast) * LEVEL_NS};
+	*oldest = (struct forecast_entry){.key = key,
+	                                  .stamp = forecast->stamp,
+	                                  .margin_ns = (uint32_t)FORECAST_NAP_NS + levels(forecast) * LEVEL_NS};
 	return oldest;
 }
 
@@ -161,9 +151,9 @@ static uint64_t since_origin(const struct forecast *forecast)
 	const struct forecast_entry *entry = forecast->entry;
 	uint32_t periods = periods_since(forecast, entry);
 
-	if (entry->since.count < FORECAST_KNOWN || periods == 0 || periods > PERIODS_MOST)
+	if (entry->since.count < FORECAST_KNOWN || periods == 0)
 		return 0;
-	if (spread(&entry->since) / CLEARLY > spread(&entry->wait))
+	if (spread(&entry->since) / 2 > spread(&entry->wait))
 		return 0;
 	return entry->ended_ns + ((uint64_t)least(&entry->since) << FORECAST_UNIT) * (periods - 1);
 }
@@ -228,7 +218,7 @@ static uint32_t stride_learn(const struct forecast *forecast, struct forecast_en
 	bool more = entry->stride != 0 && calls > entry->stride;
 
 	entry->strayed = (uint8_t)(more ? entry->strayed + 1 : 0);
-	if (!more || entry->strayed == STRAYED_MOST) {
+	if (!more || entry->strayed == FORECAST_ENDS) {
 		entry->stride = calls;
 		entry->strayed = 0;
 	}
@@ -261,7 +251,7 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 static void margin_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
 {
 	uint32_t back = BACK_LEAST / 2 * (forecast->ranks > 1 ? forecast->ranks : 2);
-	uint32_t least_ns = MARGIN_LEAST + levels(forecast) * LEVEL_NS;
+	uint32_t least_ns = TAIL_NS + (uint32_t)forecast_tail_ns(forecast);
 
 	if (!seen.slept) {
 		entry->late = 0;
@@ -295,6 +285,6 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 void forecast_widen(struct forecast_entry *entry)
 {
 	entry->margin_ns += entry->margin_ns / 2;
-	if (entry->margin_ns > MARGIN_MOST_NS)
-		entry->margin_ns = MARGIN_MOST_NS;
+	if (entry->margin_ns > FORECAST_LONG_NS)
+		entry->margin_ns = FORECAST_LONG_NS;
 }

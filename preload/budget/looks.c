@@ -3,16 +3,7 @@
  */
 #include "preload/budget/looks.h"
 
-#define MIX UINT64_C(0x9e3779b97f4a7c15)
-
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-	uint64_t x = (a ^ b) * MIX;
-
-	x ^= x >> 32;
-	x *= MIX;
-	return x ^ x >> 29;
-}
+#include "preload/budget/hash.h"
 
 static unsigned period_shift(const struct looks *looks, uint64_t now_ns)
 {
@@ -29,8 +20,8 @@ static uint64_t window_begin(const struct looks *looks, uint64_t number, unsigne
 
 	latest_ns = ((number + 1) << shift) - window_ns;
 	for (; shift > LOOKS_PERIOD_SHIFT; shift--)
-		number = number * 2 + (mix(mix(looks->seed, number), shift) & 1);
-	begin_ns = mix(looks->seed, number) % ((UINT64_C(1) << shift) - (UINT64_C(1) << LOOKS_WINDOW_SHIFT));
+		number = number * 2 + (hash_add(hash_add(looks->seed, number), shift) & 1);
+	begin_ns = hash_add(looks->seed, number) % ((UINT64_C(1) << shift) - (UINT64_C(1) << LOOKS_WINDOW_SHIFT));
 	begin_ns += number << shift;
 	return begin_ns < latest_ns ? begin_ns : latest_ns;
 }

@@ -14,10 +14,12 @@ void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lan
 	looks_open(&plan->looks, seed, now_ns);
 }
 
-/* The look that is open at that time; 0: none. */
+/* What tells the look that is open at that time from others; 0: none is. */
 static uint64_t look_at(const struct plan *plan, uint64_t now_ns)
 {
-	return looks_at(&plan->looks, now_ns) ? plan->looks.number + 1 : 0;
+	if (!looks_at(&plan->looks, now_ns))
+		return 0;
+	return now_ns < plan->looks.from_ns ? 1 : plan->looks.number + 2;
 }
 
 void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns)
@@ -174,7 +176,7 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 	bool paused = account->paused;
 
 	if (passed.looked)
-		account_looked(account, &entry->periods, plan->looks.number, passed.ns / passed.periods, now_ns);
+		account_looked(account, &entry->periods, entry->look, passed.ns / passed.periods, now_ns);
 	else
 		account_slept(account, &entry->periods, passed.ns, passed.periods, now_ns);
 	if (account->paused && !paused)
@@ -182,8 +184,12 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 	looks_step(&plan->looks, passed.ns / passed.periods, now_ns);
 }
 
+#include <stdio.h>
+#include <stdlib.h>
+#pragma GCC diagnostic ignored "-Wconversion"
 void plan_close(struct plan *plan, uint64_t last_ns)
 {
+	if (getenv("DBG")) { const struct forecast_entry *e = plan->forecast->entry; fprintf(stderr, "t %.3f wait %.1f us w %u s %u slept %d look %d level %u win %.2f..%.2f room %.3f paused %d/%u spent %.3f allowed %.3f err %.3f margin %u periods usual %.1f var %.1f weight %.1f late %u out %d\n", last_ns/1e6, (last_ns-plan->forecast->began_ns)/1e3, e?e->wait.count:0, e?e->since.count:0, plan->slept, plan->look!=0, plan->looks.level, plan->looks.from_ns/1e6, plan->looks.until_ns/1e6, account_room(&plan->account,last_ns)/1e6, plan->account.paused, plan->account.pause, plan->account.spent_ns/1e6, account_allowed(&plan->account,last_ns)/1e6, plan->account.error_ns/1e6, e?e->margin_ns:0, e?e->periods.usual_ns/1e3:0, e?e->periods.variance/1e6:0, e?e->periods.weight:0, e?e->late:0, plan->outlasted_ns!=0); }
 	struct forecast_seen seen = {.slept = plan->slept};
 	struct forecast_passed passed;
 
