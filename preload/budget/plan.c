@@ -106,27 +106,39 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 	uint64_t landing_ns = landing(plan, end_ns, now_ns);
 	uint64_t ask_ns = landing_ns > now_ns ? ask_limit(plan, landing_ns - now_ns, now_ns, most_ns) : 0;
 
+	if (looks_at(&plan->looks, now_ns) && ask_ns < FORECAST_NAP_NS)
+		return step_plain(PLAN_LOOK);
+	if (end_ns < now_ns)
+		plan->outlasted_ns = end_ns;
 	if (ask_ns < FORECAST_NAP_NS)
-		return step_plain(looks_at(&plan->looks, now_ns) ? PLAN_LOOK : PLAN_LANDED);
+		return step_plain(PLAN_LANDED);
 	plan->landing_ns = landing_ns;
 	return (struct plan_step){.advice = PLAN_NAP, .ask_ns = ask_ns, .left_ns = landing_ns - now_ns};
 }
 
+/* Nothing is known to come. */
+static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
+{
+	if (looks_at(&plan->looks, now_ns))
+		return step_plain(PLAN_LOOK);
+	plan->landing_ns = 0;
+	return step_plain(PLAN_LADDER);
+}
+
 struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
-	enum plan_advice unknown = looks_at(&plan->looks, now_ns) ? PLAN_LOOK : PLAN_LADDER;
 	uint64_t end_ns, past_ns;
 
-	plan->landing_ns = 0;
+	plan->landing_ns = now_ns;
 	if (!plan->forecasts || !forecast_knows(plan->forecast))
-		return step_plain(unknown);
+		return step_unknown(plan, now_ns);
 	if (forecast_doubts(plan->forecast))
 		return step_plain(PLAN_LOOK);
 	end_ns = forecast_end(plan->forecast, now_ns, &past_ns);
 	if (end_ns != 0)
 		return step_towards(plan, end_ns, now_ns, most_ns);
 	plan->outlasted_ns = past_ns;
-	return step_plain(unknown);
+	return step_unknown(plan, now_ns);
 }
 
 bool plan_may(const struct plan *plan, uint64_t now_ns, uint64_t cost_ns)
@@ -177,7 +189,7 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 
 	if (passed.looked)
 		account_looked(account, &entry->periods, entry->look, passed.ns / passed.periods, now_ns);
-	else
+	else if (!account->paused && now_ns - passed.ns >= account->resumed_ns)
 		account_slept(account, &entry->periods, passed.ns, passed.periods, now_ns);
 	if (account->paused && !paused)
 		forecast_widen(entry);

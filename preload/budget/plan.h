@@ -35,7 +35,7 @@ struct plan {
 	uint64_t look;         /* the look that the open call began in; 0: none */
 	uint64_t silent_ns;    /* since when there has been no sign of progress */
 	uint64_t ended_ns;     /* the end of the latest long silence; 0: there was none */
-	uint64_t landing_ns;   /* that the latest nap aimed at; 0: none did */
+	uint64_t landing_ns;   /* that the next nap aims at; where the answer was to poll, that moment; 0: none */
 	uint64_t outlasted_ns; /* the latest end that did not come: the wait is to be taken to last since then; 0: all
 	                          may */
 	uint64_t empty_ns;     /* the last empty poll before the latest nap; 0: it is known that nothing came in it */
@@ -46,7 +46,7 @@ struct plan {
 
 enum plan_advice {
 	PLAN_LOOK,   /* poll: nobody sleeps now */
-	PLAN_LANDED, /* poll: the end is near */
+	PLAN_LANDED, /* poll: the end is near, or overdue since outlasted_ns */
 	PLAN_NAP,    /* sleep for so long */
 	PLAN_LADDER, /* nothing is known, or no known end is to come: climb the ladder */
 };

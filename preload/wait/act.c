@@ -99,7 +99,7 @@ static bool event_serves(const struct wait *wait, const struct ladder_moment *mo
 
 /* Until the landing: by the message, and what comes early costs no more than the wake-up, or by the clock alone. */
 static enum choice nap_choose(const struct wait *wait, const struct ladder_moment *moment, struct plan_step step,
-                                struct ladder_action *ret_action)
+                              struct ladder_action *ret_action)
 {
 	uint64_t woken_ns = step.left_ns < moment->woken_ns ? step.left_ns : moment->woken_ns;
 	enum mpiwait_rung rung = rung_timed(moment->shared);
@@ -117,7 +117,7 @@ static enum choice nap_choose(const struct wait *wait, const struct ladder_momen
  * yielded where others want it.
  */
 static enum choice rest_choose(const struct wait *wait, const struct ladder_moment *moment,
-                                 struct ladder_action *ret_action)
+                               struct ladder_action *ret_action)
 {
 	*ret_action =
 	        (struct ladder_action){moment->shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE, 0, 0, moment->shared};
@@ -160,7 +160,9 @@ static enum choice choose(struct wait *wait, struct ladder_moment *moment, struc
 	case PLAN_NAP:
 		return nap_choose(wait, moment, step, ret_action);
 	case PLAN_LANDED:
-		return event_serves(wait, moment) ? CHOICE_NONE : rest_choose(wait, moment, ret_action);
+		if (!event_serves(wait, moment) || wait->plan.outlasted_ns <= wait->origin_ns)
+			return rest_choose(wait, moment, ret_action);
+		break;
 	case PLAN_LADDER:
 		break;
 	}
@@ -185,6 +187,14 @@ static bool is_paid(const struct wait *wait, struct ladder_action action)
 	return plan_may(&wait->plan, wait->last_ns, is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns);
 }
 
+/* What is not by the clock of a forecast ends before the next look begins as well. */
+static uint64_t ask_before_look(const struct wait *wait, uint64_t ask_ns)
+{
+	uint64_t from_ns = wait->plan.looks.from_ns;
+
+	return from_ns > wait->last_ns && ask_ns > from_ns - wait->last_ns ? from_ns - wait->last_ns : ask_ns;
+}
+
 /* What to do after an idle poll; *ret_choice: whether that is by a forecast. */
 static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum choice *ret_choice)
 {
@@ -206,7 +216,10 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum
 	*ret_choice = choose(wait, &moment, &action);
 	if (*ret_choice == CHOICE_NONE)
 		action = ladder_next(&wait->ladder, &process.policy, moment);
-	return *ret_choice == CHOICE_NAP || is_paid(wait, action) ? action : action_poll(wait);
+	if (*ret_choice == CHOICE_NAP)
+		return action;
+	action.ask_ns = ask_before_look(wait, action.ask_ns);
+	return is_paid(wait, action) ? action : action_poll(wait);
 }
 
 /* What a sleep was that ended at wait->last_ns. What a message ended came no earlier than the waking takes. */
@@ -231,6 +244,14 @@ static struct plan_nap nap_of(const struct wait *wait, struct ladder_action acti
 	return nap;
 }
 
+/* A sleep for a message may be refused: then there was none. */
+static bool has_slept(const struct wait *wait)
+{
+	enum event_end end = wait->rung.event;
+
+	return end == EVENT_NONE || end == EVENT_WOKEN || end == EVENT_TIMEOUT || end == EVENT_SIGNAL;
+}
+
 /* What the doze teaches, which ended at wait->last_ns. */
 static void action_learn(struct wait *wait, struct ladder_action action, enum choice choice, uint64_t began_ns)
 {
@@ -238,7 +259,7 @@ static void action_learn(struct wait *wait, struct ladder_action action, enum ch
 
 	if (choice != CHOICE_NAP)
 		late_ns = ladder_learn(&wait->ladder, action, actual_ns, wait->last_ns);
-	if (process_has_account() && action.ask_ns > 0) {
+	if (process_has_account() && action.ask_ns > 0 && has_slept(wait)) {
 		plan_woke(&wait->plan, nap_of(wait, action, choice, began_ns));
 	} else if (!process_has_account() && late_ns > 0) {
 		wait->lane->late++;

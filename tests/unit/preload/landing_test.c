@@ -18,7 +18,8 @@
 #define POLL_NS  UINT64_C(400)
 #define NAP_EXIT (5 * US)
 #define WAKE_NS  (30 * US) /* by a message */
-#define LEARNED  60        /* waits of a kind after which it is known */
+#define LEARNED  200       /* waits of a kind after which it is known, and those that are watched */
+#define RANKS    64        /* margins are wide, and stay so: no nap is late by itself */
 #define SLOWDOWN 10000     /* millionths */
 
 struct process process = {.hooks = MPIWAIT_HOOK_OPAL};
@@ -37,12 +38,12 @@ static struct {
 	uint64_t gap_at_ns, gap_ns; /* of the wait, between two polls */
 	long preemptions;           /* of the thread so far */
 	bool taken;                 /* the gap is one */
-	uint32_t late_nap;          /* of the wait: that one ends by late_ns later */
-	uint64_t late_ns;
+	bool looks;                 /* the wait is in a look of the job, in part */
+	bool refuses;               /* sleeps for a message do not begin */
 } model;
 
 static struct mpiwait_slot slot;
-static struct predictor predictors[MPIWAIT_LANES];
+static struct forecast forecast; /* of the one lane */
 static uintptr_t frame[3], caller;
 static uint64_t poll_ns = POLL_NS; /* more in the tests of long waits */
 
@@ -120,13 +121,17 @@ static void doze_nap(uint64_t ask_ns, struct rung_thread *thread)
 {
 	(void)thread;
 	sleep_count(MPIWAIT_RUNG_NAP, ask_ns);
-	model.now_ns += ask_ns + NAP_EXIT + (model.dozes[MPIWAIT_RUNG_NAP] == model.late_nap ? model.late_ns : 0);
+	model.now_ns += ask_ns + NAP_EXIT;
 }
 
 static void doze_event(uint64_t ask_ns, struct rung_thread *thread)
 {
 	uint64_t timeout_ns = model.now_ns + ask_ns;
 
+	if (model.refuses) {
+		thread->event = EVENT_BUSY;
+		return;
+	}
 	sleep_count(MPIWAIT_RUNG_EVENT, ask_ns);
 	if (model.event_asked_ns == 0)
 		model.event_asked_ns = ask_ns;
@@ -165,29 +170,27 @@ static void rank_begin(uint32_t rungs, bool shared)
 {
 	memset(&slot, 0, sizeof(slot));
 	memset(&wait_self, 0, sizeof(wait_self));
+	memset(&wait_event_trust, 0, sizeof(wait_event_trust));
 	memset(&model, 0, sizeof(model));
-	memset(predictors, 0, sizeof(predictors));
-	slot.size = 2;
+	memset(&forecast, 0, sizeof(forecast));
+	slot.size = RANKS;
+	slot.launch = 42;
+	slot.slowdown_ppm = SLOWDOWN;
 	caller = 1;
-	process.silent = false;
-	model.now_ns = NS_PER_S;
+	model.now_ns = process.opened_ns = NS_PER_S;
 	process.slot = &slot;
 	process.burst = 1;
 	process.pstate_after_ns = UINT64_MAX;
-	process.predictors = predictors;
+	process.forecasts = &forecast;
 	process.config = (struct config){.shared = shared, .event_ns = 10 * MS, .rma_ns = 10000};
 	process.policy = (struct ladder_policy){
 	        .rungs = 1u << MPIWAIT_RUNG_PAUSE | rungs, .spin_ns = 20000, .relative_ppm = 62500, .max_ns = 100000};
-	account_open(&process.account, model.now_ns, SLOWDOWN, 2);
 }
 
-/* The same with naps and a silent runtime, half a second before the job looks. */
-static void silent_begin(void)
+/* Nobody sleeps any more: the job has lost what it may. */
+static void account_exhaust(void)
 {
-	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
-	process.silent = true;
-	process.burst = FORESIGHT_VAIN;
-	model.now_ns = 2 * FORESIGHT_LOOK_EVERY_NS + FORESIGHT_LOOK_NS;
+	wait_self.plan.account.spent_ns = 1e18;
 }
 
 /* Nothing is polled for a while. */
@@ -210,6 +213,7 @@ static uint64_t wait_play(uint64_t wait_ns)
 	model.began_ns = model.now_ns;
 	model.end_ns = model.now_ns + wait_ns;
 	model.lowered_ns = model.restored_ns = model.event_asked_ns = 0;
+	model.looks = false;
 	memset(model.dozes, 0, sizeof(model.dozes));
 	memset(model.after, 0, sizeof(model.after));
 	frame[1] = caller;
@@ -221,6 +225,7 @@ static uint64_t wait_play(uint64_t wait_ns)
 			break;
 		if (++wait_self.polls >= WAIT_FREE_POLLS)
 			wait_idle(&wait_self, MPIWAIT_HOOK_OPAL);
+		model.looks |= looks_at(&wait_self.plan.looks, model.now_ns);
 	}
 	wait_self.progressed = 1;
 	wait_leave(mode);
@@ -234,38 +239,99 @@ static void waits_learn(uint64_t wait_ns)
 		wait_play(wait_ns);
 }
 
-/* An instruction that rests the core, between the landing and the message. */
+/* An instruction that rests the core, between the landing and the message; but not in a look. */
 static void test_the_core_rests_after_the_landing(enum mpiwait_rung rung)
 {
-	uint64_t late_ns, forecasts, late;
+	uint64_t forecasts;
+	int looks = 0;
 
 	rank_begin(1u << MPIWAIT_RUNG_NAP | 1u << rung, false);
 	waits_learn(MS);
 	forecasts = slot.lane[0].forecasts;
-	late = slot.lane[0].late;
 	for (int i = 0; i < LEARNED; i++) {
-		late_ns = wait_play(MS + (uint64_t)i % 4 * US);
+		uint64_t late_ns = wait_play(MS + (uint64_t)i % 4 * US);
+
+		looks += model.looks;
+		if (model.looks)
+			continue;
 		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "%s, wait %d: no nap", config_rung_names[rung], i);
 		EXPECT(model.after[rung] > 0, "%s, wait %d: no rest", config_rung_names[rung], i);
 		EXPECT(model.after[MPIWAIT_RUNG_PAUSE] == 0, "%s, wait %d: %u polls without a rest",
 		       config_rung_names[rung], i, model.after[MPIWAIT_RUNG_PAUSE]);
 		EXPECT(late_ns <= 1400 + POLL_NS, "%s, wait %d: %" PRIu64 " late", config_rung_names[rung], i, late_ns);
 	}
-	EXPECT(slot.lane[0].forecasts > forecasts, "%" PRIu64 " forecasts", slot.lane[0].forecasts);
-	EXPECT(slot.lane[0].late == late, "%" PRIu64 " naps that were late", slot.lane[0].late - late);
-	EXPECT(slot.lane[0].late_ns > 0, "nothing charged for what came in a rest");
+	EXPECT(slot.lane[0].forecasts >= forecasts + LEARNED - (unsigned)looks, "%" PRIu64 " forecasts",
+	       slot.lane[0].forecasts - forecasts);
+	EXPECT(looks < LEARNED / 4, "%d waits in looks", looks);
 }
 
-/* Nothing that takes a time, once the account cannot pay for it. */
-static void test_no_rest_that_cannot_be_paid(void)
+/* A rank that may do everything polls alone while the job looks, also where cores are shared: then by yields. */
+static void test_looks_poll(bool shared)
 {
-	rank_begin(1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_UMWAIT, false);
+	enum mpiwait_rung poll = shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE;
+	uint32_t looks = 0;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_UMWAIT | 1u << MPIWAIT_RUNG_EVENT, shared);
+	wait_event_trust.wakes = EVENT_PROVEN;
+	for (int i = 0; i < 4 * LEARNED; i++) {
+		uint64_t from_ns = wait_self.plan.looks.from_ns, until_ns = wait_self.plan.looks.until_ns;
+		bool first = model.now_ns + 2 * MS < process.opened_ns + LOOKS_FIRST_NS;
+
+		caller = i % 2 ? 1 : 2 + (uintptr_t)i; /* known, and not */
+		wait_play(MS);
+		if (!first && !(model.began_ns >= from_ns && model.end_ns < until_ns))
+			continue;
+		looks++;
+		for (int rung = 0; rung < (int)MPIWAIT_RUNG_COUNT; rung++)
+			EXPECT(rung == (int)poll || model.dozes[rung] <= (rung == (int)MPIWAIT_RUNG_YIELD),
+			       "wait %d, in a look: %s, %u times", i, config_rung_names[rung], model.dozes[rung]);
+		EXPECT(model.dozes[poll] > 500, "wait %d, in a look: %u polls", i, model.dozes[poll]);
+	}
+	EXPECT(looks > 8, "%u looks", looks);
+}
+
+/* A wait that is known to be long is slept in during a look too: for seven eighths of the shortest. Others are not. */
+static void test_a_long_wait_is_slept_in_in_a_look(uint64_t wait_ns)
+{
+	bool is_long = wait_ns >= FORECAST_LONG_NS + 100 * US; /* the first 64 polls are not seen */
+	unsigned looks = 0;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
+	waits_learn(wait_ns);
+	for (int i = 0; i < 4 * LEARNED; i++) {
+		const struct looks *window = &wait_self.plan.looks;
+		uint64_t polled_ns;
+
+		wait_play(wait_ns);
+		if (model.began_ns < window->from_ns || model.end_ns >= window->until_ns)
+			continue;
+		looks++;
+		polled_ns = model.after[MPIWAIT_RUNG_PAUSE] * poll_ns;
+		EXPECT((model.dozes[MPIWAIT_RUNG_NAP] > 0) == is_long, "a wait of %" PRIu64 ": %u naps", wait_ns,
+		       model.dozes[MPIWAIT_RUNG_NAP]);
+		EXPECT(!is_long || (polled_ns + 5 * US >= wait_ns / 8 && polled_ns < wait_ns / 4),
+		       "a wait of %" PRIu64 " is polled for %" PRIu64, wait_ns, polled_ns);
+	}
+	EXPECT(looks > 4, "%u waits in looks", looks);
+}
+
+/* Nothing that takes a time, once the job has lost what it may. */
+static void test_what_is_not_slept_is_polled(bool shared)
+{
+	enum mpiwait_rung poll = shared ? MPIWAIT_RUNG_YIELD : MPIWAIT_RUNG_PAUSE;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_UMWAIT | 1u << MPIWAIT_RUNG_EVENT, shared);
+	wait_event_trust.wakes = EVENT_PROVEN;
 	waits_learn(MS);
-	process.account.spent_ns[ACCOUNT_LADDER] = UINT64_MAX / 2;
-	wait_play(MS);
-	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "forecasts have their own purse");
-	EXPECT(model.dozes[MPIWAIT_RUNG_UMWAIT] == 0 && model.after[MPIWAIT_RUNG_PAUSE] > 0, "%u rests",
-	       model.dozes[MPIWAIT_RUNG_UMWAIT]);
+	account_exhaust();
+	for (int i = 0; i < 2; i++) {
+		caller = 1 + (uintptr_t)i; /* known, and not */
+		wait_play(MS);
+		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] + model.dozes[MPIWAIT_RUNG_EVENT] == 0, "%u naps, %u sleeps",
+		       model.dozes[MPIWAIT_RUNG_NAP], model.dozes[MPIWAIT_RUNG_EVENT]);
+		EXPECT(model.dozes[MPIWAIT_RUNG_UMWAIT] == 0, "%u rests", model.dozes[MPIWAIT_RUNG_UMWAIT]);
+		EXPECT(model.dozes[poll] > 500, "%u polls", model.dozes[poll]);
+	}
 }
 
 /* Others want the core: after the landing too. */
@@ -275,8 +341,8 @@ static void test_a_shared_core_is_yielded_after_the_landing(void)
 	waits_learn(MS);
 	for (int i = 0; i < LEARNED; i++) {
 		wait_play(MS);
-		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0 && model.after[MPIWAIT_RUNG_YIELD] > 0, "wait %d: %u, %u", i,
-		       model.dozes[MPIWAIT_RUNG_NAP], model.after[MPIWAIT_RUNG_YIELD]);
+		EXPECT(model.looks || (model.dozes[MPIWAIT_RUNG_NAP] > 0 && model.after[MPIWAIT_RUNG_YIELD] > 0),
+		       "wait %d: %u, %u", i, model.dozes[MPIWAIT_RUNG_NAP], model.after[MPIWAIT_RUNG_YIELD]);
 		EXPECT(model.dozes[MPIWAIT_RUNG_UMWAIT] == 0 && model.after[MPIWAIT_RUNG_PAUSE] == 0,
 		       "wait %d keeps the core", i);
 	}
@@ -289,7 +355,8 @@ static void test_a_core_that_was_taken_is_yielded(bool taken, uint64_t gap_ns)
 	bool yields = taken && gap_ns >= WAIT_SLICE_NS;
 
 	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
-	process.account.spent_ns[ACCOUNT_WHOLE] = UINT64_MAX / 2;
+	wait_play(MS);
+	account_exhaust();
 	wait_play(MS);
 	EXPECT(model.dozes[MPIWAIT_RUNG_PAUSE] > 100 && model.dozes[MPIWAIT_RUNG_NAP] == 0, "it polls");
 	model.gap_at_ns = MS;
@@ -305,246 +372,129 @@ static void test_a_core_that_was_taken_is_yielded(bool taken, uint64_t gap_ns)
 	EXPECT(model.dozes[MPIWAIT_RUNG_YIELD] <= 1, "still %u yields", model.dozes[MPIWAIT_RUNG_YIELD]);
 }
 
+/* One wait in eight tries a sleep for the message, until that is proven to wake. */
+static void test_messages_prove_that_they_wake(void)
+{
+	uint32_t tried = 0;
+
+	rank_begin(1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_EVENT, false);
+	for (int i = 0; i < 40 * LEARNED && wait_event_trust.wakes < EVENT_PROVEN; i++) {
+		caller = 2 + (uintptr_t)i;
+		wait_play((1 + (uint64_t)i * 7 % 11) * 300 * US);
+		EXPECT(model.event_asked_ns <= process.policy.max_ns, "asked for %" PRIu64, model.event_asked_ns);
+		tried += model.dozes[MPIWAIT_RUNG_EVENT] > 0;
+	}
+	EXPECT(event_is_trusted(&wait_event_trust), "%u wake-ups in %u waits", wait_event_trust.wakes, tried);
+	model.now_ns += NS_PER_S;
+	caller = 1;
+	wait_play(5 * MS); /* finds the next look */
+	wait_play(5 * MS);
+	EXPECT(model.looks || model.event_asked_ns > process.policy.max_ns, "asked for %" PRIu64, model.event_asked_ns);
+}
+
 /* A message wakes: the rank sleeps until the landing at once, and is awake when the message comes. */
 static void test_a_sleep_for_the_message_ends_at_the_landing(void)
 {
 	uint64_t late_ns, charged_ns;
+	unsigned by_message = 0;
 
 	rank_begin(1u << MPIWAIT_RUNG_NAP | 1u << MPIWAIT_RUNG_EVENT, false);
-	for (int i = 0; i < 40 * LEARNED; i++) /* one in eight of those that are not forecast tries it */
-		wait_play((1 + (uint64_t)i * 7 % 11) * 300 * US);
+	wait_event_trust.wakes = EVENT_PROVEN;
 	waits_learn(5 * MS);
 	for (int i = 0; i < LEARNED; i++) {
 		late_ns = wait_play(5 * MS);
-		EXPECT(model.dozes[MPIWAIT_RUNG_EVENT] > 0 && model.dozes[MPIWAIT_RUNG_NAP] == 0, "wait %d: %u, %u", i,
-		       model.dozes[MPIWAIT_RUNG_EVENT], model.dozes[MPIWAIT_RUNG_NAP]);
-		EXPECT(model.event_asked_ns > 4 * MS && model.event_asked_ns < 5 * MS, "wait %d: %" PRIu64, i,
-		       model.event_asked_ns);
+		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] == 0, "wait %d: %u naps", i, model.dozes[MPIWAIT_RUNG_NAP]);
 		EXPECT(late_ns <= POLL_NS, "wait %d: %" PRIu64 " late", i, late_ns);
+		if (model.looks)
+			continue;
+		by_message += model.dozes[MPIWAIT_RUNG_EVENT] > 0 && model.event_asked_ns > 4 * MS;
+		EXPECT(model.event_asked_ns < 5 * MS, "wait %d: %" PRIu64, i, model.event_asked_ns);
 	}
-	charged_ns = slot.lane[0].late_ns;
-	late_ns = wait_play(2 * MS);
+	EXPECT(by_message > LEARNED / 2, "%u sleeps for the message", by_message);
+	do {
+		charged_ns = slot.lane[0].late_ns;
+		late_ns = wait_play(2 * MS);
+	} while (model.looks);
 	EXPECT(late_ns <= WAKE_NS + POLL_NS, "what comes early costs the wake-up: %" PRIu64, late_ns);
 	EXPECT(slot.lane[0].late_ns - charged_ns <= 2 * WAKE_NS, "%" PRIu64 " charged",
 	       slot.lane[0].late_ns - charged_ns);
-	wait_play(5 * MS);
-	EXPECT(model.event_asked_ns > MS && model.event_asked_ns < 2 * MS,
+	do
+		wait_play(5 * MS);
+	while (model.looks);
+	EXPECT(model.event_asked_ns > MS && model.event_asked_ns < 2 * MS + WAKE_NS,
 	       "it is learned as an end at 2 ms, not at the beginning of the sleep: %" PRIu64, model.event_asked_ns);
+}
+
+/* A sleep for the message that the runtime refuses is none: not in the counts, nor for the forecast. */
+static void test_a_refused_sleep_is_none(void)
+{
+	rank_begin(1u << MPIWAIT_RUNG_EVENT, false);
+	wait_event_trust.wakes = EVENT_PROVEN;
+	model.refuses = true;
+	waits_learn(5 * MS);
+	EXPECT(slot.lane[0].naps[MPIWAIT_RUNG_EVENT] > LEARNED, "%" PRIu64 " refusals",
+	       (uint64_t)slot.lane[0].naps[MPIWAIT_RUNG_EVENT]);
+	EXPECT(slot.lane[0].forecasts == 0 && slot.lane[0].foreseen == 0, "%" PRIu64 " forecasts, %" PRIu64 " foreseen",
+	       slot.lane[0].forecasts, slot.lane[0].foreseen);
+	model.refuses = false;
+	waits_learn(5 * MS);
+	EXPECT(slot.lane[0].foreseen > LEARNED / 2, "%" PRIu64 " foreseen", slot.lane[0].foreseen);
 }
 
 /* The clock is lowered only for what is forecast to last longer than two changes, and is back before the end. */
 static void test_the_clock_is_lowered_for_long_forecasts_alone(void)
 {
+	unsigned lowered = 0;
+
 	poll_ns = 4 * US;
 	rank_begin(0, false);
 	process.pstate_after_ns = 5 * MS;
 	wait_play(50 * MS);
+	EXPECT(model.lowered_ns >= process.opened_ns + LOOKS_FIRST_NS, "not in the first look");
 	EXPECT(model.lowered_ns >= model.began_ns + 5 * MS, "nothing is known: after 5 ms");
-	EXPECT(model.restored_ns == 0, "until the call ends");
-	waits_learn(50 * MS);
-	for (int i = 0; i < LEARNED; i++) {
+	EXPECT(model.restored_ns == 0 || looks_at(&wait_self.plan.looks, model.restored_ns),
+	       "until the call ends, or a look begins");
+	for (int i = 0; i < 8; i++)
+		wait_play(50 * MS);
+	for (int i = 0; i < LEARNED / 4; i++) {
 		model.lowerings = 0;
 		wait_play(50 * MS);
-		EXPECT(model.lowerings == 1, "wait %d: %u times", i, model.lowerings);
-		EXPECT(model.lowered_ns < model.began_ns + WAIT_FREE_POLLS * poll_ns + 36 * US,
-		       "wait %d: lowered after %" PRIu64, i, model.lowered_ns - model.began_ns);
-		EXPECT(model.restored_ns != 0 && model.restored_ns + MS <= model.end_ns,
+		EXPECT(model.lowerings <= 2, "wait %d: %u times", i, model.lowerings);
+		EXPECT(model.lowerings == 0 || (model.restored_ns != 0 && model.restored_ns + MS <= model.end_ns),
 		       "wait %d: not restored a millisecond before the end", i);
+		lowered +=
+		        model.lowerings == 1 && model.lowered_ns < model.began_ns + WAIT_FREE_POLLS * poll_ns + 36 * US;
 	}
+	EXPECT(lowered > LEARNED / 8, "%u of %d waits at once", lowered, LEARNED / 4);
 	rank_begin(0, false);
 	process.pstate_after_ns = 5 * MS;
-	waits_learn(5800 * US);
+	for (int i = 0; i < LEARNED / 4; i++)
+		wait_play(5800 * US);
 	model.lowerings = 0;
-	for (int i = 0; i < LEARNED; i++)
+	for (int i = 0; i < LEARNED / 4; i++)
 		wait_play(5800 * US);
 	EXPECT(model.lowerings == 0, "%u times, for waits that end less than a change later", model.lowerings);
 	poll_ns = POLL_NS;
 }
 
-/* A silent runtime: a look at each of the first waits of a kind, but not for ever where all are different. */
-static void test_waits_that_are_all_new_are_not_all_looked_at(void)
-{
-	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
-	process.silent = true;
-	process.burst = FORESIGHT_VAIN;
-	for (uint32_t i = 0; i < FORESIGHT_NEW_MOST + 2; i++) {
-		caller = 1 + i;
-		wait_play(MS);
-		EXPECT((model.dozes[MPIWAIT_RUNG_NAP] > 0) == (i >= FORESIGHT_NEW_MOST), "wait %u: %u naps", i,
-		       model.dozes[MPIWAIT_RUNG_NAP]);
-	}
-}
-
-/* And what becomes longer is learned anew. For the first such wait a debt was made, which goes with the second one. */
-static void test_waits_that_have_become_longer(uint64_t wait_ns, uint64_t longer_ns)
-{
-	unsigned slept = 0;
-
-	silent_begin();
-	poll_ns = longer_ns > 50 * MS ? 10 * US : POLL_NS;
-	for (int i = 0; i < LEARNED; i++)
-		wait_play(wait_ns);
-	for (int i = 0; i < 2 * LEARNED; i++) {
-		wait_play(longer_ns);
-		slept += i >= LEARNED && model.dozes[MPIWAIT_RUNG_PAUSE] * poll_ns < longer_ns / 8;
-		EXPECT(i != 1 || process.account.debt_ns == 0, "a debt of %" PRIu64, process.account.debt_ns);
-	}
-	EXPECT(slept > LEARNED * 2 / 3, "of %d waits of %" PRIu64 " %u were slept through", LEARNED, longer_ns, slept);
-	poll_ns = POLL_NS;
-}
-
-/* One wait that is late for a reason of its own costs a look at the next, and no forecast of those after that. */
-static void test_one_late_wait_ends_no_forecasts(void)
-{
-	unsigned slept = 0;
-
-	silent_begin();
-	waits_learn(500 * US);
-	wait_play(900 * US);
-	EXPECT(slot.lane[0].late_ns >= 300 * US, "charged: %" PRIu64, slot.lane[0].late_ns);
-	wait_play(500 * US);
-	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] == 0, "the next one is looked at");
-	for (int i = 0; i < LEARNED; i++) {
-		wait_play(500 * US);
-		slept += model.dozes[MPIWAIT_RUNG_NAP] > 0;
-	}
-	EXPECT(slept == LEARNED, "%u of %d", slept, LEARNED);
-}
-
-/* The kernel ends the second nap of one wait late: that is charged once, and the next wait is slept through. */
-static void test_a_nap_that_the_kernel_ended_late(void)
-{
-	uint64_t before_ns;
-
-	silent_begin();
-	waits_learn(500 * US);
-	before_ns = slot.lane[0].late_ns;
-	model.late_nap = 2;
-	model.late_ns = 2 * MS;
-	wait_play(500 * US);
-	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] == 2 &&
-	               slot.lane[0].late_ns - before_ns == model.asked_ns + NAP_EXIT + model.late_ns,
-	       "charged: %" PRIu64 " after %u naps", slot.lane[0].late_ns - before_ns, model.dozes[MPIWAIT_RUNG_NAP]);
-	model.late_nap = 0;
-	wait_play(500 * US);
-	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "the next one is looked at");
-}
-
-/* A long wait is looked at near its end alone, but all of it where the question is whether naps made it longer. */
-static void test_a_long_wait_is_looked_at_near_its_end(void)
-{
-	uint64_t wait_ns = 100 * MS, polled_ns;
-
-	silent_begin();
-	poll_ns = 2 * US;
-	for (int i = 0; i < 4; i++) {
-		wait_play(wait_ns);
-		polled_ns = model.after[MPIWAIT_RUNG_PAUSE] * poll_ns;
-		EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "wait %d: slept in at first", i);
-		EXPECT(i < 2 || (polled_ns >= wait_ns / 9 && polled_ns < wait_ns / 4), "wait %d: polled for %" PRIu64,
-		       i, polled_ns);
-	}
-	wait_play(wait_ns);
-	EXPECT(model.dozes[MPIWAIT_RUNG_PAUSE] * poll_ns < wait_ns / 8, "known: %u polls",
-	       model.dozes[MPIWAIT_RUNG_PAUSE]);
-	wait_play(wait_ns + wait_ns / 8);
-	wait_play(wait_ns + wait_ns / 8);
-	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] == 0, "was it the naps? %u more", model.dozes[MPIWAIT_RUNG_NAP]);
-	poll_ns = POLL_NS;
-}
-
-static unsigned ends_kept(void)
-{
-	const struct predictor_entry *entries = predictors[0].table[0];
-	unsigned kept = 0;
-
-	for (unsigned i = 0; i < PREDICTOR_SETS * PREDICTOR_WAYS; i++)
-		kept += entries[i].ends.count;
-	return kept;
-}
-
-/* Where the nap before such a look was too long, the end was not seen. */
-static void test_a_look_that_began_too_late(void)
-{
-	unsigned late = 0, seen = 0;
-
-	for (uint64_t after_ns = 0; after_ns < 250 * US; after_ns += 10 * US) {
-		unsigned kept;
-
-		silent_begin();
-		wait_play(8 * MS);
-		wait_play(8 * MS);
-		kept = ends_kept();
-		EXPECT(kept == 2, "looked at: %u", kept);
-		wait_play(7 * MS + after_ns);
-		late += ends_kept() == kept;
-		seen += ends_kept() > kept;
-		EXPECT(ends_kept() == kept || model.after[MPIWAIT_RUNG_PAUSE] > 0,
-		       "%" PRIu64 " ns after the look's begin, in a nap", after_ns);
-	}
-	EXPECT(late > 0 && seen > 0, "%u late, %u seen", late, seen);
-}
-
-/* In a large job the first waits of a kind, and one after a late end, are polled through, whatever the runtime. */
-static void test_a_large_job_looks_itself(int32_t ranks)
-{
-	bool large = ranks > 16 && ranks <= 2048;
-
-	rank_begin(1u << MPIWAIT_RUNG_NAP, false);
-	slot.size = ranks;
-	account_open(&process.account, model.now_ns, SLOWDOWN, 2);
-	wait_play(5 * MS);
-	EXPECT((model.dozes[MPIWAIT_RUNG_NAP] == 0) == large, "%d ranks: %u naps", ranks,
-	       model.dozes[MPIWAIT_RUNG_NAP]);
-	waits_learn(5 * MS);
-	if (ranks > 100) /* their part of the account pays for few naps */
-		return;
-	EXPECT(model.dozes[MPIWAIT_RUNG_NAP] > 0, "%d ranks: known, and not slept through", ranks);
-	wait_play(2 * MS);
-	wait_play(5 * MS);
-	EXPECT((model.dozes[MPIWAIT_RUNG_NAP] == 0) == large, "%d ranks, after a late end: %u naps", ranks,
-	       model.dozes[MPIWAIT_RUNG_NAP]);
-}
-
-/* The job looks as long each time; an old one does so less often, at times at which a young one does too. */
-static void test_when_the_job_looks(void)
-{
-	uint64_t young_ns = FORESIGHT_YOUNG_NS - 1, old_ns = FORESIGHT_YOUNG_NS;
-	unsigned young = 0, old = 0;
-
-	for (uint64_t real_ns = 0; real_ns < 4 * FORESIGHT_LOOK_OLD_NS; real_ns += FORESIGHT_LOOK_NS) {
-		young += foresight_look_left(real_ns, young_ns) == FORESIGHT_LOOK_NS;
-		old += foresight_look_left(real_ns, old_ns) == FORESIGHT_LOOK_NS;
-		EXPECT(foresight_look_left(real_ns, old_ns) <= foresight_look_left(real_ns, young_ns),
-		       "at %" PRIu64 " the old look alone", real_ns);
-	}
-	EXPECT(young == 16 && old == 4, "%u, %u looks", young, old);
-	EXPECT(foresight_look_left(FORESIGHT_LOOK_NS - 1, old_ns) == 1, "until its end");
-}
-
 int main(void)
 {
-	test_one_late_wait_ends_no_forecasts();
-	test_a_nap_that_the_kernel_ended_late();
-	test_when_the_job_looks();
-	test_a_large_job_looks_itself(16);
-	test_a_large_job_looks_itself(17);
-	test_a_large_job_looks_itself(2048);
-	test_a_large_job_looks_itself(2049);
-	test_waits_that_have_become_longer(60 * US, MS);
-	test_waits_that_have_become_longer(MS, 5 * MS);
-	test_waits_that_have_become_longer(2 * MS, 100 * MS);
-	test_waits_that_are_all_new_are_not_all_looked_at();
-	test_a_long_wait_is_looked_at_near_its_end();
-	test_a_look_that_began_too_late();
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_UMWAIT);
 	test_the_core_rests_after_the_landing(MPIWAIT_RUNG_MWAITX);
-	test_no_rest_that_cannot_be_paid();
+	test_looks_poll(false);
+	test_looks_poll(true);
+	test_a_long_wait_is_slept_in_in_a_look(5 * MS);
+	test_a_long_wait_is_slept_in_in_a_look(FORECAST_LONG_NS + 100 * US);
+	test_a_long_wait_is_slept_in_in_a_look(FORECAST_LONG_NS - 100 * US);
+	test_what_is_not_slept_is_polled(false);
+	test_what_is_not_slept_is_polled(true);
 	test_a_shared_core_is_yielded_after_the_landing();
 	test_a_core_that_was_taken_is_yielded(true, 3 * MS);
 	test_a_core_that_was_taken_is_yielded(true, WAIT_SLICE_NS / 2);
 	test_a_core_that_was_taken_is_yielded(false, 3 * MS);
+	test_messages_prove_that_they_wake();
 	test_a_sleep_for_the_message_ends_at_the_landing();
+	test_a_refused_sleep_is_none();
 	if (CHECK_HOLDING) /* it takes longer than all others together */
 		test_the_clock_is_lowered_for_long_forecasts_alone();
 	return CHECK_RESULT;
