@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,16 @@ from tests.bench import best, document, forecasts, publish, targets, unmet
 from tests.bench.benchmarks import foresight, job
 from tests.bench.engine import Measured
 from tests.bench.forecasts import CALLS, Figures
+from tests.bench.plan import Plan
 
 SLEEP = best.Sleep(length_us=1000, late_us=5, late_99_us=25, cpu_us=10)
 JOB = """\
-50 ranks, 20 steps of 1 ms, sleeps end 5 us late: job longer by %, CPU of waits in %, late per 10000
-                                      ladder                 forecasts, 1 %         silent
-one rank always 30 % slow      max     +0.00   100     0.5   +0.04    20    57.0   +0.02    41     7.0
-the slow rank rotates          tree    +6.58    74  5212.1   +0.39    39   592.7   +0.49    47   705.7
-half of the ranks 50 % slower  ring    +0.01    68  6771.4   +0.30    37  1025.4   +0.05    43  1736.7
+1000 ranks, 300 steps of 1 ms, sleeps end 5 us late: job longer by %, CPU of waits in %, measured by %
+                                      ladder                forecasts             silent
+one rank always 30 % slow      max     +0.00   100   +0.00   +0.04    20   +0.05   +0.02    41   -0.06
+the slow rank rotates          tree    +6.58    74   +0.00   +0.39    29   +0.41   +0.09    31   +0.12
+half of the ranks 50 % slower  ring        -     -       -   +0.30    37   +0.25   +0.05    43   +0.11
+random, 10 %                   tree        -     -       -   +0.90    45   +0.80   +1.00    50   +0.70
 """
 
 
@@ -116,18 +119,30 @@ def made(name: str, found: Measured, module: Any) -> dict[str, Any]:
 def job_measured() -> Measured:
     found = Measured()
     for way, samples in job.lines_read(JOB).items():
-        found.add(job.group_of(50), way, samples)
+        found.add(job.group_of(1000, job.GOOD), way, samples)
     return found
 
 
 def test_the_emulator_s_lines_are_read_and_judged() -> None:
     found = job_measured()
-    row = found.find("50 ranks", "forecasts", pattern="the slow rank rotates", meeting="tree")
-    assert row and row.values == {"longer_percent": [0.39], "cpu_percent": [39.0], "late": [592.7]}
-    assert len(found.rows) == 9
+    row = found.find("1000 ranks, 5/12", "forecasts", pattern="the slow rank rotates", meeting="tree")
+    assert row and row.values == {"longer_percent": [0.39], "cpu_percent": [29.0], "measured_percent": [0.41]}
+    assert len(found.rows) == 10, "the ladder did not play two of them"
     assert [(target.value, target.met) for target in job.targets(found)] == [
-        (0.39, True), (0.39, False), (pytest.approx(0.29), False),
-        (0.49, True), (0.49, False), (pytest.approx(0.04), True)]
+        (31, False), (0.39, False), (50, True), (1, True), (None, None), (None, None), (None, None), (None, None),
+        (1, True), (21, False)]
+
+
+def plan_of(short: bool) -> Plan:
+    return Plan(short, ExitStack(), Measured())
+
+
+def test_the_emulator_plays_what_is_selected() -> None:
+    assert job.GOOD.words == ("5", "12", "0") and str(job.TAIL) == "5/12, late tail"
+    cells = job.cells(plan_of(short=True))
+    assert [cell.group for cell in cells[::3]] == ["50 ranks, 5/12", "50 ranks, 16/36", "50 ranks, 5/12, late tail"]
+    largest = [cell for cell in job.cells(plan_of(short=False)) if cell.group.startswith("10000")]
+    assert {cell.variant for cell in largest} == set(job.WAYS[1:])
 
 
 def test_each_has_a_section_of_its_own_that_others_leave_alone(tmp_path: Path) -> None:
@@ -145,7 +160,8 @@ def test_each_has_a_section_of_its_own_that_others_leave_alone(tmp_path: Path) -
     assert "| 0.1 or 1.9 ms by coin | 50 | 7 met | 40 | 11.5 | -4.5 | 0.28 | 0.88 met | 1 |" in text
     assert "| Open MPI 4.1 | 28 | 2 met | 1 | 1 met | 1 | 1 met |" in text
     assert "0.5 % of the CPU time stolen meanwhile, load before 0" in text
-    assert "| the slow rank rotates, tree | 6.58, 74 | 0.39, 39 | 0.49, 47 |" in text
+    assert "| the slow rank rotates, tree | 6.58, 74 | 0.39 (0.41), 29 | 0.09 (0.12), 31 |" in text
+    assert "| half of the ranks 50 % slower, ring | – | 0.30 (0.25), 37 | 0.05 (0.11), 43 |" in text
     assert "old" not in readme.read_text() and "`nap`'s forecasts meet " in readme.read_text()
     other = document.make("calls", "Others", measured(), [targets.at_most("one", 5, 10, "ms")], False, 1, 0, [0, 0, 0])
     publish.write([other], tmp_path, tmp_path, readme)

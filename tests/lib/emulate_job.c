@@ -1,0 +1,390 @@
+/*
+ * Jobs in virtual time. The rules stand in emulate_job.h.
+ */
+#include "tests/lib/emulate_job.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define US         1000.0
+#define MESSAGE_NS 1500.0
+#define SKEW_NS    200000.0
+#define START_NS   1e15           /* by the nodes' clocks */
+#define OWN_NS     3000.0         /* CPU time of a nap */
+#define GRACE_NS   10000          /* polls before a wait first reads the clock */
+#define VAIN_NS    UINT64_C(6400) /* of a silent runtime's idle calls, until a nap may begin */
+#define TURN       6.283185307179586
+#define MIX        UINT64_C(0x9e3779b97f4a7c15)
+
+const char *const job_way_names[JOB_WAYS] = {"bare", "ladder", "telling", "silent"};
+const char *const job_meeting_names[JOB_MEETINGS] = {"max", "tree", "ring"};
+
+static const struct ladder_policy policy = {
+        .rungs = 1u << MPIWAIT_RUNG_PAUSE | 1u << MPIWAIT_RUNG_NAP,
+        .spin_ns = 20000,
+        .relative_ppm = 62500,
+        .max_ns = 100000,
+};
+
+double job_unit(struct job *job)
+{
+	job->random_state ^= job->random_state << 13;
+	job->random_state ^= job->random_state >> 7;
+	job->random_state ^= job->random_state << 17;
+	return (double)(job->random_state >> 11) / 9007199254740992.0 + 1e-17;
+}
+
+double job_normal(struct job *job)
+{
+	return sqrt(-2 * log(job_unit(job))) * cos(TURN * job_unit(job));
+}
+
+/* Neighbouring steps begin with numbers that have nothing in common. */
+static uint64_t step_seed(int step)
+{
+	uint64_t hash = (uint64_t)(step + 1) * MIX;
+
+	hash = (hash ^ hash >> 32) * MIX;
+	return (hash ^ hash >> 29) | 1;
+}
+
+static double slow_work(struct job *job, bool slow)
+{
+	return (slow ? 1.3 : 1.0) * (1 + 0.005 * job_normal(job));
+}
+
+static double work_always(struct job *job, int rank, int step)
+{
+	(void)step;
+	return slow_work(job, rank == job->ranks / 3);
+}
+
+static double work_rotating(struct job *job, int rank, int step)
+{
+	return slow_work(job, rank == (int)((long)step * 37 % job->ranks));
+}
+
+static double work_wandering(struct job *job, int rank, int step)
+{
+	return slow_work(job, rank == (int)((step_seed(step) >> 32) % (uint64_t)job->ranks));
+}
+
+static double work_half(struct job *job, int rank, int step)
+{
+	(void)step;
+	return (rank % 2 ? 1.5 : 1.0) * (1 + 0.02 * job_normal(job));
+}
+
+static double work_drifting(struct job *job, int rank, int step)
+{
+	return (1 + 0.15 * sin(rank * TURN / job->ranks + step / 40.0)) * (1 + 0.01 * job_normal(job));
+}
+
+static double work_periodic(struct job *job, int rank, int step)
+{
+	return (step % 64 == 0 ? 1.3 : 1.0) * (1 + 0.02 * job_normal(job)) + (rank % 2 ? 0.3 : 0.0);
+}
+
+static double work_even(struct job *job, int rank, int step)
+{
+	(void)rank, (void)step;
+	return 1 + 0.02 * job_normal(job);
+}
+
+static double work_uneven(struct job *job, int rank, int step)
+{
+	double work = 1 + 0.1 * job_normal(job);
+
+	(void)rank, (void)step;
+	return work > 0.3 ? work : 0.3;
+}
+
+static double work_heavy(struct job *job, int rank, int step)
+{
+	double beyond = pow(job_unit(job), -1 / 2.5) - 1;
+
+	(void)rank, (void)step;
+	return 1 + 0.02 * (beyond < 30 ? beyond : 30);
+}
+
+const struct job_pattern job_patterns[] = {
+        {"always", "one rank always 30 % slow", work_always},
+        {"rotating", "the slow rank rotates", work_rotating},
+        {"wandering", "the slow rank is random", work_wandering},
+        {"half", "half of the ranks 50 % slower", work_half},
+        {"drifting", "drifting", work_drifting},
+        {"periodic", "the looks' own period", work_periodic}, /* one step in 64, which is how far looks lie apart */
+        {"even", "random, 2 %", work_even},
+        {"uneven", "random, 10 %", work_uneven},
+        {"heavy", "random, heavy tail", work_heavy},
+};
+const size_t job_pattern_count = sizeof(job_patterns) / sizeof(job_patterns[0]);
+
+/* A call of one rank. */
+struct call {
+	struct job *job;
+	struct job_rank *rank;
+	uint32_t number;
+	bool open;          /* it waits */
+	uint64_t origin_ns; /* the latest sign of progress, or the begin of the wait */
+	uint64_t last_ns;   /* the last empty poll, or the end of a nap */
+	uint64_t quiet_ns;  /* no nap begins before */
+};
+
+static uint64_t exit_play(struct job *job)
+{
+	const struct job_exits *exits = &job->exits;
+	double sigma = log(exits->most_us / exits->median_us) / 2.326;
+	double over_us = exits->median_us * exp(sigma * job_normal(job));
+
+	if (exits->tail > 0 && job_unit(job) < 1 / exits->tail)
+		over_us -= exits->tail_us * log(job_unit(job));
+	return (uint64_t)(over_us * US);
+}
+
+static bool is_planned(const struct job *job)
+{
+	return job->way == JOB_TELLING || job->way == JOB_SILENT;
+}
+
+/* What the ladder sleeps after an empty poll; 0: nothing. */
+static uint64_t ladder_choose(const struct call *call, uint64_t now_ns, struct ladder_action *ret_action)
+{
+	struct job_rank *rank = call->rank;
+	struct ladder_moment moment = {.now_ns = now_ns, .waited_ns = now_ns - call->origin_ns, .cap_ns = UINT64_MAX};
+	uint64_t exit_ns = rank->ladder.rung[MPIWAIT_RUNG_NAP].exit_ns;
+
+	if (is_planned(call->job) && rank->plan.outlasted_ns > call->origin_ns)
+		moment.waited_ns = now_ns - rank->plan.outlasted_ns;
+	*ret_action = ladder_next(&rank->ladder, &policy, moment);
+	if (ret_action->rung != MPIWAIT_RUNG_NAP)
+		return 0;
+	if (is_planned(call->job) && !plan_may(&rank->plan, now_ns, ret_action->ask_ns + exit_ns))
+		return 0;
+	return ret_action->ask_ns;
+}
+
+/* What to sleep after an empty poll; 0: nothing. */
+static uint64_t sleep_choose(const struct call *call, uint64_t now_ns, bool *ret_advised,
+                             struct ladder_action *ret_action)
+{
+	struct plan_step step = {.advice = PLAN_LADDER};
+
+	if (is_planned(call->job))
+		step = plan_ask(&call->rank->plan, now_ns, 0);
+	*ret_advised = step.advice == PLAN_NAP;
+	if (*ret_advised)
+		return step.ask_ns;
+	return step.advice == PLAN_LADDER ? ladder_choose(call, now_ns, ret_action) : 0;
+}
+
+/* Sleeps for so long, and learns from it. Returns when the nap has ended. */
+static uint64_t nap_play(struct call *call, uint64_t now_ns, uint64_t ask_ns, const struct ladder_action *climbed)
+{
+	struct job_rank *rank = call->rank;
+	uint64_t woke_ns = now_ns + ask_ns + exit_play(call->job);
+	struct plan_nap nap = {climbed ? PLAN_BY_LADDER : PLAN_BY_FORECAST, now_ns, ask_ns, woke_ns, false, true};
+
+	if (is_planned(call->job))
+		plan_woke(&rank->plan, nap);
+	if (climbed)
+		ladder_learn(&rank->ladder, *climbed, woke_ns - now_ns, woke_ns);
+	rank->naps++;
+	rank->worst_ns = fmax(rank->worst_ns, (double)(woke_ns - now_ns - ask_ns));
+	call->last_ns = woke_ns;
+	call->quiet_ns = call->job->way == JOB_SILENT ? woke_ns + VAIN_NS : woke_ns;
+	return woke_ns;
+}
+
+/* Polls and sleeps until something comes at end_ns, which is in the future. Returns when it is noticed. */
+static uint64_t wait_play(struct call *call, uint64_t now_ns, uint64_t end_ns)
+{
+	double *polled_ns = &call->job->polled_ns;
+
+	*polled_ns += (double)(end_ns - now_ns);
+	while (now_ns < end_ns) {
+		uint64_t step_ns = (now_ns - call->origin_ns) / 64 + 500, ask_ns = 0, woke_ns;
+		struct ladder_action action;
+		bool advised = false;
+
+		call->last_ns = now_ns;
+		if (now_ns >= call->quiet_ns) {
+			plan_quiet(&call->rank->plan);
+			ask_ns = sleep_choose(call, now_ns, &advised, &action);
+		} else if (now_ns + step_ns > call->quiet_ns) {
+			step_ns = call->quiet_ns - now_ns;
+		}
+		if (ask_ns == 0) {
+			now_ns = end_ns - now_ns < step_ns ? end_ns : now_ns + step_ns;
+			continue;
+		}
+		woke_ns = nap_play(call, now_ns, ask_ns, advised ? NULL : &action);
+		*polled_ns -= (double)((woke_ns < end_ns ? woke_ns : end_ns) - now_ns) - OWN_NS;
+		now_ns = woke_ns;
+	}
+	return now_ns;
+}
+
+static void call_begin(struct call *call)
+{
+	struct job_rank *rank = call->rank;
+	uint64_t began_ns = (uint64_t)rank->now_ns + GRACE_NS;
+
+	call->open = true;
+	call->last_ns = call->origin_ns = call->quiet_ns = began_ns;
+	call->job->polled_ns += GRACE_NS;
+	if (is_planned(call->job))
+		plan_open(&rank->plan, forecast_site(1, 1, 1, 1), call->number, true, began_ns,
+		          (uint64_t)((double)began_ns + rank->skew_ns));
+}
+
+/* The rank polls for what comes then: it never sleeps, has not joined yet, or the call's first polls find it. */
+static bool is_polled(const struct call *call, double end_ns)
+{
+	const struct job_rank *rank = call->rank;
+
+	if (call->job->way == JOB_BARE)
+		return true;
+	return !call->open && (rank->now_ns < rank->joins_ns || end_ns - rank->now_ns < GRACE_NS);
+}
+
+/* The rank waits in that call for what comes then. */
+static void call_wait(struct call *call, double end_ns)
+{
+	struct job_rank *rank = call->rank;
+	uint64_t from_ns = (uint64_t)rank->now_ns;
+
+	if (end_ns <= rank->now_ns)
+		return;
+	call->job->waited_ns += end_ns - rank->now_ns;
+	if (is_polled(call, end_ns)) {
+		call->job->polled_ns += end_ns - rank->now_ns;
+		rank->now_ns = end_ns;
+		return;
+	}
+	if (!call->open) {
+		call_begin(call);
+		from_ns += GRACE_NS;
+	}
+	rank->now_ns = (double)wait_play(call, from_ns, (uint64_t)end_ns + 1);
+	if (call->job->way == JOB_TELLING) {
+		plan_progress(&rank->plan, call->last_ns, (uint64_t)rank->now_ns);
+		call->origin_ns = (uint64_t)rank->now_ns;
+	}
+}
+
+static void meet_max(struct job *job, struct call *calls)
+{
+	double last_ns = 0;
+
+	for (int i = 0; i < job->ranks; i++)
+		last_ns = job->rank[i].now_ns > last_ns ? job->rank[i].now_ns : last_ns;
+	for (int i = 0; i < job->ranks; i++)
+		call_wait(&calls[i], last_ns + MESSAGE_NS);
+}
+
+static void meet_tree(struct job *job, struct call *calls)
+{
+	for (int i = job->ranks - 1; i >= 0; i--) {
+		for (int child = 2 * i + 1; child <= 2 * i + 2 && child < job->ranks; child++)
+			call_wait(&calls[i], job->rank[child].ready_ns + MESSAGE_NS);
+		job->rank[i].ready_ns = job->rank[i].now_ns;
+	}
+	for (int i = 1; i < job->ranks; i++)
+		call_wait(&calls[i], job->rank[(i - 1) / 2].now_ns + MESSAGE_NS);
+}
+
+static void meet_ring(struct job *job, struct call *calls)
+{
+	for (int i = 0; i < job->ranks; i++)
+		job->rank[i].ready_ns = job->rank[i].now_ns;
+	for (int i = 0; i < job->ranks; i++) {
+		call_wait(&calls[i], job->rank[(i + 1) % job->ranks].ready_ns + MESSAGE_NS);
+		call_wait(&calls[i], job->rank[(i + job->ranks - 1) % job->ranks].ready_ns + MESSAGE_NS);
+	}
+}
+
+static void ranks_start(struct job *job, struct forecast *forecasts, struct mpiwait_lane *lanes)
+{
+	job->random_state = 1234567;
+	for (int i = 0; i < job->ranks; i++) {
+		struct job_rank *rank = &job->rank[i];
+
+		*rank = (struct job_rank){.forecast = &forecasts[i], .lane = &lanes[i]};
+		rank->forecast->ranks = (uint32_t)job->ranks;
+		rank->skew_ns = START_NS + SKEW_NS * job_normal(job);
+		rank->joins_ns = job->joins_ns ? job->joins_ns(job, i) : 0;
+		rank->ladder.rung[MPIWAIT_RUNG_NAP] = (struct ladder_latency){.timed = true, .exit_ns = 10000};
+		plan_start(&rank->plan, rank->forecast, rank->lane, JOB_SEED, JOB_SLOWDOWN, (uint64_t)rank->joins_ns);
+	}
+}
+
+static void step_play(struct job *job, struct call *calls, int step)
+{
+	static void (*const meet[JOB_MEETINGS])(struct job *, struct call *) = {meet_max, meet_tree, meet_ring};
+	uint64_t kept = job->random_state;
+
+	job->random_state = step_seed(step); /* the same work, whatever the naps drew */
+	for (int i = 0; i < job->ranks; i++)
+		job->rank[i].now_ns += JOB_WORK_NS * job->pattern->work(job, i, step);
+	job->random_state = kept;
+	for (int i = 0; i < job->ranks; i++)
+		calls[i] = (struct call){.job = job, .rank = &job->rank[i], .number = (uint32_t)step};
+	meet[job->meeting](job, calls);
+	for (int i = 0; i < job->ranks; i++)
+		if (calls[i].open && is_planned(job))
+			plan_close(&job->rank[i].plan, calls[i].last_ns);
+	if (job->watch)
+		job->watch(job, step);
+}
+
+static void result_sum(struct job *job)
+{
+	job->lasted_ns = job->more_ns = job->slept_ns = job->error_ns = 0;
+	for (int i = 0; i < job->ranks; i++) {
+		const struct job_rank *rank = &job->rank[i];
+
+		job->lasted_ns = rank->now_ns > job->lasted_ns ? rank->now_ns : job->lasted_ns;
+		job->more_ns += (double)rank->lane->cost_more_ns;
+		job->slept_ns += (double)rank->lane->cost_slept_ns;
+		job->error_ns += sqrt((double)rank->lane->cost_variance_us) * US / job->ranks;
+	}
+}
+
+bool job_play(struct job *job)
+{
+	size_t count = (size_t)job->ranks;
+	struct call *calls = calloc(count, sizeof(*calls));
+	struct forecast *forecasts = calloc(count, sizeof(*forecasts)); /* of which little is ever touched */
+	struct mpiwait_lane *lanes = aligned_alloc(_Alignof(struct mpiwait_lane), count * sizeof(*lanes));
+	bool made;
+
+	job->rank = calloc(count, sizeof(*job->rank));
+	made = calls && forecasts && lanes && job->rank;
+	if (made) {
+		for (size_t i = 0; i < count; i++)
+			lanes[i] = (struct mpiwait_lane){0};
+		job->polled_ns = job->waited_ns = 0;
+		ranks_start(job, forecasts, lanes);
+		job->random_state = JOB_SEED;
+		for (int step = 0; step < job->steps; step++)
+			step_play(job, calls, step);
+		result_sum(job);
+	}
+	free(job->rank);
+	job->rank = NULL;
+	free(lanes);
+	free(forecasts);
+	free(calls);
+	return made;
+}
+
+double job_cpu(const struct job *job)
+{
+	return job->waited_ns > 0 ? job->polled_ns / job->waited_ns : 1;
+}
+
+double job_measured(const struct job *job)
+{
+	return job->slept_ns > 0 ? job->more_ns / job->slept_ns : 0;
+}
