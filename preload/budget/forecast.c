@@ -27,7 +27,7 @@ static unsigned levels(const struct forecast *forecast)
 
 static uint32_t margin_first_ns(const struct forecast *forecast)
 {
-	return MARGIN_NS + levels(forecast) * LEVEL_NS;
+	return (uint32_t)FORECAST_NAP_NS + levels(forecast) * LEVEL_NS;
 }
 
 static unsigned class_of(uint64_t ask_ns)
@@ -279,7 +279,7 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 static void margin_learn(const struct forecast *forecast, struct forecast_entry *entry, struct forecast_seen seen)
 {
 	uint32_t back = BACK_LEAST / 2 * (forecast->ranks > 1 ? forecast->ranks : 2);
-	uint32_t least_ns = TAIL_NS + (uint32_t)forecast_tail_ns(forecast);
+	uint32_t least_ns = 2 * TAIL_NS + levels(forecast) * LEVEL_NS;
 
 	if (!seen.slept) {
 		entry->late = 0;
@@ -306,7 +306,8 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	margin_learn(forecast, entry, seen);
 	entry->ended_ns = seen.ended_ns;
 	entry->look = seen.look;
-	forecast->previous = forecast->site;
+	if (seen.ended_ns - forecast->began_ns >= FORECAST_WORTH_NS)
+		forecast->previous = forecast->site;
 	return (struct forecast_passed){periods == 0 ? 0 : passed_ns, periods, looked};
 }
 

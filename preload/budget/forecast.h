@@ -1,7 +1,7 @@
 /*
  * Forecasts: when will this call end? Programs repeat themselves: the same call, from the same place, on the same
- * communicator, with the same peer, after the same call, ends at about the same moment each time. Pure: keys and times
- * in, moments out; nothing is allocated.
+ * communicator, with the same peer, after the same call that waited, ends at about the same moment each time. Pure:
+ * keys and times in, moments out; nothing is allocated.
  *
  * Of each key the latest eight ends are kept, by two clocks: as times since the call began to wait, and as times since
  * the end of the same call before. The clock whose ends lie closer together counts. In a job of many ranks that is the
@@ -34,9 +34,11 @@
 #define FORECAST_WAYS    2u
 #define FORECAST_ENDS    8u
 #define FORECAST_KNOWN   3u
-#define FORECAST_UNIT    6                 /* ends are kept in units of 64 ns: up to 274 s */
-#define FORECAST_CLASSES 5u                /* of naps by length: the kernel takes longer to end long ones */
-#define FORECAST_NAP_NS  UINT64_C(20000)   /* a shorter nap is not worth it */
+#define FORECAST_UNIT    6               /* ends are kept in units of 64 ns: up to 274 s */
+#define FORECAST_CLASSES 5u              /* of naps by length: the kernel takes longer to end long ones */
+#define FORECAST_NAP_NS  UINT64_C(20000) /* a shorter nap is not worth it */
+#define FORECAST_WORTH_NS \
+	UINT64_C(100000) /* a wait that may be slept through, and that tells the next call from others */
 #define FORECAST_LONG_NS UINT64_C(2000000) /* a long wait */
 
 /* Ends by one clock. */
@@ -54,6 +56,7 @@ struct forecast_entry {
 	uint32_t stamp;             /* when it was used last, in waits */
 	uint32_t number;            /* of the call that ended last */
 	uint32_t stride;            /* from one such number to the next, as a rule */
+	uint64_t period_ns;         /* the latest */
 	uint8_t strayed;            /* ends in a row with more than that */
 	uint8_t late;               /* late ends in a row, up to 2 */
 	uint32_t own_ns;            /* the shortest time from forwarding to return; 0: the call is not slept before */
@@ -67,7 +70,7 @@ struct forecast_entry {
 struct forecast {
 	uint32_t ranks; /* of the job */
 	uint32_t stamp;
-	uint64_t previous; /* site of the waiting call before this one */
+	uint64_t previous; /* site of the call before this one that waited for long enough to matter */
 	uint64_t site;     /* of the open call, as all below */
 	uint64_t began_ns;
 	uint32_t number;

@@ -8,7 +8,7 @@
  * differ by a level look together for a good part of the time. A window holds LOOKS_STEPS steps of the job: the level
  * rises with the longest period that a call repeats with, and falls when no call has had that for two periods.
  *
- * After four periods of its level a job looks in one window of four.
+ * After two periods of its level a job looks in one window of four.
  */
 #pragma once
 
@@ -21,7 +21,7 @@
 #define LOOKS_LEVELS       10u
 #define LOOKS_STEPS        4u
 #define LOOKS_FIRST_NS     (UINT64_C(2) << LOOKS_WINDOW_SHIFT) /* a job looks at first */
-#define LOOKS_YOUNG        4u                                  /* periods in which a job looks in each window */
+#define LOOKS_YOUNG        2u                                  /* periods in which a job looks in each window */
 
 /* The window that is open now, or the next one. Times are those of the clock that waits are measured with. */
 struct looks {

@@ -3,8 +3,7 @@
  */
 #include "preload/budget/plan.h"
 
-#define LOOK_PART 8u               /* of a long wait: what is polled in a look */
-#define WORTH_NS  UINT64_C(100000) /* a wait that might have been slept through */
+#define LOOK_PART 8u /* of a long wait: what is polled in a look */
 
 void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, uint64_t seed,
                 uint64_t slowdown_ppm, uint64_t now_ns)
@@ -66,13 +65,19 @@ void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns)
 	nap_end(plan);
 }
 
+/* Whether the end of the open call is to be seen without a nap: in a look, and after two late ones. */
+static bool is_watched(const struct plan *plan, uint64_t now_ns)
+{
+	return looks_at(&plan->looks, now_ns) || forecast_doubts(plan->forecast);
+}
+
 /* When the nap of a known call is to end; 0: there is nothing to sleep for. */
 static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_ns)
 {
 	const struct forecast *forecast = plan->forecast;
 	uint64_t least_ns = forecast_least_ns(forecast), before_ns = forecast_margin_ns(forecast);
 
-	if (looks_at(&plan->looks, now_ns)) {
+	if (is_watched(plan, now_ns)) {
 		if (least_ns < FORECAST_LONG_NS)
 			return 0;
 		end_ns = forecast->began_ns + least_ns - least_ns / LOOK_PART;
@@ -81,15 +86,16 @@ static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_n
 	return end_ns > now_ns + before_ns ? end_ns - before_ns : 0;
 }
 
-/* Not into a look, nor for longer than the account allows. */
+/* Not into a look, nor for longer than the account allows: of calls that are compared, any nap within its limit. */
 static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now_ns, uint64_t most_ns)
 {
-	uint64_t room_ns = account_room(&plan->account, now_ns), exit_ns = 0;
+	uint64_t room_ns = account_room(&plan->account, now_ns), exit_ns;
 
+	if (room_ns > 0 && is_compared(plan))
+		room_ns = (uint64_t)ACCOUNT_KEPT_NS;
 	if (plan->looks.from_ns > now_ns && ask_ns > plan->looks.from_ns - now_ns)
 		ask_ns = plan->looks.from_ns - now_ns;
-	if (plan->forecast)
-		exit_ns = forecast_exit_ns(plan->forecast, ask_ns);
+	exit_ns = forecast_exit_ns(plan->forecast, ask_ns);
 	if (ask_ns + exit_ns > room_ns)
 		ask_ns = room_ns > exit_ns ? room_ns - exit_ns : 0;
 	return most_ns != 0 && ask_ns > most_ns ? most_ns : ask_ns;
@@ -106,7 +112,7 @@ static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_
 	uint64_t landing_ns = landing(plan, end_ns, now_ns);
 	uint64_t ask_ns = landing_ns > now_ns ? ask_limit(plan, landing_ns - now_ns, now_ns, most_ns) : 0;
 
-	if (looks_at(&plan->looks, now_ns) && ask_ns < FORECAST_NAP_NS)
+	if (is_watched(plan, now_ns) && ask_ns < FORECAST_NAP_NS)
 		return step_plain(PLAN_LOOK);
 	if (end_ns < now_ns)
 		plan->outlasted_ns = end_ns;
@@ -133,8 +139,6 @@ struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 	plan->landing_ns = now_ns;
 	if (!plan->forecasts || !forecast_knows(plan->forecast))
 		return step_unknown(plan, now_ns);
-	if (forecast_doubts(plan->forecast))
-		return step_plain(PLAN_LOOK);
 	end_ns = forecast_end(plan->forecast, now_ns, &past_ns);
 	if (end_ns != 0)
 		return step_towards(plan, end_ns, now_ns, most_ns);
@@ -170,7 +174,7 @@ static void call_count(const struct plan *plan, uint64_t ended_ns, bool late)
 
 	lane->foreseen += plan->slept;
 	lane->late += late;
-	lane->unforeseen += !plan->slept && plan->look == 0 && ended_ns - plan->forecast->began_ns >= WORTH_NS;
+	lane->unforeseen += !plan->slept && plan->look == 0 && ended_ns - plan->forecast->began_ns >= FORECAST_WORTH_NS;
 	if (plan->slept && !late) {
 		lane->early++;
 		lane->early_ns += ended_ns - plan->landed_ns;
@@ -186,15 +190,18 @@ static void period_learn(struct plan *plan, struct forecast_passed passed, uint6
 {
 	struct forecast_entry *entry = plan->forecast->entry;
 	struct account *account = &plan->account;
+	uint64_t period_ns = passed.ns / passed.periods;
 	bool paused = account->paused;
 
 	if (passed.looked)
-		account_looked(account, &entry->periods, entry->look, passed.ns / passed.periods, now_ns);
+		account_looked(account, &entry->periods, entry->look, period_ns, now_ns);
 	else if (!account->paused && now_ns - passed.ns >= account->resumed_ns)
 		account_slept(account, &entry->periods, passed.ns, passed.periods, now_ns);
 	if (account->paused && !paused)
 		forecast_widen(entry);
-	looks_step(&plan->looks, passed.ns / passed.periods, now_ns);
+	/* One that is longer than the one before it may have been held up. */
+	looks_step(&plan->looks, period_ns < entry->period_ns ? period_ns : entry->period_ns, now_ns);
+	entry->period_ns = period_ns;
 }
 
 bool plan_is_late(const struct plan *plan, uint64_t ended_ns)
@@ -202,8 +209,12 @@ bool plan_is_late(const struct plan *plan, uint64_t ended_ns)
 	return plan->slept && forecast_is_late(plan->forecast, plan->landed_ns, plan->aimed_ns, ended_ns);
 }
 
+#include <stdio.h>
+#include <stdlib.h>
+#pragma GCC diagnostic ignored "-Wconversion"
 void plan_close(struct plan *plan, uint64_t last_ns)
 {
+	if (getenv("DBG")) { const struct forecast_entry *e = plan->forecast->entry; fprintf(stderr, "t %.3f wait %.1f us w %u s %u slept %d look %d level %u win %.2f..%.2f room %.3f paused %d/%u spent %.3f allowed %.3f err %.3f margin %u periods usual %.1f var %.1f weight %.1f late %u out %d\n", last_ns/1e6, (last_ns-plan->forecast->began_ns)/1e3, e?e->wait.count:0, e?e->since.count:0, plan->slept, plan->look!=0, plan->looks.level, plan->looks.from_ns/1e6, plan->looks.until_ns/1e6, account_room(&plan->account,last_ns)/1e6, plan->account.paused, plan->account.pause, plan->account.spent_ns/1e6, account_allowed(&plan->account,last_ns)/1e6, plan->account.error_ns/1e6, e?e->margin_ns:0, e?e->periods.usual_ns/1e3:0, e?e->periods.variance/1e6:0, e?e->periods.weight:0, e?e->late:0, plan->outlasted_ns!=0); }
 	struct forecast_seen seen = {.slept = plan->slept};
 	struct forecast_passed passed;
 

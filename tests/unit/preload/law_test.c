@@ -35,6 +35,7 @@
 #include "preload/process/config.h"
 #include "preload/wait/act.h"
 #include "preload/wait/entry.h"
+#include "preload/wait/presleep.h"
 #include "preload/wait/wait.h"
 #include "spank/policy/policy.h"
 #include "tests/lib/check.h"
@@ -252,6 +253,12 @@ const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
 void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low)
 {
 	(void)thread, (void)now_ns, (void)low;
+}
+
+/* Nothing sleeps before a call here: all have idle calls. */
+void presleep_end(struct wait *wait, uint64_t now_ns)
+{
+	(void)wait, (void)now_ns;
 }
 
 void rung_leave(struct rung_thread *thread)
