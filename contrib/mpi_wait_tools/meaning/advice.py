@@ -224,7 +224,9 @@ def _of_short_naps(record: Record, wait: Wait) -> str:
     if wait.flags.get("shared_cores"):
         return "Ranks share cores with others: a core for each (pin=cores) is worth more than a policy."
     if wait.flags.get("locked"):
-        return "This MPI waits under a lock, so nothing naps once a second thread calls it: call it from one thread only."
+        return (
+            "This MPI waits under a lock, so nothing naps once a second thread calls it: call it from one thread only."
+        )
     if spun:
         return (
             f"{spun[0]} burns CPU without an idle call: collectives=ibarrier naps before it, "

@@ -1,6 +1,7 @@
 /*
- * The same collective again and again: rank 0 comes to each Allreduce so many milliseconds late, until rank 1 has napped
- * by forecast so often, or the given seconds are over. Prints how many there were, and how many gave a wrong sum.
+ * The same collective again and again: rank 0 comes to each Allreduce so many milliseconds late, until rank 1 has
+ * napped by forecast so often, or the given seconds are over. Prints how many there were, and how many gave a wrong
+ * sum.
  *
  *     meetings MILLISECONDS FORECASTS SECONDS
  */
