@@ -19,9 +19,9 @@
  * not to come any more.
  *
  * The margin of a key grows by half when the call ended during a nap, or so soon after that it may have, and shrinks by
- * a small part when it did not: few ranks let one nap in twelve be late, many let one in a hundred. It also grows when
+ * a small part when it did not: two ranks let one nap in seven be late, many one in two hundred. It also grows when
  * the account measures a loss. A call that ended late twice in a row is not slept in the next time, so that its end is
- * seen.
+ * seen; a long one as in a look, for seven eighths of the shortest wait.
  */
 #pragma once
 
