@@ -96,7 +96,7 @@ void presleep_begin(bool large, const uintptr_t *arguments)
 		if (process.config.sites)
 			wait->caller = wait_caller(wait);
 		wait_plan(wait, wait->entered_ns);
-		wait->presleep = sleep_until_landing(wait);
+		wait->presleep = (uint8_t)sleep_until_landing(wait);
 	}
 	errno = saved;
 }
