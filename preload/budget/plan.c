@@ -209,12 +209,8 @@ bool plan_is_late(const struct plan *plan, uint64_t ended_ns)
 	return plan->slept && forecast_is_late(plan->forecast, plan->landed_ns, plan->aimed_ns, ended_ns);
 }
 
-#include <stdio.h>
-#include <stdlib.h>
-#pragma GCC diagnostic ignored "-Wconversion"
 void plan_close(struct plan *plan, uint64_t last_ns)
 {
-	if (getenv("DBG")) { const struct forecast_entry *e = plan->forecast->entry; fprintf(stderr, "t %.3f wait %.1f us w %u s %u slept %d look %d level %u win %.2f..%.2f room %.3f paused %d/%u spent %.3f allowed %.3f err %.3f margin %u periods usual %.1f var %.1f weight %.1f late %u out %d\n", last_ns/1e6, (last_ns-plan->forecast->began_ns)/1e3, e?e->wait.count:0, e?e->since.count:0, plan->slept, plan->look!=0, plan->looks.level, plan->looks.from_ns/1e6, plan->looks.until_ns/1e6, account_room(&plan->account,last_ns)/1e6, plan->account.paused, plan->account.pause, plan->account.spent_ns/1e6, account_allowed(&plan->account,last_ns)/1e6, plan->account.error_ns/1e6, e?e->margin_ns:0, e?e->periods.usual_ns/1e3:0, e?e->periods.variance/1e6:0, e?e->periods.weight:0, e?e->late:0, plan->outlasted_ns!=0); }
 	struct forecast_seen seen = {.slept = plan->slept};
 	struct forecast_passed passed;
 
