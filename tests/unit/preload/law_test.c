@@ -13,8 +13,8 @@
  *     - Long steps are slept through.
  *
  * That is the ladder's law, played without an account. With one, that of the account comes to it:
- *     - What is asked for is within the account's room, and of a call whose periods are compared within what the account
- *       may keep; what the ladder asks for with its exit latency, and within B(w).
+ *     - What is asked for is within the account's room, and of a call whose periods are compared within what the
+ * account may keep; what the ladder asks for with its exit latency, and within B(w).
  *     - Nothing sleeps in a look, but waits that are known to last for 2 ms or more: for seven eighths of that at most.
  *       No nap is asked to last into a look.
  *     - The hard cap: where no wait is like another, so that nothing can be measured, all steps together are noticed no
