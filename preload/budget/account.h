@@ -5,18 +5,19 @@
  * What is measured: a call that repeats has a period, the time from one of its ends to the next. The periods of calls
  * in which sleeping was allowed, less those of calls in looks (looks.h), in which no rank slept, are what sleeping
  * costs, whichever rank's nap it was. Each period is cut at a quarter beside what is usual, so that a hiccup of the
- * machine counts little. A call slept in is charged at once against the looks before it. The next look corrects that:
- * half of the change from one look to the next belongs to the program, up to all that was charged. Calls that repeat at
- * the same time measure the same loss, so it is divided by how many there are.
+ * machine counts little. So rare naps that end later than that cost more than what is measured. A call slept in is
+ * charged at once against the looks before it. The next look corrects that: half of the change from one look to the
+ * next belongs to the program, up to all that was charged. Calls that repeat at the same time measure the same loss, so
+ * it is divided by how many there are.
  *
  * The law: at each time T after the opening,
  *
  *     measured loss  <=  start + slowdown * T + its own error
  *
- * since nobody sleeps while it is more. What is not spent is kept up to a limit, and no nap is longer than that. Calls
- * of which no periods are known yet are charged by the clock: a nap in which something arrived may have cost its whole
- * length, and no more; so it lasts no longer than the rest that is left. That is the hard cap, which needs no
- * statistics.
+ * since nobody sleeps while it is more. What is not spent is kept up to a limit. Calls of which no periods are known
+ * yet are charged by the clock: a nap in which something arrived may have cost its whole length, and no more. Such a
+ * nap lasts no longer than the rest that is left. That is the hard cap, which needs no statistics. A nap of a call
+ * whose periods are known lasts no longer than what may be kept. What passes in a pause is not charged.
  *
  * Where sleeping does not pay, it is given up soon and tried again rarely. Each try may lose little: half a
  * millisecond, and its share of the time. A loss beyond that begins a pause, in which nobody sleeps. It ends with a
@@ -72,7 +73,7 @@ static inline bool account_is_open(const struct account *account)
 /* How much may be lost by now: start + slowdown * T. */
 double account_allowed(const struct account *account, uint64_t now_ns);
 
-/* How long a nap may last now, of a call that is not compared. 0: nobody sleeps. */
+/* How much may be lost now: a nap of a call that is not compared lasts no longer. 0: nobody sleeps. */
 uint64_t account_room(const struct account *account, uint64_t now_ns);
 
 /* Whether the periods are known well enough to charge calls against them. */

@@ -19,9 +19,9 @@
  * not to come any more.
  *
  * The margin of a key grows by half when the call ended during a nap, or so soon after that it may have, and shrinks by
- * a small part when it did not: two ranks let one nap in seven be late, many one in two hundred. It also grows when
- * the account measures a loss. A call that ended late twice in a row is not slept in the next time, so that its end is
- * seen; a long one as in a look, for seven eighths of the shortest wait.
+ * a small part when it did not: two ranks let one nap in seven be late, 64 and more one in two hundred. It also grows
+ * when the account measures a loss. A call that ended late twice in a row is waited for as in a look the next time, so
+ * that its end is seen.
  */
 #pragma once
 
@@ -88,7 +88,7 @@ void forecast_open(struct forecast *forecast, uint64_t site, uint32_t number, ui
 /* Whether enough ends are known of the open call. */
 bool forecast_knows(const struct forecast *forecast);
 
-/* Whether the open call is to be seen without a nap, since the two before it ended late. */
+/* Whether the open call is to be waited for as in a look, since the two before it ended late. */
 bool forecast_doubts(const struct forecast *forecast);
 
 /*

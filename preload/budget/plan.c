@@ -65,7 +65,7 @@ void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns)
 	nap_end(plan);
 }
 
-/* Whether the end of the open call is to be seen without a nap: in a look, and after two late ones. */
+/* Whether the end of the open call is to be seen awake: in a look, and after two late ones. */
 static bool is_watched(const struct plan *plan, uint64_t now_ns)
 {
 	return looks_at(&plan->looks, now_ns) || forecast_doubts(plan->forecast);

@@ -12,7 +12,7 @@
  * behind it is served. A runtime that says nothing has one silence for each call.
  *
  * In a look nothing sleeps; but a wait that is known to last for 2 ms or more may be slept in for seven eighths of the
- * shortest that is known. No nap lasts into a look.
+ * shortest that is known. So it is with a call after two late ends. No nap lasts into a look.
  */
 #pragma once
 

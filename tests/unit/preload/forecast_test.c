@@ -454,6 +454,12 @@ static void test_the_margin_follows_late_ends(void)
 	CHECK(margin_after(SEEN_LATE, 100) < 10 * MS);
 }
 
+/* Whether a call is late that ended so long after its nap, and was expected much later. */
+static bool is_late_by(uint64_t after_ns)
+{
+	return forecast_is_late(&forecast, SECOND, 2 * SECOND, SECOND + after_ns);
+}
+
 static void test_many_ranks_give_back_less_and_begin_with_more(void)
 {
 	uint64_t few_ns, few_back_ns, many_ns;
@@ -461,14 +467,46 @@ static void test_many_ranks_give_back_less_and_begin_with_more(void)
 	forecast_reset(2);
 	few_ns = margin_after(SEEN_LOOK, 8);
 	few_back_ns = few_ns - margin_after(SEEN_SLEPT, 1);
-	CHECK(forecast_tail_ns(&forecast) > 0);
+	CHECK(is_late_by(0) && !is_late_by(5 * US));
 	forecast_reset(1000);
 	many_ns = margin_after(SEEN_LOOK, 8);
 	CHECK(many_ns > few_ns);
 	CHECK((many_ns - margin_after(SEEN_SLEPT, 1)) * few_ns * 4 < few_back_ns * many_ns);
-	many_ns = forecast_tail_ns(&forecast);
+	CHECK(is_late_by(5 * US) && !is_late_by(50 * US)); /* the levels of the tree pass it on */
+}
+
+/* A call that is slept before and forwarded afterwards takes 10 us in any case. */
+static void test_a_call_that_is_forwarded_late_is_told_by_its_own_time(void)
+{
+	uint64_t margin_ns, now_ns = 2 * SECOND;
+
 	forecast_reset(2);
-	CHECK(many_ns > forecast_tail_ns(&forecast));
+	margin_after(SEEN_LOOK, 8);
+	forecast_passed(&forecast, 12 * US);
+	forecast_passed(&forecast, 10 * US);
+	forecast_passed(&forecast, 40 * US);
+	forecast_open(&forecast, SITE, 1, now_ns);
+	CHECK(is_late_by(14 * US) && !is_late_by(20 * US));
+	margin_ns = forecast_margin_ns(&forecast);
+	CHECK(!forecast_is_late(&forecast, now_ns, now_ns + 10 * US + margin_ns / 4, now_ns + 10 * US));
+	CHECK(!forecast_is_late(&forecast, now_ns, now_ns + 10 * US - margin_ns / 4, now_ns + 10 * US));
+	CHECK(forecast_is_late(&forecast, now_ns, now_ns + 10 * US + margin_ns, now_ns + 10 * US));
+	CHECK(forecast_is_late(&forecast, now_ns, now_ns + 10 * US - margin_ns, now_ns + 10 * US));
+	forecast.entry->margin_ns /= 2; /* it has shrunk: the shortest time counts alone */
+	CHECK(forecast_is_late(&forecast, now_ns, now_ns + 10 * US, now_ns + 10 * US));
+}
+
+/* A margin shrinks before such calls only where their periods are compared. */
+static void test_the_margin_of_a_call_that_is_forwarded_late_waits_for_periods(void)
+{
+	uint64_t first_ns;
+
+	forecast_reset(2);
+	first_ns = margin_after(SEEN_LOOK, 8);
+	forecast_passed(&forecast, 10 * US);
+	CHECK(margin_after(SEEN_SLEPT, 8) == first_ns);
+	forecast.entry->periods.weight = ACCOUNT_KNOWN;
+	CHECK(margin_after(SEEN_SLEPT, 8) < first_ns);
 }
 
 static void test_exits_are_learned_by_class(void)
@@ -542,12 +580,13 @@ static void test_a_call_is_known_by_the_one_before_it(void)
 
 	forecast_reset(2);
 	for (uint32_t i = 0; i < 16; i++, now_ns += 8 * MS + random_below(MS)) {
-		call_play(i % 2 ? 100 : 200, 1, now_ns, 50 * US, SEEN_LOOK);
-		call_play(SITE, 1, now_ns + 100 * US, i % 2 ? MS : 3 * MS, SEEN_LOOK);
+		call_play(i % 2 ? 100 : 200, 1, now_ns, FORECAST_WORTH_NS, SEEN_LOOK);
+		call_play(300, 1, now_ns + 100 * US, FORECAST_WORTH_NS - US, SEEN_LOOK); /* too short to matter */
+		call_play(SITE, 1, now_ns + 200 * US, i % 2 ? MS : 3 * MS, SEEN_LOOK);
 	}
-	call_play(100, 1, now_ns, 50 * US, SEEN_LOOK);
+	call_play(100, 1, now_ns, FORECAST_WORTH_NS, SEEN_LOOK);
 	CHECK(is_end(end_of(SITE, 1, now_ns), now_ns + MS));
-	call_play(200, 1, now_ns, 50 * US, SEEN_LOOK);
+	call_play(200, 1, now_ns, FORECAST_WORTH_NS, SEEN_LOOK);
 	CHECK(is_end(end_of(SITE, 1, now_ns), now_ns + 3 * MS));
 }
 
@@ -646,7 +685,7 @@ static void test_what_is_kept_has_a_limit(void)
 	account_reset();
 	CHECK(is_near((double)account_room(&account, late_ns), ACCOUNT_KEPT_NS, 1e-6));
 	account_settle(&account, 1, late_ns);
-	account_charge(&account, (uint64_t)ACCOUNT_KEPT_NS / 2, late_ns);
+	account_charge(&account, (uint64_t)ACCOUNT_KEPT_NS / 2);
 	CHECK(account_room(&account, late_ns) > 0 && (double)account_room(&account, late_ns) <= ACCOUNT_KEPT_NS / 2);
 }
 
@@ -766,14 +805,14 @@ static void test_what_several_kinds_of_calls_measure_counts_once(void)
 }
 
 /* Loses more than is allowed. Returns the number of the look that ends the pause, of those from 1 on. */
-static uint64_t pause_play(void)
+static uint64_t pause_play(struct account_periods *periods)
 {
 	uint64_t number = 0;
 
 	account_now_ns += 100 * SECOND;
 	account.spent_ns = account_allowed(&account, account_now_ns);
-	account_charge(&account, MS, account_now_ns);
-	CHECK(account_room(&account, account_now_ns) == 0);
+	slept_play(periods, 1.1e6, 1);
+	CHECK(account.paused && account_room(&account, account_now_ns) == 0);
 	do {
 		account_now_ns += 100 * SECOND;
 		CHECK(account_room(&account, account_now_ns) == 0);
@@ -785,30 +824,38 @@ static uint64_t pause_play(void)
 
 static void test_pauses_grow_and_shrink(void)
 {
+	struct account_periods periods = {0};
 	uint64_t first, second, most = 0;
 
 	account_reset();
-	first = pause_play();
-	second = pause_play();
+	look_play(&periods, 1e6);
+	first = pause_play(&periods);
+	second = pause_play(&periods);
 	EXPECT(first == 4 && second == 16, "%" PRIu64 ", %" PRIu64, first, second);
 	for (uint64_t i = 0; i < 10; i++)
 		account_settle(&account, i, account_now_ns);
-	CHECK(pause_play() == first);
+	CHECK(pause_play(&periods) == first);
 	for (int i = 0; i < 10; i++)
-		most = pause_play();
+		most = pause_play(&periods);
 	EXPECT(most == 256, "%" PRIu64, most);
 }
 
 static void test_a_try_after_a_pause_may_lose_little(void)
 {
+	struct account_periods periods = {0};
 	double room_ns;
 
 	account_reset();
-	pause_play();
+	look_play(&periods, 1e6);
+	pause_play(&periods);
 	room_ns = (double)account_room(&account, account_now_ns);
 	EXPECT(room_ns > 0 && room_ns <= ACCOUNT_START_NS, "%f", room_ns);
 	CHECK((double)account_room(&account, account_now_ns + SECOND) > room_ns + 5e6);
-	account_charge(&account, (uint64_t)room_ns + US, account_now_ns);
+	account_charge(&account, (uint64_t)room_ns + US); /* what the clock charges is no loss of the try */
+	CHECK(is_near((double)account_room(&account, account_now_ns), room_ns, 1e-6));
+	slept_play(&periods, 1.2e6, 2);
+	CHECK(!account.paused);
+	slept_play(&periods, 1.2e6, 1);
 	CHECK(account.paused);
 }
 
@@ -832,8 +879,9 @@ static void test_the_clock_charges_what_it_says(void)
 	uint64_t room_ns;
 
 	account_reset();
+	account_charge(&account, 2 * MS); /* now the whole account allows less than the try */
 	room_ns = account_room(&account, OPENED + SECOND / 10);
-	account_charge(&account, 300 * US, OPENED + SECOND / 10);
+	account_charge(&account, 300 * US);
 	CHECK(account_room(&account, OPENED + SECOND / 10) == room_ns - 300 * US);
 	CHECK(account.more_ns == 0 && account.slept_ns == 0); /* it has measured nothing */
 }
@@ -928,6 +976,15 @@ static void plan_reset(bool forecasts)
 	plan_start(&plan, forecasts ? &forecast : NULL, &lane, SEED, SLOWDOWN, OPENED);
 }
 
+/* How long a nap may be: of a call whose periods are compared, as long as the account may keep, if it has any room. */
+static uint64_t room_of(uint64_t now_ns)
+{
+	uint64_t room_ns = account_room(&plan.account, now_ns);
+	bool compared = forecast.entry && account_knows(&forecast.entry->periods);
+
+	return compared && room_ns > 0 ? (uint64_t)ACCOUNT_KEPT_NS : room_ns;
+}
+
 static uint64_t nap_play(uint64_t now_ns, struct plan_step step)
 {
 	uint64_t woke_ns = now_ns + step.ask_ns + EXIT_NS + wait.late_ns;
@@ -936,7 +993,7 @@ static uint64_t nap_play(uint64_t now_ns, struct plan_step step)
 	CHECK_LAW(step.ask_ns >= FORECAST_NAP_NS && step.left_ns >= step.ask_ns, "%" PRIu64, step.ask_ns);
 	CHECK_LAW(at_look || plan.looks.from_ns <= now_ns || now_ns + step.ask_ns <= plan.looks.from_ns,
 	          "into a look: %" PRIu64, now_ns);
-	CHECK_LAW(step.ask_ns < account_room(&plan.account, now_ns), "%" PRIu64, step.ask_ns);
+	CHECK_LAW(step.ask_ns < room_of(now_ns), "%" PRIu64, step.ask_ns);
 	plan_woke(&plan, (struct plan_nap){PLAN_BY_FORECAST, now_ns, step.ask_ns, woke_ns, false, true});
 	wait.late_ns = 0;
 	wait.naps++;
@@ -1191,11 +1248,44 @@ static void test_no_nap_is_longer_than_it_may_be(void)
 	plan.account.error_ns = 0;
 	plan.account.spent_ns = account_allowed(&plan.account, now_ns) - 2e5;
 	plan.account.tried_ns = plan.account.spent_ns;
+	CHECK(plan_ask(&plan, now_ns, 0).ask_ns > 700 * US); /* its periods are compared: they tell what it costs */
+	forecast.entry->periods.weight = 0;
 	step = plan_ask(&plan, now_ns, 0);
 	CHECK(step.advice == PLAN_NAP && step.ask_ns <= 200 * US && step.ask_ns > 100 * US);
+	forecast.entry->periods.weight = ACCOUNT_KNOWN;
 	CHECK(plan_may(&plan, now_ns, 190 * US) && !plan_may(&plan, now_ns, 210 * US));
 	plan.account.paused = true;
 	CHECK(plan_ask(&plan, now_ns, 0).advice != PLAN_NAP && !plan_may(&plan, now_ns, 1));
+}
+
+static void test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep(void)
+{
+	uint64_t now_ns, lasts_ns = 4 * (uint64_t)ACCOUNT_KEPT_NS;
+	uint32_t number = 400;
+	struct plan_step step;
+
+	plan_reset(true);
+	now_ns = waits_play(OPENED, lasts_ns, 0, 400);
+	now_ns = beside_looks(now_ns, lasts_ns, &number);
+	plan_open(&plan, SITE, number, true, now_ns, real_of(now_ns));
+	CHECK(account_knows(&forecast.entry->periods));
+	step = plan_ask(&plan, now_ns, 0);
+	CHECK(step.advice == PLAN_NAP && step.left_ns > 3 * (uint64_t)ACCOUNT_KEPT_NS);
+	EXPECT(is_near((double)step.ask_ns, ACCOUNT_KEPT_NS, 0.01) && step.ask_ns < (uint64_t)ACCOUNT_KEPT_NS,
+	       "%" PRIu64, step.ask_ns);
+}
+
+static void test_a_doubted_long_wait_is_slept_in_for_a_part(void)
+{
+	uint64_t now_ns, lasts_ns = 2 * FORECAST_LONG_NS;
+	uint32_t number = 400;
+
+	plan_reset(true);
+	now_ns = waits_play(OPENED, lasts_ns, 0, 400);
+	now_ns = beside_looks(now_ns, lasts_ns, &number);
+	forecast.entry->late = 2;
+	wait_play(SITE, number, now_ns, lasts_ns);
+	CHECK(wait.naps == 1 && wait.asleep_ns <= EXIT_NS + lasts_ns * 7 / 8 && wait.asleep_ns > lasts_ns * 3 / 4);
 }
 
 static void test_an_end_that_does_not_come_is_left_to_the_ladder(void)
@@ -1270,6 +1360,8 @@ static void forecasts_test(void)
 	test_two_late_ends_are_seen_once_without_a_nap();
 	test_the_margin_follows_late_ends();
 	test_many_ranks_give_back_less_and_begin_with_more();
+	test_a_call_that_is_forwarded_late_is_told_by_its_own_time();
+	test_the_margin_of_a_call_that_is_forwarded_late_waits_for_periods();
 	test_exits_are_learned_by_class();
 	test_the_entry_that_was_not_used_for_longest_is_replaced();
 	test_a_call_is_known_by_the_one_before_it();
@@ -1308,6 +1400,8 @@ static void plans_test(void)
 	test_what_is_compared_is_charged_for_late_naps_alone();
 	test_naps_that_tell_nothing_of_exits_teach_none();
 	test_no_nap_is_longer_than_it_may_be();
+	test_no_nap_of_a_compared_call_is_longer_than_the_account_may_keep();
+	test_a_doubted_long_wait_is_slept_in_for_a_part();
 	test_an_end_that_does_not_come_is_left_to_the_ladder();
 	test_what_is_not_known_is_left_to_the_ladder();
 	test_a_call_that_is_dropped_teaches_nothing();

@@ -13,8 +13,8 @@
  *     - Long steps are slept through.
  *
  * That is the ladder's law, played without an account. With one, that of the account comes to it:
- *     - What is asked for is within the account's room; what the ladder asks for with its exit latency, and within
- * B(w).
+ *     - What is asked for is within the account's room, and of a call whose periods are compared within what the
+ * account may keep; what the ladder asks for with its exit latency, and within B(w).
  *     - Nothing sleeps in a look, but waits that are known to last for 2 ms or more: for seven eighths of that at most.
  *       No nap is asked to last into a look.
  *     - The hard cap: where no wait is like another, so that nothing can be measured, all steps together are noticed no
@@ -161,10 +161,20 @@ static void look_check(const struct plan *plan, uint64_t ask_ns)
 	          "a nap of %" PRIu64 " in a look, of a wait of %" PRIu64, ask_ns, least_ns);
 }
 
+/* How long a nap may be: of a call whose periods are compared, as long as the account may keep, if it has any room. */
+static uint64_t room_of(const struct plan *plan)
+{
+	const struct forecast_entry *entry = plan->forecasts && plan->forecast ? plan->forecast->entry : NULL;
+	uint64_t room_ns = account_room(&plan->account, model.now_ns);
+	bool compared = plan->landing_ns > model.now_ns && entry && account_knows(&entry->periods);
+
+	return compared && room_ns > 0 ? (uint64_t)ACCOUNT_KEPT_NS : room_ns;
+}
+
 /* A nap under an account, which takes actual_ns. */
 static void account_check(const struct plan *plan, uint64_t ask_ns, uint64_t exit_ns, uint64_t actual_ns)
 {
-	uint64_t room_ns = account_room(&plan->account, model.now_ns);
+	uint64_t room_ns = room_of(plan);
 
 	CHECK_LAW(ask_ns + exit_ns <= room_ns, "%" PRIu64 " + %" PRIu64 ", where there is room for %" PRIu64, ask_ns,
 	          exit_ns, room_ns);
