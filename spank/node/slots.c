@@ -176,7 +176,8 @@ static void cost_add(struct slots *slots, const struct mpiwait_lane *lane, struc
 	         slept_ns = bounded(at, lane->cost_slept_ns, COST_CALLS * lasted_ns);
 	bool shorter = lane->cost_more_ns < 0;
 	uint64_t more_ns = shorter ? 0 - (uint64_t)lane->cost_more_ns : (uint64_t)lane->cost_more_ns;
-	double slept_us = (double)(slept_ns / 1000), more_us = (double)(bounded(at, more_ns, slept_ns) / 1000);
+	double slept_us = trunc((double)slept_ns / 1000),
+	       more_us = trunc((double)bounded(at, more_ns, slept_ns) / 1000);
 	struct record_cost cost = {
 	        .slept_us = slept_us,
 	        .more_us = shorter ? -more_us : more_us,

@@ -62,6 +62,6 @@ void record_cost_print(json_t *wait, const struct record_cost *sum)
 	json = json_pack("{s:o, s:o, s:o, s:o}", "percent", number(100 * sum->more_us / sum->slept_us, 3), "error",
 	                 number(100 * DEVIATIONS * sum->deviation_us / sum->slept_us, 3), "windows",
 	                 number(sum->windows, 0), "seconds", record_seconds(sum->slept_us / 1e6));
-	object_set_some(json, "slowdown", number(sum->slowdown_ppm / (COST_PPM / 100), 4));
+	object_set_some(json, "slowdown", number(sum->slowdown_ppm * 100 / COST_PPM, 4));
 	json_object_set_new(wait, "cost", json);
 }
