@@ -1,5 +1,5 @@
 /*
- * What sleeping costs. The law stands in account.h.
+ * The account measures what sleeping costs the job. The law stands in account.h.
  */
 #include "preload/budget/account.h"
 
@@ -35,7 +35,7 @@ double account_allowed(const struct account *account, uint64_t now_ns)
 	return ACCOUNT_START_NS + (double)(now_ns - account->opened_ns) * (double)account->slowdown_ppm * 1e-6;
 }
 
-/* What may be lost still in this try: since the latest pause, or since the opening. */
+/* Returns how much this try may still lose. A try begins at the opening, and after each pause. */
 static double room(const struct account *account, uint64_t now_ns)
 {
 	double error_ns = account->error_ns < ACCOUNT_START_NS ? account->error_ns : ACCOUNT_START_NS;

@@ -2,7 +2,7 @@
  * The account of a job: what its ranks' sleeping costs it, as measured, and how much it may. Pure: times in, decisions
  * out. Each thread that waits keeps one; all of them measure the same job.
  *
- * What is measured: a call that repeats has a period, the time from one of its ends to the next. The periods of calls
+ * The measure: a call that repeats has a period, the time from one of its ends to the next. The periods of calls
  * in which sleeping was allowed, less those of calls in looks (looks.h), in which no rank slept, are what sleeping
  * costs, whichever rank's nap it was. Each period is cut at a quarter beside what is usual, so that a hiccup of the
  * machine counts little. So rare naps that end later than that cost more than what is measured. A call slept in is
@@ -46,7 +46,7 @@ struct account {
 	double tried_ns;       /* what had been spent when the latest pause ended */
 	double covered_ns;     /* periods that were charged, and the time that they are of: fading */
 	uint64_t since_ns;
-	/* What the record tells: sums since the opening. */
+	/* Sums since the opening, which the record tells. */
 	double slept_ns, more_ns, variance_sum;
 	uint64_t windows;
 };
@@ -93,5 +93,8 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 /* Something arrived in a nap of so long, in a call that is not compared. That is no loss of the try. */
 void account_charge(struct account *account, uint64_t nap_ns);
 
-/* Once for each look, with its number: what was not spent, and what is uncertain, fades; a pause may end. */
+/*
+ * Called once for each look, with its number. What was not spent fades beyond its limit, and so does the error. A pause
+ * may end.
+ */
 void account_settle(struct account *account, uint64_t number, uint64_t now_ns);

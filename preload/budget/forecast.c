@@ -1,5 +1,5 @@
 /*
- * What is known of calls. The rules stand in forecast.h.
+ * The table of calls and their ends. The rules stand in forecast.h.
  */
 #include "preload/budget/forecast.h"
 

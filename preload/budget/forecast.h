@@ -3,9 +3,10 @@
  * communicator, with the same peer, after the same call that waited, ends at about the same moment each time. Pure:
  * keys and times in, moments out; nothing is allocated.
  *
- * Of each key the latest eight ends are kept, by two clocks: as times since the call began to wait, and as times since
- * the end of the same call before. The clock whose ends lie closer together counts. In a job of many ranks that is the
- * second one: a collective ends when the last rank comes, at the same moment for all, however long each has waited.
+ * The table keeps the latest eight ends of each key, by two clocks: as times since the call began to wait, and as times
+ * since the end of the same call before. The clock whose ends lie closer together counts. In a job of many ranks that
+ * is the second one: a collective ends when the last rank comes, at the same moment for all, however long each has
+ * waited.
  *
  * An end is kept if it was seen in a look (looks.h), in which nobody slept; elsewhere only if it is earlier than all
  * that are kept, by more than the margin. So a wait cannot grow because it was slept through. Ends that come before the
@@ -66,7 +67,7 @@ struct forecast_entry {
 	struct account_periods periods;
 };
 
-/* Of one thread; all zero at first, but for ranks. */
+/* The forecasts of one thread; all zero at first, but for ranks. */
 struct forecast {
 	uint32_t ranks; /* of the job */
 	uint32_t stamp;
@@ -100,7 +101,8 @@ uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t
 /* The earliest end that is kept, by the time since the call began to wait. */
 uint64_t forecast_least_ns(const struct forecast *forecast);
 
-/* What a nap of so long takes longer, as a rule; and how far before an end it is to be over. */
+/* Return how much longer than asked a nap of that length lasts, as a rule, and how long before an end it is to be over.
+ */
 uint64_t forecast_exit_ns(const struct forecast *forecast, uint64_t ask_ns);
 uint64_t forecast_margin_ns(const struct forecast *forecast);
 
@@ -124,7 +126,7 @@ struct forecast_seen {
 	bool late;         /* it ended during a nap by forecast */
 };
 
-/* What has passed since the same call ended before. */
+/* The time since the same call ended before. */
 struct forecast_passed {
 	uint64_t ns;      /* 0: that is not known */
 	uint32_t periods; /* in so many periods */

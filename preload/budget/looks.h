@@ -38,7 +38,8 @@ struct looks {
 void looks_open(struct looks *looks, uint64_t seed, uint64_t now_ns);
 
 /*
- * Once the window is over, finds the next one; it is now_ns, and real_ns by the node's clock. Returns whether it did.
+ * Finds the next window if the present one is over. The time is now_ns, and real_ns by the node's clock. Returns
+ * whether there is another window now.
  */
 bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns);
 

@@ -13,7 +13,7 @@ void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lan
 	looks_open(&plan->looks, seed, now_ns);
 }
 
-/* What tells the look that is open at that time from others; 0: none is. */
+/* Returns a number that tells the look which is open at that time from others; 0: none is open. */
 static uint64_t look_at(const struct plan *plan, uint64_t now_ns)
 {
 	if (!looks_at(&plan->looks, now_ns))
