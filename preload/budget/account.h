@@ -48,7 +48,8 @@ struct account {
 	uint64_t since_ns;
 	/* Sums since the opening, which the record tells. */
 	double slept_ns, more_ns, variance_sum;
-	uint64_t windows;
+	uint64_t windows; /* looks that calls were compared with */
+	bool looked;      /* the latest look is one of these */
 };
 
 /* The periods of one kind of call. All zero: none is known. */
@@ -64,11 +65,6 @@ struct account_periods {
 };
 
 void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm);
-
-static inline bool account_is_open(const struct account *account)
-{
-	return account->slowdown_ppm != 0;
-}
 
 /* How much may be lost by now: start + slowdown * T. */
 double account_allowed(const struct account *account, uint64_t now_ns);

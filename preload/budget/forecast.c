@@ -214,7 +214,7 @@ bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint6
 	return ended_ns < landed_ns + tail_ns + own_ns + own_ns / 2;
 }
 
-void forecast_passed(struct forecast *forecast, uint64_t took_ns)
+void forecast_own(struct forecast *forecast, uint64_t took_ns)
 {
 	struct forecast_entry *entry = forecast->entry;
 
@@ -284,7 +284,7 @@ static void margin_learn(const struct forecast *forecast, struct forecast_entry 
 	if (!seen.slept) {
 		entry->late = 0;
 	} else if (seen.late) {
-		entry->late++;
+		entry->late = (uint8_t)(entry->late + (entry->late < 2));
 		forecast_widen(entry);
 	} else {
 		entry->late = 0;
@@ -298,7 +298,6 @@ struct forecast_passed forecast_close(struct forecast *forecast, struct forecast
 	struct forecast_entry *entry = forecast->entry ? forecast->entry : entry_make(forecast);
 	uint64_t passed_ns = seen.ended_ns - entry->ended_ns;
 	uint32_t periods = stride_learn(forecast, entry);
-
 	bool looked = seen.look != 0 && entry->look == seen.look;
 
 	forecast->entry = entry;

@@ -122,7 +122,6 @@ struct forecast_seen {
 	uint64_t ended_ns; /* of its last long silence */
 	uint64_t look;     /* the look that it began and ended in; 0: none */
 	bool slept;        /* by forecast */
-	bool napped;       /* by the ladder, or not at all */
 	bool late;         /* it ended during a nap by forecast */
 };
 
@@ -136,9 +135,8 @@ struct forecast_passed {
 /* The open call has ended. */
 struct forecast_passed forecast_close(struct forecast *forecast, struct forecast_seen seen);
 
-/* The call that was closed last took so long from being forwarded to its return. Only where ranks sleep before calls.
- */
-void forecast_passed(struct forecast *forecast, uint64_t took_ns);
+/* The call that was closed last took so long from being forwarded to its return: for ranks that sleep before calls. */
+void forecast_own(struct forecast *forecast, uint64_t took_ns);
 
 /* The account measured a loss in the open call. */
 void forecast_widen(struct forecast_entry *entry);

@@ -24,7 +24,7 @@
 #include "preload/budget/looks.h"
 #include "preload/stats.h"
 
-/* Of one thread; all zero at first, but for what plan_start is given. */
+/* The plan of one thread. plan_start sets all of it. */
 struct plan {
 	struct forecast *forecast; /* NULL: nothing is forecast, and nothing measured */
 	struct mpiwait_lane *lane;
@@ -52,7 +52,7 @@ enum plan_advice {
 	PLAN_LADDER, /* nothing is known, or no known end is to come: climb the ladder */
 };
 
-/* What is advised. */
+/* The advice for one moment of a wait. */
 struct plan_step {
 	enum plan_advice advice;
 	uint64_t ask_ns;  /* PLAN_NAP: how long */
@@ -67,7 +67,7 @@ void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lan
  * real_ns by the node's clock. */
 void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts, uint64_t now_ns, uint64_t real_ns);
 
-/* There were signs of progress between the last empty poll, or the end of a nap, at last_ns, and now. */
+/* The runtime made progress between last_ns, the last empty poll or the end of a nap after it, and now_ns. */
 void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns);
 
 /* As many empty polls as it takes: nothing came in the latest nap. */
@@ -76,13 +76,13 @@ static inline void plan_quiet(struct plan *plan)
 	plan->empty_ns = 0;
 }
 
-/* What to do after an empty poll. most_ns: how long a nap may last; 0: any time. */
+/* Advises after an empty poll. most_ns: how long a nap may last; 0: any time. */
 struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns);
 
 /* Whether something may be done that costs so much if a message comes meanwhile. */
 bool plan_may(const struct plan *plan, uint64_t now_ns, uint64_t cost_ns);
 
-/* What ended a nap at the latest: the ladder's clock, that of a forecast, or the message. */
+/* The end of a nap: when the ladder said, when the forecast said, or with the message. */
 enum plan_end { PLAN_BY_LADDER, PLAN_BY_FORECAST, PLAN_BY_MESSAGE };
 
 /* A nap that is over. */
@@ -103,5 +103,5 @@ bool plan_is_late(const struct plan *plan, uint64_t ended_ns);
 /* The call has ended; last_ns: the last empty poll, or the end of a nap after it. */
 void plan_close(struct plan *plan, uint64_t last_ns);
 
-/* What the open call teaches is worth nothing: the process was stopped, or the clock jumped. */
+/* Learns nothing from the open call: the process was stopped, or the clock jumped. */
 void plan_drop(struct plan *plan);

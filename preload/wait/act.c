@@ -186,7 +186,7 @@ static bool is_paid(const struct wait *wait, struct ladder_action action)
 	return plan_may(&wait->plan, wait->last_ns, is_woken(wait, action) ? exit_ns : action.ask_ns + exit_ns);
 }
 
-/* What is not by the clock of a forecast ends before the next look begins as well. */
+/* Cuts a nap of the ladder, or one until the message, so that it ends before the next look begins. */
 static uint64_t ask_before_look(const struct wait *wait, uint64_t ask_ns)
 {
 	uint64_t from_ns = wait->plan.looks.from_ns;
@@ -194,7 +194,7 @@ static uint64_t ask_before_look(const struct wait *wait, uint64_t ask_ns)
 	return from_ns > wait->last_ns && ask_ns > from_ns - wait->last_ns ? from_ns - wait->last_ns : ask_ns;
 }
 
-/* What to do after an idle poll; *ret_choice: whether that is by a forecast. */
+/* Chooses the action after an idle poll; *ret_choice says whether a forecast did. */
 static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum choice *ret_choice)
 {
 	struct ladder_moment moment = {
@@ -221,7 +221,7 @@ static struct ladder_action action_choose(struct wait *wait, uint32_t hook, enum
 	return is_paid(wait, action) ? action : action_poll(wait);
 }
 
-/* What a sleep was that ended at wait->last_ns. What a message ended came no earlier than the waking takes. */
+/* Describes the nap that ended at wait->last_ns. A message that ended it came no earlier than the waking takes. */
 static struct plan_nap nap_of(const struct wait *wait, struct ladder_action action, enum choice choice,
                               uint64_t began_ns)
 {

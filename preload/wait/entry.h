@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) void wait_begin(enum call_row row, 
 	wait->lane->calls[row].calls++;
 }
 
-/* What tells the open call from others: all that calls without a wait do for a forecast. */
+/* Notes what tells the open call from others. A call without a wait does no more for forecasts. */
 static inline __attribute__((always_inline)) void wait_tell(uintptr_t handle, uintptr_t peer)
 {
 	wait_self.handle = handle;

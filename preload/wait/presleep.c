@@ -13,10 +13,6 @@
 #include "preload/wait/wait.h"
 #include "preload/wait/watch.h"
 
-#define STOPPED_NS                                                                                        \
-	UINT64_C(1000000000) /* more than that beyond a nap: the clock jumped, or the process was stopped \
-	                      */
-
 void presleep_start(void)
 {
 	for (uint32_t row = 0; row < CALL_ROWS && process.forecasts; row++)
@@ -45,7 +41,7 @@ static bool nap(struct wait *wait, enum mpiwait_rung rung, bool shared, uint64_t
 	rung_table[rung].doze(ask_ns, &wait->rung);
 	lane->naps[rung]++;
 	now_ns = clock_now_ns();
-	if (now_ns - began_ns > ask_ns + STOPPED_NS) {
+	if (now_ns - began_ns > ask_ns + WAIT_STOPPED_NS) {
 		plan_drop(&wait->plan);
 		plan_quiet(&wait->plan);
 		return false;
@@ -125,6 +121,6 @@ void presleep_end(struct wait *wait, uint64_t now_ns)
 		plan_quiet(plan); /* the last rank came after the nap */
 	plan_close(plan, now_ns);
 	if (forecasts)
-		forecast_passed(plan->forecast, took_ns);
+		forecast_own(plan->forecast, took_ns);
 	plan->landing_ns = 0;
 }

@@ -10,7 +10,6 @@
 #include "preload/wait/site.h"
 
 #define HOUR_NS         UINT64_C(3600000000000)
-#define STOPPED_NS      UINT64_C(1000000000)
 #define EVENT_REST_NS   UINT64_C(1000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
 #define OTHERS_SHARE    256  /* of a wait: less CPU time of other threads than that is the reading's */
@@ -180,7 +179,7 @@ bool wait_jumped(struct wait *wait, uint64_t now_ns, uint64_t asked_ns)
 		wait_open(wait, now_ns);
 		return true;
 	}
-	if (gap_ns <= STOPPED_NS || gap_ns - STOPPED_NS <= asked_ns)
+	if (gap_ns <= WAIT_STOPPED_NS || gap_ns - WAIT_STOPPED_NS <= asked_ns)
 		return false;
 	plan_drop(&wait->plan);
 	wait->first_ns += gap_ns;

@@ -29,6 +29,9 @@
 /* Under the lock that other threads may want, the clock is read once in so many idle polls. */
 #define WAIT_LOCKED_POLLS 64u
 
+/* So much more than was asked for between two readings: the clock jumped, or the process was stopped. */
+#define WAIT_STOPPED_NS UINT64_C(1000000000)
+
 #define WAIT_LOOP_PLACES 4u
 
 /* Who has the core for so long computes on it; from then on the core counts as shared for so long. */

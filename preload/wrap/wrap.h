@@ -133,7 +133,7 @@ typedef uintptr_t word;
 	if (sized && code == 0)                                                                              \
 		sizes_count(ROW_##name, IS_LARGE(variant), aside.at + 1);
 
-/* What may be done before calls of that row: a constant where the row is one. */
+/* PROCESS_PREWAITS or PROCESS_PRESLEEPS, as calls of that row allow: a constant where the row is one. */
 #define BEFORE(row) ((PREWAIT_CAN(row) ? PROCESS_PREWAITS : 0) | (PRESLEEP_CAN(row) ? PROCESS_PRESLEEPS : 0))
 
 /* The call itself, after a sleep or the loop before it, where that has not done the call's work. */

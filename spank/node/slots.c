@@ -167,8 +167,8 @@ static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns,
 }
 
 /*
- * What sleeping cost by this thread's account. Its calls have periods of their own, at the same time, so that these may
- * be longer than the step in all. A deviation beyond them says that nothing is known, and is no lie.
+ * Adds what sleeping cost by this thread's account. Several calls of a thread have periods at the same time, whose sum
+ * may exceed the length of the step. A deviation larger than that sum means that nothing is known, and is no lie.
  */
 static void cost_add(struct slots *slots, const struct mpiwait_lane *lane, struct reading *at)
 {
