@@ -34,6 +34,11 @@ def cost_line(cost: Cost) -> str:
     return f"steps slept in took {words} {how} than those looked at ({looks})"
 
 
+def unknown_line() -> str:
+    """The same for ranks that had an account, and no steps to compare."""
+    return f"{TOO_LITTLE} what sleeping cost (no steps were compared)"
+
+
 def too_much_line(cost: Cost) -> str:
     """ "" if it is not more than was allowed."""
     if not cost.is_too_much:

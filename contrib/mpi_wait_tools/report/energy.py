@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..jobs.sacct import Job
-from ..meaning.cost import cost_line, too_much_line
+from ..meaning.cost import cost_line, too_much_line, unknown_line
 from ..meaning.imbalance import ranks_time
 from ..meaning.power import power_lines, saving_line
 from ..meaning.reading import energy_nodes, energy_scope, nodes_words
@@ -101,6 +101,8 @@ def _cost_and_delays(canvas: Canvas, record: Record, wait: Wait) -> None:
     """What sleeping cost; where that was measured, single naps that ended late are but a detail of it."""
     if wait.cost is not None:
         _cost(canvas, wait.cost)
+    elif wait.forecast is not None and wait.forecast.allowed > 0:
+        canvas.line("Cost", unknown_line(), "dim")
     if wait.forecast is not None:
         _foreseen(canvas, wait, wait.forecast)
     if wait.cost is not None:
