@@ -148,7 +148,8 @@ static void look_end(struct account *account, struct account_periods *periods, d
 	shift_ns = limit(shift_ns, periods->charged_ns < 0 ? -periods->charged_ns : periods->charged_ns);
 	account->spent_ns -= shift_ns / many;
 	account->more_ns -= shift_ns;
-	account->looked = true;
+	account->windows += account->latest != periods->window;
+	account->latest = periods->window;
 	periods->slept = periods->count = 0;
 	periods->charged_ns = 0;
 }
@@ -201,8 +202,6 @@ void account_settle(struct account *account, uint64_t number, uint64_t now_ns)
 		account->spent_ns = most_ns;
 	account->variance -= account->variance / MEMORY;
 	account->error_ns = root(account->variance);
-	account->windows += account->looked;
-	account->looked = false;
 	if (!account->paused) {
 		account->pause = account->pause > 1 ? account->pause / 2 : 1;
 	} else if (number % account->pause == 0) {

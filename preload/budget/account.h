@@ -49,7 +49,7 @@ struct account {
 	/* Sums since the opening, which the record tells. */
 	double slept_ns, more_ns, variance_sum;
 	uint64_t windows; /* looks that calls were compared with */
-	bool looked;      /* the latest look is one of these */
+	uint64_t latest;  /* of these */
 };
 
 /* The periods of one kind of call. All zero: none is known. */

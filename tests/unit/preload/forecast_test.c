@@ -801,6 +801,24 @@ static void test_what_several_kinds_of_calls_measure_counts_once(void)
 		EXPECT(is_near(kinds_play(kinds), one_ns, 0.25), "%d: %f", kinds, kinds_play(kinds));
 }
 
+static void test_looks_count_where_calls_were_compared_with_them(void)
+{
+	struct account_periods first = {0}, second = {0};
+
+	account_reset();
+	look_play(&first, 1e6);
+	for (int i = 0; i < 8; i++)
+		looked_play(&second, 1e6);
+	slept_play(&first, 1e6, 1);
+	slept_play(&second, 1e6, 1);
+	CHECK(account.windows == 1);
+	account_settle(&account, 1, account_now_ns);
+	CHECK(account.windows == 1);
+	look_play(&second, 1e6);
+	slept_play(&second, 1e6, 1);
+	CHECK(account.windows == 2);
+}
+
 /* Loses more than is allowed. Returns the number of the look that ends the pause, of those from 1 on. */
 static uint64_t pause_play(struct account_periods *periods)
 {
@@ -1378,6 +1396,7 @@ static void accounts_test(void)
 	test_several_periods_count_as_such();
 	test_looks_of_the_same_periods_are_averaged();
 	test_what_several_kinds_of_calls_measure_counts_once();
+	test_looks_count_where_calls_were_compared_with_them();
 	test_pauses_grow_and_shrink();
 	test_a_try_after_a_pause_may_lose_little();
 	test_more_than_is_allowed_ends_all_naps();
