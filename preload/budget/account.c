@@ -7,7 +7,8 @@
 #define MEMORY         32.0 /* periods that the mean remembers, and looks in which the error fades */
 #define COVER_FADES_NS UINT64_C(4000000000)
 #define TRY_NS         500000.0 /* what may be lost in a try after a pause, beside its share of the time */
-#define PAUSE_MOST     256u
+#define PAUSE_FIRST    1u
+#define PAUSE_MOST     4096u
 
 static double limit(double value, double most)
 {
@@ -26,8 +27,7 @@ static double root(double square)
 
 void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm)
 {
-	*account =
-	        (struct account){.opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .resumed_ns = now_ns, .pause = 1};
+	*account = (struct account){.opened_ns = now_ns, .slowdown_ppm = slowdown_ppm, .resumed_ns = now_ns};
 }
 
 double account_allowed(const struct account *account, uint64_t now_ns)
@@ -35,16 +35,27 @@ double account_allowed(const struct account *account, uint64_t now_ns)
 	return ACCOUNT_START_NS + (double)(now_ns - account->opened_ns) * (double)account->slowdown_ppm * 1e-6;
 }
 
+/* Returns how much more may be lost because the measure has an error. */
+static double forgiven(const struct account *account)
+{
+	return account->error_ns < TRY_NS ? account->error_ns : TRY_NS;
+}
+
 /* Returns how much this try may still lose. A try begins at the opening, and after each pause. */
+static double try_room(const struct account *account, uint64_t now_ns)
+{
+	double share_ns = (double)(now_ns - account->resumed_ns) * (double)account->slowdown_ppm * 0.5e-6;
+
+	return TRY_NS + share_ns + forgiven(account) - (account->spent_ns - account->tried_ns);
+}
+
+/* Returns how much the job may still lose. */
 static double room(const struct account *account, uint64_t now_ns)
 {
-	double error_ns = account->error_ns < ACCOUNT_START_NS ? account->error_ns : ACCOUNT_START_NS;
-	double left_ns = account_allowed(account, now_ns) - account->spent_ns;
-	double try_ns = TRY_NS + (double)(now_ns - account->resumed_ns) * (double)account->slowdown_ppm * 1e-6 -
-	                (account->spent_ns - account->tried_ns);
+	double left_ns = account_allowed(account, now_ns) - account->spent_ns, try_ns = try_room(account, now_ns);
 
-	left_ns = left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS;
-	return (left_ns < try_ns ? left_ns : try_ns) + error_ns;
+	left_ns = (left_ns < ACCOUNT_KEPT_NS ? left_ns : ACCOUNT_KEPT_NS) + forgiven(account);
+	return left_ns < try_ns ? left_ns : try_ns;
 }
 
 uint64_t account_room(const struct account *account, uint64_t now_ns)
@@ -79,10 +90,12 @@ static double kinds(const struct account *account, uint64_t now_ns)
 /* A loss beyond what a try may lose begins a pause. */
 static void check(struct account *account, uint64_t now_ns)
 {
-	if (account->paused || room(account, now_ns) > 0)
+	if (account->paused || try_room(account, now_ns) > 0)
 		return;
 	account->paused = true;
-	account->pause *= account->pause < PAUSE_MOST ? 4 : 1;
+	account->paused_ns = now_ns;
+	if (account->pause < PAUSE_MOST)
+		account->pause = account->pause > 0 ? account->pause * 4 : PAUSE_FIRST;
 }
 
 /* The middle one of a look's periods. */
@@ -194,19 +207,27 @@ void account_charge(struct account *account, uint64_t nap_ns)
 	account->tried_ns += (double)nap_ns;
 }
 
-void account_settle(struct account *account, uint64_t number, uint64_t now_ns)
+void account_settle(struct account *account, uint64_t now_ns)
 {
-	double most_ns = account_allowed(account, now_ns) - ACCOUNT_KEPT_NS;
+	double beyond_ns = account_allowed(account, now_ns) - ACCOUNT_KEPT_NS - account->spent_ns;
 
-	if (account->spent_ns < most_ns)
-		account->spent_ns = most_ns;
+	if (beyond_ns > 0) {
+		account->spent_ns += beyond_ns;
+		account->tried_ns += beyond_ns;
+	}
 	account->variance -= account->variance / MEMORY;
 	account->error_ns = root(account->variance);
-	if (!account->paused) {
-		account->pause = account->pause > 1 ? account->pause / 2 : 1;
-	} else if (number % account->pause == 0) {
-		account->paused = false;
-		account->tried_ns = account->spent_ns;
-		account->resumed_ns = now_ns;
-	}
+	if (!account->paused)
+		account->pause /= 2;
+}
+
+void account_resume(struct account *account, uint64_t turn_ns, uint64_t now_ns, uint64_t real_ns)
+{
+	uint64_t began_ns = real_ns - (now_ns - account->paused_ns), length_ns = turn_ns * account->pause;
+
+	if (!account->paused || real_ns / length_ns == began_ns / length_ns)
+		return;
+	account->paused = false;
+	account->tried_ns = account->spent_ns;
+	account->resumed_ns = now_ns;
 }

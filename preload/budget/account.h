@@ -20,8 +20,10 @@
  * whose periods are known lasts no longer than what may be kept. What passes in a pause is not charged.
  *
  * Where sleeping does not pay, it is given up soon and tried again rarely. Each try may lose little: half a
- * millisecond, and its share of the time. A loss beyond that begins a pause, in which nobody sleeps. It ends with a
- * look whose number is a multiple of 4, of 16, and so on up to 256, so that all ranks try at the same time.
+ * millisecond, and half of what slowdown allows in its time. A loss beyond that begins a pause, in which nobody sleeps.
+ * All ranks end it at the same moment of their nodes' clocks: when the number of the turn (four windows of the looks)
+ * becomes a multiple of 1, of 4 if that try failed as well, and so on up to 4096. A hiccup of the machine costs a short
+ * pause.
  */
 #pragma once
 
@@ -41,7 +43,8 @@ struct account {
 	double variance;       /* of the measured loss, fading, in square nanoseconds */
 	double error_ns;       /* its root */
 	bool paused;           /* nobody sleeps */
-	uint32_t pause;        /* the latest pause ends at a look whose number is a multiple of this */
+	uint32_t pause;        /* so many turns lie between two moments at which the latest pause may end */
+	uint64_t paused_ns;    /* when it began */
 	uint64_t resumed_ns;   /* when the latest pause ended */
 	double tried_ns;       /* what had been spent when the latest pause ended */
 	double covered_ns;     /* periods that were charged, and the time that they are of: fading */
@@ -89,8 +92,11 @@ void account_slept(struct account *account, struct account_periods *periods, uin
 /* Something arrived in a nap of so long, in a call that is not compared. That is no loss of the try. */
 void account_charge(struct account *account, uint64_t nap_ns);
 
+/* Called once for each look. What was not spent fades beyond its limit, and so does the error. */
+void account_settle(struct account *account, uint64_t now_ns);
+
 /*
- * Called once for each look, with its number. What was not spent fades beyond its limit, and so does the error. A pause
- * may end.
+ * Ends the pause if its time is over: at now_ns, which is real_ns by the node's clock. A turn lasts for turn_ns, the
+ * same in all ranks of the job.
  */
-void account_settle(struct account *account, uint64_t number, uint64_t now_ns);
+void account_resume(struct account *account, uint64_t turn_ns, uint64_t now_ns, uint64_t real_ns);

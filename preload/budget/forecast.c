@@ -9,6 +9,9 @@
 
 #define EXIT_FIRST_NS UINT64_C(30000)
 #define EXIT_STEPS    32u
+#define TAIL_ONE      64u
+#define TAIL_STEPS    128u
+#define TAIL_FIRST_NS UINT64_C(100000)
 #define BACK_LEAST    16u  /* of the margin: what a call that was in time gives back, with two ranks ... */
 #define BACK_MOST     512u /* ... and with 64 or more */
 #define TAIL_NS       2000u
@@ -47,12 +50,41 @@ uint64_t forecast_exit_ns(const struct forecast *forecast, uint64_t ask_ns)
 	return EXIT_FIRST_NS;
 }
 
+uint64_t forecast_part_ns(const struct forecast *forecast, uint64_t ask_ns)
+{
+	uint64_t tail_ns = forecast->tail_ns[class_of(ask_ns)], short_ns = FORECAST_SHORT_NS;
+	uint64_t cost_ns = forecast_exit_ns(forecast, short_ns) + FORECAST_NAP_NS;
+
+	if (ask_ns < 2 * short_ns)
+		return ask_ns;
+	if (tail_ns != 0 && tail_ns < forecast->tail_ns[class_of(short_ns)] + cost_ns)
+		return ask_ns;
+	if (tail_ns > short_ns)
+		short_ns = tail_ns < ask_ns / 2 ? tail_ns : ask_ns / 2;
+	return ask_ns - short_ns;
+}
+
+/* A running quantile: one sample in TAIL_ONE is larger. */
+static void tail_learn(uint64_t *tail_ns, uint64_t over_ns)
+{
+	uint64_t unit_ns;
+
+	if (*tail_ns == 0)
+		*tail_ns = TAIL_FIRST_NS;
+	unit_ns = *tail_ns / TAIL_STEPS + 1;
+	if (over_ns > *tail_ns)
+		*tail_ns += (TAIL_ONE - 1) * unit_ns;
+	else
+		*tail_ns -= *tail_ns > unit_ns ? unit_ns : 0;
+}
+
 /* The first nap of a class counts for what is known of the shorter class at most: the kernel may end one late. */
 void forecast_woke(struct forecast *forecast, uint64_t ask_ns, uint64_t actual_ns)
 {
 	uint64_t *exit_ns = &forecast->exit_ns[class_of(ask_ns)], known_ns = forecast_exit_ns(forecast, ask_ns);
 	uint64_t sample_ns = actual_ns > ask_ns ? actual_ns - ask_ns : 0;
 
+	tail_learn(&forecast->tail_ns[class_of(ask_ns)], sample_ns > known_ns ? sample_ns - known_ns : 0);
 	if (*exit_ns == 0)
 		*exit_ns = 1 + (sample_ns < known_ns ? sample_ns : known_ns);
 	else if (sample_ns > *exit_ns)
@@ -187,7 +219,9 @@ uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t
 
 uint64_t forecast_least_ns(const struct forecast *forecast)
 {
-	return (uint64_t)least(&forecast->entry->wait) << FORECAST_UNIT;
+	const struct forecast_ends *ends = &forecast->entry->wait;
+
+	return ends->count > 0 ? (uint64_t)least(ends) << FORECAST_UNIT : 0;
 }
 
 uint64_t forecast_margin_ns(const struct forecast *forecast)
@@ -259,7 +293,8 @@ static void ends_learn(const struct forecast *forecast, struct forecast_entry *e
 {
 	uint32_t wait = units(forecast->began_ns, seen.ended_ns), since = units(entry->ended_ns, seen.ended_ns);
 	uint32_t margin = entry->margin_ns >> FORECAST_UNIT;
-	bool is_first = entry->looked == 0 && !seen.slept && seen.ended_ns - forecast->began_ns >= FORECAST_LONG_NS;
+	bool is_unknown = !seen.slept || (entry->wait.count > 0 && entry->wait.count < FORECAST_KNOWN);
+	bool is_first = entry->looked == 0 && is_unknown && seen.ended_ns - forecast->began_ns >= FORECAST_LONG_NS;
 
 	if (seen.late)
 		return;

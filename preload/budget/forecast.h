@@ -31,13 +31,14 @@
 
 #include "preload/budget/account.h"
 
-#define FORECAST_SETS    128u
-#define FORECAST_WAYS    2u
-#define FORECAST_ENDS    8u
-#define FORECAST_KNOWN   3u
-#define FORECAST_UNIT    6               /* ends are kept in units of 64 ns: up to 274 s */
-#define FORECAST_CLASSES 5u              /* of naps by length: the kernel takes longer to end long ones */
-#define FORECAST_NAP_NS  UINT64_C(20000) /* a shorter nap is not worth it */
+#define FORECAST_SETS     128u
+#define FORECAST_WAYS     2u
+#define FORECAST_ENDS     8u
+#define FORECAST_KNOWN    3u
+#define FORECAST_UNIT     6                /* ends are kept in units of 64 ns: up to 274 s */
+#define FORECAST_CLASSES  5u               /* of naps by length: the kernel takes longer to end long ones */
+#define FORECAST_NAP_NS   UINT64_C(20000)  /* a shorter nap is not worth it */
+#define FORECAST_SHORT_NS UINT64_C(100000) /* a nap that the kernel ends in time */
 #define FORECAST_WORTH_NS \
 	UINT64_C(100000) /* a wait that may be slept through, and that tells the next call from others */
 #define FORECAST_LONG_NS UINT64_C(2000000) /* a long wait */
@@ -76,7 +77,8 @@ struct forecast {
 	uint64_t began_ns;
 	uint32_t number;
 	struct forecast_entry *entry;       /* NULL: the call is not known */
-	uint64_t exit_ns[FORECAST_CLASSES]; /* what naps take longer than asked: the running median */
+	uint64_t exit_ns[FORECAST_CLASSES]; /* what naps take longer than asked: the running median ... */
+	uint64_t tail_ns[FORECAST_CLASSES]; /* ... and what one nap in 64 takes longer than that */
 	struct forecast_entry table[FORECAST_SETS][FORECAST_WAYS];
 };
 
@@ -98,7 +100,7 @@ bool forecast_doubts(const struct forecast *forecast);
  */
 uint64_t forecast_end(const struct forecast *forecast, uint64_t now_ns, uint64_t *ret_past_ns);
 
-/* The earliest end that is kept, by the time since the call began to wait. */
+/* The earliest end that is kept, by the time since the call began to wait; 0: none is. */
 uint64_t forecast_least_ns(const struct forecast *forecast);
 
 /* Return how much longer than asked a nap of that length lasts, as a rule, and how long before an end it is to be over.
@@ -113,6 +115,13 @@ uint64_t forecast_margin_ns(const struct forecast *forecast);
  * expected is not.
  */
 bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint64_t aimed_ns, uint64_t ended_ns);
+
+/*
+ * How long the next nap is to be, if the wait may be slept through for ask_ns: a long nap may end late more often than
+ * a short one, since the core has entered a deeper idle state. Where that costs more than another nap, the last
+ * FORECAST_SHORT_NS are left to a nap of their own.
+ */
+uint64_t forecast_part_ns(const struct forecast *forecast, uint64_t ask_ns);
 
 /* A nap that was asked to last ask_ns took actual_ns. */
 void forecast_woke(struct forecast *forecast, uint64_t ask_ns, uint64_t actual_ns);

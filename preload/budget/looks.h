@@ -48,5 +48,11 @@ static inline bool looks_at(const struct looks *looks, uint64_t now_ns)
 	return now_ns - looks->opened_ns < LOOKS_FIRST_NS || (now_ns >= looks->from_ns && now_ns < looks->until_ns);
 }
 
+/* The time of four windows. */
+static inline uint64_t looks_turn_ns(const struct looks *looks)
+{
+	return UINT64_C(1) << (LOOKS_WINDOW_SHIFT + 2 + looks->level);
+}
+
 /* A call that waited repeats with that period. */
 void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns);

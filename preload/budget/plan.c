@@ -3,7 +3,7 @@
  */
 #include "preload/budget/plan.h"
 
-#define LOOK_PART 8u /* of a long wait: what is polled in a look */
+#define LOOK_PART 16u /* of a long wait: what is polled in a look */
 
 void plan_start(struct plan *plan, struct forecast *forecast, struct mpiwait_lane *lane, uint64_t seed,
                 uint64_t slowdown_ppm, uint64_t now_ns)
@@ -28,7 +28,8 @@ void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts
 	plan->ended_ns = plan->landing_ns = plan->empty_ns = plan->landed_ns = plan->outlasted_ns = 0;
 	plan->silent_ns = now_ns;
 	if (looks_find(&plan->looks, now_ns, real_ns))
-		account_settle(&plan->account, plan->looks.number, now_ns);
+		account_settle(&plan->account, now_ns);
+	account_resume(&plan->account, looks_turn_ns(&plan->looks), now_ns, real_ns);
 	plan->look = look_at(plan, now_ns);
 	if (plan->forecast)
 		forecast_open(plan->forecast, site, number, now_ns);
@@ -65,10 +66,11 @@ void plan_progress(struct plan *plan, uint64_t last_ns, uint64_t now_ns)
 	nap_end(plan);
 }
 
-/* Whether the end of the open call is to be seen awake: in a look, and after two late ones. */
+/* Whether the end of the open call is to be seen awake: in a look, after two late ones, and as long as few are known.
+ */
 static bool is_watched(const struct plan *plan, uint64_t now_ns)
 {
-	return looks_at(&plan->looks, now_ns) || forecast_doubts(plan->forecast);
+	return looks_at(&plan->looks, now_ns) || forecast_doubts(plan->forecast) || !forecast_knows(plan->forecast);
 }
 
 /* When the nap of a known call is to end; 0: there is nothing to sleep for. */
@@ -86,13 +88,18 @@ static uint64_t landing(const struct plan *plan, uint64_t end_ns, uint64_t now_n
 	return end_ns > now_ns + before_ns ? end_ns - before_ns : 0;
 }
 
-/* Not into a look, nor for longer than the account allows: of calls that are compared, any nap within its limit. */
+/*
+ * Not into a look, nor for longer than the account allows: of calls that are compared, any nap within its limit. A call
+ * that is not compared is slept through in halves of the way, so that a late end is charged the last of them alone.
+ */
 static uint64_t ask_limit(const struct plan *plan, uint64_t ask_ns, uint64_t now_ns, uint64_t most_ns)
 {
 	uint64_t room_ns = account_room(&plan->account, now_ns), exit_ns;
 
-	if (room_ns > 0 && is_compared(plan))
-		room_ns = (uint64_t)ACCOUNT_KEPT_NS;
+	if (is_compared(plan))
+		room_ns = room_ns > 0 ? (uint64_t)ACCOUNT_KEPT_NS : 0;
+	else if (ask_ns > 2 * FORECAST_SHORT_NS)
+		ask_ns /= 2;
 	if (plan->looks.from_ns > now_ns && ask_ns > plan->looks.from_ns - now_ns)
 		ask_ns = plan->looks.from_ns - now_ns;
 	exit_ns = forecast_exit_ns(plan->forecast, ask_ns);
@@ -110,7 +117,8 @@ static struct plan_step step_plain(enum plan_advice advice)
 static struct plan_step step_towards(struct plan *plan, uint64_t end_ns, uint64_t now_ns, uint64_t most_ns)
 {
 	uint64_t landing_ns = landing(plan, end_ns, now_ns);
-	uint64_t ask_ns = landing_ns > now_ns ? ask_limit(plan, landing_ns - now_ns, now_ns, most_ns) : 0;
+	uint64_t part_ns = landing_ns > now_ns ? forecast_part_ns(plan->forecast, landing_ns - now_ns) : 0;
+	uint64_t ask_ns = ask_limit(plan, part_ns, now_ns, most_ns);
 
 	if (is_watched(plan, now_ns) && ask_ns < FORECAST_NAP_NS)
 		return step_plain(PLAN_LOOK);
@@ -132,13 +140,26 @@ static struct plan_step step_unknown(struct plan *plan, uint64_t now_ns)
 	return step_plain(PLAN_LADDER);
 }
 
+/* One or two ends are known: most of a long wait may be slept through, and the rest by the ladder. */
+static struct plan_step step_first(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
+{
+	uint64_t end_ns = plan->forecast->began_ns + forecast_least_ns(plan->forecast);
+	struct plan_step step = step_plain(PLAN_LOOK);
+
+	if (!looks_at(&plan->looks, now_ns))
+		step = step_towards(plan, end_ns, now_ns, most_ns);
+	return step.advice == PLAN_NAP ? step : step_unknown(plan, now_ns);
+}
+
 struct plan_step plan_ask(struct plan *plan, uint64_t now_ns, uint64_t most_ns)
 {
 	uint64_t end_ns, past_ns;
 
 	plan->landing_ns = now_ns;
-	if (!plan->forecasts || !forecast_knows(plan->forecast))
+	if (!plan->forecasts || !plan->forecast->entry)
 		return step_unknown(plan, now_ns);
+	if (!forecast_knows(plan->forecast))
+		return step_first(plan, now_ns, most_ns);
 	end_ns = forecast_end(plan->forecast, now_ns, &past_ns);
 	if (end_ns != 0)
 		return step_towards(plan, end_ns, now_ns, most_ns);

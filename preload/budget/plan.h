@@ -11,8 +11,8 @@
  * that a nap aims at is that of the last silence of the call that was long enough to sleep in, so that what comes
  * behind it is served. A runtime that says nothing has one silence for each call.
  *
- * In a look nothing sleeps; but a wait that is known to last for 2 ms or more may be slept in for seven eighths of the
- * shortest that is known. So it is with a call after two late ends. No nap lasts into a look.
+ * In a look nothing sleeps; but a wait that is known to last for 2 ms or more may be slept in for fifteen sixteenths of
+ * the shortest that is known. So it is with a call after two late ends. No nap lasts into a look.
  */
 #pragma once
 

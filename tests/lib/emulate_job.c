@@ -13,6 +13,7 @@
 #define OWN_NS     3000.0         /* CPU time of a nap */
 #define GRACE_NS   10000          /* polls before a wait first reads the clock */
 #define VAIN_NS    UINT64_C(6400) /* of a silent runtime's idle calls, until a nap may begin */
+#define DEEP_EVERY 16             /* one in so many long sleeps ends later than short ones */
 #define TURN       6.283185307179586
 #define MIX        UINT64_C(0x9e3779b97f4a7c15)
 
@@ -131,7 +132,7 @@ struct call {
 	uint64_t quiet_ns;  /* no nap begins before */
 };
 
-static uint64_t exit_play(struct job *job)
+static uint64_t exit_play(struct job *job, uint64_t ask_ns)
 {
 	const struct job_exits *exits = &job->exits;
 	double sigma = log(exits->most_us / exits->median_us) / 2.326;
@@ -139,6 +140,8 @@ static uint64_t exit_play(struct job *job)
 
 	if (exits->tail > 0 && job_unit(job) < 1 / exits->tail)
 		over_us -= exits->tail_us * log(job_unit(job));
+	if (exits->deep_us > 0 && ask_ns >= JOB_DEEP_NS && job_unit(job) < 1.0 / DEEP_EVERY)
+		over_us -= exits->deep_us * log(job_unit(job));
 	return (uint64_t)(over_us * US);
 }
 
@@ -182,7 +185,7 @@ static uint64_t sleep_choose(const struct call *call, uint64_t now_ns, bool *ret
 static uint64_t nap_play(struct call *call, uint64_t now_ns, uint64_t ask_ns, const struct ladder_action *climbed)
 {
 	struct job_rank *rank = call->rank;
-	uint64_t woke_ns = now_ns + ask_ns + exit_play(call->job);
+	uint64_t woke_ns = now_ns + ask_ns + exit_play(call->job, ask_ns);
 	struct plan_nap nap = {climbed ? PLAN_BY_LADDER : PLAN_BY_FORECAST, now_ns, ask_ns, woke_ns, false, true};
 
 	if (is_planned(call->job))

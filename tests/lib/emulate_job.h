@@ -25,18 +25,23 @@
 #define JOB_WORK_NS  1000000.0 /* what a pattern calls 1 */
 #define JOB_SLOWDOWN 10000u    /* millionths: what the accounts allow */
 #define JOB_SEED     4711u     /* of the looks */
+#define JOB_DEEP_NS  200000u   /* a long sleep */
 
 enum job_way { JOB_BARE, JOB_LADDER, JOB_TELLING, JOB_SILENT, JOB_WAYS };
 enum job_meeting { JOB_MAX, JOB_TREE, JOB_RING, JOB_MEETINGS };
 
 extern const char *const job_way_names[JOB_WAYS], *const job_meeting_names[JOB_MEETINGS];
 
-/* How much later than asked a sleep ends: a lognormal time. One sleep in `tail` ends later than that, exponentially. */
+/*
+ * How much later than asked a sleep ends: a lognormal time. One sleep in `tail` ends later than that, exponentially. So
+ * does one in 16 of those that last for JOB_DEEP_NS or longer: the core is in a deep idle state then.
+ */
 struct job_exits {
 	double median_us;
 	double most_us; /* 99th percentile */
 	double tail;    /* 0: none */
 	double tail_us; /* mean of what these sleeps take longer */
+	double deep_us; /* mean of what one long sleep in 16 takes longer; 0: as short ones */
 };
 
 struct job;

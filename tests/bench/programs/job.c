@@ -2,11 +2,12 @@
  * By how much is a job longer, not a rank? Plays the jobs of tests/lib/emulate_job.h. Times are virtual: the machine
  * that it runs on does not matter.
  *
- *     job [RANKS [STEPS [EXIT_US [EXIT99_US [TAIL]]]]] [NAME...]
+ *     job [RANKS [STEPS [EXIT_US [EXIT99_US [TAIL [DEEP_US]]]]]] [NAME...]
  *
  * RANKS ranks (1000) play STEPS steps (400) of 1 ms each. A sleep ends later than asked by a lognormal time with the
  * median EXIT_US (5) and the 99th percentile EXIT99_US (12); one sleep in TAIL ends 200 us later than that in the mean
- * (0: none). The names select patterns, meetings and ways; where none of a kind is named, all of that kind are played:
+ * (0: none). One of 16 sleeps of 200 us or more ends DEEP_US later in the mean (0). The names select patterns, meetings
+ * and ways; where none of a kind is named, all of that kind are played:
  *
  *     always rotating wandering half drifting periodic even uneven heavy      who is slow, how much the work varies
  *     max tree ring                                                           who waits for whom
@@ -24,7 +25,7 @@
 
 #include "tests/lib/emulate_job.h"
 
-#define NUMBERS 5
+#define NUMBERS 6
 #define TAIL_US 200
 
 /* What to play: bits by place in the tables. */
@@ -118,7 +119,7 @@ static int numbers_read(char **words, double *numbers)
 
 int main(int argc, char **argv)
 {
-	double numbers[NUMBERS] = {1000, 400, 5, 12, 0};
+	double numbers[NUMBERS] = {1000, 400, 5, 12, 0, 0};
 	struct selection selection = {0};
 	struct job job = {0};
 
@@ -130,7 +131,7 @@ int main(int argc, char **argv)
 		}
 	job.ranks = (int)numbers[0];
 	job.steps = (int)numbers[1];
-	job.exits = (struct job_exits){numbers[2], numbers[3], numbers[4], TAIL_US};
+	job.exits = (struct job_exits){numbers[2], numbers[3], numbers[4], TAIL_US, numbers[5]};
 	if (job.ranks < 1 || job.steps < 1 || numbers[2] <= 0 || numbers[3] <= numbers[2]) {
 		fprintf(stderr, "job: RANKS and STEPS are 1 at least, EXIT_US more than 0 and less than EXIT99_US\n");
 		return 2;

@@ -20,8 +20,8 @@
  *
  *  - One sleep in 100 ends 4 ms late, in a job of more than two ranks. An account counts of each period no more than a
  *    quarter beside the usual one, so it undercounts rare oversleeps that are longer than that. This is a known limit.
- *  - The same exits in a job of two ranks, in the scenes "rotating" and "wandering" alone, by the same limit: in 400
- *    steps they lose 1.34 and 1.32 times the bound.
+ *  - The same exits in a job of two ranks, in the scenes "rotating", "wandering" and "periodic" alone, by the same
+ *    limit: they lose up to 1.4 times the bound.
  *  - The scene "long in looks": the program itself works longer in looks, which hides what sleeping costs. The law does
  *    not cover that.
  */
@@ -146,7 +146,8 @@ static const struct scene scenes[] = {
 #define SCENES (int)(sizeof(scenes) / sizeof(scenes[0]))
 
 static const struct job_exits exits[] = {
-        {5, 12, 0, 0}, {16, 36, 0, 0}, {42, 118, 0, 0}, {5, 12, 1000, 200}, {5, 12, 100, 4000},
+        {5, 12, 0, 0, 0},      {16, 36, 0, 0, 0},     {42, 118, 0, 0, 0},
+        {5, 12, 1000, 200, 0}, {5, 12, 100, 4000, 0}, {6, 14, 0, 0, 150},
 };
 #define EXITS (int)(sizeof(exits) / sizeof(exits[0]))
 
@@ -233,8 +234,13 @@ static void accounts_watch(struct job *job, int step)
 /* The cases in which the true loss is told alone stand at the head of this file. */
 static bool is_judged(const struct job *job)
 {
-	bool changing = strcmp(job->pattern->word, "rotating") == 0 || strcmp(job->pattern->word, "wandering") == 0;
-	bool oversleeps = job->exits.tail_us >= OVERSLEEP_US && (job->ranks > 2 || changing);
+	static const char *const changing_scenes[] = {"rotating", "wandering", "periodic"};
+	bool changing = false;
+	bool oversleeps;
+
+	for (int i = 0; i < 3; i++)
+		changing |= strcmp(job->pattern->word, changing_scenes[i]) == 0;
+	oversleeps = job->exits.tail_us >= OVERSLEEP_US && (job->ranks > 2 || changing);
 
 	return !oversleeps && job->pattern->work != work_long_looks;
 }

@@ -15,8 +15,8 @@
  * That is the ladder's law, played without an account. With one, that of the account comes to it:
  *     - What is asked for is within the account's room, and of a call whose periods are compared within what the
  * account may keep; what the ladder asks for with its exit latency, and within B(w).
- *     - Nothing sleeps in a look, but waits that are known to last for 2 ms or more: for seven eighths of that at most.
- *       No nap is asked to last into a look.
+ *     - Nothing sleeps in a look, but waits that are known to last for 2 ms or more: for fifteen sixteenths of that at
+ * most. No nap is asked to last into a look.
  *     - The hard cap: where no wait is like another, so that nothing can be measured, all steps together are noticed no
  *       later than start + slowdown * T, but for what the node woke too late the latest time.
  *     - Waits that come from the same few places, and last as long each time, are forecast and slept through, and in
@@ -157,7 +157,8 @@ static void look_check(const struct plan *plan, uint64_t ask_ns)
 		return;
 	CHECK_LAW(plan->forecasts && forecast_knows(plan->forecast), "a nap of %" PRIu64 " in a look", ask_ns);
 	least_ns = plan->forecast->entry ? forecast_least_ns(plan->forecast) : 0;
-	CHECK_LAW(least_ns >= FORECAST_LONG_NS && now_ns + ask_ns <= plan->forecast->began_ns + least_ns - least_ns / 8,
+	CHECK_LAW(least_ns >= FORECAST_LONG_NS &&
+	                  now_ns + ask_ns <= plan->forecast->began_ns + least_ns - least_ns / 16,
 	          "a nap of %" PRIu64 " in a look, of a wait of %" PRIu64, ask_ns, least_ns);
 }
 

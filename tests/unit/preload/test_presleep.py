@@ -65,7 +65,7 @@ def test_ends_are_learned_in_looks_alone() -> None:
 
 
 def test_long_waits_are_slept_through_at_once() -> None:
-    """As with a hook: ends of 2 ms and more are learned before a look, and slept in for seven eighths there."""
+    """As with a hook: ends of 2 ms and more are learned before a look, and slept in for fifteen sixteenths there."""
     marks, behind, _, lane = play("Barrier", 60, 5000)
     assert marks == "." * (marks.index("n")) + "n" * marks.count("n") and marks.index("n") <= BURNED + 2 * KNOWN
     assert behind == 60 * OWN_US and lane["calls"]["Barrier"]["waits"] == marks.count("n")
