@@ -33,6 +33,7 @@ static const char *environment_text(const char *name)
 /* What slurmd tells a prolog or an epilog of the job. Returns 0 or -EINVAL. */
 static int read_environment(struct state_job *ret_facts)
 {
+	const char *gpus = environment_text("SLURM_JOB_GPUS");
 	uint32_t job_id = environment_number("SLURM_JOB_ID", 0);
 
 	if (!job_id)
@@ -42,7 +43,10 @@ static int read_environment(struct state_job *ret_facts)
 	ret_facts->gid = environment_number("SLURM_JOB_GID", ret_facts->gid);
 	ret_facts->het_job_id = environment_number("SLURM_HET_JOB_ID", STATE_NONE);
 	ret_facts->het_offset = environment_number("SLURM_HET_JOB_OFFSET", 0);
-	ret_facts->gpus = environment_text("SLURM_JOB_GPUS")[0] != '\0';
+	ret_facts->gpus = gpus[0] != '\0';
+	/* one that is longer does not fit anywhere: "?" is no list, and so nothing counts */
+	snprintf(ret_facts->gpu_list, sizeof(ret_facts->gpu_list), "%s",
+	         strlen(gpus) < sizeof(ret_facts->gpu_list) ? gpus : "?");
 	snprintf(ret_facts->cluster, sizeof(ret_facts->cluster), "%s", environment_text("SLURM_CLUSTER_NAME"));
 	return 0;
 }

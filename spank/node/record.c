@@ -227,12 +227,24 @@ static json_t *id_print(uint32_t id)
 	return id == STATE_NONE ? json_null() : json_integer((json_int_t)id);
 }
 
+/* The energy of the job's graphics processors; NULL: it has none. */
+static json_t *gpus_write(const struct state_job *job, const struct ending *ending)
+{
+	const struct gpus_window window = {.list = job->gpu_list,
+	                                   .from = &job->meters,
+	                                   .to = &ending->meters,
+	                                   .present = gpus_count(),
+	                                   .simulated = strcmp(rapl_source(), "simulated") == 0};
+
+	return record_gpus_write(&window);
+}
+
 static json_t *energy_print(const struct state_job *job, const struct energy_window *window,
-                            const struct energy_share *share)
+                            const struct energy_share *share, const json_t *gpus)
 {
 	json_t *json = record_energy_write(window, share);
 
-	if (json && (job->gpus || gpus_there()))
+	if (json && (job->gpus || gpus_count() > 0) && !record_gpus_are_counted(gpus))
 		record_energy_lacks_gpus(json);
 	return json;
 }
@@ -240,10 +252,10 @@ static json_t *energy_print(const struct state_job *job, const struct energy_win
 /* But for its steps. energy NULL: none, and the job says why. */
 static json_t *record_build(const struct state_job *job, const char *node, double end_s,
                             const struct energy_window *energy, const struct energy_share *share,
-                            const struct steps *steps)
+                            const struct steps *steps, const json_t *gpus)
 {
 	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:f, s:f, "
-	                 "s:I, s:I, s:s, s:I, s:I, s:o}",
+	                 "s:I, s:I, s:s, s:I, s:I, s:o, s:O*}",
 	                 "v", 1, "kind", "node", "node", node, "cluster", job->cluster, "job_id",
 	                 (json_int_t)job->job_id, "array_job_id", id_print(job->array_job_id), "array_task_id",
 	                 id_print(job->array_task_id), "het_job_id", id_print(job->het_job_id), "het_offset",
@@ -253,7 +265,8 @@ static json_t *record_build(const struct state_job *job, const char *node, doubl
 	                 record_policy_write(&job->policy), "start_s", job->start_s, "end_s", end_s, "cores",
 	                 (json_int_t)job->cores, "cores_total", (json_int_t)job->cores_total, "energy_why",
 	                 energy ? "" : job->energy_why, "steps_left_out", (json_int_t)steps->left_out, "steps_summed",
-	                 (json_int_t)steps->summed, "energy", energy ? energy_print(job, energy, share) : json_null());
+	                 (json_int_t)steps->summed, "energy",
+	                 energy ? energy_print(job, energy, share, gpus) : json_null(), "gpus", gpus);
 }
 
 static json_t *throttle_write(const struct state_job *job, const struct ending *ending)
@@ -324,13 +337,13 @@ static json_t *record_make(const char *node, struct state_job *job, const struct
 	struct energy_window window;
 	struct power_points ends = {0};
 	bool has_window = window_take(job, ending, &window, &ends);
-	json_auto_t *power = NULL;
+	json_auto_t *power = NULL, *gpus = gpus_write(job, ending);
 	json_t *record;
 
 	if (steps->curve.count > 0)
 		power_curve_add(&steps->curve, &ends);
 	power = record_power_write(&steps->curve);
-	record = record_build(job, node, ending->end_s, has_window ? &window : NULL, share, steps);
+	record = record_build(job, node, ending->end_s, has_window ? &window : NULL, share, steps, gpus);
 	json_object_set_new(record, "throttle", throttle_write(job, ending));
 	json_object_set_new(record, "watts", record_watts_write(&steps->watts, share));
 	if (has_window && power)
@@ -395,7 +408,7 @@ json_t *node_record_show(const struct state_place *place, uint32_t job_id, struc
 	             energy_from_json(json, &latest) == 0;
 	if (has_window)
 		energy_between(&job->baseline, &latest, &window);
-	record = record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, &steps);
+	record = record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, &steps, NULL);
 	text = record ? record_print(record, &steps) : NULL;
 	return text ? memory_json(text, strlen(text), 0) : NULL;
 }

@@ -14,6 +14,7 @@
 #include "spank/policy/policy.h"
 #include "spank/record/parts/csv.h"
 #include "spank/record/parts/energy.h"
+#include "spank/record/parts/gpus.h"
 #include "spank/record/parts/grant.h"
 #include "spank/record/parts/missed.h"
 #include "spank/record/parts/power.h"
@@ -76,6 +77,7 @@ struct record_node {
 	uint32_t cores_total;
 	struct record_energy energy;
 	char energy_why[65];
+	struct record_gpus gpus;
 	struct record_watts watts;
 	struct record_power power;
 	struct record_throttle throttle;

@@ -136,6 +136,13 @@ int renameat(int from, const char *name, int to, const char *new_name)
 	return result;
 }
 
+int execve(const char *path, char *const words[], char *const environment[])
+{
+	char place[PATH_MAX];
+
+	return (int)syscall(SYS_execve, moved(path, place), words, environment);
+}
+
 int access(const char *path, int mode)
 {
 	char place[PATH_MAX];

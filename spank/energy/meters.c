@@ -1,0 +1,93 @@
+#include "spank/energy/meters.h"
+
+#include "spank/base/json.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const char *const source_names[METER_SOURCE_COUNT] = {[METER_NVML] = "nvml"};
+static const char *const scope_names[METER_SCOPE_COUNT] = {[METER_GPU] = "gpu"};
+
+const char *meter_source_name(enum meter_source source)
+{
+	return source_names[source];
+}
+
+const char *meter_scope_name(enum meter_scope scope)
+{
+	return scope_names[scope];
+}
+
+static int name_find(const char *const names[], int count, const char *name)
+{
+	for (int i = 0; name && i < count; i++)
+		if (strcmp(names[i], name) == 0)
+			return i;
+	return -1;
+}
+
+const struct meter *meter_later(const struct meter *meter, const struct meters *to)
+{
+	for (uint32_t i = 0; i < to->count; i++) {
+		const struct meter *later = &to->meter[i];
+
+		if (later->source == meter->source && later->scope == meter->scope && later->number == meter->number &&
+		    strcmp(later->name, meter->name) == 0)
+			return later->energy_uj >= meter->energy_uj ? later : NULL;
+	}
+	return NULL;
+}
+
+static json_t *meter_to_json(const struct meter *meter)
+{
+	return json_pack("[s, s, I, b, s, I]", source_names[meter->source], scope_names[meter->scope],
+	                 (json_int_t)meter->number, (int)meter->is_split, meter->name, (json_int_t)meter->energy_uj);
+}
+
+json_t *meters_to_json(const struct meters *meters)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < meters->count; i++)
+		json_array_append_new(list, meter_to_json(&meters->meter[i]));
+	return json_pack("{s:s, s:o}", "why", meters->why, "meters", list);
+}
+
+json_t *meters_to_json_some(const struct meters *meters)
+{
+	return meters->count > 0 || meters->why[0] ? meters_to_json(meters) : NULL;
+}
+
+static bool meter_from_json(const json_t *json, struct meter *ret_meter)
+{
+	int source = name_find(source_names, METER_SOURCE_COUNT, json_string_value(json_array_get(json, 0)));
+	int scope = name_find(scope_names, METER_SCOPE_COUNT, json_string_value(json_array_get(json, 1)));
+	uint64_t number;
+
+	if (!json_is_array(json) || json_array_size(json) != 6 || source < 0 || scope < 0 ||
+	    !integer_of(json_array_get(json, 2), METER_NUMBER_MAX, &number) ||
+	    !json_is_boolean(json_array_get(json, 3)) ||
+	    !text_of(json_array_get(json, 4), ret_meter->name, sizeof(ret_meter->name), JSON_PLAIN) ||
+	    !integer_of(json_array_get(json, 5), INT64_MAX, &ret_meter->energy_uj))
+		return false;
+	ret_meter->source = (enum meter_source)source;
+	ret_meter->scope = (enum meter_scope)scope;
+	ret_meter->number = (uint32_t)number;
+	ret_meter->is_split = json_is_true(json_array_get(json, 3));
+	return true;
+}
+
+int meters_from_json(const json_t *json, struct meters *ret_meters)
+{
+	const json_t *list = json_object_get(json, "meters");
+	struct meters meters = {.count = 0};
+
+	if (!json_is_array(list) || json_array_size(list) > METERS_MAX ||
+	    !text_get(json, "why", meters.why, sizeof(meters.why), JSON_PLAIN))
+		return -EINVAL;
+	for (; meters.count < json_array_size(list); meters.count++)
+		if (!meter_from_json(json_array_get(list, meters.count), &meters.meter[meters.count]))
+			return -EINVAL;
+	*ret_meters = meters;
+	return 0;
+}
