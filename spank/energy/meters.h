@@ -10,13 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "spank/energy/accumulator.h"
+
 #define METERS_MAX       96
 #define METERS_WHY_MAX   64
 #define METER_NAME_MAX   64
 #define METER_NUMBER_MAX 4095
 
-enum meter_source { METER_NVML, METER_SOURCE_COUNT };
-enum meter_scope { METER_GPU, METER_SCOPE_COUNT };
+enum meter_source { METER_NVML, METER_CRAY, METER_HWMON, METER_SOURCE_COUNT };
+enum meter_scope { METER_GPU, METER_NODE, METER_CPU, METER_MEMORY, METER_SCOPE_COUNT };
 
 struct meter {
 	enum meter_source source;
@@ -25,6 +27,7 @@ struct meter {
 	bool is_split;             /* parts of the device are given to different jobs */
 	char name[METER_NAME_MAX]; /* printable ASCII */
 	uint64_t energy_uj;
+	uint64_t mark; /* when its source brought it up to date, by any clock; 0: not told */
 };
 
 struct meters {
@@ -33,15 +36,27 @@ struct meters {
 	struct meter meter[METERS_MAX];
 };
 
-/* Returns the meter of *to that *meter was at an earlier time, if it did not begin anew meanwhile; NULL: there is none.
+/*
+ * Returns the meter of *to that *meter was at an earlier time. NULL: there is none, it began anew, or its source did
+ * not bring it up to date meanwhile.
  */
 const struct meter *meter_later(const struct meter *meter, const struct meters *to);
 
-/* "nvml" and "gpu". */
+/* Sources as sites name them, with "+" between them; "": all. Returns true if that one is among them. */
+bool meter_source_is_wanted(const char *sources, enum meter_source source);
+
+/*
+ * What the processors, memory and boards of *from advanced until *to, by one source, as a window of zones of its own:
+ * sockets are packages, the board is psys. Returns false where there is nothing of the kind.
+ */
+bool meters_window(const struct meters *from, const struct meters *to, enum meter_source source,
+                   struct energy_window *ret_window);
+
+/* "nvml", "cray", "hwmon"; "gpu", "node", "cpu", "memory". */
 const char *meter_source_name(enum meter_source source);
 const char *meter_scope_name(enum meter_scope scope);
 
-/* {"why", "meters": [[source, scope, number, split, name, energy_uj], ...]}; NULL only without memory. */
+/* {"why", "meters": [[source, scope, number, split, name, energy_uj, mark], ...]}; NULL only without memory. */
 json_t *meters_to_json(const struct meters *meters);
 
 /* The same, or NULL where nothing was read, and nothing says why. */

@@ -1,6 +1,8 @@
 #include "spank/energy/meters_read.h"
 
+#include "spank/machine/board.h"
 #include "spank/machine/gpus.h"
+#include "spank/machine/hwmon.h"
 #include "spank/machine/nvml.h"
 
 #include <string.h>
@@ -51,9 +53,49 @@ static void nvml_add_all(struct meters *meters)
 	nvml_close(nvml);
 }
 
-void meters_read(struct meters *ret_meters)
+static void board_add(struct meters *meters)
+{
+	static const enum meter_scope scopes[] = {[BOARD_NODE] = METER_NODE,
+	                                          [BOARD_CPU] = METER_CPU,
+	                                          [BOARD_MEMORY] = METER_MEMORY,
+	                                          [BOARD_ACCELERATOR] = METER_GPU};
+	struct board_counter counters[BOARD_COUNTERS_MAX];
+	struct error error = {""};
+	size_t count = board_read(counters, &error);
+
+	if (error.text[0])
+		why_set(meters, error.text);
+	for (size_t i = 0; i < count; i++)
+		meter_add(meters, &(struct meter){.source = METER_CRAY,
+		                                  .scope = scopes[counters[i].part],
+		                                  .number = counters[i].number,
+		                                  .energy_uj = counters[i].energy_uj,
+		                                  .mark = counters[i].mark});
+}
+
+static void hwmon_add(struct meters *meters)
+{
+	static const enum meter_scope scopes[] = {
+	        [HWMON_NODE] = METER_NODE, [HWMON_CPU] = METER_CPU, [HWMON_MEMORY] = METER_MEMORY};
+	struct hwmon_counter counters[HWMON_COUNTERS_MAX];
+	size_t count = hwmon_read(counters);
+
+	if (count == 0)
+		why_set(meters, "the monitors' counters cannot be read");
+	for (size_t i = 0; i < count; i++)
+		meter_add(meters, &(struct meter){.source = METER_HWMON,
+		                                  .scope = scopes[counters[i].part],
+		                                  .number = counters[i].number,
+		                                  .energy_uj = counters[i].energy_uj});
+}
+
+void meters_read(const char *sources, struct meters *ret_meters)
 {
 	memset(ret_meters, 0, sizeof(*ret_meters));
-	if (gpus_of_nvidia() > 0)
+	if (meter_source_is_wanted(sources, METER_CRAY) && board_there())
+		board_add(ret_meters);
+	if (meter_source_is_wanted(sources, METER_HWMON) && hwmon_there())
+		hwmon_add(ret_meters);
+	if (meter_source_is_wanted(sources, METER_NVML) && gpus_of_nvidia() > 0)
 		nvml_add_all(ret_meters);
 }

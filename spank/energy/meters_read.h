@@ -3,5 +3,5 @@
 
 #include "spank/energy/meters.h"
 
-/* Reads all that there are; why says what is missing. */
-void meters_read(struct meters *ret_meters);
+/* Reads those of these sources ("cray+nvml", "": all) that there are; why says what is missing. */
+void meters_read(const char *sources, struct meters *ret_meters);

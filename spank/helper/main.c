@@ -248,7 +248,7 @@ static int run_meters(struct arguments *arguments)
 	alarm(METERS_ALARM_S);
 	if (!meters)
 		return report(arguments, -ENOMEM);
-	meters_read(meters);
+	meters_read(arguments->site.energy, meters);
 	json = meters_to_json(meters);
 	if (!json || json_dumpf(json, stdout, JSON_COMPACT) || fflush(stdout))
 		return report(arguments, -EIO);

@@ -29,6 +29,8 @@ static bool is_apart(const char *name)
 struct begun {
 	bool energy;
 	bool meters;
+	bool gpus;
+	const char *sources;
 };
 
 static void ending_take(int node, const struct begun *begun, struct ending *ret_ending)
@@ -41,7 +43,7 @@ static void ending_take(int node, const struct begun *begun, struct ending *ret_
 	if (!ret_ending->has_sample)
 		snprintf(ret_ending->why, sizeof(ret_ending->why), "%.*s", STATE_WHY_MAX - 1, error.text);
 	if (begun->meters)
-		meters_ask(node, &ret_ending->meters);
+		meters_ask(node, &(struct meters_wanted){begun->sources, begun->gpus}, &ret_ending->meters);
 }
 
 static int note_write(int directory, const struct ending *ending)
@@ -113,6 +115,14 @@ static void note_put(int node, int directory, const struct begun *begun)
 		note_mark(directory, result);
 }
 
+static void begun_meters(const struct state_job *job, struct begun *ret_begun)
+{
+	ret_begun->meters = job->meters.count > 0;
+	ret_begun->sources = job->sources;
+	for (uint32_t i = 0; i < job->meters.count; i++)
+		ret_begun->gpus |= job->meters.meter[i].source == METER_NVML;
+}
+
 static int note(const struct state_place *place, uint32_t job_id, int node, int directory)
 {
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
@@ -132,7 +142,9 @@ static int note(const struct state_place *place, uint32_t job_id, int node, int 
 	}
 	if (waiting >= WHOLE_MAX)
 		steps_drop(directory);
-	begun = (struct begun){.energy = !is_known || job->has_baseline, .meters = is_known && job->meters.count > 0};
+	begun = (struct begun){.energy = !is_known || job->has_baseline};
+	if (is_known)
+		begun_meters(job, &begun);
 	note_put(node, directory, &begun);
 	result = state_set_apart(node, job_id);
 	return result ? result : 1;

@@ -10,9 +10,14 @@
 
 #define METERS_ALARM_S 3 /* the process ends itself after so long, as soon as the kernel lets it */
 
+struct meters_wanted {
+	const char *sources; /* as the site names them, "": all */
+	bool gpus;           /* else no device is asked */
+};
+
 /*
  * Asks such a process, under the lock <directory>/meters.lock, so that of a node with a driver that hangs one process
  * hangs. Waits for a second for the lock and for four for the answer. Where there is none, count is 0 and why says so.
- * A node on which no driver shows a device has none, and no process is started.
+ * Where the node has none that is wanted, by what is there without asking a driver, no process is started.
  */
-void meters_ask(int directory, struct meters *ret_meters);
+void meters_ask(int directory, const struct meters_wanted *wanted, struct meters *ret_meters);

@@ -23,6 +23,7 @@
 #include "spank/machine/throttle.h"
 #include "spank/policy/options.h"
 #include "spank/policy/policy.h"
+#include "spank/policy/site.h"
 #include "spank/record/node.h"
 #include "spank/record/parts/csv.h"
 #include "spank/record/parts/gpus.h"
@@ -56,6 +57,7 @@ struct state_job {
 	struct policy_use policy;         /* asked "": none for the whole job */
 	bool gpus;                        /* Slurm gave the job some of this node's */
 	char gpu_list[RECORD_GPUS_LIST_MAX]; /* their numbers, as slurmd says */
+	char sources[SITE_ENERGY_MAX];       /* of energy, as the site says; "": all */
 	bool shared_cores; /* Slurm may give the job's cores to another one too: the prolog was told */
 	bool alone;        /* Slurm does not: the prolog was told */
 	bool too_late;     /* the state was made when the job had ended: a sample is none of its begin */

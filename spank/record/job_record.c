@@ -78,6 +78,7 @@ static void node_add(struct job *job, json_t *index, const struct record_node *n
 
 	record_energy_add(&sum->energy, &node->energy);
 	record_gpus_add(&sum->gpus, &node->gpus);
+	record_meters_add(&sum->meters, &node->meters);
 	if (node->energy.nodes > 0)
 		record_power_add(&job->power, &node->power, node->start_s, node->end_s, node->energy.node_joules,
 		                 node->energy.joules);
@@ -285,6 +286,8 @@ static json_t *job_print(const struct job *job, const struct record_detail *deta
 	if (!json)
 		return NULL;
 	object_set_some(nodes, "why", json_string(job->why));
+	if (json_is_object(energy))
+		object_set_some(energy, "meters", record_meters_print(&job->sum.meters));
 	if (job->sum.energy.nodes > 0)
 		object_set_some(energy, "power_w", record_power_print(&job->power));
 	object_set_some(json, "watts", record_watts_print(&job->sum.watts));

@@ -232,6 +232,16 @@ static bool gpus_get(const json_t *json, struct record_node *node)
 	return good;
 }
 
+static bool meters_get(const json_t *json, struct record_node *node)
+{
+	struct record_meters meters = {.nodes = {{0}}};
+	bool good = record_meters_read(json_object_get(json, "meters"), &meters);
+
+	if (good)
+		node->meters = meters;
+	return good;
+}
+
 static bool watts_get(const json_t *json, struct record_node *node)
 {
 	struct record_watts watts = {.packages = 0};
@@ -272,6 +282,7 @@ static const struct {
         {"\"steps_summed\"", summed_get},
         {"\"energy\" or \"energy_why\"", energy_get},
         {"\"gpus\"", gpus_get},
+        {"\"meters\"", meters_get},
         {"\"watts\"", watts_get},
         {"\"power_mw\"", power_get},
         {"\"throttle\"", throttle_get},

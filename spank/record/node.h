@@ -16,6 +16,7 @@
 #include "spank/record/parts/energy.h"
 #include "spank/record/parts/gpus.h"
 #include "spank/record/parts/grant.h"
+#include "spank/record/parts/meters.h"
 #include "spank/record/parts/missed.h"
 #include "spank/record/parts/power.h"
 #include "spank/record/parts/throttle.h"
@@ -78,6 +79,7 @@ struct record_node {
 	struct record_energy energy;
 	char energy_why[65];
 	struct record_gpus gpus;
+	struct record_meters meters;
 	struct record_watts watts;
 	struct record_power power;
 	struct record_throttle throttle;

@@ -49,6 +49,18 @@ def gpus_tail(energy: Energy) -> str:
     return f"{gpus.counted} of {plural(gpus.given, 'GPU')} counted" if gpus and gpus.counted else NO_GPUS
 
 
+SCOPES = {"node": "whole boards", "cpu": "processors", "memory": "memory", "gpu": "GPUs"}
+
+
+def meters_line(energy: Energy) -> str:
+    """ "cray: whole boards 9.00 kJ, memory 1.00 kJ", of whole nodes; "" where there is no other source."""
+    found: dict[str, list[str]] = {}
+    for meter in energy.meters:
+        what = SCOPES.get(meter.scope, safe(meter.scope))
+        found.setdefault(safe(meter.source), []).append(f"{what} {scaled(meter.joules, 'J')}")
+    return "; ".join(f"{source}: {', '.join(told)}" for source, told in found.items())
+
+
 def gpus_energy(record: Record, energy: Energy) -> str:
     """ "5.00 kJ = 1.39 Wh, 500 W on average"; "" where none was counted."""
     if energy.gpu_joules is None:

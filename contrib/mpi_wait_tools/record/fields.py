@@ -24,6 +24,7 @@ FIGURES = (
     Figure("energy", "nodes", "", False, True, 0, 1e+18, ""),
     Figure("energy", "gaps", "", False, True, 0, 1e+18, ""),
     Figure("energy", "mirrored", "", False, True, 0, 1e+18, ""),
+    Figure("meter", "nodes", "", True, True, 1, 1e+18, ""),
     Figure("gpus", "given", "", True, True, 0, 1e+18, "gpus_given"),
     Figure("gpus", "counted", "", True, True, 0, 1e+18, "gpus_counted"),
     Figure("gpus", "present", "", True, True, 0, 1e+18, ""),

@@ -17,7 +17,7 @@ from ..text.errors import Refusal
 from .cost import Cost, cost_of
 from .csv_files import CsvFiles, csv_files
 from .ends import STEP, RankWait, listed, rank_wait
-from .gpus import Gpus, gpus_of
+from .meters import Gpus, Meter, gpus_of, meter_of
 from .missed import Missed, missed_of
 from .phases import Phase, phases_of
 from .places import nodes_of_places
@@ -55,6 +55,7 @@ class Energy:
     power: list[float | None]  # watts in equal parts of the job's time, None: not known; empty: not sampled
     gpu_joules: float | None  # of the job's GPUs that were counted; not in joules, unless scope is gpus
     gpus: Gpus | None  # None: Slurm gave the job none
+    meters: list[Meter]  # other sources, of whole nodes
 
     @property
     def has_gpus(self) -> bool:
@@ -223,7 +224,7 @@ def _energy(reader: Reader) -> Energy:
     return Energy(
         joules=reader.number("joules"),
         scope=reader.text("scope", re.compile("node|share|gpus")),
-        source=reader.text("source", re.compile("rapl|simulated|nvml")),
+        source=reader.text("source", re.compile("rapl|hwmon|cray|mixed|simulated|nvml")),
         zones={
             name: zones.number(name)
             for name in ("package", "core", "uncore", "dram", "psys")
@@ -238,6 +239,7 @@ def _energy(reader: Reader) -> Energy:
         power=power,
         gpu_joules=reader.maybe_number("gpu_joules"),
         gpus=gpus_of(reader.maybe_object("gpus")),
+        meters=reader.items("meters", meter_of, required=False),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..jobs.sacct import Job
 from ..meaning.cost import cost_line, too_much_line, unknown_line
 from ..meaning.imbalance import ranks_time
-from ..meaning.parts import gpus_energy, gpus_which
+from ..meaning.parts import gpus_energy, gpus_which, meters_line
 from ..meaning.power import power_lines, saving_line
 from ..meaning.reading import energy_nodes, energy_scope, nodes_words
 from ..record.cost import Cost
@@ -50,6 +50,8 @@ def _known_energy(canvas: Canvas, record: Record, energy: Energy, step: Step | N
         canvas.line("", f"the {nodes} other {scaled(rest, 'J')}: idle, or other jobs'", "dim")
     if step is None and energy.zones:
         canvas.line("", _zones(record, energy))
+    if step is None and energy.meters:
+        canvas.line("", f"by other counters of the nodes, {meters_line(energy)}", "dim")
     if step is None:
         _of_gpus(canvas, record, energy)
         _over_time(canvas, record, energy)

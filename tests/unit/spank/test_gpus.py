@@ -4,73 +4,35 @@ from __future__ import annotations
 
 import fcntl
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lib.record_tools import BUILD, NO_POWERCAP, PROGRAMS, Elsewhere, driver, two_packages, validate
+from tests.lib.meters import Machine
+from tests.lib.record_tools import driver
 
-LIBRARY = BUILD / "tests/lib/doubles/libnvidia-ml.so.1"
 TWO = ("0 1000000 0 0 NVIDIA A", "1 500 0 0 NVIDIA B")
 LATER = ("0 1250500 0 0 NVIDIA A", "1 1500 0 0 NVIDIA B")
 BOTH_JOULES = 251.5
 
 
-class Machine:
-    """A node with GPUs of NVIDIA. The reader of the meters is a script, which starts mpi-wait-node under sanitizers."""
-
-    def __init__(self, home: Path, devices: int = 2, powercap: bool = True) -> None:
-        self.home = home
-        for number in range(devices):
-            (home / f"nvidia/0000:{number:02x}:00.0").mkdir(parents=True)
-        shutil.copy(LIBRARY, home / LIBRARY.name)
-        kernel: Elsewhere = {"/sys/class/drm": home / "drm", "/proc/driver/nvidia/gpus": home / "nvidia"}
-        kernel |= {"/sys/class/powercap": two_packages(home)} if powercap else NO_POWERCAP
-        self.reader = home / "reader"
-        self.elsewhere = kernel | {"/bin/true": self.reader}
-        moved = ":".join(f"{path}={place}" for path, place in kernel.items())
-        self.script(f'env -0 > {home}/seen; export MPIWAIT_ELSEWHERE="{moved}" LD_LIBRARY_PATH={home}\n'
-                    f'exec {PROGRAMS["mpi-wait-node"]} "$@"')
-
-    def script(self, text: str) -> None:
-        self.reader.write_text(f"#!/bin/sh\n{text}\n")
-        self.reader.chmod(0o755)
-
-    def show(self, *devices: str) -> None:
-        (self.home / "nvml").write_text("".join(f"{device}\n" for device in devices))
-
-    def begin(self, *prolog: str) -> None:
-        words = [self.home / "run", 7, 4, 4, "test", "c1", "nap", 0, *prolog]
-        assert driver("begin", *words, elsewhere=self.elsewhere)["code"] == 0
-
-    def finish(self) -> dict[str, Any]:
-        """Returns the node's record."""
-        driver("finish", self.home / "run", 7, self.home / "out", "", elsewhere=self.elsewhere)
-        return json.loads((self.home / "out/test-7-0.c1.json").read_text())
-
-    def job(self, begin: tuple[str, ...] = TWO, end: tuple[str, ...] = LATER) -> dict[str, Any]:
-        self.show(*begin)
-        self.begin()
-        self.show(*end)
-        return self.finish()
-
-    def merged(self) -> dict[str, Any]:
-        """The job's record, of this node's."""
-        record = driver("merge", 1, "", self.home / "out/test-7-0.c1.json")
-        validate(record)
-        return record["mpi_wait"]
+def play(machine: Machine, begin: tuple[str, ...] = TWO, end: tuple[str, ...] = LATER) -> dict[str, Any]:
+    """A job from begin to end: the node's record."""
+    machine.show(*begin)
+    machine.begin()
+    machine.show(*end)
+    return machine.finish()
 
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setenv("SLURM_JOB_GPUS", "0,1")
-    return Machine(tmp_path)
+    return Machine(tmp_path, devices=2)
 
 
 def test_energy_of_the_jobs_devices(machine: Machine) -> None:
-    record = machine.job()
+    record = play(machine)
     assert record["gpus"] == {
         "given": 2, "counted": 2, "present": 2, "uj": 251_500_000, "source": "simulated", "why": "",
         "devices": [[0, "NVIDIA A", 250_500_000], [1, "NVIDIA B", 1_000_000]]}
@@ -84,8 +46,8 @@ def test_energy_of_the_jobs_devices(machine: Machine) -> None:
 
 def test_devices_of_others_are_none_of_the_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_GPUS", "1")
-    machine = Machine(tmp_path)
-    gpus = machine.job()["gpus"]
+    machine = Machine(tmp_path, devices=2)
+    gpus = play(machine)["gpus"]
     assert (gpus["given"], gpus["counted"], gpus["present"], gpus["uj"]) == (1, 1, 2, 1_000_000)
 
 
@@ -103,7 +65,7 @@ def test_devices_of_others_are_none_of_the_jobs(tmp_path: Path, monkeypatch: pyt
 def test_devices_that_do_not_count(
     machine: Machine, begin: tuple[str, ...], end: tuple[str, ...], counted: int, why: str
 ) -> None:
-    record = machine.job(begin, end)
+    record = play(machine, begin, end)
     assert (record["gpus"]["counted"], record["gpus"]["why"]) == (counted, why)
     assert record["energy"]["not_counted"] == ["gpus"]
     energy = machine.merged()["energy"]
@@ -113,7 +75,7 @@ def test_devices_that_do_not_count(
 @pytest.mark.parametrize("devices", ["MIG-GPU-1/2/0", "0,x", "?"])
 def test_list_that_has_no_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, devices: str) -> None:
     monkeypatch.setenv("SLURM_JOB_GPUS", devices)
-    record = Machine(tmp_path).job()
+    record = play(Machine(tmp_path, devices=2))
     assert (record["gpus"]["counted"], record["energy"]["not_counted"]) == (0, ["gpus"])
     assert record["gpus"]["why"] == "Slurm's list of the job's GPUs is not one of numbers"
 
@@ -121,8 +83,8 @@ def test_list_that_has_no_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_nodes_without_other_counters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Virtual machines have no powercap zones, and may have GPUs."""
     monkeypatch.setenv("SLURM_JOB_GPUS", "0-1")
-    machine = Machine(tmp_path, powercap=False)
-    assert machine.job()["energy"] is None
+    machine = Machine(tmp_path, devices=2, powercap=False)
+    assert play(machine)["energy"] is None
     merged = machine.merged()
     assert merged["energy_why"] == "no powercap zones"
     assert (merged["energy"]["joules"], merged["energy"]["gpu_joules"]) == (BOTH_JOULES, BOTH_JOULES)
@@ -133,19 +95,19 @@ def test_reader_has_nobodys_environment(machine: Machine, monkeypatch: pytest.Mo
     """So that no user says which library root loads."""
     monkeypatch.setenv("LD_LIBRARY_PATH", "/nonexistent")
     monkeypatch.setenv("LD_PRELOAD", "")
-    machine.job()
+    play(machine)
     names = {word.split("=")[0] for word in (machine.home / "seen").read_text().split("\0") if word}
     assert names <= {"PATH", "PWD", "OLDPWD", "SHLVL", "_"}
 
 
 def test_no_reader_where_there_is_nothing_to_read(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, devices=0)
-    assert "gpus" not in machine.job()
+    machine = Machine(tmp_path)
+    assert "gpus" not in play(machine)
     assert not (tmp_path / "seen").exists()
 
 
 def test_prolog_asks_no_device_of_a_job_without_any(tmp_path: Path) -> None:
-    machine = Machine(tmp_path)
+    machine = Machine(tmp_path, devices=2)
     machine.show(*TWO)
     machine.begin("", "", "anew")
     assert not (tmp_path / "seen").exists()
@@ -157,7 +119,7 @@ def test_one_reader_hangs_at_most(machine: Machine) -> None:
     (machine.home / "run/c1").mkdir(parents=True)
     with (machine.home / "run/c1/meters.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        gpus = machine.job()["gpus"]
+        gpus = play(machine)["gpus"]
     assert (gpus["counted"], gpus["why"]) == (0, "another reader of the meters hangs")
     assert not (machine.home / "seen").exists()
 
@@ -168,7 +130,7 @@ def test_one_reader_hangs_at_most(machine: Machine) -> None:
 def test_answers_that_no_reader_gives(machine: Machine, answer: str) -> None:
     (machine.home / "answer").write_text(answer)
     machine.script(f"cat {machine.home}/answer")
-    assert machine.job()["gpus"]["counted"] == 0
+    assert play(machine)["gpus"]["counted"] == 0
 
 
 @pytest.mark.parametrize("change", [
@@ -176,7 +138,7 @@ def test_answers_that_no_reader_gives(machine: Machine, answer: str) -> None:
     {"devices": [[0, "x"]]}, {"devices": [[0, 'a"b', 1]]}, {"devices": [[0, "x", 1]] * 17}, {"source": None},
     {"present": 10**9}])
 def test_no_node_writes_such(machine: Machine, change: dict[str, Any]) -> None:
-    record = machine.job()
+    record = play(machine)
     record["gpus"] |= change
     path = machine.home / "out/test-7-0.c1.json"
     path.write_text(json.dumps(record))

@@ -107,6 +107,7 @@ def more(line: str) -> str:
     record["energy"]["dropped"] = [{"node": "c1", "zone": "package-0", "why": "stopped"}]
     gpu = {"node": "c1", "number": 0, "name": "x", "joules": 1}
     record["energy"]["gpu_joules"] = 1
+    record["energy"]["meters"] = [{"source": "cray", "scope": "node", "joules": 1, "nodes": 1}]
     record["energy"]["gpus"] = {"given": 2, "counted": 1, "present": 2, "source": "nvml", "why": "x", "devices": [gpu]}
     record["watts"] = {"packages": 1, "known": 1, "asleep": [1, 0], "spinning": [2, 0], "computing": [3, 0]}
     kinds = ("core_throttle", "package_throttle", "core_power_limit", "package_power_limit")

@@ -449,6 +449,18 @@ def test_gpus_are_told_beside_the_nodes_parts(report: Report, energy: dict[str, 
     assert f"job,,gpus_counted,{energy['gpus']['counted']}," in table
 
 
+def test_other_sources_are_told_beside(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["energy"]["meters"] = [
+        {"source": "cray", "scope": "node", "joules": 9000.0, "nodes": 2},
+        {"source": "cray", "scope": "memory", "joules": 1000.0, "nodes": 2}]
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    rows = [make_row(json.dumps(record))]
+    text = " ".join(shown(report("123", "--width", "200", rows=rows)).split())
+    assert "by other counters of the nodes, cray: whole boards 9.00 kJ, memory 1.00 kJ" in text
+    assert "meter,cray/node,energy,9000.0,J" in report("123", "--csv", rows=rows).stdout
+
+
 def test_what_limits_the_figures_is_said(report: Report) -> None:
     record = make_record()
     body = record["mpi_wait"]

@@ -1,4 +1,4 @@
-"""The job's graphics processors in a record: which of them were counted, and what they used."""
+"""The job's graphics processors in a record, and sources of energy beside the one of its joules."""
 
 from __future__ import annotations
 
@@ -30,6 +30,19 @@ class Gpus:
 def _gpu(value: Any, where: str) -> Gpu:
     reader = Reader(value, where)
     return Gpu(reader.text("node"), reader.integer("number"), reader.text("name"), reader.number("joules"))
+
+
+@dataclass(frozen=True)
+class Meter:
+    source: str
+    scope: str  # node: the whole board; cpu, memory, gpu: these of it
+    joules: float
+    nodes: int
+
+
+def meter_of(value: Any, where: str) -> Meter:
+    reader = Reader(value, where)
+    return Meter(reader.text("source"), reader.text("scope"), reader.number("joules"), reader.integer("nodes"))
 
 
 def gpus_of(reader: Reader | None) -> Gpus | None:
