@@ -27,7 +27,8 @@ struct meter {
 	bool is_split;             /* parts of the device are given to different jobs */
 	char name[METER_NAME_MAX]; /* printable ASCII */
 	uint64_t energy_uj;
-	uint64_t mark; /* when its source brought it up to date, by any clock; 0: not told */
+	uint64_t mark; /* when it was brought up to date, by a clock of its source; of NVML CLOCK_BOOTTIME in us; 0: not
+	                  told */
 };
 
 struct meters {

@@ -1,5 +1,6 @@
 #include "spank/energy/meters_read.h"
 
+#include "spank/base/files.h"
 #include "spank/machine/board.h"
 #include "spank/machine/gpus.h"
 #include "spank/machine/hwmon.h"
@@ -34,6 +35,7 @@ static void nvml_add(const struct nvml *nvml, size_t index, struct meters *meter
 		why_set(meters, "a GPU has no energy counter");
 		return;
 	}
+	meter.mark = clock_ns(CLOCK_BOOTTIME) / 1000;
 	meter.energy_uj = energy_mj < INT64_MAX / UJ_PER_MJ ? energy_mj * UJ_PER_MJ : INT64_MAX;
 	memcpy(meter.name, device->name, sizeof(device->name));
 	meter_add(meters, &meter);

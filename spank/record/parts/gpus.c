@@ -26,21 +26,36 @@ struct tally {
 	json_t *devices;
 };
 
-/* A device that did not count, and why. */
-static const char *loss_of(const struct gpus_window *window, const struct meter *later)
+/* No device that is in a computer for its computing draws less, even when idle. */
+#define LEAST_W UINT64_C(1)
+
+/*
+ * Returns true if the counter cannot be so low: with persistence mode off it begins anew whenever no process uses the
+ * device, between the job's begin and end too.
+ */
+static bool is_too_low(const struct meter *meter, const struct meter *later)
 {
-	if (later)
+	return later->energy_uj - meter->energy_uj < LEAST_W * (later->mark - meter->mark);
+}
+
+/* Why a device does not count; NULL: it does. later: at the end, NULL: it did not go on. */
+static const char *loss_of(const struct gpus_window *window, const struct meter *meter, const struct meter *later)
+{
+	if (!later)
+		return window->to->why[0] ? window->to->why : "a GPU's counter began anew, or is gone";
+	if (later->is_split || meter->is_split)
 		return "a GPU is split between jobs";
-	return window->to->why[0] ? window->to->why : "a GPU's counter began anew, or is gone";
+	return is_too_low(meter, later) ? "a GPU's counter began anew: is persistence mode off?" : NULL;
 }
 
 static void device_count(const struct gpus_window *window, const struct meter *meter, struct tally *tally)
 {
 	const struct meter *later = meter_later(meter, window->to);
+	const char *why = loss_of(window, meter, later);
 	uint64_t uj;
 
-	if (!later || later->is_split || meter->is_split) {
-		tally->why = loss_of(window, later);
+	if (why) {
+		tally->why = why;
 		return;
 	}
 	uj = later->energy_uj - meter->energy_uj;

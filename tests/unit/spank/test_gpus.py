@@ -13,8 +13,8 @@ from tests.lib.meters import Machine
 from tests.lib.record_tools import driver
 
 TWO = ("0 1000000 0 0 NVIDIA A", "1 500 0 0 NVIDIA B")
-LATER = ("0 1250500 0 0 NVIDIA A", "1 1500 0 0 NVIDIA B")
-BOTH_JOULES = 251.5
+LATER = ("0 1250500 0 0 NVIDIA A", "1 500500 0 0 NVIDIA B")
+BOTH_JOULES = 750.5
 
 
 def play(machine: Machine, begin: tuple[str, ...] = TWO, end: tuple[str, ...] = LATER) -> dict[str, Any]:
@@ -34,34 +34,35 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 def test_energy_of_the_jobs_devices(machine: Machine) -> None:
     record = play(machine)
     assert record["gpus"] == {
-        "given": 2, "counted": 2, "present": 2, "uj": 251_500_000, "source": "simulated", "why": "",
-        "devices": [[0, "NVIDIA A", 250_500_000], [1, "NVIDIA B", 1_000_000]]}
+        "given": 2, "counted": 2, "present": 2, "uj": 750_500_000, "source": "simulated", "why": "",
+        "devices": [[0, "NVIDIA A", 250_500_000], [1, "NVIDIA B", 500_000_000]]}
     assert "not_counted" not in record["energy"]
     energy = machine.merged()["energy"]
     assert energy["gpu_joules"] == BOTH_JOULES and "not_counted" not in energy
     assert energy["gpus"] == {"given": 2, "counted": 2, "present": 2, "source": "simulated", "devices": [
         {"node": "c1", "number": 0, "name": "NVIDIA A", "joules": 250.5},
-        {"node": "c1", "number": 1, "name": "NVIDIA B", "joules": 1}]}
+        {"node": "c1", "number": 1, "name": "NVIDIA B", "joules": 500}]}
 
 
 def test_devices_of_others_are_none_of_the_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURM_JOB_GPUS", "1")
     machine = Machine(tmp_path, devices=2)
     gpus = play(machine)["gpus"]
-    assert (gpus["given"], gpus["counted"], gpus["present"], gpus["uj"]) == (1, 1, 2, 1_000_000)
+    assert (gpus["given"], gpus["counted"], gpus["present"], gpus["uj"]) == (1, 1, 2, 500_000_000)
 
 
 @pytest.mark.parametrize(("begin", "end", "counted", "why"), [
     (TWO, ("0 900000 0 0 NVIDIA A", LATER[1]), 1, "a GPU's counter began anew, or is gone"),
     (TWO, (LATER[0],), 1, "a GPU's counter began anew, or is gone"),
-    (TWO, (LATER[0], "1 1500 0 1 NVIDIA B"), 1, "a GPU is split between jobs"),
+    (TWO, (LATER[0], TWO[1]), 1, "a GPU's counter began anew: is persistence mode off?"),
+    (TWO, (LATER[0], "1 500500 0 1 NVIDIA B"), 1, "a GPU is split between jobs"),
     ((TWO[0], "1 - 0 0 NVIDIA B"), LATER, 1, "a GPU has no energy counter"),
     ((TWO[0],), LATER, 1, "a GPU had no counter at the job's begin"),
     (("refuse", *TWO), LATER, 0, "NVML does not begin (error 999)"),
     (("crash", *TWO), LATER, 0, "a meter's driver hangs or crashed"),
     (("hang", *TWO), LATER, 0, "a meter's driver hangs or crashed"),
     (TWO, ("crash", *LATER), 0, "a meter's driver hangs or crashed"),
-], ids=["reset", "gone", "split", "no counter", "new", "refused", "crash", "hang", "crash at the end"])
+], ids=["reset", "gone", "low", "split", "no counter", "new", "refused", "crash", "hang", "crash at the end"])
 def test_devices_that_do_not_count(
     machine: Machine, begin: tuple[str, ...], end: tuple[str, ...], counted: int, why: str
 ) -> None:
