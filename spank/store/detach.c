@@ -81,7 +81,7 @@ int detach_start(const char *program, char *const command[], char *const environ
 		grandchild = fork();
 		if (grandchild == 0)
 			program_exec(program, command, environment, files);
-		_exit(grandchild < 0);
+		_exit(grandchild < 0 ? 1 : 0);
 	}
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)

@@ -191,7 +191,7 @@ def remarks(founds: Sequence[Found]) -> list[str]:
         )
     energies = [found.record.energy for found in founds if found.record.energy]
     if len({energy.scope for energy in energies} - {"gpus"}) > 1:
-        said.append("Energy is of whole nodes for some jobs and a share for others: do not compare it.")
+        said.append("Energy is of all cores for some jobs and of a share for others: do not compare it.")
     if any(energy.has_gpus and energy.scope != "gpus" for energy in energies):
         said.append("Energy is without that of the nodes' GPUs.")
     if len(kinds_of(energy_of(found.record) for found in founds)) > 1:
