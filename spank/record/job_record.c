@@ -77,6 +77,8 @@ static void node_add(struct job *job, json_t *index, const struct record_node *n
 	struct record_node *sum = &job->sum;
 
 	record_energy_add(&sum->energy, &node->energy);
+	record_gpus_add(&sum->gpus, &node->gpus);
+	record_meters_add(&sum->meters, &node->meters);
 	if (node->energy.nodes > 0)
 		record_power_add(&job->power, &node->power, node->start_s, node->end_s, node->energy.node_joules,
 		                 node->energy.joules);
@@ -196,6 +198,7 @@ static void job_free(struct job *job)
 	free(job->names.step);
 	record_wait_free(&job->sum.wait);
 	record_energy_free(&job->sum.energy);
+	record_gpus_free(&job->sum.gpus);
 }
 
 static const char *energy_why(const struct job *job)
@@ -275,7 +278,7 @@ static json_t *job_print(const struct job *job, const struct record_detail *deta
 {
 	uint64_t left_out = job->sum.steps_left_out;
 	json_t *nodes = json_pack("{s:i, s:I}", "reported", (int)job->count, "of", (json_int_t)job->nodes_of);
-	json_t *energy = record_energy_print(&job->sum.energy, job->count);
+	json_t *energy = record_gpus_print(&job->sum.gpus, record_energy_print(&job->sum.energy, job->count));
 	json_t *json = json_pack("{s:i, s:o, s:o, s:o, s:o}", "v", 1, "policy", record_policy_print(&job->sum.policy),
 	                         "nodes", nodes, "elapsed_s",
 	                         record_seconds(fmax(job->sum.end_s - job->sum.start_s, 0)), "energy", energy);
@@ -283,6 +286,8 @@ static json_t *job_print(const struct job *job, const struct record_detail *deta
 	if (!json)
 		return NULL;
 	object_set_some(nodes, "why", json_string(job->why));
+	if (json_is_object(energy))
+		object_set_some(energy, "meters", record_meters_print(&job->sum.meters));
 	if (job->sum.energy.nodes > 0)
 		object_set_some(energy, "power_w", record_power_print(&job->power));
 	object_set_some(json, "watts", record_watts_print(&job->sum.watts));

@@ -14,7 +14,9 @@
 #include "spank/policy/policy.h"
 #include "spank/record/parts/csv.h"
 #include "spank/record/parts/energy.h"
+#include "spank/record/parts/gpus.h"
 #include "spank/record/parts/grant.h"
+#include "spank/record/parts/meters.h"
 #include "spank/record/parts/missed.h"
 #include "spank/record/parts/power.h"
 #include "spank/record/parts/throttle.h"
@@ -76,6 +78,8 @@ struct record_node {
 	uint32_t cores_total;
 	struct record_energy energy;
 	char energy_why[65];
+	struct record_gpus gpus;
+	struct record_meters meters;
 	struct record_watts watts;
 	struct record_power power;
 	struct record_throttle throttle;

@@ -66,8 +66,11 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "step_id": ({"type": "string", "pattern": "^(batch|extern|interactive|[0-9]+)$"}, ""),
     "policy_name": (POLICY_NAME, ""),
     "asker": ({"enum": ["job", "step", "site"]}, ""),
-    "scope": ({"enum": ["node", "share"]}, ""),
-    "source": ({"enum": ["rapl", "simulated"]}, ""),
+    "scope": ({"enum": ["node", "share", "gpus"]}, ""),
+    "source": ({"enum": ["rapl", "hwmon", "cray", "mixed", "simulated", "nvml"]}, ""),
+    "meter_source": ({"enum": ["powercap", "cray", "hwmon"]}, ""),
+    "meter_scope": ({"enum": ["node", "cpu", "memory", "gpu"]}, ""),
+    "gpu_source": ({"enum": ["nvml", "simulated"]}, ""),
     "zone_problem": ({"enum": ["vanished", "stopped", "nonsense"]}, ""),
     "grant_mode": ({"enum": ["lease", "file"]}, ""),
     "policy": ({"$ref": "#/definitions/policy"}, ""),
@@ -81,6 +84,8 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
                       "items": {"oneOf": [AMOUNT, {"type": "null"}]}}, "W"),
     "uncounted_parts": ({"type": "array", "minItems": 1, "maxItems": 1, "items": {"enum": ["gpus"]}}, ""),
     "dropped_zones": ({"type": "array", "minItems": 1, "maxItems": 16, "items": "DROPPED"}, ""),
+    "energy_meters": ({"type": "array", "minItems": 1, "maxItems": 16, "items": "METER"}, ""),
+    "gpu_devices": ({"type": "array", "minItems": 1, "maxItems": 16, "items": "GPU"}, ""),
     "refusals": ({"type": "object", "additionalProperties": SOME, "maxProperties": 12}, ""),
     "csv_failures": ({"type": "object", "minProperties": 1, "additionalProperties": False,
                       "patternProperties": {CSV_FAILURES: SOME}}, ""),
@@ -99,7 +104,8 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
         "items": [NODE_NAME, COUNT, SOME, {"type": "integer", "minimum": 2}]}}, ""),
 }
 """What a value may be, and its unit. A word in capitals stands for the object of that name."""
-PARTS = {"dropped_zones": "DROPPED", "spun_calls": "SPUN", "policy": "POLICY", "rank_wait": "RANK_WAIT"}
+PARTS = {"dropped_zones": "DROPPED", "gpu_devices": "GPU", "energy_meters": "METER", "spun_calls": "SPUN",
+         "policy": "POLICY", "rank_wait": "RANK_WAIT"}
 """The objects that a type is made of."""
 AGAIN = {("WAIT", "max"), ("PHASE", "max"), ("SITE", "max"), ("STEP", "policy")}
 """Fields of an object that another one has explained."""

@@ -190,9 +190,9 @@ def remarks(founds: Sequence[Found]) -> list[str]:
             "the time, the CPU time and Slurm's own ConsumedEnergy, if it counts them."
         )
     energies = [found.record.energy for found in founds if found.record.energy]
-    if len({energy.scope for energy in energies}) > 1:
-        said.append("Energy is of whole nodes for some jobs and a share for others: do not compare it.")
-    if any(energy.lacks_gpus for energy in energies):
+    if len({energy.scope for energy in energies} - {"gpus"}) > 1:
+        said.append("Energy is of all cores for some jobs and of a share for others: do not compare it.")
+    if any(energy.has_gpus and energy.scope != "gpus" for energy in energies):
         said.append("Energy is without that of the nodes' GPUs.")
     if len(kinds_of(energy_of(found.record) for found in founds)) > 1:
         kinds = [f"{found.name} of {energy_of(found.record)}" for found in founds if found.record.energy]

@@ -11,10 +11,10 @@ from ..record.missed import missed_notes
 from ..record.record import Energy, Policy, Record, Step, Wait
 from ..text.units import duration, plural, safe
 from .imbalance import imbalance_of
+from .parts import gpus_tail
 from .power import throttle_notes
 from .worlds import Group, apart_line, are_apart, groups_in, rank_label, singletons_note
 
-NO_GPUS = "GPUs not counted"
 EVEN = 0.8  # least over most, from which on the ranks wait alike
 SMALL = 0.01  # share of the ranks' time below which there is little to say
 
@@ -91,7 +91,10 @@ def energy_scope(record: Record) -> str:
     energy = record.energy
     if energy is None:
         return ""
-    tail = f"; {NO_GPUS}" if energy.lacks_gpus else ""
+    if energy.scope == "gpus":
+        return "the job's GPUs alone: its nodes have no other counters"
+    missing = gpus_tail(energy)
+    tail = f"; {missing}" if missing else ""
     if energy.scope == "node":
         return f"{nodes_words(record)}, the job had every core{tail}"
     return f"the job's share, by its part of the cores{tail}"
@@ -100,7 +103,7 @@ def energy_scope(record: Record) -> str:
 def nodes_words(record: Record) -> str:
     """Names what all of the energy is of: the counters' figures, not the job's share."""
     energy = record.energy
-    if energy is not None and energy.lacks_gpus:
+    if energy is not None and energy.has_gpus:
         of = "the node" if record.nodes_of == 1 else "the nodes"
         return f"{of}'{'s' if record.nodes_of == 1 else ''} {parts_words(energy)}"
     return "the whole node" if record.nodes_of == 1 else "whole nodes"
@@ -108,7 +111,7 @@ def nodes_words(record: Record) -> str:
 
 def whole_words(record: Record) -> str:
     """The same in a picture, which has one wording for one node and for several."""
-    return nodes_words(record) if record.energy is not None and record.energy.lacks_gpus else "whole nodes"
+    return nodes_words(record) if record.energy is not None and record.energy.has_gpus else "whole nodes"
 
 
 def parts_words(energy: Energy) -> str:

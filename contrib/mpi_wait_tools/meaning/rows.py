@@ -136,8 +136,8 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
     waiting, estimated = None, False
     if saving is not None and saving.waiting is not None:
         waiting = max(0.0, saving.waiting.value)
-    elif joules is not None and wait is not None and wait.share is not None:
-        waiting, estimated = joules * wait.share, True
+    elif energy is not None and energy.scope != "gpus" and wait is not None and wait.share is not None:
+        waiting, estimated = energy.joules * wait.share, True
     part, by_time = _awake_part(record, wait) if wait is not None else (1.0, False)
     imbalance = imbalance_of(record)
     return JobUse(

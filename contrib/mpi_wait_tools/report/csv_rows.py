@@ -39,6 +39,14 @@ def _of_job(found: Found) -> Iterator[Row]:
         yield "job", "", "energy_scope", energy.scope, ""
         if energy.lacks_gpus:
             yield "job", "", "energy_not_counted", "gpus", ""
+        for meter in energy.meters if step is None else []:
+            yield "meter", f"{safe(meter.source)}/{safe(meter.scope)}", "energy", meter.joules, "J"
+        if step is None and energy.gpus is not None:
+            yield "job", "", "gpu_energy", energy.gpu_joules, "J"
+            yield "job", "", "gpus_counted", energy.gpus.counted, ""
+            yield "job", "", "gpus_given", energy.gpus.given, ""
+            for device in energy.gpus.devices:
+                yield "gpu", f"{safe(device.node)}/{device.number}", "energy", device.joules, "J"
         for use in record.by_node if step is None else []:
             yield "node", safe(use.name), "energy", use.joules, "J"
         if step is None and energy.power:

@@ -214,10 +214,14 @@ static int run_leaks(int count, char *words[])
 static int run_begin(int count, char *words[])
 {
 	struct state_place place = place_of(words[0]);
+	const char *gpus = getenv("SLURM_JOB_GPUS"), *sources = getenv("MPIWAIT_SOURCES");
 	struct state_job job;
 	struct error error = {0};
 
 	state_job_init((uint32_t)number(words[1]), &job);
+	job.gpus = gpus != NULL;
+	snprintf(job.gpu_list, sizeof(job.gpu_list), "%s", gpus ? gpus : "");
+	snprintf(job.sources, sizeof(job.sources), "%s", sources ? sources : "");
 	snprintf(job.cpus, sizeof(job.cpus), "%s", count > 8 ? words[8] : "");
 	snprintf(job.usable, sizeof(job.usable), "%s", count > 9 ? words[9] : "");
 	job.cores = (uint32_t)number(words[2]);

@@ -105,6 +105,10 @@ def more(line: str) -> str:
     record["steps_rest"] = {"steps": 1, "ranks": 1, "wait_s": 1}
     record["steps"][0]["policy"] = record["policy"]
     record["energy"]["dropped"] = [{"node": "c1", "zone": "package-0", "why": "stopped"}]
+    gpu = {"node": "c1", "number": 0, "name": "x", "joules": 1}
+    record["energy"]["gpu_joules"] = 1
+    record["energy"]["meters"] = [{"source": "cray", "scope": "node", "joules": 1, "nodes": 1}]
+    record["energy"]["gpus"] = {"given": 2, "counted": 1, "present": 2, "source": "nvml", "why": "x", "devices": [gpu]}
     record["watts"] = {"packages": 1, "known": 1, "asleep": [1, 0], "spinning": [2, 0], "computing": [3, 0]}
     kinds = ("core_throttle", "package_throttle", "core_power_limit", "package_power_limit")
     record["throttle"] = dict.fromkeys(kinds, 1)

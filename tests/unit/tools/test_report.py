@@ -411,6 +411,56 @@ def test_gpus_that_were_not_counted_are_named(
     assert "job,,energy_not_counted,gpus," in report("123", "--csv", rows=rows).stdout
 
 
+ONE_GPU = {"given": 1, "counted": 1, "present": 1, "source": "nvml", "devices": [
+    {"node": "c1", "number": 0, "name": "NVIDIA H100", "joules": 5000.0}]}
+TWO_GPUS = {"given": 2, "counted": 1, "present": 4, "source": "simulated", "why": "a GPU is split between jobs"}
+NO_GPU = {"given": 2, "counted": 0, "present": 4, "source": "nvml", "why": "a meter's driver hangs or crashed"}
+HOST = {"joules": 100.0, "scope": "node", "source": "rapl", "zones_j": {"package": 100.0}}
+ALONE = {"joules": 5000.0, "scope": "gpus", "source": "nvml", "zones_j": {}}
+
+
+@pytest.mark.parametrize(("energy", "said"), [
+    (HOST | {"gpu_joules": 5000.0, "gpus": ONE_GPU}, [
+        "the node's processors, the job had every core",
+        "GPUs 5.00 kJ = 1.39 Wh, ", "the one that Slurm gave the job (NVIDIA H100), by their own counters"]),
+    (HOST | {"gpu_joules": 5000.0, "gpus": TWO_GPUS, "not_counted": ["gpus"]}, [
+        "the node's processors, the job had every core; 1 of 2 GPUs counted", "simulated, not measured",
+        "1 of 2 that Slurm gave the job, by their own counters; a GPU is split between jobs"]),
+    (HOST | {"gpus": NO_GPU, "not_counted": ["gpus"]}, [
+        "the node's processors, the job had every core; GPUs not counted",
+        "GPUs not counted: a meter's driver hangs or crashed"]),
+    (ALONE | {"gpu_joules": 5000.0, "gpus": ONE_GPU}, [
+        "Energy 5.00 kJ = 1.39 Wh", "the job's GPUs alone: its nodes have no other counters",
+        "GPUs the one that Slurm gave the job (NVIDIA H100)"]),
+], ids=["all", "some", "none", "nothing else"])
+def test_gpus_are_told_beside_the_nodes_parts(report: Report, energy: dict[str, Any], said: list[str]) -> None:
+    record = make_record()
+    record["mpi_wait"]["energy"] = energy
+    record["mpi_wait"]["nodes"] = {"reported": 1, "of": 1}
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    rows = [make_row(json.dumps(record))]
+    text = shown(report("123", "--width", "200", rows=rows))
+    for words in said:
+        assert words in " ".join(text.split())
+    assert "whole node" not in text
+    table = report("123", "--csv", rows=rows).stdout
+    assert ("job,,gpu_energy,5000.0,J" in table) == ("gpu_joules" in energy)
+    assert ("gpu,c1/0,energy,5000.0,J" in table) == ("devices" in energy["gpus"])
+    assert f"job,,gpus_counted,{energy['gpus']['counted']}," in table
+
+
+def test_other_sources_are_told_beside(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["energy"]["meters"] = [
+        {"source": "cray", "scope": "node", "joules": 9000.0, "nodes": 2},
+        {"source": "cray", "scope": "memory", "joules": 1000.0, "nodes": 2}]
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    rows = [make_row(json.dumps(record))]
+    text = " ".join(shown(report("123", "--width", "200", rows=rows)).split())
+    assert "by other counters of the nodes, cray: whole boards 9.00 kJ, memory 1.00 kJ" in text
+    assert "meter,cray/node,energy,9000.0,J" in report("123", "--csv", rows=rows).stdout
+
+
 def test_what_limits_the_figures_is_said(report: Report) -> None:
     record = make_record()
     body = record["mpi_wait"]
