@@ -5,6 +5,7 @@
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
 #include "spank/energy/power.h"
+#include "spank/energy/saving.h"
 #include "spank/energy/share.h"
 #include "spank/energy/watts.h"
 #include "spank/machine/gpus.h"
@@ -47,6 +48,7 @@ struct steps {
 	uint32_t left_out; /* how many are not there at all */
 	struct watts watts;
 	struct power_curve curve; /* of their points */
+	struct saving saving;
 	/* what is used up so far */
 	size_t read;
 	size_t details;
@@ -159,11 +161,14 @@ static void samples_take(const json_t *step, struct steps *steps)
 {
 	struct power_points points;
 	struct watts of_step;
+	struct saving saving;
 
 	if (watts_from_json(json_object_get(step, "watts"), &of_step) == 0)
 		watts_merge(&steps->watts, &of_step);
 	if (power_from_json(json_object_get(step, "power"), &points) == 0)
 		power_curve_add(&steps->curve, &points);
+	if (saving_from_json(json_object_get(step, "saving"), &saving) == 0)
+		saving_merge(&steps->saving, &saving);
 }
 
 static json_t *file_parse(int job_directory, const char *name, struct steps *steps)
@@ -333,6 +338,7 @@ static json_t *record_make(const char *node, struct state_job *job, const struct
 	record = record_build(job, node, ending->end_s, has_window ? &window : NULL, share, steps);
 	json_object_set_new(record, "throttle", throttle_write(job, ending));
 	json_object_set_new(record, "watts", record_watts_write(&steps->watts, share));
+	object_set_some(record, "saving", record_saving_write(&steps->saving, share->node >= 1 && !job->shared_cores));
 	if (has_window && power)
 		json_object_set(record, "power_mw", power);
 	return record;

@@ -6,6 +6,7 @@
 #include "spank/base/ration.h"
 #include "spank/base/thread.h"
 #include "spank/energy/power.h"
+#include "spank/node/saving_feed.h"
 #include "spank/node/slots.h"
 #include "spank/node/watts_feed.h"
 
@@ -29,6 +30,7 @@ struct sampler {
 	int segment;
 	uint64_t begun_ns;
 	struct watts_feed feed;
+	struct saving_feed saving;
 	struct shared_ration *ration; /* of the job's samplers; NULL: none */
 	uint64_t cost_ns;             /* CPU time of the latest tick */
 	unsigned failures;            /* ticks that failed, one after another */
@@ -95,6 +97,7 @@ static void energy_read(struct sampler *sampler, const struct slots *slots, uint
 	if (slots)
 		watts_feed_add(&sampler->feed, &step->to, slots);
 	step->watts = sampler->segment >= 0 ? &sampler->feed.sums : NULL;
+	step->saving = sampler->saving.sums.each > 0 || sampler->saving.sums.still > 0 ? &sampler->saving.sums : NULL;
 	power_add(&sampler->power, &step->to);
 	step->power = &sampler->power;
 }
@@ -128,6 +131,8 @@ static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns,
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	step_note(sampler, young_ns);
+	if (!sampler->counted)
+		saving_feed_find(&sampler->saving);
 	problem_say(sampler, is_last);
 	sampler->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 	if (sampler->cost_ns > booked_ns)
@@ -145,7 +150,7 @@ static uint64_t interval_ns(const struct sampler *sampler)
 }
 
 /* Returns whether it was told to stop before the time was up. */
-static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
+static bool rest_until(struct sampler *sampler, uint64_t deadline_ns)
 {
 	const struct timespec deadline = clock_timespec(deadline_ns);
 	bool stop;
@@ -156,6 +161,17 @@ static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
 	stop = sampler->stop;
 	pthread_mutex_unlock(&sampler->mutex);
 	return stop;
+}
+
+/* The same; meanwhile the counters are read around looks of the ranks. */
+static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
+{
+	while (sampler->saving.due_ns < deadline_ns) {
+		if (rest_until(sampler, sampler->saving.due_ns))
+			return true;
+		saving_feed_step(&sampler->saving);
+	}
+	return rest_until(sampler, deadline_ns);
 }
 
 /*
@@ -229,6 +245,10 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 		sampler->feed.uid = status.st_uid;
 	rapl_open(&sampler->rapl, NULL);
 	sampler->ration = shared_ration_open(sampler->job_directory, SHARED_RATION_FILE);
+	sampler->saving.segment = sampler->segment;
+	sampler->saving.rapl = sampler->rapl;
+	sampler->saving.ration = sampler->ration;
+	sampler->saving.due_ns = SAVING_FEED_NEVER;
 	sampler->counted = state_step_kind(config->step_id, state_crowd(sampler->node_directory)) == STATE_STEP_COUNTED;
 	result = sampler->counted ? state_step_count(sampler->job_directory) : 0;
 	return result ? error_set(error, result, "the number of steps: %s", strerror(-result)) : 0;

@@ -17,6 +17,7 @@
 #include "spank/base/run_directory.h"
 #include "spank/energy/accumulator.h"
 #include "spank/energy/power.h"
+#include "spank/energy/saving.h"
 #include "spank/energy/watts.h"
 #include "spank/machine/processors.h"
 #include "spank/machine/throttle.h"
@@ -77,6 +78,7 @@ struct state_step {
 	struct record_missed missed;      /* for writing */
 	const struct watts *watts;        /* for writing, NULL: none */
 	const struct power_points *power; /* the same */
+	const struct saving *saving;      /* the same */
 };
 
 /* A job's facts, with nothing known but its id. */

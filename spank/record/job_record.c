@@ -81,6 +81,7 @@ static void node_add(struct job *job, json_t *index, const struct record_node *n
 		record_power_add(&job->power, &node->power, node->start_s, node->end_s, node->energy.node_joules,
 		                 node->energy.joules);
 	record_watts_add(&sum->watts, &node->watts);
+	record_saving_add(&sum->saving, &node->saving);
 	record_throttle_add(&sum->throttle, &node->throttle);
 	record_grant_add(&sum->grant, &node->grant);
 	record_csv_add(&sum->csv, &node->csv);
@@ -270,6 +271,15 @@ static json_t *nodes_print(const struct job *job)
 	return NULL;
 }
 
+static void energy_complete(json_t *energy, const struct job *job)
+{
+	struct record_saving_cost cost = {.known = false};
+
+	cost.known = record_cost_part(&job->sum.wait.cost, &cost.longer, &cost.error);
+	object_set_some(energy, "power_w", record_power_print(&job->power));
+	record_saving_print(energy, &job->sum.saving, job->count, &cost);
+}
+
 /* {"mpi_wait": ...}; NULL: no memory. */
 static json_t *job_print(const struct job *job, const struct record_detail *detail)
 {
@@ -284,7 +294,7 @@ static json_t *job_print(const struct job *job, const struct record_detail *deta
 		return NULL;
 	object_set_some(nodes, "why", json_string(job->why));
 	if (job->sum.energy.nodes > 0)
-		object_set_some(energy, "power_w", record_power_print(&job->power));
+		energy_complete(energy, job);
 	object_set_some(json, "watts", record_watts_print(&job->sum.watts));
 	object_set_some(json, "throttle", record_throttle_print(&job->sum.throttle));
 	if (job->sum.energy.nodes < job->count)

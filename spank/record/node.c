@@ -239,6 +239,16 @@ static bool power_get(const json_t *json, struct record_node *node)
 	return good;
 }
 
+static bool saving_get(const json_t *json, struct record_node *node)
+{
+	struct record_saving saving = {.nodes = 0};
+	bool good = record_saving_read(json_object_get(json, "saving"), &saving);
+
+	if (good)
+		node->saving = saving;
+	return good;
+}
+
 static bool throttle_get(const json_t *json, struct record_node *node)
 {
 	struct record_throttle throttle = {.known = false};
@@ -261,6 +271,7 @@ static const struct {
         {"\"energy\" or \"energy_why\"", energy_get},
         {"\"watts\"", watts_get},
         {"\"power_mw\"", power_get},
+        {"\"saving\"", saving_get},
         {"\"throttle\"", throttle_get},
 };
 

@@ -17,6 +17,7 @@
 #include "spank/record/parts/grant.h"
 #include "spank/record/parts/missed.h"
 #include "spank/record/parts/power.h"
+#include "spank/record/parts/saving.h"
 #include "spank/record/parts/throttle.h"
 #include "spank/record/parts/watts.h"
 #include "spank/record/waits/wait.h"
@@ -78,6 +79,7 @@ struct record_node {
 	char energy_why[65];
 	struct record_watts watts;
 	struct record_power power;
+	struct record_saving saving;
 	struct record_throttle throttle;
 	uint64_t steps_left_out;
 	uint64_t steps_summed; /* that have lost details */

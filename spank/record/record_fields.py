@@ -29,7 +29,7 @@ ROWS_OF = {"WATTS_ITEM": "WATTS", "WAIT_SUM": "WAIT", "FORECAST": "FORECAST", "H
 NUMBER_MAX, SECONDS_MAX = 1e18, 1e12
 FIRST = "0.1"
 """The first release."""
-WHO = {"ROOT": "by root", "RANKS": "by the ranks", "MODEL": "by the model"}
+WHO = {"ROOT": "by root", "RANKS": "by the ranks", "MODEL": "by the model", "BOTH": "by root and ranks"}
 MPI_FUNCTION = "^(MPI_[A-Za-z_]+|other)$"
 PHASE = "^([1-9][0-9]{0,9}|none|other)$"
 CSV_FAILURES = ("^(no such directory|no permission to write there|no space left|not done within ten seconds|killed|"
@@ -53,6 +53,8 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "cost_slowdown": ({"type": "number", "minimum": 0, "maximum": 100}, "%"),
     "seconds": (SECONDS, "s"),
     "positive_seconds": (AMOUNT, "s"),
+    "watts": (AMOUNT, "W"),
+    "yes": ({"const": True}, ""),
     "joules": (AMOUNT, "J"),
     "bytes": (AMOUNT, "B"),
     "word": ({"type": "string", "maxLength": 64}, ""),
@@ -263,7 +265,7 @@ def manual_text(fields: list[Field], page: str) -> str:
 
 
 PLAIN = {"count": (0, NUMBER_MAX), "positive": (0, NUMBER_MAX), "seconds": (0, SECONDS_MAX), "share": (0, 1),
-         "cost_percent": (-100, 100), "cost_error": (0, 200), "cost_slowdown": (0, 100)}
+         "watts": (0, NUMBER_MAX), "cost_percent": (-100, 100), "cost_error": (0, 200), "cost_slowdown": (0, 100)}
 """What mpi-wait's tools read by the table alone, and how small and how large it may be."""
 
 

@@ -2,6 +2,7 @@
  * Lets the tests call the modules between energy counters and record: one subcommand per entry point, arguments as
  * words, results as JSON on standard output. What fails is said as {"error": ..., "code": ...}.
  */
+#include "preload/budget/looks.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/node/ending.h"
@@ -565,6 +566,23 @@ static int run_combine(int count, char *words[])
 	return result ? show_result(result, &error) : show(json_pack("{s:i, s:s}", "code", 0, "text", text));
 }
 
+/* looks SEED TOLD FROM_NS COUNT: the looks that ranks have from then on, [begin, end] by the node's clock in ns */
+static int run_looks(int count, char *words[])
+{
+	uint64_t now_ns = number(words[2]);
+	json_t *list = json_array();
+	struct looks looks;
+
+	(void)count;
+	for (uint64_t i = 0; i < number(words[3]); i++, now_ns = looks.until_ns) {
+		if (!looks_follow(&looks, number(words[0]), number(words[1]), now_ns))
+			return EXIT_FAILURE;
+		looks_find(&looks, now_ns, now_ns);
+		json_array_append_new(list, json_pack("[I, I]", (json_int_t)looks.from_ns, (json_int_t)looks.until_ns));
+	}
+	return show(list);
+}
+
 /* key TEXT */
 static int run_key(int count, char *words[])
 {
@@ -586,7 +604,7 @@ static const struct {
         {"leaks", 0, run_leaks},     {"begin", 8, run_begin}, {"step", 5, run_step},         {"finish", 4, run_finish},
         {"slots", 3, run_slots},     {"merge", 3, run_merge}, {"combine", 2, run_combine},   {"key", 1, run_key},
         {"export", 7, run_export},   {"view", 3, run_view},   {"extremes", 1, run_extremes}, {"end", 2, run_end},
-        {"make", 2, run_make},
+        {"make", 2, run_make},       {"looks", 4, run_looks},
 };
 
 int main(int count, char *words[])
