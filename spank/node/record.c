@@ -7,7 +7,6 @@
 #include "spank/energy/power.h"
 #include "spank/energy/saving.h"
 #include "spank/energy/share.h"
-#include "spank/energy/watts.h"
 #include "spank/machine/gpus.h"
 #include "spank/node/ending.h"
 #include "spank/record/node.h"
@@ -44,9 +43,8 @@ struct steps {
 	char *text; /* objects with commas between them */
 	size_t length;
 	uint32_t count;
-	uint32_t summed;   /* of those, how many have lost details */
-	uint32_t left_out; /* how many are not there at all */
-	struct watts watts;
+	uint32_t summed;          /* of those, how many have lost details */
+	uint32_t left_out;        /* how many are not there at all */
 	struct power_curve curve; /* of their points */
 	struct saving saving;
 	/* what is used up so far */
@@ -160,11 +158,8 @@ static void step_add(struct steps *steps, json_t *step, bool whole)
 static void samples_take(const json_t *step, struct steps *steps)
 {
 	struct power_points points;
-	struct watts of_step;
 	struct saving saving;
 
-	if (watts_from_json(json_object_get(step, "watts"), &of_step) == 0)
-		watts_merge(&steps->watts, &of_step);
 	if (power_from_json(json_object_get(step, "power"), &points) == 0)
 		power_curve_add(&steps->curve, &points);
 	if (saving_from_json(json_object_get(step, "saving"), &saving) == 0)
@@ -337,7 +332,6 @@ static json_t *record_make(const char *node, struct state_job *job, const struct
 	power = record_power_write(&steps->curve);
 	record = record_build(job, node, ending->end_s, has_window ? &window : NULL, share, steps);
 	json_object_set_new(record, "throttle", throttle_write(job, ending));
-	json_object_set_new(record, "watts", record_watts_write(&steps->watts, share));
 	object_set_some(record, "saving", record_saving_write(&steps->saving, share->node >= 1 && !job->shared_cores));
 	if (has_window && power)
 		json_object_set(record, "power_mw", power);

@@ -8,7 +8,6 @@
 #include "spank/energy/power.h"
 #include "spank/node/saving_feed.h"
 #include "spank/node/slots.h"
-#include "spank/node/watts_feed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -29,7 +28,6 @@ struct sampler {
 	int job_directory;
 	int segment;
 	uint64_t begun_ns;
-	struct watts_feed feed;
 	struct saving_feed saving;
 	struct shared_ration *ration; /* of the job's samplers; NULL: none */
 	uint64_t cost_ns;             /* CPU time of the latest tick */
@@ -73,12 +71,12 @@ static struct slots *ranks_look(struct sampler *sampler)
 
 /*
  * Samples for a step that is merely counted, too: other steps and jobs of the node need the accumulator. However many
- * steps the node has, one of them writes it; a step's ends, and the watts of its ranks, need the counters of now.
+ * steps the node has, one of them writes it; a step's ends need the counters of now.
  */
-static void energy_read(struct sampler *sampler, const struct slots *slots, uint64_t young_ns)
+static void energy_read(struct sampler *sampler, uint64_t young_ns)
 {
 	struct state_step *step = &sampler->step;
-	const struct energy_need need = {.young_ns = young_ns, .exact = !young_ns || (slots && slots->count > 0)};
+	const struct energy_need need = {.young_ns = young_ns, .exact = !young_ns};
 	struct energy_snapshot now;
 	struct error error = {0};
 
@@ -94,9 +92,6 @@ static void energy_read(struct sampler *sampler, const struct slots *slots, uint
 	if (!step->has_energy)
 		step->from = step->to;
 	step->has_energy = true;
-	if (slots)
-		watts_feed_add(&sampler->feed, &step->to, slots);
-	step->watts = sampler->segment >= 0 ? &sampler->feed.sums : NULL;
 	step->saving = sampler->saving.sums.each > 0 || sampler->saving.sums.still > 0 ? &sampler->saving.sums : NULL;
 	power_add(&sampler->power, &step->to);
 	step->power = &sampler->power;
@@ -111,7 +106,7 @@ static void step_note(struct sampler *sampler, uint64_t young_ns)
 	json_auto_t *grant = config->grant_read ? config->grant_read(config->grant_context) : NULL;
 	int result;
 
-	energy_read(sampler, slots, young_ns);
+	energy_read(sampler, young_ns);
 	if (sampler->counted)
 		return;
 	if (config->csv)
@@ -187,7 +182,7 @@ static bool wait_for_turn(struct sampler *sampler, uint64_t turn_ns)
 		if (wait_until(sampler, due_ns < turn_ns ? due_ns : turn_ns))
 			return true;
 		if (due_ns < turn_ns)
-			energy_read(sampler, NULL, 0);
+			energy_read(sampler, 0);
 	}
 	return false;
 }
@@ -227,7 +222,6 @@ static void sampler_free(struct sampler *sampler)
 static int sampler_open(struct sampler *sampler, struct error *error)
 {
 	const struct sampler_config *config = &sampler->config;
-	struct stat status;
 	int result;
 
 	sampler->node_directory = state_open_node(&config->place);
@@ -240,9 +234,6 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 		if (sampler->segment < 0)
 			return error_set(error, -errno, "stats segment: %s", strerror(errno));
 	}
-	/* the segment is the job's user's */
-	if (sampler->segment >= 0 && fstat(sampler->segment, &status) == 0)
-		sampler->feed.uid = status.st_uid;
 	rapl_open(&sampler->rapl, NULL);
 	sampler->ration = shared_ration_open(sampler->job_directory, SHARED_RATION_FILE);
 	sampler->saving.segment = sampler->segment;

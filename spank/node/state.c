@@ -365,13 +365,12 @@ uint32_t state_steps_counted(int job_directory)
 
 static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t *grant)
 {
-	return json_pack("{s:i, s:I, s:o, s:f, s:f, s:O?, s:O?, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "v",
+	return json_pack("{s:i, s:I, s:o, s:f, s:f, s:O?, s:O?, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "v",
 	                 FORMAT_VERSION, "id", (json_int_t)step->step_id, "policy", record_policy_write(&step->policy),
 	                 "start_s", step->start_s, "end_s", step->end_s, "wait", wait, "grant", grant, "csv",
 	                 step->csv != CSV_NONE ? record_csv_write(step->csv) : NULL, "missed",
-	                 record_missed_print(&step->missed), "watts", step->watts ? watts_to_json(step->watts) : NULL,
-	                 "power", step->power ? power_to_json(step->power) : NULL, "saving",
-	                 step->saving ? saving_to_json(step->saving) : NULL, "from",
+	                 record_missed_print(&step->missed), "power", step->power ? power_to_json(step->power) : NULL,
+	                 "saving", step->saving ? saving_to_json(step->saving) : NULL, "from",
 	                 step->has_energy ? energy_to_json(&step->from) : NULL, "to",
 	                 step->has_energy ? energy_to_json(&step->to) : NULL);
 }
@@ -397,7 +396,6 @@ static char *step_print(const struct state_step *step, uint32_t crowd, json_t *w
 		free(text);
 		shorten[i](wait);
 		if (!whole || i > 0) {
-			json_object_del(json, "watts");
 			json_object_del(json, "power");
 			json_object_del(json, "saving");
 		}

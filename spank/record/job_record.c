@@ -80,7 +80,6 @@ static void node_add(struct job *job, json_t *index, const struct record_node *n
 	if (node->energy.nodes > 0)
 		record_power_add(&job->power, &node->power, node->start_s, node->end_s, node->energy.node_joules,
 		                 node->energy.joules);
-	record_watts_add(&sum->watts, &node->watts);
 	record_saving_add(&sum->saving, &node->saving);
 	record_throttle_add(&sum->throttle, &node->throttle);
 	record_grant_add(&sum->grant, &node->grant);
@@ -295,7 +294,6 @@ static json_t *job_print(const struct job *job, const struct record_detail *deta
 	object_set_some(nodes, "why", json_string(job->why));
 	if (job->sum.energy.nodes > 0)
 		energy_complete(energy, job);
-	object_set_some(json, "watts", record_watts_print(&job->sum.watts));
 	object_set_some(json, "throttle", record_throttle_print(&job->sum.throttle));
 	if (job->sum.energy.nodes < job->count)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));

@@ -220,16 +220,6 @@ static bool energy_get(const json_t *json, struct record_node *node)
 	return false;
 }
 
-static bool watts_get(const json_t *json, struct record_node *node)
-{
-	struct record_watts watts = {.packages = 0};
-	bool good = record_watts_read(json_object_get(json, "watts"), &watts);
-
-	if (good)
-		node->watts = watts;
-	return good;
-}
-
 static bool power_get(const json_t *json, struct record_node *node)
 {
 	bool good = record_power_read(json_object_get(json, "power_mw"), &node->power);
@@ -269,7 +259,6 @@ static const struct {
         {"\"steps_left_out\"", left_out_get},
         {"\"steps_summed\"", summed_get},
         {"\"energy\" or \"energy_why\"", energy_get},
-        {"\"watts\"", watts_get},
         {"\"power_mw\"", power_get},
         {"\"saving\"", saving_get},
         {"\"throttle\"", throttle_get},

@@ -19,7 +19,6 @@
 #include "spank/record/parts/power.h"
 #include "spank/record/parts/saving.h"
 #include "spank/record/parts/throttle.h"
-#include "spank/record/parts/watts.h"
 #include "spank/record/waits/wait.h"
 
 #define NODE_RECORD_MAX          (4 * 1024 * 1024) /* bytes */
@@ -77,7 +76,6 @@ struct record_node {
 	uint32_t cores_total;
 	struct record_energy energy;
 	char energy_why[65];
-	struct record_watts watts;
 	struct record_power power;
 	struct record_saving saving;
 	struct record_throttle throttle;

@@ -30,8 +30,6 @@ FIGURES = (
     Figure("saved", "look_w", "W", True, False, 0, 1e+18, ""),
     Figure("saved", "beside_w", "W", True, False, 0, 1e+18, ""),
     Figure("saved", "nodes", "", False, True, 0, 1e+18, ""),
-    Figure("watts", "packages", "", True, True, 1, 1e+18, ""),
-    Figure("watts", "known", "", True, True, 0, 1e+18, ""),
     Figure("throttle", "core_throttle", "", True, True, 0, 1e+18, ""),
     Figure("throttle", "package_throttle", "", True, True, 0, 1e+18, ""),
     Figure("throttle", "core_power_limit", "", True, True, 0, 1e+18, ""),

@@ -22,6 +22,7 @@ from .phases import Phase, phases_of
 from .places import nodes_of_places
 from .profiled import CALL, PointToPoint, ProfiledCall, point_to_point, profiled_calls
 from .reader import NUMBER_MAX, SECONDS_MAX, Reader, damaged, number_of
+from .saved import Saved, saved_of
 from .sites import Site, site_of
 from .worlds import World, worlds_of
 
@@ -52,6 +53,8 @@ class Energy:
     mirrored: int  # zones that show the counter of another die, and are in no sum
     dropped: list[str]
     power: list[float | None]  # watts in equal parts of the job's time, None: not known; empty: not sampled
+    saved: Saved | None = None  # by sleeping, as measured; None: not known
+    saved_why: str = ""  # why that is not known
 
 
 @dataclass(frozen=True)
@@ -228,6 +231,8 @@ def _energy(reader: Reader) -> Energy:
         mirrored=reader.maybe_integer("mirrored") or 0,
         dropped=reader.items("dropped", _dropped, required=False),
         power=power,
+        saved=saved_of(reader.maybe_object("saved")),
+        saved_why=reader.text("saved_why") if "saved_why" in reader.value else "",
     )
 
 
