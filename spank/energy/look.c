@@ -16,24 +16,19 @@ static uint64_t beside_ns(uint64_t length_ns)
 	return (length_ns - RENEWAL_NS) / 2;
 }
 
-uint64_t look_ahead_ns(uint64_t length_ns)
+void look_begin(struct look *look, struct look_span all, struct look_span any)
 {
-	return beside_ns(length_ns);
-}
-
-void look_begin(struct look *look, uint64_t from_ns, uint64_t until_ns)
-{
-	uint64_t length_ns = until_ns - from_ns;
+	uint64_t length_ns = all.until_ns - all.from_ns;
 
 	look->taken = 0;
 	look->broken = look->still = false;
 	look->late_ns = length_ns / LATE_PART;
-	look->due_ns[LOOK_BEFORE] = from_ns - beside_ns(length_ns);
-	look->due_ns[LOOK_BEGIN] = from_ns;
-	look->due_ns[LOOK_INSIDE] = from_ns + RENEWAL_NS;
-	look->due_ns[LOOK_END] = until_ns;
-	look->due_ns[LOOK_BEHIND] = until_ns + RENEWAL_NS;
-	look->due_ns[LOOK_AFTER] = until_ns + RENEWAL_NS + beside_ns(length_ns);
+	look->due_ns[LOOK_BEFORE] = any.from_ns - beside_ns(length_ns);
+	look->due_ns[LOOK_BEGIN] = any.from_ns;
+	look->due_ns[LOOK_INSIDE] = all.from_ns + RENEWAL_NS;
+	look->due_ns[LOOK_END] = all.until_ns;
+	look->due_ns[LOOK_BEHIND] = any.until_ns + RENEWAL_NS;
+	look->due_ns[LOOK_AFTER] = look->due_ns[LOOK_BEHIND] + beside_ns(length_ns);
 }
 
 /* Returns whether the counter can have come there in that time. */

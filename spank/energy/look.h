@@ -5,7 +5,8 @@
  *     |--- beside ----|..|--------- look --------|..|--- beside ----|
  *
  * Counters are renewed once a millisecond, so that a reading may show what was used until a millisecond before. What
- * lies between BEGIN and INSIDE, or END and BEHIND, may be of either side, and is of neither.
+ * lies between BEGIN and INSIDE, or END and BEHIND, may be of either side, and is of neither. So is the time in which
+ * some ranks look and others do not.
  */
 #pragma once
 
@@ -31,14 +32,15 @@ struct look {
 	struct rapl_zone zone[RAPL_ZONES_MAX]; /* of the latest reading */
 };
 
-/* Forgets the look before; the next one lasts from then to then. */
-void look_begin(struct look *look, uint64_t from_ns, uint64_t until_ns);
+struct look_span {
+	uint64_t from_ns, until_ns;
+};
+
+/* Forgets the look before. all: while all ranks look; any: while any rank does, from no later to no earlier. */
+void look_begin(struct look *look, struct look_span all, struct look_span any);
 
 /* The next reading, which was made between those two times. */
 void look_read(struct look *look, const struct rapl_zone zones[], size_t count, uint64_t began_ns, uint64_t ended_ns);
 
 /* Returns whether all was read and is right; of the ranks *ret_look says nothing. */
 bool look_end(const struct look *look, struct saving_look *ret_look);
-
-/* How long before a look of that length the first reading is due. */
-uint64_t look_ahead_ns(uint64_t length_ns);

@@ -44,6 +44,23 @@ static int read_at(int segment, void *buffer, size_t size, uint64_t offset)
 	return (size_t)got == size ? 0 : -EINVAL;
 }
 
+static void told_note(struct look_ranks *ranks, uint64_t told)
+{
+	uint32_t place = 0;
+
+	while (place < ranks->kinds && ranks->told[place] < told)
+		place++;
+	if (place < ranks->kinds && ranks->told[place] == told)
+		return;
+	if (ranks->kinds == LOOK_RANKS_KINDS) {
+		ranks->apart = true;
+		return;
+	}
+	memmove(&ranks->told[place + 1], &ranks->told[place], (ranks->kinds - place) * sizeof(ranks->told[0]));
+	ranks->told[place] = told;
+	ranks->kinds++;
+}
+
 static void lane_add(struct look_ranks *ranks, const uint8_t *lane, uint64_t seed)
 {
 	uint64_t told = word_at(lane, offsetof(struct mpiwait_lane, look));
@@ -53,8 +70,8 @@ static void lane_add(struct look_ranks *ranks, const uint8_t *lane, uint64_t see
 			ranks->asleep_ns += word_at(lane, offsetof(struct mpiwait_lane, asleep_ns) + 8 * rung);
 	if (told == 0)
 		return;
-	ranks->differ |= ranks->threads > 0 && (ranks->told != told || ranks->seed != seed);
-	ranks->told = told;
+	ranks->apart |= ranks->threads > 0 && ranks->seed != seed;
+	told_note(ranks, told);
 	ranks->seed = seed;
 	ranks->threads++;
 }
@@ -69,7 +86,7 @@ static int slot_add(struct look_ranks *ranks, int segment, uint64_t offset)
 	if (result || half_at(slot.head, offsetof(struct mpiwait_slot, state)) != MPIWAIT_SLOT_RUNNING)
 		return result;
 	/* without an account there are no looks */
-	ranks->differ |= word_at(slot.head, offsetof(struct mpiwait_slot, slowdown_ppm)) == 0;
+	ranks->apart |= word_at(slot.head, offsetof(struct mpiwait_slot, slowdown_ppm)) == 0;
 	for (uint32_t i = 0; i < lanes && i < MPIWAIT_LANES && !result; i++) {
 		if (i > 0)
 			result = read_at(segment, slot.lane, sizeof(slot.lane),
@@ -97,5 +114,6 @@ int look_ranks_read(int segment, struct look_ranks *ret_ranks)
 
 bool look_ranks_same(const struct look_ranks *a, const struct look_ranks *b)
 {
-	return !a->differ && !b->differ && a->threads == b->threads && a->told == b->told && a->seed == b->seed;
+	return !a->apart && !b->apart && a->threads == b->threads && a->seed == b->seed && a->kinds == b->kinds &&
+	       memcmp(a->told, b->told, sizeof(a->told)) == 0;
 }

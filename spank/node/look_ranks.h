@@ -7,17 +7,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define LOOK_RANKS_KINDS 4 /* threads differ by a level or two */
+
 /* Of all threads that wait, in ranks that run. */
 struct look_ranks {
 	uint32_t threads;
-	bool differ;        /* they do not look together, or some sleep whenever they like */
-	uint64_t seed;      /* of their looks */
-	uint64_t told;      /* looks_tell's number; 0: none has told one */
-	uint64_t asleep_ns; /* summed over threads; a claim, which may be anything */
+	bool apart;     /* they do not look together: of several launches, of too many kinds, or without an account */
+	uint64_t seed;  /* of their looks */
+	uint32_t kinds; /* 0: none has told of looks */
+	uint64_t told[LOOK_RANKS_KINDS]; /* looks_tell's numbers, ascending */
+	uint64_t asleep_ns;              /* summed over threads; a claim, which may be anything */
 };
 
 /* Returns 0 or -errno, *ret_ranks untouched. */
 int look_ranks_read(int segment, struct look_ranks *ret_ranks);
 
-/* Returns true if both say that the same ranks' threads look together, in the same windows. */
+/* Returns true if by both the same number of threads looks together, in the same windows. */
 bool look_ranks_same(const struct look_ranks *a, const struct look_ranks *b);

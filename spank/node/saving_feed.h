@@ -31,10 +31,8 @@ struct saving_feed {
 	uint64_t cost_ns;  /* CPU time since then */
 	uint64_t ahead_ns; /* the node's clock less CLOCK_MONOTONIC when the look was found */
 	struct look look;
-	struct look_ranks found; /* by which the look was found; then as they were at its begin, ... */
-	struct look_ranks begun;
-	struct look_ranks ended; /* ... at its end, ... */
-	struct look_ranks after; /* ... and after what is beside it */
+	struct look_ranks found;               /* by which the look was found */
+	struct look_ranks ranks[LOOK_MOMENTS]; /* as they were then, of LOOK_INSIDE and later */
 };
 
 /* Finds the next look, if none is due: in the first tick, and in each as long as the ranks do not look together. */

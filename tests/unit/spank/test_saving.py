@@ -59,16 +59,18 @@ class Node:
                 file.write(struct.pack("<Q", round(self.asleep_s * 1e9)))
         self.ticks.at(math.ceil(to_s * 1000) / 1000)
 
-    def play(self, looks: int, meanwhile: Callable[[int], None] = lambda _: None) -> None:
-        """As many looks as that; the first is found in the first tick."""
+    def play(self, looks: int, meanwhile: Callable[[int], None] = lambda _: None, length_s: float | None = None) -> None:
+        """As many looks as that; the first is found in the first tick. length_s: for so long all ranks look."""
         begin_ns = round(BEGIN * 1e9) + 10**9
         for index, (from_ns, until_ns) in enumerate(driver("looks", SEED, TOLD, begin_ns, looks)):
-            beside_s = (until_ns - from_ns - 10**6) / 2e9
-            for at_s in (from_ns / 1e9 - beside_s, from_ns / 1e9):
+            from_s, until_s = from_ns / 1e9, until_ns / 1e9
+            all_s = min(from_s + length_s, until_s) if length_s else until_s
+            beside_s = (all_s - from_s - 0.001) / 2
+            for at_s in (from_s - beside_s, from_s):
                 self.go(max(at_s, self.now_s), False)
-            for at_s in (from_ns / 1e9 + 0.001, until_ns / 1e9):
+            for at_s in (from_s + 0.001, all_s):
                 self.go(at_s, True)
-            for at_s in (until_ns / 1e9 + 0.001, until_ns / 1e9 + 0.001 + beside_s + 0.001):
+            for at_s in (until_s + 0.001, until_s + 0.001 + beside_s + 0.001):
                 self.go(at_s, False)
             meanwhile(index)
 
@@ -103,6 +105,17 @@ def test_what_was_saved_reaches_the_record(tmp_path: Path) -> None:
     assert energy["source"] == "simulated" and "saved_why" not in energy
 
 
+@pytest.mark.parametrize("other", [TOLD - 2, TOLD - 3, TOLD - 4, 0])
+def test_ranks_of_other_levels_look_together_for_a_while(tmp_path: Path, other: int) -> None:
+    """Windows of a level begin where some of those of the level below do: while the shorter one is open, all look. A
+    rank that has not waited yet does not sleep."""
+    node = Node(tmp_path, rank(0), rank(1, look=other))
+    length_s = 2.0 ** (22 + (other - 1) // 2) / 1e9 if other else None
+    node.play(40, length_s=length_s)
+    saved = energy_of(tmp_path, node.end())["saved"]
+    assert saved["percent"] == pytest.approx(100 * (1 - 0.9 * 1.005), abs=saved["error"]) and saved["error"] < 2.5
+
+
 def test_a_job_that_sleeps_in_vain_has_saved_nothing(tmp_path: Path) -> None:
     """It takes 0.5 % more, since its steps are longer."""
     node = Node(tmp_path, rank(0), rank(1), beside_w=100.0)
@@ -130,11 +143,12 @@ def test_few_looks_tell_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ranks", [
-    [rank(0), rank(1, look=TOLD + 2)],
     [rank(0), rank(1, slowdown_ppm=0)],
     [rank(0), rank(1, launch=SEED + 1)],
     [rank(0, look=2**64 - 1), rank(1, look=2**64 - 1)],
     [rank(0, look=0), rank(1, look=0)],
+    [rank(number, look=TOLD - 2 * number) for number in range(5)],
+    [rank(0), rank(1, look=2**64 - 1)],
     [],
 ])
 def test_ranks_that_do_not_look_together_tell_nothing(tmp_path: Path, ranks: list[bytes]) -> None:
