@@ -19,7 +19,7 @@
 #define PAIR_S      0.03
 #define WATTS_MAX   1e9
 #define SECONDS_MAX 1e15
-#define EACH_MAX    (UINT32_C(1) << 30)
+#define EACH_MAX    (UINT32_C(1) << 18) /* merged with those of all steps of a job, it fits */
 
 static void pair_put(struct saving *saving, struct saving_pair pair)
 {
@@ -232,7 +232,7 @@ static json_t *milliwatts(double watts)
 
 static json_t *microseconds(double seconds)
 {
-	return json_integer((json_int_t)(fmin(seconds, SECONDS_MAX / 1e6) * 1e6));
+	return json_integer((json_int_t)round(fmin(seconds, SECONDS_MAX / 1e6) * 1e6));
 }
 
 json_t *saving_to_json(const struct saving *saving)

@@ -59,7 +59,9 @@ class Node:
                 file.write(struct.pack("<Q", round(self.asleep_s * 1e9)))
         self.ticks.at(math.ceil(to_s * 1000) / 1000)
 
-    def play(self, looks: int, meanwhile: Callable[[int], None] = lambda _: None, length_s: float | None = None) -> None:
+    def play(
+        self, looks: int, meanwhile: Callable[[int], None] = lambda _: None, length_s: float | None = None
+    ) -> None:
         """As many looks as that; the first is found in the first tick. length_s: for so long all ranks look."""
         begin_ns = round(BEGIN * 1e9) + 10**9
         for index, (from_ns, until_ns) in enumerate(driver("looks", SEED, TOLD, begin_ns, looks)):

@@ -495,3 +495,12 @@ def test_damaged_savings_are_refused(report: Report, changes: dict[str, Any]) ->
     record["mpi_wait"]["energy"]["saved"] = {**SAVED, **changes}
     done = report("123", rows=[make_row(json.dumps(record))])
     assert done.returncode != 0 and "damaged" in done.stderr
+
+
+def test_comparisons_say_what_was_saved_where_that_is_seen(report: Report) -> None:
+    def compared(changes: dict[str, Any]) -> str:
+        jobs = [make_row(json.dumps(with_saving(**one)), JobID=job, JobIDRaw=job)
+                for job, one in (("123", {}), ("124", changes))]
+        return shown(report("123", "124", "--width", "120", rows=jobs))
+    assert re.search(r"sleeping saves +9\.1 % +4\.0 %", compared({"percent": 4.0}))
+    assert re.search(r"sleeping saves +9\.1 % +–", compared({"percent": 0.2}))
