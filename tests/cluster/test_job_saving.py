@@ -37,7 +37,7 @@ def test_looks_of_real_ranks_are_read(burning: Cluster) -> None:
     """By slurmstepd, which finds them by the clock and by what the ranks tell. How many come in time is the machine's
     affair; one look is no saving yet, and the record says so."""
     (node,) = burning.nodes
-    job, running = jobs.begin(burning, ["-N1", "-n2", "--exclusive", "--mpi-wait-policy=nap", *ABSENT])
+    job, running = jobs.begin(burning, ["-N1", "-n2", "--exclusive", "--output=none", "--mpi-wait-policy=nap", *ABSENT])
     saving = wait_for(lambda: looks_read(burning, node, job), "a look", 100)
     burning.run(["scancel", str(job)])
     running.wait(30)
