@@ -9,6 +9,7 @@
 #include "spank/base/error.h"
 #include "spank/node/slots.h"
 
+#define HARDLY    10
 #define LANE_HEAD offsetof(struct mpiwait_lane, phases)
 
 /* What is read of a slot: its head and that of its first lane stand beside one another. */
@@ -44,39 +45,42 @@ static int read_at(int segment, void *buffer, size_t size, uint64_t offset)
 	return (size_t)got == size ? 0 : -EINVAL;
 }
 
-static void told_note(struct look_ranks *ranks, uint64_t told)
-{
-	uint32_t place = 0;
+/* How long the thread of each kind has slept that slept longest; 0: there is none, else one more. */
+struct sleepers {
+	uint64_t most_ns[LOOK_RANKS_KINDS];
+};
 
-	while (place < ranks->kinds && ranks->told[place] < told)
-		place++;
-	if (place < ranks->kinds && ranks->told[place] == told)
-		return;
-	if (ranks->kinds == LOOK_RANKS_KINDS) {
-		ranks->apart = true;
-		return;
-	}
-	memmove(&ranks->told[place + 1], &ranks->told[place], (ranks->kinds - place) * sizeof(ranks->told[0]));
-	ranks->told[place] = told;
-	ranks->kinds++;
-}
-
-static void lane_add(struct look_ranks *ranks, const uint8_t *lane, uint64_t seed)
+static void lane_add(struct look_ranks *ranks, struct sleepers *sleepers, const uint8_t *lane, uint64_t seed)
 {
-	uint64_t told = word_at(lane, offsetof(struct mpiwait_lane, look));
+	uint64_t told = word_at(lane, offsetof(struct mpiwait_lane, look)), asleep_ns = 0, *most_ns;
 
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++)
 		if (slots_rung_rests(rung))
-			ranks->asleep_ns += word_at(lane, offsetof(struct mpiwait_lane, asleep_ns) + 8 * rung);
+			asleep_ns += word_at(lane, offsetof(struct mpiwait_lane, asleep_ns) + 8 * rung);
+	ranks->asleep_ns += asleep_ns;
 	if (told == 0)
 		return;
-	ranks->apart |= ranks->threads > 0 && ranks->seed != seed;
-	told_note(ranks, told);
+	ranks->apart |= told > LOOK_RANKS_KINDS || (ranks->threads > 0 && ranks->seed != seed);
 	ranks->seed = seed;
 	ranks->threads++;
+	most_ns = &sleepers->most_ns[told <= LOOK_RANKS_KINDS ? told - 1 : 0];
+	if (asleep_ns >= *most_ns)
+		*most_ns = asleep_ns < UINT64_MAX ? asleep_ns + 1 : asleep_ns;
 }
 
-static int slot_add(struct look_ranks *ranks, int segment, uint64_t offset)
+/* Keeps the kinds of threads that sleep a tenth as much as the one that sleeps most, or more. */
+static void kinds_set(struct look_ranks *ranks, const struct sleepers *sleepers)
+{
+	uint64_t most_ns = 0;
+
+	for (uint64_t i = 0; i < LOOK_RANKS_KINDS; i++)
+		most_ns = sleepers->most_ns[i] > most_ns ? sleepers->most_ns[i] : most_ns;
+	for (uint64_t i = 0; i < LOOK_RANKS_KINDS; i++)
+		if (sleepers->most_ns[i] > most_ns / HARDLY)
+			ranks->told[ranks->kinds++] = i + 1;
+}
+
+static int slot_add(struct look_ranks *ranks, struct sleepers *sleepers, int segment, uint64_t offset)
 {
 	struct slot_head slot;
 	int result = read_at(segment, &slot, sizeof(slot), offset);
@@ -92,7 +96,7 @@ static int slot_add(struct look_ranks *ranks, int segment, uint64_t offset)
 			result = read_at(segment, slot.lane, sizeof(slot.lane),
 			                 offset + sizeof(slot.head) + i * sizeof(struct mpiwait_lane));
 		if (!result)
-			lane_add(ranks, slot.lane, seed);
+			lane_add(ranks, sleepers, slot.lane, seed);
 	}
 	return result;
 }
@@ -100,13 +104,16 @@ static int slot_add(struct look_ranks *ranks, int segment, uint64_t offset)
 int look_ranks_read(int segment, struct look_ranks *ret_ranks)
 {
 	struct look_ranks ranks = {0};
+	struct sleepers sleepers = {{0}};
 	struct mpiwait_header header;
 	struct error error = {0};
 	uint32_t room = 0;
 	int result = slots_header_read(segment, &header, &room, &error);
 
 	for (uint32_t i = 0; i < room && i < header.slot_count && i < header.claimed && !result; i++)
-		result = slot_add(&ranks, segment, MPIWAIT_SLOTS_OFFSET + (uint64_t)i * sizeof(struct mpiwait_slot));
+		result = slot_add(&ranks, &sleepers, segment,
+		                  MPIWAIT_SLOTS_OFFSET + (uint64_t)i * sizeof(struct mpiwait_slot));
+	kinds_set(&ranks, &sleepers);
 	if (!result)
 		*ret_ranks = ranks;
 	return result;

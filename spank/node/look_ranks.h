@@ -7,14 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LOOK_RANKS_KINDS 4 /* threads differ by a level or two */
+#include "preload/budget/looks.h"
 
-/* Of all threads that wait, in ranks that run. */
+#define LOOK_RANKS_KINDS (2 * LOOKS_LEVELS + 2) /* numbers that looks_tell gives */
+
+/* Of all threads that wait, in ranks that run. A thread that hardly sleeps has no say in when all look. */
 struct look_ranks {
 	uint32_t threads;
-	bool apart;     /* they do not look together: of several launches, of too many kinds, or without an account */
-	uint64_t seed;  /* of their looks */
-	uint32_t kinds; /* 0: none has told of looks */
+	bool apart;                      /* they do not look together: of several launches, or without an account */
+	uint64_t seed;                   /* of their looks */
+	uint32_t kinds;                  /* of those that sleep; 0: none has told of looks */
 	uint64_t told[LOOK_RANKS_KINDS]; /* looks_tell's numbers, ascending */
 	uint64_t asleep_ns;              /* summed over threads; a claim, which may be anything */
 };
