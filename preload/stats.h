@@ -147,7 +147,8 @@ struct mpiwait_lane {
 	int64_t cost_more_ns;   /* by how much these periods were longer than those of calls looked at, in all */
 	uint64_t cost_variance_us; /* variance of cost_more_ns, in square microseconds */
 	uint64_t cost_windows;     /* looks of the job in which calls that are compared were looked at */
-	uint64_t reserved_places[3];
+	uint64_t look; /* what looks_tell says of the thread's looks (budget/looks.h), 0: it has found none yet */
+	uint64_t reserved_places[2];
 	struct mpiwait_phase_stats phases[MPIWAIT_PHASE_PLACES];
 	uint64_t reserved_phases[12];
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];

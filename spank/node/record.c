@@ -5,14 +5,15 @@
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
 #include "spank/energy/power.h"
+#include "spank/energy/saving.h"
 #include "spank/energy/share.h"
-#include "spank/energy/watts.h"
 #include "spank/machine/gpus.h"
 #include "spank/node/ending.h"
 #include "spank/node/sources.h"
 #include "spank/record/node.h"
 #include "spank/record/parts/meters.h"
 #include "spank/record/parts/policy.h"
+#include "spank/record/parts/saving.h"
 #include "spank/store/outbox.h"
 
 #include <errno.h>
@@ -45,10 +46,10 @@ struct steps {
 	char *text; /* objects with commas between them */
 	size_t length;
 	uint32_t count;
-	uint32_t summed;   /* of those, how many have lost details */
-	uint32_t left_out; /* how many are not there at all */
-	struct watts watts;
+	uint32_t summed;          /* of those, how many have lost details */
+	uint32_t left_out;        /* how many are not there at all */
 	struct power_curve curve; /* of their points */
+	struct saving saving;
 	/* what is used up so far */
 	size_t read;
 	size_t details;
@@ -160,12 +161,12 @@ static void step_add(struct steps *steps, json_t *step, bool whole)
 static void samples_take(const json_t *step, struct steps *steps)
 {
 	struct power_points points;
-	struct watts of_step;
+	struct saving saving;
 
-	if (watts_from_json(json_object_get(step, "watts"), &of_step) == 0)
-		watts_merge(&steps->watts, &of_step);
 	if (power_from_json(json_object_get(step, "power"), &points) == 0)
 		power_curve_add(&steps->curve, &points);
+	if (saving_from_json(json_object_get(step, "saving"), &saving) == 0)
+		saving_merge(&steps->saving, &saving);
 }
 
 static json_t *file_parse(int job_directory, const char *name, struct steps *steps)
@@ -315,6 +316,15 @@ static int key_choose(const struct record_place *to, const struct state_job *job
 	return error_set(error, -EEXIST, "%d runs of job %u wait in the outbox", RUNS_MAX, job->job_id);
 }
 
+/* Looks are of powercap's packages: they tell nothing of joules by other counters. NULL: what they saw is told. */
+static const char *saving_refusal(const struct state_job *job, const struct sources *sources,
+                                  const struct energy_share *share)
+{
+	if (share->node < 1 || job->shared_cores)
+		return RECORD_SAVING_SHARED;
+	return sources->has_window && !sources->is_powercap ? RECORD_SAVING_OTHERS : NULL;
+}
+
 /* The record of a job as JSON but for its steps; NULL: no memory. */
 static json_t *record_make(const char *node, const struct state_job *job, const struct ending *ending,
                            const struct sources *sources, const struct energy_share *share, struct steps *steps)
@@ -337,7 +347,7 @@ static json_t *record_make(const char *node, const struct state_job *job, const 
 	        record_meters_write(&job->meters, &ending->meters,
 	                            sources->has_powercap && !sources->is_powercap ? &sources->powercap : NULL));
 	json_object_set_new(record, "throttle", throttle_write(job, ending));
-	json_object_set_new(record, "watts", record_watts_write(&steps->watts, share));
+	object_set_some(record, "saving", record_saving_write(&steps->saving, saving_refusal(job, sources, share)));
 	if (sources->is_powercap && power)
 		json_object_set(record, "power_mw", power);
 	return record;

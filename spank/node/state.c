@@ -380,8 +380,8 @@ static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t 
 	                 FORMAT_VERSION, "id", (json_int_t)step->step_id, "policy", record_policy_write(&step->policy),
 	                 "start_s", step->start_s, "end_s", step->end_s, "wait", wait, "grant", grant, "csv",
 	                 step->csv != CSV_NONE ? record_csv_write(step->csv) : NULL, "missed",
-	                 record_missed_print(&step->missed), "watts", step->watts ? watts_to_json(step->watts) : NULL,
-	                 "power", step->power ? power_to_json(step->power) : NULL, "from",
+	                 record_missed_print(&step->missed), "power", step->power ? power_to_json(step->power) : NULL,
+	                 "saving", step->saving ? saving_to_json(step->saving) : NULL, "from",
 	                 step->has_energy ? energy_to_json(&step->from) : NULL, "to",
 	                 step->has_energy ? energy_to_json(&step->to) : NULL);
 }
@@ -398,15 +398,17 @@ static char *step_print(const struct state_step *step, uint32_t crowd, json_t *w
 	if (!whole)
 		record_wait_shorten(wait);
 	json = step_to_json(step, wait, grant);
-	if (!whole)
+	if (!whole) {
 		json_object_del(json, "power");
+		json_object_del(json, "saving");
+	}
 	text = json ? memory_text(json, 0) : NULL;
 	for (size_t i = 0; i < 2 && text && strlen(text) > most; i++) {
 		free(text);
 		shorten[i](wait);
 		if (!whole || i > 0) {
-			json_object_del(json, "watts");
 			json_object_del(json, "power");
+			json_object_del(json, "saving");
 		}
 		text = memory_text(json, 0);
 	}

@@ -18,7 +18,7 @@
 #include "spank/energy/accumulator.h"
 #include "spank/energy/meters.h"
 #include "spank/energy/power.h"
-#include "spank/energy/watts.h"
+#include "spank/energy/saving.h"
 #include "spank/machine/processors.h"
 #include "spank/machine/throttle.h"
 #include "spank/policy/options.h"
@@ -81,8 +81,8 @@ struct state_step {
 	struct energy_snapshot to;
 	enum csv_outcome csv;             /* for writing */
 	struct record_missed missed;      /* for writing */
-	const struct watts *watts;        /* for writing, NULL: none */
-	const struct power_points *power; /* the same */
+	const struct power_points *power; /* for writing, NULL: none */
+	const struct saving *saving;      /* the same */
 };
 
 /* A job's facts, with nothing known but its id. */

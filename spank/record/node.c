@@ -242,22 +242,22 @@ static bool meters_get(const json_t *json, struct record_node *node)
 	return good;
 }
 
-static bool watts_get(const json_t *json, struct record_node *node)
-{
-	struct record_watts watts = {.packages = 0};
-	bool good = record_watts_read(json_object_get(json, "watts"), &watts);
-
-	if (good)
-		node->watts = watts;
-	return good;
-}
-
 static bool power_get(const json_t *json, struct record_node *node)
 {
 	bool good = record_power_read(json_object_get(json, "power_mw"), &node->power);
 
 	if (!good)
 		node->power.count = 0;
+	return good;
+}
+
+static bool saving_get(const json_t *json, struct record_node *node)
+{
+	struct record_saving saving = {.nodes = 0};
+	bool good = record_saving_read(json_object_get(json, "saving"), &saving);
+
+	if (good)
+		node->saving = saving;
 	return good;
 }
 
@@ -283,8 +283,8 @@ static const struct {
         {"\"energy\" or \"energy_why\"", energy_get},
         {"\"gpus\"", gpus_get},
         {"\"meters\"", meters_get},
-        {"\"watts\"", watts_get},
         {"\"power_mw\"", power_get},
+        {"\"saving\"", saving_get},
         {"\"throttle\"", throttle_get},
 };
 

@@ -19,8 +19,8 @@
 #include "spank/record/parts/meters.h"
 #include "spank/record/parts/missed.h"
 #include "spank/record/parts/power.h"
+#include "spank/record/parts/saving.h"
 #include "spank/record/parts/throttle.h"
-#include "spank/record/parts/watts.h"
 #include "spank/record/waits/wait.h"
 
 #define NODE_RECORD_MAX          (4 * 1024 * 1024) /* bytes */
@@ -80,8 +80,8 @@ struct record_node {
 	char energy_why[65];
 	struct record_gpus gpus;
 	struct record_meters meters;
-	struct record_watts watts;
 	struct record_power power;
+	struct record_saving saving;
 	struct record_throttle throttle;
 	uint64_t steps_left_out;
 	uint64_t steps_summed; /* that have lost details */

@@ -103,6 +103,7 @@ def slot(
     slowdown_ppm: int = 0,
     forecast: tuple[int, ...] = (),
     cost: tuple[int, int, int, int] = (0, 0, 0, 0),
+    look: int = 0,
     sampled_ns: int = 400,
     threads_ns: int = 0,
     phases: Phases | None = None,
@@ -118,7 +119,7 @@ def slot(
     lane = (lane + struct.pack("<8Q", 0, 0, 0, loop_polls, 0, 0, 0, threads_ns)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
     lane += struct.pack(f"<3Q{len(forecast)}Q", far, near, 0, *forecast).ljust(72, b"\0")
-    lane += struct.pack("<QqQQ", *cost).ljust(56, b"\0")
+    lane += struct.pack("<QqQQQ", *cost, look).ljust(56, b"\0")
     lane += phases.lane().ljust(384, b"\0")
     calls = bytearray(CALL * CALLS)
     call = (10, 3, wait_ns, wait_ns // 2, time_ns, burned_ns, burned_cpu_ns, handed)

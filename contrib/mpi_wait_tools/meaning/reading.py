@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from ..record.csv_files import csv_notes
 from ..record.ends import RankWait
 from ..record.missed import missed_notes
+from ..record.reader import Reader
 from ..record.record import Energy, Policy, Record, Step, Wait
 from ..text.units import duration, plural, safe
 from .imbalance import imbalance_of
 from .parts import gpus_tail
-from .power import throttle_notes
 from .worlds import Group, apart_line, are_apart, groups_in, rank_label, singletons_note
 
 EVEN = 0.8  # least over most, from which on the ranks wait alike
@@ -246,6 +246,23 @@ def no_ranks(record: Record, step: Step | None, policy: Policy) -> str:
     return f"{plural(missed, 'MPI rank')} that are not counted" if missed else "no MPI rank"
 
 
+def _throttle_notes(record: Record) -> list[str]:
+    """A warning where processors were slowed down: a slow node explains ranks that wait."""
+    if not isinstance(record.raw.get("throttle"), dict):
+        return []
+    reader = Reader(record.raw["throttle"], "mpi_wait.throttle")
+    heat = reader.integer("core_throttle") + reader.integer("package_throttle")
+    power = reader.integer("core_power_limit") + reader.integer("package_power_limit")
+    if not heat and not power:
+        return []
+    node = safe(reader.text("most"))
+    most = f", most on {node}" if node else ""
+    times = plural(heat if heat else power, "time")
+    how = f"{times} by heat, {power} by a power limit" if heat and power else f"{times} by heat"
+    how = how if heat else f"{times} by a power limit"
+    return [f"Processors were slowed down: {how}{most}. Others may wait for the ranks there."]
+
+
 def notes(record: Record, field: str) -> list[str]:
     """What a reader must know before trusting the figures, one sentence each. That nodes are missing stands before."""
     found = []
@@ -269,7 +286,7 @@ def notes(record: Record, field: str) -> list[str]:
             f"Energy is from {record.energy.nodes} of {plural(record.nodes_reported, 'node')}: "
             "the others had no counters."
         )
-    found += throttle_notes(record)
+    found += _throttle_notes(record)
     found += csv_notes(record.csv)
     found += missed_notes(record.missed, record.wait is None and record.policy.used not in ("off", "none"))
     if alone := singletons_note(record):

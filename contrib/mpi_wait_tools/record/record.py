@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..text.errors import Refusal
-from .cost import Cost, cost_of
+from .cost import Cost, Saved, cost_of, saved_of
 from .csv_files import CsvFiles, csv_files
 from .ends import STEP, RankWait, listed, rank_wait
 from .meters import Gpus, Meter, gpus_of, meter_of
@@ -56,6 +56,8 @@ class Energy:
     gpu_joules: float | None  # of the job's GPUs that were counted; not in joules, unless scope is gpus
     gpus: Gpus | None  # None: Slurm gave the job none
     meters: list[Meter]  # other sources, of whole nodes
+    saved: Saved | None = None  # by sleeping, as measured; None: not known
+    saved_why: str = ""  # why that is not known
 
     @property
     def has_gpus(self) -> bool:
@@ -240,6 +242,8 @@ def _energy(reader: Reader) -> Energy:
         gpu_joules=reader.maybe_number("gpu_joules"),
         gpus=gpus_of(reader.maybe_object("gpus")),
         meters=reader.items("meters", meter_of, required=False),
+        saved=saved_of(reader.maybe_object("saved")),
+        saved_why=reader.text("saved_why") if "saved_why" in reader.value else "",
     )
 
 

@@ -6,8 +6,8 @@ from ..jobs.sacct import Job
 from ..meaning.cost import cost_line, too_much_line, unknown_line
 from ..meaning.imbalance import ranks_time
 from ..meaning.parts import gpus_energy, gpus_which, meters_line
-from ..meaning.power import power_lines, saving_line
 from ..meaning.reading import energy_nodes, energy_scope, nodes_words
+from ..meaning.saving import saving_line
 from ..record.cost import Cost
 from ..record.record import Energy, Forecast, Grant, Record, Step, Wait
 from ..text.canvas import LABEL_WIDTH, Canvas
@@ -29,8 +29,6 @@ def draw_energy(canvas: Canvas, job: Job | None, record: Record, step: Step | No
     consumed = job.fields["ConsumedEnergyRaw"] if job is not None and step is None else ""
     if consumed.isdigit() and 0 < int(consumed[:19]) < 10**15:
         canvas.line("", f"Slurm's own ConsumedEnergy: {scaled(float(consumed), 'J')}", "dim")
-    for index, text in enumerate(power_lines(record) if step is None else []):
-        canvas.line("" if index else "Model", text, "dim" if index == 2 else "")
 
 
 def _known_energy(canvas: Canvas, record: Record, energy: Energy, step: Step | None) -> None:
