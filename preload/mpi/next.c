@@ -183,6 +183,35 @@ void *next_symbol_in(const char *prefix, const char *name)
 	return library ? loader->symbol(library, name) : NULL;
 }
 
+static void *versioned_symbol(const struct loader *loader, void *handle, const char *name, const char *version)
+{
+	return loader->versioned ? loader->versioned(handle, name, version) : loader->symbol(handle, name);
+}
+
+void *next_versioned(const char *name, const char *version, const void *caller)
+{
+	const struct loader *loader = loader_get();
+	Dl_info object;
+	void *symbol, *scope = NULL;
+
+	if (!loader)
+		return NULL;
+	symbol = versioned_symbol(loader, RTLD_NEXT, name, version);
+	if (symbol)
+		return symbol;
+	if (loader->address(caller, &object) && object.dli_fname)
+		scope = loader->open(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	return scope ? versioned_symbol(loader, scope, name, version) : NULL;
+}
+
+bool next_is_alike(const void *one, const void *other)
+{
+	struct object first, second;
+
+	return definition_object((uintptr_t)one, &first) && definition_object((uintptr_t)other, &second) &&
+	       first.base == second.base;
+}
+
 void next_text(const void *function, uintptr_t *ret_start, uintptr_t *ret_size)
 {
 	definition_text((uintptr_t)function, ret_start, ret_size);
