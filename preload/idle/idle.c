@@ -44,7 +44,10 @@ struct runtime {
 
 /* The first row that fits is the runtime's. */
 static const struct runtime runtimes[] = {
-        {.families = FAMILY(OPENMPI), .hooks = MPIWAIT_HOOK_OPAL, .burst = 1},
+        {.families = FAMILY(OPENMPI),
+         .hooks = MPIWAIT_HOOK_OPAL | MPIWAIT_HOOK_OFI,
+         .locked = MPIWAIT_HOOK_OFI,
+         .burst = 1},
         {.families = FAMILY(MPICH) | FAMILY(ABI),
          .marker = "I_MPI_Check_image_status", /* Intel MPI */
          .variables = {{"I_MPI_WAIT_MODE", "1"}},
@@ -190,11 +193,12 @@ uint32_t idle_switch_on(void)
 	process.silent = !(hooks & MPIWAIT_HOOK_OPAL);
 	idle.probes_spin = runtime && runtime->probes_spin;
 	if (hooks & MPIWAIT_HOOK_OPAL && !idle_opal_switch_on())
-		hooks &= ~MPIWAIT_HOOK_OPAL;
+		hooks = 0;
 	if (hooks & MPIWAIT_HOOK_UCP && !idle_ucx_switch_on())
 		hooks &= ~MPIWAIT_HOOK_UCP;
 	if (hooks & MPIWAIT_HOOK_OFI && !idle_ofi_switch_on())
 		hooks &= ~MPIWAIT_HOOK_OFI;
+	idle.probes_spin |= hooks & MPIWAIT_HOOK_OFI && !(hooks & MPIWAIT_HOOK_OPAL);
 	if (hooks == 0)
 		return 0;
 	if (hooks & MPIWAIT_HOOK_YIELD)

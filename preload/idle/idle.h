@@ -28,7 +28,7 @@ struct idle {
 	uintptr_t site;        /* from which it has yielded last: changes */
 	bool yields_for_us;    /* yielding is on because of us */
 	bool yields_natively;  /* in blocking calls, and would without us */
-	bool probes_spin;      /* Probe and Mprobe make no idle call */
+	bool probes_spin;      /* Probe and Mprobe make no idle call, or ask libfabric anew at each poll */
 	bool takes_fabrics;    /* from the start of Init on: queues of libfabric are watched */
 	bool misses_queues;    /* at least one could not be */
 };

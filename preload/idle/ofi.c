@@ -7,8 +7,9 @@
  * differs from the original in what opens the next object, reads a queue or a counter, and closes. Those are
  * taken from the original table at each call, as a provider may change it.
  *
- * Only fabrics that are opened once MPI starts are watched, and none that a provider opens for itself, from inside of
- * an opening: a layered provider reads such a queue under its own locks, also in a send.
+ * Only fabrics that are opened once MPI starts are watched, and none that a provider opens for itself: a layered
+ * provider reads such a queue under its own locks, also in a send. It opens them from inside of an opening, or from the
+ * code of libfabric, where an MPI has asked the loader for fi_fabric (Intel MPI) and so passed by this one.
  *
  * Invariant: reading neither allocates nor locks, and asks the loader for nothing. A table of an unknown size stays as
  * it is, and so does one for which there is no place.
@@ -16,7 +17,8 @@
  * MPICH reads with its lock held. Once a second thread has called MPI, nothing naps under that lock (act.c), and this
  * hook leaves all to sched_yield where the runtime calls that.
  *
- * Open MPI reads queues from inside opal_progress, whose hook sees these polls: its fabrics are left alone.
+ * Open MPI reads queues from inside opal_progress, whose hook sees these polls. Only blocking sends of its mtl ofi poll
+ * a queue without it, and this hook serves those.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -85,17 +87,20 @@ static inline fabric_operation *original(const struct taken *place, unsigned tab
 
 static inline bool hook_serves(void)
 {
-	return process.hooks & MPIWAIT_HOOK_OFI && !(process.threaded && process.hooks & MPIWAIT_HOOK_YIELD);
+	return process.hooks & MPIWAIT_HOOK_OFI && idle_frame == 0 &&
+	       !(process.threaded && process.hooks & MPIWAIT_HOOK_YIELD);
 }
 
+/* Outside of blocking calls, completions tell of no progress: MPICH's Iprobe makes one at each poll. */
 static inline void polled(bool idle_poll)
 {
 	struct wait *wait = &wait_self;
 
+	if (wait->kind < CALL_TIME)
+		return;
 	if (!idle_poll)
 		wait->progressed = 1;
-	else if (wait->kind >= CALL_TIME && hook_serves() && ++wait->polls >= WAIT_FREE_POLLS &&
-	         wait_lets_look(wait, MPIWAIT_HOOK_OFI))
+	else if (hook_serves() && ++wait->polls >= WAIT_FREE_POLLS && wait_lets_look(wait, MPIWAIT_HOOK_OFI))
 		wait_idle(wait, MPIWAIT_HOOK_OFI);
 }
 
@@ -331,13 +336,20 @@ static void *function_find(const char *name, const char *version, const void *ca
 	return found;
 }
 
+/* Returns true if libfabric or a provider opens the fabric for itself. An MPI library may have libfabric in it. */
+static bool is_provider(const void *caller)
+{
+	return (next_defines(caller, "fi_fabric") || next_defines(caller, "fi_prov_ini")) &&
+	       !next_defines(caller, "PMPI_Init");
+}
+
 EXPORT int ofi_fabric(void *attributes, struct fabric_object **ret_fabric, void *context)
 {
 	fabric_function *next = (fabric_function *)function_find("fi_fabric", VERSION, __builtin_return_address(0));
 
 	if (!next)
 		return -ENOSYS;
-	if (!idle.takes_fabrics)
+	if (!idle.takes_fabrics || is_provider(__builtin_return_address(0)))
 		return next(attributes, ret_fabric, context);
 	openings++;
 	return opening_end(next(attributes, ret_fabric, context), ret_fabric, KIND_FABRIC);

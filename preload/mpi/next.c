@@ -204,6 +204,14 @@ void *next_versioned(const char *name, const char *version, const void *caller)
 	return scope ? versioned_symbol(loader, scope, name, version) : NULL;
 }
 
+bool next_defines(const void *function, const char *name)
+{
+	const struct object_name wanted = object_name(name);
+	struct object object;
+
+	return definition_object((uintptr_t)function, &object) && object_find_any(&object, &wanted);
+}
+
 bool next_is_alike(const void *one, const void *other)
 {
 	struct object first, second;

@@ -50,6 +50,9 @@ void *next_symbol_in(const char *prefix, const char *name);
  */
 void *next_versioned(const char *name, const char *version, const void *caller);
 
+/* Returns true if that function's object defines the name, in any version. Asks the loader. */
+bool next_defines(const void *function, const char *name);
+
 /* Returns true if both addresses are in the same object. Asks the loader. */
 bool next_is_alike(const void *one, const void *other);
 

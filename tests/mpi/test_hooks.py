@@ -29,10 +29,11 @@ from tests.mpi.playing import (
     yields_counted,
 )
 
-OPAL, YIELD, UCP, LOOP = 1, 2, 4, 8
+OPAL, YIELD, UCP, LOOP, OFI = 1, 2, 4, 8, 16
 NO_HOOK, LOCKED = 2, 16
 HOOKS = {"openmpi": OPAL, "mpich": UCP, "openmpi-ucx": OPAL, "openmpi-5": OPAL, "mpich-4.3": UCP,
-         "mpich-5": YIELD | UCP, "mpich-5-ofi": YIELD, "mpich-5-abi": YIELD | UCP, "intel": YIELD | LOOP,
+         "mpich-5": YIELD | UCP, "mpich-5-ofi": YIELD | OFI | LOOP, "mpich-5-ofi-tcp": YIELD | OFI | LOOP, "mpich-4.3-ofi": OFI | LOOP,
+         "openmpi-5-ofi": OPAL | OFI, "mpich-5-abi": YIELD | UCP, "intel": YIELD | LOOP, "intel-ofi": YIELD | LOOP,
          "intel-abi": YIELD | LOOP}
 WAITS = ("Recv", "Ssend", "Sendrecv", "Waitall", "Waitany", "Probe", "Barrier", "Bcast", "Alltoall", "Comm_dup",
          "Allreduce")
@@ -58,7 +59,7 @@ def test_every_wait_rests_and_no_poll_does(mpi: Mpi) -> None:
 
 
 def is_locked(mpi: Mpi) -> bool:
-    return HOOKS[mpi.name] == UCP or mpi.name.startswith("intel")
+    return HOOKS[mpi.name] in (UCP, OFI | LOOP) or mpi.name.startswith("intel")
 
 
 @of()
