@@ -191,17 +191,19 @@ static void *versioned_symbol(const struct loader *loader, void *handle, const c
 void *next_versioned(const char *name, const char *version, const void *caller)
 {
 	const struct loader *loader = loader_get();
-	Dl_info object;
 	void *symbol, *scope = NULL;
+	Dl_info object;
 
 	if (!loader)
 		return NULL;
 	symbol = versioned_symbol(loader, RTLD_NEXT, name, version);
 	if (symbol)
-		return symbol;
+		return definition_of(name, symbol);
 	if (loader->address(caller, &object) && object.dli_fname)
 		scope = loader->open(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-	return scope ? versioned_symbol(loader, scope, name, version) : NULL;
+	if (scope)
+		symbol = versioned_symbol(loader, scope, name, version);
+	return symbol && !next_is_alike(symbol, next_table) ? symbol : NULL;
 }
 
 bool next_defines(const void *function, const char *name)
