@@ -1,5 +1,5 @@
 /*
- * The few types of libfabric that the hook ofi needs, as every release since 1.1 has them. libfabric's own headers are
+ * The few types of libfabric that the hook ofi needs, as every release since 1.5 has them. libfabric's own headers are
  * not needed to build; a test compares these with them.
  *
  * An object of libfabric begins with its class, its context and its two tables of operations: one that all objects

@@ -371,10 +371,10 @@ static void scene_many(void)
 /* A layered provider: a fabric inside a fabric, another inside a domain, and one of its own accord. */
 static void open_layers(void)
 {
-	fake->opens_inside = true;
+	fake->opens_inside = entry->fabric;
 	entry->fabric(NULL, &fabric, NULL);
 	printf("in_fabric %d\n", is_watched(fake->inside));
-	fake->opens_inside = true;
+	fake->opens_inside = entry->fabric;
 	domain = opened(fabric, FABRIC_DOMAIN);
 	printf("in_domain %d\nown %d\n", is_watched(fake->inside), is_watched(fake->open()));
 	printf("outer %d\n", is_watched(fabric) && is_watched(domain));

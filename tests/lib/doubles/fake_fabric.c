@@ -164,10 +164,11 @@ static struct fabric_object *fabric_open(void)
 /* As layered providers do. */
 static void inside_open(void)
 {
-	if (!fake_fabric.opens_inside)
-		return;
-	fake_fabric.opens_inside = false;
-	fake_fabric.inside = fabric_open();
+	fabric_function *opens = fake_fabric.opens_inside;
+
+	fake_fabric.opens_inside = NULL;
+	if (opens)
+		opens(NULL, &fake_fabric.inside, NULL);
 }
 
 static int domain_open(struct fabric_object *fabric, void *info, struct fabric_object **ret_domain, void *context)

@@ -21,8 +21,8 @@ struct fake_fabric {
 	ssize_t found;                                      /* what reads of queues say */
 	uint64_t count;                                     /* what counters say */
 	int refusal;                                        /* what closing says */
-	bool lies_within;                 /* tables of queues lie in this library, as those of real providers do */
-	bool opens_inside;                /* a fabric or a domain opens a fabric for itself first */
+	bool lies_within;              /* tables of queues lie in this library, as those of real providers do */
+	fabric_function *opens_inside; /* a fabric or a domain opens a fabric for itself first, by that; NULL: none */
 	const struct fabric_object *last; /* what was read last */
 	struct fabric_object *inside;     /* what was opened inside */
 	long reads, opened, closed, older;
@@ -30,7 +30,8 @@ struct fake_fabric {
 
 extern struct fake_fabric fake_fabric;
 
-/* Of a component that has it in its scope: fi_fabric, which is called, or jumped to; that of version 1.0; fi_fabric2. */
+/* Of a component that has it in its scope: fi_fabric, which is called, or jumped to; that of version 1.0; fi_fabric2.
+ */
 struct fake_entry {
 	fabric_function *fabric, *jump, *older;
 	fabric2_function *fabric2;
