@@ -43,6 +43,7 @@ struct taken {
 	struct fabric_table *original[FABRIC_TABLES];
 	uint64_t count; /* that the counter had last */
 	enum kind kind;
+	uint32_t opened; /* times: some providers have one fabric or domain for all who open one */
 	bool used;
 	struct fabric_table copy[FABRIC_TABLES];
 };
@@ -70,14 +71,21 @@ static __attribute__((noinline)) struct taken *taken_search(const struct fabric_
 	return NULL;
 }
 
-/* The object's table is the place's copy: no search is needed. */
-static inline struct taken *taken_of(struct fabric_object *object, unsigned table)
+/* Returns the place whose copy is the object's table, NULL if that is another table. */
+static inline struct taken *taken_by_table(struct fabric_object *object, unsigned table)
 {
 	uintptr_t copy = (uintptr_t)__atomic_load_n(&object->table[table], __ATOMIC_RELAXED);
 
 	if (__builtin_expect(copy - (uintptr_t)taken >= sizeof(taken), 0))
-		return taken_search(object);
+		return NULL;
 	return (struct taken *)(copy - offsetof(struct taken, copy) - table * sizeof(struct fabric_table));
+}
+
+static inline struct taken *taken_of(struct fabric_object *object, unsigned table)
+{
+	struct taken *place = taken_by_table(object, table);
+
+	return __builtin_expect(place != NULL, 1) ? place : taken_search(object);
 }
 
 static inline fabric_operation *original(const struct taken *place, unsigned table, unsigned function)
@@ -153,7 +161,36 @@ static void place_free(struct taken *place)
 	__atomic_store_n(&place->used, false, __ATOMIC_RELEASE);
 }
 
-/* The place is not found by its object's address any more while that may be given to another one. */
+static void copies_put(struct taken *place, struct fabric_object *object)
+{
+	__atomic_store_n(&place->object, object, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < FABRIC_TABLES; i++)
+		__atomic_store_n(&object->table[i], &place->copy[i], __ATOMIC_RELEASE);
+}
+
+/* The place is not found by its object's address any more: that may be another one's as soon as this one is closed. */
+static void originals_put(struct taken *place, struct fabric_object *object)
+{
+	__atomic_store_n(&place->object, NULL, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < FABRIC_TABLES; i++)
+		if (object->table[i] == &place->copy[i])
+			__atomic_store_n(&object->table[i], place->original[i], __ATOMIC_RELEASE);
+}
+
+/* An object that others have opened past us lives on, with its own tables. */
+static int object_close_last(struct taken *place, struct fabric_object *object, fabric_close_function *next)
+{
+	int code;
+
+	originals_put(place, object);
+	code = next(object);
+	if (code == 0)
+		place_free(place);
+	else
+		copies_put(place, object);
+	return code;
+}
+
 static int object_close(struct fabric_object *object)
 {
 	struct taken *place = taken_of(object, FABRIC_COMMON);
@@ -162,12 +199,11 @@ static int object_close(struct fabric_object *object)
 
 	if (!next)
 		return -ENOSYS;
-	__atomic_store_n(&place->object, NULL, __ATOMIC_RELAXED);
+	if (__atomic_load_n(&place->opened, __ATOMIC_RELAXED) <= 1)
+		return object_close_last(place, object, next);
 	code = next(object);
 	if (code == 0)
-		place_free(place);
-	else
-		__atomic_store_n(&place->object, object, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&place->opened, 1, __ATOMIC_RELAXED);
 	return code;
 }
 
@@ -258,26 +294,33 @@ static void stale_free(const struct fabric_object *object)
 		place_free(place);
 }
 
-/* Watches an object that was just opened, if it can be. */
-static void object_take(struct fabric_object *object, enum kind kind)
+static void place_fill(struct taken *place, struct fabric_object *object, enum kind kind)
 {
-	struct taken *place = NULL;
-
-	stale_free(object);
-	if (object_is_known(object, kind))
-		place = place_claim();
-	if (!place) {
-		idle.misses_queues = true;
-		return;
-	}
 	place->kind = kind;
 	place->count = 0;
+	place->opened = 1;
 	for (unsigned i = 0; i < FABRIC_TABLES; i++)
 		place->original[i] = object->table[i];
 	copies_make(place);
-	__atomic_store_n(&place->object, object, __ATOMIC_RELEASE);
-	for (unsigned i = 0; i < FABRIC_TABLES; i++)
-		__atomic_store_n(&object->table[i], &place->copy[i], __ATOMIC_RELEASE);
+	copies_put(place, object);
+}
+
+/* Watches an object that was just opened, if it can be. */
+static void object_take(struct fabric_object *object, enum kind kind)
+{
+	struct taken *place = taken_by_table(object, FABRIC_OWN);
+
+	if (place) {
+		__atomic_fetch_add(&place->opened, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	stale_free(object);
+	if (object_is_known(object, kind))
+		place = place_claim();
+	if (place)
+		place_fill(place, object, kind);
+	else
+		idle.misses_queues = true;
 }
 
 /* Ends an opening of the thread. */

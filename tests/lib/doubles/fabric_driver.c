@@ -385,6 +385,28 @@ static void scene_layers(void)
 	start(open_layers);
 }
 
+/* A provider that has one fabric for all: MPI opens it twice, and libfabric for itself, which is past us. */
+static void open_shared(void)
+{
+	struct fabric_object *again = NULL;
+
+	fake->shares = true;
+	entry->fabric(NULL, &fabric, NULL);
+	entry->fabric(NULL, &again, NULL);
+	printf("same %d\n", again == fabric && fake->open() == fabric);
+	printf("closed %d\nwatched %d\n", closed(again), is_watched(fabric));
+	domain = opened(fabric, FABRIC_DOMAIN);
+	queue[0] = opened(domain, FABRIC_CQ_OPEN);
+}
+
+static void scene_shared(void)
+{
+	start(open_shared);
+	receive(poll_queue);
+	printf("closing %d\n", closed(fabric));
+	printf("left %d\nopened %d\n", is_watched(fabric), is_watched(opened(fabric, FABRIC_DOMAIN)));
+}
+
 /* A provider chooses another table of its own once an endpoint is enabled. */
 static void open_chosen(void)
 {
@@ -530,6 +552,7 @@ static const struct scene {
         {"close", scene_close},
         {"many", scene_many},
         {"layers", scene_layers},
+        {"shared", scene_shared},
         {"chosen", scene_chosen},
         {"foreign", scene_foreign},
         {"copied", scene_copied},

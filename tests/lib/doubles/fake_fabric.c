@@ -21,6 +21,7 @@ EXPORT int later_fabric2(void *info, struct fabric_object **ret_fabric, uint64_t
 static struct object {
 	struct fabric_object object;
 	struct object *next;
+	int references; /* more than one */
 } objects[OBJECTS], *unused;
 
 static size_t begun; /* objects that were ever used */
@@ -38,10 +39,15 @@ static int object_close(struct fabric_object *object)
 	if (fake_fabric.refusal != 0)
 		return fake_fabric.refusal;
 	pthread_mutex_lock(&mutex);
+	fake_fabric.closed++;
+	if (closed->references-- > 0) {
+		pthread_mutex_unlock(&mutex);
+		return 0;
+	}
+	closed->references = 0;
 	memset(&closed->object, 0, sizeof(closed->object));
 	closed->next = unused;
 	unused = closed;
-	fake_fabric.closed++;
 	pthread_mutex_unlock(&mutex);
 	return 0;
 }
@@ -199,9 +205,20 @@ static int counter_open(struct fabric_object *domain, void *attributes, struct f
 
 int later_fabric(void *attributes, struct fabric_object **ret_fabric, void *context)
 {
+	static struct object *shared;
+	int code = 0;
+
 	(void)attributes;
 	inside_open();
-	return object_open(FAKE_FABRIC, context, ret_fabric);
+	if (fake_fabric.shares && shared)
+		shared->references++;
+	else
+		code = object_open(FAKE_FABRIC, context, ret_fabric);
+	if (fake_fabric.shares && !shared)
+		shared = (struct object *)*ret_fabric;
+	if (fake_fabric.shares)
+		*ret_fabric = &shared->object;
+	return code;
 }
 
 /* Its attributes are other ones: who calls it must not come to the later one. */

@@ -24,6 +24,7 @@ struct fake_fabric {
 	bool lies_within;              /* tables of queues lie in this library, as those of real providers do */
 	fabric_function *opens_inside; /* a fabric or a domain opens a fabric for itself first, by that; NULL: none */
 	const struct fabric_object *last; /* what was read last */
+	bool shares;                      /* all who open a fabric have the same one */
 	struct fabric_object *inside;     /* what was opened inside */
 	long reads, opened, closed, older;
 };

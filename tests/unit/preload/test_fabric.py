@@ -137,6 +137,13 @@ def test_what_a_provider_opens_for_itself_is_its_own() -> None:
     assert (seen["in_fabric"], seen["in_domain"], seen["own"], seen["outer"]) == (0, 0, 0, 1)
 
 
+def test_a_fabric_that_several_have_opened() -> None:
+    """It is watched until MPI has closed it as often as it opened it; then it works as if it never had been."""
+    seen, slot = play("shared")
+    assert (seen["same"], seen["closed"], seen["watched"]) == (1, 0, 1) and polls(slot)["ofi"] == POLLS - FREE + 1
+    assert (seen["closing"], seen["left"], seen["opened"]) == (0, 0, 0)
+
+
 def test_a_child_reads_and_counts_nothing() -> None:
     seen, slot = play("fork")
     assert seen["child"] == 0 and polls(slot) == {"ofi": POLLS - FREE + 1}
