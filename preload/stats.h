@@ -143,8 +143,8 @@ struct mpiwait_lane {
 	uint64_t foreseen;                        /* waits that there was such a nap in */
 	uint64_t unforeseen;                      /* those of 100 us and more, in no look, that had none */
 	uint64_t threads_cpu_ns; /* in sampled_ns, of the first lane: the process's other threads' CPU time */
-	uint64_t cost_slept_ns; /* periods of the calls slept in that were compared with calls looked at: their sum */
-	int64_t cost_more_ns;   /* by how much these periods were longer than those of calls looked at, in all */
+	uint64_t cost_slept_ns;  /* periods of the calls slept in that were compared with calls looked at: their sum */
+	int64_t cost_more_ns;    /* by how much these periods were longer than those of calls looked at, in all */
 	uint64_t cost_variance_us; /* variance of cost_more_ns, in square microseconds */
 	uint64_t cost_windows;     /* looks of the job in which calls that are compared were looked at */
 	uint64_t reserved_places[3];
