@@ -64,6 +64,7 @@ FIGURES = (
     Figure("hook", "yield", "", False, True, 0, 1e+18, ""),
     Figure("hook", "ucp", "", False, True, 0, 1e+18, ""),
     Figure("hook", "loop", "", False, True, 0, 1e+18, ""),
+    Figure("hook", "ofi", "", False, True, 0, 1e+18, ""),
     Figure("flag", "two_mpis", "", False, True, 0, 1e+18, ""),
     Figure("flag", "no_hook", "", False, True, 0, 1e+18, ""),
     Figure("flag", "lanes_full", "", False, True, 0, 1e+18, ""),
