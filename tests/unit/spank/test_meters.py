@@ -11,6 +11,7 @@ import pytest
 from tests.lib.meters import Machine
 from tests.lib.record_tools import driver, run, set_energy
 
+CORPUS = Path(__file__).parents[1] / "fuzz/corpus"
 BEGIN = {"freshness": "10", "energy": "1000 J 1700000000000000 us", "cpu_energy": "600 J 1700000000000000 us",
          "memory_energy": "100 J 1700000000000000 us", "accel0_energy": "200 J 1700000000000000 us",
          "version": "2", "power": "300 W 1700000000000000 us"}
@@ -162,6 +163,25 @@ def test_site_says_of_which_source_joules_are(
     record = machine.finish()
     assert set(record["energy"]["zones_uj"]) == ({"psys"} if source == "psys" else {"package", "dram", "psys"})
     assert record.get("meters") == (None if told is None else told | PARTS)
+
+
+@pytest.mark.parametrize(("order", "why"), [
+    ("powercap+cray", None), ("cray+powercap", "the joules are by other counters")])
+def test_looks_tell_nothing_of_joules_by_other_counters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, why: str | None
+) -> None:
+    """Looks read powercap's packages alone: what is saved is a part of no board's joules, with its GPUs in them."""
+    monkeypatch.setenv("MPIWAIT_SOURCES", order)
+    machine = Machine(tmp_path)
+    machine.board(**BEGIN)
+    machine.begin()
+    (folder,) = (tmp_path / "run").glob("*/7")
+    step = json.loads((CORPUS / "state/seed-step").read_text())
+    (folder / "step.0.json").write_text(json.dumps(step))
+    machine.board(**END)
+    saving = machine.finish()["saving"]
+    assert saving == {"why": why} if why else saving["looks"] == 48
+    assert machine.merged()["energy"]["saved_why"] == (why or "no steps were compared")
 
 
 @pytest.mark.parametrize("meters", [

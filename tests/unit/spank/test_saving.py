@@ -198,6 +198,22 @@ def test_nodes_are_added_up(tmp_path: Path) -> None:
                      "nodes": 2}
 
 
+def test_joules_by_different_counters_have_no_saving(tmp_path: Path) -> None:
+    """One node has powercap's, the other Cray's, which count more than what looks read."""
+    energy = {"source": "rapl", "gaps": 0, "zones_uj": {"package": 200_000_000}}
+    board = {"source": "cray", "gaps": 0, "zones_uj": {"psys": 200_000_000}}
+    wait = node_record()["steps"][0]["wait"] | {"cost": {"slept_us": 10**7, "more_us": 10**5, "deviation_us": 10**4,
+                                                         "windows": 50, "slowdown_ppm": 10_000}}
+    steps = [node_record()["steps"][0] | {"wait": wait}]
+    records = [node_record("c0", "c[0-1]", saving=KNOWN, steps=steps, energy=energy),
+               node_record("c1", "c[0-1]", saving=KNOWN, steps=steps, energy=energy)]
+    assert "saved" in merge(tmp_path, records)["energy"]
+    records[1] = node_record("c1", "c[0-1]", steps=steps, energy=board)
+    told = merge(tmp_path, records)["energy"]
+    assert told["source"] == "mixed" and "saved" not in told
+    assert told["saved_why"] == "the joules are by other counters"
+
+
 def test_where_no_steps_were_compared_power_alone_says_nothing(tmp_path: Path) -> None:
     energy = merge(tmp_path, [node_record(saving=KNOWN)])["energy"]
     assert "saved" not in energy and energy["saved_why"] == "no steps were compared"

@@ -532,6 +532,13 @@ def test_what_was_saved_by_simulation_says_so(report: Report, tmp_path: pathlib.
     assert "(412 looks); simulated, not measured" in page.read_text()
 
 
+def test_saving_beside_gpus_is_of_the_rest(report: Report) -> None:
+    record = with_saving()
+    record["mpi_wait"]["energy"]["not_counted"] = ["gpus"]
+    text = " ".join(shown(report("123", "--width", "98", rows=[make_row(json.dumps(record))])).split())
+    assert "Saved 9.1 % ± 0.6 of the energy of a step without GPUs: 212 W" in text and "whole node" not in text
+
+
 def test_where_no_saving_is_known_nothing_is_said(report: Report) -> None:
     record = make_record()
     record["mpi_wait"]["energy"]["saved_why"] = "too few looks"
