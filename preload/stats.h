@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
-#define MPIWAIT_VERSION      6u
+#define MPIWAIT_VERSION      7u
 #define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
 #define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
 #define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
@@ -77,7 +77,8 @@ enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNI
 #define MPIWAIT_HOOK_YIELD (1u << 1) /* sched_yield alone */
 #define MPIWAIT_HOOK_UCP   (1u << 2) /* ucp_worker_progress */
 #define MPIWAIT_HOOK_LOOP  (1u << 3) /* our own loop before the call, where the runtime has no idle call */
-#define MPIWAIT_HOOKS      4u
+#define MPIWAIT_HOOK_OFI   (1u << 4) /* reads of libfabric's queues and counters */
+#define MPIWAIT_HOOKS      5u
 
 /* Bits of mpiwait_slot.flags: why a rank was passed through, wholly or in part. */
 #define MPIWAIT_FLAG_TWO_MPIS     (1u << 0) /* more than one provider of PMPI_Init, or a translator before it */
@@ -133,7 +134,6 @@ struct mpiwait_lane {
 	uint64_t transitions;               /* of the core's frequency, both ways */
 	uint64_t event_wakes;               /* sleeps that a message ended */
 	uint64_t event_lost;                /* sleeps that should have been, and ran into their timeout */
-	uint64_t threads_cpu_ns; /* in sampled_ns, of the first lane: the process's other threads' CPU time */
 	uint64_t naps[MPIWAIT_RUNGS];
 	uint64_t asleep_ns[MPIWAIT_RUNGS];        /* clock time inside the rung; of PSTATE: at low frequency, polling */
 	uint64_t place_bytes[MPIWAIT_PLACES + 1]; /* handed to calls with a peer at that place, under profile only */
@@ -142,12 +142,13 @@ struct mpiwait_lane {
 	uint64_t early_ns;                        /* ... and how long was polled then */
 	uint64_t foreseen;                        /* waits that there was such a nap in */
 	uint64_t unforeseen;                      /* those of 100 us and more, in no look, that had none */
-	uint64_t reserved_rung;
-	uint64_t cost_slept_ns; /* periods of the calls slept in that were compared with calls looked at: their sum */
-	int64_t cost_more_ns;   /* by how much these periods were longer than those of calls looked at, in all */
+	uint64_t threads_cpu_ns; /* in sampled_ns, of the first lane: the process's other threads' CPU time */
+	uint64_t cost_slept_ns;  /* periods of the calls slept in that were compared with calls looked at: their sum */
+	int64_t cost_more_ns;    /* by how much these periods were longer than those of calls looked at, in all */
 	uint64_t cost_variance_us; /* variance of cost_more_ns, in square microseconds */
 	uint64_t cost_windows;     /* looks of the job in which calls that are compared were looked at */
-	uint64_t reserved_places[3];
+	uint64_t look; /* what looks_tell says of the thread's looks (budget/looks.h), 0: it has found none yet */
+	uint64_t reserved_places[2];
 	struct mpiwait_phase_stats phases[MPIWAIT_PHASE_PLACES];
 	uint64_t reserved_phases[12];
 	struct mpiwait_call_stats calls[MPIWAIT_CALLS];

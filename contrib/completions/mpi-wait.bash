@@ -12,7 +12,7 @@ _mpi_wait() {
 	elif [[ $before == --by ]]; then
 		words="job account user partition policy"
 	elif [[ $before == --order ]]; then
-		words="awake threads"
+		words="awake threads saved"
 	elif [[ $before =~ ^--(calls|width|since|until|user|name|account|partition|limit|rounds|budget|figure|allow|sbatch)$ ]]; then
 		return
 	elif [[ $before == --policies ]]; then

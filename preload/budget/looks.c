@@ -64,3 +64,24 @@ void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns)
 	if (period_ns * LOOKS_STEPS > window_ns && looks->level < LOOKS_LEVELS)
 		looks->level++;
 }
+
+uint32_t looks_tell(const struct looks *looks, uint64_t now_ns)
+{
+	bool steady = period_shift(looks, now_ns) > LOOKS_PERIOD_SHIFT + looks->level;
+
+	return 1 + 2 * looks->level + steady;
+}
+
+bool looks_follow(struct looks *looks, uint64_t seed, uint64_t told, uint64_t now_ns)
+{
+	uint64_t level = (told - 1) / 2;
+
+	if (told == 0 || level > LOOKS_LEVELS)
+		return false;
+	looks_open(looks, seed, now_ns);
+	looks->level = (uint32_t)level;
+	looks->raised_ns = now_ns;
+	if (told % 2 == 0)
+		looks->opened_ns = now_ns - ((uint64_t)LOOKS_YOUNG << (LOOKS_PERIOD_SHIFT + level));
+	return true;
+}

@@ -54,5 +54,14 @@ static inline uint64_t looks_turn_ns(const struct looks *looks)
 	return UINT64_C(1) << (LOOKS_WINDOW_SHIFT + 2 + looks->level);
 }
 
+/* Returns what another process must know, beside the seed, to find the same windows: a number that is not 0. */
+uint32_t looks_tell(const struct looks *looks, uint64_t now_ns);
+
+/*
+ * Sets looks to what a thread has told, whoever wrote that: looks_find, called for now_ns, finds the window that is
+ * open then, or the next one. Returns false if told is no such number.
+ */
+bool looks_follow(struct looks *looks, uint64_t seed, uint64_t told, uint64_t now_ns);
+
 /* A call that waited repeats with that period. */
 void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns);

@@ -27,8 +27,10 @@ void plan_open(struct plan *plan, uint64_t site, uint32_t number, bool forecasts
 	plan->slept = false;
 	plan->ended_ns = plan->landing_ns = plan->empty_ns = plan->landed_ns = plan->outlasted_ns = 0;
 	plan->silent_ns = now_ns;
-	if (looks_find(&plan->looks, now_ns, real_ns))
+	if (looks_find(&plan->looks, now_ns, real_ns)) {
 		account_settle(&plan->account, now_ns);
+		plan->lane->look = looks_tell(&plan->looks, now_ns);
+	}
 	account_resume(&plan->account, looks_turn_ns(&plan->looks), now_ns, real_ns);
 	plan->look = look_at(plan, now_ns);
 	if (plan->forecast)

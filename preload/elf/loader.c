@@ -67,6 +67,7 @@ static int library_look(struct dl_phdr_info *info, size_t size, void *context)
 		return 0;
 	*ret_loader = (struct loader){
 	        .symbol = (void *(*)(void *, const char *))function_find(&object, "dlsym"),
+	        .versioned = (void *(*)(void *, const char *, const char *))function_find(&object, "dlvsym"),
 	        .open = (void *(*)(const char *, int))function_find(&object, "dlopen"),
 	        .address = (int (*)(const void *, Dl_info *))function_find(&object, "dladdr"),
 	};
@@ -81,7 +82,7 @@ const struct loader *loader_get(void)
 	if (__atomic_load_n(&found, __ATOMIC_ACQUIRE))
 		return &loader;
 	if (!dl_iterate_phdr(library_look, &own))
-		own = (struct loader){referred_symbol, referred_open, referred_address};
+		own = (struct loader){referred_symbol, NULL, referred_open, referred_address};
 	if (!own.symbol || !own.open || !own.address)
 		return NULL;
 	loader = own;

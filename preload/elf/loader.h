@@ -1,5 +1,5 @@
 /*
- * dlsym, dlopen and dladdr as the C library defines them.
+ * dlsym, dlvsym, dlopen and dladdr as the C library defines them.
  *
  * Invariant: a call of them reaches the loader. Our references to these names need not: tools that wrap functions
  * rewrite the tables of calls of every object, ours too, or define dlsym themselves. Such a dlsym answers with the
@@ -11,6 +11,7 @@
 
 struct loader {
 	void *(*symbol)(void *handle, const char *name);
+	void *(*versioned)(void *handle, const char *name, const char *version); /* NULL: there is none (musl) */
 	void *(*open)(const char *path, int mode);
 	int (*address)(const void *address, Dl_info *ret_info);
 };

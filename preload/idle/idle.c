@@ -34,7 +34,7 @@ struct runtime {
 	const char *marker; /* a symbol that only this one exports; NULL: any of the families */
 	struct variable variables[VARIABLES];
 	struct setting settings[SETTINGS];
-	bool ucx_will_do; /* the variables are for want of UCX, or for threads: they make polling dearer */
+	bool netmod_will_do; /* the variables are for want of its hook, or for threads: they make polling dearer */
 	uint32_t hooks;
 	uint32_t locked; /* hooks that are called under the runtime's lock */
 	uint32_t burst;
@@ -44,13 +44,16 @@ struct runtime {
 
 /* The first row that fits is the runtime's. */
 static const struct runtime runtimes[] = {
-        {.families = FAMILY(OPENMPI), .hooks = MPIWAIT_HOOK_OPAL, .burst = 1},
+        {.families = FAMILY(OPENMPI),
+         .hooks = MPIWAIT_HOOK_OPAL | MPIWAIT_HOOK_OFI,
+         .locked = MPIWAIT_HOOK_OFI,
+         .burst = 1},
         {.families = FAMILY(MPICH) | FAMILY(ABI),
          .marker = "I_MPI_Check_image_status", /* Intel MPI */
          .variables = {{"I_MPI_WAIT_MODE", "1"}},
          .settings = {{"I_MPI_WAIT_MODE", PLAIN_ON}, {"I_MPI_THREAD_YIELD", PLAIN_TWO}},
-         .hooks = MPIWAIT_HOOK_YIELD,
-         .locked = MPIWAIT_HOOK_YIELD,
+         .hooks = MPIWAIT_HOOK_YIELD | MPIWAIT_HOOK_OFI,
+         .locked = MPIWAIT_HOOK_YIELD | MPIWAIT_HOOK_OFI,
          .burst = BURST,
          .probes_spin = true},
         {.families = FAMILY(MPICH) | FAMILY(ABI),
@@ -58,12 +61,15 @@ static const struct runtime runtimes[] = {
          .variables = {{"MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1"},
                        {"MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "0"}},
          .settings = {{"MPIR_CVAR_ENABLE_HEAVY_YIELD", PLAIN_OFF}},
-         .ucx_will_do = true,
-         .hooks = MPIWAIT_HOOK_YIELD | MPIWAIT_HOOK_UCP,
-         .locked = MPIWAIT_HOOK_UCP,
+         .netmod_will_do = true,
+         .hooks = MPIWAIT_HOOK_YIELD | MPIWAIT_HOOK_UCP | MPIWAIT_HOOK_OFI,
+         .locked = MPIWAIT_HOOK_UCP | MPIWAIT_HOOK_OFI,
          .burst = BURST,
          .yields_natively = true},
-        {.families = FAMILY(MPICH), .hooks = MPIWAIT_HOOK_UCP, .locked = MPIWAIT_HOOK_UCP, .burst = BURST},
+        {.families = FAMILY(MPICH), /* MPICH 4, Cray MPICH, MVAPICH 4 */
+         .hooks = MPIWAIT_HOOK_UCP | MPIWAIT_HOOK_OFI,
+         .locked = MPIWAIT_HOOK_UCP | MPIWAIT_HOOK_OFI,
+         .burst = BURST},
 };
 
 struct idle idle;
@@ -135,11 +141,20 @@ static bool ucx_is_likely(void)
 	return next_symbol("ucp_worker_progress") && netmod_is_ucx();
 }
 
+/* The same of libfabric. */
+static bool ofi_is_likely(void)
+{
+	const char *netmod = variable_get("MPIR_CVAR_CH4_NETMOD");
+
+	return next_symbol("fi_fabric") && (netmod ? strcmp(netmod, "ofi") == 0 : !next_symbol("ucp_worker_progress"));
+}
+
 void idle_prepare(enum mpiwait_family family, bool by_thread)
 {
 	runtime = runtime_find(family);
 	yields_plainly = runtime && settings_are_plain();
-	if (!yields_plainly || (runtime->ucx_will_do && !by_thread && ucx_is_likely()))
+	idle.takes_fabrics = runtime && runtime->hooks & MPIWAIT_HOOK_OFI;
+	if (!yields_plainly || (runtime->netmod_will_do && !by_thread && (ucx_is_likely() || ofi_is_likely())))
 		return;
 	for (uint32_t i = 0; i < VARIABLES; i++) {
 		const struct variable *variable = &runtime->variables[i];
@@ -165,6 +180,8 @@ static uint32_t hooks_called(uint32_t hooks)
 		hooks &= ~MPIWAIT_HOOK_YIELD;
 	if (!netmod_is_ucx())
 		hooks &= ~MPIWAIT_HOOK_UCP;
+	if (idle.misses_queues)
+		hooks &= ~MPIWAIT_HOOK_OFI;
 	return hooks;
 }
 
@@ -176,9 +193,12 @@ uint32_t idle_switch_on(void)
 	process.silent = !(hooks & MPIWAIT_HOOK_OPAL);
 	idle.probes_spin = runtime && runtime->probes_spin;
 	if (hooks & MPIWAIT_HOOK_OPAL && !idle_opal_switch_on())
-		hooks &= ~MPIWAIT_HOOK_OPAL;
+		hooks = 0;
 	if (hooks & MPIWAIT_HOOK_UCP && !idle_ucx_switch_on())
 		hooks &= ~MPIWAIT_HOOK_UCP;
+	if (hooks & MPIWAIT_HOOK_OFI && !idle_ofi_switch_on())
+		hooks &= ~MPIWAIT_HOOK_OFI;
+	idle.probes_spin |= hooks & MPIWAIT_HOOK_OFI && !(hooks & MPIWAIT_HOOK_OPAL);
 	if (hooks == 0)
 		return 0;
 	if (hooks & MPIWAIT_HOOK_YIELD)

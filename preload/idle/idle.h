@@ -3,7 +3,8 @@
  *
  * Invariant: outside of a blocking call of the thread, a hook does what would have happened without the library. A
  * hook asks the loader for nothing but its own successor, once: for opal_progress in a process that uses no MPI
- * function (mpirun), and for ucp_worker_progress, which appears no earlier than inside MPI_Init.
+ * function (mpirun), and for ucp_worker_progress, which appears no earlier than inside MPI_Init. That of libfabric asks
+ * for it whenever a fabric is opened.
  *
  * idle.c is the table of runtimes: which hooks serve each, and what has to be switched on for that. One file per hook.
  */
@@ -19,15 +20,17 @@ struct idle_text {
 	uintptr_t start, size;
 };
 
-/* Facts about the runtime, for the hooks: all zero until Init has returned, constant after that, but for the site. */
+/* Facts about the runtime, for the hooks: all zero until Init has returned, constant after that, but as it is said. */
 struct idle {
 	struct idle_text mpi;  /* the MPI library: MPICH and Intel MPI yield from there */
 	struct idle_text opal; /* libopen-pal: opal_progress yields from there, ... */
 	struct idle_text own;  /* ... or seems to do so from here, where it ends in a jump: its caller is ours */
-	uintptr_t site;        /* from which it has yielded last */
+	uintptr_t site;        /* from which it has yielded last: changes */
 	bool yields_for_us;    /* yielding is on because of us */
 	bool yields_natively;  /* in blocking calls, and would without us */
-	bool probes_spin;      /* Probe and Mprobe make no idle call */
+	bool probes_spin;      /* Probe and Mprobe make no idle call, or ask libfabric anew at each poll */
+	bool takes_fabrics;    /* from the start of Init on: queues of libfabric are watched */
+	bool misses_queues;    /* at least one could not be */
 };
 
 extern struct idle idle;
@@ -56,3 +59,4 @@ uint32_t idle_switch_on(void);
 /* One file each: finds what the hook stands in front of. Returns whether it is there. */
 bool idle_opal_switch_on(void);
 bool idle_ucx_switch_on(void);
+bool idle_ofi_switch_on(void);

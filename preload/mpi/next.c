@@ -183,6 +183,45 @@ void *next_symbol_in(const char *prefix, const char *name)
 	return library ? loader->symbol(library, name) : NULL;
 }
 
+static void *versioned_symbol(const struct loader *loader, void *handle, const char *name, const char *version)
+{
+	return loader->versioned ? loader->versioned(handle, name, version) : loader->symbol(handle, name);
+}
+
+void *next_versioned(const char *name, const char *version, const void *caller)
+{
+	const struct loader *loader = loader_get();
+	void *symbol, *scope = NULL;
+	Dl_info object;
+
+	if (!loader)
+		return NULL;
+	symbol = versioned_symbol(loader, RTLD_NEXT, name, version);
+	if (symbol)
+		return definition_of(name, symbol);
+	if (loader->address(caller, &object) && object.dli_fname)
+		scope = loader->open(object.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+	if (scope)
+		symbol = versioned_symbol(loader, scope, name, version);
+	return symbol && !next_is_alike(symbol, next_table) ? symbol : NULL;
+}
+
+bool next_defines(const void *function, const char *name)
+{
+	const struct object_name wanted = object_name(name);
+	struct object object;
+
+	return definition_object((uintptr_t)function, &object) && object_find_any(&object, &wanted);
+}
+
+bool next_is_alike(const void *one, const void *other)
+{
+	struct object first, second;
+
+	return definition_object((uintptr_t)one, &first) && definition_object((uintptr_t)other, &second) &&
+	       first.base == second.base;
+}
+
 void next_text(const void *function, uintptr_t *ret_start, uintptr_t *ret_size)
 {
 	definition_text((uintptr_t)function, ret_start, ret_size);

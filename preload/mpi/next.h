@@ -44,6 +44,18 @@ void *next_symbol(const char *name);
 /* The same in the first library that is loaded and whose file name begins so. NULL: there is none. */
 void *next_symbol_in(const char *prefix, const char *name);
 
+/*
+ * The same of that version (any, where the loader knows no versions). What the caller finds in its own scope comes
+ * second: an MPI library may have loaded the other so that nobody else sees it. NULL: there is none.
+ */
+void *next_versioned(const char *name, const char *version, const void *caller);
+
+/* Returns true if that function's object defines the name, in any version. Asks the loader. */
+bool next_defines(const void *function, const char *name);
+
+/* Returns true if both addresses are in the same object. Asks the loader. */
+bool next_is_alike(const void *one, const void *other);
+
 /* Writes where the code of that function's object is; nothing for a function that is in none. Asks the loader. */
 void next_text(const void *function, uintptr_t *ret_start, uintptr_t *ret_size);
 

@@ -16,6 +16,8 @@
 #define JSON_LOWER   "abcdefghijklmnopqrstuvwxyz"
 #define JSON_LETTERS JSON_LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define JSON_DIGITS  "0123456789"
+/* Printable ASCII without quotes and backslashes. */
+#define JSON_PLAIN JSON_LETTERS JSON_DIGITS " !#$%&'()*+,-./:;<=>?@[]^_`{|}~"
 
 /* Whether the text has no other characters. */
 bool characters_ok(const char *text, const char *accepted);

@@ -9,9 +9,11 @@
 #include "spank/base/log.h"
 #include "spank/cpufreq/cpufreq.h"
 #include "spank/cpufreq/restore.h"
+#include "spank/energy/meters_read.h"
 #include "spank/machine/gpus.h"
 #include "spank/machine/rapl.h"
 #include "spank/node/job.h"
+#include "spank/node/meters_ask.h"
 #include "spank/node/record.h"
 #include "spank/node/recorder.h"
 #include "spank/node/state.h"
@@ -24,6 +26,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <syslog.h>
 
 #define EXIT_LEFT  2 /* not everything could be stored yet */
@@ -230,8 +233,26 @@ static json_t *energy_json(void)
 		                         rapl_kind_name(zone[i].kind), "energy_uj", (json_int_t)zone[i].energy_uj,
 		                         "range_uj", (json_int_t)zone[i].range_uj, "power_max_uw",
 		                         (json_int_t)zone[i].power_max_uw, "mirror", (int)zone[i].mirror));
-	return json_pack("{s:s,s:s,s:b,s:o}", "source", rapl_source(), "why", error.text, "gpus", (int)gpus_there(),
+	return json_pack("{s:s,s:s,s:b,s:o}", "source", rapl_source(), "why", error.text, "gpus", gpus_count() > 0,
 	                 "zones", zones);
+}
+
+/* In a process of its own, for a driver may hang: the kernel ends it then, and its core would be root's memory. */
+static int run_meters(struct arguments *arguments)
+{
+	const struct rlimit none = {0, 0};
+	cleanup_free struct meters *meters = malloc(sizeof(*meters));
+	json_auto_t *json = NULL;
+
+	setrlimit(RLIMIT_CORE, &none);
+	alarm(METERS_ALARM_S);
+	if (!meters)
+		return report(arguments, -ENOMEM);
+	meters_read(arguments->site.energy, meters);
+	json = meters_to_json(meters);
+	if (!json || json_dumpf(json, stdout, JSON_COMPACT) || fflush(stdout))
+		return report(arguments, -EIO);
+	return EXIT_SUCCESS;
 }
 
 /*
@@ -280,6 +301,7 @@ static const struct command {
         {"show", "JOBID", run_show, "what this node knows of a running job, as JSON"},
         {"probe", NULL, run_probe,
          "what it makes of the site arguments and of this host, as JSON (for mpi-wait check)"},
+        {"meters", NULL, run_meters, "the energy counters beside powercap, as JSON (prologs and epilogs ask for it)"},
 };
 
 static void help_print(void)

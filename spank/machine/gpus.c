@@ -6,25 +6,27 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define NVIDIA_GPUS "/proc/driver/nvidia/gpus"
-#define DRM         "/sys/class/drm"
-#define OWN_PLACE   "PCI_SLOT_NAME=0000:00:02.0\n" /* where each Intel processor has its own graphics */
-#define UEVENT_MAX  4096
+#define NVIDIA_GPUS   "/proc/driver/nvidia/gpus"
+#define DRM           "/sys/class/drm"
+#define OWN_PLACE     "PCI_SLOT_NAME=0000:00:02.0\n" /* where each Intel processor has its own graphics */
+#define UEVENT_MAX    4096
+#define VENDOR_NVIDIA "0x10de"
 
-static bool has_entries(const char *path)
+static uint32_t entries_count(const char *path)
 {
 	cleanup_close int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
 	const struct dirent *entry;
+	uint32_t count = 0;
 
 	while (entries && (entry = readdir(entries)))
-		if (entry->d_name[0] != '.')
-			return true;
-	return false;
+		count += entry->d_name[0] != '.';
+	return count;
 }
 
 static bool is_own_graphics(const char *name)
@@ -38,9 +40,9 @@ static bool is_own_graphics(const char *name)
 }
 
 /* Computing needs a render node; management controllers have none. */
-static bool is_gpu(const char *name)
+static bool is_gpu(const char *name, bool *ret_nvidia)
 {
-	static const char *const vendors[] = {"0x10de", "0x1002", "0x8086"};
+	static const char *const vendors[] = {VENDOR_NVIDIA, "0x1002", "0x8086"};
 	char path[PATH_MAX], vendor[16];
 
 	if (strncmp(name, "renderD", 7) != 0)
@@ -48,20 +50,29 @@ static bool is_gpu(const char *name)
 	snprintf(path, sizeof(path), DRM "/%s/device/vendor", name);
 	if (proc_line_read(AT_FDCWD, path, vendor, sizeof(vendor)) <= 0)
 		return false;
+	*ret_nvidia = strcmp(vendor, VENDOR_NVIDIA) == 0;
 	for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
 		if (strcmp(vendor, vendors[i]) == 0)
 			return !is_own_graphics(name);
 	return false;
 }
 
-bool gpus_there(void)
+/* NVIDIA's driver shows its devices, with or without its module for screens. */
+uint32_t gpus_of_nvidia(void)
+{
+	return entries_count(NVIDIA_GPUS);
+}
+
+uint32_t gpus_count(void)
 {
 	cleanup_close int directory = open(DRM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
+	uint32_t nvidia = 0, others = 0, shown = gpus_of_nvidia();
 	const struct dirent *entry;
+	bool is_nvidia;
 
 	while (entries && (entry = readdir(entries)))
-		if (is_gpu(entry->d_name))
-			return true;
-	return has_entries(NVIDIA_GPUS);
+		if (is_gpu(entry->d_name, &is_nvidia))
+			*(is_nvidia ? &nvidia : &others) += 1;
+	return others + (nvidia > shown ? nvidia : shown);
 }

@@ -1,12 +1,15 @@
 /*
- * The graphics processors of this node, by what their drivers show: their energy is in no counter that is read here.
+ * The graphics processors of this node, by what their drivers show. meters.h reads the energy of some.
  */
 #pragma once
 
-#include <stdbool.h>
+#include <stdint.h>
 
 /*
- * Returns true if the node has one of NVIDIA, AMD or Intel that a driver serves. The graphics of a processor itself do
+ * Returns how many the node has of NVIDIA, AMD and Intel that a driver serves. The graphics of a processor itself do
  * not count, whose package has their energy, nor do those of a management controller or a virtual screen.
  */
-bool gpus_there(void);
+uint32_t gpus_count(void);
+
+/* Returns how many of them NVIDIA's own driver serves. */
+uint32_t gpus_of_nvidia(void);

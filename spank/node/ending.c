@@ -5,6 +5,7 @@
 #include "spank/base/json.h"
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
+#include "spank/node/meters_ask.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,24 +25,34 @@ static bool is_apart(const char *name)
 	return state_name_job(name) && strchr(name, '.');
 }
 
-/* A sample at the end is of no use without one of the begin. */
-static void ending_take(int node, bool samples, struct ending *ret_ending)
+/* Which samples the job's begin has: one at the end is of no use without it. */
+struct begun {
+	bool energy;
+	bool meters;
+	bool gpus;
+	const char *sources;
+};
+
+static void ending_take(int node, const struct begun *begun, struct ending *ret_ending)
 {
 	struct error error = {""};
 
 	*ret_ending = (struct ending){.end_s = clock_wall_s(), .has_throttle = true};
 	throttle_read(&ret_ending->throttle);
-	ret_ending->has_sample = samples && energy_sample(node, &ret_ending->sample, &error) == 0;
+	ret_ending->has_sample = begun->energy && energy_sample(node, &ret_ending->sample, &error) == 0;
 	if (!ret_ending->has_sample)
 		snprintf(ret_ending->why, sizeof(ret_ending->why), "%.*s", STATE_WHY_MAX - 1, error.text);
+	if (begun->meters)
+		meters_ask(node, &(struct meters_wanted){begun->sources, begun->gpus}, &ret_ending->meters);
 }
 
 static int note_write(int directory, const struct ending *ending)
 {
 	unsigned failures = memory_failures();
-	json_auto_t *json = json_pack("{s:i, s:f, s:s, s:o, s:o*}", "v", VERSION, "end_s", ending->end_s, "why",
+	json_auto_t *json = json_pack("{s:i, s:f, s:s, s:o, s:o*, s:o*}", "v", VERSION, "end_s", ending->end_s, "why",
 	                              ending->why, "throttle", throttle_to_json(&ending->throttle), "sample",
-	                              ending->has_sample ? energy_to_json(&ending->sample) : NULL);
+	                              ending->has_sample ? energy_to_json(&ending->sample) : NULL, "meters",
+	                              meters_to_json_some(&ending->meters));
 
 	if (!json || memory_failures() != failures)
 		return -ENOMEM;
@@ -91,17 +102,25 @@ static bool has_steps(int directory)
 }
 
 /* Writes the note, with what there is of it where memory or room is short. */
-static void note_put(int node, int directory, bool samples)
+static void note_put(int node, int directory, const struct begun *begun)
 {
 	cleanup_free struct ending *ending = calloc(1, sizeof(*ending));
 	int result = -ENOMEM;
 
 	if (ending) {
-		ending_take(node, samples, ending);
+		ending_take(node, begun, ending);
 		result = note_write(directory, ending);
 	}
 	if (result)
 		note_mark(directory, result);
+}
+
+static void begun_meters(const struct state_job *job, struct begun *ret_begun)
+{
+	ret_begun->meters = job->meters.count > 0;
+	ret_begun->sources = job->sources;
+	for (uint32_t i = 0; i < job->meters.count; i++)
+		ret_begun->gpus |= job->meters.meter[i].source == METER_NVML;
 }
 
 static int note(const struct state_place *place, uint32_t job_id, int node, int directory)
@@ -109,6 +128,7 @@ static int note(const struct state_place *place, uint32_t job_id, int node, int 
 	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
 	bool is_known = job && state_job_load(directory, job) == 0;
 	size_t waiting = ending_count(node);
+	struct begun begun;
 	int result;
 
 	/* a job that refused every policy leaves a record only if a step had one */
@@ -122,7 +142,10 @@ static int note(const struct state_place *place, uint32_t job_id, int node, int 
 	}
 	if (waiting >= WHOLE_MAX)
 		steps_drop(directory);
-	note_put(node, directory, !is_known || job->has_baseline);
+	begun = (struct begun){.energy = !is_known || job->has_baseline};
+	if (is_known)
+		begun_meters(job, &begun);
+	note_put(node, directory, &begun);
 	result = state_set_apart(node, job_id);
 	return result ? result : 1;
 }
@@ -156,6 +179,7 @@ static int note_parse(const json_t *json, struct ending *ret_ending)
 		return -EBADMSG;
 	ret_ending->has_throttle = throttle_from_json(json_object_get(json, "throttle"), &ret_ending->throttle) == 0;
 	ret_ending->has_sample = sample && energy_from_json(sample, &ret_ending->sample) == 0;
+	meters_from_json(json_object_get(json, "meters"), &ret_ending->meters);
 	return 0;
 }
 

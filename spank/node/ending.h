@@ -23,6 +23,7 @@ struct ending {
 	struct energy_snapshot sample;
 	bool has_throttle;
 	struct throttle throttle;
+	struct meters meters; /* as at the job's begin: with nothing in them where they were not read then */
 };
 
 /*

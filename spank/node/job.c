@@ -31,8 +31,9 @@ static const char *environment_text(const char *name)
 }
 
 /* What slurmd tells a prolog or an epilog of the job. Returns 0 or -EINVAL. */
-static int read_environment(struct state_job *ret_facts)
+static int read_environment(const struct site *site, struct state_job *ret_facts)
 {
+	const char *gpus = environment_text("SLURM_JOB_GPUS");
 	uint32_t job_id = environment_number("SLURM_JOB_ID", 0);
 
 	if (!job_id)
@@ -42,7 +43,11 @@ static int read_environment(struct state_job *ret_facts)
 	ret_facts->gid = environment_number("SLURM_JOB_GID", ret_facts->gid);
 	ret_facts->het_job_id = environment_number("SLURM_HET_JOB_ID", STATE_NONE);
 	ret_facts->het_offset = environment_number("SLURM_HET_JOB_OFFSET", 0);
-	ret_facts->gpus = environment_text("SLURM_JOB_GPUS")[0] != '\0';
+	snprintf(ret_facts->sources, sizeof(ret_facts->sources), "%s", site->energy);
+	ret_facts->gpus = gpus[0] != '\0';
+	/* one that is longer does not fit anywhere: "?" is no list, and so nothing counts */
+	snprintf(ret_facts->gpu_list, sizeof(ret_facts->gpu_list), "%s",
+	         strlen(gpus) < sizeof(ret_facts->gpu_list) ? gpus : "?");
 	snprintf(ret_facts->cluster, sizeof(ret_facts->cluster), "%s", environment_text("SLURM_CLUSTER_NAME"));
 	return 0;
 }
@@ -99,7 +104,7 @@ void node_job_prolog(const struct site *site, const char *words)
 	struct error error = {""};
 	bool holds;
 
-	if (!facts || state_place_init(NULL, &place) < 0 || read_environment(facts) < 0)
+	if (!facts || state_place_init(NULL, &place) < 0 || read_environment(site, facts) < 0)
 		return;
 	/* of an earlier run of the job, whose epilog could not put everything back */
 	restore_job(&place, facts->job_id);
@@ -131,7 +136,7 @@ static void complete_state(const struct site *site, const struct state_place *pl
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
 	cleanup_free struct state_job *state = malloc(sizeof(*state));
 
-	if (!facts || !state || read_environment(facts) < 0)
+	if (!facts || !state || read_environment(site, facts) < 0)
 		return;
 	if (strlen(nodes) < sizeof(facts->nodes))
 		snprintf(facts->nodes, sizeof(facts->nodes), "%s", nodes);

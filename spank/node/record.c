@@ -5,12 +5,15 @@
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
 #include "spank/energy/power.h"
+#include "spank/energy/saving.h"
 #include "spank/energy/share.h"
-#include "spank/energy/watts.h"
 #include "spank/machine/gpus.h"
 #include "spank/node/ending.h"
+#include "spank/node/sources.h"
 #include "spank/record/node.h"
+#include "spank/record/parts/meters.h"
 #include "spank/record/parts/policy.h"
+#include "spank/record/parts/saving.h"
 #include "spank/store/outbox.h"
 
 #include <errno.h>
@@ -43,10 +46,10 @@ struct steps {
 	char *text; /* objects with commas between them */
 	size_t length;
 	uint32_t count;
-	uint32_t summed;   /* of those, how many have lost details */
-	uint32_t left_out; /* how many are not there at all */
-	struct watts watts;
+	uint32_t summed;          /* of those, how many have lost details */
+	uint32_t left_out;        /* how many are not there at all */
 	struct power_curve curve; /* of their points */
+	struct saving saving;
 	/* what is used up so far */
 	size_t read;
 	size_t details;
@@ -104,7 +107,7 @@ static json_t *step_record(const struct state_step *step, const struct energy_sh
 	char id[16];
 
 	state_step_name(step->step_id, id);
-	if (step->has_energy) {
+	if (step->has_energy && share) {
 		energy_between(&step->from, &step->to, &window);
 		energy = record_energy_write(&window, share);
 	}
@@ -158,12 +161,12 @@ static void step_add(struct steps *steps, json_t *step, bool whole)
 static void samples_take(const json_t *step, struct steps *steps)
 {
 	struct power_points points;
-	struct watts of_step;
+	struct saving saving;
 
-	if (watts_from_json(json_object_get(step, "watts"), &of_step) == 0)
-		watts_merge(&steps->watts, &of_step);
 	if (power_from_json(json_object_get(step, "power"), &points) == 0)
 		power_curve_add(&steps->curve, &points);
+	if (saving_from_json(json_object_get(step, "saving"), &saving) == 0)
+		saving_merge(&steps->saving, &saving);
 }
 
 static json_t *file_parse(int job_directory, const char *name, struct steps *steps)
@@ -192,6 +195,7 @@ static void file_take(int job_directory, const char *name, const struct energy_s
 	samples_take(json, steps);
 }
 
+/* share NULL: the steps' energy is left out, as the job's is of another source. */
 static int steps_read(int job_directory, const struct energy_share *share, struct steps *ret_steps)
 {
 	cleanup_free bool *found = memory_array(PLACES, sizeof(*found));
@@ -227,23 +231,35 @@ static json_t *id_print(uint32_t id)
 	return id == STATE_NONE ? json_null() : json_integer((json_int_t)id);
 }
 
+/* The energy of the job's graphics processors; NULL: it has none. */
+static json_t *gpus_write(const struct state_job *job, const struct ending *ending)
+{
+	const struct gpus_window window = {.list = job->gpu_list,
+	                                   .from = &job->meters,
+	                                   .to = &ending->meters,
+	                                   .present = gpus_count(),
+	                                   .simulated = strcmp(rapl_source(), "simulated") == 0};
+
+	return record_gpus_write(&window);
+}
+
 static json_t *energy_print(const struct state_job *job, const struct energy_window *window,
-                            const struct energy_share *share)
+                            const struct energy_share *share, bool includes_gpus, const json_t *gpus)
 {
 	json_t *json = record_energy_write(window, share);
 
-	if (json && (job->gpus || gpus_there()))
+	if (json && !includes_gpus && (job->gpus || gpus_count() > 0) && !record_gpus_are_counted(gpus))
 		record_energy_lacks_gpus(json);
 	return json;
 }
 
 /* But for its steps. energy NULL: none, and the job says why. */
 static json_t *record_build(const struct state_job *job, const char *node, double end_s,
-                            const struct energy_window *energy, const struct energy_share *share,
-                            const struct steps *steps)
+                            const struct energy_window *energy, bool includes_gpus, const struct energy_share *share,
+                            const struct steps *steps, const json_t *gpus)
 {
 	return json_pack("{s:i, s:s, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:s, s:b, s:b, s:o, s:f, s:f, "
-	                 "s:I, s:I, s:s, s:I, s:I, s:o}",
+	                 "s:I, s:I, s:s, s:I, s:I, s:o, s:O*}",
 	                 "v", 1, "kind", "node", "node", node, "cluster", job->cluster, "job_id",
 	                 (json_int_t)job->job_id, "array_job_id", id_print(job->array_job_id), "array_task_id",
 	                 id_print(job->array_task_id), "het_job_id", id_print(job->het_job_id), "het_offset",
@@ -253,7 +269,8 @@ static json_t *record_build(const struct state_job *job, const char *node, doubl
 	                 record_policy_write(&job->policy), "start_s", job->start_s, "end_s", end_s, "cores",
 	                 (json_int_t)job->cores, "cores_total", (json_int_t)job->cores_total, "energy_why",
 	                 energy ? "" : job->energy_why, "steps_left_out", (json_int_t)steps->left_out, "steps_summed",
-	                 (json_int_t)steps->summed, "energy", energy ? energy_print(job, energy, share) : json_null());
+	                 (json_int_t)steps->summed, "energy",
+	                 energy ? energy_print(job, energy, share, includes_gpus, gpus) : json_null(), "gpus", gpus);
 }
 
 static json_t *throttle_write(const struct state_job *job, const struct ending *ending)
@@ -263,24 +280,6 @@ static json_t *throttle_write(const struct state_job *job, const struct ending *
 	if (ending->has_throttle)
 		throttle.known = throttle_between(&job->throttle, &ending->throttle, job->cpus, throttle.events);
 	return record_throttle_write(&throttle);
-}
-
-/* Returns whether there is a window from the job's begin to its end; if not, why is filled in. */
-static bool window_take(struct state_job *job, const struct ending *ending, struct energy_window *ret_window,
-                        struct power_points *ret_ends)
-{
-	if (!job->has_baseline && !job->energy_why[0])
-		strcpy(job->energy_why, "no sample at the job's begin");
-	if (!job->has_baseline)
-		return false;
-	if (!ending->has_sample) {
-		strcpy(job->energy_why, ending->why);
-		return false;
-	}
-	energy_between(&job->baseline, &ending->sample, ret_window);
-	power_add(ret_ends, &job->baseline);
-	power_add(ret_ends, &ending->sample);
-	return true;
 }
 
 static char *record_print(const json_t *record, const struct steps *steps)
@@ -317,23 +316,39 @@ static int key_choose(const struct record_place *to, const struct state_job *job
 	return error_set(error, -EEXIST, "%d runs of job %u wait in the outbox", RUNS_MAX, job->job_id);
 }
 
-/* The record of a job as JSON but for its steps; NULL: no memory. */
-static json_t *record_make(const char *node, struct state_job *job, const struct ending *ending,
-                           const struct energy_share *share, struct steps *steps)
+/* Looks are of powercap's packages: they tell nothing of joules by other counters. NULL: what they saw is told. */
+static const char *saving_refusal(const struct state_job *job, const struct sources *sources,
+                                  const struct energy_share *share)
 {
-	struct energy_window window;
+	if (share->node < 1 || job->shared_cores)
+		return RECORD_SAVING_SHARED;
+	return sources->has_window && !sources->is_powercap ? RECORD_SAVING_OTHERS : NULL;
+}
+
+/* The record of a job as JSON but for its steps; NULL: no memory. */
+static json_t *record_make(const char *node, const struct state_job *job, const struct ending *ending,
+                           const struct sources *sources, const struct energy_share *share, struct steps *steps)
+{
 	struct power_points ends = {0};
-	bool has_window = window_take(job, ending, &window, &ends);
-	json_auto_t *power = NULL;
+	json_auto_t *power = NULL, *gpus = gpus_write(job, ending);
 	json_t *record;
 
+	if (sources->has_powercap) {
+		power_add(&ends, &job->baseline);
+		power_add(&ends, &ending->sample);
+	}
 	if (steps->curve.count > 0)
 		power_curve_add(&steps->curve, &ends);
 	power = record_power_write(&steps->curve);
-	record = record_build(job, node, ending->end_s, has_window ? &window : NULL, share, steps);
+	record = record_build(job, node, ending->end_s, sources->has_window ? &sources->window : NULL,
+	                      sources->includes_gpus, share, steps, gpus);
+	object_set_some(
+	        record, "meters",
+	        record_meters_write(&job->meters, &ending->meters,
+	                            sources->has_powercap && !sources->is_powercap ? &sources->powercap : NULL));
 	json_object_set_new(record, "throttle", throttle_write(job, ending));
-	json_object_set_new(record, "watts", record_watts_write(&steps->watts, share));
-	if (has_window && power)
+	object_set_some(record, "saving", record_saving_write(&steps->saving, saving_refusal(job, sources, share)));
+	if (sources->is_powercap && power)
 		json_object_set(record, "power_mw", power);
 	return record;
 }
@@ -341,6 +356,7 @@ static json_t *record_make(const char *node, struct state_job *job, const struct
 int node_record_put(const struct record_place *to, int directory, struct state_job *job, const struct ending *ending,
                     struct error *error)
 {
+	struct sources sources;
 	struct energy_share share;
 	cleanup_steps struct steps steps = {.text = NULL};
 	json_auto_t *record = NULL;
@@ -350,12 +366,13 @@ int node_record_put(const struct record_place *to, int directory, struct state_j
 	int result;
 
 	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
-	result = steps_read(directory, &share, &steps);
+	sources_choose(job, ending, &sources);
+	result = steps_read(directory, sources.has_window && !sources.is_powercap ? NULL : &share, &steps);
 	if (result)
 		return error_set(error, result, "the steps: %s", strerror(-result));
 	if (!job->policy.asked[0] && steps.count == 0 && steps.left_out == 0)
 		return 0;
-	record = record_make(to->place->node, job, ending, &share, &steps);
+	record = record_make(to->place->node, job, ending, &sources, &share, &steps);
 	if (record) {
 		result = key_choose(to, job, record, key, error);
 		if (result)
@@ -395,7 +412,8 @@ json_t *node_record_show(const struct state_place *place, uint32_t job_id, struc
 	             energy_from_json(json, &latest) == 0;
 	if (has_window)
 		energy_between(&job->baseline, &latest, &window);
-	record = record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, &share, &steps);
+	record = record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, false, &share, &steps,
+	                      NULL);
 	text = record ? record_print(record, &steps) : NULL;
 	return text ? memory_json(text, strlen(text), 0) : NULL;
 }

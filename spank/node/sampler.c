@@ -6,8 +6,8 @@
 #include "spank/base/ration.h"
 #include "spank/base/thread.h"
 #include "spank/energy/power.h"
+#include "spank/node/saving_feed.h"
 #include "spank/node/slots.h"
-#include "spank/node/watts_feed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ struct sampler {
 	int job_directory;
 	int segment;
 	uint64_t begun_ns;
-	struct watts_feed feed;
+	struct saving_feed saving;
 	struct shared_ration *ration; /* of the job's samplers; NULL: none */
 	uint64_t cost_ns;             /* CPU time of the latest tick */
 	unsigned failures;            /* ticks that failed, one after another */
@@ -71,12 +71,12 @@ static struct slots *ranks_look(struct sampler *sampler)
 
 /*
  * Samples for a step that is merely counted, too: other steps and jobs of the node need the accumulator. However many
- * steps the node has, one of them writes it; a step's ends, and the watts of its ranks, need the counters of now.
+ * steps the node has, one of them writes it; a step's ends need the counters of now.
  */
-static void energy_read(struct sampler *sampler, const struct slots *slots, uint64_t young_ns)
+static void energy_read(struct sampler *sampler, uint64_t young_ns)
 {
 	struct state_step *step = &sampler->step;
-	const struct energy_need need = {.young_ns = young_ns, .exact = !young_ns || (slots && slots->count > 0)};
+	const struct energy_need need = {.young_ns = young_ns, .exact = !young_ns};
 	struct energy_snapshot now;
 	struct error error = {0};
 
@@ -92,9 +92,7 @@ static void energy_read(struct sampler *sampler, const struct slots *slots, uint
 	if (!step->has_energy)
 		step->from = step->to;
 	step->has_energy = true;
-	if (slots)
-		watts_feed_add(&sampler->feed, &step->to, slots);
-	step->watts = sampler->segment >= 0 ? &sampler->feed.sums : NULL;
+	step->saving = sampler->saving.sums.each > 0 || sampler->saving.sums.still > 0 ? &sampler->saving.sums : NULL;
 	power_add(&sampler->power, &step->to);
 	step->power = &sampler->power;
 }
@@ -108,7 +106,7 @@ static void step_note(struct sampler *sampler, uint64_t young_ns)
 	json_auto_t *grant = config->grant_read ? config->grant_read(config->grant_context) : NULL;
 	int result;
 
-	energy_read(sampler, slots, young_ns);
+	energy_read(sampler, young_ns);
 	if (sampler->counted)
 		return;
 	if (config->csv)
@@ -128,6 +126,8 @@ static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns,
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	step_note(sampler, young_ns);
+	if (!sampler->counted)
+		saving_feed_find(&sampler->saving);
 	problem_say(sampler, is_last);
 	sampler->cost_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns;
 	if (sampler->cost_ns > booked_ns)
@@ -145,7 +145,7 @@ static uint64_t interval_ns(const struct sampler *sampler)
 }
 
 /* Returns whether it was told to stop before the time was up. */
-static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
+static bool rest_until(struct sampler *sampler, uint64_t deadline_ns)
 {
 	const struct timespec deadline = clock_timespec(deadline_ns);
 	bool stop;
@@ -156,6 +156,17 @@ static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
 	stop = sampler->stop;
 	pthread_mutex_unlock(&sampler->mutex);
 	return stop;
+}
+
+/* The same; meanwhile the counters are read around looks of the ranks. */
+static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
+{
+	while (sampler->saving.due_ns < deadline_ns) {
+		if (rest_until(sampler, sampler->saving.due_ns))
+			return true;
+		saving_feed_step(&sampler->saving);
+	}
+	return rest_until(sampler, deadline_ns);
 }
 
 /*
@@ -171,7 +182,7 @@ static bool wait_for_turn(struct sampler *sampler, uint64_t turn_ns)
 		if (wait_until(sampler, due_ns < turn_ns ? due_ns : turn_ns))
 			return true;
 		if (due_ns < turn_ns)
-			energy_read(sampler, NULL, 0);
+			energy_read(sampler, 0);
 	}
 	return false;
 }
@@ -211,7 +222,6 @@ static void sampler_free(struct sampler *sampler)
 static int sampler_open(struct sampler *sampler, struct error *error)
 {
 	const struct sampler_config *config = &sampler->config;
-	struct stat status;
 	int result;
 
 	sampler->node_directory = state_open_node(&config->place);
@@ -224,11 +234,12 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 		if (sampler->segment < 0)
 			return error_set(error, -errno, "stats segment: %s", strerror(errno));
 	}
-	/* the segment is the job's user's */
-	if (sampler->segment >= 0 && fstat(sampler->segment, &status) == 0)
-		sampler->feed.uid = status.st_uid;
 	rapl_open(&sampler->rapl, NULL);
 	sampler->ration = shared_ration_open(sampler->job_directory, SHARED_RATION_FILE);
+	sampler->saving.segment = sampler->segment;
+	sampler->saving.rapl = sampler->rapl;
+	sampler->saving.ration = sampler->ration;
+	sampler->saving.due_ns = SAVING_FEED_NEVER;
 	sampler->counted = state_step_kind(config->step_id, state_crowd(sampler->node_directory)) == STATE_STEP_COUNTED;
 	result = sampler->counted ? state_step_count(sampler->job_directory) : 0;
 	return result ? error_set(error, result, "the number of steps: %s", strerror(-result)) : 0;

@@ -1,5 +1,6 @@
 /*
- * Sampler: one thread per slurmstepd that keeps the energy accumulator and the step's file up to date.
+ * Sampler: one thread per slurmstepd that keeps the energy accumulator and the step's file up to date, and reads the
+ * counters around looks of the ranks (saving_feed.h).
  *
  * It reads, computes and renames small files under /run; it forks nothing, sends nothing and takes no signal. What it
  * must open it opens before it starts. After sampler_stop it is gone: the plugin may be unloaded.

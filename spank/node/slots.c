@@ -81,8 +81,7 @@ static int read_at(int segment, void *buffer, size_t size, uint64_t offset)
 	return (size_t)got == size ? 0 : -EINVAL;
 }
 
-/* ret_room: slots that the sealed file was made for; the header's number is the user's. */
-static int header_read(int segment, struct mpiwait_header *header, uint32_t *ret_room, struct error *error)
+int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_room, struct error *error)
 {
 	struct stat status;
 	uint64_t room;
@@ -132,7 +131,7 @@ static uint64_t open_wait_ns(const struct reading *at, const struct mpiwait_lane
 	return waits && lane->open_last_ns > lane->open_since_ns ? lane->open_last_ns - lane->open_since_ns : 0;
 }
 
-static bool rung_rests(unsigned rung)
+bool slots_rung_rests(unsigned rung)
 {
 	return rung == MPIWAIT_RUNG_UMWAIT || rung == MPIWAIT_RUNG_MWAITX || rung == MPIWAIT_RUNG_NAP ||
 	       rung == MPIWAIT_RUNG_EVENT;
@@ -202,7 +201,7 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
 		count(&slots->sum[WAIT_HOOKS + hook], lane->hook_polls[hook], at);
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
-		if (!rung_rests(rung))
+		if (!slots_rung_rests(rung))
 			continue;
 		add(&rank->asleep_ns, bounded_ns(at, lane->asleep_ns[rung]));
 		count(&slots->sum[WAIT_naps], lane->naps[rung], at);
@@ -389,7 +388,7 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	cleanup_free struct reading *at = NULL;
 	struct mpiwait_header header;
 	uint32_t room = 0, there;
-	int result = header_read(segment, &header, &room, error);
+	int result = slots_header_read(segment, &header, &room, error);
 
 	if (result)
 		return result;

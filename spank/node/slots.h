@@ -51,6 +51,15 @@ struct slots {
 int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **ret_slots, struct error *error);
 
 /*
+ * Reads the segment's header; *ret_room: how many slots the sealed file was made for, since the header's number is the
+ * user's. Returns 0, -EINVAL with what is wrong with the header, or -errno.
+ */
+int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_room, struct error *error);
+
+/* Returns true if a core rests in that rung, or serves others. */
+bool slots_rung_rests(unsigned rung);
+
+/*
  * One step's waits on one node as its record has them (wait.h and its parts), times in microseconds: the ranks,
  * the sums, "calls" of what waited, and of what was called and may wait; under profile "profile". What is empty is left
  * out. NULL only without memory.

@@ -6,6 +6,7 @@
 #include "spank/base/log.h"
 #include "spank/base/memory.h"
 #include "spank/base/text.h"
+#include "spank/node/meters_ask.h"
 #include "spank/record/parts/csv.h"
 #include "spank/record/parts/policy.h"
 #include "spank/record/waits/wait.h"
@@ -162,7 +163,7 @@ static void keep_ended(const struct state_place *place, uint32_t job_id)
 		log_error("job %" PRIu32 ": the record of an earlier run is lost: %s", job_id, strerror(-result));
 }
 
-static void baseline_take(int node, struct state_job *job)
+static void baseline_take(int node, bool asks_gpus, struct state_job *job)
 {
 	struct error error = {0};
 
@@ -170,6 +171,7 @@ static void baseline_take(int node, struct state_job *job)
 	if (!job->has_baseline)
 		snprintf(job->energy_why, sizeof(job->energy_why), "%.*s", STATE_WHY_MAX - 1, error.text);
 	throttle_read(&job->throttle);
+	meters_ask(node, &(struct meters_wanted){job->sources, asks_gpus}, &job->meters);
 }
 
 static void job_fill(struct state_job *job, const struct state_job *facts)
@@ -189,6 +191,10 @@ static void job_fill(struct state_job *job, const struct state_job *facts)
 	job->shared_cores |= facts->shared_cores;
 	job->gpus |= facts->gpus;
 	job->alone |= facts->alone;
+	if (!job->sources[0])
+		memcpy(job->sources, facts->sources, sizeof(job->sources));
+	if (!job->gpu_list[0])
+		memcpy(job->gpu_list, facts->gpu_list, sizeof(job->gpu_list));
 	if (job->cores == 0)
 		job->cores = facts->cores;
 	if (job->cores_total == 0)
@@ -230,8 +236,9 @@ static int job_begin(const struct state_place *place, int directory, const struc
 	*job = *facts;
 	job->start_s = clock_wall_s();
 	job->begun_ns = clock_ns(CLOCK_BOOTTIME);
+	/* a prolog knows which jobs have no device, and none is asked for those */
 	if (!facts->too_late)
-		baseline_take(node, job);
+		baseline_take(node, job->gpus || !anew, job);
 	sweep_abandoned(node);
 	return job_store(directory, job);
 }
@@ -265,13 +272,14 @@ int state_job_begin(const struct state_place *place, const struct state_job *fac
 json_t *state_job_to_json(const struct state_job *job)
 {
 	json_t *json = json_pack(
-	        "{s:i, s:s, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o, s:b, s:b, s:b, s:o*, s:o*, s:o*}", "v",
-	        FORMAT_VERSION, "cluster", job->cluster, "nodes", job->nodes, "cpus", job->cpus, "usable", job->usable,
-	        "words", job->words, "policy", record_policy_write(&job->policy), "start_s", job->start_s, "energy_why",
-	        job->energy_why, "throttle", throttle_to_json(&job->throttle), "restart_known", (int)job->restart_known,
-	        "too_late", (int)job->too_late, "gpus", (int)job->gpus, "shared_cores",
-	        job->shared_cores ? json_true() : NULL, "alone", job->alone ? json_true() : NULL, "baseline",
-	        job->has_baseline ? energy_to_json(&job->baseline) : NULL);
+	        "{s:i, s:s, s:s, s:s, s:s, s:s, s:o, s:f, s:s, s:o, s:b, s:b, s:b, s:s, s:s, s:o*, s:o*, s:o*, s:o*}",
+	        "v", FORMAT_VERSION, "cluster", job->cluster, "nodes", job->nodes, "cpus", job->cpus, "usable",
+	        job->usable, "words", job->words, "policy", record_policy_write(&job->policy), "start_s", job->start_s,
+	        "energy_why", job->energy_why, "throttle", throttle_to_json(&job->throttle), "restart_known",
+	        (int)job->restart_known, "too_late", (int)job->too_late, "gpus", (int)job->gpus, "gpu_list",
+	        job->gpu_list, "sources", job->sources, "shared_cores", job->shared_cores ? json_true() : NULL, "alone",
+	        job->alone ? json_true() : NULL, "baseline", job->has_baseline ? energy_to_json(&job->baseline) : NULL,
+	        "meters", meters_to_json_some(&job->meters));
 
 #define SET(field) json_object_set_new(json, #field, json_integer((json_int_t)job->field));
 	JOB_NUMBERS(SET)
@@ -310,7 +318,10 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	job->gpus = json_is_true(json_object_get(json, "gpus"));
 	job->shared_cores = json_is_true(json_object_get(json, "shared_cores"));
 	job->alone = json_is_true(json_object_get(json, "alone"));
+	text_get(json, "sources", job->sources, sizeof(job->sources), NULL);
+	text_get(json, "gpu_list", job->gpu_list, sizeof(job->gpu_list), NULL);
 	throttle_from_json(json_object_get(json, "throttle"), &job->throttle);
+	meters_from_json(json_object_get(json, "meters"), &job->meters);
 	job->has_baseline = baseline && energy_from_json(baseline, &job->baseline) == 0;
 	*ret_job = *job;
 	return 0;
@@ -369,8 +380,8 @@ static json_t *step_to_json(const struct state_step *step, json_t *wait, json_t 
 	                 FORMAT_VERSION, "id", (json_int_t)step->step_id, "policy", record_policy_write(&step->policy),
 	                 "start_s", step->start_s, "end_s", step->end_s, "wait", wait, "grant", grant, "csv",
 	                 step->csv != CSV_NONE ? record_csv_write(step->csv) : NULL, "missed",
-	                 record_missed_print(&step->missed), "watts", step->watts ? watts_to_json(step->watts) : NULL,
-	                 "power", step->power ? power_to_json(step->power) : NULL, "from",
+	                 record_missed_print(&step->missed), "power", step->power ? power_to_json(step->power) : NULL,
+	                 "saving", step->saving ? saving_to_json(step->saving) : NULL, "from",
 	                 step->has_energy ? energy_to_json(&step->from) : NULL, "to",
 	                 step->has_energy ? energy_to_json(&step->to) : NULL);
 }
@@ -387,15 +398,17 @@ static char *step_print(const struct state_step *step, uint32_t crowd, json_t *w
 	if (!whole)
 		record_wait_shorten(wait);
 	json = step_to_json(step, wait, grant);
-	if (!whole)
+	if (!whole) {
 		json_object_del(json, "power");
+		json_object_del(json, "saving");
+	}
 	text = json ? memory_text(json, 0) : NULL;
 	for (size_t i = 0; i < 2 && text && strlen(text) > most; i++) {
 		free(text);
 		shorten[i](wait);
 		if (!whole || i > 0) {
-			json_object_del(json, "watts");
 			json_object_del(json, "power");
+			json_object_del(json, "saving");
 		}
 		text = memory_text(json, 0);
 	}

@@ -16,14 +16,17 @@
 #include "spank/base/error.h"
 #include "spank/base/run_directory.h"
 #include "spank/energy/accumulator.h"
+#include "spank/energy/meters.h"
 #include "spank/energy/power.h"
-#include "spank/energy/watts.h"
+#include "spank/energy/saving.h"
 #include "spank/machine/processors.h"
 #include "spank/machine/throttle.h"
 #include "spank/policy/options.h"
 #include "spank/policy/policy.h"
+#include "spank/policy/site.h"
 #include "spank/record/node.h"
 #include "spank/record/parts/csv.h"
+#include "spank/record/parts/gpus.h"
 #include "spank/record/parts/missed.h"
 
 #define STATE_STEP_FILE_MAX (256 * 1024)
@@ -53,9 +56,11 @@ struct state_job {
 	char words[OPTIONS_TEXT_MAX];     /* the job's own option as given, "off" too; "": the site's default holds */
 	struct policy_use policy;         /* asked "": none for the whole job */
 	bool gpus;                        /* Slurm gave the job some of this node's */
-	bool shared_cores;                /* Slurm may give the job's cores to another one too: the prolog was told */
-	bool alone;                       /* Slurm does not: the prolog was told */
-	bool too_late;                    /* the state was made when the job had ended: a sample is none of its begin */
+	char gpu_list[RECORD_GPUS_LIST_MAX]; /* their numbers, as slurmd says */
+	char sources[SITE_ENERGY_MAX];       /* of energy, as the site says; "": all */
+	bool shared_cores; /* Slurm may give the job's cores to another one too: the prolog was told */
+	bool alone;        /* Slurm does not: the prolog was told */
+	bool too_late;     /* the state was made when the job had ended: a sample is none of its begin */
 	/* the rest is filled in by state_job_begin */
 	double start_s;                 /* since the epoch */
 	uint64_t begun_ns;              /* CLOCK_BOOTTIME, which nobody sets; 0: not noted */
@@ -63,6 +68,7 @@ struct state_job {
 	char energy_why[STATE_WHY_MAX]; /* "no powercap zones" */
 	struct energy_snapshot baseline;
 	struct throttle throttle;
+	struct meters meters;
 };
 
 struct state_step {
@@ -75,8 +81,8 @@ struct state_step {
 	struct energy_snapshot to;
 	enum csv_outcome csv;             /* for writing */
 	struct record_missed missed;      /* for writing */
-	const struct watts *watts;        /* for writing, NULL: none */
-	const struct power_points *power; /* the same */
+	const struct power_points *power; /* for writing, NULL: none */
+	const struct saving *saving;      /* the same */
 };
 
 /* A job's facts, with nothing known but its id. */

@@ -180,7 +180,7 @@ static void count_usable(const struct step *step, struct state_job *facts)
 	print_cpus(cpus, facts->usable);
 }
 
-static void begin_job(const struct step *step, struct error *error)
+static void begin_job(const struct site *site, const struct step *step, struct error *error)
 {
 	cleanup_free struct state_job *facts = malloc(sizeof(*facts));
 	const char *cluster = getenv("SLURM_CLUSTER_NAME");
@@ -201,6 +201,7 @@ static void begin_job(const struct step *step, struct error *error)
 	if (facts->cores > 0)
 		print_cpus(cpus, facts->cpus);
 	count_usable(step, facts);
+	snprintf(facts->sources, sizeof(facts->sources), "%s", site->energy);
 	snprintf(facts->cluster, sizeof(facts->cluster), "%s", cluster ? cluster : "");
 	/* The site's default is the whole job's, also where no prolog could say so. */
 	if (strcmp(step->decision.use.by, "site") == 0)
@@ -284,7 +285,7 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
 	make_plan(site, step);
 	make_injection(step, &error);
 	log_problem(step, &error);
-	begin_job(step, &error);
+	begin_job(site, step, &error);
 	log_problem(step, &error);
 	prepare_grant(site, step);
 	begin_measuring(step, &error);

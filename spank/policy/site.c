@@ -31,6 +31,7 @@ static const struct key arguments_known[] = {
         {"record", KEY_WORD, FIELD(record), "policy|all|mpi|none"},
         {"record_min_s", KEY_NUMBER, FIELD(record_min_s), NUMBER},
         {"energy_tres", KEY_WORD, FIELD(energy_tres), "off|on"},
+        {"energy", KEY_TEXT, FIELD(energy), "some of " SITE_ENERGY, .characters = JSON_LOWER "+"},
 };
 
 #define PROBLEMS_MAX 400
@@ -39,6 +40,23 @@ static const struct key arguments_known[] = {
 #define GONE_INSTEAD "; fd is no more: grant=lease serves the same ranks, and mpirun's too"
 
 #define ARGUMENT_COUNT (sizeof(arguments_known) / sizeof(arguments_known[0]))
+
+/* Returns true if the list has no word but sources, each once. */
+static bool energy_is_good(const char *list)
+{
+	size_t length = 0, sources = 0;
+
+	for (const char *word = list; *word; word += length + (word[length] == '+')) {
+		char name[SITE_ENERGY_MAX];
+
+		length = strcspn(word, "+");
+		snprintf(name, sizeof(name), "%.*s", (int)length, word);
+		if (length == 0 || text_find(SITE_ENERGY, '+', name) < 0 ||
+		    text_find(list, '+', name) != (int)sources++)
+			return false;
+	}
+	return sources > 0 && list[strlen(list) - 1] != '+';
+}
 
 /* Adds to problems what is wrong with it. */
 static void parse_one(const char *text, struct site *site, char problems[PROBLEMS_MAX])
@@ -49,14 +67,14 @@ static void parse_one(const char *text, struct site *site, char problems[PROBLEM
 
 	if (!argument)
 		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (no such argument)", between, text);
-	else if (key_set(argument, text, site) < 0)
+	else if (key_set(argument, text, site) < 0 || !energy_is_good(site->energy))
 		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (accepted: %s%s)", between, text,
 		         key_accepted(argument, accepted), strcmp(text, GONE) == 0 ? GONE_INSTEAD : "");
 }
 
 int site_parse(int argument_count, char *const arguments[], struct site *ret_site, struct error *error)
 {
-	struct site site = {.default_policy = "off", .pin = SITE_PIN_CORES};
+	struct site site = {.default_policy = "off", .pin = SITE_PIN_CORES, .energy = SITE_ENERGY};
 	char problems[PROBLEMS_MAX] = "";
 
 	for (int i = 0; i < argument_count; i++)

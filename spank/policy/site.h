@@ -11,6 +11,8 @@
 
 #include "spank/base/error.h"
 
+#define SITE_ENERGY_MAX 32 /* bytes of a list of sources, its NUL included */
+#define SITE_ENERGY     "powercap+hwmon+cray+nvml"
 #define POLICY_NAME_MAX 32 /* bytes of a policy's name, its NUL included */
 
 enum site_pin { SITE_PIN_UNSAID, SITE_PIN_CORES, SITE_PIN_NONE };
@@ -26,20 +28,22 @@ struct site {
 	char default_policy[POLICY_NAME_MAX]; /* default=, "off" */
 	char allow[512];                      /* allow=, comma-separated names; "": every policy there is */
 	bool enforce;                         /* enforce=yes|no */
-	char policies[PATH_MAX];     /* policies=, directory of the site's own policies, before the shipped ones */
-	enum site_pin pin;           /* pin=cores|none */
-	enum site_threads threads;   /* threads=keep|bounded|passive; not said: bounded where ranks nap */
-	enum site_grant grant;       /* grant=lease|file|off */
-	enum site_governor governor; /* governor=keep|userspace */
-	uint32_t min_khz;            /* min_khz=, 0: the hardware's */
-	char spool[PATH_MAX];        /* spool=, shared by the nodes; "": the local outbox serves (one-node jobs) */
-	char spool_user[64];         /* spool_user=, "": root */
-	enum site_writer writer;     /* writer=node|sweep */
-	enum site_sink sink;         /* sink=slurmdbd|file */
-	enum site_field field;       /* field=admin_comment|system_comment|extra */
-	enum site_record record;     /* record=policy|all|mpi|none: which jobs leave one; all: those under "off" too */
-	uint32_t record_min_s;       /* record_min_s=, shorter jobs leave no record */
-	bool energy_tres;            /* energy_tres=on|off */
+	char policies[PATH_MAX];      /* policies=, directory of the site's own policies, before the shipped ones */
+	enum site_pin pin;            /* pin=cores|none */
+	enum site_threads threads;    /* threads=keep|bounded|passive; not said: bounded where ranks nap */
+	enum site_grant grant;        /* grant=lease|file|off */
+	enum site_governor governor;  /* governor=keep|userspace */
+	uint32_t min_khz;             /* min_khz=, 0: the hardware's */
+	char spool[PATH_MAX];         /* spool=, shared by the nodes; "": the local outbox serves (one-node jobs) */
+	char spool_user[64];          /* spool_user=, "": root */
+	enum site_writer writer;      /* writer=node|sweep */
+	enum site_sink sink;          /* sink=slurmdbd|file */
+	enum site_field field;        /* field=admin_comment|system_comment|extra */
+	enum site_record record;      /* record=policy|all|mpi|none: which jobs leave one; all: those under "off" too */
+	uint32_t record_min_s;        /* record_min_s=, shorter jobs leave no record */
+	bool energy_tres;             /* energy_tres=on|off */
+	char energy[SITE_ENERGY_MAX]; /* energy=, sources with + between them: joules are of the first one that can tell
+	                               */
 };
 
 /*

@@ -77,10 +77,12 @@ static void node_add(struct job *job, json_t *index, const struct record_node *n
 	struct record_node *sum = &job->sum;
 
 	record_energy_add(&sum->energy, &node->energy);
+	record_gpus_add(&sum->gpus, &node->gpus);
+	record_meters_add(&sum->meters, &node->meters);
 	if (node->energy.nodes > 0)
 		record_power_add(&job->power, &node->power, node->start_s, node->end_s, node->energy.node_joules,
 		                 node->energy.joules);
-	record_watts_add(&sum->watts, &node->watts);
+	record_saving_add(&sum->saving, &node->saving);
 	record_throttle_add(&sum->throttle, &node->throttle);
 	record_grant_add(&sum->grant, &node->grant);
 	record_csv_add(&sum->csv, &node->csv);
@@ -196,6 +198,7 @@ static void job_free(struct job *job)
 	free(job->names.step);
 	record_wait_free(&job->sum.wait);
 	record_energy_free(&job->sum.energy);
+	record_gpus_free(&job->sum.gpus);
 }
 
 static const char *energy_why(const struct job *job)
@@ -270,12 +273,30 @@ static json_t *nodes_print(const struct job *job)
 	return NULL;
 }
 
+/* Where nodes' joules are by different counters, what powercap's nodes saved is no part of the sum. */
+static struct record_saving saving_of(const struct job *job)
+{
+	if (job->sum.saving.nodes > 0 && strcmp(job->sum.energy.source, "mixed") == 0)
+		return (struct record_saving){.why = RECORD_SAVING_OTHERS};
+	return job->sum.saving;
+}
+
+static void energy_complete(json_t *energy, const struct job *job)
+{
+	struct record_saving_cost cost = {.known = false};
+	struct record_saving saving = saving_of(job);
+
+	cost.known = record_cost_part(&job->sum.wait.cost, &cost.longer, &cost.error);
+	object_set_some(energy, "power_w", record_power_print(&job->power));
+	record_saving_print(energy, &saving, job->count, &cost);
+}
+
 /* {"mpi_wait": ...}; NULL: no memory. */
 static json_t *job_print(const struct job *job, const struct record_detail *detail)
 {
 	uint64_t left_out = job->sum.steps_left_out;
 	json_t *nodes = json_pack("{s:i, s:I}", "reported", (int)job->count, "of", (json_int_t)job->nodes_of);
-	json_t *energy = record_energy_print(&job->sum.energy, job->count);
+	json_t *energy = record_gpus_print(&job->sum.gpus, record_energy_print(&job->sum.energy, job->count));
 	json_t *json = json_pack("{s:i, s:o, s:o, s:o, s:o}", "v", 1, "policy", record_policy_print(&job->sum.policy),
 	                         "nodes", nodes, "elapsed_s",
 	                         record_seconds(fmax(job->sum.end_s - job->sum.start_s, 0)), "energy", energy);
@@ -283,9 +304,10 @@ static json_t *job_print(const struct job *job, const struct record_detail *deta
 	if (!json)
 		return NULL;
 	object_set_some(nodes, "why", json_string(job->why));
+	if (json_is_object(energy))
+		object_set_some(energy, "meters", record_meters_print(&job->sum.meters));
 	if (job->sum.energy.nodes > 0)
-		object_set_some(energy, "power_w", record_power_print(&job->power));
-	object_set_some(json, "watts", record_watts_print(&job->sum.watts));
+		energy_complete(energy, job);
 	object_set_some(json, "throttle", record_throttle_print(&job->sum.throttle));
 	if (job->sum.energy.nodes < job->count)
 		json_object_set_new(json, "energy_why", json_string(energy_why(job)));

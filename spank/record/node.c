@@ -220,13 +220,25 @@ static bool energy_get(const json_t *json, struct record_node *node)
 	return false;
 }
 
-static bool watts_get(const json_t *json, struct record_node *node)
+static bool gpus_get(const json_t *json, struct record_node *node)
 {
-	struct record_watts watts = {.packages = 0};
-	bool good = record_watts_read(json_object_get(json, "watts"), &watts);
+	struct record_gpus gpus = {.given = 0};
+	bool good = record_gpus_read(json_object_get(json, "gpus"), node->node, &gpus);
 
 	if (good)
-		node->watts = watts;
+		node->gpus = gpus;
+	else
+		record_gpus_free(&gpus);
+	return good;
+}
+
+static bool meters_get(const json_t *json, struct record_node *node)
+{
+	struct record_meters meters = {.nodes = {{0}}};
+	bool good = record_meters_read(json_object_get(json, "meters"), &meters);
+
+	if (good)
+		node->meters = meters;
 	return good;
 }
 
@@ -236,6 +248,16 @@ static bool power_get(const json_t *json, struct record_node *node)
 
 	if (!good)
 		node->power.count = 0;
+	return good;
+}
+
+static bool saving_get(const json_t *json, struct record_node *node)
+{
+	struct record_saving saving = {.nodes = 0};
+	bool good = record_saving_read(json_object_get(json, "saving"), &saving);
+
+	if (good)
+		node->saving = saving;
 	return good;
 }
 
@@ -259,8 +281,10 @@ static const struct {
         {"\"steps_left_out\"", left_out_get},
         {"\"steps_summed\"", summed_get},
         {"\"energy\" or \"energy_why\"", energy_get},
-        {"\"watts\"", watts_get},
+        {"\"gpus\"", gpus_get},
+        {"\"meters\"", meters_get},
         {"\"power_mw\"", power_get},
+        {"\"saving\"", saving_get},
         {"\"throttle\"", throttle_get},
 };
 
@@ -306,6 +330,7 @@ void record_node_free(struct record_node *node)
 	free(node->step);
 	record_wait_free(&node->wait);
 	record_energy_free(&node->energy);
+	record_gpus_free(&node->gpus);
 	free(node);
 }
 

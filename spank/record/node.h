@@ -14,11 +14,13 @@
 #include "spank/policy/policy.h"
 #include "spank/record/parts/csv.h"
 #include "spank/record/parts/energy.h"
+#include "spank/record/parts/gpus.h"
 #include "spank/record/parts/grant.h"
+#include "spank/record/parts/meters.h"
 #include "spank/record/parts/missed.h"
 #include "spank/record/parts/power.h"
+#include "spank/record/parts/saving.h"
 #include "spank/record/parts/throttle.h"
-#include "spank/record/parts/watts.h"
 #include "spank/record/waits/wait.h"
 
 #define NODE_RECORD_MAX          (4 * 1024 * 1024) /* bytes */
@@ -76,8 +78,10 @@ struct record_node {
 	uint32_t cores_total;
 	struct record_energy energy;
 	char energy_why[65];
-	struct record_watts watts;
+	struct record_gpus gpus;
+	struct record_meters meters;
 	struct record_power power;
+	struct record_saving saving;
 	struct record_throttle throttle;
 	uint64_t steps_left_out;
 	uint64_t steps_summed; /* that have lost details */

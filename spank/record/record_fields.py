@@ -23,13 +23,13 @@ SCHEMA = ROOT / "spank/record/record.schema.json"
 MANUAL = ROOT / "packaging/man/mpi-wait-record.5"
 PYTHON = ROOT / "contrib/mpi_wait_tools/record/fields.py"
 
-ROWS_OF = {"WATTS_ITEM": "WATTS", "WAIT_SUM": "WAIT", "FORECAST": "FORECAST", "HOOK": "HOOK", "FLAG": "FLAG",
+ROWS_OF = {"WAIT_SUM": "WAIT", "FORECAST": "FORECAST", "HOOK": "HOOK", "FLAG": "FLAG",
            "MISSED": "MISSED"}
 """Whose fields the rows are that do not say so."""
 NUMBER_MAX, SECONDS_MAX = 1e18, 1e12
 FIRST = "0.1"
 """The first release."""
-WHO = {"ROOT": "by root", "RANKS": "by the ranks", "MODEL": "by the model"}
+WHO = {"ROOT": "by root", "RANKS": "by the ranks", "BOTH": "by root and ranks"}
 MPI_FUNCTION = "^(MPI_[A-Za-z_]+|other)$"
 PHASE = "^([1-9][0-9]{0,9}|none|other)$"
 CSV_FAILURES = ("^(no such directory|no permission to write there|no space left|not done within ten seconds|killed|"
@@ -40,7 +40,6 @@ COUNT = {"type": "integer", "minimum": 0}
 SOME = {"type": "integer", "minimum": 1}
 AMOUNT = {"type": "number", "minimum": 0}
 SECONDS = {"$ref": "#/definitions/seconds"}
-INTERVAL = {"$ref": "#/definitions/interval"}
 
 TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "version": ({"const": 1}, ""),
@@ -53,6 +52,8 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "cost_slowdown": ({"type": "number", "minimum": 0, "maximum": 100}, "%"),
     "seconds": (SECONDS, "s"),
     "positive_seconds": (AMOUNT, "s"),
+    "watts": (AMOUNT, "W"),
+    "yes": ({"const": True}, ""),
     "joules": (AMOUNT, "J"),
     "bytes": (AMOUNT, "B"),
     "word": ({"type": "string", "maxLength": 64}, ""),
@@ -66,21 +67,24 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
     "step_id": ({"type": "string", "pattern": "^(batch|extern|interactive|[0-9]+)$"}, ""),
     "policy_name": (POLICY_NAME, ""),
     "asker": ({"enum": ["job", "step", "site"]}, ""),
-    "scope": ({"enum": ["node", "share"]}, ""),
-    "source": ({"enum": ["rapl", "simulated"]}, ""),
+    "scope": ({"enum": ["node", "share", "gpus"]}, ""),
+    "source": ({"enum": ["rapl", "hwmon", "cray", "mixed", "simulated", "nvml"]}, ""),
+    "meter_source": ({"enum": ["powercap", "cray", "hwmon"]}, ""),
+    "meter_scope": ({"enum": ["node", "cpu", "memory", "gpu"]}, ""),
+    "gpu_source": ({"enum": ["nvml", "simulated"]}, ""),
     "zone_problem": ({"enum": ["vanished", "stopped", "nonsense"]}, ""),
     "grant_mode": ({"enum": ["lease", "file"]}, ""),
     "policy": ({"$ref": "#/definitions/policy"}, ""),
     "rank_wait": ({"$ref": "#/definitions/rank_wait"}, ""),
     "rank_waits": ({"$ref": "#/definitions/rank_waits"}, ""),
-    "watts_interval": (INTERVAL, "W"),
-    "joules_interval": (INTERVAL, "J"),
     "seconds_list": ({"type": "array", "items": SECONDS}, "s"),
     "quantiles": ({"type": "array", "items": SECONDS, "minItems": 101, "maxItems": 101}, "s"),
     "power_course": ({"type": "array", "minItems": 2, "maxItems": 64,
                       "items": {"oneOf": [AMOUNT, {"type": "null"}]}}, "W"),
     "uncounted_parts": ({"type": "array", "minItems": 1, "maxItems": 1, "items": {"enum": ["gpus"]}}, ""),
     "dropped_zones": ({"type": "array", "minItems": 1, "maxItems": 16, "items": "DROPPED"}, ""),
+    "energy_meters": ({"type": "array", "minItems": 1, "maxItems": 16, "items": "METER"}, ""),
+    "gpu_devices": ({"type": "array", "minItems": 1, "maxItems": 16, "items": "GPU"}, ""),
     "refusals": ({"type": "object", "additionalProperties": SOME, "maxProperties": 12}, ""),
     "csv_failures": ({"type": "object", "minProperties": 1, "additionalProperties": False,
                       "patternProperties": {CSV_FAILURES: SOME}}, ""),
@@ -99,7 +103,8 @@ TYPES: dict[str, tuple[dict[str, Any], str]] = {
         "items": [NODE_NAME, COUNT, SOME, {"type": "integer", "minimum": 2}]}}, ""),
 }
 """What a value may be, and its unit. A word in capitals stands for the object of that name."""
-PARTS = {"dropped_zones": "DROPPED", "spun_calls": "SPUN", "policy": "POLICY", "rank_wait": "RANK_WAIT"}
+PARTS = {"dropped_zones": "DROPPED", "gpu_devices": "GPU", "energy_meters": "METER", "spun_calls": "SPUN",
+         "policy": "POLICY", "rank_wait": "RANK_WAIT"}
 """The objects that a type is made of."""
 AGAIN = {("WAIT", "max"), ("PHASE", "max"), ("SITE", "max"), ("STEP", "policy")}
 """Fields of an object that another one has explained."""
@@ -196,7 +201,6 @@ class Schema:
             "definitions": {
                 "seconds": {"type": "number", "minimum": 0, "maximum": SECONDS_MAX},
                 "policy": self.object("POLICY"),
-                "interval": {"type": "array", "minItems": 2, "maxItems": 2, "items": [{"type": "number"}, AMOUNT]},
                 "rank_waits": {"type": "array", "maxItems": 16, "items": {"$ref": "#/definitions/rank_wait"}},
                 "rank_wait": self.object("RANK_WAIT"),
             },
@@ -263,7 +267,7 @@ def manual_text(fields: list[Field], page: str) -> str:
 
 
 PLAIN = {"count": (0, NUMBER_MAX), "positive": (0, NUMBER_MAX), "seconds": (0, SECONDS_MAX), "share": (0, 1),
-         "cost_percent": (-100, 100), "cost_error": (0, 200), "cost_slowdown": (0, 100)}
+         "watts": (0, NUMBER_MAX), "cost_percent": (-100, 100), "cost_error": (0, 200), "cost_slowdown": (0, 100)}
 """What mpi-wait's tools read by the table alone, and how small and how large it may be."""
 
 

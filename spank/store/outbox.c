@@ -1,21 +1,16 @@
 #include "spank/store/outbox.h"
 
 #include "spank/base/cleanup.h"
-#include "spank/base/descriptor.h"
 #include "spank/base/files.h"
 #include "spank/base/memory.h"
 #include "spank/record/node.h"
 #include "spank/store/budget.h"
+#include "spank/store/detach.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
-
-#define NICENESS  10
-#define OOM_SCORE "500" /* of 1000 */
 
 int outbox_key(const char *cluster, uint32_t job_id, uint32_t restart_count, char key[OUTBOX_KEY_MAX],
                struct error *error)
@@ -130,60 +125,6 @@ int outbox_put(const char *directory, const char *key, const struct state_place 
 	return result ? error_set(error, result, "outbox \"%s\": %s", path, strerror(-result)) : 0;
 }
 
-/* Lets jobs go first, and this process be killed first where memory is short. Best effort. */
-static void helper_yield(void)
-{
-	int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-
-	if (score < 0 || write(score, OOM_SCORE, strlen(OOM_SCORE)) < 0 || nice(NICENESS) == -1)
-		errno = 0;
-}
-
-/* In the child, where only calls that are safe after a fork of a threaded process are made. */
-static _Noreturn void helper_exec(const char *helper, char *const command[], char *const environment[])
-{
-	struct sigaction action = {.sa_handler = SIG_DFL};
-	sigset_t none;
-	int null = open("/dev/null", O_RDWR);
-
-	helper_yield();
-	for (int i = 0; i < 3; i++)
-		if (null < 0 || dup2(null, i) < 0)
-			_exit(127);
-	descriptors_close_from(3);
-	for (int number = 1; number < NSIG; number++)
-		sigaction(number, &action, NULL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (chdir("/"))
-		_exit(127);
-	execve(helper, command, environment);
-	_exit(127);
-}
-
-/* Twice forked: the first child is waited for at once, the second belongs to init. */
-static int detach(const char *helper, char *const command[], char *const environment[])
-{
-	int status = 0;
-	pid_t child = fork();
-
-	if (child < 0)
-		return -errno;
-	if (child == 0) {
-		pid_t writer;
-
-		setsid();
-		writer = fork();
-		if (writer == 0)
-			helper_exec(helper, command, environment);
-		_exit(writer < 0);
-	}
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return errno == ECHILD ? 0 : -errno; /* ECHILD: the host process ignores SIGCHLD */
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
-}
-
 /* Variables that libslurm and mpi-wait-node read; nothing that a user can have named. */
 static const char *const kept_names[] = {"SLURM_CONF", "SLURMD_NODENAME", "SLURM_CLUSTER_NAME"};
 
@@ -208,6 +149,6 @@ int outbox_writer_start(const char *helper, int argument_count, char *const argu
 		if (value) /* it stands behind its name and "=" */
 			environment[count++] = value - strlen(kept_names[i]) - 1;
 	}
-	result = detach(helper, command, environment);
+	result = detach_start(helper, command, environment, NULL);
 	return result ? error_set(error, result, "\"%s\" could not be started: %s", helper, strerror(-result)) : 0;
 }

@@ -165,25 +165,18 @@ def test_throttling_reaches_the_record(accounting: Cluster) -> None:
 
 
 def test_samples_reach_the_record(accounting: Cluster) -> None:
-    """On a machine that others load the fit may find nothing significant; it must have seen the ranks, and say so. The
-    power over time is the same energy."""
+    """The power over time is the same energy."""
     job, _ = jobs.srun(
         accounting,
         ["-N1", "-n2", "--mpi-wait-policy=nap", *ABSENT, "16", "200", "3"],
     )
     record = jobs.record(accounting, job)
-    watts, energy = record["watts"], record["energy"]
+    energy = record["energy"]
     print(energy, record["elapsed_s"])
     power = energy["power_w"]
     if None not in power and "gaps" not in energy:
         assert sum(power) / len(power) * record["elapsed_s"] == pytest.approx(energy["joules"], rel=0.02)
     assert any(power) and 2 <= len(power) <= record["elapsed_s"]
-    assert watts["packages"] >= 1
-    assert watts["known"] == watts["packages"] or watts["why"] in (
-        "too few samples",
-        "not significant",
-        "the ranks' states did not vary",
-    )
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +252,7 @@ def test_without_counters_the_record_says_so(bare: Cluster) -> None:
     before = bare.logs(f"slurmd-{bare.nodes[0]}")
     job, _ = jobs.srun(bare, ["-N1", "-n2", "--mpi-wait-policy=nap,profile", *ABSENT, "4", "300", "3"])
     record = jobs.record(bare, job)
-    assert record["energy"] is None and record["energy_why"] == "no powercap zones" and "watts" not in record
+    assert record["energy"] is None and record["energy_why"] == "no powercap zones"
     assert bare.wait_job(job) == "COMPLETED"
     logged = bare.logs(f"slurmd-{bare.nodes[0]}").removeprefix(before)
     assert len([line for line in logged.splitlines() if "mpi-wait:" in line]) <= 1

@@ -49,6 +49,19 @@ def test_mpirun_on_two_nodes(cluster: Cluster) -> None:
     assert record["wait"]["worlds"] == [{"kind": "launched", "ranks": 4, "size": 4}], "one, though it came by two steps"
 
 
+def test_mpirun_over_libfabric_on_two_nodes(cluster: Cluster) -> None:
+    """Every message goes by libfabric. Its queue is read inside of Open MPI's own idle hook, which naps."""
+    over = "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include tcp"
+    job = jobs.sbatch(
+        cluster,
+        f"mpirun.openmpi {over} -n 4 {PROGRAMS}/unbalanced 5 20 2\n",
+        ["-N2", "-n4", "--mpi-wait-policy=nap"],
+    )
+    wait = jobs.record(cluster, job)["wait"]
+    assert wait["ranks"] == 4, jobs.output(cluster, job)
+    assert wait["hooks"].keys() <= {"opal", "ofi"} and wait["hooks"]["opal"] > 0 and wait["naps"] > 0
+
+
 def test_two_mpirun_at_the_same_time(cluster: Cluster) -> None:
     """Each has a rank 0 of its own, and a rank of the one does not wait for those of the other."""
     mpirun = f"mpirun.openmpi --oversubscribe -n 2 {PROGRAMS}/unbalanced 5 5 2"

@@ -112,6 +112,11 @@ MPIS = (
 BY_NAME = {mpi.name: mpi for mpi in MPIS}
 UCX = ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")
 
+OFI = {"MPIR_CVAR_CH4_NETMOD": "ofi"}
+OFI_TCP = OFI | {"FI_PROVIDER": "tcp", "MPIR_CVAR_NOLOCAL": "1"}  # every message by libfabric
+CM_OFI = ("--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "tcp")
+INTEL_OFI = {"I_MPI_FABRICS": "ofi", "FI_PROVIDER": "tcp", "MALLOC_PERTURB_": "255"}  # with the system's libfabric
+
 
 def variant(of: str, name: str, **fields: object) -> Mpi:
     """The same library, used in another way."""
@@ -123,10 +128,18 @@ HOOKED = (
     *(BY_NAME[name] for name in ("openmpi", "mpich", "openmpi-5", "mpich-5", "intel")),
     variant("openmpi", "openmpi-ucx", options=("--oversubscribe", *UCX)),
     Mpi("mpich-4.3", "MPICH 4.3.2 (PyPI)", "mpich", "mpich==4.3.2"),
-    variant("mpich-5", "mpich-5-ofi", variables={"MPIR_CVAR_CH4_NETMOD": "ofi"}),
+    variant("mpich-5", "mpich-5-ofi", variables=OFI),
+    variant("mpich-5", "mpich-5-ofi-tcp", title="MPICH 5.0.2 over libfabric", variables=OFI_TCP),
+    Mpi("mpich-4.3-ofi", "MPICH 4.3.2 over libfabric", "mpich", "mpich==4.3.2", variables=OFI_TCP),
+    variant("openmpi-5", "openmpi-5-ofi", title="Open MPI 5.0.11 over libfabric", options=("--oversubscribe", *CM_OFI)),
+    variant("intel", "intel-ofi", title="Intel MPI 2021.19 over libfabric", variables=INTEL_OFI),
     variant("mpich-5", "mpich-5-abi", compiler="mpicc_abi"),
     variant("intel", "intel-abi", compiler="mpicc_abi", compiler_wheel="mpich==5.0.2"),
 )
+
+# Each with all of its messages by libfabric.
+OVER_OFI = tuple(mpi for mpi in HOOKED
+                 if mpi.name in ("mpich-5-ofi-tcp", "mpich-4.3-ofi", "openmpi-5-ofi", "intel-ofi"))
 
 
 @contextlib.contextmanager

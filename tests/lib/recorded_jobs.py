@@ -267,10 +267,10 @@ def step_under_off() -> RecordedJob:
 
 @recorded
 def short() -> RecordedJob:
-    """Three seconds: too few samples for a model."""
+    """Three seconds: too few looks for a saving."""
     ranks = {"c1": [(0, 0.21, 0.17), (1, 0.02, 0.0), (2, 0.25, 0.2), (3, 0.19, 0.15)]}
-    watts = [{"package": 0, "why": "too few samples"}]
-    return _job(4711, "hello", ranks, 3.2, changes={"watts": watts}, wait={"cost": _cost(2.0, 4.0, 3.0, 5)})
+    saving = {"why": "too few looks"}
+    return _job(4711, "hello", ranks, 3.2, changes={"saving": saving}, wait={"cost": _cost(2.0, 4.0, 3.0, 5)})
 
 
 @recorded
@@ -337,9 +337,9 @@ def heterogeneous() -> RecordedJob:
 def shared_node() -> RecordedJob:
     """Two of the node's eight cores; other jobs had the rest, and disturbed the steps that were slept in."""
     ranks = {"c1": [(0, 12.0, 11.0), (1, 13.0, 12.1)]}
-    watts = [{"package": 0, "why": "shared with other jobs"}]
+    saving = {"why": "shared with other jobs"}
     energy = {**_energy(62.0), "own_uj": round(62.0 * WATTS * 1e6 / 4)}
-    return _job(4722, "small", ranks, 62.0, changes={"cores": 2, "watts": watts, "energy": energy},
+    return _job(4722, "small", ranks, 62.0, changes={"cores": 2, "saving": saving, "energy": energy},
                 wait={"cost": _cost(108.0, 2.4, 0.5, 760)},
                 row={"AllocCPUS": "2"})
 

@@ -58,7 +58,7 @@ def segment(
 ) -> bytes:
     fields = {
         "magic": MAGIC,
-        "version": 6,
+        "version": 7,
         "header_size": HEADER,
         "slot_size": SLOT,
         "slot_count": slots,
@@ -96,6 +96,7 @@ def slot(
     handed: int = 0,
     flags: int = 0,
     loop_polls: int = 0,
+    ofi_polls: int = 0,
     burned_ns: int = 0,
     burned_cpu_ns: int = 0,
     far: int = 0,
@@ -103,6 +104,7 @@ def slot(
     slowdown_ppm: int = 0,
     forecast: tuple[int, ...] = (),
     cost: tuple[int, int, int, int] = (0, 0, 0, 0),
+    look: int = 0,
     sampled_ns: int = 400,
     threads_ns: int = 0,
     phases: Phases | None = None,
@@ -115,10 +117,10 @@ def slot(
     head = (head + phases.head()).ljust(HEAD - 13 * 8, b"\0") + struct.pack("<Q", sites is not None)
     head = (head + struct.pack("<QI", launch, task + 1)).ljust(HEAD, b"\0")
     lane = struct.pack("<IIQQQQQQQ", 1, open_call, 1000, 1000 + open_ns, 0, 2, 300, sampled_ns, 40)
-    lane = (lane + struct.pack("<8Q", 0, 0, 0, loop_polls, 0, 0, 0, threads_ns)).ljust(192, b"\0")
+    lane = (lane + struct.pack("<8Q", 0, 0, 0, loop_polls, ofi_polls, 0, 0, 0)).ljust(192, b"\0")
     lane += struct.pack("<8Q", 0, 0, 0, 0, asleep_ns, 0, 0, 0)
-    lane += struct.pack(f"<3Q{len(forecast)}Q", far, near, 0, *forecast).ljust(72, b"\0")
-    lane += struct.pack("<QqQQ", *cost).ljust(56, b"\0")
+    lane += struct.pack(f"<3Q{len(forecast)}Q", far, near, 0, *forecast).ljust(64, b"\0")
+    lane += struct.pack("<QQqQQQ", threads_ns, *cost, look).ljust(64, b"\0")
     lane += phases.lane().ljust(384, b"\0")
     calls = bytearray(CALL * CALLS)
     call = (10, 3, wait_ns, wait_ns // 2, time_ns, burned_ns, burned_cpu_ns, handed)

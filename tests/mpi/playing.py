@@ -17,7 +17,7 @@ RESTED = {"n", "s"}
 OPENMPI = BY_NAME["openmpi"]
 BY_HOOKED = {mpi.name: mpi for mpi in HOOKED}
 EVENT = "rungs=pause+nap+event;spin_ns=20000;relative_ppm=62500;absolute_ns=0;max_ns=100000;rma_ns=10000"
-SPINS = {"intel": ("Finalize",), "intel-abi": ("Finalize",)}  # tests/coverage.json has the reason
+SPINS = dict.fromkeys(("intel", "intel-abi", "intel-ofi"), ("Finalize",))  # tests/coverage.json has the reason
 NO_YIELD = ("--mca", "mpi_yield_when_idle", "0")  # Open MPI decides by itself where more ranks than cores are asked for
 
 

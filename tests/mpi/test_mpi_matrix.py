@@ -14,7 +14,7 @@ from tests.lib.libraries import BINDINGS, LIBRARY, MPIS
 from tests.lib.slices import slice_of, slice_read
 from tests.soak.mpi_matrix import plan, play, results
 
-NAMES = [mpi.name for mpi in MPIS]
+NAMES = [mpi.name for mpi in plan.PLAYED]
 pytestmark = pytest.mark.skipif(not LIBRARY.exists() or not plan.FLAT.exists(), reason=f"not built: {LIBRARY}")
 
 
@@ -36,7 +36,7 @@ def test_the_cover_has_every_pair() -> None:
         assert {row.binding for row in rows if row.policy == policy} == set(BINDINGS)
         played = {name for row in rows if row.policy == policy for name in row.functions}
         assert played == set(plan.coverage()["functions"])
-    for mpi, binding in itertools.product(MPIS, BINDINGS):
+    for mpi, binding in itertools.product(plan.PLAYED, BINDINGS):
         judged = {name for row in rows
                   if (row.mpi.name, row.binding, row.policy) == (mpi.name, binding, plan.JUDGED)
                   for name in row.functions}

@@ -61,7 +61,7 @@ def records(node: Node, outbox: str = OUTBOX) -> list[Any]:
     return found
 
 
-KNOWN_LOSSES = ("energy", "energy_why", "throttle", "watts", "steps", "steps_left_out")
+KNOWN_LOSSES = ("energy", "energy_why", "throttle", "saving", "steps", "steps_left_out")
 """What may be missing, if it is said: a counter that could not be read, a step whose file could not."""
 
 
@@ -82,7 +82,7 @@ def is_honest(record: Any, wanted: Any) -> bool:
 
 
 def without_energy(record: Any) -> Any:
-    return [{key: value for key, value in step.items() if key not in ("energy", "watts")} for step in record["steps"]]
+    return [{key: value for key, value in step.items() if key not in ("energy", "saving")} for step in record["steps"]]
 
 
 def whole(node: Node) -> Any:

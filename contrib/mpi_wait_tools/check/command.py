@@ -16,6 +16,7 @@ from .cores import check_cores
 from .cpu import check_frequency, check_kernel, check_waiting
 from .energy import check_energy
 from .finding import Finding, Section, Status, not_seen
+from .meters import check_meters
 from .plugin import Installation, check_plugin
 from .policies import check_policies
 from .records import check_records
@@ -55,7 +56,8 @@ def sections(host: Host) -> list[Section]:
     return [
         Section("Waiting", _guarded(lambda: check_waiting(host) + check_kernel(host))),
         Section("Frequency", _guarded(lambda: check_frequency(host))),
-        Section("Energy", _guarded(lambda: check_energy(host, probe))),
+        Section("Energy", _guarded(
+            lambda: check_energy(host, probe) + check_meters(host, installation.helper, probe, site or {}))),
         Section("Slurm", _guarded(lambda: check_slurm(host, slurm, site or {}, node) + check_cores(host, slurm, node))),
         found_plugin,
         Section("Policies", _guarded(lambda: check_policies(host, probe, site or {}))),

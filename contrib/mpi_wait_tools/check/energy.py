@@ -96,19 +96,6 @@ def _reading(host: Host, zones: list[str], probe: dict[str, Any] | None) -> list
     return [ok("RAPL reading", what), *wrap]
 
 
-def _gpus(probe: dict[str, Any] | None) -> list[Finding]:
-    if not (probe or {}).get("energy", {}).get("gpus"):
-        return []
-    return [
-        warn(
-            "GPUs",
-            "this node has some, and their energy is not counted",
-            "records say 'GPUs not counted': their figures are of processors and memory alone",
-            "compare the energy of jobs with GPUs by other means",
-        )
-    ]
-
-
 def check_energy(host: Host, probe: dict[str, Any] | None) -> list[Finding]:
     zones = _zones(host)
     if not zones:
@@ -121,4 +108,4 @@ def check_energy(host: Host, probe: dict[str, Any] | None) -> list[Finding]:
                 "modprobe intel_rapl_msr (Intel and AMD), if this is no virtual machine",
             )
         ]
-    return [_counters(host, zones), *_modes(host, zones), *_reading(host, zones, probe), *_gpus(probe)]
+    return [_counters(host, zones), *_modes(host, zones), *_reading(host, zones, probe)]

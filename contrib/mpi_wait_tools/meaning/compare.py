@@ -108,6 +108,13 @@ def _cost(found: Found) -> float | None:
     return cost.percent / 100 if cost is not None and cost.is_known else None
 
 
+def _saved(found: Found) -> float | None:
+    """A share of a step's energy; not known where no saving is seen."""
+    energy = found.record.energy if found.step is None and found.record.is_complete else None
+    saved = energy.saved if energy is not None else None
+    return saved.percent / 100 if saved is not None and saved.is_seen else None
+
+
 FIGURES: tuple[tuple[str, Callable[[Found], float | None], Callable[[float], str], bool], ...] = (
     ("Time", _elapsed, duration, True),
     ("CPU time", _cpu, core_time, True),
@@ -122,10 +129,11 @@ FIGURES: tuple[tuple[str, Callable[[Found], float | None], Callable[[float], str
     ("max/mean", _ratio, lambda value: f"{value:.2f}", False),
     ("lost to imbalance", _lost, percent, False),
     ("sleeping costs", _cost, percent, False),
+    ("sleeping saves", _saved, percent, False),
     ("late naps", _of_wait("late"), lambda value: count(round(value)), False),
     ("late, in all", _of_wait("late_seconds"), duration, False),
 )
-ENERGY_FIGURES = (_joules, _power)
+ENERGY_FIGURES = (_joules, _power, _saved)
 
 
 def _is_simulated(founds: Sequence[Found]) -> bool:
@@ -190,9 +198,9 @@ def remarks(founds: Sequence[Found]) -> list[str]:
             "the time, the CPU time and Slurm's own ConsumedEnergy, if it counts them."
         )
     energies = [found.record.energy for found in founds if found.record.energy]
-    if len({energy.scope for energy in energies}) > 1:
-        said.append("Energy is of whole nodes for some jobs and a share for others: do not compare it.")
-    if any(energy.lacks_gpus for energy in energies):
+    if len({energy.scope for energy in energies} - {"gpus"}) > 1:
+        said.append("Energy is of all cores for some jobs and of a share for others: do not compare it.")
+    if any(energy.has_gpus and energy.scope != "gpus" for energy in energies):
         said.append("Energy is without that of the nodes' GPUs.")
     if len(kinds_of(energy_of(found.record) for found in founds)) > 1:
         kinds = [f"{found.name} of {energy_of(found.record)}" for found in founds if found.record.energy]

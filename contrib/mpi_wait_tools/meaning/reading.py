@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from ..record.csv_files import csv_notes
 from ..record.ends import RankWait
 from ..record.missed import missed_notes
+from ..record.reader import Reader
 from ..record.record import Energy, Policy, Record, Step, Wait
 from ..text.units import duration, plural, safe
 from .imbalance import imbalance_of
-from .power import throttle_notes
+from .parts import gpus_tail
 from .worlds import Group, apart_line, are_apart, groups_in, rank_label, singletons_note
 
-NO_GPUS = "GPUs not counted"
 EVEN = 0.8  # least over most, from which on the ranks wait alike
 SMALL = 0.01  # share of the ranks' time below which there is little to say
 
@@ -91,7 +91,10 @@ def energy_scope(record: Record) -> str:
     energy = record.energy
     if energy is None:
         return ""
-    tail = f"; {NO_GPUS}" if energy.lacks_gpus else ""
+    if energy.scope == "gpus":
+        return "the job's GPUs alone: its nodes have no other counters"
+    missing = gpus_tail(energy)
+    tail = f"; {missing}" if missing else ""
     if energy.scope == "node":
         return f"{nodes_words(record)}, the job had every core{tail}"
     return f"the job's share, by its part of the cores{tail}"
@@ -100,7 +103,7 @@ def energy_scope(record: Record) -> str:
 def nodes_words(record: Record) -> str:
     """Names what all of the energy is of: the counters' figures, not the job's share."""
     energy = record.energy
-    if energy is not None and energy.lacks_gpus:
+    if energy is not None and energy.has_gpus:
         of = "the node" if record.nodes_of == 1 else "the nodes"
         return f"{of}'{'s' if record.nodes_of == 1 else ''} {parts_words(energy)}"
     return "the whole node" if record.nodes_of == 1 else "whole nodes"
@@ -108,7 +111,7 @@ def nodes_words(record: Record) -> str:
 
 def whole_words(record: Record) -> str:
     """The same in a picture, which has one wording for one node and for several."""
-    return nodes_words(record) if record.energy is not None and record.energy.lacks_gpus else "whole nodes"
+    return nodes_words(record) if record.energy is not None and record.energy.has_gpus else "whole nodes"
 
 
 def parts_words(energy: Energy) -> str:
@@ -243,6 +246,23 @@ def no_ranks(record: Record, step: Step | None, policy: Policy) -> str:
     return f"{plural(missed, 'MPI rank')} that are not counted" if missed else "no MPI rank"
 
 
+def _throttle_notes(record: Record) -> list[str]:
+    """A warning where processors were slowed down: a slow node explains ranks that wait."""
+    if not isinstance(record.raw.get("throttle"), dict):
+        return []
+    reader = Reader(record.raw["throttle"], "mpi_wait.throttle")
+    heat = reader.integer("core_throttle") + reader.integer("package_throttle")
+    power = reader.integer("core_power_limit") + reader.integer("package_power_limit")
+    if not heat and not power:
+        return []
+    node = safe(reader.text("most"))
+    most = f", most on {node}" if node else ""
+    times = plural(heat if heat else power, "time")
+    how = f"{times} by heat, {power} by a power limit" if heat and power else f"{times} by heat"
+    how = how if heat else f"{times} by a power limit"
+    return [f"Processors were slowed down: {how}{most}. Others may wait for the ranks there."]
+
+
 def notes(record: Record, field: str) -> list[str]:
     """What a reader must know before trusting the figures, one sentence each. That nodes are missing stands before."""
     found = []
@@ -266,7 +286,7 @@ def notes(record: Record, field: str) -> list[str]:
             f"Energy is from {record.energy.nodes} of {plural(record.nodes_reported, 'node')}: "
             "the others had no counters."
         )
-    found += throttle_notes(record)
+    found += _throttle_notes(record)
     found += csv_notes(record.csv)
     found += missed_notes(record.missed, record.wait is None and record.policy.used not in ("off", "none"))
     if alone := singletons_note(record):

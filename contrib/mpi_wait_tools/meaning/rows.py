@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..record.cost import Cost
+from ..record.cost import Cost, Saved
 from ..record.record import Record, Wait
 from .cost import cost_together
 from .imbalance import imbalance_of, ranks_time
 from .parts import energy_of
-from .power import STATES, saving_of, watts_of
+from .saving import saved_together
 
 GROUPS = ("job", "account", "user", "partition", "policy")
 
@@ -31,8 +31,8 @@ class Run:
 class JobUse:
     """
     What one job used, and what of it went into waiting, asleep and awake. Only what is awake could be saved. The
-    energies are by the record's model if it has one; else estimated, by the share of their time that the ranks waited
-    so, as if one that polls drew as much as one that computes, and one asleep as well. None: not known.
+    energies of waiting are estimated, by the share of their time that the ranks waited so, as if one that polls drew as
+    much as one that computes, and one asleep as well. None: not known.
     """
 
     names: dict[str, str]  # by group
@@ -52,6 +52,7 @@ class JobUse:
     energy_of: str = ""  # the parts that joules are of
     cost: Cost | None = None  # of sleeping; None: nothing was compared
     job_key: str = ""  # of the job; its number may have been another's before
+    saved: Saved | None = None  # by sleeping, as measured; None: not known
 
     @property
     def awake_s(self) -> float:
@@ -83,6 +84,7 @@ class Row:
     energy_of: str = ""
     run: Run = Run()
     costs: list[Cost] = field(default_factory=list)
+    savings: list[tuple[Saved, float]] = field(default_factory=list)  # of jobs of which it is known, with their joules
 
     @property
     def awake_s(self) -> float:
@@ -94,9 +96,19 @@ class Row:
         cost = cost_together(self.costs)
         return cost if cost is not None and cost.is_known else None
 
+    @property
+    def saved(self) -> Saved | None:
+        """By sleeping, of all jobs together of which it is known; None: of none."""
+        return saved_together(self.savings)[0]
+
+    @property
+    def saved_j(self) -> float:
+        return saved_together(self.savings)[1]
+
     def add(self, use: JobUse) -> None:
         self.jobs += 1
         self.costs += [use.cost] if use.cost is not None else []
+        self.savings += [(use.saved, use.joules or 0.0)] if use.saved is not None else []
         self.joules += use.joules or 0.0
         self.waiting_j += use.waiting_j or 0.0
         self.awake_j += use.awake_j or 0.0
@@ -117,37 +129,22 @@ def _asleep(wait: Wait | None) -> float:
     return min(wait.total, wait.asleep) if wait is not None and wait.asleep is not None else 0.0
 
 
-def _awake_part(record: Record, wait: Wait) -> tuple[float, bool]:
-    """Of the energy of waiting; whether it is by time alone, and not by what the model says a rank draws."""
-    asleep, total = _asleep(wait), wait.total
-    if asleep <= 0 or total <= 0:
-        return 1.0, False
-    watts = dict(zip(STATES, watts_of(record)))
-    spinning, sleeping = watts.get("spinning"), watts.get("asleep")
-    if spinning is None or sleeping is None or spinning.value <= 0:
-        return 1 - asleep / total, True
-    awake_j = (total - asleep) * spinning.value
-    return awake_j / (awake_j + asleep * max(0.0, sleeping.value)) if awake_j > 0 else 0.0, False
-
-
 def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
-    wait, energy, saving = record.wait, record.energy, saving_of(record)
-    joules = energy.joules if energy else None
-    waiting, estimated = None, False
-    if saving is not None and saving.waiting is not None:
-        waiting = max(0.0, saving.waiting.value)
-    elif joules is not None and wait is not None and wait.share is not None:
-        waiting, estimated = joules * wait.share, True
-    part, by_time = _awake_part(record, wait) if wait is not None else (1.0, False)
+    wait, energy = record.wait, record.energy
+    joules, waiting = energy.joules if energy else None, None
+    if energy is not None and energy.scope != "gpus" and wait is not None and wait.share is not None:
+        waiting = energy.joules * wait.share
+    asleep_s = _asleep(wait)
+    part = 1 - asleep_s / wait.total if wait is not None and wait.total > 0 else 1.0
     imbalance = imbalance_of(record)
     return JobUse(
         names={**names, "policy": record.policy.used},
         joules=joules,
         waiting_j=waiting,
         awake_j=None if waiting is None else waiting * part,
-        estimated=estimated or (waiting is not None and by_time),
+        estimated=waiting is not None,
         wait_s=wait.total if wait else 0.0,
-        asleep_s=_asleep(wait),
+        asleep_s=asleep_s,
         ranks_s=ranks_time(record) or 0.0,
         lost_s=imbalance.lost_s if imbalance and not imbalance.lone else 0.0,
         simulated=energy is not None and energy.source == "simulated",
@@ -157,18 +154,21 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
         threads_s=wait.threads if wait else 0.0,
         energy_of=energy_of(record),
         cost=wait.cost if wait else None,
+        saved=energy.saved if energy is not None and record.is_complete else None,
     )
 
 
 ORDERS: dict[str, Callable[[Row], tuple[float, ...]]] = {
     "awake": lambda row: (-row.awake_j, -row.awake_s),
     "threads": lambda row: (-row.threads_s, -row.awake_j, -row.awake_s),
+    "saved": lambda row: (-row.saved_j, -row.awake_j, -row.awake_s),
 }
 
 
 def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Row]:
     """
-    The most joules spent waiting awake first; without energy, the longest awake first. Or what threads burned. Energies
+    The most joules spent waiting awake first; without energy, the longest awake first. Or what threads burned, or what
+    was saved. Energies
     of different parts are in rows of their own, those of the most jobs first. A job without energy is in a row of its
     name.
     """

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..meaning.imbalance import Imbalance
-from ..meaning.power import STATES, watts_of
 from ..meaning.reading import Rank, rank_name, whole_words
 from ..meaning.scale import scale_of
 from ..meaning.worlds import are_apart
 from ..record.ends import RankWait
 from ..record.record import Energy, Record, Step, Wait
 from ..text.bars import quantile
-from ..text.units import core_time, count, digits, duration, percent, plural, scaled
+from ..text.units import core_time, count, duration, percent, plural, scaled
 from .style import (
     ASLEEP,
     COMPUTING,
@@ -195,14 +194,12 @@ def over_time(record: Record) -> bool:
 
 
 def draw_power(axes: Any, record: Record, left: float) -> None:
-    """Power over time, where it was sampled; else over steps with energy; else what a rank draws; else the zones."""
+    """Power over time, where it was sampled; else over steps with energy; else the zones."""
     steps, energy = _with_energy(record), record.energy
     if energy is not None and any(watts is not None for watts in energy.power):
         _power_over_time(axes, record, energy)
     elif len(steps) > 1:
         _power_of_steps(axes, steps[:STEPS_SHOWN])
-    elif watts_of(record):
-        _power_of_ranks(axes, record, left)
     elif record.energy is not None and record.energy.zones:
         _energy_of_zones(axes, record, record.energy.zones, left)
     else:
@@ -256,19 +253,6 @@ def _power_of_steps(axes: Any, steps: Sequence[Step]) -> None:
     time_axis(axes.xaxis, start, 4)
     axes.xaxis.grid(False)
     axes.set_xlim(0, start)
-
-
-def _power_of_ranks(axes: Any, record: Record, left: float) -> None:
-    shown = [(name, estimate) for name, estimate in zip(STATES, watts_of(record)) if estimate is not None]
-    colours = {"asleep": ASLEEP, "spinning": POLLING, "computing": QUIET}
-    for place, (name, estimate) in enumerate(shown):
-        watts = max(0.0, estimate.value)
-        axes.barh(place, watts, height=BAR_HEIGHT, color=colours[name], xerr=estimate.interval, ecolor=INK)
-        end = estimate.value + estimate.interval
-        axes.text(end, place, f"  {digits(estimate.value)} ± {digits(estimate.interval)} W", va="center", fontsize=8.2)
-    most = max(estimate.value + estimate.interval for _, estimate in shown)
-    style(axes, "What a rank draws", [("", "a fitted model, with 95 % intervals")], left)
-    _lying(axes, [name for name, _ in shown], most, left, rows_of(record))
 
 
 def _energy_of_zones(axes: Any, record: Record, zones: dict[str, float], left: float) -> None:

@@ -9,7 +9,8 @@ from matplotlib.figure import Figure  # type: ignore[import]
 from ..jobs.found import Found
 from ..meaning.advice import ending_of
 from ..meaning.imbalance import Imbalance, imbalance_of
-from ..meaning.reading import NO_GPUS, energy_nodes, incomplete_line, policy_line, ranks_of, whole_words
+from ..meaning.parts import gpus_tail
+from ..meaning.reading import energy_nodes, incomplete_line, policy_line, ranks_of, whole_words
 from ..meaning.worlds import ranks_words
 from ..record.record import Record, Step
 from ..text.units import duration, percent, plural, scaled
@@ -104,8 +105,9 @@ def _footer(record: Record) -> str:
     if record.energy is not None:
         simulated = record.energy.source == "simulated"
         said.append("energy is simulated, not measured" if simulated else "energy was read by root from the counters")
-        said.append(whole_words(record) if record.energy.scope == "node" else "the job's share of its nodes")
-        said += [NO_GPUS] if record.energy.lacks_gpus else []
+        of = {"node": whole_words(record), "gpus": "the job's GPUs alone"}
+        said.append(of.get(record.energy.scope, "the job's share of its nodes"))
+        said += filter(None, [gpus_tail(record.energy)])
     return "; ".join(said) + "."
 
 

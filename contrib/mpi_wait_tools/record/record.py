@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..text.errors import Refusal
-from .cost import Cost, cost_of
+from .cost import Cost, Saved, cost_of, saved_of
 from .csv_files import CsvFiles, csv_files
 from .ends import STEP, RankWait, listed, rank_wait
+from .meters import Gpus, Meter, gpus_of, meter_of
 from .missed import Missed, missed_of
 from .phases import Phase, phases_of
 from .places import nodes_of_places
@@ -48,10 +49,20 @@ class Energy:
     node_joules: float | None
     nodes: int | None
     gaps: int
-    lacks_gpus: bool  # the job's nodes have some, and their energy was not read
+    lacks_gpus: bool  # the job's nodes have some, and the energy of some or all of these was not read
     mirrored: int  # zones that show the counter of another die, and are in no sum
     dropped: list[str]
     power: list[float | None]  # watts in equal parts of the job's time, None: not known; empty: not sampled
+    gpu_joules: float | None  # of the job's GPUs that were counted; not in joules, unless scope is gpus
+    gpus: Gpus | None  # None: Slurm gave the job none
+    meters: list[Meter]  # other sources, of whole nodes
+    saved: Saved | None = None  # by sleeping, as measured; None: not known
+    saved_why: str = ""  # why that is not known
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether the job's nodes have some, so that joules is not all that whole nodes used."""
+        return self.lacks_gpus or self.gpus is not None
 
 
 @dataclass(frozen=True)
@@ -214,8 +225,8 @@ def _energy(reader: Reader) -> Energy:
     zones = reader.object("zones_j")
     return Energy(
         joules=reader.number("joules"),
-        scope=reader.text("scope", re.compile("node|share")),
-        source=reader.text("source", re.compile("rapl|simulated")),
+        scope=reader.text("scope", re.compile("node|share|gpus")),
+        source=reader.text("source", re.compile("rapl|hwmon|cray|mixed|simulated|nvml")),
         zones={
             name: zones.number(name)
             for name in ("package", "core", "uncore", "dram", "psys")
@@ -228,6 +239,11 @@ def _energy(reader: Reader) -> Energy:
         mirrored=reader.maybe_integer("mirrored") or 0,
         dropped=reader.items("dropped", _dropped, required=False),
         power=power,
+        gpu_joules=reader.maybe_number("gpu_joules"),
+        gpus=gpus_of(reader.maybe_object("gpus")),
+        meters=reader.items("meters", meter_of, required=False),
+        saved=saved_of(reader.maybe_object("saved")),
+        saved_why=reader.text("saved_why") if "saved_why" in reader.value else "",
     )
 
 

@@ -11,8 +11,7 @@ from ..jobs.outlook import Outlook, outlook_of, state_of
 from ..jobs.sacct import RECORD_FIELDS
 from ..meaning.advice import Ending
 from ..meaning.imbalance import imbalance_of
-from ..meaning.parts import energy_of, kinds_of
-from ..meaning.reading import NO_GPUS
+from ..meaning.parts import energy_of, gpus_tail, kinds_of
 from ..record.cost import Cost
 from ..record.record import Record, find_body, parse_record
 from ..text.errors import Refusal
@@ -46,7 +45,7 @@ def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
     wait, energy = record.wait, record.energy
     imbalance = imbalance_of(record) if not ending.is_broken else None
     simulated = energy is not None and energy.source == "simulated"
-    lacks_gpus = energy is not None and energy.lacks_gpus
+    missing = gpus_tail(energy) if energy is not None else ""
     why = [] if record.is_complete else [f"{record.nodes_reported} of {record.nodes_of} nodes"]
     return {
         "policy": record.policy.used,
@@ -57,7 +56,7 @@ def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
         "joules": energy.joules if energy else None,
         "energy_of": energy_of(record),
         "simulated": simulated,
-        "why": ", ".join(why + [NO_GPUS] * lacks_gpus + ["simulated"] * simulated),
+        "why": ", ".join(why + [missing] * bool(missing) + ["simulated"] * simulated),
     }
 
 

@@ -13,10 +13,9 @@ from ..jobs.found import Found
 from ..jobs.source_lines import NO_LINES, Lines
 from ..jobs.use import Use
 from ..meaning.imbalance import imbalance_of
-from ..meaning.power import saving_of
 from ..meaning.reading import incomplete_line, rank_name, ranks_of
 from ..record.fields import figures_of
-from ..record.record import Record, Wait
+from ..record.record import Wait
 from ..text.units import rounded, safe
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -39,6 +38,18 @@ def _of_job(found: Found) -> Iterator[Row]:
         yield "job", "", "energy_scope", energy.scope, ""
         if energy.lacks_gpus:
             yield "job", "", "energy_not_counted", "gpus", ""
+        for meter in energy.meters if step is None else []:
+            yield "meter", f"{safe(meter.source)}/{safe(meter.scope)}", "energy", meter.joules, "J"
+        if step is None and energy.gpus is not None:
+            yield "job", "", "gpu_energy", energy.gpu_joules, "J"
+            yield "job", "", "gpus_counted", energy.gpus.counted, ""
+            yield "job", "", "gpus_given", energy.gpus.given, ""
+            for device in energy.gpus.devices:
+                yield "gpu", f"{safe(device.node)}/{device.number}", "energy", device.joules, "J"
+        if step is None and energy.saved is not None:
+            yield "job", "", "saved", energy.saved.percent, "%"
+            yield "job", "", "saved_error", energy.saved.error, "%"
+            yield "job", "", "saved_looks", energy.saved.looks, ""
         for use in record.by_node if step is None else []:
             yield "node", safe(use.name), "energy", use.joules, "J"
         if step is None and energy.power:
@@ -74,16 +85,6 @@ def _of_waiting(wait: Wait) -> Iterator[Row]:
         yield "job", "", "cost_percent", wait.cost.percent if known else None, "%"
         yield "job", "", "cost_error", wait.cost.error if known else None, "%"
         yield "job", "", "cost_windows", wait.cost.windows, ""
-
-
-def _of_model(record: Record) -> Iterator[Row]:
-    saving = saving_of(record)
-    if saving is None:
-        return
-    for measure, estimate in (("waiting", saving.waiting), ("saved", saving.saved), ("could_save", saving.could)):
-        if estimate is not None:
-            yield "model", "", measure, estimate.value, "J"
-            yield "model", "", f"{measure}_interval", estimate.interval, "J"
 
 
 def _of_calls(wait: Wait, lines: Lines) -> Iterator[Row]:
@@ -152,7 +153,6 @@ def _rows(found: Found, lines: Lines) -> Iterator[Row]:
         return
     yield from _of_job(found)
     if found.step is None:
-        yield from _of_model(found.record)
         if found.record.wait is not None:
             yield from _of_calls(found.record.wait, lines)
         for step in found.record.steps:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from ..jobs.sacct import Job
 from ..meaning.cost import cost_line, too_much_line, unknown_line
 from ..meaning.imbalance import ranks_time
-from ..meaning.power import power_lines, saving_line
+from ..meaning.parts import gpus_energy, gpus_which, meters_line
 from ..meaning.reading import energy_nodes, energy_scope, nodes_words
+from ..meaning.saving import saving_line
 from ..record.cost import Cost
 from ..record.record import Energy, Forecast, Grant, Record, Step, Wait
 from ..text.canvas import LABEL_WIDTH, Canvas
@@ -28,8 +29,6 @@ def draw_energy(canvas: Canvas, job: Job | None, record: Record, step: Step | No
     consumed = job.fields["ConsumedEnergyRaw"] if job is not None and step is None else ""
     if consumed.isdigit() and 0 < int(consumed[:19]) < 10**15:
         canvas.line("", f"Slurm's own ConsumedEnergy: {scaled(float(consumed), 'J')}", "dim")
-    for index, text in enumerate(power_lines(record) if step is None else []):
-        canvas.line("" if index else "Model", text, "dim" if index == 2 else "")
 
 
 def _known_energy(canvas: Canvas, record: Record, energy: Energy, step: Step | None) -> None:
@@ -49,8 +48,22 @@ def _known_energy(canvas: Canvas, record: Record, energy: Energy, step: Step | N
         canvas.line("", f"the {nodes} other {scaled(rest, 'J')}: idle, or other jobs'", "dim")
     if step is None and energy.zones:
         canvas.line("", _zones(record, energy))
+    if step is None and energy.meters:
+        canvas.line("", f"by other counters of the nodes, {meters_line(energy)}", "dim")
     if step is None:
+        _of_gpus(canvas, record, energy)
         _over_time(canvas, record, energy)
+
+
+def _of_gpus(canvas: Canvas, record: Record, energy: Energy) -> None:
+    """What the GPUs used, unless all energy is theirs; which of them count, or why none does."""
+    if energy.gpus is None:
+        return
+    used, which = gpus_energy(record, energy) if energy.scope != "gpus" else "", gpus_which(energy)
+    if used:
+        tail = ("simulated, not measured", "bold yellow") if energy.gpus.source == "simulated" else None
+        canvas.line("GPUs", used, tail=tail)
+    canvas.line("" if used else "GPUs", which, "" if energy.gpus.counted else "yellow")
 
 
 def _over_time(canvas: Canvas, record: Record, energy: Energy) -> None:

@@ -11,6 +11,7 @@ from ..meaning.by_node import FIGURES, MARK_MEANS, NodeMap, NodeRow, node_map, r
 from ..meaning.cost import cost_line, too_much_line
 from ..meaning.imbalance import imbalance_of
 from ..meaning.judged import LOOK, judged
+from ..meaning.parts import gpus_energy, gpus_which
 from ..meaning.reading import (
     Rank,
     balance_of,
@@ -23,6 +24,7 @@ from ..meaning.reading import (
     rank_name,
     ranks_of,
 )
+from ..meaning.saving import saving_line
 from ..meaning.worlds import are_apart, ranks_words
 from ..pictures.sheet import document
 from ..pictures.svg import Bar, Cell, Part, bars, columns, heat, text_of
@@ -101,6 +103,9 @@ def _facts(found: Found) -> str:
     seen = ranks_words(record, step, ranks) if ranks else none
     facts.append(("Ran on", f"{plural(record.nodes_of, 'node')}, {seen}"))
     facts.append(("Energy", _energy(record, found)))
+    if step is None and record.energy is not None and record.energy.gpus is not None:
+        used = gpus_energy(record, record.energy) if record.energy.scope != "gpus" else ""
+        facts.append(("GPUs", "; ".join(filter(None, (used, gpus_which(record.energy))))))
     balance = balance_of(record, ranks_of(record, step), step, ending_of(job).is_broken)
     if record.wait is not None and step is None:
         share = f", {percent(record.wait.share)} of the ranks' time" if record.wait.share is not None else ""
@@ -110,6 +115,9 @@ def _facts(found: Found) -> str:
     cost = record.wait.cost if record.wait is not None and step is None else None
     if cost is not None:
         facts.append(("Cost", "; ".join(filter(None, (cost_line(cost), too_much_line(cost))))))
+    saved = saving_line(record) if record.is_complete and step is None else ""
+    if saved:
+        facts.append(("Saved", saved))
     rows = [f"<dt>{text_of(name)}</dt><dd>{text_of(value, 400)}</dd>" for name, value in facts]
     return f"<dl>{''.join(rows)}</dl>"
 

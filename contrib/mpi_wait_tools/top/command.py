@@ -47,7 +47,8 @@ def _name(text: str) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--by", choices=GROUPS, default="job", help="what to sum up (default: job)")
     parser.add_argument("--order", choices=tuple(ORDERS), default="awake",
-                        help="awake: energy spent waiting awake; threads: CPU time of ranks' other threads meanwhile")
+                        help="awake: energy spent waiting awake; threads: CPU time of ranks' other threads meanwhile; "
+                             "saved: energy saved by sleeping, as measured")
     parser.add_argument("--since", metavar="TIME", type=moment, help="12h, 7d, today, 2026-11-21 (default: 1d)")
     parser.add_argument("--until", metavar="TIME", type=moment, help="the same (default: now)")
     parser.add_argument("--user", metavar="NAME,...", type=names, help="only these users' jobs")
@@ -116,6 +117,15 @@ def _of_cost(cost: Cost | None) -> dict[str, Any]:
     }
 
 
+def _of_saving(row: Row) -> dict[str, Any]:
+    saved = row.saved
+    return {
+        "saved_percent": rounded(saved.percent if saved else None),
+        "saved_error": rounded(saved.error if saved else None),
+        "saved_j": rounded(row.saved_j if saved else None),
+    }
+
+
 def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str, Any]:
     return {
         "version": 1,
@@ -146,6 +156,7 @@ def _as_json(period: Period, by: str, tally: Tally, rows: list[Row]) -> dict[str
                 "ranks_s": rounded(row.ranks_s),
                 "lost_s": rounded(row.lost_s),
                 **_of_cost(row.cost),
+                **_of_saving(row),
                 **(_of_run(row.run) if by == "job" else {}),
             }
             for row in rows

@@ -11,6 +11,7 @@ from rich.text import Text
 from ..jobs.sacct_many import Period
 from ..meaning.cost import cost_words
 from ..meaning.rows import Row
+from ..meaning.saving import saved_words
 from ..text.bars import bar
 from ..text.canvas import AWAKE, Canvas, written
 from ..text.units import clock, core_time, count, percent, plural, safe, scaled
@@ -33,7 +34,8 @@ STATES = {
 """As squeue and sacct abbreviate them."""
 
 
-TITLES = {"awake": "Energy spent waiting awake", "threads": "Threads busy while ranks wait"}
+TITLES = {"awake": "Energy spent waiting awake", "threads": "Threads busy while ranks wait",
+          "saved": "Energy saved by sleeping in waits"}
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,9 @@ def _columns(by: str, order: str, rows: Sequence[Row]) -> list[Column]:
     ]
     if any(row.cost for row in rows):
         figures.insert(4, Column("cost", lambda row: cost_words(row.cost) if row.cost else "–", 1))
+    if any(row.saved for row in rows):
+        saved = Column("saved", lambda row: saved_words(row.saved) if row.saved else "–", 9 if order == "saved" else 1)
+        figures.insert(4, saved)
     if any(row.threads_s for row in rows):
         figures.insert(4, Column("threads", lambda row: core_time(row.threads_s) if row.threads_s else "–", keep))
     own = of_job if by == "job" else [Column("jobs", lambda row: count(row.jobs))]

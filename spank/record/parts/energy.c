@@ -111,6 +111,19 @@ static bool zones_read(json_t *zones, struct record_energy *ret_energy)
 	return json_is_object(zones);
 }
 
+/* Returns false where it is none that a node reads: then it is simulated. */
+static bool source_read(const char *source, char ret_source[16])
+{
+	static const char *const known[] = {"rapl", "hwmon", "cray"};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(source, known[i]) == 0) {
+			strcpy(ret_source, source);
+			return true;
+		}
+	return false;
+}
+
 bool record_energy_read(const json_t *json, double share, const char *node, struct record_energy *ret_energy)
 {
 	const char *source = json_string_value(json_object_get(json, "source"));
@@ -131,7 +144,7 @@ bool record_energy_read(const json_t *json, double share, const char *node, stru
 			ret_energy->node_joules += ret_energy->zone_j[kind];
 	ret_energy->nodes = ret_energy->present && share >= 0;
 	ret_energy->share = share < 1;
-	ret_energy->simulated = strcmp(source, "rapl") != 0;
+	ret_energy->simulated = !source_read(source, ret_energy->source);
 	ret_energy->joules = own && share < 1 ? own_uj / 1e6 : share * ret_energy->node_joules;
 	return true;
 }
@@ -155,6 +168,14 @@ static void dropped_add(struct record_energy *sum, const struct record_energy *f
 	}
 }
 
+static void source_add(struct record_energy *sum, const char *source)
+{
+	if (source[0] && sum->source[0] && strcmp(sum->source, source) != 0)
+		strcpy(sum->source, "mixed");
+	else if (source[0])
+		snprintf(sum->source, sizeof(sum->source), "%s", source);
+}
+
 void record_energy_add(struct record_energy *sum, const struct record_energy *from)
 {
 	dropped_add(sum, from);
@@ -164,6 +185,7 @@ void record_energy_add(struct record_energy *sum, const struct record_energy *fr
 	sum->nodes += from->nodes;
 	sum->share |= from->share;
 	sum->simulated |= from->simulated;
+	source_add(sum, from->source);
 	sum->gaps += from->gaps;
 	sum->mirrored += from->mirrored;
 	sum->joules += from->joules;
@@ -187,7 +209,7 @@ json_t *record_energy_print(const struct record_energy *sum, size_t reported)
 	json = json_pack("{s:o, s:s}", "joules", number(sum->joules, 1), "scope", sum->share ? "share" : "node");
 	if (sum->share)
 		json_object_set_new(json, "node_joules", number(sum->node_joules, 1));
-	json_object_set_new(json, "source", json_string(sum->simulated ? "simulated" : "rapl"));
+	json_object_set_new(json, "source", json_string(sum->simulated ? "simulated" : sum->source));
 	json_object_set_new(json, "zones_j", zones);
 	if (sum->nodes < reported)
 		json_object_set_new(json, "nodes", json_integer((json_int_t)sum->nodes));

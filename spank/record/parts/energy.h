@@ -21,6 +21,7 @@ struct record_energy {
 	uint32_t nodes; /* whose energy is in the sums: those of which the job's part is known too */
 	bool share;     /* some node was not wholly the job's */
 	bool simulated;
+	char source[16];    /* "rapl", "hwmon", "cray"; "mixed" of nodes that differ */
 	double joules;      /* the job's */
 	double node_joules; /* the whole nodes', of the kinds that make them up */
 	double gaps;

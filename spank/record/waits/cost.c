@@ -53,6 +53,15 @@ bool record_cost_read(const json_t *wait, struct record_cost *sum)
 	return true;
 }
 
+bool record_cost_part(const struct record_cost *cost, double *ret_longer, double *ret_error)
+{
+	if (cost->slept_us < 1)
+		return false;
+	*ret_longer = cost->more_us / cost->slept_us;
+	*ret_error = DEVIATIONS * cost->deviation_us / cost->slept_us;
+	return true;
+}
+
 void record_cost_print(json_t *wait, const struct record_cost *sum)
 {
 	json_t *json;

@@ -32,6 +32,9 @@ void record_cost_write(json_t *wait, const struct record_cost *cost);
 /* Adds what a step's "wait" has, hostile input; absent: nothing. Returns whether it is what a node writes. */
 bool record_cost_read(const json_t *wait, struct record_cost *sum);
 
+/* As a part of the periods slept in, and half of its 95 % interval. Returns false where nothing was compared. */
+bool record_cost_part(const struct record_cost *cost, double *ret_longer, double *ret_error);
+
 /*
  * Sets it in the job's, in percent of the periods; nothing where nothing was compared. The error is half the width of
  * the 95 % interval: two standard deviations.

@@ -10,6 +10,7 @@
  *   MPIWAIT_AT_RELEASE what a shell does just before the lock of a file named .writer is given up by LOCK_UN, the first
  *                      time
  *   MPIWAIT_RENAMED    what a shell does each time that a file has been renamed, until it succeeds
+ *   MPIWAIT_TORN       "3:/tmp/x": the first three times that this file is opened, it has another number
  *   MPIWAIT_ME         a name of the user who runs this, which need have none
  */
 #undef _FILE_OFFSET_BITS /* open and open64 are two names here */
@@ -82,13 +83,31 @@ static const char *moved(const char *path, char place[PATH_MAX])
 	return path;
 }
 
+/* Writes another number to the file, if it is the one whose first openings have one each. */
+static void torn_write(const char *path)
+{
+	const char *rule = getenv("MPIWAIT_TORN");
+	static _Atomic int number;
+	char *name;
+	int most = rule ? (int)strtol(rule, &name, 10) : 0;
+	int file;
+
+	if (most == 0 || strcmp(path, name + 1) != 0 || number >= most)
+		return;
+	file = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	dprintf(file, "%d\n", ++number);
+	close(file);
+}
+
 static int opened(int directory, const char *path, int flags, va_list *rest)
 {
 	mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(*rest, mode_t) : 0;
 	char place[PATH_MAX];
 
 	opens++;
-	return (int)syscall(SYS_openat, directory, moved(path, place), flags, mode);
+	path = moved(path, place);
+	torn_write(path);
+	return (int)syscall(SYS_openat, directory, path, flags, mode);
 }
 
 #define OPEN(name)                                             \
@@ -134,6 +153,13 @@ int renameat(int from, const char *name, int to, const char *new_name)
 	if (result == 0 && then && !renamed)
 		renamed = system(then) == 0;
 	return result;
+}
+
+int execve(const char *path, char *const words[], char *const environment[])
+{
+	char place[PATH_MAX];
+
+	return (int)syscall(SYS_execve, moved(path, place), words, environment);
 }
 
 int access(const char *path, int mode)

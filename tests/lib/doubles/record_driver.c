@@ -2,6 +2,7 @@
  * Lets the tests call the modules between energy counters and record: one subcommand per entry point, arguments as
  * words, results as JSON on standard output. What fails is said as {"error": ..., "code": ...}.
  */
+#include "preload/budget/looks.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/node/ending.h"
@@ -9,13 +10,12 @@
 #include "spank/node/recorder.h"
 #include "spank/node/sampler.h"
 #include "spank/node/slots.h"
-#include "spank/node/watts_feed.h"
 #include "spank/plugin/run_as_user.h"
 #include "spank/plugin/view.h"
 #include "spank/record/job_record.h"
 #include "spank/record/parts/power.h"
+#include "spank/record/parts/saving.h"
 #include "spank/record/parts/throttle.h"
-#include "spank/record/parts/watts.h"
 #include "spank/store/outbox.h"
 
 #include <errno.h>
@@ -139,50 +139,6 @@ static int run_samples(int count, char *words[])
 	return show(window_show(&window, &share));
 }
 
-static uint64_t nanoseconds(const json_t *row, size_t index)
-{
-	return (uint64_t)(json_number_value(json_array_get(row, index)) * 1e9);
-}
-
-/* watts FILE CORES TOTAL CPUS [UID]: [{"at_s": T, "zones": [...], "ranks": [[pid, wait_s, asleep_s, span_s]]}, ...] */
-static int run_watts(int count, char *words[])
-{
-	json_auto_t *samples = json_load_file(words[0], 0, NULL), *stored = NULL;
-	static struct watts_feed feed;
-	struct energy_snapshot snapshot = {0};
-	struct energy_share share;
-	struct watts read = {0}, job = {0};
-	json_t *sample, *item;
-	size_t i, j;
-
-	feed.uid = count > 4 ? (uid_t)number(words[4]) : getuid();
-	json_array_foreach(samples, i, sample)
-	{
-		json_t *list = json_object_get(sample, "zones"), *ranks = json_object_get(sample, "ranks");
-		cleanup_free struct slots *slots =
-		        calloc(1, sizeof(*slots) + json_array_size(ranks) * sizeof(slots->rank[0]));
-		struct rapl_zone zones[RAPL_ZONES_MAX];
-
-		json_array_foreach(list, j, item) zones[j] = zone_of(item);
-		energy_add(&snapshot, zones, json_array_size(list),
-		           (uint64_t)(json_number_value(json_object_get(sample, "at_s")) * 1e9) + 1);
-		slots->count = json_array_size(ranks);
-		json_array_foreach(ranks, j, item) slots->rank[j] = (struct slots_rank){
-		        .pid = (uint32_t)json_integer_value(json_array_get(item, 0)),
-		        .wait_ns = nanoseconds(item, 1),
-		        .asleep_ns = nanoseconds(item, 2),
-		        .span_ns = nanoseconds(item, 3),
-		};
-		watts_feed_add(&feed, &snapshot, slots);
-	}
-	stored = watts_to_json(&feed.sums);
-	if (watts_from_json(stored, &read))
-		return EXIT_FAILURE;
-	watts_merge(&job, &read);
-	energy_share_read((uint32_t)number(words[1]), (uint32_t)number(words[2]), words[3], "", &share);
-	return show(json_pack("{s:o, s:O}", "fit", record_watts_write(&job, &share), "sums", stored));
-}
-
 /* update ROOT: samples the zones of /sys into the node's accumulator */
 static int run_update(int count, char *words[])
 {
@@ -214,10 +170,14 @@ static int run_leaks(int count, char *words[])
 static int run_begin(int count, char *words[])
 {
 	struct state_place place = place_of(words[0]);
+	const char *gpus = getenv("SLURM_JOB_GPUS"), *sources = getenv("MPIWAIT_SOURCES");
 	struct state_job job;
 	struct error error = {0};
 
 	state_job_init((uint32_t)number(words[1]), &job);
+	job.gpus = gpus != NULL;
+	snprintf(job.gpu_list, sizeof(job.gpu_list), "%s", gpus ? gpus : "");
+	snprintf(job.sources, sizeof(job.sources), "%s", sources ? sources : "");
 	snprintf(job.cpus, sizeof(job.cpus), "%s", count > 8 ? words[8] : "");
 	snprintf(job.usable, sizeof(job.usable), "%s", count > 9 ? words[9] : "");
 	job.cores = (uint32_t)number(words[2]);
@@ -507,18 +467,13 @@ static json_t *extreme_power(uint64_t number)
 	return json ? json : json_null();
 }
 
-static json_t *extreme_watts(uint64_t number)
+static json_t *extreme_saving(uint64_t number)
 {
-	const struct energy_share share = {.node = 1};
-	struct watts watts = {0};
+	struct saving saving = {.each = 1U << 20, .count = SAVING_PAIRS_MAX - 1, .asleep_s = 1, .spent_s = 1};
 
-	for (int32_t id = 0; id < PACKAGES_MAX; id++)
-		for (int i = 0; i < 99; i++) {
-			const double rank_s[FIT_STATE_COUNT] = {i % 3, i % 5, i % 7};
-
-			fit_add(&watts_package_of(&watts, id)->sums, 1, (double)number * (i % 3 + i % 5), rank_s);
-		}
-	return record_watts_write(&watts, &share);
+	for (uint32_t i = 0; i < saving.count; i++)
+		saving.pair[i] = (struct saving_pair){(double)number + 1, (double)number * (i % 3)};
+	return record_saving_write(&saving, NULL);
 }
 
 static json_t *extreme_throttle(uint64_t number)
@@ -549,7 +504,7 @@ static int run_extremes(int count, char *words[])
 
 	(void)count;
 	return show(json_pack("{s:o, s:o, s:o, s:o, s:o}", "energy", extreme_energy(most), "power_mw",
-	                      extreme_power(most), "watts", extreme_watts(most), "throttle", extreme_throttle(most),
+	                      extreme_power(most), "saving", extreme_saving(most), "throttle", extreme_throttle(most),
 	                      "grant", extreme_grant(most)));
 }
 
@@ -563,6 +518,23 @@ static int run_combine(int count, char *words[])
 
 	(void)count;
 	return result ? show_result(result, &error) : show(json_pack("{s:i, s:s}", "code", 0, "text", text));
+}
+
+/* looks SEED TOLD FROM_NS COUNT: the looks that ranks have from then on, [begin, end] by the node's clock in ns */
+static int run_looks(int count, char *words[])
+{
+	uint64_t now_ns = number(words[2]);
+	json_t *list = json_array();
+	struct looks looks;
+
+	(void)count;
+	for (uint64_t i = 0; i < number(words[3]); i++, now_ns = looks.until_ns) {
+		if (!looks_follow(&looks, number(words[0]), number(words[1]), now_ns))
+			return EXIT_FAILURE;
+		looks_find(&looks, now_ns, now_ns);
+		json_array_append_new(list, json_pack("[I, I]", (json_int_t)looks.from_ns, (json_int_t)looks.until_ns));
+	}
+	return show(list);
 }
 
 /* key TEXT */
@@ -582,11 +554,12 @@ static const struct {
 	int words;
 	int (*run)(int count, char *words[]);
 } commands[] = {
-        {"samples", 4, run_samples}, {"watts", 4, run_watts}, {"add", 2, run_add},           {"update", 1, run_update},
-        {"leaks", 0, run_leaks},     {"begin", 8, run_begin}, {"step", 5, run_step},         {"finish", 4, run_finish},
-        {"slots", 3, run_slots},     {"merge", 3, run_merge}, {"combine", 2, run_combine},   {"key", 1, run_key},
-        {"export", 7, run_export},   {"view", 3, run_view},   {"extremes", 1, run_extremes}, {"end", 2, run_end},
-        {"make", 2, run_make},
+        {"samples", 4, run_samples}, {"add", 2, run_add},           {"update", 1, run_update},
+        {"leaks", 0, run_leaks},     {"begin", 8, run_begin},       {"step", 5, run_step},
+        {"finish", 4, run_finish},   {"slots", 3, run_slots},       {"merge", 3, run_merge},
+        {"combine", 2, run_combine}, {"key", 1, run_key},           {"export", 7, run_export},
+        {"view", 3, run_view},       {"extremes", 1, run_extremes}, {"end", 2, run_end},
+        {"make", 2, run_make},       {"looks", 4, run_looks},
 };
 
 int main(int count, char *words[])

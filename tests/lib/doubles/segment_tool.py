@@ -27,7 +27,7 @@ SIZES = struct.Struct("=64Q")
 SLOT = struct.Struct("=IIiiIIIIQQQ232xQI84x")
 PHASES = struct.Struct("=QI16i4x18Q")
 PHASES_OFFSET = 56  # in a slot
-LANE = struct.Struct("=II7Q8Q8Q8Q2Q8x5Q8xQqQQ24x36Q96x")
+LANE = struct.Struct("=II7Q8Q8Q8Q2Q8x5QQQqQQ24x36Q96x")
 CALL = struct.Struct("=8Q")
 LANE_SIZE = LANE.size + CALLS * CALL.size
 MODULES, SITES = 16, 64
@@ -36,7 +36,7 @@ SITE = struct.Struct("=QQHHIQQ")
 SITES_OFFSET = SLOT.size + LANES * LANE_SIZE  # in a slot
 SLOT_SIZE = SITES_OFFSET + 3840
 RUNG_NAMES = ["pause", "yield", "umwait", "mwaitx", "nap", "event", "pstate"]
-HOOK_NAMES = ["opal", "yield", "ucp", "loop"]
+HOOK_NAMES = ["opal", "yield", "ucp", "loop", "ofi"]
 FAMILIES = ["unknown", "openmpi", "mpich", "abi"]
 CALL_FIELDS = (
     "calls", "waits", "wait_ns", "longest_ns", "time_ns", "burned_ns", "burned_cpu_ns", "bytes"
@@ -65,7 +65,7 @@ def segment_make(slots: int = 64, **overrides: int) -> int:
     """A sealed memfd with a good header, or with the fields that the overrides spoil."""
     fields = {
         "magic": MAGIC,
-        "version": 6,
+        "version": 7,
         "header_size": HEADER.size,
         "slot_size": SLOT_SIZE,
         "slot_count": slots,
@@ -110,14 +110,14 @@ def lane_read(data: bytes, names: list[str]) -> dict:
         )
     )
     lane["open_call"] = names[lane["open_call"] - 1] if lane["open_call"] else None
-    lane["hook_polls"] = {n: v for n, v in zip(HOOK_NAMES, values[9:13]) if v}
-    lane["transitions"], lane["event_wakes"], lane["event_lost"] = values[13:16]
-    lane["threads_cpu_ns"] = values[16]
+    lane["hook_polls"] = {n: v for n, v in zip(HOOK_NAMES, values[9:14]) if v}
+    lane["transitions"], lane["event_wakes"], lane["event_lost"] = values[14:17]
     lane["naps"] = {n: v for n, v in zip(RUNG_NAMES, values[17:25]) if v}
     lane["asleep_ns"] = {n: v for n, v in zip(RUNG_NAMES, values[25:33]) if v}
     lane["far_bytes"], lane["near_bytes"] = values[33:35]
-    lane |= dict(zip(LAST_FIELDS, values[35:44]))
-    lane["phases"] = [values[44 + 2 * place : 46 + 2 * place] for place in range(PHASE_PLACES)]
+    lane["threads_cpu_ns"] = values[40]
+    lane |= dict(zip(LAST_FIELDS, (*values[35:40], *values[41:45])))
+    lane["phases"] = [values[45 + 2 * place : 47 + 2 * place] for place in range(PHASE_PLACES)]
     lane["calls"] = {}
     for row, name in enumerate(names):
         call = CALL.unpack_from(data, LANE.size + row * CALL.size)

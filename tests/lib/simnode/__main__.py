@@ -24,9 +24,13 @@ TICK_S = 1.0
 
 async def serve(node: Node) -> None:
     """Answers the kernel, shows the files once it does, and lets time pass."""
+    options = node.model.options
     policies = {cpu: policy.cpus[0] for cpu, policy in node.policy_of.items()}
     async with trio.open_nursery() as nursery:
         nursery.start_soon(pyfuse3.main)
+        if options.gpus:
+            await trio.to_thread.run_sync(mounts.show_gpus, options.gpus, options.gpu_w,
+                                           options.gpu_library)
         await trio.to_thread.run_sync(mounts.show, policies)
         while True:
             node.advance()

@@ -20,7 +20,8 @@ class Options:
     speed: how many model seconds (and CPU seconds) pass per real one. start_uj: what the counters
     show at first. domain_size: CPUs per frequency domain; 0 means all in one.
     domains: the CPUs of each, where they are not neighbours, or not this machine's. strict_limits: minimum
-    and maximum as before Linux 5.4.
+    and maximum as before Linux 5.4. gpus: of NVIDIA, by gpu_library, a double of their driver's,
+    whose counters run at gpu_w watts (mounts.show_gpus).
     """
 
     driver: str = "acpi-cpufreq"
@@ -37,6 +38,9 @@ class Options:
     dram_idle_w: float = 3.0
     dram_busy_w: float = 2.0
     platform_idle_w: float = 15.0
+    gpus: int = 0
+    gpu_w: float = 100.0
+    gpu_library: str = ""
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Options:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 from pathlib import Path
 
 from tests.lib.throwaway import kernel
@@ -15,6 +16,9 @@ from tests.lib.throwaway import kernel
 HOME = Path("/run/simnode")
 FILES = HOME / "fs"
 """Where the whole simulated file system is mounted; `truth` and `control` are here."""
+
+DRIVERS = Path("/proc/driver")
+LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 
 CPU = Path("/sys/devices/system/cpu")
 OVERLAID = {"class": Path("/sys/class"), "virtual": Path("/sys/devices/virtual"), "cpu": CPU}
@@ -53,6 +57,18 @@ def show(policies: dict[int, int]) -> None:
         bind(f"cpu/cpu{cpu}/thermal_throttle", CPU / f"cpu{cpu}/thermal_throttle")
         link(CPU / f"cpu{cpu}/cpufreq", f"../cpufreq/policy{first}")
     bind("class", Path("/sys/class/powercap"))
+
+
+def show_gpus(count: int, watts: float, library: str) -> None:
+    """Devices of NVIDIA, as its driver shows them, and a double of its library where the loader finds it."""
+    kernel.tmpfs(DRIVERS)
+    for number in range(count):
+        (DRIVERS / f"nvidia/gpus/0000:{number:02x}:00.0").mkdir(parents=True)
+        os.mknod(HOME / f"nvidia{number}", stat.S_IFCHR | 0o600, os.makedev(1, 3))  # gres.conf wants a device
+    kernel.overlay(LIBRARIES, HOME / "overlay/libraries")
+    shutil.copy(library, LIBRARIES)
+    devices = (f"{number} run {watts * 1000:.0f} 0 Simulated GPU" for number in range(count))
+    (LIBRARIES / "nvml").write_text("\n".join(devices) + "\n")
 
 
 def bind(part: str, target: Path) -> None:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.lib.emulate import emulation
-from tests.lib.libraries import BINDINGS, BUILD, LIBRARY, MPIS, ROOT, Mpi, Unavailable
+from tests.lib.libraries import BINDINGS, BUILD, LIBRARY, MPIS, OVER_OFI, ROOT, Mpi, Unavailable
 
+PLAYED = (*MPIS, *OVER_OFI)
 COVERAGE = ROOT / "tests/coverage.json"
 FLAT = BUILD / "tests/lib/doubles/policy_flat"
 EMULATOR = BUILD / "tests/lib/emulate/libmpiwait-emulate.so"
@@ -86,8 +87,9 @@ def functions_of(mpi: Mpi, binding: str) -> tuple[str, ...]:
 
 
 def pairs(mpis: Iterable[str]) -> Iterator[tuple[Mpi, str]]:
-    for mpi in MPIS:
-        for binding in BINDINGS:
+    """Over libfabric, the bindings are those of the same library."""
+    for mpi in PLAYED:
+        for binding in BINDINGS if mpi in MPIS else ("C",):
             if mpi.name in mpis and (binding in ("C", "mpi4py") or binding in mpi.fortran):
                 yield mpi, binding
 
@@ -96,8 +98,8 @@ def is_in_cover(number: int, mpi: Mpi, binding: str, policy: int) -> bool:
     """What only few can play is played by the first library that can."""
     name = coverage()["functions"][number]
     if name in ("recv", SPAWN):
-        return mpi == next(other for other in MPIS if name in functions_of(other, binding))
-    return (number + MPIS.index(mpi) + BINDINGS.index(binding) + policy) % EVERY == 0
+        return mpi == next(other for other in PLAYED if name in functions_of(other, binding))
+    return (number + PLAYED.index(mpi) + BINDINGS.index(binding) + policy) % EVERY == 0
 
 
 def rows(mpis: Iterable[str], names: Iterable[str], complete: bool) -> Iterator[Row]:

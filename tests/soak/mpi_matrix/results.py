@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.lib.libraries import BINDINGS, MPIS, Mpi, Unavailable, version_of
 from tests.lib.results import section_replace
-from tests.soak.mpi_matrix.plan import coverage, lists, policies, policy_reasons
+from tests.soak.mpi_matrix.plan import PLAYED, coverage, lists, policies, policy_reasons
 from tests.soak.mpi_matrix.play import WAIT_MS, Report, columns, exceeding, median, shares_judge
 
 KINDS = {"above": "Above the aim, and known to be", "spins": "Spins", "unjudged": "Not judged",
@@ -73,7 +73,7 @@ def figure(report: Report, function: str, mpi: str, binding: str) -> str:
 
 
 def table(report: Report, binding: str) -> list[str]:
-    used = columns(report, MPIS, binding)
+    used = columns(report, PLAYED, binding)
     if not used:
         return []
     lines = [f"## {binding}", "", "| function | " + " | ".join(mpi.title for mpi in used) + " |",

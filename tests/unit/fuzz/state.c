@@ -3,6 +3,7 @@
 #include "tests/unit/fuzz/fuzz.h"
 
 #include <jansson.h>
+#include <math.h>
 
 #include "spank/base/cleanup.h"
 #include "spank/node/state.h"
@@ -50,6 +51,25 @@ static void power_check(const json_t *json)
 	power_curve_free(&curve);
 }
 
+static void saving_check(const json_t *json)
+{
+	struct saving saving, same, sum = {0};
+	struct saving_result result;
+	json_auto_t *again = NULL, *third = NULL;
+
+	if (saving_from_json(json, &saving))
+		return;
+	again = saving_to_json(&saving);
+	FUZZ_CHECK(saving_from_json(again, &same) == 0);
+	third = saving_to_json(&same);
+	FUZZ_CHECK(json_equal(again, third));
+	saving_merge(&sum, &saving);
+	saving_merge(&sum, &same);
+	FUZZ_CHECK(sum.count < SAVING_PAIRS_MAX);
+	saving_solve(&sum, &result);
+	FUZZ_CHECK(result.why || (isfinite(result.beside_w) && result.look_w > 0 && result.error_w >= 0));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	json_auto_t *json = json_loadb((const char *)data, size, 0, NULL);
@@ -58,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		job_check(json);
 		step_check(json);
 		power_check(json_object_get(json, "power"));
+		saving_check(json_object_get(json, "saving"));
 	}
 	return 0;
 }

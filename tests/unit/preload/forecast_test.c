@@ -76,6 +76,30 @@ static struct looks looks_of(uint32_t level)
 	return looks;
 }
 
+/* A process that is told of a rank's looks finds the same windows, by a clock of its own. */
+static void test_looks_are_told(void)
+{
+	struct looks looks, other;
+	uint64_t own_ns = 50 * SECOND;
+
+	for (uint32_t level = 0; level <= LOOKS_LEVELS; level++)
+		for (uint64_t real_ns = 10000 * SECOND; real_ns < 12000 * SECOND; real_ns += 31 * SECOND + 77 * MS) {
+			bool old = real_ns > 11000 * SECOND;
+
+			looks = looks_of(level);
+			looks.raised_ns = real_ns;
+			looks.opened_ns = old ? 0 : real_ns - LOOKS_FIRST_NS;
+			CHECK(looks_find(&looks, real_ns, real_ns));
+			CHECK(looks_follow(&other, SEED, looks_tell(&looks, real_ns), real_ns - own_ns));
+			CHECK(looks_find(&other, real_ns - own_ns, real_ns));
+			CHECK_LAW(other.from_ns + own_ns == looks.from_ns &&
+			                  other.until_ns + own_ns == looks.until_ns && other.number == looks.number,
+			          "level %u, at %llu", level, (unsigned long long)real_ns);
+		}
+	CHECK(!looks_follow(&other, SEED, 0, SECOND) && !looks_follow(&other, SEED, UINT64_MAX, SECOND) &&
+	      !looks_follow(&other, SEED, 2 * LOOKS_LEVELS + 3, SECOND));
+}
+
 static double duty(const struct found *windows, uint64_t lasts_ns)
 {
 	uint64_t sum_ns = 0;
@@ -1469,6 +1493,7 @@ static void test_a_call_that_is_dropped_teaches_nothing(void)
 static void looks_test(void)
 {
 	test_looks_are_the_same_for_all_ranks();
+	test_looks_are_told();
 	test_looks_take_a_sixteenth_and_less_in_an_old_job();
 	test_a_job_is_young_for_some_periods();
 	test_a_longer_window_begins_with_a_shorter_one();

@@ -21,7 +21,7 @@ TWELVE_DAYS_UJ = 12 * 86400 * 1200 * 10**6
 def extreme_record(number: int) -> dict[str, object]:
     """A node's record as it is written where every count is that number."""
     parts = driver("extremes", number)
-    record = node_record(**{name: parts[name] for name in ("energy", "power_mw", "watts", "throttle")})
+    record = node_record(**{name: parts[name] for name in ("energy", "power_mw", "saving", "throttle")})
     record["steps"][0] |= {"energy": parts["energy"], "grant": parts["grant"]}
     return record
 

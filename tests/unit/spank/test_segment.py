@@ -26,11 +26,11 @@ def test_open_wait_of_a_killed_rank_counts(tmp_path: Path) -> None:
 
 def test_what_served_and_what_burned(tmp_path: Path) -> None:
     ranks = [
-        slot(0, 2, 10**6, start=1, end=10**9, flags=2 | 64 | 1 << 31, loop_polls=7),
+        slot(0, 2, 10**6, start=1, end=10**9, flags=2 | 64 | 1 << 31, loop_polls=7, ofi_polls=5),
         slot(1, 2, 10**6, start=1, end=10**9, flags=2, burned_ns=5 * 10**9, burned_cpu_ns=2**63),
     ]
     wait = read_slots(tmp_path, segment(*ranks))
-    assert wait["hooks"] == {"loop": 7} and wait["flags"] == {"no_hook": 2, "loops": 1}
+    assert wait["hooks"] == {"loop": 7, "ofi": 5} and wait["flags"] == {"no_hook": 2, "loops": 1}
     assert wait["spun"] == {"MPI_Recv": [5 * 10**6, 5 * 10**6]} and wait["doubtful"] == 1
     quiet = slot(0, 2, 10**9, start=1, end=10**9, burned_ns=10**7, burned_cpu_ns=10**7)
     wait = read_slots(tmp_path, segment(quiet))
@@ -220,10 +220,10 @@ def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
     ("header", "length", "message"),
     [
         ({}, 0, "cannot be read"),
-        ({"magic": 1}, None, "not one of version 6"),
-        ({"version": 1}, None, "not one of version 6"),
-        ({"sizes_size": 8}, None, "not one of version 6"),
-        ({"slot_size": 8}, None, "not one of version 6"),
+        ({"magic": 1}, None, "not one of version 7"),
+        ({"version": 1}, None, "not one of version 7"),
+        ({"sizes_size": 8}, None, "not one of version 7"),
+        ({"slot_size": 8}, None, "not one of version 7"),
         ({}, SLOTS + 100, "has no slot"),
     ],
 )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
+import time
 from typing import Any, Callable
 
 import pytest
@@ -46,6 +48,52 @@ def test_a_healthy_machine_has_nothing_to_complain_of(machine: Machine) -> None:
     assert said["Slurm"] == "22.05.8" and said["slurmctld"] == "cluster test, 2 nodes"
     assert said["built for"] == "Slurm 22.05" and said["spool"] == f"'{SPOOL}', nfs4"
     assert said["releases"].endswith("mpi-wait, plugin, library, helper")
+
+
+METERS = [["nvml", "gpu", 0, False, "NVIDIA H100", 5, 0], ["nvml", "gpu", 1, True, "NVIDIA H100", 5, 0],
+          ["hwmon", "cpu", 0, False, "", 5, 0]]
+CRAY = ["cray", "node", 0, False, "", 5]
+ZONES = [{"name": "package-0", "kind": "package", "energy_uj": 1, "range_uj": 262143328850, "power_max_uw": 2e8}]
+ASKED = """#!/bin/sh
+if test "$*" = "meters -- energy=cray+powercap" -a -z "$HOME"; then
+    echo '{answer}'
+    exit
+fi
+"""
+
+
+def meters(machine: Machine, why: str, rows: list[Any]) -> None:
+    """The helper answers the question for its meters; energy= is among the site's arguments."""
+    machine.plugstack(f"optional {PLUGIN} spool={SPOOL} energy=cray+powercap")
+    machine.probe(energy={"source": "rapl", "why": "", "gpus": True, "zones": ZONES})
+    answer = json.dumps({"why": why, "meters": rows})
+    machine.helper(machine.at(HELPER).read_text().replace("#!/bin/sh\n", ASKED.format(answer=answer)))
+
+
+def test_other_counters_are_listed(machine: Machine) -> None:
+    now = time.time_ns() // 1000
+    meters(machine, "a GPU has no energy counter", [*METERS, [*CRAY, now]])
+    machine.write("/sys/cray/pm_counters/energy", "5 J\n", 0o444)
+    said = {finding.name: (finding.status.value, finding.what) for finding in machine.findings()}
+    assert said["NVML"][1].startswith("2 counters of GPUs (NVIDIA H100), to the millijoule")
+    assert said["hwmon"][1].startswith("1 counter of processors") and said["MIG"][0] == "WARN"
+    assert said["Cray's counters"][1].startswith("1 counter of the board, to the joule")
+    assert said["Cray's counters' age"][0] == "OK" and "everybody may read" in said["Cray's counters' mode"][1]
+    assert said["energy="][1].endswith("cray, powercap")
+    assert said["other counters"] == ("WARN", "a GPU has no energy counter") and "GPUs" not in said
+
+
+def test_counters_that_stand_still_are_named(machine: Machine) -> None:
+    meters(machine, "", [[*CRAY, time.time_ns() // 1000 - 3_600_000_000]])
+    (finding,) = machine.named("Cray's counters' age")
+    assert finding.status.value == "WARN" and finding.what == "brought up to date 1 h 00 min ago"
+
+
+@pytest.mark.parametrize("rows", [[], [["nvml"]], [["nvml", "gpu", 0, 0, "x", 1, 1]], ["x"]])
+def test_gpus_without_counters_have_the_reason(machine: Machine, rows: list[Any]) -> None:
+    meters(machine, "no libnvidia-ml.so.1", rows)
+    (finding,) = machine.named("GPUs")
+    assert finding.what == "this node has some, and their energy is not counted (no libnvidia-ml.so.1)"
 
 
 def test_a_child_of_slurmd_that_ends_meanwhile_is_no_slurmd(machine: Machine) -> None:

@@ -59,7 +59,7 @@ def test_files_only_where_a_file_is_meant(tmp_path: pathlib.Path) -> None:
     assert completed("report", "--record", "rec", folder=tmp_path) == {"record one.json"}
     assert completed("report", "--plot", "o", folder=tmp_path) == {"other"}
     assert completed("top", "--by", "a", folder=tmp_path) == {"account"}
-    assert completed("top", "--order", "", folder=tmp_path) == {"awake", "threads"}
+    assert completed("top", "--order", "", folder=tmp_path) == {"awake", "threads", "saved"}
     assert completed("top", "--since", "", folder=tmp_path) == set()
     assert completed("report", "--calls", "", folder=tmp_path) == set()
     assert completed("try", "--rounds", "", folder=tmp_path) == set()

@@ -18,7 +18,7 @@ SCRIPT = ROOT / "spank/record/record_fields.py"
 READ = """
 import json, sys
 sys.path.insert(0, "contrib")
-from mpi_wait_tools.meaning import power
+from mpi_wait_tools.meaning import reading
 from mpi_wait_tools.record.record import find_body, parse_record
 
 seen = set()
@@ -33,7 +33,7 @@ def watched(value, path):
     return Watched({key: watched(item, f"{path}.{key}") for key, item in value.items()}, path)
 for line in sys.stdin:
     record = parse_record(watched(find_body(line), "mpi_wait"))
-    power.power_lines(record), power.saving_of(record), power.throttle_notes(record)
+    reading.notes(record, "")
 print(json.dumps(sorted(seen)))
 """
 
@@ -80,7 +80,6 @@ def paths_of(schema: Any, whole: Any, path: str) -> Iterator[str]:
 UNREAD = {
     "mpi_wait.grant.transitions": "the report says whose frequency it was, and not how often",
     "mpi_wait.grant.low_s": "the same",
-    "mpi_wait.watts.why": "--json has it",
 }
 """Fields that mpi-wait's tools pass over, with the reason."""
 AS_THEY_COME = ("mpi_wait.wait.hooks.", "mpi_wait.wait.flags.")
@@ -105,7 +104,11 @@ def more(line: str) -> str:
     record["steps_rest"] = {"steps": 1, "ranks": 1, "wait_s": 1}
     record["steps"][0]["policy"] = record["policy"]
     record["energy"]["dropped"] = [{"node": "c1", "zone": "package-0", "why": "stopped"}]
-    record["watts"] = {"packages": 1, "known": 1, "asleep": [1, 0], "spinning": [2, 0], "computing": [3, 0]}
+    gpu = {"node": "c1", "number": 0, "name": "x", "joules": 1}
+    record["energy"]["gpu_joules"] = 1
+    record["energy"]["meters"] = [{"source": "cray", "scope": "node", "joules": 1, "nodes": 1}]
+    record["energy"]["gpus"] = {"given": 2, "counted": 1, "present": 2, "source": "nvml", "why": "x", "devices": [gpu]}
+    record["energy"]["saved"] = {"percent": 9, "error": 1, "looks": 40, "look_w": 200, "beside_w": 180}
     kinds = ("core_throttle", "package_throttle", "core_power_limit", "package_power_limit")
     record["throttle"] = dict.fromkeys(kinds, 1)
     ranks = record["wait"]["ranks"]

@@ -411,6 +411,56 @@ def test_gpus_that_were_not_counted_are_named(
     assert "job,,energy_not_counted,gpus," in report("123", "--csv", rows=rows).stdout
 
 
+ONE_GPU = {"given": 1, "counted": 1, "present": 1, "source": "nvml", "devices": [
+    {"node": "c1", "number": 0, "name": "NVIDIA H100", "joules": 5000.0}]}
+TWO_GPUS = {"given": 2, "counted": 1, "present": 4, "source": "simulated", "why": "a GPU is split between jobs"}
+NO_GPU = {"given": 2, "counted": 0, "present": 4, "source": "nvml", "why": "a meter's driver hangs or crashed"}
+HOST = {"joules": 100.0, "scope": "node", "source": "rapl", "zones_j": {"package": 100.0}}
+ALONE = {"joules": 5000.0, "scope": "gpus", "source": "nvml", "zones_j": {}}
+
+
+@pytest.mark.parametrize(("energy", "said"), [
+    (HOST | {"gpu_joules": 5000.0, "gpus": ONE_GPU}, [
+        "the node's processors, the job had every core",
+        "GPUs 5.00 kJ = 1.39 Wh, ", "the one that Slurm gave the job (NVIDIA H100), by their own counters"]),
+    (HOST | {"gpu_joules": 5000.0, "gpus": TWO_GPUS, "not_counted": ["gpus"]}, [
+        "the node's processors, the job had every core; 1 of 2 GPUs counted", "simulated, not measured",
+        "1 of 2 that Slurm gave the job, by their own counters; a GPU is split between jobs"]),
+    (HOST | {"gpus": NO_GPU, "not_counted": ["gpus"]}, [
+        "the node's processors, the job had every core; GPUs not counted",
+        "GPUs not counted: a meter's driver hangs or crashed"]),
+    (ALONE | {"gpu_joules": 5000.0, "gpus": ONE_GPU}, [
+        "Energy 5.00 kJ = 1.39 Wh", "the job's GPUs alone: its nodes have no other counters",
+        "GPUs the one that Slurm gave the job (NVIDIA H100)"]),
+], ids=["all", "some", "none", "nothing else"])
+def test_gpus_are_told_beside_the_nodes_parts(report: Report, energy: dict[str, Any], said: list[str]) -> None:
+    record = make_record()
+    record["mpi_wait"]["energy"] = energy
+    record["mpi_wait"]["nodes"] = {"reported": 1, "of": 1}
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    rows = [make_row(json.dumps(record))]
+    text = shown(report("123", "--width", "200", rows=rows))
+    for words in said:
+        assert words in " ".join(text.split())
+    assert "whole node" not in text
+    table = report("123", "--csv", rows=rows).stdout
+    assert ("job,,gpu_energy,5000.0,J" in table) == ("gpu_joules" in energy)
+    assert ("gpu,c1/0,energy,5000.0,J" in table) == ("devices" in energy["gpus"])
+    assert f"job,,gpus_counted,{energy['gpus']['counted']}," in table
+
+
+def test_other_sources_are_told_beside(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["energy"]["meters"] = [
+        {"source": "cray", "scope": "node", "joules": 9000.0, "nodes": 2},
+        {"source": "cray", "scope": "memory", "joules": 1000.0, "nodes": 2}]
+    jsonschema.Draft7Validator(SCHEMA).validate(record)
+    rows = [make_row(json.dumps(record))]
+    text = " ".join(shown(report("123", "--width", "200", rows=rows)).split())
+    assert "by other counters of the nodes, cray: whole boards 9.00 kJ, memory 1.00 kJ" in text
+    assert "meter,cray/node,energy,9000.0,J" in report("123", "--csv", rows=rows).stdout
+
+
 def test_what_limits_the_figures_is_said(report: Report) -> None:
     record = make_record()
     body = record["mpi_wait"]
@@ -442,52 +492,72 @@ def test_what_limits_the_figures_is_said(report: Report) -> None:
         assert words in text
 
 
-WATTS = {
-    "packages": 4,
-    "known": 3,
-    "why": "not significant",
-    "asleep": [2.04, 0.15],
-    "computing": [8.5, 0.2],
-    "waiting_j": [2000, 60],
-}
+SAVED = {"percent": 9.12, "error": 0.58, "looks": 412, "look_w": 234.0, "beside_w": 212.0}
 
 
-def test_where_the_joules_went(report: Report) -> None:
+def with_saving(**changes: Any) -> dict[str, Any]:
     record = make_record()
-    record["mpi_wait"]["watts"] = {**WATTS, "saved_j": [400.5, 80], "spinning": [5, 0.1]}
-    record["mpi_wait"]["energy"]["source"] = "simulated"
+    record["mpi_wait"]["energy"] |= {"saved": {**SAVED, **changes}, "source": "rapl"}
+    record["mpi_wait"]["wait"]["cost"] = {"percent": 0.31, "error": 0.1, "windows": 400, "seconds": 90}
     jsonschema.Draft7Validator(SCHEMA).validate(record)
-    text = shown(report("123", "--width", "200", rows=[make_row(json.dumps(record))]))
-    for words in (
-        "W per rank: asleep 2.04 ± 0.150, spinning 5.00 ± 0.100, computing 8.50 ± 0.200",
-        "waiting took 2.00 kJ ± 60.0 J",
-        "400 J ± 80.0 J by sleeping, by the model above",
-        "a fitted model of 3 of 4 packages, not measured",
-        "95 % intervals; simulated",
-    ):
-        assert words in text
-    record["mpi_wait"]["watts"] = WATTS
-    text = shown(report("123", "--width", "200", rows=[make_row(json.dumps(record))]))
-    assert "W per rank" in text and "Saved" not in text
+    return record
 
 
-@pytest.mark.parametrize(
-    "watts", [{**WATTS, "asleep": [-9.5, 14.4], "computing": [44.6, 96.1]},
-              {"packages": 2, "known": 0, "why": "too few samples"}], ids=["wider than the figures", "unknown"]
-)
-def test_a_model_that_knows_nothing_is_left_out(report: Report, watts: dict[str, Any]) -> None:
-    """In every short job; --json has why."""
-    record = make_record()
-    record["mpi_wait"]["watts"] = watts
+POWER = "212 W instead of 234 W while steps took 0.3 % longer"
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({}, f"9.1 % ± 0.6 of the energy of a step: {POWER} (412 looks)"),
+    ({"at_least": True, "nodes": 1}, f"at least 9.1 % ± 0.6 of the energy of a step: {POWER} (412 looks, 1 of"),
+    ({"percent": 0.4, "error": 0.9}, "no saving is seen: 0.4 % ± 0.9 of the energy of a step (412 looks)"),
+    ({"percent": -2.5}, f"nothing: −2.5 % ± 0.6 of the energy of a step, {POWER} (412 looks)"),
+])
+def test_what_sleeping_saved(report: Report, changes: dict[str, Any], said: str) -> None:
+    rows = [make_row(json.dumps(with_saving(**changes)))]
+    text = " ".join(shown(report("123", "--width", "98", rows=rows)).split())
+    assert f"Saved {said}" in text and "simulated" not in text
+    table = shown(report("123", "--csv", rows=rows))
+    assert f",job,,saved,{changes.get('percent', 9.12):g},%" in table
+    assert f",job,,saved_error,{changes.get('error', 0.58)},%" in table and ",job,,saved_looks,412," in table
+
+
+def test_what_was_saved_by_simulation_says_so(report: Report, tmp_path: pathlib.Path) -> None:
+    record = with_saving()
+    record["mpi_wait"]["energy"]["source"] = "simulated"
     rows = [make_row(json.dumps(record))]
-    text = shown(report("123", rows=rows))
-    assert not [word for word in ("Model", "Saved", "unknown", "not known") if word in text]
-    assert json.loads(shown(report("123", "--json", rows=rows)))["mpi_wait"]["watts"] == watts
+    text = " ".join(shown(report("123", "--width", "98", rows=rows)).split())
+    assert "(412 looks); simulated, not measured" in text
+    page = tmp_path / "page.html"
+    report("123", "--html", str(page), rows=rows)
+    assert "(412 looks); simulated, not measured" in page.read_text()
 
 
-@pytest.mark.parametrize("value", [7, [1], ["1", 2], [1, float("inf")], {"a": 1}])
-def test_damaged_watts_are_refused(report: Report, value: Any) -> None:
+def test_saving_beside_gpus_is_of_the_rest(report: Report) -> None:
+    record = with_saving()
+    record["mpi_wait"]["energy"]["not_counted"] = ["gpus"]
+    text = " ".join(shown(report("123", "--width", "98", rows=[make_row(json.dumps(record))])).split())
+    assert "Saved 9.1 % ± 0.6 of the energy of a step without GPUs: 212 W" in text and "whole node" not in text
+
+
+def test_where_no_saving_is_known_nothing_is_said(report: Report) -> None:
     record = make_record()
-    record["mpi_wait"]["watts"] = {**WATTS, "asleep": value}
-    done = report("123", rows=[make_row(json.dumps(record).replace("Infinity", "1e999"))])
+    record["mpi_wait"]["energy"]["saved_why"] = "too few looks"
+    assert "Saved" not in shown(report("123", rows=[make_row(json.dumps(record))]))
+
+
+@pytest.mark.parametrize("changes", [{"percent": 101}, {"error": -1}, {"looks": 0}, {"looks": 1.5}, {"look_w": -1},
+                                     {"beside_w": "x"}, {"nodes": -1}])
+def test_damaged_savings_are_refused(report: Report, changes: dict[str, Any]) -> None:
+    record = make_record()
+    record["mpi_wait"]["energy"]["saved"] = {**SAVED, **changes}
+    done = report("123", rows=[make_row(json.dumps(record))])
     assert done.returncode != 0 and "damaged" in done.stderr
+
+
+def test_comparisons_say_what_was_saved_where_that_is_seen(report: Report) -> None:
+    def compared(changes: dict[str, Any]) -> str:
+        jobs = [make_row(json.dumps(with_saving(**one)), JobID=job, JobIDRaw=job)
+                for job, one in (("123", {}), ("124", changes))]
+        return shown(report("123", "124", "--width", "120", rows=jobs))
+    assert re.search(r"sleeping saves +9\.1 % +4\.0 %", compared({"percent": 4.0}))
+    assert re.search(r"sleeping saves +9\.1 % +–", compared({"percent": 0.2}))

@@ -16,7 +16,6 @@ from tests.lib.doubles.record_doubles import many_steps, one_slow_node, profiled
 from tests.lib.doubles.report_double import ROOT, Report, make_record, make_row, refused, shown
 
 SMALLEST = 8000  # bytes of a page with something on it
-MODEL = {"packages": 2, "known": 2, "asleep": [2.0, 0.1], "spinning": [5.0, 0.1], "computing": [8.5, 0.2]}
 
 
 @pytest.fixture
@@ -42,12 +41,6 @@ def colours(png: bytes) -> int:
     return len(set(zlib.decompress(data)[:: 4 if kind == 6 else 3]))
 
 
-def modelled() -> dict[str, Any]:
-    record = make_record()
-    record["mpi_wait"]["watts"] = MODEL
-    return record
-
-
 def no_power_known() -> dict[str, Any]:
     record = sampled()
     record["mpi_wait"]["energy"]["power_w"] = [None, None]
@@ -68,7 +61,6 @@ PAGES = {
     "steps": many_steps,
     "power": sampled,
     "power not known": no_power_known,
-    "a model": modelled,
     "nothing": nothing_seen,
 }
 

@@ -1,0 +1,451 @@
+/*
+ * libfabric: MPICH's ofi netmod and what is made of it (Cray MPICH, MVAPICH 4) read a completion queue at every poll of
+ * their wait loop. A read that says -FI_EAGAIN is an idle poll, a completion is progress.
+ *
+ * MPI libraries reach fi_fabric by name, and all else by tables of operations that lead from there to a queue. The
+ * library puts copies of these tables into the fabrics, domains, queues and counters that are opened through it. A copy
+ * differs from the original in what opens the next object, reads a queue or a counter, and closes. Those are
+ * taken from the original table at each call, as a provider may change it.
+ *
+ * Only fabrics that are opened once MPI starts are watched, and none that a provider opens for itself: a layered
+ * provider reads such a queue under its own locks, also in a send. It opens them from inside of an opening, or from the
+ * code of libfabric, where an MPI has asked the loader for fi_fabric (Intel MPI) and so passed by this one.
+ *
+ * Invariant: reading neither allocates nor locks, and asks the loader for nothing. A table of an unknown size stays as
+ * it is, and so does one for which there is no place.
+ *
+ * MPICH reads with its lock held. Once a second thread has called MPI, nothing naps under that lock (act.c), and this
+ * hook leaves all to sched_yield where the runtime calls that.
+ *
+ * Open MPI reads queues from inside opal_progress, whose hook sees these polls. Only blocking sends of its mtl ofi poll
+ * a queue without it, and this hook serves those.
+ */
+#include <errno.h>
+#include <stddef.h>
+
+#include "preload/idle/fabric.h"
+#include "preload/idle/idle.h"
+#include "preload/mpi/next.h"
+#include "preload/process/process.h"
+#include "preload/wait/act.h"
+#include "preload/wait/wait.h"
+
+#define EXPORT  __attribute__((visibility("default")))
+#define TAKEN   512u /* objects at a time: MPICH has up to 64 interfaces of a domain, a queue and some counters each */
+#define VERSION "FABRIC_1.1"
+#define LATER   "FABRIC_1.8"
+
+enum kind { KIND_FABRIC, KIND_DOMAIN, KIND_QUEUE, KIND_COUNTER, KINDS };
+
+/* An object whose tables are replaced. */
+struct taken {
+	struct fabric_object *object; /* NULL: none, or it is being closed */
+	struct fabric_table *original[FABRIC_TABLES];
+	uint64_t count; /* that the counter had last */
+	enum kind kind;
+	uint32_t opened; /* times: some providers have one fabric or domain for all who open one */
+	bool used;
+	struct fabric_table copy[FABRIC_TABLES];
+};
+
+static struct taken taken[TAKEN];
+static uint32_t reached; /* no place from that one on was ever used */
+
+/* Openings that the thread is inside of. */
+static __thread uint32_t openings __attribute__((tls_model("initial-exec")));
+
+int ofi_fabric(void *attributes, struct fabric_object **ret_fabric, void *context);
+int ofi_fabric2(void *info, struct fabric_object **ret_fabric, uint64_t flags, void *context);
+
+static uint32_t reached_get(void)
+{
+	return __atomic_load_n(&reached, __ATOMIC_ACQUIRE);
+}
+
+/* For objects whose tables another tool has replaced by copies of ours. */
+static __attribute__((noinline)) struct taken *taken_search(const struct fabric_object *object)
+{
+	for (uint32_t i = 0; i < reached_get(); i++)
+		if (__atomic_load_n(&taken[i].object, __ATOMIC_RELAXED) == object)
+			return &taken[i];
+	return NULL;
+}
+
+/* Returns the place whose copy is the object's table, NULL if that is another table. */
+static inline struct taken *taken_by_table(struct fabric_object *object, unsigned table)
+{
+	uintptr_t copy = (uintptr_t)__atomic_load_n(&object->table[table], __ATOMIC_RELAXED);
+
+	if (__builtin_expect(copy - (uintptr_t)taken >= sizeof(taken), 0))
+		return NULL;
+	return (struct taken *)(copy - offsetof(struct taken, copy) - table * sizeof(struct fabric_table));
+}
+
+static inline struct taken *taken_of(struct fabric_object *object, unsigned table)
+{
+	struct taken *place = taken_by_table(object, table);
+
+	return __builtin_expect(place != NULL, 1) ? place : taken_search(object);
+}
+
+static inline fabric_operation *original(const struct taken *place, unsigned table, unsigned function)
+{
+	return place ? __atomic_load_n(&place->original[table]->function[function], __ATOMIC_RELAXED) : NULL;
+}
+
+static inline bool hook_serves(void)
+{
+	return process.hooks & MPIWAIT_HOOK_OFI && idle_frame == 0 &&
+	       !(process.threaded && process.hooks & MPIWAIT_HOOK_YIELD);
+}
+
+/* Outside of blocking calls, completions tell of no progress: MPICH's Iprobe makes one at each poll. */
+static inline void polled(bool idle_poll)
+{
+	struct wait *wait = &wait_self;
+
+	if (wait->kind < CALL_TIME)
+		return;
+	if (!idle_poll)
+		wait->progressed = 1;
+	else if (hook_serves() && ++wait->polls >= WAIT_FREE_POLLS && wait_lets_look(wait, MPIWAIT_HOOK_OFI))
+		wait_idle(wait, MPIWAIT_HOOK_OFI);
+}
+
+/* A read of no entries says 0 for a queue that has some: nothing is known of it. */
+static inline ssize_t queue_polled(ssize_t found)
+{
+	if (found != 0)
+		polled(found == -EAGAIN);
+	return found;
+}
+
+static ssize_t queue_read(struct fabric_object *queue, void *buffer, size_t count)
+{
+	fabric_read_function *next =
+	        (fabric_read_function *)original(taken_of(queue, FABRIC_OWN), FABRIC_OWN, FABRIC_READ);
+
+	return next ? queue_polled(next(queue, buffer, count)) : -ENOSYS;
+}
+
+static ssize_t queue_readfrom(struct fabric_object *queue, void *buffer, size_t count, uint64_t *sources)
+{
+	fabric_readfrom_function *next =
+	        (fabric_readfrom_function *)original(taken_of(queue, FABRIC_OWN), FABRIC_OWN, FABRIC_READFROM);
+
+	return next ? queue_polled(next(queue, buffer, count, sources)) : -ENOSYS;
+}
+
+static inline bool counter_moved(struct taken *place, uint64_t count)
+{
+	if (__atomic_load_n(&place->count, __ATOMIC_RELAXED) == count)
+		return false;
+	__atomic_store_n(&place->count, count, __ATOMIC_RELAXED);
+	return true;
+}
+
+static uint64_t counter_read(struct fabric_object *counter)
+{
+	struct taken *place = taken_of(counter, FABRIC_OWN);
+	fabric_count_function *next = (fabric_count_function *)original(place, FABRIC_OWN, FABRIC_READ);
+	uint64_t count = next ? next(counter) : 0;
+
+	if (next)
+		polled(!counter_moved(place, count));
+	return count;
+}
+
+static void place_free(struct taken *place)
+{
+	__atomic_store_n(&place->object, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&place->used, false, __ATOMIC_RELEASE);
+}
+
+static void copies_put(struct taken *place, struct fabric_object *object)
+{
+	__atomic_store_n(&place->object, object, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < FABRIC_TABLES; i++)
+		__atomic_store_n(&object->table[i], &place->copy[i], __ATOMIC_RELEASE);
+}
+
+/* The place is not found by its object's address any more: that may be another one's as soon as this one is closed. */
+static void originals_put(struct taken *place, struct fabric_object *object)
+{
+	__atomic_store_n(&place->object, NULL, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < FABRIC_TABLES; i++)
+		if (object->table[i] == &place->copy[i])
+			__atomic_store_n(&object->table[i], place->original[i], __ATOMIC_RELEASE);
+}
+
+/* An object that others have opened past us lives on, with its own tables. */
+static int object_close_last(struct taken *place, struct fabric_object *object, fabric_close_function *next)
+{
+	int code;
+
+	originals_put(place, object);
+	code = next(object);
+	if (code == 0)
+		place_free(place);
+	else
+		copies_put(place, object);
+	return code;
+}
+
+static int object_close(struct fabric_object *object)
+{
+	struct taken *place = taken_of(object, FABRIC_COMMON);
+	fabric_close_function *next = (fabric_close_function *)original(place, FABRIC_COMMON, FABRIC_CLOSE);
+	int code;
+
+	if (!next)
+		return -ENOSYS;
+	if (__atomic_load_n(&place->opened, __ATOMIC_RELAXED) <= 1)
+		return object_close_last(place, object, next);
+	code = next(object);
+	if (code == 0)
+		__atomic_fetch_sub(&place->opened, 1, __ATOMIC_RELAXED);
+	return code;
+}
+
+static fabric_open_function domain_open, queue_open, counter_open;
+static fabric_domain2_function domain2_open;
+
+/* What a copy has instead of the original's. */
+static const struct replacement {
+	enum kind kind;
+	unsigned index;
+	fabric_operation *function;
+} replacements[] = {
+        {KIND_FABRIC, FABRIC_DOMAIN, (fabric_operation *)domain_open},
+        {KIND_FABRIC, FABRIC_DOMAIN2, (fabric_operation *)domain2_open},
+        {KIND_DOMAIN, FABRIC_CQ_OPEN, (fabric_operation *)queue_open},
+        {KIND_DOMAIN, FABRIC_CNTR_OPEN, (fabric_operation *)counter_open},
+        {KIND_QUEUE, FABRIC_READ, (fabric_operation *)queue_read},
+        {KIND_QUEUE, FABRIC_READFROM, (fabric_operation *)queue_readfrom},
+        {KIND_COUNTER, FABRIC_READ, (fabric_operation *)counter_read},
+};
+
+static const size_t least_bytes[KINDS] = {
+        [KIND_FABRIC] = FABRIC_FABRIC_LEAST,
+        [KIND_DOMAIN] = FABRIC_DOMAIN_LEAST,
+        [KIND_QUEUE] = FABRIC_CQ_LEAST,
+        [KIND_COUNTER] = FABRIC_CNTR_LEAST,
+};
+
+static bool table_is_known(const struct fabric_table *table, size_t least)
+{
+	return table && table->bytes >= least && table->bytes <= sizeof(*table);
+}
+
+static bool object_is_known(const struct fabric_object *object, enum kind kind)
+{
+	return table_is_known(object->table[FABRIC_COMMON], FABRIC_COMMON_LEAST) &&
+	       table_is_known(object->table[FABRIC_OWN], least_bytes[kind]);
+}
+
+/* As many bytes as the table says that it has; what is beyond them is all zero. */
+static void table_copy(struct fabric_table *copy, const struct fabric_table *table)
+{
+	*copy = (struct fabric_table){.bytes = 0};
+	__builtin_memcpy(copy, table, table->bytes);
+}
+
+static void function_replace(struct fabric_table *copy, unsigned index, fabric_operation *function)
+{
+	if (offsetof(struct fabric_table, function[index + 1]) <= copy->bytes && copy->function[index])
+		copy->function[index] = function;
+}
+
+static void copies_make(struct taken *place)
+{
+	for (unsigned i = 0; i < FABRIC_TABLES; i++)
+		table_copy(&place->copy[i], place->original[i]);
+	function_replace(&place->copy[FABRIC_COMMON], FABRIC_CLOSE, (fabric_operation *)object_close);
+	for (size_t i = 0; i < sizeof(replacements) / sizeof(replacements[0]); i++)
+		if (replacements[i].kind == place->kind)
+			function_replace(&place->copy[FABRIC_OWN], replacements[i].index, replacements[i].function);
+}
+
+static void reached_raise(uint32_t least)
+{
+	uint32_t known = reached_get();
+
+	while (known < least &&
+	       !__atomic_compare_exchange_n(&reached, &known, least, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		;
+}
+
+static struct taken *place_claim(void)
+{
+	for (uint32_t i = 0; i < TAKEN; i++)
+		if (!__atomic_exchange_n(&taken[i].used, true, __ATOMIC_ACQ_REL)) {
+			reached_raise(i + 1);
+			return &taken[i];
+		}
+	return NULL;
+}
+
+/* An object at that address was closed past us. */
+static void stale_free(const struct fabric_object *object)
+{
+	struct taken *place = taken_search(object);
+
+	if (place)
+		place_free(place);
+}
+
+static void place_fill(struct taken *place, struct fabric_object *object, enum kind kind)
+{
+	place->kind = kind;
+	place->count = 0;
+	place->opened = 1;
+	for (unsigned i = 0; i < FABRIC_TABLES; i++)
+		place->original[i] = object->table[i];
+	copies_make(place);
+	copies_put(place, object);
+}
+
+/* Watches an object that was just opened, if it can be. */
+static void object_take(struct fabric_object *object, enum kind kind)
+{
+	struct taken *place = taken_by_table(object, FABRIC_OWN);
+
+	if (place) {
+		__atomic_fetch_add(&place->opened, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	stale_free(object);
+	if (object_is_known(object, kind))
+		place = place_claim();
+	if (place)
+		place_fill(place, object, kind);
+	else
+		idle.misses_queues = true;
+}
+
+/* Ends an opening of the thread. */
+static int opening_end(int code, struct fabric_object **object, enum kind kind)
+{
+	if (--openings == 0 && code == 0 && *object)
+		object_take(*object, kind);
+	return code;
+}
+
+static int object_open(struct fabric_object *from, unsigned index, void *attributes, struct fabric_object **ret_object,
+                       void *context, enum kind kind)
+{
+	fabric_open_function *next = (fabric_open_function *)original(taken_of(from, FABRIC_OWN), FABRIC_OWN, index);
+
+	if (!next)
+		return -ENOSYS;
+	openings++;
+	return opening_end(next(from, attributes, ret_object, context), ret_object, kind);
+}
+
+static int domain_open(struct fabric_object *fabric, void *info, struct fabric_object **ret_domain, void *context)
+{
+	return object_open(fabric, FABRIC_DOMAIN, info, ret_domain, context, KIND_DOMAIN);
+}
+
+static int domain2_open(struct fabric_object *fabric, void *info, struct fabric_object **ret_domain, uint64_t flags,
+                        void *context)
+{
+	fabric_domain2_function *next =
+	        (fabric_domain2_function *)original(taken_of(fabric, FABRIC_OWN), FABRIC_OWN, FABRIC_DOMAIN2);
+
+	if (!next)
+		return -ENOSYS;
+	openings++;
+	return opening_end(next(fabric, info, ret_domain, flags, context), ret_domain, KIND_DOMAIN);
+}
+
+static int queue_open(struct fabric_object *domain, void *attributes, struct fabric_object **ret_queue, void *context)
+{
+	return object_open(domain, FABRIC_CQ_OPEN, attributes, ret_queue, context, KIND_QUEUE);
+}
+
+static int counter_open(struct fabric_object *domain, void *attributes, struct fabric_object **ret_counter,
+                        void *context)
+{
+	return object_open(domain, FABRIC_CNTR_OPEN, attributes, ret_counter, context, KIND_COUNTER);
+}
+
+static void *function_find(const char *name, const char *version, const void *caller)
+{
+	int saved = errno;
+	void *found = next_versioned(name, version, caller);
+
+	if (!found) /* the caller has ended in a jump to us: another's return address is there */
+		found = next_symbol_in("libfabric", name);
+	errno = saved;
+	return found;
+}
+
+/* Returns true if libfabric or a provider opens the fabric for itself. An MPI library may have libfabric in it. */
+static bool is_provider(const void *caller)
+{
+	return (next_defines(caller, "fi_fabric") || next_defines(caller, "fi_prov_ini")) &&
+	       !next_defines(caller, "PMPI_Init");
+}
+
+EXPORT int ofi_fabric(void *attributes, struct fabric_object **ret_fabric, void *context)
+{
+	fabric_function *next = (fabric_function *)function_find("fi_fabric", VERSION, __builtin_return_address(0));
+
+	if (!next)
+		return -ENOSYS;
+	if (!idle.takes_fabrics || is_provider(__builtin_return_address(0)))
+		return next(attributes, ret_fabric, context);
+	openings++;
+	return opening_end(next(attributes, ret_fabric, context), ret_fabric, KIND_FABRIC);
+}
+
+/* The next one calls fi_fabric, by name or not: that is an opening inside this one. */
+EXPORT int ofi_fabric2(void *info, struct fabric_object **ret_fabric, uint64_t flags, void *context)
+{
+	fabric2_function *next = (fabric2_function *)function_find("fi_fabric2", LATER, __builtin_return_address(0));
+
+	if (!next)
+		return -ENOSYS;
+	if (!idle.takes_fabrics)
+		return next(info, ret_fabric, flags, context);
+	openings++;
+	return opening_end(next(info, ret_fabric, flags, context), ret_fabric, KIND_FABRIC);
+}
+
+__asm__(".symver ofi_fabric, fi_fabric@@FABRIC_1.1");
+__asm__(".symver ofi_fabric2, fi_fabric2@@FABRIC_1.8");
+
+/* Returns true if both tables are of one library: the provider has put another one of its own into the object. */
+static bool table_is_the_providers(const struct taken *place, const struct fabric_table *table)
+{
+	return table_is_known(table, least_bytes[place->kind]) && next_is_alike(table, place->original[FABRIC_OWN]);
+}
+
+/* Watches the queue again if its provider has chosen another table since, as OPX does when an endpoint is enabled. */
+static bool queue_watch(struct taken *place)
+{
+	struct fabric_object *object = __atomic_load_n(&place->object, __ATOMIC_ACQUIRE);
+	struct fabric_table *table;
+
+	if (!object || place->kind != KIND_QUEUE)
+		return false;
+	table = object->table[FABRIC_OWN];
+	if (table->function[FABRIC_READ] == (fabric_operation *)queue_read)
+		return true;
+	if (!table_is_the_providers(place, table))
+		return false;
+	place->original[FABRIC_OWN] = table;
+	copies_make(place);
+	__atomic_store_n(&object->table[FABRIC_OWN], &place->copy[FABRIC_OWN], __ATOMIC_RELEASE);
+	return true;
+}
+
+bool idle_ofi_switch_on(void)
+{
+	bool watched = false;
+
+	for (uint32_t i = 0; i < reached_get(); i++)
+		watched |= queue_watch(&taken[i]);
+	return watched;
+}

@@ -1,0 +1,131 @@
+#include "spank/node/meters_ask.h"
+
+#include "spank/base/cleanup.h"
+#include "spank/base/files.h"
+#include "spank/base/memory.h"
+#include "spank/base/text.h"
+#include "spank/machine/board.h"
+#include "spank/machine/gpus.h"
+#include "spank/machine/hwmon.h"
+#include "spank/store/detach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+
+#define ANSWER_MAX   (32 * 1024)
+#define ANSWER_MS    ((METERS_ALARM_S + 1) * 1000)
+#define LOCK_MS      1000
+#define ARGUMENT_MAX 64
+#define NANO_PER_MS  UINT64_C(1000000)
+
+/* Waits until there is something to read. Returns false where the time is up. */
+static bool wait_readable(int end, uint64_t deadline_ns)
+{
+	uint64_t now_ns = clock_monotonic_ns();
+	struct pollfd poll_end = {.fd = end, .events = POLLIN};
+	int result;
+
+	do {
+		if (now_ns >= deadline_ns)
+			return false;
+		result = poll(&poll_end, 1, (int)((deadline_ns - now_ns) / NANO_PER_MS) + 1);
+		now_ns = clock_monotonic_ns();
+	} while (result < 0 && errno == EINTR);
+	return result > 0;
+}
+
+/* Reads until the writer closes its end. Returns the length, or -ETIMEDOUT, -EFBIG or -errno. */
+static ssize_t answer_read(int end, char text[ANSWER_MAX])
+{
+	uint64_t deadline_ns = clock_monotonic_ns() + ANSWER_MS * NANO_PER_MS;
+	size_t length = 0;
+
+	while (length < ANSWER_MAX) {
+		ssize_t count;
+
+		if (!wait_readable(end, deadline_ns))
+			return -ETIMEDOUT;
+		count = read(end, text + length, ANSWER_MAX - length);
+		if (count == 0)
+			return (ssize_t)length;
+		if (count < 0 && errno != EINTR)
+			return -errno;
+		length += count > 0 ? (size_t)count : 0;
+	}
+	return -EFBIG;
+}
+
+/* Starts the reader, which has the lock as long as it lives. Returns the end of the pipe that it answers to, or -errno.
+ */
+static int reader_start(int lock, char *sources)
+{
+	static char verb[] = "meters", path[] = "PATH=/usr/sbin:/usr/bin:/sbin:/bin", helper[] = MPIWAIT_HELPER;
+	char *command[] = {helper, verb, sources, NULL}, *environment[] = {path, NULL};
+	int ends[2], result = pipe2(ends, O_CLOEXEC) ? -errno : 0;
+	cleanup_close int begin = result ? -1 : ends[1], end = result ? -1 : ends[0];
+
+	if (!result)
+		result = detach_start(helper, command, environment, &(struct detach_files){begin, lock});
+	return result ? result : take_descriptor(&end);
+}
+
+/* Returns NULL, or why there is no answer. */
+static const char *ask(int lock, char *sources, struct meters *ret_meters)
+{
+	cleanup_close int end = reader_start(lock, sources);
+	cleanup_free char *text = malloc(ANSWER_MAX);
+	ssize_t length = text && end >= 0 ? answer_read(end, text) : -ENOMEM;
+	json_auto_t *json = NULL;
+
+	if (end < 0)
+		return "the meters' reader could not be started";
+	if (length == -ETIMEDOUT || length == 0)
+		return "a meter's driver hangs or crashed";
+	if (length > 0)
+		json = memory_json(text, (size_t)length, JSON_REJECT_DUPLICATES);
+	if (!json || meters_from_json(json, ret_meters))
+		return "the meters' reader failed";
+	return NULL;
+}
+
+/* Writes the site argument "energy=cray+nvml" of those that are wanted and there. Returns false where none is. */
+static bool sources_choose(const struct meters_wanted *wanted, char argument[ARGUMENT_MAX])
+{
+	const bool there[METER_SOURCE_COUNT] = {
+	        [METER_NVML] = wanted->gpus && gpus_of_nvidia() > 0,
+	        [METER_CRAY] = board_there(),
+	        [METER_HWMON] = hwmon_there(),
+	};
+	bool has_some = false;
+
+	strcpy(argument, "energy=");
+	for (int source = 0; source < METER_SOURCE_COUNT; source++) {
+		if (!there[source] || !meter_source_is_wanted(wanted->sources, (enum meter_source)source))
+			continue;
+		text_add(argument, ARGUMENT_MAX, "%s%s", has_some ? "+" : "",
+		         meter_source_name((enum meter_source)source));
+		has_some = true;
+	}
+	return has_some;
+}
+
+void meters_ask(int directory, const struct meters_wanted *wanted, struct meters *ret_meters)
+{
+	char argument[ARGUMENT_MAX];
+	cleanup_close int lock = -1;
+	const char *why;
+
+	memset(ret_meters, 0, sizeof(*ret_meters));
+	if (!sources_choose(wanted, argument))
+		return;
+	lock = openat(directory, "meters.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	why = lock < 0 || files_lock(lock, LOCK_MS) ? "another reader of the meters hangs"
+	                                            : ask(lock, argument, ret_meters);
+	/* a reader that hangs shares the lock, and keeps it: unlocking would take it from the reader too */
+	if (!why)
+		files_unlock(lock);
+	else
+		snprintf(ret_meters->why, sizeof(ret_meters->why), "%s", why);
+}

@@ -1,0 +1,213 @@
+#include "spank/record/parts/gpus.h"
+
+#include "spank/base/json.h"
+#include "spank/machine/processors.h"
+#include "spank/record/parts/number.h"
+
+#include <string.h>
+
+#define DEVICES_MAX PROCESSORS_MAX /* of a node, and numbers of devices */
+#define UJ_MAX      INT64_MAX
+
+static uint32_t given_count(const struct processors *given)
+{
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < sizeof(given->word) / sizeof(given->word[0]); i++)
+		count += (uint32_t)__builtin_popcountll(given->word[i]);
+	return count;
+}
+
+/* What the devices of the job's come to. */
+struct tally {
+	uint32_t counted;
+	uint64_t uj;
+	const char *why;
+	json_t *devices;
+};
+
+/* No device that is in a computer for its computing draws less, even when idle. */
+#define LEAST_W UINT64_C(1)
+
+/*
+ * Returns true if the counter cannot be so low: with persistence mode off it begins anew whenever no process uses the
+ * device, between the job's begin and end too.
+ */
+static bool is_too_low(const struct meter *meter, const struct meter *later)
+{
+	return later->energy_uj - meter->energy_uj < LEAST_W * (later->mark - meter->mark);
+}
+
+/* Why a device does not count; NULL: it does. later: at the end, NULL: it did not go on. */
+static const char *loss_of(const struct gpus_window *window, const struct meter *meter, const struct meter *later)
+{
+	if (!later)
+		return window->to->why[0] ? window->to->why : "a GPU's counter began anew, or is gone";
+	if (later->is_split || meter->is_split)
+		return "a GPU is split between jobs";
+	return is_too_low(meter, later) ? "a GPU's counter began anew: is persistence mode off?" : NULL;
+}
+
+static void device_count(const struct gpus_window *window, const struct meter *meter, struct tally *tally)
+{
+	const struct meter *later = meter_later(meter, window->to);
+	const char *why = loss_of(window, meter, later);
+	uint64_t uj;
+
+	if (why) {
+		tally->why = why;
+		return;
+	}
+	uj = later->energy_uj - meter->energy_uj;
+	tally->counted++;
+	integer_add(&tally->uj, uj, UJ_MAX);
+	if (json_array_size(tally->devices) < RECORD_GPUS_SHOWN)
+		json_array_append_new(tally->devices, json_pack("[I, s, o]", (json_int_t)meter->number, meter->name,
+		                                                whole_json(uj, UJ_MAX)));
+}
+
+static const char *why_of(const struct gpus_window *window, const struct tally *tally, uint32_t given)
+{
+	if (tally->counted == given && given > 0)
+		return "";
+	if (given == 0)
+		return "Slurm's list of the job's GPUs is not one of numbers";
+	if (tally->why)
+		return tally->why;
+	if (window->from->why[0])
+		return window->from->why;
+	return window->to->why[0] ? window->to->why : "a GPU had no counter at the job's begin";
+}
+
+json_t *record_gpus_write(const struct gpus_window *window)
+{
+	struct tally tally = {.counted = 0};
+	struct processors numbers = {.word = {0}};
+	uint32_t given;
+
+	if (!window->list[0])
+		return NULL;
+	if (processors_parse(window->list, &numbers))
+		memset(&numbers, 0, sizeof(numbers));
+	given = given_count(&numbers);
+	tally.devices = json_array();
+	for (uint32_t i = 0; i < window->from->count; i++)
+		if (window->from->meter[i].scope == METER_GPU &&
+		    processors_has(&numbers, window->from->meter[i].number))
+			device_count(window, &window->from->meter[i], &tally);
+	return json_pack("{s:I, s:I, s:I, s:o, s:s, s:s, s:o}", "given", (json_int_t)given, "counted",
+	                 (json_int_t)tally.counted, "present",
+	                 (json_int_t)(window->present > given ? window->present : given), "uj",
+	                 whole_json(tally.uj, UJ_MAX), "source", window->simulated ? "simulated" : "nvml", "why",
+	                 why_of(window, &tally, given), "devices", tally.devices);
+}
+
+bool record_gpus_are_counted(const json_t *json)
+{
+	json_int_t given = json_integer_value(json_object_get(json, "given"));
+
+	return given > 0 && json_integer_value(json_object_get(json, "counted")) == given;
+}
+
+static bool device_read(const json_t *row, const char *node, json_t *devices)
+{
+	char name[METER_NAME_MAX];
+	uint64_t number_of_device;
+	double uj;
+
+	if (!json_is_array(row) || json_array_size(row) != 3 ||
+	    !integer_of(json_array_get(row, 0), METER_NUMBER_MAX, &number_of_device) ||
+	    !text_of(json_array_get(row, 1), name, sizeof(name), JSON_PLAIN) ||
+	    !whole_of(json_array_get(row, 2), UJ_MAX, &uj))
+		return false;
+	json_array_append_new(devices,
+	                      json_pack("{s:s, s:I, s:s, s:o}", "node", node, "number", (json_int_t)number_of_device,
+	                                "name", name, "joules", number(uj / 1e6, 1)));
+	return true;
+}
+
+static bool devices_read(const json_t *rows, const char *node, json_t *ret_devices)
+{
+	const json_t *row;
+	size_t i;
+
+	if (!json_is_array(rows) || json_array_size(rows) > RECORD_GPUS_SHOWN)
+		return false;
+	json_array_foreach((json_t *)rows, i, row)
+	{
+		if (!device_read(row, node, ret_devices))
+			return false;
+	}
+	return true;
+}
+
+bool record_gpus_read(const json_t *json, const char *node, struct record_gpus *ret_gpus)
+{
+	const char *source = json_string_value(json_object_get(json, "source"));
+	double uj;
+
+	if (!json)
+		return true;
+	ret_gpus->devices = json_array();
+	if (!source || !whole_of(json_object_get(json, "given"), DEVICES_MAX, &ret_gpus->given) ||
+	    !whole_of(json_object_get(json, "counted"), DEVICES_MAX, &ret_gpus->counted) ||
+	    !whole_of(json_object_get(json, "present"), DEVICES_MAX, &ret_gpus->present) ||
+	    !whole_of(json_object_get(json, "uj"), UJ_MAX, &uj) || ret_gpus->counted > ret_gpus->given ||
+	    ret_gpus->given > ret_gpus->present ||
+	    !text_get(json, "why", ret_gpus->why, sizeof(ret_gpus->why), JSON_PLAIN) ||
+	    !devices_read(json_object_get(json, "devices"), node, ret_gpus->devices))
+		return false;
+	ret_gpus->joules = ret_gpus->counted > 0 ? uj / 1e6 : 0;
+	ret_gpus->simulated = strcmp(source, "nvml") != 0;
+	return true;
+}
+
+void record_gpus_free(struct record_gpus *gpus)
+{
+	json_decref(gpus->devices);
+}
+
+void record_gpus_add(struct record_gpus *sum, const struct record_gpus *from)
+{
+	json_t *device;
+	size_t i;
+
+	sum->given += from->given;
+	sum->counted += from->counted;
+	sum->present += from->present;
+	sum->joules += from->joules;
+	sum->simulated |= from->simulated;
+	if (!sum->why[0])
+		memcpy(sum->why, from->why, sizeof(sum->why));
+	if (!sum->devices)
+		sum->devices = json_array();
+	json_array_foreach(from->devices, i, device)
+	{
+		if (json_array_size(sum->devices) < RECORD_GPUS_SHOWN)
+			json_array_append(sum->devices, device);
+	}
+}
+
+json_t *record_gpus_print(const struct record_gpus *sum, json_t *energy)
+{
+	const char *source = sum->simulated ? "simulated" : "nvml";
+	json_t *json;
+
+	if (sum->given == 0 && !sum->why[0])
+		return energy;
+	if (sum->counted > 0 && json_is_null(energy)) {
+		json_decref(energy);
+		energy = json_pack("{s:o, s:s, s:s, s:{}}", "joules", number(sum->joules, 1), "scope", "gpus", "source",
+		                   source, "zones_j");
+	}
+	if (!json_is_object(energy))
+		return energy;
+	json = json_pack("{s:o, s:o, s:o, s:s}", "given", number(sum->given, 0), "counted", number(sum->counted, 0),
+	                 "present", number(sum->present, 0), "source", source);
+	object_set_some(json, "why", json_string(sum->why));
+	object_set_some(json, "devices", json_incref(sum->devices));
+	if (sum->counted > 0)
+		json_object_set_new(energy, "gpu_joules", number(sum->joules, 1));
+	json_object_set_new(energy, "gpus", json);
+	return energy;
+}

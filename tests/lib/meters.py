@@ -1,0 +1,67 @@
+"""A node with meters, for tests: GPUs of NVIDIA by a double of their driver's library, Cray's board, hwmon."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.lib.record_tools import BUILD, NO_POWERCAP, PROGRAMS, Elsewhere, driver, two_packages, validate
+
+LIBRARY = BUILD / "tests/lib/doubles/libnvidia-ml.so.1"
+
+
+class Machine:
+    """A node with meters. Their reader is a script, which starts mpi-wait-node under sanitizers."""
+
+    def __init__(self, home: Path, devices: int = 0, powercap: bool = True) -> None:
+        self.home = home
+        for number in range(devices):
+            (home / f"nvidia/0000:{number:02x}:00.0").mkdir(parents=True)
+        shutil.copy(LIBRARY, home / LIBRARY.name)
+        kernel: Elsewhere = {"/sys/class/drm": home / "drm", "/proc/driver/nvidia/gpus": home / "nvidia",
+                             "/sys/cray/pm_counters": home / "cray", "/sys/class/hwmon": home / "hwmon"}
+        kernel |= {"/sys/class/powercap": two_packages(home)} if powercap else NO_POWERCAP
+        self.reader = home / "reader"
+        self.elsewhere = kernel | {"/bin/true": self.reader}
+        moved = ":".join(f"{path}={place}" for path, place in kernel.items())
+        self.script(f'env -0 > {home}/seen; export MPIWAIT_ELSEWHERE="{moved}" LD_LIBRARY_PATH={home}\n'
+                    f'exec {PROGRAMS["mpi-wait-node"]} "$@"')
+
+    def script(self, text: str) -> None:
+        self.reader.write_text(f"#!/bin/sh\n{text}\n")
+        self.reader.chmod(0o755)
+
+    def show(self, *devices: str) -> None:
+        (self.home / "nvml").write_text("".join(f"{device}\n" for device in devices))
+
+    def begin(self, *prolog: str) -> None:
+        words = [self.home / "run", 7, 4, 4, "test", "c1", "nap", 0, *prolog]
+        assert driver("begin", *words, elsewhere=self.elsewhere)["code"] == 0
+
+    def finish(self) -> dict[str, Any]:
+        """Returns the node's record."""
+        driver("finish", self.home / "run", 7, self.home / "out", "", elsewhere=self.elsewhere)
+        return json.loads((self.home / "out/test-7-0.c1.json").read_text())
+
+    def board(self, **files: str) -> None:
+        """Cray's counters: what the files hold."""
+        (self.home / "cray").mkdir(exist_ok=True)
+        for name, text in files.items():
+            (self.home / "cray" / name).write_text(f"{text}\n")
+
+    def monitor(self, number: int, driver: str, **counters: tuple[str, int]) -> None:
+        """hwmonN: the label and the microjoules of energy1, ..."""
+        folder = self.home / f"hwmon/hwmon{number}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "name").write_text(f"{driver}\n")
+        for name, (label, energy_uj) in counters.items():
+            (folder / f"{name}_label").write_text(f"{label}\n")
+            (folder / f"{name}_input").write_text(f"{energy_uj}\n")
+
+    def merged(self) -> dict[str, Any]:
+        """The job's record, of this node's."""
+        record = driver("merge", 1, "", self.home / "out/test-7-0.c1.json")
+        validate(record)
+        return record["mpi_wait"]
