@@ -16,7 +16,7 @@ LIST = BUILD / "meson-info/intro-tests.json"
 LEFT_OUT = 77  # a program's word for what it cannot do here: one needs a mount namespace, and so root
 HANGS_S = 900  # none takes so long, whatever runs beside it
 # The tests of the engine with one line of it changed must notice. That is no matter of sanitizers.
-CHANGED = ("law-", "landing-", "forecast-", "joblaw-")
+CHANGED = ("law-", "landing-", "forecast-", "joblaw-", "saving-")
 SANITIZED = "MPI_WAIT_BUILD" in os.environ
 PROGRAMS = sorted((program for program in (json.loads(LIST.read_text()) if LIST.exists() else [])
                    if not (SANITIZED and program["name"].startswith(CHANGED))),

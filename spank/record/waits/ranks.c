@@ -309,7 +309,7 @@ static json_t *places_print(const struct record_ranks *sum, const struct record_
 	for (size_t i = 0; i < sum->count; i++)
 		if (sum->rank[i].node >= count)
 			count = sum->rank[i].node + 1;
-	runs = count > 1 ? calloc(count, sizeof(*runs)) : NULL;
+	runs = count > 1 ? memory_array(count, sizeof(*runs)) : NULL;
 	if (!runs)
 		return NULL;
 	rows = json_array();
