@@ -175,7 +175,8 @@ CONTROLLERS_WRITER = ROOT / "contrib/recipes/epilog-slurmctld"
 
 
 def is_held(lock: Path) -> bool:
-    return lock.exists() and subprocess.run(["flock", "--nonblock", lock, "true"], check=False).returncode != 0
+    """Asks the kernel's list: to try the lock would take it for a moment, and the script gives up when it is taken."""
+    return lock.exists() and f":{lock.stat().st_ino} " in Path("/proc/locks").read_text()
 
 
 def test_the_controllers_writer_looks_again_for_jobs_that_ended_while_it_waited(tmp_path: Path) -> None:
