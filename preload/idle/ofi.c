@@ -210,7 +210,7 @@ static int object_close(struct fabric_object *object)
 static fabric_open_function domain_open, queue_open, counter_open;
 static fabric_domain2_function domain2_open;
 
-/* What a copy has instead of the original's. */
+/* Each copy has these functions in place of the original's. */
 static const struct replacement {
 	enum kind kind;
 	unsigned index;

@@ -128,7 +128,7 @@ void saving_merge(struct saving *sum, const struct saving *step)
 	pairs_append(sum, &more);
 }
 
-/* What is left of the pairs at a ratio, in order of size, and the kept part of it. */
+/* The pairs' watts that remain after a ratio is taken off, in order of size; the middle of them is kept. */
 struct left {
 	uint32_t count;
 	uint32_t cut; /* at either end */
@@ -176,7 +176,7 @@ static double left_error(const struct left *left)
 	return sqrt(squares / (count - 1) / count) / (1 - 2.0 * left->cut / count);
 }
 
-/* Of Student's t, 97.5 %: Cornish and Fisher's expansion, right to 0.1 % from 8 degrees on. */
+/* Returns the 97.5 % quantile of Student's t by Cornish and Fisher's expansion, right to 0.1 % from 8 degrees on. */
 static double t_quantile(double degrees)
 {
 	return 1.96 + 2.372 / degrees + 2.82 / (degrees * degrees);

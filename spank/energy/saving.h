@@ -38,7 +38,7 @@ struct saving_pair {
 	double beside_w;
 };
 
-/* Of a step, or of all steps of a job on a node. Zeros: no look was seen. */
+/* The looks of a step, or of all steps of a job on a node. Zeros: no look was seen. */
 struct saving {
 	uint32_t each;            /* looks that a pair is the mean of; 0: there is no pair */
 	uint32_t count;           /* pairs */

@@ -13,7 +13,7 @@
 #define MONITORS    "/sys/class/hwmon"
 #define SENSORS_MAX 1024 /* of a monitor: amd_energy has one for each core, too */
 
-/* What a driver labels its counters: a part, with a number after prefix and this behind it. */
+/* A driver's label of a counter: prefix, perhaps a number, suffix. The part says what the counter measures. */
 static const struct label {
 	const char *driver, *prefix, *suffix;
 	bool has_number;

@@ -12,7 +12,7 @@
 #define HARDLY    10
 #define LANE_HEAD offsetof(struct mpiwait_lane, phases)
 
-/* What is read of a slot: its head and that of its first lane stand beside one another. */
+/* One read takes the head of a slot and the head of its first lane: they stand beside one another. */
 struct slot_head {
 	_Alignas(128) uint8_t head[offsetof(struct mpiwait_slot, lane)];
 	_Alignas(128) uint8_t lane[LANE_HEAD];

@@ -11,7 +11,7 @@
 
 #define LOOK_RANKS_KINDS (2 * LOOKS_LEVELS + 2) /* numbers that looks_tell gives */
 
-/* Of all threads that wait, in ranks that run. A thread that hardly sleeps has no say in when all look. */
+/* The threads that wait, in ranks that run. A thread that hardly sleeps has no say in when all look. */
 struct look_ranks {
 	uint32_t threads;
 	bool apart;                      /* they do not look together: of several launches, or without an account */

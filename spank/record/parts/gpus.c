@@ -18,7 +18,7 @@ static uint32_t given_count(const struct processors *given)
 	return count;
 }
 
-/* What the devices of the job's come to. */
+/* The sum over the job's devices. */
 struct tally {
 	uint32_t counted;
 	uint64_t uj;

@@ -25,7 +25,7 @@ struct gpus_window {
 	bool simulated;
 };
 
-/* Of one node, or of a job. Zeros: none. */
+/* The GPUs of one node, or of a job. Zeros: none. */
 struct record_gpus {
 	double given;   /* devices that Slurm gave the job */
 	double counted; /* those of them whose energy is in joules */

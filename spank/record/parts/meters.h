@@ -15,7 +15,7 @@
 
 #define RECORD_SOURCES (METER_SOURCE_COUNT + 1) /* powercap is the last one */
 
-/* What each source told of each scope, of one node or of a job. Zeros: nothing. */
+/* The joules that each source told of each scope, on one node or of a job. Zeros: it told nothing. */
 struct record_meters {
 	uint32_t nodes[RECORD_SOURCES][METER_SCOPE_COUNT];
 	double joules[RECORD_SOURCES][METER_SCOPE_COUNT];

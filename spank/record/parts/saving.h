@@ -16,7 +16,7 @@
 #define RECORD_SAVING_SHARED "shared with other jobs"
 #define RECORD_SAVING_OTHERS "the joules are by other counters"
 
-/* Of a node or a job. Zeros: no look was seen. */
+/* The looks of a node or a job. Zeros: no look was seen. */
 struct record_saving {
 	size_t nodes;    /* of which it is known */
 	double looks;    /* of the node that has most */

@@ -31,7 +31,8 @@ struct fake_fabric {
 
 extern struct fake_fabric fake_fabric;
 
-/* Of a component that has it in its scope: fi_fabric, which is called, or jumped to; that of version 1.0; fi_fabric2.
+/* A component that has libfabric in its scope offers: fi_fabric, which is called, or jumped to; that of version 1.0;
+ * fi_fabric2.
  */
 struct fake_entry {
 	fabric_function *fabric, *jump, *older;

@@ -906,7 +906,7 @@ static void test_pauses_of_a_job_end_together(void)
 	CHECK(ends_ns[0] == began_ns + 16 * TURN && ends_ns[1] == ends_ns[0]);
 }
 
-/* What fades beyond its limit is no loss of the try. */
+/* An allowance that fades beyond its limit is no loss of the try. */
 static void test_what_fades_begins_no_pause(void)
 {
 	struct account_periods periods = {0};
