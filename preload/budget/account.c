@@ -7,7 +7,6 @@
 #define MEMORY         32.0 /* periods that the mean remembers, and looks in which the error fades */
 #define COVER_FADES_NS UINT64_C(4000000000)
 #define TRY_NS         500000.0 /* what may be lost in a try after a pause, beside its share of the time */
-#define PAUSE_FIRST    1u
 #define PAUSE_MOST     4096u
 
 static double limit(double value, double most)
@@ -95,7 +94,7 @@ static void check(struct account *account, uint64_t now_ns)
 	account->paused = true;
 	account->paused_ns = now_ns;
 	if (account->pause < PAUSE_MOST)
-		account->pause = account->pause > 0 ? account->pause * 4 : PAUSE_FIRST;
+		account->pause = account->pause > 0 ? account->pause * 4 : 1;
 }
 
 /* The middle one of a look's periods. */

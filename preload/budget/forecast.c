@@ -10,8 +10,6 @@
 #define EXIT_FIRST_NS UINT64_C(30000)
 #define EXIT_STEPS    32u
 #define TAIL_ONE      64u
-#define TAIL_STEPS    128u
-#define TAIL_FIRST_NS UINT64_C(100000)
 #define BACK_LEAST    16u  /* of the margin: what a call that was in time gives back, with two ranks ... */
 #define BACK_MOST     512u /* ... and with 64 or more */
 #define TAIL_NS       2000u
@@ -70,8 +68,8 @@ static void tail_learn(uint64_t *tail_ns, uint64_t over_ns)
 	uint64_t unit_ns;
 
 	if (*tail_ns == 0)
-		*tail_ns = TAIL_FIRST_NS;
-	unit_ns = *tail_ns / TAIL_STEPS + 1;
+		*tail_ns = FORECAST_SHORT_NS;
+	unit_ns = *tail_ns / (2 * TAIL_ONE) + 1;
 	if (over_ns > *tail_ns)
 		*tail_ns += (TAIL_ONE - 1) * unit_ns;
 	else

@@ -7,7 +7,6 @@
 #include "preload/process/clock.h"
 #include "preload/rung/event.h"
 
-#define HOUR_NS        UINT64_C(3600000000000)
 #define YIELD_OWN_NS   1500 /* a yield that takes longer has let somebody else run */
 #define SHARED_CREDIT  64   /* quick yields in a row after which the core counts as ours again */
 #define TRY_EVERY      8
@@ -313,7 +312,7 @@ static void act_lower(struct wait *wait)
 	bool lasts = foreseen ? lasts_by_forecast(wait, low)
 	                      : wait->last_ns - origin_ns >= wait->lower_ns && !wait->rma_lock;
 
-	if (low && !lasts && !foreseen && wait->lower_ns < HOUR_NS)
+	if (low && !lasts && !foreseen && wait->lower_ns < WAIT_HOUR_NS)
 		wait->lower_ns *= 2;
 	if (lasts || low)
 		rung_pstate_hold(&wait->rung, wait->last_ns, lasts);

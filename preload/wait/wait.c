@@ -9,7 +9,6 @@
 
 #include "preload/wait/site.h"
 
-#define HOUR_NS         UINT64_C(3600000000000)
 #define EVENT_REST_NS   UINT64_C(1000000)
 #define SAMPLE_AFTER_NS UINT64_C(1000000)
 #define OTHERS_SHARE    256  /* of a wait: less CPU time of other threads than that is the reading's */
@@ -211,7 +210,7 @@ static void wait_look(struct wait *wait, uint64_t now_ns)
 
 	preemption_look(wait, now_ns);
 	sign = ladder_gap(&wait->pace, wait->dozed, now_ns, now_ns - wait->last_ns);
-	if (wait->progressed || now_ns - wait->origin_ns > HOUR_NS)
+	if (wait->progressed || now_ns - wait->origin_ns > WAIT_HOUR_NS)
 		sign = LADDER_PROGRESS;
 	if (process_has_account() && wait->progressed)
 		plan_progress(&wait->plan, wait->last_ns, now_ns);

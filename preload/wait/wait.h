@@ -34,6 +34,9 @@
 
 #define WAIT_LOOP_PLACES 4u
 
+/* No wait lasts longer: the clock has jumped. */
+#define WAIT_HOUR_NS UINT64_C(3600000000000)
+
 /* Who has the core for so long computes on it; from then on the core counts as shared for so long. */
 #define WAIT_SLICE_NS  UINT64_C(200000)
 #define WAIT_SHARED_NS UINT64_C(100000000)

@@ -6,7 +6,6 @@
 #define SAMPLE_MASK  31
 #define CLEAN_ENOUGH 16
 #define LONG_NS      UINT32_C(1000000)
-#define HOUR_NS      UINT64_C(3600000000000)
 #define BURNS_SURE   3 /* long calls at full CPU that it takes to believe that the row has no idle call */
 
 struct watch watch_table[CALL_ROWS];
@@ -67,7 +66,7 @@ void watch_learn(struct wait *wait, uint64_t lasted_ns)
 
 	if (process_mode() & PROCESS_PROFILES && (int64_t)lasted_ns > 0)
 		wait->lane->calls[wait->row].time_ns += lasted_ns;
-	if (lasted_ns > LONG_NS && lasted_ns < HOUR_NS && wait->polls < WAIT_FREE_POLLS) {
+	if (lasted_ns > LONG_NS && lasted_ns < WAIT_HOUR_NS && wait->polls < WAIT_FREE_POLLS) {
 		if (wait->entered_cpu_ns != 0)
 			burn_add(wait, watch, lasted_ns);
 		watch->clean = watch->mask = 0;
