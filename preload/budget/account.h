@@ -22,8 +22,8 @@
  * Where sleeping does not pay, it is given up soon and tried again rarely. Each try may lose little: half a
  * millisecond, and half of what slowdown allows in its time. A loss beyond that begins a pause, in which nobody sleeps.
  * All ranks end it at the same moment of their nodes' clocks: when the number of the turn (four windows of the looks)
- * becomes a multiple of 1, of 4 if that try failed as well, and so on up to 4096. A hiccup of the machine costs a short
- * pause.
+ * becomes a multiple of 1, of 4 if that try failed as well, and so on up to 4096. So a hiccup of the machine costs a
+ * short pause.
  */
 #pragma once
 
@@ -43,11 +43,11 @@ struct account {
 	double variance;       /* of the measured loss, fading, in square nanoseconds */
 	double error_ns;       /* its root */
 	bool paused;           /* nobody sleeps */
-	uint32_t pause;        /* so many turns lie between two moments at which the latest pause may end */
-	uint64_t paused_ns;    /* when it began */
-	uint64_t resumed_ns;   /* when the latest pause ended */
-	double tried_ns;       /* what had been spent when the latest pause ended */
-	double covered_ns;     /* periods that were charged, and the time that they are of: fading */
+	uint32_t pause; /* so many turns lie between two moments at which a pause may end; 1 at least while paused */
+	uint64_t paused_ns;  /* when it began */
+	uint64_t resumed_ns; /* when the latest pause ended */
+	double tried_ns;     /* what had been spent when the latest pause ended */
+	double covered_ns;   /* periods that were charged, and the time that they are of: fading */
 	uint64_t since_ns;
 	/* Sums since the opening, which the record tells. */
 	double slept_ns, more_ns, variance_sum;

@@ -119,7 +119,7 @@ bool forecast_is_late(const struct forecast *forecast, uint64_t landed_ns, uint6
 /*
  * How long the next nap is to be, if the wait may be slept through for ask_ns: a long nap may end late more often than
  * a short one, since the core has entered a deeper idle state. Where that costs more than another nap, the last
- * FORECAST_SHORT_NS are left to a nap of their own.
+ * part is left to a nap of its own: FORECAST_SHORT_NS, or as long as one long nap in 64 is late, up to half of the way.
  */
 uint64_t forecast_part_ns(const struct forecast *forecast, uint64_t ask_ns);
 

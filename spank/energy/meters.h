@@ -47,8 +47,8 @@ const struct meter *meter_later(const struct meter *meter, const struct meters *
 bool meter_source_is_wanted(const char *sources, enum meter_source source);
 
 /*
- * What the processors, memory and boards of *from advanced until *to, by one source, as a window of zones of its own:
- * sockets are packages, the board is psys. Returns false where there is nothing of the kind.
+ * Sets *ret_window to what one source's counters of processors, memory and boards advanced between two readings. The
+ * window has zones of its own: sockets are packages, the board is psys. Returns false where there is no such counter.
  */
 bool meters_window(const struct meters *from, const struct meters *to, enum meter_source source,
                    struct energy_window *ret_window);

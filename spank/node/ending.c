@@ -25,7 +25,7 @@ static bool is_apart(const char *name)
 	return state_name_job(name) && strchr(name, '.');
 }
 
-/* Which samples the job's begin has: one at the end is of no use without it. */
+/* The samples that were taken when the job began. A sample at the end is of no use without the one at the begin. */
 struct begun {
 	bool energy;
 	bool meters;

@@ -1,6 +1,6 @@
 /*
- * Which source of energy a job's joules on a node are of: the first of the site's list that has counted the job from
- * its begin to its end. Pure, but that a simulated node is known by its files.
+ * The choice of the source that a job's joules on a node come from: the first of the site's list that has counted the
+ * job from its begin to its end. Pure, but that a simulated node is known by its files.
  */
 #pragma once
 
