@@ -49,6 +49,9 @@ def _await(nodes: Nodes, job: Watched, rounds: int) -> None:
         what = f"step {job.step} of job {job.shown}" if job.step else f"job {job.shown}"
         raise Refusal(f"no task of {what} is under a wait policy now: it was submitted without --mpi-wait-policy, or"
                       " no step of it runs at the moment")
+    problems = [look for look, _ in nodes.looks.values() if look.problem]
+    if problems and not any(look.ranks for look, _ in nodes.looks.values()):
+        raise Refusal(f"the ranks of job {job.shown} cannot be seen on {problems[0].node}: {problems[0].problem}")
 
 
 def _has_ended(job: Watched) -> bool:

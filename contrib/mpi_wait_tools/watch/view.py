@@ -12,7 +12,7 @@ from ..text.canvas import ASLEEP, AWAKE, GAP, Canvas, beside, written
 from ..text.output import WIDTH_TWO_COLUMNS
 from ..text.units import duration, percent, plural, safe, scaled
 from .job import Watched
-from .look import HERE, Look, Waiting
+from .look import HERE, PROBLEM_MAX, Look, Waiting
 
 NODES_PLAIN, RANKS_PLAIN = 64, 16
 ROWS_MIN = 3
@@ -104,6 +104,10 @@ def _draw_sums(canvas: Canvas, scene: Scene) -> None:
     missing = scene.job.nodes - len(looks)
     if missing > 0:
         canvas.line("Missing", f"{plural(missing, 'node')} did not answer yet", "yellow")
+    problems = [f"{safe(look.node, 20)}: {safe(look.problem, PROBLEM_MAX)}" for look in looks if look.problem]
+    if problems:
+        more = f" (and {plural(len(problems) - 1, 'node')} more)" if len(problems) > 1 else ""
+        canvas.line("Not read", problems[0] + more, "yellow")
 
 
 def _node_row(look: Look, age_s: float, room: int, watts: bool) -> list[str | Text]:
