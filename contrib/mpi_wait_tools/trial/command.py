@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,21 +28,20 @@ from ..text.output import (
     wants_colour,
 )
 from ..text.units import duration, plural, rounded, safe
-from .experiment import BASELINE, Experiment, Run, is_policy
-from .interval import Ratio
-from .launch import (
+from .experiment import BASELINE, NAME, Experiment, Run, Store, is_policy
+from .run import (
     Ending,
     Preload,
+    Steps,
     command_with,
     environment_with,
     find_preload,
     place_of_srun,
     run_once,
+    summed,
+    with_records,
 )
-from .plan import enough, next_round, order_of, round_s
-from .steps import Steps, summed, with_records
-from .store import NAME, Store
-from .verdict import baseline, ended, energy_of, verdicts
+from .verdict import Ratio, baseline, ended, energy_of, enough, next_round, order_of, round_s, verdicts
 
 SUMMARY = "which policy fits a program, measured: runs it in turn without and with each of them"
 ROUNDS_MAX, MINUTES_MAX, POLICIES_MAX, ALLOW_MAX = 1000, 100_000, 16, 100.0
@@ -242,22 +243,29 @@ def _as_json(experiment: Experiment, why: str) -> dict[str, Any]:
     }
 
 
+@contextlib.contextmanager
+def _rich_needed() -> Iterator[None]:
+    """Around what imports it: Refusal where it is missing."""
+    try:
+        yield
+    except ImportError:
+        raise Refusal("the Python package 'rich' is missing (python3-rich); --json works without") from None
+
+
 def _show(arguments: argparse.Namespace, experiment: Experiment, why: str) -> None:
     if arguments.plot:
         with matplotlib_needed():
             from .plot import draw_experiment
         draw_experiment(arguments.plot, experiment)
     if arguments.html:
-        from .page import page_of
-
+        with _rich_needed():
+            from .show import page_of
         write_page(arguments.html, page_of(experiment, why))
     if arguments.json:
         print(json.dumps(_as_json(experiment, why), indent=2, allow_nan=False))
         return
-    try:
-        from .view import show_experiment
-    except ImportError:
-        raise Refusal("the Python package 'rich' is missing (python3-rich); --json works without") from None
+    with _rich_needed():
+        from .show import show_experiment
     width, colour, utf8 = output_width(arguments), wants_colour(arguments), output_is_utf8()
     sys.stdout.write(show_experiment(width, colour, utf8, experiment, why))
 

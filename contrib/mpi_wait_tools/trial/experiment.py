@@ -1,8 +1,13 @@
-"""One experiment: what is compared, how, and the runs so far. Pure; what a file says of it is checked here."""
+"""One experiment: what is compared, how, and the runs so far; and the file of the working directory that keeps it.
+
+What the file says is checked here. It is whole at every moment, and one writer's.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -17,6 +22,8 @@ RUNS_MAX = 10_000
 _STEP = re.compile(r"[0-9]{1,10}")
 _JOB = re.compile(r"[1-9][0-9]{0,9}|")
 _POLICY = re.compile(r"[A-Za-z0-9_.-]{1,64}(,[a-z]+(=[A-Za-z0-9_./-]{1,64})?)*")
+NAME = "mpi-wait-try.json"
+BYTES_MAX = 16 << 20
 
 
 @dataclass(frozen=True)
@@ -174,3 +181,55 @@ def from_json(body: Any) -> Experiment:
         allow=0.01 if allow is None else allow, seed=_checked(body, "seed", int),
         runs=tuple(_run(one, policies) for one in runs), notes=_texts(body, "notes"),
     )
+
+
+class Store:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._written: tuple[int, int] | None = None  # what stood there when we looked last
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Refusal(f"'{safe(self.path, 200)}' cannot be read: {error.strerror}") from None
+        return status.st_ino, status.st_mtime_ns
+
+    def load(self) -> Experiment | None:
+        """None: there is none."""
+        self._written = self._stamp()
+        if self._written is None:
+            return None
+        try:
+            with open(self.path, "rb") as file:
+                data = file.read(BYTES_MAX + 1)
+            body = json.loads(data.decode("utf-8")) if len(data) <= BYTES_MAX else None
+        except OSError as error:
+            raise Refusal(f"'{safe(self.path, 200)}' cannot be read: {error.strerror}") from None
+        except (ValueError, RecursionError):
+            body = None
+        try:
+            return from_json(body)
+        except Refusal as refusal:
+            raise Refusal(f"{refusal} ('{safe(self.path, 200)}'; --new begins anew)") from None
+
+    def forget(self) -> None:
+        """What stands there will be replaced."""
+        self._written = self._stamp()
+
+    def save(self, experiment: Experiment) -> None:
+        if self._stamp() != self._written:
+            raise Refusal(f"another mpi-wait try writes '{safe(self.path, 200)}': one at a time, or --state FILE")
+        part = f"{self.path}.{os.getpid()}"
+        try:
+            with open(part, "w", encoding="utf-8") as file:
+                json.dump(as_json(experiment), file, indent=1, allow_nan=False)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, self.path)
+        except OSError as error:
+            raise Refusal(f"'{safe(self.path, 200)}' cannot be written: {error.strerror}") from None
+        self._written = self._stamp()

@@ -36,7 +36,7 @@ RUNNING, BARRIER = 2, row_names().index("Barrier") + 1
 CALL = """
 import json, os, sys
 sys.path.insert(0, "contrib")
-from mpi_wait_tools.watch import agent, look, view
+from mpi_wait_tools.watch import agent, live, look
 from mpi_wait_tools.watch.job import Watched
 from mpi_wait_tools.site.host import Host
 def ranks(reader, *paths):
@@ -67,7 +67,7 @@ def watts(root, readings):
 def screen(width, height, colour, utf8, nodes, lines, ages, keys):
     job = Watched("12", 12, "", nodes, 192, "a\\x1b[2Jname")
     looks = [(look.look_of(line), age) for line, age in zip(lines, ages)]
-    return view.show_watch(view.Screen(width, height, colour, utf8), view.Scene(job, 192.0, looks), keys)
+    return live.show_watch(live.Screen(width, height, colour, utf8), live.Scene(job, 192.0, looks), keys)
 for asked in sys.stdin:
     name, *arguments = json.loads(asked)
     print(json.dumps(globals()[name](*arguments)), flush=True)
