@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..pictures.sheet import page_path, write_page
+from ..site.host import Host
 from ..text.errors import Refusal
 from ..text.output import (
     add_output_arguments,
@@ -28,6 +29,7 @@ from ..text.output import (
     wants_colour,
 )
 from ..text.units import duration, plural, rounded, safe
+from .energy import Node, joules_of
 from .experiment import BASELINE, NAME, Experiment, Run, Store, is_policy
 from .run import (
     Ending,
@@ -165,20 +167,24 @@ class Trial:
         self.preload: Preload | None = None if by_srun else find_preload()
         self.pattern = re.compile(experiment.figure) if experiment.figure else None
         self.job, self.steps = job, Steps(job if job.isdigit() else "", by_srun)
+        self.node = Node(Host())
         self.began = time.monotonic()
         self.budget_s = arguments.budget * 60.0 if arguments.budget else None
 
     def _run(self, policy: str, number: int) -> Run:
         experiment = self.experiment
         environment = environment_with(os.environ, policy, self.preload)
+        before = self.node.read()
         outcome = run_once(command_with(experiment.command, experiment.launcher, policy), environment, self.pattern,
                            self.ending)
+        joules = joules_of(before, self.node.read())
         mine = self.steps.new()
         of_steps = summed(step.cpu_s for step in mine.values())
         # srun's own time is not the program's; ranks that are children of this process are.
         cpu_s = of_steps if self.preload is None else outcome.cpu_s + (of_steps or 0.0)
         run = Run(number, policy, outcome.status, outcome.wall_s, cpu_s or None, outcome.figure,
-                  summed(step.joules for step in mine.values()), job=self.job if mine else "", steps=tuple(mine))
+                  summed(step.joules for step in mine.values()), job=self.job if mine else "", steps=tuple(mine),
+                  local=joules.of, lacks_gpus=joules.lacks_gpus, is_simulated=joules.is_simulated)
         if outcome.status:
             said = f": {last}" if (last := _last_words(outcome.tail)) else ", and said nothing"
             _say(f"{safe(policy)} ended with {ended(outcome.status)}{said}")
@@ -231,6 +237,7 @@ def _as_json(experiment: Experiment, why: str) -> dict[str, Any]:
     return {
         "version": 1, "command": list(experiment.command), "rounds": experiment.done(), "ended": why,
         "energy": energy_of(experiment).name if energy_of(experiment).measure else None,
+        "energy_scope": energy_of(experiment).scope or None,
         "energy_is_measured": energy_of(experiment).is_measured,
         "off": {name: rounded(value) for name, value in baseline(experiment).items()},
         "policies": [

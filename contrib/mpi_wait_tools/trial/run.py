@@ -25,9 +25,10 @@ from ..jobs.found import from_sacct
 from ..jobs.kept import site_spool
 from ..jobs.sacct import TIMEOUT_S, Target, environment
 from ..jobs.use import cpu_seconds, joules_of
-from ..record.record import Record
+from ..meaning.parts import energy_of, meters_line
+from ..record.record import Energy, Record
 from ..text.errors import NoRecord, Refusal
-from ..text.units import safe
+from ..text.units import safe, scaled
 from .experiment import BASELINE, Experiment, Run
 
 SRUN = "srun"
@@ -296,9 +297,12 @@ def with_record(run: Run, record: Record) -> Run:
     if not mine or len(mine) < len(run.steps):
         return run
     used = {step.policy.used for step in mine if step.policy is not None}
-    joules = summed(step.joules for step in mine) if record.energy is not None else None
-    return replace(run, joules=joules, source=record.energy.source if record.energy and joules is not None else "",
-                   used=used.pop() if len(used) == 1 else "")
+    found = replace(run, used=used.pop() if len(used) == 1 else "")
+    joules = summed(step.joules for step in mine)
+    if record.energy is None or joules is None:
+        return found
+    return replace(found, joules=joules, source=record.energy.source, parts=energy_of(record),
+                   is_share=record.energy.scope == "share")
 
 
 def with_records(experiment: Experiment, spool: str | None = None) -> tuple[Experiment, list[str]]:
@@ -337,4 +341,13 @@ def _record(job: str, spool: str, said: list[str]) -> Record | None:
         return None
     if record.energy is None:
         said.append(f"Energy is not known: {safe(record.energy_why) or 'no counters'} on the nodes of job {job}.")
+    else:
+        said += _other_energy(record.energy, job)
     return record
+
+
+def _other_energy(energy: Energy, job: str) -> list[str]:
+    """What the record has of the job as a whole, and of no single run."""
+    parts = [f"its GPUs {scaled(energy.gpu_joules, 'J')}"] if energy.gpu_joules is not None else []
+    parts += [meters_line(energy)] if energy.meters else []
+    return [f"Job {job} as a whole used, by other counters, {'; '.join(parts)}."] if parts else []

@@ -69,7 +69,9 @@ def remarks(experiment: Experiment, found: list[Verdict]) -> list[str]:
     missing = sum(run.figure is None for run in runs) if experiment.figure else 0
     if missing:
         said.append(f"The figure was found in {len(runs) - missing} of {plural(len(runs), 'run')}.")
-    if energy.measure == "energy" and not energy.is_measured:
+    if energy.measure:
+        said.append(f"Energy is {energy.scope}.")
+    if energy.measure and not energy.is_measured:
         said.append("Energy is of simulated nodes, not measured: CPU time decides here, and says nothing of joules.")
     elif not energy.measure and any("cpu" in verdict.measures for verdict in found):
         said.append("Energy is not known: CPU time decides here, which is no measure of joules.")

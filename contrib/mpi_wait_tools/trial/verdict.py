@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..text.units import plural, safe
-from .experiment import BASELINE, Experiment
+from .experiment import BASELINE, Experiment, Run
 
 BOOTSTRAP_ROUNDS_MIN = 10
 BOOTSTRAP_SAMPLES = 4000
@@ -122,11 +122,12 @@ def mean_of(values: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class Energy:
-    """Which energy there is to compare. measure: of a run, "" for none; name: what people call it; is_measured: not by
-    a model of a simulated node."""
+    """Which energy there is to compare. measure: of a run, "" for none; name: what people call it; scope: what it is
+    of, as a sentence; is_measured: not by a model of a simulated node."""
 
     measure: str = ""
     name: str = "energy"
+    scope: str = ""
     is_measured: bool = False
 
 
@@ -140,15 +141,42 @@ class Verdict:
     measures: dict[str, Ratio] = field(default_factory=dict)
 
 
+# Which energies may be compared, the widest first: what people call them, and what they are of.
+ENERGIES = {
+    "board": ("energy of the node", "the whole node's, by its board's counter, with all that runs there"),
+    "all": ("energy with GPUs", "that of processors and memory, and of GPUs by their own counters"),
+    "energy": ("energy", "that of {parts}, as the job's record has it"),
+    "processors": ("energy", "that of this node's processors and memory, with all that runs there"),
+    "gpus": ("energy of GPUs", "that of GPUs alone, by their own counters"),
+    "consumed": ("energy (ConsumedEnergy)", "Slurm's own ConsumedEnergy, of what the site's plugin counts"),
+}
+WITHOUT_GPUS = " without GPUs"  # as meaning/parts.py says it
+WHOLE_NODE = ("board", "processors")  # they say nothing of a job that shares its node
+
+
 def energy_of(experiment: Experiment) -> Energy:
-    """The record's before Slurm's own; of records the one source that all of them have."""
-    sources = {run.source for run in experiment.runs if run.joules is not None and run.policy == BASELINE}
-    if len(sources) == 1:
-        source = next(iter(sources))
-        return Energy("energy", "energy" if source == "rapl" else f"energy ({safe(source)})", source == "rapl")
-    if not sources and any(run.consumed_j is not None for run in experiment.runs):
-        return Energy("consumed", "energy (ConsumedEnergy)", True)
+    """The first of ENERGIES that every round has without a policy; energies of one kind, of one source."""
+    runs = [runs[BASELINE] for runs in experiment.rounds()]
+    shared = any(run.is_share for run in experiment.runs)
+    for measure, (name, scope) in ENERGIES.items():
+        known = [run for run in runs if run.value(measure) is not None]
+        if not known or (measure != "energy" and len(known) < len(runs)) or (shared and measure in WHOLE_NODE):
+            continue
+        if len({run.kind(measure) for run in known}) == 1:
+            return _energy(measure, name, scope, known[0])
     return Energy()
+
+
+def _energy(measure: str, name: str, scope: str, run: Run) -> Energy:
+    """The energy as that run has it."""
+    of_record = run.joules is not None and measure in ("all", "energy")
+    simulated = run.source == "simulated" if of_record else run.is_simulated and measure != "consumed"
+    lacks = {"energy": WITHOUT_GPUS in run.parts, "processors": run.lacks_gpus, "gpus": run.lacks_gpus}
+    if lacks.get(measure):
+        scope += "; some GPUs not counted" if measure == "gpus" else "; GPUs not counted"
+        name += "" if measure == "gpus" else WITHOUT_GPUS
+    parts = safe(run.parts.replace(WITHOUT_GPUS, "")) or "what the record counts"
+    return Energy(measure, f"{name} (simulated)" if simulated else name, scope.format(parts=parts), not simulated)
 
 
 def allowance(experiment: Experiment, policy: str) -> float:
