@@ -11,9 +11,9 @@ from pathlib import Path
 from tests.lib.site.chroot import ROOT
 
 
-def build(output: Path, environment: Mapping[str, str] | None = None) -> dict[str, Path]:
-    """Runs packaging/make-deb into an empty directory; the packages by name."""
-    done = subprocess.run([ROOT / "packaging/make-deb", output], env={**os.environ, **(environment or {})},
+def build(output: Path, environment: Mapping[str, str] | None = None, tree: Path = ROOT) -> dict[str, Path]:
+    """Runs the tree's packaging/make-deb into an empty directory; the packages by name."""
+    done = subprocess.run([tree / "packaging/make-deb", output], env={**os.environ, **(environment or {})},
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=900)
     assert done.returncode == 0, done.stdout[-6000:]
@@ -27,6 +27,10 @@ def found(folder: Path) -> dict[str, Path]:
 
 def plugin(packages: Mapping[str, Path]) -> Path:
     return next(path for name, path in packages.items() if name.startswith("spank-mpi-wait-slurm"))
+
+
+def energy(packages: Mapping[str, Path]) -> Path:
+    return next(path for name, path in packages.items() if name.startswith("spank-mpi-wait-energy-slurm"))
 
 
 def field(package: Path, name: str) -> str:
