@@ -45,10 +45,12 @@ def files(package: Path) -> set[str]:
     return {re.sub(r"(/man/.*)\.gz$", r"\1", path) for path in paths}
 
 
-def later(package: Path, output: Path, version: str) -> Path:
-    """A copy with another version, whose own dependencies follow."""
+def renumbered(package: Path, output: Path, version: str, also: Path | None = None) -> Path:
+    """A copy with another version, whose own dependencies follow. also: has the files of that package too."""
     tree = output / "tree"
     subprocess.run(["dpkg-deb", "-R", package, tree], check=True)
+    if also:
+        subprocess.run(["dpkg-deb", "-x", also, tree], check=True)
     control = tree / "DEBIAN/control"
     text = control.read_text()
     control.write_text(text.replace(field(package, "Version").split("+")[0], version))
@@ -56,6 +58,12 @@ def later(package: Path, output: Path, version: str) -> Path:
     subprocess.run(["dpkg-deb", "--root-owner-group", "-b", tree, path], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["rm", "-rf", tree], check=True)
     return path
+
+
+def before_0_2(packages: Mapping[str, Path], output: Path) -> list[Path]:
+    """The packages as 0.1.0 had them: the energy plugin lies in the plugin's."""
+    older = [renumbered(packages[name], output, "0.1.0-1") for name in ("libmpiwait", "mpi-wait-tools")]
+    return [*older, renumbered(plugin(packages), output, "0.1.0-1", energy(packages))]
 
 
 def conffiles(package: Path) -> set[str]:

@@ -16,6 +16,10 @@ def _run(command: list[str | Path], folder: Path) -> str:
     return done.stdout
 
 
+def version() -> str:
+    return re.findall(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[0]
+
+
 def tarball(folder: Path) -> Path:
     """packaging/dist takes what is committed: the working tree, as it is, becomes a commit of its own repository."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,

@@ -10,8 +10,8 @@ import time
 from typing import Any, Callable
 
 import pytest
-
 from mpi_wait_tools import __version__
+
 from tests.lib.doubles import check_double
 from tests.lib.doubles.check_double import (
     CPUS,
