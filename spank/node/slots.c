@@ -99,7 +99,7 @@ int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_
 	if (header->magic != MPIWAIT_MAGIC || header->version != MPIWAIT_VERSION ||
 	    header->header_size != sizeof(*header) || header->slot_size != sizeof(struct mpiwait_slot) ||
 	    header->sizes_size != sizeof(struct mpiwait_sizes))
-		return error_set(error, -EINVAL, "stats segment is not one of version %u", MPIWAIT_VERSION);
+		return error_set(error, -EINVAL, "stats segment is not one of version %d", MPIWAIT_VERSION);
 	if (status.st_size < (off_t)mpiwait_segment_size(1))
 		return error_set(error, -EINVAL, "stats segment of %lld bytes has no slot", (long long)status.st_size);
 	room = ((uint64_t)status.st_size - MPIWAIT_SLOTS_OFFSET) /

@@ -20,6 +20,7 @@ from ..text.units import safe
 from .finding import Finding, fail, not_seen, ok, warn
 
 HELPER = "mpi-wait-node"
+HALVES = ("plugin", "library")  # of a step's memory, the stats segment
 PROBE_KEYS = {"release", "node", "library", "policies", "policies_directory", "left_out", "energy"}
 USAGE = 64  # the helper's exit status for arguments that it does not take
 SHARE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # PREFIX/share/mpi-wait
@@ -157,12 +158,18 @@ def _built_for(slurm: Slurm, note: dict[str, str]) -> list[Finding]:
     ]
 
 
-def _releases(releases: dict[str, str]) -> Finding:
-    if len(set(releases.values())) == 1:
-        return ok("releases", f"all of {next(iter(releases.values()))}: {', '.join(releases)}")
+def _releases(parts: dict[str, dict[str, Any]]) -> Finding:
+    """Two builds of one release may lay the stats segment out differently: both have to be the same."""
+    releases = {name: safe(str(part.get("release", "none"))) for name, part in parts.items()}
+    layouts = {name: safe(str(parts[name].get("segment", "none"))) for name in HALVES if name in parts}
+    if len(set(releases.values())) == 1 and len(set(layouts.values())) <= 1:
+        layout = "".join(f", segment version {version}" for version in set(layouts.values()))
+        return ok("releases", f"all of {next(iter(releases.values()))}{layout}: {', '.join(parts)}")
+    said = {name: f"{name} {release}" for name, release in releases.items()}
+    said |= {name: f"{said[name]} with segment version {version}" for name, version in layouts.items()}
     return fail(
         "releases",
-        ", ".join(f"{name} {safe(release)}" for name, release in releases.items()),
+        ", ".join(said.values()),
         "the halves of the plugin do not fit: jobs may run without a policy, or records lack their waits",
         "install one release whole, on every node, and let running jobs end",
     )
@@ -315,9 +322,9 @@ def check_plugin(host: Host, slurm: Slurm) -> Installation:
         library = _library(host, path, installation)
         installation.findings += check_runtimes(host, path)
     parts = {"plugin": plugin, "library": library, "helper": helper}
-    releases = {name: str(part.get("release", "none")) for name, part in parts.items() if part}
-    if releases:
-        installation.findings.append(_releases({"mpi-wait": __version__, **releases}))
+    there = {name: part for name, part in parts.items() if part}
+    if there:
+        installation.findings.append(_releases({"mpi-wait": {"release": __version__}, **there}))
     return installation
 
 
