@@ -97,8 +97,18 @@ static void energy_read(struct sampler *sampler, uint64_t young_ns)
 	step->power = &sampler->power;
 }
 
+/* What became of the files of csv=, by what the ranks say. One that is alive when the step has ended was killed. */
+static enum csv_outcome csv_look(const struct sampler *sampler, const struct slots *slots, bool is_last)
+{
+	if (!sampler->config.csv || (slots && slots->count == 0))
+		return CSV_NONE;
+	if (!slots)
+		return is_last ? CSV_FAILED : CSV_NONE;
+	return csv_outcome_of(slots->alive > 0 ? MPIWAIT_CSV_NONE : slots->csv, is_last);
+}
+
 /* young_ns: how old a sample of another process may be; 0: the counters are read. */
-static void step_note(struct sampler *sampler, uint64_t young_ns)
+static void step_note(struct sampler *sampler, uint64_t young_ns, bool is_last)
 {
 	const struct sampler_config *config = &sampler->config;
 	cleanup_free struct slots *slots = ranks_look(sampler);
@@ -109,8 +119,7 @@ static void step_note(struct sampler *sampler, uint64_t young_ns)
 	energy_read(sampler, young_ns);
 	if (sampler->counted)
 		return;
-	if (config->csv)
-		sampler->step.csv = (enum csv_outcome)atomic_load(config->csv);
+	sampler->step.csv = csv_look(sampler, slots, is_last);
 	if (config->notes)
 		record_missed_take(config->notes, &sampler->step.missed);
 	sampler->step.end_s = clock_wall_s();
@@ -125,7 +134,7 @@ static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns,
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	step_note(sampler, young_ns);
+	step_note(sampler, young_ns, is_last);
 	if (!sampler->counted)
 		saving_feed_find(&sampler->saving);
 	problem_say(sampler, is_last);

@@ -9,8 +9,7 @@
 #define AS_TEXT(number) STRING(number)
 #define TEXT                                                                                             \
 	"release=" MPIWAIT_RELEASE "\nslurm=" AS_TEXT(SLURM_VERSION_NUMBER) "\nlibrary=" MPIWAIT_LIBRARY \
-	                                                                    "\nhelper=" MPIWAIT_HELPER   \
-	                                                                    "\ncsv=" MPIWAIT_CSV
+	                                                                    "\nhelper=" MPIWAIT_HELPER
 
 static const struct {
 	uint32_t owner_size;
