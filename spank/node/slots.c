@@ -426,6 +426,8 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 		return error_set(error, -ENOMEM, "out of memory");
 	slots->phases = (struct record_rows){.has_room = true, .row = slots->phase};
 	slots->sites = (struct record_rows){.has_room = true, .row = slots->site};
+	slots->alive = header.alive;
+	slots->csv = header.csv;
 	at->begun_ns = begun_ns;
 	at->now_ns = now_ns;
 	if (header.claimed > there)
