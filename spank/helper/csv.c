@@ -16,14 +16,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 
 #define SEGMENT        3
 #define NAME_MAX_BYTES 256
 
 static const char *const call_names[] = {
 #define CALL(name, ...) "MPI_" #name,
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"
 #undef CALL
 };
 

@@ -1,4 +1,4 @@
-"""What the ranks of a step write of themselves: the stats segment as preload/stats.h lays it out, read only.
+"""What the ranks of a step write of themselves: the stats segment as preload/contract/stats.h lays it out, read only.
 
 It is the user's own, and yet every number is a claim: a segment of another layout is none, and no figure leaves here
 that is not bounded. Read with pread, so that a file that shrinks is an end and no signal.
