@@ -1,5 +1,5 @@
-"""The MPI functions that a segment counts, in the order of its rows: a copy of preload/contract/mpi_calls.def, which is not
-installed."""
+"""The MPI functions that a segment counts, in the order of its rows: a copy of preload/contract/mpi_calls.def, which is
+not installed."""
 
 from __future__ import annotations
 
