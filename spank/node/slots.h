@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/error.h"
 #include "spank/record/waits/wait.h"
 

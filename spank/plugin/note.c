@@ -5,7 +5,7 @@
 #include <slurm/slurm_version.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 
 #define STRING(number)  #number
 #define AS_TEXT(number) STRING(number)
