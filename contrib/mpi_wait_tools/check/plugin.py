@@ -183,22 +183,6 @@ def _find_helper(host: Host, note: dict[str, str]) -> str:
     return ""
 
 
-def _csv(host: Host, path: str) -> Finding:
-    """The program that slurmstepd starts as the job's user: a user who can read it can trace it."""
-    status = host.status(path)
-    if status is None:
-        return fail("csv", f"'{safe(path, 400)}' does not exist", "jobs with csv= get no files",
-                    "install it here at the same path as on the other nodes (meson install)")
-    if not status.st_mode & (stat.S_IRGRP | stat.S_IROTH):
-        return _changeable(host, "csv", path) or ok("csv", f"'{safe(path, 400)}', which users can run and not read")
-    return fail(
-        "csv",
-        f"'{safe(path, 400)}' has mode {stat.S_IMODE(status.st_mode):04o}: users can read it",
-        "a user could trace what slurmstepd starts, so it does not start it: jobs with csv= get no files",
-        "chmod 0711 it",
-    )
-
-
 def _ask_helper(host: Host, path: str, words: list[str]) -> tuple[dict[str, Any] | None, str, bool]:
     """Its answer, what it says instead, and whether that is about the words."""
     ran = host.run([host.at(path), "probe", "--", *words])
@@ -314,8 +298,6 @@ def check_plugin(host: Host, slurm: Slurm) -> Installation:
         problems = [] if unreadable else [_problem(*problem) for problem in stack.problems]
         installation.findings += problems or [_no_line(slurm, stack)]
     _helper(host, installation, plugin)
-    if plugin.get("csv", "").startswith("/"):
-        installation.findings.append(_csv(host, plugin["csv"]))
     helper = installation.probe or {}
     path = plugin.get("library", "") or str(helper.get("library", ""))
     if path:
