@@ -12,7 +12,7 @@
 #include "spank/base/error.h"
 
 #define SITE_ENERGY_MAX 32 /* bytes of a list of sources, its NUL included */
-#define SITE_ENERGY     "powercap+hwmon+cray+nvml"
+#define SITE_ENERGY     "powercap+hwmon+cray+nvml+rsmi"
 #define POLICY_NAME_MAX 32 /* bytes of a policy's name, its NUL included */
 
 enum site_pin { SITE_PIN_UNSAID, SITE_PIN_CORES, SITE_PIN_NONE };

@@ -88,6 +88,13 @@ def test_other_counters_are_listed(machine: Machine) -> None:
     assert said["other counters"] == ("WARN", "a GPU has no energy counter") and "GPUs" not in said
 
 
+def test_modules_of_two_dies_are_named(machine: Machine) -> None:
+    meters(machine, "", [["rsmi", "gpu", 0, True, "AMD MI250", 5, 0], ["rsmi", "gpu", 1, True, "AMD MI250", 5, 0]])
+    said = {finding.name: (finding.status.value, finding.what) for finding in machine.findings()}
+    assert said["RSMI"][1].startswith("2 counters of GPUs (AMD MI250), to some fifteen microjoules")
+    assert said["GPU modules"] == ("WARN", "2 GPUs of 2 share a counter with another")
+
+
 def test_counters_that_stand_still_are_named(machine: Machine) -> None:
     meters(machine, "", [[*CRAY, time.time_ns() // 1000 - 3_600_000_000]])
     (finding,) = machine.named("Cray's counters' age")
@@ -328,6 +335,7 @@ BROKEN: dict[str, tuple[Break, str]] = {
     ),
     "a library of the same release with another segment": (
         other_note(LIBRARY, f"segment={SEGMENT}".encode(), b"segment=0"),
+        f"FAIL releases: mpi-wait {__version__}, plugin {__version__} with segment version {SEGMENT}, "
         f"library {__version__} with segment version 0, helper {__version__}",
     ),
     "no helper": (lambda m: m.remove(HELPER), f"FAIL helper: '{HELPER}' does not exist"),
