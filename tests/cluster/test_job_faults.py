@@ -132,7 +132,8 @@ def test_a_slow_slurmdbd(cluster: Cluster) -> None:
         assert proxy.stdout and proxy.stdout.readline() == "ready\n"
         begun = time.monotonic()
         done = cluster.node_run(
-            "c1", [HELPER, "sweep", "--now", f"spool={cluster.spool}"], env={"SLURM_CONF": f"{cluster.share}/slow.conf"},
+            "c1", [HELPER, "sweep", "--now", f"spool={cluster.spool}"],
+            env={"SLURM_CONF": f"{cluster.share}/slow.conf"},
             timeout=20 * SLOW_S + 60,
         )  # fmt: skip
         took_s = time.monotonic() - begun

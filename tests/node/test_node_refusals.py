@@ -77,7 +77,7 @@ def test_a_policy_that_is_gone_or_refused() -> None:
     assert status == 0 and "from 0.01 to 50" in text
 
 
-@pytest.mark.parametrize("words", ["show 7", "sweep --what", "sweep --state", "sweep --collect 86401", "probe -- --what"])
+@pytest.mark.parametrize("words", ["show 7", "sweep --what", "sweep --state", "sweep --collect 86401", "probe -- what"])
 def test_words_that_it_does_not_know(words: str) -> None:
     assert node(f"node {words}")[0] == 64
 
