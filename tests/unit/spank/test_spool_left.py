@@ -64,6 +64,7 @@ def test_what_was_being_written_into_the_outbox_goes_after_a_day(site: Site) -> 
 
 def test_whoever_waited_for_the_lock_finds_nothing_left(site: Site) -> None:
     """The lock goes with the job's files; who gets it then must not merge beside the next one."""
+    site.put(node_record())
     path = put(site, "c1", "c1")
     with (path.parent / ".job.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -73,12 +74,11 @@ def test_whoever_waited_for_the_lock_finds_nothing_left(site: Site) -> None:
 
 def test_only_the_first_node_writes(site: Site) -> None:
     """Its writer may be waiting: the other's, which came last, leaves the record to it."""
-    for node in ("c1", "c2"):
+    for node, words in (("c1", ["writer=sweep"]), ("c2", [])):
         site.put(node_record(node, "c[1-2]"), node)
-        assert site.node("drain", "writer=sweep", node=node).returncode == 0
-    assert site.node("drain", node="c2").returncode == 0
+        assert site.node("drain", *words, node=node).returncode == 0
     assert not (site.spool / "done").exists()
-    assert site.node("drain", node="c1").returncode == 0
+    assert site.node("sweep", "--now").returncode == 0
     assert site.done()["nodes"] == {"reported": 2, "of": 2}
 
 
@@ -96,8 +96,7 @@ def test_nodes_that_a_job_gave_back_are_in_its_record(site: Site) -> None:
     put(site, "c3", "c[3-4]", end_s=1_700_000_005.0)
     put(site, "c4", "c[3-4]", end_s=1_700_000_005.0)
     put(site, "c2", "c2", end_s=1_700_000_007.0)
-    assert site.node("drain", "--collect", "1").returncode == 0 and names(site) == [KEY]
-    put(site, "c1", "c1", end_s=1_700_000_010.0)
+    site.put(node_record("c1", "c1") | {"end_s": 1_700_000_010.0})
     assert site.node("drain").returncode == 0
     assert site.done()["nodes"] == {"reported": 4, "of": 4} and names(site) == ["done"]
 
