@@ -6,21 +6,21 @@
  */
 #pragma once
 
+#include "preload/contract/stats.h"
 #include "preload/process/config.h"
-#include "preload/stats.h"
 
 /*
  * Claims a slot: in the segment that the configuration names, where its descriptor still is that segment or can be
  * opened again through the task that surely holds it. The inherited descriptor, if it is ours, is closed on exec from
  * now on. Called once per process. Keeps errno. The mapping is never undone.
  * *ret_sizes: under profile, where the slot's message sizes are counted; untouched with the private slot, which has
- * none. A segment that was given and is not found any more is noted (notes.h).
+ * none. A segment that was given and is not found any more is noted (process/notes.h).
  */
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes);
 
 /*
- * The words by which threads on the first count CPUs ask for their core's frequency (lease.h); NULL: there is no
- * segment. May change errno. The mapping is never undone.
+ * Returns the words by which threads on the first count CPUs ask for their core's frequency (contract/lease.h), or NULL
+ * if there is no segment. May change errno. The mapping is never undone.
  */
 uint64_t *segment_words(const struct config *config, uint32_t count);
 

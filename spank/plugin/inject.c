@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/process/config.h"
+#include "preload/contract/config_format.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
 #include "spank/plugin/program.h"
@@ -178,7 +178,7 @@ static void segment_print(int segment, char text[SEGMENT_MAX], struct error *err
 		inherit_spare(descriptor);
 }
 
-/* MPI_WAIT_CONFIG as config.h has it. All its parts have room. */
+/* MPI_WAIT_CONFIG as config_format.h has it. All its parts have room. */
 static int config_set(spank_t spank, const struct job *job, const struct injection *injection, bool at_first,
                       struct error *error)
 {

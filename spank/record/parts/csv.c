@@ -1,6 +1,6 @@
 #include "spank/record/parts/csv.h"
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/json.h"
 
 #include <stddef.h>

@@ -2,7 +2,7 @@
  * Lets the tests call the modules between energy counters and record: one subcommand per entry point, arguments as
  * words, results as JSON on standard output. What fails is said as {"error": ..., "code": ...}.
  */
-#include "preload/budget/looks.h"
+#include "preload/contract/looks.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/node/ending.h"
