@@ -10,7 +10,7 @@ import pytest
 
 from tests.lib.domains import AMD, CPUFREQ, DRIVER, ENVIRONMENT, GIVEN, LIMITS, STATE, Node, helper, nodes, script
 
-DRIVERS = {"acpi-cpufreq": GIVEN, "intel_cpufreq": GIVEN, "intel_pstate": LIMITS, "amd-pstate-epp": AMD}
+DRIVERS = {"acpi-cpufreq": GIVEN, "intel_cpufreq": LIMITS, "intel_pstate": LIMITS, "amd-pstate-epp": AMD}
 
 
 @pytest.fixture
