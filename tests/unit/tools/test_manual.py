@@ -108,7 +108,7 @@ def test_every_command_and_option_of_the_helper_is_explained() -> None:
     command = [str(PROGRAMS["mpi-wait-node"]), "--help"]
     usage = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=60, check=True).stdout
     commands, options = words(usage, r"^  ([a-z]+) "), words(usage, r"^  (--[a-z-]+) ")
-    assert len(commands) == 11
+    assert len(commands) == 7
     assert not missing(commands | options, rendered("mpi-wait-node.8"))
 
 
