@@ -329,6 +329,7 @@ BROKEN: dict[str, tuple[Break, str]] = {
     ),
     "a library of the same release with another segment": (
         other_note(LIBRARY, f"segment={SEGMENT}".encode(), b"segment=0"),
+        f"FAIL releases: mpi-wait {__version__}, plugin {__version__} with segment version {SEGMENT}, "
         f"library {__version__} with segment version 0, helper {__version__}",
     ),
     "no helper": (lambda m: m.remove(HELPER), f"FAIL helper: '{HELPER}' does not exist"),
