@@ -15,7 +15,6 @@ from mpi_wait_tools import __version__
 from tests.lib.doubles import check_double
 from tests.lib.doubles.check_double import (
     CPUS,
-    CSV,
     HELPER,
     LIBRARY,
     OUTBOX,
@@ -368,10 +367,6 @@ BROKEN: dict[str, tuple[Break, str]] = {
         ),
         "WARN umwait: becomes nap here: no waitpkg (the default)",
     ),
-    "no program for csv": (lambda m: m.remove(CSV), f"FAIL csv: '{CSV}' does not exist"),
-    "a program for csv that users read": (chmod(CSV, 0o755), f"FAIL csv: '{CSV}' has mode 0755: users can read it"),
-    "a program for csv that a group reads": (chmod(CSV, 0o751), f"FAIL csv: '{CSV}' has mode 0751: users can read it"),
-    "a program for csv that others write": (chmod(CSV, 0o713), f"FAIL csv: '{CSV}' has mode 0713"),
     "cores for two jobs": (
         lambda m: m.answers("sinfo", "main NO\nlow FORCE:2\nfair FORCE:1\nnight YES:4\nwhole EXCLUSIVE\n"),
         "WARN partitions: low has OverSubscribe=FORCE:2, night has OverSubscribe=YES:4, and grant=lease",
