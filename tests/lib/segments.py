@@ -58,7 +58,7 @@ def segment(
 ) -> bytes:
     fields = {
         "magic": MAGIC,
-        "version": 7,
+        "version": 8,
         "header_size": HEADER,
         "slot_size": SLOT,
         "slot_count": slots,
