@@ -39,6 +39,13 @@
 
 #define MPIWAIT_CONFIG_VARIABLE "MPI_WAIT_CONFIG"
 
+/*
+ * With csv=, this one has "JOB.STEP.NODE:DIR": the part of the files' names that tells them apart, and their directory
+ * (preload/wrap/csv.h).
+ */
+#define MPIWAIT_CSV_VARIABLE "MPI_WAIT_CSV"
+#define MPIWAIT_CSV_MAX      (4096 + 256) /* bytes of its value, the NUL included */
+
 #define CONFIG_NEAR_MAX 128 /* ranges of tasks in near */
 
 /*

@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
-#define MPIWAIT_VERSION      7u
+#define MPIWAIT_VERSION      8
 #define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
 #define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
 #define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
@@ -72,6 +72,17 @@ enum mpiwait_family { MPIWAIT_FAMILY_UNKNOWN, MPIWAIT_FAMILY_OPENMPI, MPIWAIT_FA
 
 enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNING, MPIWAIT_SLOT_FINALIZED };
 
+/* What became of a node's files of csv=. NONE: no rank came to write them. */
+enum mpiwait_csv {
+	MPIWAIT_CSV_NONE,
+	MPIWAIT_CSV_WRITTEN,
+	MPIWAIT_CSV_NO_DIRECTORY,
+	MPIWAIT_CSV_NOT_ALLOWED,
+	MPIWAIT_CSV_NO_SPACE,
+	MPIWAIT_CSV_FAILED, /* anything else */
+	MPIWAIT_CSV_OUTCOMES
+};
+
 /* Bits of mpiwait_slot.hooks: where idle calls of waits came from. */
 #define MPIWAIT_HOOK_OPAL  (1u << 0) /* opal_progress with sched_yield inside */
 #define MPIWAIT_HOOK_YIELD (1u << 1) /* sched_yield alone */
@@ -99,7 +110,10 @@ struct mpiwait_header {
 	uint32_t slot_count;
 	uint32_t claimed;    /* atomic: slots asked for; more than slot_count: the rest found none */
 	uint32_t sizes_size; /* sizeof(struct mpiwait_sizes) */
-	uint32_t reserved[8];
+	uint32_t alive;      /* atomic, with csv=: ranks that have begun and not left MPI */
+	uint32_t left;       /* atomic, with csv=: ranks that have left */
+	uint32_t csv;        /* enum mpiwait_csv: what became of the files that the latest rank wrote */
+	uint32_t reserved[5];
 };
 
 /* One MPI function, its large-count variant included. */

@@ -52,6 +52,11 @@ static int absent_mpich(void)
 	return ERR_OTHER_MPICH;
 }
 
+const char *next_call_name(enum call_row row)
+{
+	return call_names[row];
+}
+
 static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');

@@ -24,5 +24,25 @@ struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_s
  */
 uint64_t *segment_words(const struct config *config, uint32_t count);
 
+/* The segment, opened once more to read what all its ranks say. */
+struct segment_view {
+	int fd;
+	bool opened;
+	uint32_t slots; /* as many as were claimed, and there are */
+	uint32_t slot_count;
+};
+
+/* Opens the view. Returns false without a good segment. May change errno. segment_view_close ends it. */
+bool segment_view_open(const struct config *config, struct segment_view *ret_view);
+void segment_view_close(const struct segment_view *view);
+
+/* Maps a part of the segment to read; NULL: it cannot be mapped. segment_unmap ends it. */
+const struct mpiwait_slot *segment_view_slot(const struct segment_view *view, uint32_t index);
+const struct mpiwait_sizes *segment_view_sizes(const struct segment_view *view, uint32_t index);
+void segment_unmap(const void *part, size_t size);
+
+/* Maps the header, for good; NULL: there is no segment. May change errno. */
+struct mpiwait_header *segment_header(const struct config *config);
+
 /* The private slot. */
 struct mpiwait_slot *segment_private(void);

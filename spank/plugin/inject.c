@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,22 @@ static int config_set(spank_t spank, const struct job *job, const struct injecti
 	return spank_setenv(spank, MPIWAIT_CONFIG_VARIABLE, config, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
 }
 
+/*
+ * MPI_WAIT_CSV as config.h has it. A directory below the task's own stays that, wherever the program goes. One that is
+ * too long is left out: no file could be opened there.
+ */
+static void csv_set(spank_t spank, const struct injection *injection)
+{
+	const char *place = injection->csv_place;
+	char text[MPIWAIT_CSV_MAX], here[PATH_MAX] = "";
+
+	if (place && place[0] != '/' && !getcwd(here, sizeof(here)))
+		here[0] = '\0';
+	if (place && snprintf(text, sizeof(text), "%s:%s%s%s", injection->csv_suffix, here, here[0] ? "/" : "", place) <
+	                     (int)sizeof(text))
+		spank_setenv(spank, MPIWAIT_CSV_VARIABLE, text, 1);
+}
+
 int inject_library_open(const char *path)
 {
 	return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -264,6 +281,7 @@ void inject_task(spank_t spank, const struct job *job, const struct injection *i
 	int count = 0, rc = preload_clean(spank, &others);
 
 	spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
+	spank_unsetenv(spank, MPIWAIT_CSV_VARIABLE);
 	threads_clean(spank);
 	sanitizer_clean(spank);
 	if (rc < 0)
@@ -278,6 +296,7 @@ void inject_task(spank_t spank, const struct job *job, const struct injection *i
 	if (rc == 0)
 		rc = preload_set(spank, library, others);
 	if (rc == 0) {
+		csv_set(spank, injection);
 		program_note(spank, injection, program);
 		threads_set(spank, injection, program);
 		sanitizer_set(spank);

@@ -1,4 +1,4 @@
-"""The answer of mpi-wait try for people."""
+"""The answer of mpi-wait try for people: on a terminal, and as one page (--html), which loads nothing from anywhere."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import shlex
 
 from rich.text import Text
 
+from ..pictures.sheet import document
+from ..pictures.svg import Span, spans, text_of
 from ..text.canvas import Canvas, written
 from ..text.units import core_time, digits, duration, percent, plural, safe, scaled
 from .experiment import BASELINE, Experiment
-from .verdict import AVOID, FAILED, MEASURES, SMALL_USE, USE, Verdict, baseline, change, energy_of, verdicts
+from .verdict import ALIKE, AVOID, FAILED, MEASURES, SMALL_USE, USE, Verdict, baseline, change, energy_of, verdicts
 
 STYLES = {USE: "green", SMALL_USE: "green", AVOID: "red", FAILED: "red"}
 TITLES = {"time": "time", "cpu": "CPU time", "figure": "figure"}
 SHOWN = {
     "time": duration, "cpu": core_time, "energy": lambda value: scaled(value, "J"), "figure": digits,
 }
+LEVELS = {USE: "good", SMALL_USE: "good", AVOID: "bad", FAILED: "bad", ALIKE: "quiet"}
 
 
 def title_of(experiment: Experiment, name: str) -> str:
@@ -66,7 +69,9 @@ def remarks(experiment: Experiment, found: list[Verdict]) -> list[str]:
     missing = sum(run.figure is None for run in runs) if experiment.figure else 0
     if missing:
         said.append(f"The figure was found in {len(runs) - missing} of {plural(len(runs), 'run')}.")
-    if energy.measure == "energy" and not energy.is_measured:
+    if energy.measure:
+        said.append(f"Energy is {energy.scope}.")
+    if energy.measure and not energy.is_measured:
         said.append("Energy is of simulated nodes, not measured: CPU time decides here, and says nothing of joules.")
     elif not energy.measure and any("cpu" in verdict.measures for verdict in found):
         said.append("Energy is not known: CPU time decides here, which is no measure of joules.")
@@ -97,3 +102,38 @@ def show_experiment(width: int, colour: bool, utf8: bool, experiment: Experiment
     for remark in remarks(experiment, found):
         canvas.sentence("!", remark, "yellow")
     return written(canvas.lines(), utf8)
+
+
+def _verdict_item(found: Verdict) -> str:
+    level = LEVELS.get(found.kind, "look")
+    return (f'<li class="{level}"><span class="level">{text_of(found.kind)}</span><b>{text_of(found.policy)}</b>'
+            f"{text_of(found.sentence, 1000)}.</li>")
+
+
+def _measure_section(experiment: Experiment, name: str, found: list[Verdict]) -> str:
+    rows = []
+    for verdict in found:
+        ratio = verdict.measures.get(name)
+        if ratio is not None:
+            low, high = (None if end is None else end - 1 for end in (ratio.low, ratio.high))
+            rows.append(Span(verdict.policy, ratio.ratio - 1, low, high, change(ratio)))
+    if not rows:
+        return ""
+    title, mean = title_of(experiment, name), baseline(experiment).get(name)
+    bare = f'<p class="quiet">{BASELINE}: {text_of(SHOWN[name](mean))}</p>' if mean is not None else ""
+    return f"<section><h2>{text_of(title)}</h2>{bare}{spans(title, rows)}</section>\n"
+
+
+def page_of(experiment: Experiment, ended: str) -> str:
+    found = verdicts(experiment)
+    title = shlex.join(experiment.command)
+    of = f"{plural(experiment.done(), 'round')}; each policy beside {BASELINE}, with 95 % intervals"
+    notes = "".join(f"<li>{text_of(remark, 1000)}</li>" for remark in remarks(experiment, found))
+    parts = [
+        f'<header><h1>{text_of(title)}</h1><p class="quiet">{text_of(of)}</p><p>{text_of(ended, 400)}</p></header>\n',
+        f'<ul class="verdict">{"".join(map(_verdict_item, found))}</ul>\n',
+        *(_measure_section(experiment, name, found) for name in known_measures(experiment, found)),
+        f"<section><h2>Mind</h2><ul>{notes}</ul></section>\n" if notes else "",
+        "<footer><p class=\"quiet\">mpi-wait try. An interval that holds 0 shows no difference.</p></footer>",
+    ]
+    return document(f"mpi-wait try {title}", parts)
