@@ -1,6 +1,6 @@
 /*
- * What a job's record says of the files of csv=: on how many nodes they were written, and on how many not, and why.
- * Each step counts for itself. Pure.
+ * Counts, in a job's record, the nodes on which the files of csv= were written, and those on which they were not, by
+ * reason. Each step counts separately. Pure.
  */
 #pragma once
 
@@ -8,32 +8,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What became of them on one node, for the step's file, the record and the log. */
+/* Outcome of csv= on one node, as the step's file, the record and the log have it. */
 enum csv_outcome {
-	CSV_NONE, /* not asked for, or no rank to write of */
+	CSV_NONE, /* csv= was not given, or no rank was seen */
 	CSV_WRITTEN,
 	CSV_NO_DIRECTORY,
 	CSV_NOT_ALLOWED,
 	CSV_NO_SPACE,
 	CSV_TOO_LATE,
 	CSV_KILLED,
-	CSV_FAILED, /* anything else */
+	CSV_FAILED, /* any other failure */
 	CSV_OUTCOMES
 };
 
-/* Of run_as_user's result. */
+/* Returns the outcome for a result of run_as_user. */
 enum csv_outcome csv_outcome_of(int result);
 
 struct record_csv {
-	uint64_t nodes[CSV_OUTCOMES];
+	uint64_t nodes[CSV_OUTCOMES]; /* nodes with that outcome, once per step */
 };
 
-/* In words that records and reports have: "no such directory". */
+/* Returns the outcome in the words that records and reports use: "no such directory". */
 json_t *record_csv_write(enum csv_outcome outcome);
 
-/* Adds a step's "csv", hostile input; without one nothing. Returns whether it is what a node writes. */
+/* Adds a step's "csv", hostile input, to *sum; NULL adds nothing. Returns true if a node can have written it. */
 bool record_csv_read(const json_t *json, struct record_csv *sum);
 void record_csv_add(struct record_csv *sum, const struct record_csv *from);
 
-/* As record.schema.json says; NULL where no files were asked for. */
+/* Returns the job's "csv" as record.schema.json has it, or NULL if no step asked for files. */
 json_t *record_csv_print(const struct record_csv *csv);

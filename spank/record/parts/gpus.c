@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#define DEVICES_MAX PROCESSORS_MAX /* of a node, and numbers of devices */
+#define DEVICES_MAX PROCESSORS_MAX /* most devices in a node, and largest number of one */
 #define UJ_MAX      INT64_MAX
 
 static uint32_t given_count(const struct processors *given)
@@ -18,7 +18,7 @@ static uint32_t given_count(const struct processors *given)
 	return count;
 }
 
-/* The sum over the job's devices. */
+/* Sum over the job's devices on one node. */
 struct tally {
 	uint32_t counted;
 	uint64_t uj;
@@ -26,19 +26,21 @@ struct tally {
 	json_t *devices;
 };
 
-/* No device that is in a computer for its computing draws less, even when idle. */
+/* Least power of a device for computing, idle or not, in W. */
 #define LEAST_W UINT64_C(1)
 
 /*
- * Returns true if the counter cannot be so low: with persistence mode off it begins anew whenever no process uses the
- * device, between the job's begin and end too.
+ * Returns true if the counter advanced by less than the device can have used. Without persistence mode it restarts
+ * whenever no process uses the device, which can happen between the job's begin and end.
  */
 static bool is_too_low(const struct meter *meter, const struct meter *later)
 {
 	return later->energy_uj - meter->energy_uj < LEAST_W * (later->mark - meter->mark);
 }
 
-/* Why a device does not count; NULL: it does. later: at the end, NULL: it did not go on. */
+/*
+ * Returns why a device does not count, NULL if it does. later: its meter at the job's end, NULL if that did not go on.
+ */
 static const char *loss_of(const struct gpus_window *window, const struct meter *meter, const struct meter *later)
 {
 	if (!later)
