@@ -17,15 +17,15 @@
 #define NOTE_MAX    (128 * 1024)
 #define VERSION     1
 #define SECONDS_MAX 1e11
-#define WHOLE_MAX   256  /* jobs that keep their steps, */
-#define ENDED_MAX   4096 /* and jobs that are kept at all, of those whose records are not made */
+#define WHOLE_MAX   256  /* waiting records whose steps are kept */
+#define ENDED_MAX   4096 /* waiting records in all */
 
 static bool is_apart(const char *name)
 {
 	return state_name_job(name) && strchr(name, '.');
 }
 
-/* The samples that were taken when the job began. A sample at the end is of no use without the one at the begin. */
+/* Samples that were taken at the job's begin. A sample at the end is useless without its counterpart. */
 struct begun {
 	bool energy;
 	bool meters;
@@ -59,7 +59,7 @@ static int note_write(int directory, const struct ending *ending)
 	return files_write_json(directory, STATE_ENDED, 0600, json, false);
 }
 
-/* An empty note needs no room: its date is the job's end. */
+/* Writes an empty note, which needs no room: its date is the job's end. */
 static void note_mark(int directory, int reason)
 {
 	cleanup_close int file = openat(directory, STATE_ENDED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -79,7 +79,7 @@ size_t ending_count(int node)
 	return count;
 }
 
-/* Takes the steps of a job away and counts them. */
+/* Removes the steps of a job and counts them. */
 static void steps_drop(int directory)
 {
 	cleanup_closedir DIR *entries = files_entries(directory);
@@ -101,7 +101,7 @@ static bool has_steps(int directory)
 	return !entries || state_steps_counted(directory) > 0;
 }
 
-/* Writes the note, with what there is of it where memory or room is short. */
+/* Writes the note; without memory or room an empty one. */
 static void note_put(int node, int directory, const struct begun *begun)
 {
 	cleanup_free struct ending *ending = calloc(1, sizeof(*ending));
@@ -131,7 +131,7 @@ static int note(const struct state_place *place, uint32_t job_id, int node, int 
 	struct begun begun;
 	int result;
 
-	/* a job that refused every policy leaves a record only if a step had one */
+	/* a job that refused every policy gets a record only if one of its steps had a policy */
 	if (is_known && !job->policy.asked[0] && !has_steps(directory)) {
 		state_job_remove(place, job_id);
 		return 0;

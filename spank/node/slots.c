@@ -11,14 +11,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SUM_MAX    INT64_C(1000000000000000000) /* what the reader of a node's record takes */
+#define SUM_MAX    INT64_C(1000000000000000000) /* bound of the reader of a node's record */
 #define COUNT_MAX  UINT64_C(1000000000000000)
 #define UNSEEN_MAX 1000000u
 
 #define PPM        COST_PPM
-#define COST_CALLS MPIWAIT_CALLS /* of a thread at most, whose periods are told apart */
+#define COST_CALLS MPIWAIT_CALLS /* most calls of a thread whose periods are measured at one time */
 
-/* One slot, copied, and what its numbers are bounded by: each of them is a claim. */
+/* A copy of one slot, and the bounds of its numbers. Each number is a claim. */
 struct reading {
 	struct mpiwait_slot slot;
 	uint32_t lanes;
@@ -50,13 +50,13 @@ static uint64_t bounded(struct reading *at, uint64_t value, uint64_t most)
 	return most;
 }
 
-/* A time: no longer than the step has lasted. */
+/* Bounds a time of one thread by the time that the step has lasted. */
 static uint64_t bounded_ns(struct reading *at, uint64_t value)
 {
 	return bounded(at, value, at->now_ns - at->begun_ns);
 }
 
-/* The same of all threads together. */
+/* Bounds a sum of times over the rank's threads. */
 static uint64_t bounded_all_ns(struct reading *at, uint64_t value)
 {
 	return bounded(at, value, at->lanes * (at->now_ns - at->begun_ns));
@@ -101,7 +101,7 @@ int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_
 	return 0;
 }
 
-/* The head; and where a rank has it, its lanes and call sites. */
+/* Reads the head of a slot, and if a rank has it its lanes and call sites. */
 static int slot_read(int segment, uint64_t offset, struct reading *at)
 {
 	struct mpiwait_slot *slot = &at->slot;
@@ -117,13 +117,13 @@ static int slot_read(int segment, uint64_t offset, struct reading *at)
 	return read_at(segment, &slot->sites, sizeof(slot->sites), offset + offsetof(struct mpiwait_slot, sites));
 }
 
-/* When the rank ended, or what it said of itself last. */
+/* Returns when the rank ended by its own claim, or now if it has not. */
 static uint64_t end_ns(const struct reading *at)
 {
 	return at->slot.state == MPIWAIT_SLOT_FINALIZED ? at->slot.end_ns : at->now_ns;
 }
 
-/* How long the wait has lasted that a rank without Finalize is still in, or died in; 0: it is in none. Not bounded. */
+/* Returns how long the wait has lasted in which a rank without Finalize is or died; 0: none. Unbounded. */
 static uint64_t open_wait_ns(const struct reading *at, const struct mpiwait_lane *lane)
 {
 	bool waits = at->slot.state == MPIWAIT_SLOT_RUNNING && lane->open_call != 0 && lane->open_call <= MPIWAIT_CALLS;
@@ -157,7 +157,7 @@ static void call_add(struct mpiwait_call_stats *sum, struct slots_rank *rank, co
 	at->profiled |= call->time_ns > 0 || call->bytes > 0;
 }
 
-/* No more than every CPU there can be. */
+/* Returns the CPU time of other threads, 0 if the claim exceeds what all CPUs can give. */
 static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns, struct reading *at)
 {
 	if (lane->threads_cpu_ns / MPIWAIT_WORDS < sampled_ns)
@@ -166,8 +166,9 @@ static uint64_t threads_ns(const struct mpiwait_lane *lane, uint64_t sampled_ns,
 }
 
 /*
- * Adds what sleeping cost by this thread's account. Several calls of a thread have periods at the same time, whose sum
- * may exceed the length of the step. A deviation larger than that sum means that nothing is known, and is no lie.
+ * Adds the cost of sleeping by this thread's account. Periods of several calls overlap in time, so that their sum may
+ * exceed the step's length. A deviation above the sum of periods means that nothing is known; it is no lie, and is only
+ * cut.
  */
 static void cost_add(struct slots *slots, const struct mpiwait_lane *lane, struct reading *at)
 {
@@ -223,7 +224,7 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	add(&slots->sum[WAIT_threads_s], threads_ns(lane, sampled_ns, at));
 }
 
-/* What the slot's head says of the rank; the numbers that MPI gave are kept only where they can be true. */
+/* Takes rank, size, launch, task and life from the slot's head; drops numbers of MPI that cannot be true. */
 static void head_add(struct slots_rank *rank, struct reading *at)
 {
 	const struct mpiwait_slot *head = &at->slot;
@@ -241,7 +242,7 @@ static void head_add(struct slots_rank *rank, struct reading *at)
 	at->exceeded |= !in_order || !has_size || !has_rank;
 }
 
-/* How much the rank's sleeping might have cost the job: preload/budget/account.h. */
+/* Adds what the rank's sleeping was allowed to cost the job: preload/budget/account.h. */
 static void allowed_add(struct slots *slots, const struct slots_rank *rank, struct reading *at)
 {
 	double ppm = (double)bounded(at, at->slot.slowdown_ppm, PPM);
@@ -271,7 +272,7 @@ static void row_numbers(struct record_row *row, uint64_t first, uint64_t second,
 	row->number[3] = (double)fourth;
 }
 
-/* A place that the program gave no number has nothing to say. */
+/* Returns the level of the phase with that index. An index without a valid level marks the rank as doubtful. */
 static int32_t level_of(uint32_t place, struct reading *at)
 {
 	int32_t level = ROW_PHASE_OTHER;
@@ -286,7 +287,7 @@ static int32_t level_of(uint32_t place, struct reading *at)
 	return ROW_PHASE_OTHER;
 }
 
-/* In the phases before the latest one, and in that since it began. */
+/* Returns the time in that phase: completed visits, and the current one. */
 static uint64_t phase_time_ns(uint32_t place, struct reading *at)
 {
 	const struct mpiwait_phases *phases = &at->slot.phases;
@@ -317,7 +318,7 @@ static void phases_add(struct record_rows *sum, int32_t rank, struct reading *at
 	}
 }
 
-/* Of a name that no file should have, nothing is kept but that it is one. */
+/* Takes a module's name and build id. Characters that no module's name should have become '_'. */
 static void module_read(const struct mpiwait_module *module, struct record_row *site)
 {
 	uint32_t size = module->build_id_size <= MPIWAIT_BUILD_ID ? module->build_id_size : 0;
@@ -360,7 +361,7 @@ static void rank_add(struct slots *slots, struct slots_rank *rank, struct readin
 	slots->profiled |= at->profiled;
 	for (unsigned flag = 0; flag < WAIT_FLAG_BITS; flag++)
 		slots->sum[WAIT_FLAGS + flag] += at->slot.flags >> flag & 1;
-	/* no thread waits longer than the step has lasted, however many functions it says so of */
+	/* a thread cannot wait longer than the step has lasted, whatever its functions claim in sum */
 	rank->wait_ns = bounded_all_ns(at, rank->wait_ns);
 	if (rank->asleep_ns > rank->wait_ns)
 		rank->asleep_ns = rank->wait_ns;
@@ -431,7 +432,7 @@ static json_t *calls_to_json(const struct slots *slots)
 		        call_row(row, from->calls, from->waits, from->wait_ns / 1000, from->longest_ns / 1000);
 		bool may_wait = row < CALL_ROWS && rows[row].kind != CALL_MARK;
 
-		/* on another node it may have waited: then this one's calls are counted too */
+		/* the function may have waited on another node, which needs this node's calls */
 		if (from->waits == 0 && from->wait_ns == 0 && (from->calls == 0 || !may_wait))
 			continue;
 		if (row >= CALL_ROWS)
@@ -447,7 +448,7 @@ static json_t *profile_to_json(const struct slots *slots)
 
 	for (size_t row = 0; row < CALL_ROWS; row++) {
 		const struct mpiwait_call_stats *call = &slots->call[row];
-		/* The wait that a rank died in has no exit that would have been timed. */
+		/* The wait that a rank died in was never timed to its exit. */
 		uint64_t time_ns = call->time_ns > call->wait_ns ? call->time_ns : call->wait_ns;
 		struct record_row own = call_row(row, call->calls, time_ns / 1000, call->wait_ns / 1000, call->bytes);
 		double sizes[MPIWAIT_SIZES];
@@ -464,7 +465,10 @@ static json_t *profile_to_json(const struct slots *slots)
 	return profile;
 }
 
-/* A row that mostly waited by a hook or a loop has no need to be named for the calls before that was found out. */
+/*
+ * Adds a function that kept its CPU busy, unless it mostly waited by a hook or loop: its calls before that was known do
+ * not matter.
+ */
 static void spun_add(struct record_rows *spun, size_t row, const struct mpiwait_call_stats *call)
 {
 	struct record_row own = call_row(row, call->burned_ns / 1000, call->burned_cpu_ns / 1000, 0, 0);
@@ -473,7 +477,7 @@ static void spun_add(struct record_rows *spun, size_t row, const struct mpiwait_
 		rows_put(ROWS_SPUN, spun, &own);
 }
 
-/* A rank that is alone, or has no number, is named by its task. */
+/* Writes a rank. A rank that is alone or has no number is named by its task. */
 static void rank_write(json_t *ranks, const struct slots_rank *from, uint32_t world)
 {
 	bool by_task = from->size == 1 || from->rank < 0;
@@ -482,7 +486,7 @@ static void rank_write(json_t *ranks, const struct slots_rank *from, uint32_t wo
 	record_rank_write(ranks, &rank, from->wait_ns / 1000, from->asleep_ns / 1000);
 }
 
-/* Sets the ranks' list and their worlds, and what is made of all of them. */
+/* Sets the ranks' list and their worlds, and computes the sums over ranks. */
 static void ranks_set(json_t *json, const struct slots *slots, struct record_wait *wait, uint64_t sums_us[WAIT_SUMS])
 {
 	json_t *ranks = json_array();

@@ -26,7 +26,7 @@ static void use_powercap(struct sources *sources)
 	sources->has_window = sources->is_powercap = true;
 }
 
-/* A meter that did not go on, or is gone, takes its source out. */
+/* Uses a source of meters, unless one of its meters vanished or did not go on. */
 static void use_meters(const struct state_job *job, const struct ending *ending, enum meter_source source,
                        struct sources *sources)
 {

@@ -238,8 +238,8 @@ def _heading(field: Field, within: Field) -> str:
 
 
 def _explained(fields: list[Field], within: Field, apart: list[str]) -> list[str]:
-    """The fields of an object, each followed by the fields that it contains, except those of objects that have a section
-    of their own or were explained before."""
+    """The fields of an object, each followed by the fields that it contains, except those of objects that have a
+    section of their own or were explained before."""
     lines: list[str] = []
     for field in (field for field in fields if field.object == within.part):
         is_apart = field.part in apart
