@@ -13,7 +13,7 @@
 
 #define NVIDIA_GPUS   "/proc/driver/nvidia/gpus"
 #define DRM           "/sys/class/drm"
-#define OWN_PLACE     "PCI_SLOT_NAME=0000:00:02.0\n" /* where each Intel processor has its own graphics */
+#define OWN_PLACE     "PCI_SLOT_NAME=0000:00:02.0\n" /* PCI address of the graphics in every Intel processor */
 #define UEVENT_MAX    4096
 #define VENDOR_NVIDIA "0x10de"
 
@@ -39,7 +39,7 @@ static bool is_own_graphics(const char *name)
 	return files_read(AT_FDCWD, path, UEVENT_MAX, &text, &length) == 0 && strstr(text, OWN_PLACE);
 }
 
-/* Computing needs a render node; management controllers have none. */
+/* A device for computing has a render node; a management controller has none. */
 static bool is_gpu(const char *name, bool *ret_nvidia)
 {
 	static const char *const vendors[] = {VENDOR_NVIDIA, "0x1002", "0x8086"};
@@ -57,7 +57,7 @@ static bool is_gpu(const char *name, bool *ret_nvidia)
 	return false;
 }
 
-/* NVIDIA's driver shows its devices, with or without its module for screens. */
+/* NVIDIA's driver lists its devices there, whether its module for screens is loaded or not. */
 uint32_t gpus_of_nvidia(void)
 {
 	return entries_count(NVIDIA_GPUS);

@@ -17,7 +17,7 @@
 #include "spank/machine/topology.h"
 
 #define LOOK_EVERY_NS  SECOND_NS
-#define LOOK_PART      20 /* of the time, at most, is spent looking */
+#define LOOK_PART      20 /* checks take at most 1/LOOK_PART of the time */
 #define FILE_NAME      "occupants"
 #define LOCK_NAME      "occupants.lock"
 #define NAMESPACE_NAME "namespace"
@@ -25,25 +25,25 @@
 
 struct neighbours {
 	uint32_t job_id;
-	int directory; /* of the node; -1: looks are not shared */
-	int lock;      /* file of it that whoever looks has locked; -1: none */
-	bool are_seen; /* all processes of the node are */
+	int directory; /* the node's state directory; -1: results are not shared */
+	int lock;      /* file in it, locked by the step that checks; -1: none */
+	bool are_seen; /* all processes of the node are visible */
 	pthread_t thread;
-	pthread_mutex_t mutex; /* for what follows */
+	pthread_mutex_t mutex; /* guards the members below */
 	pthread_cond_t asked;
-	bool wanted; /* a look */
+	bool wanted; /* a check is asked for */
 	_Atomic bool ends;
-	hwloc_bitmap_t cpus; /* that other jobs had when it was looked last */
+	hwloc_bitmap_t cpus; /* CPUs that other jobs had at the latest check */
 };
 
-/* A look at the node by one of its steps. */
+/* Result of a check by one of the node's steps. */
 struct sight {
 	uint64_t at_ns;   /* CLOCK_MONOTONIC */
-	uint64_t next_ns; /* when one may look again */
+	uint64_t next_ns; /* CLOCK_MONOTONIC from which the next check is allowed */
 	struct occupants occupants;
 };
 
-/* told: the sight is one; else every CPU counts as taken. */
+/* Takes over a result. told: false if the check failed; every CPU then counts as taken. */
 static void sight_take(struct neighbours *neighbours, const struct sight *sight, bool told)
 {
 	cleanup_bitmap hwloc_bitmap_t cpus = hwloc_bitmap_alloc();
@@ -55,7 +55,7 @@ static void sight_take(struct neighbours *neighbours, const struct sight *sight,
 	pthread_mutex_unlock(&neighbours->mutex);
 }
 
-/* Reads what was seen last by any step of the node in this boot. Returns whether there is such a file. */
+/* Reads the latest result of any step of the node in this boot. Returns false if there is none. */
 static bool sight_read(const struct neighbours *neighbours, struct sight *ret_sight)
 {
 	char boot[PROC_BOOT_MAX], boot_now[PROC_BOOT_MAX];
@@ -83,7 +83,10 @@ static void sight_write(const struct neighbours *neighbours, const struct sight 
 	files_write(neighbours->directory, FILE_NAME, 0600, text, strlen(text), false);
 }
 
-/* Looks at the processes, and tells the others. A look that is waited for no more ends at once. */
+/*
+ * Checks the processes, and tells the other steps. neighbours_end stops it early. Returns when the next check is
+ * allowed.
+ */
 static uint64_t processes_look(struct neighbours *neighbours)
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), pause_ns;
@@ -120,7 +123,10 @@ void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
 		processes_look(neighbours);
 }
 
-/* Returns when it may be looked again. Where another step is looking now, what was seen before it holds on. */
+/*
+ * Takes another step's recent result, or checks. If another step is checking now, the former result holds. Returns when
+ * the next check is allowed.
+ */
 static uint64_t look_in_turn(struct neighbours *neighbours)
 {
 	struct sight sight = {.at_ns = 0};
@@ -139,7 +145,7 @@ static uint64_t look_in_turn(struct neighbours *neighbours)
 	return next_ns;
 }
 
-/* Waits, with the mutex held, until a look is wanted and it is time for it, or the end. */
+/* Waits, with the mutex held, until a check is asked for and allowed, or until the end. */
 static void wait_for_wish(struct neighbours *neighbours, uint64_t from_ns)
 {
 	const struct timespec from = clock_timespec(from_ns);
@@ -190,7 +196,7 @@ int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct
 	return 0;
 }
 
-/* Returns the PID namespace of this process, 0 if it is not known. */
+/* Returns the PID namespace of this process, 0 if unknown. */
 static uint64_t namespace_own(void)
 {
 	struct stat status;

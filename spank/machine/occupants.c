@@ -15,22 +15,22 @@
 #include "spank/base/proc.h"
 #include "spank/machine/topology.h"
 
-#define PROCESSES_MAX 32768 /* of the node, */
-#define THREADS_MAX   32768 /* and of its jobs, looked at in one go */
+#define PROCESSES_MAX 32768 /* processes of the node that are checked */
+#define THREADS_MAX   32768 /* threads of its jobs that are checked */
 #define JOBS_MAX      4096
 #define LEVELS_MAX    32
 #define STEPD         "slurmstepd"
 
-/* One look. */
+/* State of one check of the node. */
 struct look {
 	struct occupants *occupants;
-	ino_t node; /* the UTS namespace of this slurmd's: several of them may be on one host */
+	ino_t node; /* UTS namespace of this slurmd; a host may run several slurmds */
 	hwloc_bitmap_t mask;
 	hwloc_const_bitmap_t everywhere;
 	unsigned processes, threads;
-	pid_t parent;    /* of the process before, which is mostly that of the next one, too; */
-	bool is_job;     /* whether its children are of a job, */
-	uint32_t job_id; /* of which */
+	pid_t parent;    /* parent of the previous process, often also of the next */
+	bool is_job;     /* children of that parent belong to a job */
+	uint32_t job_id; /* the job that they belong to */
 };
 
 void occupants_free(struct occupants *occupants)
@@ -41,7 +41,7 @@ void occupants_free(struct occupants *occupants)
 	*occupants = (struct occupants){.count = 0};
 }
 
-/* The job's CPUs, none at first. NULL: no memory, or too many jobs. */
+/* Returns the job's CPUs, added empty if it is new. NULL: no memory, or too many jobs. */
 static hwloc_bitmap_t cpus_of(struct occupants *occupants, uint32_t job_id)
 {
 	struct occupant *more, job = {.job_id = job_id};
@@ -59,7 +59,10 @@ static hwloc_bitmap_t cpus_of(struct occupants *occupants, uint32_t job_id)
 	return job.cpus;
 }
 
-/* One that is ending has no namespace, and no children, any more. */
+/*
+ * Returns true if the process belongs to this slurmd's node. One that is ending has neither namespace nor children, and
+ * does not.
+ */
 static bool is_of_this_node(const struct look *look, pid_t pid)
 {
 	char path[32];
@@ -71,7 +74,10 @@ static bool is_of_this_node(const struct look *look, pid_t pid)
 	return status.st_ino == look->node;
 }
 
-/* A slurmstepd is root's, and says in its title whose it is: "slurmstepd: [17.batch]". 0: it is of an unknown job. */
+/*
+ * Returns true if the process is a slurmstepd: root's, with its job in its title, "slurmstepd: [17.batch]". *ret_job_id
+ * 0: unknown job.
+ */
 static bool is_stepd(const struct look *look, pid_t pid, const char *name, uint32_t *ret_job_id)
 {
 	char path[32], title[64];
@@ -87,7 +93,7 @@ static bool is_stepd(const struct look *look, pid_t pid, const char *name, uint3
 	return true;
 }
 
-/* Finds the job whose slurmstepd a process is, or descends from. Returns whether there is one. */
+/* Finds the job of the slurmstepd that the process is or descends from. Returns false if there is none. */
 static bool job_find(const struct look *look, pid_t pid, uint32_t *ret_job_id)
 {
 	struct proc_stat stat;
@@ -100,13 +106,13 @@ static bool job_find(const struct look *look, pid_t pid, uint32_t *ret_job_id)
 	return false;
 }
 
-/* Only what this process may run on besides tells whether Slurm, or somebody else, has bound it. */
+/* Reads the thread's affinity. Returns true if Slurm or somebody else bound it, to fewer CPUs than `everywhere`. */
 static bool mask_read(struct look *look, pid_t thread)
 {
 	return topology_get_affinity(thread, look->mask) == 0 && !hwloc_bitmap_isincluded(look->everywhere, look->mask);
 }
 
-/* root: a process of root's that sleeps is Slurm's own, as the extern step's is. */
+/* Adds the thread's CPUs. root: a sleeping process of root does not count, as it is Slurm's own in the extern step. */
 static void thread_add(struct look *look, hwloc_bitmap_t cpus, pid_t thread, const struct proc_stat *stat, bool root)
 {
 	if (strchr("TtZXx", stat->state) || (root && stat->state != 'R'))
@@ -117,7 +123,7 @@ static void thread_add(struct look *look, hwloc_bitmap_t cpus, pid_t thread, con
 		hwloc_bitmap_set(cpus, (unsigned)stat->cpu);
 }
 
-/* Returns false where it cannot be told. */
+/* Adds the CPUs of the process's threads. Returns false if they cannot be found out. */
 static bool threads_add(struct look *look, pid_t pid)
 {
 	hwloc_bitmap_t cpus = cpus_of(look->occupants, look->job_id);
@@ -140,7 +146,7 @@ static bool threads_add(struct look *look, pid_t pid)
 	return look->threads <= THREADS_MAX;
 }
 
-/* The same. */
+/* Adds the CPUs of the process if a job has it. Returns false if they cannot be found out. */
 static bool process_add(struct look *look, pid_t pid, const struct proc_stat *stat)
 {
 	uint32_t job_id;
@@ -164,7 +170,8 @@ bool occupants_look(const _Atomic bool *ends, struct occupants *ret_occupants)
 	pid_t pid;
 
 	if (told)
-		mask = hwloc_bitmap_dup(everywhere); /* as large, so that no other one needs memory */
+		mask = hwloc_bitmap_dup(
+		        everywhere); /* as large as any other mask, so that reading one needs no memory */
 	told &= mask != NULL;
 	look.mask = mask;
 	look.node = status.st_ino;
