@@ -1,6 +1,4 @@
-/*
- * Walks the loaded objects. What is promised stands in definition.h.
- */
+/* Walks the loaded objects. Contract: definition.h. */
 #include "preload/elf/definition.h"
 
 struct search {
@@ -8,7 +6,7 @@ struct search {
 	struct object_name name;
 	struct object object;
 	uintptr_t address;
-	bool passed; /* the object of the place */
+	bool passed; /* the object that contains `place` was passed */
 };
 
 static bool is_inside(const struct dl_phdr_info *info, uintptr_t address)

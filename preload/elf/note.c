@@ -1,6 +1,6 @@
 /*
- * An ELF note, owner "mpiwait", type 1: which release this is, for who must not load the library to ask it.
- * "readelf -n" shows it, and mpi-wait check reads it.
+ * An ELF note with the release, owner "mpiwait", type 1, for tools that must not load the library to ask it. "readelf
+ * -n" shows it, and mpi-wait check reads it.
  */
 #include <stdint.h>
 

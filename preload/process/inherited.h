@@ -1,9 +1,9 @@
 /*
- * Descriptors that the task was given, found again in any process below it.
+ * Inherited: finds the descriptors that the task was given, in any process below it.
  *
- * A number proves nothing: a shell or a launcher between slurmstepd and the rank may have closed it and opened
- * something else there. Device and inode do. Each one is open twice in the task: at its number, and, where the hard
- * limit allows, at a spare one above the usual soft limit of open files, which loops over "all" descriptors do not
+ * A descriptor's number proves nothing: a shell or a launcher between slurmstepd and the rank may have closed it and
+ * opened something else. Device and inode do. Each descriptor is open twice in the task: at its number, and if the hard
+ * limit allows at a spare number above the usual soft limit of open files, which loops over "all" descriptors do not
  * reach. A process that has neither opens it again through the task, by the same two numbers.
  */
 #pragma once
@@ -11,19 +11,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define INHERITED_FIRST 200  /* the plugin hands descriptors out from here on: a lower one is somebody else's */
-#define INHERITED_SPARE 1000 /* the distance of a descriptor's spare number from its own */
+#define INHERITED_FIRST 200  /* least number that the plugin gives a descriptor: lower ones are somebody else's */
+#define INHERITED_SPARE 1000 /* a descriptor's spare number, less its own */
 
 struct inherited {
-	int number; /* -1: none was given */
+	int number; /* -1: none */
 	uint64_t device;
 	uint64_t inode;
-	int32_t task; /* the task's process, 0: not known */
-	int flags;    /* to open it again with: O_RDONLY or O_RDWR */
+	int32_t task; /* the task's process, 0: unknown */
+	int flags;    /* O_RDONLY or O_RDWR, to open it again with */
 };
 
 /*
- * Returns a descriptor, or -1. One that was inherited is closed on exec from now on, and stays the process's;
- * *ret_opened says that it was opened anew and is the caller's to close. errno may change.
+ * Finds the descriptor. Returns it, or -1. An inherited one is set close-on-exec and stays the process's. If
+ * *ret_opened is true, it was opened again and is the caller's to close. errno may change.
  */
 int inherited_find(const struct inherited *inherited, bool *ret_opened);

@@ -1,6 +1,4 @@
-/*
- * Phases of the program. What a level means stands in phase.h.
- */
+/* Phases of the program. Contract: phase.h. */
 #include "preload/process/phase.h"
 
 #include <stdbool.h>
@@ -9,9 +7,11 @@
 #include "preload/process/process.h"
 
 #define LEVEL_FLUSH 2
-#define LEVEL_PHASE 3 /* the least that names one */
+#define LEVEL_PHASE 3 /* least level that names a phase */
 
-/* Whether that place in the table is the level's now: it was, or was nobody's. Two threads may come at the same time.
+/*
+ * Takes an entry of the table for the level if it is free. Returns true if the entry is the level's now. Two threads
+ * may try at the same time.
  */
 static bool level_take(int32_t *place, int32_t level)
 {

@@ -1,8 +1,8 @@
 /*
- * The stats segment, seen by the rank: finds it, checks it, claims one slot of it.
+ * Segment: the stats segment from the rank's side. Finds it, checks it, and claims a slot in it.
  *
- * Invariant: there always is a slot to write to. Without a segment, with a bad one or with a full one it is a private
- * one that nobody reads, so that waiting stays cheap and only the count is lost.
+ * Invariant: there always is a slot to write to. Without a segment, or with a bad or full one, it is a private slot
+ * that nobody reads: waiting stays cheap, and only the counts are lost.
  */
 #pragma once
 
@@ -10,19 +10,20 @@
 #include "preload/stats.h"
 
 /*
- * Claims a slot: in the segment that the configuration names, where its descriptor still is that segment or can be
- * opened again through the task that surely holds it. The inherited descriptor, if it is ours, is closed on exec from
- * now on. Called once per process. Keeps errno. The mapping is never undone.
+ * Claims a slot in the configured segment, if its descriptor still is that segment or can be opened again through the
+ * task that surely holds it; otherwise returns the private slot. An inherited descriptor is set close-on-exec. Called
+ * once per process. Keeps errno. The mapping is permanent.
+ *
  * *ret_sizes: under profile, where the slot's message sizes are counted; untouched with the private slot, which has
- * none. A segment that was given and is not found any more is noted (notes.h).
+ * none. A configured segment that cannot be found is noted (notes.h).
  */
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes);
 
 /*
- * The words by which threads on the first count CPUs ask for their core's frequency (lease.h); NULL: there is no
- * segment. May change errno. The mapping is never undone.
+ * Returns the words by which threads on the first `count` CPUs ask for their core's frequency (lease.h); NULL without a
+ * segment. May change errno. The mapping is permanent.
  */
 uint64_t *segment_words(const struct config *config, uint32_t count);
 
-/* The private slot. */
+/* Returns the private slot. */
 struct mpiwait_slot *segment_private(void);

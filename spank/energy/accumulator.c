@@ -11,8 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define BEGIN_WAIT_MS \
-	2000 /* time for which a process without a file waits for the lock: another one may be creating it */
+#define BEGIN_WAIT_MS  2000 /* a process that finds no file waits so long for another one that may be creating it */
 #define TRY_MS         1
 #define FORMAT_VERSION 1
 

@@ -64,7 +64,7 @@ struct energy_window {
 	struct energy_zone zone[RAPL_ZONES_MAX];
 };
 
-/* What the caller demands of a snapshot. */
+/* A caller's demands on a snapshot. */
 struct energy_need {
 	uint64_t young_ns; /* a file younger than this will do: nothing is written, no lock is taken */
 	bool exact;        /* read the counters in any case */

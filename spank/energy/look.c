@@ -5,7 +5,7 @@
 #include "spank/energy/accumulator.h"
 
 #define RENEWAL_NS \
-	UINT64_C(1000000) /* the counters' update interval: Intel's manual, volume 3, 15.10; AMD's is the same */
+	UINT64_C(1000000) /* update interval of the counters: Intel's manual, volume 3, 15.10; AMD's is the same */
 #define LATE_PART 32      /* at most 1/LATE_PART of a look may lie on the wrong side */
 
 /* As in accumulator.c: a restarted counter shows far more. */

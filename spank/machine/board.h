@@ -19,8 +19,7 @@ struct board_counter {
 	enum board_part part;
 	uint32_t number; /* number of the accelerator, else 0 */
 	uint64_t energy_uj;
-	uint64_t mark; /* age of the count: the controller's time in us, or its freshness in older releases; a newer
-	                  count has another */
+	uint64_t mark; /* the controller's time in us, else its freshness; differs in a newer count */
 };
 
 /* Returns true if the node has these counters. */

@@ -71,8 +71,7 @@ struct record_node {
 	uint32_t restart_count;
 	struct job_run run; /* the run, from start_s to end_s */
 	uint32_t gid;
-	const char *nodes; /* the job's node list, borrowed from the parsed JSON; whoever frees that must replace this
-	                      pointer first */
+	const char *nodes; /* the job's node list, borrowed from the JSON; to be copied before that is freed */
 	struct policy_use policy;
 	double start_s;
 	double end_s;
