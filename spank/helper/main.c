@@ -34,7 +34,7 @@
 
 #define SITE_WORDS_MAX 32768
 
-#define NO_NODE "SLURMD_NODENAME is no node name"
+#define NO_NODE "SLURMD_NODENAME is not a node name"
 
 /* The command line behind the command's name. */
 struct arguments {
@@ -184,7 +184,8 @@ static int run_show(struct arguments *arguments)
 
 	job_id = strtoul(arguments->operand, &end, 10);
 	if (*end || job_id == 0 || job_id >= UINT32_MAX)
-		return report(arguments, error_set(&arguments->error, -EINVAL, "JOBID is a number"));
+		return report(arguments,
+		              error_set(&arguments->error, -EINVAL, "\"%s\" is not a JOBID", arguments->operand));
 	if (arguments->place_result)
 		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
 	record = node_record_show(&arguments->place, (uint32_t)job_id, &arguments->error);
@@ -298,19 +299,21 @@ static const struct command {
 	const char *help;
 } commands[] = {
         {"drain", NULL, run_drain,
-         "the records of jobs that have ended here, and from the outbox to the spool and slurmdbd (epilog)"},
-        {"write", "KEY", run_write, "the same for one job's record, whatever else is done"},
-        {"sweep", NULL, run_sweep, "every record that was left, from outbox and spool to slurmdbd (for a timer)"},
-        {"move", NULL, run_move, "every record that was left in this node's outbox to the spool (for a timer)"},
-        {"flush", NULL, run_flush, "the same at once, for 20 s at most, whatever its age"},
-        {"prolog", NULL, run_prolog, "for Prolog=, where Slurm calls no SPANK prolog: node state and energy baseline"},
-        {"epilog", NULL, run_epilog, "for Epilog=, likewise: the job's end noted, and 'drain' started"},
+         "makes the records of jobs that ended here, and takes them to the spool and slurmdbd (for epilogs)"},
+        {"write", "KEY", run_write, "stores one job's record, whatever other processes do"},
+        {"sweep", NULL, run_sweep, "stores every record that was left in outbox and spool in slurmdbd (for a timer)"},
+        {"move", NULL, run_move, "moves every record that was left in this node's outbox to the spool (for a timer)"},
+        {"flush", NULL, run_flush, "like sweep, but at once and whatever the records' age, for 20 s at most"},
+        {"prolog", NULL, run_prolog,
+         "for Prolog=, if Slurm calls no SPANK prolog: makes node state and energy baseline"},
+        {"epilog", NULL, run_epilog, "for Epilog=, likewise: notes the job's end and starts 'drain'"},
         {"restore", NULL, run_restore,
-         "puts back what a dead slurmstepd has left changed in cpufreq (at boot, for health checks)"},
-        {"show", "JOBID", run_show, "what this node knows of a running job, as JSON"},
+         "puts back what a dead slurmstepd left changed in cpufreq (at boot, for health checks)"},
+        {"show", "JOBID", run_show, "prints what this node knows of a running job, as JSON"},
         {"probe", NULL, run_probe,
-         "what it makes of the site arguments and of this host, as JSON (for mpi-wait check)"},
-        {"meters", NULL, run_meters, "the energy counters beside powercap, as JSON (prologs and epilogs ask for it)"},
+         "prints how it understands the site arguments and this host, as JSON (for mpi-wait check)"},
+        {"meters", NULL, run_meters,
+         "prints the energy counters other than powercap's, as JSON (for prolog and epilog)"},
 };
 
 static void help_print(void)
@@ -319,14 +322,14 @@ static void help_print(void)
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
 		printf("  %-7s %-6s %s\n", commands[i].name, commands[i].operand ? commands[i].operand : "",
 		       commands[i].help);
-	puts("\nSite arguments are those of the line in plugstack.conf: spool=DIR spool_user=NAME sink=... field=...\n"
+	puts("\nSITE-ARGUMENTs are those of the line in plugstack.conf: spool=DIR spool_user=NAME sink=... field=...\n"
 	     "\n"
-	     "  --first-delay S   seconds from a job's end to the first try (8, plus jitter)\n"
-	     "  --collect S       seconds for which the first node waits for the others (60)\n"
-	     "  --partial         with sweep and flush: jobs of which nodes are missing too\n"
-	     "  --dry-run         with restore: say what would be done, exit 2 if there is something\n"
-	     "  --outbox DIR      instead of " OUTBOX_DIRECTORY "\n"
-	     "  --state DIR       instead of " STATE_ROOT "\n"
+	     "  --first-delay S   seconds from a job's end to the first try (default: 8, plus jitter)\n"
+	     "  --collect S       seconds for which the first node waits for the others (default: 60)\n"
+	     "  --partial         with sweep and flush: also jobs with missing nodes\n"
+	     "  --dry-run         with restore: only say what would be done; exit 2 if something would\n"
+	     "  --outbox DIR      the outbox (default: " OUTBOX_DIRECTORY ")\n"
+	     "  --state DIR       the nodes' state (default: " STATE_ROOT ")\n"
 	     "\n"
 	     "It writes, as root: the outbox, and through slurmdbd the comment field of the job; as spool_user: the "
 	     "spool; restore: cpufreq's files under " CPUFREQ_SYSFS ".\n"

@@ -115,6 +115,6 @@ size_t board_read(struct board_counter ret_counters[BOARD_COUNTERS_MAX], struct 
 		if (freshness_read(&after) && after == before)
 			return count;
 	}
-	error_set(error, -EAGAIN, "the board's counters change as they are read");
+	error_set(error, -EAGAIN, "the board's counters changed while being read");
 	return 0;
 }

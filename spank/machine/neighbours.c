@@ -190,7 +190,7 @@ int neighbours_start(uint32_t job_id, struct neighbours **ret_neighbours, struct
 	if (rc < 0) {
 		hwloc_bitmap_free(cpus);
 		free(neighbours);
-		return error_set(error, rc, "no grant: other jobs cannot be looked for: %s", strerror(-rc));
+		return error_set(error, rc, "no grant: cannot check for other jobs: %s", strerror(-rc));
 	}
 	*ret_neighbours = neighbours;
 	return 0;

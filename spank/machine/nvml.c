@@ -136,7 +136,7 @@ static int library_begin(struct nvml *nvml, struct error *error)
 		return error_set(error, -ENOENT, LIBRARY " is too old");
 	result = nvml->init();
 	if (result != SUCCESS)
-		return error_set(error, -ENODEV, "NVML does not begin (error %d)", result);
+		return error_set(error, -ENODEV, "NVML does not start (error %d)", result);
 	nvml->is_begun = true;
 	return devices_find(nvml, error);
 }

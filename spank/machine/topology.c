@@ -227,10 +227,10 @@ int topology_cpus_of(const struct topology *topology, const char *core_list, uns
 
 	hwloc_bitmap_zero(ret_cpus);
 	if (topology->numbered == 0)
-		return error_set(error, -EINVAL, "the CPUs of Slurm's cores are not known");
+		return error_set(error, -EINVAL, "the CPUs of Slurm's cores are unknown");
 	if (!cores || !core_list[0] || hwloc_bitmap_list_sscanf(cores, core_list) < 0 ||
 	    hwloc_bitmap_weight(cores) <= 0)
-		return error_set(error, -EINVAL, "'%.64s' is not a list of cores", core_list);
+		return error_set(error, -EINVAL, "\"%.64s\" is not a list of cores", core_list);
 	hwloc_bitmap_foreach_begin(core, cores)
 	{
 		if ((unsigned)core >= topology->numbered)

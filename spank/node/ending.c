@@ -60,12 +60,12 @@ static int note_write(int directory, const struct ending *ending)
 }
 
 /* Writes an empty note, which needs no room: its date is the job's end. */
-static void note_mark(int directory, int reason)
+static void note_mark(int directory, uint32_t job_id, int reason)
 {
 	cleanup_close int file = openat(directory, STATE_ENDED, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
-	log_error("the last sample of a job is lost: %s%s", strerror(-reason),
-	          file < 0 ? "; not even its end could be noted" : "");
+	log_error("job %" PRIu32 ": cannot note the last sample%s: %s; missing from the record", job_id,
+	          file < 0 ? " and the end" : "", strerror(-reason));
 }
 
 size_t ending_count(int node)
@@ -102,7 +102,7 @@ static bool has_steps(int directory)
 }
 
 /* Writes the note; without memory or room an empty one. */
-static void note_put(int node, int directory, const struct begun *begun)
+static void note_put(int node, int directory, uint32_t job_id, const struct begun *begun)
 {
 	cleanup_free struct ending *ending = calloc(1, sizeof(*ending));
 	int result = -ENOMEM;
@@ -112,7 +112,7 @@ static void note_put(int node, int directory, const struct begun *begun)
 		result = note_write(directory, ending);
 	}
 	if (result)
-		note_mark(directory, result);
+		note_mark(directory, job_id, result);
 }
 
 static void begun_meters(const struct state_job *job, struct begun *ret_begun)
@@ -145,7 +145,7 @@ static int note(const struct state_place *place, uint32_t job_id, int node, int 
 	begun = (struct begun){.energy = !is_known || job->has_baseline};
 	if (is_known)
 		begun_meters(job, &begun);
-	note_put(node, directory, &begun);
+	note_put(node, directory, job_id, &begun);
 	result = state_set_apart(node, job_id);
 	return result ? result : 1;
 }
@@ -162,9 +162,10 @@ int ending_note(const struct state_place *place, uint32_t job_id, struct error *
 		result = note(place, job_id, node, directory);
 	if (result == -ENOSPC)
 		return error_set(error, result,
-		                 "the record of job %" PRIu32 " is lost: those of %d jobs wait to be made", job_id,
-		                 ENDED_MAX);
-	return result < 0 ? error_set(error, result, "the end of job %" PRIu32 ": %s", job_id, strerror(-result))
+		                 "record of job %" PRIu32 " dropped: %d ended jobs wait for their records already",
+		                 job_id, ENDED_MAX);
+	return result < 0 ? error_set(error, result, "cannot note the end of job %" PRIu32 ": %s", job_id,
+	                              strerror(-result))
 	                  : result;
 }
 

@@ -380,7 +380,7 @@ int node_record_put(const struct record_place *to, int directory, struct state_j
 	sources_choose(job, ending, &sources);
 	result = steps_read(directory, sources.has_window && !sources.is_powercap ? NULL : &share, &steps);
 	if (result)
-		return error_set(error, result, "the steps: %s", strerror(-result));
+		return error_set(error, result, "cannot read the steps: %s", strerror(-result));
 	if (!job->policy.asked[0] && steps.count == 0 && steps.left_out == 0)
 		return 0;
 	record = record_make(to->place->node, job, ending, &sources, &share, &steps);
@@ -416,7 +416,7 @@ json_t *node_record_show(const struct state_place *place, uint32_t job_id, struc
 	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
 	result = steps_read(directory, &share, &steps);
 	if (result) {
-		error_set(error, result, "the steps of job %u: %s", job_id, strerror(-result));
+		error_set(error, result, "cannot read the steps of job %u: %s", job_id, strerror(-result));
 		return NULL;
 	}
 	has_window = job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0 &&

@@ -38,14 +38,14 @@ static int job_finish(const struct recorder *recorder, const char *name, struct 
 	if (!result)
 		result = state_job_load(directory, job);
 	if (result == -EBADMSG)
-		log_error("job %s: its state is damaged, and is removed without a record", name);
+		log_error("job %s: damaged state; removed without a record", name);
 	else if (!result && (!recorder->wanted || recorder->wanted(job->nodes, recorder->to.place->node)))
 		result = node_record_put(&recorder->to, directory, job, ending, error);
 	if (result && result != -EBADMSG && result != -ENOENT) /* -ENOENT: a process died while it removed the state */
-		return error_set(error, result, "state of job %s: %s", name, strerror(-result));
+		return error_set(error, result, "cannot read the state of job %s: %s", name, strerror(-result));
 	state_directory_remove(recorder->node, name);
 	if (faccessat(recorder->node, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		return error_set(error, -EEXIST, "the state of job %s could not be removed", name);
+		return error_set(error, -EEXIST, "cannot remove the state of job %s", name);
 	return 1;
 }
 
@@ -103,7 +103,8 @@ int recorder_make(const struct state_place *place, const char *outbox, record_wa
 	int result;
 
 	if (node < 0)
-		return error_set(error, node, "the node's notes: %s", strerror(-node));
+		return error_set(error, node, "cannot open the state directory \"%s/%s\": %s", place->root, place->node,
+		                 strerror(-node));
 	do {
 		result = turn_take(turn, TURN_RECORDER);
 		if (result)

@@ -54,7 +54,7 @@ static void problem_say(struct sampler *sampler, bool is_last)
 {
 	sampler->failures = sampler->problem.text[0] ? sampler->failures + 1 : 0;
 	if (sampler->failures == 2 || (sampler->failures == 1 && is_last))
-		log_error("job %u: %s; the record will lack it", sampler->config.job_id, sampler->problem.text);
+		log_error("job %u: %s; missing from the record", sampler->config.job_id, sampler->problem.text);
 	sampler->problem.text[0] = '\0';
 }
 
@@ -119,7 +119,7 @@ static void step_note(struct sampler *sampler, uint64_t young_ns)
 	result = state_step_write(sampler->job_directory, &sampler->step, state_crowd(sampler->node_directory), wait,
 	                          grant);
 	if (result)
-		complain(sampler, strerror(-result));
+		error_set(&sampler->problem, 0, "cannot write the step's file: %s", strerror(-result));
 }
 
 /* Takes a sample, and books the CPU time that it cost beyond `booked_ns`. young_ns: as in energy_read. */
@@ -234,7 +234,7 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	if (config->segment >= 0) {
 		sampler->segment = fcntl(config->segment, F_DUPFD_CLOEXEC, 3);
 		if (sampler->segment < 0)
-			return error_set(error, -errno, "stats segment: %s", strerror(errno));
+			return error_set(error, -errno, "cannot duplicate the stats segment: %s", strerror(errno));
 	}
 	rapl_open(&sampler->rapl, NULL);
 	sampler->ration = shared_ration_open(sampler->job_directory, SHARED_RATION_FILE);
@@ -244,7 +244,7 @@ static int sampler_open(struct sampler *sampler, struct error *error)
 	sampler->saving.due_ns = SAVING_FEED_NEVER;
 	sampler->counted = state_step_kind(config->step_id, state_crowd(sampler->node_directory)) == STATE_STEP_COUNTED;
 	result = sampler->counted ? state_step_count(sampler->job_directory) : 0;
-	return result ? error_set(error, result, "the number of steps: %s", strerror(-result)) : 0;
+	return result ? error_set(error, result, "cannot count the step: %s", strerror(-result)) : 0;
 }
 
 int sampler_start(const struct sampler_config *config, struct sampler **ret_sampler, struct error *error)
@@ -269,7 +269,7 @@ int sampler_start(const struct sampler_config *config, struct sampler **ret_samp
 	}
 	if (result) {
 		sampler_free(sampler);
-		return error_set(error, result, "sampler thread: %s", strerror(-result));
+		return error_set(error, result, "cannot start the sampler: %s", strerror(-result));
 	}
 	*ret_sampler = sampler;
 	return 0;

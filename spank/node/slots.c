@@ -88,11 +88,12 @@ int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_
 	int result = read_at(segment, header, sizeof(*header), 0);
 
 	if (result || fstat(segment, &status))
-		return error_set(error, result ? result : -errno, "stats segment cannot be read");
+		return error_set(error, result ? result : -errno, "cannot read the stats segment");
 	if (header->magic != MPIWAIT_MAGIC || header->version != MPIWAIT_VERSION ||
 	    header->header_size != sizeof(*header) || header->slot_size != sizeof(struct mpiwait_slot) ||
 	    header->sizes_size != sizeof(struct mpiwait_sizes))
-		return error_set(error, -EINVAL, "stats segment is not one of version %u", MPIWAIT_VERSION);
+		return error_set(error, -EINVAL, "stats segment has a wrong format, not that of version %u",
+		                 MPIWAIT_VERSION);
 	if (status.st_size < (off_t)mpiwait_segment_size(1))
 		return error_set(error, -EINVAL, "stats segment of %lld bytes has no slot", (long long)status.st_size);
 	room = ((uint64_t)status.st_size - MPIWAIT_SLOTS_OFFSET) /
@@ -407,7 +408,7 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 	for (uint32_t i = 0; i < there && i < header.claimed && !result; i++)
 		result = slot_add(slots, segment, i, room, at);
 	if (result)
-		return error_set(error, result, "stats segment: %s", strerror(-result));
+		return error_set(error, result, "cannot read the stats segment: %s", strerror(-result));
 	*ret_slots = take_pointer(slots);
 	return 0;
 }

@@ -64,5 +64,5 @@ void sources_choose(struct state_job *job, const struct ending *ending, struct s
 		word += length + (word[length] == '+');
 	}
 	if (!ret_sources->has_window && !job->energy_why[0])
-		strcpy(job->energy_why, "no source that the site names has counted");
+		strcpy(job->energy_why, "no source that the site names counted the job");
 }

@@ -163,7 +163,8 @@ static void keep_ended(const struct state_place *place, uint32_t job_id)
 		return;
 	result = state_set_apart(node, job_id);
 	if (result)
-		log_error("job %" PRIu32 ": the record of an earlier run is lost: %s", job_id, strerror(-result));
+		log_error("job %" PRIu32 ": cannot set an earlier run apart: %s; its record is lost", job_id,
+		          strerror(-result));
 }
 
 static void baseline_take(int node, bool asks_gpus, struct state_job *job)

@@ -215,7 +215,7 @@ static const char *energy_why(const struct job *job)
 	for (size_t i = 0; i < job->count; i++)
 		if (!job->nodes[i]->energy.present && job->nodes[i]->energy_why[0])
 			return job->nodes[i]->energy_why;
-	return job->sum.energy.nodes < job->count ? "the job's cores are not known" : "";
+	return job->sum.energy.nodes < job->count ? "the job's cores are unknown" : "";
 }
 
 static bool policy_same(const struct policy_use *a, const struct policy_use *b)
@@ -388,7 +388,7 @@ int record_merge(const struct record_node *const nodes[], size_t count, uint32_t
 	job_free(&job);
 	if (!record.line || strlen(record.line) > RECORD_MAX || memory_failures() != failures) {
 		record_free(&record);
-		return error_set(error, -ENOMEM, "the record could not be printed");
+		return error_set(error, -ENOMEM, "out of memory while the record was printed");
 	}
 	*ret_record = record;
 	return 0;

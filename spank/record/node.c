@@ -26,7 +26,7 @@
  */
 #define RUN_LATE_S 900
 
-#define ENERGY_REFUSED "the energy that the node wrote makes no sense"
+#define ENERGY_REFUSED "the node wrote an energy that makes no sense"
 
 static bool id_get(const json_t *object, const char *key, bool null_ok, uint32_t *ret_id)
 {
@@ -157,18 +157,18 @@ static const char *identity_get(const json_t *json, struct record_node *node)
 	const char *kind = json_string_value(json_object_get(json, "kind"));
 
 	if (!kind || strcmp(kind, "node") != 0 || json_integer_value(json_object_get(json, "v")) != 1)
-		return "no node record of version 1";
+		return "not a node record of version 1";
 	if (!text_get(json, "node", node->node, sizeof(node->node), NAMES) || !node->node[0] || node->node[0] == '.' ||
 	    !text_get(json, "cluster", node->cluster, sizeof(node->cluster), NAMES) || !node->cluster[0])
-		return "\"node\" or \"cluster\" is no name";
+		return "\"node\" or \"cluster\" is not a name";
 	if (!id_get(json, "job_id", false, &node->job_id) || !id_get(json, "array_job_id", true, &node->array_job_id) ||
 	    !id_get(json, "array_task_id", true, &node->array_task_id) ||
 	    !id_get(json, "het_job_id", true, &node->het_job_id) ||
 	    !id_get(json, "het_offset", true, &node->het_offset) ||
 	    !id_get(json, "restart_count", false, &node->restart_count) || !id_get(json, "gid", false, &node->gid))
-		return "an id is no number";
+		return "an id is not a number";
 	node->nodes = json_string_value(json_object_get(json, "nodes"));
-	return node->nodes && characters_ok(node->nodes, NAMES "[],") ? NULL : "\"nodes\" is no node list";
+	return node->nodes && characters_ok(node->nodes, NAMES "[],") ? NULL : "\"nodes\" is not a node list";
 }
 
 static const char *times_of(const json_t *json, struct record_node *node)

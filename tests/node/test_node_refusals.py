@@ -30,14 +30,14 @@ def node(*lines: str, **environment: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("words", ["show x", "show 0", "show 4294967295", "show 7x"])
 def test_what_is_no_job(words: str) -> None:
-    assert node(f"node {words}") == (1, "mpi-wait: JOBID is a number\n")
+    assert node(f"node {words}") == (1, f'mpi-wait: "{words.split()[1]}" is not a JOBID\n')
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "x" * 300], ids=["path", "dots", "long"])
 def test_what_is_no_node(name: str) -> None:
     """No directory of such a name is made, and prologs and epilogs do not fail."""
     status, text = node("node write test-7-0", SLURMD_NODENAME=name)
-    assert status == 1 and "SLURMD_NODENAME is no node name" in text
+    assert status == 1 and "SLURMD_NODENAME is not a node name" in text
     assert node("node show 7", SLURMD_NODENAME=name)[0] == 1
     assert node(f"node prolog {SITE} && node epilog {SITE}", NOTHING, SLURMD_NODENAME=name) == (0, "")
 

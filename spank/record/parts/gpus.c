@@ -44,10 +44,10 @@ static bool is_too_low(const struct meter *meter, const struct meter *later)
 static const char *loss_of(const struct gpus_window *window, const struct meter *meter, const struct meter *later)
 {
 	if (!later)
-		return window->to->why[0] ? window->to->why : "a GPU's counter began anew, or is gone";
+		return window->to->why[0] ? window->to->why : "a GPU's counter restarted, or is gone";
 	if (later->is_split || meter->is_split)
 		return "a GPU is split between jobs";
-	return is_too_low(meter, later) ? "a GPU's counter began anew: is persistence mode off?" : NULL;
+	return is_too_low(meter, later) ? "a GPU's counter restarted: is persistence mode off?" : NULL;
 }
 
 static void device_count(const struct gpus_window *window, const struct meter *meter, struct tally *tally)

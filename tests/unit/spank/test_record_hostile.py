@@ -72,7 +72,7 @@ def test_energy_that_no_node_writes_is_absent_with_a_reason(tmp_path: Path) -> N
     """And all else of the node and of the others is there."""
     records = [node_record("c1", "c[1-2]", energy=ENERGY | {"own_uj": -1}), node_record("c2", "c[1-2]")]
     merged = merge(tmp_path, records)
-    assert merged["energy_why"] == "the energy that the node wrote makes no sense"
+    assert merged["energy_why"] == "the node wrote an energy that makes no sense"
     assert merged["energy"]["nodes"] == 1 and merged["wait"]["ranks"] == 4 and merged["nodes"]["reported"] == 2
 
 
