@@ -17,7 +17,8 @@ void definition_text(uintptr_t address, uintptr_t *ret_start, uintptr_t *ret_siz
 bool definition_is_at(const char *name, uintptr_t address);
 
 /*
- * Returns the address of the function in the first object behind that of `place` that defines it, 0 if none does.
- * Objects come in the order in which they were loaded. IFUNCs are skipped: only the loader knows where they lead.
+ * Returns the address of the function in the first object behind the one that contains `inside` that defines it, 0 if
+ * none does. Objects come in the order in which they were loaded. IFUNCs are skipped: only the loader knows where they
+ * lead.
  */
-uintptr_t definition_behind(const char *name, uintptr_t place);
+uintptr_t definition_behind(const char *name, uintptr_t inside);

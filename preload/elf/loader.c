@@ -57,7 +57,7 @@ static uintptr_t function_find(const struct object *object, const char *text)
 	return symbol ? object->base + symbol->st_value : 0;
 }
 
-static int library_look(struct dl_phdr_info *info, size_t size, void *context)
+static int library_match(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct loader *ret_loader = context;
 	struct object object;
@@ -81,7 +81,7 @@ const struct loader *loader_get(void)
 
 	if (__atomic_load_n(&found, __ATOMIC_ACQUIRE))
 		return &loader;
-	if (!dl_iterate_phdr(library_look, &own))
+	if (!dl_iterate_phdr(library_match, &own))
 		own = (struct loader){referred_symbol, NULL, referred_open, referred_address};
 	if (!own.symbol || !own.open || !own.address)
 		return NULL;

@@ -82,7 +82,7 @@ static void name_read(const struct dl_phdr_info *info, struct mpiwait_module *fi
 		file->name[i] = name[i];
 }
 
-static int object_look(struct dl_phdr_info *info, size_t size, void *context)
+static int object_match(struct dl_phdr_info *info, size_t size, void *context)
 {
 	struct search *search = context;
 
@@ -99,5 +99,5 @@ bool module_find(uintptr_t address, struct module *ret_module)
 {
 	struct search search = {address, ret_module};
 
-	return dl_iterate_phdr(object_look, &search) != 0;
+	return dl_iterate_phdr(object_match, &search) != 0;
 }

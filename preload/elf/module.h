@@ -10,6 +10,7 @@
 
 #include "preload/stats.h"
 
+/* A loaded program or library. */
 struct module {
 	const void *identity; /* identifies the module while it is loaded */
 	uintptr_t base;       /* an address less the base is an address in the file */

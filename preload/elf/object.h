@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A loaded object, by its tables in memory. */
 struct object {
 	uintptr_t base;
 	const Elf64_Phdr *segment;

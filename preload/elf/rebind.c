@@ -62,8 +62,8 @@ static void slot_write(const struct object *object, struct pages *sealed, uintpt
 		__atomic_store_n(slot, value, __ATOMIC_RELAXED);
 }
 
-static void reference_look(const struct object *object, struct pages *sealed, const Elf64_Rela *relocation,
-                           rebind_choice *choose)
+static void reference_choose(const struct object *object, struct pages *sealed, const Elf64_Rela *relocation,
+                             rebind_choice *choose)
 {
 	const Elf64_Sym *symbol = &object->symbol[ELF64_R_SYM(relocation->r_info)];
 	uintptr_t *slot = (uintptr_t *)(object->base + relocation->r_offset);
@@ -83,7 +83,7 @@ void rebind(const struct object *object, rebind_choice *choose)
 
 	for (size_t i = 0; i < 2; i++)
 		for (size_t j = 0; j < object->relocations[i]; j++)
-			reference_look(object, &sealed, &object->relocation[i][j], choose);
+			reference_choose(object, &sealed, &object->relocation[i][j], choose);
 	if (sealed.writable)
 		mprotect((void *)sealed.start, sealed.end - sealed.start, PROT_READ);
 }

@@ -26,7 +26,7 @@ struct idle {
 	struct idle_text mpi;  /* the MPI library, from which MPICH and Intel MPI yield */
 	struct idle_text opal; /* libopen-pal, from which opal_progress yields */
 	struct idle_text own;  /* our own code, from which it seems to yield if it ends in a jump */
-	uintptr_t site;        /* latest caller of its yield; changes */
+	uintptr_t caller;      /* latest caller of its yield; changes */
 	bool yields_for_us;    /* the library switched yielding on */
 	bool yields_natively;  /* the runtime yields in blocking calls without the library too */
 	bool probes_spin;      /* Probe and Mprobe make no idle call, or restart at each poll */

@@ -83,14 +83,14 @@ static inline struct taken *taken_by_table(struct fabric_object *object, unsigne
 
 static inline struct taken *taken_of(struct fabric_object *object, unsigned table)
 {
-	struct taken *place = taken_by_table(object, table);
+	struct taken *entry = taken_by_table(object, table);
 
-	return __builtin_expect(place != NULL, 1) ? place : taken_search(object);
+	return __builtin_expect(entry != NULL, 1) ? entry : taken_search(object);
 }
 
-static inline fabric_operation *original(const struct taken *place, unsigned table, unsigned function)
+static inline fabric_operation *original(const struct taken *entry, unsigned table, unsigned function)
 {
-	return place ? __atomic_load_n(&place->original[table]->function[function], __ATOMIC_RELAXED) : NULL;
+	return entry ? __atomic_load_n(&entry->original[table]->function[function], __ATOMIC_RELAXED) : NULL;
 }
 
 static inline bool hook_serves(void)
@@ -138,77 +138,77 @@ static ssize_t queue_readfrom(struct fabric_object *queue, void *buffer, size_t 
 	return next ? queue_polled(next(queue, buffer, count, sources)) : -ENOSYS;
 }
 
-static inline bool counter_moved(struct taken *place, uint64_t count)
+static inline bool counter_moved(struct taken *entry, uint64_t count)
 {
-	if (__atomic_load_n(&place->count, __ATOMIC_RELAXED) == count)
+	if (__atomic_load_n(&entry->count, __ATOMIC_RELAXED) == count)
 		return false;
-	__atomic_store_n(&place->count, count, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->count, count, __ATOMIC_RELAXED);
 	return true;
 }
 
 static uint64_t counter_read(struct fabric_object *counter)
 {
-	struct taken *place = taken_of(counter, FABRIC_OWN);
-	fabric_count_function *next = (fabric_count_function *)original(place, FABRIC_OWN, FABRIC_READ);
+	struct taken *entry = taken_of(counter, FABRIC_OWN);
+	fabric_count_function *next = (fabric_count_function *)original(entry, FABRIC_OWN, FABRIC_READ);
 	uint64_t count = next ? next(counter) : 0;
 
 	if (next)
-		polled(!counter_moved(place, count));
+		polled(!counter_moved(entry, count));
 	return count;
 }
 
-static void place_free(struct taken *place)
+static void entry_free(struct taken *entry)
 {
-	__atomic_store_n(&place->object, NULL, __ATOMIC_RELAXED);
-	__atomic_store_n(&place->used, false, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->object, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->used, false, __ATOMIC_RELEASE);
 }
 
-static void copies_put(struct taken *place, struct fabric_object *object)
+static void copies_put(struct taken *entry, struct fabric_object *object)
 {
-	__atomic_store_n(&place->object, object, __ATOMIC_RELEASE);
+	__atomic_store_n(&entry->object, object, __ATOMIC_RELEASE);
 	for (unsigned i = 0; i < FABRIC_TABLES; i++)
-		__atomic_store_n(&object->table[i], &place->copy[i], __ATOMIC_RELEASE);
+		__atomic_store_n(&object->table[i], &entry->copy[i], __ATOMIC_RELEASE);
 }
 
 /*
  * Puts the original tables back. The entry is no longer found by the object's address, which another object may have as
  * soon as this one is closed.
  */
-static void originals_put(struct taken *place, struct fabric_object *object)
+static void originals_put(struct taken *entry, struct fabric_object *object)
 {
-	__atomic_store_n(&place->object, NULL, __ATOMIC_RELAXED);
+	__atomic_store_n(&entry->object, NULL, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < FABRIC_TABLES; i++)
-		if (object->table[i] == &place->copy[i])
-			__atomic_store_n(&object->table[i], place->original[i], __ATOMIC_RELEASE);
+		if (object->table[i] == &entry->copy[i])
+			__atomic_store_n(&object->table[i], entry->original[i], __ATOMIC_RELEASE);
 }
 
 /* Closes an object that has one opening. If others opened it past us, it lives on, and gets the copies back. */
-static int object_close_last(struct taken *place, struct fabric_object *object, fabric_close_function *next)
+static int object_close_last(struct taken *entry, struct fabric_object *object, fabric_close_function *next)
 {
 	int code;
 
-	originals_put(place, object);
+	originals_put(entry, object);
 	code = next(object);
 	if (code == 0)
-		place_free(place);
+		entry_free(entry);
 	else
-		copies_put(place, object);
+		copies_put(entry, object);
 	return code;
 }
 
 static int object_close(struct fabric_object *object)
 {
-	struct taken *place = taken_of(object, FABRIC_COMMON);
-	fabric_close_function *next = (fabric_close_function *)original(place, FABRIC_COMMON, FABRIC_CLOSE);
+	struct taken *entry = taken_of(object, FABRIC_COMMON);
+	fabric_close_function *next = (fabric_close_function *)original(entry, FABRIC_COMMON, FABRIC_CLOSE);
 	int code;
 
 	if (!next)
 		return -ENOSYS;
-	if (__atomic_load_n(&place->opened, __ATOMIC_RELAXED) <= 1)
-		return object_close_last(place, object, next);
+	if (__atomic_load_n(&entry->opened, __ATOMIC_RELAXED) <= 1)
+		return object_close_last(entry, object, next);
 	code = next(object);
 	if (code == 0)
-		__atomic_fetch_sub(&place->opened, 1, __ATOMIC_RELAXED);
+		__atomic_fetch_sub(&entry->opened, 1, __ATOMIC_RELAXED);
 	return code;
 }
 
@@ -261,14 +261,14 @@ static void function_replace(struct fabric_table *copy, unsigned index, fabric_o
 		copy->function[index] = function;
 }
 
-static void copies_make(struct taken *place)
+static void copies_make(struct taken *entry)
 {
 	for (unsigned i = 0; i < FABRIC_TABLES; i++)
-		table_copy(&place->copy[i], place->original[i]);
-	function_replace(&place->copy[FABRIC_COMMON], FABRIC_CLOSE, (fabric_operation *)object_close);
+		table_copy(&entry->copy[i], entry->original[i]);
+	function_replace(&entry->copy[FABRIC_COMMON], FABRIC_CLOSE, (fabric_operation *)object_close);
 	for (size_t i = 0; i < sizeof(replacements) / sizeof(replacements[0]); i++)
-		if (replacements[i].kind == place->kind)
-			function_replace(&place->copy[FABRIC_OWN], replacements[i].index, replacements[i].function);
+		if (replacements[i].kind == entry->kind)
+			function_replace(&entry->copy[FABRIC_OWN], replacements[i].index, replacements[i].function);
 }
 
 static void reached_raise(uint32_t least)
@@ -280,7 +280,7 @@ static void reached_raise(uint32_t least)
 		;
 }
 
-static struct taken *place_claim(void)
+static struct taken *entry_claim(void)
 {
 	for (uint32_t i = 0; i < TAKEN; i++)
 		if (!__atomic_exchange_n(&taken[i].used, true, __ATOMIC_ACQ_REL)) {
@@ -293,37 +293,37 @@ static struct taken *place_claim(void)
 /* Frees the entry of an object at that address that was closed past us. */
 static void stale_free(const struct fabric_object *object)
 {
-	struct taken *place = taken_search(object);
+	struct taken *entry = taken_search(object);
 
-	if (place)
-		place_free(place);
+	if (entry)
+		entry_free(entry);
 }
 
-static void place_fill(struct taken *place, struct fabric_object *object, enum kind kind)
+static void entry_fill(struct taken *entry, struct fabric_object *object, enum kind kind)
 {
-	place->kind = kind;
-	place->count = 0;
-	place->opened = 1;
+	entry->kind = kind;
+	entry->count = 0;
+	entry->opened = 1;
 	for (unsigned i = 0; i < FABRIC_TABLES; i++)
-		place->original[i] = object->table[i];
-	copies_make(place);
-	copies_put(place, object);
+		entry->original[i] = object->table[i];
+	copies_make(entry);
+	copies_put(entry, object);
 }
 
 /* Watches an object that was just opened, if possible. */
 static void object_take(struct fabric_object *object, enum kind kind)
 {
-	struct taken *place = taken_by_table(object, FABRIC_OWN);
+	struct taken *entry = taken_by_table(object, FABRIC_OWN);
 
-	if (place) {
-		__atomic_fetch_add(&place->opened, 1, __ATOMIC_RELAXED);
+	if (entry) {
+		__atomic_fetch_add(&entry->opened, 1, __ATOMIC_RELAXED);
 		return;
 	}
 	stale_free(object);
 	if (object_is_known(object, kind))
-		place = place_claim();
-	if (place)
-		place_fill(place, object, kind);
+		entry = entry_claim();
+	if (entry)
+		entry_fill(entry, object, kind);
 	else
 		idle.misses_queues = true;
 }
@@ -422,30 +422,30 @@ __asm__(".symver ofi_fabric, fi_fabric@@FABRIC_1.1");
 __asm__(".symver ofi_fabric2, fi_fabric2@@FABRIC_1.8");
 
 /* Returns true if both tables are of one library: the provider put another of its own tables into the object. */
-static bool table_is_the_providers(const struct taken *place, const struct fabric_table *table)
+static bool table_is_the_providers(const struct taken *entry, const struct fabric_table *table)
 {
-	return table_is_known(table, least_bytes[place->kind]) && next_is_alike(table, place->original[FABRIC_OWN]);
+	return table_is_known(table, least_bytes[entry->kind]) && next_is_alike(table, entry->original[FABRIC_OWN]);
 }
 
 /*
  * Watches the queue again if its provider chose another table since, as OPX does when an endpoint is enabled. Returns
  * true if the queue is watched.
  */
-static bool queue_watch(struct taken *place)
+static bool queue_watch(struct taken *entry)
 {
-	struct fabric_object *object = __atomic_load_n(&place->object, __ATOMIC_ACQUIRE);
+	struct fabric_object *object = __atomic_load_n(&entry->object, __ATOMIC_ACQUIRE);
 	struct fabric_table *table;
 
-	if (!object || place->kind != KIND_QUEUE)
+	if (!object || entry->kind != KIND_QUEUE)
 		return false;
 	table = object->table[FABRIC_OWN];
 	if (table->function[FABRIC_READ] == (fabric_operation *)queue_read)
 		return true;
-	if (!table_is_the_providers(place, table))
+	if (!table_is_the_providers(entry, table))
 		return false;
-	place->original[FABRIC_OWN] = table;
-	copies_make(place);
-	__atomic_store_n(&object->table[FABRIC_OWN], &place->copy[FABRIC_OWN], __ATOMIC_RELEASE);
+	entry->original[FABRIC_OWN] = table;
+	copies_make(entry);
+	__atomic_store_n(&object->table[FABRIC_OWN], &entry->copy[FABRIC_OWN], __ATOMIC_RELEASE);
 	return true;
 }
 

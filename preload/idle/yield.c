@@ -57,13 +57,13 @@ static bool is_in(const struct idle_text *text, uintptr_t caller)
  * Learns the address from which opal_progress yields. If it ends in a jump, and so seems to yield from our code, a
  * caller in libopen-pal is a callback that jumps too, and does not count.
  */
-static __attribute__((noinline)) bool site_learn(uintptr_t caller)
+static __attribute__((noinline)) bool caller_learn(uintptr_t caller)
 {
-	bool jumps = is_in(&idle.own, __atomic_load_n(&idle.site, __ATOMIC_RELAXED));
+	bool jumps = is_in(&idle.own, __atomic_load_n(&idle.caller, __ATOMIC_RELAXED));
 
 	if (!is_in(&idle.own, caller) && (jumps || !is_in(&idle.opal, caller)))
 		return false;
-	__atomic_store_n(&idle.site, caller, __ATOMIC_RELAXED);
+	__atomic_store_n(&idle.caller, caller, __ATOMIC_RELAXED);
 	return true;
 }
 
@@ -73,8 +73,8 @@ static __attribute__((noinline)) bool site_learn(uintptr_t caller)
  */
 static inline bool is_opals(uintptr_t caller, uintptr_t frame)
 {
-	return __builtin_expect(caller == __atomic_load_n(&idle.site, __ATOMIC_RELAXED), 1) ||
-	       (frame < idle_frame && site_learn(caller));
+	return __builtin_expect(caller == __atomic_load_n(&idle.caller, __ATOMIC_RELAXED), 1) ||
+	       (frame < idle_frame && caller_learn(caller));
 }
 
 EXPORT int sched_yield(void)

@@ -26,11 +26,13 @@ extern struct clock_tsc clock_tsc;
  */
 void clock_use_tsc(uint64_t khz);
 
+/* Returns true if the clock is the TSC. */
 static inline bool clock_is_tsc(void)
 {
 	return clock_tsc.khz != 0;
 }
 
+/* Returns the time of one of the kernel's clocks. */
 static inline uint64_t clock_read_ns(clockid_t clock)
 {
 	struct timespec now; /* these clocks cannot fail */

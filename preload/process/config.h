@@ -59,6 +59,7 @@ struct config_near {
 	struct config_range range[CONFIG_NEAR_MAX];
 };
 
+/* The parsed variable; members are its fields. */
 struct config {
 	uint32_t rungs; /* bit per enum mpiwait_rung */
 	uint64_t spin_ns;

@@ -14,6 +14,7 @@
 #define INHERITED_FIRST 200  /* least number that the plugin gives a descriptor: lower ones are somebody else's */
 #define INHERITED_SPARE 1000 /* a descriptor's spare number, less its own */
 
+/* A descriptor that the task was given. */
 struct inherited {
 	int number; /* -1: none */
 	uint64_t device;

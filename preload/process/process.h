@@ -33,6 +33,7 @@ struct process_guard {
 	uint32_t mode; /* PROCESS_ACTS, perhaps with PROCESS_PROFILES and PROCESS_LOOPS */
 };
 
+/* The state of the process. */
 struct process {
 	struct config config;
 	struct ladder_policy policy;
@@ -53,6 +54,7 @@ struct process {
 extern struct process_guard *process_guard;
 extern struct process process;
 
+/* Returns PROCESS_INERT, or bits of what the library does in this process. */
 static inline uint32_t process_mode(void)
 {
 	return process_guard->mode;

@@ -23,6 +23,7 @@ enum event_end {
 	EVENT_BROKEN   /* UCX refused, or a worker wakes nobody */
 };
 
+/* Trust in wake-ups so far. Zeros at first. */
 struct event_trust {
 	uint32_t wakes;   /* wake-ups after which a poll found something */
 	uint32_t strikes; /* see event_learn */

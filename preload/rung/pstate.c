@@ -111,7 +111,7 @@ static enum outcome ask(struct rung_thread *thread, enum mpiwait_lease_verb verb
 }
 
 /* Returns the answer to the latest request, UNKNOWN if there is none yet. LOW also means that a RESTORE is done. */
-static enum outcome look(struct rung_thread *thread)
+static enum outcome answer_read(struct rung_thread *thread)
 {
 	uint64_t reply = reply_read(thread);
 	uint32_t changes = mpiwait_lease_changes(reply), answer = mpiwait_lease_answer(reply);
@@ -159,7 +159,7 @@ static enum outcome ask_restore(struct rung_thread *thread, bool waits)
 
 	while (waits && outcome == UNKNOWN && waited_ns < ANSWER_NS) {
 		reply_await(thread, ANSWER_NS - waited_ns);
-		outcome = look(thread);
+		outcome = answer_read(thread);
 		waited_ns = clock_now_ns() - begun_ns;
 		if (outcome == UNKNOWN)
 			ring();
@@ -215,7 +215,7 @@ static void lower(struct rung_thread *thread, uint64_t now_ns)
 		bool is_due = now_ns - thread->pstate.asked_ns >= MPIWAIT_LEASE_RENEW_NS;
 
 		if (is_due || !thread->pstate.sure)
-			learn(thread, look(thread), now_ns);
+			learn(thread, answer_read(thread), now_ns);
 		if (!is_due || !thread->pstate.asked)
 			return;
 	}
@@ -228,7 +228,7 @@ static void restore(struct rung_thread *thread, uint64_t now_ns, bool waits)
 	enum outcome outcome;
 
 	if (!thread->pstate.sure)
-		learn(thread, look(thread), now_ns);
+		learn(thread, answer_read(thread), now_ns);
 	if (!thread->pstate.asked)
 		return;
 	outcome = ask_restore(thread, waits);

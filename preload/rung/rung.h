@@ -33,6 +33,7 @@ struct rung_thread {
 	} pstate;
 };
 
+/* A rung. */
 struct rung {
 	bool (*probe)(const struct config *config); /* returns true if the rung works here; called once, after the clock
 	                                               is set; NULL: not built */
@@ -46,7 +47,7 @@ struct rung {
 	void (*leave)(struct rung_thread *thread); /* NULL: nothing to restore */
 };
 
-/* Indexed by enum mpiwait_rung. */
+/* The rungs, by enum mpiwait_rung. */
 extern const struct rung rung_table[MPIWAIT_RUNG_COUNT];
 
 /* Returns the configured rungs that this release and this node have, bit per enum mpiwait_rung. */
@@ -77,6 +78,7 @@ void rung_pstate_leave(struct rung_thread *thread);
  */
 void rung_pstate_hold(struct rung_thread *thread, uint64_t now_ns, bool low);
 
+/* Returns true if the thread asked for a low frequency and has not asked to restore it. */
 static inline bool rung_pstate_is_low(const struct rung_thread *thread)
 {
 	return thread->pstate.asked;

@@ -22,6 +22,8 @@ struct slack {
  * that jumps out of the sleep leaves that to the next slack_open or slack_forget. errno may change.
  */
 uint64_t slack_open(struct slack *slack, uint64_t ask_ns);
+
+/* Restores the slack that slack_open lowered. */
 void slack_close(struct slack *slack);
 
 /* Forgets the slack at the end of a wait: the program may change it from here on. */

@@ -158,7 +158,7 @@ void energy_add(struct energy_snapshot *accumulator, const struct rapl_zone zone
 }
 
 /* Identifies the accumulator's file. Returns false if there is none. */
-static bool file_look(int directory, struct energy_file *ret_file)
+static bool file_identify(int directory, struct energy_file *ret_file)
 {
 	struct stat status;
 
@@ -196,7 +196,7 @@ static int memory_refresh(int directory, struct energy_memory *memory)
 	struct energy_file file = {0};
 	int result;
 
-	if (file_look(directory, &file) && memcmp(&file, &memory->file, sizeof(file)) == 0)
+	if (file_identify(directory, &file) && memcmp(&file, &memory->file, sizeof(file)) == 0)
 		return 0;
 	result = accumulator_load(directory, &memory->snapshot);
 	if (!result)
@@ -210,7 +210,7 @@ static int accumulator_store(int directory, const struct energy_snapshot *snapsh
 	json_auto_t *json = energy_to_json(snapshot);
 	int result = memory_failures() == failures ? files_write_json(directory, "energy", 0600, json, false) : -ENOMEM;
 
-	if (!result && file_look(directory, &memory->file))
+	if (!result && file_identify(directory, &memory->file))
 		memory->snapshot = *snapshot;
 	return result;
 }

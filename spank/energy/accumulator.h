@@ -31,6 +31,7 @@ enum energy_problem {
 	ENERGY_PROBLEM_COUNT
 };
 
+/* One zone of an accumulator, a snapshot or a window. */
 struct energy_zone {
 	char name[RAPL_NAME_MAX];
 	enum rapl_kind kind;
@@ -42,6 +43,7 @@ struct energy_zone {
 	enum energy_problem problem;
 };
 
+/* The accumulator at one moment. */
 struct energy_snapshot {
 	char boot_id[ENERGY_BOOT_ID_MAX];
 	char source[16];   /* from rapl_source */

@@ -20,6 +20,7 @@
 enum meter_source { METER_NVML, METER_CRAY, METER_HWMON, METER_SOURCE_COUNT };
 enum meter_scope { METER_GPU, METER_NODE, METER_CPU, METER_MEMORY, METER_SCOPE_COUNT };
 
+/* One counter at one moment. */
 struct meter {
 	enum meter_source source;
 	enum meter_scope scope;
@@ -30,6 +31,7 @@ struct meter {
 	uint64_t mark; /* time of the counter by its source's clock (NVML: CLOCK_BOOTTIME in us); 0: unknown */
 };
 
+/* All counters at one moment. */
 struct meters {
 	char why[METERS_WHY_MAX]; /* why some were not read; "": none is known to be missing */
 	uint32_t count;

@@ -17,6 +17,7 @@
 #define POWER_POINTS_MAX 64 /* points of a step */
 #define POWER_PARTS_MAX  64 /* parts of a node's or a job's time */
 
+/* A point of a node's energy curve. */
 struct power_point {
 	uint64_t at_ns;   /* CLOCK_MONOTONIC */
 	uint64_t used_uj; /* energy of the whole node since the accumulator began */

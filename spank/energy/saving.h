@@ -33,12 +33,13 @@ struct saving_look {
 	double spent_s;  /* length of that time, times threads */
 };
 
+/* Mean power in looks and beside them. */
 struct saving_pair {
 	double look_w;
 	double beside_w;
 };
 
-/* The looks of a step, or of all steps of a job on a node. Zeros: no look was seen. */
+/* Looks of a step, or of all steps of a job on a node. Zeros: no look was seen. */
 struct saving {
 	uint32_t each;            /* looks per pair, which is their mean; 0: there is no pair */
 	uint32_t count;           /* pairs */

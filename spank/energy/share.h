@@ -13,6 +13,7 @@
 #include "spank/energy/accumulator.h"
 #include "spank/machine/processors.h"
 
+/* The job's share of a node. */
 struct energy_share {
 	double node;       /* the job's part of the node's cores; negative: unknown */
 	bool has_packages; /* packages is valid; else `node` holds for every zone */

@@ -1,4 +1,4 @@
-/* /proc, asked about a thread that may be any of the node's. */
+/* Asks /proc about a thread that may be any of the node's. */
 #include "spank/machine/asker.h"
 
 #include <dirent.h>

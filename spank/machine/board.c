@@ -52,7 +52,7 @@ static bool freshness_read(uint64_t *ret_freshness)
 	char line[TEXT_MAX];
 	const char *text = line;
 
-	/* a time may follow */
+	/* a time may follow the number */
 	return proc_line_read(AT_FDCWD, COUNTERS "/freshness", line, sizeof(line)) > 0 &&
 	       number_take(&text, INT64_MAX, ret_freshness) && (!*text || *text == ' ');
 }

@@ -15,6 +15,7 @@
 
 enum board_part { BOARD_NODE, BOARD_CPU, BOARD_MEMORY, BOARD_ACCELERATOR };
 
+/* One counter of the board. */
 struct board_counter {
 	enum board_part part;
 	uint32_t number; /* number of the accelerator, else 0 */

@@ -13,7 +13,7 @@
 
 #define NVIDIA_GPUS   "/proc/driver/nvidia/gpus"
 #define DRM           "/sys/class/drm"
-#define OWN_PLACE     "PCI_SLOT_NAME=0000:00:02.0\n" /* PCI address of the graphics in every Intel processor */
+#define OWN_ADDRESS   "PCI_SLOT_NAME=0000:00:02.0\n" /* PCI address of the graphics in every Intel processor */
 #define UEVENT_MAX    4096
 #define VENDOR_NVIDIA "0x10de"
 
@@ -36,7 +36,7 @@ static bool is_own_graphics(const char *name)
 	size_t length = 0;
 
 	snprintf(path, sizeof(path), DRM "/%s/device/uevent", name);
-	return files_read(AT_FDCWD, path, UEVENT_MAX, &text, &length) == 0 && strstr(text, OWN_PLACE);
+	return files_read(AT_FDCWD, path, UEVENT_MAX, &text, &length) == 0 && strstr(text, OWN_ADDRESS);
 }
 
 /* A device for computing has a render node; a management controller has none. */

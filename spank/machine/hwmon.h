@@ -12,6 +12,7 @@
 
 enum hwmon_part { HWMON_NODE, HWMON_CPU, HWMON_MEMORY };
 
+/* One counter of a monitor. */
 struct hwmon_counter {
 	enum hwmon_part part;
 	uint32_t number; /* number of the socket or chip, else 0 */

@@ -16,8 +16,8 @@
 #include "spank/machine/occupants.h"
 #include "spank/machine/topology.h"
 
-#define LOOK_EVERY_NS  SECOND_NS
-#define LOOK_PART      20 /* checks take at most 1/LOOK_PART of the time */
+#define CHECK_EVERY_NS SECOND_NS
+#define CHECK_PART     20 /* checks take at most 1/CHECK_PART of the time */
 #define FILE_NAME      "occupants"
 #define LOCK_NAME      "occupants.lock"
 #define NAMESPACE_NAME "namespace"
@@ -87,25 +87,19 @@ static void sight_write(const struct neighbours *neighbours, const struct sight 
  * Checks the processes, and tells the other steps. neighbours_end stops it early. Returns when the next check is
  * allowed.
  */
-static uint64_t processes_look(struct neighbours *neighbours)
+static uint64_t processes_check(struct neighbours *neighbours)
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), pause_ns;
 	struct sight sight = {.at_ns = clock_monotonic_ns()};
-	bool told = neighbours->are_seen && occupants_look(&neighbours->ends, &sight.occupants);
+	bool told = neighbours->are_seen && occupants_find(&neighbours->ends, &sight.occupants);
 
-	pause_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * LOOK_PART;
-	sight.next_ns = clock_monotonic_ns() + (pause_ns > LOOK_EVERY_NS ? pause_ns : LOOK_EVERY_NS);
+	pause_ns = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - began_ns) * CHECK_PART;
+	sight.next_ns = clock_monotonic_ns() + (pause_ns > CHECK_EVERY_NS ? pause_ns : CHECK_EVERY_NS);
 	if (told)
 		sight_write(neighbours, &sight);
 	sight_take(neighbours, &sight, told);
 	occupants_free(&sight.occupants);
 	return sight.next_ns;
-}
-
-void neighbours_look(struct neighbours *neighbours)
-{
-	if (neighbours)
-		processes_look(neighbours);
 }
 
 void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
@@ -115,29 +109,29 @@ void neighbours_meet(struct neighbours *neighbours, hwloc_const_bitmap_t cpus)
 
 	if (!neighbours)
 		return;
-	told = sight_read(neighbours, &sight) && clock_monotonic_ns() - sight.at_ns < LOOK_EVERY_NS;
+	told = sight_read(neighbours, &sight) && clock_monotonic_ns() - sight.at_ns < CHECK_EVERY_NS;
 	if (told)
 		sight_take(neighbours, &sight, true);
 	occupants_free(&sight.occupants);
 	if (!told || neighbours_have(neighbours, cpus))
-		processes_look(neighbours);
+		processes_check(neighbours);
 }
 
 /*
  * Takes another step's recent result, or checks. If another step is checking now, the former result holds. Returns when
  * the next check is allowed.
  */
-static uint64_t look_in_turn(struct neighbours *neighbours)
+static uint64_t check_in_turn(struct neighbours *neighbours)
 {
 	struct sight sight = {.at_ns = 0};
-	uint64_t now_ns = clock_monotonic_ns(), next_ns = now_ns + LOOK_EVERY_NS;
+	uint64_t now_ns = clock_monotonic_ns(), next_ns = now_ns + CHECK_EVERY_NS;
 	bool told = sight_read(neighbours, &sight);
 
 	if (told && now_ns < sight.next_ns) {
 		sight_take(neighbours, &sight, true);
 		next_ns = sight.next_ns;
 	} else if (neighbours->lock < 0 || files_lock(neighbours->lock, 1) == 0) {
-		next_ns = processes_look(neighbours);
+		next_ns = processes_check(neighbours);
 		if (neighbours->lock >= 0)
 			files_unlock(neighbours->lock);
 	}
@@ -165,7 +159,7 @@ static void *watch(void *context)
 	pthread_mutex_lock(&neighbours->mutex);
 	while (wait_for_wish(neighbours, from_ns), !neighbours->ends) {
 		pthread_mutex_unlock(&neighbours->mutex);
-		from_ns = look_in_turn(neighbours);
+		from_ns = check_in_turn(neighbours);
 		pthread_mutex_lock(&neighbours->mutex);
 	}
 	pthread_mutex_unlock(&neighbours->mutex);

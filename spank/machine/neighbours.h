@@ -38,9 +38,6 @@ void neighbours_note_namespace(int node_directory);
  */
 bool neighbours_are_seen(const struct neighbours *neighbours);
 
-/* Checks the processes at once, and tells the other steps. */
-void neighbours_look(struct neighbours *neighbours);
-
 /*
  * Prepares for a step that begins on these CPUs. Takes another step's result of the last second if it shows all of them
  * free; otherwise checks at once, because a job that had them may have ended.

@@ -39,6 +39,7 @@ struct nvml;
 int nvml_open(struct nvml **ret_nvml, struct error *error);
 void nvml_close(struct nvml *nvml);
 
+/* Return the number of devices, and one of them. */
 size_t nvml_count(const struct nvml *nvml);
 const struct nvml_device *nvml_device(const struct nvml *nvml, size_t index);
 

@@ -15,6 +15,7 @@
 
 #define OCCUPANTS_TEXT_MAX (4 * 1024 * 1024) /* bytes */
 
+/* Jobs on the node and their CPUs. Zeros: none. */
 struct occupants {
 	size_t count;
 	struct occupant {
@@ -27,7 +28,7 @@ struct occupants {
  * Finds the CPUs of all jobs on the node. Setting *ends stops it early. Returns false if it was stopped or could not
  * find out. *ret_occupants must be zeroed, and is freed with occupants_free in any case.
  */
-bool occupants_look(const _Atomic bool *ends, struct occupants *ret_occupants);
+bool occupants_find(const _Atomic bool *ends, struct occupants *ret_occupants);
 void occupants_free(struct occupants *occupants);
 
 /* Sets *ret_cpus to the CPUs of all jobs but that one. Returns 0 or -ENOMEM. */

@@ -13,6 +13,7 @@
 #define PROCESSORS_TEXT_MAX 1024 /* bytes of a list of processors */
 #define PACKAGES_MAX        64
 
+/* A set of processors, a bit for each. */
 struct processors {
 	uint64_t word[PROCESSORS_MAX / 64];
 };
@@ -33,6 +34,7 @@ struct packages {
 /* Reads a list in the kernel's notation, "0-3,8". Returns 0 or -EINVAL. */
 int processors_parse(const char *list, struct processors *ret_processors);
 
+/* Returns true if the set contains the processor. */
 static inline bool processors_has(const struct processors *processors, uint32_t cpu)
 {
 	return cpu < PROCESSORS_MAX && (processors->word[cpu / 64] >> cpu % 64 & 1);

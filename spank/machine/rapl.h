@@ -25,6 +25,7 @@
 
 enum rapl_kind { RAPL_PACKAGE, RAPL_CORE, RAPL_UNCORE, RAPL_DRAM, RAPL_PSYS, RAPL_KIND_COUNT };
 
+/* One zone, and its counter at one reading. */
 struct rapl_zone {
 	char name[RAPL_NAME_MAX]; /* the kernel's name, "package-0" */
 	enum rapl_kind kind;

@@ -117,7 +117,7 @@ static void word_take(const char *key, const char *value, struct reserved *node)
 /* Takes a node's line. words: the text behind "NodeName=". */
 static void node_take(struct reading *reading, char *words)
 {
-	char *place = NULL, *names = strtok_r(words, " \t", &place);
+	char *saved = NULL, *names = strtok_r(words, " \t", &saved);
 	bool general = names && strcasecmp(names, "DEFAULT") == 0;
 	struct reserved *node = general ? &reading->general : &reading->own;
 
@@ -126,7 +126,7 @@ static void node_take(struct reading *reading, char *words)
 	if (!general)
 		*node = reading->general;
 	reading->found |= !general;
-	for (char *word; (word = strtok_r(NULL, " \t", &place));) {
+	for (char *word; (word = strtok_r(NULL, " \t", &saved));) {
 		char *value = strchr(word, '=');
 
 		if (!value)

@@ -12,6 +12,7 @@
 
 #define RESERVED_LIST_MAX 1024
 
+/* The reserved cores of a node, as slurm.conf has them. */
 struct reserved {
 	uint32_t core_count;          /* CoreSpecCount=, 0: none */
 	char cpus[RESERVED_LIST_MAX]; /* CpuSpecList=, "": none; goes before core_count */

@@ -16,6 +16,7 @@
 
 #define ENDING_NAME_MAX 32
 
+/* The epilog's note. */
 struct ending {
 	double end_s; /* seconds since the epoch */
 	bool has_sample;

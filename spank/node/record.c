@@ -35,7 +35,7 @@
 static const char *const named_steps[] = {"batch", "extern", "interactive"};
 
 #define NAMED_COUNT (sizeof(named_steps) / sizeof(named_steps[0]))
-#define PLACES      (NAMED_COUNT + STATE_STEPS_MAX)
+#define FILES       (NAMED_COUNT + STATE_STEPS_MAX)
 
 /*
  * The "steps" of the record, made from the files in the job's directory in bounded time and memory. Files are read in
@@ -58,39 +58,39 @@ struct steps {
 #define cleanup_steps __attribute__((cleanup(steps_free)))
 
 /* Writes the name of the file with that index in the order of reading: named steps first, then by id. */
-static void file_name(size_t place, char name[32])
+static void file_name(size_t index, char name[32])
 {
-	if (place < NAMED_COUNT)
-		snprintf(name, 32, "step.%s.json", named_steps[place]);
+	if (index < NAMED_COUNT)
+		snprintf(name, 32, "step.%s.json", named_steps[index]);
 	else
-		snprintf(name, 32, "step.%zu.json", place - NAMED_COUNT);
+		snprintf(name, 32, "step.%zu.json", index - NAMED_COUNT);
 }
 
 /*
  * Marks a step's file as found, so that files are read in order. A file with another name of that kind counts as left
  * out.
  */
-static void file_note(const char *entry, bool found[PLACES], struct steps *steps)
+static void file_note(const char *entry, bool found[FILES], struct steps *steps)
 {
-	size_t place = 0;
+	size_t index = 0;
 	char name[32] = "";
 
 	if (strncmp(entry, "step.", 5) != 0)
 		return;
-	while (place < NAMED_COUNT && strncmp(entry + 5, named_steps[place], strlen(named_steps[place])) != 0)
-		place++;
-	if (place == NAMED_COUNT)
-		place += strtoul(entry + 5, NULL, 10);
-	if (place < PLACES)
-		file_name(place, name);
+	while (index < NAMED_COUNT && strncmp(entry + 5, named_steps[index], strlen(named_steps[index])) != 0)
+		index++;
+	if (index == NAMED_COUNT)
+		index += strtoul(entry + 5, NULL, 10);
+	if (index < FILES)
+		file_name(index, name);
 	if (strcmp(entry, name) == 0)
-		found[place] = true;
+		found[index] = true;
 	else
 		steps->left_out++;
 }
 
 /* Finds the steps' files. Returns 0 or -errno: a directory that cannot be read must not count as one without steps. */
-static int directory_look(int job_directory, bool found[PLACES], struct steps *steps)
+static int steps_find(int job_directory, bool found[FILES], struct steps *steps)
 {
 	cleanup_closedir DIR *entries = files_entries(job_directory);
 	const struct dirent *entry;
@@ -203,22 +203,22 @@ static void file_take(int job_directory, const char *name, const struct energy_s
  */
 static int steps_read(int job_directory, const struct energy_share *share, struct steps *ret_steps)
 {
-	cleanup_free bool *found = memory_array(PLACES, sizeof(*found));
+	cleanup_free bool *found = memory_array(FILES, sizeof(*found));
 	int result;
 
 	memset(ret_steps, 0, sizeof(*ret_steps));
 	ret_steps->text = memory_array(TEXT_MAX + 1, 1); /* the kernel takes a page only when it is written */
 	if (!found || !ret_steps->text)
 		return -ENOMEM;
-	result = directory_look(job_directory, found, ret_steps);
+	result = steps_find(job_directory, found, ret_steps);
 	if (result)
 		return result;
 	ret_steps->left_out += state_steps_counted(job_directory);
-	for (size_t place = 0; place < PLACES; place++) {
+	for (size_t index = 0; index < FILES; index++) {
 		char name[32];
 
-		file_name(place, name);
-		if (found[place])
+		file_name(index, name);
+		if (found[index])
 			file_take(job_directory, name, share, ret_steps);
 	}
 	return 0;

@@ -59,7 +59,7 @@ static void problem_say(struct sampler *sampler, bool is_last)
 }
 
 /* Reads the ranks' slots. NULL: there is nothing to read, or it would not be kept. */
-static struct slots *ranks_look(struct sampler *sampler)
+static struct slots *ranks_read(struct sampler *sampler)
 {
 	struct slots *slots = NULL;
 	struct error error = {0};
@@ -103,7 +103,7 @@ static void energy_read(struct sampler *sampler, uint64_t young_ns)
 static void step_note(struct sampler *sampler, uint64_t young_ns)
 {
 	const struct sampler_config *config = &sampler->config;
-	cleanup_free struct slots *slots = ranks_look(sampler);
+	cleanup_free struct slots *slots = ranks_read(sampler);
 	json_auto_t *wait = slots && (slots->count || slots->sum[WAIT_unseen]) ? slots_to_json(slots) : NULL;
 	json_auto_t *grant = config->grant_read ? config->grant_read(config->grant_context) : NULL;
 	int result;

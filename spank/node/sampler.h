@@ -14,6 +14,7 @@
 #include "spank/base/error.h"
 #include "spank/node/state.h"
 
+/* Configuration of a sampler. Copied, but for the objects that its pointers lead to. */
 struct sampler_config {
 	struct state_place place;
 	uint32_t job_id;

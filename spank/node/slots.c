@@ -214,8 +214,8 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	count(&slots->sum[WAIT_FORECAST_foreseen], lane->foreseen, at);
 	count(&slots->sum[WAIT_FORECAST_unforeseen], lane->unforeseen, at);
 	cost_add(slots, lane, at);
-	for (int place = 0; place < MPIWAIT_PLACES; place++)
-		add(&slots->place_bytes[place], bounded(at, lane->place_bytes[place], SUM_MAX));
+	for (int locality = 0; locality < MPIWAIT_PLACES; locality++)
+		add(&slots->place_bytes[locality], bounded(at, lane->place_bytes[locality], SUM_MAX));
 	add(&slots->sum[WAIT_low_s], bounded_ns(at, lane->asleep_ns[MPIWAIT_RUNG_PSTATE]));
 	count(&slots->sum[WAIT_transitions], lane->transitions, at);
 	count(&slots->sum[WAIT_late], lane->late, at);
@@ -274,47 +274,47 @@ static void row_numbers(struct record_row *row, uint64_t first, uint64_t second,
 }
 
 /* Returns the level of the phase with that index. An index without a valid level marks the rank as doubtful. */
-static int32_t level_of(uint32_t place, struct reading *at)
+static int32_t level_of(uint32_t index, struct reading *at)
 {
 	int32_t level = ROW_PHASE_OTHER;
 
-	if (place == MPIWAIT_PHASE_NONE)
+	if (index == MPIWAIT_PHASE_NONE)
 		return ROW_PHASE_NONE;
-	if (place < MPIWAIT_PHASE_OTHER)
-		level = at->slot.phases.level[place - 1];
-	if (level >= ROW_PHASE_FIRST || place == MPIWAIT_PHASE_OTHER)
+	if (index < MPIWAIT_PHASE_OTHER)
+		level = at->slot.phases.level[index - 1];
+	if (level >= ROW_PHASE_FIRST || index == MPIWAIT_PHASE_OTHER)
 		return level;
 	at->exceeded = true;
 	return ROW_PHASE_OTHER;
 }
 
 /* Returns the time in that phase: completed visits, and the current one. */
-static uint64_t phase_time_ns(uint32_t place, struct reading *at)
+static uint64_t phase_time_ns(uint32_t index, struct reading *at)
 {
 	const struct mpiwait_phases *phases = &at->slot.phases;
-	bool goes_on = place == phases->place && end_ns(at) > phases->since_ns;
+	bool goes_on = index == phases->place && end_ns(at) > phases->since_ns;
 
-	return bounded_ns(at, phases->time_ns[place]) + (goes_on ? bounded_ns(at, end_ns(at) - phases->since_ns) : 0);
+	return bounded_ns(at, phases->time_ns[index]) + (goes_on ? bounded_ns(at, end_ns(at) - phases->since_ns) : 0);
 }
 
 static void phases_add(struct record_rows *sum, int32_t rank, struct reading *at)
 {
-	for (uint32_t place = 0; at->slot.phases.since_ns != 0 && place < MPIWAIT_PHASE_PLACES; place++) {
-		uint64_t time_us = phase_time_ns(place, at) / 1000, waits = 0, wait_ns = 0, wait_us;
+	for (uint32_t index = 0; at->slot.phases.since_ns != 0 && index < MPIWAIT_PHASE_PLACES; index++) {
+		uint64_t time_us = phase_time_ns(index, at) / 1000, waits = 0, wait_ns = 0, wait_us;
 		struct record_row phase = {.most_rank = rank};
 
 		for (uint32_t i = 0; i < at->lanes; i++) {
 			const struct mpiwait_lane *lane = &at->slot.lane[i];
-			uint64_t open_ns = place == at->slot.phases.place ? open_wait_ns(at, lane) : 0;
+			uint64_t open_ns = index == at->slot.phases.place ? open_wait_ns(at, lane) : 0;
 
-			waits += bounded(at, lane->phases[place].waits, COUNT_MAX) + (open_ns > 0);
-			wait_ns += bounded_ns(at, lane->phases[place].wait_ns) + bounded_ns(at, open_ns);
+			waits += bounded(at, lane->phases[index].waits, COUNT_MAX) + (open_ns > 0);
+			wait_ns += bounded_ns(at, lane->phases[index].wait_ns) + bounded_ns(at, open_ns);
 		}
 		wait_us = bounded_all_ns(at, wait_ns) / 1000;
 		if (time_us == 0 && waits == 0 && wait_us == 0)
 			continue;
 		row_numbers(&phase, time_us, waits, wait_us, wait_us);
-		row_phase(&phase, level_of(place, at));
+		row_phase(&phase, level_of(index, at));
 		rows_put(ROWS_PHASES, sum, &phase);
 	}
 }
@@ -343,7 +343,7 @@ static void sites_add(struct record_rows *sum, int32_t rank, struct reading *at)
 			continue;
 		if (i < MPIWAIT_SITES && from->module >= 1 && from->module <= MPIWAIT_MODULES)
 			module_read(&at->slot.sites.module[from->module - 1], &site);
-		site.place = (int64_t)bounded(at, from->offset, INT64_MAX);
+		site.where = (int64_t)bounded(at, from->offset, INT64_MAX);
 		snprintf(site.call, sizeof(site.call), "%s", call_name(from->row));
 		wait_us = bounded_all_ns(at, from->wait_ns) / 1000;
 		row_numbers(&site, bounded(at, from->waits, COUNT_MAX), wait_us, wait_us, 0);
@@ -514,8 +514,8 @@ json_t *slots_to_json(const struct slots *slots)
 
 	for (int i = 0; i < WAIT_SUMS; i++)
 		sums_us[i] = slots->sum[i] / (record_wait_is_time((enum wait_sum)i) ? 1000 : 1);
-	for (int place = 0; place < MPIWAIT_PLACES; place++)
-		wait.place_bytes[place] = (double)slots->place_bytes[place];
+	for (int locality = 0; locality < MPIWAIT_PLACES; locality++)
+		wait.place_bytes[locality] = (double)slots->place_bytes[locality];
 	for (size_t row = 0; row < MPIWAIT_CALLS; row++)
 		spun_add(&wait.rows[ROWS_SPUN], row, &slots->call[row]);
 	ranks_set(json, slots, &wait, sums_us);

@@ -18,6 +18,7 @@
 
 #define SLOTS_RANK_MAX (1 << 24) /* ranks and world sizes are below this */
 
+/* One rank's claims, bounded. */
 struct slots_rank {
 	int32_t rank;    /* rank in MPI_COMM_WORLD, -1: unknown */
 	int32_t size;    /* size of MPI_COMM_WORLD, 0: unknown */
@@ -30,6 +31,7 @@ struct slots_rank {
 	uint64_t span_ns;   /* from Init to Finalize, or until now */
 };
 
+/* All ranks' claims, bounded and summed. */
 struct slots {
 	size_t count;                         /* ranks */
 	bool profiled;                        /* some rank ran under profile */

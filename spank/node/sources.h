@@ -10,6 +10,7 @@
 #include "spank/node/ending.h"
 #include "spank/node/state.h"
 
+/* The chosen source, and powercap's window beside it. */
 struct sources {
 	bool has_powercap; /* powercap is valid */
 	struct energy_window powercap;

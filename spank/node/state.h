@@ -36,6 +36,7 @@
 #define STATE_ENDED         "ended" /* the epilog's note in a job's directory (ending.h) */
 #define STATE_NAME_MAX      16
 
+/* A job as the node knows it: job.json. */
 struct state_job {
 	uint32_t job_id;
 	uint32_t array_job_id; /* STATE_NONE: not in an array */
@@ -70,6 +71,7 @@ struct state_job {
 	struct meters meters;
 };
 
+/* A step as the node knows it: step.<id>.json. */
 struct state_step {
 	uint32_t step_id;         /* Slurm's id, also for batch, extern and interactive */
 	struct policy_use policy; /* the step's own policy; asked "": none */
@@ -113,11 +115,13 @@ int state_set_apart(int node, uint32_t job_id);
 /* Returns by how much the room of each job must shrink: the number of jobs on the node in units of 16, at least 1. */
 uint32_t state_crowd(int node_directory);
 
-/*
- * How much is kept of a step, and the function that tells it for a step's id on a node with that crowd (state_crowd).
- * batch, extern and interactive steps are kept whole.
- */
+/* How much is kept of a step: details, sums, or only its number. */
 enum state_step_kind { STATE_STEP_WHOLE, STATE_STEP_SUMS, STATE_STEP_COUNTED };
+
+/*
+ * Returns how much is kept of the step with that id on a node with that crowd (state_crowd). batch, extern and
+ * interactive steps are kept whole.
+ */
 enum state_step_kind state_step_kind(uint32_t step_id, uint32_t crowd);
 
 /* Counts one more step that is kept only as a number. To be called once per step. Returns 0 or -errno. */
@@ -135,6 +139,10 @@ int state_step_write(int job_directory, const struct state_step *step, uint32_t 
 /* Reads a step's file, but for the members that are only for writing. Returns 0 or -EBADMSG. */
 int state_step_from_json(const json_t *json, struct state_step *ret_step);
 
+/*
+ * Convert a job to the JSON of job.json (NULL only without memory) and back. state_job_from_json returns 0, -EBADMSG or
+ * -ENOMEM.
+ */
 json_t *state_job_to_json(const struct state_job *job);
 int state_job_from_json(const json_t *json, struct state_job *ret_job);
 

@@ -126,23 +126,23 @@ static int wait_compare(const void *left, const void *right)
 static bool steps_sort(struct job *job)
 {
 	size_t count = job->sum.step_count;
-	cleanup_free uint32_t *place = memory_array(count + 1, sizeof(*place));
+	cleanup_free uint32_t *sorted = memory_array(count + 1, sizeof(*sorted));
 	cleanup_free struct record_step **order = memory_array(count + 1, sizeof(*order));
 
 	job->names.step = count > 1 ? memory_array(count, sizeof(*job->names.step)) : NULL;
-	if (!place || !order || (count > 1 && !job->names.step))
+	if (!sorted || !order || (count > 1 && !job->names.step))
 		return false;
 	qsort(job->sum.step, count, sizeof(*job->sum.step), step_compare);
 	for (size_t i = 0; i < count; i++) {
 		order[i] = &job->sum.step[i];
-		place[order[i]->index] = (uint32_t)i;
+		sorted[order[i]->index] = (uint32_t)i;
 		if (job->names.step)
 			job->names.step[i] = order[i]->id;
 	}
 	for (size_t i = 0; i < job->ranks.count; i++)
-		job->ranks.rank[i].step = place[job->ranks.rank[i].step];
+		job->ranks.rank[i].step = sorted[job->ranks.rank[i].step];
 	for (size_t i = 0; i < job->ranks.world_count; i++)
-		job->ranks.world[i].step = place[job->ranks.world[i].step];
+		job->ranks.world[i].step = sorted[job->ranks.world[i].step];
 	qsort(order, count, sizeof(*order), wait_compare);
 	for (size_t i = 0; i < count; i++)
 		order[i]->index = (uint32_t)i;

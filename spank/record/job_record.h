@@ -33,6 +33,8 @@ struct record {
  */
 int record_merge(const struct record_node *const nodes[], size_t count, uint32_t nodes_of, const char *why,
                  struct record *ret_record, struct error *error);
+
+/* Frees what *record holds, and empties it. */
 void record_free(struct record *record);
 
 #define cleanup_record __attribute__((cleanup(record_free)))

@@ -60,6 +60,7 @@ struct record_step {
 	uint32_t index; /* order of arrival; in the finished record how many steps waited longer */
 };
 
+/* A parsed record of one node; in a job's merge the sum of several. */
 struct record_node {
 	char node[RECORD_NODE_NAME_MAX];
 	char cluster[64];
@@ -101,6 +102,8 @@ struct record_node {
  * is borrowed from `json`. Returns 0, -EINVAL with the field that is wrong, or -ENOMEM.
  */
 int record_node_parse(const json_t *json, struct record_node **ret_node, struct error *error);
+
+/* Frees the node. NULL: does nothing. */
 void record_node_free(struct record_node *node);
 
 /* Returns the part of the node's energy that is the job's by its cores, 0 to 1; negative: unknown. */

@@ -24,6 +24,7 @@ enum csv_outcome {
 /* Returns the outcome for a result of run_as_user. */
 enum csv_outcome csv_outcome_of(int result);
 
+/* Counts of outcomes. Zeros: no step asked for files. */
 struct record_csv {
 	uint64_t nodes[CSV_OUTCOMES]; /* nodes with that outcome, once per step */
 };
@@ -33,6 +34,8 @@ json_t *record_csv_write(enum csv_outcome outcome);
 
 /* Adds a step's "csv", hostile input, to *sum; NULL adds nothing. Returns true if a node can have written it. */
 bool record_csv_read(const json_t *json, struct record_csv *sum);
+
+/* Adds the counts of *from to *sum. */
 void record_csv_add(struct record_csv *sum, const struct record_csv *from);
 
 /* Returns the job's "csv" as record.schema.json has it, or NULL if no step asked for files. */

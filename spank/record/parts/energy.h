@@ -45,8 +45,11 @@ void record_energy_lacks_gpus(json_t *json);
  * freed with record_energy_free in any case. Returns true if a node can have written it.
  */
 bool record_energy_read(const json_t *json, double share, const char *node, struct record_energy *ret_energy);
+
+/* Frees what *energy holds, but not *energy itself. */
 void record_energy_free(struct record_energy *energy);
 
+/* Adds the energy of a node to *sum; ignores its figures if the job's part is unknown. */
 void record_energy_add(struct record_energy *sum, const struct record_energy *from);
 
 /* Returns the job's "energy"; null if none of the `reported` nodes could read its counters. */

@@ -47,8 +47,11 @@ json_t *record_gpus_write(const struct gpus_window *window);
  * record_gpus_free in any case. Returns true if a node can have written it.
  */
 bool record_gpus_read(const json_t *json, const char *node, struct record_gpus *ret_gpus);
+
+/* Frees what *gpus holds, but not *gpus itself. */
 void record_gpus_free(struct record_gpus *gpus);
 
+/* Adds the GPUs of a node to *sum, which keeps references to its devices. */
 void record_gpus_add(struct record_gpus *sum, const struct record_gpus *from);
 
 /*

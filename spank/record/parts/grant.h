@@ -11,11 +11,13 @@
 #define RECORD_GRANT_REFUSALS 12
 #define RECORD_GRANT_WHY_MAX  65
 
+/* A reason for refusing cores, and how many it cost. */
 struct record_refusal {
 	char why[RECORD_GRANT_WHY_MAX];
 	uint64_t cores;
 };
 
+/* The grant of a step, a node or a job. Zeros: none was asked for. */
 struct record_grant {
 	char mode[8];         /* "lease" or "file"; "": no grant was asked for */
 	uint64_t cores;       /* cores granted */

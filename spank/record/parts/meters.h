@@ -32,6 +32,8 @@ json_t *record_meters_write(const struct meters *from, const struct meters *to, 
  * written it.
  */
 bool record_meters_read(const json_t *json, struct record_meters *ret_meters);
+
+/* Adds the meters of a node to *sum. */
 void record_meters_add(struct record_meters *sum, const struct record_meters *from);
 
 /* Returns [{"source", "scope", "joules", "nodes"}, ...]; NULL only without memory. */

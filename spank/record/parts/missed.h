@@ -10,8 +10,9 @@
 #include "preload/notes.h"
 
 #define RECORD_MISSED_MAX \
-	1000000 /* processes of one step and node, for each reason: more is no claim that can be true */
+	1000000 /* bound of the processes of one step and node for each reason: a claim above it cannot be true */
 
+/* Counts of missed processes, by enum mpiwait_note. */
 struct record_missed {
 	uint64_t processes[MPIWAIT_NOTES];
 };
@@ -24,4 +25,6 @@ json_t *record_missed_print(const struct record_missed *missed);
 
 /* Adds a step's "missed", hostile input, to *sum; NULL adds nothing. Returns true if a node can have written it. */
 bool record_missed_read(const json_t *json, struct record_missed *sum);
+
+/* Adds the counts of *from to *sum. */
 void record_missed_add(struct record_missed *sum, const struct record_missed *from);

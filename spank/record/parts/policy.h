@@ -7,6 +7,7 @@
 
 #include "spank/policy/policy.h"
 
+/* Returns "policy" of a node's record; NULL only without memory. */
 json_t *record_policy_write(const struct policy_use *use);
 
 /*
@@ -15,6 +16,7 @@ json_t *record_policy_write(const struct policy_use *use);
  */
 bool record_policy_read(const json_t *object, struct policy_use *ret_use);
 
+/* Returns "policy" of the job's record; NULL only without memory. */
 json_t *record_policy_print(const struct policy_use *use);
 
 /*

@@ -46,6 +46,7 @@ json_t *record_saving_write(const struct saving *saving, const char *refusal);
  */
 bool record_saving_read(const json_t *json, struct record_saving *ret_saving);
 
+/* Adds the looks of a node to *sum. */
 void record_saving_add(struct record_saving *sum, const struct record_saving *node);
 
 /*

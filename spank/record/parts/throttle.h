@@ -27,6 +27,7 @@ json_t *record_throttle_write(const struct record_throttle *throttle);
  */
 bool record_throttle_read(const json_t *json, const char *node, struct record_throttle *ret_throttle);
 
+/* Adds the events of a node to *sum. */
 void record_throttle_add(struct record_throttle *sum, const struct record_throttle *from);
 
 /* Returns the job's "throttle", or NULL if no node has the counters. */

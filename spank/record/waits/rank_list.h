@@ -17,13 +17,14 @@ enum world_kind {
 	WORLD_UNKNOWN,    /* may be several worlds */
 };
 
+/* A world, or the part of it that one node's step knows. */
 struct record_world {
 	uint64_t launch; /* the same number on all nodes of a world, 0: unknown */
 	uint32_t size;   /* ranks of its MPI_COMM_WORLD, 0: unknown */
 	uint32_t index;  /* index in its node's table, in a job's list that of its first part */
 	uint32_t node;   /* index of the first node, in the job's */
 	uint32_t step;   /* index of the first step, in the job's */
-	uint32_t place;  /* index before the job's worlds were sorted */
+	uint32_t former; /* index before the job's worlds were sorted */
 	double ranks;    /* ranks seen */
 	enum world_kind kind;
 	bool spans;    /* several steps started its ranks */
@@ -34,6 +35,7 @@ struct record_world {
 	size_t listed; /* number of its ranks in the job's list */
 };
 
+/* A rank and its wait. */
 struct record_rank {
 	int32_t rank;   /* rank in MPI_COMM_WORLD, -1: unknown */
 	uint32_t node;  /* index of the node, in the job's */

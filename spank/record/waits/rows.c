@@ -55,7 +55,7 @@ static const struct {
         [ROWS_SITES] = {"sites", sites, 1, 1, 24 + 1, ROWS_SITE_MAX - 1, 24, RECORD_US_MAX, false, true},
 };
 
-static const struct record_row other = {.place = ROW_PHASE_OTHER, .most_rank = -1};
+static const struct record_row other = {.where = ROW_PHASE_OTHER, .most_rank = -1};
 
 static bool is_named(const struct record_row *row)
 {
@@ -64,13 +64,13 @@ static bool is_named(const struct record_row *row)
 
 static bool is_same(const struct record_row *a, const struct record_row *b)
 {
-	return a->place == b->place && strcmp(a->name, b->name) == 0 && strcmp(a->call, b->call) == 0 &&
+	return a->where == b->where && strcmp(a->name, b->name) == 0 && strcmp(a->call, b->call) == 0 &&
 	       strcmp(a->build_id, b->build_id) == 0;
 }
 
 void row_phase(struct record_row *row, int32_t level)
 {
-	row->place = level;
+	row->where = level;
 	strcpy(row->name, level != ROW_PHASE_NONE && level != ROW_PHASE_OTHER ? PHASE : "");
 }
 
@@ -163,7 +163,7 @@ static int row_compare(const void *left, const void *right, void *kind)
 	for (size_t i = 0; i < 2; i++)
 		if (a->number[order[i]] != b->number[order[i]])
 			return a->number[order[i]] < b->number[order[i]] ? 1 : -1;
-	return by_name != 0 ? by_name : (a->place > b->place) - (a->place < b->place);
+	return by_name != 0 ? by_name : (a->where > b->where) - (a->where < b->where);
 }
 
 /*
@@ -187,7 +187,7 @@ static size_t rows_choose(enum rows_kind kind, const struct record_rows *rows, s
 	if (kind == ROWS_PHASES && count > 0 && !is_named(shown[0]))
 		return 0;
 	for (size_t i = 0; i < count; i++) {
-		if (is_named(shown[i]) ? i < most : shown[i]->place == ROW_PHASE_NONE) {
+		if (is_named(shown[i]) ? i < most : shown[i]->where == ROW_PHASE_NONE) {
 			shown[kept++] = shown[i];
 			continue;
 		}
@@ -201,11 +201,11 @@ static size_t rows_choose(enum rows_kind kind, const struct record_rows *rows, s
 
 static const char *row_name(enum rows_kind kind, const struct record_row *row, char buffer[16])
 {
-	if (kind != ROWS_PHASES || row->place == ROW_PHASE_OTHER)
+	if (kind != ROWS_PHASES || row->where == ROW_PHASE_OTHER)
 		return is_named(row) ? row->name : OTHER;
-	if (row->place == ROW_PHASE_NONE)
+	if (row->where == ROW_PHASE_NONE)
 		return "none";
-	snprintf(buffer, 16, "%d", (int)row->place);
+	snprintf(buffer, 16, "%d", (int)row->where);
 	return buffer;
 }
 
@@ -226,12 +226,12 @@ static json_t *sizes_write(const double *sizes)
 static json_t *row_json(enum rows_kind kind, const struct record_row *row)
 {
 	bool named = is_named(row);
-	json_t *json = kind == ROWS_SITES ? json_pack("[s, s, I, s]", row->name, row->build_id, named ? row->place : 0,
+	json_t *json = kind == ROWS_SITES ? json_pack("[s, s, I, s]", row->name, row->build_id, named ? row->where : 0,
 	                                              named ? row->call : OTHER)
 	                                  : json_array();
 
 	if (kind == ROWS_PHASES)
-		json_array_append_new(json, json_integer(row->place));
+		json_array_append_new(json, json_integer(row->where));
 	for (size_t i = 0; i < ROW_NUMBERS && kinds[kind].column[i].name; i++) {
 		json_array_append_new(json, json_integer((json_int_t)row->number[i]));
 		if (kinds[kind].column[i].type == MOST)
@@ -275,7 +275,7 @@ static bool site_read(const json_t *json, struct record_row *ret_row)
 	    !integer_of(json_array_get(json, 2), INT64_MAX, &offset) ||
 	    !text_of(json_array_get(json, 3), ret_row->call, sizeof(ret_row->call), JSON_LETTERS "_"))
 		return false;
-	ret_row->place = (int64_t)offset;
+	ret_row->where = (int64_t)offset;
 	return function_ok(ret_row->call) || strcmp(ret_row->call, OTHER) == 0;
 }
 
@@ -381,7 +381,7 @@ static json_t *site_print(const struct record_row *row)
 
 	if (is_named(row)) {
 		json_object_set_new(json, "module", json_string(row->name));
-		json_object_set_new(json, "offset", json_sprintf("0x%" PRIx64, (uint64_t)row->place));
+		json_object_set_new(json, "offset", json_sprintf("0x%" PRIx64, (uint64_t)row->where));
 	}
 	object_set_some(json, "build_id", json_string(row->build_id));
 	json_object_set_new(json, "call", json_string(is_named(row) ? row->call : OTHER));

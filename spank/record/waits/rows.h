@@ -39,11 +39,12 @@ enum rows_kind { ROWS_CALLS, ROWS_PROFILE, ROWS_SPUN, ROWS_PHASES, ROWS_SITES, R
 /* Characters of a module's name, which does not begin with a dot. None has a meaning in a path or to a terminal. */
 #define ROW_MODULE_LETTERS JSON_LETTERS JSON_DIGITS "._+-"
 
+/* One row of a table. */
 struct record_row {
 	char name[ROW_NAME_MAX];                 /* name of a function or of a module's file; "": all others */
 	char build_id[2 * MPIWAIT_BUILD_ID + 1]; /* the module's build id in hexadecimal; "": none */
 	char call[ROW_NAME_MAX];                 /* function called from a call site, "MPI_Recv"; "other": several */
-	int64_t place;                           /* a phase's level; a call site's offset in its file's addresses */
+	int64_t where;                           /* a phase's level; a call site's offset in its file's addresses */
 	double number[ROW_NUMBERS];              /* by the columns of the kind */
 	int32_t most_rank;                       /* the rank that waited most in this row, -1: unknown */
 	uint32_t most_node;                      /* index of that rank's node, in the job's */

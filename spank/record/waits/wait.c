@@ -3,7 +3,7 @@
 #include "spank/record/parts/number.h"
 #include "spank/record/waits/worlds.h"
 
-#define SUM_MAX   INT64_C(1000000000000000000) /* 1e12 s */
+#define SUM_MAX   INT64_C(1000000000000000000) /* bound of a sum in us: 1e12 s */
 #define FORECASTS WAIT_FORECAST_naps           /* sums from here on are members of an object */
 
 enum type { TYPE_positive, TYPE_count, TYPE_seconds };
@@ -148,8 +148,8 @@ void record_wait_add(struct record_wait *sum, const struct record_wait *from, ui
 	sum->size = fmax(sum->size, from->size);
 	for (int i = 0; i < WAIT_SUMS; i++)
 		sum_add(sum, i, from->sum[i]);
-	for (int place = 0; place < MPIWAIT_PLACES; place++)
-		sum->place_bytes[place] += from->place_bytes[place];
+	for (int locality = 0; locality < MPIWAIT_PLACES; locality++)
+		sum->place_bytes[locality] += from->place_bytes[locality];
 	record_cost_add(&sum->cost, &from->cost);
 }
 

@@ -65,6 +65,8 @@ bool record_wait_read(const json_t *json, struct record_wait *sum, struct record
 
 /* Adds the waits of the node with that index to the job's. */
 void record_wait_add(struct record_wait *sum, const struct record_wait *from, uint32_t node);
+
+/* Frees what *wait holds, but not *wait itself. */
 void record_wait_free(struct record_wait *wait);
 
 /* Returns the job's "wait"; null if no rank was seen. */

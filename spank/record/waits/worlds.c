@@ -168,15 +168,15 @@ static size_t parts_merge(struct record_world *world, size_t parts, uint32_t *jo
 		} else {
 			world[count++] = part;
 		}
-		joined[part.place] = (uint32_t)count - 1;
+		joined[part.former] = (uint32_t)count - 1;
 	}
 	return count;
 }
 
-static void rank_move(struct record_rank *rank, const uint32_t *joined, const uint32_t *place)
+static void rank_move(struct record_rank *rank, const uint32_t *joined, const uint32_t *sorted)
 {
 	if (rank->world != WORLD_NONE)
-		rank->world = place[joined[rank->world]];
+		rank->world = sorted[joined[rank->world]];
 }
 
 /*
@@ -185,26 +185,26 @@ static void rank_move(struct record_rank *rank, const uint32_t *joined, const ui
 static bool parts_join(struct record_ranks *ranks)
 {
 	size_t parts = ranks->world_count;
-	uint32_t *joined = memory_array(parts + 1, sizeof(*joined)), *place = memory_array(parts + 1, sizeof(*place));
-	bool made = joined && place;
+	uint32_t *joined = memory_array(parts + 1, sizeof(*joined)), *sorted = memory_array(parts + 1, sizeof(*sorted));
+	bool made = joined && sorted;
 
 	for (size_t i = 0; made && i < parts; i++)
-		ranks->world[i].place = (uint32_t)i;
+		ranks->world[i].former = (uint32_t)i;
 	if (made) {
 		qsort(ranks->world, parts, sizeof(ranks->world[0]), order_of_parts);
 		ranks->world_count = parts_merge(ranks->world, parts, joined);
 		for (size_t i = 0; i < ranks->world_count; i++)
-			ranks->world[i].place = (uint32_t)i;
+			ranks->world[i].former = (uint32_t)i;
 		qsort(ranks->world, ranks->world_count, sizeof(ranks->world[0]), order_of_begin);
 		for (size_t i = 0; i < ranks->world_count; i++)
-			place[ranks->world[i].place] = (uint32_t)i;
+			sorted[ranks->world[i].former] = (uint32_t)i;
 		for (size_t i = 0; i < ranks->count; i++)
-			rank_move(&ranks->rank[i], joined, place);
-		rank_move(&ranks->min, joined, place);
-		rank_move(&ranks->max, joined, place);
+			rank_move(&ranks->rank[i], joined, sorted);
+		rank_move(&ranks->min, joined, sorted);
+		rank_move(&ranks->max, joined, sorted);
 	}
 	free(joined);
-	free(place);
+	free(sorted);
 	return made;
 }
 
