@@ -68,10 +68,10 @@ static __attribute__((noinline)) bool caller_learn(uintptr_t caller)
 }
 
 /*
- * Returns true if opal_progress yields. The frame need not be checked for a known address: it was learnt inside
- * opal_progress.
+ * Returns true if opal_progress yields, and learns from where. A known address was learnt inside opal_progress, and
+ * needs no check of the frame.
  */
-static inline bool is_opals(uintptr_t caller, uintptr_t frame)
+static inline bool opal_recognise(uintptr_t caller, uintptr_t frame)
 {
 	return __builtin_expect(caller == __atomic_load_n(&idle.caller, __ATOMIC_RELAXED), 1) ||
 	       (frame < idle_frame && caller_learn(caller));
@@ -82,7 +82,7 @@ EXPORT int sched_yield(void)
 	uintptr_t caller = (uintptr_t)__builtin_return_address(0);
 	struct wait *wait = &wait_self;
 
-	if (is_opals(caller, (uintptr_t)__builtin_frame_address(0))) {
+	if (opal_recognise(caller, (uintptr_t)__builtin_frame_address(0))) {
 		idle_frame |= IDLE_FRAME_YIELDED;
 		if (wait->kind >= CALL_TIME && ++wait->polls >= WAIT_FREE_POLLS)
 			return yield_opal(wait);

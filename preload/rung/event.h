@@ -47,7 +47,7 @@ static inline bool event_is_trusted(const struct event_trust *trust)
 bool event_learn(struct event_trust *trust, enum event_end end, bool found);
 
 /*
- * Returns true at every 16th refusal in a row, when the rung should pause. UCX refuses as long as it has work in
+ * Returns true at every 16th refusal in a row, when the rung is to be benched. UCX refuses as long as it has work in
  * progress that only polls complete.
  */
 static inline bool event_is_refused(const struct event_trust *trust)

@@ -132,7 +132,7 @@ static uint64_t open_wait_ns(const struct reading *at, const struct mpiwait_lane
 	return waits && lane->open_last_ns > lane->open_since_ns ? lane->open_last_ns - lane->open_since_ns : 0;
 }
 
-bool slots_rung_rests(unsigned rung)
+bool slots_rung_sleeps(unsigned rung)
 {
 	return rung == MPIWAIT_RUNG_UMWAIT || rung == MPIWAIT_RUNG_MWAITX || rung == MPIWAIT_RUNG_NAP ||
 	       rung == MPIWAIT_RUNG_EVENT;
@@ -203,7 +203,7 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
 		count(&slots->sum[WAIT_HOOKS + hook], lane->hook_polls[hook], at);
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
-		if (!slots_rung_rests(rung))
+		if (!slots_rung_sleeps(rung))
 			continue;
 		add(&rank->asleep_ns, bounded_ns(at, lane->asleep_ns[rung]));
 		count(&slots->sum[WAIT_naps], lane->naps[rung], at);

@@ -27,7 +27,7 @@ struct slots_rank {
 	uint32_t pid;
 	bool doubtful;      /* a number was out of range */
 	uint64_t wait_ns;   /* sum over threads, with the wait that a killed rank was in */
-	uint64_t asleep_ns; /* the part of wait_ns in rungs that bench the core */
+	uint64_t asleep_ns; /* the part of wait_ns that the rank slept */
 	uint64_t span_ns;   /* from Init to Finalize, or until now */
 };
 
@@ -60,8 +60,8 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  */
 int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_room, struct error *error);
 
-/* Returns true if the rung benches the core: the core sleeps, or serves other processes. */
-bool slots_rung_rests(unsigned rung);
+/* Returns true if the rank sleeps in the rung: its core idles, or serves other processes. */
+bool slots_rung_sleeps(unsigned rung);
 
 /*
  * Returns the step's "wait" on this node (wait.h and its parts), times in microseconds: the ranks, the sums, "calls" of

@@ -61,7 +61,7 @@ struct state_job {
 	bool shared_cores;                   /* the prolog learnt that Slurm may share the job's cores */
 	bool alone;                          /* the prolog learnt that Slurm does not share them */
 	bool too_late; /* the state was made after the job's end: there is no sample of its begin */
-	/* state_job_begin fills in the rest */
+	/* state_job_begin fills in the members below */
 	double start_s;                 /* seconds since the epoch */
 	uint64_t begun_ns;              /* CLOCK_BOOTTIME, which cannot be set; 0: unknown */
 	bool has_baseline;              /* baseline is valid; else energy_why says why not */

@@ -46,7 +46,7 @@ static const struct {
 	size_t kept;        /* most named rows written and printed; 0: as the record's detail says */
 	int64_t most;       /* largest number that a node may write */
 	bool takes_other;   /* a node may write a row of all others */
-	bool has_rest;      /* rows beyond `kept` are summed in one */
+	bool sums_others;   /* rows beyond `kept` are summed in one */
 } kinds[ROWS_KINDS] = {
         [ROWS_CALLS] = {"calls", calls, 2, 2, MPIWAIT_CALLS + 1, MPIWAIT_CALLS + 1, 0, RECORD_US_MAX, true, true},
         [ROWS_PROFILE] = {"profile", profile, 1, 3, MPIWAIT_CALLS, MPIWAIT_CALLS + 1, 0, PROFILE_MAX, false, true},
@@ -167,16 +167,16 @@ static int row_compare(const void *left, const void *right, void *kind)
 }
 
 /*
- * Chooses the `most` named rows to show; the others become *rest. Returns the number of shown rows; 0 for phases if the
- * program named none.
+ * Chooses the `most` named rows to show, and sums all others in *others. Returns the number of shown rows; 0 for
+ * phases if the program named none.
  */
 static size_t rows_choose(enum rows_kind kind, const struct record_rows *rows, size_t most,
-                          const struct record_row *shown[ROWS_MAX], struct record_row *rest)
+                          const struct record_row *shown[ROWS_MAX], struct record_row *others)
 {
 	size_t count = 0, kept = 0;
-	bool has_rest = false;
+	bool has_others = false;
 
-	*rest = other;
+	*others = other;
 	for (size_t i = 0; i < rows->count; i++) {
 		const double *number = rows->row[i].number;
 
@@ -191,10 +191,10 @@ static size_t rows_choose(enum rows_kind kind, const struct record_rows *rows, s
 			shown[kept++] = shown[i];
 			continue;
 		}
-		row_add(kind, rest, shown[i]);
-		if (kinds[kind].has_rest && !has_rest)
-			shown[kept++] = rest;
-		has_rest = true;
+		row_add(kind, others, shown[i]);
+		if (kinds[kind].sums_others && !has_others)
+			shown[kept++] = others;
+		has_others = true;
 	}
 	return kept;
 }
@@ -261,7 +261,7 @@ static bool function_read(enum rows_kind kind, const char *name, struct record_r
 
 	if (is_other ? !kinds[kind].takes_other : !function_ok(name))
 		return false;
-	snprintf(ret_row->name, sizeof(ret_row->name), "%s", is_other && kinds[kind].has_rest ? "" : name);
+	snprintf(ret_row->name, sizeof(ret_row->name), "%s", is_other && kinds[kind].sums_others ? "" : name);
 	return true;
 }
 
@@ -405,8 +405,8 @@ static void rows_set(enum rows_kind kind, json_t *wait, const struct record_rows
                      const struct record_names *names, bool with_sizes)
 {
 	const struct record_row *shown[ROWS_MAX];
-	struct record_row rest;
-	size_t count = rows_choose(kind, rows, most, shown, &rest);
+	struct record_row others;
+	size_t count = rows_choose(kind, rows, most, shown, &others);
 	json_t *table = kind == ROWS_SITES || (kind == ROWS_PHASES && !names) ? json_array() : json_object();
 	char buffer[16];
 

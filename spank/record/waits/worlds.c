@@ -353,7 +353,7 @@ static json_t *row_print(const struct record_ranks *ranks, const struct record_n
 json_t *record_worlds_print(const struct record_ranks *ranks, const struct record_names *names)
 {
 	json_t *table = ranks->several ? json_array() : NULL;
-	double rest = 0;
+	double others = 0;
 	size_t count;
 
 	for (size_t i = 0; table && i < ranks->world_count; i += count) {
@@ -361,9 +361,9 @@ json_t *record_worlds_print(const struct record_ranks *ranks, const struct recor
 		if (json_array_size(table) < ROWS_MAX)
 			json_array_append_new(table, row_print(ranks, names, i, count));
 		else
-			rest += ranks->world[i].ranks * (double)count;
+			others += ranks->world[i].ranks * (double)count;
 	}
-	if (rest > 0)
-		json_array_append_new(table, json_pack("{s:s, s:o}", "kind", "unknown", "ranks", number(rest, 0)));
+	if (others > 0)
+		json_array_append_new(table, json_pack("{s:s, s:o}", "kind", "unknown", "ranks", number(others, 0)));
 	return table;
 }
