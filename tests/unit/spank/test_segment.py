@@ -219,7 +219,7 @@ def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("header", "length", "message"),
     [
-        ({}, 0, "cannot be read"),
+        ({}, 0, "cannot read"),
         ({"magic": 1}, None, "not that of version 7"),
         ({"version": 1}, None, "not that of version 7"),
         ({"sizes_size": 8}, None, "not that of version 7"),
