@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 
 /* A loaded program or library. */
 struct module {

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 
 /* A range of code; size 0: none. */
 struct idle_text {

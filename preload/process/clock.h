@@ -2,8 +2,9 @@
  * Clock: the wait clock, and the only file that knows the source of time. Times are nanoseconds, monotonic, from an
  * arbitrary epoch that all threads of a process share. No function fails or touches errno.
  *
- * The clock is the TSC if root found it fit and passed its frequency (config.h), else the kernel's. Root's frequency is
- * right to 500 ppm (spank/policy/cpu.h), and so are reported times. Deadlines are made of ticks, not of times.
+ * The clock is the TSC if root found it fit and passed its frequency (contract/config_format.h), else the kernel's.
+ * Root's frequency is right to 500 ppm (spank/policy/cpu.h), and so are reported times. Deadlines are made of ticks,
+ * not of times.
  */
 #pragma once
 

@@ -2,17 +2,15 @@
  * Inherited: finds the descriptors that the task was given, in any process below it.
  *
  * A descriptor's number proves nothing: a shell or a launcher between slurmstepd and the rank may have closed it and
- * opened something else. Device and inode do. Each descriptor is open twice in the task: at its number, and if the hard
- * limit allows at a spare number above the usual soft limit of open files, which loops over "all" descriptors do not
- * reach. A process that has neither opens it again through the task, by the same two numbers.
+ * opened something else. Device and inode do. The library checks the descriptor's own number and its spare one
+ * (contract/config_format.h). A process that has neither opens it again through the task, by the same two numbers.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define INHERITED_FIRST 200  /* least number that the plugin gives a descriptor: lower ones are somebody else's */
-#define INHERITED_SPARE 1000 /* a descriptor's spare number, less its own */
+#include "preload/contract/config_format.h"
 
 /* A descriptor that the task was given. */
 struct inherited {

@@ -1,7 +1,7 @@
-/* Notes to root, from the process that writes them: preload/notes.h. */
+/* Notes to root, from the process that writes them: preload/contract/notes.h. */
 #pragma once
 
-#include "preload/notes.h"
+#include "preload/contract/notes.h"
 #include "preload/process/config.h"
 
 /*

@@ -11,8 +11,8 @@
 
 #include "preload/budget/forecast.h"
 #include "preload/budget/ladder.h"
+#include "preload/contract/stats.h"
 #include "preload/process/config.h"
-#include "preload/stats.h"
 
 /*
  * Bits of a mode. PROCESS_PREWAITS and PROCESS_PRESLEEPS belong to single calls (prewait.h, presleep.h), PROCESS_LOOPS
@@ -44,7 +44,7 @@ struct process {
 	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
 	uint32_t burst;           /* quiet polls before time may be spent */
 	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
-	uint32_t phase;           /* index of the program's phase in the tables of stats.h (phase.h) */
+	uint32_t phase;           /* index of the program's phase in the tables of contract/stats.h (phase.h) */
 	bool silent;              /* the runtime does not tell its progress */
 	bool unhooked;            /* no hook serves: forecasts only serve sleeps before calls (presleep.h) */
 	bool threaded;            /* a second thread has called MPI */

@@ -6,8 +6,8 @@
  */
 #pragma once
 
+#include "preload/contract/stats.h"
 #include "preload/process/config.h"
-#include "preload/stats.h"
 
 /*
  * Claims a slot in the configured segment, if its descriptor still is that segment or can be opened again through the
@@ -15,15 +15,35 @@
  * once per process. Keeps errno. The mapping is permanent.
  *
  * *ret_sizes: under profile, where the slot's message sizes are counted; untouched with the private slot, which has
- * none. A configured segment that cannot be found is noted (notes.h).
+ * none. A configured segment that cannot be found is noted (process/notes.h).
  */
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes);
 
 /*
- * Returns the words by which threads on the first `count` CPUs ask for their core's frequency (lease.h); NULL without a
- * segment. May change errno. The mapping is permanent.
+ * Returns the words by which threads on the first `count` CPUs ask for their core's frequency (contract/lease.h), or
+ * NULL without a segment. May change errno. The mapping is permanent.
  */
 uint64_t *segment_words(const struct config *config, uint32_t count);
+
+/* The segment, opened once more to read what all its ranks claim. */
+struct segment_view {
+	int fd;
+	bool opened;
+	uint32_t slots; /* slots that were claimed, at most as many as there are */
+	uint32_t slot_count;
+};
+
+/* Opens the view. Returns false without a good segment. May change errno. segment_view_close ends it. */
+bool segment_view_open(const struct config *config, struct segment_view *ret_view);
+void segment_view_close(const struct segment_view *view);
+
+/* Maps a part of the segment for reading; NULL: it cannot be mapped. segment_unmap ends it. */
+const struct mpiwait_slot *segment_view_slot(const struct segment_view *view, uint32_t index);
+const struct mpiwait_sizes *segment_view_sizes(const struct segment_view *view, uint32_t index);
+void segment_unmap(const void *part, size_t size);
+
+/* Maps the header permanently; NULL without a segment. May change errno. */
+struct mpiwait_header *segment_header(const struct config *config);
 
 /* Returns the private slot. */
 struct mpiwait_slot *segment_private(void);

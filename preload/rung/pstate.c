@@ -1,6 +1,6 @@
 /*
- * pstate: the core's lowest frequency for the remainder of a wait, by a lease (preload/lease.h). The thread asks
- * slurmstepd by a word, and reads the answer on the board.
+ * pstate: the core's lowest frequency for the remainder of a wait, by a lease (preload/contract/lease.h). The thread
+ * asks slurmstepd by a word, and reads the answer on the board.
  *
  * Invariant: a lowered core is restored before the call returns, wherever the thread runs by then. Lowering never
  * waits. Restoring waits until it is done, but at most 100 ms for a slurmstepd that does not answer; the core then
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/lease.h"
+#include "preload/contract/lease.h"
 #include "preload/process/clock.h"
 #include "preload/process/inherited.h"
 #include "preload/process/segment.h"

@@ -1,8 +1,8 @@
 /*
  * Rungs: the ways to spend the time until the next poll, shallow to deep, in the order of enum mpiwait_rung.
  *
- * Invariant: a rung is one row of preload/rungs.def and one file; nothing else tells rungs apart. A rung never fails:
- * if it cannot act now it returns early, and the wait polls again.
+ * Invariant: a rung is one row of preload/contract/rungs.def and one file; nothing else tells rungs apart. A rung never
+ * fails: if it cannot act now it returns early, and the wait polls again.
  */
 #pragma once
 
@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "preload/contract/stats.h"
 #include "preload/process/config.h"
 #include "preload/rung/event.h"
 #include "preload/rung/slack.h"
-#include "preload/stats.h"
 
 /* State of a thread: what rungs changed in it, and restore when the wait ends. */
 struct rung_thread {

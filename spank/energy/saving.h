@@ -1,6 +1,6 @@
 /*
- * Saving: a node's power in looks (preload/budget/looks.h), in which no rank of a step sleeps, against its power beside
- * them. There is no model: both are measured in the same job, on its own hardware. Pure.
+ * Saving: a node's power in looks (preload/contract/looks.h), in which no rank of a step sleeps, against its power
+ * beside them. There is no model: both are measured in the same job, on its own hardware. Pure.
  *
  *     power   |--- beside ---|------ look ------|--- beside ---|
  *             half as long    nobody sleeps      half as long

@@ -21,12 +21,6 @@ pid_t asker_process(pid_t thread, uid_t uid);
 bool asker_is_of_task(pid_t process, pid_t task);
 
 /*
- * Returns true if a process of the user lives that has one of these numbers in our PID namespace or in its own, as in a
- * container; also true if /proc cannot be read.
- */
-bool asker_any_lives(const uint32_t numbers[], size_t count, uid_t uid);
-
-/*
  * Returns true if the thread may run only on the CPUs `core`, and no other thread of its process runs, or waits to run,
  * on `domain`, the CPUs that share the frequency.
  */

@@ -11,3 +11,6 @@ uint32_t gpus_count(void);
 
 /* Returns the number of devices that NVIDIA's own driver serves. */
 uint32_t gpus_of_nvidia(void);
+
+/* Returns the number of AMD's devices. */
+uint32_t gpus_of_amd(void);

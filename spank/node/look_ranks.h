@@ -1,13 +1,13 @@
 /*
- * Look ranks: what the ranks of one step tell of their looks (preload/budget/looks.h), and how long they slept. Reads a
- * part of each slot that slots.h reads whole, as hostile input.
+ * Look ranks: what the ranks of one step tell of their looks (preload/contract/looks.h), and how long they slept. Reads
+ * a part of each slot that slots.h reads whole, as hostile input.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/budget/looks.h"
+#include "preload/contract/looks.h"
 
 #define LOOK_RANKS_KINDS (2 * LOOKS_LEVELS + 2) /* number of results of looks_tell */
 

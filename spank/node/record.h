@@ -26,9 +26,3 @@ struct record_place {
  */
 int node_record_put(const struct record_place *to, int directory, struct state_job *job, const struct ending *ending,
                     struct error *error);
-
-/*
- * Returns the record that the job would have now, a new reference, or NULL with the reason in *error ("" without
- * memory).
- */
-json_t *node_record_show(const struct state_place *place, uint32_t job_id, struct error *error);

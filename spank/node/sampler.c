@@ -99,8 +99,30 @@ static void energy_read(struct sampler *sampler, uint64_t young_ns)
 	step->power = &sampler->power;
 }
 
+/* Takes the counts of missed processes. UNFIT: the library and the plugin were not installed together. */
+static void missed_note(struct sampler *sampler)
+{
+	const struct sampler_config *config = &sampler->config;
+
+	record_missed_take(config->notes, &sampler->step.missed);
+	if (sampler->step.missed.processes[MPIWAIT_NOTE_UNFIT])
+		error_set(&sampler->problem, 0,
+		          "MPI ranks have a libmpiwait.so of another release, which does not know segment version %d",
+		          MPIWAIT_VERSION);
+}
+
+/* Returns the outcome of csv= by the ranks' claims. A rank that is alive when the step has ended was killed. */
+static enum csv_outcome csv_look(const struct sampler *sampler, const struct slots *slots, bool is_last)
+{
+	if (!sampler->config.csv || (slots && slots->count == 0))
+		return CSV_NONE;
+	if (!slots)
+		return is_last ? CSV_FAILED : CSV_NONE;
+	return csv_outcome_of(slots->alive > 0 ? MPIWAIT_CSV_NONE : slots->csv, is_last);
+}
+
 /* Takes a sample and writes the step's file. young_ns: as in energy_read. */
-static void step_note(struct sampler *sampler, uint64_t young_ns)
+static void step_note(struct sampler *sampler, uint64_t young_ns, bool is_last)
 {
 	const struct sampler_config *config = &sampler->config;
 	cleanup_free struct slots *slots = ranks_read(sampler);
@@ -111,10 +133,9 @@ static void step_note(struct sampler *sampler, uint64_t young_ns)
 	energy_read(sampler, young_ns);
 	if (sampler->counted)
 		return;
-	if (config->csv)
-		sampler->step.csv = (enum csv_outcome)atomic_load(config->csv);
+	sampler->step.csv = csv_look(sampler, slots, is_last);
 	if (config->notes)
-		record_missed_take(config->notes, &sampler->step.missed);
+		missed_note(sampler);
 	sampler->step.end_s = clock_wall_s();
 	result = state_step_write(sampler->job_directory, &sampler->step, state_crowd(sampler->node_directory), wait,
 	                          grant);
@@ -127,7 +148,7 @@ static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns,
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	step_note(sampler, young_ns);
+	step_note(sampler, young_ns, is_last);
 	if (!sampler->counted)
 		saving_feed_find(&sampler->saving);
 	problem_say(sampler, is_last);

@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -26,8 +25,7 @@ struct sampler_config {
 	json_t *(*grant_read)(void *context);
 	/* grant_read's argument, which outlives the sampler */
 	void *grant_context;
-	/* Outcome of csv= (enum csv_outcome), which outlives the sampler; NULL: not asked for. */
-	const atomic_int *csv;
+	bool csv; /* the ranks were asked for the files of csv= */
 	/* The step's page of notes, which outlives the sampler; NULL: none. */
 	const struct mpiwait_notes *notes;
 };

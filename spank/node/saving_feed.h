@@ -1,6 +1,6 @@
 /*
  * Saving feed: reads the energy counters around looks of a step's ranks, for spank/energy/saving.h. It finds the looks
- * as the ranks do (preload/budget/looks.h), from the node's clock and from what the ranks tell.
+ * as the ranks do (preload/contract/looks.h), from the node's clock and from what the ranks tell.
  *
  * The sampler's thread calls saving_feed_step when a reading is due: six times per look. The feed takes at most a
  * thousandth of a CPU: the more a look costs, the fewer looks are read. A look is dropped if a reading was late, or if

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/error.h"
 #include "spank/record/waits/wait.h"
 
@@ -29,11 +29,17 @@ struct slots_rank {
 	uint64_t wait_ns;   /* sum over threads, with the wait that a killed rank was in */
 	uint64_t asleep_ns; /* the part of wait_ns that the rank slept */
 	uint64_t span_ns;   /* from Init to Finalize, or until now */
+	uint32_t slot;      /* index of its slot */
+	bool running;       /* the rank has not come to Finalize */
+	uint32_t open_call; /* row of the call in which a thread has waited longest now, plus 1; 0: none waits */
+	uint64_t open_ns;   /* time that this thread has waited there */
 };
 
 /* All ranks' claims, bounded and summed. */
 struct slots {
 	size_t count;                         /* ranks */
+	uint32_t alive;                       /* with csv=: ranks that have not left MPI, by their claim */
+	uint32_t csv;                         /* enum mpiwait_csv, by the ranks' claim */
 	bool profiled;                        /* some rank ran under profile */
 	uint64_t sum[WAIT_SUMS];              /* times in ns, those of forecasts in us */
 	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point-to-point bytes, where the peer's node is known */
@@ -59,6 +65,9 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  * header is the user's claim. Returns 0, -EINVAL with the error in the header, or -errno.
  */
 int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_room, struct error *error);
+
+/* Returns the name of that row of mpi_calls.def as programs spell it, NULL if this release has no such row. */
+const char *slots_call_name(size_t row);
 
 /* Returns true if the rank sleeps in the rung: its core idles, or serves other processes. */
 bool slots_rung_sleeps(unsigned rung);

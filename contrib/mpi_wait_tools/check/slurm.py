@@ -1,17 +1,22 @@
-"""check: Slurm's daemons and the settings that decide what this plugin gets to see."""
+"""check: Slurm's daemons, the settings that decide what the plugin gets to see, and how Slurm counts the cores."""
 
 from __future__ import annotations
 
+import os
 import re
 import time
 
+from ..site.elf_note import read_note
 from ..site.host import Host
-from ..site.slurm import Slurm, major, parse_settings
-from ..text.units import duration, safe
+from ..site.slurm import Slurm, major, parse_settings, release_of
+from ..text.units import duration, plural, safe
 from .finding import Finding, fail, not_seen, ok, warn
 
 HOOKS = (("prolog", "Prolog"), ("epilog", "Epilog"))
+ENERGY_TYPE, ENERGY_FILE = "acct_gather_energy/mpi_wait", "acct_gather_energy_mpi_wait.so"
 PARTITIONS_SHOWN = 4
+CPUS = "/sys/devices/system/cpu"
+ADVICE = "Sockets=, CoresPerSocket= and ThreadsPerCore= in slurm.conf as 'slurmd -C' prints them"
 
 
 def _controller(slurm: Slurm) -> Finding:
@@ -147,6 +152,25 @@ def _partitions(host: Host, node: str, site: dict[str, str]) -> list[Finding]:
     ]
 
 
+def _energy_plugin(host: Host, slurm: Slurm) -> list[Finding]:
+    """acct_gather_energy/mpi_wait, where slurm.conf names it: its third number has to be Slurm's."""
+    if ENERGY_TYPE not in slurm.settings.get("acctgatherenergytype", ""):
+        return []
+    means = "Slurm's daemons end at their next start, and steps fail"
+    do = "install this release's spank-mpi-wait-energy-slurm*, or take it out of AcctGatherEnergyType"
+    paths = [os.path.join(folder, ENERGY_FILE) for folder in slurm.settings.get("plugindir", "").split(":")]
+    path = next((path for path in paths if host.status(path) is not None), "")
+    if not path:
+        return [fail("energy plugin", f"slurm.conf names it, and PluginDir has no '{ENERGY_FILE}'", means, do)]
+    try:
+        built = release_of((read_note(host.at(path)) or {}).get("slurm", ""))
+    except OSError as error:
+        return [fail("energy plugin", f"'{safe(path, 400)}' cannot be read: {error.strerror}", means, do)]
+    if built != slurm.release.partition("-")[0]:
+        return [fail("energy plugin", f"for Slurm {built or '?'}, but this is {slurm.release or '?'}", means, do)]
+    return [ok("energy plugin", f"for Slurm {built}, '{safe(path, 400)}'")]
+
+
 def check_slurm(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> list[Finding]:
     if not slurm.there:
         return [
@@ -164,4 +188,58 @@ def check_slurm(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> li
             not_seen("slurmdbd", "slurmctld did not say whether there is one", "make slurmctld answer"),
             not_seen("PrologFlags", "slurmctld did not say", "make slurmctld answer"),
         ]
-    return [*found, _database(host, slurm, site), *_prolog_flags(host, slurm), *_partitions(host, node, site)]
+    found += [_database(host, slurm, site), *_energy_plugin(host, slurm)]
+    return [*found, *_prolog_flags(host, slurm), *_partitions(host, node, site)]
+
+
+def _cores_online(host: Host) -> tuple[int, int]:
+    """Cores and hardware threads that are online; zeros where the kernel does not say."""
+    cores = set()
+    threads = 0
+    for name in host.names(CPUS) or []:
+        siblings = host.line(f"{CPUS}/{name}/topology/thread_siblings_list")
+        if siblings and re.fullmatch("cpu[0-9]+", name):
+            cores.add(siblings)
+            threads += 1
+    return len(cores), threads
+
+
+def _number(node: dict[str, str], key: str) -> int:
+    value = node.get(key, "")
+    return int(value) if re.fullmatch("[0-9]{1,6}", value) else 0
+
+
+def _cores_counted(cores: int, threads: int, counted: int, per_core: int) -> Finding:
+    """counted: Slurm's cores, of so many threads each."""
+    machine = f"the machine has {plural(cores, 'core')} with {plural(threads, 'hardware thread')}"
+    if counted == cores:
+        return ok("cores", f"{plural(counted, 'core')}, as Slurm counts them")
+    said = f"Slurm counts {plural(counted, 'core')} here, {machine}"
+    if counted * per_core > threads:
+        return warn("cores", said, "which CPUs a job has is not known: the records of jobs that share the node have no"
+                    " energy, and nobody is bound", ADVICE)
+    if counted > cores:
+        return warn("cores", said, "two jobs may have a hardware thread each of one core: they share energy by threads,"
+                    " and nobody is bound", ADVICE)
+    return ok("cores", f"{said}: a job that has all of Slurm's has the whole node")
+
+
+def _cores_kept(node: dict[str, str]) -> list[Finding]:
+    """Cores that no job can have; a job with all others has the whole node."""
+    count, listed = _number(node, "CoreSpecCount"), node.get("CPUSpecList", "")
+    if not count and not listed:
+        return []
+    what = f"CPUSpecList={safe(listed, 60)}" if listed else f"CoreSpecCount={count}"
+    return [ok("kept from jobs", f"{what}: a job that has all other cores has the whole node")]
+
+
+def check_cores(host: Host, slurm: Slurm, name: str) -> list[Finding]:
+    if not slurm.there or slurm.problem:
+        return []
+    asked = host.run(["scontrol", "-o", "show", "node", name])
+    node = dict(word.partition("=")[::2] for word in asked.out.split()) if asked.done else {}
+    counted = _number(node, "Sockets") * _number(node, "CoresPerSocket")
+    cores, threads = _cores_online(host)
+    if not counted or not cores:
+        return [not_seen("cores", f"how many Slurm counts on '{safe(name)}' could not be seen", "run this on a node")]
+    return [_cores_counted(cores, threads, counted, max(1, _number(node, "ThreadsPerCore"))), *_cores_kept(node)]

@@ -8,21 +8,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Outcome of csv= on one node, as the step's file, the record and the log have it. */
+/* Outcome of csv= on one node, as the step's file and the record have it. */
 enum csv_outcome {
 	CSV_NONE, /* csv= was not given, or no rank was seen */
 	CSV_WRITTEN,
 	CSV_NO_DIRECTORY,
 	CSV_NOT_ALLOWED,
 	CSV_NO_SPACE,
-	CSV_TOO_LATE,
-	CSV_KILLED,
+	CSV_KILLED, /* a rank was killed, so that none wrote the files */
 	CSV_FAILED, /* any other failure */
 	CSV_OUTCOMES
 };
 
-/* Returns the outcome for a result of run_as_user. */
-enum csv_outcome csv_outcome_of(int result);
+/* Returns the outcome that the step's ranks claim (enum mpiwait_csv). ended: no rank will write any more. */
+enum csv_outcome csv_outcome_of(uint32_t claim, bool ended);
 
 /* Counts of outcomes. Zeros: no step asked for files. */
 struct record_csv {

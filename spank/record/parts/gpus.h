@@ -31,7 +31,7 @@ struct record_gpus {
 	double counted; /* given devices whose energy is in joules */
 	double present; /* devices in the nodes that gave the job some */
 	double joules;
-	bool simulated;
+	const char *source;       /* a name that gpus.c owns; NULL: nothing was read */
 	char why[METERS_WHY_MAX]; /* why some did not count, from the first node that says so */
 	json_t *devices;          /* list of devices as it is printed; NULL: none */
 };
