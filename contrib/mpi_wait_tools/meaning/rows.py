@@ -10,7 +10,7 @@ from ..record.record import Record, Wait
 from .cost import cost_together
 from .imbalance import imbalance_of, ranks_time
 from .parts import energy_of
-from .saving import saved_together
+from .saving import saved_together, saving_of
 
 GROUPS = ("job", "account", "user", "partition", "policy")
 
@@ -154,7 +154,7 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
         threads_s=wait.threads if wait else 0.0,
         energy_of=energy_of(record),
         cost=wait.cost if wait else None,
-        saved=energy.saved if energy is not None and record.is_complete else None,
+        saved=saving_of(record),
     )
 
 

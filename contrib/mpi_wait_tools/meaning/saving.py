@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ..record.cost import Saved
 from ..record.record import Record
-from ..text.units import plural, scaled
+from ..text.units import plural, safe, scaled
 
 
 def saved_words(saved: Saved) -> str:
@@ -39,9 +39,22 @@ def _energy_words(record: Record) -> str:
     return "of the energy of a step" + (" without GPUs" if has_gpus else "")
 
 
+def saving_of(record: Record) -> Saved | None:
+    """Returns None if it is not known, or if nodes are missing: it would be that of some nodes."""
+    return record.energy.saved if record.energy is not None and record.is_complete else None
+
+
+def unknown_saving_line(record: Record) -> str:
+    """Says why the saving is not known; "" if it is, or if the job gave no reason to ask."""
+    energy = record.energy
+    if energy is None or not record.is_complete or energy.saved is not None or not energy.saved_why:
+        return ""
+    return f"not known: {safe(energy.saved_why)}"
+
+
 def saving_line(record: Record) -> str:
     """What the report says; "" where nothing is known."""
-    saved = record.energy.saved if record.energy is not None else None
+    saved = saving_of(record)
     if saved is None:
         return ""
     words, of = f"{saved_words(saved)} {_energy_words(record)}", _of_what(record, saved)

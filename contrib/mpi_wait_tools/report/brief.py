@@ -83,7 +83,10 @@ def _as_json(line: Line) -> dict[str, Any]:
         "job": line.job, "name": line.name, "user": line.user, "state": line.state, "elapsed_s": line.elapsed_s,
         "policy": line.policy or None, **figures, "cost_percent": line.cost.percent if line.cost else None,
         "cost_error": line.cost.error if line.cost else None,
-        "cost_windows": line.cost.windows if line.cost else None, "energy_of": line.energy_of or None,
+        "cost_windows": line.cost.windows if line.cost else None,
+        "saved_percent": line.saved.percent if line.saved else None,
+        "saved_error": line.saved.error if line.saved else None,
+        "saved_looks": line.saved.looks if line.saved else None, "energy_of": line.energy_of or None,
         "simulated": line.simulated, "why": line.why, "may_come": line.may_come, "submit": line.submit or None,
     }
 

@@ -12,7 +12,8 @@ from ..jobs.sacct import RECORD_FIELDS
 from ..meaning.advice import Ending
 from ..meaning.imbalance import imbalance_of
 from ..meaning.parts import energy_of, gpus_tail, kinds_of
-from ..record.cost import Cost
+from ..meaning.saving import saving_of
+from ..record.cost import Cost, Saved
 from ..record.record import Record, find_body, parse_record
 from ..text.errors import Refusal
 
@@ -32,6 +33,7 @@ class Line:
     asleep: float | None = None  # of the waiting
     lost: float | None = None  # of the ranks' time
     cost: Cost | None = None  # of sleeping; None: not known, or too little was seen to tell
+    saved: Saved | None = None  # by sleeping, of the energy of a step; None: not known
     joules: float | None = None
     energy_of: str = ""  # the parts that joules are of
     simulated: bool = False
@@ -52,6 +54,7 @@ def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
         "wait": wait.share if wait else None,
         "asleep": min(1.0, wait.asleep / wait.total) if wait and wait.asleep is not None and wait.total > 0 else None,
         "cost": wait.cost if wait is not None and wait.cost is not None and wait.cost.is_known else None,
+        "saved": saving_of(record),
         "lost": imbalance.share if imbalance is not None and not imbalance.lone else None,
         "joules": energy.joules if energy else None,
         "energy_of": energy_of(record),

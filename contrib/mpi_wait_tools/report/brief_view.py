@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from rich.text import Text
 
 from ..meaning.cost import cost_words
+from ..meaning.saving import saved_words
 from ..text.canvas import Canvas, written
 from ..text.units import clock, percent, safe, scaled
 from .brief_line import Line
 
-DROPPED = ("name", "user", "asleep", "cost", "policy", "elapsed", "lost", "energy")  # in this order
+DROPPED = ("name", "user", "asleep", "cost", "saved", "policy", "elapsed", "lost", "energy")  # in this order
 UNKNOWN_SHOWN = 8
 STYLES = {"COMPLETED": "green", "RUNNING": "cyan", "PENDING": "cyan"}
 
@@ -31,6 +32,7 @@ COLUMNS: dict[str, Callable[[Line], str]] = {
     "asleep": lambda line: _share(line.asleep),
     "lost": lambda line: _share(line.lost),
     "cost": lambda line: "–" if line.cost is None else cost_words(line.cost),
+    "saved": lambda line: "–" if line.saved is None else saved_words(line.saved),
     "energy": lambda line: "–" if line.joules is None else scaled(line.joules, "J"),
     "": lambda line: line.why,
 }
@@ -47,6 +49,8 @@ def _columns(lines: Sequence[Line]) -> list[str]:
         left_out |= {""}
     if not any(line.cost for line in lines):
         left_out |= {"cost"}
+    if not any(line.saved for line in lines):
+        left_out |= {"saved"}
     return [name for name in COLUMNS if name not in left_out]
 
 

@@ -24,7 +24,7 @@ from ..meaning.reading import (
     rank_name,
     ranks_of,
 )
-from ..meaning.saving import saving_line
+from ..meaning.saving import saving_line, unknown_saving_line
 from ..meaning.worlds import are_apart, ranks_words
 from ..pictures.sheet import document
 from ..pictures.svg import Bar, Cell, Part, bars, columns, heat, text_of
@@ -115,7 +115,7 @@ def _facts(found: Found) -> str:
     cost = record.wait.cost if record.wait is not None and step is None else None
     if cost is not None:
         facts.append(("Cost", "; ".join(filter(None, (cost_line(cost), too_much_line(cost))))))
-    saved = saving_line(record) if record.is_complete and step is None else ""
+    saved = saving_line(record) or unknown_saving_line(record) if step is None else ""
     if saved:
         facts.append(("Saved", saved))
     rows = [f"<dt>{text_of(name)}</dt><dd>{text_of(value, 400)}</dd>" for name, value in facts]
