@@ -15,20 +15,18 @@ from ..jobs.use import Use
 from ..meaning.advice import advice, ending_of
 from ..meaning.imbalance import imbalance_of
 from ..meaning.reading import incomplete_line
-from ..pictures.sheet import page_path, write_page
 from ..text.errors import Refusal
 from ..text.output import (
     add_output_arguments,
-    matplotlib_needed,
     output_is_utf8,
     output_width,
+    page_path,
     picture_path,
     wants_colour,
 )
 from ..text.units import rounded, safe
 from . import brief, watching
 from .csv_rows import csv_text
-from .page import page_of
 
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
 ROWS_MAX = 1000
@@ -134,10 +132,17 @@ def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> 
         sys.stdout.write("\n" * (index > 0) + show(output, shown))
 
 
-def _plot(path: str, founds: list[Found]) -> None:
-    with matplotlib_needed():
-        from ..pictures.plot import draw
-    draw(path, founds)
+def _draw(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> None:
+    """Into a file: what draws is loaded only here."""
+    from ..pictures.job import job_sheet
+    from ..pictures.page import write_page, write_sheet
+    from ..pictures.several import comparison_sheet
+    from .page import page_of
+
+    if arguments.html:
+        write_page(arguments.html, page_of(founds[0], lines))
+    else:
+        write_sheet(arguments.plot, job_sheet(founds[0]) if len(founds) == 1 else comparison_sheet(founds))
 
 
 def _targets(arguments: argparse.Namespace) -> list[Target | str]:
@@ -195,10 +200,8 @@ def run(arguments: argparse.Namespace) -> int:
         founds = with_uses(founds)
     sites = [site for found in founds if found.record.wait is not None for site in found.record.wait.sites]
     lines = lines_of(sites, arguments.exe)
-    if arguments.html:
-        write_page(arguments.html, page_of(founds[0], lines))
-    elif arguments.plot:
-        _plot(arguments.plot, founds)
+    if arguments.html or arguments.plot:
+        _draw(arguments, founds, lines)
     elif arguments.csv:
         sys.stdout.write(csv_text(founds, lines))
     elif arguments.json:

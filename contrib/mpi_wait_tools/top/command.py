@@ -17,7 +17,6 @@ from ..record.cost import Cost
 from ..text.errors import Refusal
 from ..text.output import (
     add_output_arguments,
-    matplotlib_needed,
     output_is_utf8,
     output_width,
     picture_path,
@@ -178,13 +177,13 @@ def _filters(arguments: argparse.Namespace) -> Filters:
 
 
 def _plot(path: str, name: str, period: Period, tally: Tally) -> None:
-    with matplotlib_needed():
-        from ..pictures.trend import draw_trend
+    from ..pictures.page import write_sheet
+    from ..pictures.several import trend_sheet
     from .trend import ordered
 
     if not tally.uses:
         raise Refusal(f"no job of the name '{safe(name)}' left a record in that time: --since reaches further back")
-    draw_trend(path, name, period.words(), ordered(tally.uses))
+    write_sheet(path, trend_sheet(name, period.words(), ordered(tally.uses)))
 
 
 def run(arguments: argparse.Namespace) -> int:

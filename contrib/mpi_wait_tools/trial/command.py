@@ -15,13 +15,12 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from ..pictures.sheet import page_path, write_page
 from ..text.errors import Refusal
 from ..text.output import (
     add_output_arguments,
-    matplotlib_needed,
     output_is_utf8,
     output_width,
+    page_path,
     picture_path,
     wants_colour,
 )
@@ -243,13 +242,12 @@ def _as_json(experiment: Experiment, why: str) -> dict[str, Any]:
 
 
 def _show(arguments: argparse.Namespace, experiment: Experiment, why: str) -> None:
+    if arguments.plot or arguments.html:
+        from ..pictures.page import write_page, write_sheet
+        from .page import page_of, sheet_of
     if arguments.plot:
-        with matplotlib_needed():
-            from .plot import draw_experiment
-        draw_experiment(arguments.plot, experiment)
+        write_sheet(arguments.plot, sheet_of(experiment))
     if arguments.html:
-        from .page import page_of
-
         write_page(arguments.html, page_of(experiment, why))
     if arguments.json:
         print(json.dumps(_as_json(experiment, why), indent=2, allow_nan=False))
