@@ -18,6 +18,7 @@ enum mpiwait_note {
 	MPIWAIT_NOTE_REPLACED,  /* the process took the library out of its LD_PRELOAD, for all that it started then */
 	MPIWAIT_NOTE_STATIC,    /* the task's program is linked statically: it loads no library */
 	MPIWAIT_NOTE_SETUID,    /* the task's program is setuid or setgid: the loader ignores LD_PRELOAD */
+	MPIWAIT_NOTE_UNFIT,     /* a rank's library does not know the layout of the stats segment: another release */
 	MPIWAIT_NOTES
 };
 

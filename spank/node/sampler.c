@@ -97,6 +97,18 @@ static void energy_read(struct sampler *sampler, uint64_t young_ns)
 	step->power = &sampler->power;
 }
 
+/* A library of another release rests, and cannot say so: the halves were not installed together. */
+static void missed_note(struct sampler *sampler)
+{
+	const struct sampler_config *config = &sampler->config;
+
+	record_missed_take(config->notes, &sampler->step.missed);
+	if (sampler->step.missed.processes[MPIWAIT_NOTE_UNFIT])
+		error_set(&sampler->problem, 0,
+		          "MPI ranks have a libmpiwait.so of another release, which does not know segment version %d",
+		          MPIWAIT_VERSION);
+}
+
 /* young_ns: how old a sample of another process may be; 0: the counters are read. */
 static void step_note(struct sampler *sampler, uint64_t young_ns)
 {
@@ -112,7 +124,7 @@ static void step_note(struct sampler *sampler, uint64_t young_ns)
 	if (config->csv)
 		sampler->step.csv = (enum csv_outcome)atomic_load(config->csv);
 	if (config->notes)
-		record_missed_take(config->notes, &sampler->step.missed);
+		missed_note(sampler);
 	sampler->step.end_s = clock_wall_s();
 	result = state_step_write(sampler->job_directory, &sampler->step, state_crowd(sampler->node_directory), wait,
 	                          grant);

@@ -236,13 +236,18 @@ def low() -> dict[str, str]:
 def renew() -> dict[str, str]:
     """Keeps its core low, as a rank in a long wait does: so many seconds, or until there is a file.
 
-    Asks once more after that."""
+    Asks once more after that, and again while the answer is "not now": the plugin looks for other jobs' tasks once a
+    second, and may hold one that has just ended for alive."""
     own, end = bind(), lease()
-    until, enough = time.monotonic() + float(sys.argv[2]), False
-    while not enough:
+    until = time.monotonic() + float(sys.argv[2])
+    while time.monotonic() < until and not any(map(os.path.exists, sys.argv[3:])):
         time.sleep(0.1)
-        enough = time.monotonic() > until or any(map(os.path.exists, sys.argv[3:]))
+        ask(end, LOW, own)
+    for _ in range(100):
+        time.sleep(0.1)
         answer = ask(end, LOW, own)
+        if answer != "not now":
+            break
     return {"own": str(own), "last": answer, "restore": ask(end, RESTORE, own)}
 
 

@@ -622,9 +622,9 @@ static void program_write(const char *path, uint16_t type, uint32_t segment_type
 	close(file);
 }
 
-/* Runs a step of one task with that program, which notes `lost` ranks. Returns true if the node has noted that text of
- * it, or nothing for NULL. */
-static bool is_missed(char *program, int lost, const char *noted)
+/* Runs a step of one task with that program, in which `count` ranks are noted. Returns true if the node has noted that
+ * text of it, or nothing for NULL. */
+static bool is_noted(char *program, enum mpiwait_note note, int count, const char *noted)
 {
 	struct mpiwait_notes *page;
 	int id;
@@ -639,13 +639,18 @@ static bool is_missed(char *program, int lost, const char *noted)
 	page = shmat(id, NULL, 0);
 	CHECK(id >= 0 && page != (void *)-1);
 	if (page != (void *)-1) {
-		page->count[MPIWAIT_NOTE_LOST] += (uint32_t)lost;
+		page->count[note] += (uint32_t)count;
 		CHECK(shmdt(page) == 0);
 	}
 	CHECK(fake_host_call("exit", 1, no_arguments) == 0);
 	CHECK(shmat(id, NULL, 0) == (void *)-1);
 	fake_host.words[0] = NULL;
 	return noted ? step_says(noted) : step_says("\"id\"") && !step_says("\"missed\"");
+}
+
+static bool is_missed(char *program, int lost, const char *noted)
+{
+	return is_noted(program, MPIWAIT_NOTE_LOST, lost, noted);
 }
 
 static void notes_who_is_missed(void)
@@ -663,6 +668,9 @@ static void notes_who_is_missed(void)
 	CHECK(is_missed("setgid", 0, "\"missed\":{\"setuid\":1}"));
 	CHECK(is_missed("dynamic", 2, "\"missed\":{\"lost\":2}"));
 	CHECK(is_missed("static", -1, "\"missed\":{\"lost\":1000000,\"static\":1}"));
+	CHECK(fake_host.log[0] == '\0');
+	CHECK(is_noted("dynamic", MPIWAIT_NOTE_UNFIT, 3, "\"missed\":{\"unfit\":3}"));
+	CHECK_CONTAINS(fake_host.log, "a libmpiwait.so of another release");
 }
 
 static void promotes_at_submit(void)

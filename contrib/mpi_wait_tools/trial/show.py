@@ -1,4 +1,4 @@
-"""The answer of mpi-wait try for people."""
+"""The answer of mpi-wait try for people: on a terminal, as a page (--html) and as a sheet (--plot)."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import shlex
 
 from rich.text import Text
 
+from ..pictures.page import Sheet, rendered
+from ..pictures.shapes import Picture, Span, spans
 from ..text.canvas import Canvas, written
 from ..text.units import core_time, digits, duration, percent, plural, safe, scaled
 from .experiment import BASELINE, Experiment
-from .verdict import AVOID, FAILED, MEASURES, SMALL_USE, USE, Verdict, baseline, change, energy_of, verdicts
+from .verdict import ALIKE, AVOID, FAILED, MEASURES, SMALL_USE, USE, Verdict, baseline, change, energy_of, verdicts
 
 STYLES = {USE: "green", SMALL_USE: "green", AVOID: "red", FAILED: "red"}
 TITLES = {"time": "time", "cpu": "CPU time", "figure": "figure"}
 SHOWN = {
     "time": duration, "cpu": core_time, "energy": lambda value: scaled(value, "J"), "figure": digits,
 }
+LEVELS = {USE: "good", SMALL_USE: "good", AVOID: "bad", FAILED: "bad", ALIKE: "quiet"}
+NO_DIFFERENCE = "An interval that holds 0 shows no difference."
 
 
 def title_of(experiment: Experiment, name: str) -> str:
@@ -66,7 +70,9 @@ def remarks(experiment: Experiment, found: list[Verdict]) -> list[str]:
     missing = sum(run.figure is None for run in runs) if experiment.figure else 0
     if missing:
         said.append(f"The figure was found in {len(runs) - missing} of {plural(len(runs), 'run')}.")
-    if energy.measure == "energy" and not energy.is_measured:
+    if energy.measure:
+        said.append(f"Energy is {energy.scope}.")
+    if energy.measure and not energy.is_measured:
         said.append("Energy is of simulated nodes, not measured: CPU time decides here, and says nothing of joules.")
     elif not energy.measure and any("cpu" in verdict.measures for verdict in found):
         said.append("Energy is not known: CPU time decides here, which is no measure of joules.")
@@ -97,3 +103,39 @@ def show_experiment(width: int, colour: bool, utf8: bool, experiment: Experiment
     for remark in remarks(experiment, found):
         canvas.sentence("!", remark, "yellow")
     return written(canvas.lines(), utf8)
+
+
+def _pictures(experiment: Experiment, found: list[Verdict]) -> list[Picture]:
+    """One for each measure that is known of a policy."""
+    pictures, means = [], baseline(experiment)
+    for name in known_measures(experiment, found):
+        rows = []
+        for verdict in found:
+            ratio = verdict.measures.get(name)
+            if ratio is not None:
+                low, high = (None if end is None else end - 1 for end in (ratio.low, ratio.high))
+                rows.append(Span(verdict.policy, ratio.ratio - 1, low, high, change(ratio)))
+        note = f"{BASELINE}: {SHOWN[name](means[name])}" if name in means else ""
+        pictures += [spans(title_of(experiment, name), rows, note)] if rows else []
+    return pictures
+
+
+def page_of(experiment: Experiment, ended: str) -> str:
+    found, command = verdicts(experiment), shlex.join(experiment.command)
+    told = [{"level": LEVELS.get(one.kind, "look"), "kind": one.kind, "policy": one.policy, "sentence": one.sentence}
+            for one in found]
+    return rendered(
+        "try.html", title=f"mpi-wait try {safe(command, 200)}", command=command, ended=ended, verdicts=told,
+        of=f"{plural(experiment.done(), 'round')}; each policy beside {BASELINE}, with 95 % intervals",
+        pictures=_pictures(experiment, found), remarks=remarks(experiment, found),
+        footer=f"mpi-wait try. {NO_DIFFERENCE}",
+    )
+
+
+def sheet_of(experiment: Experiment) -> Sheet:
+    found, energy = verdicts(experiment), energy_of(experiment)
+    simulated = ["Energy is of simulated nodes, not measured."] * (bool(energy.measure) and not energy.is_measured)
+    of = f"each policy beside {BASELINE}, {plural(experiment.done(), 'round')}: ratios and 95 % intervals"
+    said = [f"{safe(verdict.sentence, 200)}." for verdict in found]
+    return Sheet(safe(shlex.join(experiment.command), 60), of, _pictures(experiment, found),
+                 [*said, NO_DIFFERENCE, *simulated])
