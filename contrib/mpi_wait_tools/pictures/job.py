@@ -6,17 +6,23 @@ from collections.abc import Sequence
 
 from ..jobs.found import Found
 from ..meaning.advice import ending_of
-from ..meaning.by_node import FIGURES, MARK_MEANS, NodeMap, NodeRow, node_map, rest_line
-from ..meaning.imbalance import Imbalance, imbalance_of
-from ..meaning.parts import gpus_tail
-from ..meaning.reading import Rank, energy_nodes, incomplete_line, policy_line, rank_name, ranks_of, whole_words
-from ..meaning.scale import scale_of
+from ..meaning.imbalance import Imbalance, imbalance_of, scale_of
+from ..meaning.nodes import FIGURES, MARK_MEANS, NodeMap, NodeRow, node_map, rest_line
+from ..meaning.reading import (
+    Rank,
+    energy_nodes,
+    gpus_tail,
+    incomplete_line,
+    policy_line,
+    rank_name,
+    ranks_of,
+    whole_words,
+)
 from ..meaning.worlds import are_apart, ranks_words
-from ..record.ends import RankWait
-from ..record.phases import NONE, OTHER
-from ..record.record import Energy, Record, Step, Wait
-from ..text.bars import quantile
-from ..text.chart import gather
+from ..record.energy import Energy
+from ..record.record import Record, Step
+from ..record.wait import NONE, OTHER, RankWait, Wait
+from ..text.plot import gather, quantile
 from ..text.units import core_time, count, duration, percent, plural, safe, scaled
 from .page import Sheet
 from .shapes import Bar, Cell, Column, Part, Picture, bars, columns, heat, time_axis, value_axis

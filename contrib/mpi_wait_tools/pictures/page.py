@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..text.errors import Refusal
+from ..text.output import Refusal
 from ..text.units import safe
 from .shapes import LETTER_MOST, PALETTE, WIDTH, Picture
 

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from ..jobs.found import Found
 from ..meaning.compare import Measure, label, measures, remarks
 from ..meaning.imbalance import ranks_time
-from ..meaning.parts import kinds_of, kinds_words
-from ..meaning.reading import incomplete_line, ranks_of
+from ..meaning.reading import incomplete_line, kinds_of, kinds_words, ranks_of
 from ..meaning.rows import JobUse
 from ..text.units import clock, percent, plural, safe, scaled
 from .job import OF_RANKS

@@ -175,7 +175,8 @@ def bars(title: str, rows: Sequence[Bar], top: float, legend: Legend = (), note:
         # What can be hovered over is the whole row.
         shapes = [rect("row", 0, y, WIDTH, ROW), _name(row.name, y + BAR)]
         for part in row.parts:
-            width = max(0.0, min(room + NAME_WIDTH - x, room * part.value / top))
+            least = 1.0 if part.value > 0 else 0.0  # what is not zero shows
+            width = max(least, min(room + NAME_WIDTH - x, room * part.value / top))
             shapes.append(rect(part.kind, x, y + 3, width, BAR))
             x += width
         groups.append(Group(row.said, [*shapes, words("value", WIDTH, y + BAR, row.shown, "end")]))

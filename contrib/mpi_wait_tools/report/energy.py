@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ..jobs.sacct import Job
-from ..meaning.cost import cost_line, too_much_line, unknown_line
+from ..meaning.cost import cost_line, saving_line, too_much_line, unknown_line, unknown_saving_line
 from ..meaning.imbalance import ranks_time
-from ..meaning.parts import gpus_energy, gpus_which, meters_line
-from ..meaning.reading import energy_nodes, energy_scope, nodes_words
-from ..meaning.saving import saving_line, unknown_saving_line
-from ..record.cost import Cost
-from ..record.record import Energy, Forecast, Grant, Record, Step, Wait
+from ..meaning.reading import energy_nodes, energy_scope, gpus_energy, gpus_which, meters_line, nodes_words
+from ..record.energy import Energy
+from ..record.record import Grant, Record, Step
+from ..record.wait import Cost, Forecast, Wait
 from ..text.canvas import LABEL_WIDTH, Canvas
-from ..text.series import power_line
+from ..text.plot import power_line
 from ..text.units import core_time, count, duration, percent, plural, safe, scaled, watt_hours
 
 GRANTS = {"lease": "lease", "file": "lease and ownership"}

@@ -6,14 +6,14 @@ from typing import Any
 
 from ..jobs.found import Found
 from ..jobs.source_lines import Lines
-from ..meaning.advice import advice, ending_of
-from ..meaning.cost import cost_line, too_much_line
-from ..meaning.judged import LOOK, Judgement, judged
-from ..meaning.parts import gpus_energy, gpus_which
+from ..meaning.advice import LOOK, Judgement, advice, ending_of, judged
+from ..meaning.cost import cost_line, saving_line, too_much_line, unknown_saving_line
 from ..meaning.reading import (
     balance_of,
     energy_nodes,
     energy_scope,
+    gpus_energy,
+    gpus_which,
     incomplete_line,
     no_ranks,
     notes,
@@ -21,7 +21,6 @@ from ..meaning.reading import (
     rank_name,
     ranks_of,
 )
-from ..meaning.saving import saving_line, unknown_saving_line
 from ..meaning.worlds import ranks_words
 from ..pictures import job as of_job
 from ..pictures.page import rendered

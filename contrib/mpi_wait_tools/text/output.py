@@ -1,4 +1,4 @@
-"""Options and questions about standard output that the commands share."""
+"""What the commands share: options and questions about standard output, and the exception that ends a command."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import shutil
 import sys
 
 from .units import safe
+
+
+class Refusal(Exception):
+    """What was asked cannot be answered. The message is one line, and says what helps."""
+
+
+class NoRecord(Refusal):
+    """Of a job that has ended and left none."""
+
 
 PICTURES = (".png", ".svg", ".pdf")
 WIDTH_MIN, WIDTH_MAX, WIDTH_READABLE = 40, 1000, 120

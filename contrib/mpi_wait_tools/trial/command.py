@@ -18,8 +18,8 @@ from dataclasses import replace
 from typing import Any
 
 from ..site.host import Host
-from ..text.errors import Refusal
 from ..text.output import (
+    Refusal,
     add_output_arguments,
     output_is_utf8,
     output_width,

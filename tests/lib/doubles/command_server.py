@@ -44,7 +44,7 @@ def load() -> None:
     """Also what a command loads only when it needs it. What this machine lacks, the command says itself."""
     sys.path.insert(0, str(ROOT / "contrib"))
     import mpi_wait_tools
-    from mpi_wait_tools.text.errors import Refusal
+    from mpi_wait_tools.text.output import Refusal
 
     for module in pkgutil.walk_packages(mpi_wait_tools.__path__, "mpi_wait_tools."):
         with suppress(ImportError, Refusal):

@@ -8,7 +8,7 @@ import re
 
 import html5lib
 import pytest
-from mpi_wait_tools.meaning.judged import AWAKE, BAD, GOOD, LOOK, level_of
+from mpi_wait_tools.meaning.advice import AWAKE, BAD, GOOD, LOOK, level_of
 
 from tests.lib.doubles.report_double import Report, make_record, make_row, refused, shown
 from tests.lib.pages import checked

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from mpi_wait_tools.meaning.by_node import distances_of, node_map
+from mpi_wait_tools.meaning.nodes import distances_of, node_map
 from mpi_wait_tools.record.record import parse_record
 
 from tests.lib.doubles.report_double import Report, make_record, make_row, shown
