@@ -4,7 +4,7 @@
  */
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 
 #define STRING(number)  #number
 #define AS_TEXT(number) STRING(number)

@@ -120,6 +120,60 @@ uint64_t *segment_words(const struct config *config, uint32_t count)
 	return words;
 }
 
+struct mpiwait_header *segment_header(const struct config *config)
+{
+	struct mpiwait_header *header = NULL, found;
+	bool opened;
+	int fd = segment_open(config, &opened);
+
+	if (fd >= 0 && header_is_good(fd, &found))
+		header = window_map(fd, 0, sizeof(*header));
+	if (opened)
+		close(fd);
+	return header;
+}
+
+bool segment_view_open(const struct config *config, struct segment_view *ret_view)
+{
+	struct segment_view view = {.slots = 0};
+	struct mpiwait_header header;
+
+	view.fd = segment_open(config, &view.opened);
+	if (view.fd >= 0 && header_is_good(view.fd, &header)) {
+		view.slot_count = header.slot_count;
+		view.slots = header.claimed < header.slot_count ? header.claimed : header.slot_count;
+		*ret_view = view;
+		return true;
+	}
+	segment_view_close(&view);
+	return false;
+}
+
+void segment_view_close(const struct segment_view *view)
+{
+	if (view->opened)
+		close(view->fd);
+}
+
+const struct mpiwait_slot *segment_view_slot(const struct segment_view *view, uint32_t index)
+{
+	return window_map(view->fd, MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(struct mpiwait_slot),
+	                  sizeof(struct mpiwait_slot));
+}
+
+const struct mpiwait_sizes *segment_view_sizes(const struct segment_view *view, uint32_t index)
+{
+	return window_map(view->fd, mpiwait_sizes_offset(view->slot_count, index), sizeof(struct mpiwait_sizes));
+}
+
+void segment_unmap(const void *part, size_t size)
+{
+	size_t before = (uintptr_t)part % (uintptr_t)getpagesize();
+
+	if (part)
+		munmap((void *)((uintptr_t)part - before), before + size);
+}
+
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes)
 {
 	int saved = errno;

@@ -19,7 +19,7 @@ int inherit_descriptor(int descriptor, int from);
 
 /*
  * Opens a descriptor that inherit_descriptor has returned a second time, at its spare number
- * (preload/process/inherited.h), if that is free and the hard limit allows.
+ * (preload/contract/config_format.h), if that is free and the hard limit allows.
  */
 void inherit_spare(int inherited);
 

@@ -1,7 +1,7 @@
 /*
- * Broker: the thread in slurmstepd that obeys the tasks' leases (preload/lease.h), and the only one that uses what the
- * calls work on. Others in slurmstepd give it orders: also from a child that shares its memory and ends at once, in
- * which Slurm's contain_spank runs callbacks.
+ * Broker: the thread in slurmstepd that obeys the tasks' leases (preload/contract/lease.h), and the only one that uses
+ * what the calls work on. Others in slurmstepd give it orders: also from a child that shares its memory and ends at
+ * once, in which Slurm's contain_spank runs callbacks.
  *
  * The requests are words of the user's: they may be forged, torn and written without end. The thread only reads them,
  * by pread: a write there, or taking anything that a task sends, could be made to wait for ever. It answers on the
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "preload/lease.h"
+#include "preload/contract/lease.h"
 #include "spank/base/error.h"
 
 /* What the broker decides nothing about. Called by its thread, one at a time. */

@@ -11,23 +11,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CPUFREQ_SYSFS       "/sys"
-#define CPUFREQ_TEXT_MAX    32    /* of a value with its NUL: a governor's name (CPUFREQ_NAME_LEN is 16) or kHz */
-#define CPUFREQ_POLICIES    16384 /* numbers are below this */
-#define CPUFREQ_UNSUPPORTED "<unsupported>" /* what scaling_setspeed says unless the governor is userspace */
+#define CPUFREQ_SYSFS    "/sys"
+#define CPUFREQ_TEXT_MAX 32    /* of a value with its NUL: a governor's name (CPUFREQ_NAME_LEN is 16) or kHz */
+#define CPUFREQ_POLICIES 16384 /* numbers are below this */
 
-/* The only files that are ever written. */
-enum cpufreq_file { CPUFREQ_GOVERNOR, CPUFREQ_MAX, CPUFREQ_SETSPEED, CPUFREQ_FILE_COUNT };
+/* The only file that is ever written. Every driver and governor keeps below it. */
+#define CPUFREQ_MAX "scaling_max_freq"
 
 struct cpufreq_owner {
 	uid_t uid;
 	gid_t gid;
 	mode_t mode; /* permission bits */
 };
-
-/* "scaling_governor" and so on, and back; -1 for any other name. */
-const char *cpufreq_file_name(enum cpufreq_file file);
-int cpufreq_file_find(const char *name);
 
 /* The number of "policy12"; -EBADMSG for any other name. */
 int cpufreq_policy_number(const char *name);
@@ -38,8 +33,8 @@ int cpufreq_policy_of(const char *sysfs, uint32_t cpu);
 /* Opens a policy's directory. Returns a descriptor, -ENOENT (there is none), -EINVAL or -errno. */
 int cpufreq_open_policy(const char *sysfs, uint32_t policy);
 
-/* Opens one of the files (O_NOFOLLOW, a regular file). flags: O_RDONLY or O_RDWR. A descriptor or -errno. */
-int cpufreq_open_file(int policy_directory, enum cpufreq_file file, int flags);
+/* Opens CPUFREQ_MAX (O_NOFOLLOW, a regular file). flags: O_RDONLY or O_RDWR. Returns a descriptor or -errno. */
+int cpufreq_open_max(int policy_directory, int flags);
 
 /* One value, without its newline, read anew or written in one call. Return 0, -EBADMSG (too long, none) or -errno. */
 int cpufreq_get(int descriptor, char text[CPUFREQ_TEXT_MAX]);

@@ -14,26 +14,19 @@
 
 struct domain {
 	char driver[CPUFREQ_TEXT_MAX];
-	char governor[CPUFREQ_TEXT_MAX];
-	bool has_userspace; /* among its governors */
 	uint32_t info_min_khz;
 	uint32_t info_max_khz;
 	uint32_t min_khz;
 	uint32_t max_khz;
-	uint32_t speed_khz; /* scaling_setspeed; 0: the governor is not userspace */
 };
 
 struct domain_rules {
 	enum site_grant grant;
-	enum site_governor governor;
-	uint32_t min_khz;     /* the site's, 0: the hardware's */
-	bool user_has_chosen; /* --cpu-freq: the governor is not ours to change */
+	uint32_t min_khz; /* the site's, 0: the hardware's */
 };
 
-/* What will be done: the file that is written, and the two values. */
+/* The two values between which scaling_max_freq is switched. */
 struct domain_use {
-	enum cpufreq_file file;
-	bool sets_governor; /* to userspace, first */
 	uint32_t low_khz;
 	uint32_t high_khz; /* what was found: never above */
 };

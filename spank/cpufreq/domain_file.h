@@ -32,9 +32,9 @@ struct holder {
 struct domain_change {
 	char driver[CPUFREQ_TEXT_MAX]; /* as found */
 	char governor[CPUFREQ_TEXT_MAX];
-	struct domain_use use; /* high_khz: as found in the file that is written; none is there with sets_governor */
+	struct domain_use use; /* high_khz: as found */
 	struct cpufreq_owner owner;
-	bool gives; /* the file that is written is this user's meanwhile, */
+	bool gives; /* scaling_max_freq is this user's meanwhile, */
 	uid_t user; /* who may make of it what he likes */
 };
 

@@ -29,7 +29,7 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
               struct error *error);
 
 /*
- * Writes down, durably, what is found and what will be written; then sets governor and owner, as noted. user: who is
+ * Writes down, durably, what is found and what will be written; then sets the owner, as noted. user: who is
  * given the file; NULL: no one. Returns 0, -ESTALE (the domain is another's by now), -EAGAIN (it is not as it was
  * decided on, or a cap holds the clock, so that what was set cannot be read), or -errno: the kernel's, without a
  * message, where it was noted and stays so (hold.changes).

@@ -1,6 +1,6 @@
 /*
- * Puts a frequency domain back as it was found, by its file (domain_file.h): owner and mode first, then the value, then
- * the governor; each value is read back. Who had the domain may do so, who takes it, or, for those who no longer can,
+ * Puts a frequency domain back as it was found, by its file (domain_file.h): owner and mode first, then the value,
+ * which is read back. Who had the domain may do so, who takes it, or, for those who no longer can,
  * the job's epilog and mpi-wait-node restore: at boot, by a health check, or by hand. Any of them may be killed at any
  * point, and several may run at once: what is under way stands in the file until it is done.
  *

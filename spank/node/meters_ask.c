@@ -1,13 +1,13 @@
 #include "spank/node/meters_ask.h"
 
 #include "spank/base/cleanup.h"
+#include "spank/base/detach.h"
 #include "spank/base/files.h"
 #include "spank/base/memory.h"
 #include "spank/base/text.h"
 #include "spank/machine/board.h"
 #include "spank/machine/gpus.h"
 #include "spank/machine/hwmon.h"
-#include "spank/store/detach.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -97,6 +97,7 @@ static bool sources_choose(const struct meters_wanted *wanted, char argument[ARG
 	        [METER_NVML] = wanted->gpus && gpus_of_nvidia() > 0,
 	        [METER_CRAY] = board_there(),
 	        [METER_HWMON] = hwmon_there(),
+	        [METER_RSMI] = wanted->gpus && gpus_of_amd() > 0,
 	};
 	bool has_some = false;
 

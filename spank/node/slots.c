@@ -1,7 +1,7 @@
 #include "spank/node/slots.h"
 
-#include "preload/budget/account.h"
-#include "preload/mpi/calls.h"
+#include "preload/contract/allowance.h"
+#include "preload/contract/call_rows.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/json.h"
 #include "spank/record/waits/worlds.h"
@@ -33,7 +33,7 @@ static const struct {
 	enum call_kind kind;
 } rows[CALL_ROWS] = {
 #define CALL(name, arguments, kind, ...) {"MPI_" #name, CALL_##kind},
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"
 #undef CALL
 };
 
@@ -266,14 +266,13 @@ static void head_add(struct slots_rank *rank, struct reading *at)
 	at->exceeded |= !in_order || !has_size || !has_rank;
 }
 
-/* How much the rank's sleeping might have cost the job: preload/budget/account.h. */
+/* Adds how much the rank's sleeping might have cost the job. */
 static void allowed_add(struct slots *slots, const struct slots_rank *rank, struct reading *at)
 {
-	double ppm = (double)bounded(at, at->slot.slowdown_ppm, PPM);
+	uint64_t ppm = bounded(at, at->slot.slowdown_ppm, (uint64_t)PPM);
 
 	if (ppm > 0)
-		add(&slots->sum[WAIT_FORECAST_allowed_s],
-		    (uint64_t)(ACCOUNT_START_NS / 1e3 + (double)rank->span_ns / 1e3 * ppm / PPM));
+		add(&slots->sum[WAIT_FORECAST_allowed_s], (uint64_t)(allowance_ns(rank->span_ns, ppm) / 1e3));
 }
 
 static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct reading *at)
@@ -426,6 +425,8 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 		return error_set(error, -ENOMEM, "out of memory");
 	slots->phases = (struct record_rows){.has_room = true, .row = slots->phase};
 	slots->sites = (struct record_rows){.has_room = true, .row = slots->site};
+	slots->alive = header.alive;
+	slots->csv = header.csv;
 	at->begun_ns = begun_ns;
 	at->now_ns = now_ns;
 	if (header.claimed > there)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/error.h"
 #include "spank/record/waits/wait.h"
 
@@ -36,6 +36,8 @@ struct slots_rank {
 
 struct slots {
 	size_t count;
+	uint32_t alive; /* with csv=: ranks that have not left MPI; a claim, as is: */
+	uint32_t csv;   /* enum mpiwait_csv */
 	bool profiled;
 	uint64_t sum[WAIT_SUMS];              /* times in ns, but those of forecasts in us */
 	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point to point, where the peer's node is known */

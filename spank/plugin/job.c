@@ -63,7 +63,6 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	    spank_get_item(spank, S_JOB_GID, &job.gid) != ESPANK_SUCCESS)
 		return error_set(error, -EINVAL, "Slurm does not say which job, step and user this is");
 	state_step_name(job.step_id, job.step_name);
-	spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &job.groups, &job.group_count);
 	job.array_job = job_number(spank, S_JOB_ARRAY_ID);
 	job.array_task = job.array_job ? job_number(spank, S_JOB_ARRAY_TASK_ID) : 0;
 	job.facts.kind = kind_of(job.step_id);
@@ -72,8 +71,6 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	/* Set by srun only when a binding was asked for; later, in task_init, it would be the final one. */
 	job.facts.user_bound = has_variable(spank, "SLURM_CPU_BIND_TYPE", value) && strcmp(value, "quiet") != 0 &&
 	                       strcmp(value, "verbose") != 0;
-	/* The frequency and the governor are the user's, within what Slurm has set already. */
-	job.user_frequency = has_variable(spank, "SLURM_CPU_FREQ_REQ", value);
 	read_cores(spank, S_JOB_ALLOC_CORES, job.job_cores);
 	read_cores(spank, S_STEP_ALLOC_CORES, job.step_cores);
 	*ret_job = job;

@@ -5,14 +5,12 @@
 #include <slurm/slurm_version.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 
 #define STRING(number)  #number
 #define AS_TEXT(number) STRING(number)
 #define HALF            "release=" MPIWAIT_RELEASE "\nsegment=" AS_TEXT(MPIWAIT_VERSION)
-#define TEXT                                                                                                  \
-	HALF "\nslurm=" AS_TEXT(SLURM_VERSION_NUMBER) "\nlibrary=" MPIWAIT_LIBRARY "\nhelper=" MPIWAIT_HELPER \
-	                                              "\ncsv=" MPIWAIT_CSV
+#define TEXT            HALF "\nslurm=" AS_TEXT(SLURM_VERSION_NUMBER) "\nlibrary=" MPIWAIT_LIBRARY "\nhelper=" MPIWAIT_HELPER
 
 static const struct {
 	uint32_t owner_size;

@@ -37,7 +37,7 @@ static const struct key keys[] = {
          "an Ibarrier with naps before five collectives;\n            it hangs the job if one rank lacks the library",
          "not", .first = true},
         {"csv", KEY_TEXT, FIELD(csv), "DIR, without commas",
-         "profile, and two files per node in DIR when the step ends", "not"},
+         "profile, and two files per node in DIR, by the last rank that leaves MPI", "not"},
 };
 
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))

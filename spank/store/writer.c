@@ -48,7 +48,7 @@ struct task {
 /* One process's work. The connection is that of one round, in which all that is due is stored. */
 struct writer {
 	const struct writer_config *config;
-	struct turn *turn; /* NULL: another command than drain */
+	struct turn *turn; /* NULL: a sweep has none */
 	struct spool spool;
 	const char *node;
 	struct account *account;
@@ -215,7 +215,7 @@ static int task_play(struct writer *writer, struct task *task, struct error *err
 	struct error none = {""};
 	int result;
 
-	if (writer->turn && !writer->broken)
+	if (!writer->broken)
 		turn_note(writer->turn, "the record \"%s\" into slurmdbd or \"%s\"", task->key,
 		          writer->config->site->spool);
 	result = writer->broken ? task_missed(writer, task, &none) : task_try(writer, task, error);
@@ -330,7 +330,7 @@ static int record_begin(struct writer *writer, const char *key)
 	int result;
 
 	strcpy(task.key, key);
-	if (writer->turn && writer->spool.shared >= 0)
+	if (writer->spool.shared >= 0)
 		turn_note(writer->turn, "the record \"%s\" into the spool \"%s\"", key, writer->config->site->spool);
 	result = record_take(writer, task.key);
 	if (result == 0 && writer->spool.shared >= 0)
@@ -405,7 +405,7 @@ static int outbox_read(struct writer *writer, spool_visit visit)
 	return result;
 }
 
-/* Until nothing is left to be done, with what comes into the outbox meanwhile, where that is drained. */
+/* Until nothing is left to be done, with what comes into the outbox meanwhile. */
 static void work(struct writer *writer)
 {
 	for (;;) {
@@ -413,12 +413,12 @@ static void work(struct writer *writer)
 		double pause_s;
 
 		writer->unmoved = 0;
-		writer->starved = writer->turn && outbox_read(writer, outbox_take) < 0;
+		writer->starved = outbox_read(writer, outbox_take) < 0;
 		next_ns = round_play(writer);
 		if (next_ns == UINT64_MAX)
 			return;
 		pause_s = ((double)next_ns - (double)clock_monotonic_ns()) / 1e9;
-		sleep_s(writer->turn ? fmin(pause_s, LOOK_S) : pause_s);
+		sleep_s(fmin(pause_s, LOOK_S));
 	}
 }
 
@@ -438,22 +438,6 @@ static int writer_end(struct writer *writer)
 	spool_close(&writer->spool);
 	free(writer->task);
 	return writer->result;
-}
-
-int writer_write(const struct writer_config *config, const char *key, const char *node, struct error *error)
-{
-	struct writer writer;
-	int result = writer_begin(config, NULL, node, &writer, error);
-
-	if (result)
-		return result;
-	if (strlen(key) >= OUTBOX_KEY_MAX)
-		writer.result = error_set(error, -EINVAL, "\"%s\" is no key", key);
-	else if (record_begin(&writer, key))
-		writer.result = error_set(error, -ENOMEM, "out of memory");
-	else
-		work(&writer);
-	return writer_end(&writer);
 }
 
 static bool more_came(struct writer *writer)

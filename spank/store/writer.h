@@ -1,6 +1,5 @@
 /*
- * Writer: brings records from the outbox to where they are seen, as mpi-wait-node's "drain", "write", "sweep",
- * "flush" and "move".
+ * Writer: brings records from the outbox to where they are seen, as mpi-wait-node's "drain" and "sweep".
  *
  * Nothing leaves outbox or spool before slurmdbd has committed it (or, with sink=file, before it lies in <spool>/done).
  * No connection is held while it waits for anything.
@@ -19,9 +18,9 @@ struct writer_config {
 	const char *outbox;     /* NULL: OUTBOX_DIRECTORY */
 	unsigned first_delay_s; /* from the job's end to the first try, jitter of half of it added */
 	unsigned collect_s;     /* how long the first node waits for the others */
-	bool at_once;           /* flush: no regard to age, and again until nothing is left or 20 s have passed */
+	bool at_once;           /* a sweep: no regard to age, and again until nothing is left or 20 s have passed */
 	bool partial;           /* take jobs of which nodes are missing too, whatever their age */
-	bool only_moves;        /* move: no further than from this node's outbox to the shared spool */
+	bool only_moves;        /* a sweep: no further than from this node's outbox to the shared spool */
 };
 
 #define WRITER_DEFAULTS                             \
@@ -39,9 +38,6 @@ struct writer_config {
  * Returns 0, WRITER_LEFT or -errno.
  */
 int writer_drain(const struct writer_config *config, struct turn *turn, const char *node, struct error *error);
-
-/* The same for one job, whatever else is done. */
-int writer_write(const struct writer_config *config, const char *key, const char *node, struct error *error);
 
 /* Everything that is old enough, with one connection, each job by itself. Returns 0, WRITER_LEFT or -errno. */
 int writer_sweep(const struct writer_config *config, struct error *error);

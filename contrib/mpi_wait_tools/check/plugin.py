@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,7 @@ from .. import __version__
 from ..site.elf_note import read_note
 from ..site.files import hidden_from_users, writable_by_others
 from ..site.host import Host
-from ..site.slurm import NAME, Line, Plugstack, Slurm, major, read_plugstack
+from ..site.slurm import NAME, Line, Plugstack, Slurm, major, read_plugstack, release_of
 from ..text.units import safe
 from .finding import Finding, fail, not_seen, ok, warn
 
@@ -141,10 +140,9 @@ def _installed_object(host: Host, name: str, path: str, means: str) -> tuple[lis
 
 def _built_for(slurm: Slurm, note: dict[str, str]) -> list[Finding]:
     """An optional plugin of another Slurm release is passed over with one debug line."""
-    number = note.get("slurm", "")
-    if not slurm.release or not re.fullmatch("0x[0-9a-fA-F]{1,8}", number):
+    built = release_of(note.get("slurm", "")).rpartition(".")[0]
+    if not slurm.release or not built:
         return []
-    built = f"{int(number, 16) >> 16 & 255:02d}.{int(number, 16) >> 8 & 255:02d}"
     if major(slurm.release) == major(built):
         return [ok("built for", f"Slurm {built}")]
     return [
@@ -180,22 +178,6 @@ def _find_helper(host: Host, note: dict[str, str]) -> str:
         if path.startswith("/") and host.status(path) is not None:
             return path
     return ""
-
-
-def _csv(host: Host, path: str) -> Finding:
-    """The program that slurmstepd starts as the job's user: a user who can read it can trace it."""
-    status = host.status(path)
-    if status is None:
-        return fail("csv", f"'{safe(path, 400)}' does not exist", "jobs with csv= get no files",
-                    "install it here at the same path as on the other nodes (meson install)")
-    if not status.st_mode & (stat.S_IRGRP | stat.S_IROTH):
-        return _changeable(host, "csv", path) or ok("csv", f"'{safe(path, 400)}', which users can run and not read")
-    return fail(
-        "csv",
-        f"'{safe(path, 400)}' has mode {stat.S_IMODE(status.st_mode):04o}: users can read it",
-        "a user could trace what slurmstepd starts, so it does not start it: jobs with csv= get no files",
-        "chmod 0711 it",
-    )
 
 
 def _ask_helper(host: Host, path: str, words: list[str]) -> tuple[dict[str, Any] | None, str, bool]:
@@ -313,8 +295,6 @@ def check_plugin(host: Host, slurm: Slurm) -> Installation:
         problems = [] if unreadable else [_problem(*problem) for problem in stack.problems]
         installation.findings += problems or [_no_line(slurm, stack)]
     _helper(host, installation, plugin)
-    if plugin.get("csv", "").startswith("/"):
-        installation.findings.append(_csv(host, plugin["csv"]))
     helper = installation.probe or {}
     path = plugin.get("library", "") or str(helper.get("library", ""))
     if path:

@@ -82,7 +82,7 @@ def find_preload() -> Preload:
 
 
 def config_of(policy: Mapping[str, Any]) -> str:
-    """The flat string of preload/config.h, for a rank that slurmstepd does not give one."""
+    """The flat string of preload/contract/config_format.h, for a rank that slurmstepd does not give one."""
     budget = policy.get("budget") or dict.fromkeys(("spin_us", "relative", "absolute_us", "max_us", "rma_us"), 0)
     times = ";".join(f"{key}_ns={round(budget[f'{key}_us'] * 1000)}" for key in ("spin", "absolute", "max", "rma"))
     rungs = "+".join(policy["rungs"]) or "none"

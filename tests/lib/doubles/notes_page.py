@@ -1,4 +1,4 @@
-"""Plays slurmstepd's part: the page of notes of a step (preload/notes.h), made and read by way of libc."""
+"""Plays slurmstepd's part: the page of notes of a step (preload/contract/notes.h), made and read by way of libc."""
 
 from __future__ import annotations
 

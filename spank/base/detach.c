@@ -1,4 +1,4 @@
-#include "spank/store/detach.h"
+#include "spank/base/detach.h"
 
 #include "spank/base/descriptor.h"
 

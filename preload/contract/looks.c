@@ -1,9 +1,9 @@
 /*
  * Where the windows are. The rules stand in looks.h.
  */
-#include "preload/budget/looks.h"
+#include "preload/contract/looks.h"
 
-#include "preload/budget/hash.h"
+#include "preload/contract/hash.h"
 
 static unsigned period_shift(const struct looks *looks, uint64_t now_ns)
 {

@@ -2,7 +2,7 @@
  * The stats segment: how a rank tells root how long it waited.
  *
  * slurmstepd makes one sealed memfd per step and node, the ranks of the step write their slots, root reads them with
- * pread. It is the only file that both halves of the project include. Fixed width, native byte order, never shrinks
+ * pread. Fixed width, native byte order, never shrinks
  * or grows, owned by the job's user: to root every number in it is a claim.
  *
  *     offset 0                       struct mpiwait_header
@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
-#define MPIWAIT_VERSION      7
+#define MPIWAIT_VERSION      8
 #define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
 #define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
 #define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */
@@ -54,7 +54,7 @@
 
 enum mpiwait_rung {
 #define RUNG(constant, ...) MPIWAIT_RUNG_##constant,
-#include "preload/rungs.def"
+#include "preload/contract/rungs.def"
 	MPIWAIT_RUNG_COUNT
 };
 
@@ -62,7 +62,7 @@ enum mpiwait_rung {
 enum {
 	MPIWAIT_RUNGS_BUILT = 0
 #define RUNG(constant, name, built, ...) | (built) << MPIWAIT_RUNG_##constant
-#include "preload/rungs.def"
+#include "preload/contract/rungs.def"
 };
 
 /* Where the other rank of a point-to-point call is: on another node, on this one, or that is not known. */
@@ -71,6 +71,17 @@ enum mpiwait_place { MPIWAIT_FAR, MPIWAIT_NEAR, MPIWAIT_PLACES, MPIWAIT_NOWHERE 
 enum mpiwait_family { MPIWAIT_FAMILY_UNKNOWN, MPIWAIT_FAMILY_OPENMPI, MPIWAIT_FAMILY_MPICH, MPIWAIT_FAMILY_ABI };
 
 enum mpiwait_state { MPIWAIT_SLOT_FREE, MPIWAIT_SLOT_CLAIMED, MPIWAIT_SLOT_RUNNING, MPIWAIT_SLOT_FINALIZED };
+
+/* What became of a node's files of csv=. NONE: no rank came to write them. */
+enum mpiwait_csv {
+	MPIWAIT_CSV_NONE,
+	MPIWAIT_CSV_WRITTEN,
+	MPIWAIT_CSV_NO_DIRECTORY,
+	MPIWAIT_CSV_NOT_ALLOWED,
+	MPIWAIT_CSV_NO_SPACE,
+	MPIWAIT_CSV_FAILED, /* anything else */
+	MPIWAIT_CSV_OUTCOMES
+};
 
 /* Bits of mpiwait_slot.hooks: where idle calls of waits came from. */
 #define MPIWAIT_HOOK_OPAL  (1u << 0) /* opal_progress with sched_yield inside */
@@ -99,7 +110,10 @@ struct mpiwait_header {
 	uint32_t slot_count;
 	uint32_t claimed;    /* atomic: slots asked for; more than slot_count: the rest found none */
 	uint32_t sizes_size; /* sizeof(struct mpiwait_sizes) */
-	uint32_t reserved[8];
+	uint32_t alive;      /* atomic, with csv=: ranks that have begun and not left MPI */
+	uint32_t left;       /* atomic, with csv=: ranks that have left */
+	uint32_t csv;        /* enum mpiwait_csv: what became of the files that the latest rank wrote */
+	uint32_t reserved[5];
 };
 
 /* One MPI function, its large-count variant included. */
@@ -147,7 +161,7 @@ struct mpiwait_lane {
 	int64_t cost_more_ns;    /* by how much these periods were longer than those of calls looked at, in all */
 	uint64_t cost_variance_us; /* variance of cost_more_ns, in square microseconds */
 	uint64_t cost_windows;     /* looks of the job in which calls that are compared were looked at */
-	uint64_t look; /* what looks_tell says of the thread's looks (budget/looks.h), 0: it has found none yet */
+	uint64_t look;             /* what looks_tell says of the thread's looks (looks.h), 0: it has found none yet */
 	uint64_t reserved_places[2];
 	struct mpiwait_phase_stats phases[MPIWAIT_PHASE_PLACES];
 	uint64_t reserved_phases[12];

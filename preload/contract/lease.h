@@ -1,6 +1,5 @@
 /*
- * The lease: how a rank asks slurmstepd for its core's frequency, and how it hears the answer. With stats.h and
- * notes.h, one of the three files that both halves include.
+ * The lease: how a rank asks slurmstepd for its core's frequency, and how it hears the answer.
  *
  * A request is a word in the stats segment, one for each CPU of the node, which the rank writes. An answer is a word on
  * the board, one for each CPU too: a memfd of root's that tasks can only read. To ring is FUTEX_WAKE on the board's
