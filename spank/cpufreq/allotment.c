@@ -1,4 +1,3 @@
-/* Cores, tasks and frequency domains: mapped, taken, shared out. */
 #include "spank/cpufreq/allotment.h"
 
 #include <errno.h>
@@ -74,12 +73,12 @@ static const char *reason_of(int rc)
 	return rc == -ENOSPC ? "no room for the domain's file" : "the domain's file refused";
 }
 
-/* The CPUs of a CPU's domain, whether online or not. Returns its number, or -1: there is none that makes sense. */
+/* Returns the number of a CPU's domain, with its CPUs, also those offline; -1: no domain that makes sense. */
 static int domain_of(const struct allotment *allotment, uint32_t cpu, hwloc_bitmap_t ret_cpus)
 {
 	int policy = cpufreq_policy_of(CPUFREQ_SYSFS, cpu);
 	cleanup_close int directory = policy < 0 ? -1 : cpufreq_open_policy(CPUFREQ_SYSFS, (uint32_t)policy);
-	char line[4096]; /* sysfs shows a page */
+	char line[4096]; /* a page, the most that a file of sysfs has */
 
 	if (directory < 0 || proc_line_read(directory, "related_cpus", line, sizeof(line)) <= 0 ||
 	    hwloc_bitmap_list_sscanf(ret_cpus, line) < 0 || !hwloc_bitmap_isset(ret_cpus, cpu) ||
@@ -161,7 +160,10 @@ static bool is_one_core(const struct allotment *allotment, const struct share *s
 	return true;
 }
 
-/* Decides. Returns why not; NULL: it may be granted. Who runs in the rest of a domain, only the broker looks. */
+/*
+ * Returns why a domain is not granted to the task, or NULL if it may be. Who else runs on the domain's CPUs is checked
+ * for each request (call_lower in grant.c).
+ */
 static const char *refusal_of(const struct allotment *allotment, const struct share *share, int32_t task,
                               struct domain_use *ret_use)
 {
@@ -179,13 +181,13 @@ static const char *refusal_of(const struct allotment *allotment, const struct sh
 		return why;
 	if (neighbours_have(allotment->neighbours, share->cpus))
 		return "another job has the core";
-	/* it looks at the threads of one process */
+	/* each request is checked against the threads of the asking process only, not against other ranks */
 	if (rules->has_launcher && !is_one_core(allotment, share))
 		return "ranks of one task share the frequency domain";
 	return NULL;
 }
 
-/* Gives back what is granted to nobody; a reason that is there stays. */
+/* Gives a domain back, and notes why it is not granted, unless a reason is noted. */
 static void share_refuse(struct share *share, const char *why, struct error *error)
 {
 	if (!share->why[0])
@@ -193,7 +195,7 @@ static void share_refuse(struct share *share, const char *why, struct error *err
 	loan_end(&share->loan, error);
 }
 
-/* The owner is the same for all CPUs of a domain. */
+/* Grants a domain to its task, or gives it back. plan_share gives all CPUs of a domain the same owner. */
 static void share_grant(struct allotment *allotment, struct share *share, struct error *error)
 {
 	const struct allotment_rules *rules = allotment->rules;
@@ -226,10 +228,10 @@ static const char *why_not(const struct allotment *allotment, unsigned cpu)
 	return "no memory";
 }
 
-/* A core counts as granted if all of its CPUs are. One that is not the step's does not count. */
+/* Counts a core of the step in the record. It is granted if all of its CPUs are. */
 static void core_count(struct allotment *allotment, int32_t core)
 {
-	struct record_grant one = {.mode = "any", .refusal = {{.cores = 1}}}; /* grant_to_json says which */
+	struct record_grant one = {.mode = "any", .refusal = {{.cores = 1}}}; /* grant_to_json sets the mode */
 	bool is_there = false;
 
 	for (unsigned i = 0; i < allotment->cpu_count && !one.refusal[0].why[0]; i++) {

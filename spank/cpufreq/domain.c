@@ -1,4 +1,3 @@
-/* What a frequency domain is like, and what may be done to it. */
 #include "spank/cpufreq/domain.h"
 
 #include <string.h>
@@ -6,13 +5,13 @@
 #include "spank/base/proc.h"
 #include "spank/base/text.h"
 
-/* Wrong or doubtful means no grant: drivers are those whose files were looked at. */
+/* Drivers whose files this program knows how to change. The domains of any other driver are not granted. */
 #define DRIVERS "acpi-cpufreq intel_cpufreq intel_pstate amd-pstate amd-pstate-epp"
 
 bool domain_read(int policy_directory, struct domain *ret_domain)
 {
 	struct domain domain = {.speed_khz = 0};
-	char governors[4096]; /* sysfs shows a page */
+	char governors[4096]; /* a page, the most that a file of sysfs has */
 
 	if (cpufreq_read_text(policy_directory, "scaling_driver", domain.driver) ||
 	    cpufreq_read_text(policy_directory, "scaling_governor", domain.governor) ||

@@ -1,6 +1,4 @@
-/*
- * Who may say what, served. What is granted belongs to the broker's thread from its start to its end.
- */
+/* The broker's callbacks, which check who asks and change frequencies, and the orders that slurmstepd gives. */
 #include "spank/cpufreq/grant.h"
 
 #include <errno.h>
@@ -25,23 +23,24 @@ struct task {
 	bool ended;
 };
 
-enum { GATHERS, BEGINS, BEGUN }; /* everything is known with BEGINS */
+/* GATHERS: tasks are still missing. BEGINS: the thread is to decide. BEGUN: it has decided. */
+enum { GATHERS, BEGINS, BEGUN };
 
 struct grant {
 	struct grant_config config;
-	struct allotment allotment;
+	struct allotment allotment; /* the broker's thread's, from the thread's start to its end */
 	struct task *task;
 	uint32_t tasks_seen;
-	bool *granted; /* by local task, on a page that the tasks share: whether anything was */
+	bool *granted; /* by local task: it has a domain; on a page that the tasks share */
 	struct broker *broker;
-	struct error problem; /* of the latest order */
-	int begun;            /* as above; negative: why not */
-	bool ends;            /* the step does */
-	uint64_t patience_ns; /* how long the thread is still waited for */
-	hwloc_bitmap_t core;  /* of the request that is served, and the CPUs that share its frequency */
-	hwloc_bitmap_t domains;
-	uint64_t transitions; /* of all domains, both ways */
-	uint64_t low_ns;
+	struct error problem;   /* the message of the latest order */
+	int begun;              /* GATHERS, BEGINS or BEGUN; negative: an errno, nothing is granted */
+	bool ends;              /* the step ends */
+	uint64_t patience_ns;   /* how long slurmstepd still waits for the thread, in all */
+	hwloc_bitmap_t core;    /* CPUs of the core that is asked for */
+	hwloc_bitmap_t domains; /* CPUs that share that core's frequency */
+	uint64_t transitions;   /* changes of frequency in all domains, both ways */
+	uint64_t low_ns;        /* time for which domains were low, summed */
 };
 
 static int make_tasks(struct grant *grant, struct error *error)
@@ -57,7 +56,10 @@ static int make_tasks(struct grant *grant, struct error *error)
 	return 0;
 }
 
-/* Where it fails, the domain is lost: what is left to undo is loan_end's, or of who has it now. */
+/*
+ * Sets a domain's frequency. Returns false, and gives the domain up, on failure: loan_end restores it, unless another
+ * step has taken it and restored it.
+ */
 static bool share_set(struct grant *grant, struct share *share, bool low, uint64_t now_ns)
 {
 	const struct domain_use *use = &share->loan.hold.change.use;
@@ -74,7 +76,7 @@ static bool share_set(struct grant *grant, struct share *share, bool low, uint64
 	return !share->is_over;
 }
 
-/* Return whether the domain is ours. */
+/* Return false if the domain is no longer this step's. */
 static bool share_restore(struct grant *grant, struct share *share, uint64_t now_ns)
 {
 	return share->is_low ? share_set(grant, share, false, now_ns) : !share->is_over;
@@ -85,11 +87,11 @@ static bool share_lower(struct grant *grant, struct share *share, uint64_t now_n
 	if (share->is_over)
 		return false;
 	share->until_ns = now_ns + MPIWAIT_LEASE_HOLD_NS;
-	/* Asked for again: a domain that was lost meanwhile is noticed. */
+	/* loan_holds: a low domain may have been taken by another step */
 	return (share->is_low && loan_holds(&share->loan)) || share_set(grant, share, true, now_ns);
 }
 
-/* Those that the core has a part in, one after another; NULL: no more. */
+/* Returns the next granted domain after `before` that has a CPU of the core; NULL: no more. */
 static struct share *share_next(struct grant *grant, struct share *before)
 {
 	struct share *end = grant->allotment.share + grant->allotment.share_count;
@@ -100,7 +102,7 @@ static struct share *share_next(struct grant *grant, struct share *before)
 	return NULL;
 }
 
-/* Finds the core around a CPU. Returns the task that it was granted to, or -1: it, or a part of it, to none. */
+/* Finds a CPU's core and its domains. Returns the task that has the whole core granted; -1: none has. */
 static int32_t core_find(struct grant *grant, uint32_t cpu)
 {
 	const struct allotment *allotment = &grant->allotment;
@@ -126,7 +128,7 @@ static uint32_t core_changes(struct grant *grant)
 	return changes;
 }
 
-/* Whether another process of the task has the core, and lives. */
+/* Returns true if another living process of the task has lowered the core last. */
 static bool core_is_busy(struct grant *grant, pid_t process, pid_t task)
 {
 	for (struct share *at = NULL; (at = share_next(grant, at));)
@@ -146,7 +148,7 @@ static enum mpiwait_lease_answer core_restore(struct grant *grant)
 	return answer;
 }
 
-/* All of it, or nothing. */
+/* Lowers all domains of the core, or none. */
 static enum mpiwait_lease_answer core_lower(struct grant *grant, pid_t thread, pid_t process)
 {
 	bool own = asker_has_core(process, thread, grant->core, grant->domains) &&
@@ -238,7 +240,7 @@ static bool call_obey(void *context)
 	return false;
 }
 
-/* Returns 0, or -ETIMEDOUT: the thread does not obey, and is waited for no more. */
+/* Has the thread obey. Returns 0, or -ETIMEDOUT; later calls then wait for less, or not at all. */
 static int order(struct grant *grant, uint64_t most_ns, struct error *error)
 {
 	uint64_t before_ns = clock_monotonic_ns(), took_ns;
@@ -312,7 +314,7 @@ int grant_task(struct grant *grant, uint32_t local_task, pid_t pid, struct error
 	return rc < 0 ? rc : grant->begun < 0 ? grant->begun : 0;
 }
 
-/* The board is kept across exec, high enough that no shell uses it by number. */
+/* The board's inherited descriptor has a number that no shell is known to use (spank/base/descriptor.h). */
 void grant_describe(struct grant *grant, uint32_t local_task, char text[GRANT_TEXT_MAX])
 {
 	struct stat status;
@@ -342,7 +344,7 @@ void grant_end_task(struct grant *grant, uint32_t local_task)
 		log_error("job %u: task %u: %s", grant->config.rules.job_id, local_task, error.text);
 }
 
-/* A batch step has the lease of every core, for ranks of mpirun that may never come. */
+/* Returns false for an unused lease of a batch step: it holds every core for ranks of mpirun, which may never come. */
 static bool is_worth_noting(const struct grant *grant, const struct record_grant *note)
 {
 	return !grant->config.rules.has_launcher || grant->config.rules.domain.grant != SITE_GRANT_LEASE ||
@@ -356,7 +358,7 @@ json_t *grant_to_json(struct grant *grant)
 
 	if (!grant)
 		return NULL;
-	/* once decided it stays as it is, but for what is counted */
+	/* from BEGUN on only the two counters change */
 	if (__atomic_load_n(&grant->begun, __ATOMIC_ACQUIRE) == BEGUN)
 		note = grant->allotment.record;
 	note.transitions = __atomic_load_n(&grant->transitions, __ATOMIC_RELAXED);

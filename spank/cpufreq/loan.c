@@ -11,7 +11,7 @@
 #include "spank/base/point.h"
 #include "spank/cpufreq/restore.h"
 
-/* Puts back what another holder has changed, with the domain's lock held. */
+/* Reverts another holder's changes. The caller holds the domain's lock. */
 static int other_end(uint32_t policy, const struct domain_hold *other, const struct holder *holder, struct error *error)
 {
 	struct restore restore = {.quiet = false};
@@ -20,7 +20,7 @@ static int other_end(uint32_t policy, const struct domain_hold *other, const str
 	holder_describe(&other->holder, what);
 	if (other->changes && restore_domain(&restore, policy, &other->change))
 		return error_set(error, -EIO, "%s holds it and cannot be undone", what);
-	/* the batch step holds every core until a step of srun's takes its own: nothing to tell anybody */
+	/* not for the log: a batch step holds every core, and each step of srun takes its own from it */
 	if (other->holder.job_id == holder->job_id)
 		log_debug("policy%" PRIu32 ": %s of the same job held it", policy, what);
 	else
@@ -65,8 +65,8 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
 	return 0;
 }
 
-/* Returns a descriptor of the file that is to be written, with what is found there in the change. */
-static int look(uint32_t policy, struct domain_change *change, struct error *error)
+/* Opens the file that is to be written, and notes in `change` what is found. Returns its descriptor or -errno. */
+static int value_open(uint32_t policy, struct domain_change *change, struct error *error)
 {
 	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
 	cleanup_close int value = directory < 0 ? directory : cpufreq_open_file(directory, change->use.file, O_RDWR);
@@ -90,10 +90,10 @@ static int look(uint32_t policy, struct domain_change *change, struct error *err
 	return take_descriptor(&value);
 }
 
-/* With the domain's lock held. */
+/* Opens the kernel's file and notes the change in the domain's file. The caller holds the domain's lock. */
 static int note_locked(struct loan *loan, struct domain_hold *hold, struct error *error)
 {
-	cleanup_close int value = look(loan->policy, &hold->change, error);
+	cleanup_close int value = value_open(loan->policy, &hold->change, error);
 	int result = value < 0 ? value : domain_file_write(loan->file, hold, loan->text);
 
 	point_pass("noted");
@@ -130,7 +130,7 @@ static int frequency_set(const struct loan *loan, uint32_t khz)
 	return value_put(loan->value, text);
 }
 
-/* Governor and owner, as noted. */
+/* Sets the governor and the owner, as noted. */
 static int apply_locked(const struct loan *loan, const struct cpufreq_owner *user)
 {
 	const struct domain_use *use = &loan->hold.change.use;
@@ -199,9 +199,9 @@ int loan_end(struct loan *loan, struct error *error)
 	cleanup_close int value = loan->value;
 	int result = file < 0 ? -ESTALE : domain_file_lock_own(file, loan->text);
 
-	(void)value; /* closed at the end, whatever happens before */
+	(void)value; /* closed when the scope ends */
 	loan->file = loan->value = -1;
-	if (result == -ESTALE) /* another has put it back */
+	if (result == -ESTALE) /* the step that took the domain has restored it */
 		return 0;
 	if (!result && loan->hold.changes)
 		result = restore_domain(&restore, loan->policy, &loan->hold.change);

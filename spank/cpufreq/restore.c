@@ -10,7 +10,7 @@
 #include "spank/base/log.h"
 #include "spank/base/point.h"
 
-/* One of the kernel's files while it is put back. */
+/* One of the kernel's files, while it is restored. */
 struct target {
 	struct restore *restore;
 	const struct domain_change *change;
@@ -43,14 +43,17 @@ static int target_leave(const struct target *target, const char *what)
 	return 0;
 }
 
-/* Counts a setting that is put back; what is to be said of it. */
+/* Counts a setting that is restored. Returns the words for its log line. */
 static const char *target_count(const struct target *target)
 {
 	target->restore->count.settings++;
 	return target->restore->dry_run ? "would be put back to" : "put back to";
 }
 
-/* Its user may have changed group and mode too, and a kill may have parted owner and mode: so the owner alone tells. */
+/*
+ * Restores owner and mode. The owner alone tells who changed them: the job's user may have changed group and mode, and
+ * a process killed between the two calls leaves a mode that does not go with the owner.
+ */
 static int owner_restore(const struct target *target)
 {
 	const struct cpufreq_owner *found = &target->change->owner;
@@ -77,13 +80,13 @@ static uint32_t limit(const struct target *target, const char *name)
 	return cpufreq_read_khz(target->directory, name, &khz) ? 0 : khz;
 }
 
-/* The kernel keeps scaling_setspeed within both limits. */
+/* Returns true if the frequency is one of the limits between which the kernel keeps scaling_setspeed. */
 static bool is_clamped(const struct target *target, uint32_t khz)
 {
 	return khz == limit(target, "scaling_max_freq") || khz == limit(target, "scaling_min_freq");
 }
 
-/* HIDDEN: below what the holder writes, so that a cap may hide that. */
+/* The author of a value. HIDDEN: a value below the holder's range, so a cap may hide the holder's. */
 enum whose { OURS, OTHERS, HIDDEN };
 
 static enum whose whose_is(const struct target *target)
@@ -102,7 +105,7 @@ static enum whose whose_is(const struct target *target)
 	return is_clamped(target, now) ? OURS : OTHERS;
 }
 
-/* Whether a limit keeps the found value from being read back as it was written. */
+/* Returns true if a limit is why the value found reads back otherwise than it was written. */
 static bool is_limited(const struct target *target, const char *after)
 {
 	uint32_t khz;
@@ -112,7 +115,8 @@ static bool is_limited(const struct target *target, const char *after)
 	return target->file == CPUFREQ_MAX ? khz < target->change->use.high_khz : is_clamped(target, khz);
 }
 
-/* After the found value was written over one below ours: that was a cap, or somebody's setting, which is put back. */
+/* Settles a HIDDEN value after the found one was written: if it still reads the same, it is a cap; else write it again.
+ */
 static int hidden_settle(const struct target *target, const char *found, const char *after)
 {
 	if (strcmp(after, target->now) == 0) {
@@ -157,7 +161,7 @@ static int value_restore(const struct target *target, const char *found)
 	return 0;
 }
 
-/* found: its value, NULL: none was. */
+/* Restores one file. found: the value to write, NULL: none. */
 static int target_restore(struct target *target, bool gives, const char *found)
 {
 	cleanup_close int descriptor =
@@ -177,7 +181,7 @@ static int target_restore(struct target *target, bool gives, const char *found)
 	result = cpufreq_get(descriptor, target->now);
 	if (result)
 		return target_fail(target, result, "its value");
-	/* scaling_setspeed has a value under one governor only */
+	/* scaling_setspeed has a value only with the governor userspace */
 	return found && strcmp(target->now, CPUFREQ_UNSUPPORTED) != 0 ? value_restore(target, found) : 0;
 }
 
@@ -199,7 +203,7 @@ int restore_domain(struct restore *restore, uint32_t policy, const struct domain
 		return result;
 	}
 	snprintf(khz, sizeof(khz), "%" PRIu32, use->high_khz);
-	/* what was changed last is put back first; with the governor, no value was found */
+	/* the last change is reverted first; with sets_governor, no value was found */
 	result = target_restore(&target, change->gives, use->sets_governor ? NULL : khz);
 	target.file = CPUFREQ_GOVERNOR;
 	if (use->sets_governor)
@@ -210,9 +214,9 @@ int restore_domain(struct restore *restore, uint32_t policy, const struct domain
 /* One pass over the domains of a node. */
 struct pass {
 	struct restore restore;
-	uint32_t job_id; /* what this job holds; 0: what nobody does who lives */
-	int node;
-	int first; /* the first error */
+	uint32_t job_id; /* restore what this job holds; 0: what no living process holds */
+	int node;        /* descriptor of the node's directory */
+	int first;       /* the first error, 0: none */
 };
 
 static void refuse(struct pass *pass, int result, const char *what, const struct error *error)
@@ -230,7 +234,7 @@ static bool is_to_undo(const struct pass *pass, int file, const struct domain_ho
 	return pass->job_id ? hold->holder.job_id == pass->job_id : !holder_is_alive(file, &hold->holder);
 }
 
-/* With the lock held. */
+/* Restores a domain and frees its file. The caller holds the file's lock. */
 static void domain_undo(struct pass *pass, uint32_t policy, int file, const struct domain_hold *hold)
 {
 	char what[HOLDER_TEXT_MAX];
@@ -248,7 +252,8 @@ static void domain_undo(struct pass *pass, uint32_t policy, int file, const stru
 	pass->first = pass->first ? pass->first : result;
 }
 
-/* Nobody is waited for but whose domain is to be put back. */
+/* Restores a domain, if its holder is gone or is this job's. Takes the lock only then, or if the file makes no sense.
+ */
 static void domain_visit(struct pass *pass, uint32_t policy)
 {
 	struct domain_hold hold = {.held = false};
@@ -271,7 +276,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 		pass->restore.count.live += hold.held;
 }
 
-/* Closes the node's directory. */
+/* Restores the domains of one node directory, and closes it. */
 static void node_visit(struct pass *pass, int opened, const char *name)
 {
 	cleanup_close int node = opened;
