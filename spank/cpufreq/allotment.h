@@ -31,7 +31,7 @@ struct allotment_rules {
 };
 
 /* One frequency domain of the step. grant.c writes the members from is_over on, when it changes the frequency. */
-struct share {
+struct portion {
 	hwloc_bitmap_t cpus;
 	struct loan loan;         /* hold.change.use has the file and the frequencies that were granted */
 	int32_t task;             /* local number of the task that has the grant; -1: not granted */
@@ -51,8 +51,8 @@ struct allotment {
 	struct plan_cpu *cpu; /* by the CPU's number */
 	hwloc_bitmap_t step_cpus;
 	bool is_doubtful; /* a task may run on none of the step's cores, so the map of cores must be wrong */
-	struct share *share;
-	size_t share_count;
+	struct portion *portion;
+	size_t portion_count;
 	struct neighbours *neighbours; /* NULL: no other job can have a core */
 	struct record_grant record;    /* how many cores were granted, and why the others were not */
 	const char *none;              /* why nothing is granted; NULL: something may be */

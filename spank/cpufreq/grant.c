@@ -60,43 +60,43 @@ static int make_tasks(struct grant *grant, struct error *error)
  * Sets a domain's frequency. Returns false, and gives the domain up, on failure: loan_end restores it, unless another
  * step has taken it and restored it.
  */
-static bool share_set(struct grant *grant, struct share *share, bool low, uint64_t now_ns)
+static bool portion_set(struct grant *grant, struct portion *portion, bool low, uint64_t now_ns)
 {
-	const struct domain_use *use = &share->loan.hold.change.use;
+	const struct domain_use *use = &portion->loan.hold.change.use;
 
-	share->is_over = loan_set(&share->loan, low ? use->low_khz : use->high_khz) < 0;
-	if (share->is_low)
-		__atomic_fetch_add(&grant->low_ns, now_ns - share->since_ns, __ATOMIC_RELAXED);
-	share->is_low = low && !share->is_over;
-	share->since_ns = now_ns;
-	if (!low || share->is_low) {
-		share->changes++;
+	portion->is_over = loan_set(&portion->loan, low ? use->low_khz : use->high_khz) < 0;
+	if (portion->is_low)
+		__atomic_fetch_add(&grant->low_ns, now_ns - portion->since_ns, __ATOMIC_RELAXED);
+	portion->is_low = low && !portion->is_over;
+	portion->since_ns = now_ns;
+	if (!low || portion->is_low) {
+		portion->changes++;
 		__atomic_fetch_add(&grant->transitions, 1, __ATOMIC_RELAXED);
 	}
-	return !share->is_over;
+	return !portion->is_over;
 }
 
 /* Return false if the domain is no longer this step's. */
-static bool share_restore(struct grant *grant, struct share *share, uint64_t now_ns)
+static bool portion_restore(struct grant *grant, struct portion *portion, uint64_t now_ns)
 {
-	return share->is_low ? share_set(grant, share, false, now_ns) : !share->is_over;
+	return portion->is_low ? portion_set(grant, portion, false, now_ns) : !portion->is_over;
 }
 
-static bool share_lower(struct grant *grant, struct share *share, uint64_t now_ns)
+static bool portion_lower(struct grant *grant, struct portion *portion, uint64_t now_ns)
 {
-	if (share->is_over)
+	if (portion->is_over)
 		return false;
-	share->until_ns = now_ns + MPIWAIT_LEASE_HOLD_NS;
+	portion->until_ns = now_ns + MPIWAIT_LEASE_HOLD_NS;
 	/* loan_holds: a low domain may have been taken by another step */
-	return (share->is_low && loan_holds(&share->loan)) || share_set(grant, share, true, now_ns);
+	return (portion->is_low && loan_holds(&portion->loan)) || portion_set(grant, portion, true, now_ns);
 }
 
 /* Returns the next granted domain after `before` that has a CPU of the core; NULL: no more. */
-static struct share *share_next(struct grant *grant, struct share *before)
+static struct portion *portion_next(struct grant *grant, struct portion *before)
 {
-	struct share *end = grant->allotment.share + grant->allotment.share_count;
+	struct portion *end = grant->allotment.portion + grant->allotment.portion_count;
 
-	for (struct share *at = before ? before + 1 : grant->allotment.share; at < end; at++)
+	for (struct portion *at = before ? before + 1 : grant->allotment.portion; at < end; at++)
 		if (at->task >= 0 && hwloc_bitmap_intersects(at->cpus, grant->core))
 			return at;
 	return NULL;
@@ -114,7 +114,7 @@ static int32_t core_find(struct grant *grant, uint32_t cpu)
 	for (unsigned i = 0; i < allotment->cpu_count; i++)
 		if (allotment->cpu[i].core == allotment->cpu[cpu].core)
 			hwloc_bitmap_set(grant->core, i);
-	for (struct share *at = NULL; (at = share_next(grant, at));)
+	for (struct portion *at = NULL; (at = portion_next(grant, at));)
 		hwloc_bitmap_or(grant->domains, grant->domains, at->cpus);
 	return hwloc_bitmap_isincluded(grant->core, grant->domains) ? allotment->cpu[cpu].owner : -1;
 }
@@ -123,7 +123,7 @@ static uint32_t core_changes(struct grant *grant)
 {
 	uint32_t changes = 0;
 
-	for (struct share *at = NULL; (at = share_next(grant, at));)
+	for (struct portion *at = NULL; (at = portion_next(grant, at));)
 		changes += at->changes;
 	return changes;
 }
@@ -131,7 +131,7 @@ static uint32_t core_changes(struct grant *grant)
 /* Returns true if another living process of the task has lowered the core last. */
 static bool core_is_busy(struct grant *grant, pid_t process, pid_t task)
 {
-	for (struct share *at = NULL; (at = share_next(grant, at));)
+	for (struct portion *at = NULL; (at = portion_next(grant, at));)
 		if (at->process && at->process != process && asker_is_of_task(at->process, task))
 			return true;
 	return false;
@@ -142,8 +142,8 @@ static enum mpiwait_lease_answer core_restore(struct grant *grant)
 	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_DONE;
 	uint64_t now_ns = clock_monotonic_ns();
 
-	for (struct share *at = NULL; (at = share_next(grant, at));)
-		if (!share_restore(grant, at, now_ns))
+	for (struct portion *at = NULL; (at = portion_next(grant, at));)
+		if (!portion_restore(grant, at, now_ns))
 			answer = MPIWAIT_LEASE_OVER;
 	return answer;
 }
@@ -156,9 +156,9 @@ static enum mpiwait_lease_answer core_lower(struct grant *grant, pid_t thread, p
 	bool done = own;
 	uint64_t now_ns = clock_monotonic_ns();
 
-	for (struct share *at = NULL; done && (at = share_next(grant, at));) {
+	for (struct portion *at = NULL; done && (at = portion_next(grant, at));) {
 		at->process = process;
-		done = share_lower(grant, at, now_ns);
+		done = portion_lower(grant, at, now_ns);
 	}
 	if (!done)
 		core_restore(grant);
@@ -197,13 +197,13 @@ static uint64_t call_expire(void *context, uint64_t now_ns)
 	struct grant *grant = context;
 	uint64_t next_ns = UINT64_MAX;
 
-	for (size_t i = 0; i < grant->allotment.share_count; i++) {
-		struct share *share = &grant->allotment.share[i];
+	for (size_t i = 0; i < grant->allotment.portion_count; i++) {
+		struct portion *portion = &grant->allotment.portion[i];
 
-		if (share->is_low && now_ns >= share->until_ns)
-			share_restore(grant, share, now_ns);
-		else if (share->is_low && share->until_ns < next_ns)
-			next_ns = share->until_ns;
+		if (portion->is_low && now_ns >= portion->until_ns)
+			portion_restore(grant, portion, now_ns);
+		else if (portion->is_low && portion->until_ns < next_ns)
+			next_ns = portion->until_ns;
 	}
 	return next_ns;
 }
@@ -213,9 +213,9 @@ static void begin(struct grant *grant)
 	const struct allotment *allotment = &grant->allotment;
 	int rc = allotment_grant(&grant->allotment, &grant->problem);
 
-	for (size_t i = 0; i < allotment->share_count && rc == 0; i++)
-		if (allotment->share[i].task >= 0)
-			grant->granted[allotment->share[i].task] = true;
+	for (size_t i = 0; i < allotment->portion_count && rc == 0; i++)
+		if (allotment->portion[i].task >= 0)
+			grant->granted[allotment->portion[i].task] = true;
 	__atomic_store_n(&grant->begun, rc < 0 ? rc : BEGUN, __ATOMIC_RELEASE);
 }
 
@@ -225,14 +225,14 @@ static bool call_obey(void *context)
 
 	if (grant->begun == BEGINS)
 		begin(grant);
-	for (size_t i = 0; i < grant->allotment.share_count; i++) {
-		struct share *share = &grant->allotment.share[i];
+	for (size_t i = 0; i < grant->allotment.portion_count; i++) {
+		struct portion *portion = &grant->allotment.portion[i];
 
-		if (share->task < 0 || !__atomic_load_n(&grant->task[share->task].ended, __ATOMIC_ACQUIRE))
+		if (portion->task < 0 || !__atomic_load_n(&grant->task[portion->task].ended, __ATOMIC_ACQUIRE))
 			continue;
-		share_restore(grant, share, clock_monotonic_ns());
-		share->is_over = true;
-		loan_end(&share->loan, &grant->problem);
+		portion_restore(grant, portion, clock_monotonic_ns());
+		portion->is_over = true;
+		loan_end(&portion->loan, &grant->problem);
 	}
 	if (!__atomic_load_n(&grant->ends, __ATOMIC_ACQUIRE))
 		return true;
