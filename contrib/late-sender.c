@@ -1,13 +1,15 @@
 /*
- * What a late partner costs: rank 0 comes so many microseconds late to a call in which rank 1 waits for it. Rank 1
- * prints one line per delay: the share of CPU that the waits took its thread, how long after rank 0's arrival each of
- * them ended, in microseconds, and the joules that the node's packages used per wait, "-" where they cannot be read.
+ * Measures what waiting for a late partner costs: rank 0 comes DELAY microseconds late to a call in which rank 1 waits.
  *
  *     late-sender CALL BYTES DELAY[:COUNT]...
  *
+ * Rank 1 prints one line for each DELAY. After CALL, BYTES and DELAY it has the fraction of the waits in which rank 1's
+ * thread used the CPU; then, for each of the COUNT waits, how many microseconds after rank 0's arrival it ended; then
+ * the joules that the node's packages used per wait, or "-" if they cannot be read.
+ *
  * CALL is recv, send (rank 1 sends, rank 0 receives late), wait (for an Irecv), allreduce, bcast (rank 0 is the root),
- * barrier (of no bytes) or pingpong (no delay; the figures are half a round trip each). Both ranks must run on one
- * node: their clock is CLOCK_MONOTONIC.
+ * barrier (of no bytes) or pingpong (without a delay; the figures are half a round trip each). Both ranks must run on
+ * one node, because they compare times of CLOCK_MONOTONIC.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -15,12 +17,12 @@
 #include <string.h>
 #include <time.h>
 
-#define COUNT    100
-#define ROUNDS   200 /* of a ping-pong, per figure */
+#define COUNT    100 /* default of COUNT */
+#define ROUNDS   200 /* round trips of a ping-pong for one figure */
 #define TAG      7
 #define WORLD    MPI_COMM_WORLD
-#define WARM_UP  10
-#define PACKAGES 16
+#define WARM_UP  10 /* waits before the first one that counts */
+#define PACKAGES 16 /* powercap zones that are tried */
 #define POWERCAP "/sys/class/powercap/intel-rapl:%d/%s"
 
 static char *mine, *theirs;
@@ -34,7 +36,7 @@ static double microseconds(clockid_t clock)
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
 }
 
-/* One zone; 0 if it is no package's. */
+/* Returns the energy counter of a powercap zone; 0 if the zone is no package or cannot be read. */
 static double zone_joules(int zone)
 {
 	char path[sizeof(POWERCAP) + 16], name[16] = "";
@@ -58,7 +60,7 @@ static double zone_joules(int zone)
 	return energy_uj * 1e-6;
 }
 
-/* Of all packages, 0 where none can be read. */
+/* Returns the sum of all packages' counters; 0 if none can be read. */
 static double node_joules(void)
 {
 	double joules = 0;
@@ -137,7 +139,7 @@ static void (*call_find(const char *name))(void)
 	return NULL;
 }
 
-/* Busy for what is short: sleeping takes about 60 us more than asked for. */
+/* Delays the caller. Short delays, and the rest of long ones, are spent in a loop: nanosleep takes about 60 us more. */
 static void be_late(double delay_us)
 {
 	double end = microseconds(CLOCK_MONOTONIC) + delay_us;
@@ -149,7 +151,7 @@ static void be_late(double delay_us)
 		continue;
 }
 
-/* One wait. Returns on rank 1 how long after rank 0's arrival it ended, and adds up its times. */
+/* Plays one wait. Returns, on rank 1, how long after rank 0's arrival it ended; adds its CPU time and its length. */
 static double wait_once(void (*play)(void), double delay_us, double *cpu_us, double *wall_us)
 {
 	double began, cpu, ended, arrived = 0;
@@ -178,7 +180,7 @@ static void report(const char *name, double delay_us, double cpu_share, const do
 	if (joules > 0)
 		printf(" %.6f\n", joules / count);
 	else
-		printf(" -\n"); /* not readable, or the counter has wrapped */
+		printf(" -\n"); /* the counters cannot be read, or one has wrapped */
 	fflush(stdout);
 }
 
