@@ -150,7 +150,7 @@ static const char *held_parse(const char *text, struct domain_hold *hold)
 	           change->driver, change->governor, &change->owner.uid, &change->owner.gid, &change->owner.mode, name,
 	           &change->use.low_khz, &change->use.high_khz, &sets, &gives, &change->user, &end) != FORMAT_FIELDS ||
 	    end == 0 || sets > 1 || gives > 1 || hold->holder.lock >= LOCKS_MOST)
-		return "no such file of ours, or of a version that this release does not know";
+		return "not a domain's file, or one of a version that this release does not know";
 	hold->changes = strcmp(name, NO_WORD) != 0;
 	if (!hold->changes) {
 		*change = (struct domain_change){.gives = false};

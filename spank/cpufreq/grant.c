@@ -251,7 +251,7 @@ static int order(struct grant *grant, uint64_t most_ns, struct error *error)
 	}
 	took_ns = clock_monotonic_ns() - before_ns;
 	grant->patience_ns -= took_ns < grant->patience_ns ? took_ns : grant->patience_ns;
-	return error_set(error, -ETIMEDOUT, "the lease's thread does not answer; what it holds is left to the epilog");
+	return error_set(error, -ETIMEDOUT, "the lease's thread does not answer; the epilog restores what it holds");
 }
 
 static int serve(struct grant *grant, struct error *error)

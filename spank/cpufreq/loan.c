@@ -19,13 +19,12 @@ static int other_end(uint32_t policy, const struct domain_hold *other, const str
 
 	holder_describe(&other->holder, what);
 	if (other->changes && restore_domain(&restore, policy, &other->change))
-		return error_set(error, -EIO, "%s holds it and cannot be undone", what);
+		return error_set(error, -EIO, "the changes of %s cannot be reverted", what);
 	/* not for the log: a batch step holds every core, and each step of srun takes its own from it */
 	if (other->holder.job_id == holder->job_id)
-		log_debug("policy%" PRIu32 ": %s of the same job held it", policy, what);
+		log_debug("cpufreq policy%" PRIu32 ": taken from %s of the same job", policy, what);
 	else
-		log_info("policy%" PRIu32 ": %s held it; what it changed is undone, and its lease of it has ended",
-		         policy, what);
+		log_info("cpufreq policy%" PRIu32 ": reverted the changes of %s and ended its lease", policy, what);
 	return 0;
 }
 
@@ -58,7 +57,7 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
 		files_unlock(file);
 	}
 	if (result)
-		return error_set(error, result, "cpufreq/policy%" PRIu32 ": %s; not taken", policy,
+		return error_set(error, result, "cpufreq policy%" PRIu32 ": %s; not taken", policy,
 		                 why.text[0] ? why.text : strerror(-result));
 	*ret_loan = loan;
 	take_descriptor(&file);
@@ -83,10 +82,10 @@ static int value_open(uint32_t policy, struct domain_change *change, struct erro
 	if (result)
 		return error_set(error, result, "%s", strerror(-result));
 	if (!change->use.sets_governor && cpufreq_is_capped(CPUFREQ_SYSFS, directory))
-		return error_set(error, -EAGAIN, "a cap holds the clock, so that what was set cannot be read");
+		return error_set(error, -EAGAIN, "a cap holds the clock down, so the setting cannot be read");
 	if (change->use.sets_governor ? strcmp(found, CPUFREQ_UNSUPPORTED) != 0
 	                              : !cpufreq_khz_parse(found, &khz) || khz != change->use.high_khz)
-		return error_set(error, -EAGAIN, "it was changed since it was read");
+		return error_set(error, -EAGAIN, "the value has changed since it was read");
 	return take_descriptor(&value);
 }
 
@@ -164,8 +163,8 @@ int loan_change(struct loan *loan, const struct domain_use *use, const struct cp
 	}
 	if (!result || noted)
 		return result;
-	return error_set(error, result, "policy%" PRIu32 "/%s: %s; not changed", loan->policy,
-	                 cpufreq_file_name(use->file), why.text[0] ? why.text : "another has it now");
+	return error_set(error, result, "cpufreq policy%" PRIu32 "/%s: %s; not changed", loan->policy,
+	                 cpufreq_file_name(use->file), why.text[0] ? why.text : "another step has it now");
 }
 
 int loan_set(const struct loan *loan, uint32_t khz)
@@ -208,7 +207,7 @@ int loan_end(struct loan *loan, struct error *error)
 	if (!result)
 		result = domain_file_write(file, NULL, NULL);
 	point_pass("freed");
-	return result ? error_set(error, result, "policy%" PRIu32 ": not put back: %s; left to the epilog",
+	return result ? error_set(error, result, "cpufreq policy%" PRIu32 ": not put back: %s; the epilog tries again",
 	                          loan->policy, strerror(-result))
 	              : 0;
 }

@@ -21,8 +21,9 @@ struct target {
 	char now[CPUFREQ_TEXT_MAX];
 };
 
-#define target_log(target, level, format, ...) \
-	log_line(level, "policy%u/%s: " format, (target)->policy, cpufreq_file_name((target)->file), ##__VA_ARGS__)
+#define target_log(target, level, format, ...)                                                               \
+	log_line(level, "cpufreq policy%u/%s: " format, (target)->policy, cpufreq_file_name((target)->file), \
+	         ##__VA_ARGS__)
 
 static enum log_level level_of(const struct target *target)
 {
@@ -32,14 +33,14 @@ static enum log_level level_of(const struct target *target)
 static int target_fail(const struct target *target, int result, const char *what)
 {
 	target->restore->count.failed++;
-	target_log(target, LOG_LEVEL_ERROR, "%s: %s; it stays noted", what, strerror(-result));
+	target_log(target, LOG_LEVEL_ERROR, "%s: %s; the next restore tries again", what, strerror(-result));
 	return result;
 }
 
 static int target_leave(const struct target *target, const char *what)
 {
 	target->restore->count.left++;
-	target_log(target, LOG_LEVEL_INFO, "somebody else has changed %s since; left alone", what);
+	target_log(target, LOG_LEVEL_INFO, "%s was changed by somebody else since; left alone", what);
 	return 0;
 }
 
@@ -120,7 +121,8 @@ static bool is_limited(const struct target *target, const char *after)
 static int hidden_settle(const struct target *target, const char *found, const char *after)
 {
 	if (strcmp(after, target->now) == 0) {
-		target_log(target, level_of(target), "a cap holds it at %s; %s is asked for again", after, found);
+		target_log(target, level_of(target), "a cap holds it at %s; %s applies when the cap ends", after,
+		           found);
 		return 0;
 	}
 	target_leave(target, "its value");
@@ -154,7 +156,7 @@ static int value_restore(const struct target *target, const char *found)
 	if (strcmp(after, found) == 0)
 		return 0;
 	if (!is_limited(target, after)) {
-		target_log(target, LOG_LEVEL_ERROR, "\"%s\" was written, \"%s\" is read", found, after);
+		target_log(target, LOG_LEVEL_ERROR, "wrote \"%s\", read back \"%s\"", found, after);
 		return target_fail(target, -EIO, "its value");
 	}
 	target_log(target, level_of(target), "a limit holds it at %s", after);
@@ -170,7 +172,7 @@ static int target_restore(struct target *target, bool gives, const char *found)
 
 	target->descriptor = descriptor;
 	if (descriptor == -ENOENT) {
-		target_log(target, level_of(target), "there is no such file any more; nothing to undo");
+		target_log(target, level_of(target), "the file is gone; nothing to undo");
 		return 0;
 	}
 	if (descriptor < 0)
@@ -194,12 +196,12 @@ int restore_domain(struct restore *restore, uint32_t policy, const struct domain
 	int result = directory < 0 ? directory : cpufreq_read_text(directory, "scaling_driver", driver), second = 0;
 
 	if (result == -ENOENT || (result == 0 && strcmp(driver, change->driver) != 0)) {
-		log_info("policy%u has another driver by now; nothing to undo", policy);
+		log_info("cpufreq policy%u: the driver has changed; nothing to undo", policy);
 		return 0;
 	}
 	if (result) {
 		restore->count.failed++;
-		log_error("policy%u: %s; it stays noted", policy, strerror(-result));
+		log_error("cpufreq policy%u: %s; the next restore tries again", policy, strerror(-result));
 		return result;
 	}
 	snprintf(khz, sizeof(khz), "%" PRIu32, use->high_khz);
@@ -243,7 +245,7 @@ static void domain_undo(struct pass *pass, uint32_t policy, int file, const stru
 	holder_describe(&hold->holder, what);
 	pass->restore.count.domains++;
 	if (!holder_is_of_this_boot(&hold->holder))
-		log_info("policy%u: held by %s of an earlier boot, nothing to undo", policy, what);
+		log_info("cpufreq policy%u: held by %s of an earlier boot; nothing to undo", policy, what);
 	else if (hold->changes)
 		result = restore_domain(&pass->restore, policy, &hold->change);
 	if (!result && !pass->restore.dry_run)
@@ -267,7 +269,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 		if (!result)
 			result = domain_file_read(file, &hold, &error);
 	}
-	snprintf(what, sizeof(what), "cpufreq/policy%" PRIu32, policy);
+	snprintf(what, sizeof(what), "cpufreq policy%" PRIu32, policy);
 	if (result)
 		refuse(pass, result, what, &error);
 	else if (is_to_undo(pass, file, &hold))

@@ -35,7 +35,7 @@ def test_what_somebody_else_has_set_since_is_left_alone(node: Node) -> None:
     assert done.returncode == 0 and "3 left alone" in done.stderr
     for name, what in (("policy0/scaling_governor", "its value"), ("policy1/scaling_max_freq", "its value"),
                        ("policy0/scaling_setspeed", "its owner")):
-        assert f"{name}: somebody else has changed {what} since; left alone" in done.stderr
+        assert f"cpufreq {name}: {what} was changed by somebody else since; left alone" in done.stderr
     assert (node.read(0, "scaling_governor"), node.read(1, "scaling_max_freq")) == ("performance", "2000000")
     assert node.held() == []
 
@@ -46,7 +46,7 @@ def test_another_driver_is_left_alone(node: Node) -> None:
     holder.stop(kill=True)
     node.simulation.control(show={"scaling_driver": "amd-pstate-epp"})
     done = node.restore()
-    assert done.returncode == 0 and "policy0 has another driver by now; nothing to undo" in done.stderr
+    assert done.returncode == 0 and "cpufreq policy0: the driver has changed; nothing to undo" in done.stderr
     assert (node.read(0, "scaling_max_freq"), node.held()) == ("1000000", [])
 
 
@@ -97,12 +97,12 @@ def test_a_setting_below_ours_is_told_from_a_cap(node: Node) -> None:
         if cap:
             node.simulation.control(cap={"0": 1_200_000})
             done = node.restore()
-            assert "a cap holds it at 1200000; 2400000 is asked for again" in done.stderr
+            assert "a cap holds it at 1200000; 2400000 applies when the cap ends" in done.stderr
             node.simulation.control(cap={"0": 0})
             assert node.snapshot() == before
         else:
             node.write(0, "scaling_max_freq", 1_200_000)
-            assert "somebody else has changed its value since" in node.restore().stderr
+            assert "its value was changed by somebody else since" in node.restore().stderr
             assert node.read(0, "scaling_max_freq") == "1200000"
             node.write(0, "scaling_max_freq", 2_400_000)
 
@@ -125,7 +125,7 @@ def test_a_firmware_cap_is_not_taken_for_a_setting(node: Node) -> None:
     holder = node.holder(7)
     holder.do("take 0")
     assert holder.tell("change 0 scaling_max_freq 1000000 1400000") == (
-        -11, "policy0/scaling_max_freq: a cap holds the clock, so that what was set cannot be read; not changed")
+        -11, "cpufreq policy0/scaling_max_freq: a cap holds the clock down, so the setting cannot be read; not changed")
     holder.do("change 0 scaling_setspeed 1000000 1400000 userspace", "set 0 1000000", "end")
     holder.stop()
     node.simulation.control(firmware={"0": 0})
@@ -138,7 +138,7 @@ def test_what_was_changed_since_it_was_decided_on_is_not_changed(node: Node) -> 
     holder.do("take 0")
     for change in ("scaling_max_freq 1000000 2000000", "scaling_setspeed 1000000 2400000"):
         assert holder.tell(f"change 0 {change}") == (
-            -11, f"policy0/{change.split()[0]}: it was changed since it was read; not changed")
+            -11, f"cpufreq policy0/{change.split()[0]}: the value has changed since it was read; not changed")
     holder.do("end")
     holder.stop()
     assert node.snapshot() == before
@@ -155,7 +155,7 @@ def test_a_holder_of_an_earlier_boot_changed_nothing_in_this(node: Node) -> None
     file.write_text(older)
     done = node.restore()
     assert done.returncode == 0
-    assert "policy0: held by job 7 step 0 of an earlier boot, nothing to undo" in done.stderr
+    assert "cpufreq policy0: held by job 7 step 0 of an earlier boot; nothing to undo" in done.stderr
     assert (node.snapshot(), node.held()) == (changed, [])
     file.write_text(older)
     later = node.holder(8)

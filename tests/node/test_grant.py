@@ -266,7 +266,7 @@ def test_a_thread_that_is_stuck_does_not_keep_the_step_from_ending(node: Node) -
         wait_for(lambda: len(waits_of(step)) == 1)
         log = step.exit()
         assert step.process.returncode == 0
-        assert log.count("the lease's thread does not answer; what it holds is left to the epilog") == 2
+        assert log.count("the lease's thread does not answer; the epilog restores what it holds") == 2
     assert (node.snapshot(), node.held()) == (before, [])
 
 
