@@ -205,7 +205,7 @@ static int row_narrow(void *connection, struct query *query, struct row *row, st
 	count = rows_get(connection, query, BELIEF_ANY, row, error);
 	if (count < 0 || (count == 1 && row->found == 1))
 		return count < 0 ? count : 0;
-	return error_set(error, -EEXIST, "%d rows for one run of a job", count);
+	return error_set(error, -EEXIST, "slurmdbd has %d rows for one run of the job", count);
 }
 
 /* Searches the windows for the run's row. Returns how many rows the last query selects, or -EPROTO. */

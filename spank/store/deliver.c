@@ -159,7 +159,7 @@ static int file_add(const struct job_files *files, const struct record *record, 
 	int result = kept_find(files->spool, files->entries.node[0], &run, key, &held);
 
 	if (result)
-		return error_set(error, result, "the record that is kept of \"%s\": %s", files->key, strerror(-result));
+		return error_set(error, result, "the kept record of \"%s\": %s", files->key, strerror(-result));
 	result = record_combine(held, record, &combined);
 	if (result == -EALREADY || result == -ENOMEM)
 		return result;
@@ -245,7 +245,7 @@ int store_job(struct spool *spool, struct account **account, const char *key, en
 		return result == -ENOENT ? 0 : result;
 	/* no entries and none refused: an empty directory, which is removed below */
 	if (files.entries.count == 0 && files.refused > 0)
-		return error_set(error, STORE_LEFT, "no file of it is a node's record of the job");
+		return error_set(error, STORE_LEFT, "none of its files is a node's record of the job");
 	if (files.entries.count > 0 && !is_acceptable(&files, accept))
 		return error_set(error, STORE_LEFT, "%zu of %u nodes have reported", files.entries.count,
 		                 files.entries.nodes_of);
@@ -254,7 +254,7 @@ int store_job(struct spool *spool, struct account **account, const char *key, en
 	if (result < 0 && result != -EALREADY)
 		return error_set(error, result, "%s", strerror(-result));
 	if (result > 0)
-		return error_set(error, result, "slurmdbd does not know the end of such a run of the job");
+		return error_set(error, result, "slurmdbd has no row with an end time for this run of the job");
 	job_files_remove(&files);
 	return 0;
 }

@@ -298,7 +298,7 @@ static int file_read(struct job_files *files, const char *name, struct error *er
 	int result = files_read_json(files->directory, name, NODE_RECORD_MAX, &json);
 
 	if (result)
-		return error_set(error, result, "%s", result == -EBADMSG ? "no JSON object" : strerror(-result));
+		return error_set(error, result, "%s", result == -EBADMSG ? "not a JSON object" : strerror(-result));
 	result = record_node_parse(json, &node, error);
 	if (!result)
 		result = node_check(files, node, name, error);

@@ -130,7 +130,7 @@ static int key_find(const struct spool *spool, const struct job_run *run, char k
 	uint32_t job_id, first;
 
 	if (outbox_key_parse(key, cluster, &job_id, &first))
-		return error_set(error, -EINVAL, "\"%s\" is no key", key);
+		return error_set(error, -EINVAL, "\"%s\" is not a key", key);
 	for (uint32_t i = 0; i <= RUNS_MAX && verdict != OUTBOX_SAME; i++) {
 		bool is_last = i == RUNS_MAX; /* tries first - 1: an epilog may have counted one restart too many */
 		uint32_t number = is_last ? first - 1 : first + i;

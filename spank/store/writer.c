@@ -298,7 +298,7 @@ static int record_move(struct writer *writer, const char *key, const char *node,
 		result = spool_move(&writer->spool, key, node, ret_key, error);
 	} else {
 		writer->left++;
-		error_set(&writer->why, 0, "the spool has taken none of the %d before", IN_ROW_MAX);
+		error_set(&writer->why, 0, "the spool took none of the %d records before it", IN_ROW_MAX);
 	}
 	writer->unmoved = result == 0 ? 0 : writer->unmoved + is_spools(result);
 	return result;
@@ -452,7 +452,7 @@ int writer_write(const struct writer_config *config, const char *key, const char
 	if (result)
 		return result;
 	if (strlen(key) >= OUTBOX_KEY_MAX)
-		writer.result = error_set(error, -EINVAL, "\"%s\" is no key", key);
+		writer.result = error_set(error, -EINVAL, "\"%s\" is not a key", key);
 	else if (record_begin(&writer, key))
 		writer.result = error_set(error, -ENOMEM, "out of memory");
 	else
@@ -577,7 +577,7 @@ static int sweep_store(struct writer *writer, const char *key, struct job_files_
 	if (result)
 		return result;
 	if (!is_ready(writer, view, &accept))
-		return error_set(reason, WRITER_LEFT, "it is young, or not all of its nodes have reported");
+		return error_set(reason, WRITER_LEFT, "the job is young, or not all of its nodes have reported");
 	return store_job(&writer->spool, &writer->account, key, accept, 0, reason);
 }
 
@@ -597,13 +597,13 @@ static int sweep_key(struct writer *writer, const char *key, struct error *error
 		job_files_fail(&writer->spool, key);
 	if (!row_count(writer, result))
 		return error_set(error, ACCOUNT_AWAY, "\"%s\" is kept%s: %s", key,
-		                 result == ACCOUNT_AWAY ? "" : ", and so is what comes after it", reason.text);
+		                 result == ACCOUNT_AWAY ? "" : ", and so are the jobs after it", reason.text);
 	/* slurmdbd will not take after a month what it has not taken before */
 	if (result && view.newest + EXPIRED_S < writer->swept && job_files_discard(&writer->spool, key, 0) == 0) {
 		log_error("\"%s\" could not be stored for a month and is removed: %s", key, reason.text);
 		return 0;
 	}
-	error_set(&line, 0, "\"%s\" is left: %s", key, reason.text);
+	error_set(&line, 0, "\"%s\" is left for the next sweep: %s", key, reason.text);
 	if (result < 0)
 		line_log(writer, line.text);
 	return result ? WRITER_LEFT : 0;
