@@ -22,20 +22,20 @@ static const struct key keys[] = {
          "bounds what sleeping costs the job, as measured:\n            steps slept in against steps in which nobody "
          "sleeps",
          "the policy's", .least = OPTIONS_SLOWDOWN_LEAST, .most = OPTIONS_SLOWDOWN_MOST, .scale = 1e4},
-        {"pin", KEY_WORD, FIELD(pin), SITE_PIN_WORDS, "whether tasks that nobody bound get cores of their own", "cores",
+        {"pin", KEY_WORD, FIELD(pin), SITE_PIN_WORDS, "whether unbound tasks get cores of their own", "cores",
          .first = SITE_PIN_CORES},
         {"threads", KEY_WORD, FIELD(threads), SITE_THREADS_WORDS, "whether a rank's OpenMP threads spin while it waits",
          "bounded where ranks nap", .first = SITE_THREADS_KEEP},
-        {"polls", KEY_WORD, FIELD(polls), "on|off", "rests in loops of the program's own that only test and probe",
+        {"polls", KEY_WORD, FIELD(polls), "on|off", "naps in loops of the program's own that only test and probe",
          "off, or the policy's", .first = OPTIONS_POLLS_ON},
         {"profile", KEY_MARK, FIELD(profile), "without a value", "times every call, counts bytes, sums waits by phase",
-         "not"},
-        {"sites", KEY_MARK, FIELD(sites), "without a value", "sums waits by where the program called MPI from", "not"},
+         "off"},
+        {"sites", KEY_MARK, FIELD(sites), "without a value", "sums waits by where the program called MPI from", "off"},
         {"collectives", KEY_WORD, FIELD(ibarrier), "ibarrier",
          "an Ibarrier with naps before five collectives;\n            it hangs the job if one rank lacks the library",
-         "not", .first = true},
+         "off", .first = true},
         {"csv", KEY_TEXT, FIELD(csv), "DIR, without commas",
-         "profile, and two files per node in DIR when the step ends", "not"},
+         "profile, and two files per node in DIR when the step ends", "off"},
 };
 
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))
