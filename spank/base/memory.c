@@ -23,12 +23,14 @@ static struct {
 	pthread_mutex_t mutex;
 } reserve = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
+/* Counts a failed allocation. Returns the pointer. */
 static void *counted(void *pointer)
 {
 	failures += !pointer;
 	return pointer;
 }
 
+/* Returns a piece of the reserve, if a text is being parsed and the lexer may have asked for that size; else NULL. */
 static void *reserve_take(size_t size)
 {
 	void *piece = NULL;

@@ -117,6 +117,7 @@ static enum mpiwait_lease_answer same_as_before(uint64_t reply)
 	return before == MPIWAIT_LEASE_NOT_YOURS || before == MPIWAIT_LEASE_OVER ? before : MPIWAIT_LEASE_DONE;
 }
 
+/* Writes an answer on the board, and wakes the threads that wait on its lower half, the serial. */
 static void board_reply(struct broker *broker, uint32_t cpu, uint64_t reply)
 {
 	const char *word = (const char *)&broker->page->reply[cpu];
@@ -188,6 +189,7 @@ static bool serve_one(struct broker *broker)
 	return served;
 }
 
+/* Calls obey if an order was given since. Returns false if the thread shall end. */
 static bool obey(struct broker *broker)
 {
 	uint32_t ordered = __atomic_load_n(&broker->ordered, __ATOMIC_ACQUIRE);

@@ -137,6 +137,7 @@ static bool core_is_busy(struct grant *grant, pid_t process, pid_t task)
 	return false;
 }
 
+/* Restores all domains of the core. Returns DONE, or OVER if one of them is no longer this step's. */
 static enum mpiwait_lease_answer core_restore(struct grant *grant)
 {
 	enum mpiwait_lease_answer answer = MPIWAIT_LEASE_DONE;
@@ -165,6 +166,8 @@ static enum mpiwait_lease_answer core_lower(struct grant *grant, pid_t thread, p
 	return done ? MPIWAIT_LEASE_DONE : own ? MPIWAIT_LEASE_OVER : MPIWAIT_LEASE_NOT_NOW;
 }
 
+/* Lowers the CPU's core if the thread belongs to the task that has the core, and no other process of the task has it.
+ */
 static enum mpiwait_lease_answer call_lower(void *context, uint32_t cpu, pid_t thread, uint32_t *ret_changes)
 {
 	struct grant *grant = context;
@@ -208,6 +211,7 @@ static uint64_t call_expire(void *context, uint64_t now_ns)
 	return next_ns;
 }
 
+/* Decides what is granted, and notes on the tasks' page which of them have a domain. */
 static void begin(struct grant *grant)
 {
 	const struct allotment *allotment = &grant->allotment;
@@ -219,6 +223,7 @@ static void begin(struct grant *grant)
 	__atomic_store_n(&grant->begun, rc < 0 ? rc : BEGUN, __ATOMIC_RELEASE);
 }
 
+/* Decides, if all tasks are there; gives back the domains of tasks that have ended, or all when the step ends. */
 static bool call_obey(void *context)
 {
 	struct grant *grant = context;

@@ -28,6 +28,7 @@ static int other_end(uint32_t policy, const struct domain_hold *other, const str
 	return 0;
 }
 
+/* Reverts an earlier holder's changes and becomes the holder. The caller holds the domain's lock. */
 static int take_locked(struct loan *loan, struct error *error)
 {
 	struct domain_hold before;

@@ -130,6 +130,7 @@ static int hidden_settle(const struct target *target, const char *found, const c
 	return cpufreq_put(target->descriptor, target->now);
 }
 
+/* Writes the value found, unless somebody else has set another one, and reads it back. */
 static int value_restore(const struct target *target, const char *found)
 {
 	enum whose whose = whose_is(target);
@@ -229,6 +230,7 @@ static void refuse(struct pass *pass, int result, const char *what, const struct
 	          error && error->text[0] ? error->text : strerror(-result));
 }
 
+/* Returns true if this pass restores the domain. */
 static bool is_to_undo(const struct pass *pass, int file, const struct domain_hold *hold)
 {
 	if (!hold->held)

@@ -40,6 +40,7 @@ struct openmp_settings {
 	char text[OPENMP_TEXT_MAX];                     /* all that are set, as OPENMP_VARIABLE lists them */
 };
 
+/* Returns the variable's name in the environment. */
 const char *openmp_name(enum openmp_variable variable);
 
 /*

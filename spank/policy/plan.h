@@ -51,6 +51,7 @@ struct plan_cpu {
 	int32_t owner;  /* result: local number of the task that gets the frequency, or enum plan_owner */
 };
 
+/* Decides what is done to a step. The rules of binding are in plan.c. */
 void plan_make(const struct plan_facts *facts, struct plan *ret_plan);
 
 /*

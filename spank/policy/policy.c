@@ -239,6 +239,7 @@ const struct policy *policy_find(const struct policy_set *set, const char *name)
 	return NULL;
 }
 
+/* Returns why the host cannot run the policy; NULL: it can. */
 static const char *lacking(const struct policy *policy, const struct policy_support *support)
 {
 	uint32_t missing = policy->needs & ~support->rungs;
@@ -246,6 +247,7 @@ static const char *lacking(const struct policy *policy, const struct policy_supp
 	return missing ? support->why[__builtin_ctz(missing)] : NULL;
 }
 
+/* Returns the first of the policy's choices that the host supports, or NULL. A choice must have no choices itself. */
 static const struct policy *choose(const struct policy_set *set, const struct policy *policy,
                                    const struct policy_support *support)
 {

@@ -138,6 +138,7 @@ static int apart_wait(int end, const struct apart *apart)
 	return -ETIMEDOUT;
 }
 
+/* Loads the site's directory by the reading process. Returns 0 with *ret_set filled, or -errno. */
 static int apart_load(const char *own, struct policy_set *ret_set, struct error *error)
 {
 	struct apart *apart = mmap(NULL, sizeof(*apart), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -43,8 +43,10 @@ struct row {
 	int found;              /* number of rows that may be the run's */
 };
 
+/* Frees the query's lists. */
 void query_free(struct query *query);
 
+/* Frees the row's list, and with it the row itself. */
 void row_free(struct row *row);
 
 /*

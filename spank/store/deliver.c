@@ -22,6 +22,7 @@ static bool is_complete(const struct job_entries *entries)
 	return entries->count == entries->nodes_of;
 }
 
+/* Returns true if the site wants a record of the job. */
 static bool wanted(const struct site *site, const struct job_entries *entries)
 {
 	if (site->record == SITE_RECORD_NONE ||
@@ -216,6 +217,7 @@ static const char *why_partial(const struct job_files *files)
 	return entries->count == 1 && entries->has_first && entries->others == 0 ? "spool not shared" : "nodes missing";
 }
 
+/* Merges the entries into the job's record, and adds it to slurmdbd or to the kept files. */
 static int sink_add(struct account **account, const struct job_files *files, struct error *error)
 {
 	cleanup_record struct record record = {.line = NULL};

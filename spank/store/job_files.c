@@ -291,6 +291,7 @@ static int node_check(const struct job_files *files, const struct record_node *n
 	return strlen(node->nodes) < RECORD_NODE_LIST_MAX ? 0 : error_set(error, -EINVAL, "its node list is too long");
 }
 
+/* Reads a node's record, checks it, and adds it to the entries. */
 static int file_read(struct job_files *files, const char *name, struct error *error)
 {
 	json_auto_t *json = NULL;

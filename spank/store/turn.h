@@ -38,6 +38,7 @@ int turn_take(struct turn *turn, const char *name);
 /* Notes, for the log lines of other processes, what the holder is about to do and may hang in. */
 __attribute__((format(printf, 2, 3))) void turn_note(const struct turn *turn, const char *format, ...);
 
+/* Gives up the turn that is held, if one is. */
 void turn_leave(struct turn *turn);
 
 /* Returns true if the noted site arguments are still the caller's, or if that cannot be told. */

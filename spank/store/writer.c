@@ -107,6 +107,7 @@ static bool row_count(struct writer *writer, int result)
 	return result != ACCOUNT_AWAY && writer->in_row < IN_ROW_MAX;
 }
 
+/* Stores a job by the round's connection, for which it takes a permit first. Notes if slurmdbd takes nothing. */
 static int round_store(struct writer *writer, const char *key, enum store_accept accept, struct error *error)
 {
 	int result;
@@ -190,6 +191,7 @@ static void record_discard(struct writer *writer, const struct job_files_view *v
 		job_files_discard(&writer->spool, key, LOCK_WAIT_S);
 }
 
+/* Stores the job if this node merges it and its records are there or overdue. Returns as work_store. */
 static int work_try(struct writer *writer, struct work *work, struct error *error)
 {
 	bool overdue = writer->spool.shared < 0 || clock_monotonic_ns() >= work->deadline_ns;
@@ -325,6 +327,7 @@ static int record_take(struct writer *writer, char key[OUTBOX_KEY_MAX])
 	return result;
 }
 
+/* Moves a record to the shared spool, and adds work if this node may have to merge the job. Returns 0 or -ENOMEM. */
 static int record_begin(struct writer *writer, const char *key)
 {
 	struct work work = {.pause_s = 0.25};
@@ -375,6 +378,7 @@ static uint64_t round_play(struct writer *writer)
 	return next_ns;
 }
 
+/* A spool_visit. Returns 1 for a record of this node that is not in the list of work. */
 static int outbox_has_new(void *context, const char *key, const char *node)
 {
 	const struct writer *writer = context;
@@ -382,6 +386,7 @@ static int outbox_has_new(void *context, const char *key, const char *node)
 	return strcmp(node, writer->node) == 0 && !work_is_known(writer, key);
 }
 
+/* A spool_visit. Begins the work for a record of this node that is not in the list of work. */
 static int outbox_take(void *context, const char *key, const char *node)
 {
 	return outbox_has_new(context, key, node) ? record_begin(context, key) : 0;
@@ -517,6 +522,7 @@ static void outbox_tidy(const struct writer *writer)
 			unlinkat(writer->spool.outbox, entry->d_name, 0);
 }
 
+/* A spool_visit of a sweep. Moves a record to the shared spool, unless it may still have its own writer. */
 static int outbox_move(void *context, const char *key, const char *node)
 {
 	struct writer *writer = context;
@@ -609,6 +615,7 @@ static int sweep_key(struct writer *writer, const char *key, struct error *error
 	return result ? WRITER_LEFT : 0;
 }
 
+/* Moves the outbox's records to the shared spool, and gathers the jobs that are there. Returns 0 or -errno. */
 static int sweep_gather(struct writer *writer)
 {
 	struct spool *spool = &writer->spool;
