@@ -37,8 +37,8 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
 int loan_change(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, struct error *error);
 
 /*
- * Writes a frequency from low_khz to high_khz, by five system calls. Returns 0, -ESTALE (another step has the domain),
- * -EINVAL (out of that range) or -errno.
+ * Writes a frequency between low_khz and high_khz, by five system calls. Returns 0, -ESTALE (another step has the
+ * domain), -EINVAL (out of that range) or -errno.
  */
 int loan_set(const struct loan *loan, uint32_t khz);
 

@@ -22,7 +22,7 @@ struct spool {
 	const char *outbox_path;
 	int outbox;             /* descriptor of the outbox */
 	int shared;             /* descriptor of the shared spool; -1: the site has none */
-	uid_t user;             /* the user as whom files in the shared spool are used */
+	uid_t user;             /* the user as whom this process uses the shared spool; 0: root */
 	struct listing listing; /* names in the outbox */
 };
 
