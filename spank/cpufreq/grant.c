@@ -15,8 +15,8 @@
 #include "spank/cpufreq/broker.h"
 #include "spank/machine/asker.h"
 
-#define TASKS_MAX 1024
-#define BEGIN_NS  (10 * SECOND_NS)
+#define TASKS_MAX 1024             /* local tasks that may have a grant */
+#define BEGIN_NS  (10 * SECOND_NS) /* longest wait until the thread has decided */
 
 struct task {
 	pid_t pid; /* 0: not forked yet */
