@@ -325,5 +325,5 @@ def test_a_step_takes_its_cores_from_whoever_had_them(node: Node) -> None:
             assert first.ask("0 low 0")[0] == 4  # over
             assert second.ask("0 low 0") == (DONE, 1)
             assert first.exit() == "" and second.limits() == (LEAST, MOST)
-            assert "policy0: job 7 step 0 held it; what it changed is undone" in second.exit()
+            assert "cpufreq policy0: reverted the changes of job 7 step 0" in second.exit()
     assert (node.snapshot(), node.held()) == (before, [])
