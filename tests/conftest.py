@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.lib.site import debs
+from tests.lib.site import debs, rpms
 from tests.lib.throwaway import (
     Cluster,
     Fleet,
@@ -111,14 +111,15 @@ def unbinding_cluster(cluster: Fleet) -> Iterator[Variant]:
 
 @pytest.fixture(scope="session")
 def debian_packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """By name, what packaging/make-deb makes of the working tree: once for all tests that run side by side."""
+    """By name, what packaging/make-deb makes of the release tarball: once for all tests that run side by side."""
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
     with (folder / "debs.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "debs").exists():
-            debs.build(folder / "debs.new")
+            tree = rpms.unpacked(rpms.tarball(folder / "dist"), folder)
+            debs.build(folder / "debs.new", tree=tree)
             (folder / "debs.new").rename(folder / "debs")
     return debs.found(folder / "debs")
 

@@ -15,9 +15,9 @@ from . import __version__
 from .text.errors import Refusal
 from .text.units import safe
 
-# A subcommand is a package with a module `command`: SUMMARY, add_arguments(parser) and run(arguments).
-COMMANDS = {"report": "report", "top": "top", "try": "trial", "check": "check"}
-HIDDEN = {"watch-node": "watch"}  # what commands start elsewhere
+# A subcommand is a module with SUMMARY, add_arguments(parser) and run(arguments).
+COMMANDS = {"report": "report.command", "top": "top.command", "try": "trial.command", "check": "check.command"}
+HIDDEN = {"watch-node": "watch.agent"}  # what commands start elsewhere
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -27,8 +27,8 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"mpi-wait {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, package in {**COMMANDS, **HIDDEN}.items():
-        module = importlib.import_module(f".{package}.command", __package__)
+    for name, place in {**COMMANDS, **HIDDEN}.items():
+        module = importlib.import_module(f".{place}", __package__)
         shown = {"help": module.SUMMARY} if name in COMMANDS else {}
         command = commands.add_parser(name, description=module.SUMMARY, **shown)
         module.add_arguments(command)

@@ -31,7 +31,7 @@ void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_pp
 
 double account_allowed(const struct account *account, uint64_t now_ns)
 {
-	return ACCOUNT_START_NS + (double)(now_ns - account->opened_ns) * (double)account->slowdown_ppm * 1e-6;
+	return allowance_ns(now_ns - account->opened_ns, account->slowdown_ppm);
 }
 
 /* Returns how much more may be lost because the measure has an error. */

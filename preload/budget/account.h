@@ -3,16 +3,16 @@
  * out. Each thread that waits keeps one; all of them measure the same job.
  *
  * The measure: a call that repeats has a period, the time from one of its ends to the next. The periods of calls
- * in which sleeping was allowed, less those of calls in looks (looks.h), in which no rank slept, are what sleeping
- * costs, whichever rank's nap it was. Each period is cut at a quarter beside what is usual, so that a hiccup of the
- * machine counts little. So rare naps that end later than that cost more than what is measured. A call slept in is
- * charged at once against the looks before it. The next look corrects that: half of the change from one look to the
+ * in which sleeping was allowed, less those of calls in looks (contract/looks.h), in which no rank slept, are what
+ * sleeping costs, whichever rank's nap it was. Each period is cut at a quarter beside what is usual, so that a hiccup
+ * of the machine counts little. So rare naps that end later than that cost more than what is measured. A call slept in
+ * is charged at once against the looks before it. The next look corrects that: half of the change from one look to the
  * next belongs to the program, up to all that was charged. Calls that repeat at the same time measure the same loss, so
  * it is divided by how many there are.
  *
  * The law: at each time T after the opening,
  *
- *     measured loss  <=  start + slowdown * T + its own error
+ *     measured loss  <=  start + slowdown * T + its own error        (the allowance: contract/allowance.h)
  *
  * since nobody sleeps while it is more. What is not spent is kept up to a limit. Calls of which no periods are known
  * yet are charged by the clock: a nap in which something arrived may have cost its whole length, and no more. Such a
@@ -30,11 +30,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ACCOUNT_START_NS 2000000.0
-#define ACCOUNT_KEPT_NS  10000000.0
-#define ACCOUNT_KNOWN    3u  /* periods tell what is usual */
-#define ACCOUNT_SAMPLES  16u /* periods that are kept of one look */
-#define ACCOUNT_CUT      4   /* of the usual period: what a period may count beside it */
+#include "preload/contract/allowance.h"
+
+#define ACCOUNT_KEPT_NS 10000000.0
+#define ACCOUNT_KNOWN   3u  /* periods tell what is usual */
+#define ACCOUNT_SAMPLES 16u /* periods that are kept of one look */
+#define ACCOUNT_CUT     4   /* of the usual period: what a period may count beside it */
 
 struct account {
 	uint64_t opened_ns;
@@ -69,7 +70,7 @@ struct account_periods {
 
 void account_open(struct account *account, uint64_t now_ns, uint64_t slowdown_ppm);
 
-/* How much may be lost by now: start + slowdown * T. */
+/* Returns how much may be lost by now: the allowance. */
 double account_allowed(const struct account *account, uint64_t now_ns);
 
 /* How much may be lost now: a nap of a call that is not compared lasts no longer. 0: nobody sleeps. */

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "preload/budget/hash.h"
+#include "preload/contract/hash.h"
 
 #define EXIT_FIRST_NS UINT64_C(30000)
 #define EXIT_STEPS    32u

@@ -8,9 +8,9 @@
  * is the second one: a collective ends when the last rank comes, at the same moment for all, however long each has
  * waited.
  *
- * An end is kept if it was seen in a look (looks.h), in which nobody slept; elsewhere only if it is earlier than all
- * that are kept, by more than the margin. So a wait cannot grow because it was slept through. Ends that come before the
- * first look are kept if the wait was long: a job with long steps need not wait for its look.
+ * An end is kept if it was seen in a look (contract/looks.h), in which nobody slept; elsewhere only if it is earlier
+ * than all that are kept, by more than the margin. So a wait cannot grow because it was slept through. Ends that come
+ * before the first look are kept if the wait was long: a job with long steps need not wait for its look.
  *
  * A call that found its message soon is not seen here: its end is not known. So each call brings its number among the
  * calls of its function, and a period counts if as many calls lie between two ends as usual. Where a multiple does, the

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 
 #define LADDER_LONG_SHARE 128u
 #define LADDER_LONG_MOST  4u

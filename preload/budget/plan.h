@@ -21,8 +21,8 @@
 
 #include "preload/budget/account.h"
 #include "preload/budget/forecast.h"
-#include "preload/budget/looks.h"
-#include "preload/stats.h"
+#include "preload/contract/looks.h"
+#include "preload/contract/stats.h"
 
 /* The plan of one thread. plan_start sets all of it. */
 struct plan {

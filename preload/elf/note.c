@@ -1,10 +1,14 @@
 /*
- * An ELF note, owner "mpiwait", type 1: which release this is, for who must not load the library to ask it.
- * "readelf -n" shows it, and mpi-wait check reads it.
+ * An ELF note, owner "mpiwait", type 1: the release, and the version of the segment's layout that this library knows.
+ * "readelf -n" shows it, and mpi-wait check reads it without loading the library.
  */
 #include <stdint.h>
 
-#define TEXT "release=" MPIWAIT_RELEASE
+#include "preload/contract/stats.h"
+
+#define STRING(number)  #number
+#define AS_TEXT(number) STRING(number)
+#define TEXT            "release=" MPIWAIT_RELEASE "\nsegment=" AS_TEXT(MPIWAIT_VERSION)
 
 static const struct {
 	uint32_t owner_size;

@@ -6,19 +6,19 @@
 /* An array of arrays: pointers would be relocated in every process that the library is preloaded into. */
 static const char signatures[CALL_ROWS][CALL_ARGUMENTS_MAX + 1] = {
 #define CALL(name, arguments, kind, large, group, signature, volume) signature,
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"
 #undef CALL
 };
 
 static const uint8_t volumes[CALL_ROWS] = {
 #define CALL(name, arguments, kind, large, group, signature, volume) VOLUME_##volume,
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"
 #undef CALL
 };
 
 static const uint8_t groups[CALL_ROWS] = {
 #define CALL(name, arguments, kind, large, group, signature, volume) GROUP_##group,
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"
 #undef CALL
 };
 

@@ -1,18 +1,16 @@
 /*
- * The table mpi_calls.def as C: an index per row, and what the index means.
- *
- * Invariant: a row's index is its position in the table, and there is room for all of them in the stats segment.
+ * What the library knows of each row of mpi_calls.def: its functions' names, its group, and its arguments.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/call_rows.h"
 
 #define CALL_ARGUMENTS_MAX 13
 #define CALL_GROUPS_MAX    2
 
-enum call_kind { CALL_NONE, CALL_MARK, CALL_TIME, CALL_WAIT };
 enum call_group { GROUP_INIT, GROUP_P2P, GROUP_COLLECTIVE, GROUP_RMA, GROUP_RMA_LOCK, GROUP_COMM, GROUP_IO };
 enum call_volume {
 	VOLUME_NONE,
@@ -24,15 +22,6 @@ enum call_volume {
 	VOLUME_NEIGHBOR_EACH,
 	VOLUME_ONE,
 };
-
-enum call_row {
-#define CALL(name, ...) ROW_##name,
-#include "preload/mpi/mpi_calls.def"
-#undef CALL
-	CALL_ROWS
-};
-
-_Static_assert((int)CALL_ROWS <= (int)MPIWAIT_CALLS, "room for the rows in the stats segment");
 
 /* The four names of one row, in the order in which next_table holds their successors. */
 enum call_name { NAME_MPI, NAME_PMPI, NAME_MPI_LARGE, NAME_PMPI_LARGE, CALL_NAMES };

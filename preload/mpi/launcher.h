@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 
 struct launcher {
 	uint64_t launch; /* the same number in all processes of a launch, on all its nodes; 0: not known */

@@ -23,7 +23,7 @@ void *next_table[CALL_ROWS * CALL_NAMES];
 /* An array of arrays: pointers would be relocated in every process that the library is preloaded into. */
 static const char call_names[CALL_ROWS][NAME_MAX_BYTES] = {
 #define CALL(name, ...) #name,
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"
 #undef CALL
 };
 
@@ -50,6 +50,11 @@ static int absent(void)
 static int absent_mpich(void)
 {
 	return ERR_OTHER_MPICH;
+}
+
+const char *next_call_name(enum call_row row)
+{
+	return call_names[row];
 }
 
 static const char *base_name(const char *path)

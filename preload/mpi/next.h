@@ -38,6 +38,9 @@ static inline void *next_get(size_t index)
 	return __builtin_expect(next != NULL, 1) ? next : next_find(index);
 }
 
+/* The function's name without "MPI_". */
+const char *next_call_name(enum call_row row);
+
 /* Any other symbol behind us (RTLD_NEXT, then the MPI library's own scope). NULL: there is none. */
 void *next_symbol(const char *name);
 

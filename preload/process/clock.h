@@ -2,9 +2,9 @@
  * The wait clock. The one place that knows where time comes from: nanoseconds, monotonic, arbitrary epoch, the same
  * for all threads of a process. Neither fails nor touches errno.
  *
- * The TSC where root found it fit and passed its frequency (config.h), the kernel's clock otherwise. Root's frequency
- * is within 500 ppm (spank/policy/cpu.h), and so are the times that are reported; deadlines are made of ticks, not of
- * times.
+ * The clock is the TSC where root found it fit and passed its frequency (contract/config_format.h), and the kernel's
+ * elsewhere. Root's frequency is within 500 ppm (spank/policy/cpu.h), and so are the times that are reported; deadlines
+ * are made of ticks, not of times.
  */
 #pragma once
 

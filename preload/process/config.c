@@ -15,7 +15,7 @@
 
 const char config_rung_names[MPIWAIT_RUNG_COUNT][CONFIG_RUNG_BYTES] = {
 #define RUNG(constant, name, ...) name,
-#include "preload/rungs.def"
+#include "preload/contract/rungs.def"
 };
 
 /* A piece of the text, not terminated. */

@@ -2,17 +2,15 @@
  * Descriptors that the task was given, found again in any process below it.
  *
  * A number proves nothing: a shell or a launcher between slurmstepd and the rank may have closed it and opened
- * something else there. Device and inode do. Each one is open twice in the task: at its number, and, where the hard
- * limit allows, at a spare one above the usual soft limit of open files, which loops over "all" descriptors do not
- * reach. A process that has neither opens it again through the task, by the same two numbers.
+ * something else there. Device and inode do. The library looks at the descriptor's own number and at its spare one
+ * (contract/config_format.h). A process that has neither opens it again through the task, by the same two numbers.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define INHERITED_FIRST 200  /* the plugin hands descriptors out from here on: a lower one is somebody else's */
-#define INHERITED_SPARE 1000 /* the distance of a descriptor's spare number from its own */
+#include "preload/contract/config_format.h"
 
 struct inherited {
 	int number; /* -1: none was given */

@@ -1,7 +1,7 @@
-/* Notes to root, seen by the process that writes one: preload/notes.h. */
+/* Notes to root, seen by the process that writes one: preload/contract/notes.h. */
 #pragma once
 
-#include "preload/notes.h"
+#include "preload/contract/notes.h"
 #include "preload/process/config.h"
 
 /*

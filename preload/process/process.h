@@ -11,8 +11,8 @@
 
 #include "preload/budget/forecast.h"
 #include "preload/budget/ladder.h"
+#include "preload/contract/stats.h"
 #include "preload/process/config.h"
-#include "preload/stats.h"
 
 /* PROCESS_PREWAITS and PROCESS_PRESLEEPS are of a single call: see prewait.h, presleep.h. PROCESS_LOOPS: see loop.h. */
 enum {
@@ -40,7 +40,7 @@ struct process {
 	uint32_t locked_hooks;    /* MPIWAIT_HOOK_* that the runtime calls under its lock */
 	uint32_t burst;           /* quiet polls that it takes before time may be spent */
 	uint64_t pstate_after_ns; /* a wait this long goes on at low frequency; UINT64_MAX: never */
-	uint32_t phase;           /* the place of the program's, in the tables of stats.h: phase.h */
+	uint32_t phase;           /* the place of the program's, in the tables of contract/stats.h: phase.h */
 	bool silent;              /* the runtime does not say when it has made progress */
 	bool unhooked;            /* no hook serves: forecasts are for sleeps before calls alone (presleep.h) */
 	bool threaded;            /* a second thread has called MPI */

@@ -63,16 +63,12 @@ static int64_t index_claim(int fd, uint32_t slot_count)
  * Of the many slots only the caller's, and its sizes only where they are wanted: address space may be limited. A slot
  * that is not free any more, though just handed out, was written by somebody who does not keep the rules.
  */
-static struct mpiwait_slot *segment_map(int fd, struct mpiwait_sizes **ret_sizes)
+static struct mpiwait_slot *segment_map(int fd, uint32_t slot_count, struct mpiwait_sizes **ret_sizes)
 {
 	uint32_t expected = MPIWAIT_SLOT_FREE;
-	struct mpiwait_header header;
+	int64_t index = index_claim(fd, slot_count);
 	struct mpiwait_slot *slot;
-	int64_t index;
 
-	if (!header_is_good(fd, &header))
-		return NULL;
-	index = index_claim(fd, header.slot_count);
 	if (index < 0)
 		return NULL;
 	slot = window_map(fd, MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(*slot), sizeof(*slot));
@@ -80,8 +76,7 @@ static struct mpiwait_slot *segment_map(int fd, struct mpiwait_sizes **ret_sizes
 	                                          __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return NULL;
 	if (ret_sizes)
-		*ret_sizes =
-		        window_map(fd, mpiwait_sizes_offset(header.slot_count, (uint32_t)index), sizeof(**ret_sizes));
+		*ret_sizes = window_map(fd, mpiwait_sizes_offset(slot_count, (uint32_t)index), sizeof(**ret_sizes));
 	return slot;
 }
 
@@ -98,12 +93,14 @@ static int segment_open(const struct config *config, bool *ret_opened)
 
 static struct mpiwait_slot *segment_find(const struct config *config, struct mpiwait_sizes **ret_sizes)
 {
+	struct mpiwait_header header;
 	bool opened;
 	int fd = segment_open(config, &opened);
-	struct mpiwait_slot *slot = fd < 0 ? NULL : segment_map(fd, ret_sizes);
+	bool fits = fd >= 0 && header_is_good(fd, &header);
+	struct mpiwait_slot *slot = fits ? segment_map(fd, header.slot_count, ret_sizes) : NULL;
 
-	if (fd < 0 && config->segment_fd >= 0)
-		notes_add(config, MPIWAIT_NOTE_LOST);
+	if (!fits && config->segment_fd >= 0)
+		notes_add(config, fd < 0 ? MPIWAIT_NOTE_LOST : MPIWAIT_NOTE_UNFIT);
 	if (opened)
 		close(fd);
 	return slot;
@@ -121,6 +118,60 @@ uint64_t *segment_words(const struct config *config, uint32_t count)
 	if (opened)
 		close(fd);
 	return words;
+}
+
+struct mpiwait_header *segment_header(const struct config *config)
+{
+	struct mpiwait_header *header = NULL, found;
+	bool opened;
+	int fd = segment_open(config, &opened);
+
+	if (fd >= 0 && header_is_good(fd, &found))
+		header = window_map(fd, 0, sizeof(*header));
+	if (opened)
+		close(fd);
+	return header;
+}
+
+bool segment_view_open(const struct config *config, struct segment_view *ret_view)
+{
+	struct segment_view view = {.slots = 0};
+	struct mpiwait_header header;
+
+	view.fd = segment_open(config, &view.opened);
+	if (view.fd >= 0 && header_is_good(view.fd, &header)) {
+		view.slot_count = header.slot_count;
+		view.slots = header.claimed < header.slot_count ? header.claimed : header.slot_count;
+		*ret_view = view;
+		return true;
+	}
+	segment_view_close(&view);
+	return false;
+}
+
+void segment_view_close(const struct segment_view *view)
+{
+	if (view->opened)
+		close(view->fd);
+}
+
+const struct mpiwait_slot *segment_view_slot(const struct segment_view *view, uint32_t index)
+{
+	return window_map(view->fd, MPIWAIT_SLOTS_OFFSET + (uint64_t)index * sizeof(struct mpiwait_slot),
+	                  sizeof(struct mpiwait_slot));
+}
+
+const struct mpiwait_sizes *segment_view_sizes(const struct segment_view *view, uint32_t index)
+{
+	return window_map(view->fd, mpiwait_sizes_offset(view->slot_count, index), sizeof(struct mpiwait_sizes));
+}
+
+void segment_unmap(const void *part, size_t size)
+{
+	size_t before = (uintptr_t)part % (uintptr_t)getpagesize();
+
+	if (part)
+		munmap((void *)((uintptr_t)part - before), before + size);
 }
 
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes)

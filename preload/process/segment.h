@@ -6,23 +6,43 @@
  */
 #pragma once
 
+#include "preload/contract/stats.h"
 #include "preload/process/config.h"
-#include "preload/stats.h"
 
 /*
  * Claims a slot: in the segment that the configuration names, where its descriptor still is that segment or can be
  * opened again through the task that surely holds it. The inherited descriptor, if it is ours, is closed on exec from
  * now on. Called once per process. Keeps errno. The mapping is never undone.
  * *ret_sizes: under profile, where the slot's message sizes are counted; untouched with the private slot, which has
- * none. A segment that was given and is not found any more is noted (notes.h).
+ * none. A segment that was given and is not found any more is noted (process/notes.h).
  */
 struct mpiwait_slot *segment_claim(const struct config *config, struct mpiwait_sizes **ret_sizes);
 
 /*
- * The words by which threads on the first count CPUs ask for their core's frequency (lease.h); NULL: there is no
- * segment. May change errno. The mapping is never undone.
+ * Returns the words by which threads on the first count CPUs ask for their core's frequency (contract/lease.h), or NULL
+ * if there is no segment. May change errno. The mapping is never undone.
  */
 uint64_t *segment_words(const struct config *config, uint32_t count);
+
+/* The segment, opened once more to read what all its ranks say. */
+struct segment_view {
+	int fd;
+	bool opened;
+	uint32_t slots; /* as many as were claimed, and there are */
+	uint32_t slot_count;
+};
+
+/* Opens the view. Returns false without a good segment. May change errno. segment_view_close ends it. */
+bool segment_view_open(const struct config *config, struct segment_view *ret_view);
+void segment_view_close(const struct segment_view *view);
+
+/* Maps a part of the segment to read; NULL: it cannot be mapped. segment_unmap ends it. */
+const struct mpiwait_slot *segment_view_slot(const struct segment_view *view, uint32_t index);
+const struct mpiwait_sizes *segment_view_sizes(const struct segment_view *view, uint32_t index);
+void segment_unmap(const void *part, size_t size);
+
+/* Maps the header, for good; NULL: there is no segment. May change errno. */
+struct mpiwait_header *segment_header(const struct config *config);
 
 /* The private slot. */
 struct mpiwait_slot *segment_private(void);

@@ -1,8 +1,8 @@
 /*
- * pstate: the core's lowest frequency for the rest of a wait, by a lease (preload/lease.h): asks slurmstepd by a word,
- * and reads the answer on the board. Invariant: what is lowered is restored before the call returns, and it is the core
- * that was lowered, wherever the thread is by then. Lowering never waits; restoring waits until it is done, but for a
- * slurmstepd that does not answer for 100 ms: the core comes back by itself.
+ * pstate: the core's lowest frequency for the rest of a wait, by a lease (preload/contract/lease.h): asks slurmstepd by
+ * a word, and reads the answer on the board. Invariant: what is lowered is restored before the call returns, and it is
+ * the core that was lowered, wherever the thread is by then. Lowering never waits; restoring waits until it is done,
+ * but for a slurmstepd that does not answer for 100 ms: the core comes back by itself.
  *
  * One thread of the process at a time, the first that asks: what is granted belongs to the task. A refusal is not
  * asked about again for a while; an end of the grant never. Who was silent is asked again after 10 s, and after twice
@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/lease.h"
+#include "preload/contract/lease.h"
 #include "preload/process/clock.h"
 #include "preload/process/inherited.h"
 #include "preload/process/segment.h"

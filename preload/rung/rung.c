@@ -12,7 +12,7 @@ static bool probe_always(const struct config *config)
 
 const struct rung rung_table[MPIWAIT_RUNG_COUNT] = {
 #define RUNG(constant, name, built, ...) [MPIWAIT_RUNG_##constant] = {__VA_ARGS__},
-#include "preload/rungs.def"
+#include "preload/contract/rungs.def"
 };
 
 uint32_t rung_available(const struct config *config)

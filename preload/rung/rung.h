@@ -1,7 +1,7 @@
 /*
  * The rungs: the ways to spend the time until the next look, shallow to deep in the order of enum mpiwait_rung.
  *
- * Invariant: a rung is one row of preload/rungs.def and one file; nothing else knows them apart. A rung never
+ * Invariant: a rung is one row of preload/contract/rungs.def and one file; nothing else knows them apart. A rung never
  * fails: what cannot be done now returns early, and the wait polls again.
  */
 #pragma once
@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "preload/contract/stats.h"
 #include "preload/process/config.h"
 #include "preload/rung/event.h"
 #include "preload/rung/slack.h"
-#include "preload/stats.h"
 
 /* Per thread: what a rung changed in the thread, to be put back when the wait ends. */
 struct rung_thread {

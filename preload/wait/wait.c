@@ -20,7 +20,7 @@ __thread struct wait wait_self __attribute__((tls_model("initial-exec")));
 /* One-sided waits and files may move by other ways than messages: no message need end them. */
 static const bool by_messages[CALL_ROWS] = {
 #define CALL(name, arguments, kind, large, group, ...) GROUP_##group == GROUP_P2P || GROUP_##group == GROUP_COLLECTIVE,
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"
 #undef CALL
 };
 

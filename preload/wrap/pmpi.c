@@ -22,4 +22,4 @@
 #define CALL(name, arguments, kind, large, group, signature, volume) \
 	large(name, arguments, kind, group, signature, volume)
 
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"

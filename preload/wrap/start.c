@@ -24,6 +24,7 @@
 #include "preload/wait/presleep.h"
 #include "preload/wait/site.h"
 #include "preload/wait/wait.h"
+#include "preload/wrap/csv.h"
 #include "preload/wrap/prewait.h"
 #include "preload/wrap/sizes.h"
 
@@ -55,18 +56,21 @@ __attribute__((constructor)) static void process_load(void)
 	loaded_by = getpid();
 	preloaded = configured && is_preloaded();
 	names_settle(configured);
-	if (configured)
+	if (configured) {
+		csv_load();
 		named_settle(process.config.path);
+	}
 	if (configured && PMPI_Initialized)
 		next_resolve();
 }
 
 /*
- * Notes an MPI that was initialised past us, as by functions that the program found in the MPI library's own handle,
- * and an LD_PRELOAD that has lost the library.
+ * Leaves MPI for a program that has called no MPI_Finalize. Notes an MPI that was initialised past us, as by functions
+ * that the program found in the MPI library's own handle, and an LD_PRELOAD that has lost the library.
  */
 __attribute__((destructor)) static void process_unload(void)
 {
+	csv_rank_leaves();
 	if (!configured || getpid() != loaded_by)
 		return;
 	if (!started && next_is_initialized())
@@ -229,6 +233,7 @@ static void process_start(enum call_row row)
 	if (process.config.rungs & ~process.policy.rungs & 1u << MPIWAIT_RUNG_EVENT)
 		process_flag(MPIWAIT_FLAG_NO_EVENT);
 	__atomic_store_n(&slot->state, MPIWAIT_SLOT_RUNNING, __ATOMIC_RELEASE);
+	csv_rank_begins();
 	if (next_is_ambiguous()) {
 		process_flag(MPIWAIT_FLAG_TWO_MPIS);
 		return;
@@ -285,6 +290,8 @@ void start_call_ended(enum call_row row, int code)
 		process_start(row);
 	else if (starts && row != ROW_Session_init && process_mode() != PROCESS_INERT)
 		rank_find(process.slot);
-	else if (row == ROW_Finalize)
+	else if (row == ROW_Finalize) {
 		process_end();
+		csv_rank_leaves();
+	}
 }

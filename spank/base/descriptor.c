@@ -1,6 +1,6 @@
 #include "spank/base/descriptor.h"
 
-#include "preload/process/inherited.h"
+#include "preload/contract/config_format.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -19,8 +19,8 @@
 int inherit_descriptor(int descriptor, int from);
 
 /*
- * Duplicates what inherit_descriptor returned to its spare number (preload/process/inherited.h). Does nothing if that
- * number is in use or above the hard limit.
+ * Duplicates what inherit_descriptor returned to its spare number (preload/contract/config_format.h). Does nothing if
+ * that number is in use or above the hard limit.
  */
 void inherit_spare(int inherited);
 

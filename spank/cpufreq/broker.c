@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
 #include "spank/base/files.h"

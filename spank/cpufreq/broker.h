@@ -1,6 +1,6 @@
 /*
- * Broker: the thread in slurmstepd that serves the ranks' requests for a core's frequency (preload/lease.h). It alone
- * runs the callbacks, so their data needs no lock. Other threads of slurmstepd give it orders, and so may the
+ * Broker: the thread in slurmstepd that serves the ranks' requests for a core's frequency (preload/contract/lease.h).
+ * It alone runs the callbacks, so their data needs no lock. Other threads of slurmstepd give it orders, and so may the
  * short-lived child that shares slurmstepd's memory, in which Slurm's contain_spank runs SPANK callbacks.
  *
  * A request is a word that the user's program writes: it may be forged, torn, or changed without end. The thread only
@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "preload/lease.h"
+#include "preload/contract/lease.h"
 #include "spank/base/error.h"
 
 /* Policy callbacks. The broker schedules them; all run on its thread, one at a time. */

@@ -1,5 +1,5 @@
 /*
- * Saving: the power of a node in looks (preload/budget/looks.h), in which no rank of a step sleeps, against its power
+ * Saving: the power of a node in looks (preload/contract/looks.h), in which no rank of a step sleeps, against its power
  * beside them. No model: both are the same job's, on its own hardware. Pure.
  *
  *     power   |--- beside ---|------ look ------|--- beside ---|

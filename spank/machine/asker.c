@@ -53,44 +53,6 @@ pid_t asker_process(pid_t thread, uid_t uid)
 	return process;
 }
 
-/* The number that a process of the user's has in its own PID namespace, ours or another; 0: none, or it is gone. */
-static uint32_t inner_number(int directory, const char *name, uid_t uid)
-{
-	char path[64], text[STATUS_MAX];
-	const char *numbers, *last;
-	struct stat status;
-
-	snprintf(path, sizeof(path), "%.40s/status", name);
-	if (fstatat(directory, name, &status, 0) || status.st_uid != uid ||
-	    proc_text_read(directory, path, text, sizeof(text)) <= 0 || !(numbers = strstr(text, "\nNSpid:")))
-		return 0;
-	numbers += strlen("\nNSpid:\t");
-	last = numbers + strcspn(numbers, "\n");
-	while (last > numbers && last[-1] >= '0' && last[-1] <= '9')
-		last--;
-	return (uint32_t)strtoul(last, NULL, 10);
-}
-
-static bool is_among(uint32_t number, const uint32_t numbers[], size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (numbers[i] == number)
-			return number > 0;
-	return false;
-}
-
-bool asker_any_lives(const uint32_t numbers[], size_t count, uid_t uid)
-{
-	cleanup_closedir DIR *processes = opendir("/proc");
-	const struct dirent *entry;
-
-	while (processes && (entry = readdir(processes)))
-		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-		    is_among(inner_number(dirfd(processes), entry->d_name, uid), numbers, count))
-			return true;
-	return !processes;
-}
-
 /* Whether one of the other threads is runnable there. */
 static bool others_run(DIR *tasks, pid_t self, hwloc_const_bitmap_t domain)
 {

@@ -16,12 +16,6 @@ pid_t asker_process(pid_t thread, uid_t uid);
 bool asker_is_of_task(pid_t process, pid_t task);
 
 /*
- * Returns true if a process of the user's lives that calls itself by one of these numbers, in our PID namespace or in
- * one of its own, as a container's have; also if /proc cannot be read.
- */
-bool asker_any_lives(const uint32_t numbers[], size_t count, uid_t uid);
-
-/*
  * Whether that thread of the process may run on these CPUs and on no others (core), while no other thread of the
  * process runs, or waits to run, on one of the CPUs that share the frequency (domain).
  */

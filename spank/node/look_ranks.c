@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/error.h"
 #include "spank/node/slots.h"
 

@@ -1,5 +1,5 @@
 /*
- * Look ranks: what the ranks of one step say of their looks (preload/budget/looks.h), and how long they have slept,
+ * Look ranks: what the ranks of one step say of their looks (preload/contract/looks.h), and how long they have slept,
  * read from the stats segment as hostile input. It reads a part of each slot that slots.h reads whole.
  */
 #pragma once
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/budget/looks.h"
+#include "preload/contract/looks.h"
 
 #define LOOK_RANKS_KINDS (2 * LOOKS_LEVELS + 2) /* numbers that looks_tell gives */
 

@@ -1,13 +1,13 @@
 #include "spank/node/meters_ask.h"
 
 #include "spank/base/cleanup.h"
+#include "spank/base/detach.h"
 #include "spank/base/files.h"
 #include "spank/base/memory.h"
 #include "spank/base/text.h"
 #include "spank/machine/board.h"
 #include "spank/machine/gpus.h"
 #include "spank/machine/hwmon.h"
-#include "spank/store/detach.h"
 
 #include <errno.h>
 #include <fcntl.h>

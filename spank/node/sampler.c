@@ -97,8 +97,30 @@ static void energy_read(struct sampler *sampler, uint64_t young_ns)
 	step->power = &sampler->power;
 }
 
+/* A library of another release rests, and cannot say so: the halves were not installed together. */
+static void missed_note(struct sampler *sampler)
+{
+	const struct sampler_config *config = &sampler->config;
+
+	record_missed_take(config->notes, &sampler->step.missed);
+	if (sampler->step.missed.processes[MPIWAIT_NOTE_UNFIT])
+		error_set(&sampler->problem, 0,
+		          "MPI ranks have a libmpiwait.so of another release, which does not know segment version %d",
+		          MPIWAIT_VERSION);
+}
+
+/* What became of the files of csv=, by what the ranks say. One that is alive when the step has ended was killed. */
+static enum csv_outcome csv_look(const struct sampler *sampler, const struct slots *slots, bool is_last)
+{
+	if (!sampler->config.csv || (slots && slots->count == 0))
+		return CSV_NONE;
+	if (!slots)
+		return is_last ? CSV_FAILED : CSV_NONE;
+	return csv_outcome_of(slots->alive > 0 ? MPIWAIT_CSV_NONE : slots->csv, is_last);
+}
+
 /* young_ns: how old a sample of another process may be; 0: the counters are read. */
-static void step_note(struct sampler *sampler, uint64_t young_ns)
+static void step_note(struct sampler *sampler, uint64_t young_ns, bool is_last)
 {
 	const struct sampler_config *config = &sampler->config;
 	cleanup_free struct slots *slots = ranks_look(sampler);
@@ -109,10 +131,9 @@ static void step_note(struct sampler *sampler, uint64_t young_ns)
 	energy_read(sampler, young_ns);
 	if (sampler->counted)
 		return;
-	if (config->csv)
-		sampler->step.csv = (enum csv_outcome)atomic_load(config->csv);
+	sampler->step.csv = csv_look(sampler, slots, is_last);
 	if (config->notes)
-		record_missed_take(config->notes, &sampler->step.missed);
+		missed_note(sampler);
 	sampler->step.end_s = clock_wall_s();
 	result = state_step_write(sampler->job_directory, &sampler->step, state_crowd(sampler->node_directory), wait,
 	                          grant);
@@ -125,7 +146,7 @@ static void tick(struct sampler *sampler, uint64_t young_ns, uint64_t booked_ns,
 {
 	uint64_t began_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	step_note(sampler, young_ns);
+	step_note(sampler, young_ns, is_last);
 	if (!sampler->counted)
 		saving_feed_find(&sampler->saving);
 	problem_say(sampler, is_last);
@@ -170,8 +191,8 @@ static bool wait_until(struct sampler *sampler, uint64_t deadline_ns)
 }
 
 /*
- * Waits for a turn that was booked. Meanwhile the counters are read as often as one of them may go round. Returns
- * whether it was told to stop.
+ * Waits for a turn that was booked. Meanwhile the counters are read as often as one of them may go round.
+ * Returns whether it was told to stop.
  */
 static bool wait_for_turn(struct sampler *sampler, uint64_t turn_ns)
 {
@@ -188,8 +209,8 @@ static bool wait_for_turn(struct sampler *sampler, uint64_t turn_ns)
 }
 
 /*
- * A segment that its owner has filled makes a tick dear. All ticks of a job's steps together have a fiftieth of a CPU:
- * a tick is booked at the price of the one before, and waits for its turn.
+ * A segment that its owner has filled makes a tick dear. All ticks of a job's steps together have a fiftieth of
+ * a CPU: a tick is booked at the price of the one before, and waits for its turn.
  */
 static void *sampler_main(void *argument)
 {

@@ -7,7 +7,6 @@
  */
 #pragma once
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -25,8 +24,7 @@ struct sampler_config {
 	 * the sampler */
 	json_t *(*grant_read)(void *context);
 	void *grant_context;
-	/* What became of csv= (enum csv_outcome), which outlives the sampler; NULL: nobody asked */
-	const atomic_int *csv;
+	bool csv; /* the ranks were asked for the files of csv= */
 	/* The step's page of notes, which outlives the sampler; NULL: none */
 	const struct mpiwait_notes *notes;
 };

@@ -1,6 +1,6 @@
 #include "spank/node/saving_feed.h"
 
-#include "preload/budget/looks.h"
+#include "preload/contract/looks.h"
 #include "spank/base/files.h"
 
 #define COST_PART     1000 /* of a CPU */

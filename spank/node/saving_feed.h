@@ -1,6 +1,6 @@
 /*
  * Saving feed: reads the energy counters around looks of a step's ranks, for spank/energy/saving.h. It finds the looks
- * by the node's clock and what the ranks tell, as they do (preload/budget/looks.h).
+ * by the node's clock and what the ranks tell, as they do (preload/contract/looks.h).
  *
  * The sampler's thread calls saving_feed_step whenever something is due: six times for a look. However much that costs,
  * it is a thousandth of a CPU: the dearer it is, the rarer are the looks that are read. A look in which a reading was

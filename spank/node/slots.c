@@ -1,7 +1,7 @@
 #include "spank/node/slots.h"
 
-#include "preload/budget/account.h"
-#include "preload/mpi/calls.h"
+#include "preload/contract/allowance.h"
+#include "preload/contract/call_rows.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/json.h"
 #include "spank/record/waits/worlds.h"
@@ -33,13 +33,20 @@ static const struct {
 	enum call_kind kind;
 } rows[CALL_ROWS] = {
 #define CALL(name, arguments, kind, ...) {"MPI_" #name, CALL_##kind},
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"
 #undef CALL
 };
 
+const char *slots_call_name(size_t row)
+{
+	return row < CALL_ROWS ? rows[row].name : NULL;
+}
+
 static const char *call_name(size_t row)
 {
-	return row < CALL_ROWS ? rows[row].name : "other";
+	const char *name = slots_call_name(row);
+
+	return name ? name : "other";
 }
 
 static uint64_t bounded(struct reading *at, uint64_t value, uint64_t most)
@@ -92,7 +99,7 @@ int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_
 	if (header->magic != MPIWAIT_MAGIC || header->version != MPIWAIT_VERSION ||
 	    header->header_size != sizeof(*header) || header->slot_size != sizeof(struct mpiwait_slot) ||
 	    header->sizes_size != sizeof(struct mpiwait_sizes))
-		return error_set(error, -EINVAL, "stats segment is not one of version %u", MPIWAIT_VERSION);
+		return error_set(error, -EINVAL, "stats segment is not one of version %d", MPIWAIT_VERSION);
 	if (status.st_size < (off_t)mpiwait_segment_size(1))
 		return error_set(error, -EINVAL, "stats segment of %lld bytes has no slot", (long long)status.st_size);
 	room = ((uint64_t)status.st_size - MPIWAIT_SLOTS_OFFSET) /
@@ -123,12 +130,18 @@ static uint64_t end_ns(const struct reading *at)
 	return at->slot.state == MPIWAIT_SLOT_FINALIZED ? at->slot.end_ns : at->now_ns;
 }
 
-/* How long the wait has lasted that a rank without Finalize is still in, or died in; 0: it is in none. Not bounded. */
+/* Returns true if the thread of a rank without Finalize is in a wait, or died in one. */
+static bool lane_waits(const struct reading *at, const struct mpiwait_lane *lane)
+{
+	return at->slot.state == MPIWAIT_SLOT_RUNNING && lane->open_call != 0 && lane->open_call <= MPIWAIT_CALLS;
+}
+
+/* Returns how long that wait has lasted, 0 if there is none. Not bounded. */
 static uint64_t open_wait_ns(const struct reading *at, const struct mpiwait_lane *lane)
 {
-	bool waits = at->slot.state == MPIWAIT_SLOT_RUNNING && lane->open_call != 0 && lane->open_call <= MPIWAIT_CALLS;
-
-	return waits && lane->open_last_ns > lane->open_since_ns ? lane->open_last_ns - lane->open_since_ns : 0;
+	return lane_waits(at, lane) && lane->open_last_ns > lane->open_since_ns
+	               ? lane->open_last_ns - lane->open_since_ns
+	               : 0;
 }
 
 bool slots_rung_rests(unsigned rung)
@@ -189,6 +202,17 @@ static void cost_add(struct slots *slots, const struct mpiwait_lane *lane, struc
 		record_cost_add(&slots->cost, &cost);
 }
 
+/* Keeps the call of the thread that has waited the longest. */
+static void open_wait_note(struct slots_rank *rank, const struct mpiwait_lane *lane, struct reading *at)
+{
+	uint64_t open_ns = bounded_ns(at, open_wait_ns(at, lane));
+
+	if (!lane_waits(at, lane) || open_ns < rank->open_ns)
+		return;
+	rank->open_call = lane->open_call;
+	rank->open_ns = open_ns;
+}
+
 static void lane_add(struct slots *slots, struct slots_rank *rank, const struct mpiwait_lane *lane, struct reading *at)
 {
 	uint64_t sampled_ns = bounded_ns(at, lane->sampled_ns), open_ns = open_wait_ns(at, lane);
@@ -198,6 +222,7 @@ static void lane_add(struct slots *slots, struct slots_rank *rank, const struct 
 	if (open_ns > 0)
 		call_add(&slots->call[lane->open_call - 1], rank,
 		         &(struct mpiwait_call_stats){.waits = 1, .wait_ns = open_ns, .longest_ns = open_ns}, at);
+	open_wait_note(rank, lane, at);
 	for (unsigned hook = 0; hook < MPIWAIT_HOOKS; hook++)
 		count(&slots->sum[WAIT_HOOKS + hook], lane->hook_polls[hook], at);
 	for (unsigned rung = 0; rung < MPIWAIT_RUNGS; rung++) {
@@ -241,14 +266,13 @@ static void head_add(struct slots_rank *rank, struct reading *at)
 	at->exceeded |= !in_order || !has_size || !has_rank;
 }
 
-/* How much the rank's sleeping might have cost the job: preload/budget/account.h. */
+/* Adds how much the rank's sleeping might have cost the job. */
 static void allowed_add(struct slots *slots, const struct slots_rank *rank, struct reading *at)
 {
-	double ppm = (double)bounded(at, at->slot.slowdown_ppm, PPM);
+	uint64_t ppm = bounded(at, at->slot.slowdown_ppm, (uint64_t)PPM);
 
 	if (ppm > 0)
-		add(&slots->sum[WAIT_FORECAST_allowed_s],
-		    (uint64_t)(ACCOUNT_START_NS / 1e3 + (double)rank->span_ns / 1e3 * ppm / PPM));
+		add(&slots->sum[WAIT_FORECAST_allowed_s], (uint64_t)(allowance_ns(rank->span_ns, ppm) / 1e3));
 }
 
 static int sizes_add(struct slots *slots, int segment, uint64_t offset, struct reading *at)
@@ -374,6 +398,8 @@ static int slot_add(struct slots *slots, int segment, uint32_t index, uint32_t r
 	if (result || (at->slot.state != MPIWAIT_SLOT_RUNNING && at->slot.state != MPIWAIT_SLOT_FINALIZED))
 		return result;
 	at->exceeded = at->profiled = false;
+	rank->slot = index;
+	rank->running = at->slot.state == MPIWAIT_SLOT_RUNNING;
 	rank_add(slots, rank, at);
 	if (at->profiled)
 		result = sizes_add(slots, segment, mpiwait_sizes_offset(room, index), at);
@@ -399,6 +425,8 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
 		return error_set(error, -ENOMEM, "out of memory");
 	slots->phases = (struct record_rows){.has_room = true, .row = slots->phase};
 	slots->sites = (struct record_rows){.has_room = true, .row = slots->site};
+	slots->alive = header.alive;
+	slots->csv = header.csv;
 	at->begun_ns = begun_ns;
 	at->now_ns = now_ns;
 	if (header.claimed > there)

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/error.h"
 #include "spank/record/waits/wait.h"
 
@@ -27,10 +27,17 @@ struct slots_rank {
 	uint64_t wait_ns;   /* summed over threads, the wait in which it was killed included */
 	uint64_t asleep_ns; /* of that, in a rung in which the core rests or serves others */
 	uint64_t span_ns;   /* from Init to Finalize, or until now */
+	uint32_t slot;      /* index of its slot */
+	bool running;       /* it has not come to Finalize */
+	uint32_t open_call; /* row + 1 of the call that one of its threads has waited in the longest now, 0: none waits
+	                     */
+	uint64_t open_ns;   /* for how long that thread has waited there */
 };
 
 struct slots {
 	size_t count;
+	uint32_t alive; /* with csv=: ranks that have not left MPI; a claim, as is: */
+	uint32_t csv;   /* enum mpiwait_csv */
 	bool profiled;
 	uint64_t sum[WAIT_SUMS];              /* times in ns, but those of forecasts in us */
 	uint64_t place_bytes[MPIWAIT_PLACES]; /* under profile: point to point, where the peer's node is known */
@@ -55,6 +62,9 @@ int slots_read(int segment, uint64_t begun_ns, uint64_t now_ns, struct slots **r
  * user's. Returns 0, -EINVAL with what is wrong with the header, or -errno.
  */
 int slots_header_read(int segment, struct mpiwait_header *header, uint32_t *ret_room, struct error *error);
+
+/* Returns the name of that row of mpi_calls.def as programs spell it, NULL if this release has no such row. */
+const char *slots_call_name(size_t row);
 
 /* Returns true if a core rests in that rung, or serves others. */
 bool slots_rung_rests(unsigned rung);

@@ -7,7 +7,6 @@
 
 #include "spank/base/cleanup.h"
 #include "spank/base/log.h"
-#include "spank/policy/csv_place.h"
 #include "spank/policy/options.h"
 #include "spank/policy/policy.h"
 
@@ -39,20 +38,6 @@ static void check_policy(const struct options *options, const struct policy_set 
 		refuse(source, is_left_out ? broken : &error);
 	if (is_left_out)
 		log_error("%s: %s; the shipped '%s' takes its place", source, broken->text, options->policy);
-}
-
-/* A directory in which no file of csv= can be written is refused where the nodes must find it so too. */
-static void check_csv(const struct options *options, const char *source)
-{
-	struct csv_submission submission = csv_submission_now(spank_context() == S_CTX_LOCAL);
-	struct error error = {""};
-	enum csv_place place = options->csv[0] ? csv_place_look(options->csv, &submission, &error) : CSV_PLACE_GOOD;
-
-	if (place == CSV_PLACE_BAD)
-		refuse(source, &error);
-	if (place == CSV_PLACE_DOUBTFUL)
-		log_info("%s: %s on this host; if it is so on the nodes when a step ends, no file is written", source,
-		         error.text);
 }
 
 void client_forget_outer_job(void)
@@ -102,7 +87,5 @@ void client_resolve(spank_t spank, const struct site *site, const char *option)
 	check_policy(&options, set, site, &error, source);
 	if (site_is_switched_off(site))
 		log_info("%s: the site has switched wait policies off, the job runs without", source);
-	else
-		check_csv(&options, source);
 	spank_job_control_setenv(spank, CLIENT_VARIABLE, text, 1);
 }

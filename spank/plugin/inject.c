@@ -3,13 +3,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "preload/process/config.h"
+#include "preload/contract/config_format.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
 #include "spank/plugin/program.h"
@@ -177,7 +178,7 @@ static void segment_print(int segment, char text[SEGMENT_MAX], struct error *err
 		inherit_spare(descriptor);
 }
 
-/* MPI_WAIT_CONFIG as config.h has it. All its parts have room. */
+/* MPI_WAIT_CONFIG as config_format.h has it. All its parts have room. */
 static int config_set(spank_t spank, const struct job *job, const struct injection *injection, bool at_first,
                       struct error *error)
 {
@@ -196,6 +197,22 @@ static int config_set(spank_t spank, const struct job *job, const struct injecti
 	snprintf(config, sizeof(config), "%s%s%s%s%s%s", injection->flat, grant, near, segment, notes,
 	         at_first ? ";path=1" : "");
 	return spank_setenv(spank, MPIWAIT_CONFIG_VARIABLE, config, 1) == ESPANK_SUCCESS ? 0 : -ENOMEM;
+}
+
+/*
+ * MPI_WAIT_CSV as config.h has it. A directory below the task's own stays that, wherever the program goes. One that is
+ * too long is left out: no file could be opened there.
+ */
+static void csv_set(spank_t spank, const struct injection *injection)
+{
+	const char *place = injection->csv_place;
+	char text[MPIWAIT_CSV_MAX], here[PATH_MAX] = "";
+
+	if (place && place[0] != '/' && !getcwd(here, sizeof(here)))
+		here[0] = '\0';
+	if (place && snprintf(text, sizeof(text), "%s:%s%s%s", injection->csv_suffix, here, here[0] ? "/" : "", place) <
+	                     (int)sizeof(text))
+		spank_setenv(spank, MPIWAIT_CSV_VARIABLE, text, 1);
 }
 
 int inject_library_open(const char *path)
@@ -264,6 +281,7 @@ void inject_task(spank_t spank, const struct job *job, const struct injection *i
 	int count = 0, rc = preload_clean(spank, &others);
 
 	spank_unsetenv(spank, MPIWAIT_CONFIG_VARIABLE);
+	spank_unsetenv(spank, MPIWAIT_CSV_VARIABLE);
 	threads_clean(spank);
 	sanitizer_clean(spank);
 	if (rc < 0)
@@ -278,6 +296,7 @@ void inject_task(spank_t spank, const struct job *job, const struct injection *i
 	if (rc == 0)
 		rc = preload_set(spank, library, others);
 	if (rc == 0) {
+		csv_set(spank, injection);
 		program_note(spank, injection, program);
 		threads_set(spank, injection, program);
 		sanitizer_set(spank);

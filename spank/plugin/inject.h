@@ -16,7 +16,8 @@
 #include "spank/plugin/notes.h"
 #include "spank/policy/policy.h"
 
-#define INJECT_NAME_MAX 32
+#define INJECT_NAME_MAX       32
+#define INJECT_CSV_SUFFIX_MAX 288
 
 /*
  * How LD_PRELOAD names the library. A path needs nothing of the processes that the task starts. A descriptor is there
@@ -39,6 +40,8 @@ struct injection {
 	bool may_move;              /* a plugin behind ours may put the task into another root */
 	enum site_threads threads;  /* what OpenMP runtimes are told (openmp.h) */
 	uint64_t spins;             /* the bound in turns of GNU's loop */
+	const char *csv_place;      /* csv=DIR as typed, borrowed; NULL: not asked for, or there is no segment */
+	char csv_suffix[INJECT_CSV_SUFFIX_MAX]; /* JOB.STEP.NODE */
 };
 
 /* In slurmstepd, whose root is the host's: a descriptor of the library, close-on-exec; -1: there is none. */

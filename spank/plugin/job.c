@@ -63,7 +63,6 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	    spank_get_item(spank, S_JOB_GID, &job.gid) != ESPANK_SUCCESS)
 		return error_set(error, -EINVAL, "Slurm does not say which job, step and user this is");
 	state_step_name(job.step_id, job.step_name);
-	spank_get_item(spank, S_JOB_SUPPLEMENTARY_GIDS, &job.groups, &job.group_count);
 	job.array_job = job_number(spank, S_JOB_ARRAY_ID);
 	job.array_task = job.array_job ? job_number(spank, S_JOB_ARRAY_TASK_ID) : 0;
 	job.facts.kind = kind_of(job.step_id);

@@ -22,8 +22,6 @@ struct job {
 	char step_name[16];
 	uint32_t uid;
 	uint32_t gid;
-	gid_t *groups; /* the user's supplementary groups, or none known; Slurm's, for as long as the step lasts */
-	int group_count;
 	uint32_t array_job;             /* 0: no array */
 	uint32_t array_task;            /* of array_job */
 	struct plan_facts facts;        /* kind, numbers of tasks and CPUs, and whether the user asked for a binding */

@@ -1,16 +1,16 @@
 /*
- * An ELF note, owner "mpiwait", type 1: which release this is, for which Slurm it was built and what it will use, for
- * who must not load the plugin to ask it. "readelf -n" shows it, and mpi-wait check reads it.
+ * An ELF note, owner "mpiwait", type 1: the release, the version of the segment's layout, the Slurm that the plugin was
+ * built for, and the files that it will use. "readelf -n" shows it; mpi-wait check reads it without loading the plugin.
  */
 #include <slurm/slurm_version.h>
 #include <stdint.h>
 
+#include "preload/contract/stats.h"
+
 #define STRING(number)  #number
 #define AS_TEXT(number) STRING(number)
-#define TEXT                                                                                             \
-	"release=" MPIWAIT_RELEASE "\nslurm=" AS_TEXT(SLURM_VERSION_NUMBER) "\nlibrary=" MPIWAIT_LIBRARY \
-	                                                                    "\nhelper=" MPIWAIT_HELPER   \
-	                                                                    "\ncsv=" MPIWAIT_CSV
+#define HALF            "release=" MPIWAIT_RELEASE "\nsegment=" AS_TEXT(MPIWAIT_VERSION)
+#define TEXT            HALF "\nslurm=" AS_TEXT(SLURM_VERSION_NUMBER) "\nlibrary=" MPIWAIT_LIBRARY "\nhelper=" MPIWAIT_HELPER
 
 static const struct {
 	uint32_t owner_size;

@@ -1,12 +1,12 @@
 /*
- * Makes the page of notes of a step (preload/notes.h): memory of System V that belongs to the job's user, and that ends
- * with this process.
+ * Makes the page of notes of a step (preload/contract/notes.h): memory of System V that belongs to the job's user, and
+ * that ends with this process.
  */
 #pragma once
 
 #include <stdint.h>
 
-#include "preload/notes.h"
+#include "preload/contract/notes.h"
 #include "spank/base/error.h"
 
 struct notes {

@@ -5,12 +5,10 @@
  *     init                 all                       -         client: an outer job's option; register ours
  *     init_post_opt        srun, sbatch, salloc      the user  client: refuse, help, promote
  *     init_post_opt        slurmstepd                root      step: job, policy, topology, segment, grant, sampler
- *     task_init_privileged the task's child          root      with csv=: its mounts
  *     task_post_fork       slurmstepd, tasks block   root      bind, grant
- *     task_init            the task, before exec     the user  inject; with csv=: its directory
- *     task_exit            slurmstepd                root      the task's part of the grant ends; the last one's: csv=
- *     exit                 slurmstepd, job runs      root      step: csv= if it is not written yet, sums, sampler
- *                                                              stopped, grant ended
+ *     task_init            the task, before exec     the user  inject
+ *     task_exit            slurmstepd                root      the task's part of the grant ends
+ *     exit                 slurmstepd, job runs      root      step: sums, sampler stopped, grant ended
  *     job_prolog           a process of its own      root      node state, energy baseline
  *     job_epilog           a process of its own      root      grants undone, node record, detached writer
  *
@@ -117,12 +115,6 @@ int slurm_spank_init_post_opt(spank_t spank, int argument_count, char **argument
 int slurm_spank_task_post_fork(spank_t spank, int argument_count, char **arguments)
 {
 	step_bind_task(current_step, spank);
-	return ESPANK_SUCCESS;
-}
-
-int slurm_spank_task_init_privileged(spank_t spank, int argument_count, char **arguments)
-{
-	step_open_for_task(current_step);
 	return ESPANK_SUCCESS;
 }
 

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "preload/notes.h"
+#include "preload/contract/notes.h"
 
 /*
  * Looks at the program. command is the task's first word, search the value of PATH, "" for none. Returns

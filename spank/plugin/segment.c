@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/descriptor.h"
 

@@ -1,6 +1,6 @@
 /*
- * Makes the stats segment of a step (preload/stats.h): a memfd that is owned by the job's user, sealed against changing
- * its size, which the step's tasks inherit on a high descriptor number.
+ * Makes the stats segment of a step (preload/contract/stats.h): a memfd that is owned by the job's user, sealed against
+ * changing its size, which the step's tasks inherit on a high descriptor number.
  */
 #pragma once
 

@@ -15,7 +15,6 @@
 #include "spank/node/sampler.h"
 #include "spank/node/state.h"
 #include "spank/plugin/client.h"
-#include "spank/plugin/csv_files.h"
 #include "spank/plugin/inject.h"
 #include "spank/plugin/job.h"
 #include "spank/plugin/numbering.h"
@@ -35,7 +34,6 @@ struct step {
 	struct topology *topology; /* NULL: could not be read */
 	struct injection given;    /* what the tasks get */
 	struct sampler *sampler;   /* NULL: not measured */
-	struct csv_files csv;
 };
 
 /* Once: then there is none. */
@@ -143,8 +141,11 @@ static void make_injection(struct step *step, struct error *error)
 	given->threads = step->plan.threads;
 	if (given->threads == SITE_THREADS_BOUNDED)
 		given->spins = openmp_spins_measure();
-	if (given->segment >= 0 && step->decision.options.csv[0])
-		csv_files_begin(&step->csv, step->decision.options.csv);
+	if (given->segment >= 0 && step->decision.options.csv[0]) {
+		given->csv_place = step->decision.options.csv;
+		snprintf(given->csv_suffix, sizeof(given->csv_suffix), "%u.%s.%s", step->job.job_id,
+		         step->job.step_name, step->place.node);
+	}
 }
 
 /* Writes the set as a list, "" where it does not fit. */
@@ -251,7 +252,7 @@ static void begin_measuring(struct step *step, struct error *error)
 	        .fast = is_profiled(step),
 	        .grant_read = step->given.grant ? read_grant : NULL,
 	        .grant_context = step->given.grant,
-	        .csv = &step->csv.outcome,
+	        .csv = step->given.csv_place != NULL,
 	        .notes = step->given.notes.page,
 	};
 
@@ -339,18 +340,10 @@ void step_bind_task(struct step *step, spank_t spank)
 	log_problem(step, &error);
 }
 
-void step_open_for_task(struct step *step)
-{
-	if (step)
-		view_show(step->csv.view);
-}
-
 void step_inject_task(const struct step *step, spank_t spank)
 {
 	struct error error = {""};
 
-	if (step)
-		view_note_directory(step->csv.view);
 	inject_task(spank, step ? &step->job : NULL, step && step->plan.inject ? &step->given : NULL, &error);
 	if (error.text[0])
 		log_error("%s", error.text);
@@ -360,21 +353,16 @@ void step_end_task(struct step *step, spank_t spank)
 {
 	int task = job_task(spank);
 
-	if (!step || task < 0)
-		return;
-	if (step->given.grant)
+	if (step && step->given.grant && task >= 0)
 		grant_end_task(step->given.grant, (uint32_t)task);
-	csv_files_task_ended(&step->csv, &step->job, step->given.segment);
 }
 
 void step_end(struct step *step)
 {
 	if (!step)
 		return;
-	csv_files_step_ended(&step->csv, &step->job, step->given.segment);
 	sampler_stop(step->sampler);
 	grant_end(step->given.grant);
-	view_end(step->csv.view);
 	notes_end(&step->given.notes);
 	if (step->given.segment >= 0)
 		close(step->given.segment);

@@ -23,16 +23,11 @@ struct step *step_begin(spank_t spank, const struct site *site, const char *opti
  * and lets it have a say in its cores' frequency. */
 void step_bind_task(struct step *step, spank_t spank);
 
-/* In the task's child, still root, in its container: shows slurmstepd its mounts, for csv=. */
-void step_open_for_task(struct step *step);
-
 /* In the task: cleans its environment of an outer step's entries, and puts ours in if the plan says so. */
 void step_inject_task(const struct step *step, spank_t spank);
 
-/* In slurmstepd, when the task that spank speaks of has ended, and before srun hears of it. After the last task the
- * files of csv= are written, for which it may wait ten seconds. */
+/* In slurmstepd, when the task that spank speaks of has ended: ends its part of the grant. */
 void step_end_task(struct step *step, spank_t spank);
 
-/* Has the files of csv= written where they are not yet, stops the sampler, which writes the step's sums, ends the
- * grant, and frees everything. */
+/* Stops the sampler, which writes the step's sums, ends the grant, and frees everything. */
 void step_end(struct step *step);

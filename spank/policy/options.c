@@ -35,7 +35,7 @@ static const struct key keys[] = {
          "an Ibarrier with naps before five collectives;\n            it hangs the job if one rank lacks the library",
          "off", .first = true},
         {"csv", KEY_TEXT, FIELD(csv), "DIR, without commas",
-         "profile, and two files per node in DIR when the step ends", "off"},
+         "profile, and two files per node in DIR, by the last rank that leaves MPI", "off"},
 };
 
 #define KEY_COUNT (sizeof(keys) / sizeof(keys[0]))

@@ -15,7 +15,7 @@
 
 static const char *const rung_names[MPIWAIT_RUNG_COUNT] = {
 #define RUNG(constant, name, ...) name,
-#include "preload/rungs.def"
+#include "preload/contract/rungs.def"
 };
 
 const char *policy_rung_name(unsigned rung)

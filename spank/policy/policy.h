@@ -3,7 +3,7 @@
  *
  * A policy is one JSON file (policies/policy.schema.json). This is its only parser. An unknown key, a wrong type or a
  * number out of range is refused; the message names file and key. The preload library gets the policy as the flat
- * string of preload/process/config.h.
+ * string of preload/contract/config_format.h.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/error.h"
 #include "spank/policy/cpu.h"
 #include "spank/policy/site.h"

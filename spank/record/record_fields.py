@@ -32,8 +32,7 @@ FIRST = "0.1"
 WHO = {"ROOT": "by root", "RANKS": "by the ranks", "BOTH": "by root and ranks"}
 MPI_FUNCTION = "^(MPI_[A-Za-z_]+|other)$"
 PHASE = "^([1-9][0-9]{0,9}|none|other)$"
-CSV_FAILURES = ("^(no such directory|no permission to write there|no space left|not done within ten seconds|killed|"
-                "failed, see the node's log)$")
+CSV_FAILURES = "^(no such directory|no permission to write there|no space left|killed|failed)$"
 POLICY_NAME = {"type": "string", "pattern": "^[a-z][a-z0-9_-]*$", "maxLength": 31}
 NODE_NAME = {"type": "string", "maxLength": 64}
 COUNT = {"type": "integer", "minimum": 0}

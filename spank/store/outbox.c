@@ -1,11 +1,11 @@
 #include "spank/store/outbox.h"
 
 #include "spank/base/cleanup.h"
+#include "spank/base/detach.h"
 #include "spank/base/files.h"
 #include "spank/base/memory.h"
 #include "spank/record/node.h"
 #include "spank/store/budget.h"
-#include "spank/store/detach.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -36,4 +36,4 @@ def test_sixty_four_ranks_on_a_node(cluster: Cluster) -> None:
         calls[int(row["rank"])] += int(row["calls"]) * (row["function"] == "MPI_Allreduce")
         assert row["end"] == "finalized"
     assert calls == [ROUNDS] * RANKS
-    assert wait["per_rank_s"] == pytest.approx(waited, abs=0.002), "what the user's own helper read of each rank"
+    assert wait["per_rank_s"] == pytest.approx(waited, abs=0.002), "what the last rank read of each"

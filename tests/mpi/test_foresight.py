@@ -10,6 +10,7 @@ import re
 
 import pytest
 
+from tests.lib.law import number
 from tests.lib.libraries import Mpi
 from tests.mpi.playing import NO_YIELD, built, launched, of
 from tests.soak.mpi_matrix.plan import FLAT, policies
@@ -17,7 +18,7 @@ from tests.soak.mpi_matrix.plan import FLAT, policies
 FIVE = ("openmpi", "mpich", "openmpi-5", "mpich-5", "intel")
 LATE_MS, FORECASTS, SECONDS = 3, 100, 5
 SLOWDOWN = 500000  # millionths: on a busy machine too, the account is not spent for long
-START_NS, KEPT_NS = 2_000_000, 10_000_000  # preload/budget/account.h
+START_NS, KEPT_NS = int(number("ALLOWANCE_START_NS")), int(number("ACCOUNT_KEPT_NS"))
 pytestmark = pytest.mark.skipif(not FLAT.exists(), reason=f"not built: {FLAT}")
 
 

@@ -15,7 +15,7 @@ from tests.lib.launches import NAP, environment_of, napping
 from tests.lib.libraries import LIBRARY, MPIS, PROGRAMS, PYTHON, ROOT, Mpi, built, program
 from tests.mpi.playing import available, of
 
-TABLE = ROOT / "preload/mpi/mpi_calls.def"
+TABLE = ROOT / "preload/contract/mpi_calls.def"
 SOURCE = PROGRAMS / "names.c"
 ALL = ("-Wl,--no-as-needed", f"-DTABLE={hashlib.sha256(TABLE.read_bytes()).hexdigest()[:8]}", "-ldl")
 FIXED = ("-no-pie", "-fno-pie")

@@ -22,7 +22,7 @@ from tests.lib.waiting import wait_for
 HOST = BUILD / "tests/lib/doubles/grant_host"
 PLUGIN = BUILD / "spank/spank_mpi_wait.so"
 POLICIES = f"policies={REPOSITORY}/policies"
-DONE, NOT_YOURS, NOT_NOW, BUSY, OVER = range(5)  # preload/lease.h
+DONE, NOT_YOURS, NOT_NOW, BUSY, OVER = range(5)  # preload/contract/lease.h
 DEADLINE_S = 20
 MOST, LEAST = "3500000", "800000"  # kHz, of intel_pstate as the node has it
 MAX = "scaling_max_freq"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import tarfile
 from collections import Counter
 from collections.abc import Mapping
@@ -50,14 +51,35 @@ def once(files: Counter[str]) -> set[str]:
 
 
 def test_the_tarball_has_the_version_and_a_spec_with_it(tarball: Path) -> None:
-    version = re.search(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)
-    assert version and tarball.name == f"spank-mpi-wait-{version[1]}.tar.xz"
+    version = rpms.version()
+    assert tarball.name == f"spank-mpi-wait-{version}.tar.gz"
     with tarfile.open(tarball) as archive:
         specs = [name for name in archive.getnames() if ".spec" in name]
         assert len(specs) == 1
         member = archive.extractfile(specs[0])
-        assert member and f"\nVersion: {version[1]}\n" in member.read().decode()
-    assert version[1] not in (PACKAGING / "rpm/spank-mpi-wait.spec.in").read_text()
+        assert member and f"\nVersion: {version}\n" in member.read().decode()
+    assert version not in (PACKAGING / "rpm/spank-mpi-wait.spec.in").read_text()
+
+
+def test_another_host_makes_the_same_tarball_of_the_commit(tarball: Path, tmp_path: Path) -> None:
+    """Of a clone, whose files are younger, with another umask and in another time zone."""
+    subprocess.run(["git", "clone", "-q", tarball.parent / "tree", tmp_path / "clone"], check=True)
+    (tmp_path / "clone/README.md").write_text("not committed\n")
+    made = subprocess.run(["sh", "-c", f"umask 077; TZ=Asia/Tokyo packaging/dist {tmp_path}"], cwd=tmp_path / "clone",
+                          capture_output=True, text=True, check=True)
+    assert Path(made.stdout.strip()).read_bytes() == tarball.read_bytes()
+    assert made.stderr == "packaging/dist: what is not committed is left out\n"
+
+
+def test_the_version_is_written_down_once() -> None:
+    """In meson.build; pages, tools and packages are filled in."""
+    version = rpms.version()
+    places = ("packaging", "contrib/mpi_wait_tools", "preload", "spank")
+    found = subprocess.run(["git", "grep", "-lwF", version, "--", *places], cwd=ROOT, capture_output=True, text=True)
+    assert found.stdout == ""
+    assert (STAGE / "share/mpi-wait/mpi_wait_tools/release").read_text() == f"{version}\n"
+    pages = list(STAGE.glob("share/man/man*/*"))
+    assert pages and all(f'"spank-mpi-wait {version}"' in path.read_text() for path in pages)
 
 
 @pytest.mark.soak
@@ -94,13 +116,19 @@ def test_what_administrators_edit_stays_theirs(red: list[Path], debian_packages:
 
 
 @pytest.mark.soak
-def test_the_rpm_takes_only_the_slurm_that_it_was_built_for(
+def test_the_energy_plugin_alone_wants_the_third_number_of_slurm(
     red: list[Path], debian_packages: Mapping[str, Path]
 ) -> None:
-    release = debs.field(debs.plugin(debian_packages), "Version").split("+slurm")[1]
-    plugin = next(path for path in red if path.name.startswith("spank-mpi-wait-slurm"))
-    requires = [line for line in rpms.query(plugin, "--requires") if line.startswith("slurm ")]
-    assert f"slurm >= {release}" in requires and len(requires) == 2
+    release = debs.field(debs.energy(debian_packages), "Version").split("+slurm")[1]
+    year, month, third = release.split(".")
+    bounds = {"slurm": (f"{year}.{month}", f"{year}.{int(month) + 1:02}"),
+              "energy-slurm": (release, f"{year}.{month}.{int(third) + 1}")}
+    for name, (least, beyond) in bounds.items():
+        package = next(path for path in red if path.name.startswith(f"spank-mpi-wait-{name}"))
+        requires = {line for line in rpms.query(package, "--requires") if line.startswith("slurm ")}
+        assert requires == {f"slurm >= {least}", f"slurm < {beyond}"}
+        depends = debs.field(debian_packages[f"spank-mpi-wait-{name}{year}.{month}"], "Depends")
+        assert re.findall(r"slurm\S+ \((>= \S+|<< \S+)~\)", depends) == [f">= {least}", f"<< {beyond}"]
 
 
 def test_every_policy_and_manual_page_is_installed() -> None:

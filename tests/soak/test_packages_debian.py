@@ -21,6 +21,7 @@ from tests.lib.site.readme import administrators_commands, run_as_written
 pytestmark = pytest.mark.soak
 LINE = "/usr/lib/slurm/spank_mpi_wait.so"
 LIBRARY = "/usr/lib/mpi-wait/libmpiwait.so"
+ENERGY = "/usr/lib/slurm/energy/acct_gather_energy_mpi_wait.so"
 OTHER_RELEASE = (21, 8, 8)
 NEXT = "9.0.0-1"
 
@@ -87,7 +88,7 @@ def test_an_upgrade_keeps_what_an_administrator_changed(
     fresh.write(policy, fresh.read(policy).replace('"summary": "', '"summary": "ours: '))
     (fresh.root / "root/next").mkdir()
     for path in debian_packages.values():
-        shutil.copy(debs.later(path, tmp_path, NEXT), fresh.root / "root/next")
+        shutil.copy(debs.renumbered(path, tmp_path, NEXT), fresh.root / "root/next")
     fresh.run("apt-get -q -y install /root/next/*.deb", network=True)
     option_works(fresh)  # without a restart of slurmd
     assert "ours: " in slurm.run_job(fresh, "srun --mpi-wait-policy=help")
@@ -108,11 +109,13 @@ def test_a_package_for_another_slurm_is_refused_by_apt_and_the_plugin_by_slurm(
         if path.name != "slurm_version.h":
             (tmp_path / "slurm" / path.name).symlink_to(path)
     environment = {"DEB_CPPFLAGS_APPEND": f"-isystem {tmp_path}", "SLURM_PACKAGE": "slurm-wlm-basic-plugins"}
-    other = debs.plugin(debs.build(tmp_path / "debs", environment))
+    packages = debs.build(tmp_path / "debs", environment)
+    other = debs.plugin(packages)
     assert other.name.startswith(f"spank-mpi-wait-slurm{major}.{minor:02}_")
     shutil.copy(other, fresh.root / "root")
     refused = fresh.run(f"apt-get -q -y install /root/{other.name}", check=False)
-    assert refused.returncode and "slurm-wlm-basic-plugins (< 21.08.9~)" in refused.stdout
+    assert refused.returncode and "slurm-wlm-basic-plugins (< 21.09~)" in refused.stdout
+    assert "slurm-wlm-basic-plugins (<< 21.08.9~)" in debs.field(debs.energy(packages), "Depends")
     assert "the plugin's line" not in refused.stdout
     option_works(fresh)
 
@@ -124,6 +127,34 @@ def test_a_package_for_another_slurm_is_refused_by_apt_and_the_plugin_by_slurm(
     job_works(fresh)
     fresh.run(f"sed -i 's,/root/other{LINE},{LINE},' /etc/slurm/plugstack.conf")
     option_works(fresh)
+
+
+def test_an_upgrade_from_0_1_moves_the_energy_plugin_into_its_package(
+    debian_packages: Mapping[str, Path], tmp_path: Path
+) -> None:
+    """Where slurm.conf names it, not without that package: it is there all the time."""
+    with chroot.site(chroot.fresh_tree()) as site:
+        for folder, packages in (("old", debs.before_0_2(debian_packages, tmp_path)),
+                                 ("new", debian_packages.values())):
+            (site.root / "root" / folder).mkdir()
+            for path in packages:
+                shutil.copy(path, site.root / "root" / folder)
+        energy = debs.field(debs.energy(debian_packages), "Package")
+        site.write("/etc/slurm/slurm.conf", "AcctGatherEnergyType=acct_gather_energy/mpi_wait\n")
+        site.run("apt-get -q update; apt-get -q -y install /root/old/*.deb", network=True)
+        refused = site.run("apt-get -q -y install /root/new/{libmpiwait,mpi-wait-tools,spank-mpi-wait-slurm}*.deb",
+                           network=True, check=False)
+        assert refused.returncode and f"mpi-wait: {energy} first" in refused.stdout
+        assert energy not in site.run(f"dpkg -S {ENERGY}").stdout
+        site.run("(while sleep 0.01; do [ -e $0 ] || echo gone; done) >/root/gone 2>&1 & echo $! >/root/watcher"
+                 .replace("$0", ENERGY))
+        site.run(f"apt-get -q -y install /root/new/{energy}*.deb", network=True)
+        site.run("apt-get -q -y install /root/new/*.deb", network=True)
+        site.run("kill $(cat /root/watcher)")
+        assert site.read("/root/gone") == "" and energy in site.run(f"dpkg -S {ENERGY}").stdout
+        assert site.run("dpkg --audit").stdout == ""
+        said = site.run(f"apt-get -q -y remove {energy}").stdout
+        assert "slurm.conf still names acct_gather_energy/mpi_wait" in said
 
 
 def test_removal_and_purge_leave_a_working_slurm_and_nothing_else(fresh: Site) -> None:

@@ -12,16 +12,11 @@ from ..site.host import Host
 from ..site.slurm import ask_slurm
 from ..text.output import add_output_arguments, output_is_utf8, output_width, wants_colour
 from ..text.units import plural, safe
-from .cores import check_cores
-from .cpu import check_frequency, check_kernel, check_waiting
-from .energy import check_energy
-from .finding import Finding, Section, Status, not_seen
-from .meters import check_meters
-from .plugin import Installation, check_plugin
-from .policies import check_policies
+from .finding import CheckView, Finding, Section, Status, not_seen
+from .host import check_energy, check_frequency, check_kernel, check_meters, check_waiting
+from .plugin import Installation, check_plugin, check_policies
 from .records import check_records
-from .slurm import check_slurm
-from .view import CheckView
+from .slurm import check_cores, check_slurm
 
 SUMMARY = "whether this host is fit for wait policies, what is wrong with it, and what to do; changes nothing"
 EXIT_FAIL = 1

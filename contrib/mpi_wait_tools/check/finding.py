@@ -1,9 +1,15 @@
-"""What check found: one line of its answer. Pure."""
+"""What check found, and how people see it: one aligned line per finding, and below those that matter what to do.
+
+Needs no package: a node has Python, and little more.
+"""
 
 from __future__ import annotations
 
 import enum
+import textwrap
 from dataclasses import dataclass
+
+from ..text.bars import ASCII
 
 
 class Status(enum.Enum):
@@ -44,3 +50,49 @@ def fail(name: str, what: str, means: str, do: str) -> Finding:
 
 def not_seen(name: str, what: str, do: str) -> Finding:
     return Finding(Status.NOT_SEEN, name, what, "", do)
+
+
+COLOURS = {Status.OK: "32", Status.WARN: "33", Status.FAIL: "31;1", Status.NOT_SEEN: "36"}
+STATUS_WIDTH = max(len(status.value) for status in Status)
+
+
+class CheckView:
+    def __init__(self, width: int, colour: bool, utf8: bool) -> None:
+        self.width, self.colour, self.utf8 = width, colour, utf8
+
+    def _painted(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour else text
+
+    def _wrapped(self, text: str, indent: str) -> list[str]:
+        return textwrap.wrap(
+            text,
+            max(24, self.width),
+            initial_indent=indent,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
+
+    def _finding(self, finding: Finding, names: int) -> list[str]:
+        indent = " " * (STATUS_WIDTH + names + 4)
+        lines = self._wrapped(finding.what or "-", indent)
+        head = self._painted(f"{finding.status.value:<{STATUS_WIDTH}}", COLOURS[finding.status])
+        lines[0] = f"  {head}  {finding.name:<{names}}{lines[0][STATUS_WIDTH + names + 4 :]}"
+        if finding.means:
+            lines += self._wrapped(finding.means, indent)
+        if finding.do:
+            lines += self._wrapped("To do: " + finding.do, indent)
+        return lines
+
+    def _section(self, section: Section, names: int) -> list[str]:
+        lines = ["", self._painted(section.title, "1")]
+        for finding in section.findings:
+            lines += self._finding(finding, names)
+        return lines
+
+    def text(self, title: str, sections: list[Section], verdict: str) -> str:
+        names = max(len(finding.name) for section in sections for finding in section.findings) + 2
+        lines = [self._painted(title, "1")]
+        for section in sections:
+            lines += self._section(section, names)
+        written = "\n".join([*lines, "", *textwrap.wrap(verdict, self.width)]) + "\n"
+        return written if self.utf8 else written.translate(ASCII).encode("ascii", "replace").decode()

@@ -1,4 +1,5 @@
-"""check: the line in plugstack.conf, and whether plugin, library and helper are there, safe and of one release."""
+"""check: the line in plugstack.conf; whether plugin, library and helper are there, safe and of one release; whether
+programs in containers get the library; and what becomes of each policy here."""
 
 from __future__ import annotations
 
@@ -16,13 +17,17 @@ from ..site.plugstack import NAME, Line, Plugstack, read_plugstack
 from ..site.slurm import Slurm, major
 from ..site.trust import hidden_from_users, writable_by_others
 from ..text.units import safe
-from .containers import check_order, check_runtimes
 from .finding import Finding, fail, not_seen, ok, warn
 
 HELPER = "mpi-wait-node"
+HALVES = ("plugin", "library")  # of a step's memory, the stats segment
 PROBE_KEYS = {"release", "node", "library", "policies", "policies_directory", "left_out", "energy"}
 USAGE = 64  # the helper's exit status for arguments that it does not take
-HERE = os.path.dirname(os.path.realpath(__file__))
+SHARE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # PREFIX/share/mpi-wait
+MOVERS = re.compile("pyxis|enroot|shifter|singularity|apptainer|charliecloud|sarus|podman|container", re.I)
+CONFIGURATIONS = tuple(f"{place}/{name}/{name}.conf" for place in ("/etc", "/usr/local/etc")
+                       for name in ("apptainer", "singularity"))
+FILES_SHOWN = 4
 
 
 @dataclass
@@ -115,7 +120,7 @@ def _changeable(host: Host, name: str, path: str) -> Finding | None:
     )
 
 
-def _object(host: Host, name: str, path: str, means: str) -> tuple[list[Finding], dict[str, str]]:
+def _installed_object(host: Host, name: str, path: str, means: str) -> tuple[list[Finding], dict[str, str]]:
     """Findings on a shared object that root or the jobs load, and what its note says."""
     do = "install it here at the same path as on the other nodes (meson install)"
     try:
@@ -153,39 +158,29 @@ def _built_for(slurm: Slurm, note: dict[str, str]) -> list[Finding]:
     ]
 
 
-def _releases(releases: dict[str, str]) -> Finding:
-    if len(set(releases.values())) == 1:
-        return ok("releases", f"all of {next(iter(releases.values()))}: {', '.join(releases)}")
+def _releases(parts: dict[str, dict[str, Any]]) -> Finding:
+    """Two builds of one release may lay the stats segment out differently: both have to be the same."""
+    releases = {name: safe(str(part.get("release", "none"))) for name, part in parts.items()}
+    layouts = {name: safe(str(parts[name].get("segment", "none"))) for name in HALVES if name in parts}
+    if len(set(releases.values())) == 1 and len(set(layouts.values())) <= 1:
+        layout = "".join(f", segment version {version}" for version in set(layouts.values()))
+        return ok("releases", f"all of {next(iter(releases.values()))}{layout}: {', '.join(parts)}")
+    said = {name: f"{name} {release}" for name, release in releases.items()}
+    said |= {name: f"{said[name]} with segment version {version}" for name, version in layouts.items()}
     return fail(
         "releases",
-        ", ".join(f"{name} {safe(release)}" for name, release in releases.items()),
+        ", ".join(said.values()),
         "the halves of the plugin do not fit: jobs may run without a policy, or records lack their waits",
         "install one release whole, on every node, and let running jobs end",
     )
 
 
 def _find_helper(host: Host, note: dict[str, str]) -> str:
-    beside = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(HERE))), "sbin", HELPER)
+    beside = os.path.join(os.path.dirname(os.path.dirname(SHARE)), "sbin", HELPER)
     for path in (note.get("helper", ""), beside, f"/usr/sbin/{HELPER}"):
         if path.startswith("/") and host.status(path) is not None:
             return path
     return ""
-
-
-def _csv(host: Host, path: str) -> Finding:
-    """The program that slurmstepd starts as the job's user: a user who can read it can trace it."""
-    status = host.status(path)
-    if status is None:
-        return fail("csv", f"'{safe(path, 400)}' does not exist", "jobs with csv= get no files",
-                    "install it here at the same path as on the other nodes (meson install)")
-    if not status.st_mode & (stat.S_IRGRP | stat.S_IROTH):
-        return _changeable(host, "csv", path) or ok("csv", f"'{safe(path, 400)}', which users can run and not read")
-    return fail(
-        "csv",
-        f"'{safe(path, 400)}' has mode {stat.S_IMODE(status.st_mode):04o}: users can read it",
-        "a user could trace what slurmstepd starts, so it does not start it: jobs with csv= get no files",
-        "chmod 0711 it",
-    )
 
 
 def _ask_helper(host: Host, path: str, words: list[str]) -> tuple[dict[str, Any] | None, str, bool]:
@@ -277,7 +272,7 @@ def _plugin(host: Host, slurm: Slurm, stack: Plugstack, installation: Installati
     changeable = [_changeable(host, "plugstack.conf", file) for file in stack.files]
     installation.findings += [finding for finding in changeable if finding]
     folder = slurm.settings.get("plugindir", "").split(":")[0] or "/usr/lib/slurm"
-    found, note = _object(
+    found, note = _installed_object(
         host, "plugin", os.path.join(folder, line.path), "Slurm passes over the line: there is no --mpi-wait-policy"
     )
     installation.findings += [*found, *_built_for(slurm, note), _loaded(host)]
@@ -286,7 +281,7 @@ def _plugin(host: Host, slurm: Slurm, stack: Plugstack, installation: Installati
 
 def _library(host: Host, path: str, installation: Installation) -> dict[str, str]:
     means = "jobs under a policy start without it: nothing waits more cheaply, and nothing is measured"
-    found, note = _object(host, "library", path, means)
+    found, note = _installed_object(host, "library", path, means)
     installation.findings += found
     return note
 
@@ -303,15 +298,174 @@ def check_plugin(host: Host, slurm: Slurm) -> Installation:
         problems = [] if unreadable else [_problem(*problem) for problem in stack.problems]
         installation.findings += problems or [_no_line(slurm, stack)]
     _helper(host, installation, plugin)
-    if plugin.get("csv", "").startswith("/"):
-        installation.findings.append(_csv(host, plugin["csv"]))
     helper = installation.probe or {}
     path = plugin.get("library", "") or str(helper.get("library", ""))
     if path:
         library = _library(host, path, installation)
         installation.findings += check_runtimes(host, path)
     parts = {"plugin": plugin, "library": library, "helper": helper}
-    releases = {name: str(part.get("release", "none")) for name, part in parts.items() if part}
-    if releases:
-        installation.findings.append(_releases({"mpi-wait": __version__, **releases}))
+    there = {name: part for name, part in parts.items() if part}
+    if there:
+        installation.findings.append(_releases({"mpi-wait": {"release": __version__}, **there}))
     return installation
+
+
+def check_order(stack: Plugstack) -> list[Finding]:
+    """Container plugins whose line stands behind ours: their tasks move when the library has been named."""
+    movers = [line for line in stack.behind if MOVERS.search(os.path.basename(line.path))]
+    if not movers:
+        return []
+    shown = ", ".join(f"{safe(os.path.basename(line.path), 100)} ({safe(line.place, 200)})" for line in movers[:4])
+    return [
+        warn(
+            "plugstack order",
+            f"our line stands before {shown}",
+            "tasks enter their container after the plugin has named the library: each task is handed a descriptor of it"
+            " instead of the path, whether it enters one or not",
+            "put our line behind it; of included files, zz-mpi-wait.conf comes late",
+        )
+    ]
+
+
+def _binds(text: str, folder: str) -> bool:
+    """Whether a line of a configuration shows the folder, or one above it, in containers at its own place."""
+    for source, _, rest in (path.partition(":") for path in re.findall(r"^\s*bind path\s*=\s*(\S+)", text, re.M)):
+        target = rest.partition(":")[0] or source
+        if source == target and f"{folder}/".startswith(f"{source.rstrip('/')}/"):
+            return True
+    return False
+
+
+def check_runtimes(host: Host, library: str) -> list[Finding]:
+    """Runtimes on this host that hand LD_PRELOAD on and do not show what it names."""
+    folder, found = os.path.dirname(library), []
+    for file in CONFIGURATIONS:
+        try:
+            text = host.text(file)
+        except PermissionError:
+            found.append(not_seen("containers", f"'{file}' is not readable", "run 'mpi-wait check' as root"))
+            continue
+        if text is not None and not _binds(text, folder):
+            found.append(
+                warn(
+                    "containers",
+                    f"'{file}' has no 'bind path = {safe(folder, 400)}'",
+                    "programs in containers that a script starts run without the policy, and ld.so prints a line for"
+                    " each",
+                    f"add 'bind path = {safe(folder, 400)}' to it",
+                )
+            )
+    return found
+
+
+def _policy_names(host: Host, directory: str) -> list[str]:
+    """Names of policies for which there is a file, valid or not."""
+    names = host.names(directory) if directory else None
+    return [name[:-5] for name in names or [] if name.endswith(".json") and "." not in name[:-5]]
+
+
+def _policy_directory(host: Host, name: str, directory: str) -> list[Finding]:
+    names = host.names(directory)
+    if names is None:
+        return [
+            fail(
+                name,
+                f"'{safe(directory, 400)}' is no directory",
+                "none of its policies exists: a job that asks for one is refused",
+                "make it, or mend policies= on the plugstack line",
+            )
+        ]
+    for path in [directory, *(f"{directory}/{one}" for one in names if one.endswith(".json"))]:
+        who = writable_by_others(host, path)
+        if who:
+            return [
+                fail(
+                    name,
+                    who,
+                    "whoever can write there decides how everybody's jobs wait",
+                    "give it to root and take write permission from everybody else (chown root, chmod go-w)",
+                )
+            ]
+    return []
+
+
+def _refused_policies(host: Host, probe: dict[str, Any], directories: list[str]) -> list[Finding]:
+    """The helper names the first file that it left out; that others are missing is seen from their names."""
+    loaded = {policy["name"] for policy in probe["policies"]}
+    missing = sorted({name for directory in directories for name in _policy_names(host, directory)} - loaded)
+    first = str(probe["left_out"])
+    if not first and not missing:
+        return []
+    others = [name for name in missing if f"/{name}.json'" not in first]
+    more = f"; also {', '.join(safe(name) for name in others[:FILES_SHOWN])}" if others else ""
+    return [
+        fail(
+            "policy files",
+            f"{safe(first, 500)}{more}",
+            "a job that asks for such a policy is refused",
+            "mend the file (policies/README.md has the rules), or take it away",
+        )
+    ]
+
+
+def _named_policies(probe: dict[str, Any], site: dict[str, str]) -> list[Finding]:
+    """default= and allow= must name what there is."""
+    known = {policy["name"] for policy in probe["policies"]}
+    found = []
+    default = site.get("default", "off")
+    if default == "off" and site.get("allow") == "off":
+        found.append(ok("kill switch", "default=off allow=off: the site has switched wait policies off"))
+    if default not in known:
+        found.append(
+            fail(
+                "default",
+                f"'{safe(default)}' is no policy of this host",
+                "jobs that do not ask run without any policy",
+                f"name one of {', '.join(sorted(known))}",
+            )
+        )
+    unknown = [name for name in site.get("allow", "").split(",") if name and name not in known]
+    if unknown:
+        found.append(
+            warn(
+                "allow",
+                f"{', '.join(safe(name) for name in unknown[:FILES_SHOWN])}: no policy of this host",
+                "nobody can use what does not exist",
+                f"leave it out, or name one of {', '.join(sorted(known))}",
+            )
+        )
+    return found
+
+
+def _policy(policy: dict[str, Any], default: str) -> Finding:
+    name, used = safe(str(policy["name"])), safe(str(policy["used"]))
+    remarks = ["the default"] if name == default else []
+    remarks += [] if policy["allowed"] else ["not allowed to users"]
+    tail = f" ({', '.join(remarks)})" if remarks else ""
+    if name == used:
+        return ok(name, f"runs here{tail}")
+    why = f": {safe(str(policy['why']))}" if policy["why"] else ""
+    if not policy["why"]:
+        return ok(name, f"stands for {used} here{tail}")
+    if name != default:
+        return ok(name, f"becomes {used} here{why}{tail}")
+    return warn(
+        name,
+        f"becomes {used} here{why}{tail}",
+        "jobs that do not ask get less than the site wanted, and their records say so",
+        f"nothing, if that is well; otherwise make {used} the default for such nodes",
+    )
+
+
+def check_policies(host: Host, probe: dict[str, Any] | None, site: dict[str, str]) -> list[Finding]:
+    if probe is None:
+        return [not_seen("policies", "only mpi-wait-node can read them, and it did not answer", "see 'helper'")]
+    shipped, own = str(probe["policies_directory"]), site.get("policies", "")
+    found = _policy_directory(host, "shipped", shipped)
+    found += _policy_directory(host, "site's own", own) if own else []
+    found += _refused_policies(host, probe, [own, shipped])
+    hidden = sorted(set(_policy_names(host, own)) & set(_policy_names(host, shipped)))
+    if hidden:
+        found.append(ok("site's own", f"{', '.join(hidden[:FILES_SHOWN])} in place of the shipped"))
+    default = site.get("default", "off")
+    return found + _named_policies(probe, site) + [_policy(policy, default) for policy in probe["policies"]]

@@ -1,4 +1,4 @@
-"""check: Slurm's daemons and the settings that decide what this plugin gets to see."""
+"""check: Slurm's daemons, the settings that decide what the plugin gets to see, and how Slurm counts the cores."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import time
 
 from ..site.host import Host
 from ..site.slurm import Slurm, major, parse_settings
-from ..text.units import duration, safe
+from ..text.units import duration, plural, safe
 from .finding import Finding, fail, not_seen, ok, warn
 
 HOOKS = (("prolog", "Prolog"), ("epilog", "Epilog"))
 PARTITIONS_SHOWN = 4
+CPUS = "/sys/devices/system/cpu"
+ADVICE = "Sockets=, CoresPerSocket= and ThreadsPerCore= in slurm.conf as 'slurmd -C' prints them"
 
 
 def _controller(slurm: Slurm) -> Finding:
@@ -165,3 +167,56 @@ def check_slurm(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> li
             not_seen("PrologFlags", "slurmctld did not say", "make slurmctld answer"),
         ]
     return [*found, _database(host, slurm, site), *_prolog_flags(host, slurm), *_partitions(host, node, site)]
+
+
+def _cores_online(host: Host) -> tuple[int, int]:
+    """Cores and hardware threads that are online; zeros where the kernel does not say."""
+    cores = set()
+    threads = 0
+    for name in host.names(CPUS) or []:
+        siblings = host.line(f"{CPUS}/{name}/topology/thread_siblings_list")
+        if siblings and re.fullmatch("cpu[0-9]+", name):
+            cores.add(siblings)
+            threads += 1
+    return len(cores), threads
+
+
+def _number(node: dict[str, str], key: str) -> int:
+    value = node.get(key, "")
+    return int(value) if re.fullmatch("[0-9]{1,6}", value) else 0
+
+
+def _cores_counted(cores: int, threads: int, counted: int, per_core: int) -> Finding:
+    """counted: Slurm's cores, of so many threads each."""
+    machine = f"the machine has {plural(cores, 'core')} with {plural(threads, 'hardware thread')}"
+    if counted == cores:
+        return ok("cores", f"{plural(counted, 'core')}, as Slurm counts them")
+    said = f"Slurm counts {plural(counted, 'core')} here, {machine}"
+    if counted * per_core > threads:
+        return warn("cores", said, "which CPUs a job has is not known: the records of jobs that share the node have no"
+                    " energy, and nobody is bound", ADVICE)
+    if counted > cores:
+        return warn("cores", said, "two jobs may have a hardware thread each of one core: they share energy by threads,"
+                    " and nobody is bound", ADVICE)
+    return ok("cores", f"{said}: a job that has all of Slurm's has the whole node")
+
+
+def _cores_kept(node: dict[str, str]) -> list[Finding]:
+    """Cores that no job can have; a job with all others has the whole node."""
+    count, listed = _number(node, "CoreSpecCount"), node.get("CPUSpecList", "")
+    if not count and not listed:
+        return []
+    what = f"CPUSpecList={safe(listed, 60)}" if listed else f"CoreSpecCount={count}"
+    return [ok("kept from jobs", f"{what}: a job that has all other cores has the whole node")]
+
+
+def check_cores(host: Host, slurm: Slurm, name: str) -> list[Finding]:
+    if not slurm.there or slurm.problem:
+        return []
+    asked = host.run(["scontrol", "-o", "show", "node", name])
+    node = dict(word.partition("=")[::2] for word in asked.out.split()) if asked.done else {}
+    counted = _number(node, "Sockets") * _number(node, "CoresPerSocket")
+    cores, threads = _cores_online(host)
+    if not counted or not cores:
+        return [not_seen("cores", f"how many Slurm counts on '{safe(name)}' could not be seen", "run this on a node")]
+    return [_cores_counted(cores, threads, counted, max(1, _number(node, "ThreadsPerCore"))), *_cores_kept(node)]

@@ -79,6 +79,7 @@ FIGURES = (
     Figure("missed", "replaced", "", False, True, 0, 1e+18, ""),
     Figure("missed", "static", "", False, True, 0, 1e+18, ""),
     Figure("missed", "setuid", "", False, True, 0, 1e+18, ""),
+    Figure("missed", "unfit", "", False, True, 0, 1e+18, ""),
     Figure("spun", "s", "s", True, False, 0, 1e+12, ""),
     Figure("spun", "cpu_s", "s", True, False, 0, 1e+12, ""),
     Figure("forecast", "naps", "", True, True, 0, 1e+18, "naps_forecast"),

@@ -30,9 +30,13 @@ REASONS = {
         "{n} task ran a setuid program, or one with capabilities: nothing is preloaded into it.",
         "{n} tasks ran a setuid program, or one with capabilities: nothing is preloaded into it.",
     ),
+    "unfit": (
+        "{n} MPI rank rested, but is not counted: its library is of another release than the plugin on its node.",
+        "{n} MPI ranks rested, but are not counted: their library is of another release than the plugin on their node.",
+    ),
 }
 """By the record's name: what is said of one, and of several."""
-OF_MPI = ("lost", "unreached")
+OF_MPI = ("lost", "unreached", "unfit")
 USUAL = (
     "No MPI rank was seen. If MPI ran, these are the usual reasons: LD_PRELOAD was set or emptied in the script, or by "
     "a module, before mpirun; a container lacks the library; the program is linked statically or setuid. "

@@ -95,8 +95,9 @@ class Host:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def run(self, argv: Sequence[str]) -> Ran:
-        """Runs a command, without Slurm's variables that change formats. Its output is cut at OUTPUT_MAX."""
+    def run(self, argv: Sequence[str], descriptors: Sequence[int] = ()) -> Ran:
+        """Runs a command, without Slurm's variables that change formats. Its output is cut at OUTPUT_MAX. descriptors:
+        those that it gets, besides the usual three."""
         environment = {
             key: value
             for key, value in os.environ.items()
@@ -111,6 +112,7 @@ class Host:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
+                pass_fds=descriptors,
             )
         except FileNotFoundError:
             return Ran(127, "", f"{command} was not found", True)

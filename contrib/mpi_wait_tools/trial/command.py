@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -12,10 +13,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from ..pictures.sheet import page_path, write_page
+from ..site.host import Host
 from ..text.errors import Refusal
 from ..text.output import (
     add_output_arguments,
@@ -26,21 +29,21 @@ from ..text.output import (
     wants_colour,
 )
 from ..text.units import duration, plural, rounded, safe
-from .experiment import BASELINE, Experiment, Run, is_policy
-from .interval import Ratio
-from .launch import (
+from .energy import Node, joules_of
+from .experiment import BASELINE, NAME, Experiment, Run, Store, is_policy
+from .run import (
     Ending,
     Preload,
+    Steps,
     command_with,
     environment_with,
     find_preload,
     place_of_srun,
     run_once,
+    summed,
+    with_records,
 )
-from .plan import enough, next_round, order_of, round_s
-from .steps import Steps, summed, with_records
-from .store import NAME, Store
-from .verdict import baseline, ended, energy_of, verdicts
+from .verdict import Ratio, baseline, ended, energy_of, enough, next_round, order_of, round_s, verdicts
 
 SUMMARY = "which policy fits a program, measured: runs it in turn without and with each of them"
 ROUNDS_MAX, MINUTES_MAX, POLICIES_MAX, ALLOW_MAX = 1000, 100_000, 16, 100.0
@@ -164,20 +167,24 @@ class Trial:
         self.preload: Preload | None = None if by_srun else find_preload()
         self.pattern = re.compile(experiment.figure) if experiment.figure else None
         self.job, self.steps = job, Steps(job if job.isdigit() else "", by_srun)
+        self.node = Node(Host())
         self.began = time.monotonic()
         self.budget_s = arguments.budget * 60.0 if arguments.budget else None
 
     def _run(self, policy: str, number: int) -> Run:
         experiment = self.experiment
         environment = environment_with(os.environ, policy, self.preload)
+        before = self.node.read()
         outcome = run_once(command_with(experiment.command, experiment.launcher, policy), environment, self.pattern,
                            self.ending)
+        joules = joules_of(before, self.node.read())
         mine = self.steps.new()
         of_steps = summed(step.cpu_s for step in mine.values())
         # srun's own time is not the program's; ranks that are children of this process are.
         cpu_s = of_steps if self.preload is None else outcome.cpu_s + (of_steps or 0.0)
         run = Run(number, policy, outcome.status, outcome.wall_s, cpu_s or None, outcome.figure,
-                  summed(step.joules for step in mine.values()), job=self.job if mine else "", steps=tuple(mine))
+                  summed(step.joules for step in mine.values()), job=self.job if mine else "", steps=tuple(mine),
+                  local=joules.of, lacks_gpus=joules.lacks_gpus, is_simulated=joules.is_simulated)
         if outcome.status:
             said = f": {last}" if (last := _last_words(outcome.tail)) else ", and said nothing"
             _say(f"{safe(policy)} ended with {ended(outcome.status)}{said}")
@@ -230,6 +237,7 @@ def _as_json(experiment: Experiment, why: str) -> dict[str, Any]:
     return {
         "version": 1, "command": list(experiment.command), "rounds": experiment.done(), "ended": why,
         "energy": energy_of(experiment).name if energy_of(experiment).measure else None,
+        "energy_scope": energy_of(experiment).scope or None,
         "energy_is_measured": energy_of(experiment).is_measured,
         "off": {name: rounded(value) for name, value in baseline(experiment).items()},
         "policies": [
@@ -242,22 +250,29 @@ def _as_json(experiment: Experiment, why: str) -> dict[str, Any]:
     }
 
 
+@contextlib.contextmanager
+def _rich_needed() -> Iterator[None]:
+    """Around what imports it: Refusal where it is missing."""
+    try:
+        yield
+    except ImportError:
+        raise Refusal("the Python package 'rich' is missing (python3-rich); --json works without") from None
+
+
 def _show(arguments: argparse.Namespace, experiment: Experiment, why: str) -> None:
     if arguments.plot:
         with matplotlib_needed():
             from .plot import draw_experiment
         draw_experiment(arguments.plot, experiment)
     if arguments.html:
-        from .page import page_of
-
+        with _rich_needed():
+            from .show import page_of
         write_page(arguments.html, page_of(experiment, why))
     if arguments.json:
         print(json.dumps(_as_json(experiment, why), indent=2, allow_nan=False))
         return
-    try:
-        from .view import show_experiment
-    except ImportError:
-        raise Refusal("the Python package 'rich' is missing (python3-rich); --json works without") from None
+    with _rich_needed():
+        from .show import show_experiment
     width, colour, utf8 = output_width(arguments), wants_colour(arguments), output_is_utf8()
     sys.stdout.write(show_experiment(width, colour, utf8, experiment, why))
 

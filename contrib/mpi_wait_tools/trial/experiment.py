@@ -1,8 +1,13 @@
-"""One experiment: what is compared, how, and the runs so far. Pure; what a file says of it is checked here."""
+"""One experiment: what is compared, how, and the runs so far; and the file of the working directory that keeps it.
+
+What the file says is checked here. It is whole at every moment, and one writer's.
+"""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -10,6 +15,7 @@ from typing import Any
 
 from ..text.errors import Refusal
 from ..text.units import safe
+from .energy import SCOPES
 
 VERSION = 1
 BASELINE = "off"
@@ -17,12 +23,16 @@ RUNS_MAX = 10_000
 _STEP = re.compile(r"[0-9]{1,10}")
 _JOB = re.compile(r"[1-9][0-9]{0,9}|")
 _POLICY = re.compile(r"[A-Za-z0-9_.-]{1,64}(,[a-z]+(=[A-Za-z0-9_./-]{1,64})?)*")
+NAME = "mpi-wait-try.json"
+BYTES_MAX = 16 << 20
 
 
 @dataclass(frozen=True)
 class Run:
     """One run of the program. round: from 1; 0 was thrown away. status: its exit status, negative for a signal.
-    steps: of the Slurm job in which it ran. joules, source and used are the record's, consumed_j is Slurm's own."""
+    steps: of the Slurm job in which it ran. joules, source, parts, is_share and used are the record's: parts says what
+    joules are of, is_share that they are the job's part of what nodes used. consumed_j is Slurm's own. local has what
+    the counters of this node advanced during the run, by scope (energy.py)."""
 
     round: int
     policy: str
@@ -33,15 +43,37 @@ class Run:
     consumed_j: float | None = None
     joules: float | None = None
     source: str = ""
+    parts: str = ""
+    is_share: bool = False
+    local: dict[str, float] = field(default_factory=dict)
+    lacks_gpus: bool = False
+    is_simulated: bool = False
     used: str = ""
     job: str = ""
     steps: tuple[str, ...] = ()
 
+    @property
+    def processors_j(self) -> float | None:
+        """Processors and memory, by this node's counters."""
+        return self.local["cpu"] + self.local.get("memory", 0.0) if "cpu" in self.local else None
+
+    @property
+    def with_gpus_j(self) -> float | None:
+        """Processors, memory and GPUs; None where one or more of the GPUs do not count."""
+        rest = self.joules if self.joules is not None else self.processors_j
+        return None if rest is None or "gpu" not in self.local or self.lacks_gpus else rest + self.local["gpu"]
+
     def value(self, measure: str) -> float | None:
         return {
-            "time": self.wall_s, "cpu": self.cpu_s, "energy": self.joules, "consumed": self.consumed_j,
-            "figure": self.figure,
+            "time": self.wall_s, "cpu": self.cpu_s, "figure": self.figure,
+            "board": self.local.get("node"), "all": self.with_gpus_j, "energy": self.joules,
+            "processors": self.processors_j, "gpus": self.local.get("gpu"), "consumed": self.consumed_j,
         }[measure]
+
+    def kind(self, measure: str) -> tuple[str, ...]:
+        """Runs are compared where this is the same: energies of one source, of the same parts."""
+        of_record = measure == "energy" or (measure == "all" and self.joules is not None)
+        return (self.source, self.parts) if of_record else (str(self.lacks_gpus),)
 
 
 @dataclass(frozen=True)
@@ -86,7 +118,7 @@ class Experiment:
                 continue
             bare, other = runs[BASELINE], runs[policy]
             before, after = bare.value(measure), other.value(measure)
-            if before is None or after is None or (measure == "energy" and bare.source != other.source):
+            if before is None or after is None or bare.kind(measure) != other.kind(measure):
                 continue
             found.append((before, after))
         return found
@@ -109,7 +141,7 @@ def is_policy(text: str) -> bool:
 
 
 def as_json(experiment: Experiment) -> dict[str, Any]:
-    runs = [{key: value for key, value in asdict(run).items() if value not in (None, "", ())}
+    runs = [{key: value for key, value in asdict(run).items() if value not in (None, "", (), {}) and value is not False}
             for run in experiment.runs]
     return {"mpi_wait_try": VERSION, **asdict(experiment), "runs": runs}
 
@@ -132,6 +164,13 @@ def _texts(body: Any, key: str) -> tuple[str, ...]:
     return tuple(words)
 
 
+def _joules(body: Any) -> dict[str, float]:
+    values = _checked(body, "local", dict, {})
+    if not set(values) <= set(SCOPES):
+        raise _bad("local")
+    return {key: _number(values, key) or 0.0 for key in values}
+
+
 def _number(body: Any, key: str) -> float | None:
     if key not in body:
         return None
@@ -148,7 +187,10 @@ def _run(body: Any, policies: tuple[str, ...]) -> Run:
         round=_checked(body, "round", int), policy=_checked(body, "policy", str), status=_checked(body, "status", int),
         wall_s=_number(body, "wall_s") or 0.0, cpu_s=_number(body, "cpu_s"), figure=_number(body, "figure"),
         consumed_j=_number(body, "consumed_j"), joules=_number(body, "joules"),
-        source=_checked(body, "source", str, ""), used=_checked(body, "used", str, ""),
+        source=_checked(body, "source", str, ""), parts=_checked(body, "parts", str, ""),
+        is_share=_checked(body, "is_share", bool, False), local=_joules(body),
+        lacks_gpus=_checked(body, "lacks_gpus", bool, False), is_simulated=_checked(body, "is_simulated", bool, False),
+        used=_checked(body, "used", str, ""),
         job=_checked(body, "job", str, ""), steps=_texts(body, "steps"),
     )
     known = run.policy in (BASELINE, *policies) and run.round >= 0
@@ -174,3 +216,55 @@ def from_json(body: Any) -> Experiment:
         allow=0.01 if allow is None else allow, seed=_checked(body, "seed", int),
         runs=tuple(_run(one, policies) for one in runs), notes=_texts(body, "notes"),
     )
+
+
+class Store:
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._written: tuple[int, int] | None = None  # what stood there when we looked last
+
+    def _stamp(self) -> tuple[int, int] | None:
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise Refusal(f"'{safe(self.path, 200)}' cannot be read: {error.strerror}") from None
+        return status.st_ino, status.st_mtime_ns
+
+    def load(self) -> Experiment | None:
+        """None: there is none."""
+        self._written = self._stamp()
+        if self._written is None:
+            return None
+        try:
+            with open(self.path, "rb") as file:
+                data = file.read(BYTES_MAX + 1)
+            body = json.loads(data.decode("utf-8")) if len(data) <= BYTES_MAX else None
+        except OSError as error:
+            raise Refusal(f"'{safe(self.path, 200)}' cannot be read: {error.strerror}") from None
+        except (ValueError, RecursionError):
+            body = None
+        try:
+            return from_json(body)
+        except Refusal as refusal:
+            raise Refusal(f"{refusal} ('{safe(self.path, 200)}'; --new begins anew)") from None
+
+    def forget(self) -> None:
+        """What stands there will be replaced."""
+        self._written = self._stamp()
+
+    def save(self, experiment: Experiment) -> None:
+        if self._stamp() != self._written:
+            raise Refusal(f"another mpi-wait try writes '{safe(self.path, 200)}': one at a time, or --state FILE")
+        part = f"{self.path}.{os.getpid()}"
+        try:
+            with open(part, "w", encoding="utf-8") as file:
+                json.dump(as_json(experiment), file, indent=1, allow_nan=False)
+                file.write("\n")
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(part, self.path)
+        except OSError as error:
+            raise Refusal(f"'{safe(self.path, 200)}' cannot be written: {error.strerror}") from None
+        self._written = self._stamp()

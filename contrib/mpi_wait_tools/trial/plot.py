@@ -8,8 +8,8 @@ from typing import Any
 from ..pictures.style import FAINT, INK, JOBS, LEFT, QUIET, footer, new_page, plain, save_page, style
 from ..text.units import plural
 from .experiment import BASELINE, Experiment
+from .show import known_measures, title_of
 from .verdict import SMALL_USE, USE, Verdict, change, energy_of, verdicts
-from .view import known_measures, title_of
 
 GREEN = "#3b8f6a"
 

@@ -1,32 +1,133 @@
-"""What an experiment says of each policy: figures, a verdict, and the one sentence. Pure.
+"""What an experiment says of each policy: figures, a verdict, and the one sentence; what runs next, and when it is
+enough. Pure.
+
+Runs are paired by round, which takes out what drifts from round to round. Every policy runs once in a round, in an
+order that is drawn anew for each: what drifts within a round falls on each of them alike. A ratio is the geometric mean
+of the pairs' ratios; its interval is Student's t interval of the mean of their logarithms. With the five to thirty
+rounds that people can afford it holds the truth as often as it says (tests/unit/tools/test_try_verdict.py).
 
 A policy is worth its use if it saves, and if it is shown to be no slower than it may be. What an interval does not
-exclude is not concluded.
+exclude is not concluded. The plan ends by the width of the intervals, never by what they say, which would find
+differences where there are none.
 """
 
 from __future__ import annotations
 
+import math
+import random
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..text.units import plural, safe
-from .experiment import BASELINE, Experiment
-from .interval import Ratio, bootstrap_of, mean_of, ratio_of
+from .experiment import BASELINE, Experiment, Run
 
+BOOTSTRAP_ROUNDS_MIN = 10
+BOOTSTRAP_SAMPLES = 4000
+# Student's t, two-sided 95 %, by degrees of freedom from 1 to 30: any book of tables.
+_T = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)
+_NORMAL = 1.959964
 MEASURES = ("time", "figure", "cpu", "energy")
 SMALL = 0.02  # of what is used: a saving below this is small
 USE, SMALL_USE, SMALL_NOT, AVOID, UNSURE, ALIKE, FEW, FAILED = (
     "use", "small: use", "small: leave", "do not use", "unsure", "alike", "too few", "failed"
 )
+_ENDINGS = {
+    USE: "use it",
+    SMALL_USE: "little, but it costs no time that could be seen: use it",
+    SMALL_NOT: "little, and it may cost time: leave it",
+}
+ROUNDS_MIN, ROUNDS_MAX = 6, 30  # where the number of rounds is not given
+NARROW = 0.01  # half an interval, of time and of CPU time
+BASELINE_FAILURES = 2
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """ratio: with the policy over without it. low, high: of its 95 % interval. noise: by how much the pairs differ by
+    themselves, the standard deviation of their ratios as a part of 1. All three are None below two rounds."""
+
+    ratio: float
+    low: float | None
+    high: float | None
+    rounds: int
+    noise: float | None
+    bootstrap: tuple[float, float] | None = None
+
+    @property
+    def half(self) -> float:
+        """Half the interval's width, in logarithms; infinite where there is none."""
+        return math.log(self.high / self.low) / 2 if self.low and self.high else math.inf
+
+    def inverse(self) -> Ratio:
+        """Of a figure of which more is better: how much slower."""
+        other = None if self.bootstrap is None else (1 / self.bootstrap[1], 1 / self.bootstrap[0])
+        low, high = (1 / self.high, 1 / self.low) if self.low and self.high else (None, None)
+        return Ratio(1 / self.ratio, low, high, self.rounds, self.noise, other)
+
+
+def t_quantile(freedom: int) -> float:
+    """Two-sided 95 %; freedom is 1 at least."""
+    if freedom <= len(_T):
+        return _T[freedom - 1]
+    # Cornish and Fisher's expansion about the normal quantile, to four digits from 30 on.
+    z = _NORMAL
+    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+
+
+def _logs(pairs: Sequence[tuple[float, float]]) -> list[float]:
+    return [math.log(after / before) for before, after in pairs if before > 0 and after > 0]
+
+
+def bootstrap_of(pairs: Sequence[tuple[float, float]]) -> tuple[float, float] | None:
+    """A second opinion, which knows of no normal distribution: Efron's bias-corrected and accelerated interval, by
+    scipy. None where that is missing, or for few rounds."""
+    logs = _logs(pairs)
+    if len(logs) < BOOTSTRAP_ROUNDS_MIN or max(logs) == min(logs):
+        return None
+    try:
+        from scipy import stats  # type: ignore
+    except ImportError:
+        return None
+
+    def mean(sample: Any, axis: int = -1) -> Any:
+        return sample.mean(axis=axis)
+
+    found = stats.bootstrap((logs,), mean, n_resamples=BOOTSTRAP_SAMPLES, random_state=0).confidence_interval
+    return math.exp(float(found.low)), math.exp(float(found.high))
+
+
+def ratio_of(pairs: Sequence[tuple[float, float]]) -> Ratio | None:
+    """pairs: (without, with) of each round. None: no pair in which both are greater than 0."""
+    logs = _logs(pairs)
+    if not logs:
+        return None
+    mean = math.fsum(logs) / len(logs)
+    if len(logs) < 2:
+        return Ratio(math.exp(mean), None, None, 1, None)
+    spread = math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1))
+    half = t_quantile(len(logs) - 1) * spread / math.sqrt(len(logs))
+    return Ratio(math.exp(mean), math.exp(mean - half), math.exp(mean + half), len(logs), math.expm1(spread))
+
+
+def mean_of(values: Sequence[float]) -> float | None:
+    """The geometric mean, which belongs to ratios."""
+    positive = [value for value in values if value > 0]
+    return math.exp(math.fsum(map(math.log, positive)) / len(positive)) if positive else None
 
 
 @dataclass(frozen=True)
 class Energy:
-    """Which energy there is to compare. measure: of a run, "" for none; name: what people call it; is_measured: not by
-    a model of a simulated node."""
+    """Which energy there is to compare. measure: of a run, "" for none; name: what people call it; scope: what it is
+    of, as a sentence; is_measured: not by a model of a simulated node."""
 
     measure: str = ""
     name: str = "energy"
+    scope: str = ""
     is_measured: bool = False
 
 
@@ -40,15 +141,42 @@ class Verdict:
     measures: dict[str, Ratio] = field(default_factory=dict)
 
 
+# Which energies may be compared, the widest first: what people call them, and what they are of.
+ENERGIES = {
+    "board": ("energy of the node", "the whole node's, by its board's counter, with all that runs there"),
+    "all": ("energy with GPUs", "that of processors and memory, and of GPUs by their own counters"),
+    "energy": ("energy", "that of {parts}, as the job's record has it"),
+    "processors": ("energy", "that of this node's processors and memory, with all that runs there"),
+    "gpus": ("energy of GPUs", "that of GPUs alone, by their own counters"),
+    "consumed": ("energy (ConsumedEnergy)", "Slurm's own ConsumedEnergy, of what the site's plugin counts"),
+}
+WITHOUT_GPUS = " without GPUs"  # as meaning/parts.py says it
+WHOLE_NODE = ("board", "processors")  # they say nothing of a job that shares its node
+
+
 def energy_of(experiment: Experiment) -> Energy:
-    """The record's before Slurm's own; of records the one source that all of them have."""
-    sources = {run.source for run in experiment.runs if run.joules is not None and run.policy == BASELINE}
-    if len(sources) == 1:
-        source = next(iter(sources))
-        return Energy("energy", "energy" if source == "rapl" else f"energy ({safe(source)})", source == "rapl")
-    if not sources and any(run.consumed_j is not None for run in experiment.runs):
-        return Energy("consumed", "energy (ConsumedEnergy)", True)
+    """The first of ENERGIES that every round has without a policy; energies of one kind, of one source."""
+    runs = [runs[BASELINE] for runs in experiment.rounds()]
+    shared = any(run.is_share for run in experiment.runs)
+    for measure, (name, scope) in ENERGIES.items():
+        known = [run for run in runs if run.value(measure) is not None]
+        if not known or (measure != "energy" and len(known) < len(runs)) or (shared and measure in WHOLE_NODE):
+            continue
+        if len({run.kind(measure) for run in known}) == 1:
+            return _energy(measure, name, scope, known[0])
     return Energy()
+
+
+def _energy(measure: str, name: str, scope: str, run: Run) -> Energy:
+    """The energy as that run has it."""
+    of_record = run.joules is not None and measure in ("all", "energy")
+    simulated = run.source == "simulated" if of_record else run.is_simulated and measure != "consumed"
+    lacks = {"energy": WITHOUT_GPUS in run.parts, "processors": run.lacks_gpus, "gpus": run.lacks_gpus}
+    if lacks.get(measure):
+        scope += "; some GPUs not counted" if measure == "gpus" else "; GPUs not counted"
+        name += "" if measure == "gpus" else WITHOUT_GPUS
+    parts = safe(run.parts.replace(WITHOUT_GPUS, "")) or "what the record counts"
+    return Energy(measure, f"{name} (simulated)" if simulated else name, scope.format(parts=parts), not simulated)
 
 
 def allowance(experiment: Experiment, policy: str) -> float:
@@ -117,13 +245,6 @@ def measures_of(experiment: Experiment, policy: str, energy: Energy, bootstrap: 
     return found
 
 
-_ENDINGS = {
-    USE: "use it",
-    SMALL_USE: "little, but it costs no time that could be seen: use it",
-    SMALL_NOT: "little, and it may cost time: leave it",
-}
-
-
 def _conclusion(kind: str, slower: Ratio, saving: Ratio | None, allow: float, rounds: int) -> str:
     if kind in _ENDINGS:
         return _ENDINGS[kind]
@@ -189,3 +310,46 @@ def baseline(experiment: Experiment) -> dict[str, float]:
         if mean is not None:
             found[name] = mean
     return found
+
+
+def order_of(experiment: Experiment, number: int) -> list[str]:
+    """Of a round's runs, always the same of one experiment."""
+    policies = [BASELINE, *(policy for policy in experiment.policies if not experiment.is_out(policy))]
+    random.Random(f"{experiment.seed}/{number}").shuffle(policies)
+    return policies
+
+
+def next_round(experiment: Experiment) -> int:
+    """A round that was interrupted is not gone on with: its runs would not be of one time."""
+    return max((run.round for run in experiment.runs), default=0) + 1
+
+
+def _is_narrow(experiment: Experiment) -> bool:
+    for policy in experiment.policies:
+        if experiment.is_out(policy):
+            continue
+        measures = measures_of(experiment, policy, energy_of(experiment))
+        known = [measures[name] for name in ("time", "cpu") if name in measures]
+        if not known or any(ratio.half > NARROW for ratio in known):
+            return False
+    return True
+
+
+def enough(experiment: Experiment, rounds: int | None) -> str:
+    """Why no further round is needed, in words; "" if one is. rounds: how many were asked for."""
+    done = experiment.done()
+    if len(experiment.failures(BASELINE)) >= BASELINE_FAILURES:
+        return "the program ended badly without a policy too, more than once"
+    if all(map(experiment.is_out, experiment.policies)):
+        return "no policy is left"
+    if done >= (ROUNDS_MAX if rounds is None else rounds):
+        return plural(done, "round")
+    if rounds is None and done >= ROUNDS_MIN and _is_narrow(experiment):
+        return f"the intervals are narrow enough after {plural(done, 'round')}"
+    return ""
+
+
+def round_s(experiment: Experiment) -> float:
+    """How long a round will take: as long as one run of each policy took so far."""
+    spent = [run.wall_s for run in experiment.runs]
+    return len(order_of(experiment, 1)) * sum(spent) / len(spent) if spent else 0.0

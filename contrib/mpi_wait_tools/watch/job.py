@@ -1,19 +1,33 @@
-"""The job that is to be watched, as squeue knows it: the caller's own, and running."""
+"""The job that is to be watched, as squeue knows it: the caller's own, and running; and the looks of all its nodes.
+
+The looks are one step of srun's, which ends when its standard input does. It overlaps the job's own steps, takes no CPU
+from them that it binds, is under no wait policy, and runs nothing but 'mpi-wait watch-node'. Where this process dies,
+its end of the pipe closes, and the step goes with it.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+import selectors
 import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ..jobs.sacct import Target
 from ..site.host import Host
 from ..text.errors import Refusal
 from ..text.units import safe
+from .look import Look, look_of
 
 FIELDS = "%A|%U|%u|%D|%M|%T|%j"  # the name, which may hold anything, comes last
 NODES_MAX = 1 << 20
+PENDING_MAX = 1 << 20  # of a line without an end
+END_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -70,3 +84,104 @@ def ask_job(host: Host, target: Target) -> Watched:
     if state != "RUNNING":
         raise Refusal(f"job {target.job} does not run: it is {safe(state)}; {after}")
     return Watched(target.job, int(number), target.step or "", min(int(nodes), NODES_MAX), seconds_of(ran), name)
+
+
+def _srun_words(job: Watched, command: str) -> list[str]:
+    alone = ["--overlap", "--mpi=none", "--cpu-bind=none", "--gres=none", "--kill-on-bad-exit=0"]
+    place = [f"--nodes={job.nodes}", f"--ntasks={job.nodes}", "--ntasks-per-node=1", "--chdir=/"]
+    step = [f"--step={job.step}"] if job.step else []
+    return ["srun", f"--jobid={job.number}", "--job-name=mpi-wait-watch", "--quiet", *alone, *place,
+            command, "watch-node", *step, str(job.number)]
+
+
+def _environment() -> dict[str, str]:
+    """Without the settings of a job in which this may run itself, and under no policy whatever the site's default."""
+    kept = {name: value for name, value in os.environ.items()
+            if name == "SLURM_CONF" or not name.startswith(("SLURM_", "SBATCH_", "SALLOC_", "SRUN_"))}
+    return {**kept, "MPI_WAIT_POLICY": "off"}
+
+
+class Nodes:
+    """The latest look of each node, by its name, and when it came (time.monotonic)."""
+
+    def __init__(self, process: subprocess.Popen[bytes], most: int) -> None:
+        self.process, self.most = process, most
+        self.looks: dict[str, tuple[Look, float]] = {}
+        self.rounds = 0  # how many looks the node with the fewest has given
+        self.ended = False
+        self.said = ""
+        self._given: dict[str, int] = {}
+        self._pending = {"out": b"", "err": b""}
+        self.selector = selectors.DefaultSelector()
+        for name, stream in (("out", process.stdout), ("err", process.stderr)):
+            if stream is not None:
+                os.set_blocking(stream.fileno(), False)
+                self.selector.register(stream, selectors.EVENT_READ, name)
+
+    def _line(self, name: str, line: str, now: float) -> None:
+        if name == "err":
+            self.said = line.strip() or self.said
+            return
+        look = look_of(line.strip())
+        if look is None or (look.node not in self.looks and len(self.looks) >= self.most):
+            return
+        self.looks[look.node] = look, now
+        self._given[look.node] = self._given.get(look.node, 0) + 1
+        if len(self._given) == self.most:
+            self.rounds = min(self._given.values())
+
+    def take(self, seconds: float) -> set[str]:
+        """Takes what comes within that time, at once if something is there; returns what else was ready, "key"."""
+        ready = self.selector.select(max(0.0, seconds))
+        others = set()
+        for key, _ in ready:
+            if key.data not in self._pending:
+                others.add(str(key.data))
+                continue
+            chunk = os.read(key.fd, 1 << 16)
+            if not chunk:
+                self.selector.unregister(key.fileobj)
+                self.ended |= key.data == "out"
+            *lines, rest = (self._pending[key.data] + chunk).split(b"\n")
+            self._pending[key.data] = rest if len(rest) <= PENDING_MAX else b""
+            for line in lines:
+                self._line(key.data, line.decode("utf-8", "replace"), time.monotonic())
+        return others
+
+    def why(self) -> str:
+        """What srun said last, for people."""
+        text = self.said.replace("srun: error: ", "").replace("srun: ", "")
+        return safe(text, 300) or "srun said nothing"
+
+
+@contextmanager
+def looking(job: Watched) -> Iterator[Nodes]:
+    """While the looks go on. At the end nothing of them is left."""
+    command = os.path.realpath(sys.argv[0])
+    try:
+        process = subprocess.Popen(_srun_words(job, command), env=_environment(), start_new_session=True,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    except OSError as error:
+        raise Refusal(f"srun cannot be run: {error.strerror}") from None
+    nodes = Nodes(process, job.nodes)
+    try:
+        yield nodes
+    finally:
+        _end(process)
+        nodes.selector.close()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The step ends by itself when its input does; else srun is asked to end it, and then killed."""
+    if process.stdin is not None:
+        process.stdin.close()
+    for stop in (lambda: None, process.terminate, process.kill):
+        stop()
+        try:
+            process.wait(END_S)
+            return
+        except subprocess.TimeoutExpired:
+            continue

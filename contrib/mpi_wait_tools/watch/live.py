@@ -1,4 +1,7 @@
-"""mpi-wait report --watch: the caller's running job, each second anew on a terminal, once elsewhere."""
+"""mpi-wait report --watch: the caller's running job, each second anew on a terminal, once elsewhere.
+
+The screen shows how much is waited now, per node, and which ranks have waited longest.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ import signal
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from types import FrameType
 
 from rich.console import Console
@@ -18,12 +22,18 @@ from rich.text import Text
 
 from ..jobs.sacct import Target
 from ..site.host import Host
+from ..text.bars import split_bar
+from ..text.canvas import ASLEEP, AWAKE, GAP, Canvas, beside, written
 from ..text.errors import Refusal
-from ..text.output import output_is_utf8, output_width, wants_colour
-from .job import Watched, ask_job, state_of
-from .nodes import Nodes, looking
-from .view import Scene, Screen, show_watch
+from ..text.output import WIDTH_TWO_COLUMNS, output_is_utf8, output_width, wants_colour
+from ..text.units import duration, percent, plural, safe, scaled
+from .job import Nodes, Watched, ask_job, looking, state_of
+from .look import HERE, PROBLEM_MAX, Look, Waiting
 
+NODES_PLAIN, RANKS_PLAIN = 64, 16
+ROWS_MIN = 3
+BAR_MIN, BAR_MAX = 6, 40
+STALE_S = 5.0
 START_S = 30.0  # for srun to begin on all nodes
 REDRAW_S = 1.0
 HEAR_S = 0.2  # Ctrl-C
@@ -31,12 +41,192 @@ LOOKS_ONCE = 2  # what a second brought is between two looks
 KEYS = "q or Ctrl-C ends this; the job goes on undisturbed"
 
 
+def _seconds_text(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 99.5 else duration(seconds)
+
+
+@dataclass(frozen=True)
+class Screen:
+    """height: lines that there are; 0 where there is no end of them."""
+
+    width: int
+    height: int
+    colour: bool
+    utf8: bool
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What is shown: of each node its latest look and how many seconds ago it came."""
+
+    job: Watched
+    ran_s: float
+    looks: Sequence[tuple[Look, float]]
+
+    def is_one_world(self) -> bool:
+        """Returns true if all ranks, on all nodes, are known to be of one MPI_COMM_WORLD."""
+        worlds = [look.world for look, _ in self.looks if look.ranks]
+        return len(set(worlds)) == 1 and 0 not in worlds and (len(worlds) == 1 or HERE not in worlds)
+
+    def rank_name(self, one: Waiting) -> str:
+        """ "3"; "w2:3" in the second world that is shown, if there are several; "task 3"; "?" where nobody knows."""
+        if one.rank < 0:
+            return f"task {one.task}" if one.task >= 0 else "?"
+        worlds = list(dict.fromkeys(other.world for _, other in self.longest() if other.rank >= 0))
+        return f"w{worlds.index(one.world) + 1}:{one.rank}" if len(worlds) > 1 else str(one.rank)
+
+    def longest(self) -> list[tuple[str, Waiting]]:
+        pairs = [(look.node, one) for look, _ in self.looks for one in look.longest]
+        return sorted(pairs, key=lambda pair: -pair[1].seconds)
+
+
+def _shares_now(look: Look) -> tuple[float, float]:
+    """Shares of the last second; of all time at the first look."""
+    if look.waited_now is None or look.asleep_now is None:
+        return look.waited, look.asleep
+    return look.waited_now, look.asleep_now
+
+
+def _mean_share(looks: Sequence[Look], waited: bool) -> float:
+    ranks = sum(look.ranks for look in looks)
+    return sum(look.ranks * _shares_now(look)[not waited] for look in looks) / ranks if ranks else 0.0
+
+
+def _power_text(looks: Sequence[Look]) -> str:
+    known = [look.watts for look in looks if look.watts is not None]
+    if not known:
+        return "not known: the nodes' counters are root's alone, or have none"
+    of = "" if len(known) == len(looks) else f" of {len(looks)}"
+    simulated = ", simulated, not measured" if any(look.simulated for look in looks) else ""
+    noun = "node" if len(looks) == 1 else "nodes"
+    return f"{scaled(sum(known), 'W')}, all that runs on {len(known)}{of} {noun}{simulated}"
+
+
+def _draw_header(canvas: Canvas, scene: Scene) -> None:
+    job = scene.job
+    left = Text(f"Job {job.shown}" + (f", step {job.step}" if job.step else ""), style="bold")
+    left.append("  " + safe(job.name, 28), style="")
+    right = Text("RUNNING", style="cyan").append(f" for {_seconds_text(scene.ran_s)}", style="")
+    canvas.ends(left, right)
+
+
+def _draw_sums(canvas: Canvas, scene: Scene) -> None:
+    looks = [look for look, _ in scene.looks]
+    ranks, waiting = sum(look.ranks for look in looks), sum(look.waiting for look in looks)
+    if not ranks:
+        canvas.line("Waiting", "no rank is between MPI_Init and MPI_Finalize now")
+    else:
+        longest = scene.longest()
+        at_most = f", the longest for {duration(longest[0][1].seconds)} in MPI_{longest[0][1].call}" if longest else ""
+        canvas.line("Waiting", f"{waiting} of {plural(ranks, 'rank')}{at_most}")
+        waited, asleep = _mean_share(looks, True), _mean_share(looks, False)
+        canvas.line("Now", f"{percent(waited)} of the ranks' time is waiting, {percent(asleep)} asleep")
+    canvas.line("Power", _power_text(looks))
+    missing = scene.job.nodes - len(looks)
+    if missing > 0:
+        canvas.line("Missing", f"{plural(missing, 'node')} did not answer yet", "yellow")
+    problems = [f"{safe(look.node, 20)}: {safe(look.problem, PROBLEM_MAX)}" for look in looks if look.problem]
+    if problems:
+        more = f" (and {plural(len(problems) - 1, 'node')} more)" if len(problems) > 1 else ""
+        canvas.line("Not read", problems[0] + more, "yellow")
+
+
+def _node_row(look: Look, age_s: float, room: int, watts: bool) -> list[str | Text]:
+    waited, asleep = _shares_now(look)
+    row: list[str | Text] = [safe(look.node, 20), str(look.ranks), str(look.waiting)]
+    row += [percent(look.waited), percent(look.asleep)] if look.ranks else ["–", "–"]
+    if watts:
+        row.append(scaled(look.watts, "W") if look.watts is not None else "–")
+    if age_s > STALE_S:
+        row.append(Text(f"silent for {_seconds_text(age_s)}", "yellow"))
+    elif look.ranks:
+        resting, polling = split_bar(waited, asleep, 1.0, room)
+        rest = max(0, room - len(resting) - len(polling))
+        row.append(Text().append(resting, ASLEEP).append(polling, AWAKE).append("─" * rest, "dim"))
+    else:
+        row.append(Text("no rank now", "dim"))
+    return row
+
+
+def _draw_nodes(canvas: Canvas, scene: Scene, rows: int) -> None:
+    """All of them in their order while there is room, else those that wait most."""
+    looks = sorted(scene.looks, key=lambda pair: pair[0].node)
+    if len(looks) > rows:
+        looks = sorted(looks, key=lambda pair: -_shares_now(pair[0])[0])[:rows]
+    watts = any(look.watts is not None for look, _ in looks)
+    titles = ["node", "ranks", "waiting", "waited", "asleep", *(["power"] if watts else []), "the last second"]
+    name = max([len(titles[0]), *(len(safe(look.node, 20)) for look, _ in looks)])
+    taken = name + sum(len(title) + 2 for title in titles[1:-1]) + 5 + 2 * watts
+    room = max(BAR_MIN, min(BAR_MAX, canvas.width - taken - 2))
+    whole = len(looks) == len(scene.looks)
+    canvas.heading("Nodes" if whole else f"The {len(looks)} of {len(scene.looks)} nodes that wait most")
+    canvas.table(titles, [_node_row(look, age_s, room, watts) for look, age_s in looks], left=(0, len(titles) - 1))
+
+
+def _draw_legend(canvas: Canvas) -> None:
+    canvas.note(Text().append("█", ASLEEP).append(" asleep", "dim").append("  ░", AWAKE).append(" polling", "dim")
+                .append("  ─ not waiting; waited, asleep: of the time since MPI_Init", "dim"))
+
+
+def _draw_ranks(canvas: Canvas, scene: Scene, rows: int) -> None:
+    longest = scene.longest()
+    canvas.heading("Waiting the longest")
+    if not longest:
+        canvas.note(Text("no rank waits now", style="dim"))
+        return
+    steps = len({one.step for _, one in longest}) > 1
+    titles = ["rank", "node", *(["step"] if steps else []), "in", "for", "waited", "asleep"]
+    cells: list[list[str | Text]] = [
+        [scene.rank_name(one), safe(node, 20), *([safe(one.step, 12)] if steps else []),
+         f"MPI_{safe(one.call, 30)}", duration(one.seconds), percent(one.waited), percent(one.asleep)]
+        for node, one in longest[:rows]
+    ]
+    canvas.table(titles, cells, left=(1, 2, 3) if steps else (1, 2))
+
+
+def _draw_least(canvas: Canvas, scene: Scene) -> None:
+    """For whom the others wait, where one rank stands out, and all are of one world."""
+    known = [(look.least[1], look.least[0], look.node) for look, _ in scene.looks if look.least]
+    if sum(look.ranks for look, _ in scene.looks) < 2 or not known or not scene.is_one_world():
+        return
+    share, rank, node = min(known)
+    who = f"rank {rank}" if rank >= 0 else "a rank"
+    canvas.sentence("→", f"{who} on {safe(node, 20)} waits least: {percent(share)} of its time", "green")
+
+
+def show_watch(screen: Screen, scene: Scene, keys: str = "") -> str:
+    """keys: what the last line of a screen says of the keyboard."""
+    wide = screen.width >= WIDTH_TWO_COLUMNS
+    top, half = Canvas(screen.width, screen.colour), (screen.width - GAP) // 2
+    left, right = (Canvas(half, screen.colour), Canvas(half, screen.colour)) if wide else (top, top)
+    _draw_header(top, scene)
+    _draw_sums(top, scene)
+    free = screen.height - len(top.lines()) - (4 if wide else 8) - 2 * bool(keys)
+    if not screen.height:
+        nodes, ranks = NODES_PLAIN, RANKS_PLAIN
+    elif wide:
+        nodes, ranks = max(ROWS_MIN, free - 1), max(ROWS_MIN, free - 1)
+    else:
+        nodes = min(len(scene.looks), max(ROWS_MIN, free // 2))
+        ranks = max(ROWS_MIN, free - nodes)
+    _draw_nodes(left, scene, nodes)
+    _draw_legend(left)
+    _draw_ranks(right, scene, ranks)
+    _draw_least(right, scene)
+    lines = top.lines() + (["", *beside(left.lines(), right.lines(), half)] if wide else [])
+    if keys:
+        foot = Canvas(screen.width, screen.colour)
+        foot.text(Text(f"  {keys}", style="dim"))
+        lines = [*lines[: screen.height - 2], "", *foot.lines()]
+    return written(lines, screen.utf8)
+
+
 def _scene(job: Watched, began: float, nodes: Nodes) -> Scene:
     now = time.monotonic()
     return Scene(job, job.ran_s + now - began, [(look, now - came) for look, came in nodes.looks.values()])
 
 
-def _await(nodes: Nodes, job: Watched, rounds: int) -> None:
+def _await_looks(nodes: Nodes, job: Watched, rounds: int) -> None:
     """Until every node has looked so often. Without any of them there is nothing to show."""
     end = time.monotonic() + START_S
     while nodes.rounds < rounds and not nodes.ended and time.monotonic() < end:
@@ -49,6 +239,9 @@ def _await(nodes: Nodes, job: Watched, rounds: int) -> None:
         what = f"step {job.step} of job {job.shown}" if job.step else f"job {job.shown}"
         raise Refusal(f"no task of {what} is under a wait policy now: it was submitted without --mpi-wait-policy, or"
                       " no step of it runs at the moment")
+    problems = [look for look, _ in nodes.looks.values() if look.problem]
+    if problems and not any(look.ranks for look, _ in nodes.looks.values()):
+        raise Refusal(f"the ranks of job {job.shown} cannot be seen on {problems[0].node}: {problems[0].problem}")
 
 
 def _has_ended(job: Watched) -> bool:
@@ -151,7 +344,7 @@ def watch(arguments: argparse.Namespace, target: Target) -> int:
     job = ask_job(Host(), target)
     live = not arguments.once and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
     with _endings(), looking(job) as nodes:
-        _await(nodes, job, 1 if live else LOOKS_ONCE)
+        _await_looks(nodes, job, 1 if live else LOOKS_ONCE)
         if live:
             return _live(nodes, job, began, arguments)
         sys.stdout.write(show_watch(_screen(arguments, False), _scene(job, began, nodes)))

@@ -13,8 +13,9 @@ from typing import Any
 
 LINE_MAX = 1000  # slurmstepd cuts lines from 1024 bytes on
 SHOWN = 8  # waiting ranks of a node
-VERSION = 2
+VERSION = 3
 HERE = 1
+PROBLEM_MAX = 200
 RANKS_MAX, WORLD_MAX, SECONDS_MAX, WATTS_MAX = 1 << 24, 1 << 48, 1e9, 1e6
 
 
@@ -40,7 +41,8 @@ class Look:
     of the ranks' time since MPI_Init; waited_now, asleep_now: since the look before, None in the first. least: who
     waits least, and the share of its time, None without ranks. world: what only these ranks and those of other nodes in
     the same MPI_COMM_WORLD have; 0: they are of several, or that is not known; HERE: they are a whole one, of which no
-    more is known. watts: the node's, None where its counters cannot be read or this is the first look.
+    more is known. watts: the node's, None where its counters cannot be read or this is the first look. problem: why the
+    statistics, or some of them, could not be read; else "".
     """
 
     node: str
@@ -55,6 +57,7 @@ class Look:
     world: int = 0
     watts: float | None = None
     simulated: bool = False
+    problem: str = ""
     longest: Sequence[Waiting] = field(default_factory=tuple)
 
 
@@ -96,8 +99,8 @@ def _maybe(value: Any, most: float) -> float | None:
     return None if value is None else _number(value, most)
 
 
-def _word(value: Any, most: int) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= most:
+def _word(value: Any, most: int, least: int = 1) -> str:
+    if not isinstance(value, str) or not least <= len(value) <= most:
         raise ValueError(value)
     return value
 
@@ -141,6 +144,7 @@ def _look(values: dict[str, Any]) -> Look:
         least=None if least is None else (_whole(least[0], RANKS_MAX, -1), _number(least[1], 1)),
         watts=_maybe(values["watts"], WATTS_MAX),
         simulated=_flag(values["simulated"]),
+        problem=_word(values["problem"], PROBLEM_MAX, 0),
         longest=tuple(map(_waiting, values["longest"])),
     )
 

@@ -1,8 +1,8 @@
 #include "spank/record/parts/csv.h"
 
+#include "preload/contract/stats.h"
 #include "spank/base/json.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -12,27 +12,24 @@ static const char *const names[CSV_OUTCOMES] = {
         [CSV_NO_DIRECTORY] = "no such directory",
         [CSV_NOT_ALLOWED] = "no permission to write there",
         [CSV_NO_SPACE] = "no space left",
-        [CSV_TOO_LATE] = "not done within ten seconds",
         [CSV_KILLED] = "killed",
-        [CSV_FAILED] = "failed, see the node's log",
+        [CSV_FAILED] = "failed",
 };
 
-static const struct {
-	int result;
-	enum csv_outcome outcome;
-} results[] = {
-        {0, CSV_WRITTEN},           {-ENOENT, CSV_NO_DIRECTORY}, {-ENOTDIR, CSV_NO_DIRECTORY},
-        {-EACCES, CSV_NOT_ALLOWED}, {-EPERM, CSV_NOT_ALLOWED},   {-EROFS, CSV_NOT_ALLOWED},
-        {-ENOSPC, CSV_NO_SPACE},    {-EDQUOT, CSV_NO_SPACE},     {-ETIMEDOUT, CSV_TOO_LATE},
-        {-EINTR, CSV_KILLED},
+static const enum csv_outcome outcomes[MPIWAIT_CSV_OUTCOMES] = {
+        [MPIWAIT_CSV_NONE] = CSV_NONE,
+        [MPIWAIT_CSV_WRITTEN] = CSV_WRITTEN,
+        [MPIWAIT_CSV_NO_DIRECTORY] = CSV_NO_DIRECTORY,
+        [MPIWAIT_CSV_NOT_ALLOWED] = CSV_NOT_ALLOWED,
+        [MPIWAIT_CSV_NO_SPACE] = CSV_NO_SPACE,
+        [MPIWAIT_CSV_FAILED] = CSV_FAILED,
 };
 
-enum csv_outcome csv_outcome_of(int result)
+enum csv_outcome csv_outcome_of(uint32_t claim, bool ended)
 {
-	for (size_t i = 0; i < sizeof(results) / sizeof(results[0]); i++)
-		if (results[i].result == result)
-			return results[i].outcome;
-	return CSV_FAILED;
+	enum csv_outcome outcome = claim < MPIWAIT_CSV_OUTCOMES ? outcomes[claim] : CSV_FAILED;
+
+	return outcome == CSV_NONE && ended ? CSV_KILLED : outcome;
 }
 
 json_t *record_csv_write(enum csv_outcome outcome)

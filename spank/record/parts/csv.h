@@ -8,21 +8,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What became of them on one node, for the step's file, the record and the log. */
+/* What became of them on one node, for the step's file and the record. */
 enum csv_outcome {
 	CSV_NONE, /* not asked for, or no rank to write of */
 	CSV_WRITTEN,
 	CSV_NO_DIRECTORY,
 	CSV_NOT_ALLOWED,
 	CSV_NO_SPACE,
-	CSV_TOO_LATE,
-	CSV_KILLED,
+	CSV_KILLED, /* a rank was, so that none wrote them */
 	CSV_FAILED, /* anything else */
 	CSV_OUTCOMES
 };
 
-/* Of run_as_user's result. */
-enum csv_outcome csv_outcome_of(int result);
+/* Returns the outcome that the step's ranks claim (enum mpiwait_csv). ended: no rank will write any more. */
+enum csv_outcome csv_outcome_of(uint32_t claim, bool ended);
 
 struct record_csv {
 	uint64_t nodes[CSV_OUTCOMES];

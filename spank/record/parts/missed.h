@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/notes.h"
+#include "preload/contract/notes.h"
 
 #define RECORD_MISSED_MAX \
 	1000000 /* processes of one step and node, for each reason: more is no claim that can be true */

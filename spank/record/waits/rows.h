@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/json.h"
 #include "spank/record/waits/ranks.h"
 

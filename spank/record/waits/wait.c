@@ -26,7 +26,7 @@ static const struct {
         [WAIT_SAMPLED_CPU_S] = {"", "", "sampled_cpu_us", TYPE_seconds, EVER, NEEDED},
 #define FORECAST(name, type, presence, by, since, csv, text, key) {"forecast", #name, #key, TYPE_##type, EVER, MAYBE},
 #include "spank/record/record_fields.def"
-/* As in preload/stats.h, by bit. */
+/* As in preload/contract/stats.h, by bit. */
 #define HOOK(name, type, ...) {"hooks", #name, #name, TYPE_##type, COUNTED, MAYBE},
 #include "spank/record/record_fields.def"
 #define FLAG(name, type, ...) {"flags", #name, #name, TYPE_##type, COUNTED, MAYBE},

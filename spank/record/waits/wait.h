@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/record/waits/cost.h"
 #include "spank/record/waits/ranks.h"
 #include "spank/record/waits/rows.h"

@@ -1,6 +1,6 @@
 #include "spank/record/waits/worlds.h"
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/json.h"
 #include "spank/base/memory.h"
 #include "spank/record/parts/number.h"

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 #include "spank/base/files.h"
 #include "spank/base/log.h"
 #include "spank/machine/rapl.h"

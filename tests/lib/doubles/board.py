@@ -1,6 +1,6 @@
 """A double of slurmstepd's part in a lease: answers the requests of a segment's words on a board, as it is told.
 
-The layout repeats preload/lease.h on purpose.
+The layout repeats preload/contract/lease.h on purpose.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ PREFIX = "/opt/mpi-wait"
 PLUGIN = f"{PREFIX}/lib/slurm/spank_mpi_wait.so"
 LIBRARY = f"{PREFIX}/lib/mpi-wait/libmpiwait.so"
 HELPER = f"{PREFIX}/sbin/mpi-wait-node"
-CSV = f"{PREFIX}/libexec/mpi-wait/mpi-wait-csv"
 SHIPPED = f"{PREFIX}/share/mpi-wait/policies"
 PLUGSTACK = "/etc/slurm/plugstack.conf"
 SPOOL = "/shared/spool"
@@ -151,7 +150,6 @@ class Machine:
     def _installation(self) -> None:
         for path, built in ((PLUGIN, "spank/spank_mpi_wait.so"), (LIBRARY, "preload/libmpiwait.so")):
             self.write(path, (BUILD / built).read_bytes(), 0o755)
-        self.write(CSV, "", 0o711)
         for name in POLICIES:
             self.write(f"{SHIPPED}/{name}.json", "{}")
         self.plugstack(f"optional {PLUGIN} spool={SPOOL}")

@@ -29,8 +29,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "preload/lease.h"
-#include "preload/stats.h"
+#include "preload/contract/lease.h"
+#include "preload/contract/stats.h"
 #include "tests/lib/doubles/fake_host.h"
 
 #define TASKS_MAX 8

@@ -1,4 +1,4 @@
-"""Plays slurmstepd's part: the page of notes of a step (preload/notes.h), made and read by way of libc."""
+"""Plays slurmstepd's part: the page of notes of a step (preload/contract/notes.h), made and read by way of libc."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import struct
 
 IPC_CREAT, IPC_RMID = 0o1000, 0
 MAGIC, KEY = 0x3145544F4E57504D, 4711
-PAGE = struct.Struct("=QQ5I")
-NAMES = ("lost", "unreached", "replaced", "static", "setuid")
+PAGE = struct.Struct("=QQ6I")
+NAMES = ("lost", "unreached", "replaced", "static", "setuid", "unfit")
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.shmat.restype = ctypes.c_void_p

@@ -2,7 +2,7 @@
  * Lets the tests call the modules between energy counters and record: one subcommand per entry point, arguments as
  * words, results as JSON on standard output. What fails is said as {"error": ..., "code": ...}.
  */
-#include "preload/budget/looks.h"
+#include "preload/contract/looks.h"
 #include "spank/base/cleanup.h"
 #include "spank/base/files.h"
 #include "spank/node/ending.h"
@@ -10,8 +10,6 @@
 #include "spank/node/recorder.h"
 #include "spank/node/sampler.h"
 #include "spank/node/slots.h"
-#include "spank/plugin/run_as_user.h"
-#include "spank/plugin/view.h"
 #include "spank/record/job_record.h"
 #include "spank/record/parts/power.h"
 #include "spank/record/parts/saving.h"
@@ -20,8 +18,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -289,119 +285,6 @@ static int run_slots(int count, char *words[])
 	return result ? show_result(result, &error) : show(slots_to_json(slots));
 }
 
-/* export FILE UID GID GROUP MILLISECONDS DIRECTORY PROGRAM WORD...: descriptors of all sorts are open meanwhile */
-/* $SEGMENT_AT: the segment's descriptor, and no other one is open from 3 on. Else it is at 200, and two more leak. */
-static int segment_open(const char *path)
-{
-	const char *at = getenv("SEGMENT_AT");
-	int low = open(path, O_RDWR | O_CLOEXEC), segment;
-
-	if (!at) {
-		open("/dev/null", O_RDONLY);
-		return fcntl(low, F_DUPFD, 200);
-	}
-	segment = low == atoi(at) ? low : dup3(low, atoi(at), O_CLOEXEC);
-	if (segment != low)
-		close(low);
-	return segment;
-}
-
-static int run_export(int count, char *words[])
-{
-	cleanup_close int segment = segment_open(words[0]);
-	gid_t group = (gid_t)number(words[3]);
-	struct run_as_user export = {
-	        .mounts = -1,
-	        .program = words[6],
-	        .words = words + 6,
-	        .segment = segment,
-	        .uid = (uid_t)number(words[1]),
-	        .gid = (gid_t)number(words[2]),
-	        .groups = &group,
-	        .group_count = 1,
-	        .directory = words[5],
-	        .most_ns = number(words[4]) * 1000000,
-	        .closed = getenv("CLOSED") != NULL,
-	};
-	struct error error = {0};
-	uint64_t began_ns = clock_monotonic_ns();
-	int result = run_as_user(&export, &error);
-
-	(void)count;
-	return show(json_pack("{s:i, s:s, s:I, s:b}", "code", result, "error", error.text, "took_ms",
-	                      (json_int_t)((clock_monotonic_ns() - began_ns) / 1000000), "child",
-	                      waitpid(-1, NULL, WNOHANG) >= 0 || errno != ECHILD));
-}
-
-static json_int_t inode_of(int descriptor)
-{
-	struct stat status;
-
-	return descriptor >= 0 && fstat(descriptor, &status) == 0 ? (json_int_t)status.st_ino : 0;
-}
-
-/* A task's child with a namespace of its own, in a directory of its own, as Slurm makes them. */
-static void view_child(struct view *view, int flags, int to)
-{
-	json_int_t inode;
-
-	if (seteuid(0) || unshare(flags) || chdir("/proc"))
-		_exit(EXIT_FAILURE);
-	inode = inode_of(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
-	view_show(view);
-	view_note_directory(view);
-	_exit(write(to, &inode, sizeof(inode)) == sizeof(inode) ? EXIT_SUCCESS : EXIT_FAILURE);
-}
-
-/* What view_open has in a child that ends at once, as the last task's end has under contain_spank; -1: an error. */
-static json_int_t inode_contained(const struct view *view, const int ends[2])
-{
-	json_int_t inode = -1;
-	pid_t child = fork();
-
-	if (child == 0) {
-		inode = inode_of(view_open(view));
-		_exit(write(ends[1], &inode, sizeof(inode)) == sizeof(inode) ? EXIT_SUCCESS : EXIT_FAILURE);
-	}
-	if (waitpid(child, NULL, 0) != child || read(ends[0], &inode, sizeof(inode)) != sizeof(inode))
-		return -1;
-	return inode;
-}
-
-/* view CHILDREN own|user EUID: so many tasks, each in a mount namespace, or in one of a user namespace of its own */
-static int run_view(int count, char *words[])
-{
-	int flags = CLONE_NEWNS | (strcmp(words[1], "user") == 0 ? CLONE_NEWUSER : 0), ends[2], status, result;
-	struct view *view = view_prepare();
-	json_t *children = json_array();
-	cleanup_close int taken = -1;
-	json_int_t inode, contained;
-
-	(void)count;
-	if (!view || pipe(ends))
-		return EXIT_FAILURE;
-	for (uint64_t i = 0; i < number(words[0]); i++) {
-		pid_t child;
-
-		/* In slurmstepd, which is the user while it forks, and its children are root again. */
-		if (seteuid((uid_t)number(words[2])))
-			return EXIT_FAILURE;
-		child = fork();
-		if (child == 0)
-			view_child(view, flags, ends[1]);
-		if (waitpid(child, &status, 0) != child || status || seteuid(0) ||
-		    read(ends[0], &inode, sizeof(inode)) != sizeof(inode))
-			return EXIT_FAILURE;
-		json_array_append_new(children, json_integer(inode));
-	}
-	contained = inode_contained(view, ends);
-	taken = view_open(view);
-	result = show(json_pack("{s:I, s:I, s:o, s:s}", "contained", contained, "taken", inode_of(taken), "children",
-	                        children, "directory", view_directory(view)));
-	view_end(view);
-	return result;
-}
-
 /* merge NODES_OF WHY FILE...: the job's record of node records that are trusted no more than in the spool */
 static int run_merge(int count, char *words[])
 {
@@ -557,9 +440,8 @@ static const struct {
         {"samples", 4, run_samples}, {"add", 2, run_add},           {"update", 1, run_update},
         {"leaks", 0, run_leaks},     {"begin", 8, run_begin},       {"step", 5, run_step},
         {"finish", 4, run_finish},   {"slots", 3, run_slots},       {"merge", 3, run_merge},
-        {"combine", 2, run_combine}, {"key", 1, run_key},           {"export", 7, run_export},
-        {"view", 3, run_view},       {"extremes", 1, run_extremes}, {"end", 2, run_end},
-        {"make", 2, run_make},       {"looks", 4, run_looks},
+        {"make", 2, run_make},       {"looks", 4, run_looks},       {"combine", 2, run_combine},
+        {"key", 1, run_key},         {"extremes", 1, run_extremes}, {"end", 2, run_end},
 };
 
 int main(int count, char *words[])

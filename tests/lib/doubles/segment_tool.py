@@ -3,7 +3,7 @@
 
     segment_tool.py --preload libmpiwait.so --config "rungs=pause+nap;spin_ns=20000;..." -- COMMAND...
 
-The layout repeats preload/stats.h on purpose: a change there that nobody announced makes the tests fail.
+The layout repeats preload/contract/stats.h on purpose: a change there that nobody announced makes the tests fail.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def sizes_offset(slots: int, index: int) -> int:
 
 
 def row_names() -> list[str]:
-    table = (ROOT / "preload/mpi/mpi_calls.def").read_text()
+    table = (ROOT / "preload/contract/mpi_calls.def").read_text()
     return re.findall(r"^CALL\((\w+),", table, re.M)
 
 

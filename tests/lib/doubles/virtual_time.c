@@ -13,7 +13,7 @@
  *     TIME_STEP=AT:LENGTH    CLOCK_REALTIME is set forward by that, or back where it is negative
  *     TIME_KILL=AT           SIGKILL
  *     TIME_SIGNAL=EVERY      SIGALRM, which ends a nap
- *     TIME_ANSWERS=1         who is rung for on a board (preload/lease.h) answers at once
+ *     TIME_ANSWERS=1         who is rung for on a board (preload/contract/lease.h) answers at once
  *     TIME_REAL=1            everything reaches the kernel, and is counted only
  *
  * At its end the process prints what was asked of the kernel, as "key value" lines: struct counts.
@@ -34,7 +34,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/lease.h"
+#include "preload/contract/lease.h"
 #define NS_PER_S   UINT64_C(1000000000)
 #define START_NS   (1000 * NS_PER_S)
 #define CPU_NS     (10 * NS_PER_S) /* of the thread before that */

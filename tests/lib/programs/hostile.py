@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable
 
-MAGIC, BOARD_HEAD, WORDS_OFFSET, WORDS = 0x324C574D, 64, 4096, 16384  # preload/lease.h, preload/stats.h
+MAGIC, BOARD_HEAD, WORDS_OFFSET, WORDS = 0x324C574D, 64, 4096, 16384  # lease.h, stats.h of preload/contract
 LOW, RESTORE = 1, 2
 ANSWERS = ("done", "not yours", "not now", "busy", "over")
 LIBC = ctypes.CDLL(None, use_errno=True)

@@ -34,7 +34,7 @@ int main(void)
 #define CALL(name, arguments, kind, large, ...) large(name)
 
 #define EACH(name) WEAK(name)
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"
 #undef EACH
 
 static const char *owner(const void *function)
@@ -63,7 +63,7 @@ static void say(const char *name, const void *weak)
 void names_say(void)
 {
 #define EACH(name) say(#name, (const void *)name);
-#include "preload/mpi/mpi_calls.def"
+#include "preload/contract/mpi_calls.def"
 #undef EACH
 }
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from tests.lib.site.chroot import ROOT
 
 
-def build(output: Path, environment: Mapping[str, str] | None = None) -> dict[str, Path]:
-    """Runs packaging/make-deb into an empty directory; the packages by name."""
-    done = subprocess.run([ROOT / "packaging/make-deb", output], env={**os.environ, **(environment or {})},
+def build(output: Path, environment: Mapping[str, str] | None = None, tree: Path = ROOT) -> dict[str, Path]:
+    """Runs the tree's packaging/make-deb into an empty directory; the packages by name."""
+    done = subprocess.run([tree / "packaging/make-deb", output], env={**os.environ, **(environment or {})},
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=900)
     assert done.returncode == 0, done.stdout[-6000:]
@@ -29,6 +29,10 @@ def plugin(packages: Mapping[str, Path]) -> Path:
     return next(path for name, path in packages.items() if name.startswith("spank-mpi-wait-slurm"))
 
 
+def energy(packages: Mapping[str, Path]) -> Path:
+    return next(path for name, path in packages.items() if name.startswith("spank-mpi-wait-energy-slurm"))
+
+
 def field(package: Path, name: str) -> str:
     return subprocess.run(["dpkg-deb", "-f", package, name], capture_output=True, text=True, check=True).stdout.strip()
 
@@ -41,10 +45,12 @@ def files(package: Path) -> set[str]:
     return {re.sub(r"(/man/.*)\.gz$", r"\1", path) for path in paths}
 
 
-def later(package: Path, output: Path, version: str) -> Path:
-    """A copy with another version, whose own dependencies follow."""
+def renumbered(package: Path, output: Path, version: str, also: Path | None = None) -> Path:
+    """A copy with another version, whose own dependencies follow. also: has the files of that package too."""
     tree = output / "tree"
     subprocess.run(["dpkg-deb", "-R", package, tree], check=True)
+    if also:
+        subprocess.run(["dpkg-deb", "-x", also, tree], check=True)
     control = tree / "DEBIAN/control"
     text = control.read_text()
     control.write_text(text.replace(field(package, "Version").split("+")[0], version))
@@ -52,6 +58,12 @@ def later(package: Path, output: Path, version: str) -> Path:
     subprocess.run(["dpkg-deb", "--root-owner-group", "-b", tree, path], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["rm", "-rf", tree], check=True)
     return path
+
+
+def before_0_2(packages: Mapping[str, Path], output: Path) -> list[Path]:
+    """The packages as 0.1.0 had them: the energy plugin lies in the plugin's."""
+    older = [renumbered(packages[name], output, "0.1.0-1") for name in ("libmpiwait", "mpi-wait-tools")]
+    return [*older, renumbered(plugin(packages), output, "0.1.0-1", energy(packages))]
 
 
 def conffiles(package: Path) -> set[str]:

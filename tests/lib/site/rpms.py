@@ -1,4 +1,4 @@
-"""The release tarball that meson dist makes of the working tree, and the RPMs that rpmbuild makes of the tarball."""
+"""The release tarball that packaging/dist makes of the working tree, and the RPMs that rpmbuild makes of it."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ def _run(command: list[str | Path], folder: Path) -> str:
     return done.stdout
 
 
+def version() -> str:
+    return re.findall(r"^  version: '(.*)',$", (ROOT / "meson.build").read_text(), re.M)[0]
+
+
 def tarball(folder: Path) -> Path:
-    """meson dist takes what is committed: the working tree, as it is, becomes a commit of a repository of its own."""
+    """packaging/dist takes what is committed: the working tree, as it is, becomes a commit of its own repository."""
     listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT,
                             capture_output=True, text=True, check=True).stdout
     names = [name for name in listed.split("\0") if name and (ROOT / name).is_file()]
@@ -30,9 +34,12 @@ def tarball(folder: Path) -> Path:
     _run(["git", "init", "-q", "."], tree)
     _run(["git", "add", "-A"], tree)
     _run(["git", *author, "commit", "-q", "-m", "release"], tree)
-    _run(["meson", "setup", "build", "-Dtests=false"], tree)
-    _run(["meson", "dist", "-C", "build", "--no-tests"], tree)
-    return next((tree / "build/meson-dist").glob("*.tar.xz"))
+    return Path(_run([tree / "packaging/dist", folder], tree).strip())
+
+
+def unpacked(source: Path, folder: Path) -> Path:
+    _run(["tar", "-C", folder, "-xf", source], folder)
+    return folder / source.name.removesuffix(".tar.gz")
 
 
 def build(source: Path, folder: Path) -> list[Path]:

@@ -3,8 +3,8 @@
 
 #include <errno.h>
 
+#include "preload/contract/stats.h"
 #include "preload/process/config.h"
-#include "preload/stats.h"
 #include "spank/base/cleanup.h"
 
 #define HOUR_NS UINT64_C(3600000000000)

@@ -160,6 +160,18 @@ static void record_check(const struct slots *slots)
 	record_node_free(node);
 }
 
+/* Checks what mpi-wait-segment relies on. */
+static void ranks_check(const struct slots *slots, uint32_t count)
+{
+	for (size_t i = 0; i < slots->count; i++) {
+		const struct slots_rank *rank = &slots->rank[i];
+
+		FUZZ_CHECK(rank->slot < count && rank->open_call <= MPIWAIT_CALLS);
+		FUZZ_CHECK(rank->open_ns <= NOW_NS - BEGUN_NS && rank->asleep_ns <= rank->wait_ns);
+		FUZZ_CHECK(rank->running || rank->open_call == 0);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint32_t count = slots_of(data, size);
@@ -175,6 +187,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (slots_read(segment->file, BEGUN_NS, NOW_NS, &slots, &error) == 0) {
 		FUZZ_CHECK(slots->count <= count);
+		ranks_check(slots, count);
 		record_check(slots);
 	} else {
 		FUZZ_CHECK(error.text[0] && fuzz_is_printable(error.text));

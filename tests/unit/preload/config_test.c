@@ -8,7 +8,7 @@
 
 #include "tests/lib/check.h"
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 
 static const char *const bad[] = {
         "",

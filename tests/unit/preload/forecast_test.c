@@ -695,9 +695,9 @@ static void slept_play(struct account_periods *periods, double period_ns, int co
 static void test_what_is_allowed_grows_with_time(void)
 {
 	account_reset();
-	CHECK(is_near(account_allowed(&account, OPENED), ACCOUNT_START_NS, 1e-9));
-	CHECK(is_near(account_allowed(&account, OPENED + SECOND), ACCOUNT_START_NS + 10e6, 1e-9));
-	CHECK(account_room(&account, OPENED) > 0 && (double)account_room(&account, OPENED) <= ACCOUNT_START_NS);
+	CHECK(is_near(account_allowed(&account, OPENED), ALLOWANCE_START_NS, 1e-9));
+	CHECK(is_near(account_allowed(&account, OPENED + SECOND), ALLOWANCE_START_NS + 10e6, 1e-9));
+	CHECK(account_room(&account, OPENED) > 0 && (double)account_room(&account, OPENED) <= ALLOWANCE_START_NS);
 }
 
 static void test_what_is_kept_has_a_limit(void)
@@ -930,7 +930,7 @@ static void test_a_try_after_a_pause_may_lose_little(void)
 	look_play(&periods, 1e6);
 	pause_play(&periods);
 	room_ns = (double)account_room(&account, account_now_ns);
-	EXPECT(room_ns > 0 && room_ns <= ACCOUNT_START_NS, "%f", room_ns);
+	EXPECT(room_ns > 0 && room_ns <= ALLOWANCE_START_NS, "%f", room_ns);
 	CHECK((double)account_room(&account, account_now_ns + SECOND / 2) > room_ns + 2e6);
 	CHECK((double)account_room(&account, account_now_ns + SECOND / 2) < room_ns + 3e6);
 	account_charge(&account, (uint64_t)room_ns + US); /* what the clock charges is no loss of the try */

@@ -154,7 +154,7 @@ static const struct job_exits exits[] = {
 /* What may be lost in so long, without errors. */
 static double allowed_ns(double lasted_ns)
 {
-	return ACCOUNT_START_NS + lasted_ns * JOB_SLOWDOWN * 1e-6;
+	return ALLOWANCE_START_NS + lasted_ns * JOB_SLOWDOWN * 1e-6;
 }
 
 static void job_tell(const struct job *job, const char *what, double value, double most)

@@ -68,6 +68,13 @@ def test_a_rank_whose_task_has_closed_all_is_noted(notes: NotesPage) -> None:
     assert notes.counts() == {"lost": 2}
 
 
+def test_a_segment_of_another_layout_is_left_alone_and_noted(notes: NotesPage) -> None:
+    """The library is of another release than the plugin: its version of the layout alone differs."""
+    done, segment = run([DRIVER, "short"], f"{notes.field};{NAP}", segment={"version": 4711})
+    assert done.returncode == 0, done.stderr
+    assert segment["claimed"] == 0 and notes.counts() == {"unfit": 1}
+
+
 def test_a_page_of_another_ipc_namespace_is_left_alone() -> None:
     """The same id may be anybody's memory there."""
     with NotesPage(key=KEY + 1) as other:

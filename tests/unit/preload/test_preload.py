@@ -340,7 +340,7 @@ def test_nothing_newer_than_glibc_2_17_and_nothing_else_exported():
 
 def test_the_check_of_the_table_finds_what_is_wrong(tmp_path):
     check = ROOT / "preload/mpi/check_calls.py"
-    text = (ROOT / "preload/mpi/mpi_calls.def").read_text()
+    text = (ROOT / "preload/contract/mpi_calls.def").read_text()
     bad = tmp_path / "bad.def"
     text = re.sub(r"CALL\(Allreduce,.*\n", "", text)
     text = text.replace('CALL(Recv, 7, WAIT, LARGE, P2P, "b', 'CALL(Recv, 6, WAIT, LARGE, P2P, "')

@@ -47,49 +47,6 @@ static void another_users_thread_is_nobody(void)
 	CHECK(asker_process(4194303, getuid()) == 0);
 }
 
-/* The first process of a PID namespace of its own says that it is 1, as the machine's first does, which is root's. */
-static void inner_process(uid_t uid, int tell, int enough)
-{
-	uint32_t number;
-	char byte;
-
-	if (unshare(uid == getuid() ? CLONE_NEWUSER | CLONE_NEWPID : CLONE_NEWPID) < 0 ||
-	    (uid != getuid() && setresuid(uid, uid, uid) < 0))
-		_exit(2);
-	if (fork() > 0)
-		_exit(wait(NULL) < 0);
-	number = (uint32_t)getpid();
-	if (write(tell, &number, sizeof(number)) == sizeof(number))
-		(void)!read(enough, &byte, 1);
-	_exit(0);
-}
-
-static void a_process_lives_by_the_number_that_it_has_in_a_container(void)
-{
-	uint32_t numbers[] = {4194303, 0}, own = (uint32_t)getpid();
-	uid_t uid = getuid() == 0 ? 65534 : getuid();
-	int told[2], enough[2], status;
-	pid_t child;
-
-	CHECK(pipe(told) == 0 && pipe(enough) == 0);
-	child = fork();
-	if (child == 0) {
-		close(enough[1]);
-		inner_process(uid, told[1], enough[0]);
-	}
-	close(told[1]);
-	CHECK(asker_any_lives(&own, 1, getuid()) && !asker_any_lives(&own, 1, getuid() + 1));
-	CHECK(!asker_any_lives(numbers, 2, uid));
-	/* where users may make no namespaces, there is no such process */
-	if (read(told[0], &numbers[1], sizeof(numbers[1])) == sizeof(numbers[1]))
-		CHECK(numbers[1] == 1 && asker_any_lives(numbers, 2, uid) && !asker_any_lives(numbers, 1, uid));
-	close(enough[1]);
-	CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status));
-	CHECK(!asker_any_lives(numbers, 2, uid));
-	close(told[0]);
-	close(enough[0]);
-}
-
 static void a_task_is_itself_and_what_it_started(void)
 {
 	int status;
@@ -112,7 +69,6 @@ int main(void)
 {
 	any_thread_leads_to_its_process();
 	another_users_thread_is_nobody();
-	a_process_lives_by_the_number_that_it_has_in_a_container();
 	a_task_is_itself_and_what_it_started();
 	return CHECK_RESULT;
 }

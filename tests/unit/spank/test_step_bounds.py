@@ -168,7 +168,7 @@ def test_an_honest_step_s_functions_stay_among_its_sums(job: Job, tmp_path: Path
 
 def test_functions_that_did_not_wait_are_counted_where_they_may(job: Job, tmp_path: Path) -> None:
     """MPI_Recv may, MPI_Isend does not; of what is never called there is nothing."""
-    rows = re.findall(r"^CALL\((\w+), \d+, (\w+)", (REPOSITORY / "preload/mpi/mpi_calls.def").read_text(), re.M)
+    rows = re.findall(r"^CALL\((\w+), \d+, (\w+)", (REPOSITORY / "preload/contract/mpi_calls.def").read_text(), re.M)
     calls = bytearray(64 * len(rows))
     for name in ("Recv", "Isend"):
         struct.pack_into("<Q", calls, 64 * [row[0] for row in rows].index(name), 12)

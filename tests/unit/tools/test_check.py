@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import time
 from typing import Any, Callable
 
 import pytest
+from mpi_wait_tools import __version__
 
+from tests.lib.doubles import check_double
 from tests.lib.doubles.check_double import (
     CPUS,
-    CSV,
     HELPER,
     LIBRARY,
     OUTBOX,
@@ -26,6 +28,9 @@ from tests.lib.doubles.check_double import (
     policy,
 )
 
+ROOT = pathlib.Path(check_double.__file__).parents[3]
+_STATS = next((ROOT / "preload").rglob("stats.h")).read_text()
+SEGMENT = re.findall(r"^#define MPIWAIT_VERSION +(\d+)\b", _STATS, re.M)[0]
 NO_RESTORE = "NOT SEEN clocks: mpi-wait-node has no 'restore'"
 
 
@@ -47,7 +52,7 @@ def test_a_healthy_machine_has_nothing_to_complain_of(machine: Machine) -> None:
     assert "21 min 51 s at full power" in said["RAPL range"]
     assert said["Slurm"] == "22.05.8" and said["slurmctld"] == "cluster test, 2 nodes"
     assert said["built for"] == "Slurm 22.05" and said["spool"] == f"'{SPOOL}', nfs4"
-    assert said["releases"].endswith("mpi-wait, plugin, library, helper")
+    assert said["releases"] == (f"all of {__version__}, segment version {SEGMENT}: mpi-wait, plugin, library, helper")
 
 
 METERS = [["nvml", "gpu", 0, False, "NVIDIA H100", 5, 0], ["nvml", "gpu", 1, True, "NVIDIA H100", 5, 0],
@@ -317,8 +322,13 @@ BROKEN: dict[str, tuple[Break, str]] = {
     ),
     "no library": (lambda m: m.remove(LIBRARY), f"FAIL library: '{LIBRARY}' does not exist"),
     "a library of another release": (
-        other_note(LIBRARY, b"release=0.1.0", b"release=0.0.9"),
-        "FAIL releases: mpi-wait 0.1.0, plugin 0.1.0, library 0.0.9, helper 0.1.0",
+        other_note(LIBRARY, f"release={__version__}".encode(), b"release=0.0.9"),
+        f"FAIL releases: mpi-wait {__version__}, plugin {__version__} with segment version {SEGMENT}, "
+        f"library 0.0.9 with segment version {SEGMENT}, helper {__version__}",
+    ),
+    "a library of the same release with another segment": (
+        other_note(LIBRARY, f"segment={SEGMENT}".encode(), b"segment=0"),
+        f"library {__version__} with segment version 0, helper {__version__}",
     ),
     "no helper": (lambda m: m.remove(HELPER), f"FAIL helper: '{HELPER}' does not exist"),
     "a helper that others write": (chmod(HELPER, 0o777), f"FAIL helper: '{HELPER}' has mode 0777"),
@@ -356,10 +366,6 @@ BROKEN: dict[str, tuple[Break, str]] = {
         ),
         "WARN umwait: becomes nap here: no waitpkg (the default)",
     ),
-    "no program for csv": (lambda m: m.remove(CSV), f"FAIL csv: '{CSV}' does not exist"),
-    "a program for csv that users read": (chmod(CSV, 0o755), f"FAIL csv: '{CSV}' has mode 0755: users can read it"),
-    "a program for csv that a group reads": (chmod(CSV, 0o751), f"FAIL csv: '{CSV}' has mode 0751: users can read it"),
-    "a program for csv that others write": (chmod(CSV, 0o713), f"FAIL csv: '{CSV}' has mode 0713"),
     "cores for two jobs": (
         lambda m: m.answers("sinfo", "main NO\nlow FORCE:2\nfair FORCE:1\nnight YES:4\nwhole EXCLUSIVE\n"),
         "WARN partitions: low has OverSubscribe=FORCE:2, night has OverSubscribe=YES:4, and grant=lease",

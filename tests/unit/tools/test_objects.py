@@ -16,7 +16,6 @@ ENERGY = BUILD / "spank/acct_gather_energy_mpi_wait.so"
 CALLBACKS = {
     "init",
     "init_post_opt",
-    "task_init_privileged",
     "task_post_fork",
     "task_init",
     "task_exit",

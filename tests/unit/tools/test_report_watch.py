@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pty
+import random
 import re
 import select
 import signal
@@ -16,6 +17,7 @@ import struct
 import subprocess
 import sys
 import termios
+import time
 from typing import Any
 
 import pytest
@@ -23,23 +25,28 @@ import pytest
 from tests.lib import segments
 from tests.lib.doubles.command_server import server
 from tests.lib.doubles.segment_tool import row_names, segment_field, segment_make
+from tests.lib.record_tools import BUILD
 from tests.lib.waiting import wait_for
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COMMAND = ROOT / "contrib/mpi-wait"
-NOW = 10**10
+READER = str(BUILD / "spank/mpi-wait-segment")
 RUNNING, BARRIER = 2, row_names().index("Barrier") + 1
 
 CALL = """
 import json, os, sys
 sys.path.insert(0, "contrib")
-from mpi_wait_tools.watch import calls, look, segment, view
+from mpi_wait_tools.watch import agent, live, look
 from mpi_wait_tools.watch.job import Watched
-def ranks(path, now):
-    descriptor = os.open(path, os.O_RDONLY)
-    return [vars(rank) for rank in segment.read_ranks(descriptor, now)]
-def names():
-    return list(calls.NAMES)
+from mpi_wait_tools.site.host import Host
+def ranks(reader, *paths):
+    descriptors = [os.open(path, os.O_RDONLY) for path in paths]
+    try:
+        found, problem = agent.read_ranks(Host(), reader, descriptors)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+    return [vars(rank) for rank in found], problem
 def again(line):
     seen = look.look_of(line)
     return None if seen is None else look.line_of(seen)
@@ -50,9 +57,7 @@ def written(values):
     values.pop("v")
     return look.line_of(look.Look(**values, longest=longest))
 def watts(root, readings):
-    from mpi_wait_tools.site.host import Host
-    from mpi_wait_tools.watch.counters import Counters
-    counters, seen = Counters(Host(root)), []
+    counters, seen = agent.Counters(Host(root)), []
     for at_ns, values in readings:
         for zone, value in values.items():
             with open(f"{root}/sys/class/powercap/{zone}/energy_uj", "w") as file:
@@ -62,7 +67,7 @@ def watts(root, readings):
 def screen(width, height, colour, utf8, nodes, lines, ages, keys):
     job = Watched("12", 12, "", nodes, 192, "a\\x1b[2Jname")
     looks = [(look.look_of(line), age) for line, age in zip(lines, ages)]
-    return view.show_watch(view.Screen(width, height, colour, utf8), view.Scene(job, 192.0, looks), keys)
+    return live.show_watch(live.Screen(width, height, colour, utf8), live.Scene(job, 192.0, looks), keys)
 for asked in sys.stdin:
     name, *arguments = json.loads(asked)
     print(json.dumps(globals()[name](*arguments)), flush=True)
@@ -91,28 +96,52 @@ def tools(name: str, *arguments: Any) -> Any:
     return json.loads(answer)
 
 
-def ranks(tmp_path: pathlib.Path, content: bytes, now: int = NOW) -> list[dict[str, Any]]:
+def read(tmp_path: pathlib.Path, content: bytes, reader: str = READER) -> tuple[list[dict[str, Any]], str]:
+    """The ranks that are seen, and why some may not be."""
     path = tmp_path / "segment"
     path.write_bytes(content)
-    return list(tools("ranks", str(path), now))
+    found, problem = tools("ranks", reader, str(path))
+    return found, problem
+
+
+def ranks(tmp_path: pathlib.Path, content: bytes) -> list[dict[str, Any]]:
+    found, problem = read(tmp_path, content)
+    assert problem == ""
+    return found
 
 
 def slot(rank: int, **how: Any) -> bytes:
-    return segments.slot(rank, 4, how.pop("wait_ns", 0), **{"state": RUNNING, "start": 2 * 10**9, **how})
-
-
-def test_the_calls_are_those_of_the_segment() -> None:
-    assert tools("names") == row_names()
+    """It has run since the machine was booted."""
+    return segments.slot(rank, 4, how.pop("wait_ns", 0), **{"state": RUNNING, "start": 1, **how})
 
 
 def test_who_waits_and_in_what(tmp_path: pathlib.Path) -> None:
     waits = slot(1, wait_ns=10**9, open_call=BARRIER, open_ns=3 * 10**9, asleep_ns=2 * 10**9)
-    found = ranks(tmp_path, segments.segment(slot(0), waits, slot(2, state=3, end=NOW), slot(3, state=1)))
+    found = ranks(tmp_path, segments.segment(slot(0), waits, slot(2, state=3, end=2), slot(3, state=1)))
     assert [rank["rank"] for rank in found] == [0, 1], "only what is between MPI_Init and MPI_Finalize"
     busy, waiting = found
     assert (busy["call"], busy["open_ns"], busy["waited_ns"]) == ("", 0, 0)
     assert (waiting["call"], waiting["open_ns"]) == ("Barrier", 3 * 10**9)
-    assert (waiting["waited_ns"], waiting["asleep_ns"], waiting["ran_ns"]) == (4 * 10**9, 2 * 10**9, 8 * 10**9)
+    assert (waiting["waited_ns"], waiting["asleep_ns"], waiting["slot"]) == (4 * 10**9, 2 * 10**9, 1)
+    assert time.clock_gettime_ns(time.CLOCK_MONOTONIC) - 60 * 10**9 < waiting["ran_ns"] == busy["ran_ns"]
+
+
+def test_the_longest_wait_of_a_ranks_threads(tmp_path: pathlib.Path) -> None:
+    """And what is waited in a call that the table lacks: by its number."""
+    threads = bytearray(slot(0, lanes=2, open_call=BARRIER, open_ns=10**9))
+    struct.pack_into("<IIQQ", threads, segments.HEAD + segments.LANE, 1, 250, 1000, 1000 + 2 * 10**9)
+    only, = ranks(tmp_path, segments.segment(bytes(threads)))
+    assert (only["call"], only["open_ns"], only["waited_ns"]) == ("call 249", 2 * 10**9, 3 * 10**9)
+
+
+def test_several_segments_at_once(tmp_path: pathlib.Path) -> None:
+    """Each rank is told with the descriptor of its segment, and one that is none does not hide the others."""
+    paths = [tmp_path / name for name in ("first", "none", "second")]
+    for path, content in zip(paths, (segments.segment(slot(1)), b"no segment", segments.segment(slot(2)))):
+        path.write_bytes(content)
+    found, problem = tools("ranks", READER, *map(str, paths))
+    assert [rank["rank"] for rank in found] == [1, 2] and len({rank["segment"] for rank in found}) == 2
+    assert problem == "stats segment cannot be read"
 
 
 @pytest.mark.parametrize(
@@ -120,15 +149,35 @@ def test_who_waits_and_in_what(tmp_path: pathlib.Path) -> None:
 )
 def test_another_layout_is_none(tmp_path: pathlib.Path, header: dict[str, int]) -> None:
     assert ranks(tmp_path, segments.segment(slot(0))) != []
-    assert ranks(tmp_path, segments.segment(slot(0), **header)) == []
+    found, problem = read(tmp_path, segments.segment(slot(0), **header))
+    assert found == [] and re.fullmatch("stats segment is not one of version [0-9]+", problem)
+
+
+def test_without_the_program_that_reads(tmp_path: pathlib.Path) -> None:
+    content = segments.segment(slot(0))
+    found, problem = read(tmp_path, content, "")
+    assert found == [] and problem.startswith("mpi-wait-segment, which reads the statistics, is not installed")
+    assert read(tmp_path, content, str(tmp_path / "gone")) == ([], "gone was not found")
+    other = tmp_path / "other"
+    other.write_text('#!/bin/sh\necho \'{"segment":3,"rank":1}\'\n')
+    other.chmod(0o755)
+    assert read(tmp_path, content, str(other)) == ([], f"the answer of '{other}' is not understood: it is of another"
+                                                   " release")
+
+
+@pytest.mark.parametrize("words", [[], ["x"], ["-1"], ["3x"], ["99999999999999999999"], ["3"] * 65])
+def test_the_program_takes_descriptors_alone(words: list[str]) -> None:
+    done = subprocess.run([READER, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (64, "") and "1 to 64 descriptors" in done.stderr
 
 
 def test_a_segment_that_ends_early(tmp_path: pathlib.Path) -> None:
     content = segments.segment(slot(0), slot(1), slot_count=2**32 - 1)
     assert len(ranks(tmp_path, content)) == 2
-    for size in (0, 63, 64, segments.SLOTS, segments.SLOTS + 100):
-        assert ranks(tmp_path, content[:size]) == []
-    assert len(ranks(tmp_path, content[: segments.SLOTS + segments.SLOT + 200])) == 1
+    for size in (0, 63, 64, segments.SLOTS, segments.SLOTS + 100, segments.SLOTS + segments.SLOT + 200):
+        found, problem = read(tmp_path, content[:size])
+        assert found == [] and problem
+    assert len(ranks(tmp_path, content[: segments.SLOTS + segments.SLOT + segments.SIZES + 4096])) == 1
 
 
 def test_every_claim_has_its_bounds(tmp_path: pathlib.Path) -> None:
@@ -136,21 +185,40 @@ def test_every_claim_has_its_bounds(tmp_path: pathlib.Path) -> None:
     liar = slot(2**30, wait_ns=most, open_call=BARRIER, open_ns=most - 1000, asleep_ns=most, start=most, lanes=2**31)
     later = slot(-5, open_call=2**32 - 1, open_ns=5)
     backwards = bytearray(slot(0, open_call=BARRIER))
-    struct.pack_into("<QQ", backwards, 128 + 8, most, 1)
+    struct.pack_into("<QQ", backwards, segments.HEAD + 8, most, 1)
     beyond = slot(3, open_call=250)
     found = ranks(tmp_path, segments.segment(liar, later, bytes(backwards), beyond))
     assert [rank["rank"] for rank in found] == [-1, -1, 0, 3]
     for rank in found:
-        assert 0 <= rank["asleep_ns"] <= rank["waited_ns"] <= rank["ran_ns"] <= NOW
+        assert 0 <= rank["asleep_ns"] <= rank["waited_ns"] <= rank["ran_ns"] <= time.clock_gettime_ns(
+            time.CLOCK_MONOTONIC)
         assert 0 <= rank["open_ns"] <= rank["ran_ns"]
     assert [rank["call"] for rank in found] == ["Barrier", "", "Barrier", "call 249"] and found[2]["open_ns"] == 0
 
 
+def test_whatever_a_segment_holds(tmp_path: pathlib.Path) -> None:
+    """Its words at random, most of them at the edges of what they may be: an answer that is understood, in bounds."""
+    chance = random.Random(7)
+    edges = [0, 1, 2, 3, 255, 256, 257, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1, 10**9, 10**18]
+    for _ in range(40):
+        content = bytearray(segments.segment(slot(0, open_call=BARRIER), slot(1), slots=2))
+        for _ in range(chance.choice([1, 3, 2000])):
+            start = chance.choice([0, segments.SLOTS, segments.SLOTS + segments.HEAD])
+            size = {0: 40, segments.SLOTS: 2 * segments.SLOT}.get(start, segments.LANE_HEAD)
+            place = start + chance.randrange(size // 8) * 8
+            struct.pack_into("<Q", content, place, chance.choice(edges))
+        found, problem = read(tmp_path, bytes(content))
+        assert len(found) <= 2 and (not problem or problem.startswith("stats segment"))
+        for rank in found:
+            assert 0 <= rank["asleep_ns"] <= rank["waited_ns"] <= rank["ran_ns"] < 2**62
+            assert -1 <= rank["rank"] < 2**24 and 0 <= rank["launch"] < 2**48 and -1 <= rank["task"] <= 2**24
+
+
 def values(node: str = "n1", **changes: Any) -> dict[str, Any]:
     longest = [[rank, "0", "Barrier", float(14 - rank), 0.8, 0.7, 77, -1] for rank in range(1, 4)]
-    return {"v": 2, "node": node, "segments": 1, "ranks": 4, "waiting": 3, "waited": 0.6, "asleep": 0.5,
+    return {"v": 3, "node": node, "segments": 1, "ranks": 4, "waiting": 3, "waited": 0.6, "asleep": 0.5,
             "waited_now": 0.75, "asleep_now": 0.7, "least": [0, 0.02], "world": 77, "watts": 206.0, "simulated": False,
-            "longest": longest, **changes}
+            "problem": "", "longest": longest, **changes}
 
 
 def line(node: str = "n1", **changes: Any) -> str:
@@ -168,12 +236,12 @@ def test_a_line_survives_its_way() -> None:
 
 def test_what_is_no_line() -> None:
     spoilt = [
-        "", "hello", "{", "[1]", "{}", "{" * 900, line(v=1), line(ranks=-1), line(ranks=True), line(ranks=1e99),
+        "", "hello", "{", "[1]", "{}", "{" * 900, line(v=2), line(ranks=-1), line(ranks=True), line(ranks=1e99),
         line(waited=1.5), line(waited="1"), line(watts=-1), line(watts=1e7), line(node=""), line(node=7),
         line(least=[1]), line(least=[0, 7]), line(longest=[[1, "0", "Barrier", 1, 1, 1, 0]]), line(longest=7),
         line(longest=[[1, "0", "x" * 50, 1, 1, 1, 0, -1]]), line(longest=[[1.5, "0", "Barrier", 1, 1, 1, 0, -1]]),
         line(longest=[[1, "0", "Barrier", 1, 1, 1, 2**50, -1]]), line(longest=[[1, "0", "Barrier", 1, 1, 1, 0, -2]]),
-        line(world=-1), line(simulated=1),
+        line(world=-1), line(simulated=1), line(problem=None), line(problem="x" * 201),
         line(segments=None), line().replace("0.6", "NaN"), line().replace("0.6", "Infinity"),
         line().replace("13.0", "1e999"), line(more="x" * 900), line(longest=[[1, "0", "Barrier", 1, 1, 1, 0, -1]] * 9),
     ]
@@ -234,6 +302,7 @@ def test_what_is_not_known_is_said() -> None:
     assert "not known: the nodes' counters" in text and "1 node did not answer yet" in text
     assert "silent for 9 s" in text and "no rank now" in text
     assert "simulated, not measured" in shown(80, line(simulated=True))
+    assert "n1: it is old (and 1 node more)" in shown(80, line(problem="it is old"), line("n2", problem="so is it"))
     first = [[1, "0", "Barrier", 9.0, 1, 1, 77, 0], [-1, "0", "Recv", 8.0, 1, 1, 0, 5]]
     second = [[1, "0", "Barrier", 7.0, 1, 1, 88, 0], [-1, "0", "Recv", 6.0, 1, 1, 0, -1]]
     several = shown(80, line("n1", world=0, longest=first), line("n2", longest=second))
@@ -365,6 +434,15 @@ def test_a_job_without_a_policy(site: Site) -> None:
     assert (site.folder / "srun.over").exists()
 
 
+def test_a_job_whose_statistics_cannot_be_read(site: Site) -> None:
+    blind: dict[str, Any] = {"ranks": 0, "waiting": 0, "least": None, "longest": [], "problem": "it is not installed"}
+    site.does(answers(line("n1", **blind), line("n2", **blind)))
+    assert "the ranks of job 12 cannot be seen on n1: it is not installed" in refused(site)
+    site.does(answers(line("n1"), line("n2", **blind)))
+    status, out, _ = site.watch("--once", "12")
+    assert status == 0 and "3 of 4 ranks" in out and "n2: it is not installed" in out
+
+
 def test_what_srun_says_is_passed_on(site: Site) -> None:
     site.does("echo 'srun: error: Unable to create step for job 12: \\033[31mno' >&2; exit 1\n")
     said = refused(site)
@@ -383,7 +461,7 @@ def test_usage(site: Site) -> None:
 
 def test_the_node_finds_the_segment_of_its_users_job(tmp_path: pathlib.Path) -> None:
     """In the descriptors of a process that has the plugin's variable; nothing of another job, step or slurmd."""
-    descriptor = segment_make()
+    descriptor = segment_make(claimed=1)
     os.pwrite(descriptor, slot(2, open_call=BARRIER, open_ns=10**9, start=1), segments.SLOTS)
     environment = {**os.environ, "SLURM_JOB_ID": "4711", "SLURM_STEP_ID": "3", "SLURMD_NODENAME": "here"}
     hold = ["/bin/sh", "-c", f"MPI_WAIT_CONFIG='v=1;{segment_field(descriptor, task=0)}' exec /bin/cat"]
@@ -426,7 +504,8 @@ def test_the_node_finds_a_segment_whose_number_is_taken(tmp_path: pathlib.Path) 
 
 def node_look(*words: str, node: str = "here") -> dict[str, Any]:
     """One look; its input has ended from the start."""
-    done = subprocess.run([sys.executable, COMMAND, "watch-node", *words], stdin=subprocess.DEVNULL,
+    command = [sys.executable, COMMAND, "watch-node", f"--reader={READER}", *words]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL,
                           env={**os.environ, "SLURMD_NODENAME": node}, capture_output=True, text=True, timeout=60,
                           check=True)
     only, = done.stdout.splitlines()

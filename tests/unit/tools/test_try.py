@@ -45,6 +45,19 @@ while read -r policy; do
 done <"${0%sacct}srun.ran"
 echo "4711.batch|RUNNING|00:00.1|0"
 """
+HELPER = """#!/usr/bin/python3
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[0]).parent
+ran = sum(4 if word.startswith("nap") else 5 for word in (folder / "srun.ran").read_text().split())
+def grown(value, key=""):
+    if isinstance(value, dict):
+        return {name: grown(one, name) for name, one in value.items()}
+    if isinstance(value, list):
+        return [grown(one, "energy_uj" if place == 5 and len(value) == 7 else "") for place, one in enumerate(value)]
+    return value * ran // 5 if key == "energy_uj" else value
+print(json.dumps(grown(json.loads((folder / sys.argv[1]).read_text()))))
+"""
+LONG = "sleep 1.1\n"  # GPUs and boards bring their counters up to date some ten times a second
 PROGRAM = ("--", "srun", "-n4", "./app")
 
 
@@ -58,12 +71,22 @@ class Try(Report):
             (folder / name).write_text(text)
             (folder / name).chmod(0o755)
         (folder / "srun.ran").touch()
+        self.meters({"why": "", "meters": []})
         self.state = folder / "state.json"
 
     def __call__(self, *argv: str, job: str = "4711", **options: Any) -> subprocess.CompletedProcess[str]:
         words = ["--state", str(self.state), *argv]
         settings = {"SLURM_JOB_ID": job, "LD_PRELOAD": "", **options.pop("settings", {})}
         return super().__call__(*words, settings=settings, **options)
+
+    def meters(self, answer: dict[str, Any], energy: dict[str, Any] | None = None) -> None:
+        """What mpi-wait-node reads. A figure in it is that of a run without a policy; a run under nap uses four fifths
+        of it."""
+        (self.folder / "meters").write_text(json.dumps(answer))
+        (self.folder / "probe").write_text(json.dumps({"energy": energy or {"source": "rapl", "gpus": False,
+                                                                            "zones": []}}))
+        (self.folder / "mpi-wait-node").write_text(HELPER)
+        (self.folder / "mpi-wait-node").chmod(0o755)
 
     def ran(self) -> list[str]:
         return (self.folder / "srun.ran").read_text().split()
@@ -225,6 +248,63 @@ def test_energy_is_that_of_the_record(trial: Try) -> None:
     assert "nap: energy −20 % (−20 … −20), " in text and "simulated" not in text and "Energy is not known" not in text
     again = text_of(trial("--show", "--width", "120", rows=[]))
     assert "energy −20 %" in again
+
+
+def test_energy_without_gpus_is_called_so(trial: Try) -> None:
+    """The record's processors and memory, on nodes whose GPUs count for the job as a whole alone, or not at all."""
+    gpus = {"given": 2, "counted": 2, "present": 2, "source": "nvml", "why": ""}
+    meter = {"source": "cray", "scope": "node", "joules": 9000.0, "nodes": 2}
+    text = shown_with(trial, {"source": "rapl", "gpu_joules": 5200.0, "gpus": gpus, "meters": [meter]})
+    assert "nap: energy without GPUs −20 % (−20 … −20), " in text and "whole node" not in text
+    assert ("Energy is that of processors and memory, as the job's record has it; GPUs not counted." in text
+            and "Job 4711 as a whole used, by other counters, its GPUs 5.20 kJ; cray: whole boards 9.00 kJ." in text)
+
+
+def test_energy_by_hwmon_is_measured(trial: Try) -> None:
+    text = shown_with(trial, {"source": "hwmon"})
+    assert "nap: energy −20 %" in text and "simulated" not in text
+
+
+BOARD = ["cray", "node", 0, False, "", 300_000_000, 1]
+GPUS = [["nvml", "gpu", number, False, "NVIDIA H100", 100_000_000, 1] for number in (0, 1)]
+ZONES = [{"name": name, "kind": kind, "energy_uj": 50_000_000, "range_uj": 2**40, "power_max_uw": 0, "mirror": mirror}
+         for name, kind, mirror in (("package-0", "package", False), ("core", "core", False), ("dram", "dram", False),
+                                    ("package-0-die-1", "package", True))]
+
+
+@pytest.mark.parametrize("meters,zones,name,joules", [
+    ([BOARD, *GPUS], ZONES, "energy of the node", 300),
+    (GPUS, ZONES, "energy with GPUs", 200),
+    (GPUS, [], "energy of GPUs", 100),
+    ([], ZONES, "energy without GPUs", 100),
+])
+def test_energy_is_of_the_counters_that_can_be_read(trial: Try, meters: list[list[Any]], zones: list[dict[str, Any]],
+                                                    name: str, joules: float) -> None:
+    """Around each run, on one node; of the GPUs those that Slurm gave the job."""
+    trial.meters({"why": "", "meters": meters}, {"source": "rapl", "gpus": True, "zones": zones})
+    for policy in ("off", "nap"):
+        trial.under(policy, LONG)
+    done = trial("--rounds", "1", "--json", *PROGRAM, settings={"SLURM_JOB_NUM_NODES": "1", "SLURM_JOB_GPUS": "1"})
+    answer = json.loads(done.stdout)
+    assert answer["energy"] == name and answer["energy_is_measured"] and answer["off"]["energy"] == joules
+    assert answer["policies"][0]["measures"]["energy"]["ratio"] == pytest.approx(0.8)
+    assert ("GPUs not counted" in answer["energy_scope"]) == (name == "energy without GPUs")
+    assert f"Energy is {answer['energy_scope']}." in text_of(trial("--show", "--width", "120", rows=[]))
+
+
+def test_one_nodes_counters_say_nothing_of_two(trial: Try) -> None:
+    trial.meters({"why": "", "meters": [BOARD]})
+    trial.under("off", LONG)
+    done = trial("--rounds", "1", "--json", *PROGRAM, settings={"SLURM_JOB_NUM_NODES": "2"})
+    assert json.loads(done.stdout)["energy"] is None
+
+
+@pytest.mark.parametrize("helper", ["echo no; exit 1", "echo '[]'", "echo '{}'"])
+def test_a_reader_that_fails_is_not_asked_again(trial: Try, helper: str) -> None:
+    asked = trial.folder / "asked"
+    (trial.folder / "mpi-wait-node").write_text(f"#!/bin/sh\necho >>{asked}\n{helper}\n")
+    done = trial("--rounds", "1", "--json", *PROGRAM)
+    assert json.loads(done.stdout)["energy"] is None and asked.read_text() == "\n"
 
 
 def test_energy_of_a_simulated_node_is_called_so(trial: Try) -> None:

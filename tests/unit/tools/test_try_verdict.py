@@ -14,19 +14,28 @@ from typing import Any
 import pytest
 from mpi_wait_tools.text.errors import Refusal
 from mpi_wait_tools.trial.experiment import Experiment, Run, as_json, from_json
-from mpi_wait_tools.trial.interval import Ratio, bootstrap_of, mean_of, ratio_of, t_quantile
-from mpi_wait_tools.trial.plan import ROUNDS_MAX, ROUNDS_MIN, enough, next_round, order_of, round_s
 from mpi_wait_tools.trial.verdict import (
     ALIKE,
     AVOID,
     FAILED,
     FEW,
+    ROUNDS_MAX,
+    ROUNDS_MIN,
     SMALL_NOT,
     SMALL_USE,
     UNSURE,
     USE,
+    Ratio,
+    bootstrap_of,
     change,
     decide,
+    enough,
+    mean_of,
+    next_round,
+    order_of,
+    ratio_of,
+    round_s,
+    t_quantile,
     verdict_of,
 )
 

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "preload/stats.h"
+#include "preload/contract/stats.h"
 
 #define LOOK_NS    200000L
 #define LOOKS      3

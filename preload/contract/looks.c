@@ -1,0 +1,87 @@
+/*
+ * Where the windows are. The rules stand in looks.h.
+ */
+#include "preload/contract/looks.h"
+
+#include "preload/contract/hash.h"
+
+static unsigned period_shift(const struct looks *looks, uint64_t now_ns)
+{
+	unsigned shift = LOOKS_PERIOD_SHIFT + looks->level;
+	bool steady = now_ns - looks->opened_ns >= (uint64_t)LOOKS_YOUNG << shift;
+
+	return steady ? shift + LOOKS_STEADY_SHIFT : shift;
+}
+
+/* When the window of that period begins, by the node's clock: down through the halves to one of level 0. */
+static uint64_t window_begin(const struct looks *looks, uint64_t number, unsigned shift)
+{
+	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level), latest_ns, begin_ns;
+
+	latest_ns = ((number + 1) << shift) - window_ns;
+	for (; shift > LOOKS_PERIOD_SHIFT; shift--)
+		number = number * 2 + (hash_add(hash_add(looks->seed, number), shift) & 1);
+	begin_ns = hash_add(looks->seed, number) % ((UINT64_C(1) << shift) - (UINT64_C(1) << LOOKS_WINDOW_SHIFT));
+	begin_ns += number << shift;
+	return begin_ns < latest_ns ? begin_ns : latest_ns;
+}
+
+void looks_open(struct looks *looks, uint64_t seed, uint64_t now_ns)
+{
+	*looks = (struct looks){.seed = seed, .opened_ns = now_ns};
+}
+
+bool looks_find(struct looks *looks, uint64_t now_ns, uint64_t real_ns)
+{
+	uint64_t number, window_ns, begin_ns;
+	unsigned shift;
+
+	if (now_ns < looks->until_ns)
+		return false;
+	if (looks->level > 0 &&
+	    now_ns - looks->raised_ns > 2 * ((UINT64_C(1) << period_shift(looks, now_ns)) + looks->period_ns))
+		looks->level--;
+	window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
+	shift = period_shift(looks, now_ns);
+	number = real_ns >> shift;
+	begin_ns = window_begin(looks, number, shift);
+	if (real_ns >= begin_ns + window_ns)
+		begin_ns = window_begin(looks, ++number, shift);
+	looks->from_ns = now_ns + (begin_ns - real_ns);
+	looks->until_ns = looks->from_ns + window_ns;
+	looks->number = number;
+	return true;
+}
+
+void looks_step(struct looks *looks, uint64_t period_ns, uint64_t now_ns)
+{
+	uint64_t window_ns = UINT64_C(1) << (LOOKS_WINDOW_SHIFT + looks->level);
+
+	if (period_ns * LOOKS_STEPS > window_ns / 2) {
+		looks->raised_ns = now_ns;
+		looks->period_ns = period_ns;
+	}
+	if (period_ns * LOOKS_STEPS > window_ns && looks->level < LOOKS_LEVELS)
+		looks->level++;
+}
+
+uint32_t looks_tell(const struct looks *looks, uint64_t now_ns)
+{
+	bool steady = period_shift(looks, now_ns) > LOOKS_PERIOD_SHIFT + looks->level;
+
+	return 1 + 2 * looks->level + steady;
+}
+
+bool looks_follow(struct looks *looks, uint64_t seed, uint64_t told, uint64_t now_ns)
+{
+	uint64_t level = (told - 1) / 2;
+
+	if (told == 0 || level > LOOKS_LEVELS)
+		return false;
+	looks_open(looks, seed, now_ns);
+	looks->level = (uint32_t)level;
+	looks->raised_ns = now_ns;
+	if (told % 2 == 0)
+		looks->opened_ns = now_ns - ((uint64_t)LOOKS_YOUNG << (LOOKS_PERIOD_SHIFT + level));
+	return true;
+}

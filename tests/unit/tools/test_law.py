@@ -1,0 +1,151 @@
+"""Manuals, README files and the comments of headers state the law's numbers as the sources have them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.lib.law import ROOT, count, fraction, matched, ms, number, plain, policy
+
+NAP, REST, PSTATE = policy("nap"), policy("umwait"), policy("pstate")
+DUTY = 2 ** (number("LOOKS_PERIOD_SHIFT") - number("LOOKS_WINDOW_SHIFT"))
+PART = number("LOOK_PART")
+LAW = {
+    "first": ms(number("LOOKS_FIRST_NS")),
+    "window": ms(2 ** number("LOOKS_WINDOW_SHIFT")),
+    "window_shift": plain(number("LOOKS_WINDOW_SHIFT")),
+    "duty": fraction(DUTY),
+    "periods": plain(DUTY),
+    "steady": fraction(2 ** number("LOOKS_STEADY_SHIFT")),
+    "steady_windows": count(2 ** number("LOOKS_STEADY_SHIFT")),
+    "young": count(number("LOOKS_YOUNG")),
+    "steps": count(number("LOOKS_STEPS")),
+    "turn": count(2 ** matched(r"LOOKS_WINDOW_SHIFT \+ (\d+) \+ looks->level")),
+    "known": count(number("FORECAST_KNOWN")),
+    "ends": count(number("FORECAST_ENDS")),
+    "long": ms(number("FORECAST_LONG_NS")),
+    "slept": f"{count(PART - 1)} {fraction(PART)}s",
+    "start": ms(number("ALLOWANCE_START_NS")),
+    "kept": ms(number("ACCOUNT_KEPT_NS")),
+    "cut": fraction(number("ACCOUNT_CUT")),
+    "try": fraction(1e6 / number("TRY_NS")),
+    "try_share": fraction(1e-6 / matched(r"\(double\)account->slowdown_ppm \* ([\d.]+e-\d)")),
+    "pause_grows": count(matched(r"account->pause \* (\d+) : 1")),
+    "pause_grows_number": plain(matched(r"account->pause \* (\d+) : 1")),
+    "pause_most": plain(number("PAUSE_MOST")),
+    "spin_us": plain(NAP["spin_us"]),
+    "share": plain(1 / NAP["relative"]),
+    "most_us": plain(NAP["max_us"]),
+    "percent": plain(NAP["slowdown_percent"]),
+    "rest_share": plain(1 / REST["relative"]),
+    "rest_more_us": plain(REST["absolute_us"]),
+    "rest_us": plain(REST["max_us"]),
+    "long_share": plain(number("LADDER_LONG_SHARE")),
+    "long_times": count(number("LADDER_LONG_MOST")),
+    "long_times_number": plain(number("LADDER_LONG_MOST")),
+    "long_us": plain(NAP["max_us"] * number("LADDER_LONG_MOST")),
+    "long_from": ms(NAP["max_us"] * 1e3 * number("LADDER_LONG_SHARE")),
+    "shared_us": plain(number("LADDER_SHARED_NS") / 1e3),
+    "slice": ms(number("WAIT_SLICE_NS")),
+    "pstate": ms(PSTATE["pstate_after_us"] * 1e3),
+    "pstate_us": plain(number("PSTATE_AFTER_NS") / 1e3),
+}
+SENTENCES = {
+    "packaging/man/mpi-wait-policy.7": (
+        "once its end was seen {known} times, the next is slept through until shortly before the earliest of the "
+        "latest {ends} ends",
+        "for up to 1/{share} of the wait so far, and no longer than {most_us} microseconds; in waits beyond "
+        "{long_from} milliseconds than 1/{long_share} of the wait, and never longer than {long_us} microseconds. The "
+        "first {spin_us} microseconds of such a wait are polled",
+        "They take the first {first} milliseconds, then a {duty} of the time, and later a {steady} of that; a look "
+        "lasts {window} milliseconds",
+        "Waits of {long} milliseconds and more are known without a look, and are slept in during one too, for {slept} "
+        "of the shortest",
+        "lost it to somebody for {slice} milliseconds or more",
+        "user-level wait state, {rest_us} microseconds at most",
+        "once a wait has lasted {pstate} milliseconds",
+        "nap and auto have {percent}.",
+        "is cut at a {cut} of the usual one",
+        "lose this share of its run, and {start} milliseconds to start with",
+        "pay from its {start} milliseconds and its share of the time so far",
+    ),
+    "packaging/man/mpi-wait-policy-file.5": (
+        "lose this share of its run, and {start} milliseconds to start with",
+        "A wait is known once its end was seen {known} times",
+        "for the first {first} milliseconds, then for a {duty} of the time, and later for a {steady} of that. A window "
+        "lasts {window} milliseconds",
+        "Waits of {long} milliseconds and more need no window to be known, and are slept in there too, for {slept} of "
+        "the shortest",
+        "{shared_us} microseconds more are, here and to max_us",
+    ),
+    "packaging/man/spank-mpi-wait.8": (
+        "A window is {window} milliseconds long or more",
+        "(waits of {long} ms and more are slept in there as well, for {slept} of what is known)",
+    ),
+    "packaging/man/mpi-wait.1": ("before its start of {start} milliseconds a rank is earned",),
+    "policies/README.md": (
+        "| `yield` | polls, and offers its core to other threads | 1/{share} of the wait, {most_us} µs |",
+        "in others for up to 1/{share} of them so far | in all {percent} % of its run, and {start} ms |",
+        "(Intel) | 1/{rest_share} of the wait + {rest_more_us} µs, {rest_us} µs |",
+        "on AMD | 1/{rest_share} of the wait + {rest_more_us} µs, {rest_us} µs |",
+        "| see below; 1/{share} of the wait, {most_us} µs |",
+        "once the wait has lasted {pstate} ms | 1/{share} of the wait, {most_us} µs, and the way back |",
+        "{shared_us} µs more are, here and to `max_us`",
+        "for a wait that is longer than {long_share} times as much it grows, as 1/{long_share} of the wait, up to "
+        "{long_times} times as much",
+        "lose this share of its run, and {start} ms to start with",
+        "A wait is known once its end was seen {known} times",
+        "for the first {first} ms, then for a {duty} of the time, and later for a {steady} of that. A window lasts "
+        "{window} ms, and longer where steps are long: it holds {steps} of them",
+        "Waits of {long} ms and more need no window: their first ends count wherever they are seen, and within windows "
+        "they are slept in for {slept} of the shortest one",
+        "{pstate_us} unless given",
+    ),
+    "preload/README.md": (
+        "the latest {ends} ends",
+        "They take a {duty} of the time in the job's first periods, and a {steady} of that later",
+        "Waits of {long} ms and more are slept in there too, for {slept} of the shortest that is known",
+        "The job may lose {start} ms and `slowdown` percent of its time",
+        "or of {try} a millisecond and {try_share} of that share since the latest try",
+        "the time of {turn} windows later at most the first time, and {pause_grows} times as long after each try",
+        "a nap lasts {kept} ms at most",
+        "as one is in the first {first} ms after `MPI_Init`",
+        "if the known wait lasted for {long} ms or more, it sleeps through {slept} of that",
+        "is cut at a {cut} of the usual period",
+    ),
+    "preload/contract/looks.h": (
+        "lasts for 2^({window_shift}+k) ns ({window} ms at level 0) and lies in a period of {periods} times that",
+        "After {young} periods of its level a job looks in one window of {steady_windows}",
+    ),
+    "preload/budget/account.h": (
+        "Each period is cut at a {cut} beside what is usual",
+        "{try} a millisecond, and {try_share} of what slowdown allows in its time",
+        "({turn} windows of the looks)",
+        "a multiple of 1, of {pause_grows_number} if that try failed as well, and so on up to {pause_most}",
+    ),
+    "policies/nap.json": ("for up to 1/{share} of others so far",),
+    "contrib/late-sender": ("LONG_SHARE, LONG_MOST = {long_share}, {long_times_number} ",),
+}
+
+
+def text_of(name: str) -> str:
+    """On one line: without troff's requests and escapes, and without the stars that begin the lines of a comment."""
+    lines = (ROOT / name).read_text().splitlines()
+    bare = [re.sub(r"^\.[A-Z]+ ?|^ \* ", "", line).replace('"', "") for line in lines]
+    return re.sub(r"\s+", " ", re.sub(r"\\ ", " ", " ".join(bare)).replace("\\-", "-"))
+
+
+ROWS = [pytest.param(name, sentence, id=f"{name}-{row}")
+        for name, sentences in SENTENCES.items() for row, sentence in enumerate(sentences)]
+
+
+@pytest.mark.parametrize(("name", "sentence"), ROWS)
+def test_a_sentence_has_the_numbers_of_the_sources(name: str, sentence: str) -> None:
+    assert sentence.format(**LAW) in text_of(name)
+
+
+@pytest.mark.parametrize(("name", "sentence"), ROWS)
+def test_a_sentence_depends_on_each_of_its_numbers(name: str, sentence: str) -> None:
+    words = re.findall(r"\{(\w+)\}", sentence)
+    assert words and all(sentence.format(**{**LAW, word: "17"}) not in text_of(name) for word in words)
