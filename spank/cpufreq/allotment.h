@@ -26,7 +26,7 @@ struct allotment_rules {
 	uint32_t gid;
 	struct domain_rules domain;
 	bool shared;       /* Slurm may give the job's cores to another job too */
-	bool alone;        /* Slurm gives them to no other job: one that cannot be seen is not looked for */
+	bool alone;        /* Slurm gives them to no other job; this is relied on if other jobs cannot be seen */
 	bool has_launcher; /* a launcher, such as mpirun in a batch step, starts several ranks below one task */
 };
 

@@ -12,8 +12,8 @@
 #include "spank/base/error.h"
 
 enum key_kind {
-	KEY_MARK, /* a bool: the key alone means true; in JSON true or false */
-	KEY_WORD, /* an enum or a bool: a word of `accepted`; the first word means `first`, the second first + 1, … */
+	KEY_MARK,   /* a bool: the key alone means true; in JSON true or false */
+	KEY_WORD,   /* an enum or a bool: a word of `accepted`; the first word means `first`, the second first + 1 */
 	KEY_NUMBER, /* a uint32_t: a number from least to most, times scale; '%' may follow it */
 	KEY_TEXT,   /* a string that fits and is not empty */
 	KEY_PATH,   /* as KEY_TEXT, and an absolute path */
