@@ -26,8 +26,7 @@ static inline void cleanup_close_directory(DIR **directory)
 #define cleanup_close    __attribute__((cleanup(cleanup_close_descriptor)))
 #define cleanup_closedir __attribute__((cleanup(cleanup_close_directory)))
 
-/* take_descriptor and take_pointer return what the variable owns and leave -1, or NULL, there: the caller owns it now.
- */
+/* take_descriptor and take_pointer return what the variable owns, for the caller to own, and leave -1 or NULL there. */
 static inline int take_descriptor(int *descriptor)
 {
 	int taken = *descriptor;

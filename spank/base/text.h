@@ -11,6 +11,5 @@ __attribute__((format(printf, 3, 4))) bool text_add(char *buffer, size_t size, c
 /* Returns the index of a word in a list whose words have `separator` between them, from 0 on; -1: it is not there. */
 int text_find(const char *list, char separator, const char *word);
 
-/* Parses a number that has digits only and is at most `most`. Returns false, with *ret_number untouched, if it is not.
- */
+/* Parses a number of digits only that is at most `most`. Returns false, with *ret_number untouched, if it is not. */
 bool text_number(const char *text, uint64_t most, uint64_t *ret_number);

@@ -1,5 +1,4 @@
-/* Starts this plugin's threads in slurmstepd. They have small stacks and block all signals, which slurmstepd handles.
- */
+/* Starts this plugin's threads in slurmstepd. They have small stacks, and block all signals, which are slurmstepd's. */
 #pragma once
 
 #include <pthread.h>

@@ -116,8 +116,7 @@ static bool is_limited(const struct target *target, const char *after)
 	return target->file == CPUFREQ_MAX ? khz < target->change->use.high_khz : is_clamped(target, khz);
 }
 
-/* Settles a HIDDEN value after the found one was written: if it still reads the same, it is a cap; else write it again.
- */
+/* Settles a HIDDEN value after the found one was written: if it reads as before, it is a cap; else writes it again. */
 static int hidden_settle(const struct target *target, const char *found, const char *after)
 {
 	if (strcmp(after, target->now) == 0) {
@@ -256,8 +255,7 @@ static void domain_undo(struct pass *pass, uint32_t policy, int file, const stru
 	pass->first = pass->first ? pass->first : result;
 }
 
-/* Restores a domain, if its holder is gone or is this job's. Takes the lock only then, or if the file makes no sense.
- */
+/* Restores a domain if its holder is gone or is this job's. Takes the lock only then, or if the file is bad. */
 static void domain_visit(struct pass *pass, uint32_t policy)
 {
 	struct domain_hold hold = {.held = false};

@@ -36,8 +36,7 @@ struct restore {
 	struct restore_count count;
 };
 
-/* Restores a domain. The caller holds the file's lock and writes the file. Returns 0, or -errno if a setting is left.
- */
+/* Restores a domain. The caller holds the file's lock and writes the file. Returns 0; -errno: a setting is left. */
 int restore_domain(struct restore *restore, uint32_t policy, const struct domain_change *change);
 
 /* Restores every domain that a job holds, also if the holder lives. Returns 0, or -errno if a setting is left. */

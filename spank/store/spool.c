@@ -96,8 +96,7 @@ void spool_close(struct spool *spool)
 	listing_free(&spool->listing);
 }
 
-/* Returns OUTBOX_SAME if the job's directory has a record of the run; else OUTBOX_UNREAD, OUTBOX_OTHER or OUTBOX_NONE.
- */
+/* Returns OUTBOX_SAME if the job's directory has a record of the run; else what its other files are. */
 static enum outbox_verdict key_judge(const struct spool *spool, const char *key, const struct job_run *run)
 {
 	cleanup_close int directory = files_directory(spool->shared, key, 0);

@@ -45,8 +45,7 @@ void turn_init(const struct state_place *place, const char *words, struct turn *
 	*ret_turn = turn;
 }
 
-/* Logs once that the holder hangs, and in what. The first byte of its note tells other processes that this was logged.
- */
+/* Logs once that the holder hangs, and in what. The note's first byte tells other processes that it is logged. */
 static void holder_judge(int lock, const char *name)
 {
 	char doing[DOING_MAX + 1] = "";

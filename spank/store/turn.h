@@ -16,8 +16,7 @@
 #define TURN_WRITER   ".writer"
 
 struct turn {
-	int directory; /* descriptor of the node's directory below /run; -errno: turns cannot be taken, and all succeed
-	                */
+	int directory;     /* descriptor of the node's directory below /run; -errno: none, and every turn is free */
 	const char *words; /* the caller's site arguments; NULL: any */
 	bool was_noted;    /* turn_init found the same arguments noted */
 	const char *name;  /* name of the turn that is held; NULL: none */

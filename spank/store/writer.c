@@ -183,8 +183,7 @@ static int work_store(struct writer *writer, struct work *work, bool overdue, st
 	return work_missed(writer, work, &reason);
 }
 
-/* Removes this node's record if it can never be merged: without a shared spool only that of the job's first node can.
- */
+/* Removes this node's record if it cannot be merged: without a shared spool only the job's first node's can. */
 static void record_discard(struct writer *writer, const struct job_files_view *view, const char *key)
 {
 	if (writer->spool.shared < 0 && view->nodes_of > 0 && strcmp(view->first, writer->node) != 0)
