@@ -5,25 +5,46 @@
  *
  * Rank 1 prints one line for each DELAY. After CALL, BYTES and DELAY it has the fraction of the waits in which rank 1's
  * thread used the CPU; then, for each of the COUNT waits, how many microseconds after rank 0's arrival it ended; then
- * the joules that the node's packages used per wait, or "-" if they cannot be read.
+ * the joules that the node used per wait, by each counter that the user may read:
+ *
+ *     packages=J,memory=J      powercap
+ *     sockets=J                hwmon, amd_energy
+ *     node=J                   the board: Cray's counters, or hwmon, ibmpowernv
+ *     gpus=J                   all of NVIDIA's, by NVML; "gpus=-": there are GPUs, and not all were read
+ *     simulated                the machine's counters are a model's
+ *
+ * It prints "-" if no figure is known: no counter can be read, or one has begun anew, or is updated too rarely for so
+ * short a time.
  *
  * CALL is recv, send (rank 1 sends, rank 0 receives late), wait (for an Irecv), allreduce, bcast (rank 0 is the root),
  * barrier (of no bytes) or pingpong (without a delay; the figures are half a round trip each). Both ranks must run on
  * one node, because they compare times of CLOCK_MONOTONIC.
  */
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define COUNT    100 /* default of COUNT */
 #define ROUNDS   200 /* round trips of a ping-pong for one figure */
 #define TAG      7
 #define WORLD    MPI_COMM_WORLD
-#define WARM_UP  10 /* waits before the first one that counts */
-#define PACKAGES 16 /* powercap zones that are tried */
-#define POWERCAP "/sys/class/powercap/intel-rapl:%d/%s"
+#define WARM_UP  10   /* waits before the first one that counts */
+#define ZONES    32   /* powercap zones, and zones within one, that are tried */
+#define MONITORS 64   /* hwmon devices that are tried */
+#define SENSORS  1024 /* sensors of a monitor that are tried: amd_energy has one for each core too */
+#define UPDATES  10   /* updates of a counter that a measurement must span */
+
+#ifndef SYSFS
+#define SYSFS "/sys" /* tests set another one */
+#endif
+#define POWERCAP  SYSFS "/class/powercap/"
+#define HWMON     SYSFS "/class/hwmon/"
+#define BOARD     SYSFS "/cray/pm_counters/energy"
+#define PATH_MOST 256
 
 static char *mine, *theirs;
 static int rank, bytes;
@@ -36,38 +57,171 @@ static double microseconds(clockid_t clock)
 	return (double)now.tv_sec * 1e6 + (double)now.tv_nsec * 1e-3;
 }
 
-/* Returns the energy counter of a powercap zone; 0 if the zone is no package or cannot be read. */
-static double zone_joules(int zone)
+/* Reads the first line of a file. Returns 0 if it has none. */
+static int line_read(const char *path, char line[64])
 {
-	char path[sizeof(POWERCAP) + 16], name[16] = "";
-	double energy_uj = 0;
-	FILE *file;
+	FILE *file = fopen(path, "r");
+	int done = file && fgets(line, 64, file) != NULL;
 
-	snprintf(path, sizeof(path), POWERCAP, zone, "name");
-	file = fopen(path, "r");
-	if (!file)
-		return 0;
-	if (fscanf(file, "%15s", name) != 1)
-		name[0] = '\0';
-	fclose(file);
-	snprintf(path, sizeof(path), POWERCAP, zone, "energy_uj");
-	file = strncmp(name, "package", 7) == 0 ? fopen(path, "r") : NULL;
-	if (!file)
-		return 0;
-	if (fscanf(file, "%lf", &energy_uj) != 1)
-		energy_uj = 0;
-	fclose(file);
-	return energy_uj * 1e-6;
+	if (file)
+		fclose(file);
+	if (done)
+		line[strcspn(line, "\n")] = '\0';
+	return done;
 }
 
-/* Returns the sum of all packages' counters; 0 if none can be read. */
+/* Returns the number with which a file begins; -1: there is none. */
+static double number_read(const char *path)
+{
+	char line[64], *end = line;
+	double number = line_read(path, line) ? strtod(line, &end) : -1;
+
+	return end != line && number >= 0 ? number : -1;
+}
+
+/* Adds a counter to a sum. The sum is -1 before the first counter, and a counter below 0 is not added. */
+static void joules_add(double *sum, double joules)
+{
+	if (joules >= 0)
+		*sum = (*sum > 0 ? *sum : 0) + joules;
+}
+
+/* Returns the sum of the zones whose name begins with kind; -1: none. "intel-rapl:0:1" lies within "intel-rapl:0". */
+static double zones_joules(const char *kind)
+{
+	char path[PATH_MOST], name[64];
+	double joules = -1;
+
+	for (int i = 0; i < ZONES * ZONES; i++) {
+		int at = snprintf(path, sizeof(path),
+		                  i % ZONES ? POWERCAP "intel-rapl:%d:%d/" : POWERCAP "intel-rapl:%d/", i / ZONES,
+		                  i % ZONES - 1);
+
+		strcpy(path + at, "name");
+		if (!line_read(path, name) || strncmp(name, kind, strlen(kind)) != 0)
+			continue;
+		strcpy(path + at, "energy_uj");
+		joules_add(&joules, number_read(path) * 1e-6);
+	}
+	return joules;
+}
+
+static double packages_joules(void)
+{
+	return zones_joules("package");
+}
+
+static double memory_joules(void)
+{
+	return zones_joules("dram");
+}
+
+/* Returns the sum of the sensors of the driver's monitors whose label begins with label; -1: none. */
+static double monitors_joules(const char *driver, const char *label)
+{
+	char path[PATH_MOST], text[64];
+	double joules = -1;
+
+	for (int i = 0; i < MONITORS; i++) {
+		int at = snprintf(path, sizeof(path), HWMON "hwmon%d/", i);
+
+		strcpy(path + at, "name");
+		if (!line_read(path, text) || strcmp(text, driver) != 0)
+			continue;
+		for (int sensor = 1; sensor <= SENSORS; sensor++) {
+			snprintf(path + at, sizeof(path) - (size_t)at, "energy%d_label", sensor);
+			if (!line_read(path, text))
+				break;
+			snprintf(path + at, sizeof(path) - (size_t)at, "energy%d_input", sensor);
+			if (strncmp(text, label, strlen(label)) == 0)
+				joules_add(&joules, number_read(path) * 1e-6);
+		}
+	}
+	return joules;
+}
+
+static double sockets_joules(void)
+{
+	return monitors_joules("amd_energy", "Esocket");
+}
+
 static double node_joules(void)
 {
-	double joules = 0;
+	double joules = number_read(BOARD);
 
-	for (int zone = 0; zone < PACKAGES; zone++)
-		joules += zone_joules(zone);
+	return joules >= 0 ? joules : monitors_joules("ibmpowernv", "System");
+}
+
+/* Returns the sum of NVIDIA's devices, by the driver's library; -1: there is none, or one has no counter. */
+static double gpus_joules(void)
+{
+	static int (*begin)(void), (*get_count)(unsigned *), (*get_device)(unsigned, void **);
+	static int (*get_energy)(void *, unsigned long long *);
+	static unsigned count;
+	unsigned long long energy_mj;
+	double joules = -1;
+	void *library, *device;
+
+	if (!begin) {
+		library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+		if (!library)
+			return -1;
+		*(void **)&begin = dlsym(library, "nvmlInit_v2");
+		*(void **)&get_count = dlsym(library, "nvmlDeviceGetCount_v2");
+		*(void **)&get_device = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
+		*(void **)&get_energy = dlsym(library, "nvmlDeviceGetTotalEnergyConsumption");
+		if (begin && get_count && get_device && get_energy && (begin() || get_count(&count)))
+			count = 0;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		if (get_device(i, &device) || get_energy(device, &energy_mj))
+			return -1;
+		joules_add(&joules, (double)energy_mj * 1e-3);
+	}
 	return joules;
+}
+
+/* In the order in which they are printed. step_s: the longest time between two updates, by the counter's makers. */
+static const struct {
+	const char *name;
+	double (*read)(void);
+	double step_s;
+} sources[] = {
+        {"packages", packages_joules, 0.001}, {"memory", memory_joules, 0.001}, {"sockets", sockets_joules, 0.1},
+        {"node", node_joules, 0.1},           {"gpus", gpus_joules, 0.1},
+};
+
+#define SOURCES (sizeof(sources) / sizeof(sources[0]))
+
+static void sources_read(double joules[SOURCES])
+{
+	for (size_t i = 0; i < SOURCES; i++)
+		joules[i] = sources[i].read();
+}
+
+static int has_gpus(void)
+{
+	return access("/dev/nvidiactl", F_OK) == 0 || access("/dev/kfd", F_OK) == 0;
+}
+
+/* Prints the joules per wait by each source, from its readings before and after all waits. */
+static void joules_print(const double before[SOURCES], const double after[SOURCES], double seconds, int count)
+{
+	const char *comma = "";
+	int gpus_told = 0;
+
+	for (size_t i = 0; i < SOURCES; i++) {
+		if (before[i] < 0 || after[i] <= before[i] || seconds < UPDATES * sources[i].step_s)
+			continue;
+		printf("%s%s=%.6f", comma, sources[i].name, (after[i] - before[i]) / count);
+		gpus_told |= sources[i].read == gpus_joules;
+		comma = ",";
+	}
+	if (*comma && !gpus_told && has_gpus())
+		printf(",gpus=-");
+	if (*comma && access(POWERCAP "SIMULATED", F_OK) == 0)
+		printf(",simulated");
+	printf(*comma ? "\n" : "-\n");
 }
 
 static void message(int from)
@@ -171,34 +325,35 @@ static double wait_once(void (*play)(void), double delay_us, double *cpu_us, dou
 	return ended - (arrived > began ? arrived : began);
 }
 
-static void report(const char *name, double delay_us, double cpu_share, const double after_us[], int count,
-                   double joules)
+static void report(const char *name, double delay_us, double cpu_share, const double after_us[], int count)
 {
 	printf("%s %d %g %.4f ", name, bytes, delay_us, cpu_share);
 	for (int i = 0; i < count; i++)
 		printf("%s%.3f", i ? "," : "", after_us[i]);
-	if (joules > 0)
-		printf(" %.6f\n", joules / count);
-	else
-		printf(" -\n"); /* the counters cannot be read, or one has wrapped */
-	fflush(stdout);
+	printf(" ");
 }
 
 static void measure(const char *name, void (*play)(void), const char *argument)
 {
 	const char *colon = strchr(argument, ':');
 	int count = colon ? atoi(colon + 1) : COUNT, rounds = play == call_pingpong ? 2 * ROUNDS : 1;
-	double delay_us = atof(argument), cpu_us = 0, wall_us = 0, warm_us = 0;
+	double delay_us = atof(argument), cpu_us = 0, wall_us = 0, warm_us = 0, began_us, lasted_us;
 	double *after_us = calloc((size_t)count, sizeof(*after_us));
-	double joules;
+	double before[SOURCES], after[SOURCES];
 
 	for (int i = 0; i < WARM_UP; i++)
 		wait_once(play, 0, &warm_us, &warm_us);
-	joules = node_joules();
+	sources_read(before);
+	began_us = microseconds(CLOCK_MONOTONIC);
 	for (int i = 0; i < count; i++)
 		after_us[i] = wait_once(play, delay_us, &cpu_us, &wall_us) / rounds;
-	if (rank == 1)
-		report(name, delay_us, cpu_us / wall_us, after_us, count, node_joules() - joules);
+	lasted_us = microseconds(CLOCK_MONOTONIC) - began_us;
+	if (rank == 1) {
+		sources_read(after);
+		report(name, delay_us, cpu_us / wall_us, after_us, count);
+		joules_print(before, after, lasted_us * 1e-6, count);
+		fflush(stdout);
+	}
 	free(after_us);
 }
 

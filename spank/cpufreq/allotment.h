@@ -33,7 +33,7 @@ struct allotment_rules {
 /* One frequency domain of the step. grant.c writes the members from is_over on, when it changes the frequency. */
 struct portion {
 	hwloc_bitmap_t cpus;
-	struct loan loan;         /* hold.change.use has the file and the frequencies that were granted */
+	struct loan loan;         /* hold.change.use has the frequencies that were granted */
 	int32_t task;             /* local number of the task that has the grant; -1: not granted */
 	char why[DOMAIN_WHY_MAX]; /* why it is not granted, in a few words for the record */
 	bool is_over;             /* the domain was given back, or lost to another step */
@@ -76,9 +76,9 @@ int allotment_take(struct allotment *allotment, struct error *error);
 void allotment_add_task(struct allotment *allotment, uint32_t local_task, hwloc_const_bitmap_t affinity);
 
 /*
- * Decides, after the last task was added, which domains are granted. Notes each of them on disk, sets its governor and
- * owner, and gives back the others. Returns 0, also if nothing was granted, or -errno. Errors of single domains are in
- * `error` too.
+ * Decides, after the last task was added, which domains are granted. Notes each of them on disk, gives its file to the
+ * job's user (grant=file), and gives back the others. Returns 0, also if nothing was granted, or -errno. Errors of
+ * single domains are in `error` too.
  */
 int allotment_grant(struct allotment *allotment, struct error *error);
 

@@ -13,25 +13,6 @@
 
 #define LINK_TEXT "../cpufreq/"
 
-static const char *const file_names[CPUFREQ_FILE_COUNT] = {
-        [CPUFREQ_GOVERNOR] = "scaling_governor",
-        [CPUFREQ_MAX] = "scaling_max_freq",
-        [CPUFREQ_SETSPEED] = "scaling_setspeed",
-};
-
-const char *cpufreq_file_name(enum cpufreq_file file)
-{
-	return file_names[file];
-}
-
-int cpufreq_file_find(const char *name)
-{
-	for (int file = 0; file < CPUFREQ_FILE_COUNT; file++)
-		if (strcmp(name, file_names[file]) == 0)
-			return file;
-	return -1;
-}
-
 /* Accepts digits only and no leading zero, so that a number has one spelling: the path made of it is the one read. */
 static bool number_parse(const char *text, uint32_t limit, uint32_t *ret_number)
 {
@@ -78,10 +59,10 @@ int cpufreq_open_policy(const char *sysfs, uint32_t policy)
 	return directory < 0 ? -errno : directory;
 }
 
-int cpufreq_open_file(int policy_directory, enum cpufreq_file file, int flags)
+int cpufreq_open_max(int policy_directory, int flags)
 {
 	cleanup_close int descriptor =
-	        openat(policy_directory, file_names[file], flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	        openat(policy_directory, CPUFREQ_MAX, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
 
 	if (descriptor < 0 || fstat(descriptor, &status))

@@ -2,8 +2,7 @@
  * The kernel's cpufreq files. Each cpufreq policy, the CPUs that share a clock, has a directory:
  * <sysfs>/devices/system/cpu/cpufreq/policyN.
  *
- * Paths are composed of a number and of names from a table. No link is followed: the link cpuN/cpufreq is read and
- * parsed.
+ * Paths are composed of a number and of constant names. No link is followed: the link cpuN/cpufreq is read and parsed.
  */
 #pragma once
 
@@ -11,23 +10,18 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CPUFREQ_SYSFS       "/sys"
-#define CPUFREQ_TEXT_MAX    32    /* bytes of a value, its NUL included: a governor (CPUFREQ_NAME_LEN is 16) or kHz */
-#define CPUFREQ_POLICIES    16384 /* policies' numbers are below this */
-#define CPUFREQ_UNSUPPORTED "<unsupported>" /* scaling_setspeed reads so unless the governor is userspace */
+#define CPUFREQ_SYSFS    "/sys"
+#define CPUFREQ_TEXT_MAX 32    /* bytes of a value, its NUL included: a governor (CPUFREQ_NAME_LEN is 16) or kHz */
+#define CPUFREQ_POLICIES 16384 /* policies' numbers are below this */
 
-/* The only files that this program writes. */
-enum cpufreq_file { CPUFREQ_GOVERNOR, CPUFREQ_MAX, CPUFREQ_SETSPEED, CPUFREQ_FILE_COUNT };
+/* The only file that this program writes. Every driver and governor keeps the frequency at or below its value. */
+#define CPUFREQ_MAX "scaling_max_freq"
 
 struct cpufreq_owner {
 	uid_t uid;
 	gid_t gid;
 	mode_t mode; /* permission bits */
 };
-
-/* Convert between a file and its name ("scaling_governor"); -1 for an unknown name. */
-const char *cpufreq_file_name(enum cpufreq_file file);
-int cpufreq_file_find(const char *name);
 
 /* Returns 12 for "policy12", and -EBADMSG for a name of another form. */
 int cpufreq_policy_number(const char *name);
@@ -38,8 +32,8 @@ int cpufreq_policy_of(const char *sysfs, uint32_t cpu);
 /* Opens a policy's directory. Returns a descriptor, -ENOENT (there is none), -EINVAL or -errno. */
 int cpufreq_open_policy(const char *sysfs, uint32_t policy);
 
-/* Opens a file with O_RDONLY or O_RDWR in flags. Returns a descriptor, -EINVAL (no regular file) or -errno. */
-int cpufreq_open_file(int policy_directory, enum cpufreq_file file, int flags);
+/* Opens CPUFREQ_MAX with O_RDONLY or O_RDWR in flags. Returns a descriptor, -EINVAL (no regular file) or -errno. */
+int cpufreq_open_max(int policy_directory, int flags);
 
 /*
  * Read and write a file's value, without its newline, by one system call from the file's begin. Return 0, -EBADMSG

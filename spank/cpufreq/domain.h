@@ -14,28 +14,21 @@
 
 struct domain {
 	char driver[CPUFREQ_TEXT_MAX];
-	char governor[CPUFREQ_TEXT_MAX];
-	bool has_userspace;    /* the governor "userspace" is available */
 	uint32_t info_min_khz; /* cpuinfo_min_freq */
 	uint32_t info_max_khz; /* cpuinfo_max_freq */
 	uint32_t min_khz;      /* scaling_min_freq */
 	uint32_t max_khz;      /* scaling_max_freq */
-	uint32_t speed_khz;    /* scaling_setspeed; 0: the governor is not userspace */
 };
 
 struct domain_rules {
 	enum site_grant grant;
-	enum site_governor governor;
-	uint32_t min_khz;     /* lowest frequency that the site allows; 0: the hardware's */
-	bool user_has_chosen; /* the user gave --cpu-freq, so the governor is not changed */
+	uint32_t min_khz; /* lowest frequency that the site allows; 0: the hardware's */
 };
 
-/* How a domain's frequency is changed. */
+/* The two values between which a lease switches scaling_max_freq. */
 struct domain_use {
-	enum cpufreq_file file; /* the file that is written */
-	bool sets_governor;     /* the governor is set to userspace first */
-	uint32_t low_khz;       /* the frequency while the ranks wait */
-	uint32_t high_khz;      /* the frequency else: the one that was found, which is never exceeded */
+	uint32_t low_khz;  /* the value while the ranks wait */
+	uint32_t high_khz; /* the value that was found, which is never exceeded */
 };
 
 /* Reads a domain's files. Returns true if all of them make sense. */

@@ -16,12 +16,12 @@
 
 #define LOCKS_MOST 64 /* most living processes that hold a domain or have held it */
 
-/* The file's lines: the version, the holder, what was found, what the holder writes. */
+/* The file's lines: the version, the holder, what was found, what the holder writes. "userspace" is always 0. */
 #define FORMAT                                                                      \
 	"mpi-wait-domain 1\nheld by job %" SCNu32 " step %" SCNu32 " lock %" SCNu32 \
 	" boot %36s\nfound driver %31s governor %31s owner %u:%u:%o\n"              \
-	"written %31s low %" SCNu32 " high %" SCNu32 " userspace %u given %u to %u%n"
-#define FORMAT_FIELDS 15
+	"written %31s low %" SCNu32 " high %" SCNu32 " userspace 0 given %u to %u%n"
+#define FORMAT_FIELDS 14
 #define FREE          "mpi-wait-domain 1\nfree\n"
 
 int holder_init(uint32_t job_id, uint32_t step_id, struct holder *ret_holder)
@@ -100,12 +100,11 @@ static int held_print(const struct domain_hold *hold, char *text, size_t size)
 	return snprintf(text, size,
 	                "mpi-wait-domain 1\nheld by job %" PRIu32 " step %" PRIu32 " lock %" PRIu32
 	                " boot %s\nfound driver %s governor %s owner %u:%u:%04o\nwritten %s low %" PRIu32
-	                " high %" PRIu32 " userspace %u given %u to %u\n",
+	                " high %" PRIu32 " userspace 0 given %u to %u\n",
 	                holder->job_id, holder->step_id, holder->lock, holder->boot,
 	                hold->changes ? change->driver : NO_WORD, hold->changes ? change->governor : NO_WORD,
-	                change->owner.uid, change->owner.gid, change->owner.mode,
-	                hold->changes ? cpufreq_file_name(change->use.file) : NO_WORD, change->use.low_khz,
-	                change->use.high_khz, change->use.sets_governor, change->gives, change->user);
+	                change->owner.uid, change->owner.gid, change->owner.mode, hold->changes ? CPUFREQ_MAX : NO_WORD,
+	                change->use.low_khz, change->use.high_khz, change->gives, change->user);
 }
 
 void domain_file_print(const struct domain_hold *hold, char text[DOMAIN_FILE_SIZE])
@@ -143,24 +142,21 @@ static const char *held_parse(const char *text, struct domain_hold *hold)
 {
 	struct domain_change *change = &hold->change;
 	char name[CPUFREQ_TEXT_MAX];
-	unsigned sets, gives;
-	int end = 0, file;
+	unsigned gives;
+	int end = 0;
 
 	if (sscanf(text, FORMAT, &hold->holder.job_id, &hold->holder.step_id, &hold->holder.lock, hold->holder.boot,
 	           change->driver, change->governor, &change->owner.uid, &change->owner.gid, &change->owner.mode, name,
-	           &change->use.low_khz, &change->use.high_khz, &sets, &gives, &change->user, &end) != FORMAT_FIELDS ||
-	    end == 0 || sets > 1 || gives > 1 || hold->holder.lock >= LOCKS_MOST)
+	           &change->use.low_khz, &change->use.high_khz, &gives, &change->user, &end) != FORMAT_FIELDS ||
+	    end == 0 || gives > 1 || hold->holder.lock >= LOCKS_MOST)
 		return "not a domain's file, or one of a version that this release does not know";
 	hold->changes = strcmp(name, NO_WORD) != 0;
 	if (!hold->changes) {
 		*change = (struct domain_change){.gives = false};
 		return NULL;
 	}
-	file = cpufreq_file_find(name);
-	if (file != CPUFREQ_MAX && file != CPUFREQ_SETSPEED)
+	if (strcmp(name, CPUFREQ_MAX) != 0)
 		return "a file that is not ours to change";
-	change->use.file = (enum cpufreq_file)file;
-	change->use.sets_governor = sets;
 	change->gives = gives;
 	return change_refusal(change);
 }

@@ -33,10 +33,10 @@ struct holder {
 struct domain_change {
 	char driver[CPUFREQ_TEXT_MAX];   /* scaling_driver as found */
 	char governor[CPUFREQ_TEXT_MAX]; /* scaling_governor as found */
-	struct domain_use use;           /* high_khz is the value as found, except with sets_governor: none was there */
-	struct cpufreq_owner owner;      /* owner and mode, as found, of the file that is written */
-	bool gives; /* the file that is written belongs to `user` for the job's time (grant=file) */
-	uid_t user; /* the job's user, with gives; it may write any value */
+	struct domain_use use;           /* high_khz is the value as found */
+	struct cpufreq_owner owner;      /* owner and mode of scaling_max_freq as found */
+	bool gives;                      /* scaling_max_freq belongs to `user` for the job's time (grant=file) */
+	uid_t user;                      /* the job's user, with gives; it may write any value */
 };
 
 struct domain_hold {

@@ -167,6 +167,8 @@ static enum mpiwait_lease_answer core_lower(struct grant *grant, pid_t thread, p
 }
 
 /* Lowers the CPU's core if the thread belongs to the core's task, and no other process of the task has the core. */
+/* Lowers the CPU's core if the thread belongs to the task that has the core, and no other process of the task has it.
+ */
 static enum mpiwait_lease_answer call_lower(void *context, uint32_t cpu, pid_t thread, uint32_t *ret_changes)
 {
 	struct grant *grant = context;

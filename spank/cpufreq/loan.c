@@ -65,11 +65,11 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
 	return 0;
 }
 
-/* Opens the file that is to be written, and notes in `change` what is found. Returns its descriptor or -errno. */
+/* Opens scaling_max_freq, and notes in `change` what is found. Returns its descriptor or -errno. */
 static int value_open(uint32_t policy, struct domain_change *change, struct error *error)
 {
 	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
-	cleanup_close int value = directory < 0 ? directory : cpufreq_open_file(directory, change->use.file, O_RDWR);
+	cleanup_close int value = directory < 0 ? directory : cpufreq_open_max(directory, O_RDWR);
 	char found[CPUFREQ_TEXT_MAX];
 	uint32_t khz = 0;
 	int result = value < 0 ? value : cpufreq_get_owner(value, &change->owner);
@@ -82,15 +82,14 @@ static int value_open(uint32_t policy, struct domain_change *change, struct erro
 		result = cpufreq_read_text(directory, "scaling_governor", change->governor);
 	if (result)
 		return error_set(error, result, "%s", strerror(-result));
-	if (!change->use.sets_governor && cpufreq_is_capped(CPUFREQ_SYSFS, directory))
+	if (cpufreq_is_capped(CPUFREQ_SYSFS, directory))
 		return error_set(error, -EAGAIN, "a cap holds the clock down, so the setting cannot be read");
-	if (change->use.sets_governor ? strcmp(found, CPUFREQ_UNSUPPORTED) != 0
-	                              : !cpufreq_khz_parse(found, &khz) || khz != change->use.high_khz)
+	if (!cpufreq_khz_parse(found, &khz) || khz != change->use.high_khz)
 		return error_set(error, -EAGAIN, "the value has changed since it was read");
 	return take_descriptor(&value);
 }
 
-/* Opens the kernel's file and notes the change in the domain's file. The caller holds the domain's lock. */
+/* Opens scaling_max_freq and notes the change in the domain's file. The caller holds the domain's lock. */
 static int note_locked(struct loan *loan, struct domain_hold *hold, struct error *error)
 {
 	cleanup_close int value = value_open(loan->policy, &hold->change, error);
@@ -104,45 +103,25 @@ static int note_locked(struct loan *loan, struct domain_hold *hold, struct error
 	return 0;
 }
 
-static int value_put(int descriptor, const char *text)
+static int frequency_set(const struct loan *loan, uint32_t khz)
 {
+	char text[CPUFREQ_TEXT_MAX];
 	int result;
 
+	snprintf(text, sizeof(text), "%" PRIu32, khz);
 	point_pass("change");
-	result = descriptor < 0 ? descriptor : cpufreq_put(descriptor, text);
+	result = cpufreq_put(loan->value, text);
 	point_pass("changed");
 	return result;
 }
 
-static int governor_set(uint32_t policy)
+static int owner_set(const struct loan *loan, const struct cpufreq_owner *user)
 {
-	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
-	cleanup_close int governor = directory < 0 ? directory : cpufreq_open_file(directory, CPUFREQ_GOVERNOR, O_RDWR);
+	int result;
 
-	return value_put(governor, "userspace");
-}
-
-static int frequency_set(const struct loan *loan, uint32_t khz)
-{
-	char text[CPUFREQ_TEXT_MAX];
-
-	snprintf(text, sizeof(text), "%" PRIu32, khz);
-	return value_put(loan->value, text);
-}
-
-/* Sets the governor and the owner, as noted. */
-static int apply_locked(const struct loan *loan, const struct cpufreq_owner *user)
-{
-	const struct domain_use *use = &loan->hold.change.use;
-	int result = use->sets_governor ? governor_set(loan->policy) : 0;
-
-	if (!result && use->sets_governor)
-		result = frequency_set(loan, use->high_khz);
-	if (!result && user) {
-		point_pass("change");
-		result = cpufreq_set_owner(loan->value, user);
-		point_pass("changed");
-	}
+	point_pass("change");
+	result = cpufreq_set_owner(loan->value, user);
+	point_pass("changed");
 	return result;
 }
 
@@ -158,14 +137,14 @@ int loan_change(struct loan *loan, const struct domain_use *use, const struct cp
 	if (!result) {
 		result = note_locked(loan, &hold, &why);
 		noted = !result;
-		if (noted)
-			result = apply_locked(loan, user);
+		if (noted && user)
+			result = owner_set(loan, user);
 		files_unlock(loan->file);
 	}
 	if (!result || noted)
 		return result;
-	return error_set(error, result, "cpufreq policy%" PRIu32 "/%s: %s; not changed", loan->policy,
-	                 cpufreq_file_name(use->file), why.text[0] ? why.text : "another step has it now");
+	return error_set(error, result, "cpufreq policy%" PRIu32 "/" CPUFREQ_MAX ": %s; not changed", loan->policy,
+	                 why.text[0] ? why.text : "another step has it now");
 }
 
 int loan_set(const struct loan *loan, uint32_t khz)

@@ -13,7 +13,7 @@
 struct loan {
 	uint32_t policy;
 	int file;                    /* descriptor of the domain's file; -1: nothing is held */
-	int value;                   /* descriptor of the kernel's file that is written; -1: none yet */
+	int value;                   /* descriptor of scaling_max_freq; -1: none yet */
 	struct domain_hold hold;     /* the domain's file, parsed */
 	char text[DOMAIN_FILE_SIZE]; /* the domain's file as this process wrote it */
 };
@@ -29,10 +29,10 @@ int loan_take(int node_directory, uint32_t policy, const struct holder *holder, 
               struct error *error);
 
 /*
- * Notes in the domain's file, durably, what is found and what will be written. Then sets the governor, if `use` says
- * so, and the owner of the file that is written; user NULL: the owner stays. Returns 0, -ESTALE (another step has the
- * domain) or -EAGAIN (the value has changed since `use` was decided, or a cap hides it). Any other -errno is the
- * kernel's: if hold.changes is set, the change is noted, and error has no message.
+ * Notes in the domain's file, durably, what is found and what will be written. Then gives scaling_max_freq to `user`;
+ * NULL: the owner stays. Returns 0, -ESTALE (another step has the domain) or -EAGAIN (the value has changed since `use`
+ * was decided, or a cap hides it). Any other -errno is the kernel's: if hold.changes is set, the change is noted, and
+ * error has no message.
  */
 int loan_change(struct loan *loan, const struct domain_use *use, const struct cpufreq_owner *user, struct error *error);
 

@@ -10,20 +10,17 @@
 #include "spank/base/log.h"
 #include "spank/base/point.h"
 
-/* One of the kernel's files, while it is restored. */
+/* A domain's scaling_max_freq, while it is restored. */
 struct target {
 	struct restore *restore;
 	const struct domain_change *change;
 	uint32_t policy;
-	int directory;
-	enum cpufreq_file file;
 	int descriptor;
 	char now[CPUFREQ_TEXT_MAX];
 };
 
-#define target_log(target, level, format, ...)                                                               \
-	log_line(level, "cpufreq policy%u/%s: " format, (target)->policy, cpufreq_file_name((target)->file), \
-	         ##__VA_ARGS__)
+#define target_log(target, level, format, ...) \
+	log_line(level, "cpufreq policy%u/" CPUFREQ_MAX ": " format, (target)->policy, ##__VA_ARGS__)
 
 static enum log_level level_of(const struct target *target)
 {
@@ -74,19 +71,6 @@ static int owner_restore(const struct target *target)
 	return result ? target_fail(target, result, "owner") : 0;
 }
 
-static uint32_t limit(const struct target *target, const char *name)
-{
-	uint32_t khz;
-
-	return cpufreq_read_khz(target->directory, name, &khz) ? 0 : khz;
-}
-
-/* Returns true if the frequency is one of the limits between which the kernel keeps scaling_setspeed. */
-static bool is_clamped(const struct target *target, uint32_t khz)
-{
-	return khz == limit(target, "scaling_max_freq") || khz == limit(target, "scaling_min_freq");
-}
-
 /* The author of a value. HIDDEN: a value below the holder's range, so a cap may hide the holder's. */
 enum whose { OURS, OTHERS, HIDDEN };
 
@@ -95,15 +79,11 @@ static enum whose whose_is(const struct target *target)
 	const struct domain_use *use = &target->change->use;
 	uint32_t now;
 
-	if (target->file == CPUFREQ_GOVERNOR)
-		return strcmp(target->now, "userspace") == 0 ? OURS : OTHERS;
 	if (!cpufreq_khz_parse(target->now, &now))
 		return OTHERS;
 	if (target->change->gives || (now >= use->low_khz && now <= use->high_khz))
 		return OURS;
-	if (target->file == CPUFREQ_MAX)
-		return now < use->low_khz ? HIDDEN : OTHERS;
-	return is_clamped(target, now) ? OURS : OTHERS;
+	return now < use->low_khz ? HIDDEN : OTHERS;
 }
 
 /* Returns true if a limit is why the value found reads back otherwise than it was written. */
@@ -111,9 +91,7 @@ static bool is_limited(const struct target *target, const char *after)
 {
 	uint32_t khz;
 
-	if (target->file == CPUFREQ_GOVERNOR || !cpufreq_khz_parse(after, &khz))
-		return false;
-	return target->file == CPUFREQ_MAX ? khz < target->change->use.high_khz : is_clamped(target, khz);
+	return cpufreq_khz_parse(after, &khz) && khz < target->change->use.high_khz;
 }
 
 /* Settles a HIDDEN value after the found one was written: if it reads as before, it is a cap; else writes it again. */
@@ -137,8 +115,6 @@ static int value_restore(const struct target *target, const char *found)
 	char after[CPUFREQ_TEXT_MAX];
 	int result;
 
-	if (is_found && target->file == CPUFREQ_GOVERNOR)
-		return 0;
 	if (whose == OTHERS)
 		return target_leave(target, "its value");
 	if (!is_found)
@@ -163,11 +139,10 @@ static int value_restore(const struct target *target, const char *found)
 	return 0;
 }
 
-/* Restores one file. found: the value to write, NULL: none. */
-static int target_restore(struct target *target, bool gives, const char *found)
+static int target_restore(struct target *target, int directory)
 {
-	cleanup_close int descriptor =
-	        cpufreq_open_file(target->directory, target->file, target->restore->dry_run ? O_RDONLY : O_RDWR);
+	cleanup_close int descriptor = cpufreq_open_max(directory, target->restore->dry_run ? O_RDONLY : O_RDWR);
+	char khz[CPUFREQ_TEXT_MAX];
 	int result;
 
 	target->descriptor = descriptor;
@@ -177,23 +152,22 @@ static int target_restore(struct target *target, bool gives, const char *found)
 	}
 	if (descriptor < 0)
 		return target_fail(target, descriptor, "opening it");
-	result = gives ? owner_restore(target) : 0;
+	result = target->change->gives ? owner_restore(target) : 0;
 	if (result)
 		return result;
 	result = cpufreq_get(descriptor, target->now);
 	if (result)
 		return target_fail(target, result, "its value");
-	/* scaling_setspeed has a value only with the governor userspace */
-	return found && strcmp(target->now, CPUFREQ_UNSUPPORTED) != 0 ? value_restore(target, found) : 0;
+	snprintf(khz, sizeof(khz), "%" PRIu32, target->change->use.high_khz);
+	return value_restore(target, khz);
 }
 
 int restore_domain(struct restore *restore, uint32_t policy, const struct domain_change *change)
 {
-	const struct domain_use *use = &change->use;
 	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
-	struct target target = {restore, change, policy, directory, use->file, -1, ""};
-	char driver[CPUFREQ_TEXT_MAX], khz[CPUFREQ_TEXT_MAX];
-	int result = directory < 0 ? directory : cpufreq_read_text(directory, "scaling_driver", driver), second = 0;
+	struct target target = {restore, change, policy, -1, ""};
+	char driver[CPUFREQ_TEXT_MAX];
+	int result = directory < 0 ? directory : cpufreq_read_text(directory, "scaling_driver", driver);
 
 	if (result == -ENOENT || (result == 0 && strcmp(driver, change->driver) != 0)) {
 		log_info("cpufreq policy%u: the driver has changed; nothing to undo", policy);
@@ -204,13 +178,7 @@ int restore_domain(struct restore *restore, uint32_t policy, const struct domain
 		log_error("cpufreq policy%u: %s; the next restore tries again", policy, strerror(-result));
 		return result;
 	}
-	snprintf(khz, sizeof(khz), "%" PRIu32, use->high_khz);
-	/* the last change is reverted first; with sets_governor, no value was found */
-	result = target_restore(&target, change->gives, use->sets_governor ? NULL : khz);
-	target.file = CPUFREQ_GOVERNOR;
-	if (use->sets_governor)
-		second = target_restore(&target, false, change->governor);
-	return result ? result : second;
+	return target_restore(&target, directory);
 }
 
 /* One pass over the domains of a node. */

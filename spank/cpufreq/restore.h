@@ -1,8 +1,8 @@
 /*
  * Restores a frequency domain to what its file (domain_file.h) says was found: owner and mode first, then the value,
- * then the governor. Each value is read back. Run by the holder itself, by the next holder, or, if the holder died, by
- * the job's epilog or `mpi-wait-node restore` (at boot, by a health check, or by hand). Each of them may be killed at
- * any point, and several may run at once: the file is freed only when all is restored.
+ * which is read back. Run by the holder itself, by the next holder, or, if the holder died, by the job's epilog or
+ * `mpi-wait-node restore` (at boot, by a health check, or by hand). Each of them may be killed at any point, and
+ * several may run at once: the file is freed only when all is restored.
  *
  * A value that is neither the one found nor one that the holder writes was set by somebody else since, such as an
  * administrator or Slurm's --cpu-freq, and is left alone. So is a domain whose driver has changed. A file that was

@@ -383,8 +383,8 @@ const char *energy_problem_name(enum energy_problem problem)
 	return names[problem];
 }
 
-/* Zones as rows: of 200 of them every second, names of fields would be most of the work. 0.1 wrote objects. */
-static const char *const zone_keys[] = {"name", "kind", "instance", "counter_uj", "total_uj", "gaps"};
+/* Zones as rows: of 200 of them every second, names of fields would be most of the work. */
+#define ZONE_FIELDS 8
 
 static json_t *zone_to_json(const struct energy_zone *zone)
 {
@@ -407,23 +407,22 @@ json_t *energy_to_json(const struct energy_snapshot *snapshot)
 
 static bool zone_from_json(const json_t *json, struct energy_zone *ret_zone)
 {
-	const json_t *value[] = {NULL, NULL, NULL, NULL, NULL, NULL, json_array_get(json, 6), json_array_get(json, 7)};
-	uint64_t instance, gaps, problem = ENERGY_FINE;
+	const json_t *value[ZONE_FIELDS];
+	uint64_t instance, gaps, problem;
 	const char *name, *kind;
 	int kind_index;
 
-	for (size_t i = 0; i < sizeof(zone_keys) / sizeof(zone_keys[0]); i++)
-		value[i] = json_is_array(json) ? json_array_get(json, i) : json_object_get(json, zone_keys[i]);
+	for (size_t i = 0; i < ZONE_FIELDS; i++)
+		value[i] = json_array_get(json, i);
 	name = json_string_value(value[0]);
 	kind = json_string_value(value[1]);
 	kind_index = kind ? rapl_kind_find(kind) : -1;
-	if (kind_index < 0 || !name || strlen(name) >= RAPL_NAME_MAX || !characters_ok(name, RAPL_NAME_LETTERS) ||
-	    !integer_of(value[2], INT32_MAX, &instance) || !integer_of(value[3], INT64_MAX, &ret_zone->counter_uj) ||
-	    !integer_of(value[4], INT64_MAX, &ret_zone->used_uj) || !integer_of(value[5], INT32_MAX, &gaps))
-		return false;
-	if (json_is_array(json) &&
-	    (json_array_size(json) != 8 || !integer_of(value[6], INT64_MAX, &ret_zone->still_ns) ||
-	     !integer_of(value[7], ENERGY_PROBLEM_COUNT - 1, &problem)))
+	if (json_array_size(json) != ZONE_FIELDS || kind_index < 0 || !name || strlen(name) >= RAPL_NAME_MAX ||
+	    !characters_ok(name, RAPL_NAME_LETTERS) || !integer_of(value[2], INT32_MAX, &instance) ||
+	    !integer_of(value[3], INT64_MAX, &ret_zone->counter_uj) ||
+	    !integer_of(value[4], INT64_MAX, &ret_zone->used_uj) || !integer_of(value[5], INT32_MAX, &gaps) ||
+	    !integer_of(value[6], INT64_MAX, &ret_zone->still_ns) ||
+	    !integer_of(value[7], ENERGY_PROBLEM_COUNT - 1, &problem))
 		return false;
 	strcpy(ret_zone->name, name);
 	ret_zone->kind = (enum rapl_kind)kind_index;

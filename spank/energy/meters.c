@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char *const source_names[METER_SOURCE_COUNT] = {
-        [METER_NVML] = "nvml", [METER_CRAY] = "cray", [METER_HWMON] = "hwmon"};
+        [METER_NVML] = "nvml", [METER_CRAY] = "cray", [METER_HWMON] = "hwmon", [METER_RSMI] = "rsmi"};
 static const char *const scope_names[METER_SCOPE_COUNT] = {
         [METER_GPU] = "gpu", [METER_NODE] = "node", [METER_CPU] = "cpu", [METER_MEMORY] = "memory"};
 
@@ -19,6 +19,11 @@ const char *meter_source_name(enum meter_source source)
 const char *meter_scope_name(enum meter_scope scope)
 {
 	return scope_names[scope];
+}
+
+bool meter_is_device(const struct meter *meter)
+{
+	return meter->scope == METER_GPU && (meter->source == METER_NVML || meter->source == METER_RSMI);
 }
 
 static int name_find(const char *const names[], int count, const char *name)

@@ -17,18 +17,18 @@
 #define METER_NAME_MAX   64
 #define METER_NUMBER_MAX 4095
 
-enum meter_source { METER_NVML, METER_CRAY, METER_HWMON, METER_SOURCE_COUNT };
+enum meter_source { METER_NVML, METER_CRAY, METER_HWMON, METER_RSMI, METER_SOURCE_COUNT };
 enum meter_scope { METER_GPU, METER_NODE, METER_CPU, METER_MEMORY, METER_SCOPE_COUNT };
 
 struct meter {
 	enum meter_source source;
 	enum meter_scope scope;
 	uint32_t number;           /* Slurm's number of a GPU, else one of several of that scope */
-	bool is_split;             /* parts of the device are given to different jobs */
+	bool is_split;             /* its counter is of more than may be given to one job */
 	char name[METER_NAME_MAX]; /* printable ASCII */
 	uint64_t energy_uj;
-	uint64_t mark; /* when it was brought up to date, by a clock of its source; of NVML CLOCK_BOOTTIME in us; 0: not
-	                  told */
+	uint64_t mark; /* when it was brought up to date, by a clock of its source; of a device CLOCK_BOOTTIME in us; 0:
+	                  not told */
 };
 
 struct meters {
@@ -53,7 +53,10 @@ bool meter_source_is_wanted(const char *sources, enum meter_source source);
 bool meters_window(const struct meters *from, const struct meters *to, enum meter_source source,
                    struct energy_window *ret_window);
 
-/* "nvml", "cray", "hwmon"; "gpu", "node", "cpu", "memory". */
+/* Returns true for a counter of one GPU; a board has its own of each of its accelerators. */
+bool meter_is_device(const struct meter *meter);
+
+/* "nvml", "cray", "hwmon", "rsmi"; "gpu", "node", "cpu", "memory". */
 const char *meter_source_name(enum meter_source source);
 const char *meter_scope_name(enum meter_scope scope);
 

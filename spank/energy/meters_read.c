@@ -5,12 +5,15 @@
 #include "spank/machine/gpus.h"
 #include "spank/machine/hwmon.h"
 #include "spank/machine/nvml.h"
+#include "spank/machine/rsmi.h"
 
 #include <string.h>
 
-#define UJ_PER_MJ 1000
+#define UJ_PER_MJ  1000
+#define NO_COUNTER "a GPU has no energy counter"
 
 _Static_assert(METER_NAME_MAX >= NVML_TEXT_MAX, "a device's name fits");
+_Static_assert(METER_NAME_MAX >= RSMI_NAME_MAX, "a device's name fits");
 
 static void why_set(struct meters *meters, const char *why)
 {
@@ -32,7 +35,7 @@ static void nvml_add(const struct nvml *nvml, size_t index, struct meters *meter
 	uint64_t energy_mj;
 
 	if (device->minor > METER_NUMBER_MAX || nvml_energy_read(nvml, index, &energy_mj)) {
-		why_set(meters, "a GPU has no energy counter");
+		why_set(meters, NO_COUNTER);
 		return;
 	}
 	meter.mark = clock_ns(CLOCK_BOOTTIME) / 1000;
@@ -53,6 +56,29 @@ static void nvml_add_all(struct meters *meters)
 	for (size_t i = 0; i < nvml_count(nvml); i++)
 		nvml_add(nvml, i, meters);
 	nvml_close(nvml);
+}
+
+static void rsmi_add_all(struct meters *meters)
+{
+	struct rsmi_counter counters[RSMI_DEVICES_MAX];
+	struct error error = {""};
+	size_t count, missing;
+
+	if (rsmi_read(counters, &count, &missing, &error))
+		why_set(meters, error.text);
+	else if (missing > 0)
+		why_set(meters, NO_COUNTER);
+	for (size_t i = 0; i < count; i++) {
+		struct meter meter = {.source = METER_RSMI,
+		                      .scope = METER_GPU,
+		                      .number = counters[i].number,
+		                      .is_split = counters[i].is_shared,
+		                      .energy_uj = counters[i].energy_uj,
+		                      .mark = clock_ns(CLOCK_BOOTTIME) / 1000};
+
+		memcpy(meter.name, counters[i].name, sizeof(counters[i].name));
+		meter_add(meters, &meter);
+	}
 }
 
 static void board_add(struct meters *meters)
@@ -100,4 +126,6 @@ void meters_read(const char *sources, struct meters *ret_meters)
 		hwmon_add(ret_meters);
 	if (meter_source_is_wanted(sources, METER_NVML) && gpus_of_nvidia() > 0)
 		nvml_add_all(ret_meters);
+	if (meter_source_is_wanted(sources, METER_RSMI) && gpus_of_amd() > 0)
+		rsmi_add_all(ret_meters);
 }

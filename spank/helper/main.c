@@ -38,7 +38,6 @@
 
 /* Of the command line, after the command's name. */
 struct arguments {
-	const char *operand; /* KEY or JOBID, NULL where the command takes none */
 	const char *state_root;
 	struct state_place place; /* zeros where place_result says why there is none */
 	int place_result;
@@ -112,30 +111,10 @@ static int run_drain(struct arguments *arguments)
 	return report(arguments, made ? made : result);
 }
 
-static int run_write(struct arguments *arguments)
-{
-	if (arguments->place_result)
-		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
-	return report(arguments,
-	              writer_write(&arguments->writer, arguments->operand, arguments->place.node, &arguments->error));
-}
-
 static int run_sweep(struct arguments *arguments)
 {
 	recorder_make_all(arguments->state_root, arguments->writer.outbox, wanted(&arguments->site));
 	return report(arguments, writer_sweep(&arguments->writer, &arguments->error));
-}
-
-static int run_move(struct arguments *arguments)
-{
-	arguments->writer.only_moves = true;
-	return run_sweep(arguments);
-}
-
-static int run_flush(struct arguments *arguments)
-{
-	arguments->writer.at_once = true;
-	return run_sweep(arguments);
 }
 
 /* The job's option as Slurm hands it to prologs, spelled as SPANK spells it. */
@@ -171,21 +150,6 @@ static int run_restore(struct arguments *arguments)
 	if (result)
 		return EXIT_FAILURE;
 	return arguments->dry_run && count.domains ? EXIT_LEFT : EXIT_SUCCESS;
-}
-
-static int run_show(struct arguments *arguments)
-{
-	unsigned long job_id;
-	json_t *record;
-	char *end;
-
-	job_id = strtoul(arguments->operand, &end, 10);
-	if (*end || job_id == 0 || job_id >= UINT32_MAX)
-		return report(arguments, error_set(&arguments->error, -EINVAL, "JOBID is a number"));
-	if (arguments->place_result)
-		return report(arguments, error_set(&arguments->error, -EINVAL, NO_NODE));
-	record = node_record_show(&arguments->place, (uint32_t)job_id, &arguments->error);
-	return record ? print(arguments, record) : report(arguments, -EIO);
 }
 
 static json_t *rungs_json(const struct policy_support *support)
@@ -284,37 +248,32 @@ static int run_probe(struct arguments *arguments)
 
 static const struct command {
 	const char *name;
-	const char *operand; /* NULL: none */
 	int (*run)(struct arguments *arguments);
 	const char *help;
 } commands[] = {
-        {"drain", NULL, run_drain,
+        {"drain", run_drain,
          "the records of jobs that have ended here, and from the outbox to the spool and slurmdbd (epilog)"},
-        {"write", "KEY", run_write, "the same for one job's record, whatever else is done"},
-        {"sweep", NULL, run_sweep, "every record that was left, from outbox and spool to slurmdbd (for a timer)"},
-        {"move", NULL, run_move, "every record that was left in this node's outbox to the spool (for a timer)"},
-        {"flush", NULL, run_flush, "the same at once, for 20 s at most, whatever its age"},
-        {"prolog", NULL, run_prolog, "for Prolog=, where Slurm calls no SPANK prolog: node state and energy baseline"},
-        {"epilog", NULL, run_epilog, "for Epilog=, likewise: the job's end noted, and 'drain' started"},
-        {"restore", NULL, run_restore,
+        {"sweep", run_sweep, "every record that was left, from outbox and spool to slurmdbd (for a timer)"},
+        {"prolog", run_prolog, "for Prolog=, where Slurm calls no SPANK prolog: node state and energy baseline"},
+        {"epilog", run_epilog, "for Epilog=, likewise: the job's end noted, and 'drain' started"},
+        {"restore", run_restore,
          "puts back what a dead slurmstepd has left changed in cpufreq (at boot, for health checks)"},
-        {"show", "JOBID", run_show, "what this node knows of a running job, as JSON"},
-        {"probe", NULL, run_probe,
-         "what it makes of the site arguments and of this host, as JSON (for mpi-wait check)"},
-        {"meters", NULL, run_meters, "the energy counters beside powercap, as JSON (prologs and epilogs ask for it)"},
+        {"probe", run_probe, "what it makes of the site arguments and of this host, as JSON (for mpi-wait check)"},
+        {"meters", run_meters, "the energy counters beside powercap, as JSON (prologs and epilogs ask for it)"},
 };
 
 static void help_print(void)
 {
-	puts("usage: mpi-wait-node COMMAND [OPTION...] [OPERAND] [--] [SITE-ARGUMENT...]\n");
+	puts("usage: mpi-wait-node COMMAND [OPTION...] [--] [SITE-ARGUMENT...]\n");
 	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
-		printf("  %-7s %-6s %s\n", commands[i].name, commands[i].operand ? commands[i].operand : "",
-		       commands[i].help);
+		printf("  %-7s %s\n", commands[i].name, commands[i].help);
 	puts("\nSite arguments are those of the line in plugstack.conf: spool=DIR spool_user=NAME sink=... field=...\n"
 	     "\n"
 	     "  --first-delay S   seconds from a job's end to the first try (8, plus jitter)\n"
 	     "  --collect S       seconds for which the first node waits for the others (60)\n"
-	     "  --partial         with sweep and flush: jobs of which nodes are missing too\n"
+	     "  --now             with sweep: at once, for 20 s at most, whatever the records' age\n"
+	     "  --only-move       with sweep: no further than from this node's outbox to the spool\n"
+	     "  --partial         with sweep: jobs of which nodes are missing too\n"
 	     "  --dry-run         with restore: say what would be done, exit 2 if there is something\n"
 	     "  --outbox DIR      instead of " OUTBOX_DIRECTORY "\n"
 	     "  --state DIR       instead of " STATE_ROOT "\n"
@@ -345,6 +304,8 @@ static int option_take(int count, char *words[], struct arguments *arguments)
 		unsigned *seconds;
 	} options[] = {
 	        {"--", .flag = &arguments->options_ended},
+	        {"--now", .flag = &arguments->writer.at_once},
+	        {"--only-move", .flag = &arguments->writer.only_moves},
 	        {"--partial", .flag = &arguments->writer.partial},
 	        {"--dry-run", .flag = &arguments->dry_run},
 	        {"--outbox", .text = &arguments->writer.outbox},
@@ -371,7 +332,7 @@ static int option_take(int count, char *words[], struct arguments *arguments)
 	return -EINVAL;
 }
 
-static int arguments_parse(const struct command *command, int count, char *words[], struct arguments *arguments)
+static int arguments_parse(int count, char *words[], struct arguments *arguments)
 {
 	struct error *error = &arguments->error;
 
@@ -379,15 +340,9 @@ static int arguments_parse(const struct command *command, int count, char *words
 		taken = option_take(count, words, arguments);
 		if (taken < 0)
 			return error_set(error, -EINVAL, "option \"%s\" is unknown or lacks a value", words[0]);
-		if (taken == 0 && (!command->operand || arguments->operand))
+		if (taken == 0)
 			break;
-		if (taken == 0) {
-			arguments->operand = words[0];
-			taken = 1;
-		}
 	}
-	if (command->operand && !arguments->operand)
-		return error_set(error, -EINVAL, "%s needs a %s", command->name, command->operand);
 	arguments->site_count = count;
 	arguments->site_words = words;
 	return site_parse(count, words, &arguments->site, error);
@@ -418,7 +373,7 @@ int main(int count, char *words[])
 		openlog("mpi-wait-node", LOG_PID, LOG_DAEMON);
 		log_set_sink(log_to_syslog);
 	}
-	if (!command || arguments_parse(command, count - 2, words + 2, &arguments)) {
+	if (!command || arguments_parse(count - 2, words + 2, &arguments)) {
 		fprintf(stderr, "mpi-wait-node: %s; see mpi-wait-node --help\n",
 		        command ? arguments.error.text : "no such command");
 		return EXIT_USAGE;

@@ -11,11 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NVIDIA_GPUS   "/proc/driver/nvidia/gpus"
-#define DRM           "/sys/class/drm"
-#define OWN_PLACE     "PCI_SLOT_NAME=0000:00:02.0\n" /* where each Intel processor has its own graphics */
-#define UEVENT_MAX    4096
-#define VENDOR_NVIDIA "0x10de"
+#define NVIDIA_GPUS "/proc/driver/nvidia/gpus"
+#define DRM         "/sys/class/drm"
+#define OWN_PLACE   "PCI_SLOT_NAME=0000:00:02.0\n" /* where each Intel processor has its own graphics */
+#define UEVENT_MAX  4096
+
+/* The makers of GPUs, as PCI numbers them. */
+static const char *const vendors[] = {"0x10de", "0x1002", "0x8086"};
+
+enum vendor { NVIDIA, AMD, INTEL, VENDORS };
 
 static uint32_t entries_count(const char *path)
 {
@@ -40,9 +44,8 @@ static bool is_own_graphics(const char *name)
 }
 
 /* Computing needs a render node; management controllers have none. */
-static bool is_gpu(const char *name, bool *ret_nvidia)
+static bool is_gpu(const char *name, enum vendor *ret_vendor)
 {
-	static const char *const vendors[] = {VENDOR_NVIDIA, "0x1002", "0x8086"};
 	char path[PATH_MAX], vendor[16];
 
 	if (strncmp(name, "renderD", 7) != 0)
@@ -50,11 +53,26 @@ static bool is_gpu(const char *name, bool *ret_nvidia)
 	snprintf(path, sizeof(path), DRM "/%s/device/vendor", name);
 	if (proc_line_read(AT_FDCWD, path, vendor, sizeof(vendor)) <= 0)
 		return false;
-	*ret_nvidia = strcmp(vendor, VENDOR_NVIDIA) == 0;
-	for (size_t i = 0; i < sizeof(vendors) / sizeof(vendors[0]); i++)
-		if (strcmp(vendor, vendors[i]) == 0)
-			return !is_own_graphics(name);
+	for (int i = 0; i < VENDORS; i++) {
+		if (strcmp(vendor, vendors[i]) != 0)
+			continue;
+		*ret_vendor = (enum vendor)i;
+		return !is_own_graphics(name);
+	}
 	return false;
+}
+
+static void vendors_count(uint32_t ret_counts[VENDORS])
+{
+	cleanup_close int directory = open(DRM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
+	const struct dirent *entry;
+	enum vendor vendor;
+
+	memset(ret_counts, 0, VENDORS * sizeof(ret_counts[0]));
+	while (entries && (entry = readdir(entries)))
+		if (is_gpu(entry->d_name, &vendor))
+			ret_counts[vendor]++;
 }
 
 /* NVIDIA's driver shows its devices, with or without its module for screens. */
@@ -63,16 +81,18 @@ uint32_t gpus_of_nvidia(void)
 	return entries_count(NVIDIA_GPUS);
 }
 
+uint32_t gpus_of_amd(void)
+{
+	uint32_t counts[VENDORS];
+
+	vendors_count(counts);
+	return counts[AMD];
+}
+
 uint32_t gpus_count(void)
 {
-	cleanup_close int directory = open(DRM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	cleanup_closedir DIR *entries = directory < 0 ? NULL : files_entries(directory);
-	uint32_t nvidia = 0, others = 0, shown = gpus_of_nvidia();
-	const struct dirent *entry;
-	bool is_nvidia;
+	uint32_t counts[VENDORS], shown = gpus_of_nvidia();
 
-	while (entries && (entry = readdir(entries)))
-		if (is_gpu(entry->d_name, &is_nvidia))
-			*(is_nvidia ? &nvidia : &others) += 1;
-	return others + (nvidia > shown ? nvidia : shown);
+	vendors_count(counts);
+	return counts[AMD] + counts[INTEL] + (counts[NVIDIA] > shown ? counts[NVIDIA] : shown);
 }

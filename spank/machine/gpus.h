@@ -13,3 +13,6 @@ uint32_t gpus_count(void);
 
 /* Returns how many of them NVIDIA's own driver serves. */
 uint32_t gpus_of_nvidia(void);
+
+/* Returns how many of them are AMD's. */
+uint32_t gpus_of_amd(void);

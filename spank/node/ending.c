@@ -120,7 +120,7 @@ static void begun_meters(const struct state_job *job, struct begun *ret_begun)
 	ret_begun->meters = job->meters.count > 0;
 	ret_begun->sources = job->sources;
 	for (uint32_t i = 0; i < job->meters.count; i++)
-		ret_begun->gpus |= job->meters.meter[i].source == METER_NVML;
+		ret_begun->gpus |= meter_is_device(&job->meters.meter[i]);
 }
 
 static int note(const struct state_place *place, uint32_t job_id, int node, int directory)

@@ -97,6 +97,7 @@ static bool sources_choose(const struct meters_wanted *wanted, char argument[ARG
 	        [METER_NVML] = wanted->gpus && gpus_of_nvidia() > 0,
 	        [METER_CRAY] = board_there(),
 	        [METER_HWMON] = hwmon_there(),
+	        [METER_RSMI] = wanted->gpus && gpus_of_amd() > 0,
 	};
 	bool has_some = false;
 

@@ -383,37 +383,3 @@ int node_record_put(const struct record_place *to, int directory, struct state_j
 		return error_set(error, -ENOMEM, "out of memory");
 	return outbox_put(to->outbox, key, to->place, text, error);
 }
-
-/* Changes nothing: the window ends with the newest sample of anybody. */
-json_t *node_record_show(const struct state_place *place, uint32_t job_id, struct error *error)
-{
-	cleanup_free struct state_job *job = calloc(1, sizeof(*job));
-	cleanup_close int node = state_open_node(place), directory = state_open_job(place, job_id);
-	cleanup_steps struct steps steps = {.text = NULL};
-	cleanup_free char *text = NULL;
-	json_auto_t *record = NULL, *json = NULL;
-	struct energy_snapshot latest;
-	struct energy_window window;
-	struct energy_share share;
-	int result = job ? state_job_read(place, job_id, job) : -ENOMEM;
-	bool has_window;
-
-	if (result) {
-		error_set(error, result, "no state of job %u on this node: %s", job_id, strerror(-result));
-		return NULL;
-	}
-	energy_share_read(job->cores, job->cores_total, job->cpus, job->usable, &share);
-	result = steps_read(directory, &share, &steps);
-	if (result) {
-		error_set(error, result, "the steps of job %u: %s", job_id, strerror(-result));
-		return NULL;
-	}
-	has_window = job->has_baseline && node >= 0 && files_read_json(node, "energy", ENERGY_FILE_MAX, &json) == 0 &&
-	             energy_from_json(json, &latest) == 0;
-	if (has_window)
-		energy_between(&job->baseline, &latest, &window);
-	record = record_build(job, place->node, clock_wall_s(), has_window ? &window : NULL, false, &share, &steps,
-	                      NULL);
-	text = record ? record_print(record, &steps) : NULL;
-	return text ? memory_json(text, strlen(text), 0) : NULL;
-}

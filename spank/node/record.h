@@ -26,6 +26,3 @@ struct record_place {
  */
 int node_record_put(const struct record_place *to, int directory, struct state_job *job, const struct ending *ending,
                     struct error *error);
-
-/* The record of a job as its state is now, a new reference; NULL with the reason, "" without memory. */
-json_t *node_record_show(const struct state_place *place, uint32_t job_id, struct error *error);

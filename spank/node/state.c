@@ -307,19 +307,18 @@ int state_job_from_json(const json_t *json, struct state_job *ret_job)
 	    !text_get(json, "nodes", job->nodes, sizeof(job->nodes), NULL) ||
 	    !text_get(json, "words", job->words, sizeof(job->words), NULL) || !record_policy_read(json, &job->policy) ||
 	    !number_get(json, "start_s", RECORD_NODE_TIME_MAX, &job->start_s) ||
-	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why), NULL))
+	    !text_get(json, "energy_why", job->energy_why, sizeof(job->energy_why), NULL) ||
+	    !text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL) ||
+	    !text_get(json, "usable", job->usable, sizeof(job->usable), NULL) ||
+	    !text_get(json, "sources", job->sources, sizeof(job->sources), NULL) ||
+	    !text_get(json, "gpu_list", job->gpu_list, sizeof(job->gpu_list), NULL) ||
+	    !integer_get(json, "begun_ns", INT64_MAX, &job->begun_ns))
 		return -EBADMSG;
-	/* 0.1 did not write these */
-	text_get(json, "cpus", job->cpus, sizeof(job->cpus), NULL);
-	text_get(json, "usable", job->usable, sizeof(job->usable), NULL);
-	integer_maybe(json, "begun_ns", INT64_MAX, &job->begun_ns);
 	job->restart_known = json_is_true(json_object_get(json, "restart_known"));
 	job->too_late = json_is_true(json_object_get(json, "too_late"));
 	job->gpus = json_is_true(json_object_get(json, "gpus"));
 	job->shared_cores = json_is_true(json_object_get(json, "shared_cores"));
 	job->alone = json_is_true(json_object_get(json, "alone"));
-	text_get(json, "sources", job->sources, sizeof(job->sources), NULL);
-	text_get(json, "gpu_list", job->gpu_list, sizeof(job->gpu_list), NULL);
 	throttle_from_json(json_object_get(json, "throttle"), &job->throttle);
 	meters_from_json(json_object_get(json, "meters"), &job->meters);
 	job->has_baseline = baseline && energy_from_json(baseline, &job->baseline) == 0;

@@ -20,7 +20,6 @@ static const struct key arguments_known[] = {
         {"pin", KEY_WORD, FIELD(pin), SITE_PIN_WORDS, .first = SITE_PIN_CORES},
         {"threads", KEY_WORD, FIELD(threads), SITE_THREADS_WORDS, .first = SITE_THREADS_KEEP},
         {"grant", KEY_WORD, FIELD(grant), "lease|file|off"},
-        {"governor", KEY_WORD, FIELD(governor), "keep|userspace"},
         {"min_khz", KEY_NUMBER, FIELD(min_khz), NUMBER},
         {"spool", KEY_PATH, FIELD(spool), "an absolute path"},
         {"spool_user", KEY_TEXT, FIELD(spool_user), "a user's name", .characters = NAME "."},
@@ -34,9 +33,6 @@ static const struct key arguments_known[] = {
 };
 
 #define PROBLEMS_MAX 400 /* bytes of all refusals, their NUL included */
-/* An argument of earlier releases, and what its refusal adds. */
-#define GONE         "grant=fd"
-#define GONE_INSTEAD "; fd is no more: grant=lease serves the same ranks, and mpirun's too"
 
 #define ARGUMENT_COUNT (sizeof(arguments_known) / sizeof(arguments_known[0]))
 
@@ -67,8 +63,8 @@ static void parse_one(const char *text, struct site *site, char problems[PROBLEM
 	if (!argument)
 		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (no such argument)", between, text);
 	else if (key_set(argument, text, site) < 0 || !energy_is_good(site->energy))
-		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (accepted: %s%s)", between, text,
-		         key_accepted(argument, accepted), strcmp(text, GONE) == 0 ? GONE_INSTEAD : "");
+		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (accepted: %s)", between, text,
+		         key_accepted(argument, accepted));
 }
 
 int site_parse(int argument_count, char *const arguments[], struct site *ret_site, struct error *error)

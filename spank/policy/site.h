@@ -11,14 +11,13 @@
 
 #include "spank/base/error.h"
 
-#define SITE_ENERGY_MAX 32                         /* bytes of a list of sources, its NUL included */
-#define SITE_ENERGY     "powercap+hwmon+cray+nvml" /* all sources, in the default order */
-#define POLICY_NAME_MAX 32                         /* bytes of a policy's name, its NUL included */
+#define SITE_ENERGY_MAX 32                              /* bytes of a list of sources, its NUL included */
+#define SITE_ENERGY     "powercap+hwmon+cray+nvml+rsmi" /* all sources, in the default order */
+#define POLICY_NAME_MAX 32                              /* bytes of a policy's name, its NUL included */
 
 enum site_pin { SITE_PIN_UNSAID, SITE_PIN_CORES, SITE_PIN_NONE };
 enum site_threads { SITE_THREADS_UNSAID, SITE_THREADS_KEEP, SITE_THREADS_BOUNDED, SITE_THREADS_PASSIVE };
 enum site_grant { SITE_GRANT_LEASE, SITE_GRANT_FILE, SITE_GRANT_OFF };
-enum site_governor { SITE_GOVERNOR_KEEP, SITE_GOVERNOR_USERSPACE };
 enum site_writer { SITE_WRITER_NODE, SITE_WRITER_SWEEP };
 enum site_sink { SITE_SINK_SLURMDBD, SITE_SINK_FILE };
 enum site_field { SITE_FIELD_ADMIN_COMMENT, SITE_FIELD_SYSTEM_COMMENT, SITE_FIELD_EXTRA };
@@ -32,7 +31,6 @@ struct site {
 	enum site_pin pin;            /* pin=cores|none */
 	enum site_threads threads;    /* threads=keep|bounded|passive; SITE_THREADS_UNSAID: bounded if ranks nap */
 	enum site_grant grant;        /* grant=lease|file|off */
-	enum site_governor governor;  /* governor=keep|userspace */
 	uint32_t min_khz;             /* min_khz=, the lowest frequency of a lease; 0: the hardware's */
 	char spool[PATH_MAX];         /* spool=, a directory that the nodes share; "": the node's outbox */
 	char spool_user[64];          /* spool_user=, who writes to the spool; "": root */

@@ -48,7 +48,7 @@ struct work {
 /* The state of one process's command. A round stores all that is due, by one connection. */
 struct writer {
 	const struct writer_config *config;
-	struct turn *turn; /* NULL: for another command than drain */
+	struct turn *turn; /* NULL in a sweep */
 	struct spool spool;
 	const char *node;        /* this node's name; NULL in a sweep */
 	struct account *account; /* the round's connection; NULL: none yet */
@@ -214,7 +214,7 @@ static int work_play(struct writer *writer, struct work *work, struct error *err
 	struct error none = {""};
 	int result;
 
-	if (writer->turn && !writer->broken)
+	if (!writer->broken)
 		turn_note(writer->turn, "the record \"%s\" into slurmdbd or \"%s\"", work->key,
 		          writer->config->site->spool);
 	result = writer->broken ? work_missed(writer, work, &none) : work_try(writer, work, error);
@@ -333,7 +333,7 @@ static int record_begin(struct writer *writer, const char *key)
 	int result;
 
 	strcpy(work.key, key);
-	if (writer->turn && writer->spool.shared >= 0)
+	if (writer->spool.shared >= 0)
 		turn_note(writer->turn, "the record \"%s\" into the spool \"%s\"", key, writer->config->site->spool);
 	result = record_take(writer, work.key);
 	if (result == 0 && writer->spool.shared >= 0)
@@ -413,7 +413,7 @@ static int outbox_read(struct writer *writer, spool_visit visit)
 	return result;
 }
 
-/* Does all work until none is left; a drain also takes records that come into the outbox meanwhile. */
+/* Does all work until none is left, with records that come into the outbox meanwhile. */
 static void writer_run(struct writer *writer)
 {
 	for (;;) {
@@ -421,12 +421,12 @@ static void writer_run(struct writer *writer)
 		double pause_s;
 
 		writer->unmoved = 0;
-		writer->starved = writer->turn && outbox_read(writer, outbox_take) < 0;
+		writer->starved = outbox_read(writer, outbox_take) < 0;
 		next_ns = round_play(writer);
 		if (next_ns == UINT64_MAX)
 			return;
 		pause_s = ((double)next_ns - (double)clock_monotonic_ns()) / 1e9;
-		sleep_s(writer->turn ? fmin(pause_s, POLL_S) : pause_s);
+		sleep_s(fmin(pause_s, POLL_S));
 	}
 }
 
@@ -446,22 +446,6 @@ static int writer_end(struct writer *writer)
 	spool_close(&writer->spool);
 	free(writer->work);
 	return writer->result;
-}
-
-int writer_write(const struct writer_config *config, const char *key, const char *node, struct error *error)
-{
-	struct writer writer;
-	int result = writer_begin(config, NULL, node, &writer, error);
-
-	if (result)
-		return result;
-	if (strlen(key) >= OUTBOX_KEY_MAX)
-		writer.result = error_set(error, -EINVAL, "\"%s\" is not a key", key);
-	else if (record_begin(&writer, key))
-		writer.result = error_set(error, -ENOMEM, "out of memory");
-	else
-		writer_run(&writer);
-	return writer_end(&writer);
 }
 
 static bool more_came(struct writer *writer)

@@ -1,6 +1,6 @@
 /*
  * Writer: moves records from the outbox to the spool, merges each job's, and stores them. It runs mpi-wait-node's
- * "drain", "write", "sweep", "flush" and "move".
+ * "drain" and "sweep".
  *
  * A record is removed from outbox and spool only after slurmdbd has committed it, or, with sink=file, after it lies in
  * <spool>/done. The writer holds no connection while it waits.
@@ -19,9 +19,9 @@ struct writer_config {
 	const char *outbox;     /* path of the outbox; NULL: OUTBOX_DIRECTORY */
 	unsigned first_delay_s; /* time from the job's end to the first try; up to half of it is added at random */
 	unsigned collect_s;     /* how long the job's first node waits for the other nodes' records */
-	bool at_once;           /* for flush: ignore records' age, and sweep until nothing is left, for 20 s at most */
+	bool at_once;           /* a sweep: ignore records' age, and sweep until nothing is left, for 20 s at most */
 	bool partial;           /* store jobs with missing nodes too, whatever their age */
-	bool only_moves;        /* for move: only move records from this node's outbox to the shared spool */
+	bool only_moves;        /* a sweep: only move records from this node's outbox to the shared spool */
 };
 
 #define WRITER_DEFAULTS                             \
@@ -39,9 +39,6 @@ struct writer_config {
  * WRITER_LEFT or -errno.
  */
 int writer_drain(const struct writer_config *config, struct turn *turn, const char *node, struct error *error);
-
-/* As writer_drain for one job, without a turn. */
-int writer_write(const struct writer_config *config, const char *key, const char *node, struct error *error);
 
 /* Stores each job that is old enough, by one connection. Returns 0, WRITER_LEFT or -errno. */
 int writer_sweep(const struct writer_config *config, struct error *error);

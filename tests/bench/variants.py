@@ -105,7 +105,7 @@ def program(mpi: Mpi, name: str, *options: str) -> Path:
         return folder / name
     folder.mkdir(parents=True, exist_ok=True)
     compiler = mpi.tool("mpicc", mpi.compiler_wheel or mpi.wheel)
-    command = [compiler, "-O2", "-Wall", *options, "-o", str(folder / name), str(source_of(name)), "-lm"]
+    command = [compiler, "-O2", "-Wall", *options, "-o", str(folder / name), str(source_of(name)), "-lm", "-ldl"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode != 0:
         raise Unavailable(f"{mpi.title}: {name} does not compile: {done.stderr.strip()[-300:]}")

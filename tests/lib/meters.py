@@ -10,16 +10,22 @@ from typing import Any
 from tests.lib.record_tools import BUILD, NO_POWERCAP, PROGRAMS, Elsewhere, driver, two_packages, validate
 
 LIBRARY = BUILD / "tests/lib/doubles/libnvidia-ml.so.1"
+AMDS_LIBRARY = BUILD / "tests/lib/doubles/librocm_smi64.so"
 
 
 class Machine:
     """A node with meters. Their reader is a script, which starts mpi-wait-node under sanitizers."""
 
-    def __init__(self, home: Path, devices: int = 0, powercap: bool = True) -> None:
+    def __init__(self, home: Path, devices: int = 0, powercap: bool = True, amds: int = 0) -> None:
         self.home = home
         for number in range(devices):
             (home / f"nvidia/0000:{number:02x}:00.0").mkdir(parents=True)
+        for number in range(amds):
+            device = home / f"drm/renderD{128 + number}/device"
+            device.mkdir(parents=True)
+            (device / "vendor").write_text("0x1002\n")
         shutil.copy(LIBRARY, home / LIBRARY.name)
+        shutil.copy(AMDS_LIBRARY, home / AMDS_LIBRARY.name)
         kernel: Elsewhere = {"/sys/class/drm": home / "drm", "/proc/driver/nvidia/gpus": home / "nvidia",
                              "/sys/cray/pm_counters": home / "cray", "/sys/class/hwmon": home / "hwmon"}
         kernel |= {"/sys/class/powercap": two_packages(home)} if powercap else NO_POWERCAP
@@ -35,6 +41,9 @@ class Machine:
 
     def show(self, *devices: str) -> None:
         (self.home / "nvml").write_text("".join(f"{device}\n" for device in devices))
+
+    def show_amds(self, *devices: str) -> None:
+        (self.home / "rsmi").write_text("".join(f"{device}\n" for device in devices))
 
     def begin(self, *prolog: str) -> None:
         words = [self.home / "run", 7, 4, 4, "test", "c1", "nap", 0, *prolog]

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -73,8 +75,8 @@ def tool(*more: str, launcher: str = "false") -> subprocess.CompletedProcess:
 FIGURES = r"""#!/bin/sh
 # The figures of a machine that is always the same: with the library the waits end 5 us later, and one of them late.
 case "$*" in
-*LD_PRELOAD=*) share=0.05 after=15,25,35,45,5000 joules=- ;;
-*) share=0.99 after=10,20,30,40,50 joules=2.5 ;;
+*LD_PRELOAD=*) share=0.05 after=15,25,35,45,5000 joules=${WITH:--} ;;
+*) share=0.99 after=10,20,30,40,50 joules=${WITHOUT:-packages=2,memory=0.5} ;;
 esac
 for word; do case $word in [0-9]*:*) echo "recv 8 ${word%:*} $share $after $joules" ;; esac; done
 """
@@ -96,9 +98,10 @@ def test_the_tool_compares_both_sides(figures: str) -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["call"], found["bytes"], found["policy"]) == ("recv", 8, "nap")
-    without = {"median_us": 30, "p90_us": 50, "p99_us": 50, "cpu_share": 0.99, "energy_j": 2.5, "late": 0, "waits": 5}
-    beside = {"median_us": 35, "p90_us": 5000, "p99_us": 5000, "cpu_share": 0.05, "energy_j": None, "late": 1,
-              "waits": 5}
+    without = {"median_us": 30, "p90_us": 50, "p99_us": 50, "cpu_share": 0.99, "late": 0, "waits": 5,
+               "energy_j": {"packages": 2, "memory": 0.5}, "simulated": False, "gpus_not_counted": False}
+    beside = {"median_us": 35, "p90_us": 5000, "p99_us": 5000, "cpu_share": 0.05, "late": 1, "waits": 5,
+              "energy_j": {}, "simulated": False, "gpus_not_counted": False}
     assert found["waits"] == [{"without": {"delay_us": delay, **without}, "with": {"delay_us": delay, **beside}}
                               for delay in (20, 1000)]
     assert [row["with"]["delay_us"] for row in found["pingpong"]] == [0]
@@ -107,11 +110,77 @@ def test_the_tool_compares_both_sides(figures: str) -> None:
 def test_the_tool_prints_an_aligned_table(figures: str) -> None:
     done = tool("--delays=1000", "--count=5", launcher=figures)
     assert done.returncode == 0, done.stderr
-    head, *rows = done.stdout.splitlines()[3:]
+    head, *rows, empty, energy = done.stdout.splitlines()[3:]
+    assert (empty, energy) == ("", "joules: of packages + memory, all that runs there")
     assert head.split() == ["delay", *["median", "p90", "p99", "CPU", "joules", "late"] * 2]
     assert rows[0].split() == ["1000", "30.00", "50.00", "50.00", "99%", "2.5", "0",
                                "35.00", "5000.00", "5000.00", "5%", "n/a", "1"]
     assert [row.split()[0] for row in rows] == ["1000", "ping-pong"] and {len(row) for row in rows} == {len(head)}
+
+
+@pytest.mark.parametrize("without,policy,joules,said", [
+    ("packages=2,gpus=3", "packages=1,gpus=2", ("5", "3"), "of packages + GPUs, all that runs there"),
+    ("packages=2,sockets=2,gpus=-", "packages=1,gpus=-", ("2", "1"),
+     "of packages, all that runs there; GPUs not counted"),
+    ("packages=2,node=9,gpus=-", "packages=1,node=8,gpus=-", ("9", "8"), "of the node, all that runs there"),
+    ("packages=2,simulated", "packages=1,simulated", ("2", "1"),
+     "of packages, all that runs there, simulated, not measured"),
+])
+def test_the_tool_says_what_joules_are_of(figures: str, monkeypatch: pytest.MonkeyPatch, without: str, policy: str,
+                                          joules: tuple[str, str], said: str) -> None:
+    monkeypatch.setenv("WITHOUT", without)
+    monkeypatch.setenv("WITH", policy)
+    done = tool("--delays=1000", "--count=5", launcher=figures)
+    assert done.returncode == 0, done.stderr
+    _, row, *_, line = done.stdout.splitlines()[3:]
+    words = row.split()
+    assert (words[5], words[11]) == joules and line == f"joules: {said}"
+
+
+def counters_write(tree: Path, number: int) -> None:
+    """Each is brought forward by a joule with each number; that of packages is two."""
+    files = {
+        "class/powercap/intel-rapl:0/name": "package-0", "class/powercap/intel-rapl:0/energy_uj": number * 10**6,
+        "class/powercap/intel-rapl:1/name": "package-1", "class/powercap/intel-rapl:1/energy_uj": number * 10**6,
+        "class/powercap/intel-rapl:0:0/name": "core", "class/powercap/intel-rapl:0:0/energy_uj": number * 10**7,
+        "class/powercap/intel-rapl:0:1/name": "dram", "class/powercap/intel-rapl:0:1/energy_uj": number * 10**6,
+        "class/powercap/SIMULATED": "", "cray/pm_counters/energy": f"{number} J {number} us",
+        "class/hwmon/hwmon3/name": "amd_energy", "class/hwmon/hwmon3/energy1_label": "Ecore000",
+        "class/hwmon/hwmon3/energy1_input": number * 10**7, "class/hwmon/hwmon3/energy2_label": "Esocket0",
+        "class/hwmon/hwmon3/energy2_input": number * 10**6, "nvml": f"0 {number * 1000} 0 0 NVIDIA H100",
+    }
+    for name, content in files.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        part = tree / f"{name}.part"
+        part.write_text(f"{content}\n")
+        part.rename(tree / name)
+
+
+def test_its_program_reads_every_source(tmp_path: Path) -> None:
+    """Files of a machine's own, and the double of NVML, which advance while it runs. Waits that are too short for a
+    counter have no joules of it."""
+    with available():
+        compiler, launcher = OPENMPI.tool("mpicc"), OPENMPI.launcher()
+    program = tmp_path / "late-sender"
+    subprocess.run([compiler, f'-DSYSFS="{tmp_path}"', "-O2", "-o", program, ROOT / "contrib/late-sender.c", "-ldl"],
+                   check=True, timeout=100)
+    shutil.copy(BUILD / "tests/lib/doubles/libnvidia-ml.so.1", tmp_path)
+    counters_write(tmp_path, 1)
+    variables = {**os.environ, **AS_ROOT, **OPENMPI.environment("C")}
+    variables["LD_LIBRARY_PATH"] = f"{tmp_path}:{variables.get('LD_LIBRARY_PATH', '')}"
+    command = [*launcher, "--mca", "mpi_yield_when_idle", "1", "-n", "2", program, "recv", "8", "120000:10", "0:1"]
+    number = 1
+    with subprocess.Popen(list(map(str, command)), env=variables, stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            counters_write(tmp_path, number := number + 1)
+            time.sleep(0.02)
+        assert process.stdout and process.returncode == 0
+        long, short = (line.split() for line in process.stdout.read().splitlines())
+    names = [part.partition("=")[0] for part in long[5].split(",")]
+    assert names == ["packages", "memory", "sockets", "node", "gpus", "simulated"]
+    values = [float(part.partition("=")[2]) for part in long[5].split(",")[:-1]]
+    assert all(0 < value <= 2 * number / 10 for value in values)
+    assert len(short) == 6, "a figure of it, or none: the machine's business"
 
 
 def test_the_tool_launches_its_program_with_and_without(tmp_path: Path) -> None:
@@ -126,7 +195,7 @@ def test_the_tool_launches_its_program_with_and_without(tmp_path: Path) -> None:
         for side in (row["with"], row["without"]):
             assert (side["delay_us"], side["waits"]) == (delay, 3)
             assert side["median_us"] <= side["p90_us"] <= side["p99_us"]
-            assert side["energy_j"] is None or side["energy_j"] > 0
+            assert all(joules > 0 for joules in side["energy_j"].values())
     assert len(found["waits"]) == 2 and found["pingpong"][0]["with"]["waits"] == 3
 
 

@@ -26,14 +26,15 @@ SIMULATED = " (simulated)"
 BOARD = "/sys/cray/pm_counters"
 NO_ENVIRONMENT = "PATH=/usr/sbin:/usr/bin:/sbin:/bin"
 STALE_S = 10
-SOURCES = {"nvml": "NVML", "cray": "Cray's counters", "hwmon": "hwmon"}
+SOURCES = {"nvml": "NVML", "rsmi": "RSMI", "cray": "Cray's counters", "hwmon": "hwmon"}
 PRECISION = {
     "nvml": "to the millijoule, brought up to date every 0.02 to 0.1 s",
+    "rsmi": "to some fifteen microjoules, brought up to date by its driver",
     "cray": "to the joule, brought up to date ten times a second",
     "hwmon": "to the microjoule, brought up to date by its driver",
 }
 SCOPES = {"node": "the board", "cpu": "processors", "memory": "memory", "gpu": "GPUs"}
-ORDER = "powercap+hwmon+cray+nvml"
+ORDER = "powercap+hwmon+cray+nvml+rsmi"
 
 
 def parse_list(text: str) -> set[int]:
@@ -417,7 +418,8 @@ def _divided(rows: list[list[Any]]) -> list[Finding]:
     split = sum(row[3] for row in rows)
     if not split:
         return []
-    return [warn("MIG", f"{plural(split, 'GPU')} of {len(rows)} are divided", "records say 'GPUs not counted' of them",
+    title, how = ("MIG", "are divided") if rows[0][0] == "nvml" else ("GPU modules", "share a counter with another")
+    return [warn(title, f"{plural(split, 'GPU')} of {len(rows)} {how}", "records say 'GPUs not counted' of them",
                  "compare the energy of their jobs by other means")]
 
 
@@ -425,7 +427,7 @@ def _check_source(host: Host, source: str, rows: list[list[Any]]) -> list[Findin
     found: list[Finding | None] = [ok(SOURCES[source], _meters_told(source, rows))]
     if source == "cray":
         found += [_cray_age(rows), _cray_readers(host)]
-    return [finding for finding in found if finding] + (_divided(rows) if source == "nvml" else [])
+    return [finding for finding in found if finding] + (_divided(rows) if source in ("nvml", "rsmi") else [])
 
 
 def _uncounted_gpus(probe: dict[str, Any] | None, seen: int, why: str) -> list[Finding]:

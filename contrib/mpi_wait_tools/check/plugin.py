@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,7 @@ from .. import __version__
 from ..site.elf_note import read_note
 from ..site.host import Host
 from ..site.plugstack import NAME, Line, Plugstack, read_plugstack
-from ..site.slurm import Slurm, major
+from ..site.slurm import Slurm, major, release_of
 from ..site.trust import hidden_from_users, writable_by_others
 from ..text.units import safe
 from .finding import Finding, fail, not_seen, ok, warn
@@ -142,10 +141,9 @@ def _installed_object(host: Host, name: str, path: str, means: str) -> tuple[lis
 
 def _built_for(slurm: Slurm, note: dict[str, str]) -> list[Finding]:
     """An optional plugin of another Slurm release is passed over with one debug line."""
-    number = note.get("slurm", "")
-    if not slurm.release or not re.fullmatch("0x[0-9a-fA-F]{1,8}", number):
+    built = release_of(note.get("slurm", "")).rpartition(".")[0]
+    if not slurm.release or not built:
         return []
-    built = f"{int(number, 16) >> 16 & 255:02d}.{int(number, 16) >> 8 & 255:02d}"
     if major(slurm.release) == major(built):
         return [ok("built for", f"Slurm {built}")]
     return [

@@ -65,7 +65,7 @@ def _outbox(host: Host, now: float, sweeps: bool) -> list[Finding]:
                      f"chown root {OUTBOX}; chmod 0700 {OUTBOX}")
             ]
         who = "the sweep (writer=sweep)" if sweeps else "a timer that runs mpi-wait-node sweep here"
-        do = f"see that {who} works, or run mpi-wait-node flush with the site arguments"
+        do = f"see that {who} works, or run mpi-wait-node sweep --now with the site arguments"
         return [
             _stuck("outbox", OUTBOX, waiting(host, OUTBOX, now, ".json"), do),
             *_space(host, "outbox", OUTBOX),

@@ -85,11 +85,11 @@ def _why_not_yet(job: Job, ago: float) -> NoRecord:
     if ago < USUAL_S:
         return NoRecord(
             f"job {job.id} ended {ago:.0f} s ago and has no record yet: it is written some 10 s after the end if "
-            "the job had a policy, else never; ask again in a few seconds (administrators: mpi-wait-node flush)"
+            "the job had a policy, else never; ask again in a few seconds (administrators: mpi-wait-node sweep --now)"
         )
     return NoRecord(
         f"job {job.id} ended {ago:.0f} s ago and has no record: it had no policy, or its record, due some 10 s after "
-        "the end, is held up (administrators: mpi-wait-node flush)"
+        "the end, is held up (administrators: mpi-wait-node sweep --now)"
     )
 
 

@@ -52,7 +52,7 @@ def gpus_of(reader: Reader | None) -> Gpus | None:
         given=reader.integer("given"),
         counted=reader.integer("counted"),
         present=reader.integer("present"),
-        source=reader.text("source", re.compile("nvml|simulated")),
+        source=reader.text("source", re.compile("nvml|rsmi|mixed|simulated")),
         why=reader.text("why"),
         devices=reader.items("devices", _gpu, required=False),
     )

@@ -226,7 +226,7 @@ def _energy(reader: Reader) -> Energy:
     return Energy(
         joules=reader.number("joules"),
         scope=reader.text("scope", re.compile("node|share|gpus")),
-        source=reader.text("source", re.compile("rapl|hwmon|cray|mixed|simulated|nvml")),
+        source=reader.text("source", re.compile("rapl|hwmon|cray|mixed|simulated|nvml|rsmi")),
         zones={
             name: zones.number(name)
             for name in ("package", "core", "uncore", "dram", "psys")

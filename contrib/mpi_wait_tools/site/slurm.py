@@ -63,6 +63,14 @@ def major(release: str) -> list[int]:
     return [int(part) for part in re.findall("[0-9]{1,4}", release)[:2]]
 
 
+def release_of(number: str) -> str:
+    """ "22.05.8" of "0x160508", SLURM_VERSION_NUMBER as an ELF note has it; "": it is no such number."""
+    if not re.fullmatch("0x[0-9a-fA-F]{1,8}", number):
+        return ""
+    value = int(number, 16)
+    return f"{value >> 16 & 255:02d}.{value >> 8 & 255:02d}.{value & 255}"
+
+
 def _configuration(host: Host, settings: dict[str, str]) -> str:
     candidates = [settings.get("slurm_conf", ""), os.environ.get("SLURM_CONF", ""), *CONFIGURATIONS]
     return next((path for path in candidates if path and host.status(path) is not None), "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -57,7 +58,8 @@ class Joules:
 
 def find_helper() -> str:
     """Returns the path of mpi-wait-node, "" if it is nowhere."""
-    path = os.pathsep.join([os.environ.get("PATH", "/usr/bin"), *PLACES])
+    beside = os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(sys.argv[0]))), "sbin")
+    path = os.pathsep.join([os.environ.get("PATH", "/usr/bin"), beside, *PLACES])
     return shutil.which(HELPER, path=path) or ""
 
 

@@ -8,6 +8,8 @@
 
 #define DEVICES_MAX PROCESSORS_MAX /* of a node, and numbers of devices */
 #define UJ_MAX      INT64_MAX
+#define SIMULATED   "simulated"
+#define MIXED       "mixed"
 
 static uint32_t given_count(const struct processors *given)
 {
@@ -23,6 +25,7 @@ struct tally {
 	uint32_t counted;
 	uint64_t uj;
 	const char *why;
+	const char *source; /* of the devices that count, "mixed" where they differ; NULL: none counts */
 	json_t *devices;
 };
 
@@ -44,8 +47,16 @@ static const char *loss_of(const struct gpus_window *window, const struct meter 
 	if (!later)
 		return window->to->why[0] ? window->to->why : "a GPU's counter began anew, or is gone";
 	if (later->is_split || meter->is_split)
-		return "a GPU is split between jobs";
+		return meter->source == METER_NVML ? "a GPU is split between jobs" : "a GPU shares another's counter";
 	return is_too_low(meter, later) ? "a GPU's counter began anew: is persistence mode off?" : NULL;
+}
+
+/* Returns what devices of both sources are by. either may be NULL. */
+static const char *source_with(const char *source, const char *other)
+{
+	if (!source || !other)
+		return source ? source : other;
+	return strcmp(source, other) == 0 ? source : MIXED;
 }
 
 static void device_count(const struct gpus_window *window, const struct meter *meter, struct tally *tally)
@@ -60,6 +71,7 @@ static void device_count(const struct gpus_window *window, const struct meter *m
 	}
 	uj = later->energy_uj - meter->energy_uj;
 	tally->counted++;
+	tally->source = source_with(tally->source, meter_source_name(meter->source));
 	integer_add(&tally->uj, uj, UJ_MAX);
 	if (json_array_size(tally->devices) < RECORD_GPUS_SHOWN)
 		json_array_append_new(tally->devices, json_pack("[I, s, o]", (json_int_t)meter->number, meter->name,
@@ -91,15 +103,17 @@ json_t *record_gpus_write(const struct gpus_window *window)
 		memset(&numbers, 0, sizeof(numbers));
 	given = given_count(&numbers);
 	tally.devices = json_array();
-	for (uint32_t i = 0; i < window->from->count; i++)
-		if (window->from->meter[i].scope == METER_GPU &&
-		    processors_has(&numbers, window->from->meter[i].number))
+	for (uint32_t i = 0; i < window->from->count && tally.counted < given; i++)
+		if (meter_is_device(&window->from->meter[i]) && processors_has(&numbers, window->from->meter[i].number))
 			device_count(window, &window->from->meter[i], &tally);
 	return json_pack("{s:I, s:I, s:I, s:o, s:s, s:s, s:o}", "given", (json_int_t)given, "counted",
 	                 (json_int_t)tally.counted, "present",
 	                 (json_int_t)(window->present > given ? window->present : given), "uj",
-	                 whole_json(tally.uj, UJ_MAX), "source", window->simulated ? "simulated" : "nvml", "why",
-	                 why_of(window, &tally, given), "devices", tally.devices);
+	                 whole_json(tally.uj, UJ_MAX), "source",
+	                 window->simulated ? SIMULATED
+	                 : tally.source    ? tally.source
+	                                   : "nvml",
+	                 "why", why_of(window, &tally, given), "devices", tally.devices);
 }
 
 bool record_gpus_are_counted(const json_t *json)
@@ -141,6 +155,25 @@ static bool devices_read(const json_t *rows, const char *node, json_t *ret_devic
 	return true;
 }
 
+/* A source that no node of this release writes is taken for a model's. */
+static const char *source_known(const char *source)
+{
+	static const char *const known[] = {"nvml", "rsmi", MIXED};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strcmp(source, known[i]) == 0)
+			return known[i];
+	return SIMULATED;
+}
+
+/* Simulated is all of a sum in which something is. */
+static const char *source_sum(const char *sum, const char *from)
+{
+	if (sum && from && (strcmp(sum, SIMULATED) == 0 || strcmp(from, SIMULATED) == 0))
+		return SIMULATED;
+	return source_with(sum, from);
+}
+
 bool record_gpus_read(const json_t *json, const char *node, struct record_gpus *ret_gpus)
 {
 	const char *source = json_string_value(json_object_get(json, "source"));
@@ -158,7 +191,7 @@ bool record_gpus_read(const json_t *json, const char *node, struct record_gpus *
 	    !devices_read(json_object_get(json, "devices"), node, ret_gpus->devices))
 		return false;
 	ret_gpus->joules = ret_gpus->counted > 0 ? uj / 1e6 : 0;
-	ret_gpus->simulated = strcmp(source, "nvml") != 0;
+	ret_gpus->source = source_known(source);
 	return true;
 }
 
@@ -176,7 +209,7 @@ void record_gpus_add(struct record_gpus *sum, const struct record_gpus *from)
 	sum->counted += from->counted;
 	sum->present += from->present;
 	sum->joules += from->joules;
-	sum->simulated |= from->simulated;
+	sum->source = source_sum(sum->source, from->source);
 	if (!sum->why[0])
 		memcpy(sum->why, from->why, sizeof(sum->why));
 	if (!sum->devices)
@@ -190,7 +223,7 @@ void record_gpus_add(struct record_gpus *sum, const struct record_gpus *from)
 
 json_t *record_gpus_print(const struct record_gpus *sum, json_t *energy)
 {
-	const char *source = sum->simulated ? "simulated" : "nvml";
+	const char *source = sum->source ? sum->source : "nvml";
 	json_t *json;
 
 	if (sum->given == 0 && !sum->why[0])

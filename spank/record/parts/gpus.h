@@ -31,7 +31,7 @@ struct record_gpus {
 	double counted; /* those of them whose energy is in joules */
 	double present; /* devices of these nodes */
 	double joules;
-	bool simulated;
+	const char *source;       /* a name of gpus.c's own; NULL: nothing was read */
 	char why[METERS_WHY_MAX]; /* why some were not counted, of the first node that says so */
 	json_t *devices;          /* as they are printed, NULL: none */
 };

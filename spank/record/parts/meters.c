@@ -13,6 +13,12 @@ static const char *source_name(int source)
 	return source == POWERCAP ? "powercap" : meter_source_name((enum meter_source)source);
 }
 
+/* GPUs are counted one by one, in gpus.h. */
+static bool is_of_nodes(int source)
+{
+	return source != METER_NVML && source != METER_RSMI;
+}
+
 struct sums {
 	bool has[RECORD_SOURCES][METER_SCOPE_COUNT];
 	uint64_t uj[RECORD_SOURCES][METER_SCOPE_COUNT];
@@ -64,7 +70,7 @@ json_t *record_meters_write(const struct meters *from, const struct meters *to, 
 	for (uint32_t i = 0; i < from->count; i++) {
 		const struct meter *meter = &from->meter[i], *later = meter_later(meter, to);
 
-		if (meter->source == METER_NVML)
+		if (meter_is_device(meter))
 			continue;
 		sum_add(&sums, (int)meter->source, meter->scope, later ? later->energy_uj - meter->energy_uj : 0);
 		lost[meter->source][meter->scope] |= !later;
@@ -101,7 +107,7 @@ bool record_meters_read(const json_t *json, struct record_meters *ret_meters)
 	if (!json)
 		return true;
 	for (int source = 0; source < RECORD_SOURCES; source++) {
-		const json_t *scopes = json_object_get(json, source_name(source));
+		const json_t *scopes = is_of_nodes(source) ? json_object_get(json, source_name(source)) : NULL;
 
 		if (scopes && !source_read(scopes, source, ret_meters))
 			return false;

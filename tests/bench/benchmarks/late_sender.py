@@ -35,8 +35,13 @@ def samples_read(output: str) -> list[Sample]:
         after = [float(value) for value in words[4].split(",")]
         figures = {"median_us": quantile(after, 0.5), "p90_us": quantile(after, 0.9), "p99_us": quantile(after, 0.99),
                    "cpu_share": float(words[3])}
-        if words[5] != "-":
-            figures["energy_j"] = float(words[5])
+        joules = dict(part.partition("=")[::2] for part in words[5].split(","))
+        if "packages" in joules:
+            figures["energy_j"] = float(joules["packages"])
+        if joules.get("gpus", "-") != "-":
+            figures["energy_gpus_j"] = float(joules["gpus"])
+        if "node" in joules:
+            figures["energy_node_j"] = float(joules["node"])
         samples.append(({"call": words[0], "bytes": int(words[1]), "delay_us": float(words[2])}, figures))
     return samples
 

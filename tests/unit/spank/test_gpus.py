@@ -145,3 +145,70 @@ def test_no_node_writes_such(machine: Machine, change: dict[str, Any]) -> None:
     path.write_text(json.dumps(record))
     merged = driver("merge", 1, "", path)["mpi_wait"]
     assert "gpus" not in merged["energy"] and "gpu_joules" not in merged["energy"]
+
+
+AMDS = ("129 1000000 15.25 AMD Instinct B", "128 2000000 15.25 AMD Instinct A")
+AMDS_LATER = ("129 3000000 15.25 AMD Instinct B", "128 2100000 15.25 AMD Instinct A")
+
+
+def play_amds(tmp_path: Path, begin: tuple[str, ...] = AMDS, end: tuple[str, ...] = AMDS_LATER) -> Machine:
+    """A job on a node with devices of AMD's, to its end."""
+    machine = Machine(tmp_path, amds=2)
+    machine.show_amds(*begin)
+    machine.begin()
+    machine.show_amds(*end)
+    machine.finish()
+    return machine
+
+
+def test_energy_of_amds_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the positions of their render nodes, whatever the library's order; a counter of fifteen microjoules."""
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0-1")
+    energy = play_amds(tmp_path).merged()["energy"]
+    assert energy["gpu_joules"] == 32.0 and "not_counted" not in energy
+    assert energy["gpus"]["devices"] == [
+        {"node": "c1", "number": 1, "name": "AMD Instinct B", "joules": 30.5},
+        {"node": "c1", "number": 0, "name": "AMD Instinct A", "joules": 1.5}]
+
+
+def test_without_powercap_amds_are_the_energy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of their source; and a device of others is none of the job's."""
+    monkeypatch.setenv("SLURM_JOB_GPUS", "1")
+    machine = Machine(tmp_path, amds=2, powercap=False)
+    machine.show_amds(*AMDS)
+    machine.begin()
+    machine.show_amds(*AMDS_LATER)
+    machine.finish()
+    energy = machine.merged()["energy"]
+    assert (energy["scope"], energy["source"], energy["joules"]) == ("gpus", "rsmi", 30.5)
+    assert energy["gpus"]["source"] == "rsmi" and energy["gpus"]["given"] == 1
+
+
+@pytest.mark.parametrize(("begin", "end", "counted", "why"), [
+    (AMDS, (AMDS[0], AMDS_LATER[1]), 1, "a GPU's counter began anew: is persistence mode off?"),
+    ((AMDS[0], "128 - 15.25 AMD Instinct A"), AMDS_LATER, 1, "a GPU has no energy counter"),
+    ((AMDS[0], "130 0 15.25 AMD Instinct A"), (AMDS_LATER[0], "130 0 15.25 AMD Instinct A"), 0,
+     "a GPU shares another's counter"),
+    (("refuse",), AMDS_LATER, 0, "RSMI does not begin (error 2)"),
+    ((), AMDS_LATER, 0, "RSMI counts no devices (error 0)"),
+])
+def test_why_amds_devices_do_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begin: tuple[str, ...],
+                                       end: tuple[str, ...], counted: int, why: str) -> None:
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0,1")
+    energy = play_amds(tmp_path, begin, end).merged()["energy"]
+    assert (energy["gpus"]["counted"], energy["gpus"]["why"]) == (counted, why) and energy["not_counted"] == ["gpus"]
+
+
+def test_a_boards_accelerators_are_no_devices_of_slurms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have numbers too, and are the same devices."""
+    monkeypatch.setenv("SLURM_JOB_GPUS", "0")
+    machine = Machine(tmp_path, devices=1, powercap=False)
+    machine.show(TWO[0])
+    freshness = {"freshness": "1", "generation": "1"}
+    machine.board(**freshness, energy="1000 J 1700000000000000 us", accel0_energy="200 J 1700000000000000 us")
+    machine.begin()
+    machine.show(LATER[0])
+    machine.board(**freshness, energy="3000 J 1700000002000000 us", accel0_energy="900 J 1700000002000000 us")
+    machine.finish()
+    energy = machine.merged()["energy"]
+    assert (energy["gpus"]["given"], energy["gpus"]["counted"], energy["gpu_joules"]) == (1, 1, 250.5)

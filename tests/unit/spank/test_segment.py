@@ -220,10 +220,10 @@ def test_the_last_wait_of_a_killed_rank_is_time_too(tmp_path: Path) -> None:
     ("header", "length", "message"),
     [
         ({}, 0, "cannot be read"),
-        ({"magic": 1}, None, "not one of version 7"),
-        ({"version": 1}, None, "not one of version 7"),
-        ({"sizes_size": 8}, None, "not one of version 7"),
-        ({"slot_size": 8}, None, "not one of version 7"),
+        ({"magic": 1}, None, "not one of version 8"),
+        ({"version": 1}, None, "not one of version 8"),
+        ({"sizes_size": 8}, None, "not one of version 8"),
+        ({"slot_size": 8}, None, "not one of version 8"),
         ({}, SLOTS + 100, "has no slot"),
     ],
 )

@@ -88,6 +88,13 @@ def test_other_counters_are_listed(machine: Machine) -> None:
     assert said["other counters"] == ("WARN", "a GPU has no energy counter") and "GPUs" not in said
 
 
+def test_modules_of_two_dies_are_named(machine: Machine) -> None:
+    meters(machine, "", [["rsmi", "gpu", 0, True, "AMD MI250", 5, 0], ["rsmi", "gpu", 1, True, "AMD MI250", 5, 0]])
+    said = {finding.name: (finding.status.value, finding.what) for finding in machine.findings()}
+    assert said["RSMI"][1].startswith("2 counters of GPUs (AMD MI250), to some fifteen microjoules")
+    assert said["GPU modules"] == ("WARN", "2 GPUs of 2 share a counter with another")
+
+
 def test_counters_that_stand_still_are_named(machine: Machine) -> None:
     meters(machine, "", [[*CRAY, time.time_ns() // 1000 - 3_600_000_000]])
     (finding,) = machine.named("Cray's counters' age")
@@ -166,6 +173,23 @@ def other_note(path: str, old: bytes, new: bytes) -> Break:
         machine.write(path, data.replace(old, new), 0o755)
 
     return change
+
+
+FOLDER, ENERGY = "/opt/energy", "acct_gather_energy/mpi_wait"
+ENERGY_FILE = "acct_gather_energy_mpi_wait.so"
+
+
+def energy_plugin(machine: Machine) -> None:
+    """slurm.conf names it, and it lies in the second directory of PluginDir."""
+    machine.config(AcctGatherEnergyType=f"acct_gather_energy/ipmi,{ENERGY}", PluginDir=f"/usr/lib/slurm:{FOLDER}")
+    built = check_double.BUILD / "spank" / ENERGY_FILE
+    machine.write(f"{FOLDER}/{built.name}", built.read_bytes(), 0o755)
+
+
+def test_an_energy_plugin_of_this_slurm_is_named(machine: Machine) -> None:
+    energy_plugin(machine)
+    assert [(one.status.value, one.what) for one in machine.named("energy plugin")] == [
+        ("OK", f"for Slurm 22.05.8, '{FOLDER}/{ENERGY_FILE}'")]
 
 
 def probe(**changes: Any) -> Break:
@@ -311,6 +335,14 @@ BROKEN: dict[str, tuple[Break, str]] = {
         other_note(PLUGIN, b"slurm=0x160508", b"slurm=0x170207"),
         "FAIL built for: Slurm 23.02, but this is 22.05.8",
     ),
+    "no energy plugin that slurm.conf names": (
+        lambda m: m.config(AcctGatherEnergyType=ENERGY, PluginDir="/usr/lib/slurm:/opt/energy"),
+        f"FAIL energy plugin: slurm.conf names it, and PluginDir has no '{ENERGY_FILE}'",
+    ),
+    "an energy plugin for another third number of Slurm": (
+        each(energy_plugin, other_note(f"{FOLDER}/{ENERGY_FILE}", b"slurm=0x160508", b"slurm=0x160509")),
+        "FAIL energy plugin: for Slurm 22.05.9, but this is 22.05.8",
+    ),
     "a slurmd that is older than the line": (
         write("/proc/700/maps", "7f00-7f01 r-xp 0 0:0 1 /usr/sbin/slurmd\n"),
         "FAIL slurmd: has not loaded the plugin",
@@ -328,6 +360,7 @@ BROKEN: dict[str, tuple[Break, str]] = {
     ),
     "a library of the same release with another segment": (
         other_note(LIBRARY, f"segment={SEGMENT}".encode(), b"segment=0"),
+        f"FAIL releases: mpi-wait {__version__}, plugin {__version__} with segment version {SEGMENT}, "
         f"library {__version__} with segment version 0, helper {__version__}",
     ),
     "no helper": (lambda m: m.remove(HELPER), f"FAIL helper: '{HELPER}' does not exist"),
