@@ -20,7 +20,7 @@
 #include <stdint.h>
 
 #define MPIWAIT_MAGIC        UINT64_C(0x315441545357504d) /* "MPWSTAT1" in memory */
-#define MPIWAIT_VERSION      7
+#define MPIWAIT_VERSION      8
 #define MPIWAIT_LANES        8u   /* threads of one rank that are told apart */
 #define MPIWAIT_RUNGS        8u   /* room for enum mpiwait_rung */
 #define MPIWAIT_CALLS        256u /* room for the rows of mpi_calls.def */

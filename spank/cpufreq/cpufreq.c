@@ -13,26 +13,7 @@
 
 #define LINK_TEXT "../cpufreq/"
 
-static const char *const file_names[CPUFREQ_FILE_COUNT] = {
-        [CPUFREQ_GOVERNOR] = "scaling_governor",
-        [CPUFREQ_MAX] = "scaling_max_freq",
-        [CPUFREQ_SETSPEED] = "scaling_setspeed",
-};
-
-const char *cpufreq_file_name(enum cpufreq_file file)
-{
-	return file_names[file];
-}
-
-int cpufreq_file_find(const char *name)
-{
-	for (int file = 0; file < CPUFREQ_FILE_COUNT; file++)
-		if (strcmp(name, file_names[file]) == 0)
-			return file;
-	return -1;
-}
-
-/* Digits only, without a leading zero: a name that is composed again is the one that was read. */
+/* Accepts digits only and no leading zero, so that a number has one spelling: the path made of it is the one read. */
 static bool number_parse(const char *text, uint32_t limit, uint32_t *ret_number)
 {
 	uint64_t number;
@@ -78,10 +59,10 @@ int cpufreq_open_policy(const char *sysfs, uint32_t policy)
 	return directory < 0 ? -errno : directory;
 }
 
-int cpufreq_open_file(int policy_directory, enum cpufreq_file file, int flags)
+int cpufreq_open_max(int policy_directory, int flags)
 {
 	cleanup_close int descriptor =
-	        openat(policy_directory, file_names[file], flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	        openat(policy_directory, CPUFREQ_MAX, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	struct stat status;
 
 	if (descriptor < 0 || fstat(descriptor, &status))
@@ -160,7 +141,7 @@ int cpufreq_set_owner(int descriptor, const struct cpufreq_owner *owner)
 	return fchmod(descriptor, owner->mode) ? -errno : 0;
 }
 
-/* Cooling devices that act on cpufreq: ACPI's "Processor", others' "cpufreq-cpu0" and the like. */
+/* Returns true if an active cooling device acts on cpufreq: of type "Processor" (ACPI) or like "cpufreq-cpu0". */
 static bool is_cooling(int devices, const char *name)
 {
 	char path[NAME_MAX + 16], text[CPUFREQ_TEXT_MAX];

@@ -1,30 +1,19 @@
-/* What a frequency domain is like, and what may be done to it. */
 #include "spank/cpufreq/domain.h"
 
-#include <string.h>
-
-#include "spank/base/proc.h"
 #include "spank/base/text.h"
 
-/* Wrong or doubtful means no grant: drivers are those whose files were looked at. */
+/* Drivers whose files this program knows how to change. The domains of any other driver are not granted. */
 #define DRIVERS "acpi-cpufreq intel_cpufreq intel_pstate amd-pstate amd-pstate-epp"
 
 bool domain_read(int policy_directory, struct domain *ret_domain)
 {
-	struct domain domain = {.speed_khz = 0};
-	char governors[4096]; /* sysfs shows a page */
+	struct domain domain;
 
 	if (cpufreq_read_text(policy_directory, "scaling_driver", domain.driver) ||
-	    cpufreq_read_text(policy_directory, "scaling_governor", domain.governor) ||
 	    cpufreq_read_khz(policy_directory, "cpuinfo_min_freq", &domain.info_min_khz) ||
 	    cpufreq_read_khz(policy_directory, "cpuinfo_max_freq", &domain.info_max_khz) ||
 	    cpufreq_read_khz(policy_directory, "scaling_min_freq", &domain.min_khz) ||
-	    cpufreq_read_khz(policy_directory, "scaling_max_freq", &domain.max_khz))
-		return false;
-	if (proc_line_read(policy_directory, "scaling_available_governors", governors, sizeof(governors)) > 0)
-		domain.has_userspace = text_find(governors, ' ', "userspace") >= 0;
-	if (strcmp(domain.governor, "userspace") == 0 &&
-	    cpufreq_read_khz(policy_directory, "scaling_setspeed", &domain.speed_khz))
+	    cpufreq_read_khz(policy_directory, CPUFREQ_MAX, &domain.max_khz))
 		return false;
 	*ret_domain = domain;
 	return true;
@@ -37,16 +26,10 @@ static uint32_t most_of(uint32_t left, uint32_t right)
 
 const char *domain_decide(const struct domain *domain, const struct domain_rules *rules, struct domain_use *ret_use)
 {
-	bool may_set = rules->governor == SITE_GOVERNOR_USERSPACE && !rules->user_has_chosen && domain->has_userspace;
-	struct domain_use use = {.file = CPUFREQ_MAX, .high_khz = domain->max_khz};
+	struct domain_use use = {.high_khz = domain->max_khz};
 
 	if (text_find(DRIVERS, ' ', domain->driver) < 0)
 		return "cpufreq driver not known";
-	if (domain->speed_khz || may_set) {
-		use.file = CPUFREQ_SETSPEED;
-		use.sets_governor = !domain->speed_khz;
-		use.high_khz = domain->speed_khz ? domain->speed_khz : domain->max_khz;
-	}
 	use.low_khz = most_of(most_of(rules->min_khz, domain->info_min_khz), domain->min_khz);
 	if (use.low_khz >= use.high_khz)
 		return "no frequency below the present one is allowed";

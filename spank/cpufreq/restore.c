@@ -10,19 +10,17 @@
 #include "spank/base/log.h"
 #include "spank/base/point.h"
 
-/* One of the kernel's files while it is put back. */
+/* A domain's scaling_max_freq, while it is restored. */
 struct target {
 	struct restore *restore;
 	const struct domain_change *change;
 	uint32_t policy;
-	int directory;
-	enum cpufreq_file file;
 	int descriptor;
 	char now[CPUFREQ_TEXT_MAX];
 };
 
 #define target_log(target, level, format, ...) \
-	log_line(level, "policy%u/%s: " format, (target)->policy, cpufreq_file_name((target)->file), ##__VA_ARGS__)
+	log_line(level, "cpufreq policy%u/" CPUFREQ_MAX ": " format, (target)->policy, ##__VA_ARGS__)
 
 static enum log_level level_of(const struct target *target)
 {
@@ -32,25 +30,28 @@ static enum log_level level_of(const struct target *target)
 static int target_fail(const struct target *target, int result, const char *what)
 {
 	target->restore->count.failed++;
-	target_log(target, LOG_LEVEL_ERROR, "%s: %s; it stays noted", what, strerror(-result));
+	target_log(target, LOG_LEVEL_ERROR, "%s: %s; the next restore tries again", what, strerror(-result));
 	return result;
 }
 
 static int target_leave(const struct target *target, const char *what)
 {
 	target->restore->count.left++;
-	target_log(target, LOG_LEVEL_INFO, "somebody else has changed %s since; left alone", what);
+	target_log(target, LOG_LEVEL_INFO, "%s was changed by somebody else since; left alone", what);
 	return 0;
 }
 
-/* Counts a setting that is put back; what is to be said of it. */
+/* Counts a setting that is restored. Returns the words for its log line. */
 static const char *target_count(const struct target *target)
 {
 	target->restore->count.settings++;
 	return target->restore->dry_run ? "would be put back to" : "put back to";
 }
 
-/* Its user may have changed group and mode too, and a kill may have parted owner and mode: so the owner alone tells. */
+/*
+ * Restores owner and mode. The owner alone tells who changed them: the job's user may have changed group and mode, and
+ * a process killed between the two calls leaves a mode that does not go with the owner.
+ */
 static int owner_restore(const struct target *target)
 {
 	const struct cpufreq_owner *found = &target->change->owner;
@@ -70,20 +71,7 @@ static int owner_restore(const struct target *target)
 	return result ? target_fail(target, result, "owner") : 0;
 }
 
-static uint32_t limit(const struct target *target, const char *name)
-{
-	uint32_t khz;
-
-	return cpufreq_read_khz(target->directory, name, &khz) ? 0 : khz;
-}
-
-/* The kernel keeps scaling_setspeed within both limits. */
-static bool is_clamped(const struct target *target, uint32_t khz)
-{
-	return khz == limit(target, "scaling_max_freq") || khz == limit(target, "scaling_min_freq");
-}
-
-/* HIDDEN: below what the holder writes, so that a cap may hide that. */
+/* The author of a value. HIDDEN: a value below the holder's range, so a cap may hide the holder's. */
 enum whose { OURS, OTHERS, HIDDEN };
 
 static enum whose whose_is(const struct target *target)
@@ -91,32 +79,27 @@ static enum whose whose_is(const struct target *target)
 	const struct domain_use *use = &target->change->use;
 	uint32_t now;
 
-	if (target->file == CPUFREQ_GOVERNOR)
-		return strcmp(target->now, "userspace") == 0 ? OURS : OTHERS;
 	if (!cpufreq_khz_parse(target->now, &now))
 		return OTHERS;
 	if (target->change->gives || (now >= use->low_khz && now <= use->high_khz))
 		return OURS;
-	if (target->file == CPUFREQ_MAX)
-		return now < use->low_khz ? HIDDEN : OTHERS;
-	return is_clamped(target, now) ? OURS : OTHERS;
+	return now < use->low_khz ? HIDDEN : OTHERS;
 }
 
-/* Whether a limit keeps the found value from being read back as it was written. */
+/* Returns true if a limit is why the value found reads back otherwise than it was written. */
 static bool is_limited(const struct target *target, const char *after)
 {
 	uint32_t khz;
 
-	if (target->file == CPUFREQ_GOVERNOR || !cpufreq_khz_parse(after, &khz))
-		return false;
-	return target->file == CPUFREQ_MAX ? khz < target->change->use.high_khz : is_clamped(target, khz);
+	return cpufreq_khz_parse(after, &khz) && khz < target->change->use.high_khz;
 }
 
-/* After the found value was written over one below ours: that was a cap, or somebody's setting, which is put back. */
+/* Settles a HIDDEN value after the found one was written: if it reads as before, it is a cap; else writes it again. */
 static int hidden_settle(const struct target *target, const char *found, const char *after)
 {
 	if (strcmp(after, target->now) == 0) {
-		target_log(target, level_of(target), "a cap holds it at %s; %s is asked for again", after, found);
+		target_log(target, level_of(target), "a cap holds it at %s; %s applies when the cap ends", after,
+		           found);
 		return 0;
 	}
 	target_leave(target, "its value");
@@ -124,6 +107,7 @@ static int hidden_settle(const struct target *target, const char *found, const c
 	return cpufreq_put(target->descriptor, target->now);
 }
 
+/* Writes the value found, unless somebody else has set another one, and reads it back. */
 static int value_restore(const struct target *target, const char *found)
 {
 	enum whose whose = whose_is(target);
@@ -131,8 +115,6 @@ static int value_restore(const struct target *target, const char *found)
 	char after[CPUFREQ_TEXT_MAX];
 	int result;
 
-	if (is_found && target->file == CPUFREQ_GOVERNOR)
-		return 0;
 	if (whose == OTHERS)
 		return target_leave(target, "its value");
 	if (!is_found)
@@ -150,69 +132,61 @@ static int value_restore(const struct target *target, const char *found)
 	if (strcmp(after, found) == 0)
 		return 0;
 	if (!is_limited(target, after)) {
-		target_log(target, LOG_LEVEL_ERROR, "\"%s\" was written, \"%s\" is read", found, after);
+		target_log(target, LOG_LEVEL_ERROR, "wrote \"%s\", read back \"%s\"", found, after);
 		return target_fail(target, -EIO, "its value");
 	}
 	target_log(target, level_of(target), "a limit holds it at %s", after);
 	return 0;
 }
 
-/* found: its value, NULL: none was. */
-static int target_restore(struct target *target, bool gives, const char *found)
+static int target_restore(struct target *target, int directory)
 {
-	cleanup_close int descriptor =
-	        cpufreq_open_file(target->directory, target->file, target->restore->dry_run ? O_RDONLY : O_RDWR);
+	cleanup_close int descriptor = cpufreq_open_max(directory, target->restore->dry_run ? O_RDONLY : O_RDWR);
+	char khz[CPUFREQ_TEXT_MAX];
 	int result;
 
 	target->descriptor = descriptor;
 	if (descriptor == -ENOENT) {
-		target_log(target, level_of(target), "there is no such file any more; nothing to undo");
+		target_log(target, level_of(target), "the file is gone; nothing to undo");
 		return 0;
 	}
 	if (descriptor < 0)
 		return target_fail(target, descriptor, "opening it");
-	result = gives ? owner_restore(target) : 0;
+	result = target->change->gives ? owner_restore(target) : 0;
 	if (result)
 		return result;
 	result = cpufreq_get(descriptor, target->now);
 	if (result)
 		return target_fail(target, result, "its value");
-	/* scaling_setspeed has a value under one governor only */
-	return found && strcmp(target->now, CPUFREQ_UNSUPPORTED) != 0 ? value_restore(target, found) : 0;
+	snprintf(khz, sizeof(khz), "%" PRIu32, target->change->use.high_khz);
+	return value_restore(target, khz);
 }
 
 int restore_domain(struct restore *restore, uint32_t policy, const struct domain_change *change)
 {
-	const struct domain_use *use = &change->use;
 	cleanup_close int directory = cpufreq_open_policy(CPUFREQ_SYSFS, policy);
-	struct target target = {restore, change, policy, directory, use->file, -1, ""};
-	char driver[CPUFREQ_TEXT_MAX], khz[CPUFREQ_TEXT_MAX];
-	int result = directory < 0 ? directory : cpufreq_read_text(directory, "scaling_driver", driver), second = 0;
+	struct target target = {restore, change, policy, -1, ""};
+	char driver[CPUFREQ_TEXT_MAX];
+	int result = directory < 0 ? directory : cpufreq_read_text(directory, "scaling_driver", driver);
 
 	if (result == -ENOENT || (result == 0 && strcmp(driver, change->driver) != 0)) {
-		log_info("policy%u has another driver by now; nothing to undo", policy);
+		log_info("cpufreq policy%u: the driver has changed; nothing to undo", policy);
 		return 0;
 	}
 	if (result) {
 		restore->count.failed++;
-		log_error("policy%u: %s; it stays noted", policy, strerror(-result));
+		log_error("cpufreq policy%u: %s; the next restore tries again", policy, strerror(-result));
 		return result;
 	}
-	snprintf(khz, sizeof(khz), "%" PRIu32, use->high_khz);
-	/* what was changed last is put back first; with the governor, no value was found */
-	result = target_restore(&target, change->gives, use->sets_governor ? NULL : khz);
-	target.file = CPUFREQ_GOVERNOR;
-	if (use->sets_governor)
-		second = target_restore(&target, false, change->governor);
-	return result ? result : second;
+	return target_restore(&target, directory);
 }
 
 /* One pass over the domains of a node. */
 struct pass {
 	struct restore restore;
-	uint32_t job_id; /* what this job holds; 0: what nobody does who lives */
-	int node;
-	int first; /* the first error */
+	uint32_t job_id; /* restore what this job holds; 0: what no living process holds */
+	int node;        /* descriptor of the node's directory */
+	int first;       /* the first error, 0: none */
 };
 
 static void refuse(struct pass *pass, int result, const char *what, const struct error *error)
@@ -223,6 +197,7 @@ static void refuse(struct pass *pass, int result, const char *what, const struct
 	          error && error->text[0] ? error->text : strerror(-result));
 }
 
+/* Returns true if this pass restores the domain. */
 static bool is_to_undo(const struct pass *pass, int file, const struct domain_hold *hold)
 {
 	if (!hold->held)
@@ -230,7 +205,7 @@ static bool is_to_undo(const struct pass *pass, int file, const struct domain_ho
 	return pass->job_id ? hold->holder.job_id == pass->job_id : !holder_is_alive(file, &hold->holder);
 }
 
-/* With the lock held. */
+/* Restores a domain and frees its file. The caller holds the file's lock. */
 static void domain_undo(struct pass *pass, uint32_t policy, int file, const struct domain_hold *hold)
 {
 	char what[HOLDER_TEXT_MAX];
@@ -239,7 +214,7 @@ static void domain_undo(struct pass *pass, uint32_t policy, int file, const stru
 	holder_describe(&hold->holder, what);
 	pass->restore.count.domains++;
 	if (!holder_is_of_this_boot(&hold->holder))
-		log_info("policy%u: held by %s of an earlier boot, nothing to undo", policy, what);
+		log_info("cpufreq policy%u: held by %s of an earlier boot; nothing to undo", policy, what);
 	else if (hold->changes)
 		result = restore_domain(&pass->restore, policy, &hold->change);
 	if (!result && !pass->restore.dry_run)
@@ -248,7 +223,7 @@ static void domain_undo(struct pass *pass, uint32_t policy, int file, const stru
 	pass->first = pass->first ? pass->first : result;
 }
 
-/* Nobody is waited for but whose domain is to be put back. */
+/* Restores a domain if its holder is gone or is this job's. Takes the lock only then, or if the file is bad. */
 static void domain_visit(struct pass *pass, uint32_t policy)
 {
 	struct domain_hold hold = {.held = false};
@@ -262,7 +237,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 		if (!result)
 			result = domain_file_read(file, &hold, &error);
 	}
-	snprintf(what, sizeof(what), "cpufreq/policy%" PRIu32, policy);
+	snprintf(what, sizeof(what), "cpufreq policy%" PRIu32, policy);
 	if (result)
 		refuse(pass, result, what, &error);
 	else if (is_to_undo(pass, file, &hold))
@@ -271,7 +246,7 @@ static void domain_visit(struct pass *pass, uint32_t policy)
 		pass->restore.count.live += hold.held;
 }
 
-/* Closes the node's directory. */
+/* Restores the domains of one node directory, and closes it. */
 static void node_visit(struct pass *pass, int opened, const char *name)
 {
 	cleanup_close int node = opened;

@@ -71,8 +71,6 @@ int job_read(spank_t spank, struct job *ret_job, struct error *error)
 	/* Set by srun only when a binding was asked for; later, in task_init, it would be the final one. */
 	job.facts.user_bound = has_variable(spank, "SLURM_CPU_BIND_TYPE", value) && strcmp(value, "quiet") != 0 &&
 	                       strcmp(value, "verbose") != 0;
-	/* The frequency and the governor are the user's, within what Slurm has set already. */
-	job.user_frequency = has_variable(spank, "SLURM_CPU_FREQ_REQ", value);
 	read_cores(spank, S_JOB_ALLOC_CORES, job.job_cores);
 	read_cores(spank, S_STEP_ALLOC_CORES, job.step_cores);
 	*ret_job = job;

@@ -1,8 +1,7 @@
 /*
  * What Slurm says of this step, as plain numbers. With plugin and inject, one of the three modules that know spank_t.
  *
- * SPANK items are read, and of the step's environment, which is the user's, only whether the user asked for a binding
- * or a frequency.
+ * SPANK items are read, and of the step's environment, which is the user's, only whether the user asked for a binding.
  */
 #pragma once
 
@@ -27,7 +26,6 @@ struct job {
 	struct plan_facts facts;        /* kind, numbers of tasks and CPUs, and whether the user asked for a binding */
 	char job_cores[JOB_CORES_MAX];  /* abstract core indices, "0-3,8" */
 	char step_cores[JOB_CORES_MAX]; /* likewise */
-	bool user_frequency;            /* --cpu-freq */
 };
 
 /* Reads the facts in a remote context. Returns 0, or -EINVAL when a fact that every step has is missing. */

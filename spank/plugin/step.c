@@ -224,7 +224,7 @@ static void prepare_grant(const struct site *site, struct step *step)
 	                  .step_id = job->step_id,
 	                  .uid = job->uid,
 	                  .gid = job->gid,
-	                  .domain = {site->grant, site->governor, site->min_khz, job->user_frequency},
+	                  .domain = {site->grant, site->min_khz},
 	                  .shared = step->shared_cores,
 	                  .alone = step->alone,
 	                  .has_launcher = job->facts.kind != STEP_SRUN},

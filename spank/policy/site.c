@@ -1,4 +1,3 @@
-/* The arguments of our line in plugstack.conf: one table row per argument. */
 #include "spank/policy/site.h"
 
 #include <errno.h>
@@ -21,7 +20,6 @@ static const struct key arguments_known[] = {
         {"pin", KEY_WORD, FIELD(pin), SITE_PIN_WORDS, .first = SITE_PIN_CORES},
         {"threads", KEY_WORD, FIELD(threads), SITE_THREADS_WORDS, .first = SITE_THREADS_KEEP},
         {"grant", KEY_WORD, FIELD(grant), "lease|file|off"},
-        {"governor", KEY_WORD, FIELD(governor), "keep|userspace"},
         {"min_khz", KEY_NUMBER, FIELD(min_khz), NUMBER},
         {"spool", KEY_PATH, FIELD(spool), "an absolute path"},
         {"spool_user", KEY_TEXT, FIELD(spool_user), "a user's name", .characters = NAME "."},
@@ -34,14 +32,11 @@ static const struct key arguments_known[] = {
         {"energy", KEY_TEXT, FIELD(energy), "some of " SITE_ENERGY, .characters = JSON_LOWER "+"},
 };
 
-#define PROBLEMS_MAX 400
-/* What there was once, and what serves instead. */
-#define GONE         "grant=fd"
-#define GONE_INSTEAD "; fd is no more: grant=lease serves the same ranks, and mpirun's too"
+#define PROBLEMS_MAX 400 /* bytes of all refusals, their NUL included */
 
 #define ARGUMENT_COUNT (sizeof(arguments_known) / sizeof(arguments_known[0]))
 
-/* Returns true if the list has no word but sources, each once. */
+/* Returns true if the list has only names of sources, each at most once. */
 static bool energy_is_good(const char *list)
 {
 	size_t length = 0, sources = 0;
@@ -58,7 +53,7 @@ static bool energy_is_good(const char *list)
 	return sources > 0 && list[strlen(list) - 1] != '+';
 }
 
-/* Adds to problems what is wrong with it. */
+/* Parses one argument; adds to problems what is wrong with it. */
 static void parse_one(const char *text, struct site *site, char problems[PROBLEMS_MAX])
 {
 	const struct key *argument = key_find(arguments_known, ARGUMENT_COUNT, text, strcspn(text, "="));
@@ -68,8 +63,8 @@ static void parse_one(const char *text, struct site *site, char problems[PROBLEM
 	if (!argument)
 		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (no such argument)", between, text);
 	else if (key_set(argument, text, site) < 0 || !energy_is_good(site->energy))
-		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (accepted: %s%s)", between, text,
-		         key_accepted(argument, accepted), strcmp(text, GONE) == 0 ? GONE_INSTEAD : "");
+		text_add(problems, PROBLEMS_MAX, "%s'%.100s' (accepted: %s)", between, text,
+		         key_accepted(argument, accepted));
 }
 
 int site_parse(int argument_count, char *const arguments[], struct site *ret_site, struct error *error)

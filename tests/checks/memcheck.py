@@ -113,11 +113,12 @@ JOB = {"SLURMD_NODENAME": "c1", "SLURM_JOB_ID": "7", "SLURM_JOB_UID": "1000", "S
        "SLURM_CLUSTER_NAME": "test", "SLURM_JOB_NODELIST": "c1"}
 SITE = f"default=nap policies={ROOT}/policies sink=file spool=/run/spool"
 VERBS = [
-    ("--version", 0), ("--help", 0), ("nonsense", 64), ("show", 64), ("sweep --collect x", 64), ("probe color=red", 64),
-    (f"probe {SITE}", 0), ("show x", 1), ("show 7", 1), (f"prolog {SITE}", 0), ("show 7", 0),
-    ("restore --dry-run", 0), ("restore", 0), (f"epilog {SITE}", 0), ("show 7", 1),
-    (f"write test-7-0 --first-delay 0 --collect 0 {SITE}", 0), (f"write test-8-0 --first-delay 0 {SITE}", 0),
-    (f"prolog {SITE}", 0), (f"epilog {SITE}", 0), (f"move {SITE}", 0), (f"flush {SITE}", 0), (f"sweep {SITE}", 0),
+    ("--version", 0), ("--help", 0), ("nonsense", 64), ("sweep --collect x", 64), ("probe color=red", 64),
+    (f"probe {SITE}", 0), (f"prolog {SITE}", 0),
+    ("restore --dry-run", 0), ("restore", 0), (f"epilog {SITE}", 0),
+    (f"drain --first-delay 0 --collect 0 {SITE}", 0),
+    (f"prolog {SITE}", 0), (f"epilog {SITE}", 0), (f"sweep --only-move {SITE}", 0),
+    (f"sweep --now {SITE}", 0), (f"sweep {SITE}", 0),
     ("sweep sink=file spool=/nonexistent", 1),
 ]
 

@@ -69,7 +69,7 @@ def test_where_a_rank_was_killed_the_record_alone_has_the_waits(cluster: Cluster
                                  "KILL", "2", f"{PROGRAMS}/late_sender", "60000"], check=False)
     record = jobs.record(cluster, job)
     assert record["csv"] == {"written": 0, "failed": {"killed": 1}} and files(cluster, place) == []
-    assert record["wait"]["max"]["s"] > 0.5 and record["wait"]["profile"]["MPI_Recv"]["calls"] > 0
+    assert record["wait"]["ranks"] == 2 and record["wait"]["max"]["s"] > 0.5
     report = cluster.run(["/opt/mpi-wait/bin/mpi-wait", "report", str(job)], check=True).stdout
     assert "csv= left no files on 1 of 1 node (each step counts): killed." in " ".join(report.split())
 
@@ -183,6 +183,6 @@ def test_a_place_that_changes_before_the_end(cluster: Cluster, what: str) -> Non
     command = ["unshare", "-Urm", "sh", "-c", f"{change.format(place)}; exec \"$@\"", "sh"]
     job, done = jobs.srun(cluster, ["-N1", "-n2", f"--mpi-wait-policy=nap,csv={directory.format(place)}", *command,
                                     *UNBALANCED])
-    assert "checksum=" in done.stdout and done.stderr == ""
+    assert "checksum=" in done.stdout and "mpi-wait" not in done.stderr
     assert jobs.record(cluster, job)["csv"] == {"written": 0, "failed": {reason: 1}}
     assert cluster.run(["find", place, "-name", "*mpi-wait*"], check=True).stdout == ""

@@ -39,7 +39,7 @@ def arrives(cluster: Cluster, job: int) -> None:
     """Two timers later: the first puts into the outbox what is not there yet, and leaves what is young."""
     for _ in range(2):
         spool_jobs.make_old(cluster, cluster.nodes[0], OUTBOX, cluster.spool)
-        assert spool_jobs.helper(cluster, cluster.nodes[0], "move").returncode == 0
+        assert spool_jobs.helper(cluster, cluster.nodes[0], "sweep", "--only-move").returncode == 0
     cluster.wait_accounted(job, timeout=60)
     spool_jobs.make_old(cluster, cluster.nodes[0], cluster.spool)
     assert spool_jobs.helper(cluster, cluster.nodes[0], "sweep").returncode == 0
@@ -51,7 +51,7 @@ def test_a_spool_that_must_not_be_written(sweeping: Cluster) -> None:
     bind = f"mount --bind {sweeping.spool} {sweeping.spool} && mount -o remount,ro,bind {sweeping.spool}"
     sweeping.node_run(sweeping.nodes[0], ["sh", "-c", bind], check=True)
     job = run_job(sweeping)
-    command = f"sleep 1; {HELPER} flush spool={sweeping.spool} writer=sweep"
+    command = f"sleep 1; {HELPER} sweep --now spool={sweeping.spool} writer=sweep"
     said = sweeping.node_run(sweeping.nodes[0], ["script", "-qec", command, "/dev/null"])
     assert said.returncode == 2 and "Read-only file system; the record stays in" in said.stdout, said.stdout
     health.assert_well(sweeping, before)

@@ -46,7 +46,7 @@ def kill(cluster: Cluster, victim: str, job: int) -> None:
     """And, but for a writer, has it started anew, as systemd does. slurmdbd may end where its database does."""
     if victim == "writer":
         for node in cluster.nodes:
-            cluster.node_run(node, ["pkill", "-KILL", "-f", "mpi-wait-node (drain|flush) "])
+            cluster.node_run(node, ["pkill", "-KILL", "-f", "mpi-wait-node (drain|sweep) "])
         return
     cluster.kill(victim, signal.SIGKILL)
     cluster.restart(victim)
@@ -93,7 +93,7 @@ def test_killed_at_a_stage(cluster: Cluster, stage: str, victim: str) -> None:
         job = jobs.sbatch(cluster, WAITS + SCRIPT, WANTED)
         arrive(cluster, stage, job)
         if stage == "writing":
-            with cluster.popen([HELPER, "flush", f"spool={cluster.spool}"], user="root") as flush:
+            with cluster.popen([HELPER, "sweep", "--now", f"spool={cluster.spool}"], user="root") as flush:
                 time.sleep(random.uniform(0, 0.2))
                 kill(cluster, victim, job)
                 flush.communicate(timeout=120)
@@ -132,7 +132,8 @@ def test_a_slow_slurmdbd(cluster: Cluster) -> None:
         assert proxy.stdout and proxy.stdout.readline() == "ready\n"
         begun = time.monotonic()
         done = cluster.node_run(
-            "c1", [HELPER, "flush", f"spool={cluster.spool}"], env={"SLURM_CONF": f"{cluster.share}/slow.conf"},
+            "c1", [HELPER, "sweep", "--now", f"spool={cluster.spool}"],
+            env={"SLURM_CONF": f"{cluster.share}/slow.conf"},
             timeout=20 * SLOW_S + 60,
         )  # fmt: skip
         took_s = time.monotonic() - begun
@@ -174,7 +175,7 @@ def test_a_node_is_lost(cluster: Cluster, after: str, lost: str) -> None:
     cluster.wait_accounted(job, timeout=60)
     wait_for(lambda: len(spool_jobs.handed_in(cluster, job)) == 2 or first_text(cluster, job))
     spool_jobs.make_old(cluster, "c1", cluster.spool)
-    assert spool_jobs.helper(cluster, "c1", "flush", "--partial").returncode == 0
+    assert spool_jobs.helper(cluster, "c1", "sweep", "--now", "--partial").returncode == 0
     assert spool_jobs.record_of(first_text(cluster, job))["nodes"] == {"reported": 2, "of": 2}
     cluster.wait_nodes()
     health.assert_well(cluster, before)

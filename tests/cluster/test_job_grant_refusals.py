@@ -56,9 +56,9 @@ def test_a_domains_file_that_is_none(start: grants.Start) -> None:
 
 
 def test_a_kernel_that_refuses(start: grants.Start) -> None:
-    cluster = start("governor=userspace")
+    cluster = start("grant=file")
     before = files(cluster)
-    control(cluster, deny=["scaling_governor"])
+    control(cluster, deny=["scaling_max_freq"])
     try:
         assert refused(cluster, ["-n2"]) == {"the kernel refused": 2}
     finally:

@@ -66,7 +66,7 @@ def job(comma_cluster: Cluster, place: str) -> int:
     cluster.wait_accounted(number)
     # slurmdbd may hear of the job's end, under a name of its own making, before it hears of its beginning.
     wait_for(lambda: [row["JobName"] for row in cluster.sacct(number, ["JobName"], ["-X"])] == ["comma"])
-    hand_in = [*WITH_COMMA, jobs.HELPER, "flush", f"spool={cluster.spool}"]
+    hand_in = [*WITH_COMMA, jobs.HELPER, "sweep", "--now", f"spool={cluster.spool}"]
     wait_for(lambda: cluster.node_run("c1", hand_in).returncode == 0 and jobs.comment(cluster, number))
     return number
 

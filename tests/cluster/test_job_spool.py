@@ -195,11 +195,11 @@ def test_wrong_permissions_keep_the_record_on_its_node(sweeping: Cluster) -> Non
     assert done.returncode == 0 and done.stderr == ""
     left = ["find", OUTBOX, "-name", f"*-{job}-0.{sweeping.nodes[0]}.json"]
     wait_for(lambda: sweeping.node_run(sweeping.nodes[0], left).stdout, "the record in the outbox")
-    said = spool_jobs.helper(sweeping, sweeping.nodes[0], "move", "writer=sweep", terminal=True)
+    said = spool_jobs.helper(sweeping, sweeping.nodes[0], "sweep", "--only-move", "writer=sweep", terminal=True)
     assert said.returncode == 1 and "chmod go-w" in said.stdout, said.stdout
     sweeping.node_run("submit", ["chmod", "0755", sweeping.spool], check=True)
     spool_jobs.make_old(sweeping, sweeping.nodes[0], OUTBOX)
-    assert spool_jobs.helper(sweeping, sweeping.nodes[0], "move").returncode == 0
+    assert spool_jobs.helper(sweeping, sweeping.nodes[0], "sweep", "--only-move").returncode == 0
     assert sweeping.node_run(sweeping.nodes[0], left).stdout == ""
     assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
 
@@ -211,13 +211,13 @@ def test_the_spool_is_full(sweeping: Cluster) -> None:
     sweeping.node_run(sweeping.nodes[0], ["sh", "-c", f"head -c 1M /dev/zero > {sweeping.spool}/old"])
     job, done = jobs.srun(sweeping, ["-N1", "-n1", "-w", sweeping.nodes[0], NAP, "true"])
     assert done.returncode == 0 and done.stderr == ""
-    command = f"sleep 1; {HELPER} flush spool={sweeping.spool} writer=sweep"
+    command = f"sleep 1; {HELPER} sweep --now spool={sweeping.spool} writer=sweep"
     said = sweeping.node_run(sweeping.nodes[0], ["script", "-qec", command, "/dev/null"])
     assert said.returncode == 2 and "No space left on device; the record stays in" in said.stdout, said.stdout
     assert "old" in sweeping.node_run(sweeping.nodes[0], ["ls", sweeping.spool]).stdout
     sweeping.node_run(sweeping.nodes[0], ["umount", sweeping.spool], check=True)
     spool_jobs.make_old(sweeping, sweeping.nodes[0], OUTBOX)
-    assert spool_jobs.helper(sweeping, sweeping.nodes[0], "move").returncode == 0
+    assert spool_jobs.helper(sweeping, sweeping.nodes[0], "sweep", "--only-move").returncode == 0
     assert swept(sweeping, job)["nodes"] == {"reported": 1, "of": 1}
     sweeping.wait_nodes()
 
@@ -233,9 +233,9 @@ def test_root_is_nobody_in_the_spool(sweeping: Cluster) -> None:
     key = f"throwaway-{job}-0"
     sweeping.node_run(sweeping.nodes[0], ["mv", f"{sweeping.spool}/{key}/{name}", f"{OUTBOX}/{key}.{name}"], check=True)
     squash = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search,-fowner,-chown,-fsetid"]
-    command = [*squash, HELPER, "flush", f"spool={folder}", "spool_user=carol"]
+    command = [*squash, HELPER, "sweep", "--now", f"spool={folder}", "spool_user=carol"]
     assert sweeping.node_run(sweeping.nodes[0], [*squash, "ls", folder]).returncode == 2
-    assert sweeping.node_run(sweeping.nodes[0], [*squash, HELPER, "flush", f"spool={folder}"]).returncode == 1
+    assert sweeping.node_run(sweeping.nodes[0], [*squash, HELPER, "sweep", "--now", f"spool={folder}"]).returncode == 1
     done = sweeping.node_run(sweeping.nodes[0], command)
     assert done.returncode == 0, done.stderr
     assert record_of(jobs.comment(sweeping, job))["nodes"] == {"reported": 1, "of": 1}

@@ -52,7 +52,7 @@ def stored(cluster: Cluster, job: int, words: str, fields: list[str], full: Call
 
     def handed_in() -> dict[str, str] | None:
         for node in reversed(cluster.nodes):
-            cluster.node_run(node, [HELPER, "flush", f"spool={cluster.spool}", *words.split()])
+            cluster.node_run(node, [HELPER, "sweep", "--now", f"spool={cluster.spool}", *words.split()])
         rows = cluster.sacct(job, fields, extra=["-X"])
         return rows[0] if rows and full(rows[0]) else None
     row = wait_for(handed_in, f"a full row of job {job}")

@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ RECIPES = jobs.REPOSITORY / "contrib/recipes"
 SHOWN_AT = "/opt/mpi-wait-recipes"
 UNBALANCED = f"{jobs.PROGRAMS}/unbalanced"
 LUA = Path("/usr/lib/x86_64-linux-gnu/slurm-wlm/job_submit_lua.so")
-FLUSH = '"$helper" flush -- $SITE_ARGUMENTS'
+FLUSH = '"$helper" sweep --now -- $SITE_ARGUMENTS'
 LOCK = "/run/mpi-wait-epilog-slurmctld"
 UNTIL_STORED = f"""for ((look = 0; look < 60; look++)); do
 		{FLUSH}
@@ -175,30 +176,32 @@ def parsed(text: str) -> list[tuple[str, str, float]]:
     return found
 
 
-FAKE_HELPER = """#!/bin/sh
-case $2 in
-7) cat <<END
-{"v":1,"policy":{"used":"nap"},"energy":{"source":"rapl","own_uj":2500000},"steps":[
-{"wait":{"ranks":[[0,3000000,1000000],[1,0,0]],"span_us":9000000,"late":3}},{"wait":null}]}
-END
-;;
-8) echo '{"v":2}' ;;
-9) exit 1 ;;
-esac
-"""
+def zones(package_uj: int) -> dict[str, Any]:
+    zone = ["package-0", "package", 0, 5, package_uj, 0, 0, 0]
+    return {"v": 1, "source": "rapl", "zones": [zone, ["core", "core", 0, 5, 10 * package_uj, 0, 0, 0]]}
+
+
+JOB = {"v": 1, "policy": {"used": "nap"}, "cores": 2, "cores_total": 4, "baseline": zones(1_000_000)}
+STEPS = ({"v": 1, "wait": {"ranks": [[0, 3000000, 1000000], [1, 0, 0]], "span_us": 9000000, "late": 3}},
+         {"v": 1, "wait": None})
+
+
+def noted(folder: Path, job: str, text: str) -> None:
+    (folder / "state/n1" / job).mkdir(parents=True)
+    (folder / f"state/n1/{job}/job.json").write_text(text)
+    for number, step in enumerate(STEPS):
+        (folder / f"state/n1/{job}/step.{number}.json").write_text(json.dumps(step))
 
 
 def exporter(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    (folder / "helper").write_text(FAKE_HELPER)
-    (folder / "helper").chmod(0o755)
-    command = [str(RECIPES / "mpi-wait-textfile"), f"--helper={folder}/helper", f"--state={folder}/state"]
-    return subprocess.run([*command, f"--outbox={folder}/out", *argv], capture_output=True, text=True, timeout=60,
-                          check=False)
+    command = [str(RECIPES / "mpi-wait-textfile"), f"--state={folder}/state", f"--outbox={folder}/out"]
+    return subprocess.run([*command, *argv], capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_the_exporter_writes_whole_files(tmp_path: Path) -> None:
-    for job in ("7", "energy", "1x"):
-        (tmp_path / "state/n1" / job).mkdir(parents=True)
+    noted(tmp_path, "7", json.dumps(JOB))
+    noted(tmp_path, "1x", json.dumps(JOB))
+    (tmp_path / "state/n1/energy").write_text(json.dumps(zones(6_000_000)))
     (tmp_path / "out").mkdir()
     (tmp_path / "out/c-1-0.n1.json").touch()
     os.utime(tmp_path / "out/c-1-0.n1.json", (1, 1))
@@ -215,8 +218,8 @@ def test_the_exporter_writes_whole_files(tmp_path: Path) -> None:
 
 def test_the_exporter_says_that_it_could_not_read(tmp_path: Path) -> None:
     assert {name: value for name, _, value in parsed(exporter(tmp_path, "-").stdout)}["mpi_wait_jobs"] == 0
-    for job in ("8", "9"):
-        (tmp_path / "state/n1" / job).mkdir(parents=True)
+    noted(tmp_path, "8", '{"v": 2}')
+    noted(tmp_path, "9", "{")
     values = {name: value for name, _, value in parsed(exporter(tmp_path, "-").stdout)}
     assert values["mpi_wait_up"] == 0 and values["mpi_wait_jobs"] == 2
     done = exporter(tmp_path, str(tmp_path / "none"))

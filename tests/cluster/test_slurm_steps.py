@@ -8,7 +8,7 @@ import pytest
 
 from tests.lib import jobs
 from tests.lib.grants import wait_for
-from tests.lib.held import await_lowered, file_name, frequencies, lows, program, release, shown
+from tests.lib.held import await_lowered, file_name, frequencies, lows, program, release
 from tests.lib.throwaway import Cluster
 
 pytestmark = pytest.mark.cluster
@@ -25,7 +25,7 @@ def begin(cluster: Cluster, srun: str, argv: list[str]) -> tuple[int, str]:
 
 def step_ids(cluster: Cluster, node: str, job: int) -> list[str]:
     """The steps of srun's that the node knows of now."""
-    return sorted(step["id"] for step in shown(cluster, node, job).get("steps", []) if step["id"] != "batch")
+    return sorted(str(step["id"]) for step in jobs.steps(cluster, node, job) if step["id"] < 1 << 16)
 
 
 def ended(cluster: Cluster, job: int, file: str) -> dict[str, Any]:

@@ -117,17 +117,14 @@ class Holder:
         return self.process.communicate(timeout=30)[1]
 
 
-SPEED = (
-    "take {0}", "change {0} scaling_setspeed 1000000 2400000 userspace to=65534:65534:600",
-    "set {0} 1200000", "set {0} 2000000",
+GIVEN = (
+    "take {0}", "change {0} 1000000 2400000 to=65534:65534:600", "set {0} 1200000", "set {0} 2000000",
 )
-"""What governor=userspace changes for one policy, with the file granted too."""
-LIMITS = (
-    "take {0}", "change {0} scaling_max_freq 1000000 3500000 to=65534:65534:664", "set {0} 1000000",
-)
-"""What is changed where there is no such governor."""
+"""What is changed for one policy, with the file granted too."""
+LIMITS = ("take {0}", "change {0} 1000000 3500000 to=65534:65534:664", "set {0} 1000000")
+"""The same where the highest frequency is another one."""
 AMD = tuple(line.replace("3500000", "3700000") for line in LIMITS)
-KINDS = {"acpi-cpufreq": SPEED, "intel_pstate": LIMITS}  # what a holder does, by the node's driver
+KINDS = {"acpi-cpufreq": GIVEN, "intel_pstate": LIMITS}  # what a holder does, by the node's driver
 
 
 def script(lines: tuple[str, ...], policies: tuple[int, ...] = (0,)) -> list[str]:

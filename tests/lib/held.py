@@ -9,11 +9,10 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from tests.lib import grants, jobs
 from tests.lib.grants import wait_for
-from tests.lib.jobs import HELPER, PROGRAMS
+from tests.lib.jobs import PROGRAMS
 from tests.lib.throwaway import Cluster
 
 
@@ -70,17 +69,9 @@ def held(cluster: Cluster, argv: Sequence[str], file: str = "") -> Iterator[Held
         job.drop()
 
 
-def shown(cluster: Cluster, node: str, job: int) -> dict[str, Any]:
-    """What a node knows of a running job; nothing before the job is there."""
-    done = cluster.node_run(node, [HELPER, "show", str(job)])
-    result: dict[str, Any] = json.loads(done.stdout) if done.returncode == 0 else {}
-    return result
-
-
 def waited_s(cluster: Cluster, node: str, job: int) -> float:
     """The longest that a rank of the job has waited on that node, by the sampler's last tick."""
-    waits = [step["wait"] or {} for step in shown(cluster, node, job).get("steps", [])]
-    return max((rank[1] / 1e6 for wait in waits for rank in wait.get("ranks", [])), default=0)
+    return max(jobs.waited_s(cluster, node, job), default=0)
 
 
 def wait_until_waited(cluster: Cluster, node: str, job: int, seconds: float = 0) -> None:

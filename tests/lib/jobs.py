@@ -48,9 +48,14 @@ def begin(cluster: Cluster, argv: Sequence[str], **how: Any) -> tuple[int, subpr
 
 def waited_s(cluster: Cluster, node: str, job: int) -> list[float]:
     """What each rank of a running job on that node has waited so far, as the node knows it."""
-    shown = cluster.node_run(node, [HELPER, "show", str(job)])
-    steps = json.loads(shown.stdout)["steps"] if shown.returncode == 0 else []
-    return [us / 1e6 for step in steps for _, us, *_ in (step["wait"] or {"ranks": []})["ranks"]]
+    waits = [step["wait"] or {"ranks": []} for step in steps(cluster, node, job)]
+    return [us / 1e6 for wait in waits for _, us, *_ in wait["ranks"]]
+
+
+def steps(cluster: Cluster, node: str, job: int) -> list[dict[str, Any]]:
+    """What a node has noted of a running job's steps."""
+    files = cluster.node_run(node, ["sh", "-c", f"for f in /run/mpi-wait/*/{job}/step.*.json; do cat $f; echo; done"])
+    return [json.loads(line) for line in files.stdout.splitlines() if line]
 
 
 def open_waits_s(cluster: Cluster, node: str) -> list[float]:
@@ -105,7 +110,7 @@ def comments_of_all_runs(cluster: Cluster, job: int) -> list[str]:
 def flush(cluster: Cluster) -> str:
     """Has every node hand in what it has, without the writer's courtesy to slurmdbd. Returns nothing, as text."""
     for node in reversed(cluster.nodes):
-        done = cluster.node_run(node, [HELPER, "flush", f"spool={cluster.spool}"])
+        done = cluster.node_run(node, [HELPER, "sweep", "--now", f"spool={cluster.spool}"])
         # 1: slurmdbd did not take it now, as where slurmctld changes the row at that moment; it is kept.
         assert done.returncode in (0, 1, 2), done.stderr
     return ""

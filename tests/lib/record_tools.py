@@ -89,12 +89,12 @@ class Ticks:
     """A step's sampler, to which time passes as it is told. With `killed`, it is killed when it is left."""
 
     def __init__(self, root: Path, job: int, step: int, elsewhere: Elsewhere, now_s: float, speed: str = "fast",
-                 segment: Path | str = "-", killed: bool = False, cpu_ms: int = 0) -> None:
-        """cpu_ms: what each tick costs."""
+                 segment: Path | str = "-", killed: bool = False, cpu_ms: int = 0, csv: bool = False) -> None:
+        """cpu_ms: what each tick costs. csv: the step has csv=."""
         words = [str(root), str(job), str(step), speed, str(segment), *(["killed"] if killed else [])]
         self.process = subprocess.Popen([PROGRAMS["ticks"], *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         text=True, env=settings(elsewhere=elsewhere, now_s=now_s)
-                                        | {"MPIWAIT_CPU_MS": str(cpu_ms)})
+                                        | {"MPIWAIT_CPU_MS": str(cpu_ms)} | ({"CSV": "1"} if csv else {}))
         self.killed = killed
         self.at(now_s)
 

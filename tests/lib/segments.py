@@ -58,14 +58,17 @@ def segment(
 ) -> bytes:
     fields = {
         "magic": MAGIC,
-        "version": 7,
+        "version": 8,
         "header_size": HEADER,
         "slot_size": SLOT,
         "slot_count": slots,
         "sizes_size": SIZES,
+        "alive": 0,
+        "left": 0,
+        "csv": 0,
     } | header
     head = struct.pack(
-        "<QIIIIII",
+        "<QIIIIIIIII",
         fields["magic"],
         fields["version"],
         fields["header_size"],
@@ -73,6 +76,9 @@ def segment(
         fields["slot_count"],
         len(ranks) if claimed is None else claimed,
         fields["sizes_size"],
+        fields["alive"],
+        fields["left"],
+        fields["csv"],
     )
     slots_end = (SLOTS + slots * SLOT + 4095) // 4096 * 4096
     content = (head.ljust(SLOTS, b"\0") + b"".join(ranks)).ljust(slots_end, b"\0") + sizes

@@ -34,6 +34,7 @@ class Site:
     def command(self, *words: str, node: str = "c1", spool: bool = True) -> list[str]:
         site = [f"spool={self.spool}"] if spool else []
         site += [] if any(word.startswith("spool_user=") for word in words) else [f"spool_user={ME}"]
+        (self.folder / "run" / node).mkdir(mode=0o700, parents=True, exist_ok=True)
         program = str(PROGRAMS["mpi-wait-node"])
         places = ["--outbox", str(self.outbox(node)), "--state", str(self.folder / "run")]
         return [program, words[0], *places, *words[1:], *site, "sink=file"]

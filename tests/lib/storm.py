@@ -50,7 +50,10 @@ class Job:
         (self.outbox(node) / f"{self.key}.{node}.json").write_text(json.dumps(self.record(node)))
 
     def write(self, node: str, *options: str) -> subprocess.Popen[bytes]:
-        return helper("write", *options, "--outbox", str(self.outbox(node)), self.key, node=node)
+        """Drains the outbox, in which is the one record."""
+        state = self.root / "run" / node
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return helper("drain", *options, "--outbox", str(self.outbox(node)), "--state", str(state.parent), node=node)
 
 
 def helper(*words: str, node: str = "submit") -> subprocess.Popen[bytes]:
@@ -78,7 +81,7 @@ def storm(job: Job, missing: str, kills: int, chance: random.Random) -> int:
     for node in present:
         job.put(node)
     doomed = set(chance.sample(present, kills))
-    hosts = [] if missing else [helper("flush", "--outbox", f"/tmp/storm/host{i}") for i in range(2)]
+    hosts = [] if missing else [helper("sweep", "--now", "--outbox", f"/tmp/storm/host{i}") for i in range(2)]
     writers = [job.write(job.nodes[0], "--first-delay", "0", "--collect", "2")] if missing != job.nodes[0] else []
     for node in [node for node in present if node != job.nodes[0]]:
         writers.append(job.write(node, "--first-delay", "0", "--collect", "2"))
@@ -94,7 +97,7 @@ def storm(job: Job, missing: str, kills: int, chance: random.Random) -> int:
         host.wait()
     make_old(job.root)
     stuck = [job.outbox(node) for node in present if any(job.outbox(node).iterdir())]
-    for mover in [helper("move", "--outbox", str(outbox)) for outbox in stuck]:
+    for mover in [helper("sweep", "--only-move", "--outbox", str(outbox)) for outbox in stuck]:
         mover.wait()
     for _ in range(2):
         make_old(SPOOL)

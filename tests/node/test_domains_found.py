@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import zlib
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.lib.domains import CPUFREQ, SPEED, STATE, Node, nodes, script
+from tests.lib.domains import CPUFREQ, GIVEN, STATE, Node, nodes, script
 
 
 @pytest.fixture
@@ -23,30 +22,28 @@ def node(start: Callable[..., Node]) -> Node:
 
 
 def test_what_somebody_else_has_set_since_is_left_alone(node: Node) -> None:
-    """An administrator's governor, Slurm's own reset of --cpu-freq."""
+    """An administrator's owner, Slurm's own reset of --cpu-freq."""
     node.write(1, "scaling_max_freq", 1_800_000)
     holder = node.holder(7)
-    holder.do(*script(SPEED), "take 1", "change 1 scaling_max_freq 1000000 1800000", "set 1 1000000")
-    node.write(0, "scaling_governor", "performance")
+    holder.do(*script(GIVEN), "take 1", "change 1 1000000 1800000", "set 1 1000000")
     node.write(1, "scaling_max_freq", 2_000_000)
-    os.chown(node.path(f"{CPUFREQ}/policy0/scaling_setspeed"), 12, 34)
+    os.chown(node.path(f"{CPUFREQ}/policy0/scaling_max_freq"), 12, 34)
     holder.stop(kill=True)
     done = node.restore()
-    assert done.returncode == 0 and "3 left alone" in done.stderr
-    for name, what in (("policy0/scaling_governor", "its value"), ("policy1/scaling_max_freq", "its value"),
-                       ("policy0/scaling_setspeed", "its owner")):
-        assert f"{name}: somebody else has changed {what} since; left alone" in done.stderr
-    assert (node.read(0, "scaling_governor"), node.read(1, "scaling_max_freq")) == ("performance", "2000000")
+    assert done.returncode == 0 and "2 left alone" in done.stderr
+    for name, what in (("policy1", "its value"), ("policy0", "its owner")):
+        assert f"cpufreq {name}/scaling_max_freq: {what} was changed by somebody else since; left alone" in done.stderr
+    assert node.read(1, "scaling_max_freq") == "2000000"
     assert node.held() == []
 
 
 def test_another_driver_is_left_alone(node: Node) -> None:
     holder = node.holder(7)
-    holder.do("take 0", "change 0 scaling_max_freq 1000000 2400000", "set 0 1000000")
+    holder.do("take 0", "change 0 1000000 2400000", "set 0 1000000")
     holder.stop(kill=True)
     node.simulation.control(show={"scaling_driver": "amd-pstate-epp"})
     done = node.restore()
-    assert done.returncode == 0 and "policy0 has another driver by now; nothing to undo" in done.stderr
+    assert done.returncode == 0 and "cpufreq policy0: the driver has changed; nothing to undo" in done.stderr
     assert (node.read(0, "scaling_max_freq"), node.held()) == ("1000000", [])
 
 
@@ -60,7 +57,7 @@ def test_a_file_that_was_given_away_is_put_back_whatever_its_user_made_of_it(
     node.write(0, "scaling_max_freq", 1_800_000)
     before = node.snapshot()
     holder = node.holder(7)
-    holder.do("take 0", "change 0 scaling_max_freq 1400000 1800000 to=65534:65534:644")
+    holder.do("take 0", "change 0 1400000 1800000 to=65534:65534:644")
     file = node.path(f"{CPUFREQ}/policy0/scaling_max_freq")
     node.write(0, "scaling_max_freq", khz)
     os.chown(file, 65534, 12)
@@ -77,7 +74,7 @@ def test_a_kill_between_owner_and_mode_is_mended(node: Node) -> None:
     """The file is root's again, and its mode is still what its user made of it."""
     before = node.snapshot()
     holder = node.holder(7)
-    holder.do("take 0", "change 0 scaling_max_freq 1400000 2400000 to=65534:65534:644")
+    holder.do("take 0", "change 0 1400000 2400000 to=65534:65534:644")
     file = node.path(f"{CPUFREQ}/policy0/scaling_max_freq")
     os.chmod(file, 0o666)
     holder.stop(kill=True)
@@ -92,17 +89,17 @@ def test_a_setting_below_ours_is_told_from_a_cap(node: Node) -> None:
     before = node.snapshot()
     for cap in (True, False):
         holder = node.holder(7)
-        holder.do("take 0", "change 0 scaling_max_freq 1600000 2400000", "set 0 1600000")
+        holder.do("take 0", "change 0 1600000 2400000", "set 0 1600000")
         holder.stop(kill=True)
         if cap:
             node.simulation.control(cap={"0": 1_200_000})
             done = node.restore()
-            assert "a cap holds it at 1200000; 2400000 is asked for again" in done.stderr
+            assert "a cap holds it at 1200000; 2400000 applies when the cap ends" in done.stderr
             node.simulation.control(cap={"0": 0})
             assert node.snapshot() == before
         else:
             node.write(0, "scaling_max_freq", 1_200_000)
-            assert "somebody else has changed its value since" in node.restore().stderr
+            assert "its value was changed by somebody else since" in node.restore().stderr
             assert node.read(0, "scaling_max_freq") == "1200000"
             node.write(0, "scaling_max_freq", 2_400_000)
 
@@ -110,7 +107,7 @@ def test_a_setting_below_ours_is_told_from_a_cap(node: Node) -> None:
 def test_a_cap_at_the_end_is_no_failure(node: Node) -> None:
     before = node.snapshot()
     holder = node.holder(7)
-    holder.do("take 0", "change 0 scaling_max_freq 1200000 2400000", "set 0 1200000")
+    holder.do("take 0", "change 0 1200000 2400000", "set 0 1200000")
     node.simulation.control(cap={"0": 2_000_000})
     holder.stop(kill=True)
     done = node.restore()
@@ -124,9 +121,9 @@ def test_a_firmware_cap_is_not_taken_for_a_setting(node: Node) -> None:
     node.simulation.control(firmware={"0": 1_400_000})
     holder = node.holder(7)
     holder.do("take 0")
-    assert holder.tell("change 0 scaling_max_freq 1000000 1400000") == (
-        -11, "policy0/scaling_max_freq: a cap holds the clock, so that what was set cannot be read; not changed")
-    holder.do("change 0 scaling_setspeed 1000000 1400000 userspace", "set 0 1000000", "end")
+    assert holder.tell("change 0 1000000 1400000") == (
+        -11, "cpufreq policy0/scaling_max_freq: a cap holds the clock down, so the setting cannot be read; not changed")
+    holder.do("end")
     holder.stop()
     node.simulation.control(firmware={"0": 0})
     assert node.snapshot() == before
@@ -136,9 +133,8 @@ def test_what_was_changed_since_it_was_decided_on_is_not_changed(node: Node) -> 
     before = node.snapshot()
     holder = node.holder(7)
     holder.do("take 0")
-    for change in ("scaling_max_freq 1000000 2000000", "scaling_setspeed 1000000 2400000"):
-        assert holder.tell(f"change 0 {change}") == (
-            -11, f"policy0/{change.split()[0]}: it was changed since it was read; not changed")
+    assert holder.tell("change 0 1000000 2000000") == (
+        -11, "cpufreq policy0/scaling_max_freq: the value has changed since it was read; not changed")
     holder.do("end")
     holder.stop()
     assert node.snapshot() == before
@@ -146,7 +142,7 @@ def test_what_was_changed_since_it_was_decided_on_is_not_changed(node: Node) -> 
 
 def test_a_holder_of_an_earlier_boot_changed_nothing_in_this(node: Node) -> None:
     holder = node.holder(7)
-    holder.do(*script(SPEED))
+    holder.do(*script(GIVEN))
     holder.stop(kill=True)
     changed = node.snapshot()
     file = node.path(f"{STATE}/cpufreq/policy0")
@@ -155,7 +151,7 @@ def test_a_holder_of_an_earlier_boot_changed_nothing_in_this(node: Node) -> None
     file.write_text(older)
     done = node.restore()
     assert done.returncode == 0
-    assert "policy0: held by job 7 step 0 of an earlier boot, nothing to undo" in done.stderr
+    assert "cpufreq policy0: held by job 7 step 0 of an earlier boot; nothing to undo" in done.stderr
     assert (node.snapshot(), node.held()) == (changed, [])
     file.write_text(older)
     later = node.holder(8)
@@ -170,10 +166,10 @@ def test_a_released_core_is_found_anew(node: Node) -> None:
     before = node.snapshot()
     for killed in (True, False):
         holder = node.holder(7)
-        holder.do("take 0", "change 0 scaling_max_freq 1000000 2400000", "set 0 1000000", "release 0")
+        holder.do("take 0", "change 0 1000000 2400000", "set 0 1000000", "release 0")
         assert node.snapshot() == before
         node.write(0, "scaling_max_freq", 1_800_000)
-        holder.do("take 0", "change 0 scaling_max_freq 1000000 1800000", "set 0 1000000")
+        holder.do("take 0", "change 0 1000000 1800000", "set 0 1000000")
         if not killed:
             holder.do("end")
         holder.stop(kill=True)
@@ -181,38 +177,6 @@ def test_a_released_core_is_found_anew(node: Node) -> None:
         assert node.read(0, "scaling_max_freq") == "1800000"
         node.write(0, "scaling_max_freq", 2_400_000)
     assert node.snapshot() == before
-
-
-def test_what_was_changed_last_is_put_back_first(node: Node) -> None:
-    """The frequency that was found under the governor that was found: no other is put back under userspace."""
-    holder = node.holder(7)
-    node.write(0, "scaling_governor", "userspace")
-    node.write(0, "scaling_setspeed", 2_000_000)
-    holder.do("take 0", "change 0 scaling_setspeed 1000000 2000000", "set 0 1000000")
-    holder.do("take 1", "change 1 scaling_setspeed 1000000 2400000 userspace", "set 1 1000000")
-    holder.stop(kill=True)
-    writes = node.path("/run/simnode/fs/writes")
-    writes.read_text()
-    assert node.restore().returncode == 0
-    assert sorted((policy, file, value) for _, policy, file, value in json.loads(writes.read_text())) == [
-        ("policy0", "scaling_setspeed", "2000000"), ("policy1", "scaling_governor", "schedutil"),
-    ]
-
-
-@pytest.mark.parametrize("limit", ["scaling_min_freq", "scaling_max_freq"])
-def test_a_speed_that_a_limit_moved_is_ours(node: Node, limit: str) -> None:
-    """The kernel keeps scaling_setspeed between the two, whoever has moved them; what is asked for is asked again."""
-    node.write(0, "scaling_governor", "userspace")
-    node.write(0, "scaling_setspeed", 2_000_000)
-    before = node.read(0, limit)
-    holder = node.holder(7)
-    holder.do("take 0", "change 0 scaling_setspeed 1400000 2000000", "set 0 1400000")
-    holder.stop(kill=True)
-    node.write(0, limit, 2_200_000 if limit == "scaling_min_freq" else 1_200_000)
-    done = node.restore()
-    assert done.returncode == 0 and "; left alone" not in done.stderr, done.stderr
-    node.write(0, limit, before)
-    assert node.held() == []
 
 
 def with_sum(text: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lib.domains import SPEED, STATE, Holder, Node, nodes, script
+from tests.lib.domains import GIVEN, STATE, Holder, Node, nodes, script
 
 Harm = Callable[[Path], None]
 REFUSED = "refused, nothing of it is undone"
@@ -30,7 +30,7 @@ def orphan(shared: Node) -> Iterator[tuple[Node, Path]]:
     """A node with two domains whose holder is dead: what the kernel's files hold is what must not change."""
     before = shared.snapshot()
     holder = shared.holder(7)
-    holder.do(*script(SPEED, (0, 1)))
+    holder.do(*script(GIVEN, (0, 1)))
     holder.stop(kill=True)
     shared.run("cp", "-a", "/run/mpi-wait", "/run/saved")
     yield shared, shared.path(f"{STATE}/cpufreq/policy0")
@@ -72,7 +72,7 @@ def flipped(file: Path) -> None:
     file.write_bytes(text)
 
 
-MALFORMED = "no such file of ours, or of a version that this release does not know"
+MALFORMED = "not a domain's file, or one of a version that this release does not know"
 OTHERWISE = "a wrong checksum"
 NO_RANGE = "no range of kHz"
 NOT_OURS = "a file that is not ours to change"
@@ -93,10 +93,10 @@ FILES: dict[str, tuple[Harm, str]] = {
     "more": (changed(" to 65534\n", " to 65534\nalso 1\n"), OTHERWISE),
     "less": (changed("given 1 to 65534\n", ""), MALFORMED),
     "a long boot id": (changed("boot ", "boot " + "x" * 40), MALFORMED),
-    "a path as name": (changed("scaling_setspeed", "../../../../etc/passwd"), NOT_OURS),
-    "a name with a NUL": (changed("scaling_setspeed", "scaling\0setspeed"), MALFORMED),
-    "another attribute": (changed("scaling_setspeed", "energy_performance"), NOT_OURS),
-    "the governor as the file": (changed("scaling_setspeed", "scaling_governor"), NOT_OURS),
+    "a path as name": (changed("scaling_max_freq", "../../../../etc/passwd"), NOT_OURS),
+    "a name with a NUL": (changed("scaling_max_freq", "scaling\0max_freq"), MALFORMED),
+    "another attribute": (changed("scaling_max_freq", "scaling_setspeed"), NOT_OURS),
+    "the governor as the file": (changed("scaling_max_freq", "scaling_governor"), NOT_OURS),
     "a governor that is a path": (changed("schedutil", "../schedutil"), NO_NAME),
     "a governor too long": (changed("schedutil", "x" * 40), MALFORMED),
     "a governor with a newline": (changed("schedutil", "sched\nutil"), MALFORMED),
@@ -109,6 +109,7 @@ FILES: dict[str, tuple[Harm, str]] = {
     "the owner -1": (changed("owner 0:0", "owner 4294967295:0"), "no owner and mode of a file"),
     "a mode too high": (changed(":0644", ":200644"), "no owner and mode of a file"),
     "a zero before a number": (changed("job 7", "job 07"), OTHERWISE),
+    "a governor that was set": (changed("userspace 0", "userspace 1"), MALFORMED),
     "half given": (changed("given 1", "given 2"), MALFORMED),
 }
 
@@ -122,14 +123,14 @@ def test_a_hostile_file_is_refused(orphan: tuple[Node, Path], what: str) -> None
     held = {name: now for name, now in node.snapshot().items() if name.startswith("policy0/")}
     for done in (node.restore(), node.driver("epilog", 7)):
         assert done.returncode == 1
-        assert f"cpufreq/policy0: {message}" in done.stderr and REFUSED in done.stderr, done.stderr
+        assert f"cpufreq policy0: {message}" in done.stderr and REFUSED in done.stderr, done.stderr
     later = node.holder(8)
     result, text = later.tell("take 0")
-    assert result < 0 and text.startswith(f"cpufreq/policy0: {message}") and text.endswith("; not taken")
+    assert result < 0 and text.startswith(f"cpufreq policy0: {message}") and text.endswith("; not taken")
     finish(later)
     now = node.snapshot()
     assert {name: now[name] for name in held} == held
-    assert node.read(1, "scaling_governor") == "schedutil"
+    assert node.read(1, "scaling_max_freq") == "2400000"
 
 
 def test_a_file_that_is_gone(orphan: tuple[Node, Path]) -> None:
@@ -170,7 +171,7 @@ def test_no_value_but_the_two_and_what_lies_between(shared: Node) -> None:
     holder = shared.holder(7)
     holder.do("take 0")
     assert holder.tell("set 0 1000000")[0] == -22, "not noted yet"
-    holder.do("change 0 scaling_max_freq 1200000 2400000")
+    holder.do("change 0 1200000 2400000")
     assert holder.tell("set 0 1000000")[0] == holder.tell("set 0 2600000")[0] == -22
     assert holder.tell("set 1 1200000")[0] == -116
     assert shared.snapshot() == before
@@ -179,15 +180,16 @@ def test_no_value_but_the_two_and_what_lies_between(shared: Node) -> None:
 
 def test_what_cannot_be_put_back_stays_noted(orphan: tuple[Node, Path]) -> None:
     node, _ = orphan
-    node.simulation.control(deny=["scaling_governor"])
+    node.simulation.control(deny=["scaling_max_freq"])
     for _ in range(2):
         done = node.restore()
         assert done.returncode == 1 and "2 failed" in done.stderr
-        assert "policy0/scaling_governor: its value: Input/output error; it stays noted" in done.stderr
-        assert node.read(0, "scaling_governor") == "userspace" and len(node.held()) == 2
+        assert ("cpufreq policy0/scaling_max_freq: its value: Input/output error; the next restore tries again"
+                in done.stderr)
+        assert node.read(0, "scaling_max_freq") == "2000000" and len(node.held()) == 2
     later = node.holder(8)
     assert later.tell("take 0") == (
-        -5, "cpufreq/policy0: job 7 step 0 holds it and cannot be undone; not taken")
+        -5, "cpufreq policy0: the changes of job 7 step 0 cannot be reverted; not taken")
     finish(later)
     node.simulation.control(deny=[])
     assert node.restore().returncode == 0

@@ -28,17 +28,17 @@ def site() -> Iterator[Site]:
 def test_a_foreign_spool_is_refused_unless_the_site_names_its_owner(site: Site) -> None:
     left = site.put(node_record())
     os.chown(site.spool, NOBODY, 0)
-    done = site.node("write", KEY, ROOT)
+    done = site.node("drain", ROOT)
     assert done.returncode == 1 and left.exists()
     assert f"belongs to uid {NOBODY}, not to root" in done.stdout and "chown root" in done.stdout
-    assert site.node("write", KEY, "spool_user=nobody").returncode == 0
+    assert site.node("drain", "spool_user=nobody").returncode == 0
     assert (site.spool / "done" / f"{KEY}.json").stat().st_uid == NOBODY
 
 
 @pytest.mark.parametrize("spool", [True, False], ids=["spool", "no spool"])
 def test_a_record_that_is_kept_is_the_jobs_group_s(site: Site, spool: bool) -> None:
     site.put(node_record())
-    assert site.node("write", KEY, ROOT, spool=spool).returncode == 0
+    assert site.node("drain", ROOT, spool=spool).returncode == 0
     site.done(spool=spool)
     folder = site.spool if spool else site.outbox("c1").parent
     status = (folder / f"done/{KEY}.json").stat()
@@ -65,7 +65,7 @@ def test_what_the_spool_s_owner_puts_in_a_record_s_place_is_given_to_no_group(
     os.chown(site.spool, NOBODY, 0)
     site.put(node_record())
     monkeypatch.setenv("MPIWAIT_RENAMED", f"rm {kept} && {by.format(kept, precious)}")
-    assert site.node("write", KEY, "spool_user=nobody").returncode == 0
+    assert site.node("drain", "spool_user=nobody").returncode == 0
     groups = {kept.lstat().st_gid, precious.stat().st_gid}
     assert node_record()["gid"] not in groups
 
@@ -77,7 +77,7 @@ def test_the_spool_is_full(site: Site) -> None:
     with contextlib.suppress(OSError):
         (site.spool / "filler").write_bytes(b"x" * 16384)
     try:
-        done = site.node("write", KEY, ROOT)
+        done = site.node("drain", ROOT)
         assert done.returncode == 1 and "No space left" in done.stdout and "stays in" in done.stdout
         assert kept.exists() and not list(site.spool.rglob("*.json*"))
     finally:

@@ -21,7 +21,7 @@ EVERYTHING = VICTIMS[-1]
 LOWEST = ("1000000", "800000")
 TERMINATED_AGAIN_S = 200
 """slurmctld tells a slurmd that did not hear it that a job ends a second time: a minute or two later."""
-DRIVERS = {"acpi-cpufreq": "governor=userspace", "intel_pstate": ""}
+DRIVERS = ("acpi-cpufreq", "intel_pstate")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def is_written_down(cluster: Cluster, job: int) -> bool:
 
 
 def is_low(cluster: Cluster) -> bool:
-    """By either file: the lowest frequency of the two drivers."""
+    """The lowest frequency of the two drivers."""
     lines = [line.split() for line in files(cluster).splitlines()]
     return any(is_lowest(*file.split("/"), value) for file, *_, value in lines)
 
@@ -112,13 +112,13 @@ def walk(cluster: Cluster, stage: Stage, victims: tuple[str, ...], *, full: bool
 @pytest.mark.parametrize("victims", VICTIMS, ids="+".join)
 @pytest.mark.parametrize("name", STAGES)
 def test_killed_at_a_stage(start: grants.Start, name: str, victims: tuple[str, ...], driver: str) -> None:
-    walk(start(DRIVERS[driver], driver=driver), STAGES[name], victims)
+    walk(start(driver=driver), STAGES[name], victims)
 
 
 @pytest.mark.parametrize("name", STAGES)
 def test_killed_on_a_full_disk(start: grants.Start, name: str) -> None:
     """What was written down before the disk was full is enough to undo it."""
-    cluster = start("governor=userspace", driver="acpi-cpufreq")
+    cluster = start(driver="acpi-cpufreq")
     grants.small_run(cluster)
     try:
         walk(cluster, STAGES[name], EVERYTHING, full=True)
@@ -128,7 +128,7 @@ def test_killed_on_a_full_disk(start: grants.Start, name: str) -> None:
 
 def test_a_new_slurmd_does_not_disturb_a_running_job(start: grants.Start) -> None:
     """It stays low through slurmd's death, a restore and slurmd's return, and is as before when it has ended."""
-    cluster = start("governor=userspace", driver="acpi-cpufreq")
+    cluster = start(driver="acpi-cpufreq")
     before = files(cluster)
     enough = cluster.root / "share/enough"
     argv = ["-N1", "-n1", PSTATE, *HOSTILE, "renew", "60", f"{cluster.share}/{enough.name}"]

@@ -129,10 +129,11 @@ def test_a_package_for_another_slurm_is_refused_by_apt_and_the_plugin_by_slurm(
     option_works(fresh)
 
 
+@pytest.mark.parametrize("named", [True, False], ids=["named", "not-named"])
 def test_an_upgrade_from_0_1_moves_the_energy_plugin_into_its_package(
-    debian_packages: Mapping[str, Path], tmp_path: Path
+    debian_packages: Mapping[str, Path], tmp_path: Path, named: bool
 ) -> None:
-    """Where slurm.conf names it, not without that package: it is there all the time."""
+    """Where slurm.conf names it, it is there all the time, also as long as that package is not installed."""
     with chroot.site(chroot.fresh_tree()) as site:
         for folder, packages in (("old", debs.before_0_2(debian_packages, tmp_path)),
                                  ("new", debian_packages.values())):
@@ -140,21 +141,19 @@ def test_an_upgrade_from_0_1_moves_the_energy_plugin_into_its_package(
             for path in packages:
                 shutil.copy(path, site.root / "root" / folder)
         energy = debs.field(debs.energy(debian_packages), "Package")
-        site.write("/etc/slurm/slurm.conf", "AcctGatherEnergyType=acct_gather_energy/mpi_wait\n")
+        site.write("/etc/slurm/slurm.conf", f"{'' if named else '#'}AcctGatherEnergyType=acct_gather_energy/mpi_wait\n")
         site.run("apt-get -q update; apt-get -q -y install /root/old/*.deb", network=True)
-        refused = site.run("apt-get -q -y install /root/new/{libmpiwait,mpi-wait-tools,spank-mpi-wait-slurm}*.deb",
-                           network=True, check=False)
-        assert refused.returncode and f"mpi-wait: {energy} first" in refused.stdout
-        assert energy not in site.run(f"dpkg -S {ENERGY}").stdout
-        site.run("(while sleep 0.01; do [ -e $0 ] || echo gone; done) >/root/gone 2>&1 & echo $! >/root/watcher"
-                 .replace("$0", ENERGY))
+        site.run(f"(while sleep 0.01; do [ -e {ENERGY} ] || echo gone; done) >/root/gone 2>&1 & echo $! >/root/watcher")
+        said = site.run("apt-get -q -y install /root/new/{libmpiwait,mpi-wait-tools,spank-mpi-wait-slurm}*.deb",
+                        network=True).stdout
+        assert (f"mpi-wait: {energy}. Until then the file of before stays" in said) == named
         site.run(f"apt-get -q -y install /root/new/{energy}*.deb", network=True)
-        site.run("apt-get -q -y install /root/new/*.deb", network=True)
         site.run("kill $(cat /root/watcher)")
-        assert site.read("/root/gone") == "" and energy in site.run(f"dpkg -S {ENERGY}").stdout
-        assert site.run("dpkg --audit").stdout == ""
+        assert (site.read("/root/gone") == "") == named
+        assert site.run(f"dpkg -S {ENERGY}").stdout == f"{energy}: {ENERGY}\n"
+        assert site.run("dpkg --audit; dpkg-divert --list '*mpi*'").stdout == ""
         said = site.run(f"apt-get -q -y remove {energy}").stdout
-        assert "slurm.conf still names acct_gather_energy/mpi_wait" in said
+        assert ("slurm.conf still names acct_gather_energy/mpi_wait" in said) == named
 
 
 def test_removal_and_purge_leave_a_working_slurm_and_nothing_else(fresh: Site) -> None:
@@ -166,8 +165,8 @@ def test_removal_and_purge_leave_a_working_slurm_and_nothing_else(fresh: Site) -
     assert "unrecognized option" in fresh.run("srun --mpi-wait-policy=nap true", check=False).stdout
     assert "ours: " in fresh.read("/etc/mpi-wait/policies/nap.json")
     # The spool was made by hand, and is removed by hand.
-    fresh.run(f"apt-get -q -y purge {installed} && sed -i /spank_mpi_wait/d /etc/slurm/plugstack.conf"
-              " && rm -r /shared/mpi-wait")
+    fresh.run("apt-get -q -y purge 'spank-mpi-wait*' libmpiwait mpi-wait-tools"
+              " && sed -i /spank_mpi_wait/d /etc/slurm/plugstack.conf && rm -r /shared/mpi-wait")
     restart(fresh)
     left = fresh.run("find / -xdev \\( -iname '*mpi-wait*' -o -iname '*mpi_wait*' -o -iname '*mpiwait*' \\) "
                      "-not -path '/root/*' -not -path '/run/*'").stdout

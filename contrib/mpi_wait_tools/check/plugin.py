@@ -11,10 +11,9 @@ from typing import Any
 
 from .. import __version__
 from ..site.elf_note import read_note
+from ..site.files import hidden_from_users, writable_by_others
 from ..site.host import Host
-from ..site.plugstack import NAME, Line, Plugstack, read_plugstack
-from ..site.slurm import Slurm, major
-from ..site.trust import hidden_from_users, writable_by_others
+from ..site.slurm import NAME, Line, Plugstack, Slurm, major, read_plugstack, release_of
 from ..text.units import safe
 from .finding import Finding, fail, not_seen, ok, warn
 
@@ -141,10 +140,9 @@ def _installed_object(host: Host, name: str, path: str, means: str) -> tuple[lis
 
 def _built_for(slurm: Slurm, note: dict[str, str]) -> list[Finding]:
     """An optional plugin of another Slurm release is passed over with one debug line."""
-    number = note.get("slurm", "")
-    if not slurm.release or not re.fullmatch("0x[0-9a-fA-F]{1,8}", number):
+    built = release_of(note.get("slurm", "")).rpartition(".")[0]
+    if not slurm.release or not built:
         return []
-    built = f"{int(number, 16) >> 16 & 255:02d}.{int(number, 16) >> 8 & 255:02d}"
     if major(slurm.release) == major(built):
         return [ok("built for", f"Slurm {built}")]
     return [

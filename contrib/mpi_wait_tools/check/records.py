@@ -7,11 +7,10 @@ import re
 import time
 
 from ..record.record import Record, find_body, parse_record
+from ..site.files import Waiting, file_system, is_shared, owner_of, waiting, writable_by_others, wrong_with
 from ..site.host import Host
 from ..site.slurm import Slurm
-from ..site.spool import Waiting, file_system, is_shared, owner_of, waiting, wrong_with
-from ..site.trust import writable_by_others
-from ..text.errors import Refusal
+from ..text.output import Refusal
 from ..text.units import duration, plural, safe
 from .finding import Finding, fail, not_seen, ok, warn
 
@@ -65,7 +64,7 @@ def _outbox(host: Host, now: float, sweeps: bool) -> list[Finding]:
                      f"chown root {OUTBOX}; chmod 0700 {OUTBOX}")
             ]
         who = "the sweep (writer=sweep)" if sweeps else "a timer that runs mpi-wait-node sweep here"
-        do = f"see that {who} works, or run mpi-wait-node flush with the site arguments"
+        do = f"see that {who} works, or run mpi-wait-node sweep --now with the site arguments"
         return [
             _stuck("outbox", OUTBOX, waiting(host, OUTBOX, now, ".json"), do),
             *_space(host, "outbox", OUTBOX),

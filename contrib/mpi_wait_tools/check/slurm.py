@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 
+from ..site.elf_note import read_note
 from ..site.host import Host
-from ..site.slurm import Slurm, major, parse_settings
+from ..site.slurm import Slurm, major, parse_settings, release_of
 from ..text.units import duration, plural, safe
 from .finding import Finding, fail, not_seen, ok, warn
 
 HOOKS = (("prolog", "Prolog"), ("epilog", "Epilog"))
+ENERGY_TYPE, ENERGY_FILE = "acct_gather_energy/mpi_wait", "acct_gather_energy_mpi_wait.so"
 PARTITIONS_SHOWN = 4
 CPUS = "/sys/devices/system/cpu"
 ADVICE = "Sockets=, CoresPerSocket= and ThreadsPerCore= in slurm.conf as 'slurmd -C' prints them"
@@ -149,6 +152,25 @@ def _partitions(host: Host, node: str, site: dict[str, str]) -> list[Finding]:
     ]
 
 
+def _energy_plugin(host: Host, slurm: Slurm) -> list[Finding]:
+    """acct_gather_energy/mpi_wait, where slurm.conf names it: its third number has to be Slurm's."""
+    if ENERGY_TYPE not in slurm.settings.get("acctgatherenergytype", ""):
+        return []
+    means = "Slurm's daemons end at their next start, and steps fail"
+    do = "install this release's spank-mpi-wait-energy-slurm*, or take it out of AcctGatherEnergyType"
+    paths = [os.path.join(folder, ENERGY_FILE) for folder in slurm.settings.get("plugindir", "").split(":")]
+    path = next((path for path in paths if host.status(path) is not None), "")
+    if not path:
+        return [fail("energy plugin", f"slurm.conf names it, and PluginDir has no '{ENERGY_FILE}'", means, do)]
+    try:
+        built = release_of((read_note(host.at(path)) or {}).get("slurm", ""))
+    except OSError as error:
+        return [fail("energy plugin", f"'{safe(path, 400)}' cannot be read: {error.strerror}", means, do)]
+    if built != slurm.release.partition("-")[0]:
+        return [fail("energy plugin", f"for Slurm {built or '?'}, but this is {slurm.release or '?'}", means, do)]
+    return [ok("energy plugin", f"for Slurm {built}, '{safe(path, 400)}'")]
+
+
 def check_slurm(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> list[Finding]:
     if not slurm.there:
         return [
@@ -166,7 +188,8 @@ def check_slurm(host: Host, slurm: Slurm, site: dict[str, str], node: str) -> li
             not_seen("slurmdbd", "slurmctld did not say whether there is one", "make slurmctld answer"),
             not_seen("PrologFlags", "slurmctld did not say", "make slurmctld answer"),
         ]
-    return [*found, _database(host, slurm, site), *_prolog_flags(host, slurm), *_partitions(host, node, site)]
+    found += [_database(host, slurm, site), *_energy_plugin(host, slurm)]
+    return [*found, *_prolog_flags(host, slurm), *_partitions(host, node, site)]
 
 
 def _cores_online(host: Host) -> tuple[int, int]:

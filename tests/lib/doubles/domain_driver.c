@@ -44,21 +44,17 @@ static int answer(int result, const struct error *error)
 	return result;
 }
 
-/* change POLICY FILE LOW HIGH [userspace] [to=UID:GID:MODE]: notes and applies */
+/* change POLICY LOW HIGH [to=UID:GID:MODE]: notes and applies */
 static int do_change(struct loan *loan, char *words[], struct error *error)
 {
-	int file = words[2] ? cpufreq_file_find(words[2]) : -1;
 	struct cpufreq_owner owner, *user = NULL;
 	struct domain_use use;
 
-	if (file < 0 || !words[3] || !words[4])
+	if (!words[2] || !words[3])
 		return -ENOSYS;
-	use = (struct domain_use){(enum cpufreq_file)file, false, (uint32_t)atol(words[3]), (uint32_t)atol(words[4])};
-	for (words += 5; *words; words++) {
-		use.sets_governor |= strcmp(*words, "userspace") == 0;
-		if (sscanf(*words, "to=%u:%u:%o", &owner.uid, &owner.gid, &owner.mode) == 3)
-			user = &owner;
-	}
+	use = (struct domain_use){(uint32_t)atol(words[2]), (uint32_t)atol(words[3])};
+	if (words[4] && sscanf(words[4], "to=%u:%u:%o", &owner.uid, &owner.gid, &owner.mode) == 3)
+		user = &owner;
 	return loan_change(loan, &use, user, error);
 }
 

@@ -191,7 +191,6 @@ static void task_begin(int order, int answer, int count, char *arguments[])
 	char byte;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	fake_host_call("task_init_privileged", count, arguments);
 	if (read(order, &byte, 1) != 1)
 		_exit(1);
 	fake_host_call("task_init", count, arguments);

@@ -65,7 +65,7 @@ def segment_make(slots: int = 64, **overrides: int) -> int:
     """A sealed memfd with a good header, or with the fields that the overrides spoil."""
     fields = {
         "magic": MAGIC,
-        "version": 7,
+        "version": 8,
         "header_size": HEADER.size,
         "slot_size": SLOT_SIZE,
         "slot_count": slots,

@@ -4,6 +4,8 @@
  * is killed.
  *
  *     ticks_driver ROOT JOB STEP fast|slow [SEGMENT|- [killed]]
+ *
+ * $CSV: the step has csv=.
  */
 #include "spank/base/cleanup.h"
 #include "spank/node/sampler.h"
@@ -18,7 +20,7 @@
 int main(int count, char *words[])
 {
 	cleanup_close int segment = count > 5 ? open(words[5], O_RDONLY | O_CLOEXEC) : -1;
-	struct sampler_config config = {.segment = segment};
+	struct sampler_config config = {.segment = segment, .csv = getenv("CSV") != NULL};
 	struct elsewhere_calls before, after;
 	struct sampler *sampler = NULL;
 	struct error error = {0};

@@ -44,17 +44,17 @@ def _job(number: int, *nodes: str) -> dict[str, Any]:
 
 QUICK = ("--first-delay", "0", "--collect", "1")
 VERBS = {
-    "write, no spool": Verb(("write", *QUICK, "test-7-0"), {"test-7-0": _job(7, "c1")}, shared=False),
-    "write, two nodes": Verb(
-        ("write", *QUICK, "test-7-0"), {"test-7-0": _job(7, "c1")}, {"test-7-0": _job(7, "c1", "c2")}
+    "drain, no spool": Verb(("drain", *QUICK), {"test-7-0": _job(7, "c1")}, shared=False),
+    "drain, two nodes": Verb(("drain", *QUICK), {"test-7-0": _job(7, "c1")}, {"test-7-0": _job(7, "c1", "c2")}),
+    "sweep, only moved": Verb(
+        ("sweep", "--only-move"), {"test-7-0": _job(7, "c1"), "test-8-0": _job(8, "c1")}, stores=False
     ),
-    "move": Verb(("move",), {"test-7-0": _job(7, "c1"), "test-8-0": _job(8, "c1")}, stores=False),
     "sweep": Verb(("sweep",), {}, {"test-7-0": _job(7, "c1", "c2"), "test-8-0": _job(8, "c1")}),
     "sweep, no spool": Verb(("sweep",), {"test-7-0": _job(7, "c1"), "test-8-0": _job(8, "c1")}, shared=False),
-    "flush": Verb(("flush",), {"test-7-0": _job(7, "c1")}, {"test-8-0": _job(8, "c1")}),
+    "sweep, now": Verb(("sweep", "--now"), {"test-7-0": _job(7, "c1")}, {"test-8-0": _job(8, "c1")}),
 }
-VERBS["write, two nodes"].outbox["test-7-0"]["c1"]["nodes"] = "c[1-2]"
-del VERBS["write, two nodes"].spool["test-7-0"]["c1"]
+VERBS["drain, two nodes"].outbox["test-7-0"]["c1"]["nodes"] = "c[1-2]"
+del VERBS["drain, two nodes"].spool["test-7-0"]["c1"]
 
 
 class Depot:
@@ -69,6 +69,7 @@ class Depot:
         for path in (self.outbox.parent, self.spool):
             shutil.rmtree(path, ignore_errors=True)
         self.outbox.mkdir(parents=True)
+        (self.folder / "run/c1").mkdir(mode=0o700, parents=True, exist_ok=True)
         self.spool.mkdir(mode=0o755)
         for key, nodes in self.verb.outbox.items():
             for node, record in nodes.items():

@@ -43,8 +43,9 @@ static void put(const char *path, const char *text)
 static void make_sys(void)
 {
 	static const char *const files[][2] = {
-	        {"scaling_governor", "schedutil\n"}, {"scaling_min_freq", "1000000\n"},
-	        {"scaling_max_freq", "2000000\n"},   {"scaling_setspeed", "<unsupported>\n"},
+	        {"scaling_governor", "schedutil\n"},
+	        {"scaling_min_freq", "1000000\n"},
+	        {"scaling_max_freq", "2000000\n"},
 	        {"cpuinfo_max_freq", "2400000\n"},
 	};
 
@@ -106,14 +107,15 @@ static void test_paths(const char *sysfs)
 	CHECK(cpufreq_open_policy(sysfs, 3) == -ENOTDIR);
 	directory = cpufreq_open_policy(sysfs, 0);
 	CHECK(directory >= 0);
-	CHECK(unlinkat(directory, "scaling_setspeed", 0) == 0);
-	CHECK(symlinkat("scaling_governor", directory, "scaling_setspeed") == 0);
-	CHECK(cpufreq_open_file(directory, CPUFREQ_SETSPEED, O_RDWR) == -ELOOP);
-	unlinkat(directory, "scaling_setspeed", 0);
-	CHECK(mkfifoat(directory, "scaling_setspeed", 0600) == 0);
-	CHECK(cpufreq_open_file(directory, CPUFREQ_SETSPEED, O_RDWR) == -EINVAL);
-	unlinkat(directory, "scaling_setspeed", 0);
-	CHECK(cpufreq_open_file(directory, CPUFREQ_SETSPEED, O_RDWR) == -ENOENT);
+	CHECK(renameat(directory, CPUFREQ_MAX, directory, "kept") == 0);
+	CHECK(symlinkat("scaling_governor", directory, CPUFREQ_MAX) == 0);
+	CHECK(cpufreq_open_max(directory, O_RDWR) == -ELOOP);
+	unlinkat(directory, CPUFREQ_MAX, 0);
+	CHECK(mkfifoat(directory, CPUFREQ_MAX, 0600) == 0);
+	CHECK(cpufreq_open_max(directory, O_RDWR) == -EINVAL);
+	unlinkat(directory, CPUFREQ_MAX, 0);
+	CHECK(cpufreq_open_max(directory, O_RDWR) == -ENOENT);
+	CHECK(renameat(directory, "kept", directory, CPUFREQ_MAX) == 0);
 	close(directory);
 	close(cpus);
 }
@@ -156,7 +158,7 @@ static struct domain_hold hold_make(int kind)
 	strcpy(change->driver, "acpi-cpufreq");
 	strcpy(change->governor, "schedutil");
 	change->owner = (struct cpufreq_owner){0, 0, 0644};
-	change->use = (struct domain_use){kind == 1 ? CPUFREQ_MAX : CPUFREQ_SETSPEED, kind == 3, 1000000, 2400000};
+	change->use = (struct domain_use){1000000, 2400000};
 	change->gives = kind > 1;
 	change->user = kind > 1 ? 1000 : 0;
 	return hold;
@@ -171,7 +173,7 @@ static void test_texts(void)
 	CHECK(domain_file_sum("123456789", 9) == 0xcbf43926u);
 	domain_file_print(&unheld, text);
 	CHECK(domain_file_parse(text, &got, &error) == 0 && !got.held);
-	for (int kind = 0; kind < 4; kind++) {
+	for (int kind = 0; kind < 3; kind++) {
 		struct domain_hold hold = hold_make(kind);
 
 		domain_file_print(&hold, text);
@@ -182,7 +184,7 @@ static void test_texts(void)
 /* The longest that can be has room. */
 static void test_longest(void)
 {
-	struct domain_hold hold = hold_make(3), got;
+	struct domain_hold hold = hold_make(2), got;
 	struct domain_change *change = &hold.change;
 	char text[DOMAIN_FILE_SIZE];
 
@@ -200,7 +202,7 @@ static void test_longest(void)
 /* With one bit changed anywhere it is refused, whatever the checksum would be. */
 static void test_damage(void)
 {
-	struct domain_hold hold = hold_make(3), got;
+	struct domain_hold hold = hold_make(2), got;
 	char text[DOMAIN_FILE_SIZE], damaged[DOMAIN_FILE_SIZE];
 
 	domain_file_print(&hold, text);

@@ -117,19 +117,6 @@ def test_one_job_from_begin_to_end(powercap: Path, tmp_path: Path) -> None:
     assert not (root / "c1/7").exists() and (root / "c1/energy").exists()
 
 
-def test_a_running_job_is_shown_and_nothing_changes(powercap: Path, tmp_path: Path) -> None:
-    root, elsewhere = tmp_path / "run", show_powercap(powercap)
-    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=elsewhere)
-    set_energy(powercap, "intel-rapl:0", 5_000_000)
-    driver("update", root, elsewhere=elsewhere)
-    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
-    done = run("mpi-wait-node", "show", "--state", root, "7", elsewhere=elsewhere)
-    assert done.returncode == 0, done.stderr
-    record = json.loads(done.stdout)
-    assert (record["job_id"], record["cores"], record["energy"]["zones_uj"]["package"]) == (7, 2, 4_000_000)
-    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
-
-
 def test_killed_stepd_loses_one_interval(powercap: Path, tmp_path: Path) -> None:
     root, elsewhere = tmp_path / "run", show_powercap(powercap)
     driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=elsewhere, now_s=NOW_S)

@@ -624,7 +624,7 @@ static void program_write(const char *path, uint16_t type, uint32_t segment_type
 
 /* Runs a step of one task with that program, in which `count` ranks are noted. Returns true if the node has noted that
  * text of it, or nothing for NULL. */
-static bool is_counted(char *program, enum mpiwait_note note, int count, const char *noted)
+static bool is_missed_as(char *program, enum mpiwait_note note, int count, const char *noted)
 {
 	struct mpiwait_notes *page;
 	int id;
@@ -650,7 +650,7 @@ static bool is_counted(char *program, enum mpiwait_note note, int count, const c
 
 static bool is_missed(char *program, int lost, const char *noted)
 {
-	return is_counted(program, MPIWAIT_NOTE_LOST, lost, noted);
+	return is_missed_as(program, MPIWAIT_NOTE_LOST, lost, noted);
 }
 
 static void notes_who_is_missed(void)
@@ -669,7 +669,7 @@ static void notes_who_is_missed(void)
 	CHECK(is_missed("dynamic", 2, "\"missed\":{\"lost\":2}"));
 	CHECK(is_missed("static", -1, "\"missed\":{\"lost\":1000000,\"static\":1}"));
 	CHECK(fake_host.log[0] == '\0');
-	CHECK(is_counted("dynamic", MPIWAIT_NOTE_UNFIT, 3, "\"missed\":{\"unfit\":3}"));
+	CHECK(is_missed_as("dynamic", MPIWAIT_NOTE_UNFIT, 3, "\"missed\":{\"unfit\":3}"));
 	CHECK_CONTAINS(fake_host.log, "a libmpiwait.so of another release");
 }
 

@@ -40,22 +40,22 @@ def test_runs_that_wait_in_the_spool_together(site: Site) -> None:
     """The first node has handed in both before the second has the first."""
     for node, run in (("c1", 0), ("c1", 1), ("c2", 1), ("c2", 0)):
         site.put(record(node, run), node)
-        site.node("write", KEY, "writer=sweep", node=node)
+        site.node("drain", "writer=sweep", node=node)
     assert {path.name for path in site.spool.iterdir() if path.name[0] == "t"} == {"test-7-0", "test-7-1"}
-    assert site.node("flush").returncode == 0
+    assert site.node("sweep", "--now").returncode == 0
     assert waits(site) == {"test-7-0": (2, 1.0), "test-7-1": (2, 2.0)}
 
 
 def test_a_run_s_nodes_meet_though_the_one_before_is_gone_meanwhile(site: Site) -> None:
     site.put(record("c1", 0, "c1"))
-    site.node("write", KEY, "writer=sweep")
+    site.node("drain", "writer=sweep")
     site.put(record("c1", 1))
-    site.node("write", KEY, "writer=sweep")
+    site.node("drain", "writer=sweep")
     (site.spool / "test-7-0/c1.json").unlink()
     (site.spool / "test-7-0").rmdir()
     site.put(record("c2", 1), "c2")
-    site.node("write", KEY, "writer=sweep", node="c2")
-    assert site.node("flush").returncode == 0
+    site.node("drain", "writer=sweep", node="c2")
+    assert site.node("sweep", "--now").returncode == 0
     assert waits(site) == {"test-7-1": (2, 2.0)}
 
 
@@ -67,8 +67,8 @@ def test_nodes_that_count_differently_are_of_one_run(site: Site, first: str, kno
         number = int(node == "c2")
         key = f"test-7-{number}"
         site.put(record(node, 0, restart_count=number, restart_known=known), node, key)
-        site.node("write", key, "writer=sweep", node=node)
-    assert site.node("flush").returncode == 0
+        site.node("drain", "writer=sweep", node=node)
+    assert site.node("sweep", "--now").returncode == 0
     ((reported, _),) = waits(site).values()
     assert reported == 2
 
@@ -78,8 +78,8 @@ def test_slurm_s_count_holds_for_nodes_that_were_never_there_together(site: Site
     for node, begin, end in (("c1", 0, 5), ("c2", 7, 9)):
         body = record(node, 0, restart_count=3, restart_known=True, start_s=BEGUN_S + begin, end_s=BEGUN_S + end)
         site.put(body, node, "test-7-3")
-        site.node("write", "test-7-3", "writer=sweep", node=node)
-    assert site.node("flush").returncode == 0
+        site.node("drain", "writer=sweep", node=node)
+    assert site.node("sweep", "--now").returncode == 0
     assert waits(site) == {"test-7-3": (2, 1.0)}
 
 
@@ -94,13 +94,13 @@ def test_jobs_of_one_number_meet_nowhere(site: Site, change: dict[str, Any]) -> 
     for turn in (0, 1):
         for node in ("c1", "c2"):
             site.put(record(node, turn, **AGAIN) | (change if turn else {}), node)
-            site.node("write", KEY, "writer=sweep", node=node)
-    assert site.node("flush").returncode == 0
+            site.node("drain", "writer=sweep", node=node)
+    assert site.node("sweep", "--now").returncode == 0
     assert waits(site) == {"test-7-0": (2, 1.0), "test-7-1": (2, 2.0)}
     for node in ("c1", "c2"):
         site.put(record(node, 2, **AGAIN), node)
-        site.node("write", KEY, "writer=sweep", node=node)
-    assert site.node("flush").returncode == 0
+        site.node("drain", "writer=sweep", node=node)
+    assert site.node("sweep", "--now").returncode == 0
     assert waits(site) == {f"test-7-{turn}": (2, turn + 1.0) for turn in range(3)}
 
 
@@ -108,8 +108,8 @@ def test_another_user_s_job_at_the_same_time_is_another(site: Site) -> None:
     """Clocks of nodes may differ by more than lies between two jobs."""
     for node, uid in (("c1", 1000), ("c2", 1001)):
         site.put(record(node, 0, node, uid=uid, **AGAIN), node)
-        site.node("write", KEY, "writer=sweep", node=node)
-    assert site.node("flush").returncode == 0
+        site.node("drain", "writer=sweep", node=node)
+    assert site.node("sweep", "--now").returncode == 0
     assert {key: reported for key, (reported, _) in waits(site).items()} == {"test-7-0": 1, "test-7-1": 1}
 
 
@@ -119,7 +119,7 @@ def test_what_an_older_release_has_left_is_stored(site: Site) -> None:
         body = record("c1", turn, "c1", **AGAIN)
         del body["uid"]
         site.put(body)
-        assert site.node("write", KEY).returncode == 0
+        assert site.node("drain").returncode == 0
         if turn == 0:
             path = site.spool / "done/test-7-0.json"
             kept_before = json.loads(path.read_text())
@@ -132,7 +132,7 @@ def test_a_node_that_learnt_of_another_job_at_its_end_belongs_to_none(site: Site
     late = record("c2", 0, start_s=BEGUN_S + 2000, end_s=BEGUN_S + 2000, timeless=True)
     for node, body in (("c1", record("c1", 0)), ("c2", late)):
         site.put(body, node)
-        site.node("write", KEY, "writer=sweep", node=node)
+        site.node("drain", "writer=sweep", node=node)
     assert {path.name for path in site.spool.iterdir() if path.name[0] == "t"} == {"test-7-0", "test-7-1"}
 
 
@@ -140,8 +140,8 @@ def test_a_node_that_learnt_of_the_job_at_its_end_belongs_to_it(site: Site) -> N
     late = record("c2", 0, start_s=BEGUN_S + 15, end_s=BEGUN_S + 15, timeless=True)
     for node, body in (("c1", record("c1", 0)), ("c2", late)):
         site.put(body, node)
-        site.node("write", KEY, "writer=sweep", node=node)
-    assert site.node("flush").returncode == 0
+        site.node("drain", "writer=sweep", node=node)
+    assert site.node("sweep", "--now").returncode == 0
     assert waits(site)["test-7-0"][0] == 2
 
 
@@ -150,7 +150,7 @@ def test_a_kept_record_is_not_taken_for_the_next_run_s(site: Site) -> None:
     for run in (0, 1, 2):
         for node in ("c2", "c1"):
             site.put(record(node, run), node)
-            assert site.node("write", KEY, node=node).returncode == 0
+            assert site.node("drain", node=node).returncode == 0
     assert waits(site) == {f"test-7-{run}": (2, run + 1.0) for run in range(3)}
 
 
@@ -160,10 +160,10 @@ def test_files_of_two_runs_in_one_directory_are_two_records(site: Site) -> None:
     folder.mkdir(mode=0o700)
     for node, run in (("c1", 1), ("c2", 1), ("c3", 0)):
         (folder / f"{node}.json").write_text(json.dumps(record(node, run, "c[1-2]" if run else "c[3-4]")))
-    assert site.node("flush", "--partial").returncode == 0
+    assert site.node("sweep", "--now", "--partial").returncode == 0
     assert waits(site)["test-7-0"] == (2, 2.0)
     assert [path.name for path in folder.glob("*.json")] == ["c3.json"]
-    assert site.node("flush", "--partial").returncode == 0
+    assert site.node("sweep", "--now", "--partial").returncode == 0
     assert waits(site) == {"test-7-0": (2, 2.0), "test-7-1": (1, 1.0)}
 
 
@@ -171,10 +171,10 @@ def test_more_runs_than_the_spool_takes_wait_in_the_outbox(site: Site) -> None:
     """Four of a job, which is what a user's requeues can fill it with."""
     for run in range(5):
         site.put(record("c1", run))
-        done = site.node("write", KEY, "writer=sweep")
+        done = site.node("drain", "writer=sweep")
     assert done.returncode == 1 and "4 runs of job 7 wait in the spool" in done.stdout
-    assert site.node("flush", "--partial").returncode == 0
-    assert site.node("flush", "--partial").returncode == 0
+    assert site.node("sweep", "--now", "--partial").returncode == 0
+    assert site.node("sweep", "--now", "--partial").returncode == 0
     assert len(kept(site)) == 5
 
 

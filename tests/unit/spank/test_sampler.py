@@ -11,7 +11,6 @@ import pytest
 
 from tests.lib.record_tools import (
     NO_POWERCAP,
-    ZONE,
     Elsewhere,
     Ticks,
     driver,
@@ -21,6 +20,7 @@ from tests.lib.record_tools import (
     write_zone,
     zones,
 )
+from tests.lib.segments import segment, slot
 
 NOW_S = 1_700_000_000.0
 
@@ -46,15 +46,46 @@ def test_accumulator_is_shared_and_survives_damage(powercap: Path, tmp_path: Pat
     assert (root / "c1").stat().st_mode & 0o777 == 0o700
 
 
-def test_what_0_1_left_is_read(powercap: Path, tmp_path: Path) -> None:
-    """Objects instead of rows, and less in them."""
-    root, elsewhere = tmp_path / "run", show_powercap(powercap)
-    snapshot = driver("update", root, elsewhere=elsewhere)
-    snapshot["zones"] = [{key: zone[key] for key in ZONE[:-2]} for zone in zones(snapshot)]
-    (root / "c1/energy").write_text(json.dumps(snapshot))
-    set_energy(powercap, "intel-rapl:0", 3_000_000)
-    zone = zones(driver("update", root, elsewhere=elsewhere))[0]
-    assert (zone["total_uj"], zone["gaps"]) == (2_000_000, 0)
+CSV = {
+    # what the ranks claim (alive, outcome): while the step runs, when it has ended
+    "ranks in MPI": ((2, 0), None, "killed"),
+    "a second mpirun that was killed": ((1, 1), None, "killed"),
+    "nobody left MPI": ((0, 0), None, "killed"),
+    "written": ((0, 1), "written", "written"),
+    "no directory": ((0, 2), "no such directory", "no such directory"),
+    "not allowed": ((0, 3), "no permission to write there", "no permission to write there"),
+    "a full disk": ((0, 4), "no space left", "no space left"),
+    "another error": ((0, 5), "failed", "failed"),
+    "no outcome": ((0, 2**32 - 1), "failed", "failed"),
+}
+
+
+@pytest.mark.parametrize("what", CSV)
+@pytest.mark.parametrize("asked", [True, False], ids=["asked", "not asked"])
+def test_what_became_of_the_files_of_csv(tmp_path: Path, what: str, asked: bool) -> None:
+    (alive, outcome), running, ended = CSV[what]
+    root, path = tmp_path / "run", tmp_path / "segment"
+    path.write_bytes(segment(slot(0, 1, 2_000_000, state=2), alive=alive, csv=outcome))
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP, now_s=NOW_S)
+    with Ticks(root, 7, 3, NO_POWERCAP, NOW_S, segment=path, csv=asked) as ticks:
+        ticks.at(NOW_S + 1)
+        assert csv_of(root) == (running if asked else None)
+    assert csv_of(root) == (ended if asked else None)
+
+
+def test_without_a_rank_there_are_no_files(tmp_path: Path) -> None:
+    root, path = tmp_path / "run", tmp_path / "segment"
+    driver("begin", root, 7, 2, 4, "test", "c1", "nap", 0, elsewhere=NO_POWERCAP, now_s=NOW_S)
+    for content, ended in ((segment(), None), (b"", "failed")):
+        path.write_bytes(content)
+        with Ticks(root, 7, 3, NO_POWERCAP, NOW_S, segment=path, csv=True):
+            pass
+        assert csv_of(root) == ended
+
+
+def csv_of(root: Path) -> str | None:
+    step: dict[str, str] = json.loads((root / "c1/7/step.3.json").read_text())
+    return step.get("csv")
 
 
 def test_samplers_of_one_node_do_not_count_twice(powercap: Path, tmp_path: Path) -> None:
@@ -180,6 +211,6 @@ def test_what_fails_once_is_not_the_complaint(
             if not fails and blocked.is_dir():
                 blocked.rmdir()
             step.at(NOW_S + second)
-            said.append(capfd.readouterr().err.count("the record will lack it"))
+            said.append(capfd.readouterr().err.count("missing from the record"))
         blocked.rmdir()
     assert said == [0, 0, 0, 0, 1, 0, 0, 0, 1]

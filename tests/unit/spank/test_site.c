@@ -4,21 +4,21 @@
 
 static void accepts(void)
 {
-	char *arguments[] = {"default=nap",        "allow=nap,umwait", "enforce=yes",    "policies=/etc/p",
-	                     "pin=none",           "grant=file",       "min_khz=800000", "spool=/shared/spool",
-	                     "spool_user=slurm",   "writer=sweep",     "sink=file",      "field=system_comment",
-	                     "record=mpi",         "record_min_s=10",  "energy_tres=on", "energy=nvml+cray",
-	                     "governor=userspace", "threads=passive"};
+	char *arguments[] = {"default=nap",      "allow=nap,umwait", "enforce=yes",    "policies=/etc/p",
+	                     "pin=none",         "grant=file",       "min_khz=800000", "spool=/shared/spool",
+	                     "spool_user=slurm", "writer=sweep",     "sink=file",      "field=system_comment",
+	                     "record=mpi",       "record_min_s=10",  "energy_tres=on", "energy=nvml+cray",
+	                     "threads=passive"};
 	struct error error = {""};
 	struct site site;
 
-	CHECK(site_parse(18, arguments, &site, &error) == 0);
+	CHECK(site_parse(17, arguments, &site, &error) == 0);
 	CHECK(strcmp(site.default_policy, "nap") == 0 && strcmp(site.allow, "nap,umwait") == 0 && site.enforce);
 	CHECK(site.pin == SITE_PIN_NONE && site.grant == SITE_GRANT_FILE && site.min_khz == 800000);
 	CHECK(strcmp(site.spool, "/shared/spool") == 0 && strcmp(site.spool_user, "slurm") == 0);
 	CHECK(site.writer == SITE_WRITER_SWEEP && site.sink == SITE_SINK_FILE &&
 	      site.field == SITE_FIELD_SYSTEM_COMMENT);
-	CHECK(site.governor == SITE_GOVERNOR_USERSPACE && site.threads == SITE_THREADS_PASSIVE);
+	CHECK(site.threads == SITE_THREADS_PASSIVE);
 	CHECK(site.record == SITE_RECORD_MPI && site.record_min_s == 10 && site.energy_tres);
 	CHECK(strcmp(site.energy, "nvml+cray") == 0);
 }
@@ -30,7 +30,7 @@ static void defaults(void)
 
 	CHECK(site_parse(0, NULL, &site, &error) == 0);
 	CHECK(strcmp(site.default_policy, "off") == 0 && !site.allow[0] && !site.enforce && site.pin == SITE_PIN_CORES);
-	CHECK(site.grant == SITE_GRANT_LEASE && site.governor == SITE_GOVERNOR_KEEP);
+	CHECK(site.grant == SITE_GRANT_LEASE);
 	CHECK(strcmp(site.energy, "powercap+hwmon+cray+nvml+rsmi") == 0);
 	CHECK(site.writer == SITE_WRITER_NODE && site.record == SITE_RECORD_POLICY && !site.threads);
 }
@@ -50,8 +50,7 @@ static void refuses(void)
 	        {"threads=active", "'threads=active' (accepted: threads=keep|bounded|passive)"},
 	        {"spool=relative/path", "an absolute path"},
 	        {"grant=all", "grant=lease|file|off"},
-	        {"grant=fd", "grant=lease|file|off; fd is no more: grant=lease serves the same ranks"},
-	        {"governor=powersave", "governor=keep|userspace"},
+	        {"governor=keep", "'governor=keep' (no such argument)"},
 	        {"min_khz=-1", "a whole number"},
 	        {"min_khz=99999999999", "a whole number"},
 	        {"record_min_s=1e3", "a whole number"},

@@ -21,7 +21,7 @@ def site(tmp_path: Path) -> Site:
 
 def test_one_node_without_a_spool(site: Site) -> None:
     left = site.put(node_record())
-    assert site.node("write", KEY, spool=False).returncode == 0
+    assert site.node("drain", spool=False).returncode == 0
     assert site.done(spool=False)["nodes"] == {"reported": 1, "of": 1}
     assert not left.exists() and os.listdir(site.outbox("c1")) == []
 
@@ -30,7 +30,7 @@ def test_two_nodes_without_a_spool(site: Site) -> None:
     """The first writes what it has; the other's record can never be merged."""
     for node in ("c1", "c2"):
         left = site.put(node_record(node, "c[1-2]"), node)
-        assert site.node("write", KEY, node=node, spool=False).returncode == 0
+        assert site.node("drain", node=node, spool=False).returncode == 0
         assert not left.exists()
     assert site.done(spool=False)["nodes"] == {"reported": 1, "of": 2, "why": "no shared spool"}
     assert not (site.outbox("c2").parent / "done").exists()
@@ -38,11 +38,11 @@ def test_two_nodes_without_a_spool(site: Site) -> None:
 
 def test_two_nodes_meet_in_the_spool(site: Site) -> None:
     site.put(node_record("c2", "c[1-2]"), "c2")
-    assert site.node("write", KEY, node="c2").returncode == 0
+    assert site.node("drain", node="c2").returncode == 0
     assert [entry.name for entry in (site.spool / KEY).iterdir()] == ["c2.json"]
     assert (site.spool / KEY).stat().st_mode & 0o777 == 0o700
     site.put(node_record("c1", "c[1-2]"), "c1")
-    assert site.node("write", KEY, node="c1").returncode == 0
+    assert site.node("drain", node="c1").returncode == 0
     assert site.done()["nodes"] == {"reported": 2, "of": 2}
     assert not (site.spool / KEY).exists()
 
@@ -51,21 +51,21 @@ def test_first_node_waits_for_the_other(site: Site) -> None:
     """Which comes while the first one pauses."""
     site.put(node_record("c1", "c[1-2]"), "c1")
     site.put(node_record("c2", "c[1-2]"), "c2")
-    other = site.command("write", KEY, node="c2")
-    assert site.node("write", KEY, node="c1", meanwhile=other).returncode == 0
+    other = site.command("drain", node="c2")
+    assert site.node("drain", node="c1", meanwhile=other).returncode == 0
     assert site.done()["nodes"] == {"reported": 2, "of": 2}
 
 
 def test_spool_that_is_not_shared(site: Site) -> None:
     site.put(node_record("c1", "c[1-3]"))
-    assert site.node("write", "--collect", "1", KEY).returncode == 0
+    assert site.node("drain", "--collect", "1").returncode == 0
     assert site.done()["nodes"] == {"reported": 1, "of": 3, "why": "spool not shared"}
 
 
 def test_missing_nodes_are_left_to_the_sweep(site: Site) -> None:
     for node in ("c2", "c1"):
         site.put(node_record(node, "c[1-3]"), node)
-        last = site.node("write", "--collect", "1", KEY, node=node)
+        last = site.node("drain", "--collect", "1", node=node)
     assert last.returncode == 2
     assert site.node("sweep").returncode == 2
     for path in (site.spool / KEY).iterdir():
@@ -79,7 +79,7 @@ def test_sweep_leaves_what_is_young_and_flush_does_not(site: Site) -> None:
         site.put(node_record(job=job), key=f"test-{job}-0")
     assert site.node("sweep").returncode == 0
     assert len(os.listdir(site.outbox("c1"))) == 3
-    assert site.node("flush").returncode == 0
+    assert site.node("sweep", "--now").returncode == 0
     assert os.listdir(site.outbox("c1")) == []
     assert [entry.name for entry in site.spool.iterdir() if entry.name[0] != "."] == ["done"]
     assert len(list((site.spool / "done").iterdir())) == 3
@@ -87,7 +87,7 @@ def test_sweep_leaves_what_is_young_and_flush_does_not(site: Site) -> None:
 
 def test_writer_sweep_only_moves(site: Site) -> None:
     site.put(node_record())
-    assert site.node("write", KEY, "writer=sweep").returncode == 0
+    assert site.node("drain", "writer=sweep").returncode == 0
     assert (site.spool / KEY / "c1.json").exists() and not (site.spool / "done").exists()
 
 
@@ -100,7 +100,7 @@ def test_records_that_the_site_does_not_want(site: Site, words: str, kept: bool)
     if words == "record=mpi":
         del record["steps"][0]["wait"]
     site.put(record)
-    assert site.node("write", KEY, words).returncode == 0
+    assert site.node("drain", words).returncode == 0
     assert (site.spool / "done").exists() == kept and not (site.spool / KEY).exists()
 
 
@@ -108,7 +108,7 @@ def test_records_that_the_site_does_not_want(site: Site, words: str, kept: bool)
 def test_writable_spool_is_refused(site: Site, mode: int) -> None:
     left = site.put(node_record())
     site.spool.chmod(mode)
-    done = site.node("write", KEY)
+    done = site.node("drain")
     assert done.returncode == 1 and left.exists()
     assert f'spool "{site.spool}" has mode 0{mode:o}' in done.stdout and "chmod go-w" in done.stdout
 
@@ -116,10 +116,10 @@ def test_writable_spool_is_refused(site: Site, mode: int) -> None:
 def test_linked_and_missing_spools_are_refused(site: Site) -> None:
     left = site.put(node_record())
     site.spool.rmdir()
-    assert "No such file" in site.node("write", KEY).stdout
+    assert "No such file" in site.node("drain").stdout
     (site.folder / "elsewhere").mkdir()
     site.spool.symlink_to(site.folder / "elsewhere")
-    done = site.node("write", KEY)
+    done = site.node("drain")
     assert (
         done.returncode == 1 and "must be a directory and no link" in done.stdout and left.exists()
     )
@@ -145,7 +145,7 @@ def test_hostile_files_are_left_out(site: Site, case: str) -> None:
     content = HOSTILE[case]
     (folder / "c2.json").write_text(content if isinstance(content, str) else json.dumps(content))
     site.put(node_record("c1", "c[1-2]"))
-    done = site.node("write", "--collect", "1", KEY)
+    done = site.node("drain", "--collect", "1")
     assert done.returncode == 0, done.stdout
     assert site.done()["nodes"] == {"reported": 1, "of": 2, "why": "records refused"}
     assert '"c2.json"' in done.stdout and "left out" in done.stdout
@@ -169,7 +169,7 @@ def test_nodes_that_are_told_of_themselves_alone(site: Site, told: list[str], no
     for i in (1, 2, 3):
         (folder / f"c{i + 1}.json").write_text(json.dumps(node_record(f"c{i + 1}", told[i])))
     site.put(node_record("c1", told[0]))
-    assert site.node("write", "--collect", "1", KEY).returncode == 0
+    assert site.node("drain", "--collect", "1").returncode == 0
     assert site.done()["nodes"] == nodes
 
 
@@ -180,7 +180,7 @@ def test_links_and_fifos_in_the_spool(site: Site) -> None:
     (folder / "c2.json").symlink_to(site.folder / "secret")
     os.mkfifo(folder / "c3.json")
     site.put(node_record("c1", "c[1-3]"))
-    assert site.node("write", "--collect", "1", KEY).returncode == 0
+    assert site.node("drain", "--collect", "1").returncode == 0
     assert site.done()["nodes"]["reported"] == 1
 
 
@@ -193,7 +193,7 @@ def test_a_job_s_records_take_so_much_of_the_spool_in_all(site: Site, nodes: str
     calls = {f"MPI_{chr(65 + i)}{'x' * 30}": [10**9] * 4 for i in range(16)}
     record["steps"] = [step | {"id": str(i), "wait": step["wait"] | {"calls": calls}} for i in range(2000)]
     length = site.put(record).stat().st_size
-    assert site.node("write", KEY, "writer=sweep").returncode == 0
+    assert site.node("drain", "writer=sweep").returncode == 0
     path = site.spool / KEY / "c1.json"
     found = json.loads(path.read_text())
     assert path.stat().st_size <= most and (path.stat().st_size == length) == (length <= most)
@@ -204,7 +204,7 @@ def test_a_job_s_records_take_so_much_of_the_spool_in_all(site: Site, nodes: str
 
 def test_held_lock_means_somebody_else_merges(site: Site) -> None:
     site.put(node_record())
-    site.node("write", KEY, "writer=sweep")
+    site.node("drain", "writer=sweep")
     with (site.spool / KEY / ".job.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert site.node("sweep", "--partial").returncode == 2
@@ -213,7 +213,7 @@ def test_held_lock_means_somebody_else_merges(site: Site) -> None:
 
 
 def test_key_that_is_not_there(site: Site) -> None:
-    assert site.node("write", "test-99-0").returncode == 0
+    assert site.node("drain").returncode == 0
 
 
 def test_usage() -> None:
@@ -224,13 +224,9 @@ def test_usage() -> None:
         [],
         ["fly"],
         ["write"],
-        ["write", "--what", KEY],
+        ["drain", "--what"],
         ["sweep", "spool"],
         ["sweep", "--first-delay", "x"],
     ):
         done = run("mpi-wait-node", *words)
         assert done.returncode == 64 and done.stderr.startswith("mpi-wait-node: "), words
-
-
-def test_show_of_a_job_that_is_not_here(tmp_path: Path) -> None:
-    assert run("mpi-wait-node", "show", "--state", tmp_path / "run", "7").returncode == 1

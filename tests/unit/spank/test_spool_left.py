@@ -40,7 +40,7 @@ def names(site: Site) -> list[str]:
 def test_what_a_killed_writer_has_begun_goes_with_the_job(site: Site) -> None:
     put(site, "c1", "c1")
     (site.spool / KEY / ".c1.json.4711").write_text('{"v":')
-    assert site.node("flush").returncode == 0
+    assert site.node("sweep", "--now").returncode == 0
     assert site.done()["nodes"] == {"reported": 1, "of": 1} and names(site) == ["done"]
 
 
@@ -58,27 +58,27 @@ def test_what_was_being_written_into_the_outbox_goes_after_a_day(site: Site) -> 
     stale.touch()
     assert site.node("sweep").returncode == 0 and stale.exists()
     age(stale, 2 * 86400)
-    assert site.node("move").returncode == 0 and not stale.exists()
+    assert site.node("sweep", "--only-move").returncode == 0 and not stale.exists()
     assert len(os.listdir(site.outbox("c1"))) == 1, "the record itself is young: its writer moves it"
 
 
 def test_whoever_waited_for_the_lock_finds_nothing_left(site: Site) -> None:
     """The lock goes with the job's files; who gets it then must not merge beside the next one."""
+    site.put(node_record())
     path = put(site, "c1", "c1")
     with (path.parent / ".job.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        done = site.node("write", KEY, meanwhile=["rm", "-r", str(path.parent)])
+        done = site.node("drain", meanwhile=["rm", "-r", str(path.parent)])
     assert done.returncode == 0 and names(site) == []
 
 
 def test_only_the_first_node_writes(site: Site) -> None:
     """Its writer may be waiting: the other's, which came last, leaves the record to it."""
-    for node in ("c1", "c2"):
+    for node, words in (("c1", ["writer=sweep"]), ("c2", [])):
         site.put(node_record(node, "c[1-2]"), node)
-        assert site.node("write", KEY, "writer=sweep", node=node).returncode == 0
-    assert site.node("write", KEY, node="c2").returncode == 0
+        assert site.node("drain", *words, node=node).returncode == 0
     assert not (site.spool / "done").exists()
-    assert site.node("write", KEY, node="c1").returncode == 0
+    assert site.node("sweep", "--now").returncode == 0
     assert site.done()["nodes"] == {"reported": 2, "of": 2}
 
 
@@ -96,9 +96,8 @@ def test_nodes_that_a_job_gave_back_are_in_its_record(site: Site) -> None:
     put(site, "c3", "c[3-4]", end_s=1_700_000_005.0)
     put(site, "c4", "c[3-4]", end_s=1_700_000_005.0)
     put(site, "c2", "c2", end_s=1_700_000_007.0)
-    assert site.node("write", "--collect", "1", KEY).returncode == 0 and names(site) == [KEY]
-    put(site, "c1", "c1", end_s=1_700_000_010.0)
-    assert site.node("write", KEY).returncode == 0
+    site.put(node_record("c1", "c1") | {"end_s": 1_700_000_010.0})
+    assert site.node("drain").returncode == 0
     assert site.done()["nodes"] == {"reported": 4, "of": 4} and names(site) == ["done"]
 
 
@@ -143,7 +142,7 @@ def test_files_of_somebody_else_in_the_outbox_stay(site: Site) -> None:
     for name in theirs:
         (site.outbox("c1") / name).write_text("theirs")
     for spool in (True, False):
-        assert site.node("flush", spool=spool).returncode == 0
+        assert site.node("sweep", "--now", spool=spool).returncode == 0
         assert sorted(os.listdir(site.outbox("c1"))) == sorted(theirs)
     assert site.done()["nodes"] == {"reported": 1, "of": 1}
 
@@ -154,29 +153,29 @@ def test_one_job_s_files_of_two_nodes_in_one_outbox(site: Site) -> None:
         path = site.outbox("c1") / f"{KEY}.{node}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(node_record(node, "c[1-2]")))
-    assert site.node("flush", spool=False).returncode == 0
+    assert site.node("sweep", "--now", spool=False).returncode == 0
     assert site.done(spool=False)["nodes"] == {"reported": 2, "of": 2} and os.listdir(site.outbox("c1")) == []
 
 
-@pytest.mark.parametrize(("name", "what"), [(KEY, f"spool/{KEY}"), ("done", f'the record that is kept of "{KEY}')])
+@pytest.mark.parametrize(("name", "what"), [(KEY, f"spool/{KEY}"), ("done", f'the kept record of "{KEY}')])
 def test_a_file_in_the_place_of_a_directory(site: Site, name: str, what: str) -> None:
     """Said, and no record is lost."""
     left = site.put(node_record())
     (site.spool / name).write_text("")
-    done = site.node("write", KEY)
+    done = site.node("drain")
     assert done.returncode == 1 and f'{what}": Not a directory' in done.stdout
     assert left.exists() or (site.spool / KEY / "c1.json").exists()
 
 
 def test_a_record_that_is_too_large_for_any_node(site: Site) -> None:
     left = site.put("x" * (5 * 1024 * 1024))
-    done = site.node("write", KEY)
+    done = site.node("drain")
     assert done.returncode == 1 and f"{KEY}.c1.json" in done.stdout and "File too large" in done.stdout
     assert left.exists()
 
 
 def test_a_spool_is_refused_by_every_command(site: Site) -> None:
     site.spool.chmod(0o777)
-    for word in ("sweep", "flush", "move"):
-        done = site.node(word)
-        assert done.returncode == 1 and "chmod go-w" in done.stdout, word
+    for words in (["drain"], ["sweep"], ["sweep", "--now"], ["sweep", "--only-move"]):
+        done = site.node(*words)
+        assert done.returncode == 1 and "chmod go-w" in done.stdout, words

@@ -50,7 +50,7 @@ def test_an_earlier_run_without_a_record_gets_it_later(tmp_path: Path, runs: int
             (root / f"c1/7.{number + 1}").rename(root / "c1/7")
     assert {path.name for path in (root / "c1").iterdir() if path.name[0] == "7"} == {
         "7", *(f"7.{number}" for number in range(1, runs + 1))}
-    done = run("mpi-wait-node", "move", "--state", root, "--outbox", outbox, f"spool={tmp_path}/none",
+    done = run("mpi-wait-node", "sweep", "--only-move", "--state", root, "--outbox", outbox, f"spool={tmp_path}/none",
                elsewhere=NO_POWERCAP, now_s=NOW_S + 1000)
     assert "7.1" not in done.stderr, done.stderr
     ends = sorted(json.loads(path.read_text())["end_s"] for path in outbox.glob("*.json"))

@@ -268,16 +268,16 @@ def test_a_holder_that_does_not_move_is_said_once(node: Node) -> None:
     assert node.run() == 0 and node.lock.read_text().startswith(" ")
 
 
-@pytest.mark.parametrize("verb", ["drain", "flush"])
-def test_an_error_of_one_job_is_that_job_s(tmp_path: Path, verb: str) -> None:
+@pytest.mark.parametrize("words", [["drain"], ["sweep", "--now"]], ids=["drain", "sweep"])
+def test_an_error_of_one_job_is_that_job_s(tmp_path: Path, words: list[str]) -> None:
     """And the next one has a connection of its own."""
     node = Node(tmp_path, spool=False)
     for job in (6, 7, 8):
         node.put(job)
     node.put(10000, cluster="a").rename(node.outbox / "a-10000-0.c1.json")
-    assert node.run(verb, MPIWAIT_WRONG="10000") == 2
+    assert node.run(*words, MPIWAIT_WRONG="10000") == 2
     assert sorted(node.jobs()) == [6, 7, 8] and node.waiting() == ["a-10000-0.c1.json"]
-    assert node.run(verb) == 0
+    assert node.run(*words) == 0
     assert sorted(node.jobs()) == [6, 7, 8, 10000] and node.waiting() == []
 
 

@@ -175,6 +175,23 @@ def other_note(path: str, old: bytes, new: bytes) -> Break:
     return change
 
 
+FOLDER, ENERGY = "/opt/energy", "acct_gather_energy/mpi_wait"
+ENERGY_FILE = "acct_gather_energy_mpi_wait.so"
+
+
+def energy_plugin(machine: Machine) -> None:
+    """slurm.conf names it, and it lies in the second directory of PluginDir."""
+    machine.config(AcctGatherEnergyType=f"acct_gather_energy/ipmi,{ENERGY}", PluginDir=f"/usr/lib/slurm:{FOLDER}")
+    built = check_double.BUILD / "spank" / ENERGY_FILE
+    machine.write(f"{FOLDER}/{built.name}", built.read_bytes(), 0o755)
+
+
+def test_an_energy_plugin_of_this_slurm_is_named(machine: Machine) -> None:
+    energy_plugin(machine)
+    assert [(one.status.value, one.what) for one in machine.named("energy plugin")] == [
+        ("OK", f"for Slurm 22.05.8, '{FOLDER}/{ENERGY_FILE}'")]
+
+
 def probe(**changes: Any) -> Break:
     return lambda machine: machine.probe(**changes)
 
@@ -317,6 +334,14 @@ BROKEN: dict[str, tuple[Break, str]] = {
     "a plugin for another Slurm": (
         other_note(PLUGIN, b"slurm=0x160508", b"slurm=0x170207"),
         "FAIL built for: Slurm 23.02, but this is 22.05.8",
+    ),
+    "no energy plugin that slurm.conf names": (
+        lambda m: m.config(AcctGatherEnergyType=ENERGY, PluginDir="/usr/lib/slurm:/opt/energy"),
+        f"FAIL energy plugin: slurm.conf names it, and PluginDir has no '{ENERGY_FILE}'",
+    ),
+    "an energy plugin for another third number of Slurm": (
+        each(energy_plugin, other_note(f"{FOLDER}/{ENERGY_FILE}", b"slurm=0x160508", b"slurm=0x160509")),
+        "FAIL energy plugin: for Slurm 22.05.9, but this is 22.05.8",
     ),
     "a slurmd that is older than the line": (
         write("/proc/700/maps", "7f00-7f01 r-xp 0 0:0 1 /usr/sbin/slurmd\n"),

@@ -200,7 +200,7 @@ def test_the_controllers_writer_looks_again_for_jobs_that_ended_while_it_waited(
     subprocess.run([epilog], check=True)
     wait_for(lambda: asked.exists() and len(asked.read_text().splitlines()) == 2, "two looks")
     wait_for(lambda: not is_held(waiting) and not is_held(working), "their end")
-    assert asked.read_text() == f"flush -- spool={tmp_path}\n" * 2
+    assert asked.read_text() == f"sweep --now -- spool={tmp_path}\n" * 2
 
 
 def test_the_summary_of_a_step_compares_ranks_of_one_program_only(tmp_path: Path) -> None:

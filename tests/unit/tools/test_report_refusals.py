@@ -94,7 +94,7 @@ def test_why_there_is_no_report(report: Report, name: str) -> None:
 def test_a_job_that_has_just_ended(report: Report) -> None:
     said = refused(report("123", rows=[make_row(End=soon(4))]))
     assert re.search(
-        r"ended [0-9]+ s ago and has no record yet: .* ask again in a few seconds .*-node flush",
+        r"ended [0-9]+ s ago and has no record yet: .* ask again in a few seconds .*-node sweep --now",
         said,
     )
     assert "and has no record: it had no policy, or" in refused(report("123", rows=[make_row(End=soon(60))]))
