@@ -193,7 +193,7 @@ class Machine:
         self.answers("squeue", "")
 
     def config(self, node: str = NODE, **changes: str) -> None:
-        """Sets scontrol's answer to every question. node: the node whose settings `changes` overrides."""
+        """Sets scontrol's answer to every question. node: its text on this node. changes: keys of slurm.conf."""
         lines = [node] + [f"{key:<24}= {value or '(null)'}" for key, value in {**CONFIG, **changes}.items()]
         self.answers("scontrol", "slurm 22.05.8\n" + "\n".join(lines) + "\n")
 

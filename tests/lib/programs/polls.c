@@ -5,9 +5,9 @@
  *
  *     polls POLLS RESTS CALL...
  *
- * The thread polls POLLS times, and on until the blocked thread has slept RESTS times (for GIVE_UP_S at most). With
- * RESTS -1 it polls until the process could not nap under the runtime's lock. CALL is Recv, Allreduce, Waitany, or
- * none: no blocked thread, and Test too.
+ * The thread polls POLLS times, and on until the blocked thread has slept RESTS times or, with RESTS -1, until the
+ * process could not nap under the runtime's lock: for GIVE_UP_S at most. CALL is Recv, Allreduce, Waitany, or none: no
+ * blocked thread, and Test too.
  */
 #include <mpi.h>
 #include <pthread.h>
