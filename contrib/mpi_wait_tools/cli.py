@@ -12,7 +12,7 @@ import signal
 import sys
 
 from . import __version__
-from .text.errors import Refusal
+from .text.output import Refusal
 from .text.units import safe
 
 # A subcommand is a module with SUMMARY, add_arguments(parser) and run(arguments).
@@ -20,14 +20,16 @@ COMMANDS = {"report": "report.command", "top": "top.command", "try": "trial.comm
 HIDDEN = {"watch-node": "watch.agent"}  # what commands start elsewhere
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(chosen: str = "") -> argparse.ArgumentParser:
+    """chosen: the command that is asked for; others are not loaded then."""
     parser = argparse.ArgumentParser(
         prog="mpi-wait",
         description="What a job's MPI ranks waited for, the energy that it used, and whether a host is fit for it.",
     )
     parser.add_argument("--version", action="version", version=f"mpi-wait {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, place in {**COMMANDS, **HIDDEN}.items():
+    places = {**COMMANDS, **HIDDEN}
+    for name, place in {chosen: places[chosen]}.items() if chosen in places else places.items():
         module = importlib.import_module(f".{place}", __package__)
         shown = {"help": module.SUMMARY} if name in COMMANDS else {}
         command = commands.add_parser(name, description=module.SUMMARY, **shown)
@@ -37,7 +39,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    arguments = build_parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = build_parser(*words[:1]).parse_args(words)
     try:
         status = arguments.run(arguments)
         sys.stdout.flush()

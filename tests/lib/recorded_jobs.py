@@ -365,9 +365,8 @@ def event_not_woken() -> RecordedJob:
 
 
 KEPT = REPOSITORY / "tests/unit/tools/recorded"
-PARTS = {"txt": (), "csv": ("--csv",), "svg": ("--plot",)}
+PARTS = {"txt": (), "csv": ("--csv",)}
 """Of a report, by the ending of the file in which it is kept: what the command is told."""
-PAGE_SETTINGS = {"MATPLOTLIBRC": str(KEPT / "matplotlibrc")}
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -388,9 +387,4 @@ def report_of(report: Report, name: str, part: str) -> str:
     words = [rows[-1]["JobID"], *PARTS[part]]
     if part == "txt":
         words += JOB_WORDS.get(name, ())
-    page = report.folder / "page.svg"
-    if part == "svg":
-        words.append(str(page))
-        shown(report(*words, rows=rows, settings=PAGE_SETTINGS))
-        return page.read_text()
     return shown(report(*words, rows=rows))

@@ -9,7 +9,7 @@ import enum
 import textwrap
 from dataclasses import dataclass
 
-from ..text.bars import ASCII
+from ..text.plot import ASCII
 
 
 class Status(enum.Enum):

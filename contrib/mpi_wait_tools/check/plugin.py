@@ -11,10 +11,9 @@ from typing import Any
 
 from .. import __version__
 from ..site.elf_note import read_note
+from ..site.files import hidden_from_users, writable_by_others
 from ..site.host import Host
-from ..site.plugstack import NAME, Line, Plugstack, read_plugstack
-from ..site.slurm import Slurm, major, release_of
-from ..site.trust import hidden_from_users, writable_by_others
+from ..site.slurm import NAME, Line, Plugstack, Slurm, major, read_plugstack, release_of
 from ..text.units import safe
 from .finding import Finding, fail, not_seen, ok, warn
 

@@ -7,11 +7,10 @@ import re
 import time
 
 from ..record.record import Record, find_body, parse_record
+from ..site.files import Waiting, file_system, is_shared, owner_of, waiting, writable_by_others, wrong_with
 from ..site.host import Host
 from ..site.slurm import Slurm
-from ..site.spool import Waiting, file_system, is_shared, owner_of, waiting, wrong_with
-from ..site.trust import writable_by_others
-from ..text.errors import Refusal
+from ..text.output import Refusal
 from ..text.units import duration, plural, safe
 from .finding import Finding, fail, not_seen, ok, warn
 

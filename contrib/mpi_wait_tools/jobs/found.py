@@ -1,19 +1,166 @@
-"""Finds the record of a job: in sacct's fields, or in a file."""
+"""A job and its record: out of sacct, a file or the spool (SPOOL/done/CLUSTER-JOBID-RESTART.json), and what sacct has
+of every job and step without one.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import stat
+import subprocess
 import sys
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ..record.record import Policy, Record, Step, find_body, no_record, parse_record
-from ..text.errors import NoRecord, Refusal
+from ..site.host import Host
+from ..site.slurm import CONFIGURATIONS, read_plugstack
+from ..text.output import NoRecord, Refusal
 from ..text.units import safe
-from .kept import RECORD_BYTES_MAX, read_kept, read_kept_of
-from .outlook import Outlook, ended_s_ago, outlook_of
-from .runs import by_job
-from .sacct import LAST, RECORD_FIELDS, Job, Target, read_jobs
-from .use import Use, read_uses
+from .runs import Outlook, by_job, ended_s_ago, outlook_of, span_of
+from .sacct import LAST, RECORD_FIELDS, TIMEOUT_S, Job, Target, environment, read_jobs
+
+USE_FIELDS = ("JobID", "ElapsedRaw", "TotalCPU", "ConsumedEnergyRaw")
+JOULES_MAX = 1e15  # more is sacct's way to say that it knows nothing
+_CPU_TIME = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,6}):)?(\d{1,6}):(\d\d(?:\.\d{1,9})?)")
+
+
+@dataclass(frozen=True)
+class Use:
+    """None: not known, which sacct says by 0."""
+
+    elapsed: float | None = None
+    cpu_s: float | None = None
+    joules: float | None = None
+
+
+def cpu_seconds(text: str) -> float | None:
+    """TotalCPU: [[days-]hours:]minutes:seconds; None where that is nothing, or no such time."""
+    match = _CPU_TIME.fullmatch(text)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds or None
+
+
+def joules_of(text: str) -> float | None:
+    return float(text) if text.isdigit() and len(text) < 20 and 0 < float(text) < JOULES_MAX else None
+
+
+def _seconds(text: str) -> float | None:
+    return float(text) if text.isdigit() and len(text) < 13 else None
+
+
+def uses_of(output: str) -> dict[str, Use]:
+    """By job and step, as sacct names them. Lines of another shape are passed over."""
+    uses = {}
+    for line in output.splitlines():
+        cells = line.split("|")
+        if len(cells) == len(USE_FIELDS):
+            uses[cells[0]] = Use(_seconds(cells[1]), cpu_seconds(cells[2]), joules_of(cells[3]))
+    return uses
+
+
+def read_uses(jobs: Iterable[str]) -> dict[str, Use]:
+    """Of these jobs and their steps. CPU time is summed over the steps, so they are asked for. {}: sacct fails."""
+    words = ["sacct", "-P", "-n", "-j", ",".join(jobs), "--delimiter=|", f"--format={','.join(USE_FIELDS)}"]
+    try:
+        done = subprocess.run(
+            words,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    return uses_of(done.stdout) if done.returncode == 0 else {}
+
+
+RECORD_BYTES_MAX = 1 << 20
+CLOCKS_S = 30  # a node's record begins and ends a little beside slurmctld's times
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*-([1-9][0-9]{0,9})-([0-9]{1,10})\.json")
+
+
+def site_spool() -> str:
+    """The spool of the plugin's line in plugstack.conf beside slurm.conf; "" where there is none."""
+    for configuration in (os.environ.get("SLURM_CONF", ""), *CONFIGURATIONS):
+        path = os.path.join(os.path.dirname(configuration), "plugstack.conf")
+        if configuration and os.path.isfile(path):
+            for line in read_plugstack(Host(), path).lines:
+                for word in line.words:
+                    if word.startswith("spool=/"):
+                        return word[len("spool=") :]
+    return ""
+
+
+def _names(folder: str, job: str) -> list[str]:
+    """The files of the records of a job's number, by the number of the run; [] also if the folder may not be read."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    matches = [match for match in map(_NAME.fullmatch, names) if match is not None and match.group(1) == job]
+    return [match.group() for match in sorted(matches, key=lambda match: int(match.group(2)))]
+
+
+def _read(path: str) -> str:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(file, "rb") as opened:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise Refusal(f"'{safe(path, 200)}' is no file")
+            data = opened.read(RECORD_BYTES_MAX + 1)
+    except OSError as error:
+        raise Refusal(f"'{safe(path, 200)}' cannot be read: {error.strerror} (it is its job's group's)") from None
+    return data[:RECORD_BYTES_MAX].decode("utf-8", "replace")
+
+
+def _run_of(text: str) -> tuple[float, float] | None:
+    """From when to when the run was; None in files that do not say so, as those of older releases."""
+    try:
+        run = json.loads(text)["run"]
+        start, end = float(run["start_s"]), float(run["end_s"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return (start, end) if start <= end < float("inf") else None
+
+
+def read_kept(spool: str, job: str, span: tuple[float, float] | None = None) -> str | None:
+    """
+    The text of the record of a job, by Slurm's number of it; None if the spool ("": there is none) keeps none. span:
+    when its run was, which tells it from another job that had the number; None: the latest.
+    """
+    if not spool:
+        return None
+    folder = os.path.join(spool, "done")
+    best, best_fit = None, float("-inf")
+    for name in _names(folder, job):
+        text = _read(os.path.join(folder, name))
+        run = _run_of(text)
+        if run is None:
+            fit = float("-inf")
+        elif span is None:
+            fit = run[1]
+        else:
+            fit = min(span[1], run[1]) - max(span[0], run[0])
+            if fit < -CLOCKS_S:
+                continue
+        if fit >= best_fit:
+            best, best_fit = text, fit
+    return best
+
+
+def read_kept_of(spool: str, row: Mapping[str, str]) -> str | None:
+    """The same of sacct's row; None also where its run has not begun."""
+    span = span_of(row)
+    return read_kept(spool, row[LAST], span) if span is not None else None
+
 
 USUAL_S = 30  # from a job's end to its record, with a margin
 

@@ -1,15 +1,56 @@
-"""Runs: tells whether rows of sacct with one number are runs of one job or several jobs. Pure.
-
-Numbers come again after MaxJobId, or where slurmctld has lost its state.
-"""
+"""What a row of sacct's says of a run: its state, whether a record may come, which rows are of one job. Pure."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import TypeVar
 
-from .outlook import state_of
+SOON_S = 180  # the writer has tried everything by then; later only the sweep stores a record
+NO_NODE = "None assigned"  # what accounting has for the nodes of a job that had none
+ACTIVE = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "SIGNALING", "STAGE_OUT")
+WAITING = ("PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT")
+
+
+class Outlook(Enum):
+    """sacct does not show policies, so YET says only that a record would still be in time."""
+
+    NOT_RUN = "the job waits for its run"
+    RUNNING = "the job runs"
+    YET = "the job has just ended"
+    NEVER_RAN = "the job has ended, and no node ever was its"
+    NONE = "the job has ended long ago"
+
+    @property
+    def may_come(self) -> bool:
+        return self in (Outlook.NOT_RUN, Outlook.RUNNING, Outlook.YET)
+
+
+def state_of(row: Mapping[str, str]) -> str:
+    """The state's word: "CANCELLED by 1000" is CANCELLED."""
+    return (row["State"].split() or ["UNKNOWN"])[0].rstrip("+")
+
+
+def ended_s_ago(row: Mapping[str, str], now: float) -> float | None:
+    """None: not known."""
+    try:
+        return now - time.mktime(time.strptime(row["End"], "%Y-%m-%dT%H:%M:%S"))
+    except (KeyError, ValueError, OverflowError):
+        return None
+
+
+def outlook_of(row: Mapping[str, str], now: float) -> Outlook:
+    """row: sacct's, with State, End and NodeList. AllocCPUS of a job that never ran is what the job had asked for."""
+    state, ago = state_of(row), ended_s_ago(row, now)
+    if state in WAITING:
+        return Outlook.NOT_RUN
+    if state in ACTIVE:
+        return Outlook.RUNNING
+    if row.get("NodeList", "").strip() == NO_NODE:
+        return Outlook.NEVER_RAN
+    return Outlook.YET if ago is not None and -SOON_S < ago < SOON_S else Outlook.NONE
+
 
 Row = TypeVar("Row", bound=Mapping[str, str])
 CONTINUED = ("REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL")

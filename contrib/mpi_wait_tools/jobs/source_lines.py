@@ -11,9 +11,9 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from ..record.sites import Site
+from ..record.wait import Site
 from ..site.elf_note import read_build_id
-from ..text.errors import Refusal
+from ..text.output import Refusal
 from ..text.units import plural, safe
 
 TOOL = "addr2line"

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from ..jobs.found import Found
 from ..text.units import core_time, count, duration, percent, scaled
 from .imbalance import imbalance_of, ranks_time
-from .parts import energy_of, kinds_of
-from .reading import incomplete_line
+from .reading import energy_of, incomplete_line, kinds_of
 
 
 @dataclass(frozen=True)

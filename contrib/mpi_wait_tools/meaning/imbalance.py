@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..record.reader import NUMBER_MAX
-from ..record.record import Record, Step, Wait
+from ..record.record import Record, Step
+from ..record.wait import Wait
 from .worlds import Group, are_apart, groups_in, steps_of_ranks
 
 NOTABLE = 0.05  # share of the ranks' time from which on a loss is worth a sentence
@@ -111,3 +112,21 @@ def imbalance_of(record: Record, step: Step | None = None, group: Group | None =
     ratio = min(float(ranks), wait.most.seconds * ranks / total) if total > 0 else 0.0
     lost = max(0.0, total - ranks * wait.least.seconds)
     return _imbalance(record, step, ranks, ratio, lost, _is_lone(wait.quantiles, ranks))
+
+
+WHOLE_FROM = 0.2  # of the run: from there on a bar shows the whole of it, below only the waiting
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What the bars are drawn to: top seconds are the whole room, and run of them one rank's run, 0 if not shown."""
+
+    top: float
+    run: float = 0.0
+
+
+def scale_of(record: Record, step: Step | None, number: int, most: float) -> Scale:
+    """number: of ranks. The whole run where the waiting is a visible part of it."""
+    time = ranks_time(record, step)
+    run = time / number if time and number else 0.0
+    return Scale(max(run, most), run) if run > 0 and most >= WHOLE_FROM * run else Scale(most)

@@ -1,12 +1,18 @@
-"""Which nodes hold the others up, from the ranks that the record names together with their nodes. Pure."""
+"""How the nodes of a job differ: which hold the others up, and which stand out. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
 
-from ..record.ends import RankWait
-from ..record.record import Record, Wait
-from ..text.units import plural, safe
+from ..record.record import NodeUse, Record, Step
+from ..record.wait import RankWait, Wait
+from ..text.units import count, percent, plural, safe, scaled
+from .imbalance import NOTABLE, ranks_time
+from .reading import Rank, ranks_of
 from .worlds import are_apart
 
 FEW = 4  # more nodes than this are no hint at any of them
@@ -50,3 +56,195 @@ def slow_nodes_line(record: Record) -> str:
     counts = {name: sum(one.node == name for one in _least(wait)) for name in names}
     parts = [f"{safe(name)} ({plural(number, 'rank')} seen)" for name, number in counts.items()]
     return ", ".join(parts) + ": all wait least, the others wait for them"
+
+
+NODES_MIN = 4  # fewer are compared at a glance
+SPREADS = 5.0  # so many standard deviations from the median stand out
+DEVIATION = 1.4826  # median absolute deviations in a standard deviation, of values that are spread normally
+FIGURES_MEAN = (
+    "waiting, least, most: of the run, the mean of the node's ranks, its least and its most waiting one; "
+    "asleep: of the waiting."
+)
+POWER_MEANS = "power: the job's, on average."
+SLOWED_MEANS = "slowed: how often by heat or a limit."
+MARK_MEANS = (
+    f"stands out from the nodes' median, by {SPREADS:.0f} times their usual spread and {NOTABLE * 100:.0f} points, "
+    "or percent of it, at the least."
+)
+
+
+@dataclass(frozen=True)
+class NodeSeen:
+    """What is known of a node: its ranks, one rank's run in seconds, and what root read there for the whole job."""
+
+    ranks: Sequence[Rank]
+    run: float
+    use: NodeUse | None
+    elapsed: float
+
+
+@dataclass(frozen=True)
+class NodeFigure:
+    """A figure by node. of: None where the record does not tell. is_share: of 1, else held against the median."""
+
+    name: str
+    said: str
+    of: Callable[[NodeSeen], float | None]
+    is_share: bool = True
+    shown: Callable[[float], str] = percent
+    means: str = ""  # where it is shown
+
+
+def _asleep(node: NodeSeen) -> float | None:
+    known = [rank.asleep for rank in node.ranks if rank.asleep is not None]
+    waited = sum(rank.seconds for rank in node.ranks)
+    return sum(known) / waited if waited > 0 and len(known) == len(node.ranks) else None
+
+
+def _power(node: NodeSeen) -> float | None:
+    joules = node.use.joules if node.use is not None else None
+    return joules / node.elapsed if joules is not None and node.elapsed > 0 else None
+
+
+def _slowed(node: NodeSeen) -> float | None:
+    return node.use.slowed if node.use is not None else None
+
+
+FIGURES = (
+    NodeFigure("waiting", "of the run", lambda n: sum(rank.seconds for rank in n.ranks) / len(n.ranks) / n.run),
+    NodeFigure("least", "of the run, its least waiting rank", lambda n: min(r.seconds for r in n.ranks) / n.run),
+    NodeFigure("most", "of the run, its most waiting rank", lambda n: max(r.seconds for r in n.ranks) / n.run),
+    NodeFigure("asleep", "of the waiting", _asleep),
+    NodeFigure("power", "on average", _power, False, lambda watts: scaled(watts, "W"), POWER_MEANS),
+    NodeFigure("slowed", "times", _slowed, False, lambda times: count(round(times)), SLOWED_MEANS),
+)
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """
+    values: in the order of FIGURES. distances: how far each is from the nodes' median, 1 where it begins to stand out.
+    remark: what else is known of the node, "" for nothing.
+    """
+
+    name: str
+    ranks: int
+    values: tuple[float | None, ...]
+    distances: tuple[float, ...]
+    remark: str = ""
+
+    @property
+    def distance(self) -> float:
+        return max(self.distances)
+
+
+@dataclass(frozen=True)
+class NodeMap:
+    """rows: in the order of the record. is_judged: whether the nodes can be held against one another."""
+
+    rows: list[NodeRow]
+    is_judged: bool
+
+    def stands_out(self, row: NodeRow, place: int) -> bool:
+        return self.is_judged and row.distances[place] > 1
+
+    @cached_property
+    def _mosts(self) -> list[float]:
+        return [max((row.values[place] or 0.0 for row in self.rows), default=0.0) for place in range(len(FIGURES))]
+
+    def most(self, place: int) -> float:
+        """The largest value of a figure, 0 where no node has it."""
+        return self._mosts[place]
+
+    def is_known(self, place: int) -> bool:
+        """Whether there is something to show: that no processor was slowed down is nothing."""
+        return any(row.values[place] is not None for row in self.rows) and (
+            FIGURES[place].is_share or self.most(place) > 0)
+
+    def means(self) -> str:
+        """What the figures that are shown are."""
+        return " ".join([FIGURES_MEAN, *(figure.means for place, figure in enumerate(FIGURES)
+                                         if figure.means and self.is_known(place))])
+
+    def unusual(self, room: int) -> tuple[list[NodeRow], list[NodeRow]]:
+        """At most room nodes that are shown, and the rest: all in their order, or those first that differ most."""
+        if len(self.rows) <= room:
+            return self.rows, []
+        ordered = sorted(self.rows, key=lambda row: (not row.remark, -row.distance))
+        return ordered[:room], ordered[room:]
+
+
+def distances_of(values: Sequence[float | None]) -> list[float]:
+    """
+    How far each value is from the median, in units of where it begins to stand out: by the median absolute deviation,
+    which a few outliers do not move, and by no less than what is worth a sentence. 0 where a value is not known.
+    """
+    known = [value for value in values if value is not None]
+    if not known:
+        return [0.0] * len(values)
+    middle = median(known)
+    spread = DEVIATION * median(abs(value - middle) for value in known)
+    limit = max(NOTABLE, SPREADS * spread)
+    return [0.0 if value is None else abs(value - middle) / limit for value in values]
+
+
+def _remark(name: str, record: Record, slow: Sequence[str]) -> str:
+    remarks = ["slow"] * (name in slow) + ["throttled most"] * (name == record.throttled_most)
+    return ", ".join(remarks)
+
+
+def _ranks_by_node(record: Record, step: Step | None) -> dict[str, list[Rank]]:
+    groups: dict[str, list[Rank]] = {}
+    for rank in ranks_of(record, step):
+        if rank.node:
+            groups.setdefault(rank.node, []).append(rank)
+    return groups
+
+
+def _run_s(record: Record, step: Step | None) -> float:
+    """One rank's run, the mean over the ranks; where the record does not tell, from the begin to the end."""
+    ranks, time = len(ranks_of(record, step)), ranks_time(record, step)
+    return time / ranks if time and ranks else (step.elapsed or 0.0) if step is not None else record.elapsed
+
+
+def _column(figure: NodeFigure, values: Sequence[float | None]) -> list[float | None]:
+    return [min(1.0, value) if value is not None and figure.is_share else value for value in values]
+
+
+def _as_shares(figure: NodeFigure, values: Sequence[float | None]) -> Sequence[float | None]:
+    """What is no share, as one of the nodes' median; where most of them have none, any is far from that."""
+    known = [value for value in values if value is not None]
+    if figure.is_share or not known:
+        return values
+    middle = median(known) or 1.0
+    return [None if value is None else value / middle for value in values]
+
+
+def node_map(record: Record, step: Step | None) -> NodeMap | None:
+    """
+    Of the job, or of one of its steps. None where there are few nodes, or where the record does not say of all ranks
+    where they ran. Not judged where nodes are missing, or where several programs ran, each on nodes of its own.
+    """
+    groups, run = _ranks_by_node(record, step), _run_s(record, step)
+    if len(groups) < NODES_MIN or run <= 0:
+        return None
+    uses = {use.name: use for use in record.by_node} if step is None else {}
+    seen = [NodeSeen(ranks, run, uses.get(name), record.elapsed) for name, ranks in groups.items()]
+    columns = [_column(figure, [figure.of(node) for node in seen]) for figure in FIGURES]
+    distances = [distances_of(_as_shares(figure, column)) for figure, column in zip(FIGURES, columns)]
+    is_judged = record.is_complete and not are_apart(record, step)
+    slow = slow_nodes(record)
+    rows = [
+        NodeRow(name, len(ranks), values, far, _remark(name, record, slow) if is_judged and step is None else "")
+        for (name, ranks), values, far in zip(groups.items(), zip(*columns), zip(*distances))
+    ]
+    return NodeMap(rows, is_judged)
+
+
+def rest_line(rest: Sequence[NodeRow]) -> str:
+    """The nodes that are not shown, "" where there is none."""
+    waits = [row.values[0] for row in rest if row.values[0] is not None]
+    if not waits:
+        return ""
+    spread = f"{percent(min(waits))} to {percent(max(waits))}, median {percent(median(waits))}"
+    return f"{plural(len(rest), 'node')} more: waiting {spread}"

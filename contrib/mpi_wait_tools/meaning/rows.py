@@ -1,16 +1,19 @@
-"""What jobs waited, asleep and awake, summed up: by job, account, user, partition or policy. Pure."""
+"""Jobs beside one another as rows, and the sums over accounts, users and policies, out of sacct's rows. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ..record.cost import Cost, Saved
-from ..record.record import Record, Wait
-from .cost import cost_together
+from ..jobs.runs import by_job
+from ..jobs.sacct import RECORD_FIELDS
+from ..record.energy import Saved
+from ..record.record import Record, find_body, parse_record
+from ..record.wait import Cost, Wait
+from ..text.output import Refusal
+from .cost import cost_together, saved_together, saving_of
 from .imbalance import imbalance_of, ranks_time
-from .parts import energy_of
-from .saving import saved_together
+from .reading import energy_of
 
 GROUPS = ("job", "account", "user", "partition", "policy")
 
@@ -154,7 +157,7 @@ def use_of(record: Record, names: dict[str, str], run: Run = Run()) -> JobUse:
         threads_s=wait.threads if wait else 0.0,
         energy_of=energy_of(record),
         cost=wait.cost if wait else None,
-        saved=energy.saved if energy is not None and record.is_complete else None,
+        saved=saving_of(record),
     )
 
 
@@ -190,3 +193,64 @@ def rows_of(uses: Iterable[JobUse], group: str, order: str = "awake") -> list[Ro
         return (-blocks[row.energy_of], row.energy_of) if several and row.energy_of else (int(several), "")
 
     return sorted(rows.values(), key=lambda row: (*place(row), *ORDERS[order](row), row.name))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdigit() and len(text) < 13 else None
+
+
+def _run(row: dict[str, str]) -> Run:
+    elapsed = _number(row["ElapsedRaw"])
+    state = (row["State"].split() or [""])[0].rstrip("+")
+    nodes = _number(row["NNodes"]) or 0
+    seconds = None if elapsed is None else float(elapsed)
+    return Run(row["JobName"], state, row["Start"], seconds, nodes, row["Submit"])
+
+
+class Tally:
+    """What was read: the jobs with a record, and how many had none, one that cannot be read, or one in Extra."""
+
+    def __init__(self) -> None:
+        self.jobs = self.without = self.unreadable = self.from_extra = 0
+        self.uses: list[JobUse] = []
+        self.name = ""  # of the jobs that are asked for
+        self.numbers_again = 0  # numbers that several jobs had
+        self._rows: dict[str, list[dict[str, str]]] = {}  # what tells a job, by its number, of each use
+
+    def _note(self, row: dict[str, str]) -> None:
+        """The row of the latest use."""
+        told = {name: row.get(name, "") for name in ("User", "JobName", "State", "Submit", "Start", "Restarts")}
+        self._rows.setdefault(row["JobID"], []).append({**told, "use": str(len(self.uses) - 1)})
+
+    def tell_jobs_apart(self) -> None:
+        """Once all rows are there: runs of one job get one key, and other jobs of its number others."""
+        for number, rows in self._rows.items():
+            jobs = by_job(rows)
+            self.numbers_again += len(jobs) > 1
+            for index, runs in enumerate(jobs):
+                for row in runs:
+                    place = int(row["use"])
+                    self.uses[place] = replace(self.uses[place], job_key=f"{number} {index}")
+
+    def add(self, row: dict[str, str]) -> None:
+        self.jobs += 1
+        if not row:
+            self.unreadable += 1
+            return
+        if self.name and row["JobName"] != self.name:
+            self.jobs -= 1
+            return
+        body, broken = None, False
+        for key in RECORD_FIELDS:
+            try:
+                body = find_body(row.get(key, ""))
+                if body is not None:
+                    names = {"job": row["JobID"], "user": row["User"], "account": row["Account"]}
+                    self.uses.append(use_of(parse_record(body), {**names, "partition": row["Partition"]}, _run(row)))
+                    self._note(row)
+                    self.from_extra += key == "Extra"
+                    return
+            except Refusal:
+                broken = True
+        self.unreadable += broken
+        self.without += not broken

@@ -10,9 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ..record.ends import RankWait
-from ..record.record import Record, Step, Wait
-from ..record.worlds import LAUNCHED, SINGLETONS, UNKNOWN, World
+from ..record.record import Record, Step
+from ..record.wait import LAUNCHED, SINGLETONS, UNKNOWN, RankWait, Wait, World
 from ..text.units import count, plural
 
 REMEDY = "try --mpi=pmix, or --mpi=pmi2 for MPICH and Intel MPI"

@@ -1,1 +1,1 @@
-"""Pictures by matplotlib."""
+"""Pages and sheets: pictures as shapes, and the templates that print them."""

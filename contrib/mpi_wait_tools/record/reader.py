@@ -6,7 +6,7 @@ import math
 import re
 from typing import Any, Callable, TypeVar
 
-from ..text.errors import Refusal
+from ..text.output import Refusal
 from ..text.units import safe
 from .fields import figures_of
 

@@ -13,23 +13,104 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..text.errors import Refusal
-from .cost import Cost, Saved, cost_of, saved_of
-from .csv_files import CsvFiles, csv_files
-from .ends import STEP, RankWait, listed, rank_wait
-from .meters import Gpus, Meter, gpus_of, meter_of
-from .missed import Missed, missed_of
-from .phases import Phase, phases_of
-from .places import nodes_of_places
-from .profiled import CALL, PointToPoint, ProfiledCall, point_to_point, profiled_calls
+from ..text.output import Refusal
+from ..text.units import count, plural, safe
+from .energy import Energy, read_energy
 from .reader import NUMBER_MAX, SECONDS_MAX, Reader, damaged, number_of
-from .sites import Site, site_of
-from .worlds import World, worlds_of
+from .wait import NAME, STEP, Wait, read_wait
+
+REASONS = {
+    "lost": (
+        "{n} MPI rank rested, but is not counted: the descriptors of the step's memory were closed, in the task too.",
+        "{n} MPI ranks rested, but are not counted: the descriptors of the step's memory were closed, in the task too.",
+    ),
+    "unreached": (
+        "{n} process ran MPI past the library: it finds MPI's functions in that library's own handle, as Julia and "
+        "Python's ctypes do.",
+        "{n} processes ran MPI past the library: they find MPI's functions in that library's own handle, as Julia and "
+        "Python's ctypes do.",
+    ),
+    "replaced": (
+        "{n} process, as a script, took the library out of LD_PRELOAD: what it started after that ran without it.",
+        "{n} processes, as scripts, took the library out of LD_PRELOAD: what they started after that ran without it.",
+    ),
+    "static": (
+        "{n} task ran a program that is linked statically: nothing can be preloaded into it.",
+        "{n} tasks ran a program that is linked statically: nothing can be preloaded into it.",
+    ),
+    "setuid": (
+        "{n} task ran a setuid program, or one with capabilities: nothing is preloaded into it.",
+        "{n} tasks ran a setuid program, or one with capabilities: nothing is preloaded into it.",
+    ),
+    "unfit": (
+        "{n} MPI rank rested, but is not counted: its library is of another release than the plugin on its node.",
+        "{n} MPI ranks rested, but are not counted: their library is of another release than the plugin on their node.",
+    ),
+}
+"""By the record's name: what is said of one, and of several."""
+OF_MPI = ("lost", "unreached", "unfit")
+USUAL = (
+    "No MPI rank was seen. If MPI ran, these are the usual reasons: LD_PRELOAD was set or emptied in the script, or by "
+    "a module, before mpirun; a container lacks the library; the program is linked statically or setuid. "
+    "mpi-wait-policy(7), WHAT IS NOT SERVED, has them all."
+)
+
+
+@dataclass(frozen=True)
+class Missed:
+    """How many, by the reason."""
+
+    processes: dict[str, int]
+
+    @property
+    def ranks(self) -> int:
+        """How many of them ran MPI."""
+        return sum(self.processes.get(why, 0) for why in OF_MPI)
+
+
+def missed_of(reader: Reader | None) -> Missed:
+    """Reasons of a later release are left out."""
+    return Missed({why: reader.maybe_integer(why) or 0 for why in REASONS} if reader else {})
+
+
+def missed_notes(missed: Missed, is_rankless: bool) -> list[str]:
+    """
+    is_rankless: the job had a policy, and no MPI rank was seen. Beside ranks, nothing is said of tasks that need not be
+    MPI programs.
+    """
+    found = []
+    for why, (one, several) in REASONS.items():
+        number = missed.processes.get(why, 0)
+        if number and (is_rankless or why in OF_MPI):
+            found.append((one if number == 1 else several).format(n=count(number)))
+    return found or [USUAL] if is_rankless else found
+
+
+@dataclass(frozen=True)
+class CsvFiles:
+    """On how many nodes they were written, and on how many not, by the reason. Each step counts for itself."""
+
+    written: int
+    failed: dict[str, int]
+
+
+def csv_files(reader: Reader | None) -> CsvFiles | None:
+    if reader is None:
+        return None
+    failed = reader.maybe_object("failed")
+    return CsvFiles(reader.integer("written"), {why: failed.integer(why) for why in failed.value} if failed else {})
+
+
+def csv_notes(csv: CsvFiles | None) -> list[str]:
+    """Nothing where all were written."""
+    if csv is None or not csv.failed:
+        return []
+    lost = sum(csv.failed.values())
+    why = "; ".join(safe(why) for why, _ in sorted(csv.failed.items(), key=lambda item: (-item[1], item[0])))
+    return [f"csv= left no files on {lost} of {plural(csv.written + lost, 'node')} (each step counts): {why}."]
+
 
 VERSION = 1
-COUNTS_MAX = 32
-POWER_MAX = 64
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,30}")
 
 
 @dataclass(frozen=True)
@@ -38,97 +119,6 @@ class Policy:
     used: str
     why: str
     by: str
-
-
-@dataclass(frozen=True)
-class Energy:
-    joules: float
-    scope: str
-    source: str
-    zones: dict[str, float]
-    node_joules: float | None
-    nodes: int | None
-    gaps: int
-    lacks_gpus: bool  # the job's nodes have some, and the energy of some or all of these was not read
-    mirrored: int  # zones that show the counter of another die, and are in no sum
-    dropped: list[str]
-    power: list[float | None]  # watts in equal parts of the job's time, None: not known; empty: not sampled
-    gpu_joules: float | None  # of the job's GPUs that were counted; not in joules, unless scope is gpus
-    gpus: Gpus | None  # None: Slurm gave the job none
-    meters: list[Meter]  # other sources, of whole nodes
-    saved: Saved | None = None  # by sleeping, as measured; None: not known
-    saved_why: str = ""  # why that is not known
-
-    @property
-    def has_gpus(self) -> bool:
-        """Whether the job's nodes have some, so that joules is not all that whole nodes used."""
-        return self.lacks_gpus or self.gpus is not None
-
-
-@dataclass(frozen=True)
-class Call:
-    name: str
-    calls: int
-    waits: int
-    seconds: float
-    longest: float | None
-
-
-@dataclass(frozen=True)
-class Spun:
-    name: str
-    seconds: float
-    cpu: float
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """Waits that were slept through until shortly before the message came, and how late the ranks might have been."""
-
-    naps: int
-    early: int
-    early_seconds: float
-    foreseen: int
-    unforeseen: int
-    allowed: float
-
-
-@dataclass(frozen=True)
-class Wait:
-    ranks: int
-    total: float
-    mean: float
-    least: RankWait
-    most: RankWait
-    calls: list[Call]
-    profile: list[ProfiledCall]
-    phases: list[Phase]  # under profile, where the program names them
-    sites: list[Site]  # under sites, most waiting first
-    point_to_point: PointToPoint | None  # under profile, of steps of several nodes
-    per_rank: list[float]
-    per_rank_asleep: list[float]
-    per_rank_nodes: list[str]  # empty where it is not said
-    worlds: list[World]  # in the order of these lists; empty where each step has one
-    quantiles: list[float]
-    least_ranks: list[RankWait]  # the ends of the order, where there is no list of all ranks; least and most first
-    most_ranks: list[RankWait]
-    share: float | None
-    asleep: float | None
-    cpu_share: float | None
-    threads: float  # CPU time of the ranks' other threads in long waits
-    late: int | None
-    late_seconds: float | None
-    naps: int
-    forecast: Forecast | None
-    cost: Cost | None  # of sleeping; None: nothing was compared
-    transitions: int
-    low: float
-    unseen: int
-    doubtful: int
-    hooks: dict[str, int]
-    flags: dict[str, int]
-    spun: list[Spun]
-    figures: dict[str, Any]  # all that are plain, by their names in the record
 
 
 @dataclass(frozen=True)
@@ -200,51 +190,7 @@ def _policy(reader: Reader) -> Policy:
     by = reader.text("by")
     if by not in ("", "job", "step", "site"):
         raise damaged(reader.path("by"), "is not one of the possible values")
-    return Policy(reader.text("asked", _NAME), reader.text("used", _NAME), reader.text("why"), by)
-
-
-def _dropped(value: Any, where: str) -> str:
-    zone = Reader(value, where)
-    return f"{zone.text('zone')} of {zone.text('node')} {zone.text('why')}"
-
-
-def _watts(value: Any, where: str) -> float | None:
-    return None if value is None else number_of(value, where, NUMBER_MAX)
-
-
-def _part(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise damaged(where, "is not a text")
-    return value
-
-
-def _energy(reader: Reader) -> Energy:
-    power = reader.items("power_w", _watts, required=False)
-    if len(power) > POWER_MAX:
-        raise damaged(reader.path("power_w"), "is not a list of possible length")
-    zones = reader.object("zones_j")
-    return Energy(
-        joules=reader.number("joules"),
-        scope=reader.text("scope", re.compile("node|share|gpus")),
-        source=reader.text("source", re.compile("rapl|hwmon|cray|mixed|simulated|nvml|rsmi")),
-        zones={
-            name: zones.number(name)
-            for name in ("package", "core", "uncore", "dram", "psys")
-            if name in zones.value
-        },
-        node_joules=reader.maybe_number("node_joules"),
-        nodes=reader.maybe_integer("nodes"),
-        gaps=reader.maybe_integer("gaps") or 0,
-        lacks_gpus="gpus" in reader.items("not_counted", _part, required=False),
-        mirrored=reader.maybe_integer("mirrored") or 0,
-        dropped=reader.items("dropped", _dropped, required=False),
-        power=power,
-        gpu_joules=reader.maybe_number("gpu_joules"),
-        gpus=gpus_of(reader.maybe_object("gpus")),
-        meters=reader.items("meters", meter_of, required=False),
-        saved=saved_of(reader.maybe_object("saved")),
-        saved_why=reader.text("saved_why") if "saved_why" in reader.value else "",
-    )
+    return Policy(reader.text("asked", NAME), reader.text("used", NAME), reader.text("why"), by)
 
 
 def _node_use(value: Any, where: str) -> NodeUse:
@@ -260,92 +206,6 @@ def _grant(reader: Reader) -> Grant:
         mode=reader.text("mode", re.compile("lease|file")),
         cores=reader.integer("cores"),
         refused={why: refused.integer(why) for why in refused.value} if refused else {},
-    )
-
-
-def _calls(reader: Reader) -> list[Call]:
-    calls = []
-    for name in reader.value:
-        if not CALL.fullmatch(name):
-            raise damaged(reader.where, "names something that is no MPI function")
-        call = reader.object(name)
-        waited, longest = (
-            call.number("wait_s", SECONDS_MAX),
-            call.maybe_number("longest_s", SECONDS_MAX),
-        )
-        calls.append(Call(name, call.integer("calls"), call.integer("waits"), waited, longest))
-    return sorted(calls, key=lambda call: (call.name == "other", -call.seconds, call.name))
-
-
-def _counts(reader: Reader | None) -> dict[str, int]:
-    if reader is None:
-        return {}
-    if len(reader.value) > COUNTS_MAX or not all(map(_NAME.fullmatch, reader.value)):
-        raise damaged(reader.where, "has names that are not possible")
-    return {name: reader.integer(name) for name in reader.value}
-
-
-def _forecast(reader: Reader | None) -> Forecast | None:
-    if reader is None:
-        return None
-    figures = reader.figures("forecast")
-    return Forecast(naps=figures["naps"], early=figures["early"], early_seconds=figures["early_s"],
-                    foreseen=figures["foreseen"], unforeseen=figures["unforeseen"], allowed=figures["allowed_s"])
-
-
-def _spun(reader: Reader | None) -> list[Spun]:
-    if reader is None:
-        return []
-    if not all(map(CALL.fullmatch, reader.value)):
-        raise damaged(reader.where, "names something that is no MPI function")
-    calls = [(name, reader.object(name)) for name in reader.value]
-    spun = [Spun(name, c.number("s", SECONDS_MAX), c.number("cpu_s", SECONDS_MAX)) for name, c in calls]
-    return sorted(spun, key=lambda call: (-call.seconds, call.name))
-
-
-def _wait(reader: Reader) -> Wait:
-    per_rank, asleep = reader.numbers("per_rank_s"), reader.numbers("per_rank_asleep_s")
-    if asleep and len(asleep) != len(per_rank):
-        raise damaged(reader.path("per_rank_asleep_s"), "and per_rank_s differ in length")
-    quantiles = reader.numbers("quantiles_s", required=False)
-    if quantiles and (len(quantiles) < 2 or quantiles != sorted(quantiles)):
-        raise damaged(reader.path("quantiles_s"), "is not in ascending order")
-    figures = reader.figures("wait")
-    return Wait(
-        ranks=figures["ranks"],
-        total=figures["total_s"],
-        mean=figures["mean_s"],
-        least=rank_wait(reader.object("min")),
-        most=rank_wait(reader.object("max")),
-        calls=_calls(reader.object("by_call")),
-        profile=profiled_calls(reader.maybe_object("profile")),
-        phases=phases_of(reader.maybe_object("phases")),
-        sites=sorted(reader.items("sites", site_of, required=False), key=lambda one: (not one.module, -one.seconds)),
-        point_to_point=point_to_point(reader.maybe_object("point_to_point")),
-        per_rank=per_rank,
-        per_rank_asleep=asleep,
-        per_rank_nodes=nodes_of_places(reader, "per_rank_nodes", len(per_rank)),
-        worlds=worlds_of(reader, len(per_rank)),
-        quantiles=quantiles,
-        least_ranks=reader.items("least", listed, required=False),
-        most_ranks=reader.items("most", listed, required=False),
-        share=figures.get("share"),
-        asleep=figures.get("asleep_s"),
-        cpu_share=figures.get("cpu_share"),
-        threads=figures.get("threads_s", 0.0),
-        late=figures.get("late"),
-        late_seconds=figures.get("late_s"),
-        naps=figures.get("naps", 0),
-        forecast=_forecast(reader.maybe_object("forecast")),
-        cost=cost_of(reader.maybe_object("cost")),
-        transitions=figures.get("transitions", 0),
-        low=figures.get("low_s", 0.0),
-        unseen=figures.get("unseen", 0),
-        doubtful=figures.get("doubtful", 0),
-        hooks=_counts(reader.maybe_object("hooks")),
-        flags=_counts(reader.maybe_object("flags")),
-        spun=_spun(reader.maybe_object("spun")),
-        figures=figures,
     )
 
 
@@ -389,14 +249,14 @@ def parse_record(body: Any) -> Record:
         nodes_of=nodes.integer("of", 1),
         nodes_why=nodes.text("why"),
         elapsed=reader.number("elapsed_s", SECONDS_MAX),
-        energy=_energy(energy) if energy else None,
+        energy=read_energy(energy) if energy else None,
         energy_why=reader.text("energy_why"),
         grant=_grant(grant) if grant else None,
         csv=csv_files(reader.maybe_object("csv")),
         missed=missed_of(reader.maybe_object("missed")),
         by_node=reader.items("by_node", _node_use, required=False),
         throttled_most=throttle.text("most") if throttle else "",
-        wait=_wait(wait) if wait else None,
+        wait=read_wait(wait) if wait else None,
         steps=reader.items("steps", _step),
         steps_left_out=reader.maybe_integer("steps_left_out") or 0,
         steps_summed=reader.maybe_integer("steps_summed") or 0,

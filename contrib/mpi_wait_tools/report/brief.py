@@ -7,18 +7,172 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..jobs.chosen import me, moment, names
-from ..jobs.found import from_file
-from ..jobs.kept import site_spool
-from ..jobs.runs import latest_runs
-from ..jobs.sacct_many import DAY_S, Filters, Period, read_days, read_named
-from ..text.errors import Refusal
-from ..text.output import output_is_utf8, output_width, wants_colour
-from ..text.units import rounded, safe
-from .brief_line import Line, line_of_file, line_of_row, with_parts
+from ..jobs.found import Found, from_file, read_kept_of, site_spool
+from ..jobs.runs import Outlook, latest_runs, outlook_of, state_of
+from ..jobs.sacct import DAY_S, RECORD_FIELDS, Filters, Period, me, moment, names, read_days, read_named
+from ..meaning.advice import Ending
+from ..meaning.cost import cost_words, saved_words, saving_of
+from ..meaning.imbalance import imbalance_of
+from ..meaning.reading import energy_of, gpus_tail, kinds_of
+from ..record.energy import Saved
+from ..record.record import Record, find_body, parse_record
+from ..record.wait import Cost
+from ..text.output import Refusal, output_is_utf8, output_width, wants_colour
+from ..text.units import clock, percent, rounded, safe, scaled
+
+
+@dataclass(frozen=True)
+class Line:
+    """What is said of one job. None: not known, or there is nothing to say. why: what there is to know of the record,
+    in a word or two; "" for nothing."""
+
+    job: str
+    name: str
+    user: str
+    state: str
+    elapsed_s: float | None
+    policy: str = ""
+    wait: float | None = None  # of the ranks' time
+    asleep: float | None = None  # of the waiting
+    lost: float | None = None  # of the ranks' time
+    cost: Cost | None = None  # of sleeping; None: not known, or too little was seen to tell
+    saved: Saved | None = None  # by sleeping, of the energy of a step; None: not known
+    joules: float | None = None
+    energy_of: str = ""  # the parts that joules are of
+    simulated: bool = False
+    why: str = ""
+    submit: str = ""  # as sacct has it: a number may come again, and then tells no job
+    may_come: bool = False  # there is no record, and there may still be one
+
+
+def _of_record(record: Record, ending: Ending) -> dict[str, Any]:
+    """Of a job that did not run to its end nothing is said to be lost, nor where nodes are missing."""
+    wait, energy = record.wait, record.energy
+    imbalance = imbalance_of(record) if not ending.is_broken else None
+    simulated = energy is not None and energy.source == "simulated"
+    missing = gpus_tail(energy) if energy is not None else ""
+    why = [] if record.is_complete else [f"{record.nodes_reported} of {record.nodes_of} nodes"]
+    return {
+        "policy": record.policy.used,
+        "wait": wait.share if wait else None,
+        "asleep": min(1.0, wait.asleep / wait.total) if wait and wait.asleep is not None and wait.total > 0 else None,
+        "cost": wait.cost if wait is not None and wait.cost is not None and wait.cost.is_known else None,
+        "saved": saving_of(record),
+        "lost": imbalance.share if imbalance is not None and not imbalance.lone else None,
+        "joules": energy.joules if energy else None,
+        "energy_of": energy_of(record),
+        "simulated": simulated,
+        "why": ", ".join(why + [missing] * bool(missing) + ["simulated"] * simulated),
+    }
+
+
+def with_parts(lines: list[Line]) -> list[Line]:
+    """The same; where their energies are not all of the same parts, each says of which its own is."""
+    if len(kinds_of(line.energy_of for line in lines)) < 2:
+        return lines
+    named = [(line, f"energy of {line.energy_of}") for line in lines]
+    return [replace(line, why=", ".join(filter(None, (line.why, words)))) if line.energy_of else line
+            for line, words in named]
+
+
+def line_of_file(found: Found) -> Line:
+    return Line(found.name, "", "", "", found.record.elapsed, **_of_record(found.record, Ending()))
+
+
+WHY_NONE = {Outlook.YET: "no record yet", Outlook.NEVER_RAN: "never ran", Outlook.NONE: "no record"}
+
+
+def line_of_row(row: dict[str, str], spool: str, now: float) -> Line:
+    """row: sacct's, of one job. spool: where else its record may be, "" for nowhere."""
+    state, outlook = state_of(row), outlook_of(row, now)
+    elapsed = row["ElapsedRaw"]
+    has_run = outlook is not Outlook.NOT_RUN
+    seconds = float(elapsed) if elapsed.isdigit() and len(elapsed) < 13 and has_run else None
+    facts = (row["JobID"], row["JobName"], row["User"], state, seconds)
+    ending, damaged = Ending(state, "+" in row["JobID"]), False
+    for field in (*RECORD_FIELDS, ""):
+        try:
+            text = row.get(field, "") if field else read_kept_of(spool, row) or ""
+            body = find_body(text)
+            if body is not None:
+                return Line(*facts, submit=row["Submit"], **_of_record(parse_record(body), ending))
+        except Refusal:
+            damaged = True
+    if damaged:
+        return Line(*facts, why="record not readable", submit=row["Submit"])
+    return Line(*facts, why=WHY_NONE.get(outlook, ""), submit=row["Submit"], may_come=outlook.may_come)
+
+
+DROPPED = ("name", "user", "asleep", "cost", "saved", "policy", "elapsed", "lost", "energy")  # in this order
+UNKNOWN_SHOWN = 8
+STYLES = {"COMPLETED": "green", "RUNNING": "cyan", "PENDING": "cyan"}
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else percent(value)
+
+
+COLUMNS: dict[str, Callable[[Line], str]] = {
+    "job": lambda line: safe(line.job, 24),
+    "name": lambda line: safe(line.name, 12),
+    "user": lambda line: safe(line.user, 10),
+    "state": lambda line: safe(line.state, 13),
+    "elapsed": lambda line: clock(line.elapsed_s),
+    "policy": lambda line: line.policy or "–",
+    "wait": lambda line: _share(line.wait),
+    "asleep": lambda line: _share(line.asleep),
+    "lost": lambda line: _share(line.lost),
+    "cost": lambda line: "–" if line.cost is None else cost_words(line.cost),
+    "saved": lambda line: "–" if line.saved is None else saved_words(line.saved),
+    "energy": lambda line: "–" if line.joules is None else scaled(line.joules, "J"),
+    "": lambda line: line.why,
+}
+OF_TEXT = ("job", "name", "user", "state", "policy", "")
+
+
+def _columns(lines: Sequence[Line]) -> list[str]:
+    """Who it was is said where it was not one alone; what would be empty everywhere is left out."""
+    users = {line.user for line in lines}
+    left_out = set() if len(users) > 1 else {"user"}
+    if not any(line.state for line in lines):
+        left_out |= {"name", "state"}
+    if not any(line.why for line in lines):
+        left_out |= {""}
+    if not any(line.cost for line in lines):
+        left_out |= {"cost"}
+    if not any(line.saved for line in lines):
+        left_out |= {"saved"}
+    return [name for name in COLUMNS if name not in left_out]
+
+
+def _style(name: str, line: Line) -> str:
+    return STYLES.get(line.state, "red") if name == "state" else "dim" if name == "" else ""
+
+
+def show_brief(width: int, colour: bool, utf8: bool, lines: Sequence[Line], unknown: Sequence[str]) -> str:
+    """For people."""
+    from rich.text import Text
+
+    from ..text.canvas import Canvas, written
+
+    canvas, names = Canvas(width, colour), _columns(lines)
+    if lines:
+        rows = [[Text(COLUMNS[name](line), _style(name, line)) for name in names] for line in lines]
+        left = [index for index, name in enumerate(names) if name in OF_TEXT]
+        canvas.table(names, rows, left, [names.index(name) for name in DROPPED if name in names])
+    else:
+        canvas.note(Text("no job in that time"))
+    if unknown:
+        more = f" and {len(unknown) - UNKNOWN_SHOWN} others" if len(unknown) > UNKNOWN_SHOWN else ""
+        jobs = ", ".join(safe(job) for job in unknown[:UNKNOWN_SHOWN])
+        canvas.blank()
+        canvas.sentence("!", f"sacct knows no job {jobs}{more}.", "yellow")
+    return written(canvas.lines(), utf8)
+
 
 JOBS_MAX = 1000
 _ONE = re.compile(r"[1-9][0-9]{0,9}(?:_[0-9]{1,10}|\+[0-9]{1,5})?")
@@ -83,7 +237,10 @@ def _as_json(line: Line) -> dict[str, Any]:
         "job": line.job, "name": line.name, "user": line.user, "state": line.state, "elapsed_s": line.elapsed_s,
         "policy": line.policy or None, **figures, "cost_percent": line.cost.percent if line.cost else None,
         "cost_error": line.cost.error if line.cost else None,
-        "cost_windows": line.cost.windows if line.cost else None, "energy_of": line.energy_of or None,
+        "cost_windows": line.cost.windows if line.cost else None,
+        "saved_percent": line.saved.percent if line.saved else None,
+        "saved_error": line.saved.error if line.saved else None,
+        "saved_looks": line.saved.looks if line.saved else None, "energy_of": line.energy_of or None,
         "simulated": line.simulated, "why": line.why, "may_come": line.may_come, "submit": line.submit or None,
     }
 
@@ -143,8 +300,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps([_as_json(line) for line in lines], indent=2, allow_nan=False))
         return 0
     try:
-        from .brief_view import show_brief
+        text = show_brief(output_width(arguments), wants_colour(arguments), output_is_utf8(), lines, unknown)
     except ImportError:
         raise Refusal("the Python package 'rich' is missing (python3-rich); --json works without") from None
-    sys.stdout.write(show_brief(output_width(arguments), wants_colour(arguments), output_is_utf8(), lines, unknown))
+    sys.stdout.write(text)
     return 0

@@ -5,13 +5,10 @@ from __future__ import annotations
 from rich.text import Text
 
 from ..jobs.source_lines import Lines
-from ..record.ends import RankWait
-from ..record.phases import Phase
-from ..record.profiled import PointToPoint, ProfiledCall
-from ..record.record import Call, Step
-from ..record.sites import Site
-from ..text.bars import bar, split_bar
+from ..record.record import Step
+from ..record.wait import Call, Phase, PointToPoint, ProfiledCall, RankWait, Site
 from ..text.canvas import TRANSFER, WAITING, Canvas
+from ..text.plot import bar, split_bar
 from ..text.units import bytes_class, core_time, count, duration, percent, safe, scaled, sizes_line
 
 BAR_WIDTH = 24

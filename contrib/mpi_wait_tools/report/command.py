@@ -7,28 +7,51 @@ import json
 import sys
 from typing import Any
 
-from ..jobs.found import Found, from_file, from_sacct, run_labels, with_uses
-from ..jobs.kept import site_spool
+from ..jobs.found import Found, Use, from_file, from_sacct, run_labels, site_spool, with_uses
 from ..jobs.sacct import RECORD_FIELDS, Target, parse_target
 from ..jobs.source_lines import Lines, lines_of
-from ..jobs.use import Use
 from ..meaning.advice import advice, ending_of
 from ..meaning.imbalance import imbalance_of
 from ..meaning.reading import incomplete_line
-from ..pictures.sheet import page_path, write_page
-from ..text.errors import Refusal
 from ..text.output import (
+    Refusal,
     add_output_arguments,
-    matplotlib_needed,
     output_is_utf8,
     output_width,
+    page_path,
     picture_path,
     wants_colour,
 )
 from ..text.units import rounded, safe
-from . import brief, watching
+from . import brief
 from .csv_rows import csv_text
-from .page import page_of
+
+OTHERS = ("json", "csv", "plot", "html", "brief", "duplicates", "all_ranks", "record")
+
+
+def _add_watch_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--watch", action="store_true", help="your running job: who waits now, each second anew")
+    parser.add_argument("--once", action="store_true", help="with --watch: one look, as text")
+
+
+def _check_watch_usage(arguments: argparse.Namespace) -> None:
+    if arguments.once and not arguments.watch:
+        arguments.refuse_usage("--once goes with --watch")
+    one_job = len(arguments.jobs) == 1 and arguments.jobs != ["-"]
+    if arguments.watch and (not one_job or any(getattr(arguments, name) for name in OTHERS)):
+        arguments.refuse_usage("--watch shows one running job, JOBID[.STEP], and goes with --once, --no-color, --width")
+
+
+def _watch(arguments: argparse.Namespace, target: Target | str) -> int:
+    if isinstance(target, str):
+        raise Refusal("a job that runs is watched, and no file")
+    try:
+        from ..watch.live import watch
+    except ImportError as error:
+        name = (error.name or "rich").split(".")[0]
+        raise Refusal(f"the Python package '{name}' is missing (python3-rich): --watch needs it") from None
+    return watch(arguments, target)
+
 
 SUMMARY = "how long a job's MPI ranks waited, for which calls, and the energy that the job used"
 ROWS_MAX = 1000
@@ -76,7 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "that the key sites records",
     )
     parser.add_argument("--csv", action="store_true", help="every figure on a line of its own, as CSV")
-    watching.add_arguments(parser)
+    _add_watch_arguments(parser)
     brief.add_arguments(parser)
     add_output_arguments(parser, "the record and sacct's fields as JSON")
 
@@ -114,8 +137,7 @@ def _as_json(found: Found, lines: Lines) -> dict[str, Any]:
 
 def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> None:
     try:
-        from .compare import compare
-        from .view import Output, Shown, show
+        from .view import Output, Shown, compare, show
     except ImportError as error:
         name = error.name or "rich"
         raise Refusal(
@@ -134,10 +156,17 @@ def _print(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> 
         sys.stdout.write("\n" * (index > 0) + show(output, shown))
 
 
-def _plot(path: str, founds: list[Found]) -> None:
-    with matplotlib_needed():
-        from ..pictures.plot import draw
-    draw(path, founds)
+def _draw(arguments: argparse.Namespace, founds: list[Found], lines: Lines) -> None:
+    """Into a file: what draws is loaded only here."""
+    from ..pictures.job import job_sheet
+    from ..pictures.page import write_page, write_sheet
+    from ..pictures.several import comparison_sheet
+    from .page import page_of
+
+    if arguments.html:
+        write_page(arguments.html, page_of(founds[0], lines))
+    else:
+        write_sheet(arguments.plot, job_sheet(founds[0]) if len(founds) == 1 else comparison_sheet(founds))
 
 
 def _targets(arguments: argparse.Namespace) -> list[Target | str]:
@@ -163,7 +192,7 @@ def _targets(arguments: argparse.Namespace) -> list[Target | str]:
 
 
 def _check_usage(arguments: argparse.Namespace) -> None:
-    watching.check_usage(arguments)
+    _check_watch_usage(arguments)
     if sum(map(bool, (arguments.json, arguments.csv, arguments.plot, arguments.html))) > 1:
         arguments.refuse_usage("--json, --csv, --plot and --html exclude each other")
     brief.check_usage(arguments)
@@ -182,7 +211,7 @@ def run(arguments: argparse.Namespace) -> int:
         return brief.run(arguments)
     targets = _targets(arguments)
     if arguments.watch:
-        return watching.run(arguments, targets[0])
+        return _watch(arguments, targets[0])
     founds: list[Found] = []
     spool = arguments.spool if arguments.spool is not None else site_spool() if arguments.jobs else ""
     compared = len(targets) > 1
@@ -195,10 +224,8 @@ def run(arguments: argparse.Namespace) -> int:
         founds = with_uses(founds)
     sites = [site for found in founds if found.record.wait is not None for site in found.record.wait.sites]
     lines = lines_of(sites, arguments.exe)
-    if arguments.html:
-        write_page(arguments.html, page_of(founds[0], lines))
-    elif arguments.plot:
-        _plot(arguments.plot, founds)
+    if arguments.html or arguments.plot:
+        _draw(arguments, founds, lines)
     elif arguments.csv:
         sys.stdout.write(csv_text(founds, lines))
     elif arguments.json:

@@ -9,13 +9,12 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 
-from ..jobs.found import Found
+from ..jobs.found import Found, Use
 from ..jobs.source_lines import NO_LINES, Lines
-from ..jobs.use import Use
 from ..meaning.imbalance import imbalance_of
 from ..meaning.reading import incomplete_line, rank_name, ranks_of
 from ..record.fields import figures_of
-from ..record.record import Wait
+from ..record.wait import Wait
 from ..text.units import rounded, safe
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

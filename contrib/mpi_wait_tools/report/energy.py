@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from ..jobs.sacct import Job
-from ..meaning.cost import cost_line, too_much_line, unknown_line
+from ..meaning.cost import cost_line, saving_line, too_much_line, unknown_line, unknown_saving_line
 from ..meaning.imbalance import ranks_time
-from ..meaning.parts import gpus_energy, gpus_which, meters_line
-from ..meaning.reading import energy_nodes, energy_scope, nodes_words
-from ..meaning.saving import saving_line
-from ..record.cost import Cost
-from ..record.record import Energy, Forecast, Grant, Record, Step, Wait
+from ..meaning.reading import energy_nodes, energy_scope, gpus_energy, gpus_which, meters_line, nodes_words
+from ..record.energy import Energy
+from ..record.record import Grant, Record, Step
+from ..record.wait import Cost, Forecast, Wait
 from ..text.canvas import LABEL_WIDTH, Canvas
-from ..text.series import power_line
+from ..text.plot import power_line
 from ..text.units import core_time, count, duration, percent, plural, safe, scaled, watt_hours
 
 GRANTS = {"lease": "lease", "file": "lease and ownership"}
@@ -103,11 +102,15 @@ def draw_policy(canvas: Canvas, record: Record) -> None:
         _lowered(canvas, wait)
     if record.grant is not None:
         _grant(canvas, record.grant)
-    saved = saving_line(record) if record.is_complete else ""
-    if saved:
-        canvas.line("Saved", saved)
+    _saved(canvas, record)
     if wait is not None:
         _cost_and_delays(canvas, record, wait)
+
+
+def _saved(canvas: Canvas, record: Record) -> None:
+    saved, unknown = saving_line(record), unknown_saving_line(record)
+    if saved or unknown:
+        canvas.line("Saved", saved or unknown, "" if saved else "dim")
 
 
 def _cost_and_delays(canvas: Canvas, record: Record, wait: Wait) -> None:

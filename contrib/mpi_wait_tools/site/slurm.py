@@ -1,7 +1,8 @@
-"""What Slurm says of itself, each question asked once and with a time limit."""
+"""What Slurm says of itself, each question asked once and with a time limit, and plugstack.conf as Slurm reads it."""
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from dataclasses import dataclass, field
@@ -100,3 +101,95 @@ def ask_slurm(host: Host) -> Slurm:
     listed = host.run(["sinfo", "-h", "-a", "-N", "-o", "%N"])
     nodes = len(set(listed.out.split())) if listed.done else 0
     return Slurm(True, release, "", settings, _configuration(host, settings), nodes)
+
+
+LINE_MAX = 4095  # bytes that Slurm reads at once: what is beyond them is a line of its own to it
+FILES_MAX = 64
+KINDS = ("required", "optional", "include")
+NAME = "spank_mpi_wait.so"
+
+
+@dataclass(frozen=True)
+class Line:
+    file: str
+    number: int
+    kind: str
+    path: str
+    words: list[str]
+
+    @property
+    def place(self) -> str:
+        return f"{self.file}:{self.number}"
+
+
+@dataclass
+class Plugstack:
+    """Our lines, those of other plugins behind the first, and what went wrong with the files: (place, what)."""
+
+    lines: list[Line] = field(default_factory=list)
+    behind: list[Line] = field(default_factory=list)
+    problems: list[tuple[str, str]] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
+
+
+def parse_line(text: str) -> tuple[str, str, list[str]] | str | None:
+    """
+    (kind, path, arguments) of one line as Slurm cuts it: at blanks and tabs, without quotes, nothing after a '#' or a
+    zero byte.
+    None for an empty line, a string for what is wrong with it.
+    """
+    words = re.split("[#\0]", text, maxsplit=1)[0].replace("\t", " ").replace("\n", " ").split(" ")
+    words = [word for word in words if word]
+    if not words:
+        return None
+    if words[0] not in KINDS:
+        return f"begins with '{words[0]}' (accepted: {', '.join(KINDS)})"
+    if len(words) < 2:
+        return f"'{words[0]}' names no file"
+    return words[0], words[1], words[2:]
+
+
+def _included(host: Host, file: str, pattern: str) -> list[str]:
+    if not pattern.startswith("/"):
+        pattern = os.path.join(os.path.dirname(file), pattern)
+    return sorted(path[len(host.root) :] for path in glob.glob(glob.escape(host.root) + pattern))
+
+
+def _read_line(host: Host, found: Plugstack, files: tuple[str, ...], number: int, text: str) -> None:
+    """A line of the last of the files, each of which was included by the one before it."""
+    file = files[-1]
+    place = f"{file}:{number}"
+    if len(text.encode("utf-8", "replace")) > LINE_MAX and NAME in text:
+        found.problems.append((place, f"is longer than {LINE_MAX} bytes: Slurm cuts it there"))
+    parsed = parse_line(text)
+    if isinstance(parsed, str):
+        if NAME in text.split("#", 1)[0]:
+            found.problems.append((place, parsed))
+    elif parsed is not None and parsed[0] == "include":
+        for included in _included(host, file, parsed[1]):
+            _read_file(host, found, included, files)
+    elif parsed is not None and os.path.basename(parsed[1]) == NAME:
+        found.lines.append(Line(file, number, *parsed))
+    elif parsed is not None and found.lines:
+        found.behind.append(Line(file, number, *parsed))
+
+
+def _read_file(host: Host, found: Plugstack, file: str, above: tuple[str, ...]) -> None:
+    if file in above or len(found.files) >= FILES_MAX:
+        found.problems.append((file, "is included by itself" if file in above else "is one of too many includes"))
+        return
+    found.files.append(file)
+    try:
+        text = host.text(file)
+    except OSError as error:
+        found.problems.append((file, f"cannot be read: {error.strerror}"))
+        return
+    for number, line in enumerate((text or "").split("\n"), 1):
+        _read_line(host, found, (*above, file), number, line)
+
+
+def read_plugstack(host: Host, file: str) -> Plugstack:
+    """Our lines of that file and of what it includes, and what stands behind them."""
+    found = Plugstack()
+    _read_file(host, found, file, ())
+    return found

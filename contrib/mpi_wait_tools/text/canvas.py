@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from .bars import ASCII, bar
+from .plot import ASCII, bar
 
 LABEL_WIDTH = 9
 ASLEEP, AWAKE, WAITING, TRANSFER = "cyan", "yellow", "magenta", "green"  # waiting: where it is not told apart

@@ -1,23 +1,26 @@
-"""Options and questions about standard output that the commands share."""
+"""What the commands share: options and questions about standard output, and the exception that ends a command."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import logging
 import os
 import shutil
 import sys
-from collections.abc import Iterator
 
-from .errors import Refusal
 from .units import safe
 
-WIDTH_MIN, WIDTH_MAX, WIDTH_READABLE = 40, 1000, 120
-WIDTH_TWO_COLUMNS, WIDTH_BOTH = 150, 200  # from there on a report stands in two columns; together not wider than that
+
+class Refusal(Exception):
+    """What was asked cannot be answered. The message is one line, and says what helps."""
+
+
+class NoRecord(Refusal):
+    """Of a job that has ended and left none."""
 
 
 PICTURES = (".png", ".svg", ".pdf")
+WIDTH_MIN, WIDTH_MAX, WIDTH_READABLE = 40, 1000, 120
+WIDTH_TWO_COLUMNS, WIDTH_BOTH = 150, 200  # from there on a report stands in two columns; together not wider than that
 
 
 def picture_path(text: str) -> str:
@@ -26,17 +29,10 @@ def picture_path(text: str) -> str:
     return text
 
 
-@contextlib.contextmanager
-def matplotlib_needed() -> Iterator[None]:
-    """Around what imports it: Refusal where it is missing."""
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # before its import: it remarks on homes without caches
-    try:
-        yield
-    except ImportError as error:
-        name = (error.name or "matplotlib").split(".")[0]
-        raise Refusal(
-            f"the Python package '{name}' is missing (python3-matplotlib): --plot needs it, all else works without"
-        ) from None
+def page_path(text: str) -> str:
+    if not text.lower().endswith((".html", ".htm")):
+        raise argparse.ArgumentTypeError(f"'{safe(text)}' does not end in .html")
+    return text
 
 
 def _columns(text: str) -> int:

@@ -10,21 +10,11 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..jobs.chosen import me, moment, names
-from ..jobs.sacct_many import DAY_S, DAYS_MAX, Filters, Period, read_days
-from ..meaning.rows import GROUPS, ORDERS, Row, Run, rows_of
-from ..record.cost import Cost
-from ..text.errors import Refusal
-from ..text.output import (
-    add_output_arguments,
-    matplotlib_needed,
-    output_is_utf8,
-    output_width,
-    picture_path,
-    wants_colour,
-)
+from ..jobs.sacct import DAY_S, DAYS_MAX, Filters, Period, me, moment, names, read_days
+from ..meaning.rows import GROUPS, ORDERS, Row, Run, Tally, rows_of
+from ..record.wait import Cost
+from ..text.output import Refusal, add_output_arguments, output_is_utf8, output_width, picture_path, wants_colour
 from ..text.units import rounded, safe
-from .tally import Tally
 
 SUMMARY = "the jobs, accounts or users of a time by the energy that their MPI ranks spent waiting awake"
 LIMIT_MAX = 100_000
@@ -178,13 +168,13 @@ def _filters(arguments: argparse.Namespace) -> Filters:
 
 
 def _plot(path: str, name: str, period: Period, tally: Tally) -> None:
-    with matplotlib_needed():
-        from ..pictures.trend import draw_trend
-    from .trend import ordered
+    from ..pictures.page import write_sheet
+    from ..pictures.several import trend_sheet
+    from .view import ordered
 
     if not tally.uses:
         raise Refusal(f"no job of the name '{safe(name)}' left a record in that time: --since reaches further back")
-    draw_trend(path, name, period.words(), ordered(tally.uses))
+    write_sheet(path, trend_sheet(name, period.words(), ordered(tally.uses)))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -198,8 +188,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(_as_json(period, arguments.by, tally, rows), indent=2, allow_nan=False))
         return 0
     try:
-        from .trend import show_trend
-        from .view import show_top
+        from .view import show_top, show_trend
     except ImportError:
         raise Refusal("the Python package 'rich' is missing (python3-rich); --json works without") from None
     width, colour, utf8 = output_width(arguments), wants_colour(arguments), output_is_utf8()

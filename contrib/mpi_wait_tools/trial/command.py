@@ -17,14 +17,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..pictures.sheet import page_path, write_page
 from ..site.host import Host
-from ..text.errors import Refusal
 from ..text.output import (
+    Refusal,
     add_output_arguments,
-    matplotlib_needed,
     output_is_utf8,
     output_width,
+    page_path,
     picture_path,
     wants_colour,
 )
@@ -260,13 +259,13 @@ def _rich_needed() -> Iterator[None]:
 
 
 def _show(arguments: argparse.Namespace, experiment: Experiment, why: str) -> None:
-    if arguments.plot:
-        with matplotlib_needed():
-            from .plot import draw_experiment
-        draw_experiment(arguments.plot, experiment)
-    if arguments.html:
+    if arguments.plot or arguments.html:
+        from ..pictures.page import write_page, write_sheet
         with _rich_needed():
-            from .show import page_of
+            from .show import page_of, sheet_of
+    if arguments.plot:
+        write_sheet(arguments.plot, sheet_of(experiment))
+    if arguments.html:
         write_page(arguments.html, page_of(experiment, why))
     if arguments.json:
         print(json.dumps(_as_json(experiment, why), indent=2, allow_nan=False))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ..text.errors import Refusal
+from ..text.output import Refusal
 from ..text.units import safe
 from .energy import SCOPES
 

@@ -21,13 +21,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any
 
-from ..jobs.found import from_sacct
-from ..jobs.kept import site_spool
+from ..jobs.found import cpu_seconds, from_sacct, joules_of, site_spool
 from ..jobs.sacct import TIMEOUT_S, Target, environment
-from ..jobs.use import cpu_seconds, joules_of
-from ..meaning.parts import energy_of, meters_line
-from ..record.record import Energy, Record
-from ..text.errors import NoRecord, Refusal
+from ..meaning.reading import energy_of, meters_line
+from ..record.energy import Energy
+from ..record.record import Record
+from ..text.output import NoRecord, Refusal
 from ..text.units import safe, scaled
 from .experiment import BASELINE, Experiment, Run
 

@@ -1,4 +1,4 @@
-"""The answer of mpi-wait try for people: on a terminal, and as one page (--html), which loads nothing from anywhere."""
+"""The answer of mpi-wait try for people: on a terminal, as a page (--html) and as a sheet (--plot)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import shlex
 
 from rich.text import Text
 
-from ..pictures.sheet import document
-from ..pictures.svg import Span, spans, text_of
+from ..pictures.page import Sheet, rendered
+from ..pictures.shapes import Picture, Span, spans
 from ..text.canvas import Canvas, written
 from ..text.units import core_time, digits, duration, percent, plural, safe, scaled
 from .experiment import BASELINE, Experiment
@@ -19,6 +19,7 @@ SHOWN = {
     "time": duration, "cpu": core_time, "energy": lambda value: scaled(value, "J"), "figure": digits,
 }
 LEVELS = {USE: "good", SMALL_USE: "good", AVOID: "bad", FAILED: "bad", ALIKE: "quiet"}
+NO_DIFFERENCE = "An interval that holds 0 shows no difference."
 
 
 def title_of(experiment: Experiment, name: str) -> str:
@@ -104,36 +105,37 @@ def show_experiment(width: int, colour: bool, utf8: bool, experiment: Experiment
     return written(canvas.lines(), utf8)
 
 
-def _verdict_item(found: Verdict) -> str:
-    level = LEVELS.get(found.kind, "look")
-    return (f'<li class="{level}"><span class="level">{text_of(found.kind)}</span><b>{text_of(found.policy)}</b>'
-            f"{text_of(found.sentence, 1000)}.</li>")
-
-
-def _measure_section(experiment: Experiment, name: str, found: list[Verdict]) -> str:
-    rows = []
-    for verdict in found:
-        ratio = verdict.measures.get(name)
-        if ratio is not None:
-            low, high = (None if end is None else end - 1 for end in (ratio.low, ratio.high))
-            rows.append(Span(verdict.policy, ratio.ratio - 1, low, high, change(ratio)))
-    if not rows:
-        return ""
-    title, mean = title_of(experiment, name), baseline(experiment).get(name)
-    bare = f'<p class="quiet">{BASELINE}: {text_of(SHOWN[name](mean))}</p>' if mean is not None else ""
-    return f"<section><h2>{text_of(title)}</h2>{bare}{spans(title, rows)}</section>\n"
+def _pictures(experiment: Experiment, found: list[Verdict]) -> list[Picture]:
+    """One for each measure that is known of a policy."""
+    pictures, means = [], baseline(experiment)
+    for name in known_measures(experiment, found):
+        rows = []
+        for verdict in found:
+            ratio = verdict.measures.get(name)
+            if ratio is not None:
+                low, high = (None if end is None else end - 1 for end in (ratio.low, ratio.high))
+                rows.append(Span(verdict.policy, ratio.ratio - 1, low, high, change(ratio)))
+        note = f"{BASELINE}: {SHOWN[name](means[name])}" if name in means else ""
+        pictures += [spans(title_of(experiment, name), rows, note)] if rows else []
+    return pictures
 
 
 def page_of(experiment: Experiment, ended: str) -> str:
-    found = verdicts(experiment)
-    title = shlex.join(experiment.command)
-    of = f"{plural(experiment.done(), 'round')}; each policy beside {BASELINE}, with 95 % intervals"
-    notes = "".join(f"<li>{text_of(remark, 1000)}</li>" for remark in remarks(experiment, found))
-    parts = [
-        f'<header><h1>{text_of(title)}</h1><p class="quiet">{text_of(of)}</p><p>{text_of(ended, 400)}</p></header>\n',
-        f'<ul class="verdict">{"".join(map(_verdict_item, found))}</ul>\n',
-        *(_measure_section(experiment, name, found) for name in known_measures(experiment, found)),
-        f"<section><h2>Mind</h2><ul>{notes}</ul></section>\n" if notes else "",
-        "<footer><p class=\"quiet\">mpi-wait try. An interval that holds 0 shows no difference.</p></footer>",
-    ]
-    return document(f"mpi-wait try {title}", parts)
+    found, command = verdicts(experiment), shlex.join(experiment.command)
+    told = [{"level": LEVELS.get(one.kind, "look"), "kind": one.kind, "policy": one.policy, "sentence": one.sentence}
+            for one in found]
+    return rendered(
+        "try.html", title=f"mpi-wait try {safe(command, 200)}", command=command, ended=ended, verdicts=told,
+        of=f"{plural(experiment.done(), 'round')}; each policy beside {BASELINE}, with 95 % intervals",
+        pictures=_pictures(experiment, found), remarks=remarks(experiment, found),
+        footer=f"mpi-wait try. {NO_DIFFERENCE}",
+    )
+
+
+def sheet_of(experiment: Experiment) -> Sheet:
+    found, energy = verdicts(experiment), energy_of(experiment)
+    simulated = ["Energy is of simulated nodes, not measured."] * (bool(energy.measure) and not energy.is_measured)
+    of = f"each policy beside {BASELINE}, {plural(experiment.done(), 'round')}: ratios and 95 % intervals"
+    said = [f"{safe(verdict.sentence, 200)}." for verdict in found]
+    return Sheet(safe(shlex.join(experiment.command), 60), of, _pictures(experiment, found),
+                 [*said, NO_DIFFERENCE, *simulated])

@@ -150,7 +150,7 @@ ENERGIES = {
     "gpus": ("energy of GPUs", "that of GPUs alone, by their own counters"),
     "consumed": ("energy (ConsumedEnergy)", "Slurm's own ConsumedEnergy, of what the site's plugin counts"),
 }
-WITHOUT_GPUS = " without GPUs"  # as meaning/parts.py says it
+WITHOUT_GPUS = " without GPUs"  # as meaning/reading.py says it
 WHOLE_NODE = ("board", "processors")  # they say nothing of a job that shares its node
 
 

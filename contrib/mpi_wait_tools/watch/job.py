@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from ..jobs.sacct import Target
 from ..site.host import Host
-from ..text.errors import Refusal
+from ..text.output import Refusal
 from ..text.units import safe
 from .look import Look, look_of
 

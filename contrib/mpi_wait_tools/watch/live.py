@@ -22,10 +22,9 @@ from rich.text import Text
 
 from ..jobs.sacct import Target
 from ..site.host import Host
-from ..text.bars import split_bar
 from ..text.canvas import ASLEEP, AWAKE, GAP, Canvas, beside, written
-from ..text.errors import Refusal
-from ..text.output import WIDTH_TWO_COLUMNS, output_is_utf8, output_width, wants_colour
+from ..text.output import WIDTH_TWO_COLUMNS, Refusal, output_is_utf8, output_width, wants_colour
+from ..text.plot import split_bar
 from ..text.units import duration, percent, plural, safe, scaled
 from .job import Nodes, Watched, ask_job, looking, state_of
 from .look import HERE, PROBLEM_MAX, Look, Waiting

@@ -16,11 +16,11 @@ sys.path[:0] = [str(ROOT / "contrib"), str(ROOT)]
 from mpi_wait_tools import __version__  # noqa: E402  (the path above comes first)
 from mpi_wait_tools.check import command as check  # noqa: E402
 from mpi_wait_tools.check.finding import Finding  # noqa: E402
-from mpi_wait_tools.site import host, trust  # noqa: E402
+from mpi_wait_tools.site import files, host  # noqa: E402
 
 from tests.lib.record_tools import BUILD  # noqa: E402
 
-__all__ = ["Machine", "host", "policy", "trust"]
+__all__ = ["Machine", "files", "host", "policy"]
 
 PREFIX = "/opt/mpi-wait"
 PLUGIN = f"{PREFIX}/lib/slurm/spank_mpi_wait.so"

@@ -1,8 +1,7 @@
 """Runs mpi-wait's commands as a shell does, but for Python's start: each is a fork of a process that has loaded them.
 
-It is started once for a process of pytest; what draws has one besides for each settings of matplotlib, which are read
-as it is loaded. A request is a line of JSON: the words, the environment, and the files that are standard input, output
-and error; the answer is the exit status.
+It is started once for a process of pytest. A request is a line of JSON: the words, the environment, and the files that
+are standard input, output and error; the answer is the exit status.
 """
 
 from __future__ import annotations
@@ -41,28 +40,20 @@ def child(request: dict[str, Any]) -> int:
         return 1
 
 
-def load(draws: bool) -> None:
-    """
-    Also what a command loads only when it needs it. What this machine lacks, the command says itself. matplotlib, and
-    what needs it, only in a server for what draws.
-    """
+def load() -> None:
+    """Also what a command loads only when it needs it. What this machine lacks, the command says itself."""
     sys.path.insert(0, str(ROOT / "contrib"))
     import mpi_wait_tools
-    from mpi_wait_tools.text.errors import Refusal
-    from mpi_wait_tools.text.output import matplotlib_needed
+    from mpi_wait_tools.text.output import Refusal
 
-    if not draws:
-        sys.modules["matplotlib"] = None  # type: ignore[assignment]
     for module in pkgutil.walk_packages(mpi_wait_tools.__path__, "mpi_wait_tools."):
-        with suppress(ImportError, Refusal), matplotlib_needed():
+        with suppress(ImportError, Refusal):
             importlib.import_module(module.name)
-    if not draws:
-        del sys.modules["matplotlib"]
 
 
-def serve(draws: bool) -> None:
+def serve() -> None:
     """What is loaded is no garbage: a child that looks for some would copy all of it."""
-    load(draws)
+    load()
     gc.freeze()
     for line in sys.stdin:
         process = os.fork()
@@ -76,8 +67,8 @@ def serve(draws: bool) -> None:
 
 
 class Server:
-    def __init__(self, environment: dict[str, str], *words: str) -> None:
-        self.process = subprocess.Popen(["/usr/bin/python3", __file__, *words], stdin=subprocess.PIPE,
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(["/usr/bin/python3", __file__], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, env=environment, text=True)
         atexit.register(self.end)
 
@@ -98,21 +89,17 @@ class Server:
         return subprocess.CompletedProcess([str(COMMAND), *words], status, out, err)
 
 
-READ_BY_MATPLOTLIB = ("HOME", "MATPLOTLIB", "MPL", "XDG_")
-"""The beginnings of the names of variables that it reads as it is loaded."""
-_servers: dict[tuple[int, Any], Server] = {}
+_servers: dict[int, Server] = {}
 
 
-def server(draws: dict[str, str] | None = None) -> Server:
-    """This process's own; it ends with it. draws: the environment of what will draw."""
-    read = draws and tuple(sorted(item for item in draws.items() if item[0].startswith(READ_BY_MATPLOTLIB)))
-    key = (os.getpid(), read)
+def server() -> Server:
+    """This process's own; it ends with it."""
+    key = os.getpid()
     if key not in _servers:
         kept = {name: os.environ[name] for name in ("PYTHONPYCACHEPREFIX",) if name in os.environ}
-        environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **kept, **dict(read or ())}
-        _servers[key] = Server(environment, *([] if read is None else ["draws"]))
+        _servers[key] = Server({"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **kept})
     return _servers[key]
 
 
 if __name__ == "__main__":
-    serve(draws=sys.argv[1:] == ["draws"])
+    serve()

@@ -147,8 +147,7 @@ class Report:
         self.canned.write_text(json.dumps(canned))
         (self.folder / "canned.json.helpformat").write_text(" ".join(canned["helpformat"]) + "\n")
         if not own:
-            draws = environment if "--plot" in argv else None
-            return server(draws).run([self.command, *argv], stdin, environment, self.folder)
+            return server().run([self.command, *argv], stdin, environment, self.folder)
         return subprocess.run(
             [str(COMMAND), self.command, *argv],
             input=stdin,

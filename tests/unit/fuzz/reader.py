@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "contrib"))
 
 from mpi_wait_tools.record.record import find_body, parse_record  # noqa: E402
 from mpi_wait_tools.report.view import Output, Shown, show  # noqa: E402
-from mpi_wait_tools.text.errors import Refusal  # noqa: E402
+from mpi_wait_tools.text.output import Refusal  # noqa: E402
 
 SHOWN_ONE_IN = 20
 VALUES: list[Any] = [

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.lib.doubles.check_double import PLUGIN, PLUGSTACK, SPOOL, Machine, host, trust
+from tests.lib.doubles.check_double import PLUGIN, PLUGSTACK, SPOOL, Machine, files, host
 
 
 @pytest.fixture
@@ -158,7 +158,7 @@ def test_every_step_to_the_plugin_counts(
     machine: Machine, make: Callable[[Machine], None], path: str, message: str
 ) -> None:
     make(machine)
-    assert trust.writable_by_others(machine.host(), path) == message
+    assert files.writable_by_others(machine.host(), path) == message
 
 
 def test_a_circle_of_links_is_no_plugin(machine: Machine) -> None:

@@ -7,7 +7,7 @@ import pathlib
 from typing import Any
 
 import pytest
-from mpi_wait_tools.meaning.parts import energy_of
+from mpi_wait_tools.meaning.reading import energy_of
 from mpi_wait_tools.record.record import parse_record
 
 from tests.lib.doubles.report_double import Report, make_record, make_row, shown

@@ -1,4 +1,4 @@
-"""Twenty recorded jobs and what mpi-wait report says of them, as text, CSV and page: tests/unit/tools/recorded."""
+"""Twenty recorded jobs and what mpi-wait report says of them, as text and CSV: tests/unit/tools/recorded."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ NEVER_SAID = {
     "missing-spool": ("Balance", "Lost", "Advice", "the job had every core", "Take work"),
     "million-ranks": ("Take work", "less time", " d ", "computes longest"),
     "two-steps": ("0.3, 1.1", "Balance"),
-    "short": ("Model", "Saved", "not known", "Take work"),
+    "short": ("Model", "of the energy of a step", "Take work"),
     "cancelled": ("Take work", "computes longest", "Lost", "fits"),
     "heterogeneous": ("All ranks wait alike",),
-    "shared-node": ("Model", "Saved", "nap fits"),
+    "shared-node": ("Model", "of the energy of a step", "nap fits"),
     "throttled": ("0 by a power limit", "Take work"),
     "event-not-woken": ("event fits",),
     "requeued": ("Job 4715  ",),
@@ -85,25 +85,11 @@ def report(tmp_path: pathlib.Path) -> Report:
     return Report(tmp_path)
 
 
-def words_of(page: str) -> list[str]:
-    return re.findall(r"<text[^>]*>([^<]*)</text>", page)
-
-
-def drawn_by(page: str) -> list[str]:
-    """The release of matplotlib: places of a page are its own."""
-    return re.findall(r"<dc:title>(.*?)</dc:title>", page)
-
-
 @pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("name", JOBS)
 def test_the_report_is_the_one_that_was_read(report: Report, name: str, part: str) -> None:
     """Where a change is meant: tests/unit/tools/recorded/make --reports, and read what it changed."""
-    kept, said = (KEPT / name / f"report.{part}").read_text(), report_of(report, name, part)
-    if part == "svg":
-        assert words_of(said) == words_of(kept)
-        assert said == kept or drawn_by(said) != drawn_by(kept)
-    else:
-        assert said == kept
+    assert report_of(report, name, part) == (KEPT / name / f"report.{part}").read_text()
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -136,14 +122,12 @@ def test_what_was_wrong_is_not_said(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["lost-node", "missing-spool"])
 def test_the_first_thing_said_is_what_is_missing(name: str) -> None:
-    text, table, page = ((KEPT / name / f"report.{part}").read_text() for part in ("txt", "csv", "svg"))
+    text, table = ((KEPT / name / f"report.{part}").read_text() for part in ("txt", "csv"))
     why = {"lost-node": "nodes missing", "missing-spool": "spool not shared"}[name]
     assert text.startswith(f"INCOMPLETE: 1 of 2 nodes reported ({why}); all figures are theirs\n")
     assert "energy of 1 of 2 nodes" in text and "2 MPI ranks seen on 1 of them" in text
     assert f",job,,incomplete,INCOMPLETE: 1 of 2 nodes reported ({why}),\n" in table
     assert "lost_to_imbalance" not in table and "max_over_mean" not in table
-    assert {f"INCOMPLETE: 1 of 2 nodes reported ({why})", "energy of 1 of 2 nodes"} <= set(words_of(page))
-    assert not [words for words in words_of(page) if "lost to" in words]
 
 
 @pytest.mark.parametrize("name", JOBS)

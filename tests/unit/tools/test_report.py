@@ -539,9 +539,23 @@ def test_saving_beside_gpus_is_of_the_rest(report: Report) -> None:
     assert "Saved 9.1 % ± 0.6 of the energy of a step without GPUs: 212 W" in text and "whole node" not in text
 
 
-def test_where_no_saving_is_known_nothing_is_said(report: Report) -> None:
+@pytest.mark.parametrize("why", ["too few looks", "shared with other jobs", "counters too coarse", "\x1b[31mred"])
+def test_where_no_saving_is_known_the_reason_is_said(report: Report, tmp_path: pathlib.Path, why: str) -> None:
     record = make_record()
+    record["mpi_wait"]["energy"]["saved_why"] = why
+    rows = [make_row(json.dumps(record))]
+    said = f"not known: {why}".replace("\x1b", "\\x1b")
+    assert f"  Saved    {said}\n" in shown(report("123", rows=rows))
+    page = tmp_path / "page.html"
+    report("123", "--html", str(page), rows=rows)
+    assert f"<dt>Saved</dt><dd>{said}</dd>" in page.read_text()
+
+
+def test_nothing_is_said_of_a_saving_without_looks_or_with_nodes_missing(report: Report) -> None:
+    record = make_record()
+    assert "Saved" not in shown(report("123", rows=[make_row(json.dumps(record))]))
     record["mpi_wait"]["energy"]["saved_why"] = "too few looks"
+    record["mpi_wait"]["nodes"] = {"reported": 1, "of": 2, "why": "nodes missing"}
     assert "Saved" not in shown(report("123", rows=[make_row(json.dumps(record))]))
 
 

@@ -107,6 +107,22 @@ def test_as_json(report: Report) -> None:
     assert lines["102"]["lost"] is None and not lines["102"]["simulated"]
 
 
+def test_what_was_saved_is_said_where_it_is_known(report: Report) -> None:
+    record, unknown, partial = make_record(), make_record(), make_record()
+    saved = {"percent": 9.12, "error": 0.58, "looks": 412, "look_w": 234.0, "beside_w": 212.0}
+    record["mpi_wait"]["energy"]["saved"] = partial["mpi_wait"]["energy"]["saved"] = saved
+    unknown["mpi_wait"]["energy"]["saved_why"] = "too few looks"
+    partial["mpi_wait"]["nodes"] = {"reported": 1, "of": 2, "why": "nodes missing"}
+    answer = [row("101", record), row("102", unknown), row("103", partial)]
+    lines = cells(ask(report, "101", "102", "103", "--width", "120", answer=answer))
+    place = lines["job"].index("saved") - len(lines["job"]) - 1
+    assert lines["101"][place] == "9.1 % ± 0.6" and lines["102"][place] == lines["103"][place] == "–"
+    said = [(line["saved_percent"], line["saved_error"], line["saved_looks"])
+            for line in json.loads(ask(report, "101", "102", "103", "--json", answer=answer))]
+    assert said == [(9.12, 0.58, 412), (None, None, None), (None, None, None)]
+    assert "saved" not in cells(ask(report, "102", answer=answer[1:2]))["job"]
+
+
 def test_a_record_that_the_spool_keeps(report: Report, tmp_path: pathlib.Path) -> None:
     (tmp_path / "spool/done").mkdir(parents=True)
     (tmp_path / "spool/done/c-101-0.json").write_text(json.dumps(make_record()))

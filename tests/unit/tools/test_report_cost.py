@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 from mpi_wait_tools.meaning.cost import cost_line, cost_together, cost_words
-from mpi_wait_tools.record.cost import Cost
+from mpi_wait_tools.record.wait import Cost
 
 from tests.lib.doubles.report_double import SCHEMA, Report, make_record, make_row, refused, shown
 from tests.lib.record_tools import node_record

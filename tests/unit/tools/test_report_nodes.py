@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from mpi_wait_tools.meaning.by_node import distances_of, node_map
+from mpi_wait_tools.meaning.nodes import distances_of, node_map
 from mpi_wait_tools.record.record import parse_record
 
 from tests.lib.doubles.report_double import Report, make_record, make_row, shown
@@ -125,7 +125,7 @@ def test_the_node_that_was_slowed_down_most_is_named(report: Report) -> None:
     first = section(text_of(report, body))[1]
     assert first.strip().startswith("n0031") and first.endswith("throttled most")
     page = page_of(report, body)
-    assert "n0031 (throttled most), 2 ranks: waiting" in page and "<li>n0031: throttled most</li>" in page
+    assert "n0031 (throttled most), 2 ranks: waiting" in page and "n0031: throttled most. The stronger" in page
 
 
 def test_what_root_read_on_each_node_stands_beside_it(report: Report) -> None:

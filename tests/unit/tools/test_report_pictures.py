@@ -14,7 +14,10 @@ import pytest
 
 from tests.lib.doubles.record_doubles import many_steps, one_slow_node, profiled, sampled, spinning, thousands
 from tests.lib.doubles.report_double import ROOT, Report, make_record, make_row, refused, shown
+from tests.lib.pages import Sheet, sheet_of
+from tests.lib.recorded_jobs import JOBS, rows_of
 
+HOSTILE = "</text></svg><script>alert(1)</script>\"'&]]>\x1b[31m\x00"
 SMALLEST = 8000  # bytes of a page with something on it
 
 
@@ -74,6 +77,86 @@ def test_a_page_is_drawn(report: Report, tmp_path: pathlib.Path, name: str) -> N
     assert page.startswith(b"\x89PNG") and len(page) > SMALLEST and colours(page) > 20
 
 
+def drawn(report: Report, record: dict[str, Any], **changes: str) -> Sheet:
+    path = report.folder / "page.svg"
+    assert shown(report("123", "--plot", str(path), rows=[make_row(json.dumps(record), **changes)])) == ""
+    return sheet_of(path.read_text())
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_what_a_sheet_shows(report: Report, name: str) -> None:
+    """Its four panels, or why one is missing; the units of every axis; nothing upon something else."""
+    sheet = drawn(report, PAGES[name](), JobName="solver")
+    assert sheet.title.startswith("Job 123  solver") and "nap" in " ".join(sheet.texts)
+    waiting = {"thousands": "How many ranks wait how long"}.get(name, "Waiting by rank")
+    calls = {"profiled": "Time in MPI calls"}.get(name, "Waiting by call")
+    of_steps = "Mean power of each step"
+    energy = {"steps": of_steps, "power": "Power over time", "power not known": of_steps, "nothing": "Energy"}.get(
+        name, "Energy by part")
+    panels = [waiting, *(["ranks in the order of their waiting"] if name != "nothing" else []), calls, energy]
+    assert len(sheet.marks) == len(panels) and all(part in title for part, title in zip(panels, sheet.marks))
+    ticks = [text for text in sheet.texts if re.fullmatch(r"[0-9.]+ (d|h|min|s|ms|µs|[kMG]?[WJ])", text)]
+    assert len(ticks) > 2 or name == "nothing"
+
+
+def test_there_is_a_mark_for_each_rank(report: Report) -> None:
+    """Few as bars with their names, more as columns; each says what it is."""
+    few, many = drawn(report, make_record()), drawn(report, one_slow_node(ranks=192))
+    for sheet, ranks in ((few, 4), (many, 192)):
+        marks = sheet.panel_with("Waiting by rank")
+        assert marks["asleep"] == marks["awake"] == ranks and marks["waiting"] == 0
+        assert len([said for said in sheet.said if re.match(r"rank \d+ on c\d+: .* waiting, .* of it asleep|rank \d+:",
+                                                            said)]) == ranks
+    assert [text for text in few.texts if text.startswith("rank ")] == ["rank 0", "rank 1", "rank 2", "rank 3"]
+    gathered = drawn(report, one_slow_node(ranks=4096)).panel_with("Waiting by rank")
+    assert 100 < gathered["asleep"] < 140
+
+
+def test_colours_are_of_meanings(report: Report) -> None:
+    """Where asleep is not told from awake both are one; what is lost is red in one world alone."""
+    untold = make_record()
+    untold["mpi_wait"]["wait"]["per_rank_asleep_s"] = []
+    marks = drawn(report, untold).panel_with("Waiting by rank")
+    assert marks["asleep"] == marks["awake"] == 0 and marks["waiting"] == 4
+    order = "in the order of their waiting"
+    assert drawn(report, make_record()).panel_with(order)["lost"] and "lost" not in drawn(
+        report, make_record(), State="CANCELLED by 1000").panel_with(order)
+    assert drawn(report, profiled()).panel_with("Time in MPI calls")["transfer"]
+    assert drawn(report, sampled()).panel_with("Power over time")["power"]
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_each_recorded_job_has_a_sheet(report: Report, name: str) -> None:
+    path, rows = report.folder / "page.svg", [make_row(**row) for row in rows_of(name)]
+    assert shown(report(rows[-1]["JobID"], "--plot", str(path), rows=rows[-1:])) == ""
+    sheet = sheet_of(path.read_text())
+    assert sheet.title.startswith(f"Job {rows[-1]['JobID']}") and len(sheet.marks) == (3 if name == "no-mpi" else 4)
+    why = {"lost-node": "nodes missing", "missing-spool": "spool not shared"}.get(name)
+    assert (why is not None) == ("energy of 1 of 2 nodes" in sheet.texts)
+    if why:
+        assert f"INCOMPLETE: 1 of 2 nodes reported ({why})" in sheet.texts
+        assert not [text for text in sheet.texts if "lost to" in text]
+
+
+def test_hostile_names_on_a_sheet(report: Report) -> None:
+    record = make_record()
+    record["mpi_wait"]["wait"]["min"]["node"] = record["mpi_wait"]["wait"]["max"]["node"] = HOSTILE
+    record["mpi_wait"]["policy"]["why"] = HOSTILE
+    sheet = drawn(report, record, JobName=HOSTILE)
+    assert "</svg><script>" in sheet.title and "\x1b" not in sheet.title
+
+
+def test_a_comparison_has_a_bar_for_each_job(report: Report, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "page.svg"
+    ask(report, "--plot", str(path), off=spinning(5000.0), nap=make_record(), large=thousands())
+    sheet = sheet_of(path.read_text())
+    assert sheet.title == "3 jobs compared"
+    assert list(sheet.marks) == ["Time", "Energy, simulated", "Waiting", "Ranks in the order of their waiting",
+                                 "What the ranks' time went to"]
+    assert [sheet.marks["Energy, simulated"][f"job{place}"] for place in range(4)] == [1, 1, 1, 0]
+    assert "4.50 kJ −10 %" in sheet.texts and "the flatter, the better balanced" in sheet.texts
+
+
 def test_formats(report: Report, tmp_path: pathlib.Path) -> None:
     files = save(tmp_path, one=profiled())
     for kind, magic in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")):
@@ -81,7 +164,8 @@ def test_formats(report: Report, tmp_path: pathlib.Path) -> None:
         assert shown(report(*files, "--plot", str(path))) == ""
         assert path.read_bytes().startswith(magic) and path.stat().st_size > SMALLEST
     again = tmp_path / "again.svg"
-    shown(report(*files, "--plot", str(again), env={"HOME": "/dev/null/none"}))
+    nowhere = {"HOME": "/dev/null/none", "PATH": "/nowhere"}
+    shown(report(*files, "--plot", str(again), env=nowhere))
     assert again.read_bytes() == (tmp_path / "page.svg").read_bytes()
 
 
@@ -90,9 +174,15 @@ def test_what_cannot_be_drawn(report: Report, tmp_path: pathlib.Path) -> None:
     assert "ends in none of .png, .svg, .pdf" in refused(report(*files, "--plot", "x.gif"), status=2)
     assert "exclude each other" in refused(report(*files, "--plot", "x.png", "--json"), status=2)
     assert "cannot be written: No such file" in refused(report(*files, "--plot", str(tmp_path / "none/x.png")))
-    (tmp_path / "matplotlib.py").write_text("raise ImportError('no', name='matplotlib')")
-    missing = report(*files, "--plot", str(tmp_path / "x.png"), env={"PYTHONPATH": str(tmp_path)})
-    assert "'matplotlib' is missing (python3-matplotlib)" in refused(missing)
+    missing = report(*files, "--plot", str(tmp_path / "x.png"), settings={"PATH": "/nowhere"})
+    assert "'rsvg-convert' is missing (librsvg2-bin" in refused(missing) and not (tmp_path / "x.png").exists()
+    (tmp_path / "rsvg-convert").write_text("#!/bin/sh\necho 'no \033[31mfont' >&2; exit 1\n")
+    (tmp_path / "rsvg-convert").chmod(0o755)
+    assert "rsvg-convert failed: no \\x1b[31mfont" in refused(report(*files, "--plot", str(tmp_path / "x.png")))
+    (tmp_path / "jinja2.py").write_text("raise ImportError('no', name='jinja2')")
+    for words in (["--plot", str(tmp_path / "x.svg")], ["--html", str(tmp_path / "x.html")]):
+        missing = report(*files, *words, env={"PYTHONPATH": str(tmp_path)})
+        assert "'jinja2' is missing (python3-jinja2)" in refused(missing)
     assert "Job" in shown(report("123", rows=[make_row(json.dumps(make_record()))], env={"PYTHONPATH": str(tmp_path)}))
 
 
@@ -154,7 +244,7 @@ def test_usage_of_several(report: Report, tmp_path: pathlib.Path) -> None:
 
 
 def test_the_readmes_pictures_are_of_the_command(tmp_path: pathlib.Path) -> None:
-    """Drawn anew they are those in the tree; the PNG but for the fonts and the release of matplotlib."""
+    """Drawn anew they are those in the tree; the PNG but for the fonts and the release of librsvg."""
     subprocess.run([ROOT / "contrib/pictures/make", tmp_path], check=True, timeout=120)
     for width in (80, 200):
         kept = ROOT / f"contrib/pictures/report-{width}.svg"

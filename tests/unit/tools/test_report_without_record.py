@@ -11,7 +11,7 @@ import time
 from typing import Any
 
 import pytest
-from mpi_wait_tools.jobs.use import cpu_seconds, joules_of
+from mpi_wait_tools.jobs.found import cpu_seconds, joules_of
 
 from tests.lib.doubles.report_double import Report, make_record, make_row, refused, shown
 

@@ -12,7 +12,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from mpi_wait_tools.jobs.sacct_many import Period, parse_time  # noqa: E402  (the path above comes first)
+from mpi_wait_tools.jobs.sacct import Period, parse_time  # noqa: E402  (the path above comes first)
 
 from tests.lib.doubles.record_doubles import one_slow_node, spinning
 from tests.lib.doubles.report_double import COMMAND, DELIMITER, Report, make_record, make_row, refused, shown

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from mpi_wait_tools.text.errors import Refusal
+from mpi_wait_tools.text.output import Refusal
 from mpi_wait_tools.trial.experiment import Experiment, Run, as_json, from_json
 from mpi_wait_tools.trial.verdict import (
     ALIKE,

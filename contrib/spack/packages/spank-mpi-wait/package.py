@@ -17,6 +17,7 @@ class SpankMpiWait(MesonPackage):
     depends_on("ninja", type="build")
     depends_on("pkgconfig", type="build")
     depends_on("python@3.9:", type=("build", "run"))
+    depends_on("py-jinja2", type="run")
     depends_on("py-rich", type="run")
     depends_on("slurm")
     depends_on("hwloc@2.1:")
